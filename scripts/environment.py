@@ -1,0 +1,82 @@
+"""The local virtual environment ``.venv`` that the scripts share: made on first use, brought up to date when needed.
+
+Needs nothing but the standard library of Python 3.11 or newer, because it runs before anything is installed. A stamp
+file per set of extras holds a hash of ``pyproject.toml`` and the interpreter: while it matches, nothing is installed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
+PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
+
+
+def prepare(*extras: str) -> Path:
+    """The Python of ``.venv`` with grisaille and ``extras`` installed, editable; idempotent."""
+    _require_python()
+    if not _works():
+        _create()
+    stamp = VENV / f"installed-{'-'.join(sorted(extras)) or 'core'}"
+    wanted = _fingerprint()
+    if not stamp.is_file() or stamp.read_text() != wanted:
+        _install(extras)
+        stamp.write_text(wanted)
+    return PYTHON
+
+
+def run(*command: str | Path) -> int:
+    """Runs a command in the project's folder with ``.venv`` first on the path; gives its exit status."""
+    environment = dict(os.environ, VIRTUAL_ENV=str(VENV), PATH=f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}")
+    environment["NO_MKDOCS_2_WARNING"] = "1"
+    for name in ("PYTHONHOME", "PYTHONPATH"):
+        environment.pop(name, None)
+    return subprocess.run([str(part) for part in command], cwd=ROOT, env=environment, check=False).returncode
+
+
+def _require_python() -> None:
+    if sys.version_info < (3, 11):  # noqa: UP036 - this file is what tells users of older versions
+        sys.exit(f"grisaille needs Python 3.11 or newer; this is {sys.version.split()[0]} at {sys.executable}.")
+
+
+def _works() -> bool:
+    """Whether ``.venv`` holds a Python that starts and has pip (an interrupted creation leaves one without)."""
+    return PYTHON.is_file() and subprocess.run([PYTHON, "-m", "pip", "--version"], capture_output=True).returncode == 0
+
+
+def _create() -> None:
+    print(f"Making a virtual environment in {VENV} …", flush=True)
+    shutil.rmtree(VENV, ignore_errors=True)
+    done = subprocess.run([sys.executable, "-m", "venv", VENV], capture_output=True, text=True)
+    if done.returncode == 0:
+        return
+    shutil.rmtree(VENV, ignore_errors=True)
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    sys.exit(
+        f"{done.stdout}{done.stderr}\n"
+        f"Could not make a virtual environment with {sys.executable}.\n"
+        f"On Debian and Ubuntu the standard module `venv` is a package of its own: "
+        f"`sudo apt install python{version}-venv`, then run this command again.\n"
+        f"Any other Python 3.11 or newer will do as well: `/path/to/python3 {sys.argv[0]}`."
+    )
+
+
+def _install(extras: tuple[str, ...]) -> None:
+    target = f".[{','.join(sorted(extras))}]" if extras else "."
+    print(f"Installing grisaille {target} into {VENV} …", flush=True)
+    pip = (PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--editable", target)
+    if run(*pip) != 0:
+        sys.exit("The installation failed; pip's own words are above. Once fixed, run the same command again.")
+
+
+def _fingerprint() -> str:
+    """Changes with the requirements, the interpreter and the folder (an editable installation remembers its place)."""
+    text = (ROOT / "pyproject.toml").read_bytes() + f"{sys.version}\n{ROOT}".encode()
+    return hashlib.sha256(text).hexdigest()

@@ -1,0 +1,159 @@
+"""Finding a C compiler and running it.
+
+Looked for in this order: the command in the environment variable ``CC``, ``cc``, ``gcc``, ``clang``, and the compiler
+that the ``ziglang`` wheel brings. ``GRISAILLE_COMPILER=none`` stands for a machine without one. The compiler runs
+without a shell, in a fresh private directory, on one file that holds nothing a user named.
+
+No ``-march=native`` (a cache may be shared by unlike machines), no fast-math and no contraction of a·b + c: the same
+source gives the same digits everywhere, up to the C library's elementary functions.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from grisaille.errors import CompilationError
+
+TIME_LIMIT = 900.0
+"""Seconds after which a compiler is given up."""
+
+SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
+
+REMEDY = 'Install one with: pip install "grisaille[compiler]" (or set CC to the command of a C compiler).'
+
+
+class InterpretedNotice(UserWarning):
+    """No C compiler was found: models run in CasADi's virtual machine, with the same results but slowly."""
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A command that compiles C, and the words by which its results are told apart from another's."""
+
+    command: tuple[str, ...]
+    identity: str
+
+    def build(self, sources: Mapping[str, str], main: str, flags: tuple[str, ...]) -> bytes:
+        """The shared library made from ``sources[main]``; the other sources are its headers.
+
+        Raises ``CompilationError`` with the compiler's words when it fails.
+        """
+        with tempfile.TemporaryDirectory(prefix="grisaille-") as name:
+            folder = Path(name)
+            for file, text in sources.items():
+                (folder / file).write_text(text, encoding="utf-8")
+            target = folder / f"built{SUFFIX}"
+            self._run([*self.command, *flags, main, "-o", target.name, *_libraries()], folder)
+            try:
+                return target.read_bytes()
+            except OSError as error:
+                raise CompilationError(f"{shlex.join(self.command)} reported success but wrote no library.") from error
+
+    def _run(self, command: list[str], folder: Path) -> None:
+        try:
+            done = subprocess.run(
+                command, cwd=folder, capture_output=True, text=True, errors="replace", timeout=TIME_LIMIT, check=False,
+                stdin=subprocess.DEVNULL,
+            )  # fmt: skip
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise CompilationError(f"The C compiler could not be run: {error}. {REMEDY}") from error
+        if done.returncode != 0:
+            words = (done.stderr or done.stdout).strip() or "(it said nothing)"
+            raise CompilationError(
+                f"Building generated code failed: {shlex.join(command)} ended with code {done.returncode} and said:\n"
+                f"{_shortened(words)}\n"
+                "The compiler is too old or broken, or this is an error in grisaille. To go on without compiled code, "
+                "set GRISAILLE_COMPILER=none; to use another compiler, set CC."
+            )
+
+
+def flags(optimization: str = "-O2") -> tuple[str, ...]:
+    """The options of every build."""
+    common = (optimization, "-shared", "-std=c99", "-ffp-contract=off", "-fvisibility=hidden", "-w")
+    return common if sys.platform == "win32" else (*common, "-fPIC")
+
+
+def find_compiler() -> Compiler | None:
+    """The compiler to use now, or ``None``. The environment is read at each call, versions are asked only once."""
+    if is_switched_off():
+        return None
+    wished = os.environ.get("CC", "").strip()
+    if wished:
+        return _from_environment(wished)
+    for name in ("cc", "gcc", "clang"):
+        path = shutil.which(name)
+        if path is not None and (compiler := _identified((path,))) is not None:
+            return compiler
+    return _ziglang()
+
+
+def is_switched_off() -> bool:
+    """Whether ``GRISAILLE_COMPILER=none`` asks for interpreted models."""
+    return os.environ.get("GRISAILLE_COMPILER", "").strip().lower() == "none"
+
+
+def notice_interpreted() -> None:
+    """Says once per process that there is no compiler, and how to get one."""
+    if not _noticed:
+        _noticed.append(True)
+        warnings.warn(
+            f"No C compiler was found, so models are interpreted: same results, 10 to 100 times slower. {REMEDY}",
+            InterpretedNotice,
+            stacklevel=3,
+        )
+
+
+_noticed: list[bool] = []
+
+
+def _from_environment(wished: str) -> Compiler:
+    try:
+        words = shlex.split(wished, posix=os.name != "nt")
+    except ValueError as error:
+        raise CompilationError(f"CC={wished!r} is not a command line: {error}.") from error
+    path = shutil.which(words[0])
+    compiler = None if path is None else _identified((path, *words[1:]))
+    if compiler is None:
+        why = "is not on PATH" if path is None else "does not answer --version as a C compiler does"
+        raise CompilationError(f"CC={wished!r}: {words[0]} {why}. Correct CC, or unset it to use cc, gcc or clang.")
+    return compiler
+
+
+@cache
+def _identified(command: tuple[str, ...]) -> Compiler | None:
+    try:
+        answer = subprocess.run(
+            [*command, "--version"], capture_output=True, text=True, errors="replace", timeout=60.0, check=False,
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    if answer.returncode != 0 or not answer.stdout.strip():
+        return None
+    return Compiler(command, f"{shlex.join(command[1:])}|{answer.stdout.strip()}")
+
+
+def _ziglang() -> Compiler | None:
+    if importlib.util.find_spec("ziglang") is None:
+        return None
+    return Compiler((sys.executable, "-m", "ziglang", "cc"), f"ziglang {importlib.metadata.version('ziglang')}")
+
+
+def _libraries() -> tuple[str, ...]:
+    return () if sys.platform == "win32" else ("-lm",)
+
+
+def _shortened(words: str, limit: int = 4000) -> str:
+    return words if len(words) <= limit else words[:limit] + "\n[…]"

@@ -1,0 +1,44 @@
+"""From the reduced system to the functions integrators call, all of ``(t, x, z, u, p)``::
+
+    F  = [rhs; residual]        J  = ∂F/∂[x; z]        FP = ∂F/∂p
+    C  = constraints            CJ = ∂C/∂x             CP = ∂C/∂p
+    O  = observed               OJ = ∂O/∂[x; z]        OP = ∂O/∂p
+
+CasADi differentiates ``where(c, a, b)`` by selecting between ``a'`` and ``b'``, so the branch that was not taken cannot
+put its NaN or infinity into a derivative; a test guards this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import casadi as ca
+
+from grisaille.structure.system import System
+
+PLAIN = ("F", "J", "C", "CJ", "O")
+PARAMETRIC = ("FP", "CP", "OJ", "OP")
+
+
+def differentiate(system: System, *, sensitive: bool = False) -> Mapping[str, ca.Function]:
+    """The functions by name; those with ∂/∂p only if ``sensitive``. All outputs are dense."""
+    unknowns = ca.vertcat(system.x, system.z)
+    rates, hidden, seen = ca.vertcat(system.rhs, system.residual), system.constraints, system.observed
+    formulas = {"F": rates, "J": jacobian(rates, unknowns), "C": hidden, "CJ": jacobian(hidden, system.x), "O": seen}
+    if sensitive:
+        formulas |= {"FP": jacobian(rates, system.p), "CP": jacobian(hidden, system.p)}
+        formulas |= {"OJ": jacobian(seen, unknowns), "OP": jacobian(seen, system.p)}
+    arguments = [system.t, system.x, system.z, system.u, system.p]
+    return {name: as_function(name, arguments, formula) for name, formula in formulas.items()}
+
+
+def as_function(name: str, arguments: list[ca.SX], formula: ca.SX) -> ca.Function:
+    """``formula`` as a function with dense output and shared subexpressions."""
+    return ca.Function(name, arguments, [ca.densify(ca.cse(ca.SX(formula)))])
+
+
+def jacobian(formula: ca.SX, variables: ca.SX) -> ca.SX:
+    """∂formula/∂variables, also where either is empty."""
+    if formula.numel() == 0 or variables.numel() == 0:
+        return ca.SX(formula.numel(), variables.numel())
+    return ca.jacobian(formula, variables)

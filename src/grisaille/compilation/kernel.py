@@ -1,0 +1,155 @@
+"""The kernel of a model: its functions as NumPy callables and, with a compiler, as a library with the integrators.
+
+Argument order ``(t, x, z, u, p)`` throughout. The callables always run in CasADi's virtual machine; the library holds
+the same functions printed as C together with gr_explicit.h and gr_implicit.h, which run whole trajectories at once.
+Kernels depend on equations only, never on values, and are kept for the life of the process.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+from numpy.typing import NDArray
+
+from grisaille.compilation.compiler import find_compiler, is_switched_off, notice_interpreted
+from grisaille.compilation.derivatives import PARAMETRIC, PLAIN, differentiate
+from grisaille.compilation.evaluation import Evaluation, numpy_function, numpy_matrix
+from grisaille.compilation.library import Library, build_library, no_compiler
+from grisaille.compilation.printer import PRELUDE, print_function
+from grisaille.compilation.task import Task, TaskStructure
+from grisaille.errors import CompilationError
+from grisaille.structure.system import System
+
+ARGUMENTS = ("t", "x", "z", "u", "p")
+ENTRIES = ("gr_explicit", "gr_implicit")
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """Callables of ``(t, x, z, u, p)``; vectors 1-D, matrices 2-D. Those after ``O`` only if ``sensitive``."""
+
+    nx: int
+    nz: int
+    nu: int
+    np: int
+    nc: int
+    ny: int
+    sensitive: bool
+    library: Library | None
+    F: Evaluation
+    J: Evaluation
+    C: Evaluation
+    CJ: Evaluation
+    O: Evaluation  # noqa: E741
+    FP: Evaluation
+    CP: Evaluation
+    OJ: Evaluation
+    OP: Evaluation
+
+    @property
+    def is_compiled(self) -> bool:
+        return self.library is not None
+
+    def work_size(self, entry: str, ns: int) -> int:
+        """Doubles of scratch memory that a compiled entry needs for ``ns`` sensitivity directions."""
+        return int(self._entry(f"{entry}_work", ctypes.c_long)(ns))
+
+    def call(self, entry: str, task: Task) -> None:
+        """Runs ``"gr_explicit"`` or ``"gr_implicit"`` on the task, which holds the answer; allocates ``task.work``."""
+        size = self.work_size(entry, task.ns)
+        if task.work.size < size:
+            task.work = np.zeros(size)
+        packed = task.pack()
+        self._entry(entry, ctypes.POINTER(TaskStructure))(ctypes.byref(packed))
+        task.unpack(packed)
+
+    def _entry(self, name: str, argument: object) -> ctypes._NamedFuncPointer:
+        if self.library is None:
+            raise CompilationError(f"This kernel is interpreted, it has no {name} in C; use the Python integrator.")
+        return self.library.function(name, argument)
+
+
+def build_kernel(system: System, *, sensitive: bool = False, compiled: bool | None = None) -> Kernel:
+    """The kernel of a reduced system.
+
+    ``compiled=None`` compiles where a compiler (or an earlier build in the cache) is found and otherwise interprets,
+    with one notice per process; ``True`` insists; ``False`` interprets.
+    """
+    key = (_content(system), sensitive, *_mode(compiled))
+    if key in _known:
+        _known.move_to_end(key)
+        return _known[key]
+    kernel = _build(system, sensitive, compiled)
+    _known[key] = kernel
+    while len(_known) > 64:
+        _known.popitem(last=False)
+    return kernel
+
+
+_known: OrderedDict[tuple[object, ...], Kernel] = OrderedDict()
+
+
+def _content(system: System) -> str:
+    arguments = [system.t, system.x, system.z, system.u, system.p]
+    formulas = [system.rhs, system.residual, system.constraints, system.observed]
+    return str(ca.Function("content", arguments, formulas).serialize())
+
+
+def _mode(compiled: bool | None) -> tuple[object, ...]:
+    if compiled is False or is_switched_off():
+        return (compiled, None)
+    compiler = find_compiler()
+    return (compiled, None if compiler is None else compiler.identity)
+
+
+def _build(system: System, sensitive: bool, compiled: bool | None) -> Kernel:
+    functions = differentiate(system, sensitive=sensitive)
+    library = None if compiled is False else _load(system, sensitive, functions)
+    if library is None and compiled:
+        raise no_compiler()
+    if library is None and compiled is None and not is_switched_off():
+        notice_interpreted()
+    calls = {name: _callable(name, functions) for name in (*PLAIN, *PARAMETRIC)}
+    return Kernel(
+        nx=system.nx, nz=system.nz, nu=system.nu, np=system.np, nc=system.nc, ny=system.ny,
+        sensitive=sensitive, library=library, **calls,
+    )  # fmt: skip
+
+
+def _callable(name: str, functions: Mapping[str, ca.Function]) -> Evaluation:
+    if name in functions:
+        return (numpy_function if name in ("F", "C", "O") else numpy_matrix)(functions[name])
+
+    def absent(*_: object) -> NDArray[np.float64]:
+        raise CompilationError(f"{name} is a parameter derivative; build the kernel with sensitive=True to have it.")
+
+    return absent
+
+
+def _load(system: System, sensitive: bool, functions: Mapping[str, ca.Function]) -> Library | None:
+    library = build_library(c_source(system, sensitive, functions), sum(f.n_instructions() for f in functions.values()))
+    if library is not None:
+        library.check_size("gr_task_size")
+    return library
+
+
+def c_source(system: System, sensitive: bool, functions: Mapping[str, ca.Function]) -> str:
+    """The C file of a model: sizes, functions, integrators. No name of the user's is in it."""
+    sizes = {"NX": system.nx, "NZ": system.nz, "NU": system.nu, "NP": system.np, "NC": system.nc, "NY": system.ny}
+    return "\n".join(
+        [
+            *(f"#define GR_{name} {size}" for name, size in sizes.items()),
+            f"#define GR_SENSITIVE {int(sensitive)}",
+            '#include "gr_task.h"',
+            PRELUDE,
+            *(print_function(function, f"gr_{name}", ARGUMENTS) for name, function in functions.items()),
+            *(f'#include "{entry}.h"' for entry in ENTRIES),
+            "GR_API long gr_task_size(void) { return (long)sizeof(gr_task); }",
+            "",
+        ]
+    )

@@ -1,0 +1,526 @@
+/* The explicit method: an embedded Runge-Kutta pair of order 5 or 8 (gr_tableau.h) under error control.
+ *
+ * Order 8 is the cheaper one per digit from rtol = 1e-6 down; where kinks come so densely that one step of order 5 spans
+ * the distance between them, it is dropped until a step of order 5 fails. The step follows Gustafsson's PI rule
+ *
+ *   h <- 0.9 h err^-(1/q - 0.75 beta) err_old^beta,     err: weighted RMS, order 8 combines both its estimates (DOP853).
+ *
+ * x_new is projected onto the hidden constraints before F is evaluated there: that value closes this step and opens the
+ * next. Sensitivities are taken after acceptance, with the Jacobian at the stages: the derivative of the very step.
+ * Rows between step ends come from the continuous extension and are moved onto the equations.
+ *
+ * |h lambda| is estimated from the two stages at t + h; beyond the stability region for 15 steps (forgotten after 6
+ * others) the answer is GR_STIFF, with everything in place for an implicit method to go on.
+ */
+#ifndef GR_EXPLICIT_H
+#define GR_EXPLICIT_H
+
+#include "gr_output.h"
+#include "gr_project.h"
+#include "gr_rk4.h"
+#include "gr_signal.h"
+#include "gr_tableau.h"
+#include "gr_task.h"
+
+#define GR_EIGHT_BELOW 1.0000001e-6
+#define GR_ERROR_LARGE (-1) /* answer of a step that error control rejects */
+
+/* what must survive between slices; doubles only, because it lives in task->work */
+typedef struct {
+  double h;              /* next step as error control wants it */
+  double err_old, after_rejection, failure;
+  double kink, cell;     /* next kink; start of the stretch between kinks */
+  double segment, valid; /* of the signals; of the factors of dF/dz */
+  double order, h_eight, wait, pause;
+  double stiff, calm;
+  double follows;        /* the sensitivity of k_0 is known */
+} gr_rk_memory;
+
+#define GR_RK_MEMORY ((long)(sizeof(gr_rk_memory) / sizeof(double)))
+
+typedef struct {
+  gr_task *k;
+  gr_rk_memory *m;
+  gr_newton newton;
+  gr_projection projection;
+  gr_tableau pair;
+  double *f, *x, *z;    /* stage by stage: F (stride N), argument x (stride NX), z (stride NZ) */
+  double *own;          /* N: F of rows, so that those of the stages stay */
+  double *row_x, *row_z, *row_sx, *row_sz;
+  double *fp;           /* N x NP, then dO/d[x; z] and dO/dp */
+  double *ks, *s, *sz;  /* NX x ns per stage; argument and sz of one stage */
+  double t_new, h;
+  long segment;
+} gr_rk;
+
+GR_FN gr_rk gr_rk_in(gr_task *k) {
+  gr_rk r;
+  double *w = k->work + GR_RK_MEMORY;
+  long ns = k->ns;
+  r.k = k;
+  r.m = (gr_rk_memory *)k->work;
+  r.newton = gr_newton_in(w);
+  r.own = r.newton.f;
+  r.projection = gr_projection_in(w += GR_NEWTON_WORK);
+  r.f = w += GR_PROJECT_WORK;
+  r.x = w += GR_ROWS * GR_N;
+  r.z = w += GR_ROWS * GR_NX;
+  r.row_x = w += GR_ROWS * GR_NZ;
+  r.row_z = w += GR_NX;
+  r.fp = w += GR_NZ;
+  r.ks = w += GR_OUTPUT_WORK;
+  r.s = w += GR_ROWS * GR_NX * ns;
+  r.row_sx = w += GR_NX * ns;
+  r.sz = w += GR_NX * ns;
+  r.row_sz = w + GR_NZ * ns;
+  r.t_new = r.h = 0.0;
+  r.segment = 0;
+  return r;
+}
+
+GR_API long gr_explicit_work(long ns) {
+  long adaptive = GR_RK_MEMORY + GR_NEWTON_WORK + GR_PROJECT_WORK + GR_ROWS * (GR_N + GR_NX + GR_NZ) + GR_N +
+                  GR_OUTPUT_WORK + (GR_ROWS + 2) * GR_NX * ns + 2 * GR_NZ * ns;
+  long frozen = gr_rk4_work(ns);
+  return adaptive > frozen ? adaptive : frozen;
+}
+
+/* ---- stages ---- */
+
+GR_FN double gr_rk_stage_time(const gr_rk *r, long i) {
+  return r->pair.c[i] == 1.0 ? r->t_new : r->k->t + r->pair.c[i] * r->h;
+}
+
+/* out = base + h sum_j weight_j rows_j, n entries, rows `stride` apart */
+GR_FN void gr_combine(long n, long stride, const double *base, double h, const double *weight, long rows,
+                      const double *row, double *GR_RESTRICT out) {
+  for (long i = 0; i < n; i++) out[i] = base[i];
+  for (long j = 0; j < rows; j++, row += stride) {
+    const double w = h * weight[j];
+    if (w != 0.0)
+      for (long i = 0; i < n; i++) out[i] += w * row[i];
+  }
+}
+
+GR_FN void gr_rk_argument(gr_rk *r, long i) {
+  gr_combine(GR_NX, GR_N, r->k->x, r->h, GR_ROW(r->pair.a, i), i, r->f, r->x + GR_NX * i);
+}
+
+/* F of stage i at its argument; z starts from `warm` */
+GR_FN long gr_rk_evaluate(gr_rk *r, long i, double t, const double *x, const double *warm) {
+  double u[GR_LEN(GR_NU)], *z = r->z + GR_NZ * i;
+  gr_signals_from(r->k, r->segment, t, u);
+  for (long j = 0; j < GR_NZ; j++) z[j] = warm[j];
+  r->newton.f = r->f + GR_N * i;
+  long status = gr_solve_implicit(r->k, &r->newton, t, x, z, u);
+  r->newton.f = r->own;
+  return status;
+}
+
+GR_FN long gr_rk_stage(gr_rk *r, long i) {
+  gr_rk_argument(r, i);
+  return gr_rk_evaluate(r, i, gr_rk_stage_time(r, i), r->x + GR_NX * i, i > 1 ? r->z + GR_NZ * (i - 1) : r->k->z);
+}
+
+/* F, z and the argument of stage 0 at the current point, with the values that hold from here on */
+GR_FN long gr_rk_open(gr_rk *r) {
+  gr_task *k = r->k;
+  r->segment = gr_segment(k, k->t, r->segment);
+  long status = gr_rk_evaluate(r, 0, k->t, k->x, k->z);
+  if (status) return status;
+  for (long i = 0; i < GR_NZ; i++) k->z[i] = r->z[i];
+  r->m->follows = 0.0;
+  return GR_DONE;
+}
+
+/* ---- error and step size ---- */
+
+GR_FN double gr_rk_scale(const gr_rk *r, long i) {
+  double a = fabs(r->k->x[i]), b = fabs(r->x[GR_NX * r->pair.last + i]);
+  return r->k->atol[i] + r->k->rtol * (a > b ? a : b);
+}
+
+/* scaled error of the step; k->where: its worst entry */
+GR_FN double gr_rk_error(gr_rk *r) {
+  const gr_tableau *p = &r->pair;
+  long rows = p->e3 ? p->last : p->last + 1;
+  double zero[GR_LEN(GR_NX)], e[GR_LEN(GR_NX)], e3[GR_LEN(GR_NX)], sum = 0.0, sum3 = 0.0, most = -1.0;
+  for (long i = 0; i < GR_NX; i++) zero[i] = e3[i] = 0.0;
+  gr_combine(GR_NX, GR_N, zero, r->h, p->e, rows, r->f, e);
+  if (p->e3) gr_combine(GR_NX, GR_N, zero, r->h, p->e3, rows, r->f, e3);
+  for (long i = 0; i < GR_NX; i++) {
+    double scale = 1.0 / gr_rk_scale(r, i), one = e[i] * scale, three = e3[i] * scale;
+    sum += one * one;
+    sum3 += three * three;
+    if (!(one * one <= most)) {
+      most = one * one;
+      r->k->where = i;
+    }
+  }
+  if (p->e3) return sum > 0.0 ? sum / sqrt((sum + 0.01 * sum3) * GR_LEN(GR_NX)) : sum == 0.0 ? 0.0 : sum;
+  return sqrt(sum / GR_LEN(GR_NX));
+}
+
+/* 1 while h lambda, seen by the last two stages, lies outside the stability region */
+GR_FN long gr_rk_is_stiff_step(const gr_rk *r) {
+  const double *x = r->x + GR_NX * r->pair.last, *f = r->f + GR_N * r->pair.last;
+  double above = 0.0, below = 0.0;
+  for (long i = 0; i < GR_NX; i++) {
+    double dx = x[i] - x[i - GR_NX], df = r->h * (f[i] - f[i - GR_N]), scale = gr_rk_scale(r, i);
+    if (fabs(dx) > 100.0 * GR_EPS * fabs(x[i])) below += dx * dx / (scale * scale);
+    above += df * df / (scale * scale);
+  }
+  return below > 0.0 && above > r->pair.stiff * r->pair.stiff * below;
+}
+
+GR_FN long gr_rk_looks_stiff(gr_rk *r) {
+  gr_rk_memory *m = r->m;
+  if (gr_rk_is_stiff_step(r)) {
+    m->calm = 0.0;
+    m->stiff += 1.0;
+  } else if ((m->calm += 1.0) >= 6.0) {
+    m->stiff = 0.0;
+  }
+  if (m->stiff < 15.0 || r->k->t1 - r->k->t < 15.0 * r->h) return 0;
+  m->stiff = m->calm = 0.0;
+  return 1;
+}
+
+/* h and t_new of the next step: as wanted, or up to the kink, and no tiny rest before it */
+GR_FN void gr_rk_choose(gr_rk *r) {
+  gr_task *k = r->k;
+  double left = r->m->kink - k->t, h = r->m->h;
+  if (k->hmax > 0.0 && h > k->hmax) h = k->hmax;
+  r->t_new = r->m->kink;
+  if (1.01 * h >= left) {
+    h = left;
+  } else {
+    if (2.0 * h > left) h = 0.5 * left;
+    r->t_new = k->t + h;
+  }
+  r->h = h;
+  r->segment = gr_segment(k, k->t + 0.5 * h, r->segment);
+}
+
+GR_FN void gr_rk_accepted_step_size(gr_rk *r, double err) {
+  const gr_tableau *p = &r->pair;
+  gr_rk_memory *m = r->m;
+  double factor = 0.9 * pow(err > 1e-16 ? err : 1e-16, 0.75 * p->beta - 1.0 / (double)p->order) * pow(m->err_old, p->beta);
+  if (!(factor > p->shrink)) factor = p->shrink;
+  if (factor > p->grow) factor = p->grow;
+  if (m->after_rejection != 0.0 && factor > 1.0) factor = 1.0;
+  /* a step cut short by a kink says little about how long the next may be */
+  if (r->h < m->h && factor >= 1.0 && r->h * factor < m->h) factor = m->h / r->h;
+  m->h = r->h * factor;
+  m->err_old = err > 1e-4 ? err : 1e-4;
+  m->after_rejection = 0.0;
+}
+
+/* Hairer, Norsett, Wanner I, section II.4: from the sizes of x, F and a difference of F */
+GR_FN double gr_rk_first_step(gr_rk *r) {
+  gr_task *k = r->k;
+  double d0 = sqrt(gr_mean_square(k, k->x, k->x)), d1 = sqrt(gr_mean_square(k, k->x, r->f)), d2, h, span = r->m->kink - k->t;
+  h = d0 < 1e-5 || d1 < 1e-5 ? 1e-6 : 0.01 * d0 / d1;
+  if (h > span) h = span;
+  if (k->hmax > 0.0 && h > k->hmax) h = k->hmax;
+  for (long attempt = 0; attempt < 20; attempt++, h *= 0.1) {
+    const double *g = r->f + GR_N;
+    for (long i = 0; i < GR_NX; i++) r->x[GR_NX + i] = k->x[i] + h * r->f[i];
+    if (gr_rk_evaluate(r, 1, k->t + h, r->x + GR_NX, k->z)) continue;
+    for (long i = 0; i < GR_NX; i++) r->row_x[i] = (g[i] - r->f[i]) / h;
+    d2 = sqrt(gr_mean_square(k, k->x, r->row_x));
+    if (d2 < d1) d2 = d1;
+    d2 = d2 <= 1e-15 ? fmax(1e-6, 1e-3 * h) : pow(0.01 / d2, 1.0 / (double)r->pair.order);
+    return fmin(100.0 * h, d2);
+  }
+  return h;
+}
+
+/* ---- sensitivities of the stages ---- */
+
+#if GR_SENSITIVE
+/* ks_i = dF/dx s + dF/dz sz + dF/dp dp at stage i, s: NX x ns there */
+GR_FN long gr_rk_follow(gr_rk *r, long i, double t, const double *x, const double *z, const double *s) {
+  gr_task *k = r->k;
+  double u[GR_LEN(GR_NU)], *out = r->ks + GR_NX * k->ns * i;
+  const double *jac = r->newton.jac;
+  gr_signals_from(k, r->segment, t, u);
+  gr_J(t, x, z, u, k->p, r->newton.jac);
+  k->jacobians++;
+  gr_FP(t, x, z, u, k->p, r->fp);
+#if GR_NZ > 0
+  long status = gr_factor_z(k, &r->newton);
+  if (status) return status;
+#endif
+  gr_sensitivity_z(k, &r->newton, r->fp, s, r->sz);
+  for (long d = 0; d < k->ns; d++, out += GR_NX) {
+    gr_along_p(r->fp, GR_N, 0, GR_NX, k->dp + GR_NP * d, out);
+    for (long j = 0; j < GR_NX; j++)
+      for (long m = 0; m < GR_NX; m++) out[m] += jac[m + GR_N * j] * s[j + GR_NX * d];
+    for (long j = 0; j < GR_NZ; j++)
+      for (long m = 0; m < GR_NX; m++) out[m] += jac[m + GR_N * (GR_NX + j)] * r->sz[j + GR_NZ * d];
+  }
+  return GR_DONE;
+}
+
+GR_FN long gr_rk_follow_stage(gr_rk *r, long i) {
+  long n = GR_NX * r->k->ns;
+  double u[GR_LEN(GR_NU)], t = gr_rk_stage_time(r, i);
+  const double *x = r->x + GR_NX * i, *z = r->z + GR_NZ * i;
+  gr_combine(n, n, r->k->sx, r->h, GR_ROW(r->pair.a, i), i, r->ks, r->s);
+  if (i == r->pair.last) {
+    gr_signals_from(r->k, r->segment, t, u);
+    gr_project_sensitivity(r->k, &r->projection, t, x, z, u, r->s);
+    long bad = gr_not_finite(n, r->s);
+    if (bad >= 0) return gr_fail(r->k, GR_NOT_FINITE, bad % GR_LEN(GR_NX), r->s[bad]);
+  }
+  return gr_rk_follow(r, i, t, x, z, r->s);
+}
+
+/* all stages; r->s ends as S at the end of the step */
+GR_FN long gr_rk_follow_step(gr_rk *r) {
+  long status = GR_DONE;
+  if (r->k->ns == 0) return status;
+  if (r->m->follows == 0.0) status = gr_rk_follow(r, 0, r->k->t, r->k->x, r->k->z, r->k->sx);
+  for (long i = 1; i <= r->pair.last && !status; i++) status = gr_rk_follow_stage(r, i);
+  return status;
+}
+#else
+GR_FN long gr_rk_follow_step(gr_rk *r) {
+  (void)r;
+  return GR_DONE;
+}
+#endif
+
+/* ---- rows inside a step ---- */
+
+/* weight_i(s) with x(t + s h) = x + h sum_i weight_i k_i */
+GR_FN void gr_rk_weights(const gr_tableau *p, double s, double *weight) {
+  const double *w = GR_ROW(p->a, p->last), q = 1.0 - s;
+  for (long i = 0; i < p->rows; i++) {
+    double wi = i < p->last ? w[i] : 0.0, first = i == 0, last = i == p->last, inner = 0.0;
+    for (long level = p->levels - 1; level >= 0; level--)
+      inner = p->d[level * p->rows + i] + (level % 2 == 0 ? s : q) * inner;
+    weight[i] = s * (wi + q * (first - wi + s * (2.0 * wi - first - last + q * inner)));
+  }
+}
+
+/* the stages that only the extension needs */
+GR_FN long gr_rk_extend(gr_rk *r) {
+  double *end = r->s; /* S at the end of the step must outlive the extra stages */
+  long status = GR_DONE;
+  for (long i = r->pair.last + 1; i < r->pair.rows && !status; i++) {
+    status = gr_rk_stage(r, i);
+#if GR_SENSITIVE
+    r->s = r->row_sx;
+    if (!status && r->k->ns > 0) status = gr_rk_follow_stage(r, i);
+    r->s = end;
+#else
+    (void)end;
+#endif
+  }
+  return status;
+}
+
+GR_FN long gr_rk_rows(gr_rk *r) {
+  gr_task *k = r->k;
+  double weight[GR_ROWS];
+  long n = GR_NX * k->ns;
+  if (!gr_row_before(k, r->t_new)) return GR_DONE;
+  long status = gr_rk_extend(r);
+  while (!status && gr_row_before(k, r->t_new)) {
+    double t = k->times[k->written];
+    gr_rk_weights(&r->pair, (t - k->t) / r->h, weight);
+    gr_combine(GR_NX, GR_N, k->x, r->h, weight, r->pair.rows, r->f, r->row_x);
+    if (n > 0) gr_combine(n, n, k->sx, r->h, weight, r->pair.rows, r->ks, r->row_sx);
+    for (long i = 0; i < GR_NZ; i++) r->row_z[i] = r->z[GR_NZ * r->pair.last + i];
+    status = gr_emit(k, &r->newton, &r->projection, t, k->t + 0.5 * r->h, r->row_x, r->row_z, r->row_sx, r->row_sz, r->fp);
+  }
+  return status;
+}
+
+/* rows asked for at the current point itself */
+GR_FN long gr_rk_rows_here(gr_rk *r) {
+  gr_task *k = r->k;
+  double u[GR_LEN(GR_NU)];
+  if (!gr_row_at(k, k->t)) return GR_DONE;
+  gr_signals_from(k, gr_segment(k, k->t, r->segment), k->t, u);
+  long status = GR_DONE;
+  while (!status && gr_row_at(k, k->t)) status = gr_write_row(k, &r->newton, k->t, k->x, k->z, u, k->sx, k->sz, r->fp);
+  return status;
+}
+
+/* ---- one step ---- */
+
+/* stages, x_new on the constraints, error; GR_ERROR_LARGE or the status of what failed */
+GR_FN long gr_rk_try(gr_rk *r, double *err) {
+  gr_task *k = r->k;
+  long last = r->pair.last, status = GR_DONE;
+  double u[GR_LEN(GR_NU)], *x = r->x + GR_NX * last;
+  for (long i = 1; i < last && !status; i++) status = gr_rk_stage(r, i);
+  if (status) return status;
+  gr_rk_argument(r, last);
+  if (r->pair.e3 && !((*err = gr_rk_error(r)) < 1.0)) return GR_ERROR_LARGE;
+  gr_signals_from(k, r->segment, r->t_new, u);
+  status = gr_project(k, &r->projection, r->t_new, x, r->z + GR_NZ * (last - 1), u);
+  if (!status) status = gr_rk_evaluate(r, last, r->t_new, x, r->z + GR_NZ * (last - 1));
+  if (!status && !r->pair.e3 && !((*err = gr_rk_error(r)) < 1.0)) return GR_ERROR_LARGE;
+  return status;
+}
+
+GR_FN void gr_rk_commit(gr_rk *r) {
+  gr_task *k = r->k;
+  long last = r->pair.last, n = GR_NX * k->ns;
+  for (long i = 0; i < GR_NX; i++) k->x[i] = r->x[GR_NX * last + i];
+  for (long i = 0; i < GR_NZ; i++) k->z[i] = r->z[GR_NZ * last + i];
+  for (long i = 0; i < GR_N; i++) r->f[i] = r->f[GR_N * last + i];
+  for (long i = 0; i < n; i++) k->sx[i] = r->s[i];
+  for (long i = 0; i < n; i++) r->ks[i] = r->ks[n * last + i];
+  r->m->follows = 1.0;
+  k->t = r->t_new;
+  k->steps++;
+}
+
+GR_FN void gr_rk_order(gr_rk *r, long order) {
+  gr_rk_memory *m = r->m;
+  if (order == 5) m->h_eight = m->h;
+  else if (m->h < m->h_eight) m->h = m->h_eight;
+  m->order = (double)order;
+  m->err_old = 1e-4;
+  r->pair = gr_pair(order);
+}
+
+/* order 5 did not span the distance between kinks: back to 8, and twice as long until the next attempt */
+GR_FN void gr_rk_back_to_eight(gr_rk *r) {
+  if (r->pair.order == 8 || !(r->k->rtol <= GR_EIGHT_BELOW)) return;
+  r->m->wait = r->m->pause;
+  r->m->pause *= 2.0;
+  gr_rk_order(r, 8);
+}
+
+GR_FN long gr_rk_signals_continue(const gr_rk *r) {
+#if GR_NU > 0
+  double before[GR_NU], after[GR_NU];
+  gr_signals_from(r->k, r->segment, r->k->t, before);
+  gr_signals_from(r->k, gr_segment(r->k, r->k->t, r->segment), r->k->t, after);
+  for (long i = 0; i < GR_NU; i++)
+    if (fabs(after[i] - before[i]) > 8.0 * GR_EPS * fabs(after[i])) return 0;
+#else
+  (void)r;
+#endif
+  return 1;
+}
+
+/* at a kink: the right limits of F and z where a signal jumps, the next kink, and whether order 5 may do here */
+GR_FN long gr_rk_cross(gr_rk *r, double start, double err) {
+  gr_rk_memory *m = r->m;
+  long whole = start <= m->cell, status = GR_DONE;
+  if (!gr_rk_signals_continue(r)) status = gr_rk_open(r);
+  m->cell = r->k->t;
+  m->kink = gr_next_kink(r->k, r->k->t);
+  if (m->wait > 0.0) m->wait -= 1.0;
+  else if (r->pair.order == 8 && whole && err < 1e-2 && r->k->t < r->k->t1) gr_rk_order(r, 5);
+  return status;
+}
+
+GR_FN long gr_rk_reject(gr_rk *r, long failure, double err) {
+  gr_task *k = r->k;
+  gr_rk_memory *m = r->m;
+  double factor = 0.25;
+  if (failure == GR_ERROR_LARGE) {
+    failure = GR_STEP_TOO_SMALL;
+    k->amount = err;
+    if (gr_finite(err)) factor = fmax(r->pair.shrink, 0.9 * pow(err, -1.0 / (double)r->pair.order));
+  }
+  k->rejected++;
+  m->after_rejection = 1.0;
+  m->h = r->h * factor;
+  gr_rk_back_to_eight(r);
+  return m->h > gr_smallest_step(k, k->t) ? GR_DONE : failure;
+}
+
+/* GR_DONE to go on; else how the run ends */
+GR_FN long gr_rk_step(gr_rk *r) {
+  gr_task *k = r->k;
+  double err = 0.0, start = k->t;
+  long written = k->written;
+  gr_rk_choose(r);
+  long status = gr_rk_try(r, &err);
+  if (!status) status = gr_rk_follow_step(r);
+  if (!status) status = gr_rk_rows(r);
+  if (status) {
+    k->written = written;
+    return gr_rk_reject(r, status, err);
+  }
+  long stiff = gr_rk_looks_stiff(r);
+  gr_rk_accepted_step_size(r, err);
+  gr_rk_commit(r);
+  k->error_estimate = err;
+  if (k->t >= r->m->kink) status = gr_rk_cross(r, start, err);
+  else gr_rk_back_to_eight(r);
+  if (!status) status = gr_rk_rows_here(r);
+  return status ? status : stiff ? GR_STIFF : GR_DONE;
+}
+
+/* ---- the run ---- */
+
+GR_FN long gr_rk_start(gr_rk *r) {
+  gr_task *k = r->k;
+  const gr_rk_memory fresh = {0, 1e-4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0};
+  *r->m = fresh;
+  r->m->order = k->rtol <= GR_EIGHT_BELOW ? 8.0 : 5.0;
+  r->pair = gr_pair((long)r->m->order);
+  r->m->cell = k->t;
+  r->m->kink = gr_next_kink(k, k->t);
+  long status = gr_rk_open(r);
+  if (!status) status = gr_rk_rows_here(r);
+  if (status || k->t >= k->t1) return status;
+  r->m->h = k->h > 0.0 ? k->h : gr_rk_first_step(r);
+  return status;
+}
+
+GR_FN long gr_rk_loop(gr_rk *r) {
+  gr_task *k = r->k;
+  long status, taken = 0;
+  for (;;) {
+    if (k->t >= k->t1) return GR_DONE;
+    if (k->steps + k->rejected >= k->max_steps) return gr_fail(k, GR_TOO_MANY_STEPS, -1, k->t);
+    if (k->slice > 0 && taken++ >= k->slice) return GR_MORE;
+    status = gr_rk_step(r);
+    if (status) return status;
+  }
+}
+
+/* sz at the point where the run stands, without touching what the next step builds on */
+GR_FN void gr_rk_finish(gr_rk *r) {
+  gr_task *k = r->k;
+  k->h = r->m->h;
+  r->m->segment = (double)r->segment;
+  r->m->valid = (double)r->newton.valid;
+#if GR_SENSITIVE && GR_NZ > 0
+  if (k->ns > 0 && k->status != GR_MORE) {
+    double u[GR_LEN(GR_NU)];
+    gr_signals_from(k, gr_segment(k, k->t, r->segment), k->t, u);
+    if (gr_complete_sensitivity(k, &r->newton, k->t, k->x, k->z, u, k->sx, k->sz, r->fp)) r->m->valid = 0.0;
+  }
+#endif
+}
+
+GR_API long gr_explicit(gr_task *k) {
+  if (k->fixed_step > 0.0) return gr_rk4(k);
+  gr_rk r = gr_rk_in(k);
+  k->status = GR_DONE;
+  if (!k->resumed) {
+    k->status = gr_rk_start(&r);
+  } else {
+    r.pair = gr_pair((long)r.m->order);
+    r.segment = (long)r.m->segment;
+    r.newton.valid = r.m->valid != 0.0;
+  }
+  k->resumed = 1;
+  if (!k->status) k->status = gr_rk_loop(&r);
+  gr_rk_finish(&r);
+  return k->status;
+}
+
+#endif

@@ -1,0 +1,275 @@
+/* The frozen explicit method: classical Runge-Kutta steps of fourth order whose ends do not depend on the solution.
+ *
+ * Between two mandatory points (kinks, requested times, t1) lie ceil(length / fixed_step) equal steps, nothing is
+ * rejected, z and the projection are iterated to rounding: the trajectory is a smooth function of p and the start, and
+ * S is its exact derivative.
+ *
+ * Four evaluations per step leave no room for an embedded estimate of the order of the error. So the step is compared
+ * with two of half its length (|difference| * 16/15, order h^5), but only where h |k3 - k2| or h |k1 - k2 - k3 + k4|,
+ * free and growing with the error, exceeds what it was at the last comparison by a tenth: a handful of times per run.
+ */
+#ifndef GR_RK4_H
+#define GR_RK4_H
+
+#include "gr_output.h"
+#include "gr_project.h"
+#include "gr_signal.h"
+#include "gr_task.h"
+
+/* what must survive between slices; doubles only, because it lives in task->work */
+typedef struct {
+  double kink, from, to, step, steps, segment, ready, valid, seen;
+} gr_rk4_memory;
+
+#define GR_RK4_MEMORY ((long)(sizeof(gr_rk4_memory) / sizeof(double)))
+
+typedef struct {
+  gr_task *k;
+  gr_rk4_memory *m;
+  gr_newton newton;
+  gr_projection projection;
+  double *k1;            /* N */
+  double *fp;            /* N x NP, then dO/d[x; z] and dO/dp */
+  double *ks, *s, *sum;  /* NX x ns each: derivative, argument and weighted sum of the stages' sensitivities */
+  double *sz;            /* NZ x ns */
+  long segment;
+} gr_rk4_run;
+
+GR_FN gr_rk4_run gr_rk4_in(gr_task *k) {
+  gr_rk4_run r;
+  double *w = k->work + GR_RK4_MEMORY;
+  r.k = k;
+  r.m = (gr_rk4_memory *)k->work;
+  r.newton = gr_newton_in(w);
+  r.projection = gr_projection_in(w += GR_NEWTON_WORK);
+  r.k1 = w += GR_PROJECT_WORK;
+  r.fp = w += GR_N;
+  r.ks = w += GR_OUTPUT_WORK;
+  r.s = w += GR_NX * k->ns;
+  r.sum = w += GR_NX * k->ns;
+  r.sz = w + GR_NX * k->ns;
+  return r;
+}
+
+GR_FN long gr_rk4_work(long ns) {
+  return GR_RK4_MEMORY + GR_NEWTON_WORK + GR_PROJECT_WORK + GR_N + GR_OUTPUT_WORK + (3 * GR_NX + GR_NZ) * ns;
+}
+
+/* f = F at (t, x), z solved; u is left for whoever needs it at the same point */
+GR_FN long gr_rk4_evaluate(gr_rk4_run *r, double t, const double *x, double *z, double *u, double *f) {
+  gr_signals_from(r->k, r->segment, t, u);
+  r->newton.f = f;
+  return gr_solve_implicit(r->k, &r->newton, t, x, z, u);
+}
+
+#if GR_SENSITIVE
+/* ks = dF/dx s + dF/dz sz + dF/dp dp; sum += weight ks */
+GR_FN long gr_rk4_sensitivity(gr_rk4_run *r, double t, const double *x, const double *z, const double *u,
+                              const double *s, double weight) {
+  gr_task *k = r->k;
+  const double *jac = r->newton.jac;
+  gr_J(t, x, z, u, k->p, r->newton.jac);
+  k->jacobians++;
+  gr_FP(t, x, z, u, k->p, r->fp);
+#if GR_NZ > 0
+  long status = gr_factor_z(k, &r->newton);
+  if (status) return status;
+#endif
+  gr_sensitivity_z(k, &r->newton, r->fp, s, r->sz);
+  for (long d = 0; d < k->ns; d++) {
+    double *out = r->ks + GR_NX * d;
+    gr_along_p(r->fp, GR_N, 0, GR_NX, k->dp + GR_NP * d, out);
+    for (long j = 0; j < GR_NX; j++)
+      for (long i = 0; i < GR_NX; i++) out[i] += jac[i + GR_N * j] * s[j + GR_NX * d];
+    for (long j = 0; j < GR_NZ; j++)
+      for (long i = 0; i < GR_NX; i++) out[i] += jac[i + GR_N * (GR_NX + j)] * r->sz[j + GR_NZ * d];
+    for (long i = 0; i < GR_NX; i++) r->sum[i + GR_NX * d] += weight * out[i];
+  }
+  return GR_DONE;
+}
+#endif
+
+/* One step from (t, x) to (end, out) with k1 given; k2, k3, k4 are left for the indicator. With `follow`, r->sum becomes
+ * the weighted sum of the stages' sensitivities. */
+GR_FN long gr_rk4_advance(gr_rk4_run *r, double t, double end, const double *x, double *z, const double *k1,
+                          double *k2, double *k3, double *k4, double *out, long follow) {
+  double h = end - t, middle = t + 0.5 * h, u[GR_LEN(GR_NU)], at[GR_LEN(GR_NX)];
+  double *k[3];
+  const double *before = k1;
+  k[0] = k2; k[1] = k3; k[2] = k4;
+#if GR_SENSITIVE
+  const double weight[3] = {2.0, 2.0, 1.0};
+  if (follow) {
+    for (long i = 0; i < GR_NX * r->k->ns; i++) r->sum[i] = 0.0;
+    gr_signals_from(r->k, r->segment, t, u);
+    long status = gr_rk4_sensitivity(r, t, x, z, u, r->k->sx, 1.0);
+    if (status) return status;
+  }
+#else
+  (void)follow;
+#endif
+  for (long stage = 0; stage < 3; stage++) {
+    double step = stage < 2 ? 0.5 * h : h, time = stage < 2 ? middle : end;
+    for (long i = 0; i < GR_NX; i++) at[i] = x[i] + step * before[i];
+    long status = gr_rk4_evaluate(r, time, at, z, u, k[stage]);
+    if (status) return status;
+    before = k[stage];
+#if GR_SENSITIVE
+    if (follow) {
+      for (long i = 0; i < GR_NX * r->k->ns; i++) r->s[i] = r->k->sx[i] + step * r->ks[i];
+      status = gr_rk4_sensitivity(r, time, at, z, u, r->s, weight[stage]);
+      if (status) return status;
+    }
+#endif
+  }
+  for (long i = 0; i < GR_NX; i++) out[i] = x[i] + h / 6.0 * (k1[i] + 2.0 * (k2[i] + k3[i]) + k4[i]);
+  return GR_DONE;
+}
+
+/* squared mean of v in units of the tolerances at x */
+GR_FN double gr_mean_square(const gr_task *k, const double *x, const double *v) {
+  double sum = 0.0;
+  for (long i = 0; i < GR_NX; i++) {
+    double one = v[i] / (k->atol[i] + k->rtol * fabs(x[i]));
+    sum += one * one;
+  }
+  return sum / GR_LEN(GR_NX);
+}
+
+/* the same step in two halves; their difference goes into error_estimate */
+GR_FN void gr_rk4_compare(gr_rk4_run *r, double t, double end, const double *whole) {
+  gr_task *k = r->k;
+  double middle = 0.5 * (t + end), z[GR_LEN(GR_NZ)], u[GR_LEN(GR_NU)];
+  double k1[GR_LEN(GR_N)], k2[GR_LEN(GR_N)], k3[GR_LEN(GR_N)], k4[GR_LEN(GR_N)], half[GR_LEN(GR_NX)], x[GR_LEN(GR_NX)];
+  double estimate = HUGE_VAL;
+  for (long i = 0; i < GR_NZ; i++) z[i] = k->z[i];
+  if (!gr_rk4_advance(r, t, middle, k->x, z, r->k1, k2, k3, k4, half, 0) &&
+      !gr_rk4_evaluate(r, middle, half, z, u, k1) && !gr_rk4_advance(r, middle, end, half, z, k1, k2, k3, k4, x, 0)) {
+    for (long i = 0; i < GR_NX; i++) x[i] -= whole[i];
+    estimate = 16.0 / 15.0 * sqrt(gr_mean_square(k, whole, x));
+  }
+  if (!(estimate <= k->error_estimate)) k->error_estimate = estimate;
+}
+
+GR_FN double gr_rk4_indicator(const gr_task *k, double h, const double *k1, const double *k2, const double *k3,
+                              const double *k4) {
+  double sum = 0.0;
+  for (long i = 0; i < GR_NX; i++) {
+    double bend = fabs(k3[i] - k2[i]), curve = fabs(k1[i] - k2[i] - k3[i] + k4[i]);
+    double one = h * (bend > curve ? bend : curve) / (k->atol[i] + k->rtol * fabs(k->x[i]));
+    sum += one * one;
+  }
+  return sum;
+}
+
+/* one step, from the evaluated start of it to a projected point */
+GR_FN long gr_rk4_step(gr_rk4_run *r, double end) {
+  gr_task *k = r->k;
+  double k2[GR_LEN(GR_N)], k3[GR_LEN(GR_N)], k4[GR_LEN(GR_N)], x[GR_LEN(GR_NX)], z[GR_LEN(GR_NZ)], u[GR_LEN(GR_NU)];
+  double h = end - k->t;
+  for (long i = 0; i < GR_NZ; i++) z[i] = k->z[i];
+  long status = gr_rk4_advance(r, k->t, end, k->x, z, r->k1, k2, k3, k4, x, k->ns > 0);
+  if (status) return status;
+  double indicator = gr_rk4_indicator(k, h, r->k1, k2, k3, k4);
+  if (indicator > 1.21 * r->m->seen) {
+    r->m->seen = indicator;
+    gr_rk4_compare(r, k->t, end, x);
+  }
+#if GR_NC > 0
+  gr_signals_from(k, r->segment, end, u);
+  status = gr_project(k, &r->projection, end, x, z, u);
+  if (status) return status;
+#else
+  (void)u;
+#endif
+#if GR_SENSITIVE
+  if (k->ns > 0) {
+    for (long i = 0; i < GR_NX * k->ns; i++) k->sx[i] += h / 6.0 * r->sum[i];
+    gr_project_sensitivity(k, &r->projection, end, x, z, u, k->sx);
+    long bad = gr_not_finite(GR_NX * k->ns, k->sx);
+    if (bad >= 0) return gr_fail(k, GR_NOT_FINITE, bad % GR_LEN(GR_NX), k->sx[bad]);
+  }
+#endif
+  for (long i = 0; i < GR_NX; i++) k->x[i] = x[i];
+  for (long i = 0; i < GR_NZ; i++) k->z[i] = z[i];
+  k->t = end;
+  k->steps++;
+  return GR_DONE;
+}
+
+/* the next stretch of equal steps, when the last one is finished */
+GR_FN void gr_rk4_plan(gr_rk4_run *r) {
+  gr_task *k = r->k;
+  gr_rk4_memory *m = r->m;
+  if (m->step < m->steps) return;
+  if (k->t >= m->kink) m->kink = gr_next_kink(k, k->t);
+  m->from = k->t;
+  m->to = gr_next_mandatory(k, k->t, m->kink);
+  m->step = 0.0;
+  m->steps = ceil((m->to - m->from) / k->fixed_step - 1e-9);
+  if (m->steps < 1.0) m->steps = 1.0;
+}
+
+GR_FN double gr_rk4_time(const gr_rk4_memory *m, double step) {
+  return step >= m->steps ? m->to : m->from + step * ((m->to - m->from) / m->steps);
+}
+
+/* at an accepted point: F and z with the values that hold from here on, then the rows asked for here */
+GR_FN long gr_rk4_arrive(gr_rk4_run *r, long done) {
+  gr_task *k = r->k;
+  double u[GR_LEN(GR_NU)], inside = done ? k->t : 0.5 * (k->t + gr_rk4_time(r->m, r->m->step + 1.0));
+  r->segment = gr_segment(k, inside, r->segment);
+  if (!done || GR_NZ > 0) {
+    long status = gr_rk4_evaluate(r, k->t, k->x, k->z, u, r->k1);
+    if (status) return status;
+  } else {
+    gr_signals_from(k, r->segment, k->t, u);
+  }
+  while (gr_row_at(k, k->t)) {
+    long status = gr_write_row(k, &r->newton, k->t, k->x, k->z, u, k->sx, k->sz, r->fp);
+    if (status) return status;
+  }
+#if GR_SENSITIVE
+  if (done && k->ns > 0) return gr_complete_sensitivity(k, &r->newton, k->t, k->x, k->z, u, k->sx, k->sz, r->fp);
+#endif
+  return GR_DONE;
+}
+
+GR_FN long gr_rk4_loop(gr_rk4_run *r) {
+  gr_task *k = r->k;
+  gr_rk4_memory *m = r->m;
+  long taken = 0;
+  for (;;) {
+    long done = k->t >= k->t1;
+    if (!m->ready) {
+      if (!done) gr_rk4_plan(r);
+      long status = gr_rk4_arrive(r, done);
+      if (status || done) return status;
+      m->ready = 1.0;
+    }
+    if (k->steps >= k->max_steps) return gr_fail(k, GR_TOO_MANY_STEPS, -1, k->t);
+    if (k->slice > 0 && taken++ >= k->slice) return GR_MORE;
+    long status = gr_rk4_step(r, gr_rk4_time(m, m->step + 1.0));
+    if (status) return status;
+    m->step += 1.0;
+    m->ready = 0.0;
+  }
+}
+
+GR_FN long gr_rk4(gr_task *k) {
+  gr_rk4_run r = gr_rk4_in(k);
+  if (!k->resumed) {
+    const gr_rk4_memory fresh = {0, 0, 0, 0, 0, 0, 0, 0, 0};
+    *r.m = fresh;
+    r.m->kink = gr_next_kink(k, k->t);
+  }
+  k->resumed = 1;
+  r.segment = (long)r.m->segment;
+  r.newton.valid = r.m->valid != 0.0;
+  k->status = gr_rk4_loop(&r);
+  r.m->segment = (double)r.segment;
+  r.m->valid = (double)r.newton.valid;
+  return k->status;
+}
+
+#endif

@@ -1,0 +1,389 @@
+/* One step of the Radau IIA method with three stages: its nonlinear equations and its error.
+ *
+ *   M Z_i = h sum_j a_ij F(t + c_j h, y + Z_j),   i = 1, 2, 3,    y(t + h) = y + Z_3,    M = diag(I, 0),  y = (x, z)
+ *
+ * Order 5, stiffly accurate, L-stable. With A^-1 = T diag(g, [a -b; b a]) T^-1 and Z = T W, simplified Newton needs one
+ * real and one complex matrix of the size of the model,
+ *
+ *   (g/h M - J) dW_1 = ...,     ((a + ib)/h M - J) (dW_2 + i dW_3) = ...
+ *
+ * (Hairer, Wanner: Solving Ordinary Differential Equations II, sections IV.8 and VI.1). Rows of z carry no 1/h, so
+ * their residual is driven to zero at every stage.
+ */
+#ifndef GR_STAGES_H
+#define GR_STAGES_H
+
+#include "gr_linear.h"
+#include "gr_project.h"
+#include "gr_signal.h"
+
+#define GR_RADAU_C1 0.15505102572168219018
+#define GR_RADAU_C2 0.64494897427831780982
+
+#define GR_RADAU_T11 0.091232394870892942792
+#define GR_RADAU_T12 (-0.14125529502095420843)
+#define GR_RADAU_T13 (-0.030029194105147424492)
+#define GR_RADAU_T21 0.24171793270710701896
+#define GR_RADAU_T22 0.20412935229379993199
+#define GR_RADAU_T23 0.38294211275726193779
+#define GR_RADAU_T31 0.96604818261509293619 /* T32 = 1, T33 = 0 */
+
+#define GR_RADAU_TI11 4.3255798900631553510
+#define GR_RADAU_TI12 0.33919925181580986954
+#define GR_RADAU_TI13 0.54177053993587487119
+#define GR_RADAU_TI21 (-4.1787185915519047273)
+#define GR_RADAU_TI22 (-0.32768282076106238708)
+#define GR_RADAU_TI23 0.47662355450055045196
+#define GR_RADAU_TI31 (-0.50287263494578687595)
+#define GR_RADAU_TI32 2.5719269498556054292
+#define GR_RADAU_TI33 (-0.59603920482822492497)
+
+/* eigenvalues of A^-1: g and a +- ib */
+#define GR_RADAU_EIG_G 3.6378342527444957322
+#define GR_RADAU_EIG_A 2.6810828736277521339
+#define GR_RADAU_EIG_B 3.0504301992474105694
+
+/* embedded formula of order 3: -(13 + 7 sqrt 6)/3, (-13 + 7 sqrt 6)/3, -1/3 */
+#define GR_RADAU_E1 (-10.048809399827415944)
+#define GR_RADAU_E2 1.3821427331607492039
+#define GR_RADAU_E3 (-0.33333333333333333333)
+
+enum { GR_RADAU_CONVERGED = 0, GR_RADAU_SLOW = 1, GR_RADAU_DIVERGED = 2, GR_RADAU_BAD_VALUE = 3 };
+
+/* what is remembered from step to step and between slices; it lies at the head of task->work */
+typedef struct {
+  double h;                          /* wish for the next step */
+  double h_factored;                 /* step of the factored matrices; 0: none */
+  double t_poly, h_poly;             /* collocation polynomial that predicts the next stages; h_poly = 0: none */
+  double h_previous;                 /* length of the step before, 0: none on this smooth piece */
+  double h_accepted, error_accepted; /* for the predictive controller */
+  double theta, rate;                /* contraction of Newton's iteration; theta / (1 - theta) */
+  double roughness;                  /* interpolation error / h^4 */
+  double kink;                       /* steps may not cross this time */
+  double from, to;                   /* frozen: stretch between mandatory points */
+  long part, parts;                  /* frozen: equal steps of the stretch done, in all */
+  long first, rejected;              /* no accepted step yet on this piece; the last attempt failed */
+  long jacobian_here;                /* jac belongs to (t, y), not to an earlier point */
+  long segment;                      /* of the signals */
+  long z_valid;                      /* the shared helpers' factors of dF/dz can be used */
+} gr_radau;
+
+typedef struct {
+  gr_radau *s;
+  double *y, *f;                        /* start of the step and F there */
+  double *end, *slope;                  /* end of the step and F there */
+  double *u, *stage;                    /* signals at t, and at the three stages; one state */
+  double *Z, *W, *G;                    /* n x 3: stage increments, T^-1 Z, Newton's right-hand sides and updates */
+  double *scale, *error, *lift, *third; /* third: h^3 times the third derivative of the collocation polynomial */
+  double *jac, *real, *re, *im;
+  double *poly_y, *poly_Z;                      /* the polynomial that predicts */
+  double *previous_y, *previous_f, *previous_d; /* the step before: start value, F there, h^3 third derivative */
+  double *jacs, *whole;                         /* n x n x 3: Jacobians at the stages; 3n x 3n */
+  long *pivot_real, *pivot_complex, *pivot_whole;
+  double *S, *V, *B;       /* per direction: start (n), stage increments (n x 3), dF/dp dp at the stages (n x 3) */
+  double *poly_S, *poly_V; /* derivatives of poly_y, poly_Z, */
+  double *SF, *slope_S;    /* of f and slope, */
+  double *previous_S, *previous_SF;        /* and of the step before */
+  double *fp;                              /* n x np */
+  double *row_x, *row_z, *row_sx, *row_sz; /* interpolated row */
+  double *newton, *projection, *emit;      /* scratch of the shared helpers */
+} gr_radau_room;
+
+GR_FN double gr_radau_node(long i) { return i == 0 ? GR_RADAU_C1 : i == 1 ? GR_RADAU_C2 : 1.0; }
+
+GR_FN long gr_radau_largest(const double *v, long n) {
+  long worst = 0;
+  for (long i = 1; i < n; i++)
+    if (fabs(v[i]) > fabs(v[worst]))
+      worst = i;
+  return worst;
+}
+
+/* weighted root mean square of `count` vectors of length GR_N */
+GR_FN double gr_radau_rms(const double *v, const double *scale, long count) {
+  double sum = 0.0;
+  for (long j = 0; j < count; j++)
+    for (long i = 0; i < GR_N; i++) {
+      const double d = v[i + j * GR_N] / scale[i];
+      sum += d * d;
+    }
+  return sqrt(sum / (double)(GR_LEN(GR_N) * count));
+}
+
+/* weights of Z_1, Z_2, Z_3 in the collocation polynomial at t + theta h */
+GR_FN void gr_radau_collocation_weights(double theta, double *l) {
+  const double c1 = GR_RADAU_C1, c2 = GR_RADAU_C2;
+  l[0] = theta * (theta - c2) * (theta - 1.0) / (c1 * (c1 - c2) * (c1 - 1.0));
+  l[1] = theta * (theta - c1) * (theta - 1.0) / (c2 * (c2 - c1) * (c2 - 1.0));
+  l[2] = theta * (theta - c1) * (theta - c2) / ((1.0 - c1) * (1.0 - c2));
+}
+
+GR_FN void gr_radau_to_W(const double *Z, double *W, long n) {
+  for (long i = 0; i < n; i++) {
+    const double a = Z[i], b = Z[i + n], c = Z[i + 2 * n];
+    W[i] = GR_RADAU_TI11 * a + GR_RADAU_TI12 * b + GR_RADAU_TI13 * c;
+    W[i + n] = GR_RADAU_TI21 * a + GR_RADAU_TI22 * b + GR_RADAU_TI23 * c;
+    W[i + 2 * n] = GR_RADAU_TI31 * a + GR_RADAU_TI32 * b + GR_RADAU_TI33 * c;
+  }
+}
+
+GR_FN void gr_radau_to_Z(const double *W, double *Z, long n) {
+  for (long i = 0; i < n; i++) {
+    const double a = W[i], b = W[i + n], c = W[i + 2 * n];
+    Z[i] = GR_RADAU_T11 * a + GR_RADAU_T12 * b + GR_RADAU_T13 * c;
+    Z[i + n] = GR_RADAU_T21 * a + GR_RADAU_T22 * b + GR_RADAU_T23 * c;
+    Z[i + 2 * n] = GR_RADAU_T31 * a + b;
+  }
+}
+
+/* the polynomial y_p + sum l_k Z_k of an earlier step, continued to the stages of the step (t, h) from y */
+GR_FN void gr_radau_extrapolate(const gr_radau *s, double t, double h, const double *yp, const double *Zp,
+                                const double *y, double *Z) {
+  for (long k = 0; k < 3; k++) {
+    double l[3];
+    gr_radau_collocation_weights((t + gr_radau_node(k) * h - s->t_poly) / s->h_poly, l);
+    for (long i = 0; i < GR_N; i++)
+      Z[i + k * GR_N] = (yp[i] - y[i]) + l[0] * Zp[i] + l[1] * Zp[i + GR_N] + l[2] * Zp[i + 2 * GR_N];
+  }
+}
+
+/* start of Newton's iteration; without a polynomial the solution stands still */
+GR_FN void gr_radau_predict(gr_radau_room *r, double t, double h) {
+  if (r->s->h_poly > 0.0)
+    gr_radau_extrapolate(r->s, t, h, r->poly_y, r->poly_Z, r->y, r->Z);
+  else
+    for (long i = 0; i < 3 * GR_N; i++)
+      r->Z[i] = 0.0;
+  gr_radau_to_W(r->Z, r->W, GR_N);
+}
+
+/* signals at the three stages; they do not change during the iteration */
+GR_FN void gr_radau_stage_signals(const gr_task *k, gr_radau_room *r, double t, double h) {
+  r->s->segment = gr_segment(k, t + 0.5 * h, r->s->segment);
+  for (long i = 0; i < 3; i++)
+    gr_signals_from(k, r->s->segment, t + gr_radau_node(i) * h, r->u + (i + 1) * GR_NU);
+}
+
+/* F at the stages into G; answers the first entry that is not finite, or -1 */
+GR_FN long gr_radau_stage_values(gr_task *k, gr_radau_room *r, double t, double h) {
+  for (long j = 0; j < 3; j++) {
+    double *g = r->G + j * GR_N;
+    for (long i = 0; i < GR_N; i++)
+      r->stage[i] = r->y[i] + r->Z[i + j * GR_N];
+    gr_F(t + gr_radau_node(j) * h, r->stage, r->stage + GR_NX, r->u + (j + 1) * GR_NU, k->p, g);
+    const long bad = gr_not_finite(GR_N, g);
+    if (bad >= 0)
+      return bad;
+  }
+  k->evaluations += 3;
+  return -1;
+}
+
+/* g/h M - J and (a + ib)/h M - J, factored; answers 0 or the refused column + 1 */
+GR_FN long gr_radau_factor(gr_task *k, gr_radau_room *r, double h) {
+  for (long i = 0; i < GR_N * GR_N; i++) {
+    r->real[i] = -r->jac[i];
+    r->re[i] = -r->jac[i];
+    r->im[i] = 0.0;
+  }
+  for (long i = 0; i < GR_NX; i++) {
+    r->real[i * (GR_N + 1)] += GR_RADAU_EIG_G / h;
+    r->re[i * (GR_N + 1)] += GR_RADAU_EIG_A / h;
+    r->im[i * (GR_N + 1)] = GR_RADAU_EIG_B / h;
+  }
+  k->factorizations++;
+  const long refused = gr_lu(GR_N, r->real, r->pivot_real);
+  return refused ? refused : gr_zlu(GR_N, r->re, r->im, r->pivot_complex);
+}
+
+/* G: values g(Z) at the stages -> Newton's update of W for M Z = h A g(Z) */
+GR_FN void gr_radau_transformed_solve(const gr_radau_room *r, double h, const double *W, double *G) {
+  const double g = GR_RADAU_EIG_G / h, a = GR_RADAU_EIG_A / h, b = GR_RADAU_EIG_B / h;
+  gr_radau_to_W(G, G, GR_N);
+  for (long i = 0; i < GR_NX; i++) {
+    G[i] -= g * W[i];
+    G[i + GR_N] -= a * W[i + GR_N] - b * W[i + 2 * GR_N];
+    G[i + 2 * GR_N] -= b * W[i + GR_N] + a * W[i + 2 * GR_N];
+  }
+  gr_lu_solve(GR_N, r->real, r->pivot_real, G);
+  gr_zlu_solve(GR_N, r->re, r->im, r->pivot_complex, G + GR_N, G + 2 * GR_N);
+}
+
+GR_FN void gr_radau_add_update(double *W, double *Z, const double *G) {
+  for (long i = 0; i < 3 * GR_N; i++)
+    W[i] += G[i];
+  gr_radau_to_Z(W, Z, GR_N);
+}
+
+/* Simplified Newton until the error of Z is below kappa in the weighted norm. Gives up as soon as the observed
+ * contraction says that `limit` iterations will not do; *shrink then says by how much a shorter step would. */
+GR_FN long gr_radau_iterate(gr_task *k, gr_radau_room *r, double t, double h, double kappa, long limit,
+                            double *shrink) {
+  gr_radau *s = r->s;
+  double rate = pow(s->rate > DBL_EPSILON ? s->rate : DBL_EPSILON, 0.8), old = 0.0, old_quotient = 0.0;
+  s->theta = 1e-3;
+  *shrink = 0.5;
+  for (long m = 1; m <= limit; m++) {
+    const long bad = gr_radau_stage_values(k, r, t, h);
+    if (bad >= 0) {
+      k->where = bad;
+      return GR_RADAU_BAD_VALUE;
+    }
+    gr_radau_transformed_solve(r, h, r->W, r->G);
+    k->newton_iterations++;
+    const double size = gr_radau_rms(r->G, r->scale, 3);
+    if (!(size <= DBL_MAX))
+      return GR_RADAU_DIVERGED;
+    if (m > 1 && m < limit) {
+      const double quotient = size / old;
+      s->theta = m == 2 ? quotient : sqrt(quotient * old_quotient);
+      old_quotient = quotient;
+      if (!(s->theta < 0.99))
+        return GR_RADAU_DIVERGED;
+      rate = s->theta / (1.0 - s->theta);
+      const double left = (double)(limit - 1 - m), miss = rate * size * pow(s->theta, left) / kappa;
+      if (miss >= 1.0) {
+        *shrink = 0.8 * pow(miss > 20.0 ? 20.0 : miss, -1.0 / (4.0 + left));
+        return GR_RADAU_SLOW;
+      }
+    }
+    old = size > DBL_EPSILON ? size : DBL_EPSILON;
+    gr_radau_add_update(r->W, r->Z, r->G);
+    s->rate = rate;
+    if (rate * size <= kappa)
+      return GR_RADAU_CONVERGED;
+  }
+  return GR_RADAU_DIVERGED;
+}
+
+/* Jacobians at the stages */
+GR_FN void gr_radau_stage_jacobians(gr_task *k, gr_radau_room *r, double t, double h) {
+  for (long j = 0; j < 3; j++) {
+    for (long i = 0; i < GR_N; i++)
+      r->stage[i] = r->y[i] + r->Z[i + j * GR_N];
+    gr_J(t + gr_radau_node(j) * h, r->stage, r->stage + GR_NX, r->u + (j + 1) * GR_NU, k->p, r->jacs + j * GR_N * GR_N);
+  }
+  k->jacobians += 3;
+}
+
+/* entry i, j of A^-1 */
+GR_FN double gr_radau_inverse_entry(long i, long j) {
+  const double a[9] = {3.2247448713915890491,   -3.5678400846904054591, 5.5319726474218080826,
+                       1.1678400846904054591,   0.77525512860841095092, -7.5319726474218080826,
+                       -0.25319726474218080826, 1.0531972647421808083,  5.0};
+  return a[i + 3 * j];
+}
+
+/* the 3n x 3n matrix A^-1/h (x) M - diag(J_1, J_2, J_3), factored */
+GR_FN long gr_radau_factor_whole(gr_task *k, gr_radau_room *r, double h) {
+  const long n = GR_N, m = 3 * GR_N;
+  for (long i = 0; i < m * m; i++)
+    r->whole[i] = 0.0;
+  for (long b = 0; b < 3; b++) {
+    for (long j = 0; j < n; j++)
+      for (long i = 0; i < n; i++)
+        r->whole[b * n + i + (b * n + j) * m] = -r->jacs[i + j * n + b * n * n];
+    for (long c = 0; c < 3; c++)
+      for (long i = 0; i < GR_NX; i++)
+        r->whole[c * n + i + (b * n + i) * m] += gr_radau_inverse_entry(c, b) / h;
+  }
+  k->factorizations++;
+  return gr_lu(m, r->whole, r->pivot_whole);
+}
+
+/* G: values at the stages -> values - A^-1/h (x) M Z */
+GR_FN void gr_radau_stage_residual(const double *Z, double *G, double h) {
+  for (long b = 0; b < 3; b++)
+    for (long c = 0; c < 3; c++) {
+      const double a = gr_radau_inverse_entry(b, c) / h;
+      for (long i = 0; i < GR_NX; i++)
+        G[b * GR_N + i] -= a * Z[c * GR_N + i];
+    }
+}
+
+/* Did an update of size `size` after one of size `old` end in rounding? Sizes are relative to the solution. */
+GR_FN long gr_radau_at_rounding(double size, double old) {
+  return size <= 2e-16 || (size <= 1e-10 && size > 0.3 * old);
+}
+
+/* Newton with the exact 3n x 3n matrix; for frozen steps on which the simplified iteration does not contract */
+GR_FN long gr_radau_iterate_whole(gr_task *k, gr_radau_room *r, double t, double h) {
+  double old = DBL_MAX;
+  for (long m = 0; m < 30; m++) {
+    const long bad = gr_radau_stage_values(k, r, t, h);
+    if (bad >= 0) {
+      k->where = bad;
+      return GR_RADAU_BAD_VALUE;
+    }
+    gr_radau_stage_residual(r->Z, r->G, h);
+    gr_radau_stage_jacobians(k, r, t, h);
+    if (gr_radau_factor_whole(k, r, h))
+      return GR_RADAU_DIVERGED;
+    k->where = gr_radau_largest(r->G, 3 * GR_N) % GR_LEN(GR_N);
+    gr_lu_solve(3 * GR_N, r->whole, r->pivot_whole, r->G);
+    k->newton_iterations++;
+    const double size = gr_radau_rms(r->G, r->scale, 3);
+    if (!(size <= DBL_MAX))
+      return GR_RADAU_DIVERGED;
+    for (long i = 0; i < 3 * GR_N; i++)
+      r->Z[i] += r->G[i];
+    if (gr_radau_at_rounding(size, old))
+      return GR_RADAU_CONVERGED;
+    old = size;
+  }
+  return GR_RADAU_DIVERGED;
+}
+
+/* Simplified Newton to rounding; r->scale must be the size of the solution, not a tolerance */
+GR_FN long gr_radau_iterate_exact(gr_task *k, gr_radau_room *r, double t, double h) {
+  double old = DBL_MAX;
+  for (long m = 0; m < 50; m++) {
+    if (gr_radau_stage_values(k, r, t, h) >= 0)
+      break;
+    gr_radau_transformed_solve(r, h, r->W, r->G);
+    k->newton_iterations++;
+    const double size = gr_radau_rms(r->G, r->scale, 3);
+    if (!(size <= DBL_MAX) || (m > 1 && size > 0.9 * old && size > 1e-10))
+      break;
+    gr_radau_add_update(r->W, r->Z, r->G);
+    if (gr_radau_at_rounding(size, old))
+      return GR_RADAU_CONVERGED;
+    old = size;
+  }
+  gr_radau_predict(r, t, h);
+  if (gr_radau_stage_values(k, r, t, h) >= 0)
+    for (long i = 0; i < 3 * GR_N; i++)
+      r->Z[i] = 0.0;
+  return gr_radau_iterate_whole(k, r, t, h);
+}
+
+/* (g/h M - J)^-1 (F + M (e_1 Z_1 + e_2 Z_2 + e_3 Z_3)/h), F given in `error` */
+GR_FN void gr_radau_filtered_error(const gr_radau_room *r) {
+  for (long i = 0; i < GR_NX; i++)
+    r->error[i] += r->lift[i];
+  gr_lu_solve(GR_N, r->real, r->pivot_real, r->error);
+}
+
+/* The scaled embedded error; with `again`, filtered a second time where it is above one, which removes the overestimate
+ * of stiff components on the first step and after a rejection. */
+GR_FN double gr_radau_error(gr_task *k, gr_radau_room *r, double t, double h, long again) {
+  for (long i = 0; i < GR_NX; i++)
+    r->lift[i] = (GR_RADAU_E1 * r->Z[i] + GR_RADAU_E2 * r->Z[i + GR_N] + GR_RADAU_E3 * r->Z[i + 2 * GR_N]) / h;
+  for (long i = 0; i < GR_N; i++)
+    r->error[i] = r->f[i];
+  gr_radau_filtered_error(r);
+  double size = gr_radau_rms(r->error, r->scale, 1);
+  if (again && size >= 1.0) {
+    for (long i = 0; i < GR_N; i++)
+      r->stage[i] = r->y[i] + r->error[i];
+    gr_F(t, r->stage, r->stage + GR_NX, r->u, k->p, r->error);
+    k->evaluations++;
+    if (gr_not_finite(GR_N, r->error) < 0) {
+      gr_radau_filtered_error(r);
+      size = gr_radau_rms(r->error, r->scale, 1);
+    }
+  }
+  return size > 1e-10 ? size : size <= 1e-10 ? 1e-10 : DBL_MAX;
+}
+
+#endif

@@ -1,0 +1,126 @@
+/* Frozen steps over a batch of realizations: the outer loop is the realization, the inner one the grid.
+ *
+ * The generated file defines, before it includes this header,
+ *
+ *   GR_NX, GR_NU, GR_NP   sizes      GR_NY  quantities observed here      GR_NS  sensitivity directions, or 0
+ *   void gr_step   (t, h, x, ua, um, ub, p, nominal, out)     one step; ua, um, ub: signals at t, t + h/2, t + h
+ *   void gr_observe(t, x, u, p, out)
+ *   and with GR_NS > 0 the same with (…, sx, dp, out, sout): sx GR_NX x NS, dp GR_NP x NS, columns contiguous.
+ *
+ * Outputs may overwrite inputs. Mirrored by compilation/frozen.py (ctypes); keep both in step.
+ */
+#ifndef GR_STEP_H
+#define GR_STEP_H
+
+#include "gr_task.h"
+
+typedef struct {
+  long first, last;             /* realizations first <= m < last */
+  long n_cells, substeps;       /* grid has n_cells + 1 points; each cell is cut into equal steps */
+  const double *grid;
+  const double *x0;             /* start of realization m at x0 + m * x0_stride; stride 0: common */
+  long x0_stride;
+  double *x;                    /* realizations x GR_NX: the end */
+  const double *p;
+  long p_stride;
+  const double *nominal;        /* GR_NX */
+  const double *const *signal;  /* GR_NU tables of n_cells + 1 values, realization m at + m * signal_stride[i] */
+  const long *signal_stride;
+  const unsigned char *held;    /* GR_NU: 1 constant over a cell, 0 linear */
+  const double *dp;             /* NS x GR_NP, common */
+  const double *sx0;
+  long sx0_stride;
+  double *sx;                   /* realizations x NS x GR_NX: the end */
+  long n_kept;
+  const long *kept;             /* grid indices to observe, increasing */
+  double *y, *sy;               /* realizations x n_kept (x NS) x GR_NY, or NULL */
+  double *mean, *spread;        /* n_kept x GR_NY, or NULL: mean over this call and sum of squared deviations from it */
+  double *smean, *scross;       /* n_kept x NS x GR_NY: mean of the sensitivities, sum of products of deviations */
+  long *failed;                 /* realizations: grid index where the state was first seen not finite, or -1 */
+} gr_batch;
+
+GR_FN void gr_signals_at(const gr_batch *b, long m, long k, double *u) {
+  long i;
+  for (i = 0; i < GR_NU; i++) u[i] = b->signal[i][m * b->signal_stride[i] + k];
+}
+
+/* Running mean and sum of squared deviations (Welford), and the same for products y * sy, with weight = 1 / count. */
+GR_FN void gr_accumulate(const gr_batch *b, long row, double weight, const double *y, const double *sy) {
+  long i, s;
+  for (i = 0; i < GR_NY; i++) {
+    double *mean = b->mean + row * GR_NY + i;
+    const double before = y[i] - *mean;
+    *mean += weight * before;
+    b->spread[row * GR_NY + i] += before * (y[i] - *mean);
+    for (s = 0; s < GR_NS; s++) {
+      const long at = (row * GR_NS + s) * GR_NY + i;
+      b->smean[at] += weight * (sy[s * GR_NY + i] - b->smean[at]);
+      b->scross[at] += before * (sy[s * GR_NY + i] - b->smean[at]);
+    }
+  }
+}
+
+GR_FN void gr_keep(const gr_batch *b, long m, long row, const double *x, const double *sx, const double *p) {
+  double u[GR_LEN(GR_NU)], y[GR_LEN(GR_NY)], sy[GR_LEN(GR_NS * GR_NY)];
+  const long k = b->kept[row];
+  double check = 0.0;
+  long i;
+  gr_signals_at(b, m, k, u);
+#if GR_NS > 0
+  gr_observe(b->grid[k], x, u, p, sx, b->dp, y, sy);
+#else
+  gr_observe(b->grid[k], x, u, p, y);
+#endif
+  for (i = 0; i < GR_NX; i++) check += 0.0 * x[i];
+  if (check != 0.0 && b->failed[m] < 0) b->failed[m] = k;
+  if (b->mean) gr_accumulate(b, row, 1.0 / (double)(m - b->first + 1), y, sy);
+  if (b->y) {
+    for (i = 0; i < GR_NY; i++) b->y[(m * b->n_kept + row) * GR_NY + i] = y[i];
+    for (i = 0; i < GR_NS * GR_NY; i++) b->sy[(m * b->n_kept + row) * GR_NS * GR_NY + i] = sy[i];
+  }
+}
+
+GR_FN void gr_realization(const gr_batch *b, long m) {
+  double x[GR_LEN(GR_NX)], sx[GR_LEN(GR_NS * GR_NX)], p[GR_LEN(GR_NP)], nominal[GR_LEN(GR_NX)];
+  double ua[GR_LEN(GR_NU)], um[GR_LEN(GR_NU)], ub[GR_LEN(GR_NU)];
+  const double *now[GR_LEN(GR_NU)], *next[GR_LEN(GR_NU)];
+  long i, j, k, row = 0;
+  for (i = 0; i < GR_NX; i++) x[i] = b->x0[m * b->x0_stride + i];
+  for (i = 0; i < GR_NS * GR_NX; i++) sx[i] = b->sx0[m * b->sx0_stride + i];
+  for (i = 0; i < GR_NP; i++) p[i] = b->p[m * b->p_stride + i];
+  for (i = 0; i < GR_NX; i++) nominal[i] = b->nominal[i];
+  for (i = 0; i < GR_NU; i++) now[i] = b->signal[i] + m * b->signal_stride[i];
+  for (i = 0; i < GR_NU; i++) next[i] = now[i] + (b->held[i] ? 0 : 1);
+  b->failed[m] = -1;
+  for (k = 0; k < b->n_cells; k++) {
+    const double t = b->grid[k], h = (b->grid[k + 1] - t) / (double)b->substeps;
+    if (row < b->n_kept && b->kept[row] == k) gr_keep(b, m, row++, x, sx, p);
+    for (i = 0; i < GR_NU; i++) ub[i] = now[i][k];
+    for (j = 0; j < b->substeps; j++) {
+      const double part = (double)(j + 1) / (double)b->substeps;
+      for (i = 0; i < GR_NU; i++) {
+        ua[i] = ub[i];
+        ub[i] = j + 1 == b->substeps ? next[i][k] : now[i][k] + part * (next[i][k] - now[i][k]);
+        um[i] = 0.5 * (ua[i] + ub[i]);
+      }
+#if GR_NS > 0
+      gr_step(t + (double)j * h, h, x, ua, um, ub, p, nominal, sx, b->dp, x, sx);
+#else
+      gr_step(t + (double)j * h, h, x, ua, um, ub, p, nominal, x);
+#endif
+    }
+  }
+  if (row < b->n_kept && b->kept[row] == b->n_cells) gr_keep(b, m, row, x, sx, p);
+  for (i = 0; i < GR_NX; i++) b->x[m * GR_NX + i] = x[i];
+  for (i = 0; i < GR_NS * GR_NX; i++) b->sx[m * GR_NS * GR_NX + i] = sx[i];
+}
+
+GR_API long gr_frozen(const gr_batch *b) {
+  long m;
+  for (m = b->first; m < b->last; m++) gr_realization(b, m);
+  return 0;
+}
+
+GR_API long gr_batch_size(void) { return (long)sizeof(gr_batch); }
+
+#endif

@@ -1,0 +1,98 @@
+/* What an integrator is asked and what it answers. Mirrored by compilation/task.py (ctypes); keep both in step.
+ *
+ * The generated model file defines, before it includes any integrator header,
+ *
+ *   GR_NX  states x            GR_NZ  implicit unknowns z     GR_NU  signals u (inputs, their derivatives, disturbances)
+ *   GR_NP  parameters p        GR_NC  hidden constraints      GR_NY  observed quantities
+ *   GR_SENSITIVE               1 when the parameter derivatives below are present, else 0
+ *
+ * and these static functions, argument order (t, x, z, u, p), matrices dense and column-major, every entry written:
+ *
+ *   void gr_F (t, x, z, u, p, out)   GR_NX + GR_NZ              right-hand side, then residual
+ *   void gr_J (t, x, z, u, p, out)   (NX+NZ) x (NX+NZ)          dF/d[x; z]
+ *   void gr_C (t, x, z, u, p, out)   GR_NC                      constraints (z unused)
+ *   void gr_CJ(t, x, z, u, p, out)   GR_NC x GR_NX              dC/dx
+ *   void gr_O (t, x, z, u, p, out)   GR_NY                      observed
+ *   with GR_SENSITIVE:
+ *   void gr_FP(...)  (NX+NZ) x NP    dF/dp      void gr_CP(...)  NC x NP   dC/dp
+ *   void gr_OJ(...)  NY x (NX+NZ)    dO/d[x;z]  void gr_OP(...)  NY x NP   dO/dp
+ *
+ * No malloc, no globals, no stdio: scratch memory comes from the caller, so that one source serves CPU and CUDA.
+ */
+#ifndef GR_TASK_H
+#define GR_TASK_H
+
+#ifdef __CUDACC__
+#define GR_FN static __device__
+#define GR_API extern "C" __device__
+#else
+#define GR_FN static
+#if defined(_WIN32)
+#define GR_API __declspec(dllexport)
+#else
+#define GR_API __attribute__((visibility("default")))
+#endif
+#endif
+
+#define GR_N (GR_NX + GR_NZ)
+/* array lengths must not be zero in C */
+#define GR_LEN(n) ((n) > 0 ? (n) : 1)
+
+enum {
+  GR_DONE = 0,          /* reached t1 */
+  GR_MORE = 1,          /* slice of steps used up: call again to go on */
+  GR_STIFF = 2,         /* explicit method: the problem looks stiff from here on */
+  GR_STEP_TOO_SMALL = 3,/* error control drove the step below rounding */
+  GR_TOO_MANY_STEPS = 4,
+  GR_NOT_FINITE = 5,    /* F gave a NaN or an infinity even at the smallest step; `where` = entry of F */
+  GR_NEWTON = 6,        /* implicit equations or stages not solved at the smallest step; `where` = worst entry of F */
+  GR_SINGULAR = 7,      /* dF/dz or a Newton matrix is singular; `where` = pivot column */
+  GR_PROJECTION = 8     /* hidden constraints not met; `where` = worst constraint, `amount` = its residual */
+};
+
+typedef struct {
+  double t0, t1;          /* t1 >= t0 */
+  const double *p;        /* GR_NP */
+  double *x, *z;          /* in: consistent start; out: last accepted point */
+  long ns;                /* sensitivity directions, 0 without */
+  const double *dp;       /* GR_NP x ns: derivative of p in each direction */
+  double *sx, *sz;        /* GR_NX x ns, GR_NZ x ns; in: at t0; out: at the last accepted point */
+
+  /* signals: piecewise polynomials, u_i(t) = sum_k coef[(seg*GR_NU + i)*(degree+1) + k] * (t - breaks[seg])^k;
+   * before the first and after the last break the end segments are continued */
+  long n_breaks;          /* >= 2, or 0 when GR_NU == 0 */
+  const double *breaks;
+  const double *coef;
+  long degree;
+  const unsigned char *kink; /* n_breaks flags: a step must end here (value or slope jumps) */
+
+  /* answers at requested times, increasing, inside [t0, t1] */
+  long n_times;
+  const double *times;
+  double *y;              /* n_times x GR_NY, row by row */
+  double *sy;             /* n_times x ns x GR_NY */
+  long written;           /* rows written so far; in and out */
+
+  /* accuracy */
+  double rtol;
+  const double *atol;     /* GR_NX + GR_NZ */
+  const double *nominal;  /* GR_NX: metric of the projection */
+  double h;               /* in: first step or 0 for automatic; out: next step */
+  double hmax;            /* 0: none */
+  double fixed_step;      /* > 0: frozen discretisation, largest step; no error control */
+  long max_steps;         /* in total */
+  long slice;             /* steps per call before GR_MORE; 0: unlimited */
+
+  double *work;           /* gr_..._work(ns) doubles; keep between calls that return GR_MORE */
+
+  /* what happened; cumulative over calls */
+  double t;               /* in: where to start or go on; out: last accepted time */
+  long steps, rejected, evaluations, jacobians, factorizations, newton_iterations;
+  long status, where;
+  double amount;
+  double error_estimate;  /* frozen: largest scaled error estimate seen; else the last one */
+  double worst_constraint;/* largest |C| seen at an accepted point or output */
+  long resumed;           /* 0 at the first call, set by the integrator */
+} gr_task;
+
+#endif

@@ -1,0 +1,233 @@
+"""What an integrator is asked and what it answers, on the Python side.
+
+``Task`` has the fields of ``gr_task`` (kernels/gr_task.h) under the same names. Matrices are stored so that their
+memory is what the C side reads::
+
+    dp (ns, np)   sx (ns, nx)   sz (ns, nz)      one contiguous row per sensitivity direction
+    y  (n_times, ny)            sy (n_times, ns, ny)
+    coef (n_breaks - 1, nu, degree + 1)          u_i(t) = Σ_k coef[seg, i, k] (t - breaks[seg])^k
+
+Interpreted integrators read and write the same object; compiled ones get ``task.pack()`` and are read back with
+``task.unpack(structure)``. Arrays are shared with C, never copied.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+
+
+class Status(IntEnum):
+    """How a run ended; the numbers are those of gr_task.h."""
+
+    DONE = 0
+    MORE = 1
+    STIFF = 2
+    STEP_TOO_SMALL = 3
+    TOO_MANY_STEPS = 4
+    NOT_FINITE = 5
+    NEWTON = 6
+    SINGULAR = 7
+    PROJECTION = 8
+
+
+class Sizes(Protocol):
+    """Anything that knows the dimensions of a model; every ``Kernel`` does."""
+
+    @property
+    def nx(self) -> int: ...
+    @property
+    def nz(self) -> int: ...
+    @property
+    def nu(self) -> int: ...
+    @property
+    def np(self) -> int: ...
+    @property
+    def ny(self) -> int: ...
+
+
+_D, _L = ctypes.c_double, ctypes.c_long
+_DP, _BP = ctypes.c_void_p, ctypes.c_void_p
+
+FIELDS: tuple[tuple[str, Any], ...] = (
+    ("t0", _D), ("t1", _D), ("p", _DP), ("x", _DP), ("z", _DP),
+    ("ns", _L), ("dp", _DP), ("sx", _DP), ("sz", _DP),
+    ("n_breaks", _L), ("breaks", _DP), ("coef", _DP), ("degree", _L), ("kink", _BP),
+    ("n_times", _L), ("times", _DP), ("y", _DP), ("sy", _DP), ("written", _L),
+    ("rtol", _D), ("atol", _DP), ("nominal", _DP), ("h", _D), ("hmax", _D), ("fixed_step", _D),
+    ("max_steps", _L), ("slice", _L), ("work", _DP),
+    ("t", _D), ("steps", _L), ("rejected", _L), ("evaluations", _L), ("jacobians", _L), ("factorizations", _L),
+    ("newton_iterations", _L), ("status", _L), ("where", _L),
+    ("amount", _D), ("error_estimate", _D), ("worst_constraint", _D), ("resumed", _L),
+)  # fmt: skip
+
+
+class TaskStructure(ctypes.Structure):
+    """The memory layout of ``gr_task``."""
+
+    _fields_ = FIELDS
+
+
+_ARRAYS = tuple(name for name, kind in FIELDS if kind is ctypes.c_void_p)
+_NUMBERS = tuple(name for name, kind in FIELDS if kind is not ctypes.c_void_p)
+
+
+@dataclass(eq=False)
+class Task:
+    """One run of an integrator, from ``t0`` to ``t1``; see gr_task.h for the meaning of each field."""
+
+    t0: float
+    t1: float
+    p: Floats
+    x: Floats
+    z: Floats
+    ns: int
+    dp: Floats
+    sx: Floats
+    sz: Floats
+    n_breaks: int
+    breaks: Floats
+    coef: Floats
+    degree: int
+    kink: NDArray[np.uint8]
+    n_times: int
+    times: Floats
+    y: Floats
+    sy: Floats
+    rtol: float
+    atol: Floats
+    nominal: Floats
+    written: int = 0
+    h: float = 0.0
+    hmax: float = 0.0
+    fixed_step: float = 0.0
+    max_steps: int = 10_000_000
+    slice: int = 0
+    work: Floats = field(default_factory=lambda: np.zeros(0))
+    t: float = 0.0
+    steps: int = 0
+    rejected: int = 0
+    evaluations: int = 0
+    jacobians: int = 0
+    factorizations: int = 0
+    newton_iterations: int = 0
+    status: int = Status.DONE
+    where: int = -1
+    amount: float = 0.0
+    error_estimate: float = 0.0
+    worst_constraint: float = 0.0
+    resumed: int = 0
+    memory: Any = None
+    """Room for an interpreted integrator's own state between slices; C never sees it."""
+
+    @classmethod
+    def create(
+        cls,
+        kernel: Sizes,
+        t0: float,
+        t1: float,
+        *,
+        p: ArrayLike = (),
+        x: ArrayLike = (),
+        z: ArrayLike | None = None,
+        dp: ArrayLike | None = None,
+        sx: ArrayLike | None = None,
+        sz: ArrayLike | None = None,
+        breaks: ArrayLike | None = None,
+        coef: ArrayLike | None = None,
+        kink: ArrayLike | None = None,
+        times: ArrayLike = (),
+        rtol: float = 1e-6,
+        atol: ArrayLike = 1e-9,
+        nominal: ArrayLike = 1.0,
+        h: float = 0.0,
+        hmax: float = 0.0,
+        fixed_step: float = 0.0,
+        max_steps: int = 10_000_000,
+        slice: int = 0,
+    ) -> Task:
+        """A task with every array allocated, copied and checked for shape.
+
+        ``dp`` (or else ``sx``) fixes the number of sensitivity directions; without ``breaks`` all signals are zero;
+        without ``kink`` every inner break is one; scalars for ``atol`` and ``nominal`` are spread over their vectors.
+        """
+        nx, nz, nu, ny = kernel.nx, kernel.nz, kernel.nu, kernel.ny
+        ns = next((int(np.shape(s)[0]) for s in (dp, sx, sz) if s is not None), 0)
+        where = _signals(nu, t0, t1, breaks, coef, kink)
+        at = _copy("times", times, (int(np.size(times)),))
+        return cls(
+            t0=float(t0), t1=float(t1), t=float(t0),
+            p=_copy("p", p, (kernel.np,)),
+            x=_copy("x", x, (nx,)),
+            z=_zeros_or("z", z, (nz,)),
+            ns=ns,
+            dp=_zeros_or("dp", dp, (ns, kernel.np)),
+            sx=_zeros_or("sx", sx, (ns, nx)),
+            sz=_zeros_or("sz", sz, (ns, nz)),
+            **where,
+            n_times=at.size, times=at, y=np.zeros((at.size, ny)), sy=np.zeros((at.size, ns, ny)),
+            rtol=float(rtol), atol=_spread("atol", atol, nx + nz), nominal=_spread("nominal", nominal, nx),
+            h=float(h), hmax=float(hmax), fixed_step=float(fixed_step), max_steps=int(max_steps), slice=int(slice),
+        )  # fmt: skip
+
+    def pack(self) -> TaskStructure:
+        """The C structure; it borrows the arrays, so the task must outlive it."""
+        packed = TaskStructure()
+        for name in _NUMBERS:
+            setattr(packed, name, getattr(self, name))
+        for name in _ARRAYS:
+            setattr(packed, name, _address(name, getattr(self, name)))
+        return packed
+
+    def unpack(self, packed: TaskStructure) -> None:
+        """Takes back what the C side changed (the arrays were shared all along)."""
+        for name in _NUMBERS:
+            setattr(self, name, getattr(packed, name))
+
+
+def _signals(
+    nu: int, t0: float, t1: float, breaks: ArrayLike | None, coef: ArrayLike | None, kink: ArrayLike | None
+) -> dict[str, Any]:
+    if nu == 0:
+        nothing = {"breaks": np.zeros(0), "coef": np.zeros((0, 0, 1)), "kink": np.zeros(0, np.uint8)}
+        return {"n_breaks": 0, "degree": 0, **nothing}
+    if breaks is None:
+        breaks = (float(t0), float(t1) if t1 > t0 else float(t0) + 1.0)
+        kink = np.zeros(2, np.uint8) if kink is None else kink
+    at = _copy("breaks", breaks, (int(np.size(breaks)),))
+    table = np.zeros((at.size - 1, nu, 1)) if coef is None else np.array(coef, dtype=np.float64, order="C")
+    if at.size < 2 or table.ndim != 3 or table.shape[:2] != (at.size - 1, nu):
+        raise ValueError(f"coef has shape {table.shape}, expected ({at.size - 1}, {nu}, degree + 1), 2 breaks or more.")
+    flags = np.ones(at.size, np.uint8) if kink is None else np.array(kink, dtype=np.uint8, order="C")
+    if flags.shape != at.shape:
+        raise ValueError(f"kink has shape {flags.shape}, expected {at.shape}.")
+    return {"n_breaks": at.size, "breaks": at, "coef": table, "degree": table.shape[2] - 1, "kink": flags}
+
+
+def _copy(name: str, value: ArrayLike, shape: tuple[int, ...]) -> Floats:
+    array = np.array(value, dtype=np.float64, order="C")
+    if array.shape != shape:
+        raise ValueError(f"{name} has shape {array.shape}, expected {shape}.")
+    return array
+
+
+def _zeros_or(name: str, value: ArrayLike | None, shape: tuple[int, ...]) -> Floats:
+    return np.zeros(shape) if value is None else _copy(name, value, shape)
+
+
+def _spread(name: str, value: ArrayLike, n: int) -> Floats:
+    return np.full(n, float(value)) if np.ndim(value) == 0 else _copy(name, value, (n,))  # type: ignore[arg-type]
+
+
+def _address(name: str, array: NDArray[Any]) -> int:
+    kind = np.uint8 if name == "kink" else np.float64
+    if array.dtype != kind or not array.flags.c_contiguous:
+        raise TypeError(f"task.{name} must be a C-contiguous {np.dtype(kind)} array, not {array.dtype}.")
+    return int(array.ctypes.data)

@@ -1,0 +1,107 @@
+"""What ``grisaille demo`` shows: a pendulum in Cartesian coordinates, from its equations to a plot.
+
+Five equations as they stand in a textbook: Newton's law in two directions, and a rod of constant length in place of an
+angle. Written like this it is a differential-algebraic system of index 3. The pendulum is released off its rest
+position, and pushed once.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+import grisaille as gr
+from grisaille import atan2, der
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from rich.table import Table
+
+SHOWN = ("time", "x", "y", "phi", "tension", "u")
+LENGTH = 6.25
+
+
+class Pendulum(gr.Model):
+    """Pendulum in Cartesian coordinates: an index-3 DAE with drag and a disturbing force."""
+
+    m = gr.Parameter(0.3, "kg")
+    g = gr.Parameter(9.81, "m/s2")
+    L = gr.Parameter(LENGTH, "m")
+    k = gr.Parameter(0.05, "kg/m", bounds=(0.005, 20.0))
+
+    x, y = gr.Variable(start=0.0, unit="m"), gr.Variable(start=-L, unit="m")
+    vx, vy = gr.Variable(start=0.0, unit="m/s"), gr.Variable(start=0.0, unit="m/s")
+    tension = gr.Variable(unit="N/m")
+
+    u = gr.Input("N")
+    w = gr.Disturbance(gr.spectra.resonance(frequency=4.0, damping=0.1), scale=0.6)
+    phi = gr.Output(atan2(x, -y), noise=0.002, unit="rad")
+
+    equations = [
+        der(x) == vx,
+        der(y) == vy,
+        m * der(vx) == tension * x - k * abs(vx) * vx + u + w**2,
+        m * der(vy) == tension * y - k * abs(vy) * vy - m * g,
+        x**2 + y**2 == L**2,
+    ]
+
+
+def push(t: float) -> float:
+    """A force of half a second after fifteen seconds, smooth at both ends [N]."""
+    return 4.0 * np.sin(2 * np.pi * (t - 15.0)) ** 2 if 15.0 < t < 15.5 else 0.0
+
+
+def run(directory: Path) -> Path:
+    """Analyses and simulates the pendulum, prints both, writes the plot; gives the plot's path."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    model = Pendulum()
+    console.print(model, markup=False)
+    console.print()
+    console.print(gr.analyze(model), markup=False)
+    result = gr.simulate(model, np.linspace(0.0, 30.0, 601), inputs={"u": push}, start={"x": 4.0}, rtol=1e-8)
+    console.print()
+    console.print(_table(result))
+    path = _draw(result, directory)
+    console.print(f"Plot written to {path.resolve()}", soft_wrap=True)
+    return path
+
+
+def _table(result: xr.Dataset) -> Table:
+    """Eleven instants of the trajectory, and how well the rod kept its length."""
+    from rich.table import Table
+
+    table = Table(title="The trajectory, every three seconds")
+    for name in SHOWN:
+        table.add_column(f"{name} [{result[name].attrs.get('units', 's')}]", justify="right")
+    table.add_column("x² + y² − L² [m²]", justify="right")
+    for row in range(0, result.sizes["time"], 60):
+        at = result.isel(time=row)
+        error = float(at["x"] ** 2 + at["y"] ** 2) - LENGTH**2
+        table.add_row(*(f"{float(at[name]):.4f}" for name in SHOWN), f"{error:.1e}")
+    return table
+
+
+def _draw(result: xr.Dataset, directory: Path) -> Path:
+    """The path in the plane, and angle and force over time."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9.0, 3.6), layout="constrained")
+    plane, angle = figure.subplots(1, 2, width_ratios=(1, 2))
+    for row in range(0, 60, 4):
+        plane.plot([0, result["x"][row]], [0, result["y"][row]], color="0.85", linewidth=0.8)
+    plane.plot(result["x"], result["y"], color="0.25")
+    plane.plot([0], [0], "o", color="0.25", markersize=4)
+    plane.set(xlabel="x [m]", ylabel="y [m]", title="path of the bob")
+    plane.set_aspect("equal")
+    angle.plot(result["time"], result["phi"], color="0.25", label="angle φ [rad]")
+    angle.plot(result["time"], result["u"] / 10, color="tab:red", linewidth=0.9, label="force u [10 N]")
+    angle.set(xlabel="time [s]", title="released, then pushed")
+    angle.legend(frameon=False, loc="upper right")
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / "pendulum.png"
+    figure.savefig(path, dpi=150)
+    return path

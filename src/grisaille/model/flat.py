@@ -1,0 +1,94 @@
+"""The flat model: what ``model`` hands to ``structure``.
+
+Every symbol has its full dotted name (``"legs[0].m"``), every formula has only :class:`Name` and :class:`Constant`
+leaves, connections have become equations. Plain data: it is pickled, hashed and saved by content.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from grisaille.model.expression import Expression
+
+Kind = Literal["variable", "parameter", "input", "disturbance"]
+
+
+@dataclass(frozen=True)
+class FlatParameter:
+    name: str
+    value: Expression | None
+    """A number, or a formula of other parameters; None when the user must give it."""
+    unit: str = ""
+    description: str = ""
+    bounds: tuple[float, float] | None = None
+    prior: Any = None
+    transform: str | None = "auto"
+
+
+@dataclass(frozen=True)
+class FlatVariable:
+    name: str
+    start: Expression | None = None
+    """A number or a formula of parameters (and of other variables' starts); None when not declared."""
+    unit: str = ""
+    description: str = ""
+    fixed: bool = False
+    """True makes ``start`` a demand; otherwise it is a wish."""
+    nominal: float | None = None
+    bounds: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class FlatInput:
+    name: str
+    default: float | None = None
+    unit: str = ""
+    description: str = ""
+
+
+@dataclass(frozen=True)
+class FlatDisturbance:
+    name: str
+    spectrum: Any = None
+    scale: Expression | None = None
+    correlation: Any = None
+    unit: str = ""
+    description: str = ""
+
+
+@dataclass(frozen=True)
+class FlatOutput:
+    name: str
+    definition: Expression
+    noise: Expression | None = None
+    unit: str = ""
+    description: str = ""
+
+
+@dataclass(frozen=True)
+class FlatEquation:
+    left: Expression
+    right: Expression
+    text: str
+    """As the user wrote it, with full names: ``"m*der(vx) == tension*x - k*abs(vx)*vx"``."""
+    source: str = ""
+    """Where it stands: file and line, or the connection that made it."""
+    kind: Literal["equation", "connection", "flow"] = "equation"
+
+
+@dataclass(frozen=True)
+class FlatModel:
+    name: str
+    description: str
+    parameters: dict[str, FlatParameter]
+    variables: dict[str, FlatVariable]
+    inputs: dict[str, FlatInput]
+    disturbances: dict[str, FlatDisturbance]
+    outputs: dict[str, FlatOutput]
+    quantities: dict[str, Expression]
+    """Named formulas of the class body, in order of declaration; never unknowns."""
+    equations: tuple[FlatEquation, ...]
+    noise_covariance: dict[tuple[str, str], Expression] = field(default_factory=dict)
+    hints: tuple[str, ...] = ()
+    """Sentences for the error that names an underdetermined part (a subclass that forgot ``super()``)."""

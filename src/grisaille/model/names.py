@@ -1,0 +1,73 @@
+"""Names of members: which are allowed, and which known ones are nearest to a misspelt one."""
+
+from __future__ import annotations
+
+import difflib
+import keyword
+from collections.abc import Iterable
+from typing import Any
+
+from grisaille.errors import ModelError
+
+RESERVED = frozenset(
+    {
+        "equations", "experiment", "fingerprint", "noise_covariance", "parameters", "realization", "replace", "start",
+        "structure_key", "time",
+    }
+)  # fmt: skip
+
+
+class UnknownMember(ModelError, AttributeError):
+    """A name that a model does not have; also an ``AttributeError`` so that ``hasattr`` works."""
+
+
+def check_name(name: Any, owner: str) -> str:
+    """The name itself, when a member may carry it."""
+    if not isinstance(name, str):
+        raise ModelError(f"{owner}: a member's name must be a string, got {name!r} ({type(name).__name__}).")
+    if name in RESERVED:
+        raise ModelError(
+            f"{owner}: the name '{name}' is reserved. Reserved names are {', '.join(sorted(RESERVED))}; "
+            "choose another one."
+        )
+    if name.startswith("_"):
+        raise ModelError(f"{owner}: '{name}' begins with an underscore; names of members must not. Drop the underscore.")
+    if keyword.iskeyword(name):
+        raise ModelError(f"{owner}: '{name}' is a keyword of Python and cannot name a member.")
+    if not name.isidentifier():
+        raise ModelError(
+            f"{owner}: {name!r} is not an identifier: use letters, digits and underscores, and begin with a letter."
+        )
+    return name
+
+
+def nearest(name: str, known: Iterable[str]) -> list[str]:
+    """At most three known names, best first."""
+    candidates = list(known)
+    lowered = {candidate.lower(): candidate for candidate in reversed(candidates)}
+    found = difflib.get_close_matches(name, candidates, n=3, cutoff=0.4)
+    found += [lowered[match] for match in difflib.get_close_matches(name.lower(), lowered, n=3, cutoff=0.4)]
+    return list(dict.fromkeys(found))[:3]
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """`` Did you mean 'a', 'b' or 'c'?`` or what there is at all."""
+    candidates = list(known)
+    close = nearest(name, candidates)
+    if close:
+        quoted = [f"'{candidate}'" for candidate in close]
+        return f"Did you mean {' or '.join([', '.join(quoted[:-1]), quoted[-1]] if quoted[:-1] else quoted)}?"
+    if not candidates:
+        return "It has no members."
+    listed = ", ".join(candidates[:12]) + (", …" if len(candidates) > 12 else "")
+    return f"It has: {listed}."
+
+
+def join(prefix: str, name: str) -> str:
+    """``"a"`` and ``"b"`` as ``"a.b"``; the empty prefix is the model itself."""
+    return f"{prefix}.{name}" if prefix else name
+
+
+def indexed(name: str, index: tuple[int, ...]) -> str:
+    """``"r[0]"`` or ``"R[0,1]"``."""
+    return f"{name}[{','.join(str(i) for i in index)}]"

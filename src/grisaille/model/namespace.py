@@ -1,0 +1,81 @@
+"""The namespace of a class body: names members as they are assigned, and refuses a name that is used twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from grisaille.errors import ModelError
+from grisaille.model.declarations import CorrelatedArray, Declaration, check_correlation
+from grisaille.model.expression import Expression
+from grisaille.model.names import check_name, indexed
+from grisaille.model.recording import RecordingNamespace
+
+
+class MemberNamespace(RecordingNamespace):
+    """What ``__prepare__`` hands to a class body."""
+
+    def __init__(self, owner: str) -> None:
+        super().__init__()
+        self.owner = owner
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        old = self.get(name)
+        if is_symbol(old) and old is not value:
+            raise ModelError(
+                f"{self.owner}: '{name}' is declared twice (first as `{_describe(old)}`); give the second one another name."
+            )
+        if is_symbol(value) or hasattr(value, "_label"):
+            label(self.owner, name, value)
+        super().__setitem__(name, value)
+
+
+def is_symbol(value: Any) -> bool:
+    """An expression, or an array of them."""
+    return isinstance(value, Expression) or (
+        isinstance(value, np.ndarray)
+        and value.dtype == object
+        and value.size > 0
+        and all(isinstance(item, Expression) for item in value.flat)
+    )
+
+
+def label(owner: str, name: str, value: Any) -> None:
+    """Gives declarations their name and says what is wrong with them."""
+    check_name(name, owner)
+    if isinstance(value, np.ndarray):
+        for index in np.ndindex(*value.shape):
+            _label_one(owner, indexed(name, index), value[index])
+        if isinstance(value, CorrelatedArray) and value.correlation is not None:
+            check_correlation(f"{owner}.{name}", value.correlation, value.size)
+    else:
+        _label_one(owner, name, value)
+
+
+def _label_one(owner: str, name: str, value: Any) -> None:
+    if isinstance(value, Declaration) and not value.label:
+        value.check(f"{owner}.{name}")
+        value.label = name
+    elif not isinstance(value, Expression) and hasattr(value, "_label") and not value._label:
+        object.__setattr__(value, "_label", name)
+
+
+def split_members(
+    owner: str, namespace: dict[Any, Any], is_member: Callable[[Any], bool]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Members and the rest of a class body; also serves classes made by ``type(name, bases, dict)``."""
+    members: dict[str, Any] = {}
+    rest: dict[str, Any] = {}
+    for name, value in namespace.items():
+        if is_member(value):
+            label(owner, check_name(name, owner), value)
+            members[name] = value
+        else:
+            rest[name] = value
+    return members, rest
+
+
+def _describe(value: Any) -> str:
+    return value.kind if isinstance(value, Declaration) else repr(value)

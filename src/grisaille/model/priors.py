@@ -1,0 +1,110 @@
+"""Prior knowledge about parameters: what is believed before the data are seen."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from grisaille.errors import ModelError
+
+
+@dataclass(frozen=True)
+class Normal:
+    """A normal distribution with the given mean and standard deviation."""
+
+    mean: float
+    std: float
+
+    def __post_init__(self) -> None:
+        _finite(self, "mean")
+        _positive(self, "std")
+
+
+@dataclass(frozen=True)
+class LogNormal:
+    """The logarithm is normal around log(median) with standard deviation ``log_std``."""
+
+    median: float
+    log_std: float
+
+    def __post_init__(self) -> None:
+        _positive(self, "median")
+        _positive(self, "log_std")
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Equally likely everywhere between ``low`` and ``high``."""
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        _finite(self, "low")
+        _finite(self, "high")
+        if not self.low < self.high:
+            raise ModelError(f"Uniform: low = {self.low:g} must be below high = {self.high:g}.")
+
+
+@dataclass(frozen=True)
+class MultivariateNormal:
+    """A joint normal distribution of several parameters, given by name.
+
+    names : the parameters, as dotted paths
+    mean : one number for each
+    cov : symmetric positive definite covariance, in products of their units
+    """
+
+    names: tuple[str, ...]
+    mean: tuple[float, ...]
+    cov: tuple[tuple[float, ...], ...]
+
+    def __post_init__(self) -> None:
+        mean, cov = _array("mean", self.mean), _array("cov", self.cov)
+        if isinstance(self.names, str) or not all(isinstance(name, str) for name in self.names):
+            raise ModelError(f"MultivariateNormal: names must be a list of parameter names, got {self.names!r}.")
+        n = len(self.names)
+        if mean.shape != (n,) or cov.shape != (n, n):
+            raise ModelError(
+                f"MultivariateNormal: {n} names need a mean of shape ({n},) and a covariance of shape ({n}, {n}); "
+                f"got {mean.shape} and {cov.shape}."
+            )
+        if not np.allclose(cov, cov.T, rtol=1e-10, atol=0.0):
+            raise ModelError("MultivariateNormal: the covariance is not symmetric.")
+        smallest = float(np.linalg.eigvalsh(cov)[0]) if n else 1.0
+        if not smallest > 0:
+            raise ModelError(
+                f"MultivariateNormal: the covariance is not positive definite (smallest eigenvalue {smallest:.3g})."
+            )
+        object.__setattr__(self, "names", tuple(self.names))
+        object.__setattr__(self, "mean", tuple(mean.tolist()))
+        object.__setattr__(self, "cov", tuple(tuple(row) for row in cov.tolist()))
+
+
+Prior = Normal | LogNormal | Uniform | MultivariateNormal
+
+
+def _finite(prior: Any, field: str) -> None:
+    value = getattr(prior, field)
+    if isinstance(value, bool | str) or not isinstance(value, int | float | np.number) or not math.isfinite(value):
+        raise ModelError(f"{type(prior).__name__}: {field} must be a finite number, got {value!r}.")
+    object.__setattr__(prior, field, float(value))
+
+
+def _positive(prior: Any, field: str) -> None:
+    _finite(prior, field)
+    if not getattr(prior, field) > 0:
+        raise ModelError(f"{type(prior).__name__}: {field} must be positive, got {getattr(prior, field)!r}.")
+
+
+def _array(name: str, values: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
+    try:
+        array = np.asarray(values, dtype=float)
+    except (TypeError, ValueError):
+        raise ModelError(f"MultivariateNormal: {name} must be numbers, got {values!r}.") from None
+    if not np.all(np.isfinite(array)):
+        raise ModelError(f"MultivariateNormal: {name} must be finite.")
+    return array

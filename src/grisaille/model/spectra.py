@@ -1,0 +1,248 @@
+"""Spectra of disturbances: linear filters driven by white noise of unit intensity, E v(t)v(s) = δ(t − s).
+
+::
+
+    white()                       1
+    lowpass(b, order=n)           (b / (s + b))ⁿ
+    resonance(ω, ζ)               1 / (s² + 2ζω s + ω²)
+    integrated()                  1 / s
+    rational(num, den)            num(s) / den(s), coefficients from the highest power down
+    state_space(A, B, C)          C (sI − A)⁻¹ B
+
+Coefficients are numbers or formulas of parameters. This file only describes; sampling is done elsewhere. Stationary
+filters start from their stationary distribution unless ``start="zero"``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from grisaille.errors import ModelError
+from grisaille.model.expression import Constant, Expression, as_expression, postorder
+from grisaille.model.text import render
+
+Matrix = list[list[Expression]]
+
+
+@dataclass(frozen=True, eq=False)
+class Spectrum:
+    """One filter of unit white noise; built by the functions of this module."""
+
+    name: str
+    arguments: tuple[tuple[str, Any], ...]
+    """Formulas, or rows of formulas, under the names the user knows."""
+    order: int
+    """Number of filter states."""
+    start: str = "stationary"
+
+    @property
+    def is_white(self) -> bool:
+        return self.name == "white"
+
+    @property
+    def is_stationary(self) -> bool:
+        """False for an integrator, or a filter given in numbers with a pole on the imaginary axis."""
+        if self.is_white:
+            return True
+        poles = self._numeric_poles()
+        return poles is None or bool(np.all(poles.real < -1e-12 * np.maximum(1.0, np.abs(poles))))
+
+    @property
+    def pole_excess(self) -> int:
+        """Degree of the denominator minus degree of the numerator: how often the disturbance may be differentiated."""
+        if self.name == "state_space":
+            return _structural_excess(*self.state_space())
+        if self.name == "rational":
+            values = dict(self.arguments)
+            return len(values["den"]) - len(values["num"])
+        return self.order
+
+    def state_space(self) -> tuple[Matrix, Matrix, Matrix]:
+        """A, B, C as lists of rows of formulas; empty for white noise, which passes directly."""
+        return _REALIZATIONS[self.name](dict(self.arguments), self.order)
+
+    def mapped(self, change: Callable[[Expression], Expression]) -> Spectrum:
+        """The same spectrum with every formula changed."""
+        return replace(self, arguments=tuple((key, _deep(value, change)) for key, value in self.arguments))
+
+    def leaves(self) -> list[Expression]:
+        """Every formula inside."""
+        found: list[Expression] = []
+        self.mapped(lambda e: found.append(e) or e)  # type: ignore[func-returns-value]
+        return found
+
+    def __str__(self) -> str:
+        shown = [f"{key}={_text(value)}" for key, value in self.arguments]
+        if self.name == "lowpass" and self.order > 1:
+            shown.append(f"order={self.order}")
+        if self.start == "zero" and self.name != "integrated":
+            shown.append("start='zero'")
+        return f"{self.name}({', '.join(shown)})"
+
+    def _numeric_poles(self) -> np.ndarray[Any, Any] | None:
+        entries = self.state_space()[0]
+        matrix = [[_number(entry) for entry in row] for row in entries]
+        if any(value is None for row in matrix for value in row):
+            return None
+        return np.linalg.eigvals(np.array(matrix, dtype=float).reshape(self.order, self.order))
+
+
+def white() -> Spectrum:
+    """White noise of unit intensity; may enter a model only linearly."""
+    return Spectrum("white", (), 0)
+
+
+def lowpass(bandwidth: Any, order: int = 1, *, start: str = "stationary") -> Spectrum:
+    """(b / (s + b))ⁿ: unit gain at low frequencies, bandwidth b in rad/s."""
+    if isinstance(order, bool) or not isinstance(order, int) or order < 1:
+        raise ModelError(f"lowpass: order must be a whole number from 1, got {order!r}.")
+    return _checked("lowpass", {"bandwidth": _positive("lowpass", "bandwidth", bandwidth)}, order, start)
+
+
+def resonance(frequency: Any, damping: Any, *, start: str = "stationary") -> Spectrum:
+    """1 / (s² + 2ζω s + ω²): a resonance at ω in rad/s with damping ratio ζ."""
+    arguments = {
+        "frequency": _positive("resonance", "frequency", frequency),
+        "damping": _positive("resonance", "damping", damping, zero=True),
+    }
+    return _checked("resonance", arguments, 2, start)
+
+
+def integrated() -> Spectrum:
+    """1 / s: a Wiener process; starts at zero because it has no stationary distribution."""
+    return Spectrum("integrated", (), 1, "zero")
+
+
+def rational(num: Any, den: Any, *, start: str = "stationary") -> Spectrum:
+    """num(s) / den(s); coefficients from the highest power down, the denominator's degree above the numerator's."""
+    numerator, denominator = _trimmed("num", num), _trimmed("den", den)
+    if len(numerator) >= len(denominator):
+        raise ModelError(
+            f"rational: the filter is improper: the numerator has degree {len(numerator) - 1} and the denominator "
+            f"{len(denominator) - 1}. The disturbance would contain white noise or its derivatives; "
+            "add poles, or use white() for white noise itself."
+        )
+    return _checked("rational", {"num": numerator, "den": denominator}, len(denominator) - 1, start)
+
+
+def state_space(A: Any, B: Any, C: Any, *, start: str = "stationary") -> Spectrum:
+    """C (sI − A)⁻¹ B with one white noise and one output: A is n × n, B and C have n entries."""
+    a, b, c = (np.array(m, dtype=object) for m in (A, B, C))
+    n = a.shape[0] if a.ndim else 0
+    if not n or a.shape != (n, n) or b.size != n or c.size != n:
+        raise ModelError(
+            f"state_space: A must be n × n and B and C must have n entries; got shapes {a.shape}, {b.shape}, {c.shape}."
+        )
+    rows = tuple(tuple(as_expression(entry) for entry in row) for row in a)
+    arguments = {"A": rows, "B": tuple(map(as_expression, b.flat)), "C": tuple(map(as_expression, c.flat))}
+    return _checked("state_space", arguments, n, start)
+
+
+def _checked(name: str, arguments: dict[str, Any], order: int, start: str) -> Spectrum:
+    if start not in ("stationary", "zero"):
+        raise ModelError(f"{name}: start must be 'stationary' or 'zero', got {start!r}.")
+    spectrum = Spectrum(name, tuple(arguments.items()), order, start)
+    poles = spectrum._numeric_poles()
+    if poles is not None and np.any(poles.real > 1e-12 * np.maximum(1.0, np.abs(poles))):
+        raise ModelError(
+            f"{name}: the filter is unstable: a pole lies at {complex(poles[np.argmax(poles.real)]):.4g}, right of the "
+            "imaginary axis. Coefficients run from the highest power of s down."
+        )
+    return spectrum
+
+
+def _positive(owner: str, name: str, value: Any, zero: bool = False) -> Expression:
+    expression = as_expression(value)
+    number = _number(expression)
+    if number is not None and not (number > 0 or (zero and number == 0)):
+        raise ModelError(f"{owner}: {name} must be {'zero or ' if zero else ''}positive, got {number:g}.")
+    return expression
+
+
+def _trimmed(name: str, coefficients: Any) -> tuple[Expression, ...]:
+    entries = [as_expression(c) for c in np.atleast_1d(np.array(coefficients, dtype=object))]
+    while entries and _number(entries[0]) == 0:
+        entries.pop(0)
+    if not entries:
+        raise ModelError(f"rational: {name} has no coefficient that differs from zero.")
+    return tuple(entries)
+
+
+def _number(expression: Expression) -> float | None:
+    """The value of a formula of numbers, ``None`` when a parameter is inside."""
+    if isinstance(expression, Constant):
+        return expression.value
+    if any(not isinstance(node, Constant) and not hasattr(node, "arguments") for node in postorder((expression,))):
+        return None
+    from grisaille.model.lowering import evaluate  # CasADi is loaded only when formulas are evaluated
+
+    return evaluate([expression], {})[0]
+
+
+def _deep(value: Any, change: Callable[[Expression], Expression]) -> Any:
+    return tuple(_deep(item, change) for item in value) if isinstance(value, tuple) else change(value)
+
+
+def _text(value: Any) -> str:
+    return f"[{', '.join(_text(item) for item in value)}]" if isinstance(value, tuple) else render(value)
+
+
+_ZERO, _ONE = Constant(0.0), Constant(1.0)
+
+
+def _realize_lowpass(values: dict[str, Any], order: int) -> tuple[Matrix, Matrix, Matrix]:
+    # a chain of first-order filters: better conditioned than the companion form
+    b = values["bandwidth"]
+    A: Matrix = [[-b if i == j else b if i == j + 1 else _ZERO for j in range(order)] for i in range(order)]
+    B: Matrix = [[b if i == 0 else _ZERO] for i in range(order)]
+    return A, B, [[_ONE if i == order - 1 else _ZERO for i in range(order)]]
+
+
+def _realize_resonance(values: dict[str, Any], order: int) -> tuple[Matrix, Matrix, Matrix]:
+    w, z = values["frequency"], values["damping"]
+    return [[_ZERO, _ONE], [-(w**2), -(2 * z * w)]], [[_ZERO], [_ONE]], [[_ONE, _ZERO]]
+
+
+def _realize_rational(values: dict[str, Any], order: int) -> tuple[Matrix, Matrix, Matrix]:
+    # controllable companion form, state i = (1/den) s^i v
+    lead, *tail = values["den"]
+    monic = [_ratio(c, lead) for c in tail]
+    A: Matrix = [[_ONE if j == i + 1 else _ZERO for j in range(order)] for i in range(order - 1)]
+    A.append([-c for c in reversed(monic)])
+    numerator = [_ratio(c, lead) for c in reversed(values["num"])]
+    C = [numerator + [_ZERO] * (order - len(numerator))]
+    return A, [[_ONE if i == order - 1 else _ZERO] for i in range(order)], C
+
+
+def _ratio(a: Expression, b: Expression) -> Expression:
+    if isinstance(a, Constant) and isinstance(b, Constant):
+        return Constant(a.value / b.value)
+    return a if isinstance(b, Constant) and b.value == 1 else a / b
+
+
+def _realize_state_space(values: dict[str, Any], order: int) -> tuple[Matrix, Matrix, Matrix]:
+    return [list(row) for row in values["A"]], [[entry] for entry in values["B"]], [list(values["C"])]
+
+
+_REALIZATIONS: dict[str, Callable[[dict[str, Any], int], tuple[Matrix, Matrix, Matrix]]] = {
+    "white": lambda values, order: ([], [], []),
+    "integrated": lambda values, order: ([[_ZERO]], [[_ONE]], [[_ONE]]),
+    "lowpass": _realize_lowpass,
+    "resonance": _realize_resonance,
+    "rational": _realize_rational,
+    "state_space": _realize_state_space,
+}
+
+
+def _structural_excess(A: Matrix, B: Matrix, C: Matrix) -> int:
+    """The first k with C Aᵏ⁻¹ B structurally different from zero."""
+    a, b, c = (np.array([[_number(entry) != 0 for entry in row] for row in m]) for m in (A, B, C))
+    for k in range(1, len(a) + 1):
+        if (c @ b).any():
+            return k
+        b = a @ b
+    raise ModelError("state_space: the output does not depend on the noise: C A^k B = 0 for every k.")

@@ -1,0 +1,63 @@
+"""Names of things to differentiate by, as directions in parameters and start values.
+
+``"k"``, ``"r.R"``, ``"legs[*].m"`` are parameters; ``"start(x)"`` is the start of a variable, ``"start(*)"`` those of the
+chosen states. A direction is the pair (derivative of every parameter, derivative of the demanded starts).
+"""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from grisaille.errors import ModelError
+from grisaille.structure.parameters import ParameterValues
+from grisaille.structure.reduction import Structure
+
+
+@dataclass(frozen=True)
+class Directions:
+    names: tuple[str, ...]
+    parameters: np.ndarray
+    """(ns, np)"""
+    starts: dict[str, np.ndarray]
+    """Variable → (ns,) derivative of its start."""
+
+
+def resolve_directions(structure: Structure, values: ParameterValues, wanted: Iterable[object]) -> Directions:
+    """Directions by name; wildcards are expanded, unknown names get the nearest ones."""
+    names = [n for w in wanted for n in _expand(structure, str(getattr(w, "path", w)))]
+    repeated = {n for n in names if names.count(n) > 1}
+    if repeated:
+        raise ModelError(f"sensitivities= names {', '.join(sorted(repeated))} more than once.")
+    parameters = np.zeros((len(names), len(values.names)))
+    starts: dict[str, np.ndarray] = {}
+    for k, name in enumerate(names):
+        if name.startswith("start("):
+            starts[name[6:-1]] = np.eye(len(names))[k]
+        else:
+            parameters[k] = values.jacobian[:, values.names.index(name)]
+    return Directions(tuple(names), parameters, starts)
+
+
+def _expand(structure: Structure, name: str) -> list[str]:
+    if name == "start(*)":
+        return [f"start({s.name})" for s in structure.states if s.order == 0]
+    if name.startswith("start(") and name.endswith(")"):
+        pool = {f"start({v})": None for v in structure.model.variables}
+    else:
+        pool = dict.fromkeys(structure.model.parameters)
+    if name in pool:
+        return [name]
+    if "*" in name:
+        # brackets are part of names (legs[0]), not character classes
+        pattern = name.replace("[", "[[]") if "[*]" not in name else name.replace("[*]", "[[]*]")
+        found = [n for n in pool if fnmatch.fnmatchcase(n, pattern)]
+        if found:
+            return found
+    near = difflib.get_close_matches(name, list(pool), n=3, cutoff=0.3)
+    hint = f" Nearest: {', '.join(near)}." if near else ""
+    raise ModelError(f"{structure.model.name} has no parameter or start called '{name}'.{hint}")

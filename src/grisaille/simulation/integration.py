@@ -1,0 +1,81 @@
+"""Running a task: which integrator, in slices, with a switch when the problem turns out stiff.
+
+Slices let Python show progress and hear Ctrl-C while C does the work. The choice ``"auto"`` begins with the explicit
+method unless the Jacobian at the start already shows rates far beyond the time span, and goes on with the implicit one
+from the accepted point where the explicit one reports stiffness.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+
+from grisaille.compilation.kernel import Kernel
+from grisaille.compilation.task import Status, Task
+from grisaille.simulation import explicit, implicit
+
+Method = Literal["explicit", "implicit"]
+COMPILED_SLICE, INTERPRETED_SLICE = 20_000, 200
+OBVIOUSLY_STIFF = 1e5
+"""Fastest decay times time span from which on an explicit method need not be tried."""
+
+
+def integrate(kernel: Kernel, task: Task, method: str, on_slice: Callable[[Task], None] | None = None) -> str:
+    """Runs the task to its end or failure; gives the name of the method that finished it."""
+    task.slice = COMPILED_SLICE if kernel.is_compiled else INTERPRETED_SLICE
+    used: Method = first_choice(kernel, task) if method == "auto" else _as_method(method)
+    while True:
+        _run(kernel, task, used)
+        if on_slice is not None:
+            on_slice(task)
+        if task.status == Status.STIFF and method == "auto":
+            used = "implicit"
+            _restart(task)
+        elif task.status != Status.MORE:
+            return used
+
+
+def _as_method(method: str) -> Method:
+    return "implicit" if method == "implicit" else "explicit"
+
+
+def _run(kernel: Kernel, task: Task, method: Method) -> None:
+    if kernel.is_compiled:
+        kernel.call(f"gr_{method}", task)
+    else:
+        (explicit if method == "explicit" else implicit).run(kernel, task)
+
+
+def _restart(task: Task) -> None:
+    """Go on from the last accepted point with another method."""
+    task.resumed = 0
+    task.memory = None
+    task.work = np.zeros(0)
+
+
+def first_choice(kernel: Kernel, task: Task) -> Method:
+    """The method to begin with, from the eigenvalues at the start."""
+    rates = decay_rates(kernel, task)
+    return "implicit" if rates.size and rates.max() * (task.t1 - task.t0) > OBVIOUSLY_STIFF else "explicit"
+
+
+def decay_rates(kernel: Kernel, task: Task) -> np.ndarray:
+    """−Re λ of the states' Jacobian with the implicit unknowns eliminated."""
+    nx = kernel.nx
+    u = _signals_at_start(task)
+    full = kernel.J(task.t, task.x, task.z, u, task.p)
+    if not np.isfinite(full).all():
+        return np.zeros(0)
+    reduced = full[:nx, :nx]
+    if kernel.nz:
+        try:
+            reduced = reduced - full[:nx, nx:] @ np.linalg.solve(full[nx:, nx:], full[nx:, :nx])
+        except np.linalg.LinAlgError:
+            return np.zeros(0)
+    return np.asarray(-np.linalg.eigvals(reduced).real)
+
+
+def _signals_at_start(task: Task) -> np.ndarray:
+    return np.array(task.coef[0, :, 0]) if task.n_breaks else np.zeros(0)

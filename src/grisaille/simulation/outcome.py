@@ -1,0 +1,98 @@
+"""How a run ended, in words that carry their remedy."""
+
+from __future__ import annotations
+
+from grisaille.compilation.task import Status, Task
+from grisaille.structure.system import System
+
+
+def describe(task: Task, system: System, solver: str) -> str:
+    """A sentence on the status: what happened, when, to which variable, what to do next."""
+    status = Status(task.status)
+    at = f"at t = {task.t:.6g}"
+    if status is Status.DONE:
+        return f"completed by the {solver} method in {task.steps} steps"
+    done = f"{task.written} of {task.n_times} requested times were reached and are kept"
+    return f"{_SENTENCES[status](task, system, at)} ({done})."
+
+
+def _not_finite(task: Task, system: System, at: str) -> str:
+    return (
+        f"{_equation(task, system)} became infinite or undefined {at}, even with the smallest step. Look for a division by "
+        f"zero, a logarithm or root of a negative number, or a power of a negative base near {_point(task, system)}"
+    )
+
+
+def _step_too_small(task: Task, system: System, at: str) -> str:
+    return (
+        f"the step size fell below rounding {at}: the solution blows up or jumps there ({_point(task, system)}). Check the "
+        f"model near this point, smooth a discontinuity (gr.smooth_sign, gr.smooth_abs), or loosen rtol"
+    )
+
+
+def _too_many(task: Task, system: System, at: str) -> str:
+    return (
+        f"{task.max_steps} steps were used up {at}. Give a larger max_steps=, a looser rtol=, or method='implicit' if the "
+        f"model is stiff"
+    )
+
+
+def _newton(task: Task, system: System, at: str) -> str:
+    return (
+        f"the equations of a step could not be solved {at}; the worst is {_equation(task, system)}. The algebraic equations "
+        f"may have no solution beyond this point ({_point(task, system)}); check them, or start nearer to a solution"
+    )
+
+
+def _singular(task: Task, system: System, at: str) -> str:
+    return (
+        f"the equations became singular {at}: {_unknown(task, system)} is no longer determined there "
+        f"({_point(task, system)}). The model may pass through a singular configuration, or an equation may repeat another"
+    )
+
+
+def _projection(task: Task, system: System, at: str) -> str:
+    text = system.constraint_texts[task.where] if 0 <= task.where < system.nc else "a hidden constraint"
+    return (
+        f"the constraint '{text}' could not be met {at}: its residual stays at {task.amount:.3g}. The constraints may "
+        f"contradict each other beyond this point ({_point(task, system)})"
+    )
+
+
+def _stiff(task: Task, system: System, at: str) -> str:
+    return f"the model is stiff {at} and the explicit method would crawl. Use method='auto' or method='implicit'"
+
+
+_SENTENCES = {
+    Status.MORE: lambda task, system, at: f"the run was interrupted {at}",
+    Status.STIFF: _stiff,
+    Status.STEP_TOO_SMALL: _step_too_small,
+    Status.TOO_MANY_STEPS: _too_many,
+    Status.NOT_FINITE: _not_finite,
+    Status.NEWTON: _newton,
+    Status.SINGULAR: _singular,
+    Status.PROJECTION: _projection,
+}
+
+
+def _equation(task: Task, system: System) -> str:
+    where = task.where
+    if 0 <= where < system.nx:
+        name = system.state_names[where]
+        return f"der({name})" if not name.startswith("der(") else f"the rate of {name}"
+    if system.nx <= where < system.nx + system.nz:
+        return f"the equation '{system.residual_texts[where - system.nx]}'"
+    return "an equation"
+
+
+def _unknown(task: Task, system: System) -> str:
+    names = (*system.state_names, *system.implicit_names)
+    if 0 <= task.where < system.nz and system.nz:
+        return system.implicit_names[task.where]
+    return names[task.where] if 0 <= task.where < len(names) else "an unknown"
+
+
+def _point(task: Task, system: System) -> str:
+    values = [f"{n} = {v:.4g}" for n, v in zip(system.state_names, task.x, strict=True)]
+    shown = ", ".join(values[:6])
+    return shown + (", …" if len(values) > 6 else "")

@@ -1,0 +1,22 @@
+"""A progress bar over simulated time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from grisaille.compilation.task import Task
+
+
+@contextmanager
+def progress_of(task: Task, label: str, wanted: bool) -> Iterator[Callable[[Task], None] | None]:
+    """Gives what to call after each slice; None when no bar is wanted."""
+    if not wanted or task.t1 <= task.t0:
+        yield None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("t = {task.fields[now]:.4g}"), TimeRemainingColumn())
+    with Progress(*columns, transient=True) as bar:
+        line = bar.add_task(f"simulating {label}", total=task.t1 - task.t0, now=task.t0)
+        yield lambda t: bar.update(line, completed=t.t - t.t0, now=t.t)

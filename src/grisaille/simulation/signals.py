@@ -1,0 +1,287 @@
+"""Known signals as piecewise polynomials: what integrators read without ever calling Python.
+
+Every input — a number, samples held (``zoh``), joined by lines (``foh``) or by a cubic spline (``spline``), or a
+function of time — becomes polynomials between breaks,
+
+    u(t) = Σ_k c_k (t − τ)^k,   τ ≤ t < τ',
+
+with flags at the breaks where a value or a slope jumps: steps end there. A function of time is approximated by
+polynomials of degree 7 on intervals halved until the error is below 1e-11 of its size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import comb
+from typing import Any, Literal
+
+import numpy as np
+
+from grisaille.errors import DataError
+from grisaille.structure.system import Signal
+
+Hold = Literal["zoh", "foh", "spline"]
+HOLDS = ("zoh", "foh", "spline")
+DEGREE = 7
+FUNCTION_TOLERANCE = 1e-11
+MAXIMUM_PIECES = 200_000
+
+
+@dataclass(frozen=True)
+class Polynomials:
+    """One signal: ``coefficients[s, k]`` on [breaks[s], breaks[s+1]); value or slope jump at ``kinks``."""
+
+    breaks: np.ndarray
+    coefficients: np.ndarray
+    kinks: np.ndarray
+
+    def derivative(self) -> Polynomials:
+        powers = np.arange(1, self.coefficients.shape[1])
+        shorter = self.coefficients[:, 1:] * powers
+        return replace(self, coefficients=shorter if shorter.shape[1] else np.zeros((len(self.breaks) - 1, 1)))
+
+
+def constant(value: float, span: tuple[float, float]) -> Polynomials:
+    """A signal that never changes."""
+    return Polynomials(np.array(span), np.array([[value]]), np.zeros(0))
+
+
+@dataclass(frozen=True)
+class SignalTable:
+    """All signals of a system on common breaks, laid out as integrators read them."""
+
+    breaks: np.ndarray
+    coef: np.ndarray
+    """(segments, nu, degree + 1)"""
+    kink: np.ndarray
+    """1 where a step must end."""
+
+    def at(self, t: float) -> np.ndarray:
+        """Every signal at one time, right limits at breaks."""
+        if self.coef.shape[1] == 0:
+            return np.zeros(0)
+        s = int(np.clip(np.searchsorted(self.breaks, t, side="right") - 1, 0, len(self.breaks) - 2))
+        powers = (t - self.breaks[s]) ** np.arange(self.coef.shape[2])
+        return np.asarray(self.coef[s] @ powers)
+
+
+def make_table(
+    signals: Sequence[Signal],
+    inputs: Mapping[str, Any],
+    hold: Mapping[str, str] | str | None,
+    times: np.ndarray,
+    defaults: Mapping[str, float | None],
+) -> SignalTable:
+    """The table for ``u`` of a system; disturbances are zero here."""
+    span = (float(times[0]), float(times[-1]))
+    _refuse_unknown(inputs, defaults, "inputs")
+    if isinstance(hold, Mapping):
+        _refuse_unknown(hold, defaults, "hold")
+    pieces: dict[tuple[str, int], Polynomials] = {}
+    for name in defaults:
+        how = hold.get(name, "zoh") if isinstance(hold, Mapping) else hold or "zoh"
+        if how not in HOLDS:
+            raise DataError(f"hold for input '{name}' is {how!r}; it must be one of 'zoh', 'foh', 'spline'.")
+        orders = [s.order for s in signals if s.kind == "input" and s.name == name]
+        polynomial = _read(name, inputs.get(name, defaults[name]), how, times, span)
+        smoothness = _smoothness(inputs.get(name, defaults[name]), how)
+        for order in sorted(orders):
+            if order > smoothness:
+                _refuse_derivative(name, order, how)
+            pieces[name, order] = polynomial
+            polynomial = polynomial.derivative()
+    zero = constant(0.0, span)
+    return _join([pieces.get((s.name, s.order), zero) if s.kind == "input" else zero for s in signals], span)
+
+
+def _refuse_unknown(given: Mapping[str, Any], known: Mapping[str, Any], what: str) -> None:
+    import difflib
+
+    for name in given:
+        if name not in known:
+            near = difflib.get_close_matches(str(name), list(known), n=3, cutoff=0.3)
+            hint = f"Nearest: {', '.join(near)}." if near else f"Its inputs: {', '.join(known) or 'none'}."
+            raise DataError(f"{what}= names '{name}', which is not an input of the model. {hint}")
+
+
+def _smoothness(value: Any, hold: str) -> int:
+    """How many derivatives of the signal exist between its kinks without impulses at them."""
+    if callable(value) or np.isscalar(value):
+        return 10
+    return {"zoh": 0, "foh": 1, "spline": 3}[hold]
+
+
+def _refuse_derivative(name: str, order: int, hold: str) -> None:
+    what = "held constant between samples" if hold == "zoh" else "joined by straight lines"
+    times = {1: "once", 2: "twice"}.get(order, f"{order} times")
+    raise DataError(
+        f"Index reduction differentiates the input '{name}' {times}, but it is {what} ({hold!r}), so its derivative would "
+        f"hold impulses. Use hold={{'{name}': 'spline'}}, give it as a function of time, or pass it through a filter in "
+        f"the model."
+    )
+
+
+def _read(name: str, value: Any, hold: str, times: np.ndarray, span: tuple[float, float]) -> Polynomials:
+    if value is None:
+        raise DataError(f"Input '{name}' has no values: give inputs={{'{name}': …}} (a number, samples or a function).")
+    if callable(value):
+        return _from_function(name, value, span)
+    if np.isscalar(value):
+        return constant(_number(name, value), span)
+    t, y = _samples(name, value, times)
+    if len(t) == 1:
+        return constant(float(y[0]), span)
+    if hold == "zoh":
+        end = t[-1] + max(t[-1] - t[-2], span[1] - t[-1])
+        _refuse_gap(name, t[0], end, span)
+        return Polynomials(np.append(t, end), y[:, None], t[1:][np.diff(y) != 0])
+    _refuse_gap(name, t[0], t[-1], span)
+    if hold == "foh":
+        slopes = np.diff(y) / np.diff(t)
+        bends = np.abs(np.diff(slopes)) * np.diff(t)[1:] > 1e-12 * np.abs(y).max()
+        return Polynomials(t, np.column_stack([y[:-1], slopes]), t[1:-1][bends])
+    from scipy.interpolate import CubicSpline
+
+    spline = CubicSpline(t, y)
+    return Polynomials(t, np.ascontiguousarray(spline.c[::-1].T), np.zeros(0))
+
+
+def _number(name: str, value: Any) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise DataError(
+            f"Input '{name}' is {value!r}; give a number, samples, (times, values) or a function."
+        ) from None
+    if not np.isfinite(number):
+        raise DataError(f"Input '{name}' is {number}; give a finite number.")
+    return number
+
+
+def _samples(name: str, value: Any, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    if isinstance(value, tuple) and len(value) == 2:
+        t, y = _floats(name, value[0]), _floats(name, value[1])
+    elif hasattr(value, "index") and hasattr(value, "to_numpy"):
+        t, y = _floats(name, value.index.to_numpy()), _floats(name, value.to_numpy())
+    else:
+        t, y = times, _floats(name, value)
+    if t.ndim != 1 or y.shape != t.shape:
+        raise DataError(
+            f"Input '{name}' has {y.size} values for {t.size} times; give one value per time, or (times, values)."
+        )
+    for what, array in (("time", t), ("value", y)):
+        bad = np.flatnonzero(~np.isfinite(array))
+        if bad.size:
+            raise DataError(
+                f"Input '{name}' has the {what} {array[bad[0]]} in row {bad[0]}; inputs must be known everywhere."
+            )
+    back = np.flatnonzero(np.diff(t) <= 0)
+    if back.size:
+        k = int(back[0])
+        raise DataError(
+            f"The times of input '{name}' do not increase at row {k + 1}: {t[k]:g} is followed by {t[k + 1]:g}."
+        )
+    return t, y
+
+
+def _floats(name: str, value: Any) -> np.ndarray:
+    try:
+        return np.atleast_1d(np.asarray(value, dtype=float))
+    except (TypeError, ValueError):
+        raise DataError(f"Input '{name}' holds something that is not a number.") from None
+
+
+def _refuse_gap(name: str, first: float, last: float, span: tuple[float, float]) -> None:
+    slack = 1e-9 * max(span[1] - span[0], 1e-300)
+    if first > span[0] + slack or last < span[1] - slack:
+        raise DataError(
+            f"Input '{name}' is known from {first:g} to {last:g}, but the simulation runs from {span[0]:g} to {span[1]:g}: "
+            f"extend the samples, or shorten the simulation."
+        )
+
+
+def _from_function(name: str, function: Callable[[float], Any], span: tuple[float, float]) -> Polynomials:
+    """Polynomials of degree 7 through Chebyshev points, intervals halved until they fit."""
+
+    def sample(t: float) -> float:
+        return _number(f"{name}(t={t:g})", function(float(t)))
+
+    nodes = 0.5 - 0.5 * np.cos(np.pi * (np.arange(DEGREE + 1) + 0.5) / (DEGREE + 1))
+    probes = np.array([0.0, 0.11, 0.37, 0.52, 0.81, 1.0])
+    fit = np.linalg.inv(np.vander(nodes, DEGREE + 1, increasing=True))
+    check = np.vander(probes, DEGREE + 1, increasing=True)
+    if span[1] == span[0]:
+        return constant(sample(span[0]), span)
+    shortest = 1e-12 * (span[1] - span[0]) + 4 * np.spacing(max(abs(span[0]), abs(span[1])))
+    start = 16
+    edges = np.linspace(*span, start + 1)
+    stack = [(float(a), float(b)) for a, b in zip(edges[-2::-1], edges[:0:-1], strict=True)]
+    breaks, rows, tiny, size = [span[0]], [], list[tuple[float, float]](), 1e-300
+    while stack:
+        a, b = stack.pop()
+        values = np.array([sample(a + (b - a) * s) for s in nodes])
+        c = fit @ values
+        # the right end belongs to the next piece, so that a jump there is not this piece's error
+        inner = np.array([sample(a + (b - a) * s) for s in probes[:-1]])
+        size = max(size, float(np.abs(values).max()))
+        error = float(np.abs(check[:-1] @ c - inner).max())
+        if error > FUNCTION_TOLERANCE * size + 1e-14 and b - a > shortest:
+            middle = 0.5 * (a + b)
+            stack += [(middle, b), (a, middle)]
+            continue
+        if b - a <= shortest:
+            c = np.zeros(DEGREE + 1)
+            c[0] = values[0]
+        if b - a < 1e-8 * (span[1] - span[0]):
+            tiny.append((a, b))
+        rows.append(c / (b - a) ** np.arange(DEGREE + 1))
+        breaks.append(b)
+        if len(rows) > MAXIMUM_PIECES:
+            raise DataError(
+                f"Input '{name}' needs more than {MAXIMUM_PIECES} polynomials up to t = {b:g}: it varies too fast for a "
+                f"function of time. Give it as samples (times, values)."
+            )
+    return Polynomials(np.array(breaks), np.array(rows), _centres(tiny, 1e-5 * (span[1] - span[0])))
+
+
+def _centres(tiny: Sequence[tuple[float, float]], gap: float) -> np.ndarray:
+    """Both ends of the narrowest interval in each cluster of very short ones: there is the kink."""
+    clusters: list[list[tuple[float, float]]] = []
+    for piece in tiny:
+        if clusters and piece[0] - clusters[-1][-1][1] < gap:
+            clusters[-1].append(piece)
+        else:
+            clusters.append([piece])
+    return np.array([end for cluster in clusters for end in min(cluster, key=lambda ab: ab[1] - ab[0])])
+
+
+def _join(signals: Sequence[Polynomials], span: tuple[float, float]) -> SignalTable:
+    """All signals on the union of their breaks."""
+    if not signals:
+        return SignalTable(np.zeros(0), np.zeros((0, 0, 1)), np.zeros(0, dtype=np.uint8))
+    distinct = {id(s.breaks): s.breaks for s in signals}
+    breaks = np.unique(np.concatenate([np.array(span), *distinct.values()]))
+    breaks = (
+        breaks[(breaks >= span[0]) & (breaks <= span[1])] if span[1] > span[0] else np.array([span[0], span[0] + 1.0])
+    )
+    degree = max(s.coefficients.shape[1] for s in signals)
+    coef = np.zeros((len(breaks) - 1, len(signals), degree))
+    for k, signal in enumerate(signals):
+        coef[:, k, : signal.coefficients.shape[1]] = _shifted(signal, breaks[:-1])
+    kink = np.isin(breaks, np.concatenate([s.kinks for s in signals])).astype(np.uint8)
+    return SignalTable(breaks, np.ascontiguousarray(coef), kink)
+
+
+def _shifted(signal: Polynomials, starts: np.ndarray) -> np.ndarray:
+    """The signal's polynomials re-expanded at new left ends."""
+    segment = np.clip(np.searchsorted(signal.breaks, starts, side="right") - 1, 0, len(signal.coefficients) - 1)
+    c = signal.coefficients[segment]
+    shift = (starts - signal.breaks[segment])[:, None]
+    if not shift.any():
+        return c
+    moved = np.zeros_like(c)
+    for k in range(c.shape[1]):
+        for j in range(k, c.shape[1]):
+            moved[:, k] += comb(j, k) * c[:, j] * shift[:, 0] ** (j - k)
+    return moved

@@ -1,0 +1,11 @@
+"""Flat equations in, an index-1 system with states, blocks and hidden constraints out.
+
+Receives the ``FlatModel`` of a model and hands ``Structure`` on: which equations were differentiated, which states were
+chosen, what is solved in formulas and what stays implicit, and how to start consistently. Nothing numeric is compiled
+here.
+"""
+
+from grisaille.structure.analysis import Analysis, analyze
+from grisaille.structure.reduction import Structure, reduce_model
+
+__all__ = ["Analysis", "Structure", "analyze", "reduce_model"]

@@ -1,0 +1,154 @@
+"""Alias elimination: equations that only say a = b, a = −b or a = number.
+
+Connections make most of a component model's equations of this kind. Each removes one equation and one unknown; the
+answer comes back through ``Equations.observed``, which keeps every name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import casadi as ca
+
+from grisaille.errors import StructureError
+from grisaille.structure.equations import Equations, Row
+
+
+@dataclass(frozen=True)
+class _Link:
+    """a = sign · b, or a = value when ``b`` is None."""
+
+    a: str
+    b: str | None
+    sign: float
+    value: float
+    row: Row
+
+
+def eliminate_aliases(equations: Equations) -> Equations:
+    """The equations without trivial ones; observed formulas follow."""
+    links, kept = _find_links(equations)
+    if not links:
+        return equations
+    roots = _merge(links, equations)
+    jets = equations.jets
+    old, new = [], []
+    for symbol in jets.of_kind(["unknown"]):
+        if symbol.name in roots:
+            root, sign, value = roots[symbol.name]
+            old.append(jets.symbol(symbol.name, symbol.order))
+            new.append(
+                sign * jets.symbol(root, symbol.order) if root is not None else ca.SX(value if symbol.order == 0 else 0.0)
+            )
+    replaced = ca.substitute([*(r.residual for r in kept), *equations.observed.values()], old, new)
+    rows = tuple(replace(r, residual=ca.simplify(e)) for r, e in zip(kept, replaced, strict=False))
+    for row in rows:
+        _refuse_empty(row)
+    return replace(
+        equations,
+        unknowns=tuple(n for n in equations.unknowns if n not in roots),
+        rows=rows,
+        observed=dict(zip(equations.observed, replaced[len(kept) :], strict=True)),
+        aliases={a: _in_words(*target) for a, target in roots.items()},
+    )
+
+
+def _in_words(root: str | None, sign: float, value: float) -> str:
+    return f"{value:g}" if root is None else root if sign > 0 else f"-{root}"
+
+
+def _find_links(equations: Equations) -> tuple[list[_Link], list[Row]]:
+    links, kept = [], []
+    for row in equations.rows:
+        link = _as_link(row, equations)
+        if link is None:
+            kept.append(row)
+        else:
+            links.append(link)
+    return links, kept
+
+
+def _as_link(row: Row, equations: Equations) -> _Link | None:
+    symbols = ca.symvar(row.residual)
+    if not 1 <= len(symbols) <= 2:
+        return None
+    meanings = [equations.jets.meaning(s) for s in symbols]
+    if any(m is None or m.kind != "unknown" or m.order > 0 for m in meanings):
+        return None
+    slopes = ca.jacobian(row.residual, ca.vertcat(*symbols))
+    if not slopes.is_constant() or slopes.nnz() != len(symbols):
+        return None
+    c = [float(v) for v in slopes.nonzeros()]
+    offset = float(ca.substitute(row.residual, ca.vertcat(*symbols), ca.SX.zeros(len(symbols))))
+    names = [m.name for m in meanings if m is not None]
+    if len(c) == 1:
+        return _Link(names[0], None, 0.0, -offset / c[0], row) if c[0] != 0 else None
+    if abs(c[0]) != abs(c[1]) or c[0] == 0 or offset != 0:
+        return None
+    return _Link(names[0], names[1], -c[1] / c[0], 0.0, row)
+
+
+def _merge(links: list[_Link], equations: Equations) -> dict[str, tuple[str | None, float, float]]:
+    """Union–find with signs; the value side of a class is a constant root called None."""
+    parent: dict[str, tuple[str | None, float, float]] = {}
+    reason: dict[str, Row] = {}
+
+    def find(name: str) -> tuple[str | None, float, float]:
+        sign, at = 1.0, name
+        while at in parent:
+            up, s, value = parent[at]
+            if up is None:
+                return None, 0.0, sign * value
+            sign, at = sign * s, up
+        return at, sign, 0.0
+
+    for link in links:
+        ra, sa, va = find(link.a)
+        rb, sb, vb = (None, 0.0, link.value) if link.b is None else find(link.b)
+        vb, sb = (vb, sb) if link.b is None else (link.sign * vb, link.sign * sb)
+        if ra is None and rb is None:
+            _refuse(link, reason, equations, contradiction=va != vb)
+        elif ra == rb:
+            if sa == sb:
+                _refuse(link, reason, equations, contradiction=False)
+            assert ra is not None
+            parent[ra] = (None, 0.0, 0.0)
+        elif ra is None:
+            assert rb is not None
+            parent[rb] = (None, 0.0, va / sb)
+        elif rb is None:
+            parent[ra] = (None, 0.0, vb / sa)
+        else:
+            keep, drop, sign = (rb, ra, sb / sa) if _rank(rb, equations) <= _rank(ra, equations) else (ra, rb, sa / sb)
+            parent[drop] = (keep, sign, 0.0)
+        reason[link.a] = link.row
+    return {name: find(name) for name in list(parent)}
+
+
+def _rank(name: str, equations: Equations) -> tuple[bool, bool, int, int]:
+    """Small for the name worth keeping: demanded, wished for, near the top of the tree, declared first."""
+    variable = equations.model.variables.get(name)
+    has_start = variable is not None and variable.start is not None
+    fixed = variable is not None and variable.fixed
+    return (not fixed, not has_start, name.count("."), equations.unknowns.index(name))
+
+
+def _refuse(link: _Link, reason: dict[str, Row], equations: Equations, *, contradiction: bool) -> None:
+    verb = "contradicts" if contradiction else "repeats"
+    what = "has no solution together with" if contradiction else "says nothing new beside"
+    others = "; ".join(f"'{r.text}'" for r in list(reason.values())[-3:])
+    raise StructureError(
+        f"In {equations.model.name} the equation '{link.row.text}' {verb} what other equations already say about "
+        f"{link.a}{' and ' + link.b if link.b else ''}: it {what} {others or 'itself'}"
+        f"{' (' + link.row.source + ')' if link.row.source else ''}. Remove one of them, or a doubled connection or ground."
+    )
+
+
+def _refuse_empty(row: Row) -> None:
+    if row.residual.is_constant():
+        value = float(row.residual)
+        verdict = "is always true" if value == 0 else f"can never hold (it says 0 = {value:g})"
+        raise StructureError(
+            f"After equal variables were merged the equation '{row.text}' {verdict}"
+            f"{' (' + row.source + ')' if row.source else ''}: remove it, or check the connections of its variables."
+        )

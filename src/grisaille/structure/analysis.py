@@ -1,0 +1,147 @@
+"""``analyze``: what the equations of a model are, in words and as a picture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from grisaille.errors import GrisailleError
+from grisaille.structure.blocks import Block
+from grisaille.structure.incidence import plot_incidence
+from grisaille.structure.initialization import Initializer
+from grisaille.structure.parameters import evaluate_parameters
+from grisaille.structure.prepared import structure_of
+from grisaille.structure.reduction import Structure
+
+if TYPE_CHECKING:
+    from grisaille.model.classes import Model
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """The structure of a model; ``print`` it, or ``plot`` its incidence before and after index reduction."""
+
+    structure: Structure
+    start: dict[str, float]
+    """Consistent start values of all variables; empty where they could not be computed."""
+    start_note: str
+
+    @property
+    def index(self) -> int:
+        """Differential index of the equations as written."""
+        return self.structure.index
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """The states that are integrated, in redundant coordinates where constraints remain."""
+        return self.structure.system.state_names
+
+    @property
+    def degrees_of_freedom(self) -> int:
+        """How many start values may be chosen freely."""
+        return self.structure.degrees_of_freedom
+
+    @property
+    def hidden_constraints(self) -> tuple[str, ...]:
+        """Constraints on the states that are kept and projected on."""
+        return self.structure.system.constraint_texts
+
+    @property
+    def differentiated(self) -> dict[str, int]:
+        """Equation → how often index reduction differentiates it."""
+        rows, counts = self.structure.equations.rows, self.structure.offsets.equations
+        return {row.text: c for row, c in zip(rows, counts, strict=True) if c}
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """The leading system in the order of its solution."""
+        return self.structure.blocks
+
+    def plot(self, path: str | None = None) -> Any:
+        """The incidence matrix before and after; a matplotlib figure, saved when ``path`` is given."""
+        return plot_incidence(self.structure, path)
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self))
+
+    def __repr__(self) -> str:
+        return f"<Analysis of {self.structure.model.name}: index {self.index}, {len(self.states)} states>"
+
+
+def analyze(model: Model) -> Analysis:
+    """The structure of a model: index, states, hidden constraints, blocks, consistent start.
+
+    Raises ``StructureError`` with the names of the equations and unknowns that are over- or underdetermined.
+    """
+    structure = structure_of(model)
+    start, note = _consistent_start(structure)
+    return Analysis(structure, start, note)
+
+
+def _consistent_start(structure: Structure) -> tuple[dict[str, float], str]:
+    flat, system = structure.model, structure.system
+    try:
+        values = evaluate_parameters(flat)
+        defaults = {n: i.default or 0.0 for n, i in flat.inputs.items()}
+        u = np.array([defaults.get(s.name, 0.0) if s.order == 0 else 0.0 for s in system.signals])
+        initializer = Initializer(structure)
+        found = initializer.solve(0.0, u, values.values)
+    except GrisailleError as error:
+        return {}, f"not computed: {error}"
+    w = np.concatenate([found.x, found.z])
+    observed = np.array(initializer._observed(0.0, w, u, values.values)[0].full()).ravel()
+    start = {n: float(v) for n, v in zip(system.observed_names, observed, strict=True) if n in flat.variables}
+    missed = "; ".join(f"{n} wished {a:g}, got {b:g}" for n, (a, b) in found.wishes_missed.items())
+    return start, f"adjusted: {missed}" if missed else "all declared starts are met"
+
+
+def _lines(a: Analysis) -> list[str]:
+    s, system, model = a.structure, a.structure.system, a.structure.model
+    lines = [
+        f"{model.name}: differential index {a.index}",
+        f"  written     {_count(len(model.equations), 'equation')}, {_count(len(model.variables), 'variable')}, "
+        f"{_count(len(model.parameters), 'parameter')}, {_count(len(model.inputs), 'input')}, "
+        f"{_count(len(model.disturbances), 'disturbance')}, {_count(len(model.outputs), 'output')}",
+    ]
+    if s.equations.aliases:
+        lines.append(f"  merged      {_count(len(s.equations.aliases), 'variable')} equal to others or to a number")
+    if s.repairs:
+        lines.append(f"  replaced    {_count(s.repairs, 'equation')} whose derivatives cancel with those of others")
+    lines.append(f"  states      {', '.join(a.states) or 'none (a static model)'}")
+    lines.append(f"  freedom     {_count(a.degrees_of_freedom, 'start value')} may be chosen")
+    if a.differentiated:
+        lines.append("  differentiated")
+        lines += [f"    {c}x  {text}" for text, c in a.differentiated.items()]
+    if a.hidden_constraints:
+        lines.append("  constraints kept (projected on in every step)")
+        lines += [f"    0 = {text}" for text in a.hidden_constraints]
+    differentiated = [f"{sig.name} ({sig.order}x)" for sig in system.signals if sig.order]
+    if differentiated:
+        lines.append(f"  signals that are differentiated: {', '.join(differentiated)}")
+    lines.append(f"  blocks      {_block_summary(a)}")
+    lines += [f"    {_block_line(a, b)}" for b in a.blocks if len(b.unknowns) > 1 or b.kind == "implicit"]
+    lines.append(f"  start       {a.start_note}")
+    if a.start:
+        shown = [f"{n} = {v:.6g}" for n, v in list(a.start.items())[:12]]
+        lines.append(f"    {', '.join(shown)}{', …' if len(a.start) > 12 else ''}")
+    return lines
+
+
+def _block_summary(a: Analysis) -> str:
+    kinds = [b.kind for b in a.blocks]
+    parts = [f"{kinds.count(k)} {k}" for k in ("explicit", "linear", "implicit") if k in kinds]
+    return ", ".join(parts) or "none"
+
+
+def _block_line(a: Analysis, block: Block) -> str:
+    names = [a.structure.leading_unknowns[j] for j in block.unknowns]
+    torn = [a.structure.leading_unknowns[j] for j in block.torn]
+    how = {"linear": "solved in formulas", "implicit": "solved by Newton in every step"}.get(block.kind, "solved")
+    tearing = f", torn at {{{', '.join(torn)}}}" if len(torn) < len(names) else ""
+    return f"{len(names)} x {len(names)} {block.kind} {{{', '.join(names)}}}{tearing}: {how}"
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n} {noun}{'' if n == 1 else 's'}"

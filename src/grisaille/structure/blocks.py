@@ -1,0 +1,259 @@
+"""The leading system, block by block: what can be solved in formulas, what stays implicit.
+
+After index reduction the leading derivatives and algebraic unknowns v satisfy a square system f(v, …) = 0. Its
+strongly connected blocks are taken in order of dependence. A block is
+
+- *explicit*: one equation, linear in its unknown: v = −f(0)/slope, where the slope is the block's only pivot;
+- *linear*, up to three torn unknowns: solved by Cramer's rule, so that the only divisor is the determinant;
+- *implicit*: everything else. Its torn unknowns become entries of z, solved by Newton with pivoted elimination in
+  every step.
+
+Tearing inside a block only divides by numbers and by functions of parameters; the latter are recorded as pivots and
+checked before each run, and a block whose pivot vanishes is not torn there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import casadi as ca
+
+from grisaille.errors import StructureError
+from grisaille.structure.matching import maximum_matching, strong_components
+
+CRAMER_LIMIT = 3
+
+
+@dataclass(frozen=True)
+class Unknown:
+    symbol: ca.SX
+    text: str
+
+
+@dataclass(frozen=True)
+class Leading:
+    """One equation of the leading system."""
+
+    residual: ca.SX
+    text: str
+
+
+@dataclass(frozen=True)
+class Block:
+    """A solved block, for the record: which equations give which unknowns, and how."""
+
+    equations: tuple[int, ...]
+    unknowns: tuple[int, ...]
+    kind: Literal["explicit", "linear", "implicit"]
+    torn: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Pivot:
+    """A function of parameters that tearing divides by."""
+
+    value: ca.SX
+    text: str
+
+
+@dataclass(frozen=True)
+class SolvedBlocks:
+    blocks: tuple[Block, ...]
+    definitions: tuple[tuple[ca.SX, ca.SX], ...]
+    """(symbol, formula) in the order of substitution."""
+    implicit: tuple[int, ...]
+    """Unknowns that stay, in order: the entries of z."""
+    residuals: tuple[ca.SX, ...]
+    residual_texts: tuple[str, ...]
+    pivots: tuple[Pivot, ...]
+
+
+def solve_blocks(
+    equations: Sequence[Leading],
+    unknowns: Sequence[Unknown],
+    parameters: Sequence[ca.SX],
+    refused_pivots: frozenset[str] = frozenset(),
+) -> SolvedBlocks:
+    """Order the leading system and solve every block as far as formulas go."""
+    position = {u.symbol.element_hash(): k for k, u in enumerate(unknowns)}
+    incidence = [
+        {position[s.element_hash()] for s in ca.symvar(e.residual) if s.element_hash() in position} for e in equations
+    ]
+    partner = maximum_matching(incidence, len(unknowns))
+    if -1 in partner:
+        missing = [equations[i].text for i, j in enumerate(partner) if j < 0]
+        raise StructureError(
+            f"After index reduction no unknown is left for the equation '{missing[0]}': it follows from the others. "
+            f"Remove it or replace it by an independent one."
+        )
+    owner = {j: i for i, j in enumerate(partner)}
+    components = strong_components([{owner[j] for j in row} for row in incidence])
+    solver = _Solver(equations, unknowns, incidence, parameters, refused_pivots)
+    for rows in components:
+        solver.solve(rows, [partner[i] for i in rows])
+    return solver.result()
+
+
+class _Solver:
+    """Collects definitions block after block."""
+
+    def __init__(
+        self,
+        equations: Sequence[Leading],
+        unknowns: Sequence[Unknown],
+        incidence: Sequence[set[int]],
+        parameters: Sequence[ca.SX],
+        refused_pivots: frozenset[str],
+    ) -> None:
+        self.equations, self.unknowns, self.incidence = equations, unknowns, incidence
+        self.parameters = {p.element_hash() for p in parameters}
+        self.refused_pivots = refused_pivots
+        self.blocks: list[Block] = []
+        self.definitions: list[tuple[ca.SX, ca.SX]] = []
+        self.implicit: list[int] = []
+        self.residuals: list[ca.SX] = []
+        self.texts: list[str] = []
+        self.pivots: list[Pivot] = []
+
+    def result(self) -> SolvedBlocks:
+        return SolvedBlocks(
+            tuple(self.blocks), tuple(self.definitions), tuple(self.implicit), tuple(self.residuals), tuple(self.texts),
+            tuple(self.pivots),
+        )  # fmt: skip
+
+    def solve(self, rows: list[int], columns: list[int]) -> None:
+        if len(rows) == 1:
+            self._solve_single(rows[0], columns[0])
+        else:
+            self._solve_coupled(rows, columns)
+
+    def _solve_single(self, row: int, column: int) -> None:
+        residual, symbol = self.equations[row].residual, self.unknowns[column].symbol
+        slope = ca.jacobian(residual, symbol)
+        if ca.depends_on(slope, symbol):
+            self._leave_implicit([row], [column], [residual], [column], [row])
+            return
+        formula = -ca.substitute(residual, symbol, ca.SX(0)) / slope
+        self.definitions.append((symbol, formula))
+        self.blocks.append(Block((row,), (column,), "explicit"))
+
+    def _solve_coupled(self, rows: list[int], columns: list[int]) -> None:
+        order, torn, rest = self._tear(rows, columns)
+        inner = [(self.unknowns[j].symbol, self._solve_for(i, j)) for i, j in order]
+        residuals = substitute_sequence(inner, [self.equations[i].residual for i in rest])
+        symbols = [self.unknowns[j].symbol for j in torn]
+        matrix = ca.jacobian(ca.vertcat(*residuals), ca.vertcat(*symbols))
+        is_linear = not ca.depends_on(matrix, ca.vertcat(*symbols))
+        if is_linear and len(torn) <= CRAMER_LIMIT:
+            zero = ca.SX.zeros(len(torn))
+            constant = ca.substitute(ca.vertcat(*residuals), ca.vertcat(*symbols), zero)
+            for symbol, value in zip(symbols, cramer(matrix, -constant), strict=True):
+                self.definitions.append((symbol, value))
+            self.definitions.extend(inner)
+            self.blocks.append(Block(tuple(rows), tuple(columns), "linear", tuple(torn)))
+        else:
+            self._leave_implicit(rows, columns, residuals, torn, rest)
+            self.definitions.extend(inner)
+
+    def _leave_implicit(
+        self, rows: list[int], columns: list[int], residuals: Sequence[ca.SX], torn: list[int], rest: list[int]
+    ) -> None:
+        self.implicit.extend(torn)
+        self.residuals.extend(residuals)
+        self.texts.extend(self.equations[i].text for i in rest)
+        self.blocks.append(Block(tuple(rows), tuple(columns), "implicit", tuple(torn)))
+
+    def _solve_for(self, row: int, column: int) -> ca.SX:
+        residual, symbol = self.equations[row].residual, self.unknowns[column].symbol
+        slope = ca.jacobian(residual, symbol)
+        if not slope.is_constant():
+            text = self._pivot_text(row, column)
+            self.pivots.append(Pivot(slope, text))
+        return -ca.substitute(residual, symbol, ca.SX(0)) / slope
+
+    def _pivot_text(self, row: int, column: int) -> str:
+        return f"the factor of {self.unknowns[column].text} in '{self.equations[row].text}'"
+
+    def _may_divide(self, row: int, column: int) -> bool:
+        residual, symbol = self.equations[row].residual, self.unknowns[column].symbol
+        slope = ca.jacobian(residual, symbol)
+        if slope.is_constant():
+            return bool(slope.nnz() == 1 and float(slope) != 0)
+        only_parameters = all(s.element_hash() in self.parameters for s in ca.symvar(slope))
+        return only_parameters and self._pivot_text(row, column) not in self.refused_pivots
+
+    def _tear(self, rows: list[int], columns: list[int]) -> tuple[list[tuple[int, int]], list[int], list[int]]:
+        """Greedy tearing: assign every unknown that some equation gives explicitly, tear the busiest one otherwise.
+
+        Returns the assignments in order, the torn unknowns and the equations left for them.
+        """
+        inside = set(columns)
+        open_rows = {i: self.incidence[i] & inside for i in rows}
+        divisible = {i: {j for j in open_rows[i] if self._may_divide(i, j)} for i in rows}
+        known: set[int] = set()
+        order: list[tuple[int, int]] = []
+        torn: list[int] = []
+        while len(known) < len(inside):
+            ready = next(
+                (
+                    (i, next(iter(left)))
+                    for i, entries in open_rows.items()
+                    if len(left := entries - known) == 1 and left <= divisible[i]
+                ),
+                None,
+            )
+            if ready is not None:
+                order.append(ready)
+                known.add(ready[1])
+                del open_rows[ready[0]]
+                continue
+            chosen = self._busiest(open_rows, divisible, inside - known)
+            torn.append(chosen)
+            known.add(chosen)
+        return order, sorted(torn), sorted(open_rows)
+
+    @staticmethod
+    def _busiest(open_rows: dict[int, set[int]], divisible: dict[int, set[int]], left: set[int]) -> int:
+        """Tear what occurs most often, and least often as something that could be solved for."""
+
+        def score(j: int) -> tuple[int, int, int]:
+            uses = sum(j in entries for entries in open_rows.values())
+            solvable = sum(j in divisible[i] for i in open_rows)
+            return (solvable, -uses, j)
+
+        return min(left, key=score)
+
+
+def substitute_sequence(definitions: Sequence[tuple[ca.SX, ca.SX]], formulas: Sequence[ca.SX]) -> list[ca.SX]:
+    """Formulas with every defined symbol replaced; a definition may use symbols that are defined before it."""
+    if not definitions or not formulas:
+        return list(formulas)
+    names = [d[0] for d in definitions]
+    values = [d[1] for d in definitions]
+    _, replaced = ca.substitute_inplace(names, values, list(formulas), False)
+    return list(replaced)
+
+
+def cramer(matrix: ca.SX, right: ca.SX) -> list[ca.SX]:
+    """Solution of a linear system of up to three equations; the determinant is the only divisor."""
+    n = matrix.shape[0]
+    full = ca.densify(matrix)
+    a = [[full[i, j] for j in range(n)] for i in range(n)]
+    b = [right[i] for i in range(n)]
+    if n == 1:
+        return [b[0] / a[0][0]]
+    if n == 2:
+        scale = 1 / (a[0][0] * a[1][1] - a[0][1] * a[1][0])
+        return [(b[0] * a[1][1] - a[0][1] * b[1]) * scale, (a[0][0] * b[1] - b[0] * a[1][0]) * scale]
+    cofactor = [
+        [
+            a[(i + 1) % 3][(j + 1) % 3] * a[(i + 2) % 3][(j + 2) % 3]
+            - a[(i + 1) % 3][(j + 2) % 3] * a[(i + 2) % 3][(j + 1) % 3]
+            for j in range(3)
+        ]
+        for i in range(3)
+    ]
+    scale = 1 / (a[0][0] * cofactor[0][0] + a[0][1] * cofactor[0][1] + a[0][2] * cofactor[0][2])
+    return [(cofactor[0][k] * b[0] + cofactor[1][k] * b[1] + cofactor[2][k] * b[2]) * scale for k in range(3)]

@@ -1,0 +1,64 @@
+"""What is wrong with a model whose equations do not determine its unknowns, in the user's names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NoReturn
+
+from grisaille.errors import StructureError
+from grisaille.structure.equations import Equations
+from grisaille.structure.matching import Parts
+
+SHOWN = 8
+
+
+def refuse_wrong_count(equations: Equations) -> None:
+    """Raise where nothing can be counted: no unknowns but equations, or the other way round."""
+    if not equations.rows and equations.unknowns:
+        raise StructureError(
+            f"{equations.model.name} has the unknowns {_names(equations.unknowns)} but no equations: "
+            f"give the class an `equations` list or method."
+        )
+
+
+def explain_singular(equations: Equations, parts: Parts) -> NoReturn:
+    """Name the over- and the underdetermined part."""
+    name = equations.model.name
+    count = f"{len(equations.rows)} equations for {len(equations.unknowns)} unknowns"
+    if equations.aliases:
+        count += f" (after merging {len(equations.aliases)} equal variables)"
+    sentences = [f"The equations of {name} do not determine its unknowns: {count}."]
+    if parts.over_equations:
+        texts = [f"'{equations.rows[i].text}'{_place(equations.rows[i].source)}" for i in parts.over_equations]
+        unknowns = [equations.unknowns[j] for j in parts.over_unknowns]
+        what = f"only the unknowns {_names(unknowns)} are in them" if unknowns else "no unknown is in them"
+        extra = len(texts) - len(unknowns)
+        sentences.append(
+            f"Overdetermined: {len(texts)} equations {_names(texts)}, but {what}. "
+            f"Remove {_count(extra, 'equation')}, or turn a parameter or input in them into a variable."
+        )
+    if parts.under_unknowns:
+        unknowns = [equations.unknowns[j] for j in parts.under_unknowns]
+        texts = [f"'{equations.rows[i].text}'" for i in parts.under_equations]
+        missing = len(unknowns) - len(texts)
+        where = f"occur only in {_names(texts)}" if texts else "occur in no equation"
+        sentences.append(
+            f"Underdetermined: the unknowns {_names(unknowns)} {where}. "
+            f"Add {_count(missing, 'equation')}, or declare one of them as gr.Parameter(...) or gr.Input(...)."
+        )
+        sentences.extend(equations.model.hints)
+    raise StructureError("\n  ".join(sentences))
+
+
+def _count(n: int, noun: str) -> str:
+    return f"one {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def _place(source: str) -> str:
+    return f" ({source})" if source else ""
+
+
+def _names(names: Iterable[str]) -> str:
+    listed = list(names)
+    shown = ", ".join(listed[:SHOWN])
+    return f"{{{shown}{f', … {len(listed) - SHOWN} more' if len(listed) > SHOWN else ''}}}"

@@ -1,0 +1,126 @@
+"""States that an equation gives explicitly: x' = v, φ₁ = n φ₂.
+
+An equation that is differentiated (c_i > 0) holds at all its levels k = 0 … c_i. Where it is linear in one of its
+leading unknowns with a *numeric* coefficient, it is solved for that unknown at every level: velocities of a first-order
+form stop being separate states, rigid connections leave one coordinate. The coefficient is a number, so nothing can
+vanish on the way; all other constraints stay and are projected on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import casadi as ca
+
+from grisaille.structure.equations import Equations
+from grisaille.structure.signature import Offsets
+
+
+@dataclass(frozen=True)
+class Definition:
+    """symbol := formula, where the formula may use symbols defined before it."""
+
+    name: str
+    order: int
+    symbol: ca.SX
+    formula: ca.SX
+
+
+def eliminate_explicit(
+    equations: Equations, offsets: Offsets, levels: Sequence[Sequence[ca.SX]]
+) -> tuple[dict[int, int], list[Definition]]:
+    """Pairs equation → unknown that are solved at all levels, and the definitions in the order of substitution.
+
+    ``levels[i][k]`` is equation i differentiated k times.
+    """
+    pairs = _choose_pairs(equations, offsets)
+    jets = equations.jets
+    definitions = []
+    for stage in range(-max(offsets.equations, default=0), 1):
+        for i in _by_dependence(pairs, equations, offsets):
+            k = stage + offsets.equations[i]
+            if k < 0:
+                continue
+            name = equations.unknowns[pairs[i]]
+            order = offsets.unknowns[pairs[i]] + stage
+            symbol = jets.symbol(name, order)
+            definitions.append(Definition(name, order, symbol, solve_linear(levels[i][k], symbol)))
+    return pairs, definitions
+
+
+def solve_linear(residual: ca.SX, symbol: ca.SX) -> ca.SX:
+    """The root of a residual that is linear in ``symbol``: −residual(0)/slope."""
+    slope = ca.jacobian(residual, symbol)
+    return -ca.substitute(residual, symbol, ca.SX(0)) / slope
+
+
+def _choose_pairs(equations: Equations, offsets: Offsets) -> dict[int, int]:
+    position = {name: j for j, name in enumerate(equations.unknowns)}
+    pairs: dict[int, int] = {}
+    taken: set[int] = set()
+    order = sorted((i for i, c in enumerate(offsets.equations) if c > 0), key=lambda i: offsets.equations[i])
+    for i in order:
+        for j in _candidates(equations, offsets, i, position):
+            if j not in taken and not _closes_cycle(pairs, i, j, equations, offsets, position):
+                pairs[i] = j
+                taken.add(j)
+                break
+    return pairs
+
+
+def _candidates(equations: Equations, offsets: Offsets, i: int, position: dict[str, int]) -> list[int]:
+    """Leading unknowns with a numeric nonzero coefficient; derivatives first, then names without a start value."""
+    residual = equations.rows[i].residual
+    found = []
+    for name, order in equations.jets.unknowns(residual).items():
+        j = position[name]
+        if not offsets.is_tight(i, j, order):
+            continue
+        slope = ca.jacobian(residual, equations.jets.symbol(name, order))
+        if slope.is_constant() and slope.nnz() == 1 and float(slope) != 0:
+            variable = equations.model.variables.get(name)
+            has_start = variable is not None and variable.start is not None
+            found.append((-order, has_start, -name.count("."), -j, j))
+    return [j for *_, j in sorted(found)]
+
+
+def _leading(equations: Equations, offsets: Offsets, i: int, position: dict[str, int]) -> set[int]:
+    return {
+        position[name]
+        for name, order in equations.jets.unknowns(equations.rows[i].residual).items()
+        if offsets.is_tight(i, position[name], order)
+    }
+
+
+def _closes_cycle(
+    pairs: dict[int, int], i: int, j: int, equations: Equations, offsets: Offsets, position: dict[str, int]
+) -> bool:
+    solver = {unknown: equation for equation, unknown in pairs.items()}
+    queue, seen = [i], {i}
+    for equation in queue:
+        own = j if equation == i else pairs[equation]
+        for unknown in _leading(equations, offsets, equation, position) - {own}:
+            if unknown == j:
+                return True
+            next_equation = solver.get(unknown)
+            if next_equation is not None and next_equation not in seen:
+                seen.add(next_equation)
+                queue.append(next_equation)
+    return False
+
+
+def _by_dependence(pairs: dict[int, int], equations: Equations, offsets: Offsets) -> list[int]:
+    """Equations of ``pairs`` so that each comes after those that define its leading unknowns."""
+    position = {name: j for j, name in enumerate(equations.unknowns)}
+    solver = {unknown: equation for equation, unknown in pairs.items()}
+    needs = {
+        i: {solver[u] for u in _leading(equations, offsets, i, position) - {j} if u in solver} for i, j in pairs.items()
+    }
+    ordered: list[int] = []
+    done: set[int] = set()
+    while len(ordered) < len(pairs):
+        ready = [i for i in pairs if i not in done and needs[i] <= done]
+        ordered.extend(ready)
+        done.update(ready)
+    return ordered

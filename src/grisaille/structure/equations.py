@@ -1,0 +1,96 @@
+"""The flat model in symbols: residuals 0 = left − right over jets and parameters.
+
+Receives a ``FlatModel``, hands on ``Equations``: the same content as CasADi ``SX``, one row per equation with the
+user's text beside it. Quantities and outputs that contain ``der`` become unknowns with an equation of their own, so that
+the index reduction also finds *their* derivatives.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import casadi as ca
+
+from grisaille.errors import ModelError
+from grisaille.model.expression import Call, Expression, postorder
+from grisaille.model.flat import FlatModel
+from grisaille.model.lowering import lower
+from grisaille.structure.jets import Jets
+
+
+@dataclass(frozen=True)
+class Row:
+    """One equation: 0 = residual."""
+
+    residual: ca.SX
+    text: str
+    source: str = ""
+    kind: str = "equation"
+
+
+@dataclass(frozen=True)
+class Equations:
+    """Rows, unknowns and observed formulas of one model, over the symbols of ``jets`` and ``parameters``."""
+
+    model: FlatModel
+    jets: Jets
+    parameters: dict[str, ca.SX]
+    unknowns: tuple[str, ...]
+    rows: tuple[Row, ...]
+    observed: dict[str, ca.SX]
+    """Every name the user knows, as a formula of jets and parameters."""
+    aliases: dict[str, str]
+    """Eliminated unknown → what replaced it, in words (``"-r.p.i"``, ``"0"``)."""
+
+    def with_rows(self, rows: tuple[Row, ...]) -> Equations:
+        return replace(self, rows=rows)
+
+
+def lower_equations(model: FlatModel) -> Equations:
+    """The rows of a flat model."""
+    jets = Jets()
+    differentiated = _names_with_der(model)
+    unknowns = (*model.variables, *differentiated)
+    for name in unknowns:
+        jets.declare(name, "unknown")
+    for name in model.inputs:
+        jets.declare(name, "input")
+    for name in model.disturbances:
+        jets.declare(name, "disturbance")
+    parameters = {name: ca.SX.sym(f"p{k}") for k, name in enumerate(model.parameters)}
+
+    formulas = {**model.quantities, **{n: o.definition for n, o in model.outputs.items() if n not in model.variables}}
+    known: dict[str, ca.SX] = {}
+
+    def leaf(path: str) -> ca.SX:
+        if path == "time":
+            return jets.time
+        if path in parameters:
+            return parameters[path]
+        if path in unknowns or path in model.inputs or path in model.disturbances:
+            return jets.symbol(path)
+        if path in formulas:
+            if path not in known:
+                known[path] = lower([formulas[path]], leaf, jets.differentiate)[0]
+            return known[path]
+        raise ModelError(f"'{path}' occurs in an equation of {model.name} but is not one of its members.")
+
+    sides = lower([side for e in model.equations for side in (e.left, e.right)], leaf, jets.differentiate)
+    rows = [
+        Row(sides[2 * k] - sides[2 * k + 1], e.text, e.source, e.kind) for k, e in enumerate(model.equations)
+    ]
+    for name in differentiated:
+        definition = lower([formulas[name]], leaf, jets.differentiate)[0]
+        rows.append(Row(jets.symbol(name) - definition, f"{name} == <its formula>", "named quantity"))
+    observed = {name: leaf(name) for name in (*model.variables, *formulas, *model.inputs, *model.disturbances)}
+    return Equations(model, jets, parameters, unknowns, tuple(rows), observed, {})
+
+
+def _names_with_der(model: FlatModel) -> tuple[str, ...]:
+    formulas: dict[str, Expression] = dict(model.quantities)
+    formulas.update({n: o.definition for n, o in model.outputs.items() if n not in model.variables})
+    return tuple(
+        name
+        for name, formula in formulas.items()
+        if any(isinstance(node, Call) and node.operation == "der" for node in postorder([formula]))
+    )

@@ -1,0 +1,36 @@
+"""Least squares by rank of importance: each level is met as well as the levels above it allow.
+
+Minimise |A₁Δ − b₁|, among its minimisers |A₂Δ − b₂|, and so on; what no level determines stays zero. Each level works
+in the null space left by those above it (singular value decomposition, relative rank tolerance).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+RANK_TOLERANCE = 1e-11
+
+
+def solve_levels(levels: Sequence[tuple[np.ndarray, np.ndarray]], n: int) -> np.ndarray:
+    """The correction Δ, shape (n,) or (n, m) for right-hand sides with m columns."""
+    columns = levels[0][1].shape[1:] if levels else ()
+    delta = np.zeros((n, *columns))
+    free = np.eye(n)
+    for matrix, right in levels:
+        if free.shape[1] == 0:
+            break
+        if matrix.shape[0] == 0:
+            continue
+        reduced = matrix @ free
+        u, s, vt = np.linalg.svd(reduced, full_matrices=True)
+        scale = np.linalg.norm(matrix, ord=np.inf)
+        rank = int(np.sum(s > RANK_TOLERANCE * max(scale, s[0] if s.size else 0.0)))
+        if rank == 0:
+            continue
+        gap = right - matrix @ delta
+        y = vt[:rank].T @ ((u[:, :rank].T @ gap).T / s[:rank]).T
+        delta = delta + free @ y
+        free = free @ vt[rank:].T
+    return delta

@@ -1,0 +1,72 @@
+"""The incidence matrix before and after index reduction, as a picture."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import casadi as ca
+import numpy as np
+
+if TYPE_CHECKING:
+    from grisaille.structure.reduction import Structure
+
+
+def incidence_before(structure: Structure) -> tuple[np.ndarray, list[str], list[str]]:
+    """Highest derivative order + 1 with which each unknown occurs in each equation; 0 where it does not."""
+    equations = structure.equations
+    position = {name: j for j, name in enumerate(equations.unknowns)}
+    matrix = np.zeros((len(equations.rows), len(position)), dtype=int)
+    for i, row in enumerate(equations.rows):
+        for name, order in equations.jets.unknowns(row.residual).items():
+            matrix[i, position[name]] = order + 1
+    return matrix, [row.text for row in equations.rows], list(equations.unknowns)
+
+
+def incidence_after(structure: Structure) -> tuple[np.ndarray, list[str], list[str]]:
+    """Which leading unknowns each block needs, in the order of solution: block lower triangular."""
+    rows = [i for block in structure.blocks for i in block.equations]
+    columns = [j for block in structure.blocks for j in block.unknowns]
+    matrix = np.zeros((len(rows), len(columns)), dtype=int)
+    for i, row in enumerate(rows):
+        for j, column in enumerate(columns):
+            matrix[i, j] = int(column in structure.leading_incidence[row])
+    return matrix, [structure.leading_texts[i] for i in rows], [structure.leading_unknowns[j] for j in columns]
+
+
+def plot_incidence(structure: Structure, path: str | None = None) -> Any:
+    """Two panels: equations as written, and the leading system in block order."""
+    from matplotlib.figure import Figure
+
+    panels = [
+        ("as written", *incidence_before(structure)),
+        ("after index reduction, in order of solution", *incidence_after(structure)),
+    ]
+    size = max(3.0, 0.28 * max(len(p[2]) for p in panels))
+    figure = Figure(figsize=(2 * size + 5, min(size + 2, 30)), layout="constrained")
+    for axes, (title, matrix, rows, columns) in zip(figure.subplots(1, 2), panels, strict=True):
+        axes.imshow(np.where(matrix > 0, matrix, np.nan), cmap="Blues", vmin=0, vmax=3, aspect="equal")
+        axes.set_title(title, fontsize=10)
+        axes.set_xticks(range(len(columns)), columns, rotation=90, fontsize=7)
+        axes.set_yticks(range(len(rows)), [_short(r) for r in rows], fontsize=7)
+        for i, j in zip(*np.nonzero(matrix > 1), strict=True):
+            axes.text(j, i, "'" * (matrix[i, j] - 1), ha="center", va="center", fontsize=9)
+        axes.set_xticks(np.arange(-0.5, len(columns)), minor=True)
+        axes.set_yticks(np.arange(-0.5, len(rows)), minor=True)
+        axes.grid(which="minor", color="0.85", linewidth=0.5)
+        axes.tick_params(which="both", length=0)
+    figure.suptitle(f"{structure.model.name}: differential index {structure.index}", fontsize=12)
+    if path is not None:
+        figure.savefig(path, dpi=150)
+    return figure
+
+
+def leading_incidence(residuals: list[ca.SX], unknowns: list[ca.SX]) -> tuple[frozenset[int], ...]:
+    """For each leading equation the unknowns in it."""
+    position = {u.element_hash(): k for k, u in enumerate(unknowns)}
+    return tuple(
+        frozenset(position[s.element_hash()] for s in ca.symvar(r) if s.element_hash() in position) for r in residuals
+    )
+
+
+def _short(text: str, limit: int = 48) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"

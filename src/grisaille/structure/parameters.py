@@ -1,0 +1,118 @@
+"""Values of all parameters from the independent ones, and how they move with them.
+
+A parameter may be a formula of others (``Parameter(2 * sqrt(sigma0 * m))``); giving it a number cuts the formula. The
+vector p of the reduced system holds every parameter, so kernels do not depend on which of them are tied together.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+
+from grisaille.errors import ModelError
+from grisaille.model.expression import Constant, Expression
+from grisaille.model.flat import FlatModel
+from grisaille.model.lowering import lower
+
+
+@dataclass(frozen=True)
+class ParameterValues:
+    """Numbers for every parameter, and ``jacobian[i, j]`` = ∂p_i/∂p_j through the formulas."""
+
+    names: tuple[str, ...]
+    values: np.ndarray
+    jacobian: np.ndarray
+
+    def __getitem__(self, name: str) -> float:
+        return float(self.values[self.names.index(name)])
+
+
+def evaluate_parameters(model: FlatModel, given: Mapping[str, float] | None = None) -> ParameterValues:
+    """All parameter values, with ``given`` replacing declared values or formulas."""
+    given = {name: _as_number(name, value) for name, value in (given or {}).items()}
+    unknown_parameter(model, given)
+    names = tuple(model.parameters)
+    symbols = {name: ca.SX.sym(f"p{k}") for k, name in enumerate(names)}
+    formulas, numbers = _split(model, given)
+    closed = _close(model, formulas, symbols)
+    p = ca.vertcat(*symbols.values()) if names else ca.SX(0, 1)
+    target = ca.vertcat(*(closed[n] for n in names)) if names else ca.SX(0, 1)
+    function = ca.Function("parameters", [p], [target, ca.densify(ca.jacobian(target, p))])
+    value, jacobian = function(np.array([numbers.get(n, 0.0) for n in names]))
+    values = np.array(value.full()).ravel()
+    for name, number in zip(names, values, strict=True):
+        if not np.isfinite(number):
+            raise ModelError(f"The formula of parameter '{name}' gives {number} at the values of the others.")
+    return ParameterValues(names, values, np.array(jacobian.full()).reshape(len(names), len(names)))
+
+
+def unknown_parameter(model: FlatModel, names: Iterable[str]) -> None:
+    """Refuse names that are not parameters, with the three nearest."""
+    for name in names:
+        if name not in model.parameters:
+            near = difflib.get_close_matches(name, list(model.parameters), n=3, cutoff=0.3)
+            hint = f" Nearest: {', '.join(near)}." if near else f" Its parameters: {', '.join(model.parameters) or 'none'}."
+            raise ModelError(f"{model.name} has no parameter '{name}'.{hint}")
+
+
+def _as_number(name: str, value: float) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ModelError(f"Parameter '{name}' needs a number, not {value!r}.") from None
+    if not np.isfinite(number):
+        raise ModelError(f"Parameter '{name}' is {number}; give a finite number.")
+    return number
+
+
+def _split(model: FlatModel, given: Mapping[str, float]) -> tuple[dict[str, Expression], dict[str, float]]:
+    formulas: dict[str, Expression] = {}
+    numbers: dict[str, float] = dict(given)
+    missing = []
+    for name, parameter in model.parameters.items():
+        if name in given:
+            continue
+        if parameter.value is None:
+            missing.append(name)
+        elif isinstance(parameter.value, Constant):
+            numbers[name] = parameter.value.value
+        else:
+            formulas[name] = parameter.value
+    if missing:
+        raise ModelError(
+            f"{model.name} needs a value for {', '.join(repr(n) for n in missing)}: give it when the model is made "
+            f"({model.name}({missing[0].split('.')[0]}=…)) or with parameters={{'{missing[0]}': …}}."
+        )
+    return formulas, numbers
+
+
+def _close(
+    model: FlatModel, formulas: Mapping[str, Expression], symbols: Mapping[str, ca.SX]
+) -> dict[str, ca.SX]:
+    closed: dict[str, ca.SX] = {n: s for n, s in symbols.items() if n not in formulas}
+    open_names: list[str] = []
+
+    def leaf(path: str) -> ca.SX:
+        if path in closed:
+            return closed[path]
+        if path in open_names:
+            raise ModelError(f"The parameters {' → '.join([*open_names, path])} are defined by each other in a circle.")
+        if path in formulas:
+            open_names.append(path)
+            closed[path] = lower([formulas[path]], leaf)[0]
+            open_names.pop()
+            return closed[path]
+        if path in model.quantities:
+            return lower([model.quantities[path]], leaf)[0]
+        raise ModelError(
+            f"The formula of parameter '{open_names[-1]}' contains '{path}', which is not a parameter: "
+            f"only parameters and numbers may stand there."
+        )
+
+    for name in formulas:
+        leaf(name)
+    return closed

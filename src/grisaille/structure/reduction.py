@@ -1,0 +1,219 @@
+"""Index reduction from end to end: flat model → ``Structure``.
+
+Passes, in order: lower to symbols, eliminate aliases, check that a perfect matching exists, find the offsets, replace
+equations whose derivatives cancel, differentiate, eliminate explicit states, solve the leading system block by block,
+collect the reduced system. All hidden constraints are kept; no choice of coordinates is made that could become singular.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import casadi as ca
+
+from grisaille.errors import StructureError
+from grisaille.model.flat import FlatModel
+from grisaille.structure.aliases import eliminate_aliases
+from grisaille.structure.blocks import Block, Leading, SolvedBlocks, Unknown, solve_blocks, substitute_sequence
+from grisaille.structure.diagnosis import explain_singular, refuse_wrong_count
+from grisaille.structure.elimination import Definition, eliminate_explicit
+from grisaille.structure.equations import Equations, lower_equations
+from grisaille.structure.incidence import leading_incidence
+from grisaille.structure.jets import Jets, JetSymbol, derivative_text
+from grisaille.structure.matching import decompose
+from grisaille.structure.signature import Offsets, solve_offsets
+from grisaille.structure.singularity import repair_singular_block
+from grisaille.structure.system import Signal, System
+
+
+@dataclass(frozen=True)
+class Structure:
+    """The index-reduced model with the record of how it came about."""
+
+    model: FlatModel
+    equations: Equations
+    """After alias elimination and repair, before differentiation."""
+    offsets: Offsets
+    states: tuple[JetSymbol, ...]
+    leading_texts: tuple[str, ...]
+    leading_unknowns: tuple[str, ...]
+    leading_incidence: tuple[frozenset[int], ...]
+    blocks: tuple[Block, ...]
+    repairs: int
+    """How many equations were replaced because derivatives cancelled."""
+    system: System
+
+    @property
+    def index(self) -> int:
+        """The differential index of the equations as the user wrote them."""
+        return self.offsets.index
+
+    @property
+    def degrees_of_freedom(self) -> int:
+        """How many start values may be chosen freely."""
+        return sum(self.offsets.unknowns) - sum(self.offsets.equations)
+
+
+def reduce_model(model: FlatModel, refused_pivots: frozenset[str] = frozenset()) -> Structure:
+    """The structure of a flat model; raises ``StructureError`` naming what is over- or underdetermined."""
+    equations = lower_equations(model)
+    refuse_wrong_count(equations)
+    equations = eliminate_aliases(equations)
+    equations, offsets, repairs = _find_offsets(equations)
+    levels = _differentiate(equations, offsets)
+    pairs, definitions = eliminate_explicit(equations, offsets, levels)
+    leading = _leading_system(equations, offsets, levels, pairs, definitions)
+    solved = solve_blocks(*leading, list(equations.parameters.values()), refused_pivots)
+    system, states = _collect(equations, offsets, levels, pairs, definitions, leading[1], solved)
+    return Structure(
+        model,
+        equations,
+        offsets,
+        states,
+        tuple(e.text for e in leading[0]),
+        tuple(u.text for u in leading[1]),
+        leading_incidence([e.residual for e in leading[0]], [u.symbol for u in leading[1]]),
+        solved.blocks,
+        repairs,
+        system,
+    )
+
+
+def _find_offsets(equations: Equations) -> tuple[Equations, Offsets, int]:
+    position = {name: j for j, name in enumerate(equations.unknowns)}
+    for repairs in range(len(equations.rows) + 1):
+        signature = [
+            {position[name]: order for name, order in equations.jets.unknowns(row.residual).items()}
+            for row in equations.rows
+        ]
+        parts = decompose(signature, len(position))
+        if not parts.is_regular:
+            explain_singular(equations, parts)
+        offsets = solve_offsets(signature)
+        repaired = repair_singular_block(equations, offsets)
+        if repaired is None:
+            return equations, offsets, repairs
+        equations = repaired
+    raise StructureError(
+        f"The equations of {equations.model.name} stay singular after {len(equations.rows)} replacements: at least one "
+        f"equation follows from the others."
+    )
+
+
+def _differentiate(equations: Equations, offsets: Offsets) -> list[list[ca.SX]]:
+    """Equation i at all its levels 0 … c_i."""
+    levels = []
+    for row, times in zip(equations.rows, offsets.equations, strict=True):
+        chain = [row.residual]
+        for _ in range(times):
+            chain.append(equations.jets.differentiate(chain[-1]))
+        levels.append(chain)
+    return levels
+
+
+def _level_text(text: str, level: int) -> str:
+    return text if level == 0 else f"d/dt [{text}]" if level == 1 else f"d^{level}/dt^{level} [{text}]"
+
+
+def _leading_system(
+    equations: Equations,
+    offsets: Offsets,
+    levels: list[list[ca.SX]],
+    pairs: dict[int, int],
+    definitions: Sequence[Definition],
+) -> tuple[list[Leading], list[Unknown]]:
+    rows = [i for i in range(len(equations.rows)) if i not in pairs]
+    residuals = substitute_sequence([(d.symbol, d.formula) for d in definitions], [levels[i][-1] for i in rows])
+    leading = [
+        Leading(r, _level_text(equations.rows[i].text, offsets.equations[i]))
+        for i, r in zip(rows, residuals, strict=True)
+    ]
+    solved = set(pairs.values())
+    unknowns = [
+        Unknown(equations.jets.symbol(name, offsets.unknowns[j]), derivative_text(name, offsets.unknowns[j]))
+        for j, name in enumerate(equations.unknowns)
+        if j not in solved
+    ]
+    return leading, unknowns
+
+
+def _collect(
+    equations: Equations,
+    offsets: Offsets,
+    levels: list[list[ca.SX]],
+    pairs: dict[int, int],
+    definitions: Sequence[Definition],
+    unknowns: Sequence[Unknown],
+    solved: SolvedBlocks,
+) -> tuple[System, tuple[JetSymbol, ...]]:
+    jets = equations.jets
+    defined = {(d.name, d.order) for d in definitions}
+    states = [
+        JetSymbol(name, k, "unknown")
+        for j, name in enumerate(equations.unknowns)
+        for k in range(offsets.unknowns[j])
+        if (name, k) not in defined
+    ]
+    hidden = [
+        (k - c + max(offsets.equations), _level_text(equations.rows[i].text, k), levels[i][k])
+        for i, c in enumerate(offsets.equations)
+        if i not in pairs
+        for k in range(c)
+    ]
+    hidden.sort(key=lambda entry: entry[0])
+    sequence = [*solved.definitions, *((d.symbol, d.formula) for d in definitions)]
+    rates = [jets.symbol(s.name, s.order + 1) for s in states]
+    formulas = [*rates, *(e[2] for e in hidden), *solved.residuals, *equations.observed.values()]
+    closed = substitute_sequence(sequence, formulas)
+    nx, nc, nz = len(states), len(hidden), len(solved.residuals)
+    signals = _signals(equations, closed)
+    system = System(
+        t=jets.time,
+        x=_column([jets.symbol(s.name, s.order) for s in states]),
+        z=_column([unknowns[k].symbol for k in solved.implicit]),
+        u=_column([jets.symbol(s.name, s.order) for s in signals]),
+        p=_column(list(equations.parameters.values())),
+        rhs=_column(closed[:nx]),
+        constraints=_column(closed[nx : nx + nc]),
+        residual=_column(closed[nx + nc : nx + nc + nz]),
+        observed=_column(closed[nx + nc + nz :]),
+        state_names=tuple(s.text for s in states),
+        implicit_names=tuple(unknowns[k].text for k in solved.implicit),
+        signals=signals,
+        parameter_names=tuple(equations.parameters),
+        observed_names=tuple(equations.observed),
+        constraint_texts=tuple(e[1] for e in hidden),
+        constraint_levels=tuple(e[0] for e in hidden),
+        residual_texts=solved.residual_texts,
+        pivots=_column([p.value for p in solved.pivots]),
+        pivot_texts=tuple(p.text for p in solved.pivots),
+    )
+    _refuse_leftovers(jets, system)
+    return system, tuple(states)
+
+
+def _column(entries: Sequence[ca.SX]) -> ca.SX:
+    return ca.densify(ca.vertcat(*entries)) if entries else ca.SX(0, 1)
+
+
+def _signals(equations: Equations, formulas: Sequence[ca.SX]) -> tuple[Signal, ...]:
+    """Inputs and disturbances at the orders that occur; order zero always, because users ask for them."""
+    used = {(m.name, m.order) for m in equations.jets.within(ca.vertcat(*formulas))} if formulas else set()
+    signals = []
+    for names, kind in ((equations.model.inputs, "input"), (equations.model.disturbances, "disturbance")):
+        for name in names:
+            highest = max((order for n, order in used if n == name), default=0)
+            signals.extend(Signal(name, order, kind) for order in range(highest + 1))
+    return tuple(signals)
+
+
+def _refuse_leftovers(jets: Jets, system: System) -> None:
+    known = {s.element_hash() for v in (system.x, system.z, system.u) for s in ca.vertsplit(v)}
+    everything = ca.vertcat(system.rhs, system.residual, system.constraints, system.observed)
+    left = [m.text for s in ca.symvar(everything) if (m := jets.meaning(s)) and s.element_hash() not in known]
+    if left:
+        raise StructureError(
+            f"{', '.join(left)} cannot be computed from the states: a quantity or output asks for a derivative that the "
+            f"equations do not determine. Write it as a variable with an equation of its own."
+        )

@@ -1,0 +1,78 @@
+"""The reduced system: what ``structure`` hands to ``compilation``.
+
+::
+
+    x' = rhs(t, x, z, u, p)            states, in redundant coordinates where the index was above one
+    0  = residual(t, x, z, u, p)       what remains implicit after tearing; ∂residual/∂z is square and nonsingular
+    0  = constraints(t, x, u, p)       hidden constraints, kept so that integrators can project on them
+    y  = observed(t, x, z, u, p)       every name the user knows
+
+Argument order everywhere: ``(t, x, z, u, p)``. All are CasADi ``SX`` column vectors with user names beside them; the
+names never reach generated code.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import casadi as ca
+
+
+@dataclass(frozen=True)
+class Signal:
+    """One entry of ``u``: an input or a disturbance, differentiated ``order`` times by the index reduction."""
+
+    name: str
+    order: int
+    kind: str
+    """``"input"`` or ``"disturbance"``."""
+
+
+@dataclass(frozen=True)
+class System:
+    t: ca.SX
+    x: ca.SX
+    z: ca.SX
+    u: ca.SX
+    p: ca.SX
+    rhs: ca.SX
+    residual: ca.SX
+    constraints: ca.SX
+    observed: ca.SX
+    state_names: tuple[str, ...]
+    """``"x"``, ``"der(x)"``, …"""
+    implicit_names: tuple[str, ...]
+    signals: tuple[Signal, ...]
+    parameter_names: tuple[str, ...]
+    observed_names: tuple[str, ...]
+    constraint_texts: tuple[str, ...]
+    constraint_levels: tuple[int, ...]
+    """How often each constraint was differentiated: positions 0, velocities 1, … (projection goes level by level)."""
+    residual_texts: tuple[str, ...]
+    pivots: ca.SX
+    """Functions of ``p`` (and ``t``-free) that were divided by; they must not vanish."""
+    pivot_texts: tuple[str, ...]
+
+    @property
+    def nx(self) -> int:
+        return int(self.x.numel())
+
+    @property
+    def nz(self) -> int:
+        return int(self.z.numel())
+
+    @property
+    def nu(self) -> int:
+        return int(self.u.numel())
+
+    @property
+    def np(self) -> int:
+        return int(self.p.numel())
+
+    @property
+    def nc(self) -> int:
+        return int(self.constraints.numel())
+
+    @property
+    def ny(self) -> int:
+        return int(self.observed.numel())

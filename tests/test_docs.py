@@ -1,0 +1,83 @@
+"""Every Python example in README.md and docs/ runs, and prints what the page says it prints.
+
+The ``python`` blocks of a page are executed in order, in one fresh namespace and an empty folder. A ``text`` block that
+follows a ``python`` block directly is what that block must print (``...`` stands for anything, whitespace is not
+compared). ``<!-- not executed -->`` before a block leaves it out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import io
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+BLOCK = re.compile(
+    r"(?P<skip><!-- not executed -->\s*)?^```python\n(?P<code>.*?)^```\n(?:\s*^```text\n(?P<printed>.*?)^```)?",
+    re.MULTILINE | re.DOTALL,
+)
+LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#]+)")
+LOOSELY = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+@dataclass(frozen=True)
+class Example:
+    line: int
+    code: str
+    printed: str | None
+
+
+def examples(text: str) -> list[Example]:
+    return [
+        Example(text.count("\n", 0, match.start("code")), match["code"], match["printed"])
+        for match in BLOCK.finditer(text)
+        if not match["skip"]
+    ]
+
+
+def run(example: Example, page: Path, namespace: dict[str, object]) -> str:
+    """Executes with the page's own line numbers, so that a failure points into the page."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile("\n" * example.line + example.code, str(page), "exec"), namespace)
+    return printed.getvalue()
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if examples(page.read_text("utf-8"))], ids=lambda p: p.name)
+def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, object] = {"__name__": "__main__"}
+    for example in examples(page.read_text("utf-8")):
+        printed = run(example, page, namespace)
+        if example.printed is not None:
+            same = doctest.OutputChecker().check_output(example.printed, printed, LOOSELY)
+            assert same, f"{page.name}, line {example.line}: the page says\n{example.printed}\nit prints\n{printed}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in LINK.findall(page.read_text("utf-8")):
+        assert (page.parent / target).exists(), f"{page.name} links to {target}, which does not exist"
+
+
+def test_readme_commands_exist() -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    for script in ("scripts/demo", "scripts/check"):
+        assert f"\npython3 {script}\n" in readme
+        assert (ROOT / script).is_file()
+
+
+def test_the_runner_notices_wrong_output() -> None:
+    (example,) = examples("```python\nprint(1 + 1)\n```\n\n```text\n3\n```\n")
+    printed = run(example, Path("page.md"), {})
+    assert not doctest.OutputChecker().check_output(example.printed or "", printed, LOOSELY)
+
+
+def test_blocks_marked_not_executed_are_left_out() -> None:
+    assert examples("<!-- not executed -->\n```python\nraise SystemExit\n```\n") == []

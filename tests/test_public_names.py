@@ -1,0 +1,57 @@
+"""The names a user sees are the ones we mean, each documented, and importing them works in every way."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from types import ModuleType
+
+import pytest
+
+import grisaille
+
+PROMISED = """
+    Connector Disturbance Flow Input Model Output Parameter Potential Variable
+    CompilationError DataError EstimationError GrisailleError ModelError SimulationError StructureError
+    LogNormal MultivariateNormal Normal Uniform spectra
+    analyze connect copies der simulate time where
+    atan2 maximum minimum smooth_abs smooth_sign sqrt exp log sin cos tan
+""".split()
+
+
+def test_names_are_sorted_and_unique() -> None:
+    assert grisaille.__all__ == sorted(set(grisaille.__all__))
+
+
+def test_promised_names_are_there() -> None:
+    assert set(PROMISED) <= set(grisaille.__all__)
+
+
+@pytest.mark.parametrize("name", grisaille.__all__)
+def test_name_is_importable_and_documented(name: str) -> None:
+    value = getattr(grisaille, name)
+    assert name == "__version__" or value.__doc__
+
+
+def test_nothing_else_is_public() -> None:
+    """Submodules appear as attributes once imported; everything else public is listed."""
+    loose = [
+        name
+        for name, value in vars(grisaille).items()
+        if not name.startswith("_") and name not in grisaille.__all__ and not isinstance(value, ModuleType)
+    ]
+    assert loose in ([], ["annotations"])
+
+
+def test_dir_lists_the_lazy_names_too() -> None:
+    assert set(grisaille.__all__) <= set(dir(grisaille))
+
+
+def test_star_import_in_a_fresh_interpreter() -> None:
+    code = "from grisaille import *; print(Model, simulate, analyze, der)"
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, capture_output=True)
+
+
+def test_unknown_names_raise_attribute_errors() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'simulat'"):
+        grisaille.simulat  # noqa: B018
