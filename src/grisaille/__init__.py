@@ -1,5 +1,138 @@
-"""Grey-box modelling with differential-algebraic equations."""
+"""Grey-box modelling with differential-algebraic equations.
+
+The modelling language is imported at once; analysis and simulation, with what they need, when they are first used.
+"""
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from grisaille.errors import (
+    CompilationError,
+    DataError,
+    EstimationError,
+    GrisailleError,
+    ModelError,
+    SimulationError,
+    StructureError,
+)
+from grisaille.model import spectra
+from grisaille.model.classes import Model
+from grisaille.model.connectors import Connector, Flow, Potential, connect
+from grisaille.model.copies import copies
+from grisaille.model.declarations import Disturbance, Input, Output, Parameter, Variable
+from grisaille.model.functions import (
+    acos,
+    acosh,
+    asin,
+    asinh,
+    atan,
+    atan2,
+    atanh,
+    ceil,
+    cos,
+    cosh,
+    der,
+    exp,
+    floor,
+    log,
+    log10,
+    maximum,
+    minimum,
+    sign,
+    sin,
+    sinh,
+    smooth_abs,
+    smooth_sign,
+    sqrt,
+    tan,
+    tanh,
+    time,
+    where,
+)
+from grisaille.model.priors import LogNormal, MultivariateNormal, Normal, Uniform
+from grisaille.model.tables import table, table2
+
+if TYPE_CHECKING:
+    from grisaille.simulation.simulate import simulate
+    from grisaille.structure.analysis import Analysis, analyze
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "Analysis",
+    "CompilationError",
+    "Connector",
+    "DataError",
+    "Disturbance",
+    "EstimationError",
+    "Flow",
+    "GrisailleError",
+    "Input",
+    "LogNormal",
+    "Model",
+    "ModelError",
+    "MultivariateNormal",
+    "Normal",
+    "Output",
+    "Parameter",
+    "Potential",
+    "SimulationError",
+    "StructureError",
+    "Uniform",
+    "Variable",
+    "__version__",
+    "acos",
+    "acosh",
+    "analyze",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "ceil",
+    "connect",
+    "copies",
+    "cos",
+    "cosh",
+    "der",
+    "exp",
+    "floor",
+    "log",
+    "log10",
+    "maximum",
+    "minimum",
+    "sign",
+    "simulate",
+    "sin",
+    "sinh",
+    "smooth_abs",
+    "smooth_sign",
+    "spectra",
+    "sqrt",
+    "table",
+    "table2",
+    "tan",
+    "tanh",
+    "time",
+    "where",
+]
+
+_LAZY = {
+    "Analysis": "grisaille.structure.analysis",
+    "analyze": "grisaille.structure.analysis",
+    "simulate": "grisaille.simulation.simulate",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'grisaille' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_LAZY[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

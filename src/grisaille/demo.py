@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from rich.table import Table
 
-SHOWN = ("time", "x", "y", "phi", "tension", "u")
+SHOWN = ("time", "x", "y", "phi", "tension")
 LENGTH = 6.25
 
 
@@ -57,16 +57,14 @@ def run(directory: Path) -> Path:
     """Analyses and simulates the pendulum, prints both, writes the plot; gives the plot's path."""
     from rich.console import Console
 
-    console = Console(highlight=False)
     model = Pendulum()
-    console.print(model, markup=False)
-    console.print()
-    console.print(gr.analyze(model), markup=False)
+    print(model, end="\n\n")
+    print(gr.analyze(model), end="\n\n")
     result = gr.simulate(model, np.linspace(0.0, 30.0, 601), inputs={"u": push}, start={"x": 4.0}, rtol=1e-8)
-    console.print()
-    console.print(_table(result))
+    Console(highlight=False).print(_table(result))
+    print(f"Simulation: {result.attrs['status']}.")
     path = _draw(result, directory)
-    console.print(f"Plot written to {path.resolve()}", soft_wrap=True)
+    print(f"Plot written to {path.resolve()}")
     return path
 
 
@@ -76,8 +74,8 @@ def _table(result: xr.Dataset) -> Table:
 
     table = Table(title="The trajectory, every three seconds")
     for name in SHOWN:
-        table.add_column(f"{name} [{result[name].attrs.get('units', 's')}]", justify="right")
-    table.add_column("x² + y² − L² [m²]", justify="right")
+        table.add_column(f"{name}\n{result[name].attrs.get('units', 's')}", justify="right")
+    table.add_column("x² + y² − L²\nm²", justify="right")
     for row in range(0, result.sizes["time"], 60):
         at = result.isel(time=row)
         error = float(at["x"] ** 2 + at["y"] ** 2) - LENGTH**2

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 
 from grisaille.errors import GrisailleError, ModelError
-from grisaille.model.model import Model
+from grisaille.model.classes import Model
 
 
 def load_model(target: str) -> Model:

@@ -1,7 +1,7 @@
 """CasADi functions called with plain NumPy arrays.
 
 Going through ``DM`` costs about 45 µs per call; here arguments are copied into memory that CasADi's virtual machine
-reads directly, about 1 µs. Each thread has its own memory.
+reads directly, 1 to 2 µs. Each thread has its own memory.
 """
 
 from __future__ import annotations
@@ -14,57 +14,61 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-Evaluation = Callable[..., NDArray[np.float64]]
-_Memory = tuple[list[tuple[int, NDArray[np.float64]]], Callable[[], None], NDArray[np.float64]]
+Floats = NDArray[np.float64]
+Evaluation = Callable[..., Floats]
+FlatEvaluation = Callable[..., list[Floats]]
 
 
-def numpy_function(function: ca.Function) -> Evaluation:
-    """``function`` (one dense output) as arrays in, array out: 1-D for a column (declared so), 2-D for a matrix.
+def numpy_vector(function: ca.Function) -> Evaluation:
+    """``function`` (one dense column) as arrays in, 1-D array out.
 
-    Matrices come back in column-major order. Not checked: the lengths of the arguments beyond what NumPy's assignment
-    checks.
+    Not checked: lengths of the arguments, beyond what NumPy's assignment checks.
     """
-    return _evaluation(function, matrix=function.size2_out(0) != 1)
+    n = function.numel_out(0)
+    if n == 0:
+        return lambda *_: np.zeros(0)
+    flat = flat_function(function)
+    return lambda *arguments: flat(*arguments)[0]
 
 
 def numpy_matrix(function: ca.Function) -> Evaluation:
-    """As ``numpy_function``, but 2-D even for one column."""
-    return _evaluation(function, matrix=True)
-
-
-def _evaluation(function: ca.Function, matrix: bool) -> Evaluation:
+    """``function`` (one dense matrix) as arrays in, 2-D array out, in column-major order."""
     rows, columns = function.size_out(0)
-    shape = (rows, columns) if matrix else (rows,)
     if rows * columns == 0:
-        return lambda *_: np.zeros(shape)
+        return lambda *_: np.zeros((rows, columns))
+    flat = flat_function(function)
+    return lambda *arguments: flat(*arguments)[0].reshape(columns, rows).T
+
+
+def flat_function(function: ca.Function) -> FlatEvaluation:
+    """All outputs, each flattened column by column; arguments in any shape with memory in that order, or numbers."""
     memory = threading.local()
 
-    def evaluate(*arguments: Any) -> NDArray[np.float64]:
+    def evaluate(*arguments: Any) -> list[Floats]:
         try:
-            targets, run, result = memory.ready
+            targets, run, results = memory.ready
         except AttributeError:
-            targets, run, result = memory.ready = _prepare(function)
+            targets, run, results = memory.ready = _prepare(function)
         for i, target in targets:
-            target[:] = arguments[i]
+            given = arguments[i]
+            target[:] = given.ravel() if isinstance(given, np.ndarray) else given
         run()
-        answer: NDArray[np.float64] = result.copy()
-        return answer.reshape(columns, rows).T if matrix else answer
+        return [result.copy() for result in results]
 
     return evaluate
 
 
-def _prepare(function: ca.Function) -> _Memory:
+def _prepare(function: ca.Function) -> tuple[list[tuple[int, Floats]], Callable[[], None], list[Floats]]:
     buffer: Any
     buffer, run = function.buffer()
-    targets = []
-    for i in range(function.n_in()):
-        if function.nnz_in(i):
-            target = np.zeros(function.nnz_in(i))
-            buffer.set_arg(i, target.data)
-            targets.append((i, target))
-    result = np.zeros(function.nnz_out(0))
-    buffer.set_res(0, result.data)
-    return targets, _Run(function, buffer, run), result
+    targets = [(i, np.zeros(function.nnz_in(i))) for i in range(function.n_in()) if function.nnz_in(i)]
+    results = [np.zeros(function.nnz_out(o)) for o in range(function.n_out())]
+    for i, target in targets:
+        buffer.set_arg(i, target.data)
+    for o, result in enumerate(results):
+        if result.size:
+            buffer.set_res(o, result.data)
+    return targets, _Run(function, buffer, run), results
 
 
 class _Run:

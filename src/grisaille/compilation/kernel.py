@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from grisaille.compilation.compiler import find_compiler, is_switched_off, notice_interpreted
 from grisaille.compilation.derivatives import PARAMETRIC, PLAIN, differentiate
-from grisaille.compilation.evaluation import Evaluation, numpy_function, numpy_matrix
+from grisaille.compilation.evaluation import Evaluation, numpy_matrix, numpy_vector
 from grisaille.compilation.library import Library, build_library, no_compiler
 from grisaille.compilation.printer import PRELUDE, print_function
 from grisaille.compilation.task import Task, TaskStructure
@@ -123,7 +123,7 @@ def _build(system: System, sensitive: bool, compiled: bool | None) -> Kernel:
 
 def _callable(name: str, functions: Mapping[str, ca.Function]) -> Evaluation:
     if name in functions:
-        return (numpy_function if name in ("F", "C", "O") else numpy_matrix)(functions[name])
+        return (numpy_vector if name in ("F", "C", "O") else numpy_matrix)(functions[name])
 
     def absent(*_: object) -> NDArray[np.float64]:
         raise CompilationError(f"{name} is a parameter derivative; build the kernel with sensitive=True to have it.")

@@ -140,7 +140,7 @@ def _statements(
             where = function.instruction_output(k)
             written[where[0], where[1]] = current[function.instruction_input(k)[0]]
             continue
-        (target,) = function.instruction_output(k)
+        target = function.instruction_output(k)[0]
         if operation == ca.OP_CONST:
             current[target] = literal(function.instruction_constant(k))
             continue

@@ -7,10 +7,10 @@
     x⁺ = x + h/6 (k1 + 2 k2 + 2 k3 + k4)
     x⁺ ← x⁺ - W Cᵀ (C W Cᵀ)⁻¹ c(t + h, x⁺, ub, p),    C = ∂c/∂x,  W = diag(nominal²),   level by level
 
-Positions are corrected first, velocities at the corrected positions: a level's correction moves only the variables that no
-lower level contains, so it leaves the lower levels alone. Where that leaves a level too few variables, it is corrected
-together with all lower ones. One Gauss–Newton iteration squares the violation: RK4's is of order h⁵ per step, so what
-remains is rounding. The count is fixed, so the step is a smooth function of x and p, and its exact derivative
+Positions are corrected first, velocities at the corrected positions: a level's correction moves only the variables that
+no lower level contains, so it leaves the lower levels alone. Where that leaves a level too few variables, it is
+corrected together with all lower ones. One Gauss–Newton iteration squares the violation: RK4's is of order h⁵ per step,
+so what remains is rounding. The count is fixed, so the step is a smooth function of x and p, and its exact derivative
 (``step_sensitivity``) is that of the trajectory computed.
 
 For systems without implicit unknowns (``nz == 0``).
@@ -65,9 +65,7 @@ def step_sensitivity(step: StepFormula, sx: ca.SX, dp: ca.SX) -> ca.SX:
     return ca.densify(ca.jtimes(step.after, ca.vertcat(step.x, step.p), seeds))
 
 
-def runge_kutta(
-    system: System, t: ca.SX, h: ca.SX, x: ca.SX, ua: ca.SX, um: ca.SX, ub: ca.SX, p: ca.SX
-) -> ca.SX:
+def runge_kutta(system: System, t: ca.SX, h: ca.SX, x: ca.SX, ua: ca.SX, um: ca.SX, ub: ca.SX, p: ca.SX) -> ca.SX:
     """One step of the classical fourth-order method."""
     rhs = ca.Function("rhs", [system.t, system.x, system.u, system.p], [system.rhs])
     half, sixth = 0.5 * h, h / 6.0

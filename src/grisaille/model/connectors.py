@@ -15,7 +15,7 @@ from grisaille.model.arrays import SymbolArray
 from grisaille.model.content import ConnectorContent, element_names
 from grisaille.model.declarations import Declaration, Variable
 from grisaille.model.expression import Call, Constant, Expression, Reference
-from grisaille.model.names import UnknownMember, suggestion
+from grisaille.model.names import Labelled, UnknownMember, suggestion
 from grisaille.model.namespace import MemberNamespace, split_members
 from grisaille.model.recording import register
 from grisaille.model.views import ComponentView, ConnectorView, refuse_equation
@@ -47,6 +47,19 @@ class Flow(Variable):
         )
 
 
+def _is_field(value: Any) -> bool:
+    return isinstance(value, Expression | np.ndarray | Labelled)
+
+
+def _check_field(owner: str, name: str, value: Any) -> None:
+    for item in value.flat if isinstance(value, np.ndarray) else [value]:
+        if not isinstance(item, Variable | Labelled):
+            kind = f"a {item.kind}" if isinstance(item, Declaration) else f"`{item}`"
+            raise ModelError(
+                f"{owner}.{name}: a connector holds gr.Potential, gr.Flow and gr.Variable only, not {kind}."
+            )
+
+
 class ConnectorType(type):
     """Collects the fields of a connector class."""
 
@@ -74,15 +87,13 @@ class ConnectorType(type):
             raise AttributeError(f"{cls.__name__} has no field '{name}'.") from None
 
 
-class Connector(metaclass=ConnectorType):
+class Connector(Labelled, metaclass=ConnectorType):
     """Base of connector classes::
 
     class Pin(gr.Connector):
         v = gr.Potential("V")
         i = gr.Flow("A")
     """
-
-    _label: str = ""
 
     def __getattr__(self, name: str) -> Any:
         fields = type(self)._fields
@@ -135,19 +146,6 @@ def _references(root: Connector, path: str, value: Any) -> Any:
     result = np.empty(value.size, dtype=object)
     result[:] = [Reference(root, name, "variable") for name in element_names(path, value.shape)]
     return result.reshape(value.shape).view(SymbolArray)
-
-
-def _is_field(value: Any) -> bool:
-    return isinstance(value, Expression | np.ndarray | Connector)
-
-
-def _check_field(owner: str, name: str, value: Any) -> None:
-    for item in value.flat if isinstance(value, np.ndarray) else [value]:
-        if not isinstance(item, Variable | Connector):
-            kind = f"a {item.kind}" if isinstance(item, Declaration) else f"`{item}`"
-            raise ModelError(
-                f"{owner}.{name}: a connector holds gr.Potential, gr.Flow and gr.Variable only, not {kind}."
-            )
 
 
 def connector_fields(cls: ConnectorType, prefix: str = "") -> list[tuple[str, Any]]:
@@ -229,7 +227,7 @@ def _check_end(end: Any) -> None:
             f"connect: `{end}` is a formula; only connectors, outputs, variables and inputs can be connected. Bind the "
             "formula when the component is made: Component(u=formula)."
         )
-    if isinstance(end, ComponentView) or hasattr(end, "_content"):
+    if isinstance(end, ComponentView | Labelled):
         raise ModelError(f"connect: {end!r} is a whole component; name one of its connectors, such as component.p.")
     raise ModelError(f"connect: {end!r} ({type(end).__name__}) is neither a connector nor a signal.")
 

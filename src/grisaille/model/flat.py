@@ -14,7 +14,7 @@ from grisaille.model.expression import Expression
 Kind = Literal["variable", "parameter", "input", "disturbance"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FlatParameter:
     name: str
     value: Expression | None
@@ -26,7 +26,7 @@ class FlatParameter:
     transform: str | None = "auto"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FlatVariable:
     name: str
     start: Expression | None = None
@@ -39,7 +39,7 @@ class FlatVariable:
     bounds: tuple[float, float] | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FlatInput:
     name: str
     default: float | None = None
@@ -47,7 +47,7 @@ class FlatInput:
     description: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FlatDisturbance:
     name: str
     spectrum: Any = None
@@ -57,7 +57,7 @@ class FlatDisturbance:
     description: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FlatOutput:
     name: str
     definition: Expression
@@ -66,7 +66,7 @@ class FlatOutput:
     description: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FlatEquation:
     left: Expression
     right: Expression
@@ -77,7 +77,7 @@ class FlatEquation:
     kind: Literal["equation", "connection", "flow"] = "equation"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FlatModel:
     name: str
     description: str

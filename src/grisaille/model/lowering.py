@@ -6,13 +6,15 @@ belong to whoever lowers, because only they know which symbols are functions of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import casadi as ca
 
 from grisaille.errors import ModelError
 from grisaille.model.expression import Call, Constant, Expression, Name, postorder
+from grisaille.model.guarding import guard
+from grisaille.model.interpolation import lower_table, lower_table2
 
 Leaf = Callable[[str], ca.SX]
 Differentiate = Callable[[ca.SX], ca.SX]
@@ -21,6 +23,7 @@ Differentiate = Callable[[ca.SX], ca.SX]
 def lower(roots: Sequence[Expression], leaf: Leaf, differentiate: Differentiate | None = None) -> list[ca.SX]:
     """The ``SX`` of each root; shared sub-formulas are shared in the result."""
     done: dict[int, ca.SX] = {}
+    roots = guard(roots)
     for node in postorder(roots):
         if isinstance(node, Constant):
             done[id(node)] = ca.SX(node.value)
@@ -37,7 +40,15 @@ def lower(roots: Sequence[Expression], leaf: Leaf, differentiate: Differentiate 
                 done[id(node)] = value
             else:
                 done[id(node)] = OPERATIONS[node.operation](node.data, *arguments)
+        else:
+            raise ModelError(f"`{node}` has no full name yet; flatten the model before lowering its formulas.")
     return [done[id(root)] for root in roots]
+
+
+def evaluate(roots: Sequence[Expression], values: Mapping[str, float]) -> list[float]:
+    """The numbers of formulas without ``der`` at given values of the names in them."""
+    lowered = lower(roots, lambda path: ca.SX(values[path]))
+    return [float(ca.evalf(value)) for value in lowered]
 
 
 def _plain(function: Callable[..., ca.SX]) -> Callable[..., ca.SX]:
@@ -49,8 +60,17 @@ def _power(_data: Any, base: ca.SX, exponent: ca.SX) -> ca.SX:
 
 
 def _where(_data: Any, condition: ca.SX, yes: ca.SX, no: ca.SX) -> ca.SX:
-    # if_else evaluates both branches; the untaken one must not poison derivatives with 0·inf.
+    # if_else evaluates both branches and multiplies the derivative of the untaken one by 0; guard() has made that
+    # branch finite, so no 0·inf arises.
     return ca.if_else(condition, yes, no)
+
+
+def _smooth_abs(_data: Any, x: ca.SX, width: ca.SX) -> ca.SX:
+    return ca.sqrt(x * x + width * width)
+
+
+def _smooth_sign(_data: Any, x: ca.SX, width: ca.SX) -> ca.SX:
+    return x / ca.sqrt(x * x + width * width)
 
 
 OPERATIONS: dict[str, Callable[..., ca.SX]] = {
@@ -72,6 +92,10 @@ OPERATIONS: dict[str, Callable[..., ca.SX]] = {
     "and": _plain(ca.logic_and),
     "or": _plain(ca.logic_or),
     "not": _plain(ca.logic_not),
+    "smooth_abs": _smooth_abs,
+    "smooth_sign": _smooth_sign,
+    "table": lower_table,
+    "table2": lower_table2,
     **{
         name: _plain(getattr(ca, name))
         for name in (
@@ -79,4 +103,4 @@ OPERATIONS: dict[str, Callable[..., ca.SX]] = {
             "exp", "log", "log10", "sqrt", "floor", "ceil",
         )
     },
-}
+}  # fmt: skip

@@ -17,6 +17,12 @@ RESERVED = frozenset(
 )  # fmt: skip
 
 
+class Labelled:
+    """An object that remembers the name it was given in a class body; abstract."""
+
+    _label: str = ""
+
+
 class UnknownMember(ModelError, AttributeError):
     """A name that a model does not have; also an ``AttributeError`` so that ``hasattr`` works."""
 

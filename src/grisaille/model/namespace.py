@@ -10,7 +10,7 @@ import numpy as np
 from grisaille.errors import ModelError
 from grisaille.model.declarations import CorrelatedArray, Declaration, check_correlation
 from grisaille.model.expression import Expression
-from grisaille.model.names import check_name, indexed
+from grisaille.model.names import Labelled, check_name, indexed
 from grisaille.model.recording import RecordingNamespace
 
 
@@ -23,13 +23,17 @@ class MemberNamespace(RecordingNamespace):
 
     def __setitem__(self, name: str, value: Any) -> None:
         old = self.get(name)
-        if is_symbol(old) and old is not value:
+        if _is_named(old) and old is not value:
             raise ModelError(
                 f"{self.owner}: '{name}' is declared twice (first as `{_describe(old)}`); give the second one another name."
             )
-        if is_symbol(value) or hasattr(value, "_label"):
+        if _is_named(value):
             label(self.owner, name, value)
         super().__setitem__(name, value)
+
+
+def _is_named(value: Any) -> bool:
+    return isinstance(value, Labelled) or is_symbol(value)
 
 
 def is_symbol(value: Any) -> bool:
@@ -58,7 +62,7 @@ def _label_one(owner: str, name: str, value: Any) -> None:
     if isinstance(value, Declaration) and not value.label:
         value.check(f"{owner}.{name}")
         value.label = name
-    elif not isinstance(value, Expression) and hasattr(value, "_label") and not value._label:
+    elif isinstance(value, Labelled) and not value._label:
         object.__setattr__(value, "_label", name)
 
 

@@ -15,6 +15,7 @@ filters start from their stationary distribution unless ``start="zero"``.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from grisaille.errors import ModelError
-from grisaille.model.expression import Constant, Expression, as_expression, postorder
+from grisaille.model.expression import Call, Constant, Expression, as_expression, postorder
 from grisaille.model.text import render
 
 Matrix = list[list[Expression]]
@@ -172,15 +173,23 @@ def _trimmed(name: str, coefficients: Any) -> tuple[Expression, ...]:
     return tuple(entries)
 
 
-def _number(expression: Expression) -> float | None:
-    """The value of a formula of numbers, ``None`` when a parameter is inside."""
-    if isinstance(expression, Constant):
-        return expression.value
-    if any(not isinstance(node, Constant) and not hasattr(node, "arguments") for node in postorder((expression,))):
-        return None
-    from grisaille.model.lowering import evaluate  # CasADi is loaded only when formulas are evaluated
+def _number(root: Expression) -> float | None:
+    """The value of a formula of numbers; ``None`` when anything else than arithmetic is inside."""
+    done: dict[int, float | None] = {}
+    for node in postorder((root,)):
+        if isinstance(node, Call):
+            values = [done[id(a)] for a in node.arguments]
+            known = node.operation in _ARITHMETIC and None not in values
+            done[id(node)] = _ARITHMETIC[node.operation](*values) if known else None
+        else:
+            done[id(node)] = node.value if isinstance(node, Constant) else None
+    return done[id(root)]
 
-    return evaluate([expression], {})[0]
+
+_ARITHMETIC: dict[str, Callable[..., float]] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv, "pow": operator.pow,
+    "neg": operator.neg,
+}  # fmt: skip
 
 
 def _deep(value: Any, change: Callable[[Expression], Expression]) -> Any:

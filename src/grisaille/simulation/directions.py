@@ -1,7 +1,7 @@
 """Names of things to differentiate by, as directions in parameters and start values.
 
-``"k"``, ``"r.R"``, ``"legs[*].m"`` are parameters; ``"start(x)"`` is the start of a variable, ``"start(*)"`` those of the
-chosen states. A direction is the pair (derivative of every parameter, derivative of the demanded starts).
+``"k"``, ``"r.R"``, ``"legs[*].m"`` are parameters; ``"start(x)"`` is the start of a variable, ``"start(*)"`` those of
+the chosen states. A direction is the pair (derivative of every parameter, derivative of the demanded starts).
 """
 
 from __future__ import annotations

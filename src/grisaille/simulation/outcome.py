@@ -18,36 +18,36 @@ def describe(task: Task, system: System, solver: str) -> str:
 
 def _not_finite(task: Task, system: System, at: str) -> str:
     return (
-        f"{_equation(task, system)} became infinite or undefined {at}, even with the smallest step. Look for a division by "
-        f"zero, a logarithm or root of a negative number, or a power of a negative base near {_point(task, system)}"
+        f"{_equation(task, system)} became infinite or undefined {at}, even with the smallest step. Look for a "
+        f"division by zero, or a logarithm, root or power of a negative number near {_point(task, system)}"
     )
 
 
 def _step_too_small(task: Task, system: System, at: str) -> str:
     return (
-        f"the step size fell below rounding {at}: the solution blows up or jumps there ({_point(task, system)}). Check the "
-        f"model near this point, smooth a discontinuity (gr.smooth_sign, gr.smooth_abs), or loosen rtol"
+        f"the step size fell below rounding {at}: the solution blows up or jumps there ({_point(task, system)}). Check "
+        f"the model near this point, smooth a discontinuity (gr.smooth_sign, gr.smooth_abs), or loosen rtol"
     )
 
 
 def _too_many(task: Task, system: System, at: str) -> str:
     return (
-        f"{task.max_steps} steps were used up {at}. Give a larger max_steps=, a looser rtol=, or method='implicit' if the "
-        f"model is stiff"
+        f"{task.max_steps} steps were used up {at}. Give a larger max_steps=, a looser rtol=, or method='implicit' if "
+        f"the model is stiff"
     )
 
 
 def _newton(task: Task, system: System, at: str) -> str:
     return (
-        f"the equations of a step could not be solved {at}; the worst is {_equation(task, system)}. The algebraic equations "
-        f"may have no solution beyond this point ({_point(task, system)}); check them, or start nearer to a solution"
+        f"the equations of a step could not be solved {at}; the worst is {_equation(task, system)}. The algebraic "
+        f"equations may have no solution beyond this point ({_point(task, system)}); check them there"
     )
 
 
 def _singular(task: Task, system: System, at: str) -> str:
     return (
         f"the equations became singular {at}: {_unknown(task, system)} is no longer determined there "
-        f"({_point(task, system)}). The model may pass through a singular configuration, or an equation may repeat another"
+        f"({_point(task, system)}). The model may pass a singular configuration, or one equation repeats another"
     )
 
 

@@ -16,7 +16,8 @@ def progress_of(task: Task, label: str, wanted: bool) -> Iterator[Callable[[Task
         return
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("t = {task.fields[now]:.4g}"), TimeRemainingColumn())
+    now = TextColumn("t = {task.fields[now]:.4g}")
+    columns = (TextColumn("{task.description}"), BarColumn(), now, TimeRemainingColumn())
     with Progress(*columns, transient=True) as bar:
         line = bar.add_task(f"simulating {label}", total=task.t1 - task.t0, now=task.t0)
         yield lambda t: bar.update(line, completed=t.t - t.t0, now=t.t)

@@ -116,9 +116,9 @@ def _refuse_derivative(name: str, order: int, hold: str) -> None:
     what = "held constant between samples" if hold == "zoh" else "joined by straight lines"
     times = {1: "once", 2: "twice"}.get(order, f"{order} times")
     raise DataError(
-        f"Index reduction differentiates the input '{name}' {times}, but it is {what} ({hold!r}), so its derivative would "
-        f"hold impulses. Use hold={{'{name}': 'spline'}}, give it as a function of time, or pass it through a filter in "
-        f"the model."
+        f"Index reduction differentiates the input '{name}' {times}, but it is {what} ({hold!r}), so its derivative "
+        f"would be impulses. Use hold={{'{name}': 'spline'}}, give it as a function of time, or pass it through a "
+        f"filter in the model."
     )
 
 
@@ -196,7 +196,7 @@ def _refuse_gap(name: str, first: float, last: float, span: tuple[float, float])
     slack = 1e-9 * max(span[1] - span[0], 1e-300)
     if first > span[0] + slack or last < span[1] - slack:
         raise DataError(
-            f"Input '{name}' is known from {first:g} to {last:g}, but the simulation runs from {span[0]:g} to {span[1]:g}: "
+            f"Input '{name}' is known from {first:g} to {last:g}, but the simulation needs {span[0]:g} to {span[1]:g}: "
             f"extend the samples, or shorten the simulation."
         )
 
@@ -239,8 +239,8 @@ def _from_function(name: str, function: Callable[[float], Any], span: tuple[floa
         breaks.append(b)
         if len(rows) > MAXIMUM_PIECES:
             raise DataError(
-                f"Input '{name}' needs more than {MAXIMUM_PIECES} polynomials up to t = {b:g}: it varies too fast for a "
-                f"function of time. Give it as samples (times, values)."
+                f"Input '{name}' needs more than {MAXIMUM_PIECES} polynomials up to t = {b:g}: it varies too fast for "
+                f"a function of time. Give it as samples (times, values)."
             )
     return Polynomials(np.array(breaks), np.array(rows), _centres(tiny, 1e-5 * (span[1] - span[0])))
 

@@ -77,12 +77,12 @@ def simulate(
     sensitivities : names to differentiate by: parameters, ``"start(x)"``, ``"start(*)"``; adds ``d(variable)`` with the
         dimension ``parameter`` for each variable.
     rtol, atol : tolerances of the error control; ``atol`` as a number (times each variable's nominal), or per variable.
-    method : ``"auto"``, ``"explicit"``, ``"implicit"``; ``"frozen"`` for fixed steps that end on output times and kinks,
-        with sensitivities that are exact for the discrete trajectory (``"frozen-explicit"``, ``"frozen-implicit"``).
+    method : ``"auto"``, ``"explicit"``, ``"implicit"``; ``"frozen"`` for fixed steps that end on output times and
+        kinks, with sensitivities that are exact for the discrete trajectory (``"frozen-explicit"``, ``"frozen-implicit"``).
     step : largest step of the frozen discretisation; chosen from the error estimate when not given.
     max_steps : a run that needs more stops with a status.
     compiled : None compiles where a compiler is found; True insists; False interprets.
-    strict : raise ``SimulationError`` (with ``.partial``) when the run cannot be completed; False returns what there is.
+    strict : raise ``SimulationError`` (with ``.partial``) when a run cannot be completed; False returns what there is.
     progress : show a progress bar.
 
     Returns
@@ -136,29 +136,22 @@ def prepare(
     u = table.at(float(at[0]))
     found = initializer.solve(float(at[0]), u, values.values, demands, steady=steady)
     kernel = build_kernel(system, sensitive=bool(directions.names), compiled=compiled)
-    moved = {n: found_value for n, found_value in directions.starts.items()}
-    demands_now = {**demands, **{n: _current(initializer, found, n, at, u, values) for n in moved if n not in demands}}
+    # differentiating by a start makes it a demand, at the value it has
+    now = initializer.observe(float(at[0]), found, u, values.values) if directions.starts else {}
+    demands = {**{n: now[n] for n in directions.starts}, **demands}
     task = Task.create(
         kernel, float(at[0]), float(at[-1]), p=values.values, x=found.x, z=found.z, times=at,
         breaks=table.breaks if system.nu else None, coef=table.coef if system.nu else None,
         kink=table.kink if system.nu else None, dp=directions.parameters, rtol=rtol,
-        atol=_absolute(structure, initializer, rtol, atol), nominal=initializer.nominal[: system.nx], max_steps=max_steps,
+        atol=_absolute(structure, initializer, rtol, atol), nominal=initializer.nominal[: system.nx],
+        max_steps=max_steps,
     )  # fmt: skip
     if directions.names:
         sensitivity = initializer.sensitivity(
-            float(at[0]), u, values.values, found, directions.parameters, demands_now, moved, steady=steady
+            float(at[0]), u, values.values, found, directions.parameters, demands, directions.starts, steady=steady
         )
         task.sx[:], task.sz[:] = sensitivity.sx, sensitivity.sz
     return Prepared(structure, values, table, initializer, found, directions, kernel, task)
-
-
-def _current(
-    initializer: Initializer, start: Start, name: str, at: np.ndarray, u: np.ndarray, values: ParameterValues
-) -> float:
-    """The value a variable has at the consistent start: differentiating by it makes it a demand at that value."""
-    w = np.concatenate([start.x, start.z])
-    observed = initializer._observed(float(at[0]), w, u, values.values)[0]
-    return float(observed[initializer._observed_position[name]])
 
 
 def _run(prepared: Prepared, method: str, step: float | None, progress: bool) -> str:

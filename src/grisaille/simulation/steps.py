@@ -95,6 +95,16 @@ def signals(task: Task, t: float, inside: float) -> Floats:
     return value
 
 
+def signals_jump(task: Task, t: float, inside: float) -> bool:
+    """Whether some signal jumps at the end ``t`` of a step by more than the rounding of its values and of ``t``."""
+    if task.n_breaks < 2:
+        return False
+    before, after = signals(task, t, inside), signals(task, t, t)
+    slope = np.abs(task.coef[segment(task, inside), :, 1]) if task.degree > 0 else 0.0
+    noise = 16.0 * (np.abs(before) + np.abs(after)) + 4.0 * slope * abs(t)
+    return bool(np.any(np.abs(after - before) > EPS * noise))
+
+
 def next_kink(task: Task, t: float) -> float:
     """The first kink strictly after ``t``, or ``t1``."""
     if task.n_breaks < 2:
@@ -184,13 +194,15 @@ class Newton:
         frozen, z = task.fixed_step > 0, z.copy()
         enough = 1e-13 / task.rtol if frozen else 1e-4
         floor = 1e-9 / task.rtol if frozen else 1e-4
-        age, before = 1, 0.0
+        age, last = 1, z
         for iteration in range(NEWTON_MOST):
             f = self._evaluate(t, x, z, u, keep=iteration == 0)
             if self.factors is None:
                 self.linearise(t, x, z, u)
                 age = 0
-            dz, size = self._correction(f, z)
+            dz = lu_solve(self.factors, -f[nx:])
+            size = self._size(dz, z)
+            before = self._size(last, z)
             task.newton_iterations += 1
             if size <= enough or (iteration > 0 and floor >= size > 0.5 * before):
                 return z, f
@@ -198,10 +210,9 @@ class Newton:
                 break
             if iteration > 0 and not size <= 0.1 * before:
                 self.linearise(t, x, z, u)
-                dz, size = self._correction(f, z)
+                dz = lu_solve(self.factors, -f[nx:])
                 age = 0
-            z = z + dz
-            before, age = size, age + 1
+            z, last, age = z + dz, dz, age + 1
         self.factors = None
         worst = nx + int(np.argmax(np.abs(f[nx:])))
         raise StepFailure(Status.NEWTON, worst, f[worst])
@@ -216,10 +227,9 @@ class Newton:
             raise StepFailure(Status.NOT_FINITE, bad, f[bad])
         return f
 
-    def _correction(self, f: Floats, z: Floats) -> tuple[Floats, float]:
+    def _size(self, dz: Floats, z: Floats) -> float:
         nx, task = self.kernel.nx, self.task
-        dz = lu_solve(self.factors, -f[nx:])
-        return dz, float(np.max(np.abs(dz) / (task.atol[nx:] + task.rtol * np.abs(z))))
+        return float(np.max(np.abs(dz) / (task.atol[nx:] + task.rtol * np.abs(z))))
 
     def sensitivity(self, fp: Floats, sx: Floats) -> Floats:
         """``sz`` from dF/dz sz + dF/dx sx + dF/dp dp = 0 at the point linearised last; ``fp`` is dF/dp there."""
@@ -246,14 +256,14 @@ class Projection:
     R: Floats
     gradient: Floats
     cj: Floats
-    moved: float = 0.0
 
     def multipliers(self, residual: Floats) -> Floats:
         """``D⁻¹ R⁻ᵀ residual``, zero for constraints that depend on others."""
         y = np.array(residual, dtype=float)
         for j in range(len(y)):
             y[j] = y[j] - self.R[:j, j] @ y[:j] if self.d[j] > 0 else 0.0
-        return np.divide(y, self.d, out=np.zeros_like(y), where=self.d > 0)
+        g: Floats = np.divide(y, self.d, out=np.zeros_like(y), where=self.d > 0)
+        return g
 
 
 def project(
@@ -279,9 +289,7 @@ def project(
             if stalled:
                 break
             g = factors.multipliers(residual)
-            dx = task.nominal * (factors.V @ g)
-            x = x - dx
-            factors.moved += float(np.max(np.abs(dx) / np.maximum(task.nominal, np.abs(x))))
+            x = x - task.nominal * (factors.V @ g)
             factors.lam = factors.lam - g
             before = distance
     raise _unmet(residual)
@@ -297,9 +305,10 @@ def project_sensitivity(
     for j in range(len(lam) - 1, -1, -1):
         lam[j] = factors.lam[j] - factors.R[j, j + 1 :] @ lam[j + 1 :] if factors.d[j] > 0 else 0.0
     cj, cp = kernel.CJ(t, x, z, u, task.p), kernel.CP(t, x, z, u, task.p)
+    moved = bool(np.any(np.abs(x - factors.base) > 1e-13 * np.maximum(task.nominal, np.abs(x))))
     result = sx.copy()
     for s, dp in zip(result, task.dp, strict=True):
-        if factors.moved > 1e-13:
+        if moved:
             s += task.nominal**2 * _turn(kernel, task, factors.base, lam, t, z, u, s, dp)
         for _ in range(8):
             size = np.max(np.abs(s) / task.nominal)

@@ -47,7 +47,8 @@ class Tableau:
         inner = np.zeros(self.rows)
         for level in range(len(self.d) - 1, -1, -1):
             inner = self.d[level] + (s if level % 2 == 0 else 1 - s) * inner
-        return s * (w + (1 - s) * (first - w + s * (2 * w - first - final + (1 - s) * inner)))
+        value: Floats = s * (w + (1 - s) * (first - w + s * (2 * w - first - final + (1 - s) * inner)))
+        return value
 
 
 def _triangle(rows: list[list[float]]) -> Floats:

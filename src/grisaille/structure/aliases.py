@@ -38,7 +38,9 @@ def eliminate_aliases(equations: Equations) -> Equations:
             root, sign, value = roots[symbol.name]
             old.append(jets.symbol(symbol.name, symbol.order))
             new.append(
-                sign * jets.symbol(root, symbol.order) if root is not None else ca.SX(value if symbol.order == 0 else 0.0)
+                sign * jets.symbol(root, symbol.order)
+                if root is not None
+                else ca.SX(value if symbol.order == 0 else 0.0)
             )
     replaced = ca.substitute([*(r.residual for r in kept), *equations.observed.values()], old, new)
     rows = tuple(replace(r, residual=ca.simplify(e)) for r, e in zip(kept, replaced, strict=False))
@@ -140,7 +142,7 @@ def _refuse(link: _Link, reason: dict[str, Row], equations: Equations, *, contra
     raise StructureError(
         f"In {equations.model.name} the equation '{link.row.text}' {verb} what other equations already say about "
         f"{link.a}{' and ' + link.b if link.b else ''}: it {what} {others or 'itself'}"
-        f"{' (' + link.row.source + ')' if link.row.source else ''}. Remove one of them, or a doubled connection or ground."
+        f"{' (' + link.row.source + ')' if link.row.source else ''}. Remove one, or a doubled connection or ground."
     )
 
 

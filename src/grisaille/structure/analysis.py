@@ -90,9 +90,7 @@ def _consistent_start(structure: Structure) -> tuple[dict[str, float], str]:
         found = initializer.solve(0.0, u, values.values)
     except GrisailleError as error:
         return {}, f"not computed: {error}"
-    w = np.concatenate([found.x, found.z])
-    observed = np.array(initializer._observed(0.0, w, u, values.values)[0].full()).ravel()
-    start = {n: float(v) for n, v in zip(system.observed_names, observed, strict=True) if n in flat.variables}
+    start = {n: v for n, v in initializer.observe(0.0, found, u, values.values).items() if n in flat.variables}
     missed = "; ".join(f"{n} wished {a:g}, got {b:g}" for n, (a, b) in found.wishes_missed.items())
     return start, f"adjusted: {missed}" if missed else "all declared starts are met"
 

@@ -59,7 +59,8 @@ def _choose_pairs(equations: Equations, offsets: Offsets) -> dict[int, int]:
     position = {name: j for j, name in enumerate(equations.unknowns)}
     pairs: dict[int, int] = {}
     taken: set[int] = set()
-    order = sorted((i for i, c in enumerate(offsets.equations) if c > 0), key=lambda i: offsets.equations[i])
+    # constraints first: a velocity can be eliminated by its own equation or by the constraint, a position only by the latter
+    order = sorted((i for i, c in enumerate(offsets.equations) if c > 0), key=lambda i: -offsets.equations[i])
     for i in order:
         for j in _candidates(equations, offsets, i, position):
             if j not in taken and not _closes_cycle(pairs, i, j, equations, offsets, position):

@@ -1,8 +1,8 @@
 """The flat model in symbols: residuals 0 = left − right over jets and parameters.
 
 Receives a ``FlatModel``, hands on ``Equations``: the same content as CasADi ``SX``, one row per equation with the
-user's text beside it. Quantities and outputs that contain ``der`` become unknowns with an equation of their own, so that
-the index reduction also finds *their* derivatives.
+user's text beside it. Quantities and outputs that contain ``der`` become unknowns with an equation of their own, so
+that the index reduction also finds *their* derivatives.
 """
 
 from __future__ import annotations
@@ -76,9 +76,7 @@ def lower_equations(model: FlatModel) -> Equations:
         raise ModelError(f"'{path}' occurs in an equation of {model.name} but is not one of its members.")
 
     sides = lower([side for e in model.equations for side in (e.left, e.right)], leaf, jets.differentiate)
-    rows = [
-        Row(sides[2 * k] - sides[2 * k + 1], e.text, e.source, e.kind) for k, e in enumerate(model.equations)
-    ]
+    rows = [Row(sides[2 * k] - sides[2 * k + 1], e.text, e.source, e.kind) for k, e in enumerate(model.equations)]
     for name in differentiated:
         definition = lower([formulas[name]], leaf, jets.differentiate)[0]
         rows.append(Row(jets.symbol(name) - definition, f"{name} == <its formula>", "named quantity"))

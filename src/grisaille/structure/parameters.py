@@ -55,7 +55,11 @@ def unknown_parameter(model: FlatModel, names: Iterable[str]) -> None:
     for name in names:
         if name not in model.parameters:
             near = difflib.get_close_matches(name, list(model.parameters), n=3, cutoff=0.3)
-            hint = f" Nearest: {', '.join(near)}." if near else f" Its parameters: {', '.join(model.parameters) or 'none'}."
+            hint = (
+                f" Nearest: {', '.join(near)}."
+                if near
+                else f" Its parameters: {', '.join(model.parameters) or 'none'}."
+            )
             raise ModelError(f"{model.name} has no parameter '{name}'.{hint}")
 
 
@@ -90,9 +94,7 @@ def _split(model: FlatModel, given: Mapping[str, float]) -> tuple[dict[str, Expr
     return formulas, numbers
 
 
-def _close(
-    model: FlatModel, formulas: Mapping[str, Expression], symbols: Mapping[str, ca.SX]
-) -> dict[str, ca.SX]:
+def _close(model: FlatModel, formulas: Mapping[str, Expression], symbols: Mapping[str, ca.SX]) -> dict[str, ca.SX]:
     closed: dict[str, ca.SX] = {n: s for n, s in symbols.items() if n not in formulas}
     open_names: list[str] = []
 

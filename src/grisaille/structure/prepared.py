@@ -30,7 +30,9 @@ def structure_of(model: Model, parameters: np.ndarray | None = None) -> Structur
     if isinstance(model, type) and issubclass(model, Model):
         raise ModelError(f"{model.__name__} is a model class; make an instance first: {model.__name__}(…).")
     if not isinstance(model, Model):
-        raise ModelError(f"A model is needed here, not {type(model).__name__}: make an instance of a gr.Model subclass.")
+        raise ModelError(
+            f"A model is needed here, not {type(model).__name__}: make an instance of a gr.Model subclass."
+        )
     flat = flatten(model)
     refused: frozenset[str] = frozenset()
     structure = _lookup(model.structure_key, flat, refused)

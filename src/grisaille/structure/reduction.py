@@ -2,7 +2,7 @@
 
 Passes, in order: lower to symbols, eliminate aliases, check that a perfect matching exists, find the offsets, replace
 equations whose derivatives cancel, differentiate, eliminate explicit states, solve the leading system block by block,
-collect the reduced system. All hidden constraints are kept; no choice of coordinates is made that could become singular.
+collect the reduced system. All hidden constraints are kept; no choice of coordinates is made that could turn singular.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from grisaille.structure.jets import Jets, JetSymbol, derivative_text
 from grisaille.structure.matching import decompose
 from grisaille.structure.signature import Offsets, solve_offsets
 from grisaille.structure.singularity import repair_singular_block
+from grisaille.structure.start_functions import StartFunctions
 from grisaille.structure.system import Signal, System
 
 
@@ -43,6 +44,7 @@ class Structure:
     repairs: int
     """How many equations were replaced because derivatives cancelled."""
     system: System
+    start_functions: StartFunctions
 
     @property
     def index(self) -> int:
@@ -77,6 +79,7 @@ def reduce_model(model: FlatModel, refused_pivots: frozenset[str] = frozenset())
         solved.blocks,
         repairs,
         system,
+        StartFunctions(system),
     )
 
 
@@ -214,6 +217,6 @@ def _refuse_leftovers(jets: Jets, system: System) -> None:
     left = [m.text for s in ca.symvar(everything) if (m := jets.meaning(s)) and s.element_hash() not in known]
     if left:
         raise StructureError(
-            f"{', '.join(left)} cannot be computed from the states: a quantity or output asks for a derivative that the "
-            f"equations do not determine. Write it as a variable with an equation of its own."
+            f"{', '.join(left)} cannot be computed from the states: a quantity or output asks for a derivative that "
+            f"the equations do not determine. Write it as a variable with an equation of its own."
         )

@@ -30,7 +30,7 @@ from grisaille.structure.signature import Offsets
 
 SAMPLES = 4
 RANK_TOLERANCE = 1e-9
-"""Relative to the largest singular value of the equilibrated block; rounding is 1e-15, generic blocks are above 1e-4."""
+"""Relative to the largest singular value of the scaled block; rounding is 1e-15, generic blocks lie above 1e-4."""
 
 
 @dataclass(frozen=True)

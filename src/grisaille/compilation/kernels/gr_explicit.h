@@ -28,7 +28,7 @@
 /* what must survive between slices; doubles only, because it lives in task->work */
 typedef struct {
   double h;              /* next step as error control wants it */
-  double err_old, after_rejection, failure;
+  double err_old, after_rejection;
   double kink, cell;     /* next kink; start of the stretch between kinks */
   double segment, valid; /* of the signals; of the factors of dF/dz */
   double order, h_eight, wait, pause;
@@ -398,26 +398,13 @@ GR_FN void gr_rk_back_to_eight(gr_rk *r) {
   gr_rk_order(r, 8);
 }
 
-GR_FN long gr_rk_signals_continue(const gr_rk *r) {
-#if GR_NU > 0
-  double before[GR_NU], after[GR_NU];
-  gr_signals_from(r->k, r->segment, r->k->t, before);
-  gr_signals_from(r->k, gr_segment(r->k, r->k->t, r->segment), r->k->t, after);
-  for (long i = 0; i < GR_NU; i++)
-    if (fabs(after[i] - before[i]) > 8.0 * GR_EPS * fabs(after[i])) return 0;
-#else
-  (void)r;
-#endif
-  return 1;
-}
-
 /* at a kink: the right limits of F and z where a signal jumps, the next kink, and whether order 5 may do here */
 GR_FN long gr_rk_cross(gr_rk *r, double start, double err) {
   gr_rk_memory *m = r->m;
   long whole = start <= m->cell, status = GR_DONE;
-  if (!gr_rk_signals_continue(r)) status = gr_rk_open(r);
+  if (gr_signals_jump(r->k, r->segment, gr_segment(r->k, r->k->t, r->segment), r->k->t)) status = gr_rk_open(r);
   m->cell = r->k->t;
-  m->kink = gr_next_kink(r->k, r->k->t);
+  m->kink = gr_next_kink_from(r->k, r->k->t, r->segment);
   if (m->wait > 0.0) m->wait -= 1.0;
   else if (r->pair.order == 8 && whole && err < 1e-2 && r->k->t < r->k->t1) gr_rk_order(r, 5);
   return status;
@@ -466,7 +453,7 @@ GR_FN long gr_rk_step(gr_rk *r) {
 
 GR_FN long gr_rk_start(gr_rk *r) {
   gr_task *k = r->k;
-  const gr_rk_memory fresh = {0, 1e-4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0};
+  const gr_rk_memory fresh = {0, 1e-4, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0};
   *r->m = fresh;
   r->m->order = k->rtol <= GR_EIGHT_BELOW ? 8.0 : 5.0;
   r->pair = gr_pair((long)r->m->order);
@@ -499,9 +486,12 @@ GR_FN void gr_rk_finish(gr_rk *r) {
   r->m->valid = (double)r->newton.valid;
 #if GR_SENSITIVE && GR_NZ > 0
   if (k->ns > 0 && k->status != GR_MORE) {
-    double u[GR_LEN(GR_NU)];
+    double u[GR_LEN(GR_NU)], amount = k->amount;
+    long where = k->where;
     gr_signals_from(k, gr_segment(k, k->t, r->segment), k->t, u);
     if (gr_complete_sensitivity(k, &r->newton, k->t, k->x, k->z, u, k->sx, k->sz, r->fp)) r->m->valid = 0.0;
+    k->where = where;
+    k->amount = amount;
   }
 #endif
 }

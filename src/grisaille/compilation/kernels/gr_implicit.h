@@ -1,87 +1,23 @@
 /* Stiff and differential-algebraic systems: Radau IIA of order 5 with error control, or with frozen steps.
  *
- *   x' = F_x(t, x, z, u, p),   0 = F_z(t, x, z, u, p),   0 = C(t, x, u, p) (kept by projection after every step)
+ *   x' = F_x(t, x, z, u, p),   0 = F_z(t, x, z, u, p),   0 = C(t, x, u, p) kept by projection after every step
  *
- * The embedded error has order 3. As a local error of the step itself it would be far too pessimistic at small
- * tolerances, so it is compared with 0.1 rtol^(2/3) in place of rtol (atol in proportion), as Hairer and Wanner do.
- * Steps grow by Gustafsson's predictive controller and stay as they are when the gain would be below 1.2, which saves
- * factorizations. The Jacobian is kept while Newton's iteration contracts by 1e-3.
+ * gr_radau.h holds one step, gr_radau_control.h its length, gr_radau_dense.h the values inside it, gr_radau_tangent.h
+ * its derivative. Here they become a run: attempts, acceptance, rows, kinks. The Jacobian is kept while Newton's
+ * iteration contracts by 1e-3; the polynomial of the last step predicts the stages of the next, except across a kink.
  *
  * Reference: Hairer, Wanner: Solving Ordinary Differential Equations II, sections IV.8 and VI.1.
  */
 #ifndef GR_IMPLICIT_H
 #define GR_IMPLICIT_H
 
-#include "gr_dense.h"
 #include "gr_output.h"
+#include "gr_radau.h"
+#include "gr_radau_control.h"
+#include "gr_radau_dense.h"
 #include "gr_radau_tangent.h"
 
-#define GR_RADAU_MOST_ITERATIONS 7
-#define GR_RADAU_KEEP_JACOBIAN 1e-3
-#define GR_RADAU_KEEP_STEP 1.2
-#define GR_RADAU_SAFETY 0.9
-#define GR_RADAU_GROW 8.0
-#define GR_RADAU_SHRINK 0.2
 #define GR_RADAU_SINGULAR_TRIES 6
-
-/* ---- memory ---- */
-
-GR_FN double *gr_radau_take(double *base, long *at, long n) {
-  double *here = base ? base + *at : base;
-  *at += n;
-  return here;
-}
-
-GR_FN long gr_radau_lay_out(double *base, long ns, gr_radau_room *r) {
-  const long n = GR_N;
-  long at = 0;
-  r->s = (gr_radau *)gr_radau_take(base, &at, (long)((sizeof(gr_radau) + sizeof(double) - 1) / sizeof(double)));
-  r->y = gr_radau_take(base, &at, n);
-  r->f = gr_radau_take(base, &at, n);
-  r->end = gr_radau_take(base, &at, n);
-  r->slope = gr_radau_take(base, &at, n);
-  r->u = gr_radau_take(base, &at, 4 * GR_NU);
-  r->stage = gr_radau_take(base, &at, n);
-  r->Z = gr_radau_take(base, &at, 3 * n);
-  r->W = gr_radau_take(base, &at, 3 * n);
-  r->G = gr_radau_take(base, &at, 3 * n);
-  r->scale = gr_radau_take(base, &at, n);
-  r->error = gr_radau_take(base, &at, n);
-  r->lift = gr_radau_take(base, &at, n);
-  r->third = gr_radau_take(base, &at, n);
-  r->jac = gr_radau_take(base, &at, n * n);
-  r->real = gr_radau_take(base, &at, n * n);
-  r->re = gr_radau_take(base, &at, n * n);
-  r->im = gr_radau_take(base, &at, n * n);
-  r->poly_y = gr_radau_take(base, &at, n);
-  r->poly_Z = gr_radau_take(base, &at, 3 * n);
-  r->previous_y = gr_radau_take(base, &at, n);
-  r->previous_f = gr_radau_take(base, &at, n);
-  r->previous_d = gr_radau_take(base, &at, n);
-  r->jacs = gr_radau_take(base, &at, 3 * n * n);
-  r->whole = gr_radau_take(base, &at, 9 * n * n);
-  r->pivot_real = (long *)gr_radau_take(base, &at, n);
-  r->pivot_complex = (long *)gr_radau_take(base, &at, n);
-  r->pivot_whole = (long *)gr_radau_take(base, &at, 3 * n);
-  r->S = gr_radau_take(base, &at, n * ns);
-  r->V = gr_radau_take(base, &at, 3 * n * ns);
-  r->B = gr_radau_take(base, &at, 3 * n * ns);
-  r->poly_S = gr_radau_take(base, &at, n * ns);
-  r->poly_V = gr_radau_take(base, &at, 3 * n * ns);
-  r->SF = gr_radau_take(base, &at, n * ns);
-  r->slope_S = gr_radau_take(base, &at, n * ns);
-  r->previous_S = gr_radau_take(base, &at, n * ns);
-  r->previous_SF = gr_radau_take(base, &at, n * ns);
-  r->fp = gr_radau_take(base, &at, ns > 0 ? n * GR_NP : 0);
-  r->row_x = gr_radau_take(base, &at, GR_NX);
-  r->row_z = gr_radau_take(base, &at, GR_NZ);
-  r->row_sx = gr_radau_take(base, &at, GR_NX * ns);
-  r->row_sz = gr_radau_take(base, &at, GR_NZ * ns);
-  r->newton = gr_radau_take(base, &at, GR_NEWTON_WORK);
-  r->projection = gr_radau_take(base, &at, GR_PROJECT_WORK);
-  r->emit = gr_radau_take(base, &at, GR_OUTPUT_WORK);
-  return at;
-}
 
 GR_API long gr_implicit_work(long ns) {
   gr_radau_room r;
@@ -281,74 +217,7 @@ GR_FN long gr_radau_advance(gr_task *k, gr_radau_room *r, double t, double h) {
   return status ? status : gr_radau_rows_here(k, r);
 }
 
-/* ---- error control ---- */
-
-/* how much looser than rtol the embedded error is judged */
-GR_FN double gr_radau_leeway(const gr_task *k) { return 0.1 / cbrt(k->rtol); }
-
-GR_FN void gr_radau_scales(const gr_task *k, gr_radau_room *r, const double *other) {
-  const double leeway = gr_radau_leeway(k);
-  for (long i = 0; i < GR_N; i++) {
-    const double a = fabs(r->y[i]), b = fabs(other[i]);
-    const double unit = k->atol[i] + k->rtol * (a > b ? a : b);
-    r->scale[i] = leeway * (unit > 1e-300 ? unit : 1e-300);
-  }
-}
-
-/* relative size of the solution, for iterations to rounding */
-GR_FN void gr_radau_sizes(const gr_task *k, gr_radau_room *r) {
-  for (long i = 0; i < GR_N; i++) {
-    const double size = fabs(r->y[i]) + k->atol[i] / k->rtol;
-    r->scale[i] = size > 0.0 ? size : 1.0;
-  }
-}
-
-/* first step: one hundredth of the time in which x would change by its own size */
-GR_FN double gr_radau_first_step(const gr_task *k, gr_radau_room *r) {
-  double size = 0.0, speed = 0.0;
-  for (long i = 0; i < GR_NX; i++) {
-    const double unit = k->atol[i] + k->rtol * fabs(r->y[i]);
-    size += (r->y[i] / unit) * (r->y[i] / unit);
-    speed += (r->f[i] / unit) * (r->f[i] / unit);
-  }
-  size = sqrt(size / GR_LEN(GR_NX));
-  speed = sqrt(speed / GR_LEN(GR_NX));
-  const double most = 1e-3 * (k->t1 - k->t), h = 0.01 * (size > 100.0 ? size : 100.0) / speed;
-  return h < most ? h : most;
-}
-
-/* the wish of the controller, cut so that the step ends where it must: at a kink, or at a row that cannot be
- * interpolated */
-GR_FN double gr_radau_cut(const gr_task *k, const gr_radau *s, double h, long land) {
-  if (k->hmax > 0.0 && h > k->hmax)
-    h = k->hmax;
-  const double left = s->kink - k->t;
-  h = h >= left ? left : 2.0 * h > left ? 0.5 * left : h;
-  if (!gr_row_before(k, k->t + h))
-    return h;
-  const double row = k->times[k->written] - k->t;
-  return land || s->roughness * h * h * h * h > 1.0 ? row : h;
-}
-
-GR_FN double gr_radau_between(double low, double value, double high) {
-  return !(value > low) ? low : value < high ? value : high;
-}
-
-/* h_new after an attempt of length h with this error */
-GR_FN double gr_radau_propose(const gr_radau *s, double h, double error, long iterations) {
-  const double most = GR_RADAU_MOST_ITERATIONS;
-  double safety = GR_RADAU_SAFETY * (1.0 + 2.0 * most) / ((double)iterations + 2.0 * most);
-  if (safety > GR_RADAU_SAFETY)
-    safety = GR_RADAU_SAFETY;
-  double quotient = gr_radau_between(1.0 / GR_RADAU_GROW, pow(error, 0.25) / safety, 1.0 / GR_RADAU_SHRINK);
-  if (error < 1.0 && !s->first && s->h_accepted > 0.0) {
-    const double predicted = s->h_accepted / h * pow(error * error / s->error_accepted, 0.25) / GR_RADAU_SAFETY;
-    const double bounded = gr_radau_between(1.0 / GR_RADAU_GROW, predicted, 1.0 / GR_RADAU_SHRINK);
-    if (bounded > quotient)
-      quotient = bounded;
-  }
-  return h / quotient;
-}
+/* ---- steps with error control ---- */
 
 /* Rows inside an acceptable step; answers GR_MORE when the next one has to be the end of a shorter step. */
 GR_FN long gr_radau_rows_inside(gr_task *k, gr_radau_room *r, double h) {
@@ -369,30 +238,17 @@ GR_FN long gr_radau_rows_inside(gr_task *k, gr_radau_room *r, double h) {
   return GR_DONE;
 }
 
-/* where the next step goes on: a step cut short does not shrink the wish unless its own error says so */
-GR_FN void gr_radau_next_wish(gr_radau *s, double wish, double h, double proposal, double error) {
-  if (s->rejected && proposal > h)
-    proposal = h;
-  s->h_accepted = h;
-  s->error_accepted = error > 1e-2 ? error : 1e-2;
-  if (h < 0.999 * wish && proposal >= 0.999 * GR_RADAU_GROW * h && proposal < wish)
-    proposal = wish;
-  const double gain = proposal / h;
-  s->h = gain >= 1.0 && gain <= GR_RADAU_KEEP_STEP && s->theta <= GR_RADAU_KEEP_JACOBIAN ? h : proposal;
-}
-
 /* Newton's matrices for steps of length h; answers 0 or a status */
 GR_FN long gr_radau_prepare(gr_task *k, gr_radau_room *r, double h) {
   gr_radau *s = r->s;
-  if (s->h_factored > 0.0 && fabs(h - s->h_factored) <= 1e-9 * h)
-    return GR_DONE;
-  const long refused = gr_radau_factor(k, r, h);
-  s->h_factored = refused ? 0.0 : h;
-  if (!refused)
-    return GR_DONE;
+  if (s->h_factored > 0.0 && fabs(h - s->h_factored) <= 1e-9 * h) return GR_DONE;
   const long bad = gr_not_finite(GR_N * GR_N, r->jac);
-  return bad >= 0 ? gr_fail(k, GR_NOT_FINITE, bad % GR_LEN(GR_N), r->jac[bad])
-                  : gr_fail(k, GR_SINGULAR, refused - 1, 0.0);
+  s->h_factored = 0.0;
+  if (bad >= 0) return gr_fail(k, GR_NOT_FINITE, bad % GR_LEN(GR_N), r->jac[bad]);
+  const long refused = gr_radau_factor(k, r, h);
+  if (refused) return gr_fail(k, GR_SINGULAR, refused - 1, 0.0);
+  s->h_factored = h;
+  return GR_DONE;
 }
 
 /* the next attempt after one that failed: a shorter step, or a fresh Jacobian where Newton's iteration had an old one

@@ -60,7 +60,6 @@ typedef struct {
   double *cj_near; /* NC x NX */
   double *cp;      /* NC x NP */
   double *x, *p;   /* NX, NP: displaced point */
-  double moved;    /* largest |x - x0| / max(nominal, |x|) */
 } gr_projection;
 
 #define GR_PROJECT_WORK (2 * GR_NX + 2 * GR_NC + GR_NC * (3 * GR_NX + GR_NC + GR_NP) + GR_NP + 1)
@@ -77,7 +76,6 @@ GR_FN gr_projection gr_projection_in(double *work) {
   c.r = c.cj_near + GR_NX * GR_NC;
   c.cp = c.r + GR_NC * GR_NC;
   c.p = c.cp + GR_NC * GR_NP;
-  c.moved = 0.0;
   return c;
 }
 
@@ -130,7 +128,7 @@ GR_FN double gr_size_z(const gr_task *k, const double *z, const double *dz) {
  * below 1e-4 of the tolerance, frozen ones at rounding. */
 GR_FN long gr_solve_implicit(gr_task *k, gr_newton *n, double t, const double *x, double *z, const double *u) {
 #if GR_NZ > 0
-  double dz[GR_LEN(GR_NZ)], size = 0.0, before = 0.0;
+  double dz[GR_LEN(GR_NZ)], last[GR_LEN(GR_NZ)], size = 0.0, before = 0.0;
   double enough = k->fixed_step > 0.0 ? 1e-13 / k->rtol : 1e-4, floor = k->fixed_step > 0.0 ? 1e-9 / k->rtol : 1e-4;
   long age = 1, worst = 0; /* age: corrections made since the factors were taken */
   for (long it = 0; it < GR_NEWTON_MOST; it++) {
@@ -150,6 +148,7 @@ GR_FN long gr_solve_implicit(gr_task *k, gr_newton *n, double t, const double *x
     gr_lu_solve(GR_NZ, n->lu, n->pivot, dz);
     k->newton_iterations++;
     size = gr_size_z(k, z, dz);
+    if (it > 0) before = gr_size_z(k, z, last); /* anew: the tolerances move with z */
     if (size <= enough || (it > 0 && size <= floor && size > 0.5 * before)) return GR_DONE;
     if (it > 0 && !(size <= 10.0 * before) && age == 1) break; /* diverges with the right factors */
     if (it > 0 && !(size <= 0.1 * before)) {                   /* slow: take new factors here */
@@ -157,11 +156,12 @@ GR_FN long gr_solve_implicit(gr_task *k, gr_newton *n, double t, const double *x
       if (status) return status;
       for (long i = 0; i < GR_NZ; i++) dz[i] = -n->f[GR_NX + i];
       gr_lu_solve(GR_NZ, n->lu, n->pivot, dz);
-      size = gr_size_z(k, z, dz);
       age = 0;
     }
-    for (long i = 0; i < GR_NZ; i++) z[i] += dz[i];
-    before = size;
+    for (long i = 0; i < GR_NZ; i++) {
+      z[i] += dz[i];
+      last[i] = dz[i];
+    }
     age++;
   }
   for (long i = 1; i < GR_NZ; i++)
@@ -247,22 +247,17 @@ GR_FN void gr_multipliers(const gr_projection *c, const double *residual, double
   }
 }
 
-/* x -= W^(1/2) V g; answers the largest change in units of max(nominal, |x|) */
-GR_FN double gr_move(const gr_task *k, const gr_projection *c, const double *g, double *x) {
-  double moved = 0.0;
+/* x -= W^(1/2) V g */
+GR_FN void gr_move(const gr_task *k, const gr_projection *c, const double *g, double *x) {
   for (long i = 0; i < GR_NX; i++) {
     double dx = 0.0;
     for (long j = 0; j < GR_NC; j++) dx += c->v[i + GR_NX * j] * g[j];
-    dx *= k->nominal[i];
-    x[i] -= dx;
-    double unit = k->nominal[i] > fabs(x[i]) ? k->nominal[i] : fabs(x[i]);
-    if (!(fabs(dx) <= moved * unit)) moved = fabs(dx) / unit;
+    x[i] -= k->nominal[i] * dx;
   }
-  return moved;
 }
 
 /* worst squared distance to the constraints in units of nominal among those above rounding; 0 when all are met */
-GR_FN double gr_distance(const gr_task *k, const gr_projection *c, const double *gradient, const double *x,
+GR_FN double gr_distance(const gr_projection *c, const double *gradient, const double *x,
                          const double *residual, double enough, long *worst) {
   double most = 0.0;
   for (long j = 0; j < GR_NC; j++) {
@@ -292,10 +287,9 @@ GR_FN long gr_project(gr_task *k, gr_projection *c, double t, double *x, const d
     gr_orthogonalise(k, c, gradient);
     for (long i = 0; i < GR_NX; i++) c->base[i] = x[i];
     for (long j = 0; j < GR_NC; j++) c->lambda[j] = 0.0;
-    c->moved = 0.0;
     for (long inner = 0; inner < 8; inner++) {
       gr_C(t, x, z, u, k->p, residual);
-      double distance = gr_distance(k, c, gradient, x, residual, enough, &worst);
+      double distance = gr_distance(c, gradient, x, residual, enough, &worst);
       if (distance == 0.0 || (inner > 0 && distance > 0.25 * before && distance <= floor * floor)) {
         for (long j = 0; j < GR_NC; j++)
           if (fabs(residual[j]) > k->worst_constraint) k->worst_constraint = fabs(residual[j]);
@@ -304,7 +298,7 @@ GR_FN long gr_project(gr_task *k, gr_projection *c, double t, double *x, const d
       if (!gr_finite(distance)) return gr_fail(k, GR_PROJECTION, worst, residual[worst]);
       if (inner > 0 && distance > 0.25 * before) break; /* linearise anew */
       gr_multipliers(c, residual, g);
-      c->moved += gr_move(k, c, g, x);
+      gr_move(k, c, g, x);
       for (long j = 0; j < GR_NC; j++) c->lambda[j] -= g[j];
       before = distance;
     }
@@ -347,6 +341,15 @@ GR_FN void gr_turn(const gr_task *k, gr_projection *c, double t, const double *z
 }
 #endif
 
+#if GR_SENSITIVE && GR_NC > 0
+/* 1 when the projection moved x by more than rounding */
+GR_FN long gr_has_moved(const gr_task *k, const gr_projection *c, const double *x) {
+  for (long i = 0; i < GR_NX; i++)
+    if (fabs(x[i] - c->base[i]) > 1e-13 * fmax(k->nominal[i], fabs(x[i]))) return 1;
+  return 0;
+}
+#endif
+
 #if GR_SENSITIVE
 /* S of the projected point; to be called after gr_project with the same c, before c is used again */
 GR_FN void gr_project_sensitivity(const gr_task *k, gr_projection *c, double t, const double *x, const double *z,
@@ -359,10 +362,11 @@ GR_FN void gr_project_sensitivity(const gr_task *k, gr_projection *c, double t, 
     for (long m = j + 1; m < GR_NC; m++)
       if (c->d[j] != 0.0 && c->d[m] != 0.0) lambda[j] -= c->r[j + GR_NC * m] * lambda[m];
   }
+  const long moved = gr_has_moved(k, c, x);
   gr_CJ(t, x, z, u, k->p, c->cj);
   gr_CP(t, x, z, u, k->p, c->cp);
   for (long d = 0; d < k->ns; d++, sx += GR_NX) {
-    if (c->moved > 1e-13) gr_turn(k, c, t, z, u, lambda, k->dp + GR_NP * d, sx);
+    if (moved) gr_turn(k, c, t, z, u, lambda, k->dp + GR_NP * d, sx);
     for (long pass = 0; pass < 8; pass++) {
       double size = 0.0;
       gr_along_p(c->cp, GR_NC, 0, GR_NC, k->dp + GR_NP * d, residual);

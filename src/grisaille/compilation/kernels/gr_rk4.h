@@ -202,7 +202,7 @@ GR_FN void gr_rk4_plan(gr_rk4_run *r) {
   gr_task *k = r->k;
   gr_rk4_memory *m = r->m;
   if (m->step < m->steps) return;
-  if (k->t >= m->kink) m->kink = gr_next_kink(k, k->t);
+  if (k->t >= m->kink) m->kink = gr_next_kink_from(k, k->t, r->segment);
   m->from = k->t;
   m->to = gr_next_mandatory(k, k->t, m->kink);
   m->step = 0.0;

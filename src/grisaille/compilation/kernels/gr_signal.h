@@ -63,17 +63,37 @@ GR_FN void gr_signals(const gr_task *k, double t, double inside, double *u) {
   gr_signals_from(k, gr_segment(k, inside, 0), t, u);
 }
 
+/* 1 when some signal jumps at t from segment s to segment `next` by more than the rounding of its values and of t */
+GR_FN long gr_signals_jump(const gr_task *k, long s, long next, double t) {
+#if GR_NU > 0
+  double before[GR_NU], after[GR_NU];
+  long degree = k->degree;
+  gr_signals_from(k, s, t, before);
+  gr_signals_from(k, next, t, after);
+  for (long i = 0; i < GR_NU; i++) {
+    double slope = degree > 0 ? fabs(k->coef[(s * GR_NU + i) * (degree + 1) + 1]) : 0.0;
+    double noise = 16.0 * (fabs(before[i]) + fabs(after[i])) + 4.0 * slope * fabs(t);
+    if (fabs(after[i] - before[i]) > GR_EPS * noise) return 1;
+  }
+#else
+  (void)k; (void)s; (void)next; (void)t;
+#endif
+  return 0;
+}
+
 /* First kink strictly after t, or t1. Scans the breaks up to the kink: ask once per kink, not once per step. */
-GR_FN double gr_next_kink(const gr_task *k, double t) {
+GR_FN double gr_next_kink_from(const gr_task *k, double t, long hint) {
   double guard = gr_smallest_step(k, t), end = k->t1 - gr_smallest_step(k, k->t1);
   long i;
   if (k->n_breaks < 2) return k->t1;
-  for (i = gr_segment(k, t, 0); i < k->n_breaks; i++) {
+  for (i = gr_segment(k, t, hint); i < k->n_breaks; i++) {
     if (k->breaks[i] >= end) break;
     if (k->kink[i] && k->breaks[i] > t + guard) return k->breaks[i];
   }
   return k->t1;
 }
+
+GR_FN double gr_next_kink(const gr_task *k, double t) { return gr_next_kink_from(k, t, 0); }
 
 /* Where a frozen discretisation must put the end of a step: the next kink or requested time, or t1. */
 GR_FN double gr_next_mandatory(const gr_task *k, double t, double kink) {

@@ -5,10 +5,10 @@
  * linear, with the Jacobians at the three stages. The matrices factored for Newton's iteration serve here as well: the
  * iteration contracts as Newton's did. Where it does not, or where it would cost more, the 3n x 3n system is factored.
  */
-#ifndef GR_TANGENT_H
-#define GR_TANGENT_H
+#ifndef GR_RADAU_TANGENT_H
+#define GR_RADAU_TANGENT_H
 
-#include "gr_stages.h"
+#include "gr_radau.h"
 
 #if GR_SENSITIVE
 

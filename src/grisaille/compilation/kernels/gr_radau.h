@@ -10,11 +10,11 @@
  * (Hairer, Wanner: Solving Ordinary Differential Equations II, sections IV.8 and VI.1). Rows of z carry no 1/h, so
  * their residual is driven to zero at every stage.
  */
-#ifndef GR_STAGES_H
-#define GR_STAGES_H
+#ifndef GR_RADAU_H
+#define GR_RADAU_H
 
 #include "gr_linear.h"
-#include "gr_project.h"
+#include "gr_radau_room.h"
 #include "gr_signal.h"
 
 #define GR_RADAU_C1 0.15505102572168219018
@@ -49,45 +49,6 @@
 #define GR_RADAU_E3 (-0.33333333333333333333)
 
 enum { GR_RADAU_CONVERGED = 0, GR_RADAU_SLOW = 1, GR_RADAU_DIVERGED = 2, GR_RADAU_BAD_VALUE = 3 };
-
-/* what is remembered from step to step and between slices; it lies at the head of task->work */
-typedef struct {
-  double h;                          /* wish for the next step */
-  double h_factored;                 /* step of the factored matrices; 0: none */
-  double t_poly, h_poly;             /* collocation polynomial that predicts the next stages; h_poly = 0: none */
-  double h_previous;                 /* length of the step before, 0: none on this smooth piece */
-  double h_accepted, error_accepted; /* for the predictive controller */
-  double theta, rate;                /* contraction of Newton's iteration; theta / (1 - theta) */
-  double roughness;                  /* interpolation error / h^4 */
-  double kink;                       /* steps may not cross this time */
-  double from, to;                   /* frozen: stretch between mandatory points */
-  long part, parts;                  /* frozen: equal steps of the stretch done, in all */
-  long first, rejected;              /* no accepted step yet on this piece; the last attempt failed */
-  long jacobian_here;                /* jac belongs to (t, y), not to an earlier point */
-  long segment;                      /* of the signals */
-  long z_valid;                      /* the shared helpers' factors of dF/dz can be used */
-} gr_radau;
-
-typedef struct {
-  gr_radau *s;
-  double *y, *f;                        /* start of the step and F there */
-  double *end, *slope;                  /* end of the step and F there */
-  double *u, *stage;                    /* signals at t, and at the three stages; one state */
-  double *Z, *W, *G;                    /* n x 3: stage increments, T^-1 Z, Newton's right-hand sides and updates */
-  double *scale, *error, *lift, *third; /* third: h^3 times the third derivative of the collocation polynomial */
-  double *jac, *real, *re, *im;
-  double *poly_y, *poly_Z;                      /* the polynomial that predicts */
-  double *previous_y, *previous_f, *previous_d; /* the step before: start value, F there, h^3 third derivative */
-  double *jacs, *whole;                         /* n x n x 3: Jacobians at the stages; 3n x 3n */
-  long *pivot_real, *pivot_complex, *pivot_whole;
-  double *S, *V, *B;       /* per direction: start (n), stage increments (n x 3), dF/dp dp at the stages (n x 3) */
-  double *poly_S, *poly_V; /* derivatives of poly_y, poly_Z, */
-  double *SF, *slope_S;    /* of f and slope, */
-  double *previous_S, *previous_SF;        /* and of the step before */
-  double *fp;                              /* n x np */
-  double *row_x, *row_z, *row_sx, *row_sz; /* interpolated row */
-  double *newton, *projection, *emit;      /* scratch of the shared helpers */
-} gr_radau_room;
 
 GR_FN double gr_radau_node(long i) { return i == 0 ? GR_RADAU_C1 : i == 1 ? GR_RADAU_C2 : 1.0; }
 

@@ -13,10 +13,10 @@
  *
  * Agreement with either within the tolerance is enough; if there is none, the step has to end at the requested time.
  */
-#ifndef GR_DENSE_H
-#define GR_DENSE_H
+#ifndef GR_RADAU_DENSE_H
+#define GR_RADAU_DENSE_H
 
-#include "gr_stages.h"
+#include "gr_radau.h"
 
 /* cubic Hermite basis and its derivative for y_0, h f_0, y_1, h f_1 */
 GR_FN void gr_radau_cubic(double s, double *w) {

@@ -1,0 +1,243 @@
+"""``Model``: the base of every model class.
+
+A class body (or an ``equations`` method) is read once per class or instance into plain content (``content.py``); the
+instance then is that content: immutable, hashed, compared and pickled by it, without need for its class.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from types import FunctionType, MappingProxyType
+from typing import Any, NoReturn
+
+import numpy as np
+
+from grisaille.errors import ModelError
+from grisaille.model import packing, printing
+from grisaille.model.connectors import Connection
+from grisaille.model.content import Content
+from grisaille.model.elaboration import Scope, check_written, elaborate, list_equations
+from grisaille.model.expression import Equation, Expression
+from grisaille.model.information import ParameterInformation, describe_parameters, describe_starts
+from grisaille.model.names import Labelled
+from grisaille.model.namespace import MemberNamespace, is_symbol, split_members
+from grisaille.model.overriding import override
+from grisaille.model.recording import RecordingNamespace, active_recorder
+from grisaille.model.views import look_up, members
+
+
+class ListedEquations(tuple[Any, ...]):
+    """An ``equations`` list of a class body; callable, so that ``super().equations()`` works in subclasses."""
+
+    def __call__(self) -> ListedEquations:
+        return self
+
+
+def _is_member(value: Any) -> bool:
+    if isinstance(value, Expression | Labelled) or is_symbol(value):
+        return True
+    parts = isinstance(value, list | tuple) and len(value) > 0
+    return parts and all(isinstance(item, Labelled) for item in value)
+
+
+def _check_body(name: str, bases: tuple[type, ...], rest: dict[str, Any]) -> None:
+    if bases and "__init__" in rest and bases != (Labelled,):
+        raise ModelError(
+            f"{name}: a model class has no __init__ of its own; values are given by name as in {name}(k=1.0). Write a "
+            "function that returns a model for other arguments."
+        )
+
+
+def _with_equations(name: str, rest: dict[str, Any], written: list[Any]) -> dict[str, Any]:
+    own = rest.get("equations")
+    if own is None or isinstance(own, FunctionType):
+        check_written(name, written, _kept(rest.values()))
+        return rest
+    listed = ListedEquations(list_equations(name, own))
+    check_written(name, written, listed)
+    return {**rest, "equations": listed}
+
+
+def _kept(values: Iterable[Any]) -> list[Any]:
+    """Equations that a class body keeps in attributes, for an ``equations`` method to yield."""
+    found, stack = [], list(values)
+    while stack:
+        value = stack.pop()
+        if isinstance(value, Equation | Connection):
+            found.append(value)
+        elif isinstance(value, list | tuple):
+            stack.extend(value)
+        elif isinstance(value, np.ndarray) and value.dtype == object:
+            stack.extend(value.flat)
+    return found
+
+
+def _visiting(cls: type, method: Callable[..., Any]) -> Callable[..., Any]:
+    """``method``, noting that it was called: this is how a forgotten ``super()`` is found."""
+
+    @functools.wraps(method)
+    def equations(self: Any) -> Any:
+        recorder = active_recorder()
+        if recorder is not None:
+            recorder.visited.add(cls)
+        return method(self)
+
+    return equations
+
+
+class ModelType(type):
+    """Reads class bodies."""
+
+    _members: dict[str, Any]
+
+    @classmethod
+    def __prepare__(mcs, name: str, bases: tuple[type, ...], **options: Any) -> MemberNamespace:  # type: ignore[override]
+        return MemberNamespace(name)
+
+    def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> Any:
+        members, rest = split_members(name, namespace, _is_member)
+        _check_body(name, bases, rest)
+        written = namespace.written if isinstance(namespace, RecordingNamespace) else []
+        rest = _with_equations(name, rest, written)
+        cls = super().__new__(mcs, name, bases, rest)
+        cls._members = members
+        if isinstance(rest.get("equations"), FunctionType):
+            cls.equations = _visiting(cls, rest["equations"])
+        if bases:
+            Scope(name, cls._layers())  # says now what is declared twice
+        return cls
+
+    def _layers(cls) -> list[dict[str, Any]]:
+        return [c.__dict__["_members"] for c in reversed(cls.__mro__) if isinstance(c, ModelType)]
+
+    def __getattr__(cls, name: str) -> Any:
+        for layer in reversed(cls._layers()):
+            if name in layer:
+                return layer[name]
+        raise AttributeError(f"The class {cls.__name__} has no attribute '{name}'.")
+
+    def __dir__(cls) -> list[str]:
+        return [*super().__dir__(), *(name for layer in cls._layers() for name in layer)]
+
+
+class Model(Labelled, metaclass=ModelType):
+    """Base of model classes; see the package's documentation for the language.
+
+    ``Pendulum(k=6.25, start={"x": 0.1})`` changes members by name: a number or formula for a parameter or input, a
+    declaration of the same kind for any member, an instance for a sub-model.
+    """
+
+    _content: Content
+    _cache: dict[str, Any]
+
+    def __init__(self, *arguments: Any, start: Mapping[str, Any] | None = None, **changes: Any) -> None:
+        if arguments:
+            raise ModelError(
+                f"{type(self).__name__} takes changes by name, such as {type(self).__name__}(k=1.0), not {arguments[0]!r}."
+            )
+        _set(self, "_label", "")
+        _set(self, "_cache", {})
+        content = _class_content(self)
+        if changes or start:
+            scope = Scope(type(self).__name__, type(self)._layers(), self)
+            content = override(content, changes, start or {}).mapped(scope.resolve)
+        _set(self, "_content", content)
+
+    def equations(self) -> Iterable[Any]:
+        """The equations and connections; overridden by a list in the class body or by a method."""
+        return ()
+
+    def noise_covariance(self) -> Mapping[tuple[str, str], Any]:
+        """Covariances of the measurement noise of pairs of outputs; override to correlate them."""
+        return {}
+
+    @property
+    def parameters(self) -> Mapping[str, ParameterInformation]:
+        """Every parameter by its full name: value, unit, bounds, formula; read-only."""
+        return MappingProxyType(self._cached("parameters", lambda: describe_parameters(self._content)))
+
+    @property
+    def start(self) -> Mapping[str, float | str]:
+        """Declared start values by name; formulas as text; read-only."""
+        return MappingProxyType(self._cached("start", lambda: describe_starts(self._content)))
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the content: names, values and equations."""
+        return str(self._cached("fingerprint", lambda: packing.fingerprint(self._content)))
+
+    @property
+    def structure_key(self) -> str:
+        """SHA-256 of the content without numbers that only set values: equal for models that share code."""
+        return str(self._cached("structure_key", lambda: packing.structure_key(self._content)))
+
+    def replace(self, changes: Mapping[str, Any] | None = None, *, start: Mapping[str, Any] | None = None) -> Model:
+        """A copy with some members changed: ``model.replace({"r.R": 2e3})``."""
+        return restored(override(self._content, changes or {}, start or {}), type(self))
+
+    def _cached(self, key: str, compute: Callable[[], Any]) -> Any:
+        if key not in self._cache:
+            self._cache[key] = compute()
+        return self._cache[key]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return look_up(self, self._content, "", name)
+
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        raise ModelError(f"Models do not change: use model.replace({{'{name}': …}}) to get a changed copy.")
+
+    __delattr__ = __setattr__  # type: ignore[assignment]
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *members(self._content, "")]
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, Model) and (self is other or self.fingerprint == other.fingerprint)
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    def __copy__(self) -> Model:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Model:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpacked, (packing.pack(self._content),)
+
+    def __repr__(self) -> str:
+        return printing.summarize(self._content)
+
+    def __str__(self) -> str:
+        return printing.describe(self._content)
+
+
+def restored(content: Content, cls: type[Model] = Model) -> Model:
+    """An instance with the given content."""
+    model: Model = object.__new__(cls)
+    for slot, value in (("_label", ""), ("_cache", {}), ("_content", content)):
+        _set(model, slot, value)
+    return model
+
+
+def _unpacked(text: str) -> Model:
+    return restored(packing.unpack(text))
+
+
+_set = object.__setattr__
+
+
+def _class_content(instance: Model) -> Content:
+    cls = type(instance)
+    if "_default" in cls.__dict__:
+        return cls.__dict__["_default"]  # type: ignore[no-any-return]
+    steps = elaborate(instance, cls._layers(), lambda part: part._content)
+    _set(instance, "_content", next(steps))
+    content = next(steps)
+    if isinstance(cls.equations, ListedEquations) and cls.noise_covariance is Model.noise_covariance:
+        cls._default = content  # a list cannot change; a method is asked for every instance
+    return content

@@ -1,0 +1,174 @@
+"""The content of a model as text (JSON), and fingerprints of it.
+
+Formulas become rows of one table, each row an operation on earlier rows; equal sub-formulas share a row, so the text
+depends on what is written and not on how Python objects are shared, and depth is no problem.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+from grisaille.errors import ModelError
+from grisaille.model import content as _content
+from grisaille.model import flat, priors, spectra
+from grisaille.model.content import Content
+from grisaille.model.expression import Call, Condition, Constant, Expression, Name, postorder
+
+_CLASSES: dict[str, type] = {
+    cls.__name__: cls
+    for cls in (
+        Content, _content.Law, _content.Joint, _content.ConnectorContent, _content.Component, flat.FlatParameter,
+        flat.FlatVariable, flat.FlatInput, flat.FlatDisturbance, flat.FlatOutput, spectra.Spectrum, priors.Normal,
+        priors.LogNormal, priors.Uniform, priors.MultivariateNormal,
+    )
+}  # fmt: skip
+
+
+def pack(content: Content) -> str:
+    """``content`` as JSON text."""
+    table = _Table()
+    body = table.encode(content)
+    return json.dumps({"format": 1, "rows": table.rows, "body": body}, separators=(",", ":"))
+
+
+def unpack(text: str) -> Content:
+    """The content that :func:`pack` wrote."""
+    packed = json.loads(text)
+    result = _decode(packed["body"], _nodes(packed["rows"]))
+    assert isinstance(result, Content)
+    return result
+
+
+def fingerprint(content: Content) -> str:
+    """SHA-256 over names, values and equations; comments and places in files are left out."""
+    return _digest(_without_remarks(content))
+
+
+def structure_key(content: Content) -> str:
+    """As :func:`fingerprint`, but numbers that are values of parameters, starts, scales and noises are left out."""
+    plain = _without_remarks(content)
+    return _digest(
+        replace(
+            plain,
+            parameters={
+                n: replace(p, value=_shape(p.value), bounds=None, prior=None, transform=None)
+                for n, p in plain.parameters.items()
+            },
+            variables={n: replace(v, start=_shape(v.start), bounds=None) for n, v in plain.variables.items()},
+            inputs={n: replace(i, default=None) for n, i in plain.inputs.items()},
+            disturbances={n: replace(d, scale=_shape(d.scale)) for n, d in plain.disturbances.items()},
+            outputs={n: replace(o, noise=_shape(o.noise)) for n, o in plain.outputs.items()},
+        )
+    )
+
+
+def _shape(value: Expression | None) -> Expression | None:
+    return Constant(0.0) if isinstance(value, Constant) else value
+
+
+def _without_remarks(content: Content) -> Content:
+    def bare(table: dict[str, Any]) -> dict[str, Any]:
+        return {name: replace(item, description="") for name, item in table.items()}
+
+    return replace(
+        content,
+        description="",
+        parameters=bare(content.parameters),
+        variables=bare(content.variables),
+        inputs=bare(content.inputs),
+        disturbances=bare(content.disturbances),
+        outputs=bare(content.outputs),
+        components=bare(content.components),
+        equations=tuple(replace(law, source="") for law in content.equations),
+        joints=tuple(replace(joint, source="") for joint in content.joints),
+        hints=(),
+    )
+
+
+def _digest(content: Content) -> str:
+    return hashlib.sha256(pack(content).encode()).hexdigest()
+
+
+class _Table:
+    """Rows of formulas, equal ones once."""
+
+    def __init__(self) -> None:
+        self.rows: list[Any] = []
+        self._known: dict[Any, int] = {}
+        self._numbers: dict[int, int] = {}
+        self._alive: list[Expression] = []
+
+    def encode(self, value: Any) -> Any:
+        if value is None or isinstance(value, bool | int | float | str):
+            return value
+        if isinstance(value, Expression):
+            return {"e": self._row(value)}
+        if isinstance(value, dict):
+            return {"d": [[self.encode(k), self.encode(v)] for k, v in value.items()]}
+        if isinstance(value, list | tuple):
+            return [self.encode(item) for item in value]
+        if is_dataclass(value) and type(value).__name__ in _CLASSES:
+            return {"c": type(value).__name__, "f": [self.encode(getattr(value, f.name)) for f in fields(value)]}
+        raise TypeError(f"{type(value).__name__} cannot be part of a model's content")
+
+    def _row(self, root: Expression) -> int:
+        self._alive.append(root)
+        for node in postorder((root,)):
+            if id(node) not in self._numbers:
+                self._numbers[id(node)] = self._enter(_row_of(node, self._numbers))
+        return self._numbers[id(root)]
+
+    def _enter(self, row: tuple[Any, ...]) -> int:
+        if row not in self._known:
+            self._known[row] = len(self.rows)
+            self.rows.append(row)
+        return self._known[row]
+
+
+def _row_of(node: Expression, numbers: dict[int, int]) -> tuple[Any, ...]:
+    if isinstance(node, Constant):
+        return ("#", node.value)
+    if isinstance(node, Name):
+        return ("$", node.path)
+    if isinstance(node, Call):
+        return (node.operation, tuple(numbers[id(a)] for a in node.arguments), node.data)
+    raise ModelError(
+        f"The formula uses `{node}`, which belongs to another model. A component bound to members of an enclosing model can "
+        "only be used inside that model."
+    )
+
+
+_LOGICAL = {"lt", "le", "gt", "ge", "and", "or", "not"}
+
+
+def _nodes(rows: Iterable[Any]) -> list[Expression]:
+    nodes: list[Expression] = []
+    for row in rows:
+        if row[0] == "#":
+            nodes.append(Constant(row[1]))
+        elif row[0] == "$":
+            nodes.append(Name(row[1]))
+        else:
+            node = Condition if row[0] in _LOGICAL else Call
+            nodes.append(node(row[0], tuple(nodes[i] for i in row[1]), _tuples(row[2])))
+    return nodes
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(_tuples(item) for item in value) if isinstance(value, list) else value
+
+
+def _decode(value: Any, nodes: list[Expression]) -> Any:
+    if isinstance(value, list):
+        return tuple(_decode(item, nodes) for item in value)
+    if not isinstance(value, dict):
+        return value
+    if "e" in value:
+        return nodes[value["e"]]
+    if "d" in value:
+        return {_decode(k, nodes): _decode(v, nodes) for k, v in value["d"]}
+    return _CLASSES[value["c"]](*(_decode(item, nodes) for item in value["f"]))

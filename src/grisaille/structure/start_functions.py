@@ -1,0 +1,34 @@
+"""Hard equations, rates and observed quantities over w = (x, z), each with its derivatives in w and p."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import casadi as ca
+
+from grisaille.structure.system import System
+
+
+class StartFunctions:
+    """Built on first use, shared by all models of one structure."""
+
+    def __init__(self, system: System) -> None:
+        self.system = system
+        self.arguments = [system.t, ca.vertcat(system.x, system.z), system.u, system.p]
+
+    @cached_property
+    def hard(self) -> ca.Function:
+        return self._with_jacobian(ca.vertcat(self.system.constraints, self.system.residual))
+
+    @cached_property
+    def rates(self) -> ca.Function:
+        return self._with_jacobian(self.system.rhs)
+
+    @cached_property
+    def observed(self) -> ca.Function:
+        return self._with_jacobian(self.system.observed)
+
+    def _with_jacobian(self, formula: ca.SX) -> ca.Function:
+        w, p = self.arguments[1], self.arguments[3]
+        jacobians = [ca.densify(ca.jacobian(formula, w)), ca.densify(ca.jacobian(formula, p))]
+        return ca.Function("h", self.arguments, [ca.densify(formula), *jacobians])

@@ -1,0 +1,90 @@
+"""Compiled libraries on disk: found, refused, repaired, limited."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+import pytest
+
+from grisaille.compilation import cache
+from grisaille.errors import CompilationError
+
+WHAT, WITH = cache.digest(["some source"]), cache.digest(["some compiler"])
+
+
+@pytest.fixture(autouse=True)
+def place(monkeypatch, tmp_path):
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("GRISAILLE_CACHE", str(folder))
+    return folder
+
+
+def test_installed_is_found_with_its_compiler_or_any(place):
+    path = cache.install(WHAT, WITH, b"library")
+    assert cache.find(WHAT, WITH) == path == cache.find(WHAT, None)
+    assert cache.find(WHAT, cache.digest(["another"])) is None
+    assert cache.find(cache.digest(["other source"]), None) is None
+    assert path.read_bytes() == b"library"
+
+
+def test_keys_do_not_run_into_one_another():
+    assert cache.digest(["ab", "c"]) != cache.digest(["a", "bc"])
+
+
+@pytest.mark.parametrize("damage", [b"librar", b"", b"librarx", b"library and more"])
+def test_damaged_files_are_removed(damage):
+    path = cache.install(WHAT, WITH, b"library")
+    path.write_bytes(damage)
+    assert cache.find(WHAT, WITH) is None
+    assert not path.exists()
+
+
+def test_the_least_recently_used_go_first():
+    paths = [cache.install(cache.digest([str(i)]), WITH, bytes([i]) * 100) for i in range(4)]
+    for age, path in zip((40, 10, 30, 20), paths, strict=True):
+        os.utime(path, (1e9 - age, 1e9 - age))
+    cache.find(cache.digest(["0"]), WITH)
+    newest = cache.install(WHAT, WITH, b"x" * 100, limit=300)
+    assert [path.exists() for path in paths] == [True, True, False, False] and newest.exists()
+
+
+def test_inspect_and_clear(place):
+    assert cache.inspect().files == 0
+    cache.install(WHAT, WITH, b"library")
+    (place / "notes.txt").write_text("not ours")
+    before = cache.clear()
+    assert (before.files, before.bytes) == (1, 7) and str(place) in str(before) and "1 compiled model," in str(before)
+    assert cache.inspect().files == 0 and (place / "notes.txt").exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="POSIX ownership")
+def test_the_folder_is_private(place):
+    assert stat.S_IMODE(cache.folder().stat().st_mode) == 0o700
+
+
+@pytest.mark.skipif(os.name != "posix", reason="POSIX ownership")
+def test_a_folder_of_somebody_else_is_refused(monkeypatch, place):
+    cache.folder()
+    monkeypatch.setattr(os, "getuid", lambda: place.stat().st_uid + 1)
+    with pytest.raises(CompilationError, match="belongs to user .* GRISAILLE_CACHE"):
+        cache.find(WHAT, WITH)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="POSIX ownership")
+def test_a_folder_open_to_others_is_refused(place):
+    cache.folder().chmod(0o770)
+    with pytest.raises(CompilationError, match="chmod 700"):
+        cache.install(WHAT, WITH, b"library")
+
+
+def test_a_folder_that_cannot_be_made_is_an_error_if_asked_for_and_replaced_if_not(monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("GRISAILLE_CACHE", str(tmp_path / "file" / "cache"))
+    with pytest.raises(CompilationError, match="cannot be made"):
+        cache.folder()
+    monkeypatch.delenv("GRISAILLE_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    monkeypatch.setattr(cache.sys, "platform", "linux")
+    path = cache.install(WHAT, WITH, b"library")
+    assert cache.find(WHAT, WITH) == path and tmp_path not in path.parents

@@ -1,0 +1,102 @@
+"""Building and loading: cache hits, repairs, many processes at once."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from grisaille.compilation import compiler, library
+from grisaille.compilation.library import build_library, headers_of
+from grisaille.errors import CompilationError
+
+TEXT = '#include "gr_task.h"\nGR_API long answer(void) { return 42; }\n'
+
+
+@pytest.fixture
+def place(monkeypatch, tmp_path):
+    monkeypatch.setenv("GRISAILLE_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def no_compiler(monkeypatch):
+    """A machine on which no compiler can be found."""
+
+    def hide() -> None:
+        monkeypatch.delenv("CC", raising=False)
+        monkeypatch.delenv("GRISAILLE_COMPILER", raising=False)
+        monkeypatch.setenv("PATH", "")
+        monkeypatch.setattr(compiler.importlib.util, "find_spec", lambda name: None)
+        assert compiler.find_compiler() is None
+
+    return hide
+
+
+@pytest.mark.compiled
+def test_a_second_build_needs_no_compiler(place, no_compiler):
+    first = build_library(TEXT, 0)
+    assert first is not None and first.function("answer")() == 42
+    no_compiler()
+    again = build_library(TEXT, 0)
+    assert again is not None and again.path == first.path
+    assert build_library(TEXT + "/* changed */", 0) is None
+
+
+@pytest.mark.compiled
+def test_the_key_covers_headers_flags_and_compiler(place, monkeypatch):
+    paths = {build_library(TEXT, 0).path}
+    paths.add(build_library(TEXT, library.LONG + 1).path)
+    monkeypatch.setattr(library, "_header", lambda name: f"/* another {name} */\n#define GR_API\n")
+    paths.add(build_library(TEXT.replace("GR_API", 'GR_API __attribute__((visibility("default")))'), 0).path)
+    monkeypatch.undo()
+    monkeypatch.setenv("GRISAILLE_CACHE", str(place))
+    found = compiler.find_compiler()
+    monkeypatch.setattr(library, "find_compiler", lambda: compiler.Compiler(found.command, "the same, upgraded"))
+    paths.add(build_library(TEXT, 0).path)
+    assert len(paths) == 4
+
+
+@pytest.mark.compiled
+def test_a_truncated_library_is_built_again(place):
+    path = build_library(TEXT + "/* truncated */", 0).path
+    # a loaded file must not be cut under the process: replace it, as a broken copy would
+    content = path.read_bytes()
+    path.unlink()
+    path.write_bytes(content[: len(content) // 2])
+    again = build_library(TEXT + "/* truncated */", 0)
+    assert again.function("answer")() == 42 and again.path.stat().st_size == len(content)
+
+
+@pytest.mark.compiled
+def test_four_processes_may_build_at_once(place):
+    code = (
+        "from grisaille.compilation.library import build_library\n"
+        f"assert build_library({TEXT + '/* together */'!r}, 0).function('answer')() == 42\n"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    together = [subprocess.Popen([sys.executable, "-c", code], env=environment) for _ in range(4)]
+    assert [process.wait(120) for process in together] == [0] * 4
+    assert not list(place.glob(".unfinished-*")) and 1 <= len(list(place.iterdir())) <= 4
+
+
+def test_headers_are_followed():
+    found = headers_of('#include "gr_step.h"\n#include <math.h>\n')
+    assert set(found) == {"gr_step.h", "gr_task.h"}
+    with pytest.raises(CompilationError, match=r"gr_absent\.h is missing"):
+        headers_of('#include "gr_absent.h"')
+
+
+@pytest.mark.compiled
+def test_structures_of_different_size_are_noticed(place):
+    built = build_library(TEXT, 0)
+    with pytest.raises(CompilationError, match=r"answer\(\) says 42 bytes"):
+        built.check_size("answer")
+
+
+def test_switched_off_builds_nothing(place, monkeypatch):
+    monkeypatch.setenv("GRISAILLE_COMPILER", "none")
+    assert build_library(TEXT, 0) is None
+    assert not place.exists()

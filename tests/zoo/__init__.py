@@ -1,0 +1,1 @@
+"""Problems with known answers and their sources."""
