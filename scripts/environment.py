@@ -7,10 +7,13 @@ file per set of extras holds a hash of ``pyproject.toml`` and the interpreter: w
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 import subprocess
 import sys
+import urllib.parse
+import urllib.request
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -52,20 +55,44 @@ def _works() -> bool:
 
 
 def _create() -> None:
+    """Debian and Ubuntu deliver Python without ensurepip: then pip is fetched from the package index."""
     print(f"Making a virtual environment in {VENV} …", flush=True)
+    problem = _venv()
+    if problem and not _venv("--without-pip"):
+        try:
+            _fetch_pip()
+            problem = ""
+        except (OSError, subprocess.CalledProcessError) as error:
+            problem += f"\nNor could pip be fetched: {error}"
+    if problem:
+        shutil.rmtree(VENV, ignore_errors=True)
+        sys.exit(
+            f"{problem}\nCould not make a virtual environment with {sys.executable}. On Debian and Ubuntu, "
+            f"`sudo apt install python3-venv` completes Python; then run this command again.\n"
+            f"Any other Python 3.11 or newer will do as well: `/path/to/python3 {sys.argv[0]}`."
+        )
+
+
+def _venv(*options: str) -> str:
+    """Makes ``.venv`` anew; gives what went wrong, or nothing."""
     shutil.rmtree(VENV, ignore_errors=True)
-    done = subprocess.run([sys.executable, "-m", "venv", VENV], capture_output=True, text=True)
-    if done.returncode == 0:
-        return
-    shutil.rmtree(VENV, ignore_errors=True)
-    version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    sys.exit(
-        f"{done.stdout}{done.stderr}\n"
-        f"Could not make a virtual environment with {sys.executable}.\n"
-        f"On Debian and Ubuntu the standard module `venv` is a package of its own: "
-        f"`sudo apt install python{version}-venv`, then run this command again.\n"
-        f"Any other Python 3.11 or newer will do as well: `/path/to/python3 {sys.argv[0]}`."
-    )
+    done = subprocess.run([sys.executable, "-m", "venv", *options, VENV], capture_output=True, text=True)
+    return f"{done.stdout}{done.stderr}".strip() or "venv failed" if done.returncode else ""
+
+
+def _fetch_pip() -> None:
+    """The newest pip, checked against the index's own hash; a wheel is a zip file that Python can run."""
+    index = "https://pypi.org/pypi/pip/json"
+    with urllib.request.urlopen(index, timeout=60) as answer:
+        wheel = next(file for file in json.load(answer)["urls"] if file["packagetype"] == "bdist_wheel")
+    address = urllib.parse.urljoin(index, wheel["url"])
+    with urllib.request.urlopen(address, timeout=60) as answer:
+        content = answer.read()
+    if hashlib.sha256(content).hexdigest() != wheel["digests"]["sha256"]:
+        raise OSError(f"{address} arrived damaged")
+    path = VENV / wheel["filename"]
+    path.write_bytes(content)
+    subprocess.run([PYTHON, path / "pip", "install", "--quiet", "--no-index", "--no-deps", path], check=True)
 
 
 def _install(extras: tuple[str, ...]) -> None:

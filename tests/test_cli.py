@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -138,6 +139,18 @@ def test_mistakes_in_the_users_file_name_its_line(tmp_path: Path, capsys: pytest
     path.write_text("def f(:\n    pass\n")
     assert main(["analyze", f"{path}:Any"]) == 2
     assert "broken.py, line 1: SyntaxError" in capsys.readouterr().err
+
+
+def test_notices_are_one_line(
+    plant: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from grisaille import cli
+
+    monkeypatch.setattr(cli, "_analyze", lambda options: warnings.warn("mind the gap", UserWarning, stacklevel=1) or 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        assert main(["analyze", "plant.py:Tank"]) == 0
+    assert capsys.readouterr().err == "grisaille: mind the gap\n"
 
 
 def test_debug_shows_the_traceback(plant: Path) -> None:

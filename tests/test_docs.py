@@ -14,6 +14,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -52,6 +53,7 @@ def run(example: Example, page: Path, namespace: dict[str, object]) -> str:
 @pytest.mark.parametrize("page", [page for page in PAGES if examples(page.read_text("utf-8"))], ids=lambda p: p.name)
 def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    plt.close("all")
     namespace: dict[str, object] = {"__name__": "__main__"}
     for example in examples(page.read_text("utf-8")):
         printed = run(example, page, namespace)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; gives its exit status."""
     options = _parser().parse_args(arguments)
     try:
-        return int(options.command(options))
+        with warnings.catch_warnings():
+            warnings.showwarning = _note
+            return int(options.command(options))
     except KeyboardInterrupt:
         return 130
     except (GrisailleError, OSError) as error:
@@ -32,6 +35,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         print(f"grisaille: {error}", file=sys.stderr)
         return 2
+
+
+def _note(message: Warning | str, *_: Any) -> None:
+    """A warning as one line, without the place in our code that gave it."""
+    print(f"grisaille: {message}", file=sys.stderr)
 
 
 def _parser() -> argparse.ArgumentParser:

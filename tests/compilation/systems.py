@@ -52,3 +52,15 @@ def implicit_decay(**names: str) -> System:
         parameter_names=(names.get("p", "p"),), observed_names=("y",), constraint_texts=(), constraint_levels=(),
         residual_texts=("z + p*z**3 == x - u*t",), pivots=ca.SX(0, 1), pivot_texts=(),
     )  # fmt: skip
+
+
+def constrained(x: ca.SX, constraints: ca.SX, levels: tuple[int, ...] | None = None, **parts: ca.SX) -> System:
+    """States with given constraints, at rest unless ``rhs`` is given."""
+    empty, n = ca.SX(0, 1), constraints.numel()
+    return System(
+        t=parts.get("t", ca.SX.sym("t")), x=x, z=empty, u=parts.get("u", empty), p=parts.get("p", empty),
+        rhs=parts.get("rhs", ca.SX.zeros(x.numel())), residual=empty, constraints=constraints,
+        observed=parts.get("observed", x), state_names=tuple(f"x{i}" for i in range(x.numel())), implicit_names=(),
+        signals=(), parameter_names=(), observed_names=(), constraint_texts=("?",) * n,
+        constraint_levels=(0,) * n if levels is None else levels, residual_texts=(), pivots=empty, pivot_texts=(),
+    )  # fmt: skip

@@ -67,7 +67,7 @@ def test_the_folder_is_private(place):
 def test_a_folder_of_somebody_else_is_refused(monkeypatch, place):
     cache.folder()
     monkeypatch.setattr(os, "getuid", lambda: place.stat().st_uid + 1)
-    with pytest.raises(CompilationError, match="belongs to user .* GRISAILLE_CACHE"):
+    with pytest.raises(CompilationError, match=r"belongs to user .* GRISAILLE_CACHE"):
         cache.find(WHAT, WITH)
 
 

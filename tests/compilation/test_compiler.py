@@ -57,7 +57,11 @@ def test_a_compiler_that_cannot_be_started_is_an_error():
 
 @pytest.mark.parametrize(
     ("wish", "words"),
-    [("no-such-compiler-1 -m64", "is not on PATH"), ('gcc "', "not a command line"), (sys.executable + " -c 1/0", "--version")],
+    [
+        ("no-such-compiler-1 -m64", "is not on PATH"),
+        ('gcc "', "not a command line"),
+        (sys.executable + " -c 1/0", "--version"),
+    ],
 )
 def test_cc_is_checked(monkeypatch, wish, words):
     monkeypatch.delenv("GRISAILLE_COMPILER", raising=False)

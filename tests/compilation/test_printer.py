@@ -11,7 +11,7 @@ from scipy.special import erfinv
 
 from grisaille.compilation import printer
 from grisaille.compilation.library import build_library
-from grisaille.compilation.printer import print_function
+from grisaille.compilation.printer import literal, print_function
 from grisaille.errors import CompilationError
 
 X = ca.SX.sym("x", 3)
@@ -38,7 +38,7 @@ def random_formula(rng: np.random.Generator) -> ca.SX:
     """A deep composition of bounded operations."""
     pool = list(ca.vertsplit(X))
     unary = [ca.sin, ca.cos, ca.tanh, ca.atan, ca.erf, lambda v: ca.exp(-(v**2)), lambda v: ca.log1p(v**2), ca.asinh]
-    for _ in range(300):
+    for _ in range(100):
         i, j = rng.integers(max(0, len(pool) - 20), len(pool), 2)
         f = unary[rng.integers(len(unary))]
         pool.append(f(pool[i]) * rng.normal() + pool[j] / (1.5 + ca.hypot(pool[i], pool[j])))
@@ -48,7 +48,8 @@ def random_formula(rng: np.random.Generator) -> ca.SX:
 def functions() -> dict[str, ca.Function]:
     every, deep = every_operation(), random_formula(np.random.default_rng(7))
     sparse = ca.SX(ca.Sparsity.upper(3), ca.vertcat(X, X**2))
-    special = ca.vertcat(X[0] * np.nan, X[0] + np.inf, X[0] - np.inf, ca.SX(-0.0), ca.SX(0.1), ca.SX(1e-310), X[0] * -2.5e300)
+    # CasADi itself turns -0.0 into 0.0
+    special = ca.vertcat(X[0] * np.nan, X[0] + np.inf, X[0] - np.inf, ca.SX(0.1), ca.SX(1e-310), X[0] * -2.5e300)
     formulas = {
         "every": every, "every_slope": ca.jacobian(every, X), "deep": deep, "deep_slope": ca.jacobian(deep, X),
         "sparse": sparse, "special": special, "inverse": ca.erfinv(X), "spoken": X[0].printme(X[1]),
@@ -114,9 +115,10 @@ def test_parts_equal_the_whole(native):
 
 @pytest.mark.compiled
 def test_special_constants(native):
-    out = native("special", np.array([0.5, 0.5, 0.5]), 7)
+    out = native("special", np.array([0.5, 0.5, 0.5]), 6)
     assert np.isnan(out[0]) and out[1] == np.inf and out[2] == -np.inf
-    assert np.signbit(out[3]) and out[4] == 0.1 and out[5] == 1e-310 and out[6] == -1.25e300
+    assert out[3] == 0.1 and out[4] == 1e-310 and out[5] == -1.25e300
+    assert (literal(-0.0), literal(-np.inf), literal(-1.5)) == ("(-0.0)", "(-INFINITY)", "(-1.5)")
 
 
 @pytest.mark.parametrize(("values", "slopes"), [("every", "every_slope"), ("deep", "deep_slope")])

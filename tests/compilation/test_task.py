@@ -17,7 +17,9 @@ HEADER = (resources.files("grisaille.compilation") / "kernels" / "gr_task.h").re
 
 def test_fields_are_those_of_the_header_in_order():
     body = re.sub(r"/\*.*?\*/", "", HEADER.split("typedef struct {")[1].split("} gr_task;")[0], flags=re.S)
-    declared = [re.sub(r"[^\w]", "", name.split()[-1]) for part in body.split(";") for name in part.split(",") if name.split()]
+    declared = [
+        re.sub(r"[^\w]", "", name.split()[-1]) for part in body.split(";") for name in part.split(",") if name.split()
+    ]
     assert declared == [name for name, _ in FIELDS]
 
 

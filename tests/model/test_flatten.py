@@ -134,7 +134,7 @@ class Tank(gr.Model):
     A = gr.Parameter(1.0)
     inflow = gr.Input("m3/s")
     h = gr.Variable(0.0)
-    level = gr.Output(h, unit="m")
+    level = gr.Output(h)
     equations = [A * der(h) == inflow]
 
 

@@ -77,6 +77,8 @@ def check_batch(
     times = _array(grid)
     if times.ndim != 1 or times.size < 1 or not np.all(np.diff(times) > 0):
         raise DataError("The grid of a frozen run must be a list of increasing times.")
+    if int(substeps) < 1:
+        raise DataError(f"substeps={substeps}: at least one step per grid cell is needed.")
     if len(signals) != fused.nu:
         raise DataError(f"{len(signals)} signals given, {fused.nu} needed.")
     tables = tuple(_table(s, times.size) for s in signals)

@@ -148,7 +148,9 @@ def _identified(command: tuple[str, ...]) -> Compiler | None:
 def _ziglang() -> Compiler | None:
     if importlib.util.find_spec("ziglang") is None:
         return None
-    return Compiler((sys.executable, "-m", "ziglang", "cc"), f"ziglang {importlib.metadata.version('ziglang')}")
+    # left to itself zig compiles for the very processor it runs on
+    command = (sys.executable, "-m", "ziglang", "cc", "-mcpu=baseline")
+    return Compiler(command, f"ziglang {importlib.metadata.version('ziglang')} {' '.join(command[3:])}")
 
 
 def _libraries() -> tuple[str, ...]:

@@ -60,8 +60,13 @@ def elementwise(function: Callable[..., Any], *arguments: Any) -> Any:
     result = np.empty(shape, dtype=object)
     spread = [np.broadcast_to(box, shape) for box in boxed]
     for index in np.ndindex(*shape):
-        result[index] = function(*(box[index] for box in spread))
+        result[index] = function(*(_plain(box[index]) for box in spread))
     return result.view(SymbolArray) if shape else result[()]
+
+
+def _plain(item: Any) -> Any:
+    """Python's number for NumPy's, whose operators would come back here."""
+    return item.item() if isinstance(item, np.generic) else item
 
 
 def _boxed(argument: Any) -> Array:
@@ -127,7 +132,7 @@ def _matmul(left: Any, right: Any) -> Any:
 def _sum_of_products(left: Array, right: Array) -> Any:
     """Σ aᵢ bᵢ without the terms that a number 0 removes and the factors 1."""
     total: Any = None
-    for a, b in zip(left, right, strict=True):
+    for a, b in zip(map(_plain, left), map(_plain, right), strict=True):
         if _is_number(a, 0.0) or _is_number(b, 0.0):
             continue
         term = b if _is_number(a, 1.0) else a if _is_number(b, 1.0) else a * b

@@ -139,10 +139,7 @@ class Model(Labelled, metaclass=ModelType):
         _set(self, "_label", "")
         _set(self, "_cache", {})
         content = _class_content(self)
-        if changes or start:
-            scope = Scope(type(self).__name__, type(self)._layers(), self)
-            content = override(content, changes, start or {}).mapped(scope.resolve)
-        _set(self, "_content", content)
+        _set(self, "_content", self._changed(content, changes, start) if changes or start else content)
 
     def equations(self) -> Iterable[Any]:
         """The equations and connections; overridden by a list in the class body or by a method."""
@@ -174,7 +171,11 @@ class Model(Labelled, metaclass=ModelType):
 
     def replace(self, changes: Mapping[str, Any] | None = None, *, start: Mapping[str, Any] | None = None) -> Model:
         """A copy with some members changed: ``model.replace({"r.R": 2e3})``."""
-        return restored(override(self._content, changes or {}, start or {}), type(self))
+        return restored(self._changed(self._content, changes or {}, start), type(self))
+
+    def _changed(self, content: Content, changes: Mapping[str, Any], start: Mapping[str, Any] | None) -> Content:
+        scope = Scope(type(self).__name__, type(self)._layers(), self)  # formulas may name members of this very model
+        return override(content, changes, start or {}).mapped(scope.resolve)
 
     def _cached(self, key: str, compute: Callable[[], Any]) -> Any:
         if key not in self._cache:
@@ -189,7 +190,8 @@ class Model(Labelled, metaclass=ModelType):
     def __setattr__(self, name: str, value: Any) -> NoReturn:
         raise ModelError(f"Models do not change: use model.replace({{'{name}': …}}) to get a changed copy.")
 
-    __delattr__ = __setattr__  # type: ignore[assignment]
+    def __delattr__(self, name: str) -> NoReturn:
+        self.__setattr__(name, None)
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *members(self._content, "")]

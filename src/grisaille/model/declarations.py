@@ -23,17 +23,19 @@ _DEALT = {"value", "start", "default", "definition", "noise", "spectrum", "scale
 class Declaration(Expression):
     """A member of a model; abstract. ``label`` is the name it was given in a class body."""
 
-    __slots__ = ("fields", "label")
+    __slots__ = ("fields", "label", "used_for")
     kind: ClassVar[str]
     fields: dict[str, Any]
     label: str
+    used_for: str
+    """The member of an instance that it replaced, if any."""
 
     @classmethod
     def _make(cls, size: Any, **fields: Any) -> Any:
         if size is None:
             declaration = object.__new__(cls)
             declaration.fields = fields
-            declaration.label = ""
+            declaration.label = declaration.used_for = ""
             return declaration
         shape = _shape(cls, size)
         return _deal(cls, shape, fields)

@@ -37,12 +37,12 @@ def _is_named(value: Any) -> bool:
 
 
 def is_symbol(value: Any) -> bool:
-    """An expression, or an array of them."""
-    return isinstance(value, Expression) or (
-        isinstance(value, np.ndarray)
-        and value.dtype == object
-        and value.size > 0
-        and all(isinstance(item, Expression) for item in value.flat)
+    """An expression, or an array of expressions and numbers."""
+    if not isinstance(value, np.ndarray) or value.dtype != object:
+        return isinstance(value, Expression)
+    items = list(value.flat)
+    return any(isinstance(item, Expression) for item in items) and all(
+        isinstance(item, Expression | int | float | np.number) for item in items
     )
 
 
@@ -60,6 +60,11 @@ def label(owner: str, name: str, value: Any) -> None:
 
 def _label_one(owner: str, name: str, value: Any) -> None:
     if isinstance(value, Declaration) and not value.label:
+        if value.used_for:
+            raise ModelError(
+                f"{owner}.{name}: this declaration has already replaced {value.used_for}; declare it in the class body "
+                "before components use it, so that they are bound to it."
+            )
         value.check(f"{owner}.{name}")
         value.label = name
     elif isinstance(value, Labelled) and not value._label:

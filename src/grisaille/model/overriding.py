@@ -55,6 +55,7 @@ def _change_declared(content: Content, name: str, value: Any, kind: str) -> bool
             f"{content.name}.{name} is declared as {_article(kind)} and cannot be replaced by {_article(value.kind)}."
         )
     value.check(f"{content.name}.{name}")
+    value.used_for = f"{content.name}.{name}"
     content.bindings.pop(name, None)
     content.quantities.pop(name, None)
     enter_declaration(content, name, value, lambda e: e)

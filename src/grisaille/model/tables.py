@@ -60,7 +60,7 @@ def _nodes(operation: str, data: tuple[Any, ...], *arguments: Any) -> Any:
 def _numbers(name: str, values: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
     try:
         numbers = np.asarray(values, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, ModelError):
         raise ModelError(f"A table's {name} must be numbers (parameters cannot stand in a table), got {values!r}.") from None
     bad = np.argwhere(~np.isfinite(numbers))
     if len(bad):

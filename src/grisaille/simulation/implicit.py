@@ -35,12 +35,13 @@ SINGULAR_TRIES = 6
 
 
 def run(kernel: Equations, task: Task) -> Status:
-    """Integrates ``task`` from ``task.t`` to ``task.t1``; answers and stores its status."""
+    """Integrates ``task`` from ``task.t`` to ``task.t1``; answers and stores its status.
+
+    With ``task.slice`` it may answer ``Status.MORE``: call it again with the same task to go on.
+    """
     try:
-        if not task.resumed:
-            task.memory = _Run(kernel, task)
-            task.memory.start()
-        status = _advance_until_done(task.memory, task)
+        with np.errstate(all="ignore"):
+            status = _advance_until_done(kernel, task)
         task.where = -1
     except StepFailure as failure:
         status = steps.end_with(task, failure)
@@ -48,8 +49,11 @@ def run(kernel: Equations, task: Task) -> Status:
     return status
 
 
-def _advance_until_done(run: _Run, task: Task) -> Status:
-    done = 0
+def _advance_until_done(kernel: Equations, task: Task) -> Status:
+    if not task.resumed:
+        task.memory = _Run(kernel, task)
+        task.memory.start()
+    run, done = task.memory, 0
     while task.t < task.t1:
         if 0 < task.slice <= done:
             return Status.MORE
@@ -72,7 +76,7 @@ class _Run:
 
     def __init__(self, kernel: Equations, task: Task) -> None:
         self.kernel, self.task = kernel, task
-        self.h = 0.0
+        self.h = task.h
         self.newton = steps.Newton(kernel, task)
         self.polynomial: Polynomial | None = None
         self.previous: Previous | None = None
@@ -85,12 +89,8 @@ class _Run:
         task, kernel = self.task, self.kernel
         task.resumed = 1
         self.kink = steps.next_kink(task, task.t)
-        u = steps.signals(task, task.t, task.t)
-        f = kernel.F(task.t, task.x, task.z, u, task.p)
-        task.evaluations += 1
-        self.step = Step(kernel, task, np.append(task.x, task.z), f, u)
-        refuse_not_finite(f)
-        self.S = np.hstack([task.sx, task.sz])
+        self.step = Step(kernel, task)
+        self._settle()
         self.V = np.zeros((task.ns, 3, self.S.shape[1]))
         self.SF = self.slope_S = np.zeros_like(self.S)
         self._slope_sensitivities()
@@ -106,7 +106,8 @@ class _Run:
         x, f = self.step.y[:nx], self.step.f[:nx]
         unit = task.atol[:nx] + task.rtol * np.abs(x)
         size, speed = math.sqrt(float(np.mean((x / unit) ** 2))), math.sqrt(float(np.mean((f / unit) ** 2)))
-        return min(0.01 * max(size, 100.0) / speed, most) if speed > 0 else most
+        h = 0.01 * max(size, 100.0) / speed if speed > 0 else most
+        return max(h, 100.0 * steps.smallest_step(task, task.t)) if h < most else most
 
     # the point at the start of a step
 
@@ -158,14 +159,18 @@ class _Run:
         before = (previous.y, previous.f) if previous else (None, None)
         return mix(weights, h, step.y, step.f, self.end, self.slope, *before)[:nx]
 
-    def _row_inside(self, h: float, s: float) -> None:
+    def _row_inside(self, h: float, s: float) -> bool:
         task, step, previous, nx = self.task, self.step, self.previous, self.kernel.nx
         weights = quintic_weights(s, previous.h / h if previous else 0.0)
         before = (previous.S, previous.SF) if previous else (None, None)
         sx = mix(weights, h, self.S, self.SF, self.S + self.V[:, 2], self.slope_S, *before)[:, :nx]
         z = (step.y + collocation_weights(s) @ step.Z)[nx:]
         t = float(task.times[task.written])
-        steps.emit(self.kernel, task, self.newton, t, task.t + 0.5 * h, self._interpolate(h, s), z, sx)
+        try:
+            steps.emit(self.kernel, task, self.newton, t, task.t + 0.5 * h, self._interpolate(h, s), z, sx)
+        except StepFailure:
+            return False
+        return True
 
     def _rows_inside(self, h: float) -> bool:
         """Rows inside an acceptable step; false when the next one has to be the end of a shorter step."""
@@ -176,10 +181,9 @@ class _Run:
         while steps.has_row_before(task, task.t + h):
             s = (float(task.times[task.written]) - task.t) / h
             size = self._doubt(h, s)
-            if not size <= 1.0:
-                self.roughness = size / h**4
+            if not size <= 1.0 or not self._row_inside(h, s):
+                self.roughness = (size if size > 2.0 else 2.0) / h**4
                 return False
-            self._row_inside(h, s)
         return True
 
     def _doubt(self, h: float, s: float) -> float:
@@ -234,28 +238,25 @@ class _Run:
     def adaptive_step(self) -> None:
         """One accepted step."""
         task, wish, wanted = self.task, self.h, self.h
-        land, singular = False, 0
+        land, singular, failure = False, 0, StepFailure(Status.STEP_TOO_SMALL)
         while True:
             if task.steps + task.rejected >= task.max_steps:
                 raise StepFailure(Status.TOO_MANY_STEPS)
+            if not wanted > steps.smallest_step(task, task.t):
+                raise failure
             h = self._cut(wanted, land)
             if not self.jacobian_here and self.step.theta > KEEP_JACOBIAN:
                 self._linearise()
             try:
                 attempt = self._attempt(h)
-                self._complete(h, 1e-3 * task.rtol, 4)
+                self._finish(h)
             except _Rejected as rejected:
-                singular += rejected.failure.status == Status.SINGULAR
-                wanted = wish = self._retreat(h, rejected)
+                failure = rejected.failure
+                wanted = wish = self._retreat(h, rejected.factor, failure.status)
+                singular += failure.status == Status.SINGULAR
                 land = False
-                if singular >= SINGULAR_TRIES or not wanted > steps.smallest_step(task, task.t):
-                    raise rejected.failure from None
-                continue
-            except StepFailure as failure:
-                wanted = wish = self._retreat(h, _Rejected(failure, 0.25))
-                land = False
-                if not wanted > steps.smallest_step(task, task.t):
-                    raise
+                if singular >= SINGULAR_TRIES:
+                    raise failure from None
                 continue
             if not self._rows_inside(h):
                 self._remember_polynomial(h)
@@ -304,19 +305,25 @@ class _Run:
             raise _Rejected(failure, 0.1 if self.first else proposal / h)
         return _Attempt(h, error, proposal)
 
+    def _finish(self, h: float) -> None:
+        try:
+            self._complete(h, 1e-3 * self.task.rtol, 4)
+        except StepFailure as failure:
+            raise _Rejected(failure, 0.25) from None
+
     def _scale(self, other: Floats) -> None:
         task, y = self.task, self.step.y
         unit = task.atol + task.rtol * np.maximum(np.abs(y), np.abs(other))
         self.step.scale = _leeway(task) * np.maximum(unit, 1e-300)
 
-    def _retreat(self, h: float, rejected: _Rejected) -> float:
+    def _retreat(self, h: float, factor: float, status: Status) -> float:
         """A shorter step, or a fresh Jacobian where Newton's iteration had an old one."""
         self.rejected = True
         self.task.rejected += 1
-        if not self.jacobian_here and rejected.failure.status == Status.NEWTON:
+        if not self.jacobian_here and status == Status.NEWTON:
             self._linearise()
             return h
-        return rejected.factor * h
+        return factor * h
 
     def _propose(self, h: float, error: float, iterations: int) -> float:
         safety = min(SAFETY, SAFETY * (1 + 2 * MOST_ITERATIONS) / (iterations + 2 * MOST_ITERATIONS))

@@ -81,9 +81,9 @@ class Step:
 
     kernel: Equations
     task: Task
-    y: Floats
-    f: Floats
-    u: Floats
+    y: Floats = field(default_factory=lambda: np.zeros(0))
+    f: Floats = field(default_factory=lambda: np.zeros(0))
+    u: Floats = field(default_factory=lambda: np.zeros(0))
     jac: Floats = field(default_factory=lambda: np.zeros((0, 0)))
     matrices: Any = None
     h_factored: float = 0.0
@@ -131,7 +131,11 @@ class Step:
         mass = np.zeros(len(self.y))
         mass[: self.kernel.nx] = 1.0 / h
         self.task.factorizations += 1
-        real = steps.lu(GAMMA * np.diag(mass) - self.jac)
+        try:
+            real = steps.lu(GAMMA * np.diag(mass) - self.jac)
+        except StepFailure as refused:
+            # for short steps a refused column is one of dF/dz
+            raise StepFailure(Status.SINGULAR, max(refused.where - self.kernel.nx, -1)) from None
         self.matrices = real, lu_factor((ALPHA + 1j * BETA) * np.diag(mass) - self.jac, check_finite=False)
         self.h_factored = h
 
@@ -201,25 +205,41 @@ class Step:
         self.Z = T @ self.W
 
     def _iterate_whole(self, t: float, h: float) -> None:
-        old, worst, n = math.inf, 0, len(self.y)
-        for _ in range(30):
-            G = self.values(t, h)
-            G[:, : self.kernel.nx] -= (A_INVERSE @ self.Z[:, : self.kernel.nx]) / h
+        """Newton with the exact matrix; a correction is halved until the next one would be smaller."""
+        old, n = math.inf, len(self.y)
+        for _ in range(50):
             self.linearise_stages(t, h)
-            worst = int(np.argmax(np.abs(G))) % n
             try:
-                d = steps.lu_solve(self.factor_whole(h), G.ravel()).reshape(3, n)
+                factors = self.factor_whole(h)
             except StepFailure:
-                break
-            self.task.newton_iterations += 1
+                raise StepFailure(Status.NEWTON, 0) from None
+            d, worst = self._correction(factors, t, h)
             size = rms(d, self.scale)
-            if not math.isfinite(size):
-                break
             self.Z = self.Z + d
             if at_rounding(size, old):
                 return
+            part = 1.0
+            while not self._is_closer(factors, t, h, size, part):
+                part *= 0.5
+                if part < 1e-4:
+                    raise StepFailure(Status.NEWTON, worst % n)
+                self.Z = self.Z - part * d
             old = size
-        raise StepFailure(Status.NEWTON, worst)
+        raise StepFailure(Status.NEWTON, worst % n)
+
+    def _correction(self, factors: tuple[Floats, list[int]], t: float, h: float) -> tuple[Floats, int]:
+        G = self.values(t, h)
+        G[:, : self.kernel.nx] -= (A_INVERSE @ self.Z[:, : self.kernel.nx]) / h
+        self.task.newton_iterations += 1
+        return steps.lu_solve(factors, G.ravel()).reshape(G.shape), int(np.argmax(np.abs(G)))
+
+    def _is_closer(self, factors: tuple[Floats, list[int]], t: float, h: float, size: float, part: float) -> bool:
+        """Deuflhard's natural monotonicity: would the next correction with the same matrix be smaller?"""
+        try:
+            trial = rms(self._correction(factors, t, h)[0], self.scale)
+        except StepFailure:
+            return False
+        return trial <= (1.0 - 0.25 * part) * size or trial <= 1e-12
 
     def linearise_stages(self, t: float, h: float) -> None:
         self.stage_jacobians = [self.kernel.J(*self.at_stage(j, t, h)) for j in range(3)]
@@ -270,7 +290,7 @@ def rms(v: Floats, scale: Floats) -> float:
 
 def at_rounding(size: float, old: float) -> bool:
     """Did an update of this relative size, after one of size ``old``, end in rounding?"""
-    return size <= 2e-16 or (size <= 1e-10 and size > 0.3 * old)
+    return size <= 2e-16 or (old < math.inf and size * size <= 1e-16 * old) or (size <= 1e-10 and size > 0.3 * old)
 
 
 def refuse_not_finite(values: NDArray[np.float64]) -> None:

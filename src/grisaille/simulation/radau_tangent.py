@@ -63,6 +63,6 @@ def _solve(step: Step, S: Floats, B: Floats, h: float) -> Floats:
     try:
         factors = step.factor_whole(h)
     except StepFailure:
-        raise StepFailure(Status.SINGULAR, 0) from None
+        raise StepFailure(Status.SINGULAR) from None
     right = np.array([_values(step, s, np.zeros((3, s.size)), b).ravel() for s, b in zip(S, B, strict=True)])
     return steps.lu_solve(factors, right.T).T.reshape(B.shape)

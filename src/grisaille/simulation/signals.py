@@ -133,7 +133,8 @@ def _read(name: str, value: Any, hold: str, times: np.ndarray, span: tuple[float
     if len(t) == 1:
         return constant(float(y[0]), span)
     if hold == "zoh":
-        end = t[-1] + max(t[-1] - t[-2], span[1] - t[-1])
+        # the last sample holds beyond the end, so that the last instant sees it
+        end = max(t[-1], span[1]) + (t[-1] - t[-2])
         _refuse_gap(name, t[0], end, span)
         return Polynomials(np.append(t, end), y[:, None], t[1:][np.diff(y) != 0])
     _refuse_gap(name, t[0], t[-1], span)
@@ -262,9 +263,9 @@ def _join(signals: Sequence[Polynomials], span: tuple[float, float]) -> SignalTa
         return SignalTable(np.zeros(0), np.zeros((0, 0, 1)), np.zeros(0, dtype=np.uint8))
     distinct = {id(s.breaks): s.breaks for s in signals}
     breaks = np.unique(np.concatenate([np.array(span), *distinct.values()]))
-    breaks = (
-        breaks[(breaks >= span[0]) & (breaks <= span[1])] if span[1] > span[0] else np.array([span[0], span[0] + 1.0])
-    )
+    breaks = breaks[breaks >= span[0]]
+    if len(breaks) == 1:
+        breaks = np.array([span[0], span[0] + 1.0])
     degree = max(s.coefficients.shape[1] for s in signals)
     coef = np.zeros((len(breaks) - 1, len(signals), degree))
     for k, signal in enumerate(signals):

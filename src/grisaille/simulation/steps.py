@@ -183,8 +183,9 @@ class Newton:
         self.factors = None
         self.jac = self.kernel.J(t, x, z, u, self.task.p)
         self.task.jacobians += 1
-        self.task.factorizations += 1
-        self.factors = lu(self.jac[nx:, nx:])
+        if self.kernel.nz > 0:
+            self.task.factorizations += 1
+            self.factors = lu(self.jac[nx:, nx:])
 
     def solve(self, t: float, x: Floats, z: Floats, u: Floats) -> tuple[Floats, Floats]:
         """``(z, F)`` with ``z`` moved until its residual vanishes; ``F`` is the whole vector at that point."""
@@ -208,7 +209,7 @@ class Newton:
                 return z, f
             if iteration > 0 and not size <= 10.0 * before and age == 1:
                 break
-            if iteration > 0 and not size <= 0.1 * before:
+            if iteration > 0 and _is_slow(size, before, enough):
                 self.linearise(t, x, z, u)
                 dz = lu_solve(self.factors, -f[nx:])
                 age = 0
@@ -240,6 +241,12 @@ class Newton:
         right = self.jac[nx:, :nx] @ sx.T + fp[nx:] @ self.task.dp.T
         sz: Floats = lu_solve(self.factors, -right).T
         return sz
+
+
+def _is_slow(size: float, before: float, enough: float) -> bool:
+    """Corrections that shrink from ``before`` to ``size`` will need more than three further ones."""
+    rate = size / before if before > 0 else np.inf
+    return not rate <= 0.1 or size * rate**3 > enough
 
 
 # hidden constraints

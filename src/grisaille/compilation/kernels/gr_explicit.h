@@ -23,6 +23,7 @@
 #include "gr_task.h"
 
 #define GR_EIGHT_BELOW 1.0000001e-6
+#define GR_INSIDE (0.00839 / 40.0) /* largest s^4 (1-s)^3, the factor of the highest level; see gr_rk_extend */
 #define GR_ERROR_LARGE (-1) /* answer of a step that error control rejects */
 
 /* what must survive between slices; doubles only, because it lives in task->work */
@@ -50,7 +51,8 @@ typedef struct {
   double *fp;           /* N x NP, then dO/d[x; z] and dO/dp */
   double *ks, *s, *sz;  /* NX x ns per stage; argument and sz of one stage */
   double t_new, h;
-  long segment;
+  long segment, worst;  /* of the signals; entry of x with the largest error */
+  long extended;        /* rows lie inside the step, so the extension is there */
 } gr_rk;
 
 GR_FN gr_rk gr_rk_in(gr_task *k) {
@@ -74,7 +76,7 @@ GR_FN gr_rk gr_rk_in(gr_task *k) {
   r.sz = w += GR_NX * ns;
   r.row_sz = w + GR_NZ * ns;
   r.t_new = r.h = 0.0;
-  r.segment = 0;
+  r.segment = r.worst = r.extended = 0;
   return r;
 }
 
@@ -140,7 +142,7 @@ GR_FN double gr_rk_scale(const gr_rk *r, long i) {
   return r->k->atol[i] + r->k->rtol * (a > b ? a : b);
 }
 
-/* scaled error of the step; k->where: its worst entry */
+/* scaled error of the step */
 GR_FN double gr_rk_error(gr_rk *r) {
   const gr_tableau *p = &r->pair;
   long rows = p->e3 ? p->last : p->last + 1;
@@ -154,7 +156,7 @@ GR_FN double gr_rk_error(gr_rk *r) {
     sum3 += three * three;
     if (!(one * one <= most)) {
       most = one * one;
-      r->k->where = i;
+      r->worst = i;
     }
   }
   if (p->e3) return sum > 0.0 ? sum / sqrt((sum + 0.01 * sum3) * GR_LEN(GR_NX)) : sum == 0.0 ? 0.0 : sum;
@@ -279,10 +281,14 @@ GR_FN long gr_rk_follow_stage(gr_rk *r, long i) {
 
 /* all stages; r->s ends as S at the end of the step */
 GR_FN long gr_rk_follow_step(gr_rk *r) {
+  double *end = r->s;
   long status = GR_DONE;
   if (r->k->ns == 0) return status;
   if (r->m->follows == 0.0) status = gr_rk_follow(r, 0, r->k->t, r->k->x, r->k->z, r->k->sx);
   for (long i = 1; i <= r->pair.last && !status; i++) status = gr_rk_follow_stage(r, i);
+  r->s = r->row_sx;
+  for (long i = r->pair.last + 1; r->extended && i < r->pair.rows && !status; i++) status = gr_rk_follow_stage(r, i);
+  r->s = end;
   return status;
 }
 #else
@@ -305,29 +311,11 @@ GR_FN void gr_rk_weights(const gr_tableau *p, double s, double *weight) {
   }
 }
 
-/* the stages that only the extension needs */
-GR_FN long gr_rk_extend(gr_rk *r) {
-  double *end = r->s; /* S at the end of the step must outlive the extra stages */
-  long status = GR_DONE;
-  for (long i = r->pair.last + 1; i < r->pair.rows && !status; i++) {
-    status = gr_rk_stage(r, i);
-#if GR_SENSITIVE
-    r->s = r->row_sx;
-    if (!status && r->k->ns > 0) status = gr_rk_follow_stage(r, i);
-    r->s = end;
-#else
-    (void)end;
-#endif
-  }
-  return status;
-}
-
 GR_FN long gr_rk_rows(gr_rk *r) {
   gr_task *k = r->k;
   double weight[GR_ROWS];
   long n = GR_NX * k->ns;
-  if (!gr_row_before(k, r->t_new)) return GR_DONE;
-  long status = gr_rk_extend(r);
+  long status = GR_DONE;
   while (!status && gr_row_before(k, r->t_new)) {
     double t = k->times[k->written];
     gr_rk_weights(&r->pair, (t - k->t) / r->h, weight);
@@ -352,6 +340,26 @@ GR_FN long gr_rk_rows_here(gr_rk *r) {
 
 /* ---- one step ---- */
 
+/* The stages that only the extension needs. Its highest level estimates the error of the extension one order lower,
+ * measured to be ten to twenty times that of the extension itself: a fortieth of it counts as error of the step. */
+GR_FN long gr_rk_extend(gr_rk *r, double *err) {
+  const gr_tableau *p = &r->pair;
+  double zero[GR_LEN(GR_NX)], e[GR_LEN(GR_NX)], sum = 0.0;
+  long status = GR_DONE;
+  r->extended = gr_row_before(r->k, r->t_new);
+  if (!r->extended || !p->e3) return status;
+  for (long i = p->last + 1; i < p->rows && !status; i++) status = gr_rk_stage(r, i);
+  if (status) return status;
+  for (long i = 0; i < GR_NX; i++) zero[i] = 0.0;
+  gr_combine(GR_NX, GR_N, zero, r->h, p->d + (p->levels - 1) * p->rows, p->rows, r->f, e);
+  for (long i = 0; i < GR_NX; i++) {
+    double one = e[i] / gr_rk_scale(r, i);
+    sum += one * one;
+  }
+  *err = fmax(*err, GR_INSIDE * sqrt(sum / GR_LEN(GR_NX)));
+  return *err < 1.0 ? GR_DONE : GR_ERROR_LARGE;
+}
+
 /* stages, x_new on the constraints, error; GR_ERROR_LARGE or the status of what failed */
 GR_FN long gr_rk_try(gr_rk *r, double *err) {
   gr_task *k = r->k;
@@ -365,7 +373,7 @@ GR_FN long gr_rk_try(gr_rk *r, double *err) {
   status = gr_project(k, &r->projection, r->t_new, x, r->z + GR_NZ * (last - 1), u);
   if (!status) status = gr_rk_evaluate(r, last, r->t_new, x, r->z + GR_NZ * (last - 1));
   if (!status && !r->pair.e3 && !((*err = gr_rk_error(r)) < 1.0)) return GR_ERROR_LARGE;
-  return status;
+  return status ? status : gr_rk_extend(r, err);
 }
 
 GR_FN void gr_rk_commit(gr_rk *r) {
@@ -415,8 +423,7 @@ GR_FN long gr_rk_reject(gr_rk *r, long failure, double err) {
   gr_rk_memory *m = r->m;
   double factor = 0.25;
   if (failure == GR_ERROR_LARGE) {
-    failure = GR_STEP_TOO_SMALL;
-    k->amount = err;
+    failure = gr_fail(k, GR_STEP_TOO_SMALL, r->worst, err);
     if (gr_finite(err)) factor = fmax(r->pair.shrink, 0.9 * pow(err, -1.0 / (double)r->pair.order));
   }
   k->rejected++;
@@ -509,6 +516,7 @@ GR_API long gr_explicit(gr_task *k) {
   }
   k->resumed = 1;
   if (!k->status) k->status = gr_rk_loop(&r);
+  gr_end(k, k->status);
   gr_rk_finish(&r);
   return k->status;
 }

@@ -25,8 +25,7 @@ GR_API long gr_implicit_work(long ns) {
 }
 
 GR_FN void gr_radau_copy(double *to, const double *from, long n) {
-  for (long i = 0; i < n; i++)
-    to[i] = from[i];
+  for (long i = 0; i < n; i++) to[i] = from[i];
 }
 
 /* ---- the point at the start of a step ---- */
@@ -59,10 +58,8 @@ GR_FN void gr_radau_jacobian_here(gr_task *k, gr_radau_room *r) {
 /* derivative of F at the start of a step */
 GR_FN void gr_radau_slope_sensitivities(gr_task *k, gr_radau_room *r) {
 #if GR_SENSITIVE
-  if (k->ns == 0)
-    return;
-  if (!r->s->jacobian_here)
-    gr_radau_jacobian_here(k, r);
+  if (k->ns == 0) return;
+  if (!r->s->jacobian_here) gr_radau_jacobian_here(k, r);
   gr_radau_tangent_here(k, r, k->t);
 #else
   (void)k;
@@ -77,18 +74,15 @@ GR_FN long gr_radau_settle(gr_task *k, gr_radau_room *r) {
   newton.valid = r->s->z_valid;
   gr_signals(k, k->t, k->t, r->u);
   long status = gr_project(k, &projection, k->t, k->x, k->z, r->u);
-  if (!status)
-    status = gr_solve_implicit(k, &newton, k->t, k->x, k->z, r->u);
+  if (!status) status = gr_solve_implicit(k, &newton, k->t, k->x, k->z, r->u);
   r->s->z_valid = newton.valid;
-  if (status)
-    return status;
+  if (status) return status;
   gr_radau_copy(r->f, newton.f, GR_N);
 #if GR_SENSITIVE
   if (k->ns > 0) {
     gr_project_sensitivity(k, &projection, k->t, k->x, k->z, r->u, k->sx);
     status = gr_complete_sensitivity(k, &newton, k->t, k->x, k->z, r->u, k->sx, k->sz, r->emit);
-    if (status)
-      return status;
+    if (status) return status;
   }
   if (k->ns > 0 && GR_NZ > 0) {
     gr_radau_copy(r->jac, newton.jac, GR_N * GR_N);
@@ -120,8 +114,7 @@ GR_FN long gr_radau_rows_here(gr_task *k, gr_radau_room *r) {
     gr_radau_copy(r->row_sx, k->sx, GR_NX * k->ns);
     gr_radau_copy(r->row_sz, k->sz, GR_NZ * k->ns);
     const long status = gr_radau_row(k, r, k->t, k->t);
-    if (status)
-      return status;
+    if (status) return status;
   }
   return GR_DONE;
 }
@@ -134,8 +127,7 @@ GR_FN long gr_radau_row_inside(gr_task *k, gr_radau_room *r, double h, double s)
   gr_radau_quintic(s, r->s->h_previous / h, w);
   for (long d = 0; d < k->ns; d++) {
     const long at = d * GR_N;
-    for (long i = 0; i < GR_NX; i++)
-      r->stage[i] = r->S[at + i] + r->V[3 * at + 2 * GR_N + i];
+    for (long i = 0; i < GR_NX; i++) r->stage[i] = r->S[at + i] + r->V[3 * at + 2 * GR_N + i];
     gr_radau_mix(w, h, r->S + at, r->SF + at, r->stage, r->slope_S + at, r->previous_S + at, r->previous_SF + at,
                  r->row_sx + d * GR_NX);
   }
@@ -156,8 +148,7 @@ GR_FN void gr_radau_remember_polynomial(const gr_task *k, gr_radau_room *r, doub
 
 /* F at the end of the step; answers the first entry that is not finite, or -1 */
 GR_FN long gr_radau_finish(gr_task *k, gr_radau_room *r, double t, double h) {
-  for (long i = 0; i < GR_N; i++)
-    r->end[i] = r->y[i] + r->Z[i + 2 * GR_N];
+  for (long i = 0; i < GR_N; i++) r->end[i] = r->y[i] + r->Z[i + 2 * GR_N];
   gr_F(t + h, r->end, r->end + GR_NX, r->u + 3 * GR_NU, k->p, r->slope);
   k->evaluations++;
   return gr_not_finite(GR_N, r->slope);
@@ -168,8 +159,7 @@ GR_FN void gr_radau_advance_sensitivities(const gr_task *k, gr_radau_room *r) {
   gr_radau_copy(r->previous_S, r->S, all);
   gr_radau_copy(r->previous_SF, r->SF, all);
   for (long d = 0; d < k->ns; d++)
-    for (long i = 0; i < GR_N; i++)
-      r->S[i + d * GR_N] += r->V[i + 2 * GR_N + d * 3 * GR_N];
+    for (long i = 0; i < GR_N; i++) r->S[i + d * GR_N] += r->V[i + 2 * GR_N + d * 3 * GR_N];
   gr_radau_copy(r->SF, r->slope_S, all);
 }
 
@@ -177,8 +167,7 @@ GR_FN void gr_radau_advance_sensitivities(const gr_task *k, gr_radau_room *r) {
  * worn. */
 GR_FN void gr_radau_reuse_jacobian(const gr_task *k, gr_radau_room *r) {
   r->s->jacobian_here = 0;
-  if (k->ns == 0 || (r->s->theta <= GR_RADAU_KEEP_JACOBIAN && !(k->fixed_step > 0.0)))
-    return;
+  if (k->ns == 0 || (r->s->theta <= GR_RADAU_KEEP_JACOBIAN && !(k->fixed_step > 0.0))) return;
   gr_radau_copy(r->jac, r->jacs + 2 * GR_N * GR_N, GR_N * GR_N);
   r->s->h_factored = 0.0;
   r->s->jacobian_here = 1;
@@ -197,48 +186,43 @@ GR_FN long gr_radau_advance(gr_task *k, gr_radau_room *r, double t, double h) {
   gr_radau_copy(r->u, r->u + 3 * GR_NU, GR_NU);
   gr_radau_advance_sensitivities(k, r);
   s->h_previous = kink ? 0.0 : h;
-  if (kink)
-    s->h_poly = 0.0;
+  if (kink) s->h_poly = 0.0;
   s->first = kink;
   s->rejected = 0;
   gr_radau_reuse_jacobian(k, r);
   k->t = t;
   k->steps++;
   gr_radau_store(k, r);
-  if (kink)
-    s->kink = gr_next_kink(k, t);
+  if (kink) s->kink = gr_next_kink(k, t);
   long status = GR_DONE;
   if (GR_NC > 0 || kink) {
     s->jacobian_here = 0;
     status = gr_radau_settle(k, r);
-    if (!status && t < k->t1)
-      gr_radau_slope_sensitivities(k, r);
+    if (!status && t < k->t1) gr_radau_slope_sensitivities(k, r);
   }
   return status ? status : gr_radau_rows_here(k, r);
 }
 
 /* ---- steps with error control ---- */
 
-/* Rows inside an acceptable step; answers GR_MORE when the next one has to be the end of a shorter step. */
+/* Rows inside an acceptable step; answers 0 when the next one has to be the end of a shorter step. */
 GR_FN long gr_radau_rows_inside(gr_task *k, gr_radau_room *r, double h) {
   const double leeway = gr_radau_leeway(k), h4 = h * h * h * h;
-  if (k->written >= k->n_times)
-    return GR_DONE;
+  if (k->written >= k->n_times) return 1;
   r->s->roughness = leeway * gr_radau_doubt(r, h, 0.5, r->third, r->row_x) / h4;
   while (gr_row_before(k, k->t + h)) {
-    const double s = (k->times[k->written] - k->t) / h, doubt = leeway * gr_radau_doubt(r, h, s, r->third, r->row_x);
-    if (!(doubt <= 1.0)) {
-      r->s->roughness = doubt / h4;
-      return GR_MORE;
+    const double s = (k->times[k->written] - k->t) / h;
+    const double doubt = leeway * gr_radau_doubt(r, h, s, r->third, r->row_x);
+    if (!(doubt <= 1.0) || gr_radau_row_inside(k, r, h, s)) {
+      r->s->roughness = (doubt > 2.0 ? doubt : 2.0) / h4;
+      return 0;
     }
-    const long status = gr_radau_row_inside(k, r, h, s);
-    if (status)
-      return status;
   }
-  return GR_DONE;
+  return 1;
 }
 
-/* Newton's matrices for steps of length h; answers 0 or a status */
+/* Newton's matrices for steps of length h; answers 0 or a status. A refused column is named as one of dF/dz, which it
+ * is for short steps. */
 GR_FN long gr_radau_prepare(gr_task *k, gr_radau_room *r, double h) {
   gr_radau *s = r->s;
   if (s->h_factored > 0.0 && fabs(h - s->h_factored) <= 1e-9 * h) return GR_DONE;
@@ -268,14 +252,11 @@ GR_FN long gr_radau_attempt(gr_task *k, gr_radau_room *r, double h, double *fact
   const double eps = 10.0 * DBL_EPSILON / k->rtol, loose = sqrt(k->rtol);
   double kappa = loose < 0.03 ? loose : 0.03;
   const long limit = k->ns > 0 ? GR_RADAU_MOST_ITERATIONS + 3 : GR_RADAU_MOST_ITERATIONS, before = k->newton_iterations;
-  if (k->ns > 0)
-    kappa *= 0.01;
-  if (kappa < eps)
-    kappa = eps;
+  if (k->ns > 0) kappa *= 0.01;
+  if (kappa < eps) kappa = eps;
   *factor = 0.25;
   long status = gr_radau_prepare(k, r, h);
-  if (status)
-    return status;
+  if (status) return status;
   gr_radau_stage_signals(k, r, k->t, h);
   gr_radau_scales(k, r, r->y);
   gr_radau_predict(r, k->t, h);
@@ -290,8 +271,7 @@ GR_FN long gr_radau_attempt(gr_task *k, gr_radau_room *r, double h, double *fact
     k->amount = r->G[k->where];
     return GR_NEWTON;
   }
-  for (long i = 0; i < GR_N; i++)
-    r->end[i] = r->y[i] + r->Z[i + 2 * GR_N];
+  for (long i = 0; i < GR_N; i++) r->end[i] = r->y[i] + r->Z[i + 2 * GR_N];
   gr_radau_scales(k, r, r->end);
   *error = gr_radau_error(k, r, k->t, h, r->s->first || r->s->rejected);
   *proposal = gr_radau_propose(r->s, h, *error, k->newton_iterations - before);
@@ -307,13 +287,11 @@ GR_FN long gr_radau_attempt(gr_task *k, gr_radau_room *r, double h, double *fact
 /* sensitivities and F at the end of an acceptable step */
 GR_FN long gr_radau_complete(gr_task *k, gr_radau_room *r, double h, double tolerance, long expected) {
   const long bad = gr_radau_finish(k, r, k->t, h);
-  if (bad >= 0)
-    return gr_fail(k, GR_NOT_FINITE, bad, r->slope[bad]);
+  if (bad >= 0) return gr_fail(k, GR_NOT_FINITE, bad, r->slope[bad]);
   gr_radau_third(r->Z, r->third);
 #if GR_SENSITIVE
   if (k->ns > 0) {
-    if (!gr_radau_tangent(k, r, k->t, h, tolerance, expected))
-      return gr_fail(k, GR_SINGULAR, 0, 0.0);
+    if (!gr_radau_tangent(k, r, k->t, h, tolerance, expected)) return gr_fail(k, GR_SINGULAR, -1, 0.0);
     gr_radau_tangent_slope(k, r);
   }
 #else
@@ -325,8 +303,7 @@ GR_FN long gr_radau_complete(gr_task *k, gr_radau_room *r, double h, double tole
 
 /* a step that was cut ends exactly where it was meant to */
 GR_FN double gr_radau_end_of(const gr_task *k, const gr_radau *s, double end) {
-  if (end >= s->kink - gr_smallest_step(k, s->kink))
-    return s->kink;
+  if (end >= s->kink - gr_smallest_step(k, s->kink)) return s->kink;
   return gr_row_at(k, end) ? k->times[k->written] : end;
 }
 
@@ -334,16 +311,14 @@ GR_FN double gr_radau_end_of(const gr_task *k, const gr_radau *s, double end) {
 GR_FN long gr_radau_adaptive_step(gr_task *k, gr_radau_room *r) {
   gr_radau *s = r->s;
   double factor, error = 0.0, proposal = 0.0, wish = s->h, try_h = s->h;
-  long land = 0, singular = 0, more_rows;
+  long land = 0, singular = 0, status = gr_fail(k, GR_STEP_TOO_SMALL, -1, 0.0);
   for (;;) {
-    if (k->steps + k->rejected >= k->max_steps)
-      return GR_TOO_MANY_STEPS;
+    if (k->steps + k->rejected >= k->max_steps) return gr_fail(k, GR_TOO_MANY_STEPS, -1, 0.0);
+    if (!(try_h > gr_smallest_step(k, k->t))) return status;
     const double h = gr_radau_cut(k, s, try_h, land);
-    if (!s->jacobian_here && s->theta > GR_RADAU_KEEP_JACOBIAN)
-      gr_radau_jacobian_here(k, r);
-    long status = gr_radau_attempt(k, r, h, &factor, &error, &proposal);
-    if (status == GR_SINGULAR && ++singular >= GR_RADAU_SINGULAR_TRIES)
-      return GR_SINGULAR;
+    if (!s->jacobian_here && s->theta > GR_RADAU_KEEP_JACOBIAN) gr_radau_jacobian_here(k, r);
+    status = gr_radau_attempt(k, r, h, &factor, &error, &proposal);
+    if (status == GR_SINGULAR && ++singular >= GR_RADAU_SINGULAR_TRIES) return GR_SINGULAR;
     if (!status) {
       status = gr_radau_complete(k, r, h, 1e-3 * k->rtol, 4);
       factor = 0.25;
@@ -352,18 +327,13 @@ GR_FN long gr_radau_adaptive_step(gr_task *k, gr_radau_room *r) {
       try_h = gr_radau_retreat(k, r, h, factor, status);
       wish = try_h;
       land = 0;
-      if (!(try_h > gr_smallest_step(k, k->t)))
-        return status;
       continue;
     }
-    more_rows = gr_radau_rows_inside(k, r, h);
-    if (more_rows == GR_MORE) {
+    if (!gr_radau_rows_inside(k, r, h)) {
       gr_radau_remember_polynomial(k, r, h);
       land = 1;
       continue;
     }
-    if (more_rows)
-      return more_rows;
     gr_radau_next_wish(s, wish, h, proposal, error);
     k->error_estimate = error;
     return gr_radau_advance(k, r, gr_radau_end_of(k, s, k->t + h), h);
@@ -376,39 +346,30 @@ GR_FN void gr_radau_next_stretch(gr_task *k, gr_radau *s) {
   s->from = k->t;
   s->to = gr_next_mandatory(k, k->t, s->kink);
   s->parts = (long)ceil((s->to - s->from) / k->fixed_step * (1.0 - 1e-12));
-  if (s->parts < 1)
-    s->parts = 1;
+  if (s->parts < 1) s->parts = 1;
   s->part = 0;
 }
 
 GR_FN long gr_radau_frozen_step(gr_task *k, gr_radau_room *r) {
   gr_radau *s = r->s;
-  if (k->steps >= k->max_steps)
-    return GR_TOO_MANY_STEPS;
-  if (s->part == s->parts)
-    gr_radau_next_stretch(k, s);
+  if (k->steps >= k->max_steps) return gr_fail(k, GR_TOO_MANY_STEPS, -1, 0.0);
+  if (s->part == s->parts) gr_radau_next_stretch(k, s);
   const double h = (s->to - s->from) / (double)s->parts;
-  if (!s->jacobian_here)
-    gr_radau_jacobian_here(k, r);
+  if (!s->jacobian_here) gr_radau_jacobian_here(k, r);
   long status = gr_radau_prepare(k, r, h);
-  if (status)
-    return status;
+  if (status) return status;
   gr_radau_stage_signals(k, r, k->t, h);
   gr_radau_sizes(k, r);
   gr_radau_predict(r, k->t, h);
   const long outcome = gr_radau_iterate_exact(k, r, k->t, h);
-  if (outcome != GR_RADAU_CONVERGED)
-    return outcome == GR_RADAU_BAD_VALUE ? GR_NOT_FINITE : GR_NEWTON;
+  if (outcome != GR_RADAU_CONVERGED) return outcome == GR_RADAU_BAD_VALUE ? GR_NOT_FINITE : GR_NEWTON;
   status = gr_radau_complete(k, r, h, 1e-15, 8);
-  if (status)
-    return status;
+  if (status) return status;
   gr_radau_scales(k, r, r->end);
   const double error = gr_radau_error(k, r, k->t, h, 0);
-  if (error > k->error_estimate)
-    k->error_estimate = error;
+  if (error > k->error_estimate) k->error_estimate = error;
   s->part++;
-  status = gr_radau_advance(k, r, s->part == s->parts ? s->to : s->from + (double)s->part * h, h);
-  return status;
+  return gr_radau_advance(k, r, s->part == s->parts ? s->to : s->from + (double)s->part * h, h);
 }
 
 /* ---- the run ---- */
@@ -421,16 +382,12 @@ GR_FN long gr_radau_start(gr_task *k, gr_radau_room *r) {
   s->part = s->parts = s->rejected = s->jacobian_here = s->segment = s->z_valid = 0;
   s->first = 1;
   s->kink = gr_next_kink(k, k->t);
+  s->h = k->h;
   k->resumed = 1;
-  gr_radau_load(k, r);
-  gr_signals(k, k->t, k->t, r->u);
-  gr_F(k->t, r->y, r->y + GR_NX, r->u, k->p, r->f);
-  k->evaluations++;
-  const long bad = gr_not_finite(GR_N, r->f);
-  if (bad >= 0)
-    return gr_fail(k, GR_NOT_FINITE, bad, r->f[bad]);
+  long status = gr_radau_settle(k, r);
+  if (status) return status;
   gr_radau_slope_sensitivities(k, r);
-  const long status = gr_radau_rows_here(k, r);
+  status = gr_radau_rows_here(k, r);
   s->h = k->h > 0.0 ? k->h : gr_radau_first_step(k, r);
   return status;
 }
@@ -438,8 +395,7 @@ GR_FN long gr_radau_start(gr_task *k, gr_radau_room *r) {
 GR_FN long gr_radau_run(gr_task *k, gr_radau_room *r) {
   long status = k->resumed ? GR_DONE : gr_radau_start(k, r);
   for (long done = 0; !status && k->t < k->t1; done++) {
-    if (k->slice > 0 && done >= k->slice)
-      return GR_MORE;
+    if (k->slice > 0 && done >= k->slice) return GR_MORE;
     status = k->fixed_step > 0.0 ? gr_radau_frozen_step(k, r) : gr_radau_adaptive_step(k, r);
   }
   return status;
@@ -449,8 +405,7 @@ GR_API long gr_implicit(gr_task *task) {
   gr_radau_room r;
   gr_radau_lay_out(task->work, task->ns, &r);
   task->status = gr_radau_run(task, &r);
-  if (task->status == GR_DONE || task->status == GR_MORE)
-    task->where = -1;
+  if (task->status == GR_DONE || task->status == GR_MORE) task->where = -1;
   task->h = r.s->h;
   return task->status;
 }

@@ -32,15 +32,13 @@
 
 /* 1 / largest |entry| of each row; 0 for an empty row */
 GR_FN void gr_row_weights(long n, const double *re, const double *im, double *weight) {
-  for (long i = 0; i < n; i++)
-    weight[i] = 0.0;
+  for (long i = 0; i < n; i++) weight[i] = 0.0;
   for (long j = 0; j < n; j++)
     for (long i = 0; i < n; i++) {
       const double size = fabs(re[i + j * n]) + (im ? fabs(im[i + j * n]) : 0.0);
       weight[i] = weight[i] < size ? size : weight[i];
     }
-  for (long i = 0; i < n; i++)
-    weight[i] = weight[i] > 0.0 ? 1.0 / weight[i] : 0.0;
+  for (long i = 0; i < n; i++) weight[i] = weight[i] > 0.0 ? 1.0 / weight[i] : 0.0;
 }
 
 GR_FN void gr_swap_rows(long n, double *a, long i, long k) {
@@ -66,10 +64,8 @@ GR_FN long gr_lu(long n, double *a, long *pivot) {
         p = i;
       }
     }
-    for (long m = 0; m < k; m++)
-      noise += fabs(a[p + m * n] * ck[m]);
-    if (!(fabs(ck[p]) > GR_LU_NOISE * noise) || !(fabs(ck[p]) <= DBL_MAX))
-      return k + 1;
+    for (long m = 0; m < k; m++) noise += fabs(a[p + m * n] * ck[m]);
+    if (!(fabs(ck[p]) > GR_LU_NOISE * noise) || !(fabs(ck[p]) <= DBL_MAX)) return k + 1;
     pivot[k] = p;
     if (p != k) {
       gr_swap_rows(n, a, p, k);
@@ -77,14 +73,12 @@ GR_FN long gr_lu(long n, double *a, long *pivot) {
     }
     const double inverse = 1.0 / ck[k];
     ck[k] = inverse;
-    for (long i = k + 1; i < n; i++)
-      ck[i] *= inverse;
+    for (long i = k + 1; i < n; i++) ck[i] *= inverse;
     for (long j = k + 1; j < n; j++) {
       double *GR_RESTRICT cj = a + j * n;
       const double f = cj[k];
       if (f != 0.0)
-        for (long i = k + 1; i < n; i++)
-          cj[i] -= ck[i] * f;
+        for (long i = k + 1; i < n; i++) cj[i] -= ck[i] * f;
     }
   }
   return 0;
@@ -100,15 +94,13 @@ GR_FN void gr_lu_solve(long n, const double *a, const long *pivot, double *GR_RE
   for (long k = 0; k < n; k++) {
     const double *GR_RESTRICT ck = a + k * n;
     const double f = b[k];
-    for (long i = k + 1; i < n; i++)
-      b[i] -= ck[i] * f;
+    for (long i = k + 1; i < n; i++) b[i] -= ck[i] * f;
   }
   for (long k = n - 1; k >= 0; k--) {
     const double *GR_RESTRICT ck = a + k * n;
     const double f = b[k] * ck[k];
     b[k] = f;
-    for (long i = 0; i < k; i++)
-      b[i] -= ck[i] * f;
+    for (long i = 0; i < k; i++) b[i] -= ck[i] * f;
   }
 }
 
@@ -127,11 +119,9 @@ GR_FN long gr_zlu(long n, double *ar, double *ai, long *pivot) {
         p = i;
       }
     }
-    for (long m = 0; m < k; m++)
-      noise += (fabs(ar[p + m * n]) + fabs(ai[p + m * n])) * (fabs(cr[m]) + fabs(ci[m]));
+    for (long m = 0; m < k; m++) noise += (fabs(ar[p + m * n]) + fabs(ai[p + m * n])) * (fabs(cr[m]) + fabs(ci[m]));
     const double size = fabs(cr[p]) + fabs(ci[p]);
-    if (!(size > GR_LU_NOISE * noise) || !(size <= DBL_MAX))
-      return k + 1;
+    if (!(size > GR_LU_NOISE * noise) || !(size <= DBL_MAX)) return k + 1;
     pivot[k] = p;
     if (p != k) {
       gr_swap_rows(n, ar, p, k);

@@ -91,10 +91,17 @@ GR_FN long gr_not_finite(long n, const double *v) {
   return -1;
 }
 
+/* remembers what failed; answers the status */
 GR_FN long gr_fail(gr_task *k, long status, long where, double amount) {
   k->where = where;
   k->amount = amount;
   return status;
+}
+
+/* the end of a call: nothing failed unless the status says so, whatever was repaired on the way */
+GR_FN long gr_end(gr_task *k, long status) {
+  if (status == GR_DONE || status == GR_MORE || status == GR_STIFF) gr_fail(k, status, -1, 0.0);
+  return k->status = status;
 }
 
 /* ---- implicit unknowns ---- */
@@ -124,6 +131,12 @@ GR_FN double gr_size_z(const gr_task *k, const double *z, const double *dz) {
   return size;
 }
 
+/* corrections that shrink from `before` to `size` will need more than three further ones */
+GR_FN long gr_is_slow(double size, double before, double enough) {
+  double rate = size / before;
+  return !(rate <= 0.1) || size * rate * rate * rate > enough;
+}
+
 /* n->f = F(t, x, z, u, p) with z moved until its residual vanishes. Adaptive runs stop where the next correction is
  * below 1e-4 of the tolerance, frozen ones at rounding. */
 GR_FN long gr_solve_implicit(gr_task *k, gr_newton *n, double t, const double *x, double *z, const double *u) {
@@ -151,7 +164,7 @@ GR_FN long gr_solve_implicit(gr_task *k, gr_newton *n, double t, const double *x
     if (it > 0) before = gr_size_z(k, z, last); /* anew: the tolerances move with z */
     if (size <= enough || (it > 0 && size <= floor && size > 0.5 * before)) return GR_DONE;
     if (it > 0 && !(size <= 10.0 * before) && age == 1) break; /* diverges with the right factors */
-    if (it > 0 && !(size <= 0.1 * before)) {                   /* slow: take new factors here */
+    if (it > 0 && gr_is_slow(size, before, enough)) { /* take new factors here */
       long status = gr_linearise_z(k, n, t, x, z, u);
       if (status) return status;
       for (long i = 0; i < GR_NZ; i++) dz[i] = -n->f[GR_NX + i];

@@ -55,8 +55,7 @@ GR_FN double gr_radau_node(long i) { return i == 0 ? GR_RADAU_C1 : i == 1 ? GR_R
 GR_FN long gr_radau_largest(const double *v, long n) {
   long worst = 0;
   for (long i = 1; i < n; i++)
-    if (fabs(v[i]) > fabs(v[worst]))
-      worst = i;
+    if (fabs(v[i]) > fabs(v[worst])) worst = i;
   return worst;
 }
 
@@ -113,28 +112,24 @@ GR_FN void gr_radau_predict(gr_radau_room *r, double t, double h) {
   if (r->s->h_poly > 0.0)
     gr_radau_extrapolate(r->s, t, h, r->poly_y, r->poly_Z, r->y, r->Z);
   else
-    for (long i = 0; i < 3 * GR_N; i++)
-      r->Z[i] = 0.0;
+    for (long i = 0; i < 3 * GR_N; i++) r->Z[i] = 0.0;
   gr_radau_to_W(r->Z, r->W, GR_N);
 }
 
 /* signals at the three stages; they do not change during the iteration */
 GR_FN void gr_radau_stage_signals(const gr_task *k, gr_radau_room *r, double t, double h) {
   r->s->segment = gr_segment(k, t + 0.5 * h, r->s->segment);
-  for (long i = 0; i < 3; i++)
-    gr_signals_from(k, r->s->segment, t + gr_radau_node(i) * h, r->u + (i + 1) * GR_NU);
+  for (long i = 0; i < 3; i++) gr_signals_from(k, r->s->segment, t + gr_radau_node(i) * h, r->u + (i + 1) * GR_NU);
 }
 
 /* F at the stages into G; answers the first entry that is not finite, or -1 */
 GR_FN long gr_radau_stage_values(gr_task *k, gr_radau_room *r, double t, double h) {
   for (long j = 0; j < 3; j++) {
     double *g = r->G + j * GR_N;
-    for (long i = 0; i < GR_N; i++)
-      r->stage[i] = r->y[i] + r->Z[i + j * GR_N];
+    for (long i = 0; i < GR_N; i++) r->stage[i] = r->y[i] + r->Z[i + j * GR_N];
     gr_F(t + gr_radau_node(j) * h, r->stage, r->stage + GR_NX, r->u + (j + 1) * GR_NU, k->p, g);
     const long bad = gr_not_finite(GR_N, g);
-    if (bad >= 0)
-      return bad;
+    if (bad >= 0) return bad;
   }
   k->evaluations += 3;
   return -1;
@@ -171,8 +166,7 @@ GR_FN void gr_radau_transformed_solve(const gr_radau_room *r, double h, const do
 }
 
 GR_FN void gr_radau_add_update(double *W, double *Z, const double *G) {
-  for (long i = 0; i < 3 * GR_N; i++)
-    W[i] += G[i];
+  for (long i = 0; i < 3 * GR_N; i++) W[i] += G[i];
   gr_radau_to_Z(W, Z, GR_N);
 }
 
@@ -193,14 +187,12 @@ GR_FN long gr_radau_iterate(gr_task *k, gr_radau_room *r, double t, double h, do
     gr_radau_transformed_solve(r, h, r->W, r->G);
     k->newton_iterations++;
     const double size = gr_radau_rms(r->G, r->scale, 3);
-    if (!(size <= DBL_MAX))
-      return GR_RADAU_DIVERGED;
+    if (!(size <= DBL_MAX)) return GR_RADAU_DIVERGED;
     if (m > 1 && m < limit) {
       const double quotient = size / old;
       s->theta = m == 2 ? quotient : sqrt(quotient * old_quotient);
       old_quotient = quotient;
-      if (!(s->theta < 0.99))
-        return GR_RADAU_DIVERGED;
+      if (!(s->theta < 0.99)) return GR_RADAU_DIVERGED;
       rate = s->theta / (1.0 - s->theta);
       const double left = (double)(limit - 1 - m), miss = rate * size * pow(s->theta, left) / kappa;
       if (miss >= 1.0) {
@@ -211,8 +203,7 @@ GR_FN long gr_radau_iterate(gr_task *k, gr_radau_room *r, double t, double h, do
     old = size > DBL_EPSILON ? size : DBL_EPSILON;
     gr_radau_add_update(r->W, r->Z, r->G);
     s->rate = rate;
-    if (rate * size <= kappa)
-      return GR_RADAU_CONVERGED;
+    if (rate * size <= kappa) return GR_RADAU_CONVERGED;
   }
   return GR_RADAU_DIVERGED;
 }
@@ -220,8 +211,7 @@ GR_FN long gr_radau_iterate(gr_task *k, gr_radau_room *r, double t, double h, do
 /* Jacobians at the stages */
 GR_FN void gr_radau_stage_jacobians(gr_task *k, gr_radau_room *r, double t, double h) {
   for (long j = 0; j < 3; j++) {
-    for (long i = 0; i < GR_N; i++)
-      r->stage[i] = r->y[i] + r->Z[i + j * GR_N];
+    for (long i = 0; i < GR_N; i++) r->stage[i] = r->y[i] + r->Z[i + j * GR_N];
     gr_J(t + gr_radau_node(j) * h, r->stage, r->stage + GR_NX, r->u + (j + 1) * GR_NU, k->p, r->jacs + j * GR_N * GR_N);
   }
   k->jacobians += 3;
@@ -238,15 +228,12 @@ GR_FN double gr_radau_inverse_entry(long i, long j) {
 /* the 3n x 3n matrix A^-1/h (x) M - diag(J_1, J_2, J_3), factored */
 GR_FN long gr_radau_factor_whole(gr_task *k, gr_radau_room *r, double h) {
   const long n = GR_N, m = 3 * GR_N;
-  for (long i = 0; i < m * m; i++)
-    r->whole[i] = 0.0;
+  for (long i = 0; i < m * m; i++) r->whole[i] = 0.0;
   for (long b = 0; b < 3; b++) {
     for (long j = 0; j < n; j++)
-      for (long i = 0; i < n; i++)
-        r->whole[b * n + i + (b * n + j) * m] = -r->jacs[i + j * n + b * n * n];
+      for (long i = 0; i < n; i++) r->whole[b * n + i + (b * n + j) * m] = -r->jacs[i + j * n + b * n * n];
     for (long c = 0; c < 3; c++)
-      for (long i = 0; i < GR_NX; i++)
-        r->whole[c * n + i + (b * n + i) * m] += gr_radau_inverse_entry(c, b) / h;
+      for (long i = 0; i < GR_NX; i++) r->whole[c * n + i + (b * n + i) * m] += gr_radau_inverse_entry(c, b) / h;
   }
   k->factorizations++;
   return gr_lu(m, r->whole, r->pivot_whole);
@@ -257,39 +244,53 @@ GR_FN void gr_radau_stage_residual(const double *Z, double *G, double h) {
   for (long b = 0; b < 3; b++)
     for (long c = 0; c < 3; c++) {
       const double a = gr_radau_inverse_entry(b, c) / h;
-      for (long i = 0; i < GR_NX; i++)
-        G[b * GR_N + i] -= a * Z[c * GR_N + i];
+      for (long i = 0; i < GR_NX; i++) G[b * GR_N + i] -= a * Z[c * GR_N + i];
     }
 }
 
-/* Did an update of size `size` after one of size `old` end in rounding? Sizes are relative to the solution. */
+/* Did an update of size `size` after one of size `old` end in rounding? Sizes are relative to the solution. The next
+ * update would be size^2 / old if the iteration contracts linearly, and smaller if it does better. */
 GR_FN long gr_radau_at_rounding(double size, double old) {
-  return size <= 2e-16 || (size <= 1e-10 && size > 0.3 * old);
+  return size <= 2e-16 || (old < DBL_MAX && size * size <= 1e-16 * old) || (size <= 1e-10 && size > 0.3 * old);
 }
 
-/* Newton with the exact 3n x 3n matrix; for frozen steps on which the simplified iteration does not contract */
+/* F - A^-1/h (x) M Z at the stages into G, solved with the factored whole matrix; answers the size of this correction,
+ * or a negative number where F is not finite */
+GR_FN double gr_radau_correction(gr_task *k, gr_radau_room *r, double t, double h) {
+  const long bad = gr_radau_stage_values(k, r, t, h);
+  if (bad >= 0) {
+    k->where = bad;
+    return -1.0;
+  }
+  gr_radau_stage_residual(r->Z, r->G, h);
+  k->where = gr_radau_largest(r->G, 3 * GR_N) % GR_LEN(GR_N);
+  gr_lu_solve(3 * GR_N, r->whole, r->pivot_whole, r->G);
+  k->newton_iterations++;
+  return gr_radau_rms(r->G, r->scale, 3);
+}
+
+/* Newton with the exact 3n x 3n matrix, for frozen steps on which the simplified iteration does not contract. A
+ * correction (kept in W) is halved until the next one with the same matrix would be smaller: Deuflhard's natural
+ * monotonicity. */
 GR_FN long gr_radau_iterate_whole(gr_task *k, gr_radau_room *r, double t, double h) {
-  double old = DBL_MAX;
-  for (long m = 0; m < 30; m++) {
-    const long bad = gr_radau_stage_values(k, r, t, h);
-    if (bad >= 0) {
-      k->where = bad;
-      return GR_RADAU_BAD_VALUE;
-    }
-    gr_radau_stage_residual(r->Z, r->G, h);
+  double old = DBL_MAX, trial;
+  for (long m = 0; m < 50; m++) {
     gr_radau_stage_jacobians(k, r, t, h);
-    if (gr_radau_factor_whole(k, r, h))
-      return GR_RADAU_DIVERGED;
-    k->where = gr_radau_largest(r->G, 3 * GR_N) % GR_LEN(GR_N);
-    gr_lu_solve(3 * GR_N, r->whole, r->pivot_whole, r->G);
-    k->newton_iterations++;
-    const double size = gr_radau_rms(r->G, r->scale, 3);
-    if (!(size <= DBL_MAX))
-      return GR_RADAU_DIVERGED;
-    for (long i = 0; i < 3 * GR_N; i++)
-      r->Z[i] += r->G[i];
-    if (gr_radau_at_rounding(size, old))
-      return GR_RADAU_CONVERGED;
+    if (gr_radau_factor_whole(k, r, h)) return GR_RADAU_DIVERGED;
+    const double size = gr_radau_correction(k, r, t, h);
+    if (size < 0.0) return GR_RADAU_BAD_VALUE;
+    if (!(size <= DBL_MAX)) return GR_RADAU_DIVERGED;
+    for (long i = 0; i < 3 * GR_N; i++) r->W[i] = r->G[i];
+    for (long i = 0; i < 3 * GR_N; i++) r->Z[i] += r->W[i];
+    if (gr_radau_at_rounding(size, old)) return GR_RADAU_CONVERGED;
+    double part = 1.0;
+    for (;;) {
+      trial = gr_radau_correction(k, r, t, h);
+      if (trial >= 0.0 && (trial <= (1.0 - 0.25 * part) * size || trial <= 1e-12)) break;
+      part *= 0.5;
+      if (part < 1e-4) return GR_RADAU_DIVERGED;
+      for (long i = 0; i < 3 * GR_N; i++) r->Z[i] -= part * r->W[i];
+    }
     old = size;
   }
   return GR_RADAU_DIVERGED;
@@ -299,29 +300,24 @@ GR_FN long gr_radau_iterate_whole(gr_task *k, gr_radau_room *r, double t, double
 GR_FN long gr_radau_iterate_exact(gr_task *k, gr_radau_room *r, double t, double h) {
   double old = DBL_MAX;
   for (long m = 0; m < 50; m++) {
-    if (gr_radau_stage_values(k, r, t, h) >= 0)
-      break;
+    if (gr_radau_stage_values(k, r, t, h) >= 0) break;
     gr_radau_transformed_solve(r, h, r->W, r->G);
     k->newton_iterations++;
     const double size = gr_radau_rms(r->G, r->scale, 3);
-    if (!(size <= DBL_MAX) || (m > 1 && size > 0.9 * old && size > 1e-10))
-      break;
+    if (!(size <= DBL_MAX) || (m > 1 && size > 0.9 * old && size > 1e-10)) break;
     gr_radau_add_update(r->W, r->Z, r->G);
-    if (gr_radau_at_rounding(size, old))
-      return GR_RADAU_CONVERGED;
+    if (gr_radau_at_rounding(size, old)) return GR_RADAU_CONVERGED;
     old = size;
   }
   gr_radau_predict(r, t, h);
   if (gr_radau_stage_values(k, r, t, h) >= 0)
-    for (long i = 0; i < 3 * GR_N; i++)
-      r->Z[i] = 0.0;
+    for (long i = 0; i < 3 * GR_N; i++) r->Z[i] = 0.0;
   return gr_radau_iterate_whole(k, r, t, h);
 }
 
 /* (g/h M - J)^-1 (F + M (e_1 Z_1 + e_2 Z_2 + e_3 Z_3)/h), F given in `error` */
 GR_FN void gr_radau_filtered_error(const gr_radau_room *r) {
-  for (long i = 0; i < GR_NX; i++)
-    r->error[i] += r->lift[i];
+  for (long i = 0; i < GR_NX; i++) r->error[i] += r->lift[i];
   gr_lu_solve(GR_N, r->real, r->pivot_real, r->error);
 }
 
@@ -330,13 +326,11 @@ GR_FN void gr_radau_filtered_error(const gr_radau_room *r) {
 GR_FN double gr_radau_error(gr_task *k, gr_radau_room *r, double t, double h, long again) {
   for (long i = 0; i < GR_NX; i++)
     r->lift[i] = (GR_RADAU_E1 * r->Z[i] + GR_RADAU_E2 * r->Z[i + GR_N] + GR_RADAU_E3 * r->Z[i + 2 * GR_N]) / h;
-  for (long i = 0; i < GR_N; i++)
-    r->error[i] = r->f[i];
+  for (long i = 0; i < GR_N; i++) r->error[i] = r->f[i];
   gr_radau_filtered_error(r);
   double size = gr_radau_rms(r->error, r->scale, 1);
   if (again && size >= 1.0) {
-    for (long i = 0; i < GR_N; i++)
-      r->stage[i] = r->y[i] + r->error[i];
+    for (long i = 0; i < GR_N; i++) r->stage[i] = r->y[i] + r->error[i];
     gr_F(t, r->stage, r->stage + GR_NX, r->u, k->p, r->error);
     k->evaluations++;
     if (gr_not_finite(GR_N, r->error) < 0) {

@@ -47,19 +47,18 @@ GR_FN double gr_radau_first_step(const gr_task *k, gr_radau_room *r) {
   }
   size = sqrt(size / GR_LEN(GR_NX));
   speed = sqrt(speed / GR_LEN(GR_NX));
-  const double most = 1e-3 * (k->t1 - k->t), h = 0.01 * (size > 100.0 ? size : 100.0) / speed;
-  return h < most ? h : most;
+  const double least = 100.0 * gr_smallest_step(k, k->t), most = 1e-3 * (k->t1 - k->t);
+  const double h = 0.01 * (size > 100.0 ? size : 100.0) / speed;
+  return !(h < most) ? most : h > least ? h : least;
 }
 
 /* the wish of the controller, cut so that the step ends where it must: at a kink, or at a row that cannot be
  * interpolated */
 GR_FN double gr_radau_cut(const gr_task *k, const gr_radau *s, double h, long land) {
-  if (k->hmax > 0.0 && h > k->hmax)
-    h = k->hmax;
+  if (k->hmax > 0.0 && h > k->hmax) h = k->hmax;
   const double left = s->kink - k->t;
   h = h >= left ? left : 2.0 * h > left ? 0.5 * left : h;
-  if (!gr_row_before(k, k->t + h))
-    return h;
+  if (!gr_row_before(k, k->t + h)) return h;
   const double row = k->times[k->written] - k->t;
   return land || s->roughness * h * h * h * h > 1.0 ? row : h;
 }
@@ -72,26 +71,22 @@ GR_FN double gr_radau_between(double low, double value, double high) {
 GR_FN double gr_radau_propose(const gr_radau *s, double h, double error, long iterations) {
   const double most = GR_RADAU_MOST_ITERATIONS;
   double safety = GR_RADAU_SAFETY * (1.0 + 2.0 * most) / ((double)iterations + 2.0 * most);
-  if (safety > GR_RADAU_SAFETY)
-    safety = GR_RADAU_SAFETY;
+  if (safety > GR_RADAU_SAFETY) safety = GR_RADAU_SAFETY;
   double quotient = gr_radau_between(1.0 / GR_RADAU_GROW, pow(error, 0.25) / safety, 1.0 / GR_RADAU_SHRINK);
   if (error < 1.0 && !s->first && s->h_accepted > 0.0) {
     const double predicted = s->h_accepted / h * pow(error * error / s->error_accepted, 0.25) / GR_RADAU_SAFETY;
     const double bounded = gr_radau_between(1.0 / GR_RADAU_GROW, predicted, 1.0 / GR_RADAU_SHRINK);
-    if (bounded > quotient)
-      quotient = bounded;
+    if (bounded > quotient) quotient = bounded;
   }
   return h / quotient;
 }
 
 /* where the next step goes on: a step cut short does not shrink the wish unless its own error says so */
 GR_FN void gr_radau_next_wish(gr_radau *s, double wish, double h, double proposal, double error) {
-  if (s->rejected && proposal > h)
-    proposal = h;
+  if (s->rejected && proposal > h) proposal = h;
   s->h_accepted = h;
   s->error_accepted = error > 1e-2 ? error : 1e-2;
-  if (h < 0.999 * wish && proposal >= 0.999 * GR_RADAU_GROW * h && proposal < wish)
-    proposal = wish;
+  if (h < 0.999 * wish && proposal >= 0.999 * GR_RADAU_GROW * h && proposal < wish) proposal = wish;
   const double gain = proposal / h;
   s->h = gain >= 1.0 && gain <= GR_RADAU_KEEP_STEP && s->theta <= GR_RADAU_KEEP_JACOBIAN ? h : proposal;
 }

@@ -39,8 +39,7 @@ GR_FN void gr_radau_quintic(double s, double ratio, double *w) {
   const double bump = s * s * (1.0 - s) * (1.0 - s);
   gr_radau_cubic(s, w);
   w[4] = w[5] = 0.0;
-  if (!(ratio > 0.0))
-    return;
+  if (!(ratio > 0.0)) return;
   const double there = ratio * ratio * (1.0 + ratio) * (1.0 + ratio);
   const double steep = -2.0 * ratio * (1.0 + ratio) * (1.0 + 2.0 * ratio);
   gr_radau_cubic(-ratio, value);
@@ -57,8 +56,7 @@ GR_FN void gr_radau_mix(const double *w, double h, const double *y0, const doubl
                         const double *f1, const double *before, const double *slope, double *out) {
   for (long i = 0; i < GR_NX; i++) {
     out[i] = w[0] * y0[i] + w[1] * h * f0[i] + w[2] * y1[i] + w[3] * h * f1[i];
-    if (w[4] != 0.0 || w[5] != 0.0)
-      out[i] += w[4] * before[i] + w[5] * h * slope[i];
+    if (w[4] != 0.0 || w[5] != 0.0) out[i] += w[4] * before[i] + w[5] * h * slope[i];
   }
 }
 
@@ -67,8 +65,7 @@ GR_FN void gr_radau_third(const double *Z, double *d) {
   const double c1 = GR_RADAU_C1, c2 = GR_RADAU_C2;
   const double a = 6.0 / (c1 * (c1 - c2) * (c1 - 1.0)), b = 6.0 / (c2 * (c2 - c1) * (c2 - 1.0));
   const double c = 6.0 / ((1.0 - c1) * (1.0 - c2));
-  for (long i = 0; i < GR_N; i++)
-    d[i] = a * Z[i] + b * Z[i + GR_N] + c * Z[i + 2 * GR_N];
+  for (long i = 0; i < GR_N; i++) d[i] = a * Z[i] + b * Z[i + GR_N] + c * Z[i + 2 * GR_N];
 }
 
 GR_FN void gr_radau_interpolate(const gr_radau_room *r, double h, double s, double *x) {

@@ -14,12 +14,10 @@
 
 /* out = J s + b */
 GR_FN void gr_radau_apply(const double *J, const double *s, const double *b, double *out) {
-  for (long i = 0; i < GR_N; i++)
-    out[i] = b[i];
+  for (long i = 0; i < GR_N; i++) out[i] = b[i];
   for (long j = 0; j < GR_N; j++) {
     const double f = s[j];
-    for (long i = 0; i < GR_N; i++)
-      out[i] += J[i + j * GR_N] * f;
+    for (long i = 0; i < GR_N; i++) out[i] += J[i + j * GR_N] * f;
   }
 }
 
@@ -27,21 +25,18 @@ GR_FN void gr_radau_apply(const double *J, const double *s, const double *b, dou
 GR_FN void gr_radau_seed(const gr_task *k, const double *fp, double *out, long stride) {
   for (long d = 0; d < k->ns; d++) {
     double *b = out + d * stride;
-    for (long i = 0; i < GR_N; i++)
-      b[i] = 0.0;
+    for (long i = 0; i < GR_N; i++) b[i] = 0.0;
     for (long j = 0; j < GR_NP; j++) {
       const double f = k->dp[j + d * GR_NP];
       if (f != 0.0)
-        for (long i = 0; i < GR_N; i++)
-          b[i] += fp[i + j * GR_N] * f;
+        for (long i = 0; i < GR_N; i++) b[i] += fp[i + j * GR_N] * f;
     }
   }
 }
 
 GR_FN void gr_radau_stage_seeds(const gr_task *k, gr_radau_room *r, double t, double h) {
   for (long j = 0; j < 3; j++) {
-    for (long i = 0; i < GR_N; i++)
-      r->stage[i] = r->y[i] + r->Z[i + j * GR_N];
+    for (long i = 0; i < GR_N; i++) r->stage[i] = r->y[i] + r->Z[i + j * GR_N];
     gr_FP(t + gr_radau_node(j) * h, r->stage, r->stage + GR_NX, r->u + (j + 1) * GR_NU, k->p, r->fp);
     gr_radau_seed(k, r->fp, r->B + j * GR_N, 3 * GR_N);
   }
@@ -50,8 +45,7 @@ GR_FN void gr_radau_stage_seeds(const gr_task *k, gr_radau_room *r, double t, do
 /* J_j (S + V_j) + B_j at the stages */
 GR_FN void gr_radau_tangent_values(gr_radau_room *r, const double *S, const double *V, const double *B, double *out) {
   for (long j = 0; j < 3; j++) {
-    for (long i = 0; i < GR_N; i++)
-      r->stage[i] = S[i] + V[i + j * GR_N];
+    for (long i = 0; i < GR_N; i++) r->stage[i] = S[i] + V[i + j * GR_N];
     gr_radau_apply(r->jacs + j * GR_N * GR_N, r->stage, B + j * GR_N, out + j * GR_N);
   }
 }
@@ -66,11 +60,9 @@ GR_FN long gr_radau_tangent_iterate(gr_radau_room *r, const double *S, double *V
     gr_radau_tangent_values(r, S, V, B, r->G);
     gr_radau_transformed_solve(r, h, r->W, r->G);
     const double size = gr_radau_rms(r->G, r->scale, 3), whole = start + gr_radau_rms(V, r->scale, 3);
-    if (!(size <= DBL_MAX) || (m > 0 && size > 0.3 * old && size > 1e-13 * whole))
-      return 0;
+    if (!(size <= DBL_MAX) || (m > 0 && size > 0.3 * old && size > 1e-13 * whole)) return 0;
     gr_radau_add_update(r->W, V, r->G);
-    if (size <= tolerance * whole)
-      return 1;
+    if (size <= tolerance * whole) return 1;
     old = size;
   }
   return 0;
@@ -78,12 +70,10 @@ GR_FN long gr_radau_tangent_iterate(gr_radau_room *r, const double *S, double *V
 
 /* all directions with the exact matrix */
 GR_FN long gr_radau_tangent_direct(gr_task *k, gr_radau_room *r, double h) {
-  if (gr_radau_factor_whole(k, r, h))
-    return 0;
+  if (gr_radau_factor_whole(k, r, h)) return 0;
   for (long d = 0; d < k->ns; d++) {
     double *V = r->V + d * 3 * GR_N;
-    for (long i = 0; i < 3 * GR_N; i++)
-      r->G[i] = 0.0;
+    for (long i = 0; i < 3 * GR_N; i++) r->G[i] = 0.0;
     gr_radau_tangent_values(r, r->S + d * GR_N, r->G, r->B + d * 3 * GR_N, V);
     gr_lu_solve(3 * GR_N, r->whole, r->pivot_whole, V);
   }
@@ -102,8 +92,7 @@ GR_FN long gr_radau_tangent(gr_task *k, gr_radau_room *r, double t, double h, do
     if (r->s->h_poly > 0.0)
       gr_radau_extrapolate(r->s, t, h, r->poly_S + d * GR_N, r->poly_V + d * 3 * GR_N, S, V);
     else
-      for (long i = 0; i < 3 * GR_N; i++)
-        V[i] = 0.0;
+      for (long i = 0; i < 3 * GR_N; i++) V[i] = 0.0;
     direct = !gr_radau_tangent_iterate(r, S, V, r->B + d * 3 * GR_N, h, tolerance);
   }
   return direct ? gr_radau_tangent_direct(k, r, h) : 1;
@@ -113,8 +102,7 @@ GR_FN long gr_radau_tangent(gr_task *k, gr_radau_room *r, double t, double h, do
 GR_FN void gr_radau_tangent_slope(const gr_task *k, gr_radau_room *r) {
   for (long d = 0; d < k->ns; d++) {
     const double *V = r->V + d * 3 * GR_N + 2 * GR_N, *S = r->S + d * GR_N;
-    for (long i = 0; i < GR_N; i++)
-      r->stage[i] = S[i] + V[i];
+    for (long i = 0; i < GR_N; i++) r->stage[i] = S[i] + V[i];
     gr_radau_apply(r->jacs + 2 * GR_N * GR_N, r->stage, r->B + d * 3 * GR_N + 2 * GR_N, r->slope_S + d * GR_N);
   }
 }
@@ -123,8 +111,7 @@ GR_FN void gr_radau_tangent_slope(const gr_task *k, gr_radau_room *r) {
 GR_FN void gr_radau_tangent_here(const gr_task *k, gr_radau_room *r, double t) {
   gr_FP(t, r->y, r->y + GR_NX, r->u, k->p, r->fp);
   gr_radau_seed(k, r->fp, r->B, 3 * GR_N);
-  for (long d = 0; d < k->ns; d++)
-    gr_radau_apply(r->jac, r->S + d * GR_N, r->B + d * 3 * GR_N, r->SF + d * GR_N);
+  for (long d = 0; d < k->ns; d++) gr_radau_apply(r->jac, r->S + d * GR_N, r->B + d * 3 * GR_N, r->SF + d * GR_N);
 }
 
 #endif

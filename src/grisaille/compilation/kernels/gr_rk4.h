@@ -266,7 +266,7 @@ GR_FN long gr_rk4(gr_task *k) {
   k->resumed = 1;
   r.segment = (long)r.m->segment;
   r.newton.valid = r.m->valid != 0.0;
-  k->status = gr_rk4_loop(&r);
+  gr_end(k, gr_rk4_loop(&r));
   r.m->segment = (double)r.segment;
   r.m->valid = (double)r.newton.valid;
   return k->status;

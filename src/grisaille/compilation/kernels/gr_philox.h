@@ -1,0 +1,30 @@
+/* Philox4x32-10: four random 32-bit words as a pure function of a 128-bit counter and a 64-bit key (J. K. Salmon et al.,
+ * "Parallel random numbers: as easy as 1, 2, 3", SC 2011). Twin of disturbance/philox.py, bit for bit.
+ *
+ *   counter = (step, node, realization, block)      key = of the stream: seed, purpose and name, see disturbance/philox.py
+ *
+ * unsigned int has 32 bits on every platform we meet, and stdint.h is missing in run-time compilers for GPUs.
+ */
+#ifndef GR_PHILOX_H
+#define GR_PHILOX_H
+
+#include "gr_task.h"
+
+typedef unsigned int gr_u32;
+typedef unsigned long long gr_u64;
+
+/* replaces the counter by the random words */
+GR_FN void gr_philox(gr_u32 *c, gr_u32 k0, gr_u32 k1) {
+  for (int round = 0; round < 10; round++) {
+    gr_u64 p0 = (gr_u64)0xD2511F53u * c[0], p1 = (gr_u64)0xCD9E8D57u * c[2];
+    gr_u32 a = (gr_u32)(p1 >> 32) ^ c[1] ^ k0, b = (gr_u32)(p0 >> 32) ^ c[3] ^ k1;
+    c[0] = a;
+    c[1] = (gr_u32)p1;
+    c[2] = b;
+    c[3] = (gr_u32)p0;
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+}
+
+#endif

@@ -1,0 +1,86 @@
+"""Square roots of covariances: Cholesky factors in scaled coordinates, without pivoting.
+
+::
+
+    Q = D R D,  D = diag(√q_ii)        L = D chol(R),  L Lᵀ = Q
+
+Scaling makes the factor indifferent to units and to the powers of the step that a chain of integrators brings (h³/3 beside
+h). No pivoting: an order of rows that changes with the parameters would make paths jump. A pivot below ``RANK_ROUNDING``
+of its diagonal gives a zero column, so semidefinite covariances have a factor too; for ``SX`` the zero columns are those
+found in numbers, and kept. Reference: G. H. Golub, C. F. Van Loan, Matrix Computations, sections 4.2.8 and 4.2.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import casadi as ca
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from grisaille.errors import DataError
+
+Floats = NDArray[np.float64]
+
+RANK_ROUNDING = 32 * np.finfo(float).eps
+"""Times the dimension: pivots of scaled covariances below this are rounding."""
+
+NEGATIVE = 1e-8
+"""Negative pivots beyond this part of the diagonal are not rounding."""
+
+
+def factorize(Q: ArrayLike) -> Floats:
+    """Lower-triangular L with L Lᵀ = Q, of one covariance or of a stack of them.
+
+    Raises ``DataError`` when Q is not positive semidefinite.
+    """
+    q = np.asarray(Q, dtype=float)
+    n = q.shape[-1]
+    scale = np.sqrt(np.maximum(np.diagonal(q, axis1=-2, axis2=-1), 0.0))
+    _refuse_negative(np.diagonal(q, axis1=-2, axis2=-1), np.max(scale, axis=-1, initial=0.0) ** 2)
+    inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
+    R = q * inverse[..., :, None] * inverse[..., None, :]
+    L = np.zeros_like(R)
+    for j in range(n):
+        column = R[..., j:, j] - np.einsum("...ik,...k->...i", L[..., j:, :j], L[..., j, :j])
+        pivot = column[..., 0]
+        _refuse_negative(pivot, np.ones_like(pivot))
+        kept = pivot > RANK_ROUNDING * n
+        root = np.sqrt(np.where(kept, pivot, 1.0))
+        L[..., j:, j] = np.where(kept[..., None], column / root[..., None], 0.0)
+    return L * scale[..., :, None]
+
+
+def pivots(L: ArrayLike) -> tuple[bool, ...]:
+    """Which columns of a factor are not zero: what a symbolic factor must know beforehand."""
+    return tuple(bool(entry > 0) for entry in np.diagonal(np.asarray(L)))
+
+
+def factorize_symbolic(Q: ca.SX, pivots: Sequence[bool]) -> ca.SX:
+    """L as formulas; columns without a pivot are zero, now and for other parameter values."""
+    n = Q.shape[0]
+    scale = [ca.sqrt(Q[i, i]) if pivots[i] else None for i in range(n)]
+    # rows that vanish altogether have no scale; a row whose own column is zero may still have others
+    L = ca.SX(n, n)
+    for j in (j for j in range(n) if pivots[j]):
+        for i in range(j, n):
+            unit = scale[j] * (scale[i] if scale[i] is not None else 1)
+            rest = Q[i, j] / unit - sum((_scaled(L, i, k, scale) * _scaled(L, j, k, scale) for k in range(j)), ca.SX(0))
+            L[i, j] = (scale[i] if scale[i] is not None else 1) * (
+                ca.sqrt(rest) if i == j else rest / (L[j, j] / scale[j])
+            )
+    return L
+
+
+def _scaled(L: ca.SX, i: int, k: int, scale: Sequence[ca.SX | None]) -> ca.SX:
+    row = scale[i]
+    return L[i, k] if row is None else L[i, k] / row
+
+
+def _refuse_negative(pivot: Floats, size: Floats) -> None:
+    worst = np.min(pivot + NEGATIVE * size, initial=0.0)
+    if worst < 0 or not np.all(np.isfinite(pivot)):
+        raise DataError(
+            f"A covariance is not positive semidefinite: a pivot is {np.min(pivot):.3g} in units of its diagonal. "
+            "Check the correlations of the disturbance, or the matrix given."
+        )

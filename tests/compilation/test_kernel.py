@@ -1,0 +1,117 @@
+"""Kernels: NumPy callables, the library with its integrators, and what a user's names cannot do."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+from compilation.systems import HANGING, PENDULUM, implicit_decay, pendulum
+
+from grisaille.compilation import compiler, kernel
+from grisaille.compilation.compiler import InterpretedNotice
+from grisaille.compilation.derivatives import differentiate
+from grisaille.compilation.kernel import build_kernel, c_source
+from grisaille.compilation.task import Status, Task
+from grisaille.errors import CompilationError
+
+POINT = (0.0, np.array([0.3, -6.2, 0.1, 0.2]), np.zeros(0), np.ones(2), np.array(PENDULUM))
+
+
+def test_shapes_and_values_of_the_callables():
+    k = build_kernel(pendulum(), sensitive=True, compiled=False)
+    assert (k.nx, k.nz, k.nu, k.np, k.nc, k.ny, k.is_compiled) == (4, 0, 2, 4, 2, 6, False)
+    shapes = [f(*POINT).shape for f in (k.F, k.J, k.C, k.CJ, k.O, k.FP, k.CP, k.OJ, k.OP)]
+    assert shapes == [(4,), (4, 4), (2,), (2, 4), (6,), (4, 4), (2, 4), (6, 4), (6, 4)]
+    np.testing.assert_allclose(k.C(*POINT), [0.3**2 + 6.2**2 - 6.25**2, 0.3 * 0.1 - 6.2 * 0.2])
+    np.testing.assert_allclose(k.CJ(*POINT), [[0.6, -12.4, 0, 0], [0.1, 0.2, 0.3, -6.2]])
+
+
+def test_matrices_stay_two_dimensional_when_small_and_empty_when_there_is_nothing():
+    k = build_kernel(implicit_decay(), sensitive=True, compiled=False)
+    point = (0.5, np.array([1.2]), np.array([0.8]), np.array([0.4]), np.array([0.9]))
+    assert k.OP(*point).shape == (1, 1) and k.C(*point).shape == (0,) and k.CJ(*point).shape == (0, 1)
+    np.testing.assert_allclose(k.F(*point), [-0.8, 0.8 + 0.9 * 0.8**3 - 1.2 + 0.4 * 0.5])
+
+
+def test_answers_belong_to_the_caller_and_to_his_thread():
+    k = build_kernel(pendulum(), compiled=False)
+    first = k.F(*POINT)
+    kept = first.copy()
+    k.F(1.0, POINT[1] * 2, *POINT[2:])
+    np.testing.assert_array_equal(first, kept)
+    wrong: list[int] = []
+
+    def many(scale: float) -> None:
+        x = POINT[1] * scale
+        expected = k.F(0.0, x, *POINT[2:])
+        wrong.extend(i for i in range(3000) if not np.array_equal(k.F(0.0, x, *POINT[2:]), expected))
+
+    threads = [threading.Thread(target=many, args=(scale,)) for scale in (1.0, 2.0)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_parameter_derivatives_are_there_on_request_only():
+    with pytest.raises(CompilationError, match="FP is a parameter derivative; build the kernel with sensitive=True"):
+        build_kernel(pendulum(), compiled=False).FP(*POINT)
+
+
+def test_an_interpreted_kernel_has_no_c_entry():
+    k = build_kernel(pendulum(), compiled=False)
+    with pytest.raises(CompilationError, match="use the Python integrator"):
+        k.call("gr_explicit", Task.create(k, 0.0, 1.0, p=PENDULUM, x=HANGING))
+
+
+def test_kernels_are_remembered():
+    system = pendulum()
+    assert build_kernel(system, compiled=False) is build_kernel(system, compiled=False)
+    assert build_kernel(system, compiled=False) is not build_kernel(system, compiled=False, sensitive=True)
+
+
+def test_without_a_compiler_one_notice_and_an_error_if_insisted(monkeypatch, tmp_path):
+    monkeypatch.setattr(compiler, "_noticed", [])
+    monkeypatch.setattr(kernel, "_known", type(kernel._known)())
+    for place in ("grisaille.compilation.kernel", "grisaille.compilation.library"):
+        monkeypatch.setattr(f"{place}.find_compiler", lambda: None)
+    monkeypatch.delenv("GRISAILLE_COMPILER", raising=False)
+    monkeypatch.setenv("GRISAILLE_CACHE", str(tmp_path / "empty"))
+    with pytest.warns(InterpretedNotice) as caught:
+        assert not build_kernel(pendulum()).is_compiled
+        assert not build_kernel(implicit_decay()).is_compiled
+    assert len(caught) == 1
+    with pytest.raises(CompilationError, match=r"no C compiler was found\. Install one with: pip install"):
+        build_kernel(pendulum(), compiled=True)
+
+
+def test_switched_off_is_interpreted_without_a_notice(monkeypatch):
+    monkeypatch.setenv("GRISAILLE_COMPILER", "none")
+    monkeypatch.setattr(compiler, "_noticed", [])
+    assert not build_kernel(pendulum()).is_compiled
+    assert compiler._noticed == []
+
+
+@pytest.mark.parametrize("name", ["x*/ int injected = 1; /*", 'x; system("injected")', "injected\n#include <x>", "é"])
+def test_no_name_of_the_users_reaches_c(name):
+    system = implicit_decay(p=name, x=name + "x", u=name + "u")
+    text = c_source(system, True, differentiate(system, sensitive=True))
+    plain = implicit_decay()
+    assert text == c_source(plain, True, differentiate(plain, sensitive=True))
+    assert "injected" not in text and "system" not in text and text.isascii()
+
+
+@pytest.mark.compiled
+def test_the_library_integrates():
+    k = build_kernel(pendulum(), sensitive=True, compiled=True)
+    start = np.array([6.25 * np.sin(0.5), -6.25 * np.cos(0.5), 0.0, 0.0])
+    for entry in ("gr_explicit", "gr_implicit"):
+        task = Task.create(k, 0.0, 2.0, p=PENDULUM, x=start, dp=[[0, 0, 0, 1.0]], times=[0.0, 1.0, 2.0], rtol=1e-9)
+        assert k.work_size(entry, 1) >= k.work_size(entry, 0) > 0
+        k.call(entry, task)
+        assert Status(task.status) is Status.DONE and task.written == 3 and task.steps > 0
+        np.testing.assert_allclose(task.y[:, 0] ** 2 + task.y[:, 1] ** 2, 6.25**2, rtol=1e-10)
+        np.testing.assert_allclose(task.y[0, :4], start, atol=1e-12)
+        assert np.abs(task.sy[2]).max() > 0
