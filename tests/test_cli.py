@@ -141,9 +141,7 @@ def test_mistakes_in_the_users_file_name_its_line(tmp_path: Path, capsys: pytest
     assert "broken.py, line 1: SyntaxError" in capsys.readouterr().err
 
 
-def test_notices_are_one_line(
-    plant: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_notices_are_one_line(plant: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     from grisaille import cli
 
     monkeypatch.setattr(cli, "_analyze", lambda options: warnings.warn("mind the gap", UserWarning, stacklevel=1) or 0)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import doctest
+import importlib
 import io
 import re
 from dataclasses import dataclass
@@ -83,3 +84,12 @@ def test_the_runner_notices_wrong_output() -> None:
 
 def test_blocks_marked_not_executed_are_left_out() -> None:
     assert examples("<!-- not executed -->\n```python\nraise SystemExit\n```\n") == []
+
+
+@pytest.mark.parametrize("domain", ["electrical", "rotational", "signals", "thermal", "translational"])
+def test_every_component_is_in_the_docs(domain: str) -> None:
+    module = importlib.import_module(f"grisaille.components.{domain}")
+    own = [name for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
+    named = set(re.findall(r"`(\w+)`", (ROOT / "docs" / "components.md").read_text("utf-8")))
+    missing = {name for name in own if name[0].isupper()} - named
+    assert not missing, f"docs/components.md does not name {', '.join(sorted(missing))}"

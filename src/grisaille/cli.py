@@ -12,7 +12,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import grisaille
 from grisaille.errors import DataError, GrisailleError
@@ -37,7 +37,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
 
 
-def _note(message: Warning | str, *_: Any) -> None:
+def _note(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
     """A warning as one line, without the place in our code that gave it."""
     print(f"grisaille: {message}", file=sys.stderr)
 

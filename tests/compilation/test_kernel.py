@@ -12,6 +12,7 @@ from grisaille.compilation import compiler, kernel
 from grisaille.compilation.compiler import InterpretedNotice
 from grisaille.compilation.derivatives import differentiate
 from grisaille.compilation.kernel import build_kernel, c_source
+from grisaille.compilation.memo import Memo
 from grisaille.compilation.task import Status, Task
 from grisaille.errors import CompilationError
 
@@ -74,7 +75,7 @@ def test_kernels_are_remembered():
 
 def test_without_a_compiler_one_notice_and_an_error_if_insisted(monkeypatch, tmp_path):
     monkeypatch.setattr(compiler, "_noticed", [])
-    monkeypatch.setattr(kernel, "_known", type(kernel._known)())
+    monkeypatch.setattr(kernel, "_known", Memo())
     for place in ("grisaille.compilation.kernel", "grisaille.compilation.library"):
         monkeypatch.setattr(f"{place}.find_compiler", lambda: None)
     monkeypatch.delenv("GRISAILLE_COMPILER", raising=False)

@@ -81,7 +81,9 @@ def test_zero_on_the_diagonal_needs_an_exchange(library: ctypes.CDLL) -> None:
 @pytest.mark.parametrize("kind", [float, complex])
 def test_units_of_rows_and_columns_do_not_make_a_matrix_singular(library: ctypes.CDLL, kind: type) -> None:
     rng = np.random.default_rng(1)
-    a = (rng.normal(size=(5, 5)) * 10.0 ** np.array([12, 0, -9, 6, -15])[:, None] * 10.0 ** np.array([-8, 7, 0, 3, -3])).astype(kind)
+    a = (
+        rng.normal(size=(5, 5)) * 10.0 ** np.array([12, 0, -9, 6, -15])[:, None] * 10.0 ** np.array([-8, 7, 0, 3, -3])
+    ).astype(kind)
     x = 10.0 ** np.array([8.0, -7, 0, -3, 3])
     bad, found = solve(library, a, a @ x)
     assert bad == 0

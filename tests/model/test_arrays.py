@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -56,8 +58,8 @@ def test_operations_keep_the_class():
     for result in (
         r + 1, 2 * r, r**2, A @ r, r[1:], np.sin(r), np.cross(r, [1, 0, 0]), np.concatenate([r, r]), np.stack([r, r]),
         r.reshape(3, 1), np.outer(r, r), np.maximum(r, 0), gr.sin(r), gr.where(r > 0, r, 0), np.where(r > 0, r, 0),
-        np.array([1.0, 2.0, 3.0]) * r, r / np.array([1.0, 2.0, 3.0]), der(r), np.clip(r, 0, 1), np.einsum("i,j->ij", r, r),
-        array([r[0], 1.0]), r.T,
+        np.array([1.0, 2.0, 3.0]) * r, r / np.array([1.0, 2.0, 3.0]), der(r), np.clip(r, 0, 1),
+        np.einsum("i,j->ij", r, r), array([r[0], 1.0]), r.T,
     ):  # fmt: skip
         assert isinstance(result, SymbolArray), result
     assert isinstance((r == 0)[0], Equation) and (r == 0).shape == (3,)
@@ -141,3 +143,22 @@ def test_correlated_disturbances():
         type("Bad", (gr.Model,), {"w": gr.Disturbance(gr.spectra.white(), size=2, correlation=np.eye(3))})
     with pytest.raises(ModelError, match="not symmetric"):
         type("Bad", (gr.Model,), {"w": gr.Disturbance(gr.spectra.white(), size=2, correlation=[[1, 0.2], [0.1, 1]])})
+
+
+def test_plain_arrays_become_symbols_when_named():
+    class Plain(gr.Model):
+        x, y = gr.Variable(), gr.Variable()
+        place = np.array([x, y])
+        bent = np.sin(np.array([x, y]))
+        mixed = array([x, 1.0])
+        equations = [der(place) == -place, place[0] == bent[1] + mixed[1]]
+
+    flat = flatten(Plain())
+    assert [e.text for e in flat.equations] == ["der(x) == -x", "der(y) == -y", "x == bent[1] + 1"]
+    assert str(flat.quantities["bent[1]"]) == "sin(y)" and str(flat.quantities["mixed[1]"]) == "1"
+
+
+def test_sums_and_products_of_python_read_well():
+    x, y = gr.Variable(), gr.Variable()
+    type("Plant", (gr.Model,), {"x": x, "y": y})
+    assert str(sum([x, y])) == "x + y" and str(math.prod([x, y])) == "x*y"

@@ -9,7 +9,8 @@ import pytest
 
 import grisaille as gr
 from grisaille.errors import ModelError
-from grisaille.model.expression import Call, Condition, Constant, Equation, Name, Rewriter, postorder, same
+from grisaille.model.expression import Call, Condition, Constant, Equation, Name, postorder, same
+from grisaille.model.rewriting import Rewriter
 
 x, y = Name("x"), Name("y")
 
@@ -24,8 +25,8 @@ def test_equations_and_conditions():
     equation = x == y + 1
     assert isinstance(equation, Equation) and str(equation) == "x == y + 1"
     assert equation.source.startswith("test_expression.py:")
-    assert str(3 == x) == "x == 3"
-    assert isinstance(x < 3, Condition) and str(3 > x) == "x < 3"
+    assert str(3 == x) == "x == 3"  # noqa: SIM300
+    assert isinstance(x < 3, Condition) and str(3 > x) == "x < 3"  # noqa: SIM300
     assert str((x > 0) | (y > 0)) == "(x > 0) | (y > 0)"
 
 
@@ -106,7 +107,7 @@ def test_numpy_functions_of_two_arguments():
     assert str(np.maximum(x, 0)) == "maximum(x, 0)"
     assert str(np.float64(2) + x) == "2 + x"
     assert str(np.hypot(x, y)) == "sqrt(x**2 + y**2)"
-    with pytest.raises(ModelError, match="np.erf is not known|np.spacing is not known"):
+    with pytest.raises(ModelError, match=r"np\.spacing is not known"):
         np.spacing(x)
 
 

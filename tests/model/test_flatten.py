@@ -6,14 +6,13 @@ import time as clock
 
 import numpy as np
 import pytest
+from model.examples import Ground, Lowpass, Pendulum, Pin, Resistor
 
 import grisaille as gr
-from grisaille.errors import ModelError
 from grisaille import der
+from grisaille.errors import ModelError
 from grisaille.model.expression import Name, postorder
 from grisaille.model.flatten import flatten
-
-from model.examples import Ground, Lowpass, Pendulum, Pin, Resistor
 
 
 def texts(model: gr.Model) -> list[str]:

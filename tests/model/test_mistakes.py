@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from model.examples import Capacitor, Ground, Lowpass, Pendulum, Pin, Resistor
 
 import grisaille as gr
 from grisaille import der
 from grisaille.errors import ModelError
 from grisaille.model.flatten import flatten
-from model.examples import Capacitor, Ground, Lowpass, Pendulum, Pin, Resistor
 
 
 def body(**members):
@@ -19,13 +19,13 @@ def body(**members):
 def declared_twice():
     class Plant(gr.Model):
         k = gr.Parameter(1.0)
-        k = gr.Variable()  # noqa: F811
+        k = gr.Variable()
 
 
 def component_declared_twice():
     class Plant(gr.Model):
         r = Resistor()
-        r = Resistor()  # noqa: F811
+        r = Resistor()
 
 
 def same_object():
@@ -36,7 +36,7 @@ def same_object():
 def unlisted_in_body():
     class Plant(gr.Model):
         x, v = gr.Variable(), gr.Variable()
-        der(x) == v  # noqa: B015
+        der(x) == v
         equations = [der(v) == 0]
 
 
@@ -50,7 +50,7 @@ def unlisted_connection():
 def unlisted_without_equations():
     class Plant(gr.Model):
         x = gr.Variable()
-        der(x) == 1  # noqa: B015
+        der(x) == 1
 
 
 def unlisted_in_method():
@@ -58,7 +58,7 @@ def unlisted_in_method():
         x, v = gr.Variable(), gr.Variable()
 
         def equations(self):
-            der(self.x) == self.v  # noqa: B015
+            der(self.x) == self.v
             yield der(self.v) == 0
 
     Plant()
@@ -81,7 +81,7 @@ def nothing_returned():
         x = gr.Variable()
 
         def equations(self):
-            law = der(self.x) == 1  # noqa: F841
+            der(self.x) == 1
 
     Plant()
 
@@ -112,7 +112,7 @@ def formula_listed():
 def truth_listed():
     class Plant(gr.Model):
         x = gr.Variable()
-        equations = [der(x) == 1, 1 == 1]  # noqa: PLR0133
+        equations = [der(x) == 1, 1 == 1]
 
 
 def text_listed():
@@ -293,7 +293,10 @@ MISTAKES = [
     (lambda: body(k=gr.Parameter("kg")), "Plant.k: value must be a number or a formula"),
     (lambda: body(u=gr.Input(3.0)), "Plant.u: the unit must be a text"),
     (lambda: body(u=gr.Input(default=gr.Parameter())), "default of an input must be a number"),
-    (lambda: body(k=gr.Parameter(1.0, bounds=(2.0, 1.0))), "Plant.k: the bounds are reversed or empty: 2 is not below 1"),
+    (
+        lambda: body(k=gr.Parameter(1.0, bounds=(2.0, 1.0))),
+        "Plant.k: the bounds are reversed or empty: 2 is not below 1",
+    ),
     (lambda: body(k=gr.Parameter(5.0, bounds=(0.0, 1.0))), r"value 5 lies outside its bounds \[0, 1\]"),
     (lambda: body(k=gr.Parameter(1.0, bounds=3.0)), "bounds must be a pair"),
     (lambda: body(k=gr.Parameter(1.0, prior=3.0)), r"prior must be gr.Normal\(mean, std\)"),
@@ -306,6 +309,8 @@ MISTAKES = [
     (lambda: body(w=gr.Disturbance(0.5)), "Plant.w: a disturbance needs a spectrum"),
     (lambda: body(w=gr.Disturbance(gr.spectra.white(), scale=Pendulum.x)), "scale may depend on parameters only"),
     (lambda: body(w=gr.Disturbance(gr.spectra.lowpass(Pendulum.u))), "contains the input `u`"),
+    (lambda: body(p=Pin), r"Plant.p is the class Pin, not an instance: write Pin\(\)"),
+    (lambda: body(k=gr.Parameter([1.0, 2.0])), r"Plant.k: value has 2 entries; declare a vector with size=\(2,\)"),
     (moving_parameter, "Plant.k: value may depend on parameters only.*contains the variable `x`"),
     (circular_parameters, "is defined by itself"),
     (reused_declaration, "has already replaced Resistor.R"),
@@ -325,7 +330,10 @@ MISTAKES = [
     (no_source, "exactly one end must be a signal.*found none"),
     (two_sources, "exactly one end must be a signal.*found a.y, b.y"),
     (signal_units, "a.y is in 'K' and b.u in 'V'; convert between them"),
-    (lambda: type("Bad", (gr.Connector,), {"R": gr.Parameter(1.0)}), "holds gr.Potential, gr.Flow and gr.Variable only"),
+    (
+        lambda: type("Bad", (gr.Connector,), {"R": gr.Parameter(1.0)}),
+        "holds gr.Potential, gr.Flow and gr.Variable only",
+    ),
     (lambda: flatten(Pendulum), r"Call the class: Pendulum\(\)"),
 ]
 
@@ -341,7 +349,7 @@ def test_a_failed_class_body_leaves_nothing_behind():
 
         class Broken(gr.Model):
             x = gr.Variable()
-            der(x) == 1  # noqa: B015
+            der(x) == 1
             y = 1 / 0
 
     class Fine(gr.Model):

@@ -7,13 +7,13 @@ import subprocess
 import sys
 
 import pytest
+from model.examples import Lowpass, Pendulum
 
 import grisaille as gr
 from grisaille import der
 from grisaille.errors import ModelError
 from grisaille.model.flatten import flatten
 from grisaille.model.packing import pack, unpack
-from model.examples import Lowpass, Pendulum
 
 
 def local_model() -> gr.Model:
@@ -73,7 +73,9 @@ def test_fingerprint_covers_names_values_and_equations():
 
     base = build()
     assert build() == base and build(remark="about") == base
-    assert len({build().fingerprint, build(2.0).fingerprint, build(power=3).fingerprint, build(name="z").fingerprint}) == 4
+    assert (
+        len({build().fingerprint, build(2.0).fingerprint, build(power=3).fingerprint, build(name="z").fingerprint}) == 4
+    )
     assert build(2.0).structure_key == base.structure_key
     assert base.replace(start={"x": 9.0}).structure_key == base.structure_key
     assert build(power=3).structure_key != base.structure_key

@@ -16,7 +16,13 @@ from grisaille.compilation.moments import Moments
 
 
 def run_interpreted(
-    step: ca.Function, observe: ca.Function, fused: Sizes, batch: Batch, reduce: bool, progress: Progress | None
+    once: ca.Function,
+    step: ca.Function,
+    observe: ca.Function,
+    fused: Sizes,
+    batch: Batch,
+    reduce: bool,
+    progress: Progress | None,
 ) -> Frozen:
     """Runs the batch; the answer equals the compiled one up to the C library's elementary functions."""
     m, ns = batch.count, fused.ns
@@ -26,6 +32,8 @@ def run_interpreted(
     x, sx = np.broadcast_to(batch.x0, (m, fused.nx)), np.broadcast_to(batch.sx0, (m, ns, fused.nx))
     p, dp = np.broadcast_to(batch.p, (m, fused.np)), np.broadcast_to(batch.dp, (m, ns, fused.np))
     nominal = np.broadcast_to(batch.nominal, (m, fused.nx))
+    slow = (p, nominal, dp) if ns else (p, nominal)
+    constants = flat_function(once.map(m))(*slow)[0]
     signals = np.zeros((batch.grid.size, m, fused.nu))
     for i, table in enumerate(batch.signals):
         signals[:, :, i] = np.broadcast_to(table, (m, batch.grid.size)).T
@@ -35,7 +43,7 @@ def run_interpreted(
             seen = look(now, x, signals[k], p, *((sx, dp) if ns else ()))
             _keep(answer, total, rows[k], k, x, seen[0].reshape(m, -1), seen[-1].reshape(m, ns, -1) if ns else None)
         for t, h, ua, um, ub in _steps(batch, signals, k):
-            moved = advance(t, h, x, ua, um, ub, p, nominal, *((sx, dp) if ns else ()))
+            moved = advance(t, h, x, ua, um, ub, *((sx,) if ns else ()), *slow, constants)
             x = moved[0].reshape(m, fused.nx)
             sx = moved[1].reshape(m, ns, fused.nx) if ns else sx
         if progress is not None and k % 1000 == 0:

@@ -7,7 +7,6 @@ observed quantities at chosen grid points, per realization or as moments over th
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,7 +17,9 @@ from grisaille.compilation.batch import Frozen, Progress, check_batch
 from grisaille.compilation.batch_interpreted import run_interpreted
 from grisaille.compilation.batch_native import BatchStructure, run_native
 from grisaille.compilation.compiler import find_compiler, is_switched_off, notice_interpreted
+from grisaille.compilation.hoisting import hoist
 from grisaille.compilation.library import Library, build_library, no_compiler
+from grisaille.compilation.memo import Memo
 from grisaille.compilation.printer import PRELUDE, print_function
 from grisaille.compilation.step import formulate_step, step_sensitivity
 from grisaille.structure.system import System
@@ -34,6 +35,7 @@ class FusedStep:
     ny: int
     ns: int
     library: Library | None
+    once: ca.Function
     step: ca.Function
     observe: ca.Function
 
@@ -73,7 +75,7 @@ class FusedStep:
         """
         batch = check_batch(self, x0, grid, signals, p, hold, nominal, substeps, keep, realizations, dp, sx0)
         if self.library is None:
-            return run_interpreted(self.step, self.observe, self, batch, reduce, progress)
+            return run_interpreted(self.once, self.step, self.observe, self, batch, reduce, progress)
         return run_native(self.library, self, batch, reduce, threads, progress)
 
 
@@ -88,54 +90,59 @@ def build_step(
     content = ca.Function("c", arguments, [system.rhs, system.constraints, system.observed]).serialize()
     mode = (compiled, is_switched_off(), compiler and compiler.identity)
     key = (content, system.constraint_levels, chosen, directions, mode)
-    if key not in _known:
-        _known[key] = _build(system, chosen, directions, compiled)
-        while len(_known) > 64:
-            _known.popitem(last=False)
-    return _known[key]
+    return _known.get(key, lambda: _build(system, chosen, directions, compiled))
 
 
-_known: OrderedDict[tuple[object, ...], FusedStep] = OrderedDict()
+_known: Memo[FusedStep] = Memo()
 
 
 def _build(system: System, chosen: tuple[int, ...], ns: int, compiled: bool | None) -> FusedStep:
-    step, observe = _functions(system, chosen, ns)
+    once, step, observe = _functions(system, chosen, ns)
     library = None
     if compiled is not False:
-        library = build_library(c_source(system, step, observe, ns), step.n_instructions() + observe.n_instructions())
+        instructions = sum(f.n_instructions() for f in (once, step, observe))
+        library = build_library(c_source(system, once, step, observe, ns), instructions)
     if library is None and compiled:
         raise no_compiler()
     if library is None and compiled is None and not is_switched_off():
         notice_interpreted()
     if library is not None:
         library.check_size("gr_batch_size", BatchStructure)
-    return FusedStep(system.nx, system.nu, system.np, len(chosen), ns, library, step, observe)
+    return FusedStep(system.nx, system.nu, system.np, len(chosen), ns, library, once, step, observe)
 
 
-def _functions(system: System, chosen: tuple[int, ...], ns: int) -> tuple[ca.Function, ca.Function]:
+def _functions(system: System, chosen: tuple[int, ...], ns: int) -> tuple[ca.Function, ca.Function, ca.Function]:
     step = formulate_step(system)
     u, seen = step.signals[0], ca.Function("o", [system.t, system.x, system.u, system.p], [system.observed])
-    y = ca.densify(ca.vertcat(*(seen(step.t, step.x, u, step.p)[i] for i in chosen)))
-    given, looking = step.arguments, [step.t, step.x, u, step.p]
-    if ns == 0:
-        return ca.Function("step", given, [step.after]), ca.Function("observe", looking, [y])
-    sx, dp = ca.SX.sym("sx", system.nx, ns), ca.SX.sym("dp", system.np, ns)
-    sy = ca.densify(ca.jtimes(y, ca.vertcat(step.x, step.p), ca.vertcat(sx, dp)))
-    moved = ca.cse([step.after, step_sensitivity(step, sx, dp)])
-    return ca.Function("step", [*given, sx, dp], moved), ca.Function("observe", [*looking, sx, dp], ca.cse([y, sy]))
+    y = ca.densify(seen(step.t, step.x, u, step.p)[list(chosen)])
+    fast, slow, looking = [step.t, step.h, step.x, *step.signals], [step.p, step.nominal], [step.t, step.x, u, step.p]
+    moved, seen_now = [step.after], [y]
+    if ns:
+        sx, dp = ca.SX.sym("sx", system.nx, ns), ca.SX.sym("dp", system.np, ns)
+        moved.append(step_sensitivity(step, sx, dp))
+        seen_now.append(ca.densify(ca.jtimes(y, ca.vertcat(step.x, step.p), ca.vertcat(sx, dp))))
+        fast, slow, looking = [*fast, sx], [*slow, dp], [*looking, sx, dp]
+    split = hoist(fast, slow, moved)
+    return (
+        ca.Function("once", slow, [ca.densify(split.once)]),
+        ca.Function("step", [*fast, *slow, split.constants], [ca.densify(f) for f in split.formulas]),
+        ca.Function("observe", looking, ca.cse(seen_now)),
+    )
 
 
-def c_source(system: System, step: ca.Function, observe: ca.Function, ns: int) -> str:
+def c_source(system: System, once: ca.Function, step: ca.Function, observe: ca.Function, ns: int) -> str:
     """The C file of a fused step. No name of the user's is in it."""
     sizes = {"NX": system.nx, "NU": system.nu, "NP": system.np, "NY": observe.size1_out(0), "NS": ns}
-    more, results = (("sx", "dp"), ("out", "sout")) if ns else ((), ("out",))
+    sizes["NK"] = once.numel_out(0)
+    sx, dp, results = (("sx",), ("dp",), ("out", "sout")) if ns else ((), (), ("out",))
     return "\n".join(
         [
             *(f"#define GR_{name} {size}" for name, size in sizes.items()),
             '#include "gr_task.h"',
             PRELUDE,
-            print_function(step, "gr_step", ("t", "h", "x", "ua", "um", "ub", "p", "nominal", *more), results),
-            print_function(observe, "gr_observe", ("t", "x", "u", "p", *more), results),
+            print_function(once, "gr_once", ("p", "nominal", *dp)),
+            print_function(step, "gr_step", ("t", "h", "x", "ua", "um", "ub", *sx, "p", "nominal", *dp, "c"), results),
+            print_function(observe, "gr_observe", ("t", "x", "u", "p", *sx, *dp), results),
             '#include "gr_step.h"',
             "",
         ]

@@ -8,7 +8,6 @@ Kernels depend on equations only, never on values, and are kept for the life of 
 from __future__ import annotations
 
 import ctypes
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -20,6 +19,7 @@ from grisaille.compilation.compiler import find_compiler, is_switched_off, notic
 from grisaille.compilation.derivatives import PARAMETRIC, PLAIN, differentiate
 from grisaille.compilation.evaluation import Evaluation, numpy_matrix, numpy_vector
 from grisaille.compilation.library import Library, build_library, no_compiler
+from grisaille.compilation.memo import Memo
 from grisaille.compilation.printer import PRELUDE, print_function
 from grisaille.compilation.task import Task, TaskStructure
 from grisaille.errors import CompilationError
@@ -81,17 +81,10 @@ def build_kernel(system: System, *, sensitive: bool = False, compiled: bool | No
     with one notice per process; ``True`` insists; ``False`` interprets.
     """
     key = (_content(system), sensitive, *_mode(compiled))
-    if key in _known:
-        _known.move_to_end(key)
-        return _known[key]
-    kernel = _build(system, sensitive, compiled)
-    _known[key] = kernel
-    while len(_known) > 64:
-        _known.popitem(last=False)
-    return kernel
+    return _known.get(key, lambda: _build(system, sensitive, compiled))
 
 
-_known: OrderedDict[tuple[object, ...], Kernel] = OrderedDict()
+_known: Memo[Kernel] = Memo()
 
 
 def _content(system: System) -> str:

@@ -75,6 +75,7 @@ class TaskStructure(ctypes.Structure):
     _fields_ = FIELDS
 
 
+_DOUBLE, _BYTE = np.dtype(np.float64), np.dtype(np.uint8)
 _ARRAYS = tuple(name for name, kind in FIELDS if kind is ctypes.c_void_p)
 _NUMBERS = tuple(name for name, kind in FIELDS if kind is not ctypes.c_void_p)
 
@@ -227,7 +228,8 @@ def _spread(name: str, value: ArrayLike, n: int) -> Floats:
 
 
 def _address(name: str, array: NDArray[Any]) -> int:
-    kind = np.uint8 if name == "kink" else np.float64
+    kind = _BYTE if name == "kink" else _DOUBLE
     if array.dtype != kind or not array.flags.c_contiguous:
-        raise TypeError(f"task.{name} must be a C-contiguous {np.dtype(kind)} array, not {array.dtype}.")
-    return int(array.ctypes.data)
+        raise TypeError(f"task.{name} must be a C-contiguous {kind} array, not {array.dtype}.")
+    # array.ctypes.data is the same number, five times slower
+    return int(array.__array_interface__["data"][0])

@@ -91,13 +91,14 @@ class HardeningSpring(Compliant):
 
 
 class Dissipative(Compliant):
-    """A compliant component that knows its velocity w_rel = dphi_rel/dt. The base of what follows."""
+    """A compliant component that knows its velocity w_rel = d(b.phi − a.phi)/dt. The base of what follows."""
 
     w_rel = Variable(unit="rad/s", description="angular velocity of b against a")
 
     def equations(self) -> Equations:
         yield from super().equations()
-        yield self.w_rel == der(self.phi_rel)
+        # not der(self.phi_rel): absolute coordinates stay the states, whatever the order of declaration
+        yield self.w_rel == der(self.b.phi - self.a.phi)
 
 
 class Damper(Dissipative):

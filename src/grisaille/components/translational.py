@@ -89,13 +89,14 @@ class HardeningSpring(Compliant):
 
 
 class Dissipative(Compliant):
-    """A compliant component that knows its velocity v_rel = ds_rel/dt. The base of what follows."""
+    """A compliant component that knows its velocity v_rel = d(b.s − a.s)/dt. The base of what follows."""
 
     v_rel = Variable(unit="m/s", description="velocity of b against a")
 
     def equations(self) -> Equations:
         yield from super().equations()
-        yield self.v_rel == der(self.s_rel)
+        # not der(self.s_rel): absolute coordinates stay the states, whatever the order of declaration
+        yield self.v_rel == der(self.b.s - self.a.s)
 
 
 class Damper(Dissipative):

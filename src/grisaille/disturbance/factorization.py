@@ -4,10 +4,10 @@
 
     Q = D R D,  D = diag(√q_ii)        L = D chol(R),  L Lᵀ = Q
 
-Scaling makes the factor indifferent to units and to the powers of the step that a chain of integrators brings (h³/3 beside
-h). No pivoting: an order of rows that changes with the parameters would make paths jump. A pivot below ``RANK_ROUNDING``
-of its diagonal gives a zero column, so semidefinite covariances have a factor too; for ``SX`` the zero columns are those
-found in numbers, and kept. Reference: G. H. Golub, C. F. Van Loan, Matrix Computations, sections 4.2.8 and 4.2.5.
+Scaling makes the rank decision indifferent to units and to the powers of the step that a chain of integrators brings
+(h³/3 beside h). No pivoting: an order of rows that changes with the parameters would make paths jump. A pivot below
+``RANK_ROUNDING`` of its diagonal gives a zero column, so semidefinite covariances have a factor too; for ``SX`` the zero
+columns are those found in numbers, and kept. Reference: G. H. Golub, C. F. Van Loan, Matrix Computations, section 4.2.
 """
 
 from __future__ import annotations
@@ -57,24 +57,17 @@ def pivots(L: ArrayLike) -> tuple[bool, ...]:
 
 
 def factorize_symbolic(Q: ca.SX, pivots: Sequence[bool]) -> ca.SX:
-    """L as formulas; columns without a pivot are zero, now and for other parameter values."""
+    """L as formulas; columns without a pivot are zero, now and for other parameter values.
+
+    Unscaled: without pivoting, scaling changes the rank decision only, and that is given here.
+    """
     n = Q.shape[0]
-    scale = [ca.sqrt(Q[i, i]) if pivots[i] else None for i in range(n)]
-    # rows that vanish altogether have no scale; a row whose own column is zero may still have others
     L = ca.SX(n, n)
     for j in (j for j in range(n) if pivots[j]):
         for i in range(j, n):
-            unit = scale[j] * (scale[i] if scale[i] is not None else 1)
-            rest = Q[i, j] / unit - sum((_scaled(L, i, k, scale) * _scaled(L, j, k, scale) for k in range(j)), ca.SX(0))
-            L[i, j] = (scale[i] if scale[i] is not None else 1) * (
-                ca.sqrt(rest) if i == j else rest / (L[j, j] / scale[j])
-            )
+            rest = Q[i, j] - ca.dot(L[i, :j], L[j, :j])
+            L[i, j] = ca.sqrt(rest) if i == j else rest / L[j, j]
     return L
-
-
-def _scaled(L: ca.SX, i: int, k: int, scale: Sequence[ca.SX | None]) -> ca.SX:
-    row = scale[i]
-    return L[i, k] if row is None else L[i, k] / row
 
 
 def _refuse_negative(pivot: Floats, size: Floats) -> None:

@@ -83,7 +83,9 @@ def _position(purpose: Purpose | str) -> int:
     try:
         return list(Purpose).index(Purpose(purpose))
     except ValueError:
-        raise DataError(f"purpose={purpose!r}: random numbers are drawn for {', '.join(map(repr, map(str, Purpose)))}.") from None
+        raise DataError(
+            f"purpose={purpose!r}: random numbers are drawn for {', '.join(map(repr, map(str, Purpose)))}."
+        ) from None
 
 
 def _checked(seed: int) -> int:

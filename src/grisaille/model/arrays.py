@@ -35,7 +35,7 @@ class SymbolArray(np.ndarray[Any, Any]):
     def __ne__(self, other: Any) -> NoReturn:
         raise ModelError("!= has no meaning between arrays of formulas: equations use ==.")
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     def __bool__(self) -> NoReturn:
         raise ModelError("An array of formulas has no truth value; use gr.where for a case distinction.")

@@ -15,15 +15,17 @@ import numpy as np
 
 from grisaille.errors import ModelError
 from grisaille.model import packing, printing
-from grisaille.model.connectors import Connection
+from grisaille.model.connectors import Connection, ConnectorType
 from grisaille.model.content import Content
-from grisaille.model.elaboration import Scope, check_written, elaborate, list_equations
+from grisaille.model.elaboration import elaborate
 from grisaille.model.expression import Equation, Expression
 from grisaille.model.information import ParameterInformation, describe_parameters, describe_starts
+from grisaille.model.listing import check_written, list_equations
 from grisaille.model.names import Labelled
 from grisaille.model.namespace import MemberNamespace, is_symbol, split_members
 from grisaille.model.overriding import override
 from grisaille.model.recording import RecordingNamespace, active_recorder
+from grisaille.model.scope import Scope
 from grisaille.model.views import look_up, members
 
 
@@ -47,6 +49,9 @@ def _check_body(name: str, bases: tuple[type, ...], rest: dict[str, Any]) -> Non
             f"{name}: a model class has no __init__ of its own; values are given by name as in {name}(k=1.0). Write a "
             "function that returns a model for other arguments."
         )
+    for key, value in rest.items():
+        if isinstance(value, ConnectorType | ModelType) and value.__name__ != key:
+            raise ModelError(f"{name}.{key} is the class {value.__name__}, not an instance: write {value.__name__}().")
 
 
 def _with_equations(name: str, rest: dict[str, Any], written: list[Any]) -> dict[str, Any]:
@@ -103,7 +108,7 @@ class ModelType(type):
         cls = super().__new__(mcs, name, bases, rest)
         cls._members = members
         if isinstance(rest.get("equations"), FunctionType):
-            cls.equations = _visiting(cls, rest["equations"])
+            type.__setattr__(cls, "equations", _visiting(cls, rest["equations"]))
         if bases:
             Scope(name, cls._layers())  # says now what is declared twice
         return cls
@@ -134,7 +139,8 @@ class Model(Labelled, metaclass=ModelType):
     def __init__(self, *arguments: Any, start: Mapping[str, Any] | None = None, **changes: Any) -> None:
         if arguments:
             raise ModelError(
-                f"{type(self).__name__} takes changes by name, such as {type(self).__name__}(k=1.0), not {arguments[0]!r}."
+                f"{type(self).__name__} takes changes by name, such as {type(self).__name__}(k=1.0), not "
+                f"{arguments[0]!r}."
             )
         _set(self, "_label", "")
         _set(self, "_cache", {})
@@ -240,6 +246,7 @@ def _class_content(instance: Model) -> Content:
     steps = elaborate(instance, cls._layers(), lambda part: part._content)
     _set(instance, "_content", next(steps))
     content = next(steps)
-    if isinstance(cls.equations, ListedEquations) and cls.noise_covariance is Model.noise_covariance:
-        cls._default = content  # a list cannot change; a method is asked for every instance
+    listed: Any = cls.equations
+    if isinstance(listed, ListedEquations) and cls.noise_covariance is Model.noise_covariance:
+        type.__setattr__(cls, "_default", content)  # a list cannot change; a method is asked for every instance
     return content

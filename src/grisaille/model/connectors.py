@@ -222,7 +222,7 @@ def _connect_arrays(ends: tuple[Any, ...]) -> list[Any]:
 def _check_end(end: Any) -> None:
     if isinstance(end, Connector | ConnectorView | Reference | Declaration):
         return
-    if isinstance(end, Call | Constant) or isinstance(end, int | float):
+    if isinstance(end, Call | Constant | int | float):
         raise ModelError(
             f"connect: `{end}` is a formula; only connectors, outputs, variables and inputs can be connected. Bind the "
             "formula when the component is made: Component(u=formula)."
@@ -242,7 +242,10 @@ def _same_end(a: Any, b: Any) -> bool:
 
 def described(end: Any) -> ConnectorContent:
     """The plain description of a connector or of a view of one."""
-    return end._connector if isinstance(end, ConnectorView) else describe_connector(type(end))
+    if isinstance(end, ConnectorView):
+        return end._connector
+    assert isinstance(end, Connector)
+    return describe_connector(type(end))
 
 
 def check_compatible(a: str, first: ConnectorContent, b: str, second: ConnectorContent) -> None:

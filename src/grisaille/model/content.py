@@ -1,7 +1,7 @@
 """The content of a model instance: flat, plain data under full dotted names, connections not yet expanded.
 
-Everything an instance can do works on its content, so a model that was pickled, sent to another process or loaded from a
-file needs no class. Formulas have :class:`Name` leaves; other leaves belong to an enclosing model that is still being
+Everything an instance can do works on its content, so a model that was pickled, sent to another process or loaded from
+a file needs no class. Formulas have :class:`Name` leaves; other leaves belong to an enclosing model that is still being
 written and are resolved when that one is elaborated.
 """
 
@@ -82,8 +82,9 @@ class Content:
 
     def copy(self) -> Content:
         """A copy whose tables can be changed."""
-        tables = {f.name: dict(getattr(self, f.name)) for f in fields(self) if isinstance(getattr(self, f.name), dict)}
-        return replace(self, **tables)
+        values: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
+        tables: dict[str, Any] = {name: dict(v) for name, v in values.items() if isinstance(v, dict)}
+        return Content(**{**values, **tables})
 
     def kind(self, name: str) -> str:
         """What a full name stands for; ``""`` when it is unknown."""

@@ -22,7 +22,9 @@ def copies(prototype: Any, count: int, **changes: Any) -> Any:
         raise ModelError(f"copies: the number of copies must be a whole number from 1, got {count!r}.")
     dealt = [{name: _share(name, value, i, int(count)) for name, value in changes.items()} for i in range(int(count))]
     if isinstance(prototype, Model):
-        return tuple(prototype.replace({k: v for k, v in c.items() if k != "start"}, start=c.get("start")) for c in dealt)
+        return tuple(
+            prototype.replace({k: v for k, v in c.items() if k != "start"}, start=c.get("start")) for c in dealt
+        )
     if isinstance(prototype, Connector):
         if changes:
             raise ModelError(f"copies: a connector has no values to change, got {', '.join(changes)}.")
@@ -41,5 +43,7 @@ def _share(name: str, value: Any, index: int, count: int) -> Any:
     if not isinstance(value, list | tuple | np.ndarray):
         return value
     if len(value) != count:
-        raise ModelError(f"copies: {name} has {len(value)} values for {count} copies; give one for each, or a single one.")
+        raise ModelError(
+            f"copies: {name} has {len(value)} values for {count} copies; give one for each, or a single one."
+        )
     return value[index]

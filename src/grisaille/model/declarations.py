@@ -1,8 +1,8 @@
 """What a model is made of: parameters, variables, inputs, outputs, disturbances.
 
-A declaration is a formula as soon as it is written, so later ones can use it: ``Variable(start=-L)``. With ``size=`` the
-call gives an array of such symbols; lists given for a value are then dealt out to the elements. What is wrong with a
-declaration is said when it gets its name, so that the message can carry it.
+A declaration is a formula as soon as it is written, so later ones can use it: ``Variable(start=-L)``. With ``size=``
+the call gives an array of such symbols; lists given for a value are then dealt out to the elements. What is wrong with
+a declaration is said when it gets its name, so that the message can carry it.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import numpy as np
 
 from grisaille.errors import ModelError
 from grisaille.model.arrays import SymbolArray
-from grisaille.model.expression import Call, Constant, Expression, Reference, as_expression, postorder
+from grisaille.model.checking import check_bounds, check_inside, check_value
+from grisaille.model.dealing import read_shape, spread
+from grisaille.model.expression import Expression
 from grisaille.model.priors import LogNormal, MultivariateNormal, Normal, Uniform
 from grisaille.model.spectra import Spectrum
-
-_DEALT = {"value", "start", "default", "definition", "noise", "spectrum", "scale", "bounds", "nominal", "prior"}
 
 
 class Declaration(Expression):
@@ -37,8 +37,7 @@ class Declaration(Expression):
             declaration.fields = fields
             declaration.label = declaration.used_for = ""
             return declaration
-        shape = _shape(cls, size)
-        return _deal(cls, shape, fields)
+        return _vector(cls, read_shape(cls.__name__, size), fields)
 
     def changed(self, **fields: Any) -> Any:
         """A new declaration of the same kind with some fields changed."""
@@ -53,8 +52,8 @@ class Declaration(Expression):
             value = self.fields.get(field, "")
             if not isinstance(value, str):
                 raise ModelError(
-                    f"{name}: the {field} must be a text such as {'kg' if field == 'unit' else 'mass of the load'!r}, got "
-                    f"{value!r} ({type(value).__name__}). Signature: {self._signature()}."
+                    f"{name}: the {field} must be a text such as {'kg' if field == 'unit' else 'mass of the load'!r}, "
+                    f"got {value!r} ({type(value).__name__}). Signature: {self._signature()}."
                 )
         self._check_own(name)
 
@@ -90,10 +89,12 @@ class Parameter(Declaration):
 
     def _check_own(self, name: str) -> None:
         fields = self.fields
-        _check_value(name, "value", fields["value"], constant=True)
+        check_value(name, "value", fields["value"], constant=True)
         fields["bounds"] = check_bounds(name, fields["bounds"])
         check_inside(name, fields["value"], fields["bounds"])
-        if fields["prior"] is not None and not isinstance(fields["prior"], Normal | LogNormal | Uniform | MultivariateNormal):
+        if fields["prior"] is not None and not isinstance(
+            fields["prior"], Normal | LogNormal | Uniform | MultivariateNormal
+        ):
             raise ModelError(
                 f"{name}: prior must be gr.Normal(mean, std), gr.LogNormal(median, log_std) or gr.Uniform(low, high), "
                 f"got {fields['prior']!r}."
@@ -126,7 +127,7 @@ class Variable(Declaration):
 
     def _check_own(self, name: str) -> None:
         fields = self.fields
-        _check_value(name, "start", fields["start"])
+        check_value(name, "start", fields["start"])
         if not isinstance(fields["fixed"], bool):
             raise ModelError(f"{name}: fixed must be True or False, got {fields['fixed']!r}.")
         if fields["fixed"] and fields["start"] is None:
@@ -151,7 +152,7 @@ class Input(Declaration):
         if isinstance(default, Expression):
             raise ModelError(f"{name}: the default of an input must be a number, got the formula `{default}`.")
         if default is not None:
-            _check_value(name, "default", default)
+            check_value(name, "default", default)
 
 
 class Output(Declaration):
@@ -169,9 +170,11 @@ class Output(Declaration):
 
     def _check_own(self, name: str) -> None:
         if isinstance(self.fields["definition"], str):
-            raise ModelError(f"{name}: the definition of an output is a formula; write unit={self.fields['definition']!r}.")
-        _check_value(name, "definition", self.fields["definition"])
-        _check_value(name, "noise", self.fields["noise"])
+            raise ModelError(
+                f"{name}: the definition of an output is a formula; write unit={self.fields['definition']!r}."
+            )
+        check_value(name, "definition", self.fields["definition"])
+        check_value(name, "noise", self.fields["noise"])
         noise = self.fields["noise"]
         if noise is not None and not isinstance(noise, Expression) and not noise >= 0:
             raise ModelError(f"{name}: noise is a standard deviation and cannot be negative, got {noise!r}.")
@@ -202,123 +205,30 @@ class Disturbance(Declaration):
                 f"got {spectrum!r}."
             )
         for formula in spectrum.leaves():
-            _check_value(name, "spectrum", formula, constant=True)
-        _check_value(name, "scale", self.fields["scale"], constant=True)
+            check_value(name, "spectrum", formula, constant=True)
+        check_value(name, "scale", self.fields["scale"], constant=True)
         if self.fields["scale"] is None:
             raise ModelError(f"{name}: scale must be a number or a formula of parameters, got None.")
         if self.fields["correlation"] is not None:
             raise ModelError(f"{name}: correlation needs size=n and an n × n matrix.")
 
 
-def _check_value(name: str, field: str, value: Any, constant: bool = False) -> None:
-    """A number, a formula or None; with ``constant`` only parameters may occur in the formula."""
-    if value is None:
-        return
-    try:
-        expression = as_expression(value)
-    except ModelError as error:
-        raise ModelError(f"{name}: {field} must be a number or a formula. {error}") from None
-    for leaf in postorder((expression,)) if constant else ():
-        kind = leaf_kind(leaf)
-        if kind in ("variable", "input", "disturbance", "output", "time"):
-            raise ModelError(
-                f"{name}: {field} may depend on parameters only, but `{expression}` contains the {kind} `{leaf}`."
-            )
-
-
-def leaf_kind(leaf: Expression) -> str:
-    """``"parameter"``, ``"variable"``, …; ``""`` for numbers and operations."""
-    if isinstance(leaf, Declaration | Reference):
-        return leaf.kind
-    return "time" if not isinstance(leaf, Call | Constant) else ""
-
-
-def check_bounds(name: str, bounds: Any) -> tuple[float, float] | None:
-    """(low, high) as floats, open sides as infinities."""
-    if bounds is None:
-        return None
-    try:
-        low, high = bounds
-        pair = (-np.inf if low is None else float(low), np.inf if high is None else float(high))
-    except (TypeError, ValueError, ModelError):
-        raise ModelError(f"{name}: bounds must be a pair of numbers (low, high), got {bounds!r}.") from None
-    if not pair[0] < pair[1]:
-        raise ModelError(f"{name}: the bounds are reversed or empty: {pair[0]:g} is not below {pair[1]:g}.")
-    return pair
-
-
-def check_inside(name: str, value: Any, bounds: tuple[float, float] | None) -> None:
-    """A number must lie within its bounds."""
-    number = value.value if isinstance(value, Constant) else value
-    if bounds is None or number is None or isinstance(number, Expression):
-        return
-    if not bounds[0] <= float(number) <= bounds[1]:
-        raise ModelError(
-            f"{name}: the value {float(number):g} lies outside its bounds [{bounds[0]:g}, {bounds[1]:g}]. "
-            "Change the value or widen the bounds."
-        )
-
-
-def _shape(cls: type[Declaration], size: Any) -> tuple[int, ...]:
-    shape = size if isinstance(size, tuple) else (size,)
-    if not shape or not all(isinstance(n, int | np.integer) and not isinstance(n, bool) and n >= 0 for n in shape):
-        raise ModelError(f"{cls.__name__}: size must be a whole number or a tuple of them, got {size!r}.")
-    return tuple(int(n) for n in shape)
-
-
-def _deal(cls: type[Declaration], shape: tuple[int, ...], fields: dict[str, Any]) -> SymbolArray:
+def _vector(cls: type[Declaration], shape: tuple[int, ...], fields: dict[str, Any]) -> SymbolArray:
     correlation = fields.get("correlation")
     if correlation is not None:
         fields = {**fields, "correlation": None}
-    dealt = {field: _spread(cls, field, value, shape) for field, value in fields.items()}
+    dealt = {field: spread(cls.__name__, field, value, shape) for field, value in fields.items()}
     result = np.empty(shape, dtype=object)
     for index in np.ndindex(*shape):
         result[index] = cls._make(None, **{field: values[index] for field, values in dealt.items()})
-    symbols = result.view(CorrelatedArray if correlation is not None else SymbolArray)
-    if correlation is not None:
-        symbols.correlation = correlation  # type: ignore[attr-defined]
+    if correlation is None:
+        return result.view(SymbolArray)
+    symbols = result.view(CorrelatedArray)
+    symbols.correlation = correlation
     return symbols
-
-
-def _spread(cls: type[Declaration], field: str, value: Any, shape: tuple[int, ...]) -> Any:
-    given = np.array(value, dtype=object) if field in _DEALT and isinstance(value, list | tuple | np.ndarray) else None
-    if field == "bounds" and given is not None and given.shape == (2,):
-        given = None  # one pair for all
-    if given is None:
-        boxed = np.empty((), dtype=object)
-        boxed[()] = value
-        return np.broadcast_to(boxed, shape)
-    if given.shape[: len(shape)] != shape:
-        raise ModelError(
-            f"{cls.__name__} of size {shape if len(shape) > 1 else shape[0]}: {field} has shape {given.shape}; give one "
-            "value for all or one for each element."
-        )
-    if given.shape == shape:
-        return given
-    rows = np.empty(shape, dtype=object)  # pairs of bounds, one for each element
-    for index in np.ndindex(*shape):
-        rows[index] = tuple(given[index])
-    return rows
 
 
 class CorrelatedArray(SymbolArray):
     """An array of disturbances together with the correlation of their driving noises."""
 
     correlation: Any = None
-
-
-def check_correlation(name: str, correlation: Any, n: int) -> list[list[Expression]]:
-    """An n × n symmetric matrix with unit diagonal, entries as formulas."""
-    matrix = np.array(correlation, dtype=object)
-    if matrix.shape != (n, n):
-        raise ModelError(f"{name}: correlation must be a {n} × {n} matrix, got shape {matrix.shape}.")
-    rows = [[as_expression(entry) for entry in row] for row in matrix]
-    numbers = [[entry.value if isinstance(entry, Constant) else None for entry in row] for row in rows]
-    for i, j in np.ndindex(n, n):
-        if i == j and numbers[i][i] not in (None, 1.0):
-            raise ModelError(f"{name}: correlation has {numbers[i][i]:g} on its diagonal; it must be 1 (use scale=).")
-        if numbers[i][j] != numbers[j][i]:
-            raise ModelError(f"{name}: correlation is not symmetric in entries ({i}, {j}) and ({j}, {i}).")
-        if i != j and numbers[i][j] is not None and not abs(numbers[i][j]) <= 1:  # type: ignore[arg-type]
-            raise ModelError(f"{name}: correlation ({i}, {j}) = {numbers[i][j]:g} lies outside [-1, 1].")
-    return rows

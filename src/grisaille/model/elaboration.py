@@ -1,20 +1,17 @@
 """From a class to the content of an instance: every member gets its full name, every formula its names.
 
-Members are recognised by identity: the scope knows which object was assigned to which name in the class or its
-ancestors, so equations of a parent keep working when a subclass replaces a member. Sub-models bring their own content,
-which is put below their name.
+Sub-models bring their own content, which is put below their name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from grisaille.errors import ModelError
-from grisaille.model.arrays import SymbolArray
 from grisaille.model.connectors import (
     Connection,
     Connector,
@@ -23,79 +20,14 @@ from grisaille.model.connectors import (
     describe_connector,
 )
 from grisaille.model.content import Component, Content, Joint, Law
-from grisaille.model.declarations import CorrelatedArray, Declaration, check_correlation
-from grisaille.model.expression import Call, Equation, Expression, Name, Reference, Rewriter, as_expression
+from grisaille.model.correlation import check_correlation
+from grisaille.model.declarations import CorrelatedArray, Declaration
+from grisaille.model.expression import Equation, Expression, Name, as_expression
 from grisaille.model.flat import FlatDisturbance, FlatInput, FlatOutput, FlatParameter, FlatVariable
+from grisaille.model.listing import check_listed, flattened, missing_super
 from grisaille.model.names import indexed
-from grisaille.model.recording import Recorder, recording
-from grisaille.model.views import ConnectorView
-
-
-class Scope:
-    """Which object goes by which name inside one class."""
-
-    def __init__(self, owner: str, layers: Iterable[dict[str, Any]], self_object: Any = None) -> None:
-        self.owner = owner
-        self.self_object = self_object
-        self.members: dict[str, Any] = {}
-        self._names: dict[int, str] = {}
-        for layer in layers:
-            for name, member in layer.items():
-                self.members[name] = member
-                self._enter(name, member)
-        self.resolve = Rewriter(self.find)
-
-    def name_of(self, thing: Any) -> str | None:
-        """The full name of a member, of something below it, or ``None`` when it belongs to another model."""
-        if isinstance(thing, Reference | ConnectorView):
-            root, path = (thing.root, thing.path) if isinstance(thing, Reference) else (thing._root, thing._path)
-            if root is self.self_object:
-                return path
-            base = self._names.get(id(root))
-            return None if base is None else f"{base}.{path}"
-        return self._names.get(id(thing))
-
-    def find(self, node: Expression) -> Expression | None:
-        name = self.name_of(node)
-        return None if name is None else Name(name)
-
-    def open(self, expression: Expression) -> Expression:
-        """The definition of a named formula: resolved inside, not replaced by its own name."""
-        if isinstance(expression, Call):
-            return expression.rebuilt(tuple(self.resolve(a) for a in expression.arguments))
-        return self.resolve(expression)
-
-    def below(self, prefix: str) -> Rewriter:
-        """What puts the formulas of a component below its name and resolves what they owe to this scope."""
-
-        def change(node: Expression) -> Expression | None:
-            if isinstance(node, Name):
-                return node if node.path == "time" else Name(f"{prefix}.{node.path}")
-            return self.find(node)
-
-        return Rewriter(change)
-
-    def _enter(self, name: str, member: Any) -> None:
-        if isinstance(member, np.ndarray):
-            known = any(id(item) in self._names for item in member.flat)
-            for index in np.ndindex(*member.shape):
-                if isinstance(member[index], Call) or (isinstance(member[index], Declaration) and not known):
-                    self._names.setdefault(id(member[index]), indexed(name, index))
-        elif isinstance(member, list | tuple):
-            for i, item in enumerate(member):
-                self._enter(f"{name}[{i}]", item)
-        else:
-            self._enter_one(name, member)
-
-    def _enter_one(self, name: str, member: Any) -> None:
-        old = self._names.get(id(member))
-        if old is None:
-            self._names[id(member)] = name
-        elif old != name and not (isinstance(member, Expression) and "[" in old):
-            raise ModelError(
-                f"{self.owner}: '{old}' and '{name}' are the same object; declare each one on its own "
-                f"(`{old}, {name} = …, …` with two calls), or use gr.copies."
-            )
+from grisaille.model.recording import recording
+from grisaille.model.scope import Scope
 
 
 def elaborate(instance: Any, layers: list[dict[str, Any]], contents: Any) -> Iterator[Content]:
@@ -107,9 +39,9 @@ def elaborate(instance: Any, layers: list[dict[str, Any]], contents: Any) -> Ite
         _Builder(scope, content).add(name, member, contents)
     yield content
     with recording() as recorder:
-        listed = list(_flattened(cls.__name__, _called(cls, instance)))
+        listed = list(flattened(cls.__name__, _called(cls, instance)))
         covariance = dict(instance.noise_covariance())
-    _check_listed(cls.__name__, listed, recorder)
+    check_listed(cls.__name__, listed, recorder)
     own = [_law(scope, item) for item in listed if isinstance(item, Equation)]
     joints = [_joint(scope, item) for item in listed if isinstance(item, Connection)]
     yield replace(
@@ -117,7 +49,7 @@ def elaborate(instance: Any, layers: list[dict[str, Any]], contents: Any) -> Ite
         equations=(*own, *content.equations),
         joints=(*joints, *content.joints),
         noise_covariance={**content.noise_covariance, **_covariance(scope, content, covariance)},
-        hints=(*content.hints, *_hints(cls, listed, recorder)),
+        hints=(*content.hints, *missing_super(cls, listed, recorder)),
     )
 
 
@@ -179,10 +111,13 @@ def insert_component(content: Content, name: str, part: Content, change: Any) ->
 
 def enter_declaration(content: Content, name: str, declaration: Declaration, resolve: Any) -> None:
     """A declaration as an entry of the tables, formulas resolved."""
-    f = {key: resolve(as_expression(value)) if _is_formula(key, value) else value for key, value in declaration.fields.items()}
+    f = {
+        key: resolve(as_expression(value)) if _is_formula(key, value) else value
+        for key, value in declaration.fields.items()
+    }
     labels = {"unit": f["unit"], "description": f["description"]}
     for table in (content.parameters, content.variables, content.inputs, content.disturbances, content.outputs):
-        table.pop(name, None)  # type: ignore[attr-defined]
+        table.pop(name, None)
     if declaration.kind == "parameter":
         content.parameters[name] = FlatParameter(
             name, f["value"], bounds=f["bounds"], prior=f["prior"], transform=f["transform"], **labels
@@ -226,53 +161,6 @@ def _called(cls: type, instance: Any) -> Any:
     return result
 
 
-def _flattened(owner: str, items: Any, position: str = "") -> Iterator[Any]:
-    """Equations and connections out of nested lists, arrays and generators."""
-    if isinstance(items, Equation | Connection):
-        yield items
-    elif isinstance(items, Expression):
-        raise ModelError(f"{owner}.equations{position}: `{items}` is a formula, not an equation; write `{items} == 0`.")
-    elif isinstance(items, bool | np.bool_):
-        raise ModelError(
-            f"{owner}.equations{position} is {items}: a comparison of plain numbers or objects is not an equation. At "
-            "least one side must contain a declared member."
-        )
-    elif isinstance(items, str | dict) or not isinstance(items, Iterable):
-        raise ModelError(
-            f"{owner}.equations{position} is {items!r} ({type(items).__name__}); equations written with == and "
-            "connections are expected."
-        )
-    else:
-        for i, item in enumerate(np.ravel(items) if isinstance(items, SymbolArray) else items):
-            yield from _flattened(owner, item, f"{position}[{i}]")
-
-
-def list_equations(owner: str, items: Any) -> tuple[Any, ...]:
-    """The equations and connections in a class body's list."""
-    return tuple(_flattened(owner, items))
-
-
-def check_written(owner: str, written: Iterable[Any], listed: Iterable[Any]) -> None:
-    """Refuses equations and connections that were written but listed nowhere."""
-    kept = {id(item) for item in listed}
-    for item in written:
-        if id(item) not in kept:
-            kind = "equation" if isinstance(item, Equation) else "connection"
-            raise ModelError(
-                f"{owner}: the {kind} `{item}` ({item.source}) is written but not listed. Put it in the `equations` "
-                "list, or `yield` it in the `equations` method."
-            )
-
-
-def _check_listed(owner: str, listed: list[Any], recorder: Recorder) -> None:
-    check_written(owner, recorder.written, listed)
-    seen: set[int] = set()
-    for item in listed:
-        if id(item) in seen:
-            raise ModelError(f"{owner}: `{item}` ({item.source}) is listed twice in `equations`.")
-        seen.add(id(item))
-
-
 def _law(scope: Scope, equation: Equation) -> Law:
     return Law(scope.resolve(equation.left), scope.resolve(equation.right), equation.source)
 
@@ -282,7 +170,9 @@ def _joint(scope: Scope, connection: Connection) -> Joint:
     for end in connection.ends:
         name = scope.name_of(end)
         if name is None:
-            raise ModelError(f"{scope.owner}: {connection} ({connection.source}): `{end}` is not a member of {scope.owner}.")
+            raise ModelError(
+                f"{scope.owner}: {connection} ({connection.source}): `{end}` is not a member of {scope.owner}."
+            )
         names.append(name)
     return Joint(tuple(names), connection.is_signal, connection.source)
 
@@ -291,7 +181,7 @@ def _covariance(scope: Scope, content: Content, given: dict[Any, Any]) -> dict[t
     result = {}
     for key, value in given.items():
         if not (isinstance(key, tuple) and len(key) == 2):
-            raise ModelError(f"{scope.owner}.noise_covariance: keys are pairs of outputs (\"y1\", \"y2\"), got {key!r}.")
+            raise ModelError(f'{scope.owner}.noise_covariance: keys are pairs of outputs ("y1", "y2"), got {key!r}.')
         names = tuple(item if isinstance(item, str) else scope.name_of(item) for item in key)
         for name in names:
             if name not in content.outputs:
@@ -301,21 +191,3 @@ def _covariance(scope: Scope, content: Content, given: dict[Any, Any]) -> dict[t
                 )
         result[(str(names[0]), str(names[1]))] = scope.resolve(as_expression(value))
     return result
-
-
-def _hints(cls: type, listed: list[Any], recorder: Recorder) -> list[str]:
-    """A sentence for each ancestor whose equations the class replaced instead of extending."""
-    kept = {id(item) for item in listed}
-    hints = []
-    for ancestor in cls.__mro__[1:]:
-        own = ancestor.__dict__.get("equations")
-        if own is None or ancestor.__module__ == "grisaille.model.classes" or ancestor in recorder.visited:
-            continue
-        left_out = not isinstance(own, tuple) or any(id(item) not in kept for item in own)
-        if left_out and own != ():
-            hints.append(
-                f"{cls.__name__} replaces the equations of {ancestor.__name__} instead of extending them; begin its "
-                "`equations` method with `yield from super().equations()`."
-            )
-    return hints
-

@@ -30,6 +30,8 @@ class Expression:
         return _binary("add", self, other)
 
     def __radd__(self, other: Any) -> Any:
+        if type(other) is int and other == 0:  # sum([a, b]) begins with 0
+            return self
         return _binary("add", other, self)
 
     def __sub__(self, other: Any) -> Any:
@@ -42,6 +44,8 @@ class Expression:
         return _binary("mul", self, other)
 
     def __rmul__(self, other: Any) -> Any:
+        if type(other) is int and other == 1:  # math.prod([a, b]) begins with 1
+            return self
         return _binary("mul", other, self)
 
     def __truediv__(self, other: Any) -> Any:
@@ -108,7 +112,7 @@ class Expression:
             'or numpy\'s functions. The value of a parameter is model.parameters["name"].value.'
         )
 
-    __int__ = __index__ = __complex__ = __round__ = __trunc__ = __float__  # type: ignore[assignment]
+    __int__ = __index__ = __complex__ = __round__ = __trunc__ = __float__
 
     def __len__(self) -> NoReturn:
         raise ModelError(f"`{self}` is a single quantity and has no length; declare vectors with size=n.")
@@ -137,6 +141,22 @@ class Expression:
     def leaf_text(self) -> str:
         """How a leaf is written."""
         raise TypeError(f"{type(self).__name__} is not a leaf")
+
+
+def _method(operation: str) -> Callable[[Expression], Expression]:
+    def method(self: Expression) -> Expression:
+        return Call(operation, (self,))
+
+    return method
+
+
+# np.sin of a plain array of objects calls the method ``sin`` of each element
+for _operation, _numpy_name in (
+    ("sin", "sin"), ("cos", "cos"), ("tan", "tan"), ("asin", "arcsin"), ("acos", "arccos"), ("atan", "arctan"),
+    ("sinh", "sinh"), ("cosh", "cosh"), ("tanh", "tanh"), ("asinh", "arcsinh"), ("acosh", "arccosh"),
+    ("atanh", "arctanh"), ("exp", "exp"), ("log", "log"), ("log10", "log10"), ("sqrt", "sqrt"),
+):  # fmt: skip
+    setattr(Expression, _numpy_name, _method(_operation))
 
 
 class Constant(Expression):
@@ -251,13 +271,17 @@ def as_condition(value: Any) -> Condition:
     """A condition as it is; anything else is refused."""
     if isinstance(value, Condition):
         return value
-    raise ModelError(f"A condition such as x > 0 is needed here, got `{value!r}`. (== writes an equation, not a condition.)")
+    raise ModelError(
+        f"A condition such as x > 0 is needed here, got `{value!r}`. (== writes an equation, not a condition.)"
+    )
 
 
 def as_number(value: Any) -> float:
     """A finite real number as ``float``; everything else is refused with a hint."""
     if isinstance(value, bool | np.bool_):
-        raise ModelError(f"{value} is not a number that a formula can hold; write 1.0 or 0.0, or gr.where(condition, a, b).")
+        raise ModelError(
+            f"{value} is not a number that a formula can hold; write 1.0 or 0.0, or gr.where(condition, a, b)."
+        )
     if isinstance(value, complex | np.complexfloating):
         raise ModelError(f"The complex number {value} cannot stand in a formula; write real and imaginary parts apart.")
     if isinstance(value, str):
@@ -273,7 +297,9 @@ def as_number(value: Any) -> float:
             f"{_kind(value)} cannot stand in a formula; use numbers, declared members and gr's functions."
         ) from None
     if not math.isfinite(number):
-        raise ModelError(f"{'NaN' if math.isnan(number) else number} cannot stand in a formula: numbers must be finite.")
+        raise ModelError(
+            f"{'NaN' if math.isnan(number) else number} cannot stand in a formula: numbers must be finite."
+        )
     return number
 
 
@@ -296,37 +322,6 @@ def postorder(roots: Iterable[Expression]) -> Iterator[Expression]:
             else:
                 stack.append((node, True))
                 stack.extend((a, False) for a in reversed(node.arguments))
-
-
-class Rewriter:
-    """Replaces nodes below expressions, each once; what does not change stays the same object.
-
-    ``replace`` gives the new node or ``None`` to keep the old one (with rewritten arguments).
-    """
-
-    def __init__(self, replace: Callable[[Expression], Expression | None]) -> None:
-        self._replace = replace
-        self._done: dict[int, Expression] = {}
-        self._alive: list[Expression] = []  # ids stay unique while the nodes live
-
-    def __call__(self, root: Expression) -> Expression:
-        if id(root) not in self._done:
-            self._alive.append(root)
-            for node in postorder((root,)):
-                if id(node) not in self._done:
-                    self._done[id(node)] = self._rewrite(node)
-        return self._done[id(root)]
-
-    def _rewrite(self, node: Expression) -> Expression:
-        new = self._replace(node)
-        if new is not None:
-            return new
-        if not isinstance(node, Call):
-            return node
-        arguments = tuple(self._done[id(a)] for a in node.arguments)
-        if all(a is b for a, b in zip(arguments, node.arguments, strict=True)):
-            return node
-        return node.rebuilt(arguments)
 
 
 def same(left: Expression, right: Expression) -> bool:
@@ -353,9 +348,7 @@ def _same_leaf(a: Expression, b: Expression) -> bool:
         return a.value == b.value
     if isinstance(a, Name) and isinstance(b, Name):
         return a.path == b.path
-    return (
-        isinstance(a, Reference) and isinstance(b, Reference) and a.root is b.root and a.path == b.path
-    )
+    return isinstance(a, Reference) and isinstance(b, Reference) and a.root is b.root and a.path == b.path
 
 
 class Reference(Expression):

@@ -13,16 +13,17 @@ from typing import Any
 from grisaille.errors import ModelError
 from grisaille.model.classes import Model
 from grisaille.model.content import Content, Law
-from grisaille.model.expression import Call, Constant, Expression, Name, Rewriter, is_open, postorder
+from grisaille.model.expression import Call, Constant, Expression, Name, is_open, postorder
 from grisaille.model.flat import FlatEquation, FlatModel, FlatVariable
 from grisaille.model.information import FormulaLoop, order_formulas
 from grisaille.model.joining import bind_signals, join_connectors
 from grisaille.model.names import suggestion
+from grisaille.model.rewriting import Rewriter
 from grisaille.model.text import render
 
 
-def flatten(model: Model) -> FlatModel:
-    """The equations and symbols of ``model``; computed once for each instance."""
+def flatten(model: Any) -> FlatModel:
+    """The equations and symbols of ``model``, a :class:`Model`; computed once for each instance."""
     if not isinstance(model, Model):
         hint = f" Call the class: {model.__name__}()." if isinstance(model, type) else ""
         raise ModelError(f"A model is needed, got {type(model).__name__}.{hint}")
@@ -147,8 +148,8 @@ def _parameters(content: Content, insert: Rewriter) -> dict[str, Any]:
         for leaf in postorder((formula,)):
             if isinstance(leaf, Name) and leaf.path not in parameters:
                 raise ModelError(
-                    f"{content.name}: the value of the parameter '{name}' is `{formula}`, which contains '{leaf.path}'; only "
-                    "parameters are constant. Declare it as gr.Variable or as a formula instead."
+                    f"{content.name}: the value of the parameter '{name}' is `{formula}`, which contains "
+                    f"'{leaf.path}'; only parameters are constant. Declare it as gr.Variable or as a formula instead."
                 )
     return parameters
 
@@ -157,8 +158,8 @@ def _check_equations(content: Content, equations: list[FlatEquation]) -> None:
     if content.variables and not equations:
         unknowns = ", ".join(list(content.variables)[:6]) + (", …" if len(content.variables) > 6 else "")
         raise ModelError(
-            f"{content.name} has {len(content.variables)} variables ({unknowns}) but no equations: write them as a list "
-            "`equations = [...]` in the class body, or as a method `def equations(self)` that yields them."
+            f"{content.name} has {len(content.variables)} variables ({unknowns}) but no equations: write them as a "
+            "list `equations = [...]` in the class body, or as a method `def equations(self)` that yields them."
         )
     for equation in equations:
         if isinstance(equation.left, Constant) and isinstance(equation.right, Constant):

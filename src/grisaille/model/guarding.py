@@ -1,8 +1,8 @@
 """Keeps the branch of ``where`` that is not taken from spoiling derivatives.
 
 CasADi evaluates both branches; the derivative of the untaken one is multiplied by zero, and 0·inf = NaN. In
-``where(r > 0, r**p, 0)`` the derivative of ``r**p`` at r ≤ 0 is NaN or infinite. So inside a branch the argument ``a`` of
-every operation that can be singular becomes ``where(branch taken, a, harmless number)``: where the branch is taken
+``where(r > 0, r**p, 0)`` the derivative of ``r**p`` at r ≤ 0 is NaN or infinite. So inside a branch the argument ``a``
+of every operation that can be singular becomes ``where(branch taken, a, harmless number)``: where the branch is taken
 nothing changes, elsewhere the operation sees a number at which it and its derivatives are finite.
 """
 
@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from grisaille.model.expression import Call, Condition, Constant, Expression, Rewriter, postorder
+from grisaille.model.expression import Call, Condition, Constant, Expression, postorder
+from grisaille.model.rewriting import Rewriter
 
 _HARMLESS: dict[str, tuple[int, float]] = {
     "div": (1, 1.0), "pow": (0, 1.0), "sqrt": (0, 1.0), "log": (0, 1.0), "log10": (0, 1.0), "asin": (0, 0.0),

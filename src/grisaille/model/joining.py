@@ -31,9 +31,7 @@ def join_connectors(content: Content) -> list[FlatEquation]:
     connected = {end for ends, _ in sets for end in ends}
     for path, connector in content.connectors.items():
         if (path, False) not in connected:
-            equations += [
-                _zero_flow(f"{path}.{name}", path) for name, kind, _ in connector.fields if kind == "flow"
-            ]
+            equations += [_zero_flow(f"{path}.{name}", path) for name, kind, _ in connector.fields if kind == "flow"]
     return equations
 
 
@@ -65,7 +63,9 @@ def _merged(content: Content, joints: list[Joint]) -> list[tuple[list[End], str]
 def _end(content: Content, joint: Joint, path: str) -> End:
     connector = content.connectors.get(path)
     if connector is None:
-        raise ModelError(f"connect({', '.join(joint.ends)}) ({joint.source}): {content.name} has no connector '{path}'.")
+        raise ModelError(
+            f"connect({', '.join(joint.ends)}) ({joint.source}): {content.name} has no connector '{path}'."
+        )
     return path, connector.owner == joint.owner
 
 
@@ -151,5 +151,5 @@ def _check_units(content: Content, source: str, sink: str, text: str) -> None:
 def _unit(content: Content, name: str) -> str:
     for table in (content.outputs, content.variables, content.inputs, content.disturbances, content.parameters):
         if name in table:
-            return str(table[name].unit)  # type: ignore[attr-defined]
+            return str(table[name].unit)
     return ""

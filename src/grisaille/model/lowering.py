@@ -33,7 +33,9 @@ def lower(roots: Sequence[Expression], leaf: Leaf, differentiate: Differentiate 
             arguments = [done[id(a)] for a in node.arguments]
             if node.operation == "der":
                 if differentiate is None:
-                    raise ModelError("der(...) has no meaning in a start value, a parameter's formula or a noise level.")
+                    raise ModelError(
+                        "der(...) has no meaning in a start value, a parameter's formula or a noise level."
+                    )
                 value = arguments[0]
                 for _ in range(node.data or 1):
                     value = differentiate(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import keyword
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -37,7 +38,9 @@ def check_name(name: Any, owner: str) -> str:
             "choose another one."
         )
     if name.startswith("_"):
-        raise ModelError(f"{owner}: '{name}' begins with an underscore; names of members must not. Drop the underscore.")
+        raise ModelError(
+            f"{owner}: '{name}' begins with an underscore; names of members must not. Drop the underscore."
+        )
     if keyword.iskeyword(name):
         raise ModelError(f"{owner}: '{name}' is a keyword of Python and cannot name a member.")
     if not name.isidentifier():
@@ -67,6 +70,14 @@ def suggestion(name: str, known: Iterable[str]) -> str:
         return "It has no members."
     listed = ", ".join(candidates[:12]) + (", …" if len(candidates) > 12 else "")
     return f"It has: {listed}."
+
+
+def matching(pattern: str, known: Iterable[str]) -> list[str]:
+    """The known names that ``"legs[*].m"`` stands for; a name without ``*`` stands for itself."""
+    if "*" not in pattern:
+        return [pattern]
+    expression = re.compile(r"[^.\[\]]*".join(re.escape(part) for part in pattern.split("*")))
+    return [name for name in known if expression.fullmatch(name)]
 
 
 def join(prefix: str, name: str) -> str:

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from grisaille.errors import ModelError
-from grisaille.model.declarations import CorrelatedArray, Declaration, check_correlation
+from grisaille.model.arrays import SymbolArray
+from grisaille.model.correlation import check_correlation
+from grisaille.model.declarations import CorrelatedArray, Declaration
 from grisaille.model.expression import Expression
 from grisaille.model.names import Labelled, check_name, indexed
 from grisaille.model.recording import RecordingNamespace
@@ -25,9 +27,11 @@ class MemberNamespace(RecordingNamespace):
         old = self.get(name)
         if _is_named(old) and old is not value:
             raise ModelError(
-                f"{self.owner}: '{name}' is declared twice (first as `{_describe(old)}`); give the second one another name."
+                f"{self.owner}: '{name}' is declared twice (first as `{_describe(old)}`); give the second one "
+                "another name."
             )
         if _is_named(value):
+            value = as_symbols(value)
             label(self.owner, name, value)
         super().__setitem__(name, value)
 
@@ -44,6 +48,11 @@ def is_symbol(value: Any) -> bool:
     return any(isinstance(item, Expression) for item in items) and all(
         isinstance(item, Expression | int | float | np.number) for item in items
     )
+
+
+def as_symbols(value: Any) -> Any:
+    """Plain arrays of expressions as arrays on which ``==`` gives equations."""
+    return value.view(SymbolArray) if type(value) is np.ndarray else value
 
 
 def label(owner: str, name: str, value: Any) -> None:
@@ -79,8 +88,8 @@ def split_members(
     rest: dict[str, Any] = {}
     for name, value in namespace.items():
         if is_member(value):
-            label(owner, check_name(name, owner), value)
-            members[name] = value
+            members[name] = as_symbols(value)
+            label(owner, check_name(name, owner), members[name])
         else:
             rest[name] = value
     return members, rest

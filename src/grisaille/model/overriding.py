@@ -13,28 +13,35 @@ from typing import Any
 import numpy as np
 
 from grisaille.errors import ModelError
+from grisaille.model.checking import check_inside, check_value
 from grisaille.model.content import Content, below, element_names
-from grisaille.model.declarations import Declaration, _check_value, check_inside
+from grisaille.model.declarations import Declaration
 from grisaille.model.elaboration import enter_declaration, insert_component
-from grisaille.model.expression import Equation, Expression, Name, Rewriter, as_expression, postorder
-from grisaille.model.names import suggestion
+from grisaille.model.expression import Equation, Expression, Name, as_expression, postorder
+from grisaille.model.names import matching, suggestion
+from grisaille.model.rewriting import Rewriter
 
 
 def override(content: Content, changes: Mapping[str, Any], start: Mapping[str, Any]) -> Content:
     """A changed copy of ``content``."""
     new = content.copy()
     for name, value in changes.items():
-        _change(new, _text(content, name), value)
+        for single in _names(content, name):
+            _change(new, single, value)
     for name, value in start.items():
-        _change_start(new, _text(content, name), value)
+        for single in _names(content, name):
+            _change_start(new, single, value)
     return new
 
 
-def _text(content: Content, name: Any) -> str:
+def _names(content: Content, name: Any) -> list[str]:
     path = getattr(name, "path", name)
     if not isinstance(path, str):
-        raise ModelError(f"{content.name}: members are named by text such as \"r.R\", got {name!r}.")
-    return path
+        raise ModelError(f'{content.name}: members are named by text such as "r.R", got {name!r}.')
+    found = matching(path, content.names())
+    if not found:
+        raise ModelError(f"{content.name} has no member that matches '{path}'. {suggestion(path, content.names())}")
+    return found
 
 
 def _change(content: Content, name: str, value: Any) -> None:
@@ -68,7 +75,7 @@ def _change_parameter(content: Content, name: str, value: Any) -> None:
     where = f"{content.name}.{name}"
     if value is None:
         raise ModelError(f"{where}: None is not a value; give a number, a formula or gr.Parameter(…).")
-    _check_value(where, "value", value, constant=True)
+    check_value(where, "value", value, constant=True)
     old = content.parameters[name]
     check_inside(where, value, old.bounds)
     content.parameters[name] = replace(old, value=as_expression(value))
@@ -88,7 +95,7 @@ def _change_input(content: Content, name: str, value: Any) -> None:
     if value is None:
         content.bindings.pop(name, None)
         return
-    _check_value(f"{content.name}.{name}", "value", value)
+    check_value(f"{content.name}.{name}", "value", value)
     content.bindings[name] = as_expression(value)
 
 
@@ -104,15 +111,18 @@ def _change_disturbance(content: Content, name: str, value: Any) -> None:
 
 def _change_output(content: Content, name: str, value: Any) -> None:
     if not _change_declared(content, name, value, "output"):
-        raise ModelError(f"{content.name}.{name} is an output; replace it by gr.Output(formula, noise=…), got {value!r}.")
+        raise ModelError(
+            f"{content.name}.{name} is an output; replace it by gr.Output(formula, noise=…), got {value!r}."
+        )
 
 
 def _change_quantity(content: Content, name: str, value: Any) -> None:
     if isinstance(value, Declaration) and not value.label:
         raise ModelError(
-            f"{content.name}.{name} is a formula and cannot be replaced by {_article(value.kind)}; give a formula or number."
+            f"{content.name}.{name} is a formula and cannot be replaced by {_article(value.kind)}; give a formula or "
+            "number."
         )
-    _check_value(f"{content.name}.{name}", "formula", value)
+    check_value(f"{content.name}.{name}", "formula", value)
     content.quantities[name] = as_expression(value)
 
 
@@ -143,8 +153,8 @@ def _change_component(content: Content, name: str, value: Any) -> None:
     part = getattr(value, "_content", None)
     if not isinstance(part, Content) or type(value).__name__.endswith("View"):
         raise ModelError(
-            f"{content.name}.{name} is a sub-model ({content.components[name].class_name}); replace it by an instance of a "
-            f"model, got {value!r}."
+            f"{content.name}.{name} is a sub-model ({content.components[name].class_name}); replace it by an instance "
+            f"of a model, got {value!r}."
         )
     for table in _TABLES:
         entries = getattr(content, table)
@@ -171,7 +181,9 @@ def _prefixing(prefix: str) -> Rewriter:
 
 
 def _change_connector(content: Content, name: str, value: Any) -> None:
-    raise ModelError(f"{content.name}.{name} is a connector and cannot be replaced; use gr.connect in an enclosing model.")
+    raise ModelError(
+        f"{content.name}.{name} is a connector and cannot be replaced; use gr.connect in an enclosing model."
+    )
 
 
 _CHANGES: dict[str, Callable[[Content, str, Any], None]] = {
@@ -202,7 +214,7 @@ def _change_start(content: Content, name: str, value: Any) -> None:
         kind = content.kind(name)
         what = f"'{name}' is {_article(kind)}, not a variable" if kind else f"{content.name} has no variable '{name}'"
         raise ModelError(f"start: {what}. {suggestion(name, content.variables)}")
-    _check_value(f"{content.name}.{name}", "start", value)
+    check_value(f"{content.name}.{name}", "start", value)
     for leaf in postorder((as_expression(value),)):
         if getattr(leaf, "operation", "") == "der":
             raise ModelError(f"{content.name}.{name}: a start value cannot contain der(…).")

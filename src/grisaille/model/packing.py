@@ -137,8 +137,8 @@ def _row_of(node: Expression, numbers: dict[int, int]) -> tuple[Any, ...]:
     if isinstance(node, Call):
         return (node.operation, tuple(numbers[id(a)] for a in node.arguments), node.data)
     raise ModelError(
-        f"The formula uses `{node}`, which belongs to another model. A component bound to members of an enclosing model can "
-        "only be used inside that model."
+        f"The formula uses `{node}`, which belongs to another model. A component bound to members of an enclosing "
+        "model can only be used inside that model."
     )
 
 

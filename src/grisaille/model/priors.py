@@ -64,9 +64,10 @@ class MultivariateNormal:
 
     def __post_init__(self) -> None:
         mean, cov = _array("mean", self.mean), _array("cov", self.cov)
-        if isinstance(self.names, str) or not all(isinstance(name, str) for name in self.names):
-            raise ModelError(f"MultivariateNormal: names must be a list of parameter names, got {self.names!r}.")
-        n = len(self.names)
+        names: Any = self.names
+        if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+            raise ModelError(f"MultivariateNormal: names must be a list of parameter names, got {names!r}.")
+        n = len(names)
         if mean.shape != (n,) or cov.shape != (n, n):
             raise ModelError(
                 f"MultivariateNormal: {n} names need a mean of shape ({n},) and a covariance of shape ({n}, {n}); "
@@ -79,7 +80,7 @@ class MultivariateNormal:
             raise ModelError(
                 f"MultivariateNormal: the covariance is not positive definite (smallest eigenvalue {smallest:.3g})."
             )
-        object.__setattr__(self, "names", tuple(self.names))
+        object.__setattr__(self, "names", tuple(names))
         object.__setattr__(self, "mean", tuple(mean.tolist()))
         object.__setattr__(self, "cov", tuple(tuple(row) for row in cov.tolist()))
 

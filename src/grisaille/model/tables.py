@@ -61,7 +61,9 @@ def _numbers(name: str, values: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
     try:
         numbers = np.asarray(values, dtype=float)
     except (TypeError, ValueError, ModelError):
-        raise ModelError(f"A table's {name} must be numbers (parameters cannot stand in a table), got {values!r}.") from None
+        raise ModelError(
+            f"A table's {name} must be numbers (parameters cannot stand in a table), got {values!r}."
+        ) from None
     bad = np.argwhere(~np.isfinite(numbers))
     if len(bad):
         index = tuple(int(i) for i in bad[0])

@@ -61,7 +61,9 @@ class View:
         return look_up(self._root, self._content, self._path, name)
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
-        raise ModelError(f"Models do not change: use model.replace({{'{self._path}.{name}': …}}) to get a changed copy.")
+        raise ModelError(
+            f"Models do not change: use model.replace({{'{self._path}.{name}': …}}) to get a changed copy."
+        )
 
     def __dir__(self) -> list[str]:
         return members(self._content, self._path)
@@ -83,7 +85,8 @@ class ConnectorView(View):
 
     @property
     def _connector(self) -> ConnectorContent:
-        return self._content.connectors[self._path]
+        content: Content = self._content
+        return content.connectors[self._path]
 
     def __eq__(self, other: Any) -> Any:
         refuse_equation(self, other)

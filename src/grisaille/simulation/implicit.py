@@ -5,8 +5,8 @@
     x' = F_x(t, x, z, u, p),   0 = F_z(t, x, z, u, p),   0 = C(t, x, u, p) kept by projection after every step
 
 Radau IIA of order 5 with error control, or with frozen steps. The embedded error has order 3; it is compared with
-0.1 rtol^(2/3) in place of rtol (``atol`` in proportion). The headers explain the choices; here are the same formulas, the
-same constants and the same decisions, so compiled and interpreted runs agree to rounding.
+0.1 rtol^(2/3) in place of rtol (``atol`` in proportion). The headers explain the choices; here are the same formulas,
+the same constants and the same decisions, so compiled and interpreted runs agree to rounding.
 
 Reference: Hairer, Wanner: Solving Ordinary Differential Equations II, sections IV.8 and VI.1.
 """
@@ -196,6 +196,10 @@ class _Run:
     def _remember_polynomial(self, h: float) -> None:
         self.polynomial = Polynomial(self.task.t, h, self.step.y, self.step.Z, self.S, self.V)
 
+    def _prediction(self, h: float) -> Polynomial | None:
+        """A polynomial must not be continued too far: a very short step says nothing about a long one."""
+        return self.polynomial if self.polynomial is not None and h <= 10.0 * self.polynomial.h else None
+
     def _complete(self, h: float, tolerance: float, expected: int) -> None:
         """F and sensitivities at the end of an acceptable step."""
         step, task = self.step, self.task
@@ -205,9 +209,8 @@ class _Run:
         refuse_not_finite(self.slope)
         self.third = third_derivative(step.Z)
         if task.ns > 0:
-            self.V, self.slope_S = stage_sensitivities(
-                step, self.S, self.polynomial, task.t, h, tolerance, expected
-            )  # fmt: skip
+            polynomial = self._prediction(h)
+            self.V, self.slope_S = stage_sensitivities(step, self.S, polynomial, task.t, h, tolerance, expected)
 
     def _advance(self, t: float, h: float) -> None:
         """The end of the step becomes the start of the next one; no smooth continuation across a kink."""
@@ -288,7 +291,7 @@ class _Run:
             raise _Rejected(failure, 0.25) from None
         step.read_signals(task.t, h)
         self._scale(step.y)
-        step.predict(self.polynomial, task.t, h)
+        step.predict(self._prediction(h), task.t, h)
         try:
             outcome, factor = step.iterate(task.t, h, max(kappa, 10.0 * EPS / task.rtol), limit)
         except StepFailure as failure:
@@ -301,8 +304,8 @@ class _Run:
         error, where = step.error(task.t, h, self.first or self.rejected)
         proposal = self._propose(h, error, task.newton_iterations - before)
         if not error < 1.0:
-            failure = StepFailure(Status.STEP_TOO_SMALL, int(np.argmax(np.abs(where))), error)
-            raise _Rejected(failure, 0.1 if self.first else proposal / h)
+            too_large = StepFailure(Status.STEP_TOO_SMALL, int(np.argmax(np.abs(where))), error)
+            raise _Rejected(too_large, 0.1 if self.first else proposal / h)
         return _Attempt(h, error, proposal)
 
     def _finish(self, h: float) -> None:
@@ -366,8 +369,8 @@ class _Run:
         step.read_signals(task.t, h)
         size = np.abs(step.y) + task.atol / task.rtol
         step.scale = np.where(size > 0, size, 1.0)
-        step.predict(self.polynomial, task.t, h)
-        step.iterate_exact(task.t, h, self.polynomial)
+        step.predict(self._prediction(h), task.t, h)
+        step.iterate_exact(task.t, h, self._prediction(h))
         self._complete(h, 1e-15, 8)
         self._scale(self.end)
         error, _ = step.error(task.t, h, again=False)

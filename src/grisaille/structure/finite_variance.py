@@ -156,10 +156,9 @@ class _Term:
 
 def _direct_terms(parts: Separation, J: Matrix, H: Matrix) -> list[_Term]:
     """C_a Nʲ J_a for j = 0, 1, …: the factor of the j-th derivative of the noise (up to its sign)."""
-    k = parts.finite_modes
     _, J_a = parts.left(J)
     _, C_a = parts.right(H)
-    size_left, size_right = np.abs(H) @ np.abs(parts.Q[:, k:]), np.abs(parts.P[k:]) @ np.abs(J)
+    size_left, size_right = np.abs(H) @ parts.rounding_Q, parts.rounding_P @ np.abs(J)
     terms = []
     for _ in range(parts.index):
         terms.append(_Term(C_a @ J_a, size_left @ size_right))
@@ -179,11 +178,11 @@ def projected_terms(system: DisturbedSystem, parts: Separation, shift: float | N
     solve = np.linalg.solve(shift * E + F, np.hstack([E, J]))
     E_bar, X = solve[:, : len(E)], solve[:, len(E) :]
     onto = projector_on_null(E_bar)
-    value, bound = onto @ X, np.abs(onto) @ np.abs(X)
+    value, bound = onto @ X, np.linalg.norm(onto) * np.linalg.norm(X, axis=0)
     terms = []
     for _ in range(max(parts.index, 1)):
-        terms.append(_Term(H @ value, np.abs(H) @ bound))
-        value, bound = onto @ (E_bar @ value), np.abs(onto) @ (np.abs(E_bar) @ bound)
+        terms.append(_Term(H @ value, np.abs(H).sum(axis=1)[:, None] * bound))
+        value, bound = E_bar @ value, np.linalg.norm(E_bar) * bound
     return terms
 
 

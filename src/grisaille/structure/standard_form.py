@@ -35,6 +35,9 @@ class Separation:
     N: Matrix
     P: Matrix
     Q: Matrix
+    rounding_P: Matrix
+    rounding_Q: Matrix
+    """Sizes that rounding errors of the infinite rows of P and columns of Q scale with."""
     index: int
     staircase: Staircase
 
@@ -50,9 +53,7 @@ class Separation:
     @property
     def free_projector(self) -> Matrix:
         """The projection of eq. (8): what of z(t₀) may be chosen; a zero row is a variable without any freedom."""
-        # the rows of Q⁻¹ that belong to x_s are those of P E, because P E Q = diag(I, N)
-        selected = np.linalg.solve(self.Q, np.eye(len(self.Q)))[: self.finite_modes]
-        return self.free_basis @ selected
+        return self.free_basis @ _inverse(self.Q)[: self.finite_modes]
 
     def left(self, B: Matrix) -> tuple[Matrix, Matrix]:
         """An input matrix in the new coordinates: its finite and its infinite part."""
@@ -99,9 +100,7 @@ def standard_form(E: Matrix, F: Matrix, G: Matrix, J: Matrix, H: Matrix) -> Stan
     for _ in range(1, parts.index):
         levels.append(levels[-1] @ parts.N)
     used = levels[: parts.index]
-    return StandardForm(
-        parts.A, B, L, C, tuple(-c @ G_a for c in used), tuple(-c @ J_a for c in used), parts
-    )  # fmt: skip
+    return StandardForm(parts.A, B, L, C, tuple(-c @ G_a for c in used), tuple(-c @ J_a for c in used), parts)
 
 
 def solve_sylvester(E1: Matrix, E2: Matrix, E3: Matrix, F1: Matrix, F2: Matrix, F3: Matrix) -> tuple[Matrix, Matrix]:
@@ -131,10 +130,13 @@ def _finish(s: Staircase) -> Separation:
     n = len(s.E)
     P, Q = np.eye(n), np.eye(n)
     P[:k, k:], Q[:k, k:] = L, R
+    # rows of U and V are orthonormal up to the scaling: entries are wrong by rounding of one, not of themselves
+    rounding_P = np.abs(_inverse(F3)).sum(axis=1)[:, None] * s.scaling.rows
+    rounding_Q = s.scaling.columns[:, None] * np.abs(Q[:, k:]).sum(axis=0)
     P = scipy.linalg.block_diag(_inverse(E1) * s.scaling.time, _inverse(F3)) @ P @ s.U
     A = np.linalg.solve(E1, F1) * s.scaling.time
     N = _strictly_upper(np.linalg.solve(F3, E3), s.steps[::-1]) / s.scaling.time
-    return Separation(A, N, P, s.V @ Q, s.index, s)
+    return Separation(A, N, P, s.V @ Q, rounding_P, rounding_Q, s.index, s)
 
 
 def _upper(k: int) -> tuple[tuple[slice, slice], ...]:

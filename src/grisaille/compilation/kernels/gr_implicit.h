@@ -230,13 +230,12 @@ GR_FN long gr_radau_prepare(gr_task *k, gr_radau_room *r, double h) {
   s->h_factored = 0.0;
   if (bad >= 0) return gr_fail(k, GR_NOT_FINITE, bad % GR_LEN(GR_N), r->jac[bad]);
   const long refused = gr_radau_factor(k, r, h);
-  if (refused) return gr_fail(k, GR_SINGULAR, refused - 1, 0.0);
+  if (refused) return gr_fail(k, GR_SINGULAR, refused > GR_NX ? refused - 1 - GR_NX : -1, 0.0);
   s->h_factored = h;
   return GR_DONE;
 }
 
-/* the next attempt after one that failed: a shorter step, or a fresh Jacobian where Newton's iteration had an old one
- */
+/* after a failed attempt: a shorter step, or a fresh Jacobian where Newton's iteration had an old one */
 GR_FN double gr_radau_retreat(gr_task *k, gr_radau_room *r, double h, double factor, long status) {
   r->s->rejected = 1;
   k->rejected++;
@@ -318,7 +317,6 @@ GR_FN long gr_radau_adaptive_step(gr_task *k, gr_radau_room *r) {
     const double h = gr_radau_cut(k, s, try_h, land);
     if (!s->jacobian_here && s->theta > GR_RADAU_KEEP_JACOBIAN) gr_radau_jacobian_here(k, r);
     status = gr_radau_attempt(k, r, h, &factor, &error, &proposal);
-    if (status == GR_SINGULAR && ++singular >= GR_RADAU_SINGULAR_TRIES) return GR_SINGULAR;
     if (!status) {
       status = gr_radau_complete(k, r, h, 1e-3 * k->rtol, 4);
       factor = 0.25;
@@ -327,6 +325,7 @@ GR_FN long gr_radau_adaptive_step(gr_task *k, gr_radau_room *r) {
       try_h = gr_radau_retreat(k, r, h, factor, status);
       wish = try_h;
       land = 0;
+      if (status == GR_SINGULAR && ++singular >= GR_RADAU_SINGULAR_TRIES) return GR_SINGULAR;
       continue;
     }
     if (!gr_radau_rows_inside(k, r, h)) {

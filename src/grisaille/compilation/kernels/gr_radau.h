@@ -107,9 +107,12 @@ GR_FN void gr_radau_extrapolate(const gr_radau *s, double t, double h, const dou
   }
 }
 
+/* a polynomial must not be continued too far: a very short step says nothing about a long one */
+GR_FN long gr_radau_predicts(const gr_radau *s, double h) { return h <= 10.0 * s->h_poly; }
+
 /* start of Newton's iteration; without a polynomial the solution stands still */
 GR_FN void gr_radau_predict(gr_radau_room *r, double t, double h) {
-  if (r->s->h_poly > 0.0)
+  if (gr_radau_predicts(r->s, h))
     gr_radau_extrapolate(r->s, t, h, r->poly_y, r->poly_Z, r->y, r->Z);
   else
     for (long i = 0; i < 3 * GR_N; i++) r->Z[i] = 0.0;

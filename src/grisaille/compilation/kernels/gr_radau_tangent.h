@@ -89,7 +89,7 @@ GR_FN long gr_radau_tangent(gr_task *k, gr_radau_room *r, double t, double h, do
   for (long d = 0; d < k->ns && !direct; d++) {
     double *V = r->V + d * 3 * GR_N;
     const double *S = r->S + d * GR_N;
-    if (r->s->h_poly > 0.0)
+    if (gr_radau_predicts(r->s, h))
       gr_radau_extrapolate(r->s, t, h, r->poly_S + d * GR_N, r->poly_V + d * 3 * GR_N, S, V);
     else
       for (long i = 0; i < 3 * GR_N; i++) V[i] = 0.0;

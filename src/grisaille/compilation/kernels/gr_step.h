@@ -3,9 +3,14 @@
  * The generated file defines, before it includes this header,
  *
  *   GR_NX, GR_NU, GR_NP   sizes      GR_NY  quantities observed here      GR_NS  sensitivity directions, or 0
- *   void gr_step   (t, h, x, ua, um, ub, p, nominal, out)     one step; ua, um, ub: signals at t, t + h/2, t + h
+ *   GR_NK                 constants of a realization
+ *   void gr_once   (p, nominal, c)                              the constants
+ *   void gr_step   (t, h, x, ua, um, ub, p, nominal, c, out)    one step; ua, um, ub: signals at t, t + h/2, t + h
  *   void gr_observe(t, x, u, p, out)
- *   and with GR_NS > 0 the same with (…, sx, dp, out, sout): sx GR_NX x NS, dp GR_NP x NS, columns contiguous.
+ *   with GR_NS > 0:
+ *   void gr_once   (p, nominal, dp, c)
+ *   void gr_step   (t, h, x, ua, um, ub, sx, p, nominal, dp, c, out, sout)
+ *   void gr_observe(t, x, u, p, sx, dp, out, sout)              sx GR_NX x NS, dp GR_NP x NS, columns contiguous
  *
  * Outputs may overwrite inputs. Mirrored by compilation/frozen.py (ctypes); keep both in step.
  */
@@ -82,7 +87,7 @@ GR_FN void gr_keep(const gr_batch *b, long m, long row, const double *x, const d
 
 GR_FN void gr_realization(const gr_batch *b, long m) {
   double x[GR_LEN(GR_NX)], sx[GR_LEN(GR_NS * GR_NX)], p[GR_LEN(GR_NP)], nominal[GR_LEN(GR_NX)];
-  double ua[GR_LEN(GR_NU)], um[GR_LEN(GR_NU)], ub[GR_LEN(GR_NU)];
+  double c[GR_LEN(GR_NK)], ua[GR_LEN(GR_NU)], um[GR_LEN(GR_NU)], ub[GR_LEN(GR_NU)];
   const double *now[GR_LEN(GR_NU)], *next[GR_LEN(GR_NU)];
   long i, j, k, row = 0;
   for (i = 0; i < GR_NX; i++) x[i] = b->x0[m * b->x0_stride + i];
@@ -92,6 +97,11 @@ GR_FN void gr_realization(const gr_batch *b, long m) {
   for (i = 0; i < GR_NU; i++) now[i] = b->signal[i] + m * b->signal_stride[i];
   for (i = 0; i < GR_NU; i++) next[i] = now[i] + (b->held[i] ? 0 : 1);
   b->failed[m] = -1;
+#if GR_NS > 0
+  gr_once(p, nominal, b->dp, c);
+#else
+  gr_once(p, nominal, c);
+#endif
   for (k = 0; k < b->n_cells; k++) {
     const double t = b->grid[k], h = (b->grid[k + 1] - t) / (double)b->substeps;
     if (row < b->n_kept && b->kept[row] == k) gr_keep(b, m, row++, x, sx, p);
@@ -104,9 +114,9 @@ GR_FN void gr_realization(const gr_batch *b, long m) {
         um[i] = 0.5 * (ua[i] + ub[i]);
       }
 #if GR_NS > 0
-      gr_step(t + (double)j * h, h, x, ua, um, ub, p, nominal, sx, b->dp, x, sx);
+      gr_step(t + (double)j * h, h, x, ua, um, ub, sx, p, nominal, b->dp, c, x, sx);
 #else
-      gr_step(t + (double)j * h, h, x, ua, um, ub, p, nominal, x);
+      gr_step(t + (double)j * h, h, x, ua, um, ub, p, nominal, c, x);
 #endif
     }
   }

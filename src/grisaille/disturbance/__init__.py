@@ -1,0 +1,66 @@
+"""Spectra in, numbers out: discretised processes, and random paths that are functions of their indices.
+
+Receives the spectra, scales and correlations of a model's disturbances; hands on transition matrices, stationary starts,
+streams of innovations and values between grid points. What simulation, filtering and collocation share about noise.
+"""
+
+from grisaille.disturbance.assembly import build_process, build_symbolic_process, correlation_matrix, group_correlated
+from grisaille.disturbance.bridge import Bridge, BridgedPath, build_bridge, choose_depth, sample_bridged_path
+from grisaille.disturbance.discretization import (
+    discretize,
+    discretize_symbolic,
+    distinct_steps,
+    doublings,
+    frozen_doublings,
+)
+from grisaille.disturbance.factorization import factorize, factorize_symbolic, pivots
+from grisaille.disturbance.interpolation import interpolate, piece_coefficients
+from grisaille.disturbance.normal import Stream, normals
+from grisaille.disturbance.paths import (
+    Transitions,
+    make_transitions,
+    sample_increments,
+    sample_path,
+    start_root_symbolic,
+    transition_symbolic,
+)
+from grisaille.disturbance.philox import Purpose, philox, stream_key
+from grisaille.disturbance.process import Process
+from grisaille.disturbance.stationarity import cross_covariance_symbolic, refuse_unstable, stationary_covariance
+
+__all__ = [
+    "Bridge",
+    "BridgedPath",
+    "Process",
+    "Purpose",
+    "Stream",
+    "Transitions",
+    "build_bridge",
+    "build_process",
+    "build_symbolic_process",
+    "choose_depth",
+    "correlation_matrix",
+    "cross_covariance_symbolic",
+    "discretize",
+    "discretize_symbolic",
+    "distinct_steps",
+    "doublings",
+    "factorize",
+    "factorize_symbolic",
+    "frozen_doublings",
+    "group_correlated",
+    "interpolate",
+    "make_transitions",
+    "normals",
+    "philox",
+    "piece_coefficients",
+    "pivots",
+    "refuse_unstable",
+    "sample_bridged_path",
+    "sample_increments",
+    "sample_path",
+    "start_root_symbolic",
+    "stationary_covariance",
+    "stream_key",
+    "transition_symbolic",
+]

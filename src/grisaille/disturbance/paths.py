@@ -1,0 +1,140 @@
+"""Paths of a process on a grid: states by forward recursion, the same for every number and order of realizations.
+
+::
+
+    x₀ = chol(P) z₀        x_k = F x_{k−1} + chol(Q) z_k        z_k = normals(seed, purpose, name; realization, k)
+
+F and Q belong to the step, so a grid has one pair for each distinct step. The innovations z do not depend on parameters:
+paths at other parameter values are smooth deformations of each other (common random numbers). Sums run in a fixed order,
+the one of kernels/gr_bridge.h, so that digits do not depend on how many paths are made together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from grisaille.disturbance.discretization import discretize, discretize_symbolic, distinct_steps, frozen_doublings
+from grisaille.disturbance.factorization import factorize, factorize_symbolic, pivots
+from grisaille.disturbance.normal import Stream
+from grisaille.disturbance.philox import Purpose
+from grisaille.disturbance.process import Process
+from grisaille.errors import DataError
+
+Floats = NDArray[np.float64]
+
+SLAB = 1 << 20
+"""Normals drawn at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class Transitions:
+    """One step of the recursion for each distinct step of a grid."""
+
+    steps: Floats
+    which: NDArray[np.int64]
+    """(cells,): index into ``steps``."""
+    F: Floats
+    """(steps, n, n)"""
+    L: Floats
+    """(steps, n, n), lower triangular, L Lᵀ = Q."""
+
+
+def make_transitions(process: Process, times: ArrayLike) -> Transitions:
+    """F and chol(Q) for each distinct step of ``times``."""
+    steps, which = distinct_steps(times)
+    F, Q = discretize(process.A, process.intensity, steps)
+    return Transitions(steps, which, F, factorize(Q))
+
+
+def transition_symbolic(process: Process, nominal: Process, h: ca.SX | float, step: float) -> tuple[ca.SX, ca.SX]:
+    """F and chol(Q) of a step h as formulas of the symbols in ``process``.
+
+    nominal, step : the same process and step in numbers; they fix doublings and zero columns, which are then kept
+    """
+    F, Q = discretize_symbolic(process.A, process.intensity, h, frozen_doublings(nominal.A, step))
+    return F, factorize_symbolic(Q, pivots(factorize(discretize(nominal.A, nominal.intensity, step)[1])))
+
+
+def start_root_symbolic(process: Process, nominal: Process) -> ca.SX:
+    """chol(P) of the start as a formula; stability is checked at ``nominal``."""
+    return factorize_symbolic(process.start_covariance(), pivots(factorize(nominal.start_covariance())))
+
+
+def sample_path(
+    process: Process, times: ArrayLike, seed: int, realizations: ArrayLike = 1, purpose: Purpose | str = Purpose.DATA,
+    *, antithetic: bool = False, start: ArrayLike | None = None, first: int = 0,
+) -> Floats:  # fmt: skip
+    """States at the grid times, (realizations, times, n); the disturbance is ``states @ process.C.T``.
+
+    realizations : which ones; a number n stands for 0, …, n − 1
+    start        : (n,) or (realizations, n) state at times[0] instead of the process's own start
+    first        : number of the grid point times[0]: with ``start``, goes on from a state kept earlier
+    """
+    if process.is_white:
+        raise DataError(
+            f"{process.label}: white noise has no value at an instant, only increments (sample_increments)."
+        )
+    chosen = _chosen(realizations)
+    stream = Stream.of(seed, purpose, process.names[0], antithetic)
+    grid = np.asarray(times, dtype=float)
+    steps = make_transitions(process, grid)
+    x = np.empty((chosen.size, grid.size, process.order))
+    x[:, 0] = _start(process, stream, chosen, start, first)
+    for k, z in _innovations(stream, chosen, first + 1, grid.size - 1, process.order):
+        x[:, k + 1] = multiply(steps.F[steps.which[k]], x[:, k]) + multiply(steps.L[steps.which[k]], z)
+    return x
+
+
+def sample_increments(
+    process: Process, times: ArrayLike, seed: int, realizations: ArrayLike = 1, purpose: Purpose | str = Purpose.DATA,
+    *, antithetic: bool = False,
+) -> Floats:  # fmt: skip
+    """∫ w dt over each cell of the grid for white noise w, (realizations, cells, m): D √h z."""
+    if not process.is_white:
+        raise DataError(f"{process.label} is not white: it has values at instants (sample_path).")
+    distinct_steps(times)
+    chosen, steps = _chosen(realizations), np.diff(np.asarray(times, dtype=float))
+    stream = Stream.of(seed, purpose, process.names[0], antithetic)
+    z = stream.normals(chosen[:, None], np.arange(1, steps.size + 1), len(process.names))
+    return multiply(process.D, z) * np.sqrt(steps)[:, None]
+
+
+def multiply(M: Floats, x: Floats) -> Floats:
+    """M x for vectors in the last dimension of x, summed from the first column to the last."""
+    total = M[:, 0] * x[..., 0, None]
+    for j in range(1, M.shape[1]):
+        total = total + M[:, j] * x[..., j, None]
+    return total
+
+
+def _start(process: Process, stream: Stream, chosen: NDArray[np.int64], start: ArrayLike | None, first: int) -> Floats:
+    if start is not None:
+        given = np.asarray(start, dtype=float)
+        if given.shape not in ((process.order,), (chosen.size, process.order)):
+            raise DataError(
+                f"{process.label}: the start has shape {given.shape}; expected {(process.order,)}, or one row for each of "
+                f"{chosen.size} realizations."
+            )
+        return np.broadcast_to(given, (chosen.size, process.order))
+    if first:
+        raise DataError(f"{process.label}: going on from grid point {first} needs the state there: start=.")
+    return multiply(factorize(process.start_covariance()), stream.normals(chosen, 0, process.order))
+
+
+def _innovations(
+    stream: Stream, chosen: NDArray[np.int64], first: int, count: int, n: int
+) -> Iterator[tuple[int, Floats]]:
+    slab = max(1, SLAB // max(1, chosen.size * n))
+    for begin in range(0, count, slab):
+        steps = np.arange(begin, min(begin + slab, count))
+        z = stream.normals(chosen, first + steps[:, None], n)
+        yield from ((int(k), z[i]) for i, k in enumerate(steps))
+
+
+def _chosen(realizations: ArrayLike) -> NDArray[np.int64]:
+    return np.arange(realizations) if np.ndim(realizations) == 0 else np.asarray(realizations).ravel()

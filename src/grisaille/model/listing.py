@@ -1,0 +1,79 @@
+"""The ``equations`` of a class, from a list or a method: taken out of nested iterables, none forgotten, none twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from grisaille.errors import ModelError
+from grisaille.model.arrays import SymbolArray
+from grisaille.model.connectors import Connection
+from grisaille.model.expression import Equation, Expression
+from grisaille.model.recording import Recorder
+
+
+def flattened(owner: str, items: Any, position: str = "") -> Iterator[Any]:
+    """Equations and connections out of nested lists, arrays and generators."""
+    if isinstance(items, Equation | Connection):
+        yield items
+    elif isinstance(items, Expression):
+        raise ModelError(f"{owner}.equations{position}: `{items}` is a formula, not an equation; write `{items} == 0`.")
+    elif isinstance(items, bool | np.bool_):
+        raise ModelError(
+            f"{owner}.equations{position} is {items}: a comparison of plain numbers or objects is not an equation. At "
+            "least one side must contain a declared member."
+        )
+    elif isinstance(items, str | dict) or not isinstance(items, Iterable):
+        raise ModelError(
+            f"{owner}.equations{position} is {items!r} ({type(items).__name__}); equations written with == and "
+            "connections are expected."
+        )
+    else:
+        for i, item in enumerate(np.ravel(items) if isinstance(items, SymbolArray) else items):
+            yield from flattened(owner, item, f"{position}[{i}]")
+
+
+def list_equations(owner: str, items: Any) -> tuple[Any, ...]:
+    """The equations and connections in a class body's list."""
+    return tuple(flattened(owner, items))
+
+
+def check_written(owner: str, written: Iterable[Any], listed: Iterable[Any]) -> None:
+    """Refuses equations and connections that were written but listed nowhere."""
+    kept = {id(item) for item in listed}
+    for item in written:
+        if id(item) not in kept:
+            kind = "equation" if isinstance(item, Equation) else "connection"
+            raise ModelError(
+                f"{owner}: the {kind} `{item}` ({item.source}) is written but not listed. Put it in the `equations` "
+                "list, or `yield` it in the `equations` method."
+            )
+
+
+def check_listed(owner: str, listed: list[Any], recorder: Recorder) -> None:
+    """Everything that was written is listed, and once."""
+    check_written(owner, recorder.written, listed)
+    seen: set[int] = set()
+    for item in listed:
+        if id(item) in seen:
+            raise ModelError(f"{owner}: `{item}` ({item.source}) is listed twice in `equations`.")
+        seen.add(id(item))
+
+
+def missing_super(cls: type, listed: list[Any], recorder: Recorder) -> list[str]:
+    """A sentence for each ancestor whose equations the class replaced instead of extending."""
+    kept = {id(item) for item in listed}
+    hints = []
+    for ancestor in cls.__mro__[1:]:
+        own = ancestor.__dict__.get("equations")
+        if own is None or ancestor.__module__ == "grisaille.model.classes" or ancestor in recorder.visited:
+            continue
+        left_out = not isinstance(own, tuple) or any(id(item) not in kept for item in own)
+        if left_out and own != ():
+            hints.append(
+                f"{cls.__name__} replaces the equations of {ancestor.__name__} instead of extending them; begin its "
+                "`equations` method with `yield from super().equations()`."
+            )
+    return hints
