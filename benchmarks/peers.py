@@ -43,9 +43,7 @@ class IdaPython:
     def run(self, study: Study) -> np.ndarray:
         rows = []
         for w in study.w:
-            solver = self.sun.ida.IDA(
-                self.residual(study.t, study.u + w), rtol=RTOL, atol=ATOL, max_num_steps=100_000
-            )
+            solver = self.sun.ida.IDA(self.residual(study.t, study.u + w), rtol=RTOL, atol=ATOL, max_num_steps=100_000)
             y0, yp0 = _start()
             yp0[2] = (study.u[0] + w[0]) / M
             s = solver.solve(study.t[::EVERY], y0, yp0)
@@ -107,7 +105,14 @@ class CasadiIdas:
         f = c[0] + c[1] * (tau - c[2])
         ax = (z * x - K * ca.fabs(vx) * vx + f) / M
         ay = (z * y - K * ca.fabs(vy) * vy - M * G) / M
-        dae = {"x": s, "z": z, "u": c, "t": tau, "ode": ca.vertcat(vx, vy, ax, ay), "alg": x * ax + y * ay + vx**2 + vy**2}
+        dae = {
+            "x": s,
+            "z": z,
+            "u": c,
+            "t": tau,
+            "ode": ca.vertcat(vx, vy, ax, ay),
+            "alg": x * ax + y * ay + vx**2 + vy**2,
+        }
         options = {"reltol": RTOL, "abstol": ATOL, "max_num_steps": 100_000, "calc_ic": True}
         self.solver = ca.integrator("F", "idas", dae, float(t[0]), t[1:].tolist(), options)
         self.build = time.perf_counter() - begin

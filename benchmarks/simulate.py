@@ -111,7 +111,9 @@ def main() -> None:
         except ImportError as error:
             console.print(f"[dim]{name}: not installed ({error.name}), skipped[/dim]")
 
-    table = Table(title=f"pendulum study, {study.t[-1]:g} s, {len(study.w)} realizations, one thread", title_justify="left")
+    table = Table(
+        title=f"pendulum study, {study.t[-1]:g} s, {len(study.w)} realizations, one thread", title_justify="left"
+    )
     for column in ("solver", "ms per realization", "ours is faster by", "max angle error [rad]", "build [s]"):
         table.add_column(column, justify="left" if column == "solver" else "right")
     base = None
@@ -124,7 +126,9 @@ def main() -> None:
         each = spent / count
         base = each if base is None else base
         error = np.abs(answer - reference[:count]).max()
-        table.add_row(contestant.label, f"{each * 1e3:.3f}", f"{each / base:.2f}x", f"{error:.1e}", f"{contestant.build:.2f}")  # type: ignore[attr-defined]
+        table.add_row(
+            contestant.label, f"{each * 1e3:.3f}", f"{each / base:.2f}x", f"{error:.1e}", f"{contestant.build:.2f}"
+        )  # type: ignore[attr-defined]
     console.print(table)
     console.print(f"nanoseconds per step and realization: {base / (len(study.t) - 1) * 1e9:.1f}")
 

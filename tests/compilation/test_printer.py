@@ -10,8 +10,9 @@ import pytest
 from scipy.special import erfinv
 
 from grisaille.compilation import printer
+from grisaille.compilation.dialect import SINGLE, WIDE, literal
 from grisaille.compilation.library import build_library
-from grisaille.compilation.printer import literal, print_function
+from grisaille.compilation.printer import print_function
 from grisaille.errors import CompilationError
 
 X = ca.SX.sym("x", 3)
@@ -68,11 +69,17 @@ def native():
         patch.setattr(printer, "PART", 50)
         cut = print_function(FUNCTIONS["deep_slope"], "gr_cut", ["x"])
     assert cut.count("GR_APART") > 5
+    wide = [print_function(f, f"gr_wide_{name}", ["x"], dialect=WIDE) for name, f in FUNCTIONS.items()]
     exports = [
         f"GR_API long call_{name}(const double *x, double *out) {{ gr_{name}(x, out); return 0; }}"
         for name in (*FUNCTIONS, "cut")
     ]
-    text = "\n".join(['#include "gr_task.h"', printer.PRELUDE, *texts, cut, *exports])
+    exports += [
+        f"GR_API long call_wide_{name}(const double *x, double *out)"
+        f" {{ gr_wide_{name}((const gr_wide *)x, (gr_wide *)out); return GR_LANES; }}"
+        for name in FUNCTIONS
+    ]
+    text = "\n".join(['#include "gr_task.h"', '#include "gr_wide.h"', printer.PRELUDE, *texts, cut, *wide, *exports])
     library = build_library(text, 0)
     assert library is not None
 
@@ -95,7 +102,7 @@ def test_the_list_of_operations_is_complete():
     function = FUNCTIONS["every"]
     used = {function.instruction_id(k) for k in range(function.n_instructions())}
     # ASSIGN and LIFT are not produced by formulas; the other two have tests of their own
-    assert set(printer._FORMAT) - used == {ca.OP_ASSIGN, ca.OP_LIFT, ca.OP_ERFINV, ca.OP_PRINTME}
+    assert set(SINGLE.operations) - used == {ca.OP_ASSIGN, ca.OP_LIFT, ca.OP_ERFINV, ca.OP_PRINTME}
 
 
 @pytest.mark.compiled
@@ -104,6 +111,16 @@ def test_c_equals_casadi(native, name):
     for x in POINTS:
         expected = dense(FUNCTIONS[name], x)
         np.testing.assert_allclose(native(name, x, expected.size), expected, rtol=2e-14, atol=1e-15)
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_two_abreast_have_the_digits_of_one(native, name):
+    size = FUNCTIONS[name].numel_out(0)
+    for a, b in zip(POINTS[:-1:2], POINTS[1::2], strict=True):
+        abreast = native(f"wide_{name}", np.column_stack([a, b]).ravel(), 2 * size).reshape(size, 2)
+        np.testing.assert_array_equal(abreast[:, 0], native(name, a, size))
+        np.testing.assert_array_equal(abreast[:, 1], native(name, b, size))
 
 
 @pytest.mark.compiled

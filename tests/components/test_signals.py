@@ -77,7 +77,8 @@ def test_second_order_step_response(damping: float) -> None:
 
 def test_control_loop_equals_the_matrix_exponential() -> None:
     class Loop(gr.Model):
-        reference, compare, control, plant = Constant(k=1.0), Sum((1, -1)), PID(k=2.0, T_I=1.5, T_D=0.3), FirstOrder(T=2.0)
+        reference, compare = Constant(k=1.0), Sum((1, -1))
+        control, plant = PID(k=2.0, T_I=1.5, T_D=0.3), FirstOrder(T=2.0)
         equations = [
             gr.connect(reference.y, compare.u[0]),
             gr.connect(plant.y, compare.u[1]),

@@ -34,7 +34,9 @@ class House(gr.Model):
 def test_two_capacities_equal_the_matrix_exponential() -> None:
     times = np.linspace(0, 1e5, 21)
     result = run(House(), times, inputs={"heater.u": 1500.0, "outside.u": 273.15})
-    A = np.array([[-150.0 / 2e5, 150.0 / 2e5, 1500.0 / 2e5], [150.0 / 4e6, -230.0 / 4e6, 80.0 * 273.15 / 4e6], [0, 0, 0]])
+    A = np.array(
+        [[-150.0 / 2e5, 150.0 / 2e5, 1500.0 / 2e5], [150.0 / 4e6, -230.0 / 4e6, 80.0 * 273.15 / 4e6], [0, 0, 0]]
+    )
     exact = np.array([expm(A * t) @ [293.15, 285.0, 1.0] for t in times])
     assert largest_error(result["room.T"], exact[:, 0]) < 1e-9
     assert largest_error(result["wall.T"], exact[:, 1]) < 1e-9

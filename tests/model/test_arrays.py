@@ -96,6 +96,21 @@ def test_reductions_and_scalars():
     assert flat.equations[0].text == "s == r[0] + r[1]*2"
 
 
+def test_more_of_numpy():
+    r = gr.Variable(size=3)
+    type("Plant", (gr.Model,), {"r": r})
+    for result, text in [
+        (np.eye(3).dot(r)[1:], "[0*r[0] + 1*r[1] + 0*r[2], 0*r[0] + 0*r[1] + 1*r[2]]"),
+        (np.cumsum(r), "[r[0], r[0] + r[1], r[0] + r[1] + r[2]]"),
+        (np.mean(r), "(r[0] + r[1] + r[2])/3"),
+        (np.vdot(r, [0, 1, 2]), "r[0]*0 + r[1]*1 + r[2]*2"),
+        (np.diff(r), "[r[1] - r[0], r[2] - r[1]]"),
+        (np.max(r), "maximum(maximum(r[0], r[1]), r[2])"),
+        (np.sum(np.stack([r, 2 * r]), axis=0)[0], "r[0] + 2*r[0]"),
+    ]:
+        assert str(result) == text
+
+
 def test_slices_and_elements_can_be_named():
     class Slices(gr.Model):
         r = gr.Variable(size=3)
@@ -162,3 +177,13 @@ def test_sums_and_products_of_python_read_well():
     x, y = gr.Variable(), gr.Variable()
     type("Plant", (gr.Model,), {"x": x, "y": y})
     assert str(sum([x, y])) == "x + y" and str(math.prod([x, y])) == "x*y"
+
+
+def test_arrays_do_not_change_in_place():
+    r = gr.Variable(size=2)
+    with pytest.raises(ModelError, match="do not change in place"):
+        r += 1
+    with pytest.raises(ValueError, match="read-only"):
+        r[0] = 3.0
+    with pytest.raises(ModelError, match=r"write the equations A @ x == b"):
+        np.linalg.solve(np.outer(r, r), r)

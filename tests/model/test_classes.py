@@ -382,3 +382,22 @@ def test_connectors_with_vectors_and_nested_connectors():
     for text in ["a.c.r[1] == b.c.r[1]", "a.c.f[0] + b.c.f[0] == 0", "a.c.T == b.c.T", "a.c.pin.i + b.c.pin.i == 0"]:
         assert text in found
     assert Pair().a.c.r.shape == (2,)
+
+
+def test_loops_in_a_class_body():
+    class Ladder(gr.Model):
+        x = gr.Variable(0.0, size=3)
+        rs = gr.copies(Resistor(R=1.0), 3)
+        front = rs[:2]
+        equations = []
+        for element in x:
+            equations.append(der(element) == -element)
+        for r in rs:
+            equations.append(r.p.v == 0)
+
+    flat = flatten(Ladder())
+    assert [e.text for e in flat.equations[:4]] == [
+        "der(x[0]) == -x[0]", "der(x[1]) == -x[1]", "der(x[2]) == -x[2]", "rs[0].p.v == 0",
+    ]  # fmt: skip
+    assert flat.quantities == {}
+    assert str(Ladder.front[1].p.v) == "rs[1].p.v"

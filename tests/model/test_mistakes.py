@@ -259,7 +259,7 @@ MISTAKES = [
     (lambda: body(**{"r.R": gr.Parameter(1.0)}), "'r.R' is not an identifier"),
     (lambda: type("Plant", (gr.Model,), {3: gr.Parameter(1.0)}), "name must be a string, got 3"),
     (unlisted_in_body, r"`der\(x\) == v` \(test_mistakes.py:\d+\) is written but not listed"),
-    (unlisted_connection, r"connection `connect\(p, p\)|connection `connect\(.*is written but not listed"),
+    (unlisted_connection, r"connection `connect\(a.p, b.p\)` \(test_mistakes.py:\d+\) is written but not listed"),
     (unlisted_without_equations, "is written but not listed"),
     (unlisted_in_method, r"`der\(x\) == v` \(test_mistakes.py:\d+\) is written but not listed.*`yield` it"),
     (listed_twice, "listed twice"),

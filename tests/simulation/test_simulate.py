@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from zoo.mechanics import DisguisedIndex, Pendulum, RedundantArm
 
 import grisaille as gr
 from grisaille import der, exp
 from grisaille.errors import DataError, ModelError, SimulationError, StructureError
-from tests.zoo.mechanics import DisguisedIndex, Pendulum, RedundantArm
 
 INTERPRETED = {"compiled": False}
 

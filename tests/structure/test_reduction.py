@@ -5,12 +5,12 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 import pytest
+from zoo.mechanics import DisguisedIndex, Pendulum, RedundantArm, StateDependentDependence
 
 import grisaille as gr
 from grisaille import der
 from grisaille.model.flatten import flatten
 from grisaille.structure.reduction import reduce_model
-from tests.zoo.mechanics import DisguisedIndex, Pendulum, RedundantArm, StateDependentDependence
 
 
 def reduced(model: gr.Model):

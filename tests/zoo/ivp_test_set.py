@@ -1,7 +1,7 @@
 """Nine problems with reference end points, written as they stand in the literature.
 
-Source: Test Set for IVP Solvers (CWI Amsterdam, University of Bari; Mazzia & Magherini 2008; Lioen & de Swart 1998), and a
-pendulum with a closed form (Jacobi elliptic functions). None is reduced by hand.
+Source: Test Set for IVP Solvers (CWI Amsterdam, University of Bari; Mazzia & Magherini 2008; Lioen & de Swart 1998), and
+a pendulum with a closed form (Jacobi elliptic functions). None is reduced by hand.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class ChemicalAkzo(gr.Model):
     """Chemical Akzo Nobel: six species, index 1."""
 
     k1, k2, k3, k4 = gr.Parameter(18.7), gr.Parameter(0.58), gr.Parameter(0.09), gr.Parameter(0.42)
-    K, klA, Ks, p, H = gr.Parameter(34.4), gr.Parameter(3.3), gr.Parameter(115.83), gr.Parameter(0.9), gr.Parameter(737.0)
+    K, klA, Ks, p, H = (gr.Parameter(v) for v in (34.4, 3.3, 115.83, 0.9, 737.0))
     y1, y2, y3 = gr.Variable(0.444), gr.Variable(0.00123), gr.Variable(0.0)
     y4, y5, y6 = gr.Variable(0.007), gr.Variable(0.0), gr.Variable()
     r1 = k1 * y1**4 * sqrt(y2)
@@ -209,7 +209,9 @@ class Problem:
 
 PROBLEMS = (
     Problem("rober", Robertson, 1e11, 0, ("y1", "y2", "y3"), {"y1": 1e-14, "y2": 1e-20, "y3": 1e-14}, ("k1", "k3")),
-    Problem("hires", Hires, 321.8122, 0, ("Pr", "Pfr", "PrX", "PfrX", "PrX2", "PfrX2", "PfrX2E", "E"), 1e-10, ("k1", "k7")),
+    Problem(
+        "hires", Hires, 321.8122, 0, ("Pr", "Pfr", "PrX", "PfrX", "PrX2", "PfrX2", "PfrX2E", "E"), 1e-10, ("k1", "k7")
+    ),
     Problem("vdpol", VanDerPol, 2000.0, 0, ("y1", "y2"), 1e-10, ("mu", "start(y1)")),
     Problem("orego", Oregonator, 360.0, 0, ("y1", "y2", "y3"), 1e-10, ("s", "w")),
     Problem("pollution", Pollution, 60.0, 0, tuple(f"y[{i}]" for i in range(20)), 1e-14, ("k[0]", "k[3]")),

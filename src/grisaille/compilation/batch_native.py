@@ -48,7 +48,8 @@ def run_native(
     threads = threads or _processors()
     entry = library.function("gr_frozen", ctypes.POINTER(BatchStructure))
     answer = empty_answer(fused, batch, reduce)
-    size = BLOCK if reduce else max(1, min(BLOCK, -(-batch.count // (4 * threads))))
+    # an even number, because realizations go two abreast
+    size = BLOCK if reduce else min(BLOCK, 2 * -(-batch.count // (8 * threads)))
     blocks = [(first, min(first + size, batch.count)) for first in range(0, batch.count, size)]
     wave = len(blocks)
     if reduce:

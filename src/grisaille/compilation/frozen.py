@@ -17,6 +17,7 @@ from grisaille.compilation.batch import Frozen, Progress, check_batch
 from grisaille.compilation.batch_interpreted import run_interpreted
 from grisaille.compilation.batch_native import BatchStructure, run_native
 from grisaille.compilation.compiler import find_compiler, is_switched_off, notice_interpreted
+from grisaille.compilation.dialect import WIDE
 from grisaille.compilation.hoisting import hoist
 from grisaille.compilation.library import Library, build_library, no_compiler
 from grisaille.compilation.memo import Memo
@@ -134,14 +135,16 @@ def c_source(system: System, once: ca.Function, step: ca.Function, observe: ca.F
     """The C file of a fused step. No name of the user's is in it."""
     sizes = {"NX": system.nx, "NU": system.nu, "NP": system.np, "NY": observe.size1_out(0), "NS": ns}
     sizes["NK"] = once.numel_out(0)
+    fast = ("t", "h", "x", "ua", "um", "ub")
     sx, dp, results = (("sx",), ("dp",), ("out", "sout")) if ns else ((), (), ("out",))
     return "\n".join(
         [
             *(f"#define GR_{name} {size}" for name, size in sizes.items()),
             '#include "gr_task.h"',
+            '#include "gr_wide.h"',
             PRELUDE,
-            print_function(once, "gr_once", ("p", "nominal", *dp)),
-            print_function(step, "gr_step", ("t", "h", "x", "ua", "um", "ub", *sx, "p", "nominal", *dp, "c"), results),
+            print_function(once, "gr_once", ("p", "nominal", *dp), dialect=WIDE),
+            print_function(step, "gr_step", (*fast, *sx, "p", "nominal", *dp, "c"), results, WIDE),
             print_function(observe, "gr_observe", ("t", "x", "u", "p", *sx, *dp), results),
             '#include "gr_step.h"',
             "",

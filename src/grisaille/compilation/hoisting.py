@@ -5,9 +5,9 @@ A formula of fast arguments (time, states, signals) and slow ones (parameters, n
     c = once(slow)                  every subexpression of slow arguments that a fast one needs, and 1/d for divisors d
     formula(fast, slow, c)          the rest; a quotient with a slow divisor becomes a product
 
-A division takes as long as four to ten multiplications and a step is one long chain of operations, so this halves the
-time of a step whose equations divide by masses. Products with a reciprocal differ from quotients by one rounding. On the
-way, equal subexpressions are shared, ``a·b`` and ``b·a`` included.
+A division takes as long as four to ten multiplications and a step is one long chain of operations: for a pendulum whose
+equations divide by its mass this takes a quarter off. Products with a reciprocal differ from quotients by one rounding.
+On the way, equal subexpressions are shared, ``a·b`` and ``b·a`` included.
 """
 
 from __future__ import annotations
@@ -34,14 +34,11 @@ def hoist(fast: list[ca.SX], slow: list[ca.SX], formulas: list[ca.SX]) -> Hoiste
     values, outputs = _distinct_values(function)
     symbols = [ca.vertsplit(ca.vec(a)) if a.numel() else [] for a in (*fast, *slow)]
     rebuilt = _Rebuilt(values, symbols, len(fast))
-    results = [
-        ca.SX(function.sparsity_out(o), ca.vertcat(*(rebuilt.operand(outputs[o, i]) for i in range(function.nnz_out(o)))))
-        if function.nnz_out(o)
-        else ca.SX(*function.size_out(o))
-        for o in range(function.n_out())
-    ]
-    names = list(rebuilt.constants.values())
-    return Hoisted(_column(rebuilt.once), _column(names), results)
+    results = []
+    for o in range(function.n_out()):
+        entries = [rebuilt.operand(outputs[o, i]) for i in range(function.nnz_out(o))]
+        results.append(ca.SX(function.sparsity_out(o), _column(entries)))
+    return Hoisted(_column(rebuilt.once), _column(list(rebuilt.constants.values())), results)
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """CasADi ``SX`` functions printed as straight-line C.
 
-Each instruction of the function becomes one ``const double``, so the compiler is free to keep everything in registers;
-outputs are dense, column-major, every entry written, and written last, so an output may overwrite an input. Inputs
-appear as ``x[3]``, never under the names their symbols carry.
+Each instruction of the function becomes one ``const double`` (or ``gr_wide``), so the compiler is free to keep
+everything in registers; outputs are dense, column-major, every entry written, and written last, so an output may
+overwrite an input. Inputs appear as ``x[3]``, never under the names their symbols carry.
 
 Long functions are cut into parts of ``PART`` instructions that hand values on through an array: the time a compiler
 needs grows faster than linearly with the length of one function (106 000 instructions, gcc 12 -O1: 51 s whole, 20 s in
@@ -11,13 +11,13 @@ parts; 24 000: 5.1 s and 4.4 s).
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import casadi as ca
 
+from grisaille.compilation.dialect import SINGLE, Dialect
 from grisaille.errors import CompilationError
 
 PART = 2000
@@ -53,37 +53,16 @@ GR_FN double gr_erfinv(double y) {
 }
 """
 
-_INFIX = {"ADD": "+", "SUB": "-", "MUL": "*", "DIV": "/", "LT": "<", "LE": "<=", "EQ": "==", "NE": "!="}
-_CALLS = {
-    "EXP": "exp", "LOG": "log", "POW": "pow", "CONSTPOW": "pow", "SQRT": "sqrt", "SIN": "sin", "COS": "cos",
-    "TAN": "tan", "ASIN": "asin", "ACOS": "acos", "ATAN": "atan", "ATAN2": "atan2", "SINH": "sinh", "COSH": "cosh",
-    "TANH": "tanh", "ASINH": "asinh", "ACOSH": "acosh", "ATANH": "atanh", "FLOOR": "floor", "CEIL": "ceil",
-    "FMOD": "fmod", "REMAINDER": "remainder", "FABS": "fabs", "COPYSIGN": "copysign", "ERF": "erf", "LOG1P": "log1p",
-    "EXPM1": "expm1", "HYPOT": "hypot", "SIGN": "gr_sign", "FMIN": "gr_min", "FMAX": "gr_max", "ERFINV": "gr_erfinv",
-}  # fmt: skip
-_TEMPLATES = {
-    "ASSIGN": "{0}", "NEG": "-{0}", "SQ": "{0} * {0}", "TWICE": "{0} + {0}", "INV": "1.0 / {0}", "NOT": "{0} == 0.0",
-    "AND": "{0} != 0.0 && {1} != 0.0", "OR": "{0} != 0.0 || {1} != 0.0", "IF_ELSE_ZERO": "{0} != 0.0 ? {1} : 0.0",
-    # these two have effects only inside CasADi; their value is the first operand
-    "PRINTME": "{0}", "LIFT": "{0}",
-    **{name: f"{{0}} {sign} {{1}}" for name, sign in _INFIX.items()},
-}  # fmt: skip
-
-
-def _formatters() -> dict[int, Callable[..., str]]:
-    table: dict[int, Callable[..., str]] = {}
-    for name, template in _TEMPLATES.items():
-        table[getattr(ca, f"OP_{name}")] = template.format
-    for name, call in _CALLS.items():
-        table[getattr(ca, f"OP_{name}")] = (lambda c: lambda *a: f"{c}({', '.join(a)})")(call)
-    return table
-
-
-_FORMAT = _formatters()
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def print_function(function: ca.Function, name: str, inputs: Sequence[str], outputs: Sequence[str] = ("out",)) -> str:
+def print_function(
+    function: ca.Function,
+    name: str,
+    inputs: Sequence[str],
+    outputs: Sequence[str] = ("out",),
+    dialect: Dialect = SINGLE,
+) -> str:
     """The C text of ``function``: ``GR_FN void name(double t, const double *x, …, double *out)``.
 
     ``inputs`` and ``outputs`` are C names chosen by us, one per argument; those in ``{"t", "h"}`` are passed by value.
@@ -91,10 +70,10 @@ def print_function(function: ca.Function, name: str, inputs: Sequence[str], outp
     for word in (name, *inputs, *outputs):
         if not _IDENTIFIER.fullmatch(word):
             raise CompilationError(f"{word!r} is not a C identifier; generated code takes its own names only.")
-    signature = _Signature(tuple(inputs), tuple(outputs))
-    lines, results = _statements(function, inputs, outputs)
+    signature = _Signature(tuple(inputs), tuple(outputs), dialect.number)
+    lines, results = _statements(function, inputs, outputs, dialect)
     if len(lines) <= PART:
-        body = [f"  const double {s.target} = {s.text};" for s in lines]
+        body = [f"  const {dialect.number} {s.target} = {s.text};" for s in lines]
         return _definition(name, signature.declaration, [*body, *(f"  {slot} = {value};" for slot, value in results)])
     return _in_parts(name, signature, lines, results)
 
@@ -103,11 +82,12 @@ def print_function(function: ca.Function, name: str, inputs: Sequence[str], outp
 class _Signature:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+    number: str
 
     @property
     def declaration(self) -> str:
-        given = [f"double {n}" if n in ("t", "h") else f"const double *{n}" for n in self.inputs]
-        return ", ".join([*given, *(f"double *{n}" for n in self.outputs)])
+        given = [f"double {n}" if n in ("t", "h") else f"const {self.number} *{n}" for n in self.inputs]
+        return ", ".join([*given, *(f"{self.number} *{n}" for n in self.outputs)])
 
     @property
     def call(self) -> str:
@@ -126,7 +106,7 @@ def _definition(name: str, declaration: str, body: list[str], storage: str = "GR
 
 
 def _statements(
-    function: ca.Function, inputs: Sequence[str], outputs: Sequence[str]
+    function: ca.Function, inputs: Sequence[str], outputs: Sequence[str], dialect: Dialect
 ) -> tuple[list[_Statement], list[tuple[str, str]]]:
     """The instruction list with every work slot renamed at each assignment, and the values of all output entries."""
     current: dict[int, str] = {}
@@ -142,7 +122,7 @@ def _statements(
             continue
         target = function.instruction_output(k)[0]
         if operation == ca.OP_CONST:
-            current[target] = literal(function.instruction_constant(k))
+            current[target] = dialect.literal(function.instruction_constant(k))
             continue
         variable = f"a{len(lines)}"
         if operation == ca.OP_INPUT:
@@ -150,16 +130,16 @@ def _statements(
             if (source, entry) not in loaded:
                 loaded[source, entry] = variable
                 name = inputs[source]
-                text = name if name in ("t", "h") else f"{name}[{positions[source][entry]}]"
+                text = dialect.spread.format(name) if name in ("t", "h") else f"{name}[{positions[source][entry]}]"
                 lines.append(_Statement(variable, text))
             current[target] = loaded[source, entry]
             continue
-        if operation not in _FORMAT:
+        if operation not in dialect.operations:
             raise CompilationError(f"CasADi operation number {operation} is not elementary and cannot be printed as C.")
         operands = tuple(current[i] for i in function.instruction_input(k))
-        lines.append(_Statement(variable, _FORMAT[operation](*operands), operands))
+        lines.append(_Statement(variable, dialect.operations[operation](*operands), operands))
         current[target] = variable
-    return lines, _dense_results(function, outputs, written)
+    return lines, _dense_results(function, outputs, written, dialect.literal(0.0))
 
 
 def _dense_positions(pattern: ca.Sparsity) -> list[int]:
@@ -168,24 +148,15 @@ def _dense_positions(pattern: ca.Sparsity) -> list[int]:
 
 
 def _dense_results(
-    function: ca.Function, outputs: Sequence[str], written: dict[tuple[int, int], str]
+    function: ca.Function, outputs: Sequence[str], written: dict[tuple[int, int], str], zero: str
 ) -> list[tuple[str, str]]:
     results = []
     for o, name in enumerate(outputs):
         where = {position: entry for entry, position in enumerate(_dense_positions(function.sparsity_out(o)))}
         for position in range(function.numel_out(o)):
-            value = written.get((o, where[position]), "0.0") if position in where else "0.0"
+            value = written.get((o, where[position]), zero) if position in where else zero
             results.append((f"{name}[{position}]", value))
     return results
-
-
-def literal(value: float) -> str:
-    """A double as C text that reads back to the same bits."""
-    if math.isnan(value):
-        return "NAN"
-    if math.isinf(value):
-        return "INFINITY" if value > 0 else "(-INFINITY)"
-    return repr(value) if math.copysign(1.0, value) > 0 else f"({value!r})"
 
 
 def _in_parts(name: str, signature: _Signature, lines: list[_Statement], results: list[tuple[str, str]]) -> str:
@@ -198,11 +169,12 @@ def _in_parts(name: str, signature: _Signature, lines: list[_Statement], results
     for part in range(n_parts):
         mine = lines[part * PART : (part + 1) * PART]
         needed = sorted({o for s in mine for o in s.operands if part_of.get(o, part) < part}, key=part_of.__getitem__)
-        body = [f"  const double {o} = w[{slots[o]}];" for o in needed]
-        body += [f"  const double {s.target} = {s.text};" for s in mine]
+        number = signature.number
+        body = [f"  const {number} {o} = w[{slots[o]}];" for o in needed]
+        body += [f"  const {number} {s.target} = {s.text};" for s in mine]
         body += [f"  w[{slots[s.target]}] = {s.target};" for s in mine if s.target in slots]
-        texts.append(_definition(f"{name}_{part}", f"{signature.declaration}, double *w", body, "GR_FN GR_APART"))
-    calls = [f"  double w[{n_slots}];"]
+        texts.append(_definition(f"{name}_{part}", f"{signature.declaration}, {number} *w", body, "GR_FN GR_APART"))
+    calls = [f"  {signature.number} w[{n_slots}];"]
     calls += [f"  {name}_{part}({signature.call}, w);" for part in range(n_parts)]
     calls += [f"  {slot} = {f'w[{slots[value]}]' if value in slots else value};" for slot, value in results]
     return "\n".join([*texts, _definition(name, signature.declaration, calls)])

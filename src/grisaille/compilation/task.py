@@ -196,7 +196,7 @@ class Task:
 def _signals(
     nu: int, t0: float, t1: float, breaks: ArrayLike | None, coef: ArrayLike | None, kink: ArrayLike | None
 ) -> dict[str, Any]:
-    if nu == 0:
+    if nu == 0 and breaks is None:
         nothing = {"breaks": np.zeros(0), "coef": np.zeros((0, 0, 1)), "kink": np.zeros(0, np.uint8)}
         return {"n_breaks": 0, "degree": 0, **nothing}
     if breaks is None:

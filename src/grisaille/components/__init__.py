@@ -1,8 +1,8 @@
 """A small library of components, written in the model language itself.
 
 ``electrical``, ``translational``, ``rotational`` and ``thermal`` hold acausal components that meet in connectors;
-``signals`` holds causal blocks that meet in ``gr.connect(a.y, b.u)``. Every component is an ordinary ``gr.Model``: read its
-equations with ``print(Resistor(R=1.0))``, extend it by inheritance, replace it by one of your own.
+``signals`` holds causal blocks that meet in ``gr.connect(a.y, b.u)``. Every component is an ordinary ``gr.Model``: read
+its equations with ``print(Resistor(R=1.0))``, extend it by inheritance, replace it by one of your own.
 
 Conventions that hold in all of them:
 

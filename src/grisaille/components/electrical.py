@@ -186,8 +186,8 @@ class TrapezoidCurrent(CurrentSource):
 class OpAmp(Model):
     """Ideal operational amplifier: plus.v = minus.v, no input currents, any output voltage and current.
 
-    The output current comes from an implied supply against ground, so the currents of the three pins do not sum to zero.
-    It needs feedback from ``out`` to ``minus``; without one the circuit is structurally singular.
+    The output current comes from an implied supply against ground, so the currents of the three pins do not sum to
+    zero. It needs feedback from ``out`` to ``minus``; without one the circuit is structurally singular.
     """
 
     plus, minus, out = Pin(), Pin(), Pin()
@@ -203,8 +203,7 @@ _STEEPEST = 40.0
 
 
 def junction(x: Any) -> Any:
-    """exp(x) − 1, continued by its tangent above x = 40 so that a trial voltage cannot overflow; continuously
-    differentiable."""
+    """exp(x) − 1, continued by its tangent above x = 40 so that a trial voltage cannot overflow."""
     return exp(minimum(x, _STEEPEST)) * (1 + maximum(x - _STEEPEST, 0.0)) - 1
 
 

@@ -54,7 +54,7 @@ class Fixed(Model):
 
 
 class Compliant(Model):
-    """Two shafts without inertia between them: phi_rel = b.phi − a.phi, tau = b.tau = −a.tau. The base of what follows."""
+    """Two shafts, no inertia between: phi_rel = b.phi − a.phi, tau = b.tau = −a.tau. The base of what follows."""
 
     a, b = Shaft(), Shaft()
     phi_rel = Variable(unit="rad", description="twist, b.phi - a.phi")

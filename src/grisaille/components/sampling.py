@@ -58,10 +58,11 @@ class IntegratingSampler(Model):
     u = Input()
     mean, slope = Variable(), Variable()
     y = Output(mean)
-    equations = [
-        der(mean) == slope,
-        window**2 / 12 * der(slope) == u - mean - window / 2 * slope,
-    ]
+
+    def equations(self) -> Iterator[Any]:
+        T = self.window
+        yield der(self.mean) == self.slope
+        yield T**2 / 12 * der(self.slope) == self.u - self.mean - T / 2 * self.slope
 
 
 class Totalizer(Model):
@@ -70,4 +71,6 @@ class Totalizer(Model):
     u = Input()
     total = Variable(start=0.0, fixed=True)
     y = Output(total)
-    equations = [der(total) == u]
+
+    def equations(self) -> Iterator[Any]:
+        yield der(self.total) == self.u

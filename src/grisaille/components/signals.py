@@ -1,8 +1,8 @@
 """Causal blocks: inputs u, outputs y, joined by ``gr.connect(a.y, b.u)``.
 
 A block without a state is a formula, put in its place when the model is flattened: chains of them cost nothing, and a
-closed loop of them becomes one equation. Signals carry no unit, so a block can drive any input. ``Sum`` and ``Table`` are
-functions that make a block for the given numbers.
+closed loop of them becomes one equation. Signals carry no unit, so a block can drive any input. ``Sum`` and ``Table``
+are functions that make a block for the given numbers.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ class PrescribedTemperature(Model):
     u = Input("K", "temperature")
 
     def equations(self) -> Equations:
-        yield self.port.T == self.u
+        yield self.u == self.port.T
 
 
 class PrescribedFlow(Model):
@@ -88,7 +88,7 @@ class PrescribedFlow(Model):
     u = Input("W", "heat flow into what is connected")
 
     def equations(self) -> Equations:
-        yield self.port.Q == -self.u
+        yield self.port.Q + self.u == 0
 
 
 class Ambient(Model):

@@ -52,7 +52,7 @@ class Fixed(Model):
 
 
 class Compliant(Model):
-    """Two flanges without mass between them: s_rel = b.s − a.s, f = b.f = −a.f. The base of what follows."""
+    """Two flanges, no mass between: s_rel = b.s − a.s, f = b.f = −a.f. The base of what follows."""
 
     a, b = Flange(), Flange()
     s_rel = Variable(unit="m", description="length, b.s - a.s")
@@ -138,9 +138,7 @@ class LuGreFriction(Dissipative):
 
     def equations(self) -> Equations:
         yield from super().equations()
-        rate, force = lugre(
-            self.v_rel, self.z, self.sigma0, self.sigma1, self.b_viscous, self.F_C, self.F_S, self.v_S
-        )
+        rate, force = lugre(self.v_rel, self.z, self.sigma0, self.sigma1, self.b_viscous, self.F_C, self.F_S, self.v_S)
         yield der(self.z) == rate
         yield self.f == force
 
@@ -178,7 +176,7 @@ class Speed(Model):
 
 
 class Lever(Model):
-    """Two arms about a fixed pivot: a.s = ratio · b.s, ratio · a.f + b.f = 0; a negative ratio turns the motion round."""
+    """Two arms about a fixed pivot: a.s = ratio · b.s, ratio · a.f + b.f = 0; a negative ratio reverses."""
 
     a, b = Flange(), Flange()
     ratio = Parameter(description="travel of a for one unit of b")

@@ -1,7 +1,7 @@
 """Spectra in, numbers out: discretised processes, and random paths that are functions of their indices.
 
-Receives the spectra, scales and correlations of a model's disturbances; hands on transition matrices, stationary starts,
-streams of innovations and values between grid points. What simulation, filtering and collocation share about noise.
+Receives the spectra, scales and correlations of a model's disturbances; hands on transition matrices, stationary
+starts, streams of innovations and values between grid points: what simulation, filtering and collocation share.
 """
 
 from grisaille.disturbance.assembly import build_process, build_symbolic_process, correlation_matrix, group_correlated

@@ -105,8 +105,8 @@ def _correlation_root(names: Sequence[str], correlation: Any, leaf: Leaf, values
     lowest = float(np.min(np.linalg.eigvalsh(numbers)))
     if lowest < -1e-10:
         raise ModelError(
-            f"{', '.join(names)}: no noises can have this correlation: its smallest eigenvalue is {lowest:.3g}, below zero. "
-            "Move the correlations closer to zero."
+            f"{', '.join(names)}: no noises can have this correlation: its smallest eigenvalue is {lowest:.3g}, "
+            "below zero. Move the correlations closer to zero."
         )
     return factorize_symbolic(_lowered(rows, leaf), pivots(factorize(numbers)))
 

@@ -2,16 +2,18 @@
 
 Each cell [τ_k, τ_{k+1}] is the root of a tree of halvings. At the middle of an interval, given both ends,
 
-    x = M_L x_left + M_R x_right + chol(C) z        K = Q Fᵀ (Q + F Q Fᵀ)⁻¹
-    M_R = K    M_L = (I − K F) F    C = (I − K F) Q (I − K F)ᵀ + K Q Kᵀ
+    x = F x_left + K (x_right − F² x_left) + chol(C) z        K = Q Fᵀ (Q + F Q Fᵀ)⁻¹
+    C = (I − K F) Q (I − K F)ᵀ + K Q Kᵀ
 
-with F, Q over half of it and z drawn under the number of the node: values do not depend on what was asked before, and all
-components share a node, so correlations are kept. The matrices depend on the level only. At the last level the
-conditional mean is taken, a polynomial in the fraction f of the leaf (S(f) = Q(fh) e^{−Aᵀfh} solves S' = AS + We^{−Aᵀs}):
+with F, Q over half of it and z drawn under the number of the node: values do not depend on what was asked before, and
+all components share a node, so correlations are kept. The matrices depend on the level only. In a leaf of length h the
+conditional mean is taken, with polynomials of the fraction f,
 
-    x = M_L(f) x_left + M_R(f) x_right        M_R = S(f) F(h)ᵀ Q(h)⁻¹    M_L = F(fh) − M_R F(h)
+    x = F(fh) x_left + K(f) (x_right − F(h) x_left)           K(f) = S(fh) F(h)ᵀ Q(h)⁻¹
 
-— never a last draw, because two instants in one leaf would disagree. Twin of kernels/gr_bridge.h, operation for operation.
+where S(s) = Q(s) e^{−Aᵀs} solves S' = A S + W e^{−Aᵀs}: never a last draw, because two instants in one leaf would
+disagree. Gains act on differences from the prediction: those are small where gains are large and known to few digits
+(long chains of filters). Twin of kernels/gr_bridge.h, operation for operation.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from scipy.linalg import solve_triangular
 
 from grisaille.disturbance.discretization import balanced_norm, discretize, distinct_steps
 from grisaille.disturbance.factorization import factorize, pivots
-from grisaille.disturbance.normal import Stream
+from grisaille.disturbance.normal import Stream, index_list
 from grisaille.disturbance.paths import multiply, sample_path
 from grisaille.disturbance.philox import Purpose
 from grisaille.disturbance.process import Process
@@ -44,18 +46,20 @@ TOLERANCE = 1e-3
 class Bridge:
     """The matrices for cells of one length."""
 
-    left: Floats
-    """(depth, n, n): M_L of each level."""
-    right: Floats
+    transition: Floats
+    """(depth + 1, n, n): F over intervals of each level, from the cell to the leaf."""
+    gain: Floats
+    """(depth, n, n): K of each level."""
     root: Floats
     """(depth, n, n): chol(C), lower triangular."""
-    leaf_left: Floats
-    """(degree + 1, n, n): coefficients of M_L(f) in the leaf, from the constant up."""
-    leaf_right: Floats
+    leaf_transition: Floats
+    """(degree + 1, n, n): F(fh) in the leaf, coefficients from the constant up."""
+    leaf_gain: Floats
+    """(degree + 1, n, n): K(f), likewise."""
 
     @property
     def depth(self) -> int:
-        return len(self.left)
+        return len(self.gain)
 
     def states(
         self, stream: Stream, realization: ArrayLike, cell: ArrayLike, fraction: Floats, left: Floats, right: Floats
@@ -64,7 +68,8 @@ class Bridge:
         f, node = np.array(fraction, dtype=float), np.ones(np.shape(fraction), dtype=np.int64)
         for level in range(self.depth):
             z = stream.normals(realization, cell, left.shape[-1], node)
-            middle = multiply(self.left[level], left) + multiply(self.right[level], right)
+            surprise = right - multiply(self.transition[level], left)
+            middle = multiply(self.transition[level + 1], left) + multiply(self.gain[level], surprise)
             middle = middle + multiply(self.root[level], z)
             upper = f >= 0.5
             left, right = np.where(upper[:, None], middle, left), np.where(upper[:, None], right, middle)
@@ -73,9 +78,10 @@ class Bridge:
         return self._mean(f[:, None], left, right)
 
     def _mean(self, f: Floats, left: Floats, right: Floats) -> Floats:
+        surprise = right - multiply(self.transition[-1], left)
         value = np.zeros_like(left)
-        for a, b in zip(self.leaf_left[::-1], self.leaf_right[::-1], strict=True):
-            value = value * f + (multiply(a, left) + multiply(b, right))
+        for F, K in zip(self.leaf_transition[::-1], self.leaf_gain[::-1], strict=True):
+            value = value * f + (multiply(F, left) + multiply(K, surprise))
         return value
 
 
@@ -87,9 +93,8 @@ def build_bridge(process: Process, step: float, tolerance: float = TOLERANCE, de
     depth     : the number of levels instead, kept while parameters move so that criteria stay smooth
     """
     levels = choose_depth(process, step, tolerance) if depth is None else depth
-    left, right, C = _middles(process, step, levels)
-    leaf = _leaf(process, step * 2.0**-levels)
-    return Bridge(left, right, factorize(C), *leaf)
+    F, K, C = _middles(process, step, levels)
+    return Bridge(F, K, factorize(C), *_leaf(process, step * 2.0**-levels))
 
 
 def choose_depth(process: Process, step: float, tolerance: float = TOLERANCE) -> int:
@@ -150,7 +155,7 @@ def sample_bridged_path(
     *, antithetic: bool = False, tolerance: float = TOLERANCE, depth: int | None = None,
 ) -> BridgedPath:  # fmt: skip
     """Paths that can be asked at any instant of the grid's span; on the grid they are those of ``sample_path``."""
-    chosen = np.arange(realizations) if np.ndim(realizations) == 0 else np.asarray(realizations).ravel()
+    chosen = index_list(realizations)
     states = sample_path(process, times, seed, chosen, purpose, antithetic=antithetic)
     steps, which = distinct_steps(times)
     bridges = [build_bridge(process, float(h), tolerance, depth) for h in steps]
@@ -159,11 +164,11 @@ def sample_bridged_path(
 
 
 def _middles(process: Process, step: float, depth: int) -> tuple[Floats, Floats, Floats]:
-    F, Q = discretize(process.A, process.intensity, step * 0.5 ** np.arange(1, depth + 1))
-    FQ = F @ Q
-    K = _divide(np.swapaxes(FQ, -1, -2), Q + FQ @ np.swapaxes(F, -1, -2))
+    all_F, all_Q = discretize(process.A, process.intensity, step * 0.5 ** np.arange(depth + 1))
+    F, Q = all_F[1:], all_Q[1:]
+    K = _divide(Q @ _transposed(F), Q + F @ Q @ _transposed(F))
     J = np.eye(process.order) - K @ F
-    return J @ F, K, J @ Q @ np.swapaxes(J, -1, -2) + K @ Q @ np.swapaxes(K, -1, -2)
+    return all_F, K, J @ Q @ _transposed(J) + K @ Q @ _transposed(K)
 
 
 def _leaf(process: Process, h: float) -> tuple[Floats, Floats]:
@@ -179,19 +184,17 @@ def _leaf(process: Process, h: float) -> tuple[Floats, Floats]:
         S.append((A @ S[-1] + backward) / k)
         backward = -backward @ A.T / k
         transition.append(A @ transition[-1] / k)
-    right = np.array(S) @ F.T
-    right = _divide(right, np.broadcast_to(Q, right.shape))
-    left = np.array(transition) - right @ F
-    return _trimmed(left, right, Q)
+    gain = _divide(np.array(S) @ F.T, np.broadcast_to(Q, (len(S), n, n)))
+    return _trimmed(np.array(transition), gain, Q)
 
 
-def _trimmed(left: Floats, right: Floats, Q: Floats) -> tuple[Floats, Floats]:
+def _trimmed(transition: Floats, gain: Floats, Q: Floats) -> tuple[Floats, Floats]:
     """Without the highest powers that change nothing, measured in units of the process over the leaf."""
     scale = np.sqrt(np.diag(Q))
     scale = np.where(scale > 0, scale, 1.0)
-    size = np.max(np.abs(np.stack([left, right])) * scale / scale[:, None], axis=(0, 2, 3))
+    size = np.max(np.abs(np.stack([transition, gain])) * scale / scale[:, None], axis=(0, 2, 3))
     degree = int(np.max(np.flatnonzero(size > 1e-17 * np.max(size)), initial=1))
-    return left[: degree + 1], right[: degree + 1]
+    return transition[: degree + 1], gain[: degree + 1]
 
 
 def _divide(X: Floats, Q: Floats) -> Floats:
@@ -204,6 +207,10 @@ def _divide(X: Floats, Q: Floats) -> Floats:
         half = solve_triangular(triangle, X[i][:, kept].T, lower=True)
         out[i][:, kept] = solve_triangular(triangle, half, lower=True, trans="T").T
     return out
+
+
+def _transposed(X: Floats) -> Floats:
+    return np.swapaxes(X, -1, -2)
 
 
 def _reference_deviation(process: Process, step: float) -> Floats:

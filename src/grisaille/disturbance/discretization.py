@@ -10,9 +10,9 @@ At h/2ˢ, where ‖A h/2ˢ‖ ≤ ½, both are their Taylor series (Q in powers 
     Q ← Q + F Q Fᵀ        E ← 2E + E²,  E = F − I.
 
 E keeps its relative accuracy however small the first step is, so slow modes beside fast ones lose nothing; F itself is
-exact to rounding of I. The same lines work on numbers and on CasADi ``SX``, where s must be given (frozen) and derivatives
-are exact. Reference: C. F. Van Loan, IEEE Trans. Autom. Control 23 (1978) 395, whose block exponential this replaces:
-it overflows for stiff A.
+exact to rounding of I. The same lines work on numbers and on CasADi ``SX``, where s must be given (frozen) and
+derivatives are exact. Reference: C. F. Van Loan, IEEE Trans. Autom. Control 23 (1978) 395, whose block exponential this
+replaces: it overflows for stiff A.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ from grisaille.errors import DataError
 
 Floats = NDArray[np.float64]
 
-DEGREE = 18
-"""Of the Taylor series: the first term left out is 1/19! = 8e-18 of the sum."""
+DEGREE = 16
+"""Of the Taylor series, plus 2n: in a chain of n filters the covariance of the last begins with power 2n − 1 of the step,
+and each entry must have its own sixteen digits for the factor of Q to have any."""
 
 MARGIN = 2
 """Doublings added when they are frozen: ‖A‖ may grow fourfold before the series loses accuracy."""
@@ -108,7 +109,7 @@ def _scaled_and_doubled(A: Any, W: Any, h: Any, s: int, identity: Any) -> tuple[
 def _taylor(A: Any, W: Any, h: Any) -> tuple[Any, Any]:
     power, operated = A * h, W * h
     E, Q = power, operated
-    for k in range(2, DEGREE + 1):
+    for k in range(2, DEGREE + 2 * A.shape[0] + 1):
         power = A @ power * (h / k)
         moved = A @ operated
         operated = (moved + _transposed(moved)) * (h / k)

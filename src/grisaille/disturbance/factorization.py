@@ -6,8 +6,9 @@
 
 Scaling makes the rank decision indifferent to units and to the powers of the step that a chain of integrators brings
 (h³/3 beside h). No pivoting: an order of rows that changes with the parameters would make paths jump. A pivot below
-``RANK_ROUNDING`` of its diagonal gives a zero column, so semidefinite covariances have a factor too; for ``SX`` the zero
-columns are those found in numbers, and kept. Reference: G. H. Golub, C. F. Van Loan, Matrix Computations, section 4.2.
+``RANK_ROUNDING`` of its diagonal gives a zero column, so semidefinite covariances have a factor too; for ``SX`` the
+zero columns are those found in numbers, and kept. Reference: G. H. Golub, C. F. Van Loan, Matrix Computations, section
+4.2.
 """
 
 from __future__ import annotations
@@ -36,11 +37,12 @@ def factorize(Q: ArrayLike) -> Floats:
     """
     q = np.asarray(Q, dtype=float)
     n = q.shape[-1]
-    scale = np.sqrt(np.maximum(np.diagonal(q, axis1=-2, axis2=-1), 0.0))
-    _refuse_negative(np.diagonal(q, axis1=-2, axis2=-1), np.max(scale, axis=-1, initial=0.0) ** 2)
+    diagonal = np.diagonal(q, axis1=-2, axis2=-1)
+    _refuse_negative(diagonal, np.max(diagonal, axis=-1, initial=0.0, keepdims=True))
+    scale = np.sqrt(np.maximum(diagonal, 0.0))
     inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
     R = q * inverse[..., :, None] * inverse[..., None, :]
-    L = np.zeros_like(R)
+    L: Floats = np.zeros_like(R)
     for j in range(n):
         column = R[..., j:, j] - np.einsum("...ik,...k->...i", L[..., j:, :j], L[..., j, :j])
         pivot = column[..., 0]
@@ -48,7 +50,7 @@ def factorize(Q: ArrayLike) -> Floats:
         kept = pivot > RANK_ROUNDING * n
         root = np.sqrt(np.where(kept, pivot, 1.0))
         L[..., j:, j] = np.where(kept[..., None], column / root[..., None], 0.0)
-    return L * scale[..., :, None]
+    return np.asarray(L * scale[..., :, None])
 
 
 def pivots(L: ArrayLike) -> tuple[bool, ...]:
@@ -74,6 +76,6 @@ def _refuse_negative(pivot: Floats, size: Floats) -> None:
     worst = np.min(pivot + NEGATIVE * size, initial=0.0)
     if worst < 0 or not np.all(np.isfinite(pivot)):
         raise DataError(
-            f"A covariance is not positive semidefinite: a pivot is {np.min(pivot):.3g} in units of its diagonal. "
+            f"A covariance is not positive semidefinite: a pivot is {np.min(pivot):.3g}, in units of its diagonal. "
             "Check the correlations of the disturbance, or the matrix given."
         )

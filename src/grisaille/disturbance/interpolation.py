@@ -3,8 +3,8 @@
 ``"linear"``   lines between grid values; slopes jump at grid points, the variance between them is too small
 ``"spline"``   the cubic spline through all grid values (not-a-knot ends); two derivatives are continuous
 
-Both tend to the process as the grid is refined; what has its own spectrum and correlations also in between is the bridge.
-Polynomials are in powers of t − τ_k from the constant up, as integrators read signals.
+Both tend to the process as the grid is refined; what has the spectrum and the correlations of the process also in
+between is its bridge. Polynomials are in powers of t − τ_k from the constant up, as integrators read signals.
 """
 
 from __future__ import annotations

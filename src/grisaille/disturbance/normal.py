@@ -6,8 +6,8 @@ Box and Muller on two 52-bit uniforms of one Philox block::
 
 Logarithm and sine are our own and use only + − × ÷ √, which IEEE 754 rounds in one way; those of C libraries differ in
 the last bits. Both are accurate to 1e-15 of their value. |z| stays below 8.58. Twin of kernels/gr_normal.h, operation
-for operation. Reference: G. E. P. Box, M. E. Muller, Ann. Math. Stat. 29 (1958) 610; polynomials are the Taylor series of
-sin, cos on an eighth turn and of atanh on |s| ≤ 0.172.
+for operation. Reference: G. E. P. Box, M. E. Muller, Ann. Math. Stat. 29 (1958) 610; polynomials are the Taylor series
+of sin, cos on an eighth turn and of atanh on |s| ≤ 0.172.
 """
 
 from __future__ import annotations
@@ -91,8 +91,14 @@ def normals(
 
     Each number depends on its own indices only, not on which others are asked for.
     """
-    m, k = (np.arange(i) if np.ndim(i) == 0 else np.asarray(i) for i in (realizations, steps))
+    m, k = index_list(realizations), index_list(steps)
     return Stream.of(seed, purpose, name, antithetic).normals(m[:, None], k[None, :], components)
+
+
+def index_list(indices: ArrayLike) -> NDArray[np.int64]:
+    """The indices as a list; a number n stands for 0, …, n − 1."""
+    given = np.asarray(indices)
+    return np.arange(int(given)) if given.ndim == 0 else given.ravel()
 
 
 def odd_number(low: Words, high: Words) -> Counts:

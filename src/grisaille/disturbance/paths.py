@@ -4,9 +4,9 @@
 
     x₀ = chol(P) z₀        x_k = F x_{k−1} + chol(Q) z_k        z_k = normals(seed, purpose, name; realization, k)
 
-F and Q belong to the step, so a grid has one pair for each distinct step. The innovations z do not depend on parameters:
-paths at other parameter values are smooth deformations of each other (common random numbers). Sums run in a fixed order,
-the one of kernels/gr_bridge.h, so that digits do not depend on how many paths are made together.
+F and Q belong to the step, so a grid has one pair for each distinct step. The innovations z do not depend on
+parameters: paths at other parameter values are smooth deformations of each other (common random numbers). Sums run in a
+fixed order, the one of kernels/gr_bridge.h, so that digits do not depend on how many paths are made together.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from grisaille.disturbance.discretization import discretize, discretize_symbolic, distinct_steps, frozen_doublings
 from grisaille.disturbance.factorization import factorize, factorize_symbolic, pivots
-from grisaille.disturbance.normal import Stream
+from grisaille.disturbance.normal import Stream, index_list
 from grisaille.disturbance.philox import Purpose
 from grisaille.disturbance.process import Process
 from grisaille.errors import DataError
@@ -79,7 +79,7 @@ def sample_path(
         raise DataError(
             f"{process.label}: white noise has no value at an instant, only increments (sample_increments)."
         )
-    chosen = _chosen(realizations)
+    chosen = index_list(realizations)
     stream = Stream.of(seed, purpose, process.names[0], antithetic)
     grid = np.asarray(times, dtype=float)
     steps = make_transitions(process, grid)
@@ -98,7 +98,7 @@ def sample_increments(
     if not process.is_white:
         raise DataError(f"{process.label} is not white: it has values at instants (sample_path).")
     distinct_steps(times)
-    chosen, steps = _chosen(realizations), np.diff(np.asarray(times, dtype=float))
+    chosen, steps = index_list(realizations), np.diff(np.asarray(times, dtype=float))
     stream = Stream.of(seed, purpose, process.names[0], antithetic)
     z = stream.normals(chosen[:, None], np.arange(1, steps.size + 1), len(process.names))
     return multiply(process.D, z) * np.sqrt(steps)[:, None]
@@ -117,8 +117,8 @@ def _start(process: Process, stream: Stream, chosen: NDArray[np.int64], start: A
         given = np.asarray(start, dtype=float)
         if given.shape not in ((process.order,), (chosen.size, process.order)):
             raise DataError(
-                f"{process.label}: the start has shape {given.shape}; expected {(process.order,)}, or one row for each of "
-                f"{chosen.size} realizations."
+                f"{process.label}: the start has shape {given.shape}; expected {(process.order,)}, or one row for "
+                f"each of {chosen.size} realizations."
             )
         return np.broadcast_to(given, (chosen.size, process.order))
     if first:
@@ -134,7 +134,3 @@ def _innovations(
         steps = np.arange(begin, min(begin + slab, count))
         z = stream.normals(chosen, first + steps[:, None], n)
         yield from ((int(k), z[i]) for i, k in enumerate(steps))
-
-
-def _chosen(realizations: ArrayLike) -> NDArray[np.int64]:
-    return np.arange(realizations) if np.ndim(realizations) == 0 else np.asarray(realizations).ravel()

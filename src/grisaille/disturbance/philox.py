@@ -16,8 +16,8 @@ realization  the number of the path
 block        components 2·block and 2·block + 1 of the vector drawn there
 
 So any number of any path is had in any order, and data and estimators never share paths although they share a seed.
-Twin of kernels/gr_philox.h, bit for bit. Reference: J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw, "Parallel random
-numbers: as easy as 1, 2, 3", SC 2011.
+Twin of kernels/gr_philox.h, bit for bit. Reference: J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw, "Parallel
+random numbers: as easy as 1, 2, 3", SC 2011.
 """
 
 from __future__ import annotations

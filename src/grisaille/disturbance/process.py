@@ -5,8 +5,8 @@
     dx = A x dt + B dv        w = C x        E dv dvᵀ = I dt
 
 The theory that paths are compared with is here too: covariance functions, spectral densities, variances. White noise
-has no states: w = D dv/dt. Matrices hold numbers, or CasADi ``SX`` when parameters are left as symbols. Reference: K. J.
-Åström, Introduction to Stochastic Control Theory (1970), chapter 3.
+has no states: w = D dv/dt. Matrices hold numbers, or CasADi ``SX`` when parameters are left as symbols. Reference:
+K. J. Åström, Introduction to Stochastic Control Theory (1970), chapter 3.
 """
 
 from __future__ import annotations
@@ -60,13 +60,13 @@ class Process:
         return f"disturbance {', '.join(self.names)}"
 
     def output_map(self, derivative: int = 0) -> Any:
-        """C Aᵈ: the rows that give the d-th time derivative of w from the states, or ``ModelError`` if it is not finite."""
+        """C Aᵈ: derivative d of w from the states, or ``ModelError`` where it has no finite variance."""
         rows = self.C
         for d in range(derivative):
             if not _vanishes(rows @ self.B):
                 raise ModelError(
-                    f"{self.label} can be differentiated {d} times, but derivative {derivative} is needed: it would have "
-                    "infinite variance. Use a spectrum with a higher pole excess, such as lowpass(b, order=2)."
+                    f"{self.label} can be differentiated {d} times, but derivative {derivative} is needed: it would "
+                    "have infinite variance. Use a spectrum with a higher pole excess, such as lowpass(b, order=2)."
                 )
             rows = rows @ self.A
         return rows
@@ -94,7 +94,7 @@ class Process:
         lags = np.asarray(tau, dtype=float)
         P = stationary_covariance(self.A, self.intensity, self.label)
         forward = self.C @ discretize(self.A, self.intensity, np.abs(lags))[0] @ P @ self.C.T
-        return np.where((lags < 0)[..., None, None], np.swapaxes(forward, -1, -2), forward)
+        return np.asarray(np.where((lags < 0)[..., None, None], np.swapaxes(forward, -1, -2), forward))
 
     def spectral_density(self, omega: ArrayLike) -> NDArray[np.complex128]:
         """Φ(ω) = G(iω) G(iω)ᴴ, two-sided, (…, m, m): E w(t+τ)w(t)ᵀ = (1/2π) ∫ Φ(ω) e^{iωτ} dω."""

@@ -4,9 +4,9 @@ In numbers by the Schur form (Bartels and Stewart), after balancing; as ``SX`` b
 
     (I ⊗ A₁ + A₂ ⊗ I) vec P = −vec W,        A₁ P + P A₂ᵀ + W = 0,
 
-block by block, so that it stays small and its derivatives are exact. It exists when every pole lies left of the imaginary
-axis; a process without one is refused, never answered with NaN. Reference: R. H. Bartels, G. W. Stewart, Commun. ACM 15
-(1972) 820.
+block by block, so that it stays small and its derivatives are exact. It exists when every pole lies left of the
+imaginary axis; a process without one is refused, never answered with NaN. Reference: R. H. Bartels, G. W. Stewart,
+Commun. ACM 15 (1972) 820.
 """
 
 from __future__ import annotations

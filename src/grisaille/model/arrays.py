@@ -20,6 +20,8 @@ Array = np.ndarray[Any, Any]
 class SymbolArray(np.ndarray[Any, Any]):
     """An array of expressions, equations or conditions (dtype object)."""
 
+    __array_priority__ = 20.0  # np.eye(3).dot(r) does not ask __array_function__, but takes the class from here
+
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         return apply_ufunc(ufunc, method, inputs, options)
 
@@ -84,10 +86,12 @@ def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: 
     if ufunc is np.matmul and method == "__call__":
         return _matmul(*inputs)
     function = _UFUNCS.get(ufunc)
-    if function is None or method not in ("__call__", "reduce", "outer"):
+    if function is None or method not in ("__call__", "reduce", "outer", "accumulate"):
         raise ModelError(f"np.{ufunc.__name__}{'' if method == '__call__' else '.' + method} is not known on formulas.")
     if method == "reduce":
         return _reduce(function, inputs[0], options.get("axis", 0), bool(options.get("keepdims")))
+    if method == "accumulate":
+        return _accumulate(function, inputs[0])
     if method == "outer":
         left, right = _boxed(inputs[0]), _boxed(inputs[1])
         inputs = (left.reshape(left.shape + (1,) * right.ndim), right)
@@ -95,6 +99,8 @@ def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: 
     out = options.get("out")
     if out is None:
         return result
+    if isinstance(out[0], SymbolArray):
+        raise ModelError("Arrays of formulas do not change in place: write r = r + … instead of r += ….")
     out[0][...] = result
     return out[0]
 
@@ -113,6 +119,13 @@ def _reduce(function: Callable[..., Any], array: Any, axis: Any, keepdims: bool)
     if keepdims:
         return _as_symbols(_boxed(total).reshape([1 if a in axes else n for a, n in enumerate(items.shape)]))
     return _as_symbols(total)
+
+
+def _accumulate(function: Callable[..., Any], array: Any) -> Any:
+    rows = list(_boxed(array))
+    for i in range(1, len(rows)):
+        rows[i] = elementwise(function, rows[i - 1], rows[i])
+    return np.array(rows, dtype=object).view(SymbolArray)
 
 
 def _matmul(left: Any, right: Any) -> Any:
@@ -225,7 +238,17 @@ def _clip(array: Any, low: Any, high: Any) -> Any:
     return elementwise(lambda x, a, b: _node("minimum")(_node("maximum")(x, a), b), array, low, high)
 
 
+def _refuse_algebra(*_arguments: Any, **_options: Any) -> NoReturn:
+    raise ModelError(
+        "Linear algebra is not done on formulas: write the equations A @ x == b and leave their solution to the "
+        "simulator."
+    )
+
+
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {
+    np.linalg.solve: _refuse_algebra,
+    np.linalg.inv: _refuse_algebra,
+    np.linalg.det: _refuse_algebra,
     np.dot: _matmul,
     np.inner: _matmul,
     np.linalg.norm: _norm,

@@ -22,7 +22,7 @@ from grisaille.model.expression import Equation, Expression
 from grisaille.model.information import ParameterInformation, describe_parameters, describe_starts
 from grisaille.model.listing import check_written, list_equations
 from grisaille.model.names import Labelled
-from grisaille.model.namespace import MemberNamespace, is_symbol, split_members
+from grisaille.model.namespace import MemberNamespace, is_part_list, is_symbol, split_members
 from grisaille.model.overriding import override
 from grisaille.model.recording import RecordingNamespace, active_recorder
 from grisaille.model.scope import Scope
@@ -37,10 +37,7 @@ class ListedEquations(tuple[Any, ...]):
 
 
 def _is_member(value: Any) -> bool:
-    if isinstance(value, Expression | Labelled) or is_symbol(value):
-        return True
-    parts = isinstance(value, list | tuple) and len(value) > 0
-    return parts and all(isinstance(item, Labelled) for item in value)
+    return isinstance(value, Expression | Labelled) or is_symbol(value) or is_part_list(value)
 
 
 def _check_body(name: str, bases: tuple[type, ...], rest: dict[str, Any]) -> None:
@@ -180,8 +177,11 @@ class Model(Labelled, metaclass=ModelType):
         return restored(self._changed(self._content, changes or {}, start), type(self))
 
     def _changed(self, content: Content, changes: Mapping[str, Any], start: Mapping[str, Any] | None) -> Content:
+        changed = override(content, changes, start or {})
+        if all(isinstance(value, int | float) for value in (*changes.values(), *(start or {}).values())):
+            return changed
         scope = Scope(type(self).__name__, type(self)._layers(), self)  # formulas may name members of this very model
-        return override(content, changes, start or {}).mapped(scope.resolve)
+        return changed.mapped(scope.resolve)
 
     def _cached(self, key: str, compute: Callable[[], Any]) -> Any:
         if key not in self._cache:

@@ -221,6 +221,7 @@ def _vector(cls: type[Declaration], shape: tuple[int, ...], fields: dict[str, An
     result = np.empty(shape, dtype=object)
     for index in np.ndindex(*shape):
         result[index] = cls._make(None, **{field: values[index] for field, values in dealt.items()})
+    result.flags.writeable = False
     if correlation is None:
         return result.view(SymbolArray)
     symbols = result.view(CorrelatedArray)

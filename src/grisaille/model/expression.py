@@ -138,6 +138,10 @@ class Expression:
 
         return render(self)
 
+    def conjugate(self) -> Expression:
+        """The formula itself, which is real; NumPy's ``vdot`` asks for it."""
+        return self
+
     def leaf_text(self) -> str:
         """How a leaf is written."""
         raise TypeError(f"{type(self).__name__} is not a leaf")
@@ -364,4 +368,5 @@ class Reference(Expression):
         return self.kind != "parameter"
 
     def leaf_text(self) -> str:
-        return self.path
+        label = getattr(self.root, "_label", "")
+        return f"{label}.{self.path}" if label else self.path

@@ -1,7 +1,8 @@
 """The flat model: what ``model`` hands to ``structure``.
 
 Every symbol has its full dotted name (``"legs[0].m"``), every formula has only :class:`Name` and :class:`Constant`
-leaves, connections have become equations. Plain data: it is pickled, hashed and saved by content.
+leaves, connections have become equations. Names in formulas are those of parameters, variables, inputs, disturbances
+and ``"time"``: named formulas, driven inputs and outputs with a definition are already put in their places.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ class FlatDisturbance:
     name: str
     spectrum: Any = None
     scale: Expression | None = None
-    correlation: Any = None
+    correlation: tuple[tuple[str, Expression], ...] | None = None
+    """Correlation of the driving noise with that of other disturbances: (name, coefficient) for each."""
     unit: str = ""
     description: str = ""
 
@@ -61,6 +63,7 @@ class FlatDisturbance:
 class FlatOutput:
     name: str
     definition: Expression
+    """A formula; for an output that an equation determines, the variable of the same name."""
     noise: Expression | None = None
     unit: str = ""
     description: str = ""
@@ -87,7 +90,7 @@ class FlatModel:
     disturbances: dict[str, FlatDisturbance]
     outputs: dict[str, FlatOutput]
     quantities: dict[str, Expression]
-    """Named formulas of the class body, in order of declaration; never unknowns."""
+    """Named formulas of the class bodies and driven inputs, in order of declaration; never unknowns."""
     equations: tuple[FlatEquation, ...]
     noise_covariance: dict[tuple[str, str], Expression] = field(default_factory=dict)
     hints: tuple[str, ...] = ()

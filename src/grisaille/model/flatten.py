@@ -157,8 +157,9 @@ def _parameters(content: Content, insert: Rewriter) -> dict[str, Any]:
 def _check_equations(content: Content, equations: list[FlatEquation]) -> None:
     if content.variables and not equations:
         unknowns = ", ".join(list(content.variables)[:6]) + (", …" if len(content.variables) > 6 else "")
+        count = f"{len(content.variables)} variable{'s' if len(content.variables) > 1 else ''}"
         raise ModelError(
-            f"{content.name} has {len(content.variables)} variables ({unknowns}) but no equations: write them as a "
+            f"{content.name} has {count} ({unknowns}) but no equations: write them as a "
             "list `equations = [...]` in the class body, or as a method `def equations(self)` that yields them."
         )
     for equation in equations:

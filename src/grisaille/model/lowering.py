@@ -18,10 +18,16 @@ from grisaille.model.interpolation import lower_table, lower_table2
 
 Leaf = Callable[[str], ca.SX]
 Differentiate = Callable[[ca.SX], ca.SX]
+Inspect = Callable[[Call, list[ca.SX], ca.SX], ca.SX]
 
 
-def lower(roots: Sequence[Expression], leaf: Leaf, differentiate: Differentiate | None = None) -> list[ca.SX]:
-    """The ``SX`` of each root; shared sub-formulas are shared in the result."""
+def lower(
+    roots: Sequence[Expression], leaf: Leaf, differentiate: Differentiate | None = None, inspect: Inspect | None = None
+) -> list[ca.SX]:
+    """The ``SX`` of each root; shared sub-formulas are shared in the result.
+
+    ``inspect`` sees every operation with its lowered arguments and value, and gives the value to use.
+    """
     done: dict[int, ca.SX] = {}
     roots = guard(roots)
     for node in postorder(roots):
@@ -41,7 +47,8 @@ def lower(roots: Sequence[Expression], leaf: Leaf, differentiate: Differentiate 
                     value = differentiate(value)
                 done[id(node)] = value
             else:
-                done[id(node)] = OPERATIONS[node.operation](node.data, *arguments)
+                value = OPERATIONS[node.operation](node.data, *arguments)
+                done[id(node)] = value if inspect is None else inspect(node, arguments, value)
         else:
             raise ModelError(f"`{node}` has no full name yet; flatten the model before lowering its formulas.")
     return [done[id(root)] for root in roots]

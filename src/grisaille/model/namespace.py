@@ -22,22 +22,38 @@ class MemberNamespace(RecordingNamespace):
     def __init__(self, owner: str) -> None:
         super().__init__()
         self.owner = owner
+        self.loop_variables: set[str] = set()
 
     def __setitem__(self, name: str, value: Any) -> None:
         old = self.get(name)
         if _is_named(old) and old is not value:
-            raise ModelError(
-                f"{self.owner}: '{name}' is declared twice (first as `{_describe(old)}`); give the second one "
-                "another name."
-            )
-        if _is_named(value):
+            if not (_is_element(name, old) and _is_element(name, value)):
+                raise ModelError(
+                    f"{self.owner}: '{name}' is declared twice (first as `{_describe(old)}`); give the second one "
+                    "another name. Loops that build formulas belong in an `equations` method."
+                )
+            self.loop_variables.add(name)
+        if _is_named(value) and not _is_element(name, value):
             value = as_symbols(value)
             label(self.owner, name, value)
         super().__setitem__(name, value)
 
 
+def _is_element(name: str, value: Any) -> bool:
+    """Whether ``value`` already is an element of another vector or list, or a list of such components."""
+    if isinstance(value, list | tuple):
+        return len(value) > 0 and all(_is_element(name, item) for item in value)
+    known = value.label if isinstance(value, Declaration) else value._label if isinstance(value, Labelled) else ""
+    return "[" in known and known.partition("[")[0] != name
+
+
 def _is_named(value: Any) -> bool:
-    return isinstance(value, Labelled) or is_symbol(value)
+    return isinstance(value, Labelled) or is_part_list(value) or is_symbol(value)
+
+
+def is_part_list(value: Any) -> bool:
+    """A list of sub-models or connectors."""
+    return isinstance(value, list | tuple) and len(value) > 0 and all(isinstance(item, Labelled) for item in value)
 
 
 def is_symbol(value: Any) -> bool:
@@ -63,6 +79,9 @@ def label(owner: str, name: str, value: Any) -> None:
             _label_one(owner, indexed(name, index), value[index])
         if isinstance(value, CorrelatedArray) and value.correlation is not None:
             check_correlation(f"{owner}.{name}", value.correlation, value.size)
+    elif isinstance(value, list | tuple):
+        for i, item in enumerate(value):
+            _label_one(owner, f"{name}[{i}]", item)
     else:
         _label_one(owner, name, value)
 
@@ -86,8 +105,10 @@ def split_members(
     """Members and the rest of a class body; also serves classes made by ``type(name, bases, dict)``."""
     members: dict[str, Any] = {}
     rest: dict[str, Any] = {}
+    loops = namespace.loop_variables if isinstance(namespace, MemberNamespace) else set()
     for name, value in namespace.items():
-        if is_member(value):
+        alias = name in loops or (not isinstance(value, Expression) and _is_element(name, value))
+        if is_member(value) and not alias:
             members[name] = as_symbols(value)
             label(owner, check_name(name, owner), members[name])
         else:

@@ -69,7 +69,8 @@ class View:
         return members(self._content, self._path)
 
     def __repr__(self) -> str:
-        return str(self._path)
+        label = getattr(self._root, "_label", "")
+        return f"{label}.{self._path}" if label else str(self._path)
 
 
 class ComponentView(View):

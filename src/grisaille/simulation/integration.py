@@ -18,6 +18,9 @@ from grisaille.simulation import explicit, implicit
 
 Method = Literal["explicit", "implicit"]
 COMPILED_SLICE, INTERPRETED_SLICE = 20_000, 200
+EXPLICIT_SHARE = 0.1
+"""Part of the tolerance that a single explicit step may use: errors of non-stiff problems add up over the run, those of
+stiff ones are damped. Costs a third more steps at order eight and gains a digit."""
 OBVIOUSLY_STIFF = 1e5
 """Fastest decay times time span from which on an explicit method need not be tried."""
 
@@ -33,7 +36,7 @@ def integrate(kernel: Kernel, task: Task, method: str, on_slice: Callable[[Task]
         if task.status == Status.STIFF and method == "auto":
             used = "implicit"
             _restart(task)
-        elif task.status != Status.MORE:
+        elif task.status not in (Status.MORE, Status.STIFF):
             return used
 
 
@@ -42,10 +45,16 @@ def _as_method(method: str) -> Method:
 
 
 def _run(kernel: Kernel, task: Task, method: Method) -> None:
-    if kernel.is_compiled:
-        kernel.call(f"gr_{method}", task)
-    else:
-        (explicit if method == "explicit" else implicit).run(kernel, task)
+    rtol, atol = task.rtol, task.atol
+    if method == "explicit" and not task.fixed_step:
+        task.rtol, task.atol = EXPLICIT_SHARE * rtol, EXPLICIT_SHARE * atol
+    try:
+        if kernel.is_compiled:
+            kernel.call(f"gr_{method}", task)
+        else:
+            (explicit if method == "explicit" else implicit).run(kernel, task)
+    finally:
+        task.rtol, task.atol = rtol, atol
 
 
 def _restart(task: Task) -> None:

@@ -72,8 +72,10 @@ def make_table(
     hold: Mapping[str, str] | str | None,
     times: np.ndarray,
     defaults: Mapping[str, float | None],
+    switches: Mapping[str, Polynomials] | None = None,
+    bends: np.ndarray | None = None,
 ) -> SignalTable:
-    """The table for ``u`` of a system; disturbances are zero here."""
+    """The table for ``u`` of a system; disturbances are zero here. ``bends`` are further instants where steps end."""
     span = (float(times[0]), float(times[-1]))
     _refuse_unknown(inputs, defaults, "inputs")
     if isinstance(hold, Mapping):
@@ -91,8 +93,17 @@ def make_table(
                 _refuse_derivative(name, order, how)
             pieces[name, order] = polynomial
             polynomial = polynomial.derivative()
+    for s in signals:
+        if s.kind == "switch" and s.order > 0:
+            raise DataError(
+                f"Index reduction differentiates '{s.name}', which jumps: its derivative is an impulse. Replace "
+                f"the condition by a smooth formula, or pass it through a filter in the model."
+            )
+        if s.kind == "switch" and switches is not None:
+            pieces[s.name, 0] = switches[s.name]
     zero = constant(0.0, span)
-    return _join([pieces.get((s.name, s.order), zero) if s.kind == "input" else zero for s in signals], span)
+    extra = np.zeros(0) if bends is None else bends
+    return _join([pieces.get((s.name, s.order), zero) for s in signals], span, extra)
 
 
 def _refuse_unknown(given: Mapping[str, Any], known: Mapping[str, Any], what: str) -> None:
@@ -257,20 +268,18 @@ def _centres(tiny: Sequence[tuple[float, float]], gap: float) -> np.ndarray:
     return np.array([end for cluster in clusters for end in min(cluster, key=lambda ab: ab[1] - ab[0])])
 
 
-def _join(signals: Sequence[Polynomials], span: tuple[float, float]) -> SignalTable:
+def _join(signals: Sequence[Polynomials], span: tuple[float, float], bends: np.ndarray) -> SignalTable:
     """All signals on the union of their breaks."""
-    if not signals:
-        return SignalTable(np.zeros(0), np.zeros((0, 0, 1)), np.zeros(0, dtype=np.uint8))
     distinct = {id(s.breaks): s.breaks for s in signals}
-    breaks = np.unique(np.concatenate([np.array(span), *distinct.values()]))
+    breaks = np.unique(np.concatenate([np.array(span), bends, *distinct.values()]))
     breaks = breaks[breaks >= span[0]]
     if len(breaks) == 1:
         breaks = np.array([span[0], span[0] + 1.0])
-    degree = max(s.coefficients.shape[1] for s in signals)
+    degree = max((s.coefficients.shape[1] for s in signals), default=1)
     coef = np.zeros((len(breaks) - 1, len(signals), degree))
     for k, signal in enumerate(signals):
         coef[:, k, : signal.coefficients.shape[1]] = _shifted(signal, breaks[:-1])
-    kink = np.isin(breaks, np.concatenate([s.kinks for s in signals])).astype(np.uint8)
+    kink = np.isin(breaks, np.concatenate([bends, *(s.kinks for s in signals)])).astype(np.uint8)
     return SignalTable(breaks, np.ascontiguousarray(coef), kink)
 
 

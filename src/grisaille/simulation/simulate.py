@@ -19,6 +19,7 @@ from grisaille.simulation.outcome import describe
 from grisaille.simulation.progress import progress_of
 from grisaille.simulation.signals import SignalTable, make_table
 from grisaille.simulation.static import solve_static
+from grisaille.simulation.switching import find_switches
 from grisaille.structure.initialization import Initializer, Start
 from grisaille.structure.parameters import ParameterValues, evaluate_parameters
 from grisaille.structure.prepared import structure_of
@@ -59,6 +60,7 @@ def simulate(
     atol: float | Mapping[str, float] | None = None,
     method: str = "auto",
     step: float | None = None,
+    max_step: float | None = None,
     max_steps: int = 10_000_000,
     compiled: bool | None = None,
     strict: bool = True,
@@ -78,8 +80,10 @@ def simulate(
         dimension ``parameter`` for each variable.
     rtol, atol : tolerances of the error control; ``atol`` as a number (times each variable's nominal), or per variable.
     method : ``"auto"``, ``"explicit"``, ``"implicit"``; ``"frozen"`` for fixed steps that end on output times and
-        kinks, with sensitivities that are exact for the discrete trajectory (``"frozen-explicit"``, ``"frozen-implicit"``).
+        kinks, with sensitivities that are exact for them (``"frozen-explicit"``, ``"frozen-implicit"``).
     step : largest step of the frozen discretisation; chosen from the error estimate when not given.
+    max_step : longest step of the adaptive methods; by default one output interval or a hundredth of the span,
+        whichever is longer, so that short events are seen.
     max_steps : a run that needs more stops with a status.
     compiled : None compiles where a compiler is found; True insists; False interprets.
     strict : raise ``SimulationError`` (with ``.partial``) when a run cannot be completed; False returns what there is.
@@ -91,7 +95,7 @@ def simulate(
     """
     prepared = prepare(
         model, times, inputs, parameters, start, hold=hold, sensitivities=sensitivities, rtol=rtol, atol=atol,
-        method=method, max_steps=max_steps, compiled=compiled,
+        method=method, max_step=max_step, max_steps=max_steps, compiled=compiled,
     )  # fmt: skip
     solver = _run(prepared, method, step, progress)
     task, system = prepared.task, prepared.structure.system
@@ -114,6 +118,7 @@ def prepare(
     rtol: float,
     atol: float | Mapping[str, float] | None,
     method: str,
+    max_step: float | None,
     max_steps: int,
     compiled: bool | None,
 ) -> Prepared:
@@ -127,7 +132,8 @@ def prepare(
     values = evaluate_parameters(flat, parameters)
     structure = structure_of(model, values.values)
     system = structure.system
-    table = make_table(system.signals, inputs or {}, hold, at, {n: i.default for n, i in flat.inputs.items()})
+    defaults = {n: i.default for n, i in flat.inputs.items()}
+    table = make_table(system.signals, inputs or {}, hold, at, defaults, *find_switches(system, values.values, at))
     initializer = Initializer(structure)
     demands, steady = _demands(structure, start)
     if isinstance(sensitivities, str):
@@ -141,10 +147,9 @@ def prepare(
     demands = {**{n: now[n] for n in directions.starts}, **demands}
     task = Task.create(
         kernel, float(at[0]), float(at[-1]), p=values.values, x=found.x, z=found.z, times=at,
-        breaks=table.breaks if system.nu else None, coef=table.coef if system.nu else None,
-        kink=table.kink if system.nu else None, dp=directions.parameters, rtol=rtol,
+        breaks=table.breaks, coef=table.coef, kink=table.kink, dp=directions.parameters, rtol=rtol,
         atol=_absolute(structure, initializer, rtol, atol), nominal=initializer.nominal[: system.nx],
-        max_steps=max_steps,
+        max_steps=max_steps, hmax=_longest_step(at, max_step),
     )  # fmt: skip
     if directions.names:
         sensitivity = initializer.sensitivity(
@@ -184,6 +189,14 @@ def _checked_times(times: Sequence[float] | np.ndarray) -> np.ndarray:
         k = int(back[0])
         raise DataError(f"times must increase: position {k} is {at[k]:g} and position {k + 1} is {at[k + 1]:g}.")
     return at
+
+
+def _longest_step(at: np.ndarray, wanted: float | None) -> float:
+    if wanted is not None:
+        if not (np.isfinite(wanted) and wanted > 0):
+            raise DataError(f"max_step is {wanted!r}; give a positive number.")
+        return float(wanted)
+    return float(max(np.diff(at).max(), (at[-1] - at[0]) / 100)) if at.size > 1 else 0.0
 
 
 def _demands(structure: Structure, start: Mapping[str, float] | str | None) -> tuple[dict[str, float], bool]:

@@ -7,6 +7,7 @@ answer comes back through ``Equations.observed``, which keeps every name.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NoReturn
 
 import casadi as ca
 
@@ -30,7 +31,7 @@ def eliminate_aliases(equations: Equations) -> Equations:
     links, kept = _find_links(equations)
     if not links:
         return equations
-    roots = _merge(links, equations)
+    roots, repeated = _merge(links, equations)
     jets = equations.jets
     old, new = [], []
     for symbol in jets.of_kind(["unknown"]):
@@ -52,6 +53,7 @@ def eliminate_aliases(equations: Equations) -> Equations:
         rows=rows,
         observed=dict(zip(equations.observed, replaced[len(kept) :], strict=True)),
         aliases={a: _in_words(*target) for a, target in roots.items()},
+        repeated=repeated,
     )
 
 
@@ -90,10 +92,14 @@ def _as_link(row: Row, equations: Equations) -> _Link | None:
     return _Link(names[0], names[1], -c[1] / c[0], 0.0, row)
 
 
-def _merge(links: list[_Link], equations: Equations) -> dict[str, tuple[str | None, float, float]]:
-    """Union–find with signs; the value side of a class is a constant root called None."""
+def _merge(
+    links: list[_Link], equations: Equations
+) -> tuple[dict[str, tuple[str | None, float, float]], tuple[Row, ...]]:
+    """Union–find with signs; the value side of a class is a constant root called None. Rows that say nothing new are
+    given back: what they fail to determine is found and named by the structural analysis."""
     parent: dict[str, tuple[str | None, float, float]] = {}
     reason: dict[str, Row] = {}
+    repeated: list[Row] = []
 
     def find(name: str) -> tuple[str | None, float, float]:
         sign, at = 1.0, name
@@ -109,12 +115,15 @@ def _merge(links: list[_Link], equations: Equations) -> dict[str, tuple[str | No
         rb, sb, vb = (None, 0.0, link.value) if link.b is None else find(link.b)
         vb, sb = (vb, sb) if link.b is None else (link.sign * vb, link.sign * sb)
         if ra is None and rb is None:
-            _refuse(link, reason, equations, contradiction=va != vb)
+            if va != vb:
+                _refuse(link, reason, equations)
+            repeated.append(link.row)
         elif ra == rb:
-            if sa == sb:
-                _refuse(link, reason, equations, contradiction=False)
             assert ra is not None
-            parent[ra] = (None, 0.0, 0.0)
+            if sa == sb:
+                repeated.append(link.row)
+            else:
+                parent[ra] = (None, 0.0, 0.0)
         elif ra is None:
             assert rb is not None
             parent[rb] = (None, 0.0, va / sb)
@@ -124,7 +133,7 @@ def _merge(links: list[_Link], equations: Equations) -> dict[str, tuple[str | No
             keep, drop, sign = (rb, ra, sb / sa) if _rank(rb, equations) <= _rank(ra, equations) else (ra, rb, sa / sb)
             parent[drop] = (keep, sign, 0.0)
         reason[link.a] = link.row
-    return {name: find(name) for name in list(parent)}
+    return {name: find(name) for name in list(parent)}, tuple(repeated)
 
 
 def _rank(name: str, equations: Equations) -> tuple[bool, bool, int, int]:
@@ -135,14 +144,13 @@ def _rank(name: str, equations: Equations) -> tuple[bool, bool, int, int]:
     return (not fixed, not has_start, name.count("."), equations.unknowns.index(name))
 
 
-def _refuse(link: _Link, reason: dict[str, Row], equations: Equations, *, contradiction: bool) -> None:
-    verb = "contradicts" if contradiction else "repeats"
-    what = "has no solution together with" if contradiction else "says nothing new beside"
+def _refuse(link: _Link, reason: dict[str, Row], equations: Equations) -> NoReturn:
     others = "; ".join(f"'{r.text}'" for r in list(reason.values())[-3:])
     raise StructureError(
-        f"In {equations.model.name} the equation '{link.row.text}' {verb} what other equations already say about "
-        f"{link.a}{' and ' + link.b if link.b else ''}: it {what} {others or 'itself'}"
-        f"{' (' + link.row.source + ')' if link.row.source else ''}. Remove one, or a doubled connection or ground."
+        f"In {equations.model.name} the equation '{link.row.text}' contradicts what other equations already say about "
+        f"{link.a}{' and ' + link.b if link.b else ''}, among them {others}"
+        f"{' (' + link.row.source + ')' if link.row.source else ''}. Remove one of them, or a part that fixes the same "
+        f"quantity twice; an open end makes its flow zero."
     )
 
 

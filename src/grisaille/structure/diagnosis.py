@@ -28,6 +28,8 @@ def explain_singular(equations: Equations, parts: Parts) -> NoReturn:
     if equations.aliases:
         count += f" (after merging {len(equations.aliases)} equal variables)"
     sentences = [f"The equations of {name} do not determine its unknowns: {count}."]
+    for row in equations.repeated:
+        sentences.append(f"'{row.text}'{_place(row.source)} only repeats what other equations say.")
     if parts.over_equations:
         texts = [f"'{equations.rows[i].text}'{_place(equations.rows[i].source)}" for i in parts.over_equations]
         unknowns = [equations.unknowns[j] for j in parts.over_unknowns]
@@ -46,6 +48,10 @@ def explain_singular(equations: Equations, parts: Parts) -> NoReturn:
             f"Underdetermined: the unknowns {_names(unknowns)} {where}. "
             f"Add {_count(missing, 'equation')}, or declare one of them as gr.Parameter(...) or gr.Input(...)."
         )
+        if any(row.kind in ("flow", "connection") for row in equations.repeated):
+            sentences.append(
+                "A circuit or mechanism without a reference leaves its potentials open: connect a Ground or Fixed."
+            )
         sentences.extend(equations.model.hints)
     raise StructureError("\n  ".join(sentences))
 

@@ -128,7 +128,7 @@ class _Graph:
 
 
 def _entries(vector: ca.SX) -> Sequence[ca.SX]:
-    return ca.vertsplit(vector) if vector.numel() else []  # type: ignore[no-any-return]
+    return ca.vertsplit(vector) if vector.numel() else []
 
 
 def _raise(reach: dict[int, Reach], key: int, found: Reach) -> bool:

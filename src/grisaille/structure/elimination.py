@@ -59,7 +59,7 @@ def _choose_pairs(equations: Equations, offsets: Offsets) -> dict[int, int]:
     position = {name: j for j, name in enumerate(equations.unknowns)}
     pairs: dict[int, int] = {}
     taken: set[int] = set()
-    # constraints first: a velocity can be eliminated by its own equation or by the constraint, a position only by the latter
+    # constraints first: a velocity can be eliminated by its own equation, a position only by the constraint
     order = sorted((i for i, c in enumerate(offsets.equations) if c > 0), key=lambda i: -offsets.equations[i])
     for i in order:
         for j in _candidates(equations, offsets, i, position):

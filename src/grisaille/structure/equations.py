@@ -16,6 +16,7 @@ from grisaille.model.expression import Call, Expression, postorder
 from grisaille.model.flat import FlatModel
 from grisaille.model.lowering import lower
 from grisaille.structure.jets import Jets
+from grisaille.structure.switching import Switches
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,11 @@ class Equations:
     rows: tuple[Row, ...]
     observed: dict[str, ca.SX]
     """Every name the user knows, as a formula of jets and parameters."""
+    switches: Switches
     aliases: dict[str, str]
     """Eliminated unknown → what replaced it, in words (``"-r.p.i"``, ``"0"``)."""
+    repeated: tuple[Row, ...] = ()
+    """Equations that were dropped because others already say the same."""
 
     def with_rows(self, rows: tuple[Row, ...]) -> Equations:
         return replace(self, rows=rows)
@@ -59,6 +63,7 @@ def lower_equations(model: FlatModel) -> Equations:
         jets.declare(name, "disturbance")
     parameters = {name: ca.SX.sym(f"p{k}") for k, name in enumerate(model.parameters)}
 
+    switches = Switches(jets, parameters)
     formulas = {**model.quantities, **{n: o.definition for n, o in model.outputs.items() if n not in model.variables}}
     known: dict[str, ca.SX] = {}
 
@@ -71,17 +76,19 @@ def lower_equations(model: FlatModel) -> Equations:
             return jets.symbol(path)
         if path in formulas:
             if path not in known:
-                known[path] = lower([formulas[path]], leaf, jets.differentiate)[0]
+                known[path] = lower([formulas[path]], leaf, jets.differentiate, switches.inspect)[0]
             return known[path]
         raise ModelError(f"'{path}' occurs in an equation of {model.name} but is not one of its members.")
 
-    sides = lower([side for e in model.equations for side in (e.left, e.right)], leaf, jets.differentiate)
+    sides = lower(
+        [side for e in model.equations for side in (e.left, e.right)], leaf, jets.differentiate, switches.inspect
+    )
     rows = [Row(sides[2 * k] - sides[2 * k + 1], e.text, e.source, e.kind) for k, e in enumerate(model.equations)]
     for name in differentiated:
-        definition = lower([formulas[name]], leaf, jets.differentiate)[0]
+        definition = lower([formulas[name]], leaf, jets.differentiate, switches.inspect)[0]
         rows.append(Row(jets.symbol(name) - definition, f"{name} == <its formula>", "named quantity"))
     observed = {name: leaf(name) for name in (*model.variables, *formulas, *model.inputs, *model.disturbances)}
-    return Equations(model, jets, parameters, unknowns, tuple(rows), observed, {})
+    return Equations(model, jets, parameters, unknowns, tuple(rows), observed, switches, {})
 
 
 def _names_with_der(model: FlatModel) -> tuple[str, ...]:

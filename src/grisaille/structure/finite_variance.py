@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -25,8 +24,8 @@ import scipy.linalg
 from grisaille.structure.pencil import CLEAR_ABOVE, CLEAR_BELOW, RANK_TOLERANCE, Matrix, invertible_shift, scale_pencil
 from grisaille.structure.standard_form import Separation, separate_modes
 
-Flags = np.ndarray[Any, np.dtype[np.bool_]]
-Counts = np.ndarray[Any, np.dtype[np.int64]]
+Flags = np.ndarray
+Counts = np.ndarray
 
 
 @dataclass(frozen=True)
@@ -105,7 +104,7 @@ def decide_variance(system: DisturbedSystem) -> VarianceDecision:
     beyond = [p.nonzero & (np.array(excess) <= j)[None, :] for j, p in enumerate(projected)]
     shape = (len(system.H), len(system.filters))
     return VarianceDecision(
-        finite=~_any([_correlated(w, system.correlation).nonzero.any(axis=1) for w in white], shape[:1]),
+        finite=~_any([_correlated(w, system.correlation).nonzero for w in white], shape).any(axis=1),
         finite_under=~_any([w.nonzero for w in white], shape),
         finite_by_projection=~_any(beyond, shape),
         differentiations=_highest([d.nonzero for d in direct], shape),
@@ -141,7 +140,8 @@ class _Term:
 
     @property
     def relative(self) -> Matrix:
-        return np.abs(self.value) / np.where(self.bound > 0, self.bound, 1.0)
+        relative: Matrix = np.abs(self.value) / np.where(self.bound > 0, self.bound, 1.0)
+        return relative
 
     @property
     def nonzero(self) -> Flags:
@@ -219,7 +219,8 @@ def _correlated(term: _Term, correlation: Matrix | None) -> _Term:
 
 
 def _any(flags: Sequence[Flags], shape: tuple[int, ...]) -> Flags:
-    return np.logical_or.reduce([np.zeros(shape, dtype=bool), *flags])
+    found: Flags = np.logical_or.reduce([np.zeros(shape, dtype=bool), *flags])
+    return found
 
 
 def _highest(flags: Sequence[Flags], shape: tuple[int, ...]) -> Counts:

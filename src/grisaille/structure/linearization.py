@@ -1,9 +1,10 @@
 """A model near a point: E δz' = F δz + G δu + J δw, δy = H δz, from its equations as they stand.
 
-Every equation 0 = f(z', z, u, w, p, t) is differentiated in its jets (CasADi, exact): E = ∂f/∂z', F = −∂f/∂z, G = −∂f/∂u,
-J = −∂f/∂w. No index is reduced on the way, so the pencil sE − F carries the whole index of the model. A higher
-derivative makes the variable and its lower derivatives entries of z, joined by equations z_k' = z_{k+1}; an input or
-disturbance that is differentiated by the user, or that stands in an output, becomes an entry of z too (0 = z_u − u).
+Every equation 0 = f(z', z, u, w, p, t) is differentiated in its jets (CasADi, exact): E = ∂f/∂z', F = −∂f/∂z,
+G = −∂f/∂u, J = −∂f/∂w. No index is reduced on the way, so the pencil sE − F carries the whole index of the model. A
+higher derivative makes the variable and its lower derivatives entries of z, joined by equations z_k' = z_{k+1}; an
+input or disturbance that is differentiated by the user, or that stands in an output, becomes an entry of z too
+(0 = z_u − u).
 
 Where no matrix depends on variables or time the model is linear and the result holds everywhere.
 """

@@ -71,11 +71,12 @@ def locate(structure: Structure, values: Mapping[str, float], t: float, p: Matri
         value, slope = (np.array(part.full()) for part in function(t, found, u, p))
         step = np.linalg.lstsq(slope, target - value.ravel(), rcond=None)[0] if found.size else found
         found = found + step
-        if np.abs(step).max(initial=0.0) <= 1e-10 * (1 + np.abs(found).max(initial=0.0)):
+        settled = np.abs(step).max(initial=0.0) <= 1e-10 * (1 + np.abs(found).max(initial=0.0))
+        if settled and np.abs(target - value.ravel()).max(initial=0.0) <= 1e-5 * (1 + np.abs(target).max(initial=0.0)):
             return OperatingPoint(label, t, found[: system.nx], found[system.nx :], u)
     raise StructureError(
-        f"The row at t = {t:g} of the trajectory does not satisfy the equations of {structure.model.name}: is it a result "
-        "of gr.simulate with this model and these parameters?"
+        f"The row at t = {t:g} of the trajectory does not satisfy the equations of {structure.model.name}: is it a "
+        "result of gr.simulate with this model and these parameters?"
     )
 
 
@@ -87,8 +88,12 @@ class _Tower:
         self.z = [system.z]
         self.signals = {(s.name, s.order): system.u[k] for k, s in enumerate(system.signals)}
         self.known: list[tuple[ca.SX, Matrix]] = [
-            (system.t, np.array([point.t])), (system.x, point.x), (system.z, point.z), (system.u, point.u), (system.p, p),
-        ]  # fmt: skip
+            (system.t, np.array([point.t])),
+            (system.x, point.x),
+            (system.z, point.z),
+            (system.u, point.u),
+            (system.p, p),
+        ]
         self.observed = system.observed
         self.residual = system.residual
         self.order = 0

@@ -21,12 +21,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import scipy.linalg
 
-Matrix = np.ndarray[Any, np.dtype[np.float64]]
+Matrix = np.ndarray
 
 RANK_TOLERANCE = 1e-10
 """Singular values below this, relative to the largest of the scaled matrix, count as zero."""
@@ -204,14 +203,16 @@ def find_dependence(E: Matrix, F: Matrix) -> Dependence:
 
 
 def invertible_shift(E: Matrix, F: Matrix) -> float:
-    """A number λ for which λE + F is far from singular; any will do in theory, the best of ten is taken."""
+    """A number λ for which λE + F is far from singular; any that is not will do in theory."""
     scaling = scale_pencil(E, F)
     e, f = (scaling.rows[:, None] * M * scaling.columns for M in (scaling.time * E, F))
-    if not E.size:
-        return 1.0
-    candidates = [sign * 2.0**k for k in (-3, -1, 0, 1, 3) for sign in (1.0, -1.0)]
-    best = min(candidates, key=lambda shift: _condition(shift * e + f))
-    return best * scaling.time
+    return best_shift(e, f) * scaling.time
+
+
+def best_shift(E: Matrix, F: Matrix) -> float:
+    """The same for a pencil that is scaled already (entries that are only rounding must not be scaled up)."""
+    candidates = [sign * 2.0**k for k in (-3, -1, 0, 1, 3, 5) for sign in (1.0, -1.0)]
+    return min(candidates, key=lambda shift: _condition(shift * E + F))
 
 
 def _condition(matrix: Matrix) -> float:

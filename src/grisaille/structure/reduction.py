@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import casadi as ca
 
@@ -46,10 +47,12 @@ class Structure:
     system: System
     start_functions: StartFunctions
 
-    @property
+    @cached_property
     def index(self) -> int:
-        """The differential index of the equations as the user wrote them."""
-        return self.offsets.index
+        """The differential index of the equations as the user wrote them, before equal variables are merged."""
+        if not self.equations.aliases:
+            return self.offsets.index
+        return _find_offsets(lower_equations(self.model))[1].index
 
     @property
     def degrees_of_freedom(self) -> int:
@@ -189,6 +192,8 @@ def _collect(
         constraint_texts=tuple(e[1] for e in hidden),
         constraint_levels=tuple(e[0] for e in hidden),
         residual_texts=solved.residual_texts,
+        switches=_column([equations.switches.values[s.name] for s in signals if s.kind == "switch" and s.order == 0]),
+        bends=_column(equations.switches.bends),
         pivots=_column([p.value for p in solved.pivots]),
         pivot_texts=tuple(p.text for p in solved.pivots),
     )
@@ -204,7 +209,9 @@ def _signals(equations: Equations, formulas: Sequence[ca.SX]) -> tuple[Signal, .
     """Inputs and disturbances at the orders that occur; order zero always, because users ask for them."""
     used = {(m.name, m.order) for m in equations.jets.within(ca.vertcat(*formulas))} if formulas else set()
     signals = []
-    for names, kind in ((equations.model.inputs, "input"), (equations.model.disturbances, "disturbance")):
+    model = equations.model
+    kinds = ((model.inputs, "input"), (model.disturbances, "disturbance"), (equations.switches.values, "switch"))
+    for names, kind in kinds:
         for name in names:
             highest = max((order for n, order in used if n == name), default=0)
             signals.extend(Signal(name, order, kind) for order in range(highest + 1))

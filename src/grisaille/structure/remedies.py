@@ -30,7 +30,9 @@ class Arrival:
 
     def __str__(self) -> str:
         r = self.differentiations
-        how = "enters directly" if r == 0 else f"is differentiated {times(r)}" if r > 0 else f"is integrated {times(-r)}"
+        how = (
+            "enters directly" if r == 0 else f"is differentiated {times(r)}" if r > 0 else f"is integrated {times(-r)}"
+        )
         return f"{self.disturbance} [{self.spectrum}, pole excess {self.pole_excess}] {how}"
 
 
@@ -39,23 +41,31 @@ def times(n: int) -> str:
     return {1: "once", 2: "twice"}.get(n, f"{n} times")
 
 
-def advise(name: str, kind: str, arrivals: tuple[Arrival, ...]) -> tuple[str, ...]:
-    """Remedies for one variable, the likely one first."""
+def advise(name: str, kind: str, arrivals: tuple[Arrival, ...], undefined: str = "") -> tuple[str, ...]:
+    """Remedies for one variable, the likely one first; ``undefined`` names what enters nonlinearly and must not."""
+    if undefined:
+        return (
+            f"give what drives {undefined} a spectrum with more poles, such as gr.spectra.lowpass(bandwidth=…)",
+            f"or let {undefined} enter linearly",
+        )
     wild = [a for a in arrivals if not a.is_finite]
     if not wild:
         return ()
     smoother = [
-        f"{a.disturbance} = gr.Disturbance(gr.spectra.lowpass(bandwidth=…, order={a.differentiations + 1}))" for a in wild
+        f"{a.disturbance} = gr.Disturbance(gr.spectra.lowpass(bandwidth=…, order={a.differentiations + 1}))"
+        for a in wild
     ]
     order = max(a.missing for a in wild)
     excess = " and ".join(f"{a.differentiations + 1} for {a.disturbance}" for a in wild)
     advice = [f"give a smoother spectrum, pole excess at least {excess}: {'; '.join(smoother)}"]
     filtered = f"filter = presampling_filter(time_constant=…, order={order})"
     if kind == "output":
-        advice.append(f"or measure it behind a presampling filter, as instruments do: {filtered}, filter.u bound to {name}")
+        advice.append(
+            f"or measure it behind a presampling filter, as instruments do: {filtered}, filter.u bound to {name}"
+        )
     else:
         advice.append(f"or ask for it behind a filter: {filtered}, filter.u bound to {name}")
-    if order <= 2:
+    if order == 1:
         advice.append(f"or as the mean over a sampling interval: IntegratingSampler(window=…, u={name})")
-    advice[-1] += " (both in grisaille.components.sampling)"
+    advice[-1] += f" ({'both' if order == 1 else 'it is'} in grisaille.components.sampling)"
     return tuple(advice)

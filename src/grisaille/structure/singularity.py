@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NoReturn
 
 import casadi as ca
 import numpy as np
@@ -54,7 +55,7 @@ def repair_singular_block(equations: Equations, offsets: Offsets) -> Equations |
         if all(_nullity(v) > 0 for v in values):
             dependence = _dependence(block, columns, values, jacobian, offsets)
             if dependence is not None:
-                return _combine(equations, offsets, dependence, columns)
+                return _combine(equations, offsets, dependence, columns, values[0])
             names = ", ".join(equations.unknowns[j] for j in columns)
             raise StructureError(
                 f"The equations {_list_texts(equations, block)} do not determine {{{names}}}: their derivatives cancel "
@@ -180,7 +181,9 @@ def _cofactors(picked: list[int], columns: list[int], value: np.ndarray, jacobia
     return tuple(factors)
 
 
-def _combine(equations: Equations, offsets: Offsets, dependence: Dependence, columns: Sequence[int]) -> Equations:
+def _combine(
+    equations: Equations, offsets: Offsets, dependence: Dependence, columns: Sequence[int], block: np.ndarray
+) -> Equations:
     jets = equations.jets
     base = offsets.equations[dependence.replaced]
     total = ca.SX(0)
@@ -197,10 +200,8 @@ def _combine(equations: Equations, offsets: Offsets, dependence: Dependence, col
     ]
     total = ca.simplify(ca.substitute(total, ca.vertcat(*cancelled), ca.SX.zeros(len(cancelled))))
     if not jets.unknowns(total):
-        raise StructureError(
-            f"The equations {_list_texts(equations, dependence.equations)} depend on each other: a combination of them "
-            f"contains no unknown. Remove one of them, or add what is missing."
-        )
+        free = [equations.unknowns[columns[k]] for k in _undetermined(block)]
+        _refuse_dependent(equations, dependence, total, free)
     rows = list(equations.rows)
     old = rows[dependence.replaced]
     others = ", ".join(f"'{equations.rows[i].text}'" for i in dependence.equations if i != dependence.replaced)
@@ -210,3 +211,26 @@ def _combine(equations: Equations, offsets: Offsets, dependence: Dependence, col
 
 def _list_texts(equations: Equations, indices: Sequence[int]) -> str:
     return ", ".join(f"'{equations.rows[i].text}'" for i in indices)
+
+
+def _undetermined(block: np.ndarray) -> list[int]:
+    """Columns that a right null vector of the block moves."""
+    scale = np.abs(block).max(axis=0)
+    scale[scale == 0] = 1.0
+    _, singular, vt = np.linalg.svd(block / scale)
+    null = vt[singular <= RANK_TOLERANCE * max(singular[0], 1e-300)]
+    return [int(k) for k in np.flatnonzero(np.abs(null).max(axis=0) > 1e-6)]
+
+
+def _refuse_dependent(equations: Equations, dependence: Dependence, total: ca.SX, free: list[str]) -> NoReturn:
+    texts = _list_texts(equations, dependence.equations)
+    if total.is_constant() and float(total) == 0:
+        raise StructureError(
+            f"The equations {texts} follow from each other, so the unknowns {{{', '.join(free)}}} are underdetermined: "
+            f"one equation is missing. Add one that fixes a value among them; in a circuit or mechanism without a "
+            f"reference, connect a Ground or Fixed."
+        )
+    raise StructureError(
+        f"The equations {texts} contradict each other: a combination of them contains no unknown but does not vanish. "
+        f"Remove one of them, or turn a parameter or input in them into a variable."
+    )

@@ -24,7 +24,7 @@ import numpy as np
 import scipy.linalg
 
 from grisaille.errors import StructureError
-from grisaille.structure.pencil import Matrix, Staircase, build_staircase, invertible_shift
+from grisaille.structure.pencil import Matrix, Staircase, best_shift, build_staircase
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,8 @@ class Separation:
     @property
     def free_projector(self) -> Matrix:
         """The projection of eq. (8): what of z(t₀) may be chosen; a zero row is a variable without any freedom."""
-        return self.free_basis @ _inverse(self.Q)[: self.finite_modes]
+        projector: Matrix = self.free_basis @ _inverse(self.Q)[: self.finite_modes]
+        return projector
 
     def left(self, B: Matrix) -> tuple[Matrix, Matrix]:
         """An input matrix in the new coordinates: its finite and its infinite part."""
@@ -108,13 +109,20 @@ def solve_sylvester(E1: Matrix, E2: Matrix, E3: Matrix, F1: Matrix, F2: Matrix, 
 
     With W_i = λE_i + F_i and R eliminated it is an ordinary Sylvester equation, S L − L 𝐍 = (E₂ − S W₂)W₃⁻¹, where
     S = E₁W₁⁻¹ is nonsingular and 𝐍 = E₃W₃⁻¹ nilpotent. (The series in powers of E₁⁻¹F₁ ends as well, but loses all
-    digits once a mode is fast.)
+    digits once a mode is fast.) Two rounds of refinement bring the residual back to rounding at high index.
     """
-    shift = invertible_shift(E1, F1)
-    W1, W2, W3 = (shift * e + f for e, f in ((E1, F1), (E2, F2), (E3, F3)))
-    S = _divide(E1, W1)
-    L = scipy.linalg.solve_sylvester(S, -_divide(E3, W3), _divide(E2 - S @ W2, W3)) if E2.size else np.zeros(E2.shape)
-    return L, -np.linalg.solve(W1, W2 + L @ W3)
+    L, R = np.zeros(E2.shape), np.zeros(E2.shape)
+    if not E2.size:
+        return L, R
+    shift = best_shift(E1, F1)
+    W1, W3 = shift * E1 + F1, shift * E3 + F3
+    S, N = _divide(E1, W1), _divide(E3, W3)
+    for _ in range(3):
+        rest_E, rest_F = E2 + E1 @ R + L @ E3, F2 + F1 @ R + L @ F3
+        rest_W = shift * rest_E + rest_F
+        step = scipy.linalg.solve_sylvester(S, -N, _divide(rest_E - S @ rest_W, W3))
+        L, R = L + step, R - np.linalg.solve(W1, rest_W + step @ W3)
+    return L, R
 
 
 def _divide(A: Matrix, B: Matrix) -> Matrix:

@@ -58,7 +58,6 @@ class StartProblem:
 
     def evaluate(self, function: ca.Function, w: np.ndarray) -> list[np.ndarray]:
         value, jw, jp = function(self.t, w, self.u, self.p)
-        m = value.shape[0]
         return [np.array(value.full()).ravel(), np.array(jw.full()), np.array(jp.full())]
 
     def observed_rows(self, observed: list[np.ndarray], names: list[str]) -> list[np.ndarray]:

@@ -13,7 +13,7 @@ names never reach generated code.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import casadi as ca
 
@@ -25,7 +25,7 @@ class Signal:
     name: str
     order: int
     kind: str
-    """``"input"`` or ``"disturbance"``."""
+    """``"input"``, ``"disturbance"``, or ``"switch"`` for a formula of time that is constant between jumps."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,10 @@ class System:
     pivots: ca.SX
     """Functions of ``p`` (and ``t``-free) that were divided by; they must not vanish."""
     pivot_texts: tuple[str, ...]
+    switches: ca.SX = field(default_factory=lambda: ca.SX(0, 1))
+    """Values of the switch signals (order zero) as formulas of ``t`` and ``p``, in the order of ``signals``."""
+    bends: ca.SX = field(default_factory=lambda: ca.SX(0, 1))
+    """Piecewise constant formulas of ``t`` and ``p`` that change where a formula of time bends."""
 
     @property
     def nx(self) -> int:

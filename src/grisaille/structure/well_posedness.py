@@ -28,7 +28,7 @@ from grisaille.structure.linearization import Linearization, Linearizer
 from grisaille.structure.noise_filters import noise_correlation, noise_filters
 from grisaille.structure.operating_point import OperatingPoint, jet_values, locate, start_point
 from grisaille.structure.parameters import ParameterValues, evaluate_parameters
-from grisaille.structure.pencil import CloseDecisionWarning, find_dependence
+from grisaille.structure.pencil import CloseDecisionWarning, Matrix, find_dependence
 from grisaille.structure.prepared import structure_of
 from grisaille.structure.reduction import Structure
 from grisaille.structure.remedies import Arrival, advise
@@ -145,7 +145,7 @@ class _Examination:
 
     def _exactly(self, linearizer: Linearizer, names: tuple[str, ...], count: DifferentiationCount) -> list[Verdict]:
         decision = self._decide(linearizer.at(self.values.values))
-        self._doubts(decision, "")
+        self._doubts(decision)
         verdicts = []
         for i, name in enumerate(names):
             found = dict(zip(self.flat.disturbances, decision.differentiations[i].tolist(), strict=True))
@@ -153,7 +153,9 @@ class _Examination:
             finite = bool(decision.finite[i]) and (decision.views_agree or all(decision.finite_by_projection[i]))
             note = self._cancellation(linearizer, i, count.reach[name], found)
             if finite and not all(a.is_finite for a in arrivals):
-                note = "the correlated disturbances cancel in it; a small change of their correlation or scales ends that"
+                note = (
+                    "the correlated disturbances cancel in it; a small change of their correlation or scales ends that"
+                )
             verdicts.append(self._verdict(name, finite, arrivals, note))
         return verdicts
 
@@ -174,12 +176,15 @@ class _Examination:
                     f"the linearised equations do not show it at {', '.join(decisions)}: the effect vanishes there, or "
                     "several paths cancel; rewrite the equations without the cancelling paths to have it accepted"
                 )
-            verdicts.append(self._verdict(name, counted and not computed, arrivals, note))
+            undefined = count.undefined.get(name, "")
+            verdicts.append(self._verdict(name, counted and not computed, arrivals, note, undefined))
         return verdicts
 
-    def _verdict(self, name: str, finite: bool, arrivals: tuple[Arrival, ...], note: str) -> Verdict:
+    def _verdict(
+        self, name: str, finite: bool, arrivals: tuple[Arrival, ...], note: str, undefined: str = ""
+    ) -> Verdict:
         kind = self._kind(name)
-        return Verdict(name, kind, finite, arrivals, () if finite else advise(name, kind, arrivals), note)
+        return Verdict(name, kind, finite, arrivals, () if finite else advise(name, kind, arrivals, undefined), note)
 
     def _kind(self, name: str) -> str:
         return "output" if name in self.flat.outputs else "variable" if name in self.flat.variables else "quantity"
@@ -204,8 +209,8 @@ class _Examination:
             rows = "; ".join(f"'{linear.equations[k]}'" for k in where.equations[:6])
             columns = ", ".join(linear.variables[k] for k in where.variables[:6])
             raise StructureError(
-                f"At these parameter values the equations {rows} of {self.flat.name} do not determine {{{columns}}}: one "
-                f"of them follows from the others. {error}"
+                f"At these parameter values the equations {rows} of {self.flat.name} do not determine {{{columns}}}: "
+                f"one of them follows from the others. {error}"
             ) from None
 
     def _decide_at_points(self, linearizer: Linearizer) -> dict[str, VarianceDecision]:
@@ -219,7 +224,9 @@ class _Examination:
                 continue
             decisions[point.label] = decision
             if decision.close or not decision.views_agree:
-                self.notes.append(f"close decisions at {point.label}: {'; '.join(decision.close) or 'the views differ'}")
+                self.notes.append(
+                    f"close decisions at {point.label}: {'; '.join(decision.close) or 'the views differ'}"
+                )
         return decisions
 
     def _points(self) -> list[OperatingPoint]:
@@ -248,18 +255,22 @@ class _Examination:
             points.append(locate(self.structure, values, t, self.values.values, f"t = {t:g} of the trajectory"))
         return points
 
-    def _doubts(self, decision: VarianceDecision, where: str) -> None:
+    def _doubts(self, decision: VarianceDecision) -> None:
         if not decision.views_agree:
-            self.notes.append("the augmented pencil and the projections of eq. (7) disagree; the worse verdict is given")
+            self.notes.append(
+                "the augmented pencil and the projections of eq. (7) disagree; the worse verdict is given"
+            )
         self.notes += [f"close decision: {text}" for text in decision.close]
         if decision.close or not decision.views_agree:
             doubts = "; ".join(decision.close) or "the two tests disagree"
             message = f"The well-posedness of {self.flat.name} was decided on numbers that are nearly zero: {doubts}."
             warnings.warn(CloseDecisionWarning(message), stacklevel=5)
 
-    def _cancellation(self, linearizer: Linearizer, i: int, counted: Mapping[str, int], found: Mapping[str, int]) -> str:
+    def _cancellation(
+        self, linearizer: Linearizer, i: int, counted: Mapping[str, int], found: Mapping[str, int]
+    ) -> str:
         """Why the count is higher than what was computed, where it is."""
-        higher = [w for w, r in counted.items() if r >= self.excess[w] and max(found[w], -1) < r and r >= 0]
+        higher = [w for w, r in counted.items() if r >= self.excess[w] and found[w] < r]
         if not higher:
             return ""
         elsewhere = self._decide(linearizer.at(self._moved_parameters()))
@@ -268,14 +279,15 @@ class _Examination:
         when = "at other parameter values too" if stays else "but only at these parameter values"
         return f"derivatives of {', '.join(higher)} cancel on the way, {when}"
 
-    def _moved_parameters(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def _moved_parameters(self) -> Matrix:
         random = np.random.default_rng(3)
         free = [n for n in self.values.names if not np.any(np.delete(self._row(n), self.values.names.index(n)))]
         moved = {n: self.values[n] * (1 + random.uniform(0.03, 0.1)) for n in free}
         return evaluate_parameters(self.flat, moved).values
 
-    def _row(self, name: str) -> np.ndarray[Any, np.dtype[np.float64]]:
-        return self.values.jacobian[self.values.names.index(name)]
+    def _row(self, name: str) -> Matrix:
+        row: Matrix = self.values.jacobian[self.values.names.index(name)]
+        return row
 
 
 def _listed(structure: Structure, variables: Iterable[Any] | None) -> tuple[str, ...]:

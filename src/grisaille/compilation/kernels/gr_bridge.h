@@ -12,12 +12,14 @@ typedef struct {
   long n;                          /* states */
   long depth;                      /* levels of halving, at most 31 */
   long degree;                     /* of the conditional mean inside a leaf */
-  const double *left, *right;      /* depth x n x n */
+  const double *transition;        /* (depth + 1) x n x n: F over intervals of each level, from the cell to the leaf */
+  const double *gain;              /* depth x n x n */
   const double *root;              /* depth x n x n, lower triangular */
-  const double *leaf_left, *leaf_right; /* (degree + 1) x n x n, from the constant up */
+  const double *leaf_transition;   /* (degree + 1) x n x n: F(f h) in a leaf, coefficients from the constant up */
+  const double *leaf_gain;         /* (degree + 1) x n x n */
 } gr_bridge;
 
-#define GR_BRIDGE_WORK(n) (4 * (n))
+#define GR_BRIDGE_WORK(n) (5 * (n))
 
 GR_FN double gr_row(long n, const double *row, const double *x) {
   double sum = row[0] * x[0];
@@ -36,17 +38,19 @@ GR_FN void gr_process_step(long n, const double *F, const double *L, const gr_st
 GR_FN void gr_bridge_state(const gr_bridge *b, const gr_stream *stream, gr_u32 realization, gr_u32 cell, double f,
                            const double *x_left, const double *x_right, double *x, double *work) {
   long n = b->n, level, i, k;
-  double *left = work, *right = work + n, *middle = work + 2 * n, *z = work + 3 * n, *swap;
+  double *left = work, *right = work + n, *middle = work + 2 * n, *z = work + 3 * n, *surprise = work + 4 * n, *swap;
   gr_u32 node = 1;
   for (i = 0; i < n; i++) {
     left[i] = x_left[i];
     right[i] = x_right[i];
   }
   for (level = 0; level < b->depth; level++) {
-    const double *ml = b->left + level * n * n, *mr = b->right + level * n * n, *root = b->root + level * n * n;
+    const double *F = b->transition + level * n * n, *K = b->gain + level * n * n, *root = b->root + level * n * n;
     gr_normals(stream, realization, cell, node, n, z);
+    for (i = 0; i < n; i++) surprise[i] = right[i] - gr_row(n, F + i * n, left);
+    F += n * n;
     for (i = 0; i < n; i++)
-      middle[i] = gr_row(n, ml + i * n, left) + gr_row(n, mr + i * n, right) + gr_row(i + 1, root + i * n, z);
+      middle[i] = gr_row(n, F + i * n, left) + gr_row(n, K + i * n, surprise) + gr_row(i + 1, root + i * n, z);
     if (f >= 0.5) {
       swap = left, left = middle, middle = swap;
       f = 2 * f - 1;
@@ -57,10 +61,13 @@ GR_FN void gr_bridge_state(const gr_bridge *b, const gr_stream *stream, gr_u32 r
       node = 2 * node;
     }
   }
-  for (i = 0; i < n; i++) x[i] = 0;
+  for (i = 0; i < n; i++) {
+    surprise[i] = right[i] - gr_row(n, b->transition + (b->depth * n + i) * n, left);
+    x[i] = 0;
+  }
   for (k = b->degree; k >= 0; k--) {
-    const double *ml = b->leaf_left + k * n * n, *mr = b->leaf_right + k * n * n;
-    for (i = 0; i < n; i++) x[i] = x[i] * f + (gr_row(n, ml + i * n, left) + gr_row(n, mr + i * n, right));
+    const double *F = b->leaf_transition + k * n * n, *K = b->leaf_gain + k * n * n;
+    for (i = 0; i < n; i++) x[i] = x[i] * f + (gr_row(n, F + i * n, left) + gr_row(n, K + i * n, surprise));
   }
 }
 

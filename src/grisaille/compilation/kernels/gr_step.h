@@ -12,12 +12,14 @@
  *   void gr_step   (t, h, x, ua, um, ub, sx, p, nominal, dp, c, out, sout)
  *   void gr_observe(t, x, u, p, sx, dp, out, sout)              sx GR_NX x NS, dp GR_NP x NS, columns contiguous
  *
+ * gr_once and gr_step take arrays of gr_wide, GR_LANES realizations at a time; gr_observe arrays of double.
  * Outputs may overwrite inputs. Mirrored by compilation/frozen.py (ctypes); keep both in step.
  */
 #ifndef GR_STEP_H
 #define GR_STEP_H
 
 #include "gr_task.h"
+#include "gr_wide.h"
 
 typedef struct {
   long first, last;             /* realizations first <= m < last */
@@ -85,49 +87,79 @@ GR_FN void gr_keep(const gr_batch *b, long m, long row, const double *x, const d
   }
 }
 
-GR_FN void gr_realization(const gr_batch *b, long m) {
-  double x[GR_LEN(GR_NX)], sx[GR_LEN(GR_NS * GR_NX)], p[GR_LEN(GR_NP)], nominal[GR_LEN(GR_NX)];
-  double c[GR_LEN(GR_NK)], ua[GR_LEN(GR_NU)], um[GR_LEN(GR_NU)], ub[GR_LEN(GR_NU)];
-  const double *now[GR_LEN(GR_NU)], *next[GR_LEN(GR_NU)];
-  long i, j, k, row = 0;
-  for (i = 0; i < GR_NX; i++) x[i] = b->x0[m * b->x0_stride + i];
-  for (i = 0; i < GR_NS * GR_NX; i++) sx[i] = b->sx0[m * b->sx0_stride + i];
-  for (i = 0; i < GR_NP; i++) p[i] = b->p[m * b->p_stride + i];
-  for (i = 0; i < GR_NX; i++) nominal[i] = b->nominal[i];
-  for (i = 0; i < GR_NU; i++) now[i] = b->signal[i] + m * b->signal_stride[i];
-  for (i = 0; i < GR_NU; i++) next[i] = now[i] + (b->held[i] ? 0 : 1);
-  b->failed[m] = -1;
+GR_FN void gr_spread(const double *from, long n, gr_wide *to) {
+  long i;
+  for (i = 0; i < n; i++) to[i] = GR_SPLAT(from[i]);
+}
+
+GR_FN void gr_keep_all(const gr_batch *b, const long *m, long lanes, long row, const gr_wide *x, const gr_wide *sx,
+                       const gr_wide *p) {
+  double x1[GR_LEN(GR_NX)], sx1[GR_LEN(GR_NS * GR_NX)], p1[GR_LEN(GR_NP)];
+  long i, l;
+  for (l = 0; l < lanes; l++) {
+    for (i = 0; i < GR_NX; i++) x1[i] = GR_LANE(x[i], l);
+    for (i = 0; i < GR_NS * GR_NX; i++) sx1[i] = GR_LANE(sx[i], l);
+    for (i = 0; i < GR_NP; i++) p1[i] = GR_LANE(p[i], l);
+    gr_keep(b, m[l], row, x1, sx1, p1);
+  }
+}
+
+/* Realizations first ... first + lanes - 1; lanes to spare repeat the last one and are not stored. */
+GR_FN void gr_abreast(const gr_batch *b, long first, long lanes) {
+  gr_wide x[GR_LEN(GR_NX)], sx[GR_LEN(GR_NS * GR_NX)], p[GR_LEN(GR_NP)], nominal[GR_LEN(GR_NX)];
+  gr_wide dp[GR_LEN(GR_NS * GR_NP)], c[GR_LEN(GR_NK)], ua[GR_LEN(GR_NU)], um[GR_LEN(GR_NU)], ub[GR_LEN(GR_NU)];
+  gr_wide from[GR_LEN(GR_NU)], to[GR_LEN(GR_NU)];
+  const double *table[GR_LEN(GR_NU)][GR_LANES];
+  long m[GR_LANES], ahead[GR_LEN(GR_NU)];
+  long i, j, k, l, row = 0;
+  for (l = 0; l < GR_LANES; l++) m[l] = first + (l < lanes ? l : lanes - 1);
+  for (l = 0; l < GR_LANES; l++) {
+    for (i = 0; i < GR_NX; i++) GR_LANE(x[i], l) = b->x0[m[l] * b->x0_stride + i];
+    for (i = 0; i < GR_NS * GR_NX; i++) GR_LANE(sx[i], l) = b->sx0[m[l] * b->sx0_stride + i];
+    for (i = 0; i < GR_NP; i++) GR_LANE(p[i], l) = b->p[m[l] * b->p_stride + i];
+    for (i = 0; i < GR_NU; i++) table[i][l] = b->signal[i] + m[l] * b->signal_stride[i];
+    b->failed[m[l]] = -1;
+  }
+  for (i = 0; i < GR_NU; i++) ahead[i] = b->held[i] ? 0 : 1;
+  gr_spread(b->nominal, GR_NX, nominal);
+  gr_spread(b->dp, GR_NS * GR_NP, dp);
 #if GR_NS > 0
-  gr_once(p, nominal, b->dp, c);
+  gr_once(p, nominal, dp, c);
 #else
   gr_once(p, nominal, c);
 #endif
   for (k = 0; k < b->n_cells; k++) {
     const double t = b->grid[k], h = (b->grid[k + 1] - t) / (double)b->substeps;
-    if (row < b->n_kept && b->kept[row] == k) gr_keep(b, m, row++, x, sx, p);
-    for (i = 0; i < GR_NU; i++) ub[i] = now[i][k];
+    if (row < b->n_kept && b->kept[row] == k) gr_keep_all(b, m, lanes, row++, x, sx, p);
+    for (i = 0; i < GR_NU; i++) {
+      for (l = 0; l < GR_LANES; l++) GR_LANE(from[i], l) = table[i][l][k];
+      for (l = 0; l < GR_LANES; l++) GR_LANE(to[i], l) = table[i][l][k + ahead[i]];
+      ub[i] = from[i];
+    }
     for (j = 0; j < b->substeps; j++) {
       const double part = (double)(j + 1) / (double)b->substeps;
       for (i = 0; i < GR_NU; i++) {
         ua[i] = ub[i];
-        ub[i] = j + 1 == b->substeps ? next[i][k] : now[i][k] + part * (next[i][k] - now[i][k]);
-        um[i] = 0.5 * (ua[i] + ub[i]);
+        ub[i] = j + 1 == b->substeps ? to[i] : from[i] + GR_SPLAT(part) * (to[i] - from[i]);
+        um[i] = GR_SPLAT(0.5) * (ua[i] + ub[i]);
       }
 #if GR_NS > 0
-      gr_step(t + (double)j * h, h, x, ua, um, ub, sx, p, nominal, b->dp, c, x, sx);
+      gr_step(t + (double)j * h, h, x, ua, um, ub, sx, p, nominal, dp, c, x, sx);
 #else
       gr_step(t + (double)j * h, h, x, ua, um, ub, p, nominal, c, x);
 #endif
     }
   }
-  if (row < b->n_kept && b->kept[row] == b->n_cells) gr_keep(b, m, row, x, sx, p);
-  for (i = 0; i < GR_NX; i++) b->x[m * GR_NX + i] = x[i];
-  for (i = 0; i < GR_NS * GR_NX; i++) b->sx[m * GR_NS * GR_NX + i] = sx[i];
+  if (row < b->n_kept && b->kept[row] == b->n_cells) gr_keep_all(b, m, lanes, row, x, sx, p);
+  for (l = 0; l < lanes; l++) {
+    for (i = 0; i < GR_NX; i++) b->x[m[l] * GR_NX + i] = GR_LANE(x[i], l);
+    for (i = 0; i < GR_NS * GR_NX; i++) b->sx[m[l] * GR_NS * GR_NX + i] = GR_LANE(sx[i], l);
+  }
 }
 
 GR_API long gr_frozen(const gr_batch *b) {
   long m;
-  for (m = b->first; m < b->last; m++) gr_realization(b, m);
+  for (m = b->first; m < b->last; m += GR_LANES) gr_abreast(b, m, b->last - m < GR_LANES ? b->last - m : GR_LANES);
   return 0;
 }
 

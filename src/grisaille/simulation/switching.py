@@ -1,0 +1,62 @@
+"""When formulas of time switch: the instants, and the switch signals between them.
+
+Every switching formula is piecewise constant in time. Its changes are bracketed on a fine grid (and at the requested
+times) and bisected down to neighbouring numbers. A formula that switches back within one cell can be missed.
+"""
+
+from __future__ import annotations
+
+import casadi as ca
+import numpy as np
+
+from grisaille.simulation.signals import Polynomials
+from grisaille.structure.system import System
+
+CELLS = 20_000
+BISECTIONS = 80
+
+
+def find_switches(system: System, p: np.ndarray, times: np.ndarray) -> tuple[dict[str, Polynomials], np.ndarray]:
+    """The switch signals by name, and the instants at which anything else bends."""
+    names = [s.name for s in system.signals if s.kind == "switch" and s.order == 0]
+    formulas = ca.vertcat(system.switches, system.bends)
+    if formulas.numel() == 0:
+        return {}, np.zeros(0)
+    span = float(times[0]), float(times[-1])
+    function = ca.Function("switches", [system.t, system.p], [ca.densify(formulas)])
+
+    def values(t: np.ndarray) -> np.ndarray:
+        return np.array(function(t[None, :], np.repeat(p[:, None], t.size, axis=1)).full())
+
+    grid = np.unique(np.concatenate([np.linspace(*span, CELLS + 1), times]))
+    at = values(grid)
+    signals = {}
+    bends = [np.zeros(0)]
+    for k in range(formulas.numel()):
+        cells = np.flatnonzero(at[k, 1:] != at[k, :-1])
+        instants = _bisect(lambda t, k=k: values(t)[k], grid[cells], grid[cells + 1], at[k, cells])
+        if k < len(names):
+            signals[names[k]] = _held(values, k, instants, span)
+        else:
+            bends.append(instants)
+    return signals, np.unique(np.concatenate(bends))
+
+
+def _bisect(value, low: np.ndarray, high: np.ndarray, before: np.ndarray) -> np.ndarray:
+    """The first number at which the formula has left its old value, for all brackets at once."""
+    if not low.size:
+        return low
+    for _ in range(BISECTIONS):
+        middle = 0.5 * (low + high)
+        stays = value(middle) == before
+        low, high = np.where(stays, middle, low), np.where(stays, high, middle)
+    return np.asarray(high)
+
+
+def _held(values, k: int, instants: np.ndarray, span: tuple[float, float]) -> Polynomials:
+    """A signal that is constant between its switching instants, read in the middle of each piece."""
+    inner = instants[(instants > span[0]) & (instants <= span[1])]
+    breaks = np.concatenate([[span[0]], inner, [span[1] + max(span[1] - span[0], 1.0)]])
+    middle = 0.5 * (breaks[:-1] + np.minimum(breaks[1:], max(span[1], np.nextafter(breaks[-2], np.inf))))
+    level = values(np.maximum(middle, breaks[:-1]))[k]
+    return Polynomials(breaks, level[:, None], inner)
