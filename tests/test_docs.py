@@ -86,7 +86,7 @@ def test_blocks_marked_not_executed_are_left_out() -> None:
     assert examples("<!-- not executed -->\n```python\nraise SystemExit\n```\n") == []
 
 
-@pytest.mark.parametrize("domain", ["electrical", "rotational", "signals", "thermal", "translational"])
+@pytest.mark.parametrize("domain", ["electrical", "rotational", "sampling", "signals", "thermal", "translational"])
 def test_every_component_is_in_the_docs(domain: str) -> None:
     module = importlib.import_module(f"grisaille.components.{domain}")
     own = [name for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]

@@ -57,6 +57,7 @@ from grisaille.model.tables import table, table2
 if TYPE_CHECKING:
     from grisaille.simulation.simulate import simulate
     from grisaille.structure.analysis import Analysis, analyze
+    from grisaille.structure.well_posedness import WellPosedness, well_posedness
 
 __version__ = "0.1.0"
 
@@ -82,6 +83,7 @@ __all__ = [
     "StructureError",
     "Uniform",
     "Variable",
+    "WellPosedness",
     "__version__",
     "acos",
     "acosh",
@@ -116,13 +118,16 @@ __all__ = [
     "tan",
     "tanh",
     "time",
+    "well_posedness",
     "where",
 ]
 
 _LAZY = {
     "Analysis": "grisaille.structure.analysis",
+    "WellPosedness": "grisaille.structure.well_posedness",
     "analyze": "grisaille.structure.analysis",
     "simulate": "grisaille.simulation.simulate",
+    "well_posedness": "grisaille.structure.well_posedness",
 }
 
 

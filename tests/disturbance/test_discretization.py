@@ -55,12 +55,12 @@ def test_resonance_is_exact(size: float, omega: float) -> None:
 
 
 def test_slow_beside_fast_modes_lose_nothing() -> None:
-    """x₁' = −a x₁ + v, x₂' = −b x₂ + x₁ with a = 10⁴ b: the fast mode sets the scaling, the slow one keeps its digits."""
+    """x₁' = −a x₁ + v, x₂' = −b x₂ + x₁, a = 10⁴ b: the fast mode sets the scaling, the slow one keeps its digits."""
     a, b, h = 1e4, 1.0, 1.0
     F, Q = discretize([[-a, 0], [1, -b]], np.diag([1.0, 0.0]), h)
-    Q22 = (np.expm1(-2 * b * h) / (-2 * b) - 2 * np.expm1(-(a + b) * h) / -(a + b) + np.expm1(-2 * a * h) / (-2 * a)) / (
-        a - b
-    ) ** 2
+    Q22 = (
+        np.expm1(-2 * b * h) / (-2 * b) - 2 * np.expm1(-(a + b) * h) / -(a + b) + np.expm1(-2 * a * h) / (-2 * a)
+    ) / (a - b) ** 2
     assert F[1, 1] == pytest.approx(np.exp(-b * h), rel=1e-14)
     assert F[1, 0] == pytest.approx((np.exp(-b * h) - np.exp(-a * h)) / (a - b), rel=1e-14)
     assert Q[1, 1] == pytest.approx(Q22, rel=1e-13)
@@ -133,7 +133,8 @@ def test_derivatives_of_a_resonance() -> None:
 
     for column, direction in enumerate(np.eye(2)):
         central = [
-            (values(*(np.array([4.0, 0.1]) + d * direction)) - values(*(np.array([4.0, 0.1]) - d * direction))) / (2 * d)
+            (values(*(np.array([4.0, 0.1]) + d * direction)) - values(*(np.array([4.0, 0.1]) - d * direction)))
+            / (2 * d)
             for d in (2e-3, 1e-3)
         ]
         assert np.allclose(exact[:, column], (4 * central[1] - central[0]) / 3, rtol=1e-9, atol=1e-10)

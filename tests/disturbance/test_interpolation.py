@@ -49,7 +49,7 @@ def test_splines_have_continuous_curvature() -> None:
 
 def test_refusals() -> None:
     values = np.zeros((TIMES.size, 1))
-    with pytest.raises(DataError, match="the grid spans 0 … 2.5"):
+    with pytest.raises(DataError, match=r"the grid spans 0 … 2\.5"):
         interpolate(TIMES, values, [3.0], "linear")
     with pytest.raises(DataError, match='"linear", "spline" or "exact"'):
         interpolate(TIMES, values, [1.0], "cubic")  # type: ignore[arg-type]

@@ -43,7 +43,7 @@ def test_layout_of_streams_is_kept() -> None:
     assert stream_key(1, "data", "w") == KEPT
 
 
-KEPT = (0x7de07061, 0x9be842b5)
+KEPT = (0x7DE07061, 0x9BE842B5)
 
 
 def test_streams_differ_in_seed_purpose_and_name() -> None:

@@ -6,7 +6,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from grisaille.disturbance.stationarity import cross_covariance_symbolic, stationary_covariance
+from grisaille.disturbance.stationarity import balancing_units, cross_covariance_symbolic, stationary_covariance
 from grisaille.errors import ModelError
 
 
@@ -24,18 +24,23 @@ def test_resonance(omega: float, zeta: float) -> None:
     assert abs(P[0, 1]) < 1e-11 * np.sqrt(P[0, 0] * P[1, 1])
 
 
-def test_formula_and_its_derivative() -> None:
-    p = ca.SX.sym("p", 2)
+@pytest.mark.parametrize("omega", [1e-3, 4.0, 1e4])
+def test_formula_and_its_derivative(omega: float) -> None:
+    """In units balanced at another frequency, as when parameters move."""
+    p, zeta = ca.SX.sym("p", 2), 0.1
     A = ca.vertcat(ca.horzcat(0, 1), ca.horzcat(-(p[0] ** 2), -2 * p[0] * p[1]))
-    P = cross_covariance_symbolic(A, A, ca.diag(ca.SX([0, 1])))
-    value, slope = ca.Function("P", [p], [P, ca.jacobian(P[0, 0], p)])([4.0, 0.1])
-    assert np.allclose(value, np.diag([1 / (4 * 0.1 * 64), 1 / (4 * 0.1 * 4)]), atol=1e-16)
-    assert np.allclose(slope, [[-3 / (4 * 0.1 * 256), -1 / (4 * 0.01 * 64)]], rtol=1e-12)
+    units = balancing_units([[0, 1], [-((2 * omega) ** 2), -2 * zeta * omega]])
+    P = cross_covariance_symbolic(A, A, ca.diag(ca.SX([0, 1])), units, units)
+    evaluate = ca.Function("P", [p], [P, ca.jacobian(P[0, 0], p)])
+    value, slope = (v.full() for v in evaluate([omega, zeta]))
+    exact = np.array([1 / (4 * zeta * omega**3), 1 / (4 * zeta * omega)])
+    assert np.allclose(value / np.sqrt(np.outer(exact, exact)), np.eye(2), atol=1e-13)
+    assert np.allclose(slope, [[-3 * exact[0] / omega, -exact[0] / zeta]], rtol=1e-11, atol=0)
 
 
 def test_cross_covariance_of_two_filters() -> None:
     """E x₁x₂ = ρ/(a + b) for dx₁ = −a x₁ dt + dv₁, dx₂ = −b x₂ dt + dv₂, E dv₁dv₂ = ρ dt."""
-    P = cross_covariance_symbolic(ca.SX(-2.0), ca.SX(-3.0), ca.SX(0.5))
+    P = cross_covariance_symbolic(ca.SX(-2.0), ca.SX(-3.0), ca.SX(0.5), [1.0], [8.0])
     assert float(ca.evalf(P)) == pytest.approx(0.5 / 5)
 
 

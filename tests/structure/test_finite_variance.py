@@ -59,7 +59,7 @@ def test_finite_exactly_where_the_pole_excess_suffices(known: Known, excess: int
 @pytest.mark.parametrize("seed", range(4))
 @by_name
 def test_random_outputs_in_random_coordinates(known: Known, seed: int) -> None:
-    """Integer combinations of variables, equations and variables mixed by integer matrices: exact arithmetic decides."""
+    """Integer outputs, equations and variables mixed by integer matrices: exact arithmetic decides."""
     random = np.random.default_rng(seed)
     n = len(known.E)
     P, Q = (_unimodular(random, n) for _ in range(2))
@@ -86,7 +86,7 @@ def test_any_shift_gives_the_same_verdict(known: Known, shift: float) -> None:
     parts = separate_modes(known.E, known.F)
     ours = [t.nonzero for t in projected_terms(system, parts)]
     theirs = [t.nonzero for t in projected_terms(system, parts, shift)]
-    # lower derivatives may mix in differently with λ; from the highest down the verdict "finite for excess p" is the same
+    # lower derivatives mix in differently with λ; "finite for excess p" is decided by all from p upwards
     for excess in range(parts.index + 1):
         a, b = (np.logical_or.reduce([np.zeros(ours[0].shape, bool), *terms[excess:]]) for terms in (ours, theirs))
         np.testing.assert_array_equal(a, b)
@@ -150,7 +150,9 @@ def test_perfectly_correlated_noises_may_cancel() -> None:
         matrix = np.array([[1.0, correlation], [correlation, 1.0]])
         decision = decide_variance(DisturbedSystem(k.E, k.F, k.J, np.eye(3), filters, matrix))
         assert bool(decision.finite[2]) is finite
-        assert not decision.finite_under[2].any(), "each noise alone would spoil it: the test by projections is sufficient"
+        assert not decision.finite_under[2].any(), (
+            "each noise alone would spoil it: the test by projections is sufficient"
+        )
 
 
 def test_pole_excess_of_filters() -> None:
@@ -178,18 +180,18 @@ def test_variance_under_growing_bandwidth(known: Known) -> None:
     """∫|H(iωE − F)⁻¹J|²|b/(iω + b)|⁸ dω/π: it settles where the verdict is finite and grows with b where it is not."""
     finite = decide_variance(disturbed(known, 0)).finite_under
     for i in range(len(known.E)):
-        for l in range(known.J.shape[1]):
-            narrow, wide = (_variance(known, i, l, b) for b in (1e3, 1e4))
-            if finite[i, l]:
+        for k in range(known.J.shape[1]):
+            narrow, wide = (_variance(known, i, k, b) for b in (1e3, 1e4))
+            if finite[i, k]:
                 assert wide < 1.1 * narrow + 1e-12
             else:
                 assert wide > 8 * narrow
 
 
-def _variance(known: Known, i: int, l: int, bandwidth: float) -> float:
+def _variance(known: Known, i: int, k: int, bandwidth: float) -> float:
     def density(log_w: float) -> float:
         w = np.exp(log_w)
-        g = np.linalg.solve(1j * w * known.E - known.F, known.J[:, l])[i]
+        g = np.linalg.solve(1j * w * known.E - known.F, known.J[:, k])[i]
         return float(w * abs(g) ** 2 * (1 + (w / bandwidth) ** 2) ** -4 / np.pi)
 
     # below 1e-6 rad/s every system here is flat, above 100 b the lags have taken everything

@@ -34,7 +34,7 @@ def test_transfer_function_is_kept_with_its_signs(known: Known) -> None:
         direct = H @ np.linalg.solve(s * known.E - known.F, known.J)
         through_states = form.C @ np.linalg.solve(s * np.eye(len(form.A)) - form.A, form.L)
         for terms in (form.D, form.W):
-            polynomial = sum((s**l * w for l, w in enumerate(terms)), np.zeros_like(direct))
+            polynomial = sum((s**k * w for k, w in enumerate(terms)), np.zeros_like(direct))
             np.testing.assert_allclose(through_states + polynomial, direct, rtol=1e-10, atol=1e-12)
 
 

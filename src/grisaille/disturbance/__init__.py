@@ -14,6 +14,7 @@ from grisaille.disturbance.discretization import (
     frozen_doublings,
 )
 from grisaille.disturbance.factorization import factorize, factorize_symbolic, pivots
+from grisaille.disturbance.formulas import start_covariance_symbolic, start_root_symbolic, transition_symbolic
 from grisaille.disturbance.interpolation import interpolate, piece_coefficients
 from grisaille.disturbance.normal import Stream, normals
 from grisaille.disturbance.paths import (
@@ -21,8 +22,6 @@ from grisaille.disturbance.paths import (
     make_transitions,
     sample_increments,
     sample_path,
-    start_root_symbolic,
-    transition_symbolic,
 )
 from grisaille.disturbance.philox import Purpose, philox, stream_key
 from grisaille.disturbance.process import Process
@@ -59,6 +58,7 @@ __all__ = [
     "sample_bridged_path",
     "sample_increments",
     "sample_path",
+    "start_covariance_symbolic",
     "start_root_symbolic",
     "stationary_covariance",
     "stream_key",

@@ -29,8 +29,8 @@ from grisaille.errors import DataError
 Floats = NDArray[np.float64]
 
 DEGREE = 16
-"""Of the Taylor series, plus 2n: in a chain of n filters the covariance of the last begins with power 2n − 1 of the step,
-and each entry must have its own sixteen digits for the factor of Q to have any."""
+"""Of the Taylor series, plus 2n: in a chain of n filters the covariance of the last begins with power 2n − 1 of the
+step, and each entry must have its own sixteen digits for the factor of Q to have any."""
 
 MARGIN = 2
 """Doublings added when they are frozen: ‖A‖ may grow fourfold before the series loses accuracy."""

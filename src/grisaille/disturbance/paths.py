@@ -14,12 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from grisaille.disturbance.discretization import discretize, discretize_symbolic, distinct_steps, frozen_doublings
-from grisaille.disturbance.factorization import factorize, factorize_symbolic, pivots
+from grisaille.disturbance.discretization import discretize, distinct_steps
+from grisaille.disturbance.factorization import factorize
 from grisaille.disturbance.normal import Stream, index_list
 from grisaille.disturbance.philox import Purpose
 from grisaille.disturbance.process import Process
@@ -49,20 +48,6 @@ def make_transitions(process: Process, times: ArrayLike) -> Transitions:
     steps, which = distinct_steps(times)
     F, Q = discretize(process.A, process.intensity, steps)
     return Transitions(steps, which, F, factorize(Q))
-
-
-def transition_symbolic(process: Process, nominal: Process, h: ca.SX | float, step: float) -> tuple[ca.SX, ca.SX]:
-    """F and chol(Q) of a step h as formulas of the symbols in ``process``.
-
-    nominal, step : the same process and step in numbers; they fix doublings and zero columns, which are then kept
-    """
-    F, Q = discretize_symbolic(process.A, process.intensity, h, frozen_doublings(nominal.A, step))
-    return F, factorize_symbolic(Q, pivots(factorize(discretize(nominal.A, nominal.intensity, step)[1])))
-
-
-def start_root_symbolic(process: Process, nominal: Process) -> ca.SX:
-    """chol(P) of the start as a formula; stability is checked at ``nominal``."""
-    return factorize_symbolic(process.start_covariance(), pivots(factorize(nominal.start_covariance())))
 
 
 def sample_path(

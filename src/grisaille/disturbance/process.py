@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from grisaille.disturbance.discretization import discretize
-from grisaille.disturbance.stationarity import cross_covariance_symbolic, stationary_covariance
+from grisaille.disturbance.stationarity import stationary_covariance
 from grisaille.errors import ModelError
 
 Floats = NDArray[np.float64]
@@ -71,10 +71,8 @@ class Process:
             rows = rows @ self.A
         return rows
 
-    def start_covariance(self) -> Any:
+    def start_covariance(self) -> Floats:
         """Covariance of the states at the first instant: stationary, with zero rows for what starts at zero."""
-        if isinstance(self.A, ca.SX):
-            return self._start_covariance_symbolic()
         chosen = np.concatenate([np.full(n, s == "stationary") for n, s in zip(self.blocks, self.starts, strict=True)])
         P = np.zeros((self.order, self.order))
         inside = np.ix_(chosen, chosen)
@@ -107,16 +105,6 @@ class Process:
         if self.is_white:
             return np.diag(np.full(len(self.names), np.inf))
         return np.asarray(self.covariance_function(0.0))
-
-    def _start_covariance_symbolic(self) -> ca.SX:
-        P, W, edges = ca.SX(self.order, self.order), self.intensity, np.cumsum([0, *self.blocks])
-        chosen = [slice(int(edges[i]), int(edges[i + 1])) for i, s in enumerate(self.starts) if s == "stationary"]
-        for i, one in enumerate(chosen):
-            for other in chosen[: i + 1]:
-                if W[one, other].nnz():
-                    P[one, other] = cross_covariance_symbolic(self.A[one, one], self.A[other, other], W[one, other])
-                    P[other, one] = P[one, other].T
-        return P
 
 
 def _vanishes(product: Any) -> bool:

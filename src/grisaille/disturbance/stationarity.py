@@ -4,9 +4,9 @@ In numbers by the Schur form (Bartels and Stewart), after balancing; as ``SX`` b
 
     (I ⊗ A₁ + A₂ ⊗ I) vec P = −vec W,        A₁ P + P A₂ᵀ + W = 0,
 
-block by block, so that it stays small and its derivatives are exact. It exists when every pole lies left of the
-imaginary axis; a process without one is refused, never answered with NaN. Reference: R. H. Bartels, G. W. Stewart,
-Commun. ACM 15 (1972) 820.
+block by block, so that it stays small and its derivatives are exact, and in balanced units. It exists when every pole
+lies left of the imaginary axis; a process without one is refused, never answered with NaN. Reference: R. H. Bartels,
+G. W. Stewart, Commun. ACM 15 (1972) 820.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def stationary_covariance(A: ArrayLike, W: ArrayLike, name: str = "disturbance")
     if not a.size:
         return np.zeros((0, 0))
     refuse_unstable(a, name)
-    balanced, (d, _) = matrix_balance(a, permute=False, separate=True)
-    P = solve_continuous_lyapunov(balanced, -w / np.outer(d, d)) * np.outer(d, d)
+    d = balancing_units(a)
+    P = solve_continuous_lyapunov(a / d[:, None] * d, -w / np.outer(d, d)) * np.outer(d, d)
     return np.asarray((P + P.T) / 2)
 
 
@@ -47,11 +47,21 @@ def refuse_unstable(A: ArrayLike, name: str) -> None:
         )
 
 
-def cross_covariance_symbolic(A1: ca.SX, A2: ca.SX, W: ca.SX) -> ca.SX:
+def balancing_units(A: ArrayLike) -> Floats:
+    """Units d of the states, powers of two, in which rows and columns of D⁻¹AD are of equal size."""
+    a = np.asarray(A, dtype=float)
+    return np.asarray(matrix_balance(a, permute=False, separate=True)[1][0]) if a.size else np.zeros(0)
+
+
+def cross_covariance_symbolic(A1: ca.SX, A2: ca.SX, W: ca.SX, units1: ArrayLike, units2: ArrayLike) -> ca.SX:
     """P with A₁ P + P A₂ᵀ + W = 0 as a formula; the stationary covariance when A₁ and A₂ are the same.
 
+    units1, units2 : of the states of either filter (:func:`balancing_units` at some parameter values)
     Not checked: stability, which only numbers can show (:func:`refuse_unstable`).
     """
+    D1, D2 = (ca.diag(ca.DM(np.asarray(u, dtype=float))) for u in (units1, units2))
+    inverse1, inverse2 = (ca.diag(1 / ca.DM(np.asarray(u, dtype=float))) for u in (units1, units2))
     n1, n2 = A1.shape[0], A2.shape[0]
-    system = ca.kron(ca.SX.eye(n2), A1) + ca.kron(A2, ca.SX.eye(n1))
-    return ca.reshape(ca.solve(system, -ca.vec(ca.densify(W))), n1, n2)
+    system = ca.kron(ca.SX.eye(n2), inverse1 @ A1 @ D1) + ca.kron(inverse2 @ A2 @ D2, ca.SX.eye(n1))
+    balanced = ca.solve(system, -ca.vec(ca.densify(inverse1 @ W @ inverse2)))
+    return D1 @ ca.reshape(balanced, n1, n2) @ D2

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType, MappingProxyType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -144,9 +144,14 @@ class Model(Labelled, metaclass=ModelType):
         content = _class_content(self)
         _set(self, "_content", self._changed(content, changes, start) if changes or start else content)
 
-    def equations(self) -> Iterable[Any]:
-        """The equations and connections; overridden by a list in the class body or by a method."""
-        return ()
+    if TYPE_CHECKING:
+        equations: Any
+        """A list in the class body, or a method that yields."""
+    else:
+
+        def equations(self) -> Iterable[Any]:
+            """The equations and connections; overridden by a list in the class body or by a method."""
+            return ()
 
     def noise_covariance(self) -> Mapping[tuple[str, str], Any]:
         """Covariances of the measurement noise of pairs of outputs; override to correlate them."""

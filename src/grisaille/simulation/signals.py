@@ -94,12 +94,7 @@ def make_table(
             pieces[name, order] = polynomial
             polynomial = polynomial.derivative()
     for s in signals:
-        if s.kind == "switch" and s.order > 0:
-            raise DataError(
-                f"Index reduction differentiates '{s.name}', which jumps: its derivative is an impulse. Replace "
-                f"the condition by a smooth formula, or pass it through a filter in the model."
-            )
-        if s.kind == "switch" and switches is not None:
+        if s.kind == "switch" and s.order == 0 and switches is not None:
             pieces[s.name, 0] = switches[s.name]
     zero = constant(0.0, span)
     extra = np.zeros(0) if bends is None else bends

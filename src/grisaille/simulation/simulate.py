@@ -19,7 +19,7 @@ from grisaille.simulation.outcome import describe
 from grisaille.simulation.progress import progress_of
 from grisaille.simulation.signals import SignalTable, make_table
 from grisaille.simulation.static import solve_static
-from grisaille.simulation.switching import find_switches
+from grisaille.simulation.switching import find_switches, refuse_jumps
 from grisaille.structure.initialization import Initializer, Start
 from grisaille.structure.parameters import ParameterValues, evaluate_parameters
 from grisaille.structure.prepared import structure_of
@@ -61,7 +61,7 @@ def simulate(
     method: str = "auto",
     step: float | None = None,
     max_step: float | None = None,
-    max_steps: int = 10_000_000,
+    max_steps: int | None = None,
     compiled: bool | None = None,
     strict: bool = True,
     progress: bool = False,
@@ -84,7 +84,7 @@ def simulate(
     step : largest step of the frozen discretisation; chosen from the error estimate when not given.
     max_step : longest step of the adaptive methods; by default one output interval or a hundredth of the span,
         whichever is longer, so that short events are seen.
-    max_steps : a run that needs more stops with a status.
+    max_steps : a run that needs more stops with a status; 5 000 000 compiled, 200 000 interpreted.
     compiled : None compiles where a compiler is found; True insists; False interprets.
     strict : raise ``SimulationError`` (with ``.partial``) when a run cannot be completed; False returns what there is.
     progress : show a progress bar.
@@ -119,7 +119,7 @@ def prepare(
     atol: float | Mapping[str, float] | None,
     method: str,
     max_step: float | None,
-    max_steps: int,
+    max_steps: int | None,
     compiled: bool | None,
 ) -> Prepared:
     """Structure, kernel, consistent start and task of one run; every check of the arguments."""
@@ -133,7 +133,9 @@ def prepare(
     structure = structure_of(model, values.values)
     system = structure.system
     defaults = {n: i.default for n, i in flat.inputs.items()}
-    table = make_table(system.signals, inputs or {}, hold, at, defaults, *find_switches(system, values.values, at))
+    switches, bends = find_switches(system, values.values, at)
+    refuse_jumps(system, switches, values.values)
+    table = make_table(system.signals, inputs or {}, hold, at, defaults, switches, bends)
     initializer = Initializer(structure)
     demands, steady = _demands(structure, start)
     if isinstance(sensitivities, str):
@@ -149,7 +151,7 @@ def prepare(
         kernel, float(at[0]), float(at[-1]), p=values.values, x=found.x, z=found.z, times=at,
         breaks=table.breaks, coef=table.coef, kink=table.kink, dp=directions.parameters, rtol=rtol,
         atol=_absolute(structure, initializer, rtol, atol), nominal=initializer.nominal[: system.nx],
-        max_steps=max_steps, hmax=_longest_step(at, max_step),
+        max_steps=_most_steps(kernel, max_steps), hmax=_longest_step(at, max_step),
     )  # fmt: skip
     if directions.names:
         sensitivity = initializer.sensitivity(
@@ -189,6 +191,14 @@ def _checked_times(times: Sequence[float] | np.ndarray) -> np.ndarray:
         k = int(back[0])
         raise DataError(f"times must increase: position {k} is {at[k]:g} and position {k + 1} is {at[k + 1]:g}.")
     return at
+
+
+def _most_steps(kernel: Kernel, wanted: int | None) -> int:
+    if wanted is not None:
+        if isinstance(wanted, bool) or int(wanted) != wanted or wanted < 1:
+            raise DataError(f"max_steps is {wanted!r}; give a whole number above zero.")
+        return int(wanted)
+    return 5_000_000 if kernel.is_compiled else 200_000
 
 
 def _longest_step(at: np.ndarray, wanted: float | None) -> float:

@@ -6,12 +6,16 @@ times) and bisected down to neighbouring numbers. A formula that switches back w
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import casadi as ca
 import numpy as np
 
+from grisaille.errors import DataError
 from grisaille.simulation.signals import Polynomials
 from grisaille.structure.system import System
 
+Values = Callable[[np.ndarray], np.ndarray]
 CELLS = 20_000
 BISECTIONS = 80
 
@@ -34,7 +38,7 @@ def find_switches(system: System, p: np.ndarray, times: np.ndarray) -> tuple[dic
     bends = [np.zeros(0)]
     for k in range(formulas.numel()):
         cells = np.flatnonzero(at[k, 1:] != at[k, :-1])
-        instants = _bisect(lambda t, k=k: values(t)[k], grid[cells], grid[cells + 1], at[k, cells])
+        instants = _bisect(values, k, grid[cells], grid[cells + 1], at[k, cells])
         if k < len(names):
             signals[names[k]] = _held(values, k, instants, span)
         else:
@@ -42,18 +46,46 @@ def find_switches(system: System, p: np.ndarray, times: np.ndarray) -> tuple[dic
     return signals, np.unique(np.concatenate(bends))
 
 
-def _bisect(value, low: np.ndarray, high: np.ndarray, before: np.ndarray) -> np.ndarray:
+def refuse_jumps(system: System, signals: dict[str, Polynomials], p: np.ndarray) -> None:
+    """Refuse a switch that makes an equation jump which index reduction differentiates."""
+    symbols = {s.name: system.u[k] for k, s in enumerate(system.signals) if s.kind == "switch" and s.order == 0}
+    for text, residual in system.smooth:
+        inside = {n: s for n, s in symbols.items() if ca.depends_on(residual, s)}
+        others = [s for s in ca.symvar(residual) if not any(ca.is_equal(s, q) for q in (*inside.values(), system.t))]
+        function = ca.Function("r", [system.t, ca.vertcat(*inside.values()), ca.vertcat(*others)], [residual])
+        known = {s.element_hash(): v for s, v in zip(ca.vertsplit(system.p), p, strict=True)}
+        random = np.random.default_rng(3)
+        rest = [known.get(s.element_hash(), random.uniform(0.3, 1.7)) for s in others]
+        for name in inside:
+            for instant in signals[name].kinks:
+                ends = [[_level(signals[n], instant, side) for n in inside] for side in (-1, 1)]
+                before, after = (float(function(instant, levels, rest)) for levels in ends)
+                if abs(after - before) > 1e-7 * (1 + abs(before) + abs(after)):
+                    raise DataError(
+                        f"Index reduction differentiates '{text}', but '{name}' makes it jump by {after - before:.3g} "
+                        f"at t = {instant:g}: the derivative would be an impulse. Replace the condition by a smooth "
+                        f"formula, or pass it through a filter in the model."
+                    )
+
+
+def _level(signal: Polynomials, t: float, side: int) -> float:
+    """The value of a held signal just before or after t."""
+    piece = np.searchsorted(signal.breaks, t, side="left" if side < 0 else "right") - 1
+    return float(signal.coefficients[np.clip(piece, 0, len(signal.coefficients) - 1), 0])
+
+
+def _bisect(values: Values, k: int, low: np.ndarray, high: np.ndarray, before: np.ndarray) -> np.ndarray:
     """The first number at which the formula has left its old value, for all brackets at once."""
     if not low.size:
         return low
     for _ in range(BISECTIONS):
         middle = 0.5 * (low + high)
-        stays = value(middle) == before
+        stays = values(middle)[k] == before
         low, high = np.where(stays, middle, low), np.where(stays, high, middle)
     return np.asarray(high)
 
 
-def _held(values, k: int, instants: np.ndarray, span: tuple[float, float]) -> Polynomials:
+def _held(values: Values, k: int, instants: np.ndarray, span: tuple[float, float]) -> Polynomials:
     """A signal that is constant between its switching instants, read in the middle of each piece."""
     inner = instants[(instants > span[0]) & (instants <= span[1])]
     breaks = np.concatenate([[span[0]], inner, [span[1] + max(span[1] - span[0], 1.0)]])

@@ -1,16 +1,18 @@
-"""How often each disturbance is differentiated on its way to each variable, counted in the reduced system.
+"""How often each disturbance is differentiated on its way to each variable, counted in the equations.
 
-Let r(s) be the highest derivative of a disturbance w that a symbol s contains: r = k for w^{(k)} itself, and
+Let r(x) be the highest derivative of a disturbance w that the unknown x contains: 0 for w itself, −k where w passes k
+integrations first. The transversal of the signature method says which unknown each equation determines. If equation i
+determines x_j and contains it up to order σ_ij, then
 
-    r(x_i) = max r(symbols of rhs_i) − 1,      r(z_j) = max r(symbols of its block),      r(y) = max r(symbols of y),
+    r(x_j) + σ_ij = max over the other symbols of equation i of (r(x_k) + σ_ik, order of w),
 
-since a state integrates what drives it; r = −1 means that w passes one integration, −2 two of them. States in redundant
-coordinates that follow a disturbed constraint come out right too: x' = w' has r(x) = 0. A variable has finite variance
-when r < p, the pole excess of the spectrum of w (0 for white noise).
+a longest-path problem without positive cycles, because the transversal is maximal. The result is the degree of
+numerator minus denominator of the transfer function from w to x_j for generic coefficients. A variable has finite
+variance when r < p, the pole excess of the spectrum of w (0 for white noise).
 
-The count looks at which symbols occur, so it is right for nonlinear models and for all parameter values, but it misses
-cancellations: it may count too high, never too low. What contains a signal of infinite variance in a nonlinear way
-(the square of white noise) has no meaning and is marked ``undefined``.
+The count looks at which symbols occur, so it holds for nonlinear models and all parameter values, but misses
+cancellations: it may be too high, never too low. Where a signal of infinite variance enters the reduced system
+nonlinearly (the square of white noise), what depends on it has no meaning and is marked ``undefined``.
 """
 
 from __future__ import annotations
@@ -20,8 +22,10 @@ from dataclasses import dataclass
 
 import casadi as ca
 
+from grisaille.structure.equations import Equations
+from grisaille.structure.jets import JetSymbol, derivative_text
 from grisaille.structure.matching import maximum_matching
-from grisaille.structure.system import System
+from grisaille.structure.reduction import Structure
 
 Reach = dict[str, int]
 """Disturbance → r; disturbances that do not arrive are absent."""
@@ -36,90 +40,100 @@ class DifferentiationCount:
     """Observed name → the symbol of infinite variance that enters nonlinearly on the way."""
 
 
-def count_differentiations(system: System, pole_excess: Mapping[str, int]) -> DifferentiationCount:
-    """The count for every observed name of a reduced system."""
-    graph = _Graph(system)
-    reach = graph.spread_reach()
-    wild = {key for key, found in reach.items() if any(r >= pole_excess[w] for w, r in found.items())}
-    undefined = graph.spread_nonsense(wild)
-    named = {}
-    spoiled = {}
-    for name, formula in zip(system.observed_names, ca.vertsplit(system.observed) if system.ny else [], strict=True):
-        named[name] = graph.reach_of(formula, reach)
-        blame = graph.nonsense_of(formula, wild, undefined)
-        if blame:
-            spoiled[name] = blame
-    return DifferentiationCount(named, spoiled)
+def count_differentiations(structure: Structure, pole_excess: Mapping[str, int]) -> DifferentiationCount:
+    """The count for every name the user knows."""
+    equations = structure.equations
+    reach = _reach_of_unknowns(equations, structure.offsets.transversal)
+    named = {name: _reach_of(equations.jets.within(formula), reach) for name, formula in equations.observed.items()}
+    wild = {
+        (name, order)
+        for name, order in _symbols_of_system(structure).values()
+        if any(
+            r + order >= pole_excess[w] for w, r in reach.get(name, {name: 0} if name in pole_excess else {}).items()
+        )
+    }
+    return DifferentiationCount(named, _Sense(structure, wild).undefined())
 
 
-class _Graph:
-    """Which symbols (x, z, u by their hashes) stand in which formulas."""
+def _reach_of_unknowns(equations: Equations, transversal: Sequence[int]) -> dict[str, Reach]:
+    reach: dict[str, Reach] = {}
+    rows = []
+    for row, unknown in zip(equations.rows, transversal, strict=True):
+        name = equations.unknowns[unknown]
+        within = equations.jets.within(row.residual)
+        own = max(m.order for m in within if m.name == name)
+        rows.append((name, own, [m for m in within if m.name != name]))
+    changed = True
+    while changed:
+        changed = False
+        for name, own, others in rows:
+            mine = reach.setdefault(name, {})
+            for w, r in _reach_of(others, reach).items():
+                if r - own > mine.get(w, r - own - 1):
+                    mine[w] = r - own
+                    changed = True
+    return reach
 
-    def __init__(self, system: System) -> None:
-        self.system = system
-        self.names: dict[int, str] = {}
-        self.symbols: dict[int, ca.SX] = {}
-        texts = [s.name if s.order == 0 else f"der({s.name}, {s.order})" for s in system.signals]
-        for vector, labels in ((system.x, system.state_names), (system.z, system.implicit_names), (system.u, texts)):
-            for symbol, text in zip(_entries(vector), labels, strict=True):
-                self.names[symbol.element_hash()], self.symbols[symbol.element_hash()] = text, symbol
-        self.states = {s.element_hash(): f for s, f in zip(_entries(system.x), _entries(system.rhs), strict=True)}
-        self.blocks = self._implicit_blocks()
 
-    def spread_reach(self) -> dict[int, Reach]:
-        reach: dict[int, Reach] = {
-            symbol.element_hash(): {s.name: s.order}
-            for symbol, s in zip(_entries(self.system.u), self.system.signals, strict=True)
-            if s.kind == "disturbance"
+def _reach_of(symbols: Sequence[JetSymbol], reach: Mapping[str, Reach]) -> Reach:
+    found: Reach = {}
+    for m in symbols:
+        own = {m.name: 0} if m.kind == "disturbance" else reach.get(m.name, {})
+        for w, r in own.items():
+            found[w] = max(r + m.order, found.get(w, r + m.order))
+    return found
+
+
+def _symbols_of_system(structure: Structure) -> dict[int, tuple[str, int]]:
+    """Every symbol of the reduced system by its hash: which unknown or signal, at which order of derivative."""
+    system, jets = structure.system, structure.equations.jets
+    meanings = {s.element_hash(): jets.meaning(s) for v in (system.x, system.z, system.u) for s in _entries(v)}
+    return {key: (m.name, m.order) for key, m in meanings.items() if m is not None}
+
+
+class _Sense:
+    """Where signals of infinite variance (``wild``) enter the reduced system nonlinearly, and what that spoils."""
+
+    def __init__(self, structure: Structure, wild: set[tuple[str, int]]) -> None:
+        self.system = structure.system
+        self.meaning = _symbols_of_system(structure)
+        self.symbols = {s.element_hash(): s for v in (self.system.x, self.system.z, self.system.u) for s in _entries(v)}
+        self.wild = {key for key, meaning in self.meaning.items() if meaning in wild}
+        self.sources = {
+            s.element_hash(): [f] for s, f in zip(_entries(self.system.x), _entries(self.system.rhs), strict=True)
         }
-        changed = True
-        while changed:  # every turn through a state lowers r, so the highest values settle
-            changed = False
-            for key, formula in self.states.items():
-                lowered = {w: r - 1 for w, r in self.reach_of(formula, reach).items()}
-                changed |= _raise(reach, key, lowered)
-            for key, formulas in self.blocks.items():
-                for formula in formulas:
-                    changed |= _raise(reach, key, self.reach_of(formula, reach))
-        return reach
+        self.sources.update(self._implicit())
 
-    def reach_of(self, formula: ca.SX, reach: Mapping[int, Reach]) -> Reach:
-        found: Reach = {}
-        for key in self._within(formula):
-            for w, r in reach.get(key, {}).items():
-                found[w] = max(r, found.get(w, r))
-        return found
-
-    def spread_nonsense(self, wild: set[int]) -> dict[int, str]:
-        undefined: dict[int, str] = {}
-        changed = True
+    def undefined(self) -> dict[str, str]:
+        spoiled: dict[int, str] = {}
+        changed = bool(self.wild)
         while changed:
             changed = False
-            for key, formulas in {**{k: [f] for k, f in self.states.items()}, **self.blocks}.items():
-                if key not in undefined:
-                    blame = next((b for f in formulas if (b := self.nonsense_of(f, wild, undefined))), None)
-                    if blame:
-                        undefined[key] = blame
-                        changed = True
-        return undefined
+            for key, formulas in self.sources.items():
+                blame = next((b for f in formulas if (b := self._blame(f, spoiled))), None)
+                if blame and key not in spoiled:
+                    spoiled[key] = blame
+                    changed = True
+        observed = zip(self.system.observed_names, _entries(self.system.observed), strict=True)
+        return {name: blame for name, formula in observed if (blame := self._blame(formula, spoiled))}
 
-    def nonsense_of(self, formula: ca.SX, wild: set[int], undefined: Mapping[int, str]) -> str | None:
+    def _blame(self, formula: ca.SX, spoiled: Mapping[int, str]) -> str | None:
         keys = self._within(formula)
         for key in keys:
-            if key in undefined:
-                return undefined[key]
-        here = [key for key in keys if key in wild]
+            if key in spoiled:
+                return spoiled[key]
+        here = [self.symbols[key] for key in keys if key in self.wild]
         if not here:
             return None
-        slopes = ca.jacobian(formula, ca.vertcat(*(self.symbols[k] for k in here)))
-        again = [key for key in self._within(slopes) if key in wild]
-        return self.names[again[0]] if again else None
+        slopes = ca.jacobian(formula, ca.vertcat(*here))
+        again = [key for key in self._within(slopes) if key in self.wild]
+        return derivative_text(*self.meaning[again[0]]) if again else None
 
     def _within(self, formula: ca.SX) -> list[int]:
-        return [h for s in ca.symvar(formula) if (h := s.element_hash()) in self.names]
+        return [key for s in ca.symvar(formula) if (key := s.element_hash()) in self.symbols]
 
-    def _implicit_blocks(self) -> dict[int, list[ca.SX]]:
-        """For each z the residuals that it depends on, through a matching of residuals with entries of z."""
+    def _implicit(self) -> dict[int, list[ca.SX]]:
+        """For each entry of z the residual that determines it, by a matching."""
         residuals = _entries(self.system.residual)
         position = {s.element_hash(): j for j, s in enumerate(_entries(self.system.z))}
         rows = [{position[k] for k in self._within(r) if k in position} for r in residuals]
@@ -129,10 +143,3 @@ class _Graph:
 
 def _entries(vector: ca.SX) -> Sequence[ca.SX]:
     return ca.vertsplit(vector) if vector.numel() else []
-
-
-def _raise(reach: dict[int, Reach], key: int, found: Reach) -> bool:
-    mine = reach.setdefault(key, {})
-    higher = {w: r for w, r in found.items() if w not in mine or r > mine[w]}
-    mine.update(higher)
-    return bool(higher)

@@ -97,14 +97,14 @@ def decide_variance(system: DisturbedSystem) -> VarianceDecision:
     plain = separate_modes(system.E, system.F)
     direct = _direct_terms(plain, system.J, system.H)
     augmented = augment(system)
-    whole = separate_modes(augmented.E, augmented.F)
+    whole = plain if len(augmented.E) == len(system.E) else separate_modes(augmented.E, augmented.F)
     white = _direct_terms(whole, augmented.J, augmented.H)
     excess = tuple(f.pole_excess for f in system.filters)
     projected = projected_terms(system, plain)
     beyond = [p.nonzero & (np.array(excess) <= j)[None, :] for j, p in enumerate(projected)]
     shape = (len(system.H), len(system.filters))
     return VarianceDecision(
-        finite=~_any([_correlated(w, system.correlation).nonzero for w in white], shape).any(axis=1),
+        finite=np.all(~_any([_correlated(w, system.correlation).nonzero for w in white], shape), axis=1),
         finite_under=~_any([w.nonzero for w in white], shape),
         finite_by_projection=~_any(beyond, shape),
         differentiations=_highest([d.nonzero for d in direct], shape),

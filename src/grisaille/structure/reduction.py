@@ -7,7 +7,7 @@ collect the reduced system. All hidden constraints are kept; no choice of coordi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -194,6 +194,7 @@ def _collect(
         residual_texts=solved.residual_texts,
         switches=_column([equations.switches.values[s.name] for s in signals if s.kind == "switch" and s.order == 0]),
         bends=_column(equations.switches.bends),
+        smooth=tuple(_must_be_continuous(equations, offsets, levels)),
         pivots=_column([p.value for p in solved.pivots]),
         pivot_texts=tuple(p.text for p in solved.pivots),
     )
@@ -208,14 +209,28 @@ def _column(entries: Sequence[ca.SX]) -> ca.SX:
 def _signals(equations: Equations, formulas: Sequence[ca.SX]) -> tuple[Signal, ...]:
     """Inputs and disturbances at the orders that occur; order zero always, because users ask for them."""
     used = {(m.name, m.order) for m in equations.jets.within(ca.vertcat(*formulas))} if formulas else set()
-    signals = []
+    signals: list[Signal] = []
     model = equations.model
-    kinds = ((model.inputs, "input"), (model.disturbances, "disturbance"), (equations.switches.values, "switch"))
+    kinds: tuple[tuple[Iterable[str], str], ...] = (
+        (model.inputs, "input"),
+        (model.disturbances, "disturbance"),
+        (equations.switches.values, "switch"),
+    )
     for names, kind in kinds:
         for name in names:
             highest = max((order for n, order in used if n == name), default=0)
             signals.extend(Signal(name, order, kind) for order in range(highest + 1))
     return tuple(signals)
+
+
+def _must_be_continuous(
+    equations: Equations, offsets: Offsets, levels: list[list[ca.SX]]
+) -> Iterator[tuple[str, ca.SX]]:
+    """Differentiated equations with a switch in them: a jump of theirs would make the next level an impulse."""
+    for i, c in enumerate(offsets.equations):
+        for level in levels[i][:c]:
+            if any(m.kind == "switch" for m in equations.jets.within(level)):
+                yield equations.rows[i].text, level
 
 
 def _refuse_leftovers(jets: Jets, system: System) -> None:

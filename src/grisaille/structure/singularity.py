@@ -199,6 +199,8 @@ def _combine(
         if offsets.unknowns[j] - base >= 0
     ]
     total = ca.simplify(ca.substitute(total, ca.vertcat(*cancelled), ca.SX.zeros(len(cancelled))))
+    if _vanishes(total):
+        total = ca.SX(0)
     if not jets.unknowns(total):
         free = [equations.unknowns[columns[k]] for k in _undetermined(block)]
         _refuse_dependent(equations, dependence, total, free)
@@ -211,6 +213,21 @@ def _combine(
 
 def _list_texts(equations: Equations, indices: Sequence[int]) -> str:
     return ", ".join(f"'{equations.rows[i].text}'" for i in indices)
+
+
+def _vanishes(formula: ca.SX) -> bool:
+    """Whether a formula is zero at random points, up to the rounding of its largest derivative."""
+    symbols = ca.symvar(formula)
+    if not symbols:
+        return False
+    v = ca.vertcat(*symbols)
+    function = ca.Function("total", [v], [formula, ca.jacobian(formula, v)])
+    random = np.random.default_rng(5)
+    seen = [function(random.uniform(0.3, 1.7, len(symbols))) for _ in range(SAMPLES)]
+    return all(
+        np.isfinite(float(value)) and abs(float(value)) < 1e-12 and np.abs(slope.full()).max() < 1e-12
+        for value, slope in seen
+    )
 
 
 def _undetermined(block: np.ndarray) -> list[int]:

@@ -117,11 +117,14 @@ class StartProblem:
         return w
 
     def _moved_guesses(self, guess: np.ndarray) -> Iterator[np.ndarray]:
-        """Undeclared entries moved off the default zero, where squares and products have no slope."""
+        """Entries moved off their first values, where squares and products have no slope: first those without a
+        declared start, then all that are not demanded."""
         random = np.random.default_rng(7)
-        free = self._undeclared()
-        for size in (0.1, 1.0, 1.0, 3.0, 10.0):
-            yield guess + size * random.uniform(-1, 1, len(guess)) * self.owner.nominal * free
+        names = (*self.owner.system.state_names, *self.owner.system.implicit_names)
+        movable = np.array([n not in self.demands for n in names])
+        for free, sizes in ((self._undeclared(), (0.1, 1.0, 3.0, 10.0)), (movable, (0.1, 1.0, 3.0))):
+            for size in sizes if free.any() else ():
+                yield guess + size * random.uniform(-1, 1, len(guess)) * self.owner.nominal * free
 
     def _undeclared(self) -> np.ndarray:
         names = (*self.owner.system.state_names, *self.owner.system.implicit_names)
@@ -135,7 +138,7 @@ class StartProblem:
         for shift in (1.0, 1e-3, -1.0, 10.0):
             trial = guess + shift * self.owner.nominal * free
             if np.isfinite(self.hard(trial)[0]).all():
-                return trial
+                return np.asarray(trial)
         value, _, _, labels = self.hard(guess)
         bad = [labels[k] for k in np.flatnonzero(~np.isfinite(value))]
         named = ", ".join(f"{n} = {v:g}" for n, v in zip(names, guess, strict=True))

@@ -37,7 +37,7 @@ class Switches:
         elif node.operation in ("minimum", "maximum") and self._is_of_time(arguments[0] - arguments[1]):
             self.bends.append(arguments[0] < arguments[1])
         elif node.operation == "table" and self._is_of_time(arguments[0]):
-            self.bends.append(sum((arguments[0] > float(x) for x in node.data[0]), start=ca.SX(0)))
+            self.bends.append(sum((arguments[0] > float(x) for x in node.data[2]), start=ca.SX(0)))
         return value
 
     def _is_of_time(self, formula: ca.SX) -> bool:

@@ -47,7 +47,7 @@ class Verdict:
 
     name: str
     kind: str
-    """``"output"``, ``"variable"`` or ``"quantity"``."""
+    """``"output"``, ``"variable"``, ``"quantity"`` or ``"disturbance"``."""
     is_finite: bool
     arrivals: tuple[Arrival, ...]
     advice: tuple[str, ...]
@@ -130,9 +130,10 @@ class _Examination:
         self.correlation = noise_correlation(self.flat, values)
         self.excess = {n: f.pole_excess for n, f in zip(self.flat.disturbances, self.filters, strict=True)}
         self.notes: list[str] = []
+        self._elsewhere: VarianceDecision | None = None
 
     def report(self, names: tuple[str, ...], required: tuple[str, ...]) -> WellPosedness:
-        count = count_differentiations(self.structure.system, self.excess)
+        count = count_differentiations(self.structure, self.excess)
         linearizer = Linearizer(self.structure.equations, names)
         if not self.flat.disturbances:
             verdicts = [Verdict(n, self._kind(n), True, (), ()) for n in names]
@@ -187,7 +188,15 @@ class _Examination:
         return Verdict(name, kind, finite, arrivals, () if finite else advise(name, kind, arrivals, undefined), note)
 
     def _kind(self, name: str) -> str:
-        return "output" if name in self.flat.outputs else "variable" if name in self.flat.variables else "quantity"
+        if name in self.flat.outputs:
+            return "output"
+        return (
+            "variable"
+            if name in self.flat.variables
+            else "disturbance"
+            if name in self.flat.disturbances
+            else "quantity"
+        )
 
     def _arrivals(self, counted: Mapping[str, int], computed: Mapping[str, int]) -> tuple[Arrival, ...]:
         arrivals = []
@@ -235,7 +244,8 @@ class _Examination:
         shifted = {n: 0.7 + 0.1 * k for k, n in enumerate(self.flat.disturbances)}
         for disturbances, label in (({}, "the start"), (shifted, "the start with disturbances away from zero")):
             try:
-                points.append(start_point(self.structure, self.values.values, disturbances, label))
+                with np.errstate(all="ignore"):
+                    points.append(start_point(self.structure, self.values.values, disturbances, label))
             except GrisailleError as error:
                 self.notes.append(f"not tested at {label}: {error}")
         if self.trajectory is not None:
@@ -273,7 +283,9 @@ class _Examination:
         higher = [w for w, r in counted.items() if r >= self.excess[w] and found[w] < r]
         if not higher:
             return ""
-        elsewhere = self._decide(linearizer.at(self._moved_parameters()))
+        if self._elsewhere is None:
+            self._elsewhere = self._decide(linearizer.at(self._moved_parameters()))
+        elsewhere = self._elsewhere
         column = {w: k for k, w in enumerate(self.flat.disturbances)}
         stays = all(elsewhere.differentiations[i, column[w]] == found[w] for w in higher)
         when = "at other parameter values too" if stays else "but only at these parameter values"

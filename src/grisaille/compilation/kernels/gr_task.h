@@ -26,7 +26,7 @@
 #define GR_FN static __device__
 #define GR_API extern "C" __device__
 #else
-#define GR_FN static
+#define GR_FN static inline
 #if defined(_WIN32)
 #define GR_API __declspec(dllexport)
 #else

@@ -1,0 +1,80 @@
+"""Formulas of time that jump or bend: steps end there and see one side of the jump."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import grisaille as gr
+from grisaille import der, floor, maximum, time, where
+from grisaille.errors import DataError
+
+TIMES = np.linspace(0.0, 10.0, 11)
+
+
+class Pulse(gr.Model):
+    """A pulse much shorter than the output interval."""
+
+    width = gr.Parameter(0.2)
+    x = gr.Variable(0.0)
+    equations = [der(x) == where((time > 5) & (time < 5 + width), 1.0, 0.0)]
+
+
+@pytest.mark.parametrize("method", ["explicit", "implicit", "frozen-explicit", "frozen-implicit"])
+def test_short_pulse_is_not_stepped_over(method: str) -> None:
+    run = gr.simulate(Pulse(), TIMES, method=method, compiled=False)
+    assert float(run.x[-1]) == pytest.approx(0.2, abs=1e-12)
+
+
+def test_instants_follow_parameters() -> None:
+    run = gr.simulate(Pulse(), TIMES, parameters={"width": 0.05}, compiled=False)
+    assert float(run.x[-1]) == pytest.approx(0.05, abs=1e-12)
+
+
+def test_periodic_sawtooth_by_floor() -> None:
+    class Saw(gr.Model):
+        x = gr.Variable(0.0)
+        equations = [der(x) == time / 0.7 - floor(time / 0.7)]
+
+    run = gr.simulate(Saw(), TIMES, rtol=1e-9, compiled=False)
+    whole, part = np.divmod(TIMES, 0.7)
+    assert np.abs(run.x - (0.35 * whole + part**2 / 1.4)).max() < 1e-9
+
+
+def test_bends_are_step_ends() -> None:
+    """A ramp that begins at t = 3.3 is integrated exactly by every method of order two and above."""
+
+    class Ramp(gr.Model):
+        x = gr.Variable(0.0)
+        equations = [der(x) == maximum(time - 3.3, 0)]
+
+    run = gr.simulate(Ramp(), TIMES, compiled=False)
+    assert np.abs(run.x - np.maximum(TIMES - 3.3, 0) ** 2 / 2).max() < 1e-12
+
+
+def test_table_over_time() -> None:
+    class Tabled(gr.Model):
+        x = gr.Variable(0.0)
+        equations = [der(x) == gr.table(time, [0.0, 2.5, 4.1, 10.0], [0.0, 1.0, -1.0, 0.5])]
+
+    run = gr.simulate(Tabled(), [0.0, 10.0], rtol=1e-6, compiled=False)
+    exact = np.trapezoid([0.0, 1.0, -1.0, 0.5], [0.0, 2.5, 4.1, 10.0])
+    assert float(run.x[-1]) == pytest.approx(exact, abs=1e-12)
+
+
+def test_jump_that_must_be_differentiated_is_refused() -> None:
+    class Prescribed(gr.Model):
+        x, v = gr.Variable(), gr.Variable()
+        equations = [x == where(time > 1, 1.0, 0.0), der(x) == v]
+
+    with pytest.raises(DataError, match="'time > 1' makes it jump by"):
+        gr.simulate(Prescribed(), TIMES, compiled=False)
+
+
+def test_continuous_switch_may_be_differentiated() -> None:
+    class Prescribed(gr.Model):
+        x, v = gr.Variable(), gr.Variable()
+        equations = [x == where(time > 1, (time - 1) ** 2, 0.0), der(x) == v]
+
+    run = gr.simulate(Prescribed(), TIMES, compiled=False)
+    assert np.abs(run.v - 2 * np.maximum(TIMES - 1, 0)).max() < 1e-12

@@ -1,0 +1,71 @@
+"""``analyze`` in words and pictures."""
+
+from __future__ import annotations
+
+import pytest
+from zoo.mechanics import DisguisedIndex, Pendulum
+
+import grisaille as gr
+from grisaille import der
+from grisaille.errors import ModelError, StructureError
+
+
+def test_print_says_what_a_user_wants_to_know() -> None:
+    text = str(gr.analyze(Pendulum()))
+    for words in (
+        "differential index 3",
+        "5 equations, 5 variables, 4 parameters, 1 input, 1 disturbance, 1 output",
+        "states      x, y, vx, vy",
+        "2 start values may be chosen",
+        "2x  x**2 + y**2 == L**2",
+        "0 = d/dt [x**2 + y**2 == L**2]",
+        "torn at {tension}",
+        "all declared starts are met",
+    ):
+        assert words in text
+
+
+def test_replaced_equations_are_mentioned() -> None:
+    assert "replaced    1 equation" in str(gr.analyze(DisguisedIndex()))
+
+
+def test_start_values_are_listed_by_name() -> None:
+    assert gr.analyze(Pendulum()).start["y"] == -6.25
+
+
+def test_plot_has_both_matrices(tmp_path) -> None:
+    path = tmp_path / "incidence.png"
+    figure = gr.analyze(Pendulum()).plot(str(path))
+    assert path.stat().st_size > 1000
+    assert [axes.get_title() for axes in figure.axes] == ["as written", "after index reduction, in order of solution"]
+
+
+@pytest.mark.parametrize(
+    ("equations", "words"),
+    [
+        (lambda s: [der(s.x) == s.y], "Underdetermined: the unknowns {"),
+        (lambda s: [der(s.x) == 1, s.x + gr.time == 2, der(s.y) == s.y], "Overdetermined: 2 equations"),
+        (lambda s: [der(s.x) == s.y, der(s.x) == 2 * s.y + 1, s.y * s.x == 3], "3 equations for 2 unknowns"),
+        (lambda s: [], "no equations"),
+    ],
+)
+def test_wrong_counts_name_equations_and_unknowns(equations, words: str) -> None:
+    Wrong = type("Wrong", (gr.Model,), {"x": gr.Variable(), "y": gr.Variable(), "equations": lambda s: equations(s)})
+    with pytest.raises((StructureError, ModelError)) as caught:
+        gr.analyze(Wrong())
+    assert words in str(caught.value)
+
+
+def test_dependent_equations_leave_unknowns_open() -> None:
+    class Floating(gr.Model):
+        a, b, i = gr.Variable(), gr.Variable(), gr.Variable(0.0)
+        equations = [der(i) == -i, a - b == i, 2 * a - 2 * b == 2 * i]
+
+    with pytest.raises(StructureError, match="underdetermined") as caught:
+        gr.analyze(Floating())
+    assert "{a, b}" in str(caught.value)
+
+
+def test_class_instead_of_instance() -> None:
+    with pytest.raises(ModelError, match=r"Pendulum\("):
+        gr.analyze(Pendulum)
