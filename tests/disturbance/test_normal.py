@@ -16,7 +16,7 @@ from grisaille.disturbance.philox import stream_key
 from grisaille.errors import DataError
 
 PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494")
-MILLION = "14299d1fd4c8793a9caf5514a8637619dec6aefce1776c82acbdb3c5a4ba2beb"
+MILLION = "0b133934d1fe2dd30681e7b453b17eb8c45ea6633f6de3a9c016fc1b0844d740"
 
 
 @pytest.fixture(scope="module")

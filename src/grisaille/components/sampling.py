@@ -5,9 +5,8 @@ average. Bind the signal to ``u``, measure ``y``::
 
     class Plant(gr.Model):
         ...
-        filter = presampling_filter(time_constant=0.01, order=1)
+        filter = presampling_filter(time_constant=0.01, order=1, u=z1 + z2)
         level = gr.Output(filter.y, noise=0.02)
-        equations = [..., gr.connect(signal, filter.u)]
 
 Each takes away as many derivatives of a disturbance as its transfer function has more poles than zeros.
 """

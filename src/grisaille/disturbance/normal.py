@@ -30,18 +30,19 @@ CHUNK = 1 << 14
 _LN2_HIGH = 0.6931471803691238
 """The first 32 bits of log 2, so that its product with an exponent is exact."""
 _LN2_LOW = 1.9082149292705877e-10
-_SQRT2 = 1.4142135623730951
+_ONE, _ROOT_HALF = np.uint64(0x3FF0000000000000), np.uint64(0x3FE6A09E667F3BCD)
+"""The bits of 1 and of √½."""
 _ATANH = (
-    0.10526315789473684, 0.11764705882352941, 0.13333333333333333, 0.15384615384615385, 0.18181818181818182,
-    0.2222222222222222, 0.2857142857142857, 0.4, 0.6666666666666666,
+    0.6666666666666666, 0.4, 0.2857142857142857, 0.2222222222222222, 0.18181818181818182, 0.15384615384615385,
+    0.13333333333333333, 0.11764705882352941, 0.10526315789473684,
 )  # fmt: skip
 _SIN = (
-    6.0669357311061955e-12, -6.688035109811468e-10, 5.692172921967927e-08, -3.598843235212085e-06,
-    0.00016044118478735983, -0.004681754135318688, 0.07969262624616705, -0.6459640975062463, 1.5707963267948966,
+    1.5707963267948966, -0.6459640975062463, 0.07969262624616705, -0.004681754135318688, 0.00016044118478735983,
+    -3.598843235212085e-06, 5.692172921967927e-08, -6.688035109811468e-10, 6.0669357311061955e-12,
 )  # fmt: skip
 _COS = (
-    6.565963114979473e-11, -6.386603083791852e-09, 4.710874778818172e-07, -2.5202042373060607e-05,
-    0.0009192602748394266, -0.02086348076335296, 0.25366950790104803, -1.2337005501361697, 1.0,
+    1.0, -1.2337005501361697, 0.25366950790104803, -0.02086348076335296, 0.0009192602748394266,
+    -2.5202042373060607e-05, 4.710874778818172e-07, -6.386603083791852e-09, 6.565963114979473e-11,
 )  # fmt: skip
 
 
@@ -108,16 +109,15 @@ def odd_number(low: Words, high: Words) -> Counts:
 
 
 def log_unit(odd: Counts) -> Floats:
-    """log(odd·2⁻⁵³) = e log 2 + 2 atanh s, s = (m − 1)/(m + 1), for odd in [1, 2⁵³)."""
-    bits = odd.astype(np.float64).view(np.uint64)
-    e = ((bits >> np.uint64(52)).astype(np.int64) - 1076).astype(np.float64)
-    m = ((bits & np.uint64(0x000FFFFFFFFFFFFF)) | np.uint64(0x3FF0000000000000)).view(np.float64)
-    large = m > _SQRT2
-    m, e = np.where(large, m * 0.5, m), np.where(large, e + 1.0, e)
+    """log(odd·2⁻⁵³) = e log 2 + 2 atanh s, s = (m − 1)/(m + 1), for odd in [1, 2⁵³) and m in [√½, √2)."""
+    # adding the distance of √½ from 1 carries into the exponent exactly when m would exceed √2
+    shifted = odd.astype(np.float64).view(np.uint64) + (_ONE - _ROOT_HALF)
+    e = ((shifted >> np.uint64(52)).astype(np.int64) - 1076).astype(np.float64)
+    m = ((shifted & np.uint64(0x000FFFFFFFFFFFFF)) + _ROOT_HALF).view(np.float64)
     f = m - 1.0
     s = f / (2.0 + f)
     z = s * s
-    r = _horner(_ATANH, z) * z * s
+    r = _polynomial(_ATANH, z) * z * s
     return e * _LN2_HIGH + (s + s + (r + e * _LN2_LOW))
 
 
@@ -126,19 +126,23 @@ def sine_cosine_turn(odd: Counts) -> tuple[Floats, Floats]:
     quarter = (odd + np.uint64(1 << 50)) >> np.uint64(51)
     f = (odd.astype(np.int64) - (quarter << np.uint64(51)).astype(np.int64)).astype(np.float64) * 2.0**-51
     z = f * f
-    s, c = _horner(_SIN, z) * f, _horner(_COS, z)
+    s, c = f * _polynomial(_SIN, z), _polynomial(_COS, z)
     swapped = (quarter & np.uint64(1)).astype(bool)
-    s, c = np.where(swapped, c, s), np.where(swapped, -s, c)
-    opposite = (quarter & np.uint64(2)).astype(bool)
-    return np.where(opposite, -s, s), np.where(opposite, -c, c)
+    s, c = np.where(swapped, c, s), np.where(swapped, s, c)
+    return _negated(s, quarter), _negated(c, quarter + np.uint64(1))
 
 
-def _horner(coefficients: tuple[float, ...], z: Floats) -> Floats:
-    # subtracting a number and adding its negative are the same operation: the signs of C need no twin here
-    value = coefficients[0] * z + coefficients[1]
-    for c in coefficients[2:]:
-        value = value * z + c
-    return value
+def _negated(value: Floats, quarter: Counts) -> Floats:
+    return np.where(quarter & np.uint64(2), -value, value)
+
+
+def _polynomial(p: tuple[float, ...], z: Floats) -> Floats:
+    """p₀ + p₁z + … + p₈z⁸ in pairs (Estrin), in the order of the C twin."""
+    z2 = z * z
+    z4 = z2 * z2
+    low = (p[0] + p[1] * z) + (p[2] + p[3] * z) * z2
+    high = (p[4] + p[5] * z) + (p[6] + p[7] * z) * z2
+    return low + (high + p[8] * z4) * z4
 
 
 def _chunks(size: int) -> Iterator[tuple[int, int]]:

@@ -58,14 +58,15 @@ def advise(name: str, kind: str, arrivals: tuple[Arrival, ...], undefined: str =
     order = max(a.missing for a in wild)
     excess = " and ".join(f"{a.differentiations + 1} for {a.disturbance}" for a in wild)
     advice = [f"give a smoother spectrum, pole excess at least {excess}: {'; '.join(smoother)}"]
-    filtered = f"filter = presampling_filter(time_constant=…, order={order})"
-    if kind == "output":
-        advice.append(
-            f"or measure it behind a presampling filter, as instruments do: {filtered}, filter.u bound to {name}"
-        )
-    else:
-        advice.append(f"or ask for it behind a filter: {filtered}, filter.u bound to {name}")
+    signal = f"u=<formula of {name}>" if kind == "output" else f"u={name}"
+    filtered = f"presampling_filter(time_constant=…, order={order}, {signal}).y"
+    verb = (
+        "measure it behind a presampling filter, as instruments do"
+        if kind == "output"
+        else "ask for it behind a filter"
+    )
+    advice.append(f"or {verb}: {filtered}")
     if order == 1:
-        advice.append(f"or as the mean over a sampling interval: IntegratingSampler(window=…, u={name})")
+        advice.append(f"or as the mean over a sampling interval: IntegratingSampler(window=…, {signal}).y")
     advice[-1] += f" ({'both' if order == 1 else 'it is'} in grisaille.components.sampling)"
     return tuple(advice)

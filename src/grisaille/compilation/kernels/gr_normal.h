@@ -25,64 +25,51 @@ GR_FN gr_u64 gr_odd(gr_u32 low, gr_u32 high) {
   return ((((gr_u64)high << 20) | (low >> 12)) << 1) | 1u;
 }
 
-/* log(odd 2^-53) = e log 2 + 2 atanh(s), s = (m - 1) / (m + 1), m in (sqrt(1/2), sqrt(2)] */
+/* p0 + p1 z + ... + p8 z^8 in pairs (Estrin): half as long a chain of dependent operations as Horner's */
+GR_FN double gr_polynomial(double z, double p0, double p1, double p2, double p3, double p4, double p5, double p6,
+                           double p7, double p8) {
+  double z2 = z * z, z4 = z2 * z2;
+  double low = (p0 + p1 * z) + (p2 + p3 * z) * z2, high = (p4 + p5 * z) + (p6 + p7 * z) * z2;
+  return low + (high + p8 * z4) * z4;
+}
+
+/* log(odd 2^-53) = e log 2 + 2 atanh(s), s = (m - 1) / (m + 1), m in [sqrt(1/2), sqrt(2)) */
 GR_FN double gr_log(gr_u64 odd) {
   union { double value; gr_u64 bits; } x;
+  gr_u64 shifted;
   double e, f, s, z, r;
   x.value = (double)odd;
-  e = (double)((long long)(x.bits >> 52) - 1076);
-  x.bits = (x.bits & 0x000FFFFFFFFFFFFFull) | 0x3FF0000000000000ull;
-  if (x.value > 1.4142135623730951) {
-    x.value *= 0.5;
-    e += 1.0;
-  }
+  /* adding the distance of sqrt(1/2) from 1 carries into the exponent exactly when m would exceed sqrt(2) */
+  shifted = x.bits + (0x3FF0000000000000ull - 0x3FE6A09E667F3BCDull);
+  e = (double)((long long)(shifted >> 52) - 1076);
+  x.bits = (shifted & 0x000FFFFFFFFFFFFFull) + 0x3FE6A09E667F3BCDull;
   f = x.value - 1.0;
   s = f / (2.0 + f);
   z = s * s;
-  r = 0.10526315789473684;
-  r = r * z + 0.11764705882352941;
-  r = r * z + 0.13333333333333333;
-  r = r * z + 0.15384615384615385;
-  r = r * z + 0.18181818181818182;
-  r = r * z + 0.2222222222222222;
-  r = r * z + 0.2857142857142857;
-  r = r * z + 0.4;
-  r = r * z + 0.6666666666666666;
+  r = gr_polynomial(z, 0.6666666666666666, 0.4, 0.2857142857142857, 0.2222222222222222, 0.18181818181818182,
+                    0.15384615384615385, 0.13333333333333333, 0.11764705882352941, 0.10526315789473684);
   r = r * z * s;
   /* the first part of log 2 has 32 bits: its product with e is exact */
   return e * 0.6931471803691238 + (s + s + (r + e * 1.9082149292705877e-10));
 }
 
-/* sine and cosine of 2 pi odd 2^-53; the quarter turn is split off in integers, exactly */
+/* sine and cosine of 2 pi odd 2^-53; the nearest quarter turn is split off in integers, exactly, and put back without
+ * branches, which random bits would make mispredicted */
 GR_FN void gr_turn(gr_u64 odd, double *sine, double *cosine) {
-  gr_u64 quarter = (odd + (1ull << 50)) >> 51;
-  double f = (double)((long long)odd - (long long)(quarter << 51)) * 4.440892098500626e-16;
-  double z = f * f, s, c, swap;
-  s = 6.0669357311061955e-12;
-  s = s * z - 6.688035109811468e-10;
-  s = s * z + 5.692172921967927e-08;
-  s = s * z - 3.598843235212085e-06;
-  s = s * z + 0.00016044118478735983;
-  s = s * z - 0.004681754135318688;
-  s = s * z + 0.07969262624616705;
-  s = s * z - 0.6459640975062463;
-  s = (s * z + 1.5707963267948966) * f;
-  c = 6.565963114979473e-11;
-  c = c * z - 6.386603083791852e-09;
-  c = c * z + 4.710874778818172e-07;
-  c = c * z - 2.5202042373060607e-05;
-  c = c * z + 0.0009192602748394266;
-  c = c * z - 0.02086348076335296;
-  c = c * z + 0.25366950790104803;
-  c = c * z - 1.2337005501361697;
-  c = c * z + 1.0;
-  if (quarter & 1) {
-    swap = s;
-    s = c;
-    c = -swap;
-  }
-  *sine = quarter & 2 ? -s : s;
-  *cosine = quarter & 2 ? -c : c;
+  union { double value; gr_u64 bits; } s, c;
+  gr_u64 quarter = (odd + (1ull << 50)) >> 51, swap;
+  double f = (double)((long long)odd - (long long)(quarter << 51)) * 4.440892098500626e-16, z = f * f;
+  s.value = f * gr_polynomial(z, 1.5707963267948966, -0.6459640975062463, 0.07969262624616705, -0.004681754135318688,
+                              0.00016044118478735983, -3.598843235212085e-06, 5.692172921967927e-08,
+                              -6.688035109811468e-10, 6.0669357311061955e-12);
+  c.value = gr_polynomial(z, 1.0, -1.2337005501361697, 0.25366950790104803, -0.02086348076335296,
+                          0.0009192602748394266, -2.5202042373060607e-05, 4.710874778818172e-07,
+                          -6.386603083791852e-09, 6.565963114979473e-11);
+  swap = (s.bits ^ c.bits) & (0 - (quarter & 1));
+  s.bits ^= swap ^ ((quarter & 2) << 62);
+  c.bits ^= swap ^ (((quarter + 1) & 2) << 62);
+  *sine = s.value;
+  *cosine = c.value;
 }
 
 /* components 2 block and 2 block + 1 of the vector drawn at a node */

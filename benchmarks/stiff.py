@@ -1,0 +1,195 @@
+"""Stiff and implicit reference problems: time and correct digits of ours and of other solvers, as ratios in one run."""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import stiff_peers
+import sundials
+from reference_problems import RTOL, TITLES, Case, load_cases
+from rich.console import Console
+from rich.table import Table
+from timing import best_of
+
+import grisaille as gr
+from grisaille.simulation.integration import integrate
+
+EPILOG = """
+Every solver is given the same equations, an analytic Jacobian, rtol 1e-7 and the problem's atol (scaled with rtol in
+the search for a given number of digits). A cell shows how many times longer than gr.simulate's compiled loop the solver
+takes, and in brackets its significant correct digits. Solvers that are not installed are skipped:
+pip install "grisaille[bench]", and for SUNDIALS from compiled code apt-get install libsundials-dev (version 6).
+Correct ends: the published ones with GRISAILLE_REFERENCE_DATA set, else a run of ours at rtol 1e-12.
+"""
+Run = Callable[[float], float]
+
+
+@dataclass(frozen=True)
+class Point:
+    """One run: its tolerance, seconds, digits."""
+
+    rtol: float
+    seconds: float
+    digits: float
+
+
+class Stopwatch:
+    """A kernel that adds up the time spent in its compiled code."""
+
+    def __init__(self, kernel: object) -> None:
+        self._kernel, self.seconds = kernel, 0.0
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._kernel, name)
+
+    def call(self, entry: str, task: object) -> None:
+        begin = time.perf_counter()
+        self._kernel.call(entry, task)  # type: ignore[attr-defined]
+        self.seconds += time.perf_counter() - begin
+
+
+def compiled_loop(case: Case, rtol: float, seconds: float) -> Point:
+    """Ours without Python around it: the time inside the kernel's integrators."""
+    prepared = case.prepare(rtol)
+    best, spent = math.inf, 0.0
+    while spent < seconds:
+        task, kernel = copy.deepcopy(prepared.task), Stopwatch(prepared.kernel)
+        integrate(kernel, task, "auto")  # type: ignore[arg-type]
+        best, spent = min(best, kernel.seconds), spent + kernel.seconds + 1e-4
+    end = dict(zip(prepared.structure.system.observed_names, map(float, task.y[-1]), strict=True))
+    return Point(rtol, best, case.digits(end))
+
+
+def whole_call(case: Case, rtol: float) -> float:
+    run = gr.simulate(case.model, [0.0, case.problem.end], rtol=rtol, atol=case.atol(rtol))
+    return case.digits({c: float(run[c][-1]) for c in case.problem.components})
+
+
+def solvers_of(case: Case, chosen: dict[str, Callable[[Case], Run]]) -> dict[str, Run]:
+    return {name: make(case) for name, make in chosen.items()}
+
+
+def available(console: Console, wanted: list[str]) -> dict[str, Callable[[Case], Run]]:
+    """Solvers by title; those that cannot run here are named and left out."""
+    every: dict[str, tuple[str, Callable[[Case], Run]]] = {
+        "radau": ("SciPy Radau", stiff_peers.scipy_radau),
+        "cvode-python": ("scikit-sundae CVODE", stiff_peers.sksundae_cvode),
+        "ida-python": ("scikit-sundae IDA", stiff_peers.sksundae_ida),
+        "casadi-cvodes": ("CasADi cvodes", stiff_peers.casadi_cvodes),
+        "casadi-idas": ("CasADi idas", stiff_peers.casadi_idas),
+        "cvode": ("CVODE in C", lambda case: sundials.CompiledSundials(case).cvode),
+        "ida": ("IDA in C", lambda case: sundials.CompiledSundials(case).ida),
+    }
+    if unknown := set(wanted) - set(every):
+        raise SystemExit(f"unknown solver {', '.join(sorted(unknown))}; there are {', '.join(every)}")
+    missing = sundials.why_not()
+    chosen = {}
+    for name in wanted:
+        title, make = every[name]
+        package = {"cvode-python": "sksundae", "ida-python": "sksundae"}.get(name)
+        reason = missing if name in ("cvode", "ida") else _absent(package)
+        if reason:
+            console.print(f"{title}: {reason}, skipped", style="dim")
+        else:
+            chosen[title] = make
+    return chosen
+
+
+def _absent(package: str | None) -> str | None:
+    import importlib.util
+
+    return f"{package} is not installed" if package and importlib.util.find_spec(package) is None else None
+
+
+def measure(run: Run, rtol: float, seconds: float) -> Point:
+    first = time.perf_counter()
+    digits = run(rtol)
+    first = time.perf_counter() - first
+    if first > seconds:
+        return Point(rtol, first, digits)
+    best, digits = best_of(lambda: run(rtol), seconds, at_least=3)
+    return Point(rtol, best, digits)
+
+
+def cheapest(points: list[Point], digits: float) -> Point | None:
+    """The loosest tolerance from which on every run has the digits: a single lucky run does not count."""
+    good: Point | None = None
+    for point in sorted(points, key=lambda p: p.rtol):
+        if not point.digits >= digits:
+            break
+        good = point
+    return good
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--problems", default="rober,hires,vdpol,orego,pollution,chemakzo,transistor,caraxis",
+                        help="comma-separated, of: " + ", ".join(TITLES))  # fmt: skip
+    parser.add_argument("--solvers", default="radau,cvode-python,ida-python,casadi-cvodes,casadi-idas,cvode,ida",
+                        help="comma-separated (default: all)")  # fmt: skip
+    parser.add_argument("--digits", type=float, default=6.0, help="of the second table (default 6); 0 leaves it out")
+    parser.add_argument("--seconds", type=float, default=0.3, help="spent on each timing (default 0.3)")
+    arguments = parser.parse_args()
+    console = Console(width=None if Console().is_terminal else 160)
+    chosen = available(console, list(filter(None, arguments.solvers.split(","))))
+    cases = load_cases(arguments.problems.split(","))
+    at_tolerance = _table(f"rtol {RTOL:g}: time as a multiple of ours (significant correct digits)", chosen)
+    at_digits = _table(f"{arguments.digits:g} digits: time to reach them, as a multiple of ours (rtol needed)", chosen)
+    for case in cases:
+        with console.status(case.title):
+            _add_row(case, solvers_of(case, chosen), arguments.seconds, arguments.digits, at_tolerance, at_digits)
+    console.print(at_tolerance)
+    if arguments.digits:
+        console.print(at_digits)
+
+
+def _table(title: str, chosen: dict[str, object]) -> Table:
+    table = Table(title=title, title_justify="left", expand=False)
+    table.add_column("problem")
+    for column in ("ours, in C [ms]", "gr.simulate", *chosen):
+        table.add_column(column, justify="right")
+    return table
+
+
+def _add_row(case: Case, runs: dict[str, Run], seconds: float, digits: float, first: Table, second: Table) -> None:
+    ours = compiled_loop(case, RTOL, seconds)
+    whole = measure(lambda rtol: whole_call(case, rtol), RTOL, seconds)
+    cells = [_multiple(measure(run, RTOL, seconds), ours) for run in runs.values()]
+    first.add_row(case.title, f"{ours.seconds * 1e3:.3f} ({ours.digits:.1f})", _multiple(whole, ours), *cells)
+    if not digits:
+        return
+    scan = 10.0 ** -np.arange(4.0, 11.01, 0.5)
+    mine = cheapest([compiled_loop(case, rtol, seconds / 3) for rtol in scan], digits)
+    if mine is None:
+        second.add_row(case.title, "not reached", *["" for _ in range(len(runs) + 1)])
+        return
+    whole = measure(lambda rtol: whole_call(case, rtol), mine.rtol, seconds / 3)
+    cells = [_searched(run, scan, digits, seconds / 3, mine) for run in runs.values()]
+    text = f"{mine.seconds * 1e3:.3f} ({mine.rtol:.0e})"
+    second.add_row(case.title, text, f"{whole.seconds / mine.seconds:.2f}", *cells)
+
+
+def _searched(run: Run, scan: np.ndarray, digits: float, seconds: float, ours: Point) -> str:
+    found = cheapest([Point(rtol, 0.0, run(rtol)) for rtol in scan], digits)
+    if found is None:
+        return "not reached"
+    point = measure(run, found.rtol, seconds)
+    return f"{point.seconds / ours.seconds:.2f} ({point.rtol:.0e})"
+
+
+def _multiple(point: Point, ours: Point) -> str:
+    if math.isnan(point.digits):
+        return "failed"
+    return f"{point.seconds / ours.seconds:.2f} ({point.digits:.1f})"
+
+
+if __name__ == "__main__":
+    main()
