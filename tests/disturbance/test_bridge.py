@@ -9,7 +9,8 @@ import pytest
 from disturbance.headers import pointer
 
 from grisaille.disturbance.assembly import build_process
-from grisaille.disturbance.bridge import BridgedPath, build_bridge, choose_depth, sample_bridged_path
+from grisaille.disturbance.bridge import build_bridge, choose_depth
+from grisaille.disturbance.bridged_path import BridgedPath, sample_bridged_path
 from grisaille.disturbance.discretization import discretize
 from grisaille.disturbance.paths import sample_path
 from grisaille.disturbance.philox import stream_key
@@ -124,6 +125,23 @@ def test_paths_are_continuous_at_grid_points_and_leaves(order: int) -> None:
     path = sample_bridged_path(single(lowpass(2.0, order)), GRID, 1, 5, depth=3)
     edges = np.concatenate([GRID[1:-1], 0.4 * np.arange(1, 8) / 8])
     assert np.max(np.abs(path.at(edges) - path.at(edges - 1e-14))) < 1e-12
+
+
+@pytest.mark.parametrize("name", ["lowpass", "resonance", "correlated"])
+def test_pieces_are_the_path(name: str) -> None:
+    path = sample_bridged_path(PROCESSES[name], GRID, 1, 3, depth=3)
+    breaks, pieces = path.pieces()
+    assert pieces.shape[:3] == (3, 24, len(path.process.names))
+    t = np.random.default_rng(1).uniform(0, 1.3, 200)
+    segment = np.searchsorted(breaks, t, side="right") - 1
+    powers = (t - breaks[segment])[:, None, None] ** np.arange(pieces.shape[-1])
+    assert np.allclose(np.sum(pieces[:, segment] * powers, axis=-1), path.at(t), atol=1e-11)
+
+
+def test_pieces_of_a_derivative_are_derivatives_of_pieces() -> None:
+    path = sample_bridged_path(PROCESSES["resonance"], GRID, 1, 2, depth=1)
+    plain, slope = path.pieces()[1], path.pieces(derivative=1)[1]
+    assert np.allclose(plain[..., 1:] * np.arange(1, plain.shape[-1]), slope[..., :-1], rtol=1e-6, atol=1e-8)
 
 
 def test_depth_is_the_first_below_the_tolerance() -> None:

@@ -5,7 +5,8 @@ starts, streams of innovations and values between grid points: what simulation, 
 """
 
 from grisaille.disturbance.assembly import build_process, build_symbolic_process, correlation_matrix, group_correlated
-from grisaille.disturbance.bridge import Bridge, BridgedPath, build_bridge, choose_depth, sample_bridged_path
+from grisaille.disturbance.bridge import Bridge, build_bridge, choose_depth
+from grisaille.disturbance.bridged_path import BridgedPath, sample_bridged_path
 from grisaille.disturbance.discretization import (
     discretize,
     discretize_symbolic,

@@ -18,23 +18,19 @@ disagree. Gains act on differences from the prediction: those are small where ga
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import solve_triangular
 
-from grisaille.disturbance.discretization import balanced_norm, discretize, distinct_steps
-from grisaille.disturbance.factorization import factorize, pivots
-from grisaille.disturbance.normal import Stream, index_list
-from grisaille.disturbance.paths import multiply, sample_path
-from grisaille.disturbance.philox import Purpose
+from grisaille.disturbance.discretization import balanced_norm, discretize
+from grisaille.disturbance.factorization import factorize
+from grisaille.disturbance.normal import Stream
+from grisaille.disturbance.paths import multiply
 from grisaille.disturbance.process import Process
 from grisaille.errors import DataError
 
 Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 DEEPEST = 31
 """Levels below which node numbers would not fit 32 bits; there a rough path has 2e-5 of the cell's deviation left."""
@@ -77,11 +73,16 @@ class Bridge:
             node = 2 * node + upper
         return self._mean(f[:, None], left, right)
 
-    def _mean(self, f: Floats, left: Floats, right: Floats) -> Floats:
+    def mean_coefficients(self, left: Floats, right: Floats) -> Floats:
+        """The conditional mean in leaves with these ends: coefficients of powers of f, (degree + 1, …, n)."""
         surprise = right - multiply(self.transition[-1], left)
+        pairs = zip(self.leaf_transition, self.leaf_gain, strict=True)
+        return np.stack([multiply(F, left) + multiply(K, surprise) for F, K in pairs])
+
+    def _mean(self, f: Floats, left: Floats, right: Floats) -> Floats:
         value = np.zeros_like(left)
-        for F, K in zip(self.leaf_transition[::-1], self.leaf_gain[::-1], strict=True):
-            value = value * f + (multiply(F, left) + multiply(K, surprise))
+        for coefficient in self.mean_coefficients(left, right)[::-1]:
+            value = value * f + coefficient
         return value
 
 
@@ -107,60 +108,6 @@ def choose_depth(process: Process, step: float, tolerance: float = TOLERANCE) ->
     first = int(np.argmax(fine)) if fine.any() else DEEPEST
     # the polynomials of the leaf are short because |A| times its length is at most one half
     return max(first, min(DEEPEST, int(np.ceil(np.log2(max(1.0, 2 * balanced_norm(process.A) * step))))))
-
-
-@dataclass(frozen=True, eq=False)
-class BridgedPath:
-    """Paths on a grid together with everything between its points."""
-
-    process: Process
-    times: Floats
-    states: Floats
-    """(realizations, times, n)"""
-    realizations: Integers
-    stream: Stream
-    bridges: Sequence[Bridge]
-    which: Integers
-    """(cells,): index into ``bridges``."""
-
-    def states_at(self, instants: ArrayLike) -> Floats:
-        """States at any instants inside the grid, in any order, (realizations, instants, n)."""
-        t = np.asarray(instants, dtype=float)
-        if t.size and not (t.min() >= self.times[0] and t.max() <= self.times[-1]):
-            raise DataError(
-                f"{self.process.label} was asked for at t = {t.min():g} … {t.max():g}, but its grid spans "
-                f"{self.times[0]:g} … {self.times[-1]:g}. Extend the grid."
-            )
-        cell = np.clip(np.searchsorted(self.times, t, side="right") - 1, 0, self.times.size - 2)
-        fraction = (t - self.times[cell]) / (self.times[cell + 1] - self.times[cell])
-        out = np.empty((self.realizations.size, t.size, self.states.shape[-1]))
-        for i, bridge in enumerate(self.bridges):
-            here = np.flatnonzero(self.which[cell] == i)
-            out[:, here] = self._in_cells(bridge, cell[here], fraction[here])
-        return out
-
-    def at(self, instants: ArrayLike, derivative: int = 0) -> Floats:
-        """The disturbance, or a derivative that exists, (realizations, instants, m)."""
-        return multiply(self.process.output_map(derivative), self.states_at(instants))
-
-    def _in_cells(self, bridge: Bridge, cell: Integers, fraction: Floats) -> Floats:
-        m, q, n = self.realizations.size, cell.size, self.states.shape[-1]
-        ends = (self.states[:, cell].reshape(-1, n), self.states[:, cell + 1].reshape(-1, n))
-        numbers = np.repeat(self.realizations, q), np.tile(cell, m)
-        return bridge.states(self.stream, *numbers, np.tile(fraction, m), *ends).reshape(m, q, n)
-
-
-def sample_bridged_path(
-    process: Process, times: ArrayLike, seed: int, realizations: ArrayLike = 1, purpose: Purpose | str = Purpose.DATA,
-    *, antithetic: bool = False, tolerance: float = TOLERANCE, depth: int | None = None,
-) -> BridgedPath:  # fmt: skip
-    """Paths that can be asked at any instant of the grid's span; on the grid they are those of ``sample_path``."""
-    chosen = index_list(realizations)
-    states = sample_path(process, times, seed, chosen, purpose, antithetic=antithetic)
-    steps, which = distinct_steps(times)
-    bridges = [build_bridge(process, float(h), tolerance, depth) for h in steps]
-    stream = Stream.of(seed, purpose, process.names[0], antithetic)
-    return BridgedPath(process, np.asarray(times, dtype=float), states, chosen, stream, bridges, which)
 
 
 def _middles(process: Process, step: float, depth: int) -> tuple[Floats, Floats, Floats]:
@@ -199,14 +146,17 @@ def _trimmed(transition: Floats, gain: Floats, Q: Floats) -> tuple[Floats, Float
 
 def _divide(X: Floats, Q: Floats) -> Floats:
     """X Q⁻¹ for stacks; where Q is singular, by a generalised inverse on its independent coordinates."""
-    L = factorize(Q)
-    out = np.zeros_like(X)
-    for i in range(len(X)):
-        kept = np.flatnonzero(pivots(L[i]))
-        triangle = L[i][np.ix_(kept, kept)]
-        half = solve_triangular(triangle, X[i][:, kept].T, lower=True)
-        out[i][:, kept] = solve_triangular(triangle, half, lower=True, trans="T").T
-    return out
+    L, n = factorize(Q), Q.shape[-1]
+    pivot = np.diagonal(L, axis1=-2, axis2=-1)[:, None, :]
+    inverse = np.divide(1.0, pivot, out=np.zeros_like(pivot), where=pivot > 0)
+    Y, Z = np.zeros_like(X), np.zeros_like(X)
+    for j in range(n):
+        known = np.einsum("sik,sk->si", Y[..., :j], L[:, j, :j])
+        Y[..., j] = (X[..., j] - known) * inverse[..., j]
+    for j in reversed(range(n)):
+        known = np.einsum("sik,sk->si", Z[..., j + 1 :], L[:, j + 1 :, j])
+        Z[..., j] = (Y[..., j] - known) * inverse[..., j]
+    return Z
 
 
 def _transposed(X: Floats) -> Floats:

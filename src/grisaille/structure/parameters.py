@@ -31,23 +31,34 @@ class ParameterValues:
         return float(self.values[self.names.index(name)])
 
 
+class ParameterFormulas:
+    """The formulas of a model with some parameters given as numbers; evaluated again and again."""
+
+    def __init__(self, model: FlatModel, given: Iterable[str] = ()) -> None:
+        self.given = frozenset(given)
+        unknown_parameter(model, self.given)
+        self.names = tuple(model.parameters)
+        symbols = {name: ca.SX.sym(f"p{k}") for k, name in enumerate(self.names)}
+        formulas, self._numbers = _split(model, self.given)
+        closed = _close(model, formulas, symbols)
+        p = ca.vertcat(*symbols.values()) if self.names else ca.SX(0, 1)
+        target = ca.vertcat(*(closed[n] for n in self.names)) if self.names else ca.SX(0, 1)
+        self._function = ca.Function("parameters", [p], [target, ca.densify(ca.jacobian(target, p))])
+
+    def evaluate(self, given: Mapping[str, float]) -> ParameterValues:
+        """All values at numbers for exactly the given parameters."""
+        numbers = {**self._numbers, **{name: _as_number(name, value) for name, value in given.items()}}
+        value, jacobian = self._function(np.array([numbers.get(n, 0.0) for n in self.names]))
+        values = np.array(value.full()).ravel()
+        for name, number in zip(self.names, values, strict=True):
+            if not np.isfinite(number):
+                raise ModelError(f"The formula of parameter '{name}' gives {number} at the values of the others.")
+        return ParameterValues(self.names, values, np.array(jacobian.full()).reshape(2 * (len(self.names),)))
+
+
 def evaluate_parameters(model: FlatModel, given: Mapping[str, float] | None = None) -> ParameterValues:
     """All parameter values, with ``given`` replacing declared values or formulas."""
-    given = {name: _as_number(name, value) for name, value in (given or {}).items()}
-    unknown_parameter(model, given)
-    names = tuple(model.parameters)
-    symbols = {name: ca.SX.sym(f"p{k}") for k, name in enumerate(names)}
-    formulas, numbers = _split(model, given)
-    closed = _close(model, formulas, symbols)
-    p = ca.vertcat(*symbols.values()) if names else ca.SX(0, 1)
-    target = ca.vertcat(*(closed[n] for n in names)) if names else ca.SX(0, 1)
-    function = ca.Function("parameters", [p], [target, ca.densify(ca.jacobian(target, p))])
-    value, jacobian = function(np.array([numbers.get(n, 0.0) for n in names]))
-    values = np.array(value.full()).ravel()
-    for name, number in zip(names, values, strict=True):
-        if not np.isfinite(number):
-            raise ModelError(f"The formula of parameter '{name}' gives {number} at the values of the others.")
-    return ParameterValues(names, values, np.array(jacobian.full()).reshape(len(names), len(names)))
+    return ParameterFormulas(model, given or {}).evaluate(given or {})
 
 
 def unknown_parameter(model: FlatModel, names: Iterable[str]) -> None:
@@ -73,9 +84,9 @@ def _as_number(name: str, value: float) -> float:
     return number
 
 
-def _split(model: FlatModel, given: Mapping[str, float]) -> tuple[dict[str, Expression], dict[str, float]]:
+def _split(model: FlatModel, given: frozenset[str]) -> tuple[dict[str, Expression], dict[str, float]]:
     formulas: dict[str, Expression] = {}
-    numbers: dict[str, float] = dict(given)
+    numbers: dict[str, float] = {}
     missing = []
     for name, parameter in model.parameters.items():
         if name in given:

@@ -13,22 +13,18 @@
 typedef unsigned int gr_u32;
 typedef unsigned long long gr_u64;
 
-#define GR_PHILOX_ROUND                              \
-  p0 = (gr_u64)0xD2511F53u * c0;                     \
-  p1 = (gr_u64)0xCD9E8D57u * c2;                     \
-  c0 = (gr_u32)(p1 >> 32) ^ c1 ^ k0;                 \
-  c2 = (gr_u32)(p0 >> 32) ^ c3 ^ k1;                 \
-  c1 = (gr_u32)p1;                                   \
-  c3 = (gr_u32)p0;                                   \
-  k0 += 0x9E3779B9u;                                 \
-  k1 += 0xBB67AE85u;
-
-/* replaces the counter by the random words; ten rounds written out, because -O2 does not unroll them (3x slower) */
+/* replaces the counter by the random words */
 GR_FN void gr_philox(gr_u32 *c, gr_u32 k0, gr_u32 k1) {
   gr_u32 c0 = c[0], c1 = c[1], c2 = c[2], c3 = c[3];
-  gr_u64 p0, p1;
-  GR_PHILOX_ROUND GR_PHILOX_ROUND GR_PHILOX_ROUND GR_PHILOX_ROUND GR_PHILOX_ROUND
-  GR_PHILOX_ROUND GR_PHILOX_ROUND GR_PHILOX_ROUND GR_PHILOX_ROUND GR_PHILOX_ROUND
+  for (int round = 0; round < 10; round++) {
+    gr_u64 p0 = (gr_u64)0xD2511F53u * c0, p1 = (gr_u64)0xCD9E8D57u * c2;
+    c0 = (gr_u32)(p1 >> 32) ^ c1 ^ k0;
+    c2 = (gr_u32)(p0 >> 32) ^ c3 ^ k1;
+    c1 = (gr_u32)p1;
+    c3 = (gr_u32)p0;
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
   c[0] = c0;
   c[1] = c1;
   c[2] = c2;

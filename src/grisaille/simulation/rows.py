@@ -1,0 +1,135 @@
+"""Static models on many rows at once: every row is an algebraic problem of its own.
+
+0 = residual(z, u_i, p) is solved for all rows i together by damped Newton steps, and y_i = observed(z_i, u_i, p) with
+its derivatives follows by the implicit function theorem:  dz/dp = −(∂r/∂z)⁻¹ ∂r/∂p.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import casadi as ca
+import numpy as np
+
+from grisaille.errors import DataError, GrisailleError
+from grisaille.model.classes import Model
+from grisaille.simulation.runner import Prediction
+from grisaille.structure.initialization import Initializer
+from grisaille.structure.parameters import ParameterFormulas, ParameterValues
+from grisaille.structure.prepared import structure_of
+
+MAXIMUM_ITERATIONS = 60
+
+
+class RowRunner:
+    """Predicts the outputs of one static experiment; the twin of ``Runner`` for models without derivatives."""
+
+    starts: tuple[str, ...] = ()
+
+    def __init__(
+        self,
+        model: Model,
+        inputs: Mapping[str, np.ndarray],
+        *,
+        outputs: Sequence[str],
+        parameters: Sequence[str] = (),
+        constants: Mapping[str, float] | None = None,
+    ) -> None:
+        self.structure = structure_of(model)
+        system = self.structure.system
+        if system.nx:
+            raise DataError(f"{self.structure.model.name} has derivatives: its experiments need times.")
+        self.parameters, self.constants = tuple(parameters), dict(constants or {})
+        self.formulas = ParameterFormulas(self.structure.model, {*self.constants, *self.parameters})
+        self.u = _table(self.structure.model.inputs, [s.name for s in system.signals], inputs)
+        names = system.observed_names
+        chosen = ca.vertcat(*(system.observed[names.index(o)] for o in outputs))
+        arguments = [system.z, system.u, system.p]
+        free = [system.p[self.formulas.names.index(n)] for n in self.formulas.names]
+        p = ca.vertcat(*free) if free else ca.SX(0, 1)
+        self._residual = _rowwise(arguments, [system.residual, ca.jacobian(system.residual, system.z)])
+        self._observed = _rowwise(arguments, [chosen])
+        self._slopes = _rowwise(
+            arguments,
+            [ca.jacobian(system.residual, p), ca.jacobian(chosen, system.z), ca.jacobian(chosen, p)],
+        )
+        self.ny, self.nz = len(outputs), system.nz
+        self._z: np.ndarray | None = None
+
+    def refine(self) -> None:
+        """Nothing to refine: there are no steps."""
+
+    def predict(self, values: Mapping[str, float], starts: Mapping[str, float], *, sensitive: bool) -> Prediction:
+        """Outputs (rows, outputs) and their derivatives by ``parameters``."""
+        try:
+            given = self.formulas.evaluate({**self.constants, **values})
+            z = self._solve(given)
+        except GrisailleError as error:
+            return self._failed(str(error), sensitive)
+        with np.errstate(all="ignore"):
+            y = self._call(self._observed, z, given)[0].reshape(-1, self.ny)
+            sy = self._differentiate(z, given) if sensitive else np.zeros((0, 0, 0))
+        if not (np.isfinite(y).all() and np.isfinite(sy).all()):
+            row = int(np.flatnonzero(~np.isfinite(y).all(axis=1))[0]) if not np.isfinite(y).all() else 0
+            return self._failed(f"the outputs are not finite in row {row}", sensitive)
+        return Prediction(y, sy)
+
+    def _call(self, function: ca.Function, z: np.ndarray, given: ParameterValues) -> list[np.ndarray]:
+        """Each result as (rows, …) with rows first."""
+        n = self.u.shape[1]
+        p = np.repeat(given.values[:, None], n, axis=1)
+        results = function(z, self.u, p)
+        results = results if isinstance(results, tuple | list) else [results]
+        return [np.array(r.full()).reshape(-1, n, order="F").T for r in results]
+
+    def _solve(self, given: ParameterValues) -> np.ndarray:
+        n = self.u.shape[1]
+        if self.nz == 0:
+            return np.zeros((0, n))
+        z = self._z if self._z is not None else self._first(given)
+        for _ in range(MAXIMUM_ITERATIONS):
+            r, j = self._call(self._residual, z, given)
+            step = np.linalg.solve(j.reshape(n, self.nz, self.nz).swapaxes(1, 2), -r[:, :, None])[:, :, 0]
+            z = z + step.T
+            if not np.isfinite(z).all():
+                raise DataError("the algebraic equations have no finite solution in some row")
+            if np.abs(step).max() <= 1e-13 * (1 + np.abs(z).max()):
+                self._z = z
+                return z
+        raise DataError("the algebraic equations could not be solved in every row")
+
+    def _first(self, given: ParameterValues) -> np.ndarray:
+        initializer = Initializer(self.structure)
+        start = initializer.solve(0.0, self.u[:, 0], given.values)
+        return np.repeat(start.z[:, None], self.u.shape[1], axis=1)
+
+    def _differentiate(self, z: np.ndarray, given: ParameterValues) -> np.ndarray:
+        n, np_ = self.u.shape[1], len(given.names)
+        rp, oz, op = self._call(self._slopes, z, given)
+        slopes = op.reshape(n, np_, self.ny).swapaxes(1, 2)
+        if self.nz:
+            j = self._call(self._residual, z, given)[1].reshape(n, self.nz, self.nz).swapaxes(1, 2)
+            dz = -np.linalg.solve(j, rp.reshape(n, np_, self.nz).swapaxes(1, 2))
+            slopes = slopes + oz.reshape(n, self.nz, self.ny).swapaxes(1, 2) @ dz
+        picked = np.array([given.names.index(name) for name in self.parameters], dtype=int)
+        return np.asarray(slopes @ given.jacobian[:, picked])
+
+    def _failed(self, reason: str, sensitive: bool) -> Prediction:
+        shape = (self.u.shape[1], self.ny)
+        return Prediction(np.full(shape, np.nan), np.full((*shape, len(self.parameters) * sensitive), np.nan), reason)
+
+
+def _table(declared: Mapping[str, object], names: Sequence[str], inputs: Mapping[str, np.ndarray]) -> np.ndarray:
+    rows = max((np.size(v) for v in inputs.values()), default=1)
+    table = np.zeros((len(names), rows))
+    for k, name in enumerate(names):
+        value = inputs.get(name, getattr(declared.get(name), "default", 0.0))
+        if value is None:
+            raise DataError(f"Input '{name}' has no values: give one per row.")
+        table[k] = value
+    return table
+
+
+def _rowwise(arguments: list[ca.SX], formulas: list[ca.SX]) -> ca.Function:
+    """A function that CasADi maps over columns; matrices are given back column by column."""
+    return ca.Function("rows", arguments, [ca.densify(ca.vec(f)) for f in formulas])
