@@ -188,8 +188,8 @@ class DiffraxTsit5:
 
         def one(force):
             solution = dfx.diffeqsolve(
-                dfx.ODETerm(field), dfx.Tsit5(), saves[0], saves[-1], None, jnp.zeros(2), force,
-                saveat=dfx.SaveAt(ts=saves), stepsize_controller=dfx.PIDController(rtol=RTOL, atol=ATOL), max_steps=100_000,
+                dfx.ODETerm(field), dfx.Tsit5(), saves[0], saves[-1], None, jnp.zeros(2), force, max_steps=100_000,
+                saveat=dfx.SaveAt(ts=saves), stepsize_controller=dfx.PIDController(rtol=RTOL, atol=ATOL),
             )  # fmt: skip
             return solution.ys[:, 0]
 

@@ -6,11 +6,7 @@ u = 0.6·C x_w and w = 0.2·C x_w from independent paths of 1/(s² + 0.8 s + 16)
 
 from __future__ import annotations
 
-import ctypes
-import subprocess
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from scipy.linalg import expm
@@ -71,53 +67,3 @@ def _path(n: int, random: np.random.Generator) -> np.ndarray:
         x = F @ x + noise[k]
     path[n] = x[0]
     return path
-
-
-HAND_WRITTEN = """
-#include <math.h>
-static inline double acc(double a, double w, double f, const double *p) {
-  const double s = sin(a), c = cos(a), vx = p[3]*w*c, vy = p[3]*w*s;
-  const double fx = -p[2]*fabs(vx)*vx + f, fy = -p[2]*fabs(vy)*vy - p[0]*p[1];
-  return (fx*c + fy*s) / (p[0]*p[3]);
-}
-/* classical Runge-Kutta on the angle, `sub` steps per cell, angle stored every `every` cells */
-void angle_rk4(long cells, double cell, long sub, long every, const double *u, const double *w, const double *p, double *out) {
-  double a = 0, v = 0;
-  const double h = cell / sub;
-  out[0] = a;
-  for (long k = 0; k < cells; k++) {
-    const double f0 = u[k] + w[k], df = (u[k+1] + w[k+1] - f0) / sub;
-    for (long j = 0; j < sub; j++) {
-      const double fa = f0 + j*df, fm = fa + 0.5*df, fb = fa + df;
-      const double a1 = v, v1 = acc(a, v, fa, p);
-      const double a2 = v + 0.5*h*v1, v2 = acc(a + 0.5*h*a1, a2, fm, p);
-      const double a3 = v + 0.5*h*v2, v3 = acc(a + 0.5*h*a2, a3, fm, p);
-      const double a4 = v + h*v3, v4 = acc(a + h*a3, a4, fb, p);
-      a += h/6*(a1 + 2*a2 + 2*a3 + a4);
-      v += h/6*(v1 + 2*v2 + 2*v3 + v4);
-    }
-    if ((k + 1) % every == 0) out[(k + 1) / every] = a;
-  }
-}
-"""
-
-
-class HandWritten:
-    """RK4 on the angle form, written in C by hand: what generated code is measured against."""
-
-    def __init__(self) -> None:
-        folder = Path(tempfile.mkdtemp(prefix="hand-written-"))
-        (folder / "angle.c").write_text(HAND_WRITTEN)
-        command = ["cc", "-O2", "-shared", "-fPIC", "-o", str(folder / "angle.so"), str(folder / "angle.c"), "-lm"]
-        subprocess.run(command, check=True)
-        self.function = ctypes.CDLL(str(folder / "angle.so")).angle_rk4
-        pointer = np.ctypeslib.ndpointer(np.float64, flags="C")
-        self.function.argtypes = [ctypes.c_long, ctypes.c_double, ctypes.c_long, ctypes.c_long, *([pointer] * 4)]
-        self.function.restype = None
-
-    def run(self, study: Study, realization: int, substeps: int = 1) -> np.ndarray:
-        cells = len(study.t) - 1
-        out = np.empty(cells // EVERY + 1)
-        w = np.ascontiguousarray(study.w[realization])
-        self.function(cells, GRID, substeps, EVERY, study.u, w, np.array([M, G, K, L]), out)
-        return out

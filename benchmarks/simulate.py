@@ -1,29 +1,42 @@
-"""Simulation speed against peers, as ratios in one run.
-
-    python benchmarks/simulate.py [--realizations 50] [--peers ida,casadi,radau,diffrax] [--stiff]
-
-Everybody solves the same paths on the same machine in the same run; the error is the largest deviation of the angle from
-a reference (Runge–Kutta on the angle, 20 steps per cell). Time per realization is the best of several rounds; compile
-time is reported apart. Peers that are not installed are skipped: ``pip install "grisaille[bench]"``.
-"""
+"""Simulation speed on the pendulum study against other solvers, as ratios in one run."""
 
 from __future__ import annotations
 
 import argparse
+import os
+import tempfile
 import time
 from collections.abc import Callable
+from typing import Protocol
 
 import numpy as np
+from cold_start import measure_cold_start
+from hand_written import HandWritten, fastest
 from peers import CasadiIdas, DiffraxTsit5, IdaCompiled, IdaPython, ScipyRadau
-from pendulum_study import EVERY, HandWritten, Pendulum, Study, make_study
+from pendulum_study import EVERY, Pendulum, Study, make_study
 from rich.console import Console
 from rich.table import Table
+from timing import best_of
 
 import grisaille as gr
 from grisaille.compilation.frozen import build_step
 from grisaille.structure.initialization import Initializer
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.prepared import structure_of
+
+EPILOG = """
+An index-3 pendulum under a known force and a disturbance, 100 s, both linear between the points of a grid of 0.01 s.
+Everybody solves the same paths in the same run; the error is the largest deviation of the angle from a reference
+(Runge-Kutta on the angle, 20 steps per cell). Times are the best of several rounds and do not contain compilation,
+which is shown apart. Peers that are not installed are skipped: pip install "grisaille[bench]".
+"""
+
+
+class Contestant(Protocol):
+    label: str
+    build: float
+
+    def run(self, study: Study) -> np.ndarray: ...
 
 
 class Ours:
@@ -33,8 +46,7 @@ class Ours:
 
     def __init__(self, threads: int) -> None:
         begin = time.perf_counter()
-        model = Pendulum()
-        structure = structure_of(model)
+        structure = structure_of(Pendulum())
         self.p = evaluate_parameters(structure.model).values
         self.x0 = Initializer(structure).solve(0.0, np.zeros(2), self.p).x
         phi = structure.system.observed_names.index("phi")
@@ -54,7 +66,9 @@ class OursAdaptive:
 
     def __init__(self) -> None:
         self.model = Pendulum()
-        self.build = 0.0
+        begin = time.perf_counter()
+        gr.simulate(self.model, [0.0, 1.0], inputs={"u": 0.0, "w": 0.0})
+        self.build = time.perf_counter() - begin
 
     def run(self, study: Study) -> np.ndarray:
         rows = []
@@ -64,73 +78,100 @@ class OursAdaptive:
         return np.array(rows)
 
 
-class ByHand:
-    label = "hand-written C, RK4 on the angle"
-
-    def __init__(self) -> None:
-        self.code, self.build = HandWritten(), 0.0
-
-    def run(self, study: Study) -> np.ndarray:
-        return np.array([self.code.run(study, k) for k in range(len(study.w))])
-
-
-def best_of(function: Callable[[], np.ndarray], seconds: float) -> tuple[float, np.ndarray]:
-    """Smallest wall time over rounds that fill about ``seconds`` (at least one round)."""
-    best, spent, answer = np.inf, 0.0, np.zeros(0)
-    while spent < seconds:
-        begin = time.perf_counter()
-        answer = function()
-        best = min(best, time.perf_counter() - begin)
-        spent += max(time.perf_counter() - begin, 1e-3)
-    return best, answer
+PEERS: dict[str, tuple[Callable[[], Contestant], int]] = {
+    "ida": (IdaPython, 2),
+    "ida-compiled": (IdaCompiled, 3),
+    "casadi": (CasadiIdas, 3),
+    "radau": (ScipyRadau, 1),
+    "diffrax": (DiffraxTsit5, 10_000),
+}
+"""How to make each, and how many realizations are enough to time it."""
 
 
-def first(study: Study, n: int) -> Study:
+def part_of(study: Study, n: int) -> Study:
     return Study(study.t, study.u, study.w[:n])
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--realizations", type=int, default=50)
-    parser.add_argument("--peers", default="ida,ida-compiled,casadi,radau,diffrax")
-    arguments = parser.parse_args()
-    study = make_study(arguments.realizations)
-    hand = HandWritten()
-    reference = np.array([hand.run(study, k, 20) for k in range(len(study.w))])
+def per_realization(contestant: Contestant, study: Study, seconds: float) -> tuple[float, np.ndarray]:
+    warm = getattr(contestant, "warm", contestant.run)
+    warm(study)
+    spent, answer = best_of(lambda: contestant.run(study), seconds)
+    return spent / len(answer), answer
 
-    ours = Ours(threads=1)
-    contestants: list[tuple[object, int, float]] = [(ours, len(study.w), 2.0), (ByHand(), len(study.w), 2.0)]
-    contestants.append((OursAdaptive(), min(5, len(study.w)), 1.0))
-    available = {"ida": (IdaPython, 2), "ida-compiled": (IdaCompiled, 3), "casadi": (CasadiIdas, 3),
-                 "radau": (ScipyRadau, 1), "diffrax": (DiffraxTsit5, len(study.w))}  # fmt: skip
-    console = Console()
-    for name in filter(None, arguments.peers.split(",")):
-        kind, count = available[name]
-        try:
-            contestants.append((kind(), min(count, len(study.w)), 0.0))
-        except ImportError as error:
-            console.print(f"[dim]{name}: not installed ({error.name}), skipped[/dim]")
 
-    table = Table(
-        title=f"pendulum study, {study.t[-1]:g} s, {len(study.w)} realizations, one thread", title_justify="left"
-    )
-    for column in ("solver", "ms per realization", "ours is faster by", "max angle error [rad]", "build [s]"):
-        table.add_column(column, justify="left" if column == "solver" else "right")
-    base = None
-    for contestant, count, seconds in contestants:
-        part = first(study, count)
-        contestant.run(first(study, 1))  # type: ignore[attr-defined]
-        if hasattr(contestant, "warm"):
-            contestant.warm(part)
-        spent, answer = best_of(lambda c=contestant, s=part: c.run(s), max(seconds, 1e-9))  # type: ignore[misc]
-        each = spent / count
-        base = each if base is None else base
-        error = np.abs(answer - reference[:count]).max()
-        table.add_row(
-            contestant.label, f"{each * 1e3:.3f}", f"{each / base:.2f}x", f"{error:.1e}", f"{contestant.build:.2f}"
-        )  # type: ignore[attr-defined]
+def study_table(console: Console, study: Study, ours: Ours, names: list[str]) -> None:
+    """One row per solver: its time as a multiple of ours, its error, what it took to build."""
+    reference = HandWritten().run(study, substeps=20)
+    everyone: list[tuple[Contestant, int, float]] = [
+        (ours, 10_000, 2.0), (fastest(study), 10_000, 2.0), (OursAdaptive(), 5, 1.0),
+    ]  # fmt: skip
+    everyone += [(contestant, count, 0.0) for contestant, count in _installed(console, names)]
+    title = f"pendulum study, {study.t[-1]:g} s, {len(study.w)} realizations, one thread"
+    table = Table(title=title, title_justify="left")
+    table.add_column("solver")
+    for column in ("ms per realization", "times ours", "largest error [rad]", "build [s]"):
+        table.add_column(column, justify="right")
+    base = 0.0
+    for contestant, count, seconds in everyone:
+        each, answer = per_realization(contestant, part_of(study, count), seconds)
+        base = base or each
+        error = np.abs(answer - reference[: len(answer)]).max()
+        cells = (f"{each * 1e3:.3f}", f"{each / base:.2f}", f"{error:.1e}", f"{contestant.build:.2f}")
+        table.add_row(contestant.label, *cells)
     console.print(table)
-    console.print(f"nanoseconds per step and realization: {base / (len(study.t) - 1) * 1e9:.1f}")
+    console.print(f"nanoseconds per step and realization: {base / (len(study.t) - 1) * 1e9:.1f}\n")
+
+
+def _installed(console: Console, names: list[str]) -> list[tuple[Contestant, int]]:
+    found = []
+    for name in names:
+        make, count = PEERS[name]
+        try:
+            found.append((make(), count))
+        except ImportError as error:
+            console.print(f"{name}: {error.name} is not installed, skipped", style="dim")
+    return found
+
+
+def thread_table(console: Console, study: Study, ours: Ours) -> None:
+    """The same batch on one thread and on two."""
+    one, _ = per_realization(ours, study, 2.0)
+    two, _ = per_realization(Ours(threads=2), study, 2.0)
+    console.print(f"two threads: {one / two:.2f} times as fast as one ({os.cpu_count()} processors)\n")
+
+
+def cold_table(console: Console) -> None:
+    cold = measure_cold_start()
+    table = Table(title="first use, in a process of its own each", title_justify="left")
+    for column in ("what", "seconds", "allowed"):
+        table.add_column(column, justify="left" if column == "what" else "right")
+    table.add_row("import grisaille", f"{cold.importing:.2f}", "1.00")
+    table.add_row("model → first trajectory, empty cache", f"{cold.compiling:.2f}", "3.00")
+    table.add_row("the same from the cache, no compiler", f"{cold.cached:.2f}", "")
+    console.print(table)
+    console.print(f"compiled again: {'yes, the cache was missed' if cold.compiled_again else 'no'}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--realizations", type=int, default=48, help="disturbance paths, a multiple of 4 (default 48)")
+    parser.add_argument("--peers", default=",".join(PEERS), help=f"comma-separated, of {', '.join(PEERS)}; '' for none")
+    arguments = parser.parse_args()
+    names = list(filter(None, arguments.peers.split(",")))
+    if unknown := set(names) - set(PEERS):
+        parser.error(f"unknown peer {', '.join(sorted(unknown))}; there are {', '.join(PEERS)}")
+    if arguments.realizations < 4 or arguments.realizations % 4:
+        parser.error("--realizations must be a positive multiple of 4 (the hand-written code takes four side by side)")
+    console = Console(width=None if Console().is_terminal else 120)
+    with tempfile.TemporaryDirectory(prefix="benchmark-cache-", ignore_cleanup_errors=True) as folder:
+        os.environ["GRISAILLE_CACHE"] = folder
+        study = make_study(arguments.realizations)
+        ours = Ours(threads=1)
+        study_table(console, study, ours, names)
+        thread_table(console, study, ours)
+        cold_table(console)
 
 
 if __name__ == "__main__":

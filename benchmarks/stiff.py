@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import stiff_peers
 import sundials
-from reference_problems import RTOL, TITLES, Case, load_cases
+from reference_problems import RTOL, TITLES, Case, Solver, load_cases
 from rich.console import Console
 from rich.table import Table
 from timing import best_of
@@ -27,7 +27,7 @@ takes, and in brackets its significant correct digits. Solvers that are not inst
 pip install "grisaille[bench]", and for SUNDIALS from compiled code apt-get install libsundials-dev (version 6).
 Correct ends: the published ones with GRISAILLE_REFERENCE_DATA set, else a run of ours at rtol 1e-12.
 """
-Run = Callable[[float], float]
+Make = Callable[[Case], Solver]
 
 
 @dataclass(frozen=True)
@@ -66,25 +66,27 @@ def compiled_loop(case: Case, rtol: float, seconds: float) -> Point:
     return Point(rtol, best, case.digits(end))
 
 
-def whole_call(case: Case, rtol: float) -> float:
-    run = gr.simulate(case.model, [0.0, case.problem.end], rtol=rtol, atol=case.atol(rtol))
-    return case.digits({c: float(run[c][-1]) for c in case.problem.components})
+def whole_call(case: Case) -> Solver:
+    """``gr.simulate`` as a user calls it, from the model to a labelled data set."""
+    names = case.problem.components
+
+    def solve(rtol: float) -> np.ndarray:
+        run = gr.simulate(case.model, [0.0, case.problem.end], rtol=rtol, atol=case.atol(rtol))
+        return np.array([run[c].values[-1] for c in names])
+
+    return Solver(solve, lambda end: case.digits(dict(zip(names, end.tolist(), strict=True))))
 
 
-def solvers_of(case: Case, chosen: dict[str, Callable[[Case], Run]]) -> dict[str, Run]:
-    return {name: make(case) for name, make in chosen.items()}
-
-
-def available(console: Console, wanted: list[str]) -> dict[str, Callable[[Case], Run]]:
+def available(console: Console, wanted: list[str]) -> dict[str, Make]:
     """Solvers by title; those that cannot run here are named and left out."""
-    every: dict[str, tuple[str, Callable[[Case], Run]]] = {
+    every: dict[str, tuple[str, Make]] = {
         "radau": ("SciPy Radau", stiff_peers.scipy_radau),
         "cvode-python": ("scikit-sundae CVODE", stiff_peers.sksundae_cvode),
         "ida-python": ("scikit-sundae IDA", stiff_peers.sksundae_ida),
         "casadi-cvodes": ("CasADi cvodes", stiff_peers.casadi_cvodes),
         "casadi-idas": ("CasADi idas", stiff_peers.casadi_idas),
-        "cvode": ("CVODE in C", lambda case: sundials.CompiledSundials(case).cvode),
-        "ida": ("IDA in C", lambda case: sundials.CompiledSundials(case).ida),
+        "cvode": ("CVODE in C", lambda case: sundials.CompiledSundials(case).cvode()),
+        "ida": ("IDA in C", lambda case: sundials.CompiledSundials(case).ida()),
     }
     if unknown := set(wanted) - set(every):
         raise SystemExit(f"unknown solver {', '.join(sorted(unknown))}; there are {', '.join(every)}")
@@ -107,14 +109,11 @@ def _absent(package: str | None) -> str | None:
     return f"{package} is not installed" if package and importlib.util.find_spec(package) is None else None
 
 
-def measure(run: Run, rtol: float, seconds: float) -> Point:
-    first = time.perf_counter()
-    digits = run(rtol)
-    first = time.perf_counter() - first
-    if first > seconds:
-        return Point(rtol, first, digits)
-    best, digits = best_of(lambda: run(rtol), seconds, at_least=3)
-    return Point(rtol, best, digits)
+def measure(solver: Solver, rtol: float, seconds: float) -> Point:
+    """The best of two runs at least; the first call of a process, which imports and builds, does not count."""
+    solver.solve(rtol)
+    best, end = best_of(lambda: solver.solve(rtol), seconds, at_least=2)
+    return Point(rtol, best, solver.digits(end))
 
 
 def cheapest(points: list[Point], digits: float) -> Point | None:
@@ -145,7 +144,14 @@ def main() -> None:
     at_digits = _table(f"{arguments.digits:g} digits: time to reach them, as a multiple of ours (rtol needed)", chosen)
     for case in cases:
         with console.status(case.title):
-            _add_row(case, solvers_of(case, chosen), arguments.seconds, arguments.digits, at_tolerance, at_digits)
+            _add_row(
+                case,
+                {title: make(case) for title, make in chosen.items()},
+                arguments.seconds,
+                arguments.digits,
+                at_tolerance,
+                at_digits,
+            )
     console.print(at_tolerance)
     if arguments.digits:
         console.print(at_digits)
@@ -159,29 +165,29 @@ def _table(title: str, chosen: dict[str, object]) -> Table:
     return table
 
 
-def _add_row(case: Case, runs: dict[str, Run], seconds: float, digits: float, first: Table, second: Table) -> None:
-    ours = compiled_loop(case, RTOL, seconds)
-    whole = measure(lambda rtol: whole_call(case, rtol), RTOL, seconds)
-    cells = [_multiple(measure(run, RTOL, seconds), ours) for run in runs.values()]
-    first.add_row(case.title, f"{ours.seconds * 1e3:.3f} ({ours.digits:.1f})", _multiple(whole, ours), *cells)
+def _add_row(
+    case: Case, solvers: dict[str, Solver], seconds: float, digits: float, first: Table, second: Table
+) -> None:
+    ours, whole = compiled_loop(case, RTOL, seconds), whole_call(case)
+    cells = [_multiple(measure(solver, RTOL, seconds), ours) for solver in (whole, *solvers.values())]
+    first.add_row(case.title, f"{ours.seconds * 1e3:.3f} ({ours.digits:.1f})", *cells)
     if not digits:
         return
     scan = 10.0 ** -np.arange(4.0, 11.01, 0.5)
-    mine = cheapest([compiled_loop(case, rtol, seconds / 3) for rtol in scan], digits)
+    mine = cheapest([compiled_loop(case, rtol, 1e-3) for rtol in scan], digits)
     if mine is None:
-        second.add_row(case.title, "not reached", *["" for _ in range(len(runs) + 1)])
+        second.add_row(case.title, "not reached", *("" for _ in cells))
         return
-    whole = measure(lambda rtol: whole_call(case, rtol), mine.rtol, seconds / 3)
-    cells = [_searched(run, scan, digits, seconds / 3, mine) for run in runs.values()]
-    text = f"{mine.seconds * 1e3:.3f} ({mine.rtol:.0e})"
-    second.add_row(case.title, text, f"{whole.seconds / mine.seconds:.2f}", *cells)
+    mine = compiled_loop(case, mine.rtol, seconds)
+    cells = [_searched(solver, scan, digits, seconds, mine) for solver in (whole, *solvers.values())]
+    second.add_row(case.title, f"{mine.seconds * 1e3:.3f} ({mine.rtol:.0e})", *cells)
 
 
-def _searched(run: Run, scan: np.ndarray, digits: float, seconds: float, ours: Point) -> str:
-    found = cheapest([Point(rtol, 0.0, run(rtol)) for rtol in scan], digits)
+def _searched(solver: Solver, scan: np.ndarray, digits: float, seconds: float, ours: Point) -> str:
+    found = cheapest([Point(rtol, 0.0, solver.digits(solver.solve(rtol))) for rtol in scan], digits)
     if found is None:
         return "not reached"
-    point = measure(run, found.rtol, seconds)
+    point = measure(solver, found.rtol, seconds)
     return f"{point.seconds / ours.seconds:.2f} ({point.rtol:.0e})"
 
 

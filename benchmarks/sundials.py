@@ -14,7 +14,7 @@ from pathlib import Path
 
 import casadi as ca
 import numpy as np
-from reference_problems import RTOL, Case
+from reference_problems import RTOL, Case, Solver
 
 from grisaille.compilation.derivatives import as_function
 from grisaille.compilation.printer import PRELUDE, print_function
@@ -58,17 +58,23 @@ class CompiledSundials:
         self._cvode.argtypes = [ctypes.c_double, ctypes.c_double, _numbers, _numbers, _counts]
         self._ida.argtypes = [ctypes.c_double, ctypes.c_double, _numbers, _numbers, _numbers, _counts]
 
-    def cvode(self, rtol: float) -> float:
-        form, counts = self.case.reduced, np.zeros(3, np.int64)
-        x = form.x0.copy()
-        flag = self._cvode(self.case.problem.end, rtol, form.atol * (rtol / RTOL), x, counts)
-        return self.case.digits_of_reduced(x) if flag >= 0 else float("nan")
+    def cvode(self) -> Solver:
+        form, end, counts = self.case.reduced, self.case.problem.end, np.zeros(3, np.int64)
 
-    def ida(self, rtol: float) -> float:
-        form, counts = self.case.implicit, np.zeros(3, np.int64)
-        x, rates = form.x0.copy(), form.rates0.copy()
-        flag = self._ida(self.case.problem.end, rtol, form.atol * (rtol / RTOL), x, rates, counts)
-        return self.case.digits_of_implicit(x) if flag >= 0 else float("nan")
+        def solve(rtol: float) -> np.ndarray:
+            x = form.x0.copy()
+            return x if self._cvode(end, rtol, form.atol * (rtol / RTOL), x, counts) >= 0 else np.zeros(0)
+
+        return Solver(solve, self.case.digits_of_reduced)
+
+    def ida(self) -> Solver:
+        form, end, counts = self.case.implicit, self.case.problem.end, np.zeros(3, np.int64)
+
+        def solve(rtol: float) -> np.ndarray:
+            x, rates = form.x0.copy(), form.rates0.copy()
+            return x if self._ida(end, rtol, form.atol * (rtol / RTOL), x, rates, counts) >= 0 else np.zeros(0)
+
+        return Solver(solve, self.case.digits_of_implicit)
 
 
 def _header(case: Case) -> str:

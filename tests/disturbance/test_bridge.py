@@ -140,8 +140,10 @@ def test_pieces_are_the_path(name: str) -> None:
 
 def test_pieces_of_a_derivative_are_derivatives_of_pieces() -> None:
     path = sample_bridged_path(PROCESSES["resonance"], GRID, 1, 2, depth=1)
-    plain, slope = path.pieces()[1], path.pieces(derivative=1)[1]
-    assert np.allclose(plain[..., 1:] * np.arange(1, plain.shape[-1]), slope[..., :-1], rtol=1e-6, atol=1e-8)
+    (breaks, plain), slope = path.pieces(), path.pieces(derivative=1)[1]
+    powers = np.arange(plain.shape[-1])
+    weight = (np.diff(breaks)[:, None] ** powers)[:, None, :-1]
+    assert np.allclose((plain * powers)[..., 1:] * weight, slope[..., :-1] * weight, atol=1e-12)
 
 
 def test_depth_is_the_first_below_the_tolerance() -> None:

@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 RANK_ROUNDING = 32 * np.finfo(float).eps
 """Times the dimension: pivots of scaled covariances below this are rounding."""
 
-NEGATIVE = 1e-8
+NEGATIVE = 1e-6
 """Negative pivots beyond this part of the diagonal are not rounding."""
 
 

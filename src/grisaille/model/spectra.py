@@ -39,6 +39,8 @@ class Spectrum:
     order: int
     """Number of filter states."""
     start: str = "stationary"
+    interpretation: str | None = None
+    """Of white noise whose strength depends on what it drives: ``"ito"``, ``"stratonovich"`` or not stated."""
 
     @property
     def is_white(self) -> bool:
@@ -82,6 +84,8 @@ class Spectrum:
             shown.append(f"order={self.order}")
         if self.start == "zero" and self.name != "integrated":
             shown.append("start='zero'")
+        if self.interpretation:
+            shown.append(f"interpretation='{self.interpretation}'")
         return f"{self.name}({', '.join(shown)})"
 
     def _numeric_poles(self) -> np.ndarray[Any, Any] | None:
@@ -92,9 +96,16 @@ class Spectrum:
         return np.linalg.eigvals(np.array(matrix, dtype=float).reshape(self.order, self.order))
 
 
-def white() -> Spectrum:
-    """White noise of unit intensity; may enter a model only linearly."""
-    return Spectrum("white", (), 0)
+def white(*, interpretation: str | None = None) -> Spectrum:
+    """White noise of unit intensity; may enter a model only linearly.
+
+    interpretation : matters where the noise's factor depends on what the noise drives. ``"stratonovich"`` is the limit
+        of coloured noise of growing bandwidth, ``"ito"`` takes the factor at the beginning of each instant. Not stated
+        means Itô, unless index reduction used the chain rule on such quantities: then the model must say.
+    """
+    if interpretation not in (None, "ito", "stratonovich"):
+        raise ModelError(f"white: interpretation must be 'ito' or 'stratonovich', got {interpretation!r}.")
+    return Spectrum("white", (), 0, interpretation=interpretation)
 
 
 def lowpass(bandwidth: Any, order: int = 1, *, start: str = "stationary") -> Spectrum:

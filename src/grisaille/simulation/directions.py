@@ -27,9 +27,9 @@ class Directions:
     """Variable → (ns,) derivative of its start."""
 
 
-def resolve_directions(structure: Structure, values: ParameterValues, wanted: Iterable[object]) -> Directions:
+def resolve_directions(structure: Structure, values: ParameterValues, wanted: Iterable[str]) -> Directions:
     """Directions by name; wildcards are expanded, unknown names get the nearest ones."""
-    names = [n for w in wanted for n in _expand(structure, str(getattr(w, "path", w)))]
+    names = [n for w in wanted for n in _expand(structure, w)]
     repeated = {n for n in names if names.count(n) > 1}
     if repeated:
         raise ModelError(f"sensitivities= names {', '.join(sorted(repeated))} more than once.")
@@ -60,4 +60,8 @@ def _expand(structure: Structure, name: str) -> list[str]:
             return found
     near = difflib.get_close_matches(name, list(pool), n=3, cutoff=0.3)
     hint = f" Nearest: {', '.join(near)}." if near else ""
+    if name in structure.model.variables:
+        hint = f" '{name}' is a variable; its start value is 'start({name})'."
+    elif name in structure.model.inputs:
+        hint = f" '{name}' is an input; make it depend on a parameter in the model to differentiate by it."
     raise ModelError(f"{structure.model.name} has no parameter or start called '{name}'.{hint}")

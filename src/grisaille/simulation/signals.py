@@ -18,7 +18,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from grisaille.errors import DataError
+from grisaille.errors import DataError, ModelError
+from grisaille.model.expression import Expression
 from grisaille.structure.system import Signal
 
 Hold = Literal["zoh", "foh", "spline"]
@@ -113,18 +114,18 @@ def _refuse_unknown(given: Mapping[str, Any], known: Mapping[str, Any], what: st
 
 def _smoothness(value: Any, hold: str) -> int:
     """How many derivatives of the signal exist between its kinks without impulses at them."""
-    if callable(value) or np.isscalar(value):
+    if callable(value) or np.isscalar(value) or (hasattr(value, "dtype") and np.ndim(value) == 0):
         return 10
     return {"zoh": 0, "foh": 1, "spline": 3}[hold]
 
 
 def _refuse_derivative(name: str, order: int, hold: str) -> None:
-    what = "held constant between samples" if hold == "zoh" else "joined by straight lines"
+    how = {"zoh": "held constant between samples", "foh": "joined by straight lines", "spline": "joined by cubics"}
     times = {1: "once", 2: "twice"}.get(order, f"{order} times")
+    spline = f"Use hold={{'{name}': 'spline'}}, give" if order <= 3 else "Give"
     raise DataError(
-        f"Index reduction differentiates the input '{name}' {times}, but it is {what} ({hold!r}), so its derivative "
-        f"would be impulses. Use hold={{'{name}': 'spline'}}, give it as a function of time, or pass it through a "
-        f"filter in the model."
+        f"Index reduction differentiates the input '{name}' {times}, but it is {how[hold]} ({hold!r}), so its "
+        f"derivative would be impulses. {spline} it as a function of time, or pass it through a filter in the model."
     )
 
 
@@ -133,10 +134,11 @@ def _read(name: str, value: Any, hold: str, times: np.ndarray, span: tuple[float
         raise DataError(f"Input '{name}' has no values: give inputs={{'{name}': …}} (a number, samples or a function).")
     if callable(value):
         return _from_function(name, value, span)
-    if np.isscalar(value):
+    if np.isscalar(value) or (hasattr(value, "dtype") and np.ndim(value) == 0):
         return constant(_number(name, value), span)
     t, y = _samples(name, value, times)
     if len(t) == 1:
+        _refuse_gap(name, t[0], np.inf if hold == "zoh" else t[0], span)
         return constant(float(y[0]), span)
     if hold == "zoh":
         # the last sample holds beyond the end, so that the last instant sees it
@@ -155,6 +157,8 @@ def _read(name: str, value: Any, hold: str, times: np.ndarray, span: tuple[float
 
 
 def _number(name: str, value: Any) -> float:
+    if isinstance(value, str | Expression):
+        raise DataError(f"Input '{name}' is {value!r}; give a number, samples, (times, values) or a function.")
     try:
         number = float(value)
     except (TypeError, ValueError):
@@ -166,14 +170,31 @@ def _number(name: str, value: Any) -> float:
     return number
 
 
+def split_signal(where: str, value: Any, shape: tuple[int, ...]) -> list[Any]:
+    """The signals of a vector input: a number for all, a function with an array as value, or samples in columns."""
+    count = int(np.prod(shape))
+    if callable(value):
+        return [lambda t, k=k: np.reshape(value(t), -1)[k] for k in range(count)]
+    if np.isscalar(value):
+        return [value] * count
+    times, samples = (value[0], value[1]) if isinstance(value, tuple) and len(value) == 2 else (None, value)
+    columns = np.asarray(samples)
+    if columns.ndim != 1 + len(shape) or columns.shape[1:] != shape:
+        raise DataError(
+            f"{where} has shape {columns.shape}; a vector of shape {shape} needs a number, a function of time, or "
+            f"samples of shape (times, {', '.join(map(str, shape))})."
+        )
+    signals = list(columns.reshape(len(columns), count).T)
+    return signals if times is None else [(times, signal) for signal in signals]
+
+
 def _samples(name: str, value: Any, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    if isinstance(value, tuple) and len(value) == 2:
-        t, y = _floats(name, value[0]), _floats(name, value[1])
-    elif hasattr(value, "index") and hasattr(value, "to_numpy"):
-        t, y = _floats(name, value.index.to_numpy()), _floats(name, value.to_numpy())
-    else:
-        t, y = times, _floats(name, value)
-    if t.ndim != 1 or y.shape != t.shape:
+    t, y = _times_and_values(name, value, times)
+    if y.ndim != 1:
+        raise DataError(
+            f"Input '{name}' has the shape {y.shape}; give one value per time in one dimension (values[:, 0]?)."
+        )
+    if t.ndim != 1 or y.shape != t.shape or not t.size:
         raise DataError(
             f"Input '{name}' has {y.size} values for {t.size} times; give one value per time, or (times, values)."
         )
@@ -192,11 +213,33 @@ def _samples(name: str, value: Any, times: np.ndarray) -> tuple[np.ndarray, np.n
     return t, y
 
 
+def _times_and_values(name: str, value: Any, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    if isinstance(value, tuple) and len(value) == 2:
+        if all(np.isscalar(v) for v in value):
+            raise DataError(
+                f"Input '{name}' is {value!r}: a pair is (times, values), each a list. Write samples on `times` as a "
+                f"list, [{value[0]}, {value[1]}]."
+            )
+        return _floats(name, value[0]), _floats(name, value[1])
+    if hasattr(value, "index") and hasattr(value, "to_numpy"):
+        return _floats(name, value.index.to_numpy()), _floats(name, value.to_numpy())
+    if hasattr(value, "dims") and hasattr(value, "coords"):
+        labels = value.coords[value.dims[0]] if len(value.dims) == 1 and value.dims[0] in value.coords else None
+        return times if labels is None else _floats(name, labels.values), _floats(name, value.values)
+    return times, _floats(name, value)
+
+
 def _floats(name: str, value: Any) -> np.ndarray:
     try:
-        return np.atleast_1d(np.asarray(value, dtype=float))
-    except (TypeError, ValueError):
-        raise DataError(f"Input '{name}' holds something that is not a number.") from None
+        given = np.asarray(value)
+        if given.dtype.kind in "MmUSc":
+            raise TypeError
+        return np.atleast_1d(given.astype(float))
+    except (TypeError, ValueError, ModelError):
+        raise DataError(
+            f"Input '{name}' holds something that is not a number (dates are not: give times as numbers, such as "
+            f"seconds since the start)."
+        ) from None
 
 
 def _refuse_gap(name: str, first: float, last: float, span: tuple[float, float]) -> None:
@@ -212,7 +255,16 @@ def _from_function(name: str, function: Callable[[float], Any], span: tuple[floa
     """Polynomials of degree 7 through Chebyshev points, intervals halved until they fit."""
 
     def sample(t: float) -> float:
-        return _number(f"{name}(t={t:g})", function(float(t)))
+        try:
+            value = function(float(t))
+        except Exception as error:
+            raise DataError(
+                f"The function given for input '{name}' failed at t = {t:g}: {type(error).__name__}: {error}. It takes "
+                f"the time and gives one number."
+            ) from error
+        if isinstance(value, str) or np.ndim(value) or not np.isreal(value):
+            raise DataError(f"The function given for input '{name}' gave {value!r} at t = {t:g}; give one number.")
+        return _number(f"{name}(t={t:g})", value)
 
     nodes = 0.5 - 0.5 * np.cos(np.pi * (np.arange(DEGREE + 1) + 0.5) / (DEGREE + 1))
     probes = np.array([0.0, 0.11, 0.37, 0.52, 0.81, 1.0])

@@ -76,6 +76,8 @@ def unknown_parameter(model: FlatModel, names: Iterable[str]) -> None:
 
 def _as_number(name: str, value: float) -> float:
     try:
+        if isinstance(value, bool | str | Expression):
+            raise TypeError
         number = float(value)
     except (TypeError, ValueError):
         raise ModelError(f"Parameter '{name}' needs a number, not {value!r}.") from None

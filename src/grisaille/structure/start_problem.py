@@ -154,7 +154,7 @@ class StartProblem:
         for _ in range(MAXIMUM_ITERATIONS):
             value, jw, _, _ = self.hard(w)
             target = value - lift * base if base is not None else value
-            rows = np.maximum(np.abs(jw * scale).max(axis=1, initial=0.0), 1e-300)
+            rows = row_sizes(jw * scale)
             levels = [(jw * scale / rows[:, None], -target / rows), *self.soft(w, guess)]
             if not all(np.isfinite(a).all() and np.isfinite(b).all() for a, b in levels):
                 return w, False
@@ -202,8 +202,7 @@ class StartProblem:
         value, jw, _, _ = self.hard(w)
         if value.size == 0:
             return 0.0, -1
-        rows = np.maximum(np.abs(jw * self.owner.nominal).max(axis=1, initial=0.0), 1e-300)
-        scaled = np.abs(value) / np.where(rows > 1e-299, rows, 1.0)
+        scaled = np.abs(value) / row_sizes(jw * self.owner.nominal)
         k = int(np.argmax(scaled))
         return float(scaled[k]), k
 
@@ -226,6 +225,12 @@ class StartProblem:
         if name in self.given or name not in self.rows:
             return own
         return own + directions @ self.slopes[self.rows[name]]
+
+
+def row_sizes(matrix: np.ndarray) -> np.ndarray:
+    """The largest entry of each row; 1 for a row without any, whose residual then counts as it is."""
+    largest = np.abs(matrix).max(axis=1, initial=0.0)
+    return np.where(largest > 0, largest, 1.0)
 
 
 def base_name(text: str) -> str:

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 def refuse_start(problem: StartProblem, w: np.ndarray, iterations: int) -> NoReturn:
     value, jw, _, names = problem.hard(w)
     scale = problem.owner.nominal
-    rows = np.maximum(np.abs(jw * scale).max(axis=1, initial=0.0), 1e-300)
+    rows = np.abs(jw * scale).max(axis=1, initial=0.0)
+    rows = np.where(rows > 0, rows, 1.0)
     if not np.isfinite(jw).all():
         raise StructureError(
             f"No consistent start was found: '{names[problem.worst(w)[1]]}' has an infinite slope at the start values. "

@@ -1,0 +1,205 @@
+"""Disturbances inside a batch: filters of innovations, stepped from grid point to grid point and never stored.
+
+::
+
+    w_0 = R z_0        w_k = F w_{k−1} + L z_k        u = C w            one group of correlated disturbances
+    dw_k = F dw_{k−1} + dF w_{k−1} + dL z_k           du = C dw + dC w   in every direction that moves the filters
+
+z_k is drawn under (realization, number of the grid point) from the group's stream; sums run from the first column to
+the last, so that digits are those of the same path computed anywhere else. Which groups there are and which signals
+they drive is a ``FilterLayout``, printed as straight-line C; the matrices are ``Filters``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+class Normals(Protocol):
+    """A stream of standard normals as a function of their indices."""
+
+    @property
+    def key(self) -> tuple[int, int]: ...
+    @property
+    def antithetic(self) -> bool: ...
+    def normals(self, realization: Any, step: Any, components: int) -> Floats: ...
+
+
+@dataclass(frozen=True)
+class FilterLayout:
+    """What a build depends on."""
+
+    orders: tuple[int, ...] = ()
+    """States of each group."""
+    outputs: tuple[tuple[int, int], ...] = ()
+    """(place in u, group) of each signal that a filter drives, groups in order."""
+    white: tuple[int, ...] = ()
+    """Standard normals that each group of white noise draws in a step."""
+    sensitive: bool = False
+    """Whether sensitivity directions move the filters."""
+
+    @property
+    def nw(self) -> int:
+        return sum(self.orders)
+
+    @property
+    def nd(self) -> int:
+        return len(self.outputs)
+
+    @property
+    def nv(self) -> int:
+        return sum(self.white)
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        return tuple(place for place, _ in self.outputs)
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Matrices of one group; those with d in front have one more dimension, the direction, after the steps."""
+
+    stream: Normals
+    F: Floats
+    """(distinct steps, n, n)"""
+    L: Floats
+    R: Floats
+    """(n, n)"""
+    C: Floats
+    """(signals, n)"""
+    dF: Floats | None = None
+    dL: Floats | None = None
+    dR: Floats | None = None
+    dC: Floats | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Filters:
+    """The numbers of one run."""
+
+    which: NDArray[np.int64]
+    """(cells,): index of the distinct step."""
+    groups: tuple[Group, ...] = ()
+    white: tuple[Normals, ...] = ()
+    first_realization: int = 0
+    first_point: int = 0
+    w: Floats | None = None
+    """(M, nw) states at the first grid point instead of drawn ones, to go on from there."""
+    dw: Floats | None = None
+
+    def packed_steps(self) -> Floats:
+        """(distinct steps, …): F and L of every group, row by row."""
+        return _side_by_side([m for g in self.groups for m in (g.F, g.L)], 1)
+
+    def packed_start(self) -> Floats:
+        return _side_by_side([g.R for g in self.groups], 0)
+
+    def packed_reading(self) -> Floats:
+        return _side_by_side([g.C for g in self.groups], 0)
+
+    def packed_derivatives(self) -> tuple[Floats, Floats, Floats]:
+        """The same three, (distinct steps, ns, …), (ns, …) and (ns, …)."""
+        steps = _side_by_side([m for g in self.groups for m in (g.dF, g.dL)], 2)
+        return steps, _side_by_side([g.dR for g in self.groups], 1), _side_by_side([g.dC for g in self.groups], 1)
+
+
+def _side_by_side(matrices: list[Floats | None], leading: int) -> Floats:
+    rows = [m.reshape(*m.shape[:leading], -1) for m in matrices if m is not None]
+    return np.ascontiguousarray(np.concatenate(rows, axis=-1)) if rows else np.zeros(1)
+
+
+def filter_source(layout: FilterLayout, nu: int) -> str:
+    """The C functions of the filters and where signals come from, for gr_step.h."""
+    sizes = {
+        "NG": len(layout.orders), "NW": layout.nw, "ND": layout.nd, "NV": layout.nv, "SW": int(layout.sensitive),
+        "NF": 2 * sum(n * n for n in layout.orders), "NR": sum(n * n for n in layout.orders),
+        "NM": sum(layout.orders[g] for _, g in layout.outputs), "NT": nu - layout.nd,
+    }  # fmt: skip
+    tabled = [i for i in range(nu) if i not in layout.places] or [0]
+    return "\n".join(
+        [
+            *(f"#define GR_{name} {size}" for name, size in sizes.items()),
+            f"static const int gr_tabled[] = {{{', '.join(map(str, tabled))}}};",
+            '#include "gr_normal_wide.h"',
+            _function("gr_filter_step", "a w z", "out", _step_rows(layout)),
+            _function("gr_filter_start", "a z", "out", _start_rows(layout)),
+            _function("gr_filter_read", "a w", "out", _read_rows(layout)),
+            _function("gr_filter_place", "d", "u", ((str(i), f"d[{k}]") for k, i in enumerate(layout.places))),
+            _function("gr_filter_tangent", "a da w dw z", "out", _step_tangent_rows(layout)),
+            _function("gr_filter_read_tangent", "a da w dw", "out", _read_tangent_rows(layout)),
+            _draw("gr_filter_draw", layout.orders),
+            _draw("gr_white_draw", layout.white),
+        ]
+    )
+
+
+def _function(name: str, inputs: str, output: str, rows: Iterator[tuple[str, str]]) -> str:
+    entries = list(rows)
+    declared = ", ".join(f"const gr_wide *{n}" for n in inputs.split())
+    values = [f"  const gr_wide r{i} = {text};" for i, (_, text) in enumerate(entries)]
+    stores = [f"  {output}[{place}] = r{i};" for i, (place, _) in enumerate(entries)]
+    return "\n".join([f"GR_FN void {name}({declared}, gr_wide *{output}) {{", *values, *stores, "}"])
+
+
+def _row(matrix: str, first: int, vector: str, offset: int, n: int) -> str:
+    return "(" + " + ".join(f"{matrix}[{first + j}] * {vector}[{offset + j}]" for j in range(n)) + ")"
+
+
+def _blocks(layout: FilterLayout) -> Iterator[tuple[int, int, int]]:
+    """(order, first state, n² summed over the groups before) of each group."""
+    state = squares = 0
+    for n in layout.orders:
+        yield n, state, squares
+        state, squares = state + n, squares + n * n
+
+
+def _step_rows(layout: FilterLayout) -> Iterator[tuple[str, str]]:
+    for n, state, squares in _blocks(layout):
+        for i in range(n):
+            F, L = 2 * squares + i * n, 2 * squares + n * n + i * n
+            yield str(state + i), f"{_row('a', F, 'w', state, n)} + {_row('a', L, 'z', state, i + 1)}"
+
+
+def _step_tangent_rows(layout: FilterLayout) -> Iterator[tuple[str, str]]:
+    for n, state, squares in _blocks(layout):
+        for i in range(n):
+            F, L = 2 * squares + i * n, 2 * squares + n * n + i * n
+            moved = f"({_row('da', F, 'w', state, n)} + {_row('da', L, 'z', state, i + 1)})"
+            yield str(state + i), f"{_row('a', F, 'dw', state, n)} + {moved}"
+
+
+def _start_rows(layout: FilterLayout) -> Iterator[tuple[str, str]]:
+    for n, state, squares in _blocks(layout):
+        yield from ((str(state + i), _row("a", squares + i * n, "z", state, i + 1)) for i in range(n))
+
+
+def _read_rows(layout: FilterLayout) -> Iterator[tuple[str, str]]:
+    for k, (first, n, state) in enumerate(_readings(layout)):
+        yield str(k), _row("a", first, "w", state, n)
+
+
+def _read_tangent_rows(layout: FilterLayout) -> Iterator[tuple[str, str]]:
+    for k, (first, n, state) in enumerate(_readings(layout)):
+        yield str(k), f"{_row('a', first, 'dw', state, n)} + {_row('da', first, 'w', state, n)}"
+
+
+def _readings(layout: FilterLayout) -> Iterator[tuple[int, int, int]]:
+    blocks, first = list(_blocks(layout)), 0
+    for _, group in layout.outputs:
+        n, state, _ = blocks[group]
+        yield first, n, state
+        first += n
+
+
+def _draw(name: str, counts: tuple[int, ...]) -> str:
+    offsets = np.cumsum([0, *counts])
+    calls = [f"  gr_normals_wide(s + {g}, m, step, {n}, z + {offsets[g]});" for g, n in enumerate(counts)]
+    arguments = "const gr_stream *s, const gr_u32 *m, gr_u32 step, gr_wide *z"
+    return "\n".join([f"GR_FN void {name}({arguments}) {{", *(calls or ["  (void)s, (void)m, (void)step, (void)z;"]), "}"])

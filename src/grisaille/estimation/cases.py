@@ -1,0 +1,96 @@
+"""One experiment inside a problem: its runner, its samples, and which unknowns move it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from grisaille.errors import EstimationError
+from grisaille.estimation.noise import NoiseLevel
+from grisaille.estimation.unknowns import Unknown
+from grisaille.model.classes import Model
+from grisaille.simulation.rows import RowRunner
+from grisaille.simulation.runner import Prediction, Runner
+
+
+@dataclass(frozen=True)
+class Samples:
+    """The measurements of one output: rows of the grid they belong to, values and weights."""
+
+    output: str
+    rows: np.ndarray
+    values: np.ndarray
+    weights: np.ndarray
+
+
+@dataclass(frozen=True)
+class Case:
+    """An experiment that can be predicted at any values of the unknowns."""
+
+    name: str
+    experiment: Any
+    runner: Runner | RowRunner
+    grid: np.ndarray
+    samples: tuple[Samples, ...]
+    outputs: tuple[str, ...]
+    """Columns of a prediction: measured outputs, then what noise formulas need."""
+    unknowns: tuple[int, ...]
+    """Indices into the problem's unknowns, in the order of the prediction's derivatives."""
+
+    @property
+    def count(self) -> int:
+        return sum(len(s.values) for s in self.samples)
+
+    def predict(self, unknowns: Sequence[Unknown], theta: np.ndarray, *, sensitive: bool) -> Prediction:
+        """The outputs at values of all unknowns."""
+        mine = [(unknowns[k], float(theta[k])) for k in self.unknowns]
+        values = {u.target: v for u, v in mine if u.kind == "parameter"}
+        starts = {u.target: v for u, v in mine if u.kind == "start"}
+        return self.runner.predict(values, starts, sensitive=sensitive)
+
+    def column(self, name: str) -> int:
+        return self.outputs.index(name)
+
+
+def build_case(
+    model: Model,
+    experiment: Any,
+    unknowns: Sequence[Unknown],
+    noise: dict[str, NoiseLevel],
+    rtol: float,
+    compiled: bool | None,
+) -> Case:
+    """The case of one experiment."""
+    mine = [k for k, u in enumerate(unknowns) if u.applies_to(experiment.name)]
+    parameters = [k for k in mine if unknowns[k].kind == "parameter"]
+    starts = [k for k in mine if unknowns[k].kind == "start"]
+    measured = tuple(experiment.outputs)
+    outputs = tuple(dict.fromkeys([*measured, *(n for m in measured for n in noise[m].needs)]))
+    names = [unknowns[k].target for k in parameters]
+    if experiment.is_static:
+        if starts:
+            raise EstimationError(f"'{unknowns[starts[0]].name}' is estimated, but a static experiment has no start.")
+        inputs = experiment.input_signals(experiment.inputs)[0]
+        runner: Runner | RowRunner = RowRunner(
+            model, inputs, outputs=outputs, parameters=names, constants=experiment.constants
+        )
+        grid = np.arange(float(max(np.size(v[1]) for v in map(experiment.measurements_rows, measured))))
+    else:
+        grid = experiment.grid()
+        signals, hold = experiment.input_signals(experiment.inputs)
+        runner = Runner(
+            model, grid, outputs=outputs, inputs=signals, hold=hold, parameters=names,
+            starts=[unknowns[k].target for k in starts], constants=experiment.constants,
+            demands=experiment.known_starts, rtol=rtol, compiled=compiled,
+        )  # fmt: skip
+    samples = tuple(_samples(experiment, name, grid) for name in measured)
+    return Case(experiment.name, experiment, runner, grid, samples, outputs, (*parameters, *starts))
+
+
+def _samples(experiment: Any, output: str, grid: np.ndarray) -> Samples:
+    times, values, weights = experiment.measurements(output)
+    rows = np.searchsorted(grid, times)
+    return Samples(output, rows, values, weights)

@@ -1,0 +1,64 @@
+"""Whether a point is a minimum, and the last digits of it.
+
+An optimizer's own stopping rule may be met far from a minimum. What counts here is the Gauss–Newton step that is left,
+in units of the statistical uncertainty: the relative offset of Bates and Watts,
+
+    offset = |Q₁ᵀ r| / √n  ·  √(N − n) / |r|,
+
+the length of the tangent-plane step relative to the radius of the confidence region; for (nearly) exact data, relative
+to the unknowns. Reference: D. M. Bates, D. G. Watts, Technometrics 23 (1981) 179.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from grisaille.estimation.problem import Evaluation
+from grisaille.estimation.search import Search
+
+OFFSET = 1e-4
+"""The estimate is then within a ten-thousandth of its standard error."""
+
+
+def polish(search: Search, evaluation: Evaluation, most: int = 12) -> Evaluation:
+    """Plain Gauss–Newton steps from a point that is nearly a minimum, as long as they lower the objective."""
+    lower, upper = search.inner_bounds()
+    for _ in range(most):
+        xi = search.problem.inner(evaluation.theta)
+        free = _free(search, evaluation, xi, lower, upper)
+        J = search.jacobian(evaluation)
+        step = np.zeros_like(xi)
+        step[free] = np.linalg.lstsq(J[:, free], -evaluation.residuals, rcond=1e-13)[0]
+        if np.abs(step).max(initial=0.0) <= 1e-15 * (1 + np.abs(xi).max()):
+            break
+        trial = search.problem.evaluate(search.problem.outer(np.clip(xi + step, lower, upper)))
+        if not trial.completed or not trial.objective <= evaluation.objective:
+            break
+        gain = evaluation.objective - trial.objective
+        evaluation = trial
+        if gain <= 1e-16 * evaluation.objective:
+            break
+    return evaluation
+
+
+def relative_offset(search: Search, evaluation: Evaluation) -> float:
+    """The offset of the free unknowns; small means converged."""
+    xi = search.problem.inner(evaluation.theta)
+    free = _free(search, evaluation, xi, *search.inner_bounds())
+    J = search.jacobian(evaluation)[:, free]
+    n, N = J.shape[1], len(evaluation.residuals)
+    if n == 0:
+        return 0.0
+    tangent = J @ np.linalg.lstsq(J, -evaluation.residuals, rcond=1e-13)[0]
+    size = float(np.linalg.norm(evaluation.residuals))
+    step = np.linalg.lstsq(J, -evaluation.residuals, rcond=1e-13)[0]
+    relative = float(np.abs(step / (1e-8 + np.abs(xi[free]))).max())
+    if size == 0 or relative < 1e-9:
+        return min(relative, 1e-9)
+    return float(np.linalg.norm(tangent) / np.sqrt(n) * np.sqrt(max(N - n, 1)) / size)
+
+
+def _free(search: Search, evaluation: Evaluation, xi: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    descent = -(search.jacobian(evaluation).T @ evaluation.residuals)
+    near = 1e-9 * (1 + np.abs(xi))
+    return ~(((xi <= lower + near) & (descent < 0)) | ((xi >= upper - near) & (descent > 0)))

@@ -1,0 +1,64 @@
+"""Measurement noise of the outputs: a known standard deviation, a formula, or unknown.
+
+A formula may contain parameters, inputs, time and variables; it is evaluated along the predicted trajectory. Unknown noise
+(``noise=None``) is equal for all samples of an output and estimated from its residuals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+
+from grisaille.errors import EstimationError
+from grisaille.model.expression import Name, postorder
+from grisaille.model.flat import FlatModel
+from grisaille.model.lowering import lower
+
+
+@dataclass(frozen=True)
+class NoiseLevel:
+    """The standard deviation of one output."""
+
+    output: str
+    known: bool
+    needs: tuple[str, ...]
+    """Observed names in the formula."""
+    function: ca.Function | None
+    """Of (p, observed values, t)."""
+
+    def at(self, p: np.ndarray, observed: np.ndarray, t: np.ndarray) -> np.ndarray:
+        """One value per sample; ``observed`` is (samples, needs)."""
+        if self.function is None:
+            return np.full(len(t), np.nan)
+        n = len(t)
+        values = self.function(np.repeat(p[:, None], n, axis=1), observed.T.reshape(-1, n), t[None, :])
+        sigma = np.array(values.full()).ravel()
+        if not (np.isfinite(sigma).all() and (sigma > 0).all()):
+            k = int(np.flatnonzero(~((sigma > 0) & np.isfinite(sigma)))[0])
+            raise EstimationError(
+                f"The noise of output '{self.output}' is {sigma[k]:g} at t = {t[k]:g}; a standard deviation must be positive."
+            )
+        return sigma
+
+
+def noise_levels(model: FlatModel, outputs: Sequence[str]) -> dict[str, NoiseLevel]:
+    """The noise of each measured output."""
+    return {name: _level(model, name) for name in outputs}
+
+
+def _level(model: FlatModel, output: str) -> NoiseLevel:
+    formula = model.outputs[output].noise
+    if formula is None:
+        return NoiseLevel(output, False, (), None)
+    names = dict.fromkeys(node.path for node in postorder([formula]) if isinstance(node, Name))
+    needs = tuple(n for n in names if n not in model.parameters and n != "time")
+    p = {n: ca.SX.sym(f"p{k}") for k, n in enumerate(model.parameters)}
+    y = {n: ca.SX.sym(f"y{k}") for k, n in enumerate(needs)}
+    t = ca.SX.sym("t")
+    leaves: Mapping[str, ca.SX] = {**p, **y, "time": t}
+    sigma = lower([formula], leaves.__getitem__)[0]
+    columns = [ca.vertcat(*p.values()) if p else ca.SX(0, 1), ca.vertcat(*y.values()) if y else ca.SX(0, 1), t]
+    return NoiseLevel(output, True, needs, ca.Function("sigma", columns, [sigma]))

@@ -1,0 +1,168 @@
+"""What an estimator minimises: unknowns, experiments, and weighted residuals with exact derivatives.
+
+    r_i = w_i (y_i − ŷ_i(θ)) / σ_i,      J = ∂r/∂θ,      objective = ½ Σ r_i²  (+ ½ Σ prior residuals²)
+
+σ is known, a formula, or unknown; unknown levels are kept in ``sigma`` and updated by whoever minimises. A simulation
+that fails gives an evaluation with a reason and no residuals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from grisaille.errors import EstimationError
+from grisaille.estimation.cases import Case
+from grisaille.estimation.noise import NoiseLevel
+from grisaille.estimation.unknowns import Unknown, prior_residual
+from grisaille.model.priors import MultivariateNormal
+from grisaille.simulation.runner import Prediction
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Residuals at one point; empty arrays and a reason where a simulation failed."""
+
+    theta: np.ndarray
+    residuals: np.ndarray
+    """(N,) weighted, then one per prior."""
+    jacobian: np.ndarray
+    """(N, n) by the unknowns themselves (not ξ)."""
+    errors: np.ndarray
+    """(N_data,) y − ŷ without weights."""
+    predictions: tuple[Prediction, ...]
+    failure: str = ""
+
+    @property
+    def completed(self) -> bool:
+        return not self.failure
+
+    @property
+    def objective(self) -> float:
+        return 0.5 * float(self.residuals @ self.residuals) if self.completed else np.inf
+
+    @property
+    def discretisation(self) -> float:
+        return max((p.discretisation for p in self.predictions), default=0.0)
+
+
+class Problem:
+    """Unknowns and cases of one estimation."""
+
+    def __init__(self, unknowns: Sequence[Unknown], cases: Sequence[Case], noise: dict[str, NoiseLevel]) -> None:
+        self.unknowns, self.cases, self.noise = tuple(unknowns), tuple(cases), noise
+        self.outputs = tuple(dict.fromkeys(s.output for c in cases for s in c.samples))
+        self.output_of = np.concatenate(
+            [np.full(len(s.values), self.outputs.index(s.output)) for c in cases for s in c.samples]
+        )
+        self.weights = np.concatenate([s.weights for c in cases for s in c.samples])
+        self.sigma = {name: 1.0 for name in self.outputs if not noise[name].known}
+        self.evaluations = 0
+        self.failures: list[str] = []
+
+    @property
+    def count(self) -> int:
+        """Number of measurements."""
+        return len(self.output_of)
+
+    @property
+    def guess(self) -> np.ndarray:
+        return np.array([u.guess for u in self.unknowns])
+
+    @property
+    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        return np.array([u.lower for u in self.unknowns]), np.array([u.upper for u in self.unknowns])
+
+    def inner(self, theta: np.ndarray) -> np.ndarray:
+        return np.array([u.inner(v) for u, v in zip(self.unknowns, theta, strict=True)])
+
+    def outer(self, xi: np.ndarray) -> np.ndarray:
+        """θ of ξ, kept inside the bounds against rounding."""
+        lower, upper = self.bounds
+        return np.clip([u.outer(v) for u, v in zip(self.unknowns, xi, strict=True)], lower, upper)
+
+    def slopes(self, theta: np.ndarray) -> np.ndarray:
+        return np.array([u.slope(v) for u, v in zip(self.unknowns, theta, strict=True)])
+
+    def evaluate(self, theta: np.ndarray, *, sensitive: bool = True) -> Evaluation:
+        """Residuals and their Jacobian at θ."""
+        self.evaluations += 1
+        predictions, errors, slopes, scales = [], [], [], []
+        for case in self.cases:
+            prediction = case.predict(self.unknowns, theta, sensitive=sensitive)
+            predictions.append(prediction)
+            if not prediction.completed:
+                self.failures.append(f"{case.name}: {prediction.failure}")
+                return self._failed(theta, predictions, f"experiment '{case.name}': {prediction.failure}")
+            for s in case.samples:
+                column = case.column(s.output)
+                errors.append(s.values - prediction.y[s.rows, column])
+                scales.append(self._deviations(case, s.output, s.rows, prediction, theta))
+                if sensitive:
+                    rows = np.zeros((len(s.values), len(self.unknowns)))
+                    rows[:, list(case.unknowns)] = -prediction.sy[s.rows, column]
+                    slopes.append(rows)
+        e = np.concatenate(errors)
+        factor = self.weights / np.concatenate(scales)
+        jacobian = np.concatenate(slopes) * factor[:, None] if sensitive else np.zeros((0, len(self.unknowns)))
+        extra, extra_slopes = self._priors(theta)
+        return Evaluation(
+            theta,
+            np.concatenate([factor * e, extra]),
+            np.concatenate([jacobian, extra_slopes]) if sensitive else jacobian,
+            e,
+            tuple(predictions),
+        )
+
+    def refine(self) -> None:
+        """Shorter frozen steps in every experiment."""
+        for case in self.cases:
+            case.runner.refine()
+
+    def with_guess(self, theta: np.ndarray) -> None:
+        """Start from other values."""
+        self.unknowns = tuple(replace(u, guess=float(v)) for u, v in zip(self.unknowns, theta, strict=True))
+
+    def _deviations(
+        self, case: Case, output: str, rows: np.ndarray, prediction: Prediction, theta: np.ndarray
+    ) -> np.ndarray:
+        level = self.noise[output]
+        if not level.known:
+            return np.full(len(rows), self.sigma[output])
+        values = {self.unknowns[k].target: theta[k] for k in case.unknowns if self.unknowns[k].kind == "parameter"}
+        p = case.runner.formulas.evaluate({**case.runner.constants, **values}).values
+        observed = prediction.y[rows][:, [case.column(n) for n in level.needs]]
+        return level.at(p, observed, case.grid[rows])
+
+    def _priors(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        residuals, slopes = [], []
+        joint: dict[int, MultivariateNormal] = {}
+        for k, (unknown, value) in enumerate(zip(self.unknowns, theta, strict=True)):
+            if isinstance(unknown.prior, MultivariateNormal):
+                joint[id(unknown.prior)] = unknown.prior
+                continue
+            found = prior_residual(unknown, float(value))
+            if found is not None:
+                residuals.append([found[0]])
+                slopes.append(found[1] * np.eye(len(theta))[[k]])
+        for prior in joint.values():
+            r, s = self._joint(prior, theta)
+            residuals.append(r)
+            slopes.append(s)
+        n = len(theta)
+        return np.concatenate(residuals) if residuals else np.zeros(0), np.vstack(slopes) if slopes else np.zeros((0, n))
+
+    def _joint(self, prior: MultivariateNormal, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        names = [u.name for u in self.unknowns]
+        missing = [n for n in prior.names if n not in names]
+        if missing:
+            raise EstimationError(f"The joint prior names '{missing[0]}', which is not estimated; estimated: {', '.join(names)}.")
+        root = np.linalg.inv(np.linalg.cholesky(np.asarray(prior.cov, dtype=float)))
+        index = [names.index(n) for n in prior.names]
+        return root @ (theta[index] - np.asarray(prior.mean, dtype=float)), root @ np.eye(len(theta))[index]
+
+    def _failed(self, theta: np.ndarray, predictions: list[Prediction], reason: str) -> Evaluation:
+        empty = np.zeros(0)
+        return Evaluation(theta, empty, np.zeros((0, len(theta))), empty, tuple(predictions), reason)

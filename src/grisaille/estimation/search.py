@@ -1,0 +1,88 @@
+"""What every optimizer is given and gives: a problem in scaled unknowns ξ, and an outcome with its trace."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from grisaille.errors import EstimationError
+from grisaille.estimation.problem import Evaluation, Problem
+
+Progress = Callable[[int, float], None]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Where an optimizer stopped and why."""
+
+    evaluation: Evaluation
+    stopped_well: bool
+    """The optimizer's own criterion was met; ``convergence.py`` decides whether that is a minimum."""
+    reason: str
+    trace: tuple[dict[str, float], ...]
+
+
+@dataclass
+class Search:
+    """A problem in ξ with a memory of its last evaluation, a trace and a progress callback."""
+
+    problem: Problem
+    progress: Progress | None = None
+    trace: list[dict[str, float]] = field(default_factory=list)
+    best: Evaluation | None = None
+    last: Evaluation | None = None
+
+    def __post_init__(self) -> None:
+        self.begin = time.perf_counter()
+
+    def first(self) -> Evaluation:
+        """The evaluation at the guess; a failure there leaves nothing to start from."""
+        evaluation = self.at(self.problem.inner(self.problem.guess))
+        if not evaluation.completed:
+            values = ", ".join(f"{u.name} = {u.guess:g}" for u in self.problem.unknowns)
+            raise EstimationError(
+                f"The model cannot be simulated at the guess ({values}): {evaluation.failure} Give other values by guess=, "
+                f"or let gr.multistart find a start."
+            )
+        return evaluation
+
+    def at(self, xi: np.ndarray, *, sensitive: bool = True) -> Evaluation:
+        """The evaluation at ξ, remembered."""
+        theta = self.problem.outer(xi)
+        if self.last is not None and np.array_equal(self.last.theta, theta) and (self.last.jacobian.size or not sensitive):
+            return self.last
+        self.last = self.problem.evaluate(theta, sensitive=sensitive)
+        if self.last.completed and (self.best is None or self.last.objective < self.best.objective):
+            self.best = self.last
+            self._record(self.last)
+        return self.last
+
+    def jacobian(self, evaluation: Evaluation) -> np.ndarray:
+        """∂r/∂ξ."""
+        return evaluation.jacobian * self.problem.slopes(evaluation.theta)
+
+    def inner_bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        lower, upper = self.problem.bounds
+        inner = [
+            (u.inner(a) if np.isfinite(a) and not (u.logarithmic and a <= 0) else -np.inf, u.inner(b) if np.isfinite(b) else np.inf)
+            for u, a, b in zip(self.problem.unknowns, lower, upper, strict=True)
+        ]
+        return np.array([i[0] for i in inner]), np.array([i[1] for i in inner])
+
+    def finish(self, stopped_well: bool, reason: str) -> Outcome:
+        assert self.best is not None
+        evaluation = self.best
+        if not evaluation.jacobian.size:
+            evaluation = self.problem.evaluate(evaluation.theta)
+        return Outcome(evaluation, stopped_well, reason, tuple(self.trace))
+
+    def _record(self, evaluation: Evaluation) -> None:
+        row = {"evaluation": float(self.problem.evaluations), "objective": evaluation.objective}
+        row.update({u.name: float(v) for u, v in zip(self.problem.unknowns, evaluation.theta, strict=True)})
+        row["seconds"] = time.perf_counter() - self.begin
+        self.trace.append(row)
+        if self.progress is not None:
+            self.progress(self.problem.evaluations, evaluation.objective)

@@ -1,0 +1,224 @@
+"""Which numbers are free: names of parameters and starts become unknowns with guesses, bounds and priors.
+
+``"k"``, ``"legs[*].m"`` are parameters, shared by all experiments unless named in ``local``; ``"start(x)"`` and
+``"start(*)"`` are starts, one per experiment; ``"k@A"``, ``"start(x)@A"`` belong to one experiment. An optimizer works
+on ξ: the logarithm of an unknown with ``transform="log"``, otherwise the unknown divided by its size.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from grisaille.errors import EstimationError
+from grisaille.model.names import matching
+from grisaille.model.priors import LogNormal, MultivariateNormal, Normal, Uniform
+from grisaille.structure.reduction import Structure
+
+LOG_RATIO = 100.0
+"""Positive bounds further apart than this mean that the order of magnitude is unknown."""
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """One free number."""
+
+    name: str
+    """As in tables: ``"k"``, ``"k@A"``, ``"start(x)@A"``."""
+    kind: Literal["parameter", "start"]
+    target: str
+    """The parameter or the variable."""
+    experiment: str | None
+    """None: shared by all experiments."""
+    guess: float
+    lower: float = -np.inf
+    upper: float = np.inf
+    logarithmic: bool = False
+    unit: str = ""
+    prior: Any = None
+
+    @property
+    def size(self) -> float:
+        """A typical magnitude, for scaling."""
+        if self.guess != 0:
+            return abs(self.guess)
+        span = self.upper - self.lower
+        return span / 4 if np.isfinite(span) else 1.0
+
+    def inner(self, value: float) -> float:
+        """ξ of a value."""
+        return float(np.log(value)) if self.logarithmic else value / self.size
+
+    def outer(self, xi: float) -> float:
+        """The value of ξ."""
+        return float(np.exp(xi)) if self.logarithmic else xi * self.size
+
+    def slope(self, value: float) -> float:
+        """d value / dξ."""
+        return value if self.logarithmic else self.size
+
+    def applies_to(self, experiment: str) -> bool:
+        return self.experiment is None or self.experiment == experiment
+
+
+def resolve_unknowns(
+    structure: Structure,
+    experiments: Sequence[Any],
+    estimate: Iterable[object] | None,
+    *,
+    guess: Mapping[str, float] | None = None,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    priors: Mapping[str, Any] | Sequence[Any] | None = None,
+    local: Iterable[str] = (),
+) -> tuple[Unknown, ...]:
+    """The unknowns of a problem, in the order of ``estimate``."""
+    names = [e.name for e in experiments]
+    found: dict[str, Unknown] = {}
+    known = _Declared(structure, experiments, dict(bounds or {}), _prior_table(priors))
+    for wanted in _wanted(structure, estimate):
+        base, _, where = wanted.partition("@")
+        if where and where not in names:
+            raise EstimationError(f"'{wanted}' names the experiment '{where}'; there are {', '.join(names)}.")
+        for target in _expand(structure, base):
+            for unknown in known.spread(target, where, names, tuple(local)):
+                if unknown.name in found:
+                    raise EstimationError(f"estimate= names '{unknown.name}' more than once.")
+                found[unknown.name] = unknown
+    _refuse_strangers(found, bounds, "bounds")
+    return tuple(_with_guess(u, dict(guess or {})) for u in found.values())
+
+
+def _wanted(structure: Structure, estimate: Iterable[object] | None) -> list[str]:
+    if isinstance(estimate, str):
+        raise EstimationError(f"estimate= takes a list of names: [{estimate!r}].")
+    if estimate is not None:
+        listed = [str(getattr(e, "path", e)) for e in estimate]
+        if not listed:
+            raise EstimationError("estimate= is empty: name at least one parameter or start.")
+        return listed
+    marked = [n for n, p in structure.model.parameters.items() if p.bounds is not None or p.prior is not None]
+    if not marked:
+        raise EstimationError(
+            f"No parameter of {structure.model.name} declares bounds or a prior, so nothing is marked as unknown: "
+            f"give estimate=[…] with names among {', '.join(list(structure.model.parameters)[:8]) or 'none'}."
+        )
+    return marked
+
+
+def _expand(structure: Structure, name: str) -> list[str]:
+    if name == "start(*)":
+        return [f"start({s.name})" for s in structure.states if s.order == 0]
+    pool = [*structure.model.parameters, *(f"start({v})" for v in structure.model.variables)]
+    hits = [n for n in matching(name, pool) if n in pool]
+    if not hits:
+        near = difflib.get_close_matches(name, pool, n=3, cutoff=0.3)
+        hint = f" Nearest: {', '.join(near)}." if near else ""
+        raise EstimationError(f"{structure.model.name} has no parameter or start called '{name}'.{hint}")
+    return hits
+
+
+@dataclass(frozen=True)
+class _Declared:
+    """What the model, the experiments and the call say about bounds, priors and first values."""
+
+    structure: Structure
+    experiments: Sequence[Any]
+    bounds: dict[str, tuple[float, float]]
+    priors: dict[str, Any]
+
+    def spread(self, target: str, where: str, names: list[str], local: tuple[str, ...]) -> Iterator[Unknown]:
+        """One unknown, or one per experiment."""
+        is_start = target.startswith("start(")
+        per_experiment = is_start or target in local
+        if where:
+            yield self.make(target, where, f"{target}@{where}")
+        elif per_experiment and len(names) > 1:
+            for name in names:
+                yield self.make(target, name, f"{target}@{name}")
+        else:
+            yield self.make(target, names[0] if is_start and names else None, target)
+
+    def make(self, target: str, experiment: str | None, name: str) -> Unknown:
+        if target.startswith("start("):
+            variable = self.structure.model.variables[target[6:-1]]
+            lower, upper = self._bounds(name, target, variable.bounds)
+            prior = self.priors.get(name, self.priors.get(target))
+            return Unknown(
+                name, "start", variable.name, experiment, np.nan, lower, upper, False, variable.unit, prior
+            )
+        parameter = self.structure.model.parameters[target]
+        lower, upper = self._bounds(name, target, parameter.bounds)
+        prior = self.priors.get(name, self.priors.get(target, parameter.prior))
+        logarithmic = _is_logarithmic(parameter.transform, lower, upper, prior)
+        return Unknown(
+            name, "parameter", target, experiment, np.nan, lower, upper, logarithmic, parameter.unit, prior
+        )
+
+    def _bounds(self, name: str, target: str, declared: tuple[float, float] | None) -> tuple[float, float]:
+        lower, upper = self.bounds.get(name, self.bounds.get(target, declared or (-np.inf, np.inf)))
+        lower = -np.inf if lower is None else float(lower)
+        upper = np.inf if upper is None else float(upper)
+        if not lower < upper:
+            raise EstimationError(f"The bounds of '{name}' are ({lower:g}, {upper:g}): the first must be below the second.")
+        return lower, upper
+
+
+def _is_logarithmic(transform: str | None, lower: float, upper: float, prior: Any) -> bool:
+    if transform == "log":
+        return True
+    if transform is None:
+        return False
+    return isinstance(prior, LogNormal) or (lower > 0 and upper / lower >= LOG_RATIO)
+
+
+def _prior_table(priors: Mapping[str, Any] | Sequence[Any] | None) -> dict[str, Any]:
+    if priors is None:
+        return {}
+    if isinstance(priors, Mapping):
+        return dict(priors)
+    table: dict[str, Any] = {}
+    for prior in priors:
+        if not isinstance(prior, MultivariateNormal):
+            raise EstimationError("priors= takes a dict of names, or a list of gr.MultivariateNormal(names, mean, cov).")
+        table.update({name: prior for name in prior.names})
+    return table
+
+
+def _with_guess(unknown: Unknown, guess: dict[str, float]) -> Unknown:
+    from dataclasses import replace
+
+    base = unknown.name.partition("@")[0]
+    for name in (unknown.name, base):
+        if name in guess:
+            value = float(guess[name])
+            if not unknown.lower <= value <= unknown.upper:
+                raise EstimationError(
+                    f"The guess of '{unknown.name}' is {value:g}, outside its bounds ({unknown.lower:g}, {unknown.upper:g})."
+                )
+            if unknown.logarithmic and value <= 0:
+                raise EstimationError(f"The guess of '{unknown.name}' is {value:g}, but its logarithm is estimated.")
+            return replace(unknown, guess=value)
+    return unknown
+
+
+def _refuse_strangers(found: Mapping[str, Unknown], given: Mapping[str, Any] | None, what: str) -> None:
+    allowed = {*found, *(u.name.partition("@")[0] for u in found.values())}
+    for name in given or {}:
+        if name not in allowed:
+            raise EstimationError(f"{what}= names '{name}', which is not estimated here; estimated: {', '.join(found)}.")
+
+
+def prior_residual(unknown: Unknown, value: float) -> tuple[float, float] | None:
+    """(r, dr/dvalue) of a scalar prior, so that ½r² is its negative logarithm up to a constant; None without one."""
+    prior = unknown.prior
+    if isinstance(prior, Normal):
+        return (value - prior.mean) / prior.std, 1.0 / prior.std
+    if isinstance(prior, LogNormal):
+        return float(np.log(value / prior.median)) / prior.log_std, 1.0 / (value * prior.log_std)
+    if prior is None or isinstance(prior, Uniform | MultivariateNormal):
+        return None
+    raise EstimationError(f"The prior of '{unknown.name}' is {prior!r}; use gr.Normal, gr.LogNormal or gr.Uniform.")

@@ -1,0 +1,228 @@
+"""Checks of values, times and names; each refusal says what, where, by how much and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from grisaille.errors import DataError
+from grisaille.experiment.rows import PLAIN, Rows
+from grisaille.experiment.signals import HOLDS, Samples, Signal
+from grisaille.model.names import suggestion
+
+REGULAR = 4
+"""From so many equally spaced samples on, a held input counts as logged, so that its record has an end."""
+
+
+@contextmanager
+def naming(name: str | None) -> Iterator[None]:
+    """Puts the experiment's name before what is said about it."""
+    try:
+        yield
+    except DataError as error:
+        text = str(error)
+        raise DataError(f"Experiment '{name}': {text}" if name else text[:1].upper() + text[1:]) from None
+
+
+def read_numbers(values: Any, what: str, rows: Rows = PLAIN) -> np.ndarray:
+    """A one-dimensional array of floats; None and NA become NaN, anything else that is no number is refused."""
+    if np.ma.isMaskedArray(values):
+        values = np.ma.filled(values.astype(float), np.nan)
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise DataError(
+            f"{what} has {array.ndim} dimensions, {array.shape}; a signal has one value per time. Give columns of "
+            f"a matrix one by one, as 'y[0]', 'y[1]', … for a vector of the model."
+        )
+    if array.dtype.kind in "biuf":
+        return array.astype(float)
+    return np.array([_number(cell, what, rows, k) for k, cell in enumerate(array.tolist())], dtype=float)
+
+
+def _number(cell: Any, what: str, rows: Rows, k: int) -> float:
+    if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
+        return np.nan
+    if isinstance(cell, str | bytes | complex) or np.iscomplexobj(cell):
+        raise DataError(f"{what} holds {cell!r} in {rows.at(k)}, which is not a number. {_text_hint(cell)}")
+    try:
+        return float(cell)
+    except (TypeError, ValueError):
+        raise DataError(f"{what} holds {cell!r} ({type(cell).__name__}) in {rows.at(k)}; give numbers.") from None
+
+
+def _text_hint(cell: Any) -> str:
+    if isinstance(cell, str | bytes):
+        return "Convert text to numbers first; NaN marks what was not measured."
+    return "Give its real and imaginary parts as two signals."
+
+
+def read_number(value: Any, what: str) -> float:
+    """One finite number."""
+    if isinstance(value, bool | str) or np.ndim(value) != 0:
+        raise DataError(f"{what} is {value!r}; give a number.")
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise DataError(f"{what} is {value!r}; give a number.") from None
+    if not np.isfinite(number):
+        raise DataError(f"{what} is {number}; give a finite number.")
+    return number
+
+
+def check_times(times: np.ndarray, what: str, rows: Rows, show: Any) -> None:
+    """Times are known and increase; ``show`` writes a time as the user gave it."""
+    if times.size == 0:
+        raise DataError(f"{what} are empty; give at least one.")
+    bad = np.flatnonzero(~np.isfinite(times))
+    if bad.size:
+        raise DataError(
+            f"{what} hold {times[bad[0]]} in {rows.list(bad.tolist())}; every row needs a time. Drop such rows, or "
+            f"fill their times in."
+        )
+    steps = np.diff(times)
+    same, back = np.flatnonzero(steps == 0) + 1, np.flatnonzero(steps < 0) + 1
+    if back.size:
+        k = int(back[0])
+        raise DataError(
+            f"{what} go back in {rows.list(back.tolist())}: {show(times[k])} follows {show(times[k - 1])}. Sort the "
+            f"rows by time, or read several runs with by= and the column that tells them apart."
+        )
+    if same.size:
+        k = int(same[0])
+        raise DataError(
+            f"{what} repeat in {rows.list(same.tolist())}: {show(times[k])} stands twice. Keep one of the rows; "
+            f"repeated measurements go into experiments of their own."
+        )
+
+
+def check_input(values: np.ndarray, what: str, rows: Rows) -> None:
+    """Inputs are known at every sample."""
+    check_bounded(values, what, rows)
+    bad = np.flatnonzero(np.isnan(values))
+    if bad.size:
+        raise DataError(
+            f"{what} is missing (NaN) in {rows.list(bad.tolist())}, but inputs must be known everywhere. Fill the gap "
+            f"yourself, leave those samples out with (times, values), or end the experiment before it."
+        )
+
+
+def check_output(values: np.ndarray, what: str, rows: Rows) -> None:
+    """Outputs are finite where measured, and measured somewhere."""
+    check_bounded(values, what, rows)
+    if not np.isfinite(values).any():
+        raise DataError(f"{what} has no measured value in {len(values)} rows; leave it out of outputs=.")
+
+
+def check_bounded(values: np.ndarray, what: str, rows: Rows) -> None:
+    bad = np.flatnonzero(np.isinf(values))
+    if bad.size:
+        raise DataError(
+            f"{what} is infinite in {rows.list(bad.tolist())}. Put NaN where an output was not measured; inputs need "
+            f"a finite value."
+        )
+
+
+def check_length(values: np.ndarray, times: np.ndarray, what: str, axis: str) -> None:
+    if len(values) != len(times):
+        raise DataError(
+            f"{what} has {len(values)} values for {len(times)} {axis}. Give one value for each, or its own times as "
+            f"(times, values)."
+        )
+
+
+def check_holds(hold: Any, inputs: Iterable[str]) -> dict[str, str]:
+    """How each input continues between samples."""
+    names = list(inputs)
+    if isinstance(hold, Mapping):
+        for name in hold:
+            if name not in names:
+                raise DataError(f"hold= names '{name}', which is not among inputs=. {suggestion(str(name), names)}")
+    per_input = hold if isinstance(hold, Mapping) else dict.fromkeys(names, hold)
+    for name, how in (per_input or {"": hold}).items():
+        if not isinstance(hold, Mapping) and hold not in HOLDS:
+            raise DataError(f"hold is {hold!r}; it must be 'zoh', 'foh' or 'spline', or a dict of them by input.")
+        if isinstance(hold, Mapping) and how not in HOLDS:
+            raise DataError(f"hold for input '{name}' is {how!r}; it must be 'zoh', 'foh' or 'spline'.")
+    return {name: per_input.get(name, "zoh") for name in names}
+
+
+def check_cover(
+    inputs: Mapping[str, Signal], hold: Mapping[str, str], outputs: Mapping[str, Samples], t0: float, rows: Rows, show: Any
+) -> None:
+    """Every input is known from the start to the last sample of every output."""
+    end = max(float(y.times[-1]) for y in outputs.values())
+    slack = 1e-9 * max(end - t0, 1e-300)
+    for name, signal in inputs.items():
+        if not isinstance(signal, Samples):
+            continue
+        known = f"input '{name}' is known from {show(signal.times[0])}"
+        if signal.times[0] > t0 + slack:
+            raise DataError(
+                f"{known} on, but the experiment starts at {show(t0)}: extend the input to the start, or set t0= and "
+                f"drop the outputs before it."
+            )
+        last = _known_until(signal, hold[name])
+        for output, y in outputs.items():
+            beyond = np.flatnonzero(y.times > last + slack)
+            if beyond.size:
+                raise DataError(
+                    f"output '{output}' is sampled at {show(y.times[beyond[0]])} ({rows.at(int(beyond[0]))}; "
+                    f"{beyond.size} of {len(y.times)} samples), outside the span of the inputs: {known} to "
+                    f"{show(signal.times[-1])}. Extend the input (repeat its last value at the end if it was held "
+                    f"there), or cut the output."
+                )
+
+
+def _known_until(signal: Samples, hold: str) -> float:
+    """Joined inputs end at the last sample; a held one holds on, but a regular record only for one interval."""
+    if len(signal.times) == 1:
+        return np.inf
+    if hold != "zoh":
+        return float(signal.times[-1])
+    steps = np.diff(signal.times)
+    is_regular = len(signal.times) >= REGULAR and steps.max() < 1.01 * steps.min()
+    return float(signal.times[-1] + steps.max()) if is_regular else np.inf
+
+
+def check_skip(skip: Any, outputs: Mapping[str, Samples]) -> int:
+    if isinstance(skip, bool) or not isinstance(skip, int | np.integer) or skip < 0:
+        raise DataError(f"skip is {skip!r}; it counts samples: give a whole number, 0 or more.")
+    for name, samples in outputs.items():
+        if not np.isfinite(samples.values[skip:]).any():
+            raise DataError(
+                f"skip = {skip} leaves nothing of output '{name}', which has {len(samples.values)} samples, "
+                f"{np.isfinite(samples.values).sum()} of them measured. Skip fewer."
+            )
+    return int(skip)
+
+
+def check_label(name: Any) -> str | None:
+    """The name of an experiment: text without ``@``, which separates it from the names of parameters."""
+    if name is None:
+        return None
+    if not isinstance(name, str) or not name.strip():
+        raise DataError(f"The name of an experiment is {name!r}; give a text such as name='A'.")
+    if "@" in name:
+        raise DataError(
+            f"The name of an experiment, '{name}', contains '@', which separates it from parameters as in 'k@A'. "
+            f"Choose a name without it."
+        )
+    return name
+
+
+def check_mapping(value: Any, what: str, example: str) -> dict[str, Any]:
+    """A dict with texts as keys."""
+    if not isinstance(value, Mapping):
+        raise DataError(f"{what}= is {_brief(value)}; give a dict by name, such as {example}.")
+    for name in value:
+        if not isinstance(name, str) or not name:
+            raise DataError(f"{what}= has the key {name!r}; keys are the names in the model, as text.")
+    return dict(value)
+
+
+def _brief(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) < 60 else f"a {type(value).__name__}"

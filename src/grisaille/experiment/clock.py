@@ -1,0 +1,144 @@
+"""Time as numbers of one unit: calendars are counted from an origin, plain numbers stay as they are.
+
+t = (instant − origin) / unit. Instants with a time zone are compared in UTC, so a change to summer time is no jump;
+instants without one are taken as they stand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from grisaille.errors import DataError
+from grisaille.experiment.checks import read_number, read_numbers
+from grisaille.experiment.rows import PLAIN, Rows
+
+UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+@dataclass(frozen=True)
+class Clock:
+    """The unit of time, and the instant at which it is zero (None: times are plain numbers)."""
+
+    unit: str = "s"
+    origin: Any = None
+
+    def read(self, raw: Any, what: str, rows: Rows = PLAIN) -> np.ndarray:
+        """Times as floats."""
+        if is_duration(raw):
+            return np.asarray(pd.Index(raw).total_seconds()) / UNITS[self.unit]
+        if not is_calendar(raw):
+            if self.origin is not None:
+                raise DataError(
+                    f"{what} are numbers, but other times of this experiment are dates. Give all of one kind."
+                )
+            return read_numbers(raw, what, rows)
+        if self.origin is None:
+            raise DataError(f"{what} are dates, but other times of this experiment are numbers. Give all of one kind.")
+        return self._elapsed(as_calendar(raw, what, rows), what)
+
+    def _elapsed(self, index: Any, what: str) -> np.ndarray:
+        if (index.tz is None) != (self.origin.tz is None):
+            has, lacks = ("a", "no") if index.tz is not None else ("no", "a")
+            raise DataError(
+                f"{what} have {has} time zone, but other times of this experiment have {lacks} one. "
+                f"Use .tz_localize('Europe/Berlin') or .tz_convert(None) on one of them."
+            )
+        return np.asarray((index - self.origin).total_seconds()) / UNITS[self.unit]
+
+    def instant(self, value: Any, what: str) -> float:
+        """One time: a number, a date, or a date as ISO text."""
+        if isinstance(value, str) or hasattr(value, "year") or isinstance(value, np.datetime64):
+            return float(self.read(pd.Index([value]), what)[0])
+        return read_number(value, what)
+
+    def show(self, t: float) -> str:
+        """A time for messages: ``t = 3.5`` or the date."""
+        if self.origin is None or not np.isfinite(t):
+            return f"t = {t:.9g}"
+        return str(self.stamp(t))
+
+    def stamp(self, t: float) -> Any:
+        """The date of a time."""
+        return self.origin + pd.Timedelta(seconds=round(float(t) * UNITS[self.unit], 6))
+
+
+def make_clock(unit: Any, times: Iterable[Any]) -> Clock:
+    """The clock for all times of an experiment: the first calendar among them gives the origin."""
+    if unit not in UNITS:
+        raise DataError(f"unit of time is {unit!r}; it must be one of {', '.join(map(repr, UNITS))}.")
+    for raw in times:
+        if is_calendar(raw):
+            index = as_calendar(raw, "times", PLAIN)
+            known = index[~index.isna()]
+            if len(known):
+                return Clock(unit, known[0])
+    return Clock(unit)
+
+
+def is_calendar(raw: Any) -> bool:
+    """Dates, or text that must be dates; durations count as numbers."""
+    if isinstance(raw, pd.DatetimeIndex):
+        return True
+    array = raw if hasattr(raw, "dtype") else np.asarray(raw)
+    if pd.api.types.is_datetime64_any_dtype(array):
+        return True
+    if array.dtype.kind in "biufcm" or not array.size:
+        return False
+    first = next((cell for cell in np.asarray(array).ravel() if cell is not None), None)
+    return isinstance(first, str) or hasattr(first, "year")
+
+
+def is_duration(raw: Any) -> bool:
+    return getattr(getattr(raw, "dtype", None), "kind", "") == "m"
+
+
+def as_calendar(raw: Any, what: str, rows: Rows) -> Any:
+    """A ``DatetimeIndex``; texts must be ISO 8601."""
+    values = pd.Series(np.asarray(raw, dtype=object) if not hasattr(raw, "dtype") else raw).reset_index(drop=True)
+    if pd.api.types.is_datetime64_any_dtype(values):
+        return pd.DatetimeIndex(values)
+    has_zone = values.map(_has_zone)
+    parsed = pd.to_datetime(values, format="ISO8601", errors="coerce", utc=bool(has_zone.any()))
+    bad = np.flatnonzero(parsed.isna() & values.notna() & (values.astype(str) != ""))
+    if bad.size:
+        raise DataError(
+            f"{what} hold {values[bad[0]]!r} in {rows.list(bad.tolist())}, which is neither a number nor a date as "
+            f"2024-01-31 13:45:00 (ISO 8601). Convert such columns with pandas.to_datetime(…, format=…) and use "
+            f"from_frame."
+        )
+    if has_zone.any() and not has_zone[values.notna()].all():
+        k = int(np.flatnonzero(~has_zone)[0])
+        raise DataError(f"{what} hold {values[k]!r} in {rows.at(k)} without a time zone, others have one. Add it.")
+    return pd.DatetimeIndex(parsed)
+
+
+def _has_zone(value: Any) -> bool:
+    if isinstance(value, str):
+        clock = value[10:]
+        return clock.endswith(("Z", "z")) or "+" in clock or "-" in clock
+    return getattr(value, "tzinfo", None) is not None
+
+
+def localize(index: Any, zone: str, what: str, rows: Rows) -> Any:
+    """Local times of a zone as instants; an hour that happens twice is told apart by the order of rows."""
+    if index.tz is not None:
+        raise DataError(f"{what} already have the time zone {index.tz}; leave zone={zone!r} out.")
+    try:
+        known = index.tz_localize(zone, ambiguous="NaT", nonexistent="NaT")
+    except (KeyError, ValueError, TypeError):
+        raise DataError(f"zone is {zone!r}, which is not a known time zone; give one such as 'Europe/Berlin'.") from None
+    bad = np.flatnonzero(known.isna() & ~index.isna())
+    if not bad.size:
+        return known
+    try:
+        return index.tz_localize(zone, ambiguous="infer", nonexistent="raise")
+    except ValueError:
+        raise DataError(
+            f"{what} hold {index[bad[0]]} in {rows.list(bad.tolist())}, which does not exist or happens twice in "
+            f"{zone} (the clock was changed). Store times in UTC, or with their offset as in 02:30+02:00."
+        ) from None
