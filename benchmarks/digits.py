@@ -15,9 +15,10 @@ from reference_problems import RTOL, Case, load_cases
 from scipy.integrate import solve_ivp
 
 import grisaille as gr
+from grisaille.demo import LENGTH, Pendulum
 
 SPAN = 5000.0
-WIDER_STEP = {"vdpol": 1e-5, "orego": 1e-4}
+RELATIVE_STEP = {"vdpol": 1e-5, "orego": 1e-4}
 """Relative steps of differences where a step of 1e-3 would move a jump by more than its width."""
 
 
@@ -42,24 +43,6 @@ def _atol_text(atol: float | dict[str, float]) -> str:
     return ", ".join(f"{n}: {v:.0e}" for n, v in atol.items()) if isinstance(atol, dict) else f"{atol:.0e}"
 
 
-class Pendulum(gr.Model):
-    """The pendulum with drag, undriven: an index-3 DAE."""
-
-    m, g, L, k = gr.Parameter(0.3), gr.Parameter(9.81), gr.Parameter(6.25), gr.Parameter(0.05)
-    x, y = gr.Variable(0.0), gr.Variable(-6.25)
-    vx, vy = gr.Variable(0.0), gr.Variable(0.0)
-    tension = gr.Variable()
-    u = gr.Input("N")
-    phi = gr.Output(gr.atan2(x, -y))
-    equations = [
-        gr.der(x) == vx,
-        gr.der(y) == vy,
-        m * gr.der(vx) == tension * x - k * abs(vx) * vx + u,
-        m * gr.der(vy) == tension * y - k * abs(vy) * vy - m * g,
-        x**2 + y**2 == L**2,
-    ]
-
-
 def push(t: float | np.ndarray) -> float | np.ndarray:
     return 0.6 * np.sin(1.1 * t) + 0.3 * np.sin(0.37 * t)
 
@@ -68,7 +51,7 @@ def long_pendulum() -> None:
     """5 000 s at rtol 1e-8 under a lasting force, against the angle form."""
     times = np.linspace(0.0, SPAN, 50_001)
     run = gr.simulate(Pendulum(), times, inputs={"u": push}, rtol=1e-8)
-    length = np.abs(np.hypot(run.x, run.y) - 6.25).max()
+    length = np.abs(np.hypot(run.x, run.y) - LENGTH).max()
     angle = np.abs(run.phi.values - _angle_form(times)).max()
     print(f"| length, largest deviation [m] | {float(length):.1e} |")
     print(f"| angle, largest difference [rad] | {float(angle):.1e} |")
@@ -76,7 +59,7 @@ def long_pendulum() -> None:
 
 
 def _angle_form(times: np.ndarray) -> np.ndarray:
-    m, g, L, k = 0.3, 9.81, 6.25, 0.05
+    m, g, L, k = 0.3, 9.81, LENGTH, 0.05
 
     def rates(t: float, s: np.ndarray) -> list[float]:
         c, sn = np.cos(s[0]), np.sin(s[0])
@@ -104,7 +87,7 @@ def disagreement(case: Case, name: str) -> float:
     atol = {n: tighter * v for n, v in atol.items()} if isinstance(atol, dict) else tighter * atol
     run = gr.simulate(model, grid, rtol=1e-11, atol=atol, sensitivities=[name])
     value = model.parameters[name].value
-    step = WIDER_STEP.get(problem.name, 1e-3) * abs(value)
+    step = RELATIVE_STEP.get(problem.name, 1e-3) * abs(value)
 
     def difference(h: float) -> dict[str, np.ndarray]:
         ends = [gr.simulate(model, grid, parameters={name: value + s * h}, rtol=1e-12, atol=atol) for s in (-1, 1)]

@@ -14,6 +14,7 @@ from cold_start import measure_cold_start
 from hand_written import HandWritten, fastest
 from peers import CasadiIdas, DiffraxTsit5, IdaCompiled, IdaPython, ScipyRadau
 from pendulum_study import EVERY, Pendulum, Study, make_study
+from rich.box import MARKDOWN
 from rich.console import Console
 from rich.table import Table
 from timing import best_of
@@ -107,7 +108,7 @@ def study_table(console: Console, study: Study, ours: Ours, names: list[str]) ->
     ]  # fmt: skip
     everyone += [(contestant, count, 0.0) for contestant, count in _installed(console, names)]
     title = f"pendulum study, {study.t[-1]:g} s, {len(study.w)} realizations, one thread"
-    table = Table(title=title, title_justify="left")
+    table = Table(title=title, title_justify="left", box=MARKDOWN)
     table.add_column("solver")
     for column in ("ms per realization", "times ours", "largest error [rad]", "build [s]"):
         table.add_column(column, justify="right")
@@ -142,7 +143,7 @@ def thread_table(console: Console, study: Study, ours: Ours) -> None:
 
 def cold_table(console: Console) -> None:
     cold = measure_cold_start()
-    table = Table(title="first use, in a process of its own each", title_justify="left")
+    table = Table(title="first use, in a process of its own each", title_justify="left", box=MARKDOWN)
     for column in ("what", "seconds", "allowed"):
         table.add_column(column, justify="left" if column == "what" else "right")
     table.add_row("import grisaille", f"{cold.importing:.2f}", "1.00")

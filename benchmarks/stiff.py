@@ -13,6 +13,7 @@ import numpy as np
 import stiff_peers
 import sundials
 from reference_problems import RTOL, TITLES, Case, Solver, load_cases
+from rich.box import MARKDOWN
 from rich.console import Console
 from rich.table import Table
 from timing import best_of
@@ -110,9 +111,9 @@ def _absent(package: str | None) -> str | None:
 
 
 def measure(solver: Solver, rtol: float, seconds: float) -> Point:
-    """The best of two runs at least; the first call of a process, which imports and builds, does not count."""
+    """The best of three runs at least; the first call of a process, which imports and builds, does not count."""
     solver.solve(rtol)
-    best, end = best_of(lambda: solver.solve(rtol), seconds, at_least=2)
+    best, end = best_of(lambda: solver.solve(rtol), seconds, at_least=3)
     return Point(rtol, best, solver.digits(end))
 
 
@@ -137,7 +138,7 @@ def main() -> None:
     parser.add_argument("--digits", type=float, default=6.0, help="of the second table (default 6); 0 leaves it out")
     parser.add_argument("--seconds", type=float, default=0.3, help="spent on each timing (default 0.3)")
     arguments = parser.parse_args()
-    console = Console(width=None if Console().is_terminal else 160)
+    console = Console(width=None if Console().is_terminal else 240)
     chosen = available(console, list(filter(None, arguments.solvers.split(","))))
     cases = load_cases(arguments.problems.split(","))
     at_tolerance = _table(f"rtol {RTOL:g}: time as a multiple of ours (significant correct digits)", chosen)
@@ -158,10 +159,10 @@ def main() -> None:
 
 
 def _table(title: str, chosen: dict[str, object]) -> Table:
-    table = Table(title=title, title_justify="left", expand=False)
-    table.add_column("problem")
+    table = Table(title=title, title_justify="left", box=MARKDOWN)
+    table.add_column("problem", no_wrap=True)
     for column in ("ours, in C [ms]", "gr.simulate", *chosen):
-        table.add_column(column, justify="right")
+        table.add_column(column, justify="right", no_wrap=True)
     return table
 
 

@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from grisaille.compilation.filters import FilterLayout, Filters
 from grisaille.compilation.moments import Moments
 from grisaille.errors import DataError
 
@@ -32,17 +33,23 @@ class Sizes(Protocol):
     def ny(self) -> int: ...
     @property
     def ns(self) -> int: ...
+    @property
+    def layout(self) -> FilterLayout: ...
 
 
 @dataclass(frozen=True, eq=False)
 class Frozen:
-    """What a batch gave. Rows of ``y`` belong to the grid points ``kept``; without them there are ``moments``."""
+    """What a batch gave; rows of ``y`` belong to the grid points ``kept``. What was not asked for is None."""
 
     kept: NDArray[np.int64]
     x: Floats
     """(M, nx), at the last grid point."""
     sx: Floats
     """(M, ns, nx), likewise."""
+    w: Floats
+    """(M, nw), states of the filters, likewise."""
+    dw: Floats
+    """(M, ns, nw), likewise, where directions move the filters."""
     y: Floats | None
     """(M, n_kept, ny)"""
     sy: Floats | None
@@ -54,7 +61,7 @@ class Frozen:
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """The arrays of one run; ``held[i]`` is 1 where signal i is constant over a cell."""
+    """The arrays of one run; ``held[i]`` is the place of signal i's hold in ``HOLDS``."""
 
     grid: Floats
     substeps: int
@@ -67,12 +74,18 @@ class Batch:
     sx0: Floats
     kept: NDArray[np.int64]
     count: int
+    members: NDArray[np.int64]
+    """The realizations to run, in order."""
+    filters: Filters
+
+
+HOLDS = ("foh", "zoh", "stages")
 
 
 def check_batch(
     fused: Sizes, x0: ArrayLike, grid: ArrayLike, signals: Sequence[ArrayLike], p: ArrayLike,
     hold: str | Sequence[str], nominal: ArrayLike, substeps: int, keep: int | ArrayLike, realizations: int | None,
-    dp: ArrayLike | None, sx0: ArrayLike | None,
+    dp: ArrayLike | None, sx0: ArrayLike | None, skip: ArrayLike, filters: Filters | None,
 ) -> Batch:  # fmt: skip
     times = _array(grid)
     if times.ndim != 1 or times.size < 1 or not np.all(np.diff(times) > 0):
@@ -81,14 +94,19 @@ def check_batch(
         raise DataError(f"substeps={substeps}: at least one step per grid cell is needed.")
     if len(signals) != fused.nu:
         raise DataError(f"{len(signals)} signals given, {fused.nu} needed.")
-    tables = tuple(_table(s, times.size) for s in signals)
+    held = _held(hold, fused.nu)
+    lengths = [(times.size - 1) * (2 * int(substeps) + 1) + 1 if h == HOLDS.index("stages") else times.size for h in held]
+    places = fused.layout.places
+    tables = tuple(
+        np.zeros(n) if i in places else _table(s, n) for i, (s, n) in enumerate(zip(signals, lengths, strict=True))
+    )
     start, values = _array(x0), _array(p)
     seeds = np.zeros((fused.ns, fused.np)) if dp is None else _array(dp)
     starts = np.zeros((fused.ns, fused.nx)) if sx0 is None else _array(sx0)
     count = _count(realizations, [(start, 2), (values, 2), (starts, 3), *((s, 2) for s in tables)])
     expected = [
         ("x0", start, (fused.nx,)), ("p", values, (fused.np,)), ("sx0", starts, (fused.ns, fused.nx)),
-        *((f"signal {i}", s, (times.size,)) for i, s in enumerate(tables)),
+        *((f"signal {i}", s, (n,)) for i, (s, n) in enumerate(zip(tables, lengths, strict=True))),
     ]  # fmt: skip
     for name, array, shape in expected:
         if array.shape not in (shape, (count, *shape)):
@@ -97,7 +115,8 @@ def check_batch(
         raise DataError(f"dp has shape {seeds.shape}; expected {(fused.ns, fused.np)}.")
     return Batch(
         times, int(substeps), start, values, np.broadcast_to(_array(nominal), fused.nx).copy(), tables,
-        _held(hold, fused.nu), seeds, starts, _kept(keep, times.size), count,
+        held, seeds, starts, _kept(keep, times.size), count, np.setdiff1d(np.arange(count), np.asarray(skip, dtype=int)),
+        _filters(fused, filters, times.size - 1, count),
     )  # fmt: skip
 
 
@@ -121,9 +140,22 @@ def _count(realizations: int | None, arrays: list[tuple[Floats, int]]) -> int:
 
 def _held(hold: str | Sequence[str], nu: int) -> NDArray[np.uint8]:
     holds = [hold] * nu if isinstance(hold, str) else list(hold)
-    if len(holds) != nu or not set(holds) <= {"zoh", "foh"}:
-        raise DataError(f'hold={hold!r}: "zoh" or "foh" is needed for each of {nu} signals.')
-    return np.array([h == "zoh" for h in holds], dtype=np.uint8)
+    if len(holds) != nu or not set(holds) <= set(HOLDS):
+        raise DataError(f'hold={hold!r}: "zoh" or "foh" (or "stages") is needed for each of {nu} signals.')
+    return np.array([HOLDS.index(h) for h in holds], dtype=np.uint8)
+
+
+def _filters(fused: Sizes, filters: Filters | None, cells: int, count: int) -> Filters:
+    layout = fused.layout
+    given = Filters(np.zeros(cells, dtype=np.int64)) if filters is None else filters
+    orders = tuple(g.R.shape[0] for g in given.groups)
+    if orders != layout.orders or len(given.white) != len(layout.white):
+        raise DataError(f"Filters with {orders} states were given to a step built for {layout.orders}.")
+    if given.which.shape != (cells,):
+        raise DataError(f"The filters' steps are given for {given.which.size} cells; the grid has {cells}.")
+    if given.w is not None and given.w.shape != (count, layout.nw):
+        raise DataError(f"Filter states have shape {given.w.shape}; expected {(count, layout.nw)}.")
+    return given
 
 
 def _kept(keep: int | ArrayLike, n: int) -> NDArray[np.int64]:
@@ -133,14 +165,17 @@ def _kept(keep: int | ArrayLike, n: int) -> NDArray[np.int64]:
     return kept.astype(np.int64)
 
 
-def empty_answer(fused: Sizes, batch: Batch, reduce: bool) -> Frozen:
+def empty_answer(fused: Sizes, batch: Batch, rows: bool) -> Frozen:
     m, k, ns, ny = batch.count, batch.kept.size, fused.ns, fused.ny
+    moving = ns if fused.layout.sensitive else 0
     return Frozen(
         kept=batch.kept,
         x=np.zeros((m, fused.nx)),
         sx=np.zeros((m, ns, fused.nx)),
-        y=None if reduce else np.zeros((m, k, ny)),
-        sy=None if reduce else np.zeros((m, k, ns, ny)),
+        w=np.zeros((m, fused.layout.nw)),
+        dw=np.zeros((m, moving, fused.layout.nw)),
+        y=np.zeros((m, k, ny)) if rows else None,
+        sy=np.zeros((m, k, ns, ny)) if rows else None,
         moments=None,
         failed=np.full(m, -1, dtype=np.int64),
     )

@@ -1,4 +1,4 @@
-"""The same batch in CasADi's virtual machine, all realizations abreast, for machines without a compiler.
+"""The same batch in CasADi's virtual machine, many realizations abreast, for machines without a compiler.
 
 Arrays are (M, …) in C order, which is what a mapped CasADi function reads as its columns side by side.
 """
@@ -6,13 +6,19 @@ Arrays are (M, …) in C order, which is what a mapped CasADi function reads as 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
+from numpy.typing import NDArray
 
-from grisaille.compilation.batch import Batch, Floats, Frozen, Progress, Sizes, empty_answer, finish
-from grisaille.compilation.evaluation import flat_function
+from grisaille.compilation.batch import HOLDS, Batch, Floats, Frozen, Progress, Sizes, empty_answer, finish
+from grisaille.compilation.evaluation import FlatEvaluation, flat_function
+from grisaille.compilation.filter_twin import FilterStates
 from grisaille.compilation.moments import Moments
+
+BLOCK = 256
+"""Realizations abreast."""
 
 
 def run_interpreted(
@@ -22,56 +28,105 @@ def run_interpreted(
     fused: Sizes,
     batch: Batch,
     reduce: bool,
+    rows: bool,
     progress: Progress | None,
 ) -> Frozen:
     """Runs the batch; the answer equals the compiled one up to the C library's elementary functions."""
-    m, ns = batch.count, fused.ns
-    advance, look = flat_function(step.map(m)), flat_function(observe.map(m))
-    answer = empty_answer(fused, batch, reduce)
-    total = Moments.empty(m, batch.kept.size, ns, fused.ny) if reduce else None
-    x, sx = np.broadcast_to(batch.x0, (m, fused.nx)), np.broadcast_to(batch.sx0, (m, ns, fused.nx))
-    p, dp = np.broadcast_to(batch.p, (m, fused.np)), np.broadcast_to(batch.dp, (m, ns, fused.np))
-    nominal = np.broadcast_to(batch.nominal, (m, fused.nx))
-    slow = (p, nominal, dp) if ns else (p, nominal)
-    constants = flat_function(once.map(m))(*slow)[0]
-    signals = np.zeros((batch.grid.size, m, fused.nu))
-    for i, table in enumerate(batch.signals):
-        signals[:, :, i] = np.broadcast_to(table, (m, batch.grid.size)).T
-    rows = {int(k): row for row, k in enumerate(batch.kept)}
-    for k, now in enumerate(batch.grid):
-        if k in rows:
-            seen = look(now, x, signals[k], p, *((sx, dp) if ns else ()))
-            _keep(answer, total, rows[k], k, x, seen[0].reshape(m, -1), seen[-1].reshape(m, ns, -1) if ns else None)
-        for t, h, ua, um, ub in _steps(batch, signals, k):
-            moved = advance(t, h, x, ua, um, ub, *((sx,) if ns else ()), *slow, constants)
-            x = moved[0].reshape(m, fused.nx)
-            sx = moved[1].reshape(m, ns, fused.nx) if ns else sx
-        if progress is not None and k % 1000 == 0:
-            progress(m * k // batch.grid.size, m)
-    answer.x[:], answer.sx[:] = x, sx
+    answer = empty_answer(fused, batch, rows)
+    total: Moments | None = None
+    for first in range(0, batch.members.size, BLOCK):
+        members = batch.members[first : first + BLOCK]
+        part = Moments.empty(members.size, batch.kept.size, fused.ns, fused.ny) if reduce else None
+        functions = [flat_function(f.map(members.size)) for f in (once, step, observe)]
+        _Block(fused, batch, members, *functions).run(answer, part, progress)
+        total = part if total is None or part is None else total.joined(part)
     return finish(answer, batch, total)
 
 
-def _steps(batch: Batch, signals: Floats, k: int) -> Iterator[tuple[float, float, Floats, Floats, Floats]]:
-    if k + 1 == batch.grid.size:
-        return
-    n = batch.substeps
-    t, h = batch.grid[k], (batch.grid[k + 1] - batch.grid[k]) / n
-    left, right = signals[k], np.where(batch.held, signals[k], signals[k + 1])
-    ub = left
-    for j in range(n):
-        ua, ub = ub, right if j + 1 == n else left + ((j + 1) / n) * (right - left)
-        yield t + j * h, h, ua, 0.5 * (ua + ub), ub
+@dataclass
+class _Block:
+    fused: Sizes
+    batch: Batch
+    members: NDArray[np.int64]
+    once: FlatEvaluation
+    step: FlatEvaluation
+    observe: FlatEvaluation
 
+    def run(self, answer: Frozen, part: Moments | None, progress: Progress | None) -> None:
+        fused, batch, ns, m = self.fused, self.batch, self.fused.ns, self.members.size
+        x, sx = self._of(batch.x0, 1), self._of(batch.sx0, 2)
+        p, dp = self._of(batch.p, 1), np.broadcast_to(batch.dp, (m, ns, fused.np))
+        slow = (p, np.broadcast_to(batch.nominal, (m, fused.nx)), *((dp,) if ns else ()))
+        constants = self.once(*slow)[0]
+        filters = FilterStates(batch.filters, fused.layout, self.members, ns)
+        rows = {int(k): row for row, k in enumerate(batch.kept)}
+        for k, now in enumerate(batch.grid):
+            left, dleft = self._table(k, 0), filters.dsignals
+            left[:, list(fused.layout.places)] = filters.signals
+            if k in rows:
+                seen = self.observe(now, x, left, p, *((sx, dleft, dp) if ns else ()))
+                sy = seen[-1].reshape(m, ns, -1) if ns else np.zeros((m, 0, fused.ny))
+                self._keep(answer, part, rows[k], k, x, seen[0].reshape(m, -1), sy)
+            if k + 1 == batch.grid.size:
+                break
+            filters.advance(k)
+            right = filters.signals, filters.dsignals
+            for j, (t, h, signals, du) in enumerate(self._steps(k, left, dleft, *right)):
+                v = filters.white(k * batch.substeps + j)
+                moved = self.step(t, h, x, *signals, v, *((sx, *du) if ns else ()), *slow, constants)
+                x = moved[0].reshape(m, fused.nx)
+                sx = moved[1].reshape(m, ns, fused.nx) if ns else sx
+            if progress is not None and k % 1000 == 0:
+                progress(int(self.members[0]) + m * k // batch.grid.size, batch.count)
+        answer.x[self.members], answer.sx[self.members], answer.w[self.members] = x, sx, filters.w
+        if fused.layout.sensitive:
+            answer.dw[self.members] = filters.dw
+        if progress is not None:
+            progress(int(self.members[-1]) + 1, batch.count)
 
-def _keep(answer: Frozen, total: Moments | None, row: int, k: int, x: Floats, y: Floats, sy: Floats | None) -> None:
-    bad = (answer.failed < 0) & ~np.isfinite(x).all(axis=1)
-    answer.failed[bad] = k
-    sensitivities = np.zeros((len(y), 0, y.shape[1])) if sy is None else sy
-    if answer.y is not None and answer.sy is not None:
-        answer.y[:, row], answer.sy[:, row] = y, sensitivities
-    if total is not None:
-        total.mean[row], total.smean[row] = y.mean(axis=0), sensitivities.mean(axis=0)
-        deviation = y - total.mean[row]
-        total.spread[row] = (deviation**2).sum(axis=0)
-        total.scross[row] = (deviation[:, None, :] * (sensitivities - total.smean[row])).sum(axis=0)
+    def _of(self, array: Floats, dimensions: int) -> Floats:
+        chosen = array[self.members] if array.ndim > dimensions else array
+        return np.broadcast_to(chosen, (self.members.size, *array.shape[-dimensions:]))
+
+    def _table(self, k: int, half: int) -> Floats:
+        """Signals of tables in cell k, by halves of a step where they are stages, else at its left or right end."""
+        out = np.zeros((self.members.size, self.fused.nu))
+        for i, table in enumerate(self.batch.signals):
+            at = k
+            if self.batch.held[i] == HOLDS.index("stages"):
+                at = k * (2 * self.batch.substeps + 1) + half
+            out[:, i] = table[self.members, at] if table.ndim == 2 else table[at]
+        return out
+
+    def _steps(
+        self, k: int, left: Floats, dleft: Floats, driven: Floats, dright: Floats
+    ) -> Iterator[tuple[float, float, list[Floats], list[Floats]]]:
+        batch, n = self.batch, self.batch.substeps
+        t, h = batch.grid[k], (batch.grid[k + 1] - batch.grid[k]) / n
+        linear = batch.held == HOLDS.index("foh")
+        right = np.where(linear, self._table(k + 1, 0), left)
+        right[:, list(self.fused.layout.places)] = driven
+        stages = np.flatnonzero(batch.held == HOLDS.index("stages"))
+        ub, db = left, dleft
+        for j in range(n):
+            part = (j + 1) / n
+            ua, ub = ub, right if j + 1 == n else left + part * (right - left)
+            da, db = db, dright if j + 1 == n else dleft + part * (dright - dleft)
+            signals = [ua.copy(), 0.5 * (ua + ub), ub.copy()]
+            if stages.size:
+                for s, values in enumerate(signals):
+                    values[:, stages] = self._table(k, 2 * j + s)[:, stages]
+            yield t + j * h, h, signals, [da, 0.5 * (da + db), db]
+
+    def _keep(
+        self, answer: Frozen, part: Moments | None, row: int, k: int, x: Floats, y: Floats, sy: Floats
+    ) -> None:
+        bad = (answer.failed[self.members] < 0) & ~np.isfinite(x).all(axis=1)
+        answer.failed[self.members[bad]] = k
+        if answer.y is not None and answer.sy is not None:
+            answer.y[self.members, row], answer.sy[self.members, row] = y, sy
+        if part is not None:
+            part.mean[row], part.smean[row] = y.mean(axis=0), sy.mean(axis=0)
+            deviation = y - part.mean[row]
+            part.spread[row] = (deviation**2).sum(axis=0)
+            part.scross[row] = (deviation[:, None, :] * (sy - part.smean[row])).sum(axis=0)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grisaille.compilation.batch import Batch, Frozen, Progress, Sizes, empty_answer, finish
+from grisaille.compilation.filters import Filters
 from grisaille.compilation.library import Library
 from grisaille.compilation.moments import Moments
 
@@ -24,8 +25,10 @@ BLOCK = 32
 WAVE = 8_000_000
 """Doubles of block moments held at a time."""
 
+_LONG = np.dtype(ctypes.c_long)
 _POINTERS = frozenset(
-    "grid x0 x p nominal signal signal_stride held dp sx0 sx kept y sy mean spread smean scross failed".split()
+    "member grid x0 x p nominal signal signal_stride held dp sx0 sx kept y sy mean spread smean scross failed stream which "
+    "filter start reading dfilter dstart dreading w0 dw0 w dw".split()
 )
 
 
@@ -35,23 +38,31 @@ class BatchStructure(ctypes.Structure):
     _fields_ = tuple(
         (name, ctypes.c_void_p if name in _POINTERS else ctypes.c_long)
         for name in (
-            "first last n_cells substeps grid x0 x0_stride x p p_stride nominal signal signal_stride held dp sx0 "
-            "sx0_stride sx n_kept kept y sy mean spread smean scross failed"
+            "n_members member n_cells substeps grid x0 x0_stride x p p_stride nominal signal signal_stride held dp sx0 "
+            "sx0_stride sx n_kept kept y sy mean spread smean scross failed first_realization "
+            "first_point stream which filter start reading dfilter dstart dreading w0 dw0 w dw"
         ).split()
     )
 
 
 def run_native(
-    library: Library, fused: Sizes, batch: Batch, reduce: bool, threads: int | None, progress: Progress | None
+    library: Library,
+    fused: Sizes,
+    batch: Batch,
+    reduce: bool,
+    rows: bool,
+    threads: int | None,
+    progress: Progress | None,
 ) -> Frozen:
     """Runs the batch with ``gr_frozen``; ``threads=None`` uses every processor."""
-    threads = threads or _processors()
+    threads = threads or processors()
     entry = library.function("gr_frozen", ctypes.POINTER(BatchStructure))
-    answer = empty_answer(fused, batch, reduce)
+    answer = empty_answer(fused, batch, rows)
+    disturbances = _Disturbances(batch.filters, fused)
     # an even number, because realizations go two abreast
-    size = BLOCK if reduce else min(BLOCK, 2 * -(-batch.count // (8 * threads)))
-    blocks = [(first, min(first + size, batch.count)) for first in range(0, batch.count, size)]
-    wave = len(blocks)
+    size = BLOCK if reduce else max(2, min(BLOCK, 2 * -(-batch.members.size // (8 * threads))))
+    blocks = [batch.members[first : first + size] for first in range(0, batch.members.size, size)]
+    wave = max(1, len(blocks))
     if reduce:
         wave = max(threads, WAVE // max(1, 2 * batch.kept.size * fused.ny * (1 + fused.ns)))
     total: Moments | None = None
@@ -59,40 +70,67 @@ def run_native(
         try:
             for start in range(0, len(blocks), wave):
                 now = blocks[start : start + wave]
-                parts = pool.map(lambda block: _run(entry, fused, batch, answer, block), now)
-                for (_, last), part in zip(now, parts, strict=True):
+                parts = pool.map(lambda block: _run(entry, fused, batch, disturbances, answer, block, reduce), now)
+                for block, part in zip(now, parts, strict=True):
                     total = part if total is None or part is None else total.joined(part)
                     if progress is not None:
-                        progress(last, batch.count)
+                        progress(int(block[-1]) + 1, batch.count)
         except BaseException:
             pool.shutdown(wait=True, cancel_futures=True)
             raise
     return finish(answer, batch, total)
 
 
+class _Disturbances:
+    """Filters and streams as C reads them."""
+
+    def __init__(self, filters: Filters, fused: Sizes) -> None:
+        self.filters = filters
+        streams = [*(g.stream for g in filters.groups), *filters.white]
+        self.stream = np.array([(*s.key, int(s.antithetic)) for s in streams], dtype=np.uint32)
+        self.which = filters.which.astype(_LONG)
+        self.filter, self.start = filters.packed_steps(), filters.packed_start()
+        self.reading = filters.packed_reading()
+        nothing = (np.zeros(1),) * 3
+        self.dfilter, self.dstart, self.dreading = (
+            filters.packed_derivatives() if fused.layout.sensitive else nothing
+        )
+        self.w0 = None if filters.w is None else np.ascontiguousarray(filters.w)
+        self.dw0 = None if filters.dw is None else np.ascontiguousarray(filters.dw)
+
+    def fields(self) -> dict[str, int | None]:
+        names = ("stream", "which", "filter", "start", "reading", "dfilter", "dstart", "dreading", "w0", "dw0")
+        numbers = {"first_realization": self.filters.first_realization, "first_point": self.filters.first_point}
+        return {name: _at(getattr(self, name)) for name in names} | numbers
+
+
 def _run(
-    entry: Callable[..., int], fused: Sizes, batch: Batch, answer: Frozen, block: tuple[int, int]
+    entry: Callable[..., int],
+    fused: Sizes,
+    batch: Batch,
+    disturbances: _Disturbances,
+    answer: Frozen,
+    block: NDArray[np.int64],
+    reduce: bool,
 ) -> Moments | None:
-    first, last = block
-    part = Moments.empty(last - first, batch.kept.size, fused.ns, fused.ny) if answer.y is None else None
+    part = Moments.empty(block.size, batch.kept.size, fused.ns, fused.ny) if reduce else None
     tables = np.array([s.ctypes.data for s in batch.signals], dtype=np.uintp)
-    long = np.dtype(ctypes.c_long)
-    strides = np.array([s.shape[-1] if s.ndim == 2 else 0 for s in batch.signals], dtype=long)
-    kept, failed = batch.kept.astype(long), np.full(batch.count, -1, dtype=long)
+    strides = np.array([s.shape[-1] if s.ndim == 2 else 0 for s in batch.signals], dtype=_LONG)
+    kept, failed, member = batch.kept.astype(_LONG), np.full(batch.count, -1, dtype=_LONG), block.astype(_LONG)
     entry(
         ctypes.byref(
             BatchStructure(
-                first=first, last=last, n_cells=batch.grid.size - 1, substeps=batch.substeps, grid=_at(batch.grid),
-                x0=_at(batch.x0), x0_stride=fused.nx if batch.x0.ndim == 2 else 0, x=_at(answer.x),
+                n_members=member.size, member=_at(member), n_cells=batch.grid.size - 1, substeps=batch.substeps,
+                grid=_at(batch.grid), x0=_at(batch.x0), x0_stride=fused.nx if batch.x0.ndim == 2 else 0, x=_at(answer.x),
                 p=_at(batch.p), p_stride=fused.np if batch.p.ndim == 2 else 0, nominal=_at(batch.nominal),
                 signal=_at(tables), signal_stride=_at(strides), held=_at(batch.held), dp=_at(batch.dp),
                 sx0=_at(batch.sx0), sx0_stride=fused.ns * fused.nx if batch.sx0.ndim == 3 else 0, sx=_at(answer.sx),
-                n_kept=kept.size, kept=_at(kept), y=_at(answer.y), sy=_at(answer.sy),
-                failed=_at(failed), **_moments_at(part),
+                n_kept=kept.size, kept=_at(kept), y=_at(answer.y), sy=_at(answer.sy), failed=_at(failed),
+                w=_at(answer.w), dw=_at(answer.dw), **_moments_at(part), **disturbances.fields(),
             )
         )
     )  # fmt: skip
-    answer.failed[first:last] = failed[first:last]
+    answer.failed[block] = failed[block]
     return part
 
 
@@ -105,5 +143,5 @@ def _at(array: NDArray[np.generic] | None) -> int | None:
     return None if array is None else int(array.ctypes.data)
 
 
-def _processors() -> int:
+def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

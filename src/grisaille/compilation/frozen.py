@@ -1,8 +1,9 @@
 """Batches of trajectories on a frozen grid, one fused step per cell (or a fixed number of them).
 
 Every trajectory is the same sequence of the same smooth formulas (``step``), so criteria built on it are smooth in the
-parameters and sensitivities are exact. Signals are tables on the grid, linear or held between its points. Kept are
-observed quantities at chosen grid points, per realization or as moments over the realizations (``moments``).
+parameters and sensitivities are exact. Signals are tables on the grid, or disturbances that filters make on the way
+(``filters``). Kept are observed quantities at chosen grid points, per realization, as moments over the realizations
+(``moments``), or both.
 """
 
 from __future__ import annotations
@@ -18,12 +19,15 @@ from grisaille.compilation.batch_interpreted import run_interpreted
 from grisaille.compilation.batch_native import BatchStructure, run_native
 from grisaille.compilation.compiler import find_compiler, is_switched_off, notice_interpreted
 from grisaille.compilation.dialect import WIDE
+from grisaille.compilation.filters import FilterLayout, Filters, filter_source
 from grisaille.compilation.hoisting import hoist
 from grisaille.compilation.library import Library, build_library, no_compiler
 from grisaille.compilation.memo import Memo
 from grisaille.compilation.printer import PRELUDE, print_function
-from grisaille.compilation.step import formulate_step, step_sensitivity
+from grisaille.compilation.step import StepFormula, formulate_step, step_sensitivity
 from grisaille.structure.system import System
+
+PLAIN = FilterLayout()
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +39,7 @@ class FusedStep:
     np: int
     ny: int
     ns: int
+    layout: FilterLayout
     library: Library | None
     once: ca.Function
     step: ca.Function
@@ -56,7 +61,10 @@ class FusedStep:
         substeps: int = 1,
         keep: int | ArrayLike = 1,
         reduce: bool = False,
+        rows: bool | None = None,
         realizations: int | None = None,
+        skip: ArrayLike = (),
+        filters: Filters | None = None,
         dp: ArrayLike | None = None,
         sx0: ArrayLike | None = None,
         threads: int | None = None,
@@ -66,63 +74,86 @@ class FusedStep:
 
         x0 : (nx,) or (M, nx); on the constraints to the accuracy of one Gauss–Newton correction
         grid : (K + 1,) increasing times; every cell is cut into ``substeps`` equal steps
-        signals : per signal a number, (K + 1,) for all realizations, or (M, K + 1)
+        signals : per signal a number, (K + 1,) for all realizations, or (M, K + 1); anything where a filter drives it
         p : (np,) or (M, np)
-        hold : ``"foh"`` (linear) or ``"zoh"`` (constant over a cell, from its left end), for all signals or each
+        hold : ``"foh"`` (linear) or ``"zoh"`` (constant over a cell, from its left end), for all signals or each; or
+            ``"stages"``: K (2 substeps + 1) + 1 values instead of K + 1, for each cell at every half of a step, both
+            ends included, and one for the last grid point
         keep : observe every ``keep``-th grid point, or at these grid indices
-        reduce : moments over the realizations instead of one row each
+        reduce : moments over the realizations
+        rows : each realization's own; by default unless ``reduce``
+        skip : realizations to leave out
+        filters : the disturbances, laid out as this step was built for
         dp, sx0 : (ns, np) and (ns, nx) or (M, ns, nx), the seeds of the sensitivity directions
         threads : of the compiled code; all processors by default
         """
-        batch = check_batch(self, x0, grid, signals, p, hold, nominal, substeps, keep, realizations, dp, sx0)
+        batch = check_batch(
+            self, x0, grid, signals, p, hold, nominal, substeps, keep, realizations, dp, sx0, skip, filters
+        )
+        rows = not reduce if rows is None else rows
         if self.library is None:
-            return run_interpreted(self.once, self.step, self.observe, self, batch, reduce, progress)
-        return run_native(self.library, self, batch, reduce, threads, progress)
+            return run_interpreted(self.once, self.step, self.observe, self, batch, reduce, rows, progress)
+        return run_native(self.library, self, batch, reduce, rows, threads, progress)
 
 
 def build_step(
-    system: System, *, observed: Sequence[int] | None = None, directions: int = 0, compiled: bool | None = None
+    system: System,
+    *,
+    observed: Sequence[int] | None = None,
+    directions: int = 0,
+    filters: FilterLayout = PLAIN,
+    formula: StepFormula | None = None,
+    compiled: bool | None = None,
 ) -> FusedStep:
     """The fused step; ``observed`` picks rows of ``system.observed`` (all by default), ``directions`` the number of
-    sensitivity directions it carries; ``compiled`` as in ``build_kernel``."""
+    sensitivity directions it carries, ``filters`` the disturbances it drives; ``formula`` replaces the Runge–Kutta
+    step (its p may be longer than the system's); ``compiled`` as in ``build_kernel``."""
     chosen = tuple(range(system.ny)) if observed is None else tuple(int(i) for i in observed)
     compiler = None if compiled is False else find_compiler()
     arguments = [system.t, system.x, system.z, system.u, system.p]
     content = ca.Function("c", arguments, [system.rhs, system.constraints, system.observed]).serialize()
+    given = "" if formula is None else ca.Function("s", [*formula.arguments, formula.noise], [formula.after]).serialize()
     mode = (compiled, is_switched_off(), compiler and compiler.identity)
-    key = (content, system.constraint_levels, chosen, directions, mode)
-    return _known.get(key, lambda: _build(system, chosen, directions, compiled))
+    key = (content, given, system.constraint_levels, chosen, directions, filters, mode)
+    return _known.get(key, lambda: _build(system, formula or formulate_step(system), chosen, directions, filters, compiled))
 
 
 _known: Memo[FusedStep] = Memo()
 
 
-def _build(system: System, chosen: tuple[int, ...], ns: int, compiled: bool | None) -> FusedStep:
-    once, step, observe = _functions(system, chosen, ns)
+def _build(
+    system: System, formula: StepFormula, chosen: tuple[int, ...], ns: int, layout: FilterLayout, compiled: bool | None
+) -> FusedStep:
+    once, step, observe = _functions(system, formula, chosen, ns, layout)
     library = None
     if compiled is not False:
         instructions = sum(f.n_instructions() for f in (once, step, observe))
-        library = build_library(c_source(system, once, step, observe, ns), instructions)
+        library = build_library(c_source(formula, once, step, observe, ns, layout), instructions)
     if library is None and compiled:
         raise no_compiler()
     if library is None and compiled is None and not is_switched_off():
         notice_interpreted()
     if library is not None:
         library.check_size("gr_batch_size", BatchStructure)
-    return FusedStep(system.nx, system.nu, system.np, len(chosen), ns, library, once, step, observe)
+    np = formula.p.numel()
+    return FusedStep(system.nx, system.nu, np, len(chosen), ns, layout, library, once, step, observe)
 
 
-def _functions(system: System, chosen: tuple[int, ...], ns: int) -> tuple[ca.Function, ca.Function, ca.Function]:
-    step = formulate_step(system)
+def _functions(
+    system: System, step: StepFormula, chosen: tuple[int, ...], ns: int, layout: FilterLayout
+) -> tuple[ca.Function, ca.Function, ca.Function]:
     u, seen = step.signals[0], ca.Function("o", [system.t, system.x, system.u, system.p], [system.observed])
-    y = ca.densify(seen(step.t, step.x, u, step.p)[list(chosen)])
-    fast, slow, looking = [step.t, step.h, step.x, *step.signals], [step.p, step.nominal], [step.t, step.x, u, step.p]
-    moved, seen_now = [step.after], [y]
+    y = ca.densify(seen(step.t, step.x, u, step.p[: system.np])[list(chosen)])
+    fast, slow = [step.t, step.h, step.x, *step.signals, step.noise], [step.p, step.nominal]
+    looking, moved, seen_now = [step.t, step.x, u, step.p], [step.after], [y]
     if ns:
-        sx, dp = ca.SX.sym("sx", system.nx, ns), ca.SX.sym("dp", system.np, ns)
-        moved.append(step_sensitivity(step, sx, dp))
-        seen_now.append(ca.densify(ca.jtimes(y, ca.vertcat(step.x, step.p), ca.vertcat(sx, dp))))
-        fast, slow, looking = [*fast, sx], [*slow, dp], [*looking, sx, dp]
+        sx, dp = ca.SX.sym("sx", system.nx, ns), ca.SX.sym("dp", step.p.numel(), ns)
+        places = layout.places if layout.sensitive else ()
+        du = [ca.SX.sym(name, len(places), ns) for name in ("da", "dm", "db")]
+        moved.append(step_sensitivity(step, sx, dp, places, du))
+        by = ca.vertcat(step.x, step.p, *(u[i] for i in places))
+        seen_now.append(ca.densify(ca.jtimes(y, by, ca.vertcat(sx, dp, du[0]))))
+        fast, slow, looking = [*fast, sx, *du], [*slow, dp], [*looking, sx, du[0], dp]
     split = hoist(fast, slow, moved)
     return (
         ca.Function("once", slow, [ca.densify(split.once)]),
@@ -131,21 +162,26 @@ def _functions(system: System, chosen: tuple[int, ...], ns: int) -> tuple[ca.Fun
     )
 
 
-def c_source(system: System, once: ca.Function, step: ca.Function, observe: ca.Function, ns: int) -> str:
+def c_source(
+    formula: StepFormula, once: ca.Function, step: ca.Function, observe: ca.Function, ns: int, layout: FilterLayout
+) -> str:
     """The C file of a fused step. No name of the user's is in it."""
-    sizes = {"NX": system.nx, "NU": system.nu, "NP": system.np, "NY": observe.size1_out(0), "NS": ns}
+    nu = formula.signals[0].numel()
+    sizes = {"NX": formula.x.numel(), "NU": nu, "NP": formula.p.numel(), "NY": observe.size1_out(0), "NS": ns}
     sizes["NK"] = once.numel_out(0)
-    fast = ("t", "h", "x", "ua", "um", "ub")
-    sx, dp, results = (("sx",), ("dp",), ("out", "sout")) if ns else ((), (), ("out",))
+    fast = ("t", "h", "x", "ua", "um", "ub", "v")
+    dp, results = (("dp",), ("out", "sout")) if ns else ((), ("out",))
+    moving, seen = (("sx", "da", "dm", "db"), ("sx", "du")) if ns else ((), ())
     return "\n".join(
         [
             *(f"#define GR_{name} {size}" for name, size in sizes.items()),
             '#include "gr_task.h"',
             '#include "gr_wide.h"',
             PRELUDE,
+            filter_source(layout, nu),
             print_function(once, "gr_once", ("p", "nominal", *dp), dialect=WIDE),
-            print_function(step, "gr_step", (*fast, *sx, "p", "nominal", *dp, "c"), results, WIDE),
-            print_function(observe, "gr_observe", ("t", "x", "u", "p", *sx, *dp), results),
+            print_function(step, "gr_step", (*fast, *moving, "p", "nominal", *dp, "c"), results, WIDE),
+            print_function(observe, "gr_observe", ("t", "x", "u", "p", *seen, *dp), results, WIDE),
             '#include "gr_step.h"',
             "",
         ]

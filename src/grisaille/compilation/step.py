@@ -18,7 +18,8 @@ For systems without implicit unknowns (``nz == 0``).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import casadi as ca
 
@@ -32,7 +33,10 @@ dividing by zero; a correction is wrong by 1e-13 of itself."""
 
 @dataclass(frozen=True)
 class StepFormula:
-    """Symbols and the state after the step; ``signals`` are at ``t``, ``t + h/2`` and ``t + h``."""
+    """Symbols and the state after the step; ``signals`` are at ``t``, ``t + h/2`` and ``t + h``.
+
+    ``noise`` are standard normals of this very step (white noise in the equations); plain Runge–Kutta has none.
+    """
 
     t: ca.SX
     h: ca.SX
@@ -41,6 +45,7 @@ class StepFormula:
     p: ca.SX
     nominal: ca.SX
     after: ca.SX
+    noise: ca.SX = field(default_factory=lambda: ca.SX(0, 1))
 
     @property
     def arguments(self) -> list[ca.SX]:
@@ -59,10 +64,13 @@ def formulate_step(system: System) -> StepFormula:
     return StepFormula(t, h, x, (ua, um, ub), p, nominal, ca.densify(ca.cse(after)))
 
 
-def step_sensitivity(step: StepFormula, sx: ca.SX, dp: ca.SX) -> ca.SX:
-    """∂x⁺/∂x·sx + ∂x⁺/∂p·dp for directions as columns."""
-    seeds = ca.vertcat(sx, dp)
-    return ca.densify(ca.jtimes(step.after, ca.vertcat(step.x, step.p), seeds))
+def step_sensitivity(
+    step: StepFormula, sx: ca.SX, dp: ca.SX, places: Sequence[int] = (), du: Sequence[ca.SX] = ()
+) -> ca.SX:
+    """∂x⁺/∂x·sx + ∂x⁺/∂p·dp + Σ ∂x⁺/∂u·du for directions as columns; ``du`` at t, t + h/2, t + h, of the signals at
+    ``places``."""
+    moving = [ca.vertcat(*(u[i] for i in places)) for u in step.signals] if du else []
+    return ca.densify(ca.jtimes(step.after, ca.vertcat(step.x, step.p, *moving), ca.vertcat(sx, dp, *du)))
 
 
 def runge_kutta(system: System, t: ca.SX, h: ca.SX, x: ca.SX, ua: ca.SX, um: ca.SX, ub: ca.SX, p: ca.SX) -> ca.SX:

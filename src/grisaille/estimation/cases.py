@@ -70,24 +70,33 @@ def build_case(
     measured = tuple(experiment.outputs)
     outputs = tuple(dict.fromkeys([*measured, *(n for m in measured for n in noise[m].needs)]))
     names = [unknowns[k].target for k in parameters]
+    grid = experiment.grid()
     if experiment.is_static:
         if starts:
             raise EstimationError(f"'{unknowns[starts[0]].name}' is estimated, but a static experiment has no start.")
-        inputs = experiment.input_signals(experiment.inputs)[0]
+        inputs = {n: s.values if hasattr(s, "values") else np.asarray(float(s)) for n, s in experiment.inputs.items()}
         runner: Runner | RowRunner = RowRunner(
-            model, inputs, outputs=outputs, parameters=names, constants=experiment.constants
+            model, inputs, len(grid), outputs=outputs, parameters=names, constants=experiment.constants
         )
-        grid = np.arange(float(max(np.size(v[1]) for v in map(experiment.measurements_rows, measured))))
     else:
-        grid = experiment.grid()
-        signals, hold = experiment.input_signals(experiment.inputs)
+        signals, hold = experiment.input_signals()
         runner = Runner(
             model, grid, outputs=outputs, inputs=signals, hold=hold, parameters=names,
             starts=[unknowns[k].target for k in starts], constants=experiment.constants,
-            demands=experiment.known_starts, rtol=rtol, compiled=compiled,
+            demands=known_starts(experiment), rtol=rtol, compiled=compiled,
         )  # fmt: skip
     samples = tuple(_samples(experiment, name, grid) for name in measured)
     return Case(experiment.name, experiment, runner, grid, samples, outputs, (*parameters, *starts))
+
+
+def known_starts(experiment: Any) -> dict[str, float]:
+    """Starts that the experiment gives as numbers."""
+    return {n: float(v) for n, v in experiment.start.items() if isinstance(v, int | float | np.number)}
+
+
+def unknown_starts(experiment: Any) -> dict[str, Any]:
+    """Starts that the experiment declares unknown: variable → None or a prior."""
+    return {n: v for n, v in experiment.start.items() if not isinstance(v, int | float | np.number)}
 
 
 def _samples(experiment: Any, output: str, grid: np.ndarray) -> Samples:

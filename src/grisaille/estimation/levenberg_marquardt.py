@@ -23,12 +23,17 @@ def minimize(search: Search, *, max_evaluations: int, tolerance: float) -> Outco
         scale = np.maximum(scale, np.linalg.norm(J, axis=0))
         D = np.where(scale > 0, scale, 1.0)
         step = np.linalg.lstsq(
-            np.vstack([J, np.sqrt(damping) * np.diag(D)]), np.concatenate([-now.residuals, np.zeros(len(xi))]), rcond=None
+            np.vstack([J, np.sqrt(damping) * np.diag(D)]),
+            np.concatenate([-now.residuals, np.zeros(len(xi))]),
+            rcond=None,
         )[0]
         trial = np.clip(xi + step, lower, upper)
         step = trial - xi
         predicted = now.objective - 0.5 * float(np.sum((now.residuals + J @ step) ** 2))
-        if np.abs(step).max(initial=0.0) <= tolerance * (1 + np.abs(xi).max()) or predicted <= tolerance * now.objective:
+        if (
+            np.abs(step).max(initial=0.0) <= tolerance * (1 + np.abs(xi).max())
+            or predicted <= tolerance * now.objective
+        ):
             return search.finish(True, "the step or its predicted gain vanished")
         evaluation = search.at(trial)
         ratio = (now.objective - evaluation.objective) / predicted if evaluation.completed else -1.0

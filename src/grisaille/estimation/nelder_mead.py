@@ -23,7 +23,12 @@ def minimize(search: Search, *, max_evaluations: int, tolerance: float) -> Outco
         return evaluation.objective if evaluation.completed else wall
 
     bounds = [(a if np.isfinite(a) else None, b if np.isfinite(b) else None) for a, b in zip(lower, upper, strict=True)]
-    options = {"maxfev": max_evaluations, "xatol": max(tolerance, 1e-10), "fatol": 1e-14 * (1 + first.objective), "adaptive": True}
+    options = {
+        "maxfev": max_evaluations,
+        "xatol": max(tolerance, 1e-10),
+        "fatol": 1e-14 * (1 + first.objective),
+        "adaptive": True,
+    }
     found = scipy_minimize(
         objective, search.problem.inner(search.problem.guess), method="Nelder-Mead", bounds=bounds, options=options
     )

@@ -152,13 +152,17 @@ class Problem:
             residuals.append(r)
             slopes.append(s)
         n = len(theta)
-        return np.concatenate(residuals) if residuals else np.zeros(0), np.vstack(slopes) if slopes else np.zeros((0, n))
+        return np.concatenate(residuals) if residuals else np.zeros(0), np.vstack(slopes) if slopes else np.zeros(
+            (0, n)
+        )
 
     def _joint(self, prior: MultivariateNormal, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         names = [u.name for u in self.unknowns]
         missing = [n for n in prior.names if n not in names]
         if missing:
-            raise EstimationError(f"The joint prior names '{missing[0]}', which is not estimated; estimated: {', '.join(names)}.")
+            raise EstimationError(
+                f"The joint prior names '{missing[0]}', which is not estimated; estimated: {', '.join(names)}."
+            )
         root = np.linalg.inv(np.linalg.cholesky(np.asarray(prior.cov, dtype=float)))
         index = [names.index(n) for n in prior.names]
         return root @ (theta[index] - np.asarray(prior.mean, dtype=float)), root @ np.eye(len(theta))[index]

@@ -52,7 +52,11 @@ class Search:
     def at(self, xi: np.ndarray, *, sensitive: bool = True) -> Evaluation:
         """The evaluation at ξ, remembered."""
         theta = self.problem.outer(xi)
-        if self.last is not None and np.array_equal(self.last.theta, theta) and (self.last.jacobian.size or not sensitive):
+        if (
+            self.last is not None
+            and np.array_equal(self.last.theta, theta)
+            and (self.last.jacobian.size or not sensitive)
+        ):
             return self.last
         self.last = self.problem.evaluate(theta, sensitive=sensitive)
         if self.last.completed and (self.best is None or self.last.objective < self.best.objective):
@@ -67,7 +71,10 @@ class Search:
     def inner_bounds(self) -> tuple[np.ndarray, np.ndarray]:
         lower, upper = self.problem.bounds
         inner = [
-            (u.inner(a) if np.isfinite(a) and not (u.logarithmic and a <= 0) else -np.inf, u.inner(b) if np.isfinite(b) else np.inf)
+            (
+                u.inner(a) if np.isfinite(a) and not (u.logarithmic and a <= 0) else -np.inf,
+                u.inner(b) if np.isfinite(b) else np.inf,
+            )
             for u, a, b in zip(self.problem.unknowns, lower, upper, strict=True)
         ]
         return np.array([i[0] for i in inner]), np.array([i[1] for i in inner])

@@ -147,23 +147,21 @@ class _Declared:
             variable = self.structure.model.variables[target[6:-1]]
             lower, upper = self._bounds(name, target, variable.bounds)
             prior = self.priors.get(name, self.priors.get(target))
-            return Unknown(
-                name, "start", variable.name, experiment, np.nan, lower, upper, False, variable.unit, prior
-            )
+            return Unknown(name, "start", variable.name, experiment, np.nan, lower, upper, False, variable.unit, prior)
         parameter = self.structure.model.parameters[target]
         lower, upper = self._bounds(name, target, parameter.bounds)
         prior = self.priors.get(name, self.priors.get(target, parameter.prior))
         logarithmic = _is_logarithmic(parameter.transform, lower, upper, prior)
-        return Unknown(
-            name, "parameter", target, experiment, np.nan, lower, upper, logarithmic, parameter.unit, prior
-        )
+        return Unknown(name, "parameter", target, experiment, np.nan, lower, upper, logarithmic, parameter.unit, prior)
 
     def _bounds(self, name: str, target: str, declared: tuple[float, float] | None) -> tuple[float, float]:
         lower, upper = self.bounds.get(name, self.bounds.get(target, declared or (-np.inf, np.inf)))
         lower = -np.inf if lower is None else float(lower)
         upper = np.inf if upper is None else float(upper)
         if not lower < upper:
-            raise EstimationError(f"The bounds of '{name}' are ({lower:g}, {upper:g}): the first must be below the second.")
+            raise EstimationError(
+                f"The bounds of '{name}' are ({lower:g}, {upper:g}): the first must be below the second."
+            )
         return lower, upper
 
 
@@ -183,7 +181,9 @@ def _prior_table(priors: Mapping[str, Any] | Sequence[Any] | None) -> dict[str, 
     table: dict[str, Any] = {}
     for prior in priors:
         if not isinstance(prior, MultivariateNormal):
-            raise EstimationError("priors= takes a dict of names, or a list of gr.MultivariateNormal(names, mean, cov).")
+            raise EstimationError(
+                "priors= takes a dict of names, or a list of gr.MultivariateNormal(names, mean, cov)."
+            )
         table.update({name: prior for name in prior.names})
     return table
 
@@ -209,7 +209,9 @@ def _refuse_strangers(found: Mapping[str, Unknown], given: Mapping[str, Any] | N
     allowed = {*found, *(u.name.partition("@")[0] for u in found.values())}
     for name in given or {}:
         if name not in allowed:
-            raise EstimationError(f"{what}= names '{name}', which is not estimated here; estimated: {', '.join(found)}.")
+            raise EstimationError(
+                f"{what}= names '{name}', which is not estimated here; estimated: {', '.join(found)}."
+            )
 
 
 def prior_residual(unknown: Unknown, value: float) -> tuple[float, float] | None:

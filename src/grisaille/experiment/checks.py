@@ -79,7 +79,7 @@ def check_times(times: np.ndarray, what: str, rows: Rows, show: Any) -> None:
     bad = np.flatnonzero(~np.isfinite(times))
     if bad.size:
         raise DataError(
-            f"{what} hold {times[bad[0]]} in {rows.list(bad.tolist())}; every row needs a time. Drop such rows, or "
+            f"{what} hold {times[bad[0]]} in {rows.listed(bad.tolist())}; every row needs a time. Drop such rows, or "
             f"fill their times in."
         )
     steps = np.diff(times)
@@ -87,13 +87,13 @@ def check_times(times: np.ndarray, what: str, rows: Rows, show: Any) -> None:
     if back.size:
         k = int(back[0])
         raise DataError(
-            f"{what} go back in {rows.list(back.tolist())}: {show(times[k])} follows {show(times[k - 1])}. Sort the "
+            f"{what} go back in {rows.listed(back.tolist())}: {show(times[k])} follows {show(times[k - 1])}. Sort the "
             f"rows by time, or read several runs with by= and the column that tells them apart."
         )
     if same.size:
         k = int(same[0])
         raise DataError(
-            f"{what} repeat in {rows.list(same.tolist())}: {show(times[k])} stands twice. Keep one of the rows; "
+            f"{what} repeat in {rows.listed(same.tolist())}: {show(times[k])} stands twice. Keep one of the rows; "
             f"repeated measurements go into experiments of their own."
         )
 
@@ -104,7 +104,7 @@ def check_input(values: np.ndarray, what: str, rows: Rows) -> None:
     bad = np.flatnonzero(np.isnan(values))
     if bad.size:
         raise DataError(
-            f"{what} is missing (NaN) in {rows.list(bad.tolist())}, but inputs must be known everywhere. Fill the gap "
+            f"{what} is missing (NaN) in {rows.listed(bad.tolist())}, but inputs must be known everywhere. Fill the gap "
             f"yourself, leave those samples out with (times, values), or end the experiment before it."
         )
 
@@ -120,7 +120,7 @@ def check_bounded(values: np.ndarray, what: str, rows: Rows) -> None:
     bad = np.flatnonzero(np.isinf(values))
     if bad.size:
         raise DataError(
-            f"{what} is infinite in {rows.list(bad.tolist())}. Put NaN where an output was not measured; inputs need "
+            f"{what} is infinite in {rows.listed(bad.tolist())}. Put NaN where an output was not measured; inputs need "
             f"a finite value."
         )
 

@@ -107,7 +107,7 @@ def as_calendar(raw: Any, what: str, rows: Rows) -> Any:
     bad = np.flatnonzero(parsed.isna() & values.notna() & (values.astype(str) != ""))
     if bad.size:
         raise DataError(
-            f"{what} hold {values[bad[0]]!r} in {rows.list(bad.tolist())}, which is neither a number nor a date as "
+            f"{what} hold {values[bad[0]]!r} in {rows.listed(bad.tolist())}, which is neither a number nor a date as "
             f"2024-01-31 13:45:00 (ISO 8601). Convert such columns with pandas.to_datetime(…, format=…) and use "
             f"from_frame."
         )
@@ -139,6 +139,6 @@ def localize(index: Any, zone: str, what: str, rows: Rows) -> Any:
         return index.tz_localize(zone, ambiguous="infer", nonexistent="raise")
     except ValueError:
         raise DataError(
-            f"{what} hold {index[bad[0]]} in {rows.list(bad.tolist())}, which does not exist or happens twice in "
+            f"{what} hold {index[bad[0]]} in {rows.listed(bad.tolist())}, which does not exist or happens twice in "
             f"{zone} (the clock was changed). Store times in UTC, or with their offset as in 02:30+02:00."
         ) from None

@@ -29,7 +29,7 @@ class Rows:
     def number(self, k: int) -> int:
         return int(k) if self.numbers is None else int(self.numbers[k])
 
-    def list(self, positions: Sequence[int]) -> str:
+    def listed(self, positions: Sequence[int]) -> str:
         """``rows 3, 5 and 9`` or ``rows 3, 5, 9, 12, 13, … (40 in all)``."""
         if len(positions) == 1:
             return self.at(positions[0])

@@ -40,6 +40,8 @@ def check_bounds(name: str, bounds: Any) -> tuple[float, float] | None:
     if bounds is None:
         return None
     try:
+        if isinstance(bounds, str):
+            raise TypeError
         low, high = bounds
         pair = (-np.inf if low is None else float(low), np.inf if high is None else float(high))
     except (TypeError, ValueError, ModelError):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Mapping
-from types import FunctionType, MappingProxyType
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -21,7 +21,7 @@ from grisaille.model.elaboration import elaborate
 from grisaille.model.expression import Equation, Expression
 from grisaille.model.information import ParameterInformation, describe_parameters, describe_starts
 from grisaille.model.listing import check_written, list_equations
-from grisaille.model.names import Labelled
+from grisaille.model.names import Labelled, NamedTable
 from grisaille.model.namespace import MemberNamespace, is_part_list, is_symbol, split_members
 from grisaille.model.overriding import override
 from grisaille.model.recording import RecordingNamespace, active_recorder
@@ -51,9 +51,27 @@ def _check_body(name: str, bases: tuple[type, ...], rest: dict[str, Any]) -> Non
             raise ModelError(f"{name}.{key} is the class {value.__name__}, not an instance: write {value.__name__}().")
 
 
+def _check_hiding(cls: Any, members: dict[str, Any], rest: dict[str, Any]) -> None:
+    """A plain value and a member of one name: whoever was written first would go on using the other one."""
+    inherited = {name for layer in cls._layers()[:-1] for name in layer}
+    for name in rest:
+        if name in inherited:
+            raise ModelError(
+                f"{cls.__name__}.{name} = {rest[name]!r} hides a member of a parent class, whose equations would not "
+                f"see it: write {name} = gr.Parameter(…) (a declaration), or give {cls.__name__}({name}=…)."
+            )
+    for name in members:
+        for parent in cls.__mro__[1:]:
+            if name in vars(parent):
+                raise ModelError(
+                    f"{cls.__name__}.{name} is declared, but {parent.__name__} holds it as the plain value "
+                    f"{vars(parent)[name]!r}, which its formulas go on using: declare it in {parent.__name__}."
+                )
+
+
 def _with_equations(name: str, rest: dict[str, Any], written: list[Any]) -> dict[str, Any]:
-    own = rest.get("equations")
-    if own is None or isinstance(own, FunctionType):
+    own = rest.get("equations", ())
+    if "equations" not in rest or isinstance(own, FunctionType):
         check_written(name, written, _kept(rest.values()))
         return rest
     listed = ListedEquations(list_equations(name, own))
@@ -107,6 +125,7 @@ class ModelType(type):
         if isinstance(rest.get("equations"), FunctionType):
             type.__setattr__(cls, "equations", _visiting(cls, rest["equations"]))
         if bases:
+            _check_hiding(cls, members, rest)
             Scope(name, cls._layers())  # says now what is declared twice
         return cls
 
@@ -118,6 +137,14 @@ class ModelType(type):
             if name in layer:
                 return layer[name]
         raise AttributeError(f"The class {cls.__name__} has no attribute '{name}'.")
+
+    def __setattr__(cls, name: str, value: Any) -> None:
+        if not name.startswith("_"):
+            raise ModelError(
+                f"Model classes do not change after they are written: give {name} when an instance is made, "
+                f"{cls.__name__}({name}=…), or write a subclass."
+            )
+        super().__setattr__(name, value)
 
     def __dir__(cls) -> list[str]:
         return [*super().__dir__(), *(name for layer in cls._layers() for name in layer)]
@@ -133,7 +160,7 @@ class Model(Labelled, metaclass=ModelType):
     _content: Content
     _cache: dict[str, Any]
 
-    def __init__(self, *arguments: Any, start: Mapping[str, Any] | None = None, **changes: Any) -> None:
+    def __init__(self, /, *arguments: Any, start: Mapping[str, Any] | None = None, **changes: Any) -> None:
         if arguments:
             raise ModelError(
                 f"{type(self).__name__} takes changes by name, such as {type(self).__name__}(k=1.0), not "
@@ -142,7 +169,7 @@ class Model(Labelled, metaclass=ModelType):
         _set(self, "_label", "")
         _set(self, "_cache", {})
         content = _class_content(self)
-        _set(self, "_content", self._changed(content, changes, start) if changes or start else content)
+        _set(self, "_content", self._changed(content, changes, start) if changes or start is not None else content)
 
     if TYPE_CHECKING:
         equations: Any
@@ -160,12 +187,14 @@ class Model(Labelled, metaclass=ModelType):
     @property
     def parameters(self) -> Mapping[str, ParameterInformation]:
         """Every parameter by its full name: value, unit, bounds, formula; read-only."""
-        return MappingProxyType(self._cached("parameters", lambda: describe_parameters(self._content)))
+        described = self._cached("parameters", lambda: describe_parameters(self._content))
+        return NamedTable(f"{self._content.name}.parameters", described)
 
     @property
     def start(self) -> Mapping[str, float | str]:
         """Declared start values by name; formulas as text; read-only."""
-        return MappingProxyType(self._cached("start", lambda: describe_starts(self._content)))
+        described = self._cached("start", lambda: describe_starts(self._content))
+        return NamedTable(f"{self._content.name}.start", described)
 
     @property
     def fingerprint(self) -> str:
@@ -177,13 +206,25 @@ class Model(Labelled, metaclass=ModelType):
         """SHA-256 of the content without numbers that only set values: equal for models that share code."""
         return str(self._cached("structure_key", lambda: packing.structure_key(self._content)))
 
-    def replace(self, changes: Mapping[str, Any] | None = None, *, start: Mapping[str, Any] | None = None) -> Model:
+    def replace(
+        self, changes: Mapping[str, Any] | None = None, *, start: Mapping[str, Any] | None = None, **named: Any
+    ) -> Model:
         """A copy with some members changed: ``model.replace({"r.R": 2e3})``."""
-        return restored(self._changed(self._content, changes or {}, start), type(self))
+        if named:
+            shown = ", ".join(f"{name!r}: {value!r}" for name, value in named.items())
+            raise ModelError(f"replace takes a dict, because names may contain dots: replace({{{shown}}}).")
+        return restored(self._changed(self._content, {} if changes is None else changes, start), type(self))
 
     def _changed(self, content: Content, changes: Mapping[str, Any], start: Mapping[str, Any] | None) -> Content:
-        changed = override(content, changes, start or {})
-        if all(isinstance(value, int | float) for value in (*changes.values(), *(start or {}).values())):
+        for name in changes if hasattr(changes, "items") else ():
+            if isinstance(name, str) and not content.kind(name) and name in vars(type(self)):
+                raise ModelError(
+                    f"{content.name}.{name} is a plain value of the class ({vars(type(self))[name]!r}) that its formulas "
+                    f"have already used; declare it as gr.Parameter to change it."
+                )
+        changed = override(content, changes, start if start is not None else {})
+        values = [value for _, value in (*changes.items(), *(start if start is not None else {}).items())]
+        if all(isinstance(value, int | float) for value in values):
             return changed
         scope = Scope(type(self).__name__, type(self)._layers(), self)  # formulas may name members of this very model
         return changed.mapped(scope.resolve)

@@ -133,6 +133,7 @@ class Variable(Declaration):
         if fields["fixed"] and fields["start"] is None:
             raise ModelError(f"{name}: fixed=True demands a start value; give start=….")
         fields["bounds"] = check_bounds(name, fields["bounds"])
+        check_inside(name, fields["start"], fields["bounds"])
         nominal = fields["nominal"]
         if nominal is not None and not (isinstance(nominal, int | float | np.number) and 0 < nominal < np.inf):
             raise ModelError(f"{name}: nominal must be a positive number, got {nominal!r}.")
@@ -207,8 +208,9 @@ class Disturbance(Declaration):
         for formula in spectrum.leaves():
             check_value(name, "spectrum", formula, constant=True)
         check_value(name, "scale", self.fields["scale"], constant=True)
-        if self.fields["scale"] is None:
-            raise ModelError(f"{name}: scale must be a number or a formula of parameters, got None.")
+        scale = self.fields["scale"]
+        if scale is None or not (isinstance(scale, Expression) or scale >= 0):
+            raise ModelError(f"{name}: scale must be a number from zero up or a formula of parameters, got {scale!r}.")
         if self.fields["correlation"] is not None:
             raise ModelError(f"{name}: correlation needs size=n and an n × n matrix.")
 

@@ -5,7 +5,7 @@ Sub-models bring their own content, which is put below their name.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -40,7 +40,7 @@ def elaborate(instance: Any, layers: list[dict[str, Any]], contents: Any) -> Ite
     yield content
     with recording() as recorder:
         listed = list(flattened(cls.__name__, _called(cls, instance)))
-        covariance = dict(instance.noise_covariance())
+        covariance = _covariances(cls, instance)
     check_listed(cls.__name__, listed, recorder)
     own = [_law(scope, item) for item in listed if isinstance(item, Equation)]
     joints = [_joint(scope, item) for item in listed if isinstance(item, Connection)]
@@ -159,6 +159,17 @@ def _called(cls: type, instance: Any) -> Any:
             f"{cls.__name__}.equations() returned nothing: use `yield equation` for each one, or return a list."
         )
     return result
+
+
+def _covariances(cls: type, instance: Any) -> dict[Any, Any]:
+    method = instance.noise_covariance
+    given = method() if callable(method) else None
+    if not isinstance(given, Mapping):
+        raise ModelError(
+            f'{cls.__name__}.noise_covariance must be a method that returns a dict such as {{("y1", "y2"): 0.1}}, got '
+            f"{method if given is None and not callable(method) else given!r}."
+        )
+    return dict(given)
 
 
 def _law(scope: Scope, equation: Equation) -> Law:

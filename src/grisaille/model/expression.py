@@ -61,13 +61,13 @@ class Expression:
         return _binary("pow", other, self)
 
     def __neg__(self) -> Expression:
-        return Call("neg", (self,))
+        return Call("neg", (as_expression(self),))
 
     def __pos__(self) -> Expression:
         return self
 
     def __abs__(self) -> Expression:
-        return Call("abs", (self,))
+        return Call("abs", (as_expression(self),))
 
     def __lt__(self, other: Any) -> Any:
         return _binary("lt", self, other)
@@ -84,7 +84,7 @@ class Expression:
     def __eq__(self, other: Any) -> Any:
         if isinstance(other, np.ndarray):
             return NotImplemented
-        return Equation(self, as_expression(other))
+        return Equation(as_expression(self), as_expression(other))
 
     __hash__ = object.__hash__
 
@@ -131,7 +131,12 @@ class Expression:
     def __floordiv__(self, other: Any) -> NoReturn:
         raise ModelError(f"`{self} // …` and % are not differentiable; write gr.floor(a / b) if that is meant.")
 
-    __mod__ = __rfloordiv__ = __rmod__ = __floordiv__
+    __mod__ = __rfloordiv__ = __rmod__ = __divmod__ = __rdivmod__ = __floordiv__
+
+    def __matmul__(self, other: Any) -> NoReturn:
+        raise ModelError(f"@ needs arrays on both sides; `{self}` is a single quantity: use *.")
+
+    __rmatmul__ = __matmul__
 
     def __repr__(self) -> str:
         from grisaille.model.text import render  # text.py reads the nodes defined here
@@ -149,7 +154,7 @@ class Expression:
 
 def _method(operation: str) -> Callable[[Expression], Expression]:
     def method(self: Expression) -> Expression:
-        return Call(operation, (self,))
+        return Call(operation, (as_expression(self),))
 
     return method
 
@@ -256,6 +261,8 @@ COMPARISONS = frozenset({"lt", "le", "gt", "ge"})
 def _binary(operation: str, left: Any, right: Any) -> Any:
     if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
         return NotImplemented  # NumPy then asks __array_ufunc__, which works element by element
+    if operation == "div" and isinstance(right, int | float) and right == 0:
+        raise ModelError(f"`{left} / {right}` divides by the number zero.")
     node = Condition if operation in COMPARISONS else Call
     return node(operation, (as_expression(left), as_expression(right)))
 
@@ -296,6 +303,8 @@ def as_number(value: Any) -> float:
         raise ModelError(f"A single number or formula is needed here, got an array of shape {value.shape}.")
     try:
         number = float(value)
+    except OverflowError:
+        raise ModelError("A whole number beyond 1e308 cannot stand in a formula: numbers must be finite.") from None
     except (TypeError, ValueError):
         raise ModelError(
             f"{_kind(value)} cannot stand in a formula; use numbers, declared members and gr's functions."

@@ -26,6 +26,7 @@ from grisaille.model.expression import (
     Name,
     as_condition,
     as_expression,
+    as_number,
     postorder,
 )
 
@@ -34,13 +35,18 @@ time = Name("time")
 
 
 def _apply(operation: str, numeric: Callable[..., Any], *arguments: Any) -> Any:
+    arguments = tuple(np.array(a, dtype=object) if _holds_formulas(a) else a for a in arguments)
     if any(isinstance(a, np.ndarray) and a.dtype == object for a in arguments) or (
         any(isinstance(a, np.ndarray) for a in arguments) and any(isinstance(a, Expression) for a in arguments)
     ):
         return elementwise(lambda *items: _apply(operation, numeric, *items), *arguments)
-    if any(isinstance(a, Expression | Equation | str) or a is None for a in arguments):
-        return Call(operation, tuple(as_expression(a) for a in arguments))
-    return numeric(*arguments)
+    if all(isinstance(a, int | float | np.number | np.ndarray | list | tuple) for a in arguments):
+        return numeric(*arguments)
+    return Call(operation, tuple(as_expression(a) for a in arguments))
+
+
+def _holds_formulas(argument: Any) -> bool:
+    return isinstance(argument, list | tuple) and any(isinstance(item, Expression) for item in argument)
 
 
 def sin(x: Any) -> Any:
@@ -166,7 +172,7 @@ def smooth_sign(x: Any, width: Any) -> Any:
 
 
 def _check_width(width: Any) -> None:
-    if not isinstance(width, Expression | np.ndarray) and not float(width) > 0:
+    if not isinstance(width, Expression | np.ndarray) and not as_number(width) > 0:
         raise ModelError(f"The width of a smoothed kink must be positive, got {width!r}.")
 
 

@@ -25,6 +25,8 @@ def flattened(owner: str, items: Any, position: str = "") -> Iterator[Any]:
             f"{owner}.equations{position} is {items}: a comparison of plain numbers or objects is not an equation. At "
             "least one side must contain a declared member."
         )
+    elif isinstance(items, set | frozenset):
+        raise ModelError(f"{owner}.equations{position} is a set, which has no order; write a list [...].")
     elif isinstance(items, str | dict) or not isinstance(items, Iterable):
         raise ModelError(
             f"{owner}.equations{position} is {items!r} ({type(items).__name__}); equations written with == and "

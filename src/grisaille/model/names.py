@@ -5,15 +5,15 @@ from __future__ import annotations
 import difflib
 import keyword
 import re
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NoReturn
 
 from grisaille.errors import ModelError
 
 RESERVED = frozenset(
     {
-        "equations", "experiment", "fingerprint", "noise_covariance", "parameters", "realization", "replace", "start",
-        "structure_key", "time",
+        "equations", "experiment", "fingerprint", "noise_covariance", "parameter", "parameters", "realization",
+        "replace", "start", "structure_key", "time",
     }
 )  # fmt: skip
 
@@ -26,6 +26,36 @@ class Labelled:
 
 class UnknownMember(ModelError, AttributeError):
     """A name that a model does not have; also an ``AttributeError`` so that ``hasattr`` works."""
+
+
+class UnknownName(ModelError, KeyError):
+    """A name that a table does not have; also a ``KeyError`` so that ``in`` and ``get`` work."""
+
+    __str__ = Exception.__str__
+
+
+class NamedTable(Mapping[str, Any]):
+    """A read-only table by full name; an unknown name gets the nearest ones."""
+
+    def __init__(self, what: str, entries: dict[str, Any]) -> None:
+        self._what, self._entries = what, entries
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._entries:
+            raise UnknownName(f"{self._what} has no entry {name!r}. {suggestion(str(name), self._entries)}")
+        return self._entries[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __setitem__(self, name: str, value: Any) -> NoReturn:
+        raise ModelError(f"{self._what} is read-only: models do not change. model.replace gives a changed copy.")
+
+    def __repr__(self) -> str:
+        return repr(self._entries)
 
 
 def check_name(name: Any, owner: str) -> str:

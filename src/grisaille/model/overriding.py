@@ -6,6 +6,7 @@ kind; a sub-model an instance. Formulas may belong to an enclosing model that is
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -24,6 +25,12 @@ from grisaille.model.rewriting import Rewriter
 
 def override(content: Content, changes: Mapping[str, Any], start: Mapping[str, Any]) -> Content:
     """A changed copy of ``content``."""
+    for what, given in (("the changes", changes), ("start", start)):
+        if not hasattr(given, "items"):
+            raise ModelError(
+                f"{content.name}: {what} must be a dict such as {{'name': 1.0}}, got {given!r} "
+                f"({type(given).__name__})."
+            )
     new = content.copy()
     for name, value in changes.items():
         for single in _names(content, name):
@@ -38,6 +45,8 @@ def _names(content: Content, name: Any) -> list[str]:
     path = getattr(name, "path", name)
     if not isinstance(path, str):
         raise ModelError(f'{content.name}: members are named by text such as "r.R", got {name!r}.')
+    # Python folds look-alike letters of identifiers (µ and μ), but not of texts
+    path = path if content.kind(path) else unicodedata.normalize("NFKC", path)
     found = matching(path, content.names())
     if not found:
         raise ModelError(f"{content.name} has no member that matches '{path}'. {suggestion(path, content.names())}")
@@ -215,6 +224,7 @@ def _change_start(content: Content, name: str, value: Any) -> None:
         what = f"'{name}' is {_article(kind)}, not a variable" if kind else f"{content.name} has no variable '{name}'"
         raise ModelError(f"start: {what}. {suggestion(name, content.variables)}")
     check_value(f"{content.name}.{name}", "start", value)
+    check_inside(f"{content.name}.{name}", value, content.variables[name].bounds)
     for leaf in postorder((as_expression(value),)):
         if getattr(leaf, "operation", "") == "der":
             raise ModelError(f"{content.name}.{name}: a start value cannot contain der(…).")

@@ -65,7 +65,7 @@ class MultivariateNormal:
     def __post_init__(self) -> None:
         mean, cov = _array("mean", self.mean), _array("cov", self.cov)
         names: Any = self.names
-        if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
             raise ModelError(f"MultivariateNormal: names must be a list of parameter names, got {names!r}.")
         n = len(names)
         if mean.shape != (n,) or cov.shape != (n, n):

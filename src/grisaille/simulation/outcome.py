@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from grisaille.compilation.task import Status, Task
 from grisaille.structure.system import System
 
@@ -11,15 +13,27 @@ def describe(task: Task, system: System, solver: str) -> str:
     status = Status(task.status)
     at = f"at t = {task.t:.6g}"
     if status is Status.DONE:
-        return f"completed by the {solver} method in {task.steps} steps"
+        return f"completed by the {solver} method in {task.steps} steps{_undefined(task, system)}"
     done = f"{task.written} of {task.n_times} requested times were reached and are kept"
     return f"{_SENTENCES[status](task, system, at)} ({done})."
+
+
+def _undefined(task: Task, system: System) -> str:
+    """Outputs and quantities may be undefined although the states are not."""
+    bad = ~np.isfinite(task.y[: task.written])
+    names = [system.observed_names[k] for k in np.flatnonzero(bad.any(axis=0))]
+    if not names:
+        return ""
+    first = task.times[int(np.argmax(bad.any(axis=1)))]
+    shown = ", ".join(names[:6]) + (", …" if len(names) > 6 else "")
+    return f", but {shown} {'is' if len(names) == 1 else 'are'} infinite or undefined, first at t = {first:.6g}"
 
 
 def _not_finite(task: Task, system: System, at: str) -> str:
     return (
         f"{_equation(task, system)} became infinite or undefined {at}, even with the smallest step. Look for a "
-        f"division by zero, or a logarithm, root or power of a negative number near {_point(task, system)}"
+        f"division by zero (also by a parameter that is zero), or a logarithm, root or power of a negative number near "
+        f"{_point(task, system)}"
     )
 
 
@@ -93,6 +107,7 @@ def _unknown(task: Task, system: System) -> str:
 
 
 def _point(task: Task, system: System) -> str:
-    values = [f"{n} = {v:.4g}" for n, v in zip(system.state_names, task.x, strict=True)]
+    names, point = (system.state_names, task.x) if system.nx else (system.implicit_names, task.z)
+    values = [f"{n} = {v:.4g}" for n, v in zip(names, point, strict=True)]
     shown = ", ".join(values[:6])
     return shown + (", …" if len(values) > 6 else "")

@@ -30,6 +30,7 @@ class RowRunner:
         self,
         model: Model,
         inputs: Mapping[str, np.ndarray],
+        rows: int,
         *,
         outputs: Sequence[str],
         parameters: Sequence[str] = (),
@@ -41,7 +42,7 @@ class RowRunner:
             raise DataError(f"{self.structure.model.name} has derivatives: its experiments need times.")
         self.parameters, self.constants = tuple(parameters), dict(constants or {})
         self.formulas = ParameterFormulas(self.structure.model, {*self.constants, *self.parameters})
-        self.u = _table(self.structure.model.inputs, [s.name for s in system.signals], inputs)
+        self.u = _table(self.structure.model.inputs, [s.name for s in system.signals], inputs, rows)
         names = system.observed_names
         chosen = ca.vertcat(*(system.observed[names.index(o)] for o in outputs))
         arguments = [system.z, system.u, system.p]
@@ -119,8 +120,9 @@ class RowRunner:
         return Prediction(np.full(shape, np.nan), np.full((*shape, len(self.parameters) * sensitive), np.nan), reason)
 
 
-def _table(declared: Mapping[str, object], names: Sequence[str], inputs: Mapping[str, np.ndarray]) -> np.ndarray:
-    rows = max((np.size(v) for v in inputs.values()), default=1)
+def _table(
+    declared: Mapping[str, object], names: Sequence[str], inputs: Mapping[str, np.ndarray], rows: int
+) -> np.ndarray:
     table = np.zeros((len(names), rows))
     for k, name in enumerate(names):
         value = inputs.get(name, getattr(declared.get(name), "default", 0.0))

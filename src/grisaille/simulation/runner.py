@@ -93,6 +93,14 @@ class Runner:
         except GrisailleError as error:
             return self._failed(str(error), sensitive)
 
+    def start_at(self, values: Mapping[str, float]) -> dict[str, float]:
+        """Every observed name at the consistent start, without the starts that come with a call."""
+        given = self.formulas.evaluate({**self.constants, **values})
+        t0 = float(self.times[0])
+        u = self._signals(given.values).at(t0)
+        start = self.initializer.solve(t0, u, given.values, self.demands)
+        return self.initializer.observe(t0, start, u, given.values)
+
     def refine(self) -> None:
         """Halve the frozen step."""
         self.step /= 2

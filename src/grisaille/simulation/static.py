@@ -22,7 +22,9 @@ def solve_static(
         try:
             point = initializer.solve(float(t), u, task.p, guess=guess)
         except StructureError:
-            task.status, task.t = Status.NEWTON, float(t)
+            residual = initializer.functions.hard(float(t), guess, u, task.p)[0]
+            task.status, task.t, task.z[:] = Status.NEWTON, float(t), guess
+            task.where = int(np.argmax(np.abs(residual.full()))) if residual.numel() else -1
             return
         guess = point.z
         task.y[row] = kernel.O(float(t), point.x, point.z, u, task.p)

@@ -24,9 +24,9 @@ def refuse_wrong_count(equations: Equations) -> None:
 def explain_singular(equations: Equations, parts: Parts) -> NoReturn:
     """Name the over- and the underdetermined part."""
     name = equations.model.name
-    count = f"{len(equations.rows)} equations for {len(equations.unknowns)} unknowns"
+    count = f"{_number(len(equations.rows), 'equation')} for {_number(len(equations.unknowns), 'unknown')}"
     if equations.aliases:
-        count += f" (after merging {len(equations.aliases)} equal variables)"
+        count += f" (after merging {_number(len(equations.aliases), 'equal variable')})"
     sentences = [f"The equations of {name} do not determine its unknowns: {count}."]
     for row in equations.repeated:
         sentences.append(f"'{row.text}'{_place(row.source)} only repeats what other equations say.")
@@ -36,7 +36,7 @@ def explain_singular(equations: Equations, parts: Parts) -> NoReturn:
         what = f"only the unknowns {_names(unknowns)} are in them" if unknowns else "no unknown is in them"
         extra = len(texts) - len(unknowns)
         sentences.append(
-            f"Overdetermined: {len(texts)} equations {_names(texts)}, but {what}. "
+            f"Overdetermined: {_number(len(texts), 'equation')} {_names(texts)}, but {what}. "
             f"Remove {_count(extra, 'equation')}, or turn a parameter or input in them into a variable."
         )
     if parts.under_unknowns:
@@ -48,12 +48,19 @@ def explain_singular(equations: Equations, parts: Parts) -> NoReturn:
             f"Underdetermined: the unknowns {_names(unknowns)} {where}. "
             f"Add {_count(missing, 'equation')}, or declare one of them as gr.Parameter(...) or gr.Input(...)."
         )
-        if any(row.kind in ("flow", "connection") for row in equations.repeated):
+        kinds = {row.kind for row in equations.repeated}
+        if "flow" in kinds:
             sentences.append(
                 "A circuit or mechanism without a reference leaves its potentials open: connect a Ground or Fixed."
             )
+        elif "connection" in kinds:
+            sentences.append("Two references (Ground, Fixed) may meet at one point: remove one of them.")
         sentences.extend(equations.model.hints)
     raise StructureError("\n  ".join(sentences))
+
+
+def _number(n: int, noun: str) -> str:
+    return f"{n} {noun}{'' if n == 1 else 's'}"
 
 
 def _count(n: int, noun: str) -> str:

@@ -66,8 +66,10 @@ class Initializer:
 
     @cached_property
     def start_values(self) -> ca.Function:
-        formulas = self.declared.formulas
-        return ca.Function("starts", [self.system.p], [formulas, ca.densify(ca.jacobian(formulas, self.system.p))])
+        declared = self.declared
+        arguments = [self.system.p, declared.is_given, declared.given]
+        slopes = [ca.densify(ca.jacobian(declared.formulas, by)) for by in (self.system.p, declared.given)]
+        return ca.Function("starts", arguments, [declared.formulas, *slopes])
 
     def solve(
         self,

@@ -27,10 +27,13 @@ class StartProblem:
         self, owner: Initializer, t: float, u: np.ndarray, p: np.ndarray, demands: dict[str, float], steady: bool
     ) -> None:
         self.owner, self.t, self.u, self.p, self.steady = owner, t, u, p, steady
-        values, slopes = owner.start_values(p)
         declared = owner.declared
+        is_given = np.array([float(n in demands) for n in declared.referred])
+        given = np.array([demands.get(n, 0.0) for n in declared.referred])
+        values, slopes, given_slopes = owner.start_values(p, is_given, given)
         numbers = np.array(values.full()).ravel()
         self.slopes = np.array(slopes.full()).reshape(len(numbers), len(p))
+        self.given_slopes = np.array(given_slopes.full()).reshape(len(numbers), len(declared.referred))
         self.rows = {n: k for k, n in enumerate(declared.names)}
         for name, value in zip(declared.names, numbers, strict=True):
             if not np.isfinite(value):
@@ -224,7 +227,10 @@ class StartProblem:
         own = demand_directions.get(name, np.zeros(directions.shape[0]))
         if name in self.given or name not in self.rows:
             return own
-        return own + directions @ self.slopes[self.rows[name]]
+        row = self.rows[name]
+        for slope, other in zip(self.given_slopes[row], self.owner.declared.referred, strict=True):
+            own = own + slope * demand_directions.get(other, 0.0)
+        return own + directions @ self.slopes[row]
 
 
 def row_sizes(matrix: np.ndarray) -> np.ndarray:

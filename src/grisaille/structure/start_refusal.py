@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 
 def refuse_start(problem: StartProblem, w: np.ndarray, iterations: int) -> NoReturn:
+    _refuse_undefined(problem, w)
     value, jw, _, names = problem.hard(w)
     scale = problem.owner.nominal
     rows = np.abs(jw * scale).max(axis=1, initial=0.0)
@@ -27,16 +28,45 @@ def refuse_start(problem: StartProblem, w: np.ndarray, iterations: int) -> NoRet
     involved = _contradicting_demands(problem, jw * scale / rows[:, None], value / rows)
     if involved:
         demands, others = involved
+        _refuse_immovable(problem, demands, value, jw)
+        against = ", ".join(repr(o) for o in others) or "each other"
         raise StructureError(
-            f"The demanded starts {', '.join(demands)} contradict {', '.join(repr(o) for o in others)}: the worst "
+            f"The demanded starts {', '.join(demands)} contradict {against}: the worst "
             f"residual is {value[k]:.3g} in '{names[k]}'. Drop one of the demands (fixed=False, or leave "
             f"it out of start=), and it is computed from the others."
         )
+    what = "steady state" if problem.steady else "consistent start"
     raise StructureError(
-        f"No consistent start was found: the equation '{names[k]}' keeps a residual of {value[k]:.3g} after "
+        f"No {what} was found: the equation '{names[k]}' keeps a residual of {value[k]:.3g} after "
         f"{iterations} damped Newton iterations and a homotopy. Give start values nearer to a solution, or "
         f"check that the equations have one there."
     )
+
+
+def _refuse_undefined(problem: StartProblem, w: np.ndarray) -> None:
+    """Wished variables that are undefined at the start, where no equation is left to blame."""
+    observed = problem.evaluate(problem.owner.functions.observed, w)[0]
+    names = problem.owner.system.observed_names
+    variables = problem.owner.structure.model.variables
+    undefined = [n for n, v in zip(names, observed, strict=True) if n in variables and not np.isfinite(v)]
+    if undefined and np.isfinite(problem.hard(w)[0]).all():
+        raise StructureError(
+            f"{', '.join(undefined[:6])} {'has' if len(undefined) == 1 else 'have'} no finite value at the start: a "
+            f"division by zero, or a root or logarithm of a number outside its domain. At these parameter values and "
+            f"starts the equations may not determine it."
+        )
+
+
+def _refuse_immovable(problem: StartProblem, demands: list[str], value: np.ndarray, jw: np.ndarray) -> None:
+    """A demand on something that inputs and parameters alone dictate."""
+    offset = len(value) - len(problem.demands)
+    for k, (name, wanted) in enumerate(problem.demands.items()):
+        if name in demands and not jw[offset + k].any():
+            raise StructureError(
+                f"The start of {name} = {wanted:g} is demanded, but nothing can move it: it follows from inputs, "
+                f"parameters and numbers alone and is {wanted + value[offset + k]:g}. Drop the demand (fixed=False, or "
+                f"leave it out of start=)."
+            )
 
 
 def _contradicting_demands(
@@ -57,4 +87,4 @@ def _contradicting_demands(
     demand_names = list(problem.demands)
     demands = [demand_names[k - first_demand] for k in chosen if k >= first_demand]
     others = [names[k] for k in chosen if k < first_demand]
-    return (demands, others or ["each other"]) if demands else None
+    return (demands, others) if demands else None

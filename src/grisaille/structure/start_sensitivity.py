@@ -6,7 +6,7 @@ import casadi as ca
 import numpy as np
 
 from grisaille.structure.hierarchy import solve_levels
-from grisaille.structure.start_problem import StartProblem, nominal_of
+from grisaille.structure.start_problem import StartProblem, nominal_of, row_sizes
 
 
 def differentiate_start(
@@ -19,7 +19,7 @@ def differentiate_start(
     offset = len(value) - len(problem.demands)
     for k, name in enumerate(problem.demands):
         right[offset + k] += problem.start_direction(name, directions, demand_directions)
-    rows = np.maximum(np.abs(jw * scale).max(axis=1, initial=0.0), 1e-300)
+    rows = row_sizes(jw * scale)
     levels = [(jw * scale / rows[:, None], right / rows[:, None])]
     observed = problem.evaluate(problem.owner.functions.observed, w)
     for wishes in problem.wishes:

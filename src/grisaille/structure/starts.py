@@ -1,4 +1,10 @@
-"""Declared start values as functions of parameters."""
+"""Declared start values as functions of parameters, and of those start values that a run demands.
+
+A start may be a formula of other variables' starts, ``Variable(start=2 * x)``. Where x(t₀) is demanded, the formula takes
+the demanded value instead of the declared one:
+
+    start = f(p, m, g),   with m = 1 and g = x(t₀) for a demanded x, m = 0 otherwise.
+"""
 
 from __future__ import annotations
 
@@ -14,23 +20,29 @@ from grisaille.model.lowering import lower
 
 @dataclass(frozen=True)
 class DeclaredStarts:
-    """Names of variables with a start, their start formulas over p, and which of them are demands."""
+    """Names of variables with a start, their start formulas, and which of them are demands."""
 
     names: tuple[str, ...]
     formulas: ca.SX
     fixed: tuple[bool, ...]
+    referred: tuple[str, ...]
+    """Variables whose start occurs in the start of another one, with the symbols m and g of each."""
+    is_given: ca.SX
+    given: ca.SX
 
 
 def declared_starts(model: FlatModel, parameters: dict[str, ca.SX]) -> DeclaredStarts:
     """Every start as a formula of parameters; a start may refer to the start of another variable."""
     closed: dict[str, ca.SX] = {}
+    referred: dict[str, tuple[ca.SX, ca.SX]] = {}
     open_names: list[str] = []
 
     def leaf(path: str) -> ca.SX:
         if path in parameters:
             return parameters[path]
         if path in model.variables:
-            return start_of(path)
+            is_given, given = referred.setdefault(path, (ca.SX.sym("m"), ca.SX.sym("g")))
+            return ca.if_else(is_given, given, start_of(path))
         if path in model.quantities:
             return lower([model.quantities[path]], leaf)[0]
         if path == "time":
@@ -52,4 +64,6 @@ def declared_starts(model: FlatModel, parameters: dict[str, ca.SX]) -> DeclaredS
         if variable.fixed and variable.start is None:
             raise ModelError(f"Variable '{name}' is fixed but has no start: give start=…")
     formulas = ca.vertcat(*(start_of(n) for n in named)) if named else ca.SX(0, 1)
-    return DeclaredStarts(tuple(named), ca.densify(formulas), tuple(model.variables[n].fixed for n in named))
+    symbols = [ca.vertcat(*pair) for pair in zip(*referred.values(), strict=True)] or [ca.SX(0, 1)] * 2
+    fixed = tuple(model.variables[n].fixed for n in named)
+    return DeclaredStarts(tuple(named), ca.densify(formulas), fixed, tuple(referred), *symbols)

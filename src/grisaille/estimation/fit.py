@@ -1,0 +1,273 @@
+"""``Fit``: a fitted model with its estimates, their uncertainty, and what can be asked of it.
+
+Later folders add methods (residual tests, profiles, pictures, reports) with ``fit_method``, so that this file needs
+nothing that comes after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from grisaille.errors import EstimationError
+from grisaille.estimation.cases import known_starts
+from grisaille.estimation.estimate import Estimate
+from grisaille.estimation.summary import summarize, summarize_html
+from grisaille.estimation.uncertainty import correlation_of, half_width, t_test
+from grisaille.estimation.value import Value
+from grisaille.model.classes import Model
+from grisaille.simulation.simulate import simulate
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+
+class Fit:
+    """The answer of ``gr.fit``."""
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
+    def __init__(
+        self,
+        model: Model,
+        experiments: Sequence[Any],
+        method: Any,
+        estimate: Estimate,
+        why: Mapping[str, str] | None = None,
+    ) -> None:
+        self.initial_model = model
+        self.experiments = tuple(experiments)
+        self.method = method
+        self.estimate = estimate
+        self.why = dict(why or {})
+
+    # what was estimated
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        return tuple(u.name for u in self.estimate.unknowns)
+
+    @cached_property
+    def model(self) -> Model:
+        """The model with the shared estimates; per-experiment values stay in ``parameters``."""
+        shared = {u.target: float(v) for u, v in self._pairs() if u.kind == "parameter" and u.experiment is None}
+        starts = {u.target: float(v) for u, v in self._pairs() if u.kind == "start" and len(self.experiments) == 1}
+        return self.initial_model.replace(shared, start=starts) if starts else self.initial_model.replace(shared)
+
+    def _pairs(self) -> list[tuple[Any, float]]:
+        return list(zip(self.estimate.unknowns, self.estimate.theta.tolist(), strict=True))
+
+    def __getitem__(self, name: str) -> Value:
+        if name.startswith("noise(") and name[6:-1] in self.estimate.noise:
+            return Value(self.estimate.noise[name[6:-1]], self._noise_error(name[6:-1]), name=name)
+        if name not in self.names:
+            raise EstimationError(f"The fit has no '{name}'; it has {', '.join((*self.names, *self._noise_names()))}.")
+        k = self.names.index(name)
+        return Value(float(self.estimate.theta[k]), float(self.std_errors[k]), self.estimate.unknowns[k].unit, name)
+
+    @cached_property
+    def std_errors(self) -> np.ndarray:
+        return np.sqrt(np.clip(np.diag(self.estimate.covariance), 0.0, None))
+
+    @cached_property
+    def parameters(self) -> pd.DataFrame:
+        """One row per unknown: estimate, std_error, lower, upper (95 %), t, p, guess, status."""
+        import pandas as pd
+
+        e = self.estimate
+        half = half_width(self.std_errors, 0.95, e.degrees_of_freedom)
+        t, p = t_test(e.theta, self.std_errors, e.degrees_of_freedom)
+        status = ["free" if f else "at bound" for f in e.free]
+        table = pd.DataFrame(
+            {
+                "estimate": e.theta, "std_error": self.std_errors, "lower": e.theta - half, "upper": e.theta + half,
+                "t": t, "p": p, "guess": [u.guess for u in e.unknowns], "status": status,
+            },
+            index=pd.Index(self.names, name="parameter"),
+        )  # fmt: skip
+        for output, sigma in e.noise.items():
+            error = self._noise_error(output)
+            w = float(half_width(np.array([error]), 0.95, e.degrees_of_freedom)[0])
+            table.loc[f"noise({output})"] = [
+                sigma,
+                error,
+                max(sigma - w, 0.0),
+                sigma + w,
+                np.nan,
+                np.nan,
+                np.nan,
+                "noise",
+            ]
+        return table
+
+    def _noise_names(self) -> list[str]:
+        return [f"noise({o})" for o in self.estimate.noise]
+
+    def _noise_error(self, output: str) -> float:
+        """σ/√(2N): the asymptotic standard error of a standard deviation."""
+        n = sum(len(s.values) for c in self.estimate.cases for s in c.samples if s.output == output)
+        return float(self.estimate.noise[output] / np.sqrt(2 * max(n, 1)))
+
+    # how far to trust it
+
+    @cached_property
+    def covariance(self) -> pd.DataFrame:
+        import pandas as pd
+
+        return pd.DataFrame(self.estimate.covariance, index=self.names, columns=self.names)
+
+    @cached_property
+    def correlation(self) -> pd.DataFrame:
+        import pandas as pd
+
+        return pd.DataFrame(correlation_of(self.estimate.covariance), index=self.names, columns=self.names)
+
+    def intervals(self, level: float = 0.95) -> pd.DataFrame:
+        """Two-sided intervals by Student's t."""
+        import pandas as pd
+
+        if not 0 < level < 1:
+            raise EstimationError(f"level is {level!r}; give a number between 0 and 1, such as 0.95.")
+        half = half_width(self.std_errors, level, self.estimate.degrees_of_freedom)
+        theta = self.estimate.theta
+        return pd.DataFrame({"lower": theta - half, "upper": theta + half}, index=self.names)
+
+    @property
+    def converged(self) -> bool:
+        return self.estimate.converged
+
+    @property
+    def status(self) -> str:
+        return self.estimate.status
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The diagnosis in words."""
+        return self.estimate.notes
+
+    @property
+    def objective(self) -> float:
+        return self.estimate.objective
+
+    @property
+    def log_likelihood(self) -> float:
+        return self.estimate.log_likelihood
+
+    @property
+    def aic(self) -> float:
+        """−2 log L + 2k, the noise levels counted among the k."""
+        return -2 * self._likelihood("AIC") + 2 * self._size
+
+    @property
+    def bic(self) -> float:
+        """−2 log L + k log N."""
+        return float(-2 * self._likelihood("BIC") + self._size * np.log(self.estimate.count))
+
+    @property
+    def _size(self) -> int:
+        return int(self.estimate.free.sum()) + len(self.estimate.noise)
+
+    def _likelihood(self, what: str) -> float:
+        if not self.estimate.is_likelihood:
+            raise EstimationError(
+                f"{what} needs a likelihood, and the criterion of this fit (a robust loss) is not one."
+            )
+        return self.estimate.log_likelihood
+
+    @cached_property
+    def trace(self) -> pd.DataFrame:
+        """One row per improvement of the objective."""
+        import pandas as pd
+
+        return pd.DataFrame(list(self.estimate.trace))
+
+    # predictions and residuals
+
+    def residuals(self, *, standardized: bool = False) -> pd.DataFrame:
+        """One row per measurement: experiment, output, time, measured, predicted, residual (or in standard deviations)."""
+        import pandas as pd
+
+        rows, at = [], 0
+        r, e = self.estimate.evaluation.residuals, self.estimate.evaluation.errors
+        for case in self.estimate.cases:
+            for s in case.samples:
+                part = slice(at, at + len(s.values))
+                rows.append(
+                    pd.DataFrame(
+                        {
+                            "experiment": case.name, "output": s.output, "time": case.grid[s.rows], "measured": s.values,
+                            "predicted": s.values - e[part], "residual": r[part] if standardized else e[part],
+                        }
+                    )
+                )  # fmt: skip
+                at += len(s.values)
+        return pd.concat(rows, ignore_index=True)
+
+    @cached_property
+    def quality(self) -> pd.DataFrame:
+        """Per output: samples, RMS residual, R², and the fit percentage 100 (1 − |e| / |y − mean|)."""
+        import pandas as pd
+
+        table = {}
+        for output, group in self.residuals().groupby("output", sort=False):
+            e, y = group["residual"].to_numpy(), group["measured"].to_numpy()
+            spread = float(np.sum((y - y.mean()) ** 2))
+            ratio = float(np.sum(e**2)) / spread if spread > 0 else np.nan
+            table[output] = {
+                "samples": len(e), "rms": float(np.sqrt(np.mean(e**2))), "r2": 1 - ratio,
+                "fit_percent": 100 * (1 - np.sqrt(ratio)),
+            }  # fmt: skip
+        return pd.DataFrame.from_dict(table, orient="index")
+
+    def predict(self, experiment: Any = None, horizon: int | None = None) -> xr.Dataset:
+        """Simulated outputs of an experiment at the estimates (for output error every horizon is a simulation)."""
+        chosen = self.experiments[0] if experiment is None else self._experiment(experiment)
+        signals, hold = chosen.input_signals()
+        values, starts = self._values_for(chosen.name)
+        return simulate(
+            self.initial_model, chosen.grid(), inputs=signals, hold=hold, parameters={**chosen.constants, **values},
+            start={**known_starts(chosen), **starts},
+        )  # fmt: skip
+
+    def simulate(self, times: Any, inputs: Any = None, **options: Any) -> xr.Dataset:
+        """``gr.simulate`` with the fitted model."""
+        return simulate(self.model, times, inputs, **options)
+
+    def _experiment(self, which: Any) -> Any:
+        if not isinstance(which, str):
+            return which
+        for e in self.experiments:
+            if e.name == which:
+                return e
+        raise EstimationError(
+            f"No experiment is called '{which}'; there are {', '.join(e.name for e in self.experiments)}."
+        )
+
+    def _values_for(self, experiment: str) -> tuple[dict[str, float], dict[str, float]]:
+        mine = [(u, v) for u, v in self._pairs() if u.applies_to(experiment)]
+        return (
+            {u.target: v for u, v in mine if u.kind == "parameter"},
+            {u.target: v for u, v in mine if u.kind == "start"},
+        )
+
+    def __str__(self) -> str:
+        return summarize(self)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return summarize_html(self)
+
+
+def fit_method(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Makes a function of a later folder a method of ``Fit``; its first argument is the fit."""
+    if hasattr(Fit, function.__name__):
+        raise AttributeError(f"Fit already has a method {function.__name__}.")
+    setattr(Fit, function.__name__, function)
+    return function

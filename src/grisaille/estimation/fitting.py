@@ -1,0 +1,215 @@
+"""``gr.fit`` and ``gr.evaluate``: from a model and data to a ``Fit``, or to the criterion at given values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from grisaille.errors import EstimationError
+from grisaille.estimation.cases import build_case, unknown_starts
+from grisaille.estimation.fit import Fit
+from grisaille.estimation.noise import noise_levels
+from grisaille.estimation.output_error import OutputError
+from grisaille.estimation.problem import Problem
+from grisaille.estimation.unknowns import Unknown, resolve_unknowns
+from grisaille.model.classes import Model
+from grisaille.simulation.runner import Runner
+from grisaille.structure.parameters import evaluate_parameters
+from grisaille.structure.prepared import structure_of
+
+
+def fit(
+    model: Model,
+    experiments: Any,
+    estimate: Iterable[object] | None = None,
+    method: Any = "auto",
+    guess: Mapping[str, float] | Fit | None = None,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    priors: Any = None,
+    local: Iterable[str] = (),
+    executor: Any = None,
+    progress: bool = False,
+) -> Fit:
+    """Estimate parameters and starts from data.
+
+    model : an instance of a ``gr.Model`` subclass
+    experiments : a ``gr.Experiment`` or a list of them
+    estimate : names (``"k"``, ``"legs[*].m"``, ``"start(x)"``); None frees all parameters with bounds or a prior
+    method : ``gr.OutputError(…)`` or ``"auto"``
+    guess : where to start, by name, or another fit; the model's values otherwise
+    bounds, priors : by name, instead of those the model declares
+    local : parameters that each experiment has for itself
+    """
+    chosen, why = _method(method)
+    problem = build_problem(
+        model, experiments, estimate, chosen, guess=guess, bounds=bounds, priors=priors, local=local
+    )
+    found = chosen.estimate(problem, _reporter(progress))
+    disturbances = structure_of(model).model.disturbances
+    if disturbances and isinstance(chosen, OutputError):
+        note = f"output error holds the disturbances {', '.join(disturbances)} at zero."
+        found = replace(found, notes=(*found.notes, note))
+    return Fit(model, [c.experiment for c in problem.cases], chosen, found, why)
+
+
+@dataclass(frozen=True)
+class CriterionValue:
+    """The criterion at given parameters: what ``gr.evaluate`` gives."""
+
+    objective: float
+    log_likelihood: float
+    gradient: dict[str, float]
+    residuals: np.ndarray
+    predictions: dict[str, np.ndarray]
+    names: tuple[str, ...]
+
+
+def evaluate(
+    model: Model,
+    experiments: Any,
+    method: Any = "auto",
+    parameters: Mapping[str, float] | None = None,
+    estimate: Iterable[object] | None = None,
+) -> CriterionValue:
+    """The criterion, its gradient by ``estimate`` (default: the given parameters) and the residuals, without minimising."""
+    from grisaille.estimation.output_error import _levels, _log_likelihood
+
+    chosen, _ = _method(method)
+    names = list(estimate) if estimate is not None else list(parameters or {}) or None
+    problem = build_problem(model, experiments, names, chosen, guess=parameters, bounds={})
+    point = problem.evaluate(problem.guess)
+    if not point.completed:
+        raise EstimationError(f"The model cannot be simulated at the given parameters: {point.failure}")
+    if problem.sigma:
+        problem.sigma = _levels(problem, point)
+        point = problem.evaluate(problem.guess)
+    gradient = point.jacobian.T @ point.residuals
+    return CriterionValue(
+        point.objective,
+        _log_likelihood(problem, point),
+        {u.name: float(g) for u, g in zip(problem.unknowns, gradient, strict=True)},
+        point.residuals,
+        {c.name: p.y for c, p in zip(problem.cases, point.predictions, strict=True)},
+        tuple(u.name for u in problem.unknowns),
+    )
+
+
+def build_problem(
+    model: Model,
+    experiments: Any,
+    estimate: Iterable[object] | None,
+    method: Any,
+    *,
+    guess: Mapping[str, float] | Fit | None = None,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    priors: Any = None,
+    local: Iterable[str] = (),
+) -> Problem:
+    """The least-squares problem of a model and its data."""
+    structure = structure_of(model)
+    data = _listed(experiments)
+    for experiment in data:
+        experiment.check(model)
+    given = guess.parameters["estimate"].to_dict() if isinstance(guess, Fit) else dict(guess or {})
+    wanted, beliefs = _with_unknown_starts(data, estimate, priors)
+    unknowns = resolve_unknowns(structure, data, wanted, guess=given, bounds=bounds, priors=beliefs, local=local)
+    unknowns = _parameter_guesses(structure.model, unknowns, data)
+    noise = noise_levels(structure.model, tuple(dict.fromkeys(o for e in data for o in e.outputs)))
+    cases = [build_case(model, e, unknowns, noise, method.rtol, method.compiled) for e in data]
+    problem = Problem(_start_guesses(unknowns, cases), cases, noise)
+    if problem.count <= len(problem.unknowns):
+        raise EstimationError(
+            f"{problem.count} measurements cannot determine {len(problem.unknowns)} unknowns; give more data or fix some."
+        )
+    return problem
+
+
+def _with_unknown_starts(
+    data: Sequence[Any], estimate: Iterable[object] | None, priors: Any
+) -> tuple[Iterable[object] | None, Any]:
+    """Starts that an experiment declares unknown are estimated too, with the prior it gives."""
+    found = {f"start({n})@{e.name}" if len(data) > 1 else f"start({n})": v for e in data for n, v in unknown_starts(e).items()}
+    if not found:
+        return estimate, priors
+    if estimate is None:
+        raise EstimationError(
+            f"The experiments leave {', '.join(found)} unknown: name the parameters to estimate beside them in estimate=[…]."
+        )
+    listed = list(estimate)
+    said = {str(getattr(e, "path", e)) for e in listed}
+    extra = [n for n in found if n not in said and n.partition("@")[0] not in said and "start(*)" not in said]
+    beliefs = {n: v for n, v in found.items() if v is not None}
+    return [*listed, *extra], {**beliefs, **priors} if isinstance(priors, Mapping) else (priors or beliefs)
+
+
+def _listed(experiments: Any) -> list[Any]:
+    data = list(experiments) if isinstance(experiments, Sequence) else [experiments]
+    if not data:
+        raise EstimationError("There are no experiments: give a gr.Experiment or a list of them.")
+    named = [e if e.name else e.replace(name=f"experiment {k + 1}") for k, e in enumerate(data)]
+    names = [e.name for e in named]
+    repeated = {n for n in names if names.count(n) > 1}
+    if repeated:
+        raise EstimationError(f"Several experiments are called {', '.join(sorted(repeated))}: give each its own name=.")
+    return named
+
+
+def _parameter_guesses(flat: Any, unknowns: Sequence[Unknown], data: Sequence[Any]) -> tuple[Unknown, ...]:
+    """Values of the model where no guess was given."""
+    given = {u.target: u.guess for u in unknowns if u.kind == "parameter" and np.isfinite(u.guess)}
+    values = evaluate_parameters(flat, given)
+    done = []
+    for u in unknowns:
+        if u.kind == "parameter" and not np.isfinite(u.guess):
+            value = values[u.target]
+            if not u.lower <= value <= u.upper:
+                raise EstimationError(
+                    f"'{u.name}' starts from the model's value {value:g}, outside its bounds ({u.lower:g}, {u.upper:g}): "
+                    f"give guess={{'{u.name}': …}}."
+                )
+            u = replace(u, guess=value)
+        if u.logarithmic and u.guess <= 0:
+            u = replace(u, logarithmic=False)
+        done.append(u)
+    return tuple(done)
+
+
+def _start_guesses(unknowns: Sequence[Unknown], cases: Sequence[Any]) -> tuple[Unknown, ...]:
+    """Starts begin at the consistent start of their experiment at the guess."""
+    done = list(unknowns)
+    for case in cases:
+        wanted = [k for k in case.unknowns if done[k].kind == "start" and not np.isfinite(done[k].guess)]
+        if not wanted or not isinstance(case.runner, Runner):
+            continue
+        values = {done[k].target: done[k].guess for k in case.unknowns if done[k].kind == "parameter"}
+        start = case.runner.start_at(values)
+        for k in wanted:
+            done[k] = replace(done[k], guess=start[done[k].target])
+    return tuple(done)
+
+
+def _method(method: Any) -> tuple[Any, dict[str, str]]:
+    if isinstance(method, str):
+        if method != "auto":
+            raise EstimationError(f"method is {method!r}; give 'auto' or an estimator such as gr.OutputError().")
+        return OutputError(), {"OutputError": "chosen: least squares on simulated outputs"}
+    if isinstance(method, type):
+        raise EstimationError(f"method is the class {method.__name__}; make an instance: gr.{method.__name__}().")
+    if not hasattr(method, "estimate"):
+        raise EstimationError(f"method is {method!r}; give 'auto' or an estimator such as gr.OutputError().")
+    return method, {type(method).__name__: "given"}
+
+
+def _reporter(wanted: bool) -> Any:
+    if not wanted:
+        return None
+    import sys
+
+    def report(evaluations: int, objective: float) -> None:
+        sys.stderr.write(f"\revaluation {evaluations:4d}   objective {objective:.8g}   ")
+        sys.stderr.flush()
+
+    return report

@@ -1,0 +1,206 @@
+"""Output error: weighted nonlinear least squares between measured and simulated outputs; disturbances are at zero.
+
+    minimise  ½ Σ_i ρ( (w_i (y_i − ŷ_i(θ)) / σ_i)² )
+
+Where noise levels are unknown and there are several (or priors), σ is estimated by iteration: minimise, set each σ from
+its residuals, repeat until they stay. Reference: L. Ljung, System Identification (1999), chapter 7.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from grisaille.errors import EstimationError
+from grisaille.estimation import gauss_newton, levenberg_marquardt, nelder_mead, trust_region
+from grisaille.estimation.convergence import OFFSET, polish, relative_offset
+from grisaille.estimation.determination import describe_determination
+from grisaille.estimation.estimate import Estimate
+from grisaille.estimation.problem import Evaluation, Problem
+from grisaille.estimation.search import Outcome, Search
+from grisaille.estimation.uncertainty import gauss_newton_covariance, sandwich_covariance
+
+OPTIMIZERS = ("trust-region", "gauss-newton", "levenberg-marquardt", "nelder-mead")
+LOSSES = ("linear", "soft_l1", "huber", "cauchy", "arctan")
+NOISE_ROUNDS = 30
+
+
+@dataclass(frozen=True)
+class OutputError:
+    """Options of output-error estimation.
+
+    optimizer : how the minimum is sought
+    loss, loss_scale : robust losses of SciPy's trust region, and where they set in (in standard deviations)
+    covariance : ``"gauss-newton"`` or ``"sandwich"``
+    rtol : tolerance from which the frozen steps are chosen
+    tolerance, max_evaluations : when to stop
+    compiled : as in ``gr.simulate``
+    """
+
+    optimizer: Literal["trust-region", "gauss-newton", "levenberg-marquardt", "nelder-mead"] = "trust-region"
+    loss: str = "linear"
+    loss_scale: float = 1.0
+    covariance: Literal["gauss-newton", "sandwich"] = "gauss-newton"
+    rtol: float = 1e-7
+    tolerance: float = 1e-12
+    max_evaluations: int = 1000
+    compiled: bool | None = None
+
+    def __post_init__(self) -> None:
+        _choose("optimizer", self.optimizer, OPTIMIZERS)
+        _choose("loss", self.loss, LOSSES)
+        _choose("covariance", self.covariance, ("gauss-newton", "sandwich"))
+        if self.loss != "linear" and self.optimizer != "trust-region":
+            raise EstimationError(f"loss={self.loss!r} needs optimizer='trust-region'.")
+
+    def estimate(self, problem: Problem, progress: Callable[[int, float], None] | None = None) -> Estimate:
+        """Solve a problem."""
+        begin = time.perf_counter()
+        search = Search(problem, progress)
+        outcome, evaluation = self._solve(search)
+        for _ in range(4):
+            if evaluation.discretisation <= 10.0:
+                break
+            # the steps chosen at the guess are too long at the optimum
+            problem.refine()
+            problem.with_guess(evaluation.theta)
+            search.best = search.last = None
+            outcome, evaluation = self._solve(search)
+        return self._conclude(search, outcome, evaluation, time.perf_counter() - begin)
+
+    def _solve(self, search: Search) -> tuple[Outcome, Evaluation]:
+        """Minimise, updating unknown noise levels until they stay."""
+        problem = search.problem
+        outcome = self._minimize(search)
+        evaluation = self._polished(search, outcome)
+        has_priors = len(evaluation.residuals) > problem.count
+        alone = len(problem.outputs) == 1 and not has_priors
+        for _ in range(NOISE_ROUNDS if problem.sigma else 0):
+            before = dict(problem.sigma)
+            problem.sigma = _levels(problem, evaluation)
+            moved = max(abs(problem.sigma[n] / before[n] - 1) for n in before)
+            if alone or moved < 1e-10:
+                evaluation = problem.evaluate(evaluation.theta)
+                break
+            problem.with_guess(evaluation.theta)
+            search.best = search.last = None
+            outcome = self._minimize(search)
+            evaluation = self._polished(search, outcome)
+        return outcome, evaluation
+
+    def _minimize(self, search: Search) -> Outcome:
+        limits: dict[str, Any] = {
+            "max_evaluations": search.problem.evaluations + self.max_evaluations,
+            "tolerance": self.tolerance,
+        }
+        if self.optimizer == "trust-region":
+            limits["max_evaluations"] = self.max_evaluations
+            return trust_region.minimize(search, loss=self.loss, loss_scale=self.loss_scale, **limits)
+        modules = {"gauss-newton": gauss_newton, "levenberg-marquardt": levenberg_marquardt, "nelder-mead": nelder_mead}
+        return modules[self.optimizer].minimize(search, **limits)
+
+    def _polished(self, search: Search, outcome: Outcome) -> Evaluation:
+        return polish(search, outcome.evaluation) if self.loss == "linear" else outcome.evaluation
+
+    def _conclude(self, search: Search, outcome: Outcome, evaluation: Evaluation, seconds: float) -> Estimate:
+        problem = search.problem
+        free = _free(search, evaluation)
+        offset = relative_offset(search, evaluation) if self.loss == "linear" else 0.0
+        converged = offset < OFFSET if self.loss == "linear" else outcome.stopped_well
+        data = slice(0, problem.count)
+        if self.covariance == "sandwich" or self.loss != "linear":
+            covariance = sandwich_covariance(evaluation.jacobian[data], evaluation.residuals[data], free)
+        else:
+            covariance = gauss_newton_covariance(evaluation.jacobian, free)
+        notes = describe_determination(problem.unknowns, evaluation.theta, evaluation.jacobian, covariance, free)
+        if problem.failures:
+            notes.append(f"{len(problem.failures)} simulations failed on the way; the last: {problem.failures[-1]}")
+        if evaluation.discretisation > 1.0:
+            notes.append(
+                f"discretisation: the frozen steps miss the tolerance by a factor {evaluation.discretisation:.1f}; use a "
+                f"smaller rtol in gr.OutputError."
+            )
+        return Estimate(
+            unknowns=problem.unknowns,
+            theta=evaluation.theta,
+            covariance=covariance,
+            free=free,
+            noise={n: float(s) for n, s in problem.sigma.items()},
+            log_likelihood=_log_likelihood(problem, evaluation),
+            is_likelihood=self.loss == "linear",
+            count=problem.count,
+            objective=evaluation.objective,
+            evaluation=evaluation,
+            cases=problem.cases,
+            converged=converged,
+            status=_sentence(converged, outcome, offset, problem.evaluations),
+            notes=tuple(notes),
+            trace=outcome.trace,
+            evaluations=problem.evaluations,
+            failures=tuple(problem.failures),
+            seconds=seconds,
+            offset=offset,
+        )
+
+
+def _choose(name: str, value: str, allowed: Sequence[str]) -> None:
+    if value not in allowed:
+        raise EstimationError(f"{name} is {value!r}; it must be one of {', '.join(map(repr, allowed))}.")
+
+
+def _free(search: Search, evaluation: Evaluation) -> np.ndarray:
+    """False for unknowns that a bound holds."""
+    lower, upper = search.problem.bounds
+    span = np.where(np.isfinite(upper - lower), upper - lower, 1.0)
+    descent = -(evaluation.jacobian.T @ evaluation.residuals)
+    low = (evaluation.theta <= lower + 1e-9 * span) & (descent <= 0)
+    high = (evaluation.theta >= upper - 1e-9 * span) & (descent >= 0)
+    return ~(low | high)
+
+
+def _levels(problem: Problem, evaluation: Evaluation) -> dict[str, float]:
+    """σ of each output from its weighted errors, with the unknowns shared out over the samples."""
+    share = 1 - min(len(problem.unknowns) / max(problem.count, 1), 0.99)
+    levels = {}
+    for name in problem.sigma:
+        mine = problem.output_of == problem.outputs.index(name)
+        rss = float(np.sum((problem.weights[mine] * evaluation.errors[mine]) ** 2))
+        levels[name] = float(np.sqrt(max(rss / max(mine.sum() * share, 1e-300), 1e-300)))
+    return levels
+
+
+def _log_likelihood(problem: Problem, evaluation: Evaluation) -> float:
+    """log p(y | θ, σ), constants included; unknown σ at its maximum-likelihood value RSS/N."""
+    total = 0.0
+    for k, name in enumerate(problem.outputs):
+        mine = problem.output_of == k
+        n = int(mine.sum())
+        weights = problem.weights[mine]
+        if not n:
+            continue
+        log_weights = float(np.sum(np.log(weights[weights > 0])))
+        if problem.noise[name].known:
+            r = evaluation.residuals[: problem.count][mine]
+            e = weights * evaluation.errors[mine]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                sigma = np.where(r != 0, np.abs(e / r), np.nan)
+            known = sigma[np.isfinite(sigma)]
+            level = np.where(np.isfinite(sigma), sigma, known.mean() if known.size else 1.0)
+            total += float(-0.5 * r @ r - np.sum(np.log(level)) - 0.5 * n * np.log(2 * np.pi)) + log_weights
+        else:
+            variance = max(float(np.mean((weights * evaluation.errors[mine]) ** 2)), 1e-300)
+            total += -0.5 * n * (np.log(2 * np.pi * variance) + 1) + log_weights
+    return total
+
+
+def _sentence(converged: bool, outcome: Outcome, offset: float, evaluations: int) -> str:
+    if converged:
+        return f"converged: {outcome.reason}, {evaluations} evaluations"
+    return (
+        f"NOT converged after {evaluations} evaluations: {outcome.reason}; the point is {offset:.2g} standard errors from a "
+        f"minimum. Try another guess, gr.multistart, or a larger max_evaluations"
+    )

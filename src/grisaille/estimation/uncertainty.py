@@ -1,0 +1,64 @@
+"""How far to trust estimates: covariance, standard errors, intervals.
+
+    Gauss–Newton   C = (JᵀJ)⁻¹                     residuals independent, of unit variance after weighting
+    sandwich       C = (JᵀJ)⁻¹ (Σ rᵢ² JᵢJᵢᵀ) (JᵀJ)⁻¹    right also where the variances are not what was assumed
+
+in the unknowns themselves, never through a transform; unknowns on a bound are left out (their column is zero). Directions
+that the data do not see are given by the pseudo-inverse and named in the diagnosis.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+RANK_TOLERANCE = 1e-10
+
+
+def gauss_newton_covariance(jacobian: np.ndarray, free: np.ndarray) -> np.ndarray:
+    """(JᵀJ)⁻¹ of the free unknowns, zero elsewhere; J is made of weighted residuals."""
+    n = jacobian.shape[1]
+    covariance = np.zeros((n, n))
+    J = jacobian[:, free]
+    if J.shape[1]:
+        scale = np.linalg.norm(J, axis=0)
+        scale[scale == 0] = 1.0
+        _, s, vt = np.linalg.svd(J / scale, full_matrices=False)
+        kept = s > RANK_TOLERANCE * s[0]
+        root = (vt[kept].T / s[kept]) / scale[:, None]
+        covariance[np.ix_(free, free)] = root @ root.T
+    return covariance
+
+
+def sandwich_covariance(jacobian: np.ndarray, residuals: np.ndarray, free: np.ndarray) -> np.ndarray:
+    """The sandwich with its small-sample factor N/(N − n)."""
+    bread = gauss_newton_covariance(jacobian, free)
+    scored = jacobian * residuals[:, None]
+    N, n = len(residuals), int(free.sum())
+    return np.asarray(bread @ (scored.T @ scored) @ bread * (N / max(N - n, 1)))
+
+
+def correlation_of(covariance: np.ndarray) -> np.ndarray:
+    """Correlations; zero beside an unknown without variance."""
+    deviation = np.sqrt(np.clip(np.diag(covariance), 0.0, None))
+    safe = np.where(deviation > 0, deviation, 1.0)
+    matrix = covariance / np.outer(safe, safe)
+    np.fill_diagonal(matrix, 1.0)
+    return np.asarray(matrix)
+
+
+def half_width(standard_error: np.ndarray, level: float, degrees_of_freedom: float) -> np.ndarray:
+    """Half the length of two-sided intervals: Student's t times the standard error."""
+    from scipy.stats import t
+
+    return np.asarray(t.ppf(0.5 + level / 2, max(degrees_of_freedom, 1)) * standard_error)
+
+
+def t_test(
+    estimate: np.ndarray, standard_error: np.ndarray, degrees_of_freedom: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """t = estimate / standard error and its two-sided p value; NaN without a standard error."""
+    from scipy.stats import t as student
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = np.where(standard_error > 0, estimate / standard_error, np.nan)
+    return t, 2 * student.sf(np.abs(t), max(degrees_of_freedom, 1))

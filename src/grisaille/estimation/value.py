@@ -1,0 +1,39 @@
+"""An estimate that prints with its uncertainty and works as a float."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+class Value(float):
+    """``fit["k"]``: prints ``6.27 ± 0.21 kg/m``; arithmetic is that of the number."""
+
+    std_error: float
+    unit: str
+    name: str
+
+    def __new__(cls, value: float, std_error: float, unit: str = "", name: str = "") -> Value:
+        made = super().__new__(cls, value)
+        made.std_error, made.unit, made.name = float(std_error), unit, name
+        return made
+
+    def __str__(self) -> str:
+        text = with_error(float(self), self.std_error)
+        return f"{text} {self.unit}" if self.unit else text
+
+    __repr__ = __str__
+
+    def __reduce__(self) -> tuple[type[Value], tuple[float, float, str, str]]:
+        return Value, (float(self), self.std_error, self.unit, self.name)
+
+
+def with_error(value: float, std_error: float) -> str:
+    """Digits down to the second significant one of the standard error."""
+    if not np.isfinite(std_error) or std_error <= 0:
+        return f"{value:.6g}"
+    decimals = 1 - int(np.floor(np.log10(std_error)))
+    if -6 <= decimals <= 9 and abs(value) < 1e7:
+        shown = max(decimals, 0)
+        return f"{value:.{shown}f} ± {std_error:.{shown}f}"
+    digits = max(int(np.floor(np.log10(abs(value)))) + decimals, 1) if value else 1
+    return f"{value:.{digits}e} ± {std_error:.1e}"

@@ -1,0 +1,336 @@
+"""``Experiment``: one run of the plant — what was applied, what was measured, and how it began."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+import numpy as np
+
+from grisaille.errors import DataError
+from grisaille.experiment import record as _record
+from grisaille.experiment.clock import Clock
+from grisaille.experiment.intake import read_experiment
+from grisaille.experiment.record import Record
+from grisaille.experiment.rows import PLAIN, Rows
+from grisaille.experiment.signals import Samples, frozen, read_only
+from grisaille.model.names import suggestion
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+    from grisaille.experiment.summary import Summary
+    from grisaille.model.classes import Model
+
+
+class Measurements(NamedTuple):
+    """What is compared with the model: measured samples after the skipped ones."""
+
+    times: np.ndarray
+    values: np.ndarray
+    weights: np.ndarray
+
+
+class Experiment(Record):
+    """One run of the plant; immutable, checked when it is made.
+
+    Parameters
+    ----------
+    time : increasing times for signals without their own: numbers, a ``DatetimeIndex`` or ISO texts. None: signals have
+        their own times, or none at all; then rows are independent samples, for models without derivatives.
+    inputs, outputs : by name: a number, an array on ``time``, ``(t, values)`` or a Series indexed by time. NaN in an
+        output: not measured. Inputs must be known everywhere.
+    name : what per-experiment parameters are called after, as in ``"start(x)@A"``.
+    hold : ``"zoh"``, ``"foh"`` or ``"spline"``, for all inputs or by input: what they are between samples.
+    constants : values of parameters in this run.
+    start : variables at ``t0``: a number (known), None (unknown) or a prior (unknown, believed to be near).
+    t0 : when the start holds, if before the first row (the default).
+    weights : factors of residuals: a number, a dict by output, or one number per sample.
+    skip : how many first samples of each output, measured or not, are not compared with the model.
+    unit : of time, ``"s"``, ``"min"``, ``"h"`` or ``"d"``. Dates are converted to it; numbers are taken to be in it.
+    units : of signals, by name. Labels, never converted.
+    """
+
+    def __init__(
+        self,
+        time: Any = None,
+        inputs: Mapping[str, Any] = MappingProxyType({}),
+        outputs: Mapping[str, Any] = MappingProxyType({}),
+        *,
+        name: str | None = None,
+        hold: str | Mapping[str, str] = "zoh",
+        constants: Mapping[str, float] = MappingProxyType({}),
+        start: Mapping[str, Any] = MappingProxyType({}),
+        t0: Any = None,
+        weights: Any = None,
+        skip: int = 0,
+        unit: str = "s",
+        units: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        read = read_experiment(
+            time, inputs, outputs, name=name, hold=hold, constants=constants, start=start, t0=t0, weights=weights,
+            skip=skip, unit=unit, units=units,
+        )  # fmt: skip
+        super().__init__(**vars(read))
+
+    @classmethod
+    def from_csv(
+        cls,
+        path: str | Path | Any,
+        time: str | None = None,
+        inputs: Any = (),
+        outputs: Any = (),
+        *,
+        by: str | None = None,
+        constants: Any = MappingProxyType({}),
+        name: str | None = None,
+        unit: str = "s",
+        zone: str | None = None,
+        separator: str | None = None,
+        decimal: str = ".",
+        comment: str = "#",
+        encoding: str = "utf-8",
+        units_row: bool | None = None,
+        **options: Any,
+    ) -> Any:
+        """An experiment from a text file with a header; with ``by`` a list of them.
+
+        Parameters
+        ----------
+        path : file name, or an open text file.
+        time : name of the column of times: numbers, or dates in ISO 8601. None: rows are independent samples.
+        inputs, outputs : names of columns, or a dict from names in the model to columns. Empty cells, ``NA``, ``NaN``,
+            ``null`` and ``-`` are not measured.
+        by : column that tells runs apart; each becomes an experiment named by its value, in order of appearance.
+        constants : names of columns that are constant in each run, or a dict to columns or numbers. ``start`` and
+            ``weights`` may name columns in the same way: ``start={"x": "x0"}``.
+        name : of the experiment; by default the name of the file without its ending.
+        unit, zone : unit of time; the time zone of dates without one, such as ``"Europe/Berlin"``.
+        separator : ``","``, ``";"`` or a tab; by default the one that occurs in the header.
+        decimal : ``","`` for numbers such as 3,14.
+        comment : lines that begin with it are passed over, as empty lines are.
+        units_row : whether units stand below the header; by default when that row holds text and no number.
+        options : hold, start, t0, weights, skip, units, as in ``Experiment``.
+        """
+        from grisaille.experiment.frames import make_experiments
+        from grisaille.experiment.reading import read_table
+
+        table = read_table(path, separator, decimal, comment, encoding, units_row)
+        label = name or (None if by is not None else table.label)
+        return make_experiments(cls, table, time, inputs, outputs, by, constants, label, unit, zone, options)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: pd.DataFrame,
+        time: str | None = None,
+        inputs: Any = (),
+        outputs: Any = (),
+        *,
+        by: str | None = None,
+        constants: Any = MappingProxyType({}),
+        name: str | None = None,
+        unit: str = "s",
+        zone: str | None = None,
+        **options: Any,
+    ) -> Any:
+        """An experiment from a ``DataFrame``; with ``by`` a list of them. Arguments as in :meth:`from_csv`.
+
+        With ``time=None`` the index is time when it holds dates, durations or floats, or has a name; otherwise it numbers
+        rows, which are independent samples.
+        """
+        from grisaille.experiment.frames import make_experiments, table_of_frame
+
+        table, time = table_of_frame(frame, time)
+        return make_experiments(cls, table, time, inputs, outputs, by, constants, name, unit, zone, options)
+
+    @classmethod
+    def from_dataset(
+        cls, dataset: xr.Dataset, inputs: Any = None, outputs: Any = None, *, time: str = "time", **options: Any
+    ) -> Experiment:
+        """What :meth:`to_dataset` wrote, or, with ``inputs`` and ``outputs``, variables of any Dataset over ``time``."""
+        from grisaille.experiment.datasets import read_dataset, restore_dataset
+
+        if inputs is None and outputs is None:
+            return restore_dataset(cls, dataset, options)
+        return read_dataset(cls, dataset, inputs or (), outputs or (), time, options)
+
+    @property
+    def output_times(self) -> np.ndarray:
+        """Every time in the rows of some output, sorted; row numbers for static experiments."""
+        return np.unique(np.concatenate([samples.times for samples in self.outputs.values()]))
+
+    @property
+    def time(self) -> np.ndarray | None:
+        """The output times; None for static experiments."""
+        return None if self.is_static else self.output_times
+
+    def grid(self) -> np.ndarray:
+        """The times of a simulation: ``t0`` and all output times; row numbers for static experiments."""
+        return self.output_times if self.t0 is None else np.union1d(self.output_times, [self.t0])
+
+    def measurements(self, name: str) -> Measurements:
+        """Times, values and weights of one output: measured samples after the skipped ones."""
+        if name not in self.outputs:
+            raise DataError(f"{self._who()} has no output '{name}'. {suggestion(name, self.outputs)}")
+        times, values = self.outputs[name]
+        weights = np.broadcast_to(self.weights[name], values.shape)
+        kept = np.flatnonzero(np.isfinite(values[self.skip :])) + self.skip
+        return Measurements(times[kept], values[kept], weights[kept].astype(float))
+
+    def input_signals(self, model_inputs: Iterable[str] | None = None) -> tuple[dict[str, Any], dict[str, str]]:
+        """``(inputs, hold)`` as ``gr.simulate`` takes them; only those named, when names are given."""
+        wanted = list(self.inputs if model_inputs is None else model_inputs)
+        given = {name: self.inputs[name] for name in wanted if name in self.inputs}
+        return {n: tuple(s) if isinstance(s, Samples) else s for n, s in given.items()}, {n: self.hold[n] for n in given}
+
+    def check(self, model: Model) -> tuple[str, ...]:
+        """Refuses names that the model does not have and inputs that are missing; returns remarks."""
+        from grisaille.experiment.matching import match_model
+
+        return match_model(self, model)
+
+    def split(
+        self, fraction: Any = None, *, time: Any = None, restart: bool | Mapping[str, Any] = False, seed: int | None = None
+    ) -> tuple[Experiment, Experiment]:
+        """``(train, test)``: the first part, and the rest.
+
+        Parameters
+        ----------
+        fraction : of the output times that go into the first part; a whole number of them, at least one in each.
+        time : the instant of the cut instead, a number or a date; samples at it belong to the second part.
+        restart : False: the second part keeps ``t0``, ``start`` and all inputs, so the model runs through the first part
+            without being compared with it, and no start has to be invented at the cut. True: it begins at its first
+            output time, where the starts that were named are unknown (None). A dict: it begins there with these starts.
+            ``skip`` applies to the first part only.
+        seed : for static experiments, rows are dealt out at random instead of in order.
+        """
+        from grisaille.experiment.splitting import split
+
+        return split(self, fraction, time, restart, seed)
+
+    def resample(self, step: Any = None, *, times: Any = None, outputs: str = "mean") -> Experiment:
+        """The experiment on other times: every ``step`` from the first output time on, or at ``times``.
+
+        Inputs are evaluated there by their hold. Each new time has a window that ends halfway to its neighbours. An
+        output becomes the mean of its measured samples in the window, with the weight they had together, w = √Σ wᵢ²,
+        mean = Σ wᵢ² yᵢ / w² (``outputs="mean"``), or the one ``"nearest"`` to the new time, with its weight. A window
+        without measured samples gives NaN: nothing is interpolated. Skipped samples are left out, and ``skip`` is 0
+        afterwards.
+        """
+        from grisaille.experiment.resampling import resample
+
+        return resample(self, step, times, outputs)
+
+    def replace(self, **changes: Any) -> Experiment:
+        """A copy with some arguments changed, checked anew."""
+        return self._remade(self.clock, PLAIN, **{**self._arguments(), **changes})
+
+    def _arguments(self) -> dict[str, Any]:
+        """What the constructor would take to make this experiment."""
+        values = _record.content(self)
+        if self.is_static:
+            for signals in (values["inputs"], values["outputs"]):
+                signals.update({n: s.values for n, s in signals.items() if isinstance(s, Samples)})
+        return {k: v for k, v in values.items() if k not in ("is_static", "clock")}
+
+    @classmethod
+    def _remade(cls, clock: Clock | None, rows: Rows, **arguments: Any) -> Experiment:
+        """As the constructor, with a clock already set or rows that have names."""
+        known = dict(
+            time=None, inputs={}, outputs={}, name=None, hold="zoh", constants={}, start={}, t0=None, weights=None,
+            skip=0, unit="s", units={},
+        )  # fmt: skip
+        for key in arguments:
+            if key not in known:
+                raise DataError(f"'{key}' is not an argument of Experiment. {suggestion(key, known)}")
+        if clock is not None and "unit" in arguments and arguments["unit"] != clock.unit:
+            raise DataError(f"unit is {arguments['unit']!r}, but the times are already in {clock.unit!r}.")
+        return cls._of(read_experiment(**{**known, **arguments}, clock=clock, rows=rows))
+
+    @classmethod
+    def _of(cls, read: Record) -> Experiment:
+        made: Experiment = object.__new__(cls)
+        Record.__init__(made, **vars(read))
+        return made
+
+    def summary(self) -> Summary:
+        """What there is: spans, samples, gaps, rates, ranges, units, and remarks; ``print`` it."""
+        from grisaille.experiment.summary import summarize
+
+        return summarize(self)
+
+    def plot(self, signals: Iterable[str] | None = None) -> Figure:
+        """A picture with one panel per signal, outputs first."""
+        from grisaille.experiment.plotting import draw
+
+        return draw(self, signals)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row for each time from ``t0`` to the last output at which a signal has a sample.
+
+        Inputs are evaluated by their hold, outputs are NaN where not measured. Weights, starts and constants are not in
+        it; :meth:`to_dataset` keeps everything.
+        """
+        from grisaille.experiment.frames import to_frame
+
+        return to_frame(self)
+
+    def to_dataset(self) -> xr.Dataset:
+        """The whole content as an ``xarray.Dataset`` that netCDF can hold; ``from_dataset`` gives it back."""
+        from grisaille.experiment.datasets import to_dataset
+
+        return to_dataset(self)
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the content."""
+        return _record.digest(self)
+
+    def _who(self) -> str:
+        return f"Experiment '{self.name}'" if self.name else "The experiment"
+
+    def __repr__(self) -> str:
+        from grisaille.experiment.summary import one_line
+
+        return one_line(self)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Experiment) and (self is other or self.fingerprint == other.fingerprint)
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    def __setattr__(self, key: str, value: Any) -> NoReturn:
+        raise DataError(f"Experiments do not change: use experiment.replace({key}=…) to get a changed copy.")
+
+    def __delattr__(self, key: str) -> NoReturn:
+        self.__setattr__(key, None)
+
+    def __copy__(self) -> Experiment:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Experiment:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpacked, (_record.content(self),)
+
+
+def _unpacked(values: dict[str, Any]) -> Experiment:
+    """Arrays lose their protection on the way through pickle; here they get it back."""
+    protected = {k: MappingProxyType(_protected(v)) if isinstance(v, dict) else v for k, v in values.items()}
+    return Experiment._of(Record(**protected))
+
+
+def _protected(table: dict[str, Any]) -> dict[str, Any]:
+    def one(value: Any) -> Any:
+        if isinstance(value, Samples):
+            return frozen(*value)
+        return read_only(value) if isinstance(value, np.ndarray) else value
+
+    return {name: one(value) for name, value in table.items()}

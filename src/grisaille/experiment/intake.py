@@ -1,0 +1,264 @@
+"""From what a user gives to the record of an experiment: numbers, arrays on ``time``, ``(t, values)``, Series.
+
+A Series brings its index as times. One that is indexed by plain row numbers 0, 1, …, or like ``time`` itself, is an
+array: its index says nothing about time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from grisaille.errors import DataError
+from grisaille.experiment import checks
+from grisaille.experiment.clock import Clock, make_clock
+from grisaille.experiment.record import Record, Start
+from grisaille.experiment.rows import PLAIN, Rows
+from grisaille.experiment.signals import Samples, Signal, frozen, read_only
+from grisaille.model.names import suggestion
+from grisaille.model.priors import LogNormal, Normal, Uniform
+
+
+class Raw(NamedTuple):
+    """A signal as given: its own times (None: those of the experiment) and values (a scalar or an array)."""
+
+    times: Any
+    values: Any
+
+    @property
+    def is_number(self) -> bool:
+        return self.times is None and np.ndim(self.values) == 0
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What rows are: times shared by signals without their own, or row numbers of independent samples."""
+
+    times: np.ndarray | None
+    clock: Clock
+    rows: Rows
+    is_static: bool
+
+    def signal(self, raw: Raw, what: str, rows: Rows | None = None) -> tuple[np.ndarray, np.ndarray, Rows]:
+        """Times, values and the names of rows of one signal."""
+        if raw.times is not None:
+            times = self.clock.read(raw.times, f"times of {what}")
+            checks.check_times(times, f"times of {what}", PLAIN, self.clock.show)
+            values = checks.read_numbers(raw.values, what)
+            checks.check_length(values, times, what, "times of its own")
+            return times, values, PLAIN
+        if self.times is None:
+            raise DataError(
+                f"{what} is an array without times, while other signals have their own. Give time=, or (times, values)."
+            )
+        if raw.is_number:
+            values = np.full(len(self.times), np.nan if raw.values is None else checks.read_number(raw.values, what))
+        else:
+            values = checks.read_numbers(raw.values, what, self.rows)
+        checks.check_length(values, self.times, what, "rows" if self.is_static else "times")
+        return self.times, values, self.rows
+
+
+def read_experiment(
+    time: Any, inputs: Any, outputs: Any, *, name: Any, hold: Any, constants: Any, start: Any, t0: Any, weights: Any,
+    skip: Any, unit: Any, units: Any, clock: Clock | None = None, rows: Rows = PLAIN,
+) -> Record:  # fmt: skip
+    """The checked record; ``rows`` names the rows of ``time`` in messages."""
+    with checks.naming(checks.check_label(name)):
+        given_inputs = _raw_signals(inputs, "inputs", time)
+        given_outputs = _raw_signals(outputs, "outputs", time)
+        _check_names(given_inputs, given_outputs)
+        axis = _read_axis(time, given_inputs, given_outputs, unit, clock, rows)
+        read_outputs = {n: _read_output(n, raw, axis) for n, raw in given_outputs.items()}
+        read_inputs = {n: _read_input(n, raw, axis) for n, raw in given_inputs.items()}
+        holds = checks.check_holds(hold, read_inputs)
+        begin = _read_t0(t0, axis, read_outputs)
+        if begin is not None:
+            checks.check_cover(read_inputs, holds, read_outputs, begin, axis.rows, axis.clock.show)
+        return Record(
+            name=name,
+            is_static=axis.is_static,
+            inputs=MappingProxyType(read_inputs),
+            outputs=MappingProxyType(read_outputs),
+            hold=MappingProxyType(holds),
+            constants=MappingProxyType(_read_constants(constants)),
+            start=MappingProxyType(_read_starts(start, axis.is_static)),
+            t0=begin,
+            weights=MappingProxyType(_read_weights(weights, read_outputs, axis)),
+            skip=checks.check_skip(skip, read_outputs),
+            units=MappingProxyType(_read_units(units, {*read_inputs, *read_outputs})),
+            clock=axis.clock,
+        )
+
+
+def _raw_signals(signals: Any, what: str, time: Any) -> dict[str, Raw]:
+    one = what[:-1]
+    given = checks.check_mapping(signals, what, f"{{'{one[0]}': values}}")
+    return {name: _raw(value, f"{one} '{name}'", time) for name, value in given.items()}
+
+
+def _raw(value: Any, what: str, time: Any) -> Raw:
+    if hasattr(value, "dims") and hasattr(value, "to_series"):
+        value = value.to_series() if value.ndim == 1 else value.values
+    if isinstance(value, pd.Series):
+        return Raw(None, value.array) if _is_rows(value.index, time) else Raw(value.index, value.array)
+    if isinstance(value, str):
+        raise DataError(f"{what} is the text {value!r}. Names of columns belong to from_csv and from_frame.")
+    if callable(value):
+        raise DataError(f"{what} is a function; data are samples. Give (t, f(t)) with the hold that suits it.")
+    if isinstance(value, tuple) and len(value) == 2:
+        if np.ndim(value[0]) != 1 or np.ndim(value[1]) != 1:
+            raise DataError(f"{what} is the pair {value!r}; a pair means (times, values), both arrays. Use a list.")
+        return Raw(*value)
+    return Raw(None, value)
+
+
+def _is_rows(index: Any, time: Any) -> bool:
+    """Whether an index only numbers rows."""
+    if isinstance(time, pd.Series) and index.equals(time.index):
+        return True
+    return isinstance(index, pd.RangeIndex) and index.start == 0 and index.step == 1 and index.name is None
+
+
+def _check_names(inputs: Mapping[str, Raw], outputs: Mapping[str, Raw]) -> None:
+    if not outputs:
+        raise DataError(
+            "outputs= is empty: an experiment needs at least one measured signal. To run a model without data, "
+            "use gr.simulate."
+        )
+    both = [name for name in inputs if name in outputs]
+    if both:
+        raise DataError(f"'{both[0]}' is both an input and an output; what is known exactly is an input only.")
+
+
+def _read_axis(
+    time: Any, inputs: Mapping[str, Raw], outputs: Mapping[str, Raw], unit: Any, clock: Clock | None, rows: Rows
+) -> Axis:
+    signals = [*outputs.values(), *inputs.values()]
+    own = [raw.times for raw in signals if raw.times is not None]
+    time = time.to_series() if hasattr(time, "dims") and hasattr(time, "to_series") else time
+    raw_time = time.array if isinstance(time, pd.Series) else time
+    if raw_time is not None and np.ndim(raw_time) != 1:
+        raise DataError(f"time= has {np.ndim(raw_time)} dimensions; give a one-dimensional array of times.")
+    clock = clock or make_clock(unit, ([] if raw_time is None else [raw_time]) + own)
+    if raw_time is not None:
+        times = clock.read(raw_time, "the times", rows)
+        checks.check_times(times, "the times", rows, clock.show)
+        return Axis(read_only(times), clock, rows, False)
+    if own:
+        return Axis(None, clock, rows, False)
+    lengths = [len(raw.values) for raw in signals if not raw.is_number]
+    return Axis(read_only(np.arange(float(lengths[0] if lengths else 1))), clock, rows, True)
+
+
+def _read_input(name: str, raw: Raw, axis: Axis) -> Signal:
+    what = f"input '{name}'"
+    if raw.is_number:
+        return checks.read_number(raw.values, what)
+    times, values, rows = axis.signal(raw, what)
+    checks.check_input(values, what, rows)
+    return frozen(times, values)
+
+
+def _read_output(name: str, raw: Raw, axis: Axis) -> Samples:
+    what = f"output '{name}'"
+    times, values, rows = axis.signal(raw, what)
+    checks.check_output(values, what, rows)
+    return frozen(times, values)
+
+
+def _read_t0(t0: Any, axis: Axis, outputs: Mapping[str, Samples]) -> float | None:
+    if axis.is_static:
+        if t0 is not None:
+            raise DataError(f"t0 = {t0!r} is given without time=: rows of a static experiment have no start.")
+        return None
+    first = min(float(y.times[0]) for y in outputs.values())
+    if axis.times is not None:
+        first = min(first, float(axis.times[0]))
+    if t0 is None:
+        return first
+    begin = axis.clock.instant(t0, "t0")
+    if begin > first:
+        raise DataError(
+            f"t0 is {axis.clock.show(begin)}, after the first row at {axis.clock.show(first)}. The start holds at or "
+            f"before the first row: drop the rows before it, or leave first samples out of the comparison with skip=."
+        )
+    return begin
+
+
+def _read_constants(constants: Any) -> dict[str, float]:
+    given = checks.check_mapping(constants, "constants", "{'T': 300.0}")
+    return {name: checks.read_number(value, f"constant '{name}'") for name, value in given.items()}
+
+
+def _read_starts(start: Any, is_static: bool) -> dict[str, Start]:
+    given = checks.check_mapping(start, "start", "{'x': 0.1}")
+    if given and is_static:
+        raise DataError(f"start= names '{next(iter(given))}', but without time= rows are independent and have no start.")
+    return {name: _read_start(name, value) for name, value in given.items()}
+
+
+def _read_start(name: str, value: Any) -> Start:
+    if name.startswith("start("):
+        raise DataError(f"start= names '{name}'; write the variable itself, '{name[6:].rstrip(')')}'.")
+    if value is None or isinstance(value, Normal | LogNormal | Uniform):
+        return value
+    if np.ndim(value) != 0 or isinstance(value, str | bool):
+        raise DataError(
+            f"start of '{name}' is {value!r}; give a number (known), None (unknown) or a prior such as "
+            f"gr.Normal(mean, std)."
+        )
+    return checks.read_number(value, f"start of '{name}'")
+
+
+def _read_weights(weights: Any, outputs: Mapping[str, Samples], axis: Axis) -> dict[str, float | np.ndarray]:
+    if isinstance(weights, Mapping):
+        for name in weights:
+            if name not in outputs:
+                raise DataError(
+                    f"weights= names '{name}', which is not among outputs=. {suggestion(str(name), outputs)}"
+                )
+    per_output = weights if isinstance(weights, Mapping) else dict.fromkeys(outputs, weights)
+    read = {name: _read_weight(name, per_output.get(name), samples, axis) for name, samples in outputs.items()}
+    if not any(np.any(np.nan_to_num(weight) > 0) for weight in read.values()):
+        raise DataError("every weight is zero: nothing would be compared with the model.")
+    return read
+
+
+def _read_weight(name: str, weight: Any, samples: Samples, axis: Axis) -> float | np.ndarray:
+    what = f"weight of output '{name}'"
+    if weight is None:
+        return 1.0
+    if np.ndim(weight) == 0:
+        number = checks.read_number(weight, what)
+        if number < 0:
+            raise DataError(f"{what} is {number:g}; weights multiply residuals and are 0 or more.")
+        return number
+    raw = _raw(weight, what, None)
+    if raw.times is not None and not np.array_equal(axis.clock.read(raw.times, f"times of the {what}"), samples.times):
+        raise DataError(f"{what} has other times than the output; give one weight for each sample.")
+    rows = axis.rows if samples.times is axis.times else PLAIN
+    values = checks.read_numbers(raw.values, what, rows)
+    checks.check_length(values, samples.times, what, "samples")
+    bad = np.flatnonzero(np.isfinite(samples.values) & ~(np.isfinite(values) & (values >= 0)))
+    if bad.size:
+        raise DataError(
+            f"{what} is {values[bad[0]]:g} in {rows.listed(bad.tolist())}; weights multiply residuals and are finite, "
+            f"0 or more, wherever the output is measured."
+        )
+    return read_only(values)
+
+
+def _read_units(units: Any, signals: set[str]) -> dict[str, str]:
+    given = checks.check_mapping(units, "units", "{'u': 'N'}")
+    for name, unit in given.items():
+        if name not in signals:
+            raise DataError(f"units= names '{name}', which is no signal here. {suggestion(name, sorted(signals))}")
+        if not isinstance(unit, str):
+            raise DataError(f"unit of '{name}' is {unit!r}; give a text such as 'm/s2'.")
+    return {name: unit for name, unit in given.items() if unit}

@@ -1,0 +1,74 @@
+"""The content of an experiment: what :class:`Experiment` shows and every operation on it reads."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from grisaille.experiment.clock import Clock
+from grisaille.experiment.signals import Samples, Signal
+
+Start = float | None | Any
+"""A number: known. None: unknown. A prior: unknown, but believed to be near."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Record:
+    """Checked content; arrays cannot be written to."""
+
+    name: str | None
+    is_static: bool
+    """Rows are independent samples; times are row numbers."""
+    inputs: Mapping[str, Signal]
+    """A number, or ``(times, values)``."""
+    outputs: Mapping[str, Samples]
+    """``(times, values)`` of each output, with NaN where it was not measured."""
+    hold: Mapping[str, str]
+    """``"zoh"``, ``"foh"`` or ``"spline"`` for each input."""
+    constants: Mapping[str, float]
+    """Values of parameters in this run."""
+    start: Mapping[str, Start]
+    """Variables at ``t0``: a number (known), None (unknown) or a prior (unknown, believed to be near)."""
+    t0: float | None
+    """When the start holds; None for static experiments."""
+    weights: Mapping[str, float | np.ndarray]
+    """Factor of the residuals of each output: a number, or one per sample."""
+    skip: int
+    """How many first samples of each output are not compared with the model."""
+    units: Mapping[str, str]
+    """Units of signals, as far as they were given."""
+    clock: Clock
+    """Unit of time, and the date of time zero when times were given as dates."""
+
+
+def content(record: Record) -> dict[str, Any]:
+    """The fields as plain dicts and arrays, to be copied or packed."""
+    values = {f.name: getattr(record, f.name) for f in fields(Record)}
+    return {k: dict(v) if isinstance(v, Mapping) else v for k, v in values.items()}
+
+
+def digest(record: Record) -> str:
+    """SHA-256 of the content; the order in which signals were given does not matter, every NaN counts the same."""
+    sha = hashlib.sha256()
+
+    def add(value: Any) -> None:
+        if isinstance(value, dict):
+            for key in sorted(value):
+                add(key)
+                add(value[key])
+            add("}")
+        elif isinstance(value, Samples):
+            add(value.times)
+            add(value.values)
+        elif isinstance(value, np.ndarray):
+            sha.update(f"{value.shape}".encode())
+            sha.update(np.where(np.isnan(value), np.nan, value + 0.0).tobytes())
+        else:
+            sha.update(f"{type(value).__name__}:{value!r};".encode())
+
+    add(content(record))
+    return sha.hexdigest()

@@ -1,0 +1,148 @@
+"""The Lamperti transform: coordinates in which level-dependent noise is additive.
+
+::
+
+    dx = f dt + g(x) c dV,   y = ∫ dx/g(x)      ⇒      dy = (f/g − ½ |c|² g'(x)) dt + c dV
+
+for the factors whose integral and its inverse are elementary, state by state:
+
+    linear    g = x + s      x = (x₀ + s) eʸ − s        x never crosses −s
+    power     g = xᵃ         x = |x₀^{1−a} + (1 − a) y|^{1/(1−a)}        x > 0; needs a boundary that is not reached
+
+y is counted from the beginning of a step, where it is zero and x = x₀; answers stay in the user's variables. c is a row
+vector that may depend on time, signals and parameters, not on states. For a power, mirrored paths stand for paths that
+overstep zero. Whether the boundary at zero is reached is decided by the dimension of the Bessel process that y is
+like near it, δ = 1 + 2 y·(drift of y)/|c|²; from 2 on it is not (for a = ½ that is Feller's condition 2 f(0) ≥ c²).
+Reference: S. M. Iacus, Simulation and Inference for SDEs (2008), 1.11; A. Alfonsi, Stat. Probab. Lett. 83 (2013) 602.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+
+from grisaille.structure.diffusion import Diffusion
+
+_LEVELS = (0.3, 0.8, 1.7, 4.1)
+"""Where a factor is compared with a power."""
+_NEAR = 1e-5
+"""How near to the boundary, in y relative to the start, its dimension is computed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Chart:
+    """The transform of one state; ``exponent`` is 1 for the linear family."""
+
+    state: int
+    exponent: float
+    shift: ca.SX
+    """s, a formula of parameters; zero for powers."""
+    strength: ca.SX
+    """Row c, 1 × nw: the factors of the independent Wiener processes over g."""
+
+    def position(self, y: ca.SX, start: ca.SX) -> ca.SX:
+        """x at coordinate y of a step that began at ``start``."""
+        if self.exponent == 1.0:
+            return (start + self.shift) * ca.exp(y) - self.shift
+        r = ca.fabs(self._root(y, start))
+        return r**2 if self.exponent == 0.5 else r ** (1.0 / (1.0 - self.exponent))
+
+    def rate(self, drift: ca.SX, y: ca.SX, start: ca.SX) -> ca.SX:
+        """f/g − ½ |c|² g' at y, where ``drift`` is f at the position."""
+        size = ca.sumsqr(self.strength)
+        if self.exponent == 1.0:
+            return drift / ((start + self.shift) * ca.exp(y)) - 0.5 * size
+        a, r = self.exponent, self._root(y, start)
+        factor = 1.0 / r if a == 0.5 else ca.sign(r) * ca.fabs(r) ** (-a / (1.0 - a))
+        return drift * factor - 0.5 * size * a / r
+
+    def _root(self, y: ca.SX, start: ca.SX) -> ca.SX:
+        a = self.exponent
+        return (ca.sqrt(start) if a == 0.5 else start ** (1.0 - a)) + (1.0 - a) * y
+
+    def describe(self, name: str) -> str:
+        """The transform and its condition, in words."""
+        if self.exponent == 1.0:
+            shifted = ca.sparsify(self.shift).nnz() > 0
+            return f"log({name} + s), {name} on its side of -s" if shifted else f"log({name}), {name} not zero"
+        return f"{name}**{1.0 - self.exponent:g}/{1.0 - self.exponent:g}, {name} > 0 and zero not reached"
+
+
+def find_charts(diffusion: Diffusion) -> tuple[Chart, ...] | None:
+    """Charts for every state with level-dependent noise, or None when some state has no elementary one."""
+    if diffusion.is_additive or diffusion.system.nc:
+        return None
+    x = diffusion.system.x
+    rows = [i for i in diffusion.driven if ca.depends_on(diffusion.gain[i, :], x)]
+    charts = [_chart(diffusion, i) for i in rows]
+    return tuple(c for c in charts if c is not None) if all(charts) else None
+
+
+def boundary_dimension(
+    diffusion: Diffusion, chart: Chart, t: float, x: np.ndarray, u: np.ndarray, p: np.ndarray, root: np.ndarray
+) -> float:
+    """δ of the Bessel process near zero, with the other states where they are; infinite for the linear family."""
+    if chart.exponent == 1.0:
+        return np.inf
+    y = ca.SX.sym("y")
+    start = diffusion.system.x[chart.state]
+    inside = ca.substitute(diffusion.drift[chart.state], start, chart.position(y, start))
+    dimension = 1.0 + 2.0 * chart._root(y, start) / (1.0 - chart.exponent) * chart.rate(inside, y, start) / ca.sumsqr(
+        chart.strength
+    )
+    function = ca.Function("dimension", [y, *diffusion.symbols], [dimension])
+    level = x[chart.state] ** (1.0 - chart.exponent)
+    return float(function((_NEAR - 1.0) * level / (1.0 - chart.exponent), t, x, u, p, root))
+
+
+def _chart(diffusion: Diffusion, i: int) -> Chart | None:
+    """G_ik = c_k·g(x_i) for all k, or None."""
+    x = diffusion.system.x
+    others = [x[j] for j in range(diffusion.system.nx) if j != i]
+    columns = diffusion.gain[i, :].sparsity().get_col()
+    entries = [diffusion.gain[i, k] for k in columns]
+    if others and ca.depends_on(ca.vertcat(*entries), ca.vertcat(*others)):
+        return None
+    return _linear(diffusion, i) or _power(diffusion, i, columns)
+
+
+def _linear(diffusion: Diffusion, i: int) -> Chart | None:
+    """G_i = b (x_i + s) with s free of time and signals."""
+    row, own = ca.densify(diffusion.gain[i, :]), diffusion.system.x[i]
+    slope = ca.simplify(ca.jacobian(row.T, own))
+    if ca.depends_on(slope, own):
+        return None
+    first = next(k for k in range(row.numel()) if not ca.SX(slope[k]).is_zero())
+    offset = ca.simplify(ca.substitute(row, own, ca.SX(0)))
+    shift = ca.simplify(offset[first] / slope[first])
+    changing = ca.vertcat(diffusion.system.t, diffusion.system.u)
+    common = ca.vertcat(*(offset[k] - shift * slope[k] for k in range(row.numel())))
+    if ca.depends_on(shift, changing) or not diffusion.vanishes(common):
+        return None
+    return Chart(i, 1.0, shift, _strength(diffusion, slope.T))
+
+
+def _power(diffusion: Diffusion, i: int, columns: list[int]) -> Chart | None:
+    """G_i = c x_iᵃ with a number a: recognised by values, because x·x^{a−1} does not simplify."""
+    row, own = ca.densify(diffusion.gain[i, :]), diffusion.system.x[i]
+    others = [s for s in diffusion.symbols[2:] if s.numel()]
+    function = ca.Function("row", [own, diffusion.system.t, *others], [row])
+    exponents = []
+    for k in range(3):
+        random = np.random.default_rng(k)
+        point = [random.uniform(0.5, 1.5, s.shape) for s in (diffusion.system.t, *others)]
+        at_one = np.array(function(1.0, *point)).ravel()[columns]
+        for level in _LEVELS:
+            with np.errstate(all="ignore"):
+                ratio = np.array(function(level, *point)).ravel()[columns] / at_one
+                exponents += (np.log(np.abs(ratio)) / np.log(level)).tolist()
+    a = round(float(np.mean(exponents)), 9)
+    if not np.allclose(exponents, a, rtol=0.0, atol=1e-9) or a in (0.0, 1.0):
+        return None
+    return Chart(i, a, ca.SX(0), _strength(diffusion, ca.substitute(row, own, ca.SX(1))))
+
+
+def _strength(diffusion: Diffusion, row: ca.SX) -> ca.SX:
+    return ca.densify(ca.mtimes(ca.sparsify(row), diffusion.masked_root))
