@@ -107,8 +107,7 @@ def study_table(console: Console, study: Study, ours: Ours, names: list[str]) ->
         (ours, 10_000, 2.0), (fastest(study), 10_000, 2.0), (OursAdaptive(), 5, 1.0),
     ]  # fmt: skip
     everyone += [(contestant, count, 0.0) for contestant, count in _installed(console, names)]
-    title = f"pendulum study, {study.t[-1]:g} s, {len(study.w)} realizations, one thread"
-    table = Table(title=title, title_justify="left", box=MARKDOWN)
+    table = Table(box=MARKDOWN)
     table.add_column("solver")
     for column in ("ms per realization", "times ours", "largest error [rad]", "build [s]"):
         table.add_column(column, justify="right")
@@ -119,6 +118,7 @@ def study_table(console: Console, study: Study, ours: Ours, names: list[str]) ->
         error = np.abs(answer - reference[: len(answer)]).max()
         cells = (f"{each * 1e3:.3f}", f"{each / base:.2f}", f"{error:.1e}", f"{contestant.build:.2f}")
         table.add_row(contestant.label, *cells)
+    console.print(f"Pendulum study, {study.t[-1]:g} s, {len(study.w)} realizations, one thread:")
     console.print(table)
     console.print(f"nanoseconds per step and realization: {base / (len(study.t) - 1) * 1e9:.1f}\n")
 
@@ -143,12 +143,13 @@ def thread_table(console: Console, study: Study, ours: Ours) -> None:
 
 def cold_table(console: Console) -> None:
     cold = measure_cold_start()
-    table = Table(title="first use, in a process of its own each", title_justify="left", box=MARKDOWN)
+    table = Table(box=MARKDOWN)
     for column in ("what", "seconds", "allowed"):
         table.add_column(column, justify="left" if column == "what" else "right")
     table.add_row("import grisaille", f"{cold.importing:.2f}", "1.00")
     table.add_row("model → first trajectory, empty cache", f"{cold.compiling:.2f}", "3.00")
     table.add_row("the same from the cache, no compiler", f"{cold.cached:.2f}", "")
+    console.print("First use, in a process of its own each:")
     console.print(table)
     console.print(f"compiled again: {'yes, the cache was missed' if cold.compiled_again else 'no'}")
 

@@ -141,8 +141,7 @@ def main() -> None:
     console = Console(width=None if Console().is_terminal else 240)
     chosen = available(console, list(filter(None, arguments.solvers.split(","))))
     cases = load_cases(arguments.problems.split(","))
-    at_tolerance = _table(f"rtol {RTOL:g}: time as a multiple of ours (significant correct digits)", chosen)
-    at_digits = _table(f"{arguments.digits:g} digits: time to reach them, as a multiple of ours (rtol needed)", chosen)
+    at_tolerance, at_digits = _table(chosen), _table(chosen)
     for case in cases:
         with console.status(case.title):
             _add_row(
@@ -153,13 +152,15 @@ def main() -> None:
                 at_tolerance,
                 at_digits,
             )
+    console.print(f"At rtol {RTOL:g}: time as a multiple of ours (significant correct digits)", soft_wrap=True)
     console.print(at_tolerance)
     if arguments.digits:
+        console.print(f"To reach {arguments.digits:g} digits: time as a multiple of ours (rtol needed)", soft_wrap=True)
         console.print(at_digits)
 
 
-def _table(title: str, chosen: dict[str, object]) -> Table:
-    table = Table(title=title, title_justify="left", box=MARKDOWN)
+def _table(chosen: dict[str, Make]) -> Table:
+    table = Table(box=MARKDOWN)
     table.add_column("problem", no_wrap=True)
     for column in ("ours, in C [ms]", "gr.simulate", *chosen):
         table.add_column(column, justify="right", no_wrap=True)

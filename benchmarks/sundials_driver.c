@@ -51,6 +51,7 @@ int run_cvode(double end, double rtol, double *atol, double *x, long *counts) {
   CVodeSetLinearSolver(memory, solver, J);
   CVodeSetJacFn(memory, rates_jacobian);
   CVodeSetMaxNumSteps(memory, 10000000);
+  CVodeSetErrFile(memory, NULL);
   const int flag = CVode(memory, end, y, &t, CV_NORMAL);
   CVodeGetNumSteps(memory, &counts[0]);
   CVodeGetNumRhsEvals(memory, &counts[1]);
@@ -78,6 +79,7 @@ int run_ida(double end, double rtol, double *atol, double *x, double *xp, long *
   IDASetLinearSolver(memory, solver, J);
   IDASetJacFn(memory, residual_jacobian);
   IDASetMaxNumSteps(memory, 10000000);
+  IDASetErrFile(memory, NULL);
   const int flag = IDASolve(memory, end, &t, y, yp, IDA_NORMAL);
   IDAGetNumSteps(memory, &counts[0]);
   IDAGetNumResEvals(memory, &counts[1]);

@@ -1,6 +1,6 @@
 """Grey-box modelling with differential-algebraic equations.
 
-The modelling language is imported at once; analysis and simulation, with what they need, when they are first used.
+The modelling language is imported at once; everything else, with what it needs, when it is first used.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from grisaille.model.declarations import Disturbance, Input, Output, Parameter, 
 from grisaille.model.functions import (
     acos,
     acosh,
+    array,
     asin,
     asinh,
     atan,
@@ -55,6 +56,10 @@ from grisaille.model.priors import LogNormal, MultivariateNormal, Normal, Unifor
 from grisaille.model.tables import table, table2
 
 if TYPE_CHECKING:
+    from grisaille.estimation.fit import Fit
+    from grisaille.estimation.fitting import evaluate, fit
+    from grisaille.estimation.output_error import OutputError
+    from grisaille.experiment.experiment import Experiment
     from grisaille.simulation.simulate import simulate
     from grisaille.structure.analysis import Analysis, analyze
     from grisaille.structure.well_posedness import WellPosedness, well_posedness
@@ -68,6 +73,8 @@ __all__ = [
     "DataError",
     "Disturbance",
     "EstimationError",
+    "Experiment",
+    "Fit",
     "Flow",
     "GrisailleError",
     "Input",
@@ -77,6 +84,7 @@ __all__ = [
     "MultivariateNormal",
     "Normal",
     "Output",
+    "OutputError",
     "Parameter",
     "Potential",
     "SimulationError",
@@ -88,6 +96,7 @@ __all__ = [
     "acos",
     "acosh",
     "analyze",
+    "array",
     "asin",
     "asinh",
     "atan",
@@ -99,7 +108,9 @@ __all__ = [
     "cos",
     "cosh",
     "der",
+    "evaluate",
     "exp",
+    "fit",
     "floor",
     "log",
     "log10",
@@ -124,8 +135,13 @@ __all__ = [
 
 _LAZY = {
     "Analysis": "grisaille.structure.analysis",
+    "Experiment": "grisaille.experiment.experiment",
+    "Fit": "grisaille.estimation.fit",
+    "OutputError": "grisaille.estimation.output_error",
     "WellPosedness": "grisaille.structure.well_posedness",
     "analyze": "grisaille.structure.analysis",
+    "evaluate": "grisaille.estimation.fitting",
+    "fit": "grisaille.estimation.fitting",
     "simulate": "grisaille.simulation.simulate",
     "well_posedness": "grisaille.structure.well_posedness",
 }

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import grisaille as gr
-from grisaille import der, floor, maximum, time, where
+from grisaille import der, floor, maximum, minimum, time, where
 from grisaille.errors import DataError
 
 TIMES = np.linspace(0.0, 10.0, 11)
@@ -50,6 +50,60 @@ def test_bends_are_step_ends() -> None:
 
     run = gr.simulate(Ramp(), TIMES, compiled=False)
     assert np.abs(run.x - np.maximum(TIMES - 3.3, 0) ** 2 / 2).max() < 1e-12
+
+
+PERIOD = 0.7
+
+
+class Train(gr.Model):
+    """A train of pulses: conditions on a phase that itself jumps."""
+
+    x = gr.Variable(0.0)
+    phase = time / PERIOD - floor(time / PERIOD)
+    equations = [der(x) == where((phase > 0.2) & (phase < 0.3), 1.0, 0.0)]
+
+
+@pytest.mark.parametrize("method", ["explicit", "implicit"])
+def test_switches_within_switches(method: str) -> None:
+    run = gr.simulate(Train(), TIMES, method=method, compiled=False)
+    whole, part = np.divmod(TIMES / PERIOD, 1)
+    assert np.abs(run.x - PERIOD * (0.1 * whole + np.clip(part - 0.2, 0, 0.1))).max() < 1e-12
+    assert run.attrs["rejected_steps"] < 5
+
+
+class Clipped(Train):
+    """A periodic trapezoid by minimum and maximum, and its slope."""
+
+    v, slope = gr.Variable(), gr.Variable()
+
+    def voltage(self):
+        return maximum(0, minimum(1, minimum(10 * self.phase, 10 * (0.5 - self.phase))))
+
+    def equations(self):
+        yield self.v == self.voltage()
+        yield self.slope == der(self.v)
+        yield der(self.x) == self.v
+
+
+class Cases(Clipped):
+    """The same by conditions: each jumps, the trapezoid does not."""
+
+    def voltage(self):
+        phase = self.phase
+        return where(phase < 0.1, 10 * phase, where(phase < 0.4, 1.0, where(phase < 0.5, 10 * (0.5 - phase), 0.0)))
+
+
+@pytest.mark.parametrize("model", [Clipped(), Cases()], ids=["clipped", "cases"])
+def test_periodic_trapezoid(model: gr.Model) -> None:
+    run = gr.simulate(model, TIMES, compiled=False)
+    whole, part = np.divmod(TIMES / PERIOD, 1)
+    falling = np.clip(part - 0.4, 0, 0.1)
+    area = 5 * np.minimum(part, 0.1) ** 2 + np.clip(part - 0.1, 0, 0.3) + falling - 5 * falling**2
+    assert np.abs(run.x - PERIOD * (0.4 * whole + area)).max() < 1e-12
+    slope = 10 / PERIOD * (1.0 * (part < 0.1) - 1.0 * ((part >= 0.4) & (part < 0.5)))
+    between = (part > 1e-9) & (part < 1 - 1e-9)
+    assert run.slope.values[between] == pytest.approx(slope[between])
+    assert run.attrs["rejected_steps"] < 5
 
 
 def test_table_over_time() -> None:

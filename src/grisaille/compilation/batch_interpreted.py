@@ -72,7 +72,7 @@ class _Block:
             filters.advance(k)
             right = filters.signals, filters.dsignals
             for j, (t, h, signals, du) in enumerate(self._steps(k, left, dleft, *right)):
-                v = filters.white(k * batch.substeps + j)
+                v = filters.white(k, j, batch.substeps)
                 moved = self.step(t, h, x, *signals, v, *((sx, *du) if ns else ()), *slow, constants)
                 x = moved[0].reshape(m, fused.nx)
                 sx = moved[1].reshape(m, ns, fused.nx) if ns else sx

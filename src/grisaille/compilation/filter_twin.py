@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from grisaille.compilation.filters import FilterLayout, Filters, Floats, Normals
+from grisaille.compilation.filters import FilterLayout, Filters, Floats
 
 SLAB = 1 << 17
 """Normals drawn at a time."""
@@ -39,10 +39,11 @@ class FilterStates:
         self.w, self.dw = w, dw
         self._read()
 
-    def white(self, step: int) -> Floats:
-        """Standard normals of one step, (m, nv), counted from the first grid point."""
+    def white(self, k: int, j: int, substeps: int) -> Floats:
+        """Standard normals of step j of cell k, (m, nv)."""
+        number = (self.filters.first_point + k) * substeps + j + 1
         drawn = [
-            stream.normals(self.numbers, self.filters.first_point + step + 1, n)
+            stream.normals(self.numbers, number, n)
             for stream, n in zip(self.filters.white, self.layout.white, strict=True)
         ]
         return np.concatenate(drawn, axis=1) if drawn else np.zeros((self.numbers.size, 0))
@@ -90,5 +91,3 @@ def _times(M: Floats, x: Floats) -> Floats:
         total = total + M[:, j] * x[..., j, None]
     return np.asarray(total)
 
-
-__all__ = ["FilterStates", "Normals"]

@@ -1,5 +1,5 @@
 """Model, data and a method in, a ``Fit`` out.
 
-Receives a model, experiments and an estimator; poses the problem (unknowns with bounds, scales and priors, residuals with
-exact derivatives), minimises it, and hands on estimates with their uncertainty.
+Receives a model, experiments and an estimator; poses the problem (unknowns with bounds, scales and priors, residuals
+with exact derivatives), minimises it, and hands on estimates with their uncertainty.
 """

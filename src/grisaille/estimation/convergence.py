@@ -21,23 +21,27 @@ OFFSET = 1e-4
 
 
 def polish(search: Search, evaluation: Evaluation, most: int = 12) -> Evaluation:
-    """Plain Gauss–Newton steps from a point that is nearly a minimum, as long as they lower the objective."""
+    """Plain Gauss–Newton steps from a point that is nearly a minimum, as long as they bring it nearer.
+
+    Near a minimum the objective no longer tells points apart (it is flat to rounding); the offset still does.
+    """
     lower, upper = search.inner_bounds()
+    offset = relative_offset(search, evaluation)
     for _ in range(most):
         xi = search.problem.inner(evaluation.theta)
         free = _free(search, evaluation, xi, lower, upper)
         J = search.jacobian(evaluation)
         step = np.zeros_like(xi)
         step[free] = np.linalg.lstsq(J[:, free], -evaluation.residuals, rcond=1e-13)[0]
-        if np.abs(step).max(initial=0.0) <= 1e-15 * (1 + np.abs(xi).max()):
+        if not step.any() or np.abs(step).max() <= 1e-16 * (1 + np.abs(xi).max()):
             break
         trial = search.problem.evaluate(search.problem.outer(np.clip(xi + step, lower, upper)))
-        if not trial.completed or not trial.objective <= evaluation.objective:
+        if not trial.completed or trial.objective > evaluation.objective * (1 + 1e-12):
             break
-        gain = evaluation.objective - trial.objective
-        evaluation = trial
-        if gain <= 1e-16 * evaluation.objective:
+        nearer = relative_offset(search, trial)
+        if nearer >= offset:
             break
+        evaluation, offset = trial, nearer
     return evaluation
 
 
@@ -61,4 +65,4 @@ def relative_offset(search: Search, evaluation: Evaluation) -> float:
 def _free(search: Search, evaluation: Evaluation, xi: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
     descent = -(search.jacobian(evaluation).T @ evaluation.residuals)
     near = 1e-9 * (1 + np.abs(xi))
-    return ~(((xi <= lower + near) & (descent < 0)) | ((xi >= upper - near) & (descent > 0)))
+    return np.asarray(~(((xi <= lower + near) & (descent < 0)) | ((xi >= upper - near) & (descent > 0))))

@@ -29,9 +29,9 @@ def describe_determination(
     norms = np.linalg.norm(scaled, axis=0)
     largest = norms.max(initial=0.0)
     dead = norms <= DEAD * largest if largest > 0 else np.ones(len(names), dtype=bool)
-    for k in np.flatnonzero(dead):
+    for k in map(int, np.flatnonzero(dead)):
         notes.append(f"dead: no output moves with {names[k]}; fix it, or measure something that depends on it.")
-    for k in np.flatnonzero(~free & ~dead):
+    for k in map(int, np.flatnonzero(~free & ~dead)):
         side = "lower" if abs(theta[k] - unknowns[k].lower) <= abs(theta[k] - unknowns[k].upper) else "upper"
         notes.append(
             f"at bound: {names[k]} stopped at its {side} bound {theta[k]:g}; widen the bound or doubt the model."

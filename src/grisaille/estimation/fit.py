@@ -20,6 +20,7 @@ from grisaille.estimation.uncertainty import correlation_of, half_width, t_test
 from grisaille.estimation.value import Value
 from grisaille.model.classes import Model
 from grisaille.simulation.simulate import simulate
+from grisaille.structure.prepared import structure_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,6 +48,10 @@ class Fit:
         self.estimate = estimate
         self.why = dict(why or {})
 
+    @cached_property
+    def model_name(self) -> str:
+        return structure_of(self.initial_model).model.name
+
     # what was estimated
 
     @cached_property
@@ -73,7 +78,7 @@ class Fit:
 
     @cached_property
     def std_errors(self) -> np.ndarray:
-        return np.sqrt(np.clip(np.diag(self.estimate.covariance), 0.0, None))
+        return np.asarray(np.sqrt(np.clip(np.diag(self.estimate.covariance), 0.0, None)))
 
     @cached_property
     def parameters(self) -> pd.DataFrame:
@@ -190,7 +195,7 @@ class Fit:
     # predictions and residuals
 
     def residuals(self, *, standardized: bool = False) -> pd.DataFrame:
-        """One row per measurement: experiment, output, time, measured, predicted, residual (or in standard deviations)."""
+        """One row per measurement: experiment, output, time, measured, predicted, residual (raw or standardized)."""
         import pandas as pd
 
         rows, at = [], 0
@@ -201,11 +206,15 @@ class Fit:
                 rows.append(
                     pd.DataFrame(
                         {
-                            "experiment": case.name, "output": s.output, "time": case.grid[s.rows], "measured": s.values,
-                            "predicted": s.values - e[part], "residual": r[part] if standardized else e[part],
+                            "experiment": case.name,
+                            "output": s.output,
+                            "time": case.grid[s.rows],
+                            "measured": s.values,
+                            "predicted": s.values - e[part],
+                            "residual": r[part] if standardized else e[part],
                         }
                     )
-                )  # fmt: skip
+                )
                 at += len(s.values)
         return pd.concat(rows, ignore_index=True)
 

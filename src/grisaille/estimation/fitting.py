@@ -74,7 +74,7 @@ def evaluate(
     parameters: Mapping[str, float] | None = None,
     estimate: Iterable[object] | None = None,
 ) -> CriterionValue:
-    """The criterion, its gradient by ``estimate`` (default: the given parameters) and the residuals, without minimising."""
+    """The criterion, its gradient by ``estimate`` (default: the given parameters) and the residuals; nothing moves."""
     from grisaille.estimation.output_error import _levels, _log_likelihood
 
     chosen, _ = _method(method)
@@ -122,7 +122,7 @@ def build_problem(
     problem = Problem(_start_guesses(unknowns, cases), cases, noise)
     if problem.count <= len(problem.unknowns):
         raise EstimationError(
-            f"{problem.count} measurements cannot determine {len(problem.unknowns)} unknowns; give more data or fix some."
+            f"{problem.count} measurements cannot determine {len(problem.unknowns)} unknowns; give more data or fewer."
         )
     return problem
 
@@ -131,12 +131,16 @@ def _with_unknown_starts(
     data: Sequence[Any], estimate: Iterable[object] | None, priors: Any
 ) -> tuple[Iterable[object] | None, Any]:
     """Starts that an experiment declares unknown are estimated too, with the prior it gives."""
-    found = {f"start({n})@{e.name}" if len(data) > 1 else f"start({n})": v for e in data for n, v in unknown_starts(e).items()}
+    found = {
+        f"start({n})@{e.name}" if len(data) > 1 else f"start({n})": v
+        for e in data
+        for n, v in unknown_starts(e).items()
+    }
     if not found:
         return estimate, priors
     if estimate is None:
         raise EstimationError(
-            f"The experiments leave {', '.join(found)} unknown: name the parameters to estimate beside them in estimate=[…]."
+            f"The experiments leave {', '.join(found)} unknown: name the parameters beside them in estimate=[…]."
         )
     listed = list(estimate)
     said = {str(getattr(e, "path", e)) for e in listed}
@@ -167,8 +171,8 @@ def _parameter_guesses(flat: Any, unknowns: Sequence[Unknown], data: Sequence[An
             value = values[u.target]
             if not u.lower <= value <= u.upper:
                 raise EstimationError(
-                    f"'{u.name}' starts from the model's value {value:g}, outside its bounds ({u.lower:g}, {u.upper:g}): "
-                    f"give guess={{'{u.name}': …}}."
+                    f"'{u.name}' starts from the model's value {value:g}, outside its bounds ({u.lower:g}, {u.upper:g}"
+                    f"): give guess={{'{u.name}': …}}."
                 )
             u = replace(u, guess=value)
         if u.logarithmic and u.guess <= 0:

@@ -1,7 +1,7 @@
 """Measurement noise of the outputs: a known standard deviation, a formula, or unknown.
 
-A formula may contain parameters, inputs, time and variables; it is evaluated along the predicted trajectory. Unknown noise
-(``noise=None``) is equal for all samples of an output and estimated from its residuals.
+A formula may contain parameters, inputs, time and variables; it is evaluated along the predicted trajectory. Unknown
+noise (``noise=None``) is equal for all samples of an output and estimated from its residuals.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class NoiseLevel:
         if not (np.isfinite(sigma).all() and (sigma > 0).all()):
             k = int(np.flatnonzero(~((sigma > 0) & np.isfinite(sigma)))[0])
             raise EstimationError(
-                f"The noise of output '{self.output}' is {sigma[k]:g} at t = {t[k]:g}; a standard deviation must be positive."
+                f"The noise of output '{self.output}' is {sigma[k]:g} at t = {t[k]:g}; it must be positive."
             )
         return sigma
 

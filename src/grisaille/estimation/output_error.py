@@ -47,7 +47,7 @@ class OutputError:
     covariance: Literal["gauss-newton", "sandwich"] = "gauss-newton"
     rtol: float = 1e-7
     tolerance: float = 1e-12
-    max_evaluations: int = 1000
+    max_evaluations: int = 4000
     compiled: bool | None = None
 
     def __post_init__(self) -> None:
@@ -100,8 +100,13 @@ class OutputError:
         if self.optimizer == "trust-region":
             limits["max_evaluations"] = self.max_evaluations
             return trust_region.minimize(search, loss=self.loss, loss_scale=self.loss_scale, **limits)
-        modules = {"gauss-newton": gauss_newton, "levenberg-marquardt": levenberg_marquardt, "nelder-mead": nelder_mead}
-        return modules[self.optimizer].minimize(search, **limits)
+        modules: dict[str, Any] = {
+            "gauss-newton": gauss_newton,
+            "levenberg-marquardt": levenberg_marquardt,
+            "nelder-mead": nelder_mead,
+        }
+        outcome: Outcome = modules[self.optimizer].minimize(search, **limits)
+        return outcome
 
     def _polished(self, search: Search, outcome: Outcome) -> Evaluation:
         return polish(search, outcome.evaluation) if self.loss == "linear" else outcome.evaluation
@@ -121,8 +126,8 @@ class OutputError:
             notes.append(f"{len(problem.failures)} simulations failed on the way; the last: {problem.failures[-1]}")
         if evaluation.discretisation > 1.0:
             notes.append(
-                f"discretisation: the frozen steps miss the tolerance by a factor {evaluation.discretisation:.1f}; use a "
-                f"smaller rtol in gr.OutputError."
+                f"discretisation: the frozen steps miss the tolerance by a factor {evaluation.discretisation:.1f}; use "
+                f"a smaller rtol in gr.OutputError."
             )
         return Estimate(
             unknowns=problem.unknowns,
@@ -159,7 +164,7 @@ def _free(search: Search, evaluation: Evaluation) -> np.ndarray:
     descent = -(evaluation.jacobian.T @ evaluation.residuals)
     low = (evaluation.theta <= lower + 1e-9 * span) & (descent <= 0)
     high = (evaluation.theta >= upper - 1e-9 * span) & (descent >= 0)
-    return ~(low | high)
+    return np.asarray(~(low | high))
 
 
 def _levels(problem: Problem, evaluation: Evaluation) -> dict[str, float]:
@@ -201,6 +206,6 @@ def _sentence(converged: bool, outcome: Outcome, offset: float, evaluations: int
     if converged:
         return f"converged: {outcome.reason}, {evaluations} evaluations"
     return (
-        f"NOT converged after {evaluations} evaluations: {outcome.reason}; the point is {offset:.2g} standard errors from a "
-        f"minimum. Try another guess, gr.multistart, or a larger max_evaluations"
+        f"NOT converged after {evaluations} evaluations: {outcome.reason}; the point is {offset:.2g} standard errors "
+        f"from a minimum. Try another guess, gr.multistart, or a larger max_evaluations"
     )

@@ -20,6 +20,9 @@ from grisaille.estimation.unknowns import Unknown, prior_residual
 from grisaille.model.priors import MultivariateNormal
 from grisaille.simulation.runner import Prediction
 
+HUGE = 1e100
+"""Residuals beyond this would overflow when squared; the point counts as failed."""
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -107,6 +110,9 @@ class Problem:
         e = np.concatenate(errors)
         factor = self.weights / np.concatenate(scales)
         jacobian = np.concatenate(slopes) * factor[:, None] if sensitive else np.zeros((0, len(self.unknowns)))
+        if not np.abs(factor * e).max(initial=0.0) < HUGE:
+            self.failures.append("residuals beyond 1e100")
+            return self._failed(theta, predictions, "the residuals exceed 1e100")
         extra, extra_slopes = self._priors(theta)
         return Evaluation(
             theta,
@@ -145,7 +151,7 @@ class Problem:
                 continue
             found = prior_residual(unknown, float(value))
             if found is not None:
-                residuals.append([found[0]])
+                residuals.append(np.array([found[0]]))
                 slopes.append(found[1] * np.eye(len(theta))[[k]])
         for prior in joint.values():
             r, s = self._joint(prior, theta)

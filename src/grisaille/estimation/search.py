@@ -44,8 +44,8 @@ class Search:
         if not evaluation.completed:
             values = ", ".join(f"{u.name} = {u.guess:g}" for u in self.problem.unknowns)
             raise EstimationError(
-                f"The model cannot be simulated at the guess ({values}): {evaluation.failure} Give other values by guess=, "
-                f"or let gr.multistart find a start."
+                f"The model cannot be simulated at the guess ({values}): {evaluation.failure} Give other values by "
+                f"guess=, or let gr.multistart find a start."
             )
         return evaluation
 
@@ -66,7 +66,7 @@ class Search:
 
     def jacobian(self, evaluation: Evaluation) -> np.ndarray:
         """∂r/∂ξ."""
-        return evaluation.jacobian * self.problem.slopes(evaluation.theta)
+        return np.asarray(evaluation.jacobian * self.problem.slopes(evaluation.theta))
 
     def inner_bounds(self) -> tuple[np.ndarray, np.ndarray]:
         lower, upper = self.problem.bounds

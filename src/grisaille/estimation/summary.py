@@ -18,7 +18,7 @@ def summarize(fit: Fit) -> str:
     e = fit.estimate
     name = type(fit.method).__name__
     lines = [
-        f"{fit.initial_model.name if hasattr(fit.initial_model, 'name') else type(fit.initial_model).__name__} fitted by {name}",
+        f"{fit.model_name} fitted by {name}",
         "═" * WIDTH,
         f"{'experiments':<18}{len(fit.experiments):<12}{'measurements':<18}{e.count:<12}{'unknowns':<12}{len(e.unknowns)}",
         f"{'log-likelihood':<18}{_short(e.log_likelihood):<12}" + _criteria(fit),
@@ -38,7 +38,7 @@ def summarize(fit: Fit) -> str:
     lines.append("─" * WIDTH)
     for output, row in fit.quality.iterrows():
         lines.append(
-            f"{output!s:<22}{int(row.samples)} samples, rms {_short(row.rms)}, R² {row.r2:.5f}, fit {row.fit_percent:.2f} %"
+            f"{output!s:<22}{int(row.samples)} samples, rms {_short(row.rms)}, R² {row.r2:.5f}, {row.fit_percent:.2f} %"
         )
     lines.append("─" * WIDTH)
     lines.append(e.status)

@@ -3,7 +3,7 @@
     Gauss–Newton   C = (JᵀJ)⁻¹                     residuals independent, of unit variance after weighting
     sandwich       C = (JᵀJ)⁻¹ (Σ rᵢ² JᵢJᵢᵀ) (JᵀJ)⁻¹    right also where the variances are not what was assumed
 
-in the unknowns themselves, never through a transform; unknowns on a bound are left out (their column is zero). Directions
+in the unknowns themselves, never through a transform; unknowns on a bound are left out (zero column). Directions
 that the data do not see are given by the pseudo-inverse and named in the diagnosis.
 """
 

@@ -197,7 +197,7 @@ def _with_guess(unknown: Unknown, guess: dict[str, float]) -> Unknown:
             value = float(guess[name])
             if not unknown.lower <= value <= unknown.upper:
                 raise EstimationError(
-                    f"The guess of '{unknown.name}' is {value:g}, outside its bounds ({unknown.lower:g}, {unknown.upper:g})."
+                    f"The guess of '{unknown.name}' is {value:g}, outside ({unknown.lower:g}, {unknown.upper:g})."
                 )
             if unknown.logarithmic and value <= 0:
                 raise EstimationError(f"The guess of '{unknown.name}' is {value:g}, but its logarithm is estimated.")

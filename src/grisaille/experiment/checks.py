@@ -104,8 +104,8 @@ def check_input(values: np.ndarray, what: str, rows: Rows) -> None:
     bad = np.flatnonzero(np.isnan(values))
     if bad.size:
         raise DataError(
-            f"{what} is missing (NaN) in {rows.listed(bad.tolist())}, but inputs must be known everywhere. Fill the gap "
-            f"yourself, leave those samples out with (times, values), or end the experiment before it."
+            f"{what} is missing (NaN) in {rows.listed(bad.tolist())}, but inputs must be known everywhere. Fill the "
+            f"gap yourself, leave those samples out with (times, values), or end the experiment before it."
         )
 
 
@@ -150,7 +150,12 @@ def check_holds(hold: Any, inputs: Iterable[str]) -> dict[str, str]:
 
 
 def check_cover(
-    inputs: Mapping[str, Signal], hold: Mapping[str, str], outputs: Mapping[str, Samples], t0: float, rows: Rows, show: Any
+    inputs: Mapping[str, Signal],
+    hold: Mapping[str, str],
+    outputs: Mapping[str, Samples],
+    t0: float,
+    rows: Rows,
+    show: Any,
 ) -> None:
     """Every input is known from the start to the last sample of every output."""
     end = max(float(y.times[-1]) for y in outputs.values())

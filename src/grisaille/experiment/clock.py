@@ -131,7 +131,9 @@ def localize(index: Any, zone: str, what: str, rows: Rows) -> Any:
     try:
         known = index.tz_localize(zone, ambiguous="NaT", nonexistent="NaT")
     except (KeyError, ValueError, TypeError):
-        raise DataError(f"zone is {zone!r}, which is not a known time zone; give one such as 'Europe/Berlin'.") from None
+        raise DataError(
+            f"zone is {zone!r}, which is not a known time zone; give one such as 'Europe/Berlin'."
+        ) from None
     bad = np.flatnonzero(known.isna() & ~index.isna())
     if not bad.size:
         return known

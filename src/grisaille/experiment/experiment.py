@@ -15,7 +15,7 @@ from grisaille.experiment.clock import Clock
 from grisaille.experiment.intake import read_experiment
 from grisaille.experiment.record import Record
 from grisaille.experiment.rows import PLAIN, Rows
-from grisaille.experiment.signals import Samples, frozen, read_only
+from grisaille.experiment.signals import Samples
 from grisaille.model.names import suggestion
 
 if TYPE_CHECKING:
@@ -140,8 +140,8 @@ class Experiment(Record):
     ) -> Any:
         """An experiment from a ``DataFrame``; with ``by`` a list of them. Arguments as in :meth:`from_csv`.
 
-        With ``time=None`` the index is time when it holds dates, durations or floats, or has a name; otherwise it numbers
-        rows, which are independent samples.
+        With ``time=None`` the index is time when it holds dates, durations or floats, or has a name; otherwise it
+        numbers rows, which are independent samples.
         """
         from grisaille.experiment.frames import make_experiments, table_of_frame
 
@@ -152,7 +152,7 @@ class Experiment(Record):
     def from_dataset(
         cls, dataset: xr.Dataset, inputs: Any = None, outputs: Any = None, *, time: str = "time", **options: Any
     ) -> Experiment:
-        """What :meth:`to_dataset` wrote, or, with ``inputs`` and ``outputs``, variables of any Dataset over ``time``."""
+        """What :meth:`to_dataset` wrote, or, with ``inputs`` and ``outputs``, variables of a Dataset over ``time``."""
         from grisaille.experiment.datasets import read_dataset, restore_dataset
 
         if inputs is None and outputs is None:
@@ -186,7 +186,9 @@ class Experiment(Record):
         """``(inputs, hold)`` as ``gr.simulate`` takes them; only those named, when names are given."""
         wanted = list(self.inputs if model_inputs is None else model_inputs)
         given = {name: self.inputs[name] for name in wanted if name in self.inputs}
-        return {n: tuple(s) if isinstance(s, Samples) else s for n, s in given.items()}, {n: self.hold[n] for n in given}
+        return {n: tuple(s) if isinstance(s, Samples) else s for n, s in given.items()}, {
+            n: self.hold[n] for n in given
+        }
 
     def check(self, model: Model) -> tuple[str, ...]:
         """Refuses names that the model does not have and inputs that are missing; returns remarks."""
@@ -195,7 +197,12 @@ class Experiment(Record):
         return match_model(self, model)
 
     def split(
-        self, fraction: Any = None, *, time: Any = None, restart: bool | Mapping[str, Any] = False, seed: int | None = None
+        self,
+        fraction: Any = None,
+        *,
+        time: Any = None,
+        restart: bool | Mapping[str, Any] = False,
+        seed: int | None = None,
     ) -> tuple[Experiment, Experiment]:
         """``(train, test)``: the first part, and the rest.
 
@@ -203,10 +210,10 @@ class Experiment(Record):
         ----------
         fraction : of the output times that go into the first part; a whole number of them, at least one in each.
         time : the instant of the cut instead, a number or a date; samples at it belong to the second part.
-        restart : False: the second part keeps ``t0``, ``start`` and all inputs, so the model runs through the first part
-            without being compared with it, and no start has to be invented at the cut. True: it begins at its first
-            output time, where the starts that were named are unknown (None). A dict: it begins there with these starts.
-            ``skip`` applies to the first part only.
+        restart : False: the second part keeps ``t0``, ``start`` and all inputs, so the model runs through the first
+            part without being compared with it, and no start has to be invented at the cut. True: it begins at its
+            first output time, where the starts that were named are unknown (None). A dict: it begins there with these
+            starts. ``skip`` applies to the first part only; an output not measured in a part is not in it.
         seed : for static experiments, rows are dealt out at random instead of in order.
         """
         from grisaille.experiment.splitting import split
@@ -241,7 +248,7 @@ class Experiment(Record):
     @classmethod
     def _remade(cls, clock: Clock | None, rows: Rows, **arguments: Any) -> Experiment:
         """As the constructor, with a clock already set or rows that have names."""
-        known = dict(
+        known: dict[str, Any] = dict(
             time=None, inputs={}, outputs={}, name=None, hold="zoh", constants={}, start={}, t0=None, weights=None,
             skip=0, unit="s", units={},
         )  # fmt: skip
@@ -323,14 +330,17 @@ class Experiment(Record):
 
 def _unpacked(values: dict[str, Any]) -> Experiment:
     """Arrays lose their protection on the way through pickle; here they get it back."""
-    protected = {k: MappingProxyType(_protected(v)) if isinstance(v, dict) else v for k, v in values.items()}
+    protected: dict[str, Any] = {
+        k: MappingProxyType(_protected(v)) if isinstance(v, dict) else v for k, v in values.items()
+    }
     return Experiment._of(Record(**protected))
 
 
 def _protected(table: dict[str, Any]) -> dict[str, Any]:
     def one(value: Any) -> Any:
-        if isinstance(value, Samples):
-            return frozen(*value)
-        return read_only(value) if isinstance(value, np.ndarray) else value
+        for array in value if isinstance(value, Samples) else (value,):
+            if isinstance(array, np.ndarray):
+                array.flags.writeable = False
+        return value
 
     return {name: one(value) for name, value in table.items()}

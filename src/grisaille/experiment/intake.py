@@ -199,7 +199,9 @@ def _read_constants(constants: Any) -> dict[str, float]:
 def _read_starts(start: Any, is_static: bool) -> dict[str, Start]:
     given = checks.check_mapping(start, "start", "{'x': 0.1}")
     if given and is_static:
-        raise DataError(f"start= names '{next(iter(given))}', but without time= rows are independent and have no start.")
+        raise DataError(
+            f"start= names '{next(iter(given))}', but without time= rows are independent and have no start."
+        )
     return {name: _read_start(name, value) for name, value in given.items()}
 
 

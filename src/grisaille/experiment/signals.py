@@ -43,7 +43,7 @@ def evaluate(signal: Signal, hold: str, at: np.ndarray) -> np.ndarray:
     t, y = signal
     if hold == "zoh" or len(t) == 1:
         k = np.searchsorted(t, at, side="right") - 1
-        return np.where(k < 0, np.nan, y[np.maximum(k, 0)])
+        return np.asarray(np.where(k < 0, np.nan, y[np.maximum(k, 0)]))
     if hold == "foh":
         return np.interp(at, t, y, left=np.nan, right=np.nan)
     from scipy.interpolate import CubicSpline

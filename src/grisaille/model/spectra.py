@@ -266,3 +266,34 @@ def _structural_excess(A: Matrix, B: Matrix, C: Matrix) -> int:
             return k
         b = a @ b
     raise ModelError("state_space: the output does not depend on the noise: C A^k B = 0 for every k.")
+
+
+# the catalogue builds on the filters above and is offered beside them
+from grisaille.model.catalogue import (  # noqa: E402
+    double_integrated,
+    from_spectral_density,
+    matern12,
+    matern32,
+    matern52,
+    ornstein_uhlenbeck,
+    periodic,
+    quasi_periodic,
+)
+
+__all__ = [
+    "Spectrum",
+    "double_integrated",
+    "from_spectral_density",
+    "integrated",
+    "lowpass",
+    "matern12",
+    "matern32",
+    "matern52",
+    "ornstein_uhlenbeck",
+    "periodic",
+    "quasi_periodic",
+    "rational",
+    "resonance",
+    "state_space",
+    "white",
+]

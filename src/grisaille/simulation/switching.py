@@ -34,16 +34,10 @@ def find_switches(system: System, p: np.ndarray, times: np.ndarray) -> tuple[dic
 
     grid = np.unique(np.concatenate([np.linspace(*span, CELLS + 1), times]))
     at = values(grid)
-    signals = {}
-    bends = [np.zeros(0)]
-    for k in range(formulas.numel()):
-        cells = np.flatnonzero(at[k, 1:] != at[k, :-1])
-        instants = _bisect(values, k, grid[cells], grid[cells + 1], at[k, cells])
-        if k < len(names):
-            signals[names[k]] = _held(values, k, instants, span)
-        else:
-            bends.append(instants)
-    return signals, np.unique(np.concatenate(bends))
+    rows, cells = np.nonzero(at[:, 1:] != at[:, :-1])
+    instants = _bisect(values, rows, grid[cells], grid[cells + 1], at[rows, cells])
+    signals = {name: _held(values, k, instants[rows == k], span) for k, name in enumerate(names)}
+    return signals, np.unique(instants[rows >= len(names)])
 
 
 def refuse_jumps(system: System, signals: dict[str, Polynomials], p: np.ndarray) -> None:
@@ -74,13 +68,12 @@ def _level(signal: Polynomials, t: float, side: int) -> float:
     return float(signal.coefficients[np.clip(piece, 0, len(signal.coefficients) - 1), 0])
 
 
-def _bisect(values: Values, k: int, low: np.ndarray, high: np.ndarray, before: np.ndarray) -> np.ndarray:
-    """The first number at which the formula has left its old value, for all brackets at once."""
-    if not low.size:
-        return low
-    for _ in range(BISECTIONS):
+def _bisect(values: Values, rows: np.ndarray, low: np.ndarray, high: np.ndarray, before: np.ndarray) -> np.ndarray:
+    """The first number at which formula ``rows[i]`` has left its old value, for all brackets at once."""
+    every = np.arange(rows.size)
+    for _ in range(BISECTIONS if rows.size else 0):
         middle = 0.5 * (low + high)
-        stays = values(middle)[k] == before
+        stays = values(middle)[rows, every] == before
         low, high = np.where(stays, middle, low), np.where(stays, high, middle)
     return np.asarray(high)
 

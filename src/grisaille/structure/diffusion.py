@@ -95,7 +95,7 @@ class Diffusion:
 
     def own_correction(self, k: int) -> ca.SX:
         """Σ_l Q_kl (∂G_k/∂x) G_l: d⟨G_k, w_k⟩/dt, which vanishes where both readings of w_k agree."""
-        intensity = ca.mtimes(self.masked_root, self._masked_root.T)
+        intensity = ca.mtimes(self.masked_root, self.masked_root.T)
         direction = ca.mtimes(self.gain, intensity[:, k])
         return ca.sparsify(ca.jtimes(ca.densify(self.gain[:, k]), self.system.x, ca.densify(direction)))
 
@@ -125,7 +125,9 @@ class Diffusion:
         rows, columns = self.gain.sparsity().get_triplet()
         alone = len(set(rows)) == len(rows) and len(set(columns)) == len(columns)
         uncorrelated = not np.any(self.mask & ~np.eye(self.nw, dtype=bool))
-        return alone and uncorrelated and all(self._depends_on_own_state(i, k) for i, k in zip(rows, columns, strict=True))
+        return (
+            alone and uncorrelated and all(self._depends_on_own_state(i, k) for i, k in zip(rows, columns, strict=True))
+        )
 
     @cached_property
     def is_commutative(self) -> bool:
@@ -174,7 +176,9 @@ def find_diffusion(structure: Structure) -> Diffusion:
     flat, system = structure.model, structure.system
     names = white_names(flat)
     if not names:
-        raise ModelError(f"{flat.name} has no white disturbance; its trajectories are those of a differential equation.")
+        raise ModelError(
+            f"{flat.name} has no white disturbance; its trajectories are those of a differential equation."
+        )
     refuse_infinite_variance(structure, names)
     refuse_nonlinear(structure, names)
     white = tuple(next(i for i, s in enumerate(system.signals) if s.name == n and s.order == 0) for n in names)

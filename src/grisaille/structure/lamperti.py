@@ -10,15 +10,21 @@ for the factors whose integral and its inverse are elementary, state by state:
     power     g = xᵃ         x = |x₀^{1−a} + (1 − a) y|^{1/(1−a)}        x > 0; needs a boundary that is not reached
 
 y is counted from the beginning of a step, where it is zero and x = x₀; answers stay in the user's variables. c is a row
-vector that may depend on time, signals and parameters, not on states. For a power, mirrored paths stand for paths that
-overstep zero. Whether the boundary at zero is reached is decided by the dimension of the Bessel process that y is
-like near it, δ = 1 + 2 y·(drift of y)/|c|²; from 2 on it is not (for a = ½ that is Feller's condition 2 f(0) ≥ c²).
-Reference: S. M. Iacus, Simulation and Inference for SDEs (2008), 1.11; A. Alfonsi, Stat. Probab. Lett. 83 (2013) 602.
+vector that may depend on time, signals and parameters, not on states. A transform holds on one side of the boundary,
+x = −s or x = 0, so it is taken only where the boundary cannot be reached:
+
+    linear    f at the boundary is zero, or a function of parameters that points to the side of the start;
+    power     ½ ≤ a < 1, f at the boundary is a function of parameters, and δ ≥ 2, where δ = 1 + 2 y·(drift of y)/|c|²
+              is the dimension of the Bessel process that y is like near it (for a = ½: Feller's 2 f(0) ≥ |c|²).
+
+Reference: S. M. Iacus, Simulation and Inference for Stochastic Differential Equations (2008), 1.11; A. Alfonsi, Stat.
+Probab. Lett. 83 (2013) 602.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -29,6 +35,16 @@ _LEVELS = (0.3, 0.8, 1.7, 4.1)
 """Where a factor is compared with a power."""
 _NEAR = 1e-5
 """How near to the boundary, in y relative to the start, its dimension is computed."""
+
+
+class Point(NamedTuple):
+    """Where a trajectory begins: numbers for (t, x, u, p, D)."""
+
+    t: float
+    x: np.ndarray
+    u: np.ndarray
+    p: np.ndarray
+    root: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +62,7 @@ class Chart:
         """x at coordinate y of a step that began at ``start``."""
         if self.exponent == 1.0:
             return (start + self.shift) * ca.exp(y) - self.shift
-        r = ca.fabs(self._root(y, start))
+        r = ca.fabs(self.root(y, start))
         return r**2 if self.exponent == 0.5 else r ** (1.0 / (1.0 - self.exponent))
 
     def rate(self, drift: ca.SX, y: ca.SX, start: ca.SX) -> ca.SX:
@@ -54,11 +70,12 @@ class Chart:
         size = ca.sumsqr(self.strength)
         if self.exponent == 1.0:
             return drift / ((start + self.shift) * ca.exp(y)) - 0.5 * size
-        a, r = self.exponent, self._root(y, start)
+        a, r = self.exponent, self.root(y, start)
         factor = 1.0 / r if a == 0.5 else ca.sign(r) * ca.fabs(r) ** (-a / (1.0 - a))
         return drift * factor - 0.5 * size * a / r
 
-    def _root(self, y: ca.SX, start: ca.SX) -> ca.SX:
+    def root(self, y: ca.SX, start: ca.SX) -> ca.SX:
+        """x^{1−a}; beyond zero, mirrored paths stand for paths that overstep it."""
         a = self.exponent
         return (ca.sqrt(start) if a == 0.5 else start ** (1.0 - a)) + (1.0 - a) * y
 
@@ -80,21 +97,31 @@ def find_charts(diffusion: Diffusion) -> tuple[Chart, ...] | None:
     return tuple(c for c in charts if c is not None) if all(charts) else None
 
 
-def boundary_dimension(
-    diffusion: Diffusion, chart: Chart, t: float, x: np.ndarray, u: np.ndarray, p: np.ndarray, root: np.ndarray
-) -> float:
-    """δ of the Bessel process near zero, with the other states where they are; infinite for the linear family."""
+def stays_inside(diffusion: Diffusion, chart: Chart, point: Point | None) -> bool:
+    """Whether the boundary of a chart is known not to be reached; False where that cannot be told."""
+    system, i = diffusion.system, chart.state
+    edge = ca.simplify(ca.substitute(diffusion.drift[i], system.x[i], -chart.shift))
+    still = diffusion.vanishes(edge)
+    if point is None:
+        return still and chart.exponent == 1.0
+    if not still and ca.depends_on(edge, ca.vertcat(system.t, system.x, system.u)):
+        return False
+    distance, inward = ca.Function("edge", diffusion.symbols, [system.x[i] + chart.shift, edge])(*point)
     if chart.exponent == 1.0:
-        return np.inf
-    y = ca.SX.sym("y")
+        return float(distance) != 0 and (still or float(distance * inward) > 0)
+    return 0.5 <= chart.exponent < 1.0 and float(distance) > 0 and boundary_dimension(diffusion, chart, point) >= 2.0
+
+
+def boundary_dimension(diffusion: Diffusion, chart: Chart, point: Point) -> float:
+    """δ of the Bessel process that a power's coordinate is like near zero, other states where they begin."""
+    y, a = ca.SX.sym("y"), chart.exponent
     start = diffusion.system.x[chart.state]
     inside = ca.substitute(diffusion.drift[chart.state], start, chart.position(y, start))
-    dimension = 1.0 + 2.0 * chart._root(y, start) / (1.0 - chart.exponent) * chart.rate(inside, y, start) / ca.sumsqr(
-        chart.strength
-    )
+    whole = chart.root(y, start) / (1.0 - a)
+    dimension = 1.0 + 2.0 * whole * chart.rate(inside, y, start) / ca.sumsqr(chart.strength)
     function = ca.Function("dimension", [y, *diffusion.symbols], [dimension])
-    level = x[chart.state] ** (1.0 - chart.exponent)
-    return float(function((_NEAR - 1.0) * level / (1.0 - chart.exponent), t, x, u, p, root))
+    level = float(point.x[chart.state]) ** (1.0 - a)
+    return float(function((_NEAR - 1.0) * level / (1.0 - a), *point))
 
 
 def _chart(diffusion: Diffusion, i: int) -> Chart | None:

@@ -3,10 +3,13 @@
 Where such a formula contains nothing but time and parameters, its switching instants are known before the run. A
 formula that is constant between them becomes a signal of its own (kind ``"switch"``), held like a sampled input, so
 that every step ends on the jump and sees one side of it. Continuous formulas that only bend there (``abs``,
-``minimum``, ``maximum``, tables) stay as they are; their bends are recorded so that steps end on them too.
+``minimum``, ``maximum``, tables) stay as they are; their bends are recorded so that steps end on them too. Switches may
+contain switches: ``time - T * floor(time / T) > d`` is a train of pulses.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import casadi as ca
 
@@ -30,19 +33,33 @@ class Switches:
 
     def inspect(self, node: Call, arguments: list[ca.SX], value: ca.SX) -> ca.SX:
         """Called for every operation; replaces what jumps with time by a signal."""
-        if node.operation in CONSTANT_BETWEEN and self._is_of_time(value):
-            return self._signal(node, value)
-        if node.operation == "abs" and self._is_of_time(arguments[0]):
-            self.bends.append(ca.sign(arguments[0]))
-        elif node.operation in ("minimum", "maximum") and self._is_of_time(arguments[0] - arguments[1]):
-            self.bends.append(arguments[0] < arguments[1])
-        elif node.operation == "table" and self._is_of_time(arguments[0]):
-            self.bends.append(sum((arguments[0] > float(x) for x in node.data[2]), start=ca.SX(0)))
+        if node.operation in CONSTANT_BETWEEN:
+            formula = self._of_time(value)
+            return value if formula is None else self._signal(node, formula)
+        if node.operation == "abs":
+            self._bend(arguments[0], ca.sign)
+        elif node.operation in ("minimum", "maximum"):
+            self._bend(arguments[0] - arguments[1], lambda difference: difference < 0)
+        elif node.operation == "table":
+            self._bend(arguments[0], lambda x: sum((x > float(knot) for knot in node.data[2]), start=ca.SX(0)))
         return value
 
-    def _is_of_time(self, formula: ca.SX) -> bool:
-        symbols = {s.element_hash() for s in ca.symvar(formula)}
-        return self._jets.time.element_hash() in symbols and symbols <= self._allowed
+    def _bend(self, argument: ca.SX, side: Callable[[ca.SX], ca.SX]) -> None:
+        formula = self._of_time(argument)
+        if formula is not None:
+            self.bends.append(side(formula))
+
+    def _of_time(self, formula: ca.SX) -> ca.SX | None:
+        """The formula in time and parameters alone, switches within it written out; None where anything else occurs."""
+        used = {s.element_hash() for s in ca.symvar(formula)}
+        inner = [(s, v) for n, v in self.values.items() if (s := self._jets.symbol(n)).element_hash() in used]
+        used -= {s.element_hash() for s, _ in inner}
+        if not used <= self._allowed or not (inner or self._jets.time.element_hash() in used):
+            return None
+        if not inner:
+            return formula
+        symbols, values = zip(*inner, strict=True)
+        return ca.substitute(formula, ca.vertcat(*symbols), ca.vertcat(*values))
 
     def _signal(self, node: Call, value: ca.SX) -> ca.SX:
         text = render(node)

@@ -152,9 +152,7 @@ def _reach(structure: Structure) -> dict[str, Reach]:
 
 def _white_signals(structure: Structure, white: Sequence[str], derivatives: bool = False) -> ca.SX:
     system = structure.system
-    chosen = [
-        system.u[i] for i, s in enumerate(system.signals) if s.name in white and (s.order > 0 or not derivatives)
-    ]
+    chosen = [system.u[i] for i, s in enumerate(system.signals) if s.name in white and (s.order > 0 or not derivatives)]
     return ca.vertcat(*chosen) if chosen else ca.SX(0, 1)
 
 

@@ -1,0 +1,271 @@
+"""One step of a stochastic differential equation dx = f dt + B dV (Itô) as a single straight-line formula.
+
+With ΔW = ∫dV over the step and H = (1/h)∫(V − V₀) ds − ΔW/2, independent with variances h and h/12:
+
+``euler-maruyama``   x + h f + B ΔW.   Strong order ½; 1 where the noise does not drive what B depends on.
+
+``rk4-maruyama``     the same with the fourth-order Runge–Kutta increment of f: exact in the limit of small noise.
+
+``milstein``         … + ½ Σ_jk (∂B_k/∂x) B_j (ΔW_j ΔW_k − δ_jk h).   Strong order 1, for commutative noise.
+
+``additive-rk4``     for noise that does not drive what B depends on; strong order 1.5, order 4 without noise::
+
+    k1 = f(t, x)                            k2 = f(t + h/2, x + h/2 k1 + B η2)      η2 = ΔW/2 + (3 + √3)/2 H
+    k3 = f(t + h/2, x + h/2 k2 + B η3)      k4 = f(t + h, x + h k3 + B ΔW)          η3 = ΔW/2 + (3 − √3)/2 H
+    x⁺ = x + h/6 (k1 + 2 k2 + 2 k3 + k4) + B (ΔW/2 + H) + B(t + h, x + h k1) (ΔW/2 − H)
+
+``lamperti``         ``additive-rk4`` in coordinates where the noise is additive (``structure.lamperti``).
+
+The weights of H follow from two conditions, Σ b_i η_i = ∫(V − V₀)ds/h and Σ b_i E η_i η_iᵀ = (h/2) I: then the terms
+f'BΔZ and ½ f''[B, B] h²/2 of the expansion are met, and what remains is of order h² in mean square and h³ in the mean.
+After the step, states are projected on the constraints (``step.project``). Signals enter at t, t + h/2 and t + h as in
+``step``. Parameters are followed by the entries of D, column by column. Reference: P. E. Kloeden, E. Platen, Numerical
+Solution of Stochastic Differential Equations (1992), chapters 10, 11; A. Rößler, SIAM J. Numer. Anal. 48 (2010) 922.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import sqrt
+from typing import NamedTuple
+
+import casadi as ca
+
+from grisaille.compilation.step import StepFormula, project
+from grisaille.errors import CompilationError
+from grisaille.structure.diffusion import Diffusion, find_diffusion, split_noise
+from grisaille.structure.lamperti import Chart, Point, find_charts, stays_inside
+from grisaille.structure.reduction import Structure
+from grisaille.structure.system import System
+
+SCHEMES = ("auto", "euler-maruyama", "rk4-maruyama", "milstein", "additive-rk4", "lamperti")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A scheme, its strong order, and why it was taken."""
+
+    name: str
+    strong_order: float
+    reason: str
+    charts: tuple[Chart, ...] = ()
+
+    @property
+    def normals_per_noise(self) -> int:
+        return 2 if self.name in ("additive-rk4", "lamperti") else 1
+
+    @property
+    def status(self) -> str:
+        return f"{self.name}, strong order {self.strong_order:g}: {self.reason}"
+
+
+@dataclass(frozen=True)
+class WhiteNoiseInfo:
+    """What a caller of a stochastic step needs besides the formula."""
+
+    choice: Choice
+    names: tuple[str, ...]
+    """White disturbances, in the order of D's rows."""
+    white: tuple[int, ...]
+    """Their places in ``u``; values there are ignored."""
+    readings: tuple[str, ...]
+    infinite: tuple[str, ...]
+    """Observed names that have no value at an instant."""
+    status: str
+
+
+class Field(NamedTuple):
+    """f and B as functions of (t, x, u) in the coordinates that are stepped."""
+
+    drift: Callable[[ca.SX, ca.SX, ca.SX], ca.SX]
+    noise: Callable[[ca.SX, ca.SX, ca.SX], ca.SX]
+
+
+class Cell(NamedTuple):
+    """One step: its beginning, length and signals."""
+
+    t: ca.SX
+    h: ca.SX
+    x: ca.SX
+    ua: ca.SX
+    um: ca.SX
+    ub: ca.SX
+
+
+def white_step(
+    structure: Structure, scheme: str = "auto", point: Point | None = None
+) -> tuple[StepFormula, WhiteNoiseInfo]:
+    """The step of a model with white disturbances; coloured ones stay signals.
+
+    point : where a trajectory begins; decides whether a transform's boundary can be reached, where there is one
+    """
+    diffusion = find_diffusion(structure)
+    choice = choose_scheme(diffusion, scheme, point)
+    info = WhiteNoiseInfo(
+        choice, diffusion.names, diffusion.white, diffusion.readings, diffusion.infinite, _status(diffusion, choice)
+    )
+    return formulate(diffusion, choice), info
+
+
+def formulate_stochastic_step(system: System, white: Sequence[int], scheme: str = "auto") -> StepFormula:
+    """The step of a reduced system whose signals ``white`` are white noise in the sense of Itô, with any D."""
+    diffusion = split_noise(system, white)
+    return formulate(diffusion, choose_scheme(diffusion, scheme))
+
+
+def choose_scheme(diffusion: Diffusion, scheme: str = "auto", point: Point | None = None) -> Choice:
+    """The scheme of highest order that the noise allows, or the one asked for where it applies."""
+    if scheme not in SCHEMES:
+        raise CompilationError(f"scheme is {scheme!r}; it must be one of {', '.join(map(repr, SCHEMES))}.")
+    offers = _offers(diffusion, point, insist=scheme == "lamperti")
+    if scheme == "auto":
+        return max(offers.values(), key=lambda choice: choice.strong_order)
+    if scheme not in offers:
+        raise CompilationError(
+            f"The scheme '{scheme}' does not fit this model: {_unfit(scheme)}. Use scheme='auto', which takes "
+            f"{max(offers.values(), key=lambda choice: choice.strong_order).name} here."
+        )
+    return offers[scheme]
+
+
+def formulate(diffusion: Diffusion, choice: Choice) -> StepFormula:
+    """The step with one scheme, symbolically."""
+    system, nw = diffusion.system, diffusion.nw
+    if system.nz:
+        names = ", ".join(system.implicit_names)
+        raise CompilationError(f"A stochastic step needs explicit equations, but {names} remain implicit.")
+    t, h, x = ca.SX.sym("t"), ca.SX.sym("h"), ca.SX.sym("x", system.nx)
+    ua, um, ub = (ca.SX.sym(name, system.nu) for name in ("ua", "um", "ub"))
+    p, nominal = ca.SX.sym("p", system.np + nw * nw), ca.SX.sym("nominal", system.nx)
+    v = ca.SX.sym("v", choice.normals_per_noise * nw)
+    values, root = p[: system.np], ca.reshape(p[system.np :], nw, nw)
+    cell = Cell(t, h, x, ua, um, ub)
+    if choice.name == "lamperti":
+        after = _lamperti(diffusion, choice.charts, cell, values, root, v)
+    else:
+        after = _STEPS[choice.name](_field(diffusion, values, root), cell, v)
+    after = project(system, t + h, after, ub, values, nominal)
+    return StepFormula(
+        t=t, h=h, x=x, signals=(ua, um, ub), p=p, nominal=nominal, after=ca.densify(ca.cse(after)), noise=v
+    )
+
+
+def _offers(diffusion: Diffusion, point: Point | None, insist: bool) -> dict[str, Choice]:
+    """Every scheme that applies; ``insist`` takes a transform whose boundary might be reached."""
+    decoupled, commutative = diffusion.is_decoupled, diffusion.is_commutative
+    plain = 1.0 if decoupled else 0.5
+    charts = () if decoupled else find_charts(diffusion) or ()
+    outside = [c for c in charts if not insist and not stays_inside(diffusion, c, point)]
+    choices = [
+        Choice("euler-maruyama", plain, "the simplest"),
+        Choice("rk4-maruyama", plain, "Runge–Kutta for the drift" if commutative else _DOES_NOT_COMMUTE),
+    ]
+    if commutative:
+        choices.append(Choice("milstein", 1.0, _COMMUTES + _left_out(diffusion, outside)))
+    if decoupled:
+        how = "is additive" if diffusion.is_additive else "does not depend on what it drives"
+        choices.append(Choice("additive-rk4", 1.5, f"the noise {how}"))
+    if charts and not outside:
+        told = "; ".join(c.describe(diffusion.system.state_names[c.state]) for c in charts)
+        choices.append(Choice("lamperti", 1.5, f"the noise is additive in {told}", charts))
+    return {choice.name: choice for choice in choices}
+
+
+_COMMUTES = "the noise depends on what it drives, and commutes"
+_DOES_NOT_COMMUTE = "the noise does not commute, and its iterated integrals are not products of increments"
+
+
+def _left_out(diffusion: Diffusion, outside: Sequence[Chart]) -> str:
+    if not outside:
+        return ""
+    told = outside[0].describe(diffusion.system.state_names[outside[0].state])
+    return f" (in {told}, it would be additive, but that condition is not known to hold)"
+
+
+def _unfit(scheme: str) -> str:
+    return {
+        "milstein": "its noise does not commute",
+        "additive-rk4": "its noise depends on states that it drives",
+        "lamperti": "no elementary transform makes its noise additive, or none is needed",
+    }[scheme]
+
+
+def _status(diffusion: Diffusion, choice: Choice) -> str:
+    reading = "Itô" if "stratonovich" not in diffusion.readings else "Stratonovich"
+    agree = "" if not diffusion.is_decoupled else " (both readings agree)"
+    return f"White noise {', '.join(diffusion.names)}, read as {reading}{agree}; {choice.status}."
+
+
+def _field(diffusion: Diffusion, p: ca.SX, root: ca.SX) -> Field:
+    f = ca.Function("f", diffusion.symbols, [diffusion.drift])
+    B = ca.Function("B", diffusion.symbols, [diffusion.noise])
+    return Field(lambda t, x, u: f(t, x, u, p, root), lambda t, x, u: B(t, x, u, p, root))
+
+
+def _euler_maruyama(field: Field, c: Cell, v: ca.SX) -> ca.SX:
+    return c.x + c.h * field.drift(c.t, c.x, c.ua) + ca.mtimes(field.noise(c.t, c.x, c.ua), ca.sqrt(c.h) * v)
+
+
+def _rk4_maruyama(field: Field, c: Cell, v: ca.SX) -> ca.SX:
+    return _stages(field, c, [ca.SX(c.x.numel(), 1)] * 3) + ca.mtimes(field.noise(c.t, c.x, c.ua), ca.sqrt(c.h) * v)
+
+
+def _milstein(field: Field, c: Cell, v: ca.SX) -> ca.SX:
+    dW = ca.sqrt(c.h) * v
+    B = ca.densify(field.noise(c.t, c.x, c.ua))
+    products = ca.mtimes(dW, dW.T) - c.h * ca.SX.eye(v.numel())
+    directions = ca.densify(ca.mtimes(B, products))
+    second = sum((ca.jtimes(B[:, k], c.x, directions[:, k]) for k in range(v.numel())), ca.SX(c.x.numel(), 1))
+    return _rk4_maruyama(field, c, v) + 0.5 * second
+
+
+def _additive(field: Field, c: Cell, v: ca.SX) -> ca.SX:
+    nw = v.numel() // 2
+    dW, H = ca.sqrt(c.h) * v[:nw], ca.sqrt(c.h / 12.0) * v[nw:]
+    B = field.noise(c.t, c.x, c.ua)
+    # the predictor must not see the noise of this step: correlated with it, it would add a drift of order h
+    later = field.noise(c.t + c.h, c.x + c.h * field.drift(c.t, c.x, c.ua), c.ub)
+    shifts = [0.5 * dW + 0.5 * (3 + sqrt(3)) * H, 0.5 * dW + 0.5 * (3 - sqrt(3)) * H, dW]
+    moved = _stages(field, c, [ca.mtimes(B, shift) for shift in shifts])
+    return moved + ca.mtimes(B, 0.5 * dW + H) + ca.mtimes(later, 0.5 * dW - H)
+
+
+def _stages(field: Field, c: Cell, shifts: Sequence[ca.SX]) -> ca.SX:
+    """The classical Runge–Kutta step with stages two to four displaced."""
+    half = 0.5 * c.h
+    k1 = field.drift(c.t, c.x, c.ua)
+    k2 = field.drift(c.t + half, c.x + half * k1 + shifts[0], c.um)
+    k3 = field.drift(c.t + half, c.x + half * k2 + shifts[1], c.um)
+    k4 = field.drift(c.t + c.h, c.x + c.h * k3 + shifts[2], c.ub)
+    return c.x + c.h / 6.0 * (k1 + 2 * (k2 + k3) + k4)
+
+
+def _lamperti(diffusion: Diffusion, charts: Sequence[Chart], c: Cell, p: ca.SX, root: ca.SX, v: ca.SX) -> ca.SX:
+    """The additive step in coordinates that are zero at the beginning of the step for states with a chart."""
+    symbols = diffusion.symbols
+    y, start = ca.SX.sym("y", c.x.numel()), ca.SX.sym("start", c.x.numel())
+    position, noise, begin = ca.SX(y), ca.SX(diffusion.noise), ca.SX(c.x)
+    for chart in charts:
+        i = chart.state
+        position[i] = chart.position(y[i], start[i])
+        noise[i, :] = chart.strength
+        begin[i] = 0
+    rate = ca.substitute(diffusion.drift, symbols[1], position)
+    for chart in charts:
+        i = chart.state
+        rate[i] = chart.rate(rate[i], y[i], start[i])
+    arguments = [symbols[0], y, *symbols[2:], start]
+    f, B = ca.Function("f", arguments, [rate]), ca.Function("B", arguments, [noise])
+    back = ca.Function("back", arguments, [position])
+    field = Field(lambda t, z, u: f(t, z, u, p, root, c.x), lambda t, z, u: B(t, z, u, p, root, c.x))
+    moved = _additive(field, c._replace(x=begin), v)
+    return back(c.t, moved, c.ub, p, root, c.x)
+
+
+_STEPS: dict[str, Callable[[Field, Cell, ca.SX], ca.SX]] = {
+    "euler-maruyama": _euler_maruyama,
+    "rk4-maruyama": _rk4_maruyama,
+    "milstein": _milstein,
+    "additive-rk4": _additive,
+}

@@ -1,0 +1,175 @@
+"""Experiments as ``xarray.Dataset`` and back: flat attributes and plain arrays, so that netCDF files can hold them.
+
+Signals with equal times share a dimension; the first is called ``time``, others ``time(signal)``. What is not an array
+stands in the attribute ``experiment`` as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from grisaille.errors import DataError
+from grisaille.experiment.clock import UNITS, Clock
+from grisaille.experiment.rows import PLAIN
+from grisaille.experiment.signals import Samples
+from grisaille.model import priors
+from grisaille.model.names import suggestion
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from grisaille.experiment.experiment import Experiment
+
+FORMAT = 1
+PRIORS = {cls.__name__: cls for cls in (priors.Normal, priors.LogNormal, priors.Uniform)}
+
+
+def to_dataset(experiment: Experiment) -> xr.Dataset:
+    """Everything that is in an experiment."""
+    import xarray as xr
+
+    axes = _Axes("row" if experiment.is_static else "time")
+    variables: dict[str, Any] = {}
+    for role, signals in (("output", experiment.outputs), ("input", experiment.inputs)):
+        for name, signal in signals.items():
+            attributes = {"role": role, "units": experiment.units.get(name, "")}
+            if role == "input":
+                attributes["hold"] = experiment.hold[name]
+            if isinstance(signal, Samples):
+                variables[name] = (axes.dimension(name, signal.times), signal.values, attributes)
+            else:
+                variables[name] = ((), signal, attributes)
+    for name, weight in experiment.weights.items():
+        dimension: Any = axes.dimension(name, experiment.outputs[name].times) if isinstance(weight, np.ndarray) else ()
+        variables[f"weight({name})"] = (dimension, weight, {"role": "weight", "of": name})
+    return xr.Dataset(variables, axes.coordinates(experiment.clock.unit), {"experiment": json.dumps(_rest(experiment))})
+
+
+class _Axes:
+    """Names of dimensions, one for each different array of times."""
+
+    def __init__(self, first: str) -> None:
+        self.first = first
+        self.known: dict[str, np.ndarray] = {}
+
+    def dimension(self, signal: str, times: np.ndarray) -> str:
+        for name, axis in self.known.items():
+            if axis is times or np.array_equal(axis, times):
+                return name
+        name = f"{self.first}({signal})" if self.known else self.first
+        self.known[name] = times
+        return name
+
+    def coordinates(self, unit: str) -> dict[str, Any]:
+        # "unit", not "units": xarray would decode numbers with units of time into dates
+        return {name: (name, times, {"unit": unit}) for name, times in self.known.items()}
+
+
+def _rest(experiment: Experiment) -> dict[str, Any]:
+    origin = experiment.clock.origin
+    zone = None if origin is None or origin.tz is None else str(origin.tz)
+    return {
+        "format": FORMAT,
+        "name": experiment.name,
+        "static": experiment.is_static,
+        "constants": dict(experiment.constants),
+        "start": {name: _pack_start(value) for name, value in experiment.start.items()},
+        "t0": experiment.t0,
+        "skip": experiment.skip,
+        "unit": experiment.clock.unit,
+        "origin": None
+        if origin is None
+        else origin.tz_localize(None).isoformat()
+        if zone is None
+        else origin.isoformat(),
+        "zone": zone,
+    }
+
+
+def _pack_start(value: Any) -> Any:
+    return value if value is None or isinstance(value, float) else [type(value).__name__, asdict(value)]
+
+
+def restore_dataset(cls: type[Experiment], dataset: xr.Dataset, changes: Mapping[str, Any]) -> Experiment:
+    """What :func:`to_dataset` wrote."""
+    if "experiment" not in getattr(dataset, "attrs", {}):
+        raise DataError(
+            "The dataset was not written by Experiment.to_dataset: name its variables, as in from_dataset(dataset, "
+            "inputs=['u'], outputs=['y'])."
+        )
+    rest = json.loads(dataset.attrs["experiment"])
+    if rest["format"] != FORMAT:
+        raise DataError(f"The dataset has the format {rest['format']}; this version reads {FORMAT}.")
+    roles = {str(name): variable for name, variable in dataset.data_vars.items()}
+    inputs = {n: v for n, v in roles.items() if v.attrs["role"] == "input"}
+    outputs = {n: v for n, v in roles.items() if v.attrs["role"] == "output"}
+    weights = {v.attrs["of"]: v.values for v in roles.values() if v.attrs["role"] == "weight"}
+    arguments = {
+        "inputs": {n: _signal(v, rest["static"]) for n, v in inputs.items()},
+        "outputs": {n: _signal(v, rest["static"]) for n, v in outputs.items()},
+        "hold": {n: v.attrs["hold"] for n, v in inputs.items()},
+        "weights": {n: w if w.ndim else float(w) for n, w in weights.items()},
+        "start": {n: _unpack_start(value) for n, value in rest["start"].items()},
+        "units": {n: v.attrs["units"] for n, v in (inputs | outputs).items()},
+        **{key: rest[key] for key in ("name", "constants", "t0", "skip")},
+    }
+    return cls._remade(_clock(rest), PLAIN, **{**arguments, **changes})
+
+
+def _clock(rest: Mapping[str, Any]) -> Clock:
+    import pandas as pd
+
+    if rest["origin"] is None:
+        return Clock(rest["unit"])
+    origin = pd.Timestamp(rest["origin"])
+    return Clock(rest["unit"], origin if rest["zone"] is None else origin.tz_convert(rest["zone"]))
+
+
+def _signal(variable: Any, is_static: bool) -> Any:
+    if not variable.dims:
+        return float(variable)
+    return variable.values if is_static else (variable[variable.dims[0]].values, variable.values)
+
+
+def _unpack_start(value: Any) -> Any:
+    return PRIORS[value[0]](**value[1]) if isinstance(value, list) else value
+
+
+def read_dataset(
+    cls: type[Experiment], dataset: xr.Dataset, inputs: Any, outputs: Any, time: str, options: Mapping[str, Any]
+) -> Experiment:
+    """Variables of any Dataset, by name or by a dict from names in the model to variables."""
+    if time not in dataset.coords:
+        raise DataError(f"The dataset has no coordinate '{time}' (time=). {suggestion(time, map(str, dataset.coords))}")
+    wanted = [_named(dataset, columns, time, what) for columns, what in ((inputs, "inputs"), (outputs, "outputs"))]
+    found = {name: dataset[v].attrs.get("units", "") for names in wanted for name, v in names.items()}
+    units = {**{n: str(u) for n, u in found.items() if u}, **options.get("units", {})}
+    axis = dataset[time]
+    unit = axis.attrs.get("unit", "s")
+    signals = [{n: dataset[v].values for n, v in names.items()} for names in wanted]
+    arguments = {"unit": unit if unit in UNITS else "s", **options, "units": units}
+    return cls._remade(None, PLAIN, time=axis.values, inputs=signals[0], outputs=signals[1], **arguments)
+
+
+def _named(dataset: xr.Dataset, columns: Any, time: str, what: str) -> dict[str, str]:
+    if isinstance(columns, str):
+        raise DataError(
+            f"{what}={columns!r}: give a list of variables, [{columns!r}], or a dict of names to variables."
+        )
+    names = dict(columns) if isinstance(columns, Mapping) else {name: name for name in columns}
+    for variable in names.values():
+        if variable not in dataset:
+            known = [str(name) for name in dataset.data_vars]
+            raise DataError(f"The dataset has no variable '{variable}' ({what}=). {suggestion(str(variable), known)}")
+        if dataset[variable].dims != (time,):
+            other = next((d for d in dataset[variable].dims if d != time), None)
+            hint = f"Choose one of '{other}', as in dataset.sel({other}=…)." if other else "It does not vary in time."
+            raise DataError(
+                f"Variable '{variable}' has the dimensions {dataset[variable].dims}, not ('{time}',). {hint}"
+            )
+    return names

@@ -1,0 +1,129 @@
+"""Tables to experiments, frames to tables, and experiments back to frames."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from grisaille.errors import DataError
+from grisaille.experiment.rows import Rows
+from grisaille.experiment.signals import Samples, evaluate
+from grisaille.experiment.table import Table
+
+if TYPE_CHECKING:
+    from grisaille.experiment.experiment import Experiment
+    from grisaille.experiment.record import Record
+
+INDEX = "the index"
+
+
+def table_of_frame(frame: Any, time: str | None) -> tuple[Table, str | None]:
+    """The columns of a frame, and the name of its column of times (None: rows are independent samples)."""
+    if not isinstance(frame, pd.DataFrame):
+        raise DataError(f"from_frame needs a pandas DataFrame, got {type(frame).__name__}.")
+    if frame.empty:
+        raise DataError(f"The frame is empty ({len(frame)} rows, {frame.shape[1]} columns).")
+    if isinstance(frame.index, pd.MultiIndex) or isinstance(frame.columns, pd.MultiIndex):
+        raise DataError("The frame has several levels of rows or columns; flatten it with reset_index() first.")
+    columns: dict[Any, Any] = {name: frame.iloc[:, k].array for k, name in enumerate(frame.columns)}
+    repeated = frozenset(frame.columns[frame.columns.duplicated()])
+    if time is None and _index_is_time(frame.index):
+        time = INDEX
+    if time is not None and time not in columns and time in (INDEX, frame.index.name):
+        columns[time] = frame.index
+    labels = None if isinstance(frame.index, pd.RangeIndex) else list(frame.index)
+    return Table(columns, Rows(labels=labels), "The frame", repeated=repeated), time
+
+
+def _index_is_time(index: Any) -> bool:
+    return index.name is not None or index.dtype.kind in "fmM" or isinstance(index, pd.DatetimeIndex)
+
+
+def make_experiments(
+    cls: type[Experiment], table: Table, time: str | None, inputs: Any, outputs: Any, by: str | None, constants: Any,
+    name: str | None, unit: str, zone: str | None, options: Mapping[str, Any],
+) -> Any:  # fmt: skip
+    """One experiment, or with ``by`` a list of them."""
+    if by is None:
+        return _make(cls, table, time, inputs, outputs, constants, name, unit, zone, options)
+    if name is not None:
+        raise DataError(f"name={name!r} is given together with by={by!r}: runs are named by that column.")
+    return [
+        _make(cls, run, time, inputs, outputs, constants, label, unit, zone, options)
+        for label, run in table.runs(by).items()
+    ]
+
+
+def _make(
+    cls: type[Experiment], table: Table, time: str | None, inputs: Any, outputs: Any, constants: Any, name: str | None,
+    unit: str, zone: str | None, options: Mapping[str, Any],
+) -> Experiment:  # fmt: skip
+    if zone is not None and time is None:
+        raise DataError(f"zone={zone!r} is given without time=, the column of dates.")
+    signals = {"inputs": _wanted(inputs, "inputs"), "outputs": _wanted(outputs, "outputs")}
+    columns = {n: c for wanted in signals.values() for n, c in wanted.items() if isinstance(c, str)}
+    units = {n: table.units[c] for n, c in columns.items() if c in table.units}
+    arguments = dict(options)
+    arguments["units"] = {**units, **arguments.get("units", {})}
+    arguments["constants"] = _constants(table, _wanted(constants, "constants"), "constants=")
+    if isinstance(arguments.get("start"), Mapping):
+        arguments["start"] = _constants(table, arguments["start"], "start=")
+    arguments["weights"] = _weights(table, arguments.get("weights"))
+    return cls._remade(
+        None,
+        table.rows,
+        time=None if time is None else table.times(time, zone),
+        inputs=_signals(table, signals["inputs"], "input"),
+        outputs=_signals(table, signals["outputs"], "output"),
+        name=name,
+        unit=unit,
+        **arguments,
+    )
+
+
+def _wanted(columns: Any, what: str) -> dict[str, Any]:
+    """Names in the model to names of columns."""
+    if isinstance(columns, Mapping):
+        return dict(columns)
+    if isinstance(columns, str) or not hasattr(columns, "__iter__"):
+        raise DataError(f"{what}={columns!r}: give a list of columns, [{columns!r}], or a dict of names to columns.")
+    return {str(column): column for column in columns}
+
+
+def _signals(table: Table, wanted: Mapping[str, Any], one: str) -> dict[str, Any]:
+    return {n: table.numbers(c, f"{one} '{n}'") if isinstance(c, str) else c for n, c in wanted.items()}
+
+
+def _constants(table: Table, wanted: Mapping[str, Any], role: str) -> dict[str, Any]:
+    return {n: table.constant(c, f"{role} '{n}'") if isinstance(c, str) else c for n, c in wanted.items()}
+
+
+def _weights(table: Table, weights: Any) -> Any:
+    if isinstance(weights, str):
+        return table.numbers(weights, "weights=")
+    if isinstance(weights, Mapping):
+        return {n: table.numbers(w, f"weight of '{n}'") if isinstance(w, str) else w for n, w in weights.items()}
+    return weights
+
+
+def to_frame(record: Record) -> Any:
+    """Signals side by side at every time some of them has a sample, between t0 and the last output."""
+    times = _all_times(record)
+    columns: dict[str, Any] = {n: evaluate(s, record.hold[n], times) for n, s in record.inputs.items()}
+    for name, samples in record.outputs.items():
+        column = np.full(len(times), np.nan)
+        column[np.searchsorted(times, samples.times)] = samples.values
+        columns[name] = column
+    index = pd.RangeIndex(len(times)) if record.is_static else pd.Index(times, name="time")
+    return pd.DataFrame(columns, index=index)
+
+
+def _all_times(record: Record) -> np.ndarray:
+    axes = [s.times for s in record.inputs.values() if isinstance(s, Samples)]
+    outputs = np.concatenate([y.times for y in record.outputs.values()])
+    begin = outputs.min() if record.t0 is None else record.t0
+    times = np.unique(np.concatenate([[begin], outputs, *axes]))
+    return np.asarray(times[(times >= begin) & (times <= outputs.max())])

@@ -1,0 +1,95 @@
+"""Does an experiment suit a model? Names exist and mean what they are used for, inputs are complete."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from grisaille.errors import DataError
+from grisaille.experiment.checks import naming
+from grisaille.experiment.record import Record
+from grisaille.model.expression import Call, postorder
+from grisaille.model.flat import FlatModel
+from grisaille.model.flatten import flatten
+from grisaille.model.names import suggestion
+
+if TYPE_CHECKING:
+    from grisaille.model.classes import Model
+
+
+def match_model(record: Record, model: Model) -> tuple[str, ...]:
+    """Remarks on what can be used but deserves a look; what cannot be used is refused."""
+    flat = flatten(model)
+    with naming(record.name):
+        _check_names("inputs", record.inputs, "an input", flat.inputs, flat)
+        _check_names("outputs", record.outputs, "an output", flat.outputs, flat)
+        _check_names("constants", record.constants, "a parameter", flat.parameters, flat)
+        _check_names("start", record.start, "a variable", flat.variables, flat)
+        _check_inputs_complete(record, flat)
+        _check_rows(record, flat)
+        _check_bounds(record, flat)
+    return (*_unmeasured(record, flat), *_unit_remarks(record, flat))
+
+
+def _check_names(what: str, given: Mapping[str, Any], kind: str, known: Mapping[str, Any], flat: FlatModel) -> None:
+    for name in given:
+        if name not in known:
+            hint = _other_kind(name, flat) or suggestion(name, known)
+            raise DataError(f"{what}= names '{name}', which is not {kind} of {flat.name}. {hint}")
+
+
+def _other_kind(name: str, flat: FlatModel) -> str:
+    """What to do with a name that the model has, but as something else."""
+    advice: dict[str, Mapping[str, Any]] = {
+        f"'{name}' is a parameter: set it with constants={{'{name}': …}}.": flat.parameters,
+        f"'{name}' is an input: give it in inputs=.": flat.inputs,
+        f"'{name}' is an output: give it in outputs=.": flat.outputs,
+        f"'{name}' is a variable: declare what is measured, y = gr.Output({name}), and give y.": flat.variables,
+        f"'{name}' is a disturbance: it is not known; declare a gr.Input for what is.": flat.disturbances,
+        f"'{name}' is a formula of the model or driven by one: declare it as gr.Output to measure it.": flat.quantities,
+    }
+    return next((text for text, table in advice.items() if name in table), "")
+
+
+def _check_inputs_complete(record: Record, flat: FlatModel) -> None:
+    missing = [n for n, i in flat.inputs.items() if i.default is None and n not in record.inputs]
+    if missing:
+        names = ", ".join(f"'{n}'" for n in missing)
+        raise DataError(
+            f"{flat.name} needs the input{'s' if len(missing) > 1 else ''} {names}, which the experiment does not "
+            f"give: add inputs={{'{missing[0]}': …}} (a number will do), or declare gr.Input(default=…)."
+        )
+
+
+def _check_rows(record: Record, flat: FlatModel) -> None:
+    if not record.is_static:
+        return
+    formulas = [side for e in flat.equations for side in (e.left, e.right)]
+    if any(isinstance(node, Call) and node.operation == "der" for node in postorder(formulas)):
+        raise DataError(
+            f"the experiment has no times, so its rows are independent samples, but {flat.name} has derivatives. "
+            f"Give time=, as in Experiment(time, …) or from_csv(…, time='t')."
+        )
+
+
+def _check_bounds(record: Record, flat: FlatModel) -> None:
+    for name, value in record.start.items():
+        bounds = flat.variables[name].bounds
+        if isinstance(value, float) and bounds is not None and not bounds[0] <= value <= bounds[1]:
+            raise DataError(
+                f"start of '{name}' is {value:g}, outside the bounds ({bounds[0]:g}, {bounds[1]:g}) that {flat.name} "
+                f"declares. Correct one of them."
+            )
+
+
+def _unmeasured(record: Record, flat: FlatModel) -> list[str]:
+    return [f"Output {name} of {flat.name} is not in the data." for name in flat.outputs if name not in record.outputs]
+
+
+def _unit_remarks(record: Record, flat: FlatModel) -> list[str]:
+    declared = {n: s.unit for table in (flat.inputs, flat.outputs) for n, s in table.items() if s.unit}
+    return [
+        f"{name} is in {unit} in the data and in {declared[name]} in {flat.name}; nothing is converted."
+        for name, unit in record.units.items()
+        if declared.get(name, unit).replace(" ", "") != unit.replace(" ", "")
+    ]

@@ -1,0 +1,73 @@
+"""An experiment as a picture: outputs as points, inputs as they are between their samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from grisaille.errors import DataError
+from grisaille.experiment.record import Record
+from grisaille.experiment.signals import Samples, evaluate
+from grisaille.model.names import suggestion
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FINE = 2000
+
+
+def draw(record: Record, signals: Iterable[str] | None) -> Figure:
+    """One panel per signal; skipped samples are hollow, inputs end with the last output."""
+    from matplotlib.figure import Figure
+
+    names = _chosen(record, signals)
+    figure = Figure(figsize=(8, 1.6 * len(names) + 0.8), layout="constrained")
+    panels = figure.subplots(len(names), 1, sharex=True, squeeze=False)[:, 0]
+    for axes, name in zip(panels, names, strict=True):
+        if name in record.outputs:
+            _draw_output(axes, record, name)
+        else:
+            _draw_input(axes, record, name)
+        unit = record.units.get(name, "")
+        axes.set_ylabel(f"{name} [{unit}]" if unit else name)
+        axes.grid(alpha=0.3)
+    origin = record.clock.origin
+    label = f"time [{record.clock.unit}]" + (f" since {origin}" if origin is not None else "")
+    panels[-1].set_xlabel("row" if record.is_static else label)
+    if record.name:
+        figure.suptitle(record.name, fontsize="medium")
+    return figure
+
+
+def _chosen(record: Record, signals: Iterable[str] | None) -> list[str]:
+    known = [*record.outputs, *record.inputs]
+    names = known if signals is None else [signals] if isinstance(signals, str) else list(signals)
+    for name in names:
+        if name not in known:
+            raise DataError(f"There is no signal '{name}' to plot. {suggestion(str(name), known)}")
+    return names or known
+
+
+def _draw_output(axes: Any, record: Record, name: str) -> None:
+    times, values = record.outputs[name]
+    axes.plot(times[record.skip :], values[record.skip :], ".", color="C0", markersize=4)
+    if record.skip:
+        axes.plot(times[: record.skip], values[: record.skip], ".", color="C0", markersize=4, fillstyle="none")
+
+
+def _draw_input(axes: Any, record: Record, name: str) -> None:
+    signal, hold = record.inputs[name], record.hold[name]
+    times = np.concatenate([y.times for y in record.outputs.values()])
+    begin, end = float(times.min() if record.t0 is None else record.t0), float(times.max())
+    if record.is_static and isinstance(signal, Samples):
+        axes.plot(signal.times, signal.values, ".", color="C1", markersize=4)
+    elif not isinstance(signal, Samples):
+        axes.plot([begin, end], [signal, signal], color="C1")
+    elif hold == "zoh":
+        last = max(end, float(signal.times[-1]))
+        axes.step(np.append(signal.times, last), np.append(signal.values, signal.values[-1]), where="post", color="C1")
+    else:
+        at = signal.times if hold == "foh" else np.linspace(signal.times[0], signal.times[-1], FINE)
+        axes.plot(at, evaluate(signal, hold, at), color="C1")

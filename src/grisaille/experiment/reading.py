@@ -1,0 +1,118 @@
+"""Text files with a header: separators, decimal commas, comments, a row of units. Cells stay text; lines are counted.
+
+The ``csv`` module splits lines; it counts them as an editor does, which is why a table-reading library that drops
+comments and blank lines is not used here.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from grisaille.errors import DataError
+from grisaille.experiment.rows import Rows
+from grisaille.experiment.table import DATE, MISSING, Table, is_number
+
+SEPARATORS = ("\t", ";", ",")
+
+
+class Line(NamedTuple):
+    number: int
+    cells: list[str]
+
+
+def read_table(
+    path: Any, separator: str | None, decimal: str, comment: str, encoding: str, units_row: bool | None
+) -> Table:
+    """The table in a file; ``units_row=None`` looks whether units stand below the header."""
+    if decimal not in (".", ","):
+        raise DataError(f"decimal is {decimal!r}; it must be '.' or ','.")
+    source, label, text = _read_text(path, encoding)
+    lines = _split(text, source, separator, decimal, comment)
+    header, body = lines[0], lines[1:]
+    has_units = bool(body) and (_looks_like_units(body[0].cells, decimal) if units_row is None else units_row)
+    units = {n: cell.strip("[]() ") for n, cell in zip(header.cells, body[0].cells, strict=False)} if has_units else {}
+    body = body[1:] if has_units else body
+    if not body:
+        raise DataError(f"{source} has a header but no rows of data.")
+    _check_width(header, body, source)
+    return Table(
+        columns={name: [line.cells[k] for line in body] for k, name in enumerate(header.cells)},
+        rows=Rows("line", np.array([line.number for line in body]), source),
+        source=source,
+        label=label,
+        units={name: unit for name, unit in units.items() if unit not in ("", "-")},
+        decimal=decimal,
+        repeated=frozenset(name for name, count in Counter(header.cells).items() if count > 1),
+    )
+
+
+def _read_text(path: Any, encoding: str) -> tuple[str, str | None, str]:
+    """How the file is called, a name for the experiment, and its text."""
+    if hasattr(path, "read"):
+        text = path.read()
+        if not isinstance(text, str):
+            raise DataError("The file is open in binary mode; open it as text, or give its name.")
+        return str(getattr(path, "name", "the table")), None, text
+    file = Path(path)
+    try:
+        text = file.read_text("utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding)
+    except FileNotFoundError:
+        raise DataError(f"There is no file {str(file)!r} (looked in {file.absolute().parent}).") from None
+    except IsADirectoryError:
+        raise DataError(f"{str(file)!r} is a folder; give the name of a file.") from None
+    except UnicodeDecodeError as error:
+        line = file.read_bytes()[: error.start].count(b"\n") + 1
+        raise DataError(
+            f"{file.name} is not {encoding} text: line {line} holds the byte {error.object[error.start]:#04x}. Name "
+            f"its encoding, such as encoding='latin-1'."
+        ) from None
+    return file.name, file.stem.replace("@", "_") or None, text
+
+
+def _split(text: str, source: str, separator: str | None, decimal: str, comment: str) -> list[Line]:
+    header = next((t for t in text.splitlines() if t.strip() and not _is_comment(t, comment)), None)
+    if header is None:
+        raise DataError(f"{source} is empty; the first line must name the columns.")
+    reader = csv.reader(io.StringIO(text), delimiter=_separator(header, separator, decimal), skipinitialspace=True)
+    lines = []
+    for cells in reader:
+        stripped = [cell.strip() for cell in cells]
+        if any(stripped) and not _is_comment(cells[0], comment):
+            lines.append(Line(reader.line_num, stripped))
+    return lines
+
+
+def _is_comment(text: str, comment: str) -> bool:
+    return bool(comment) and text.lstrip().startswith(comment)
+
+
+def _separator(header: str, separator: str | None, decimal: str) -> str:
+    if separator is None:
+        return next((sign for sign in SEPARATORS if sign in header), ",")
+    if len(separator) != 1:
+        raise DataError(f"separator is {separator!r}; give one character: ',', ';' or a tab, '\\t'.")
+    if separator == decimal:
+        raise DataError(f"separator and decimal are both {decimal!r}; cells could not be told apart.")
+    return separator
+
+
+def _looks_like_units(cells: list[str], decimal: str) -> bool:
+    """Text, and neither a number nor a date among it; empty cells and dashes are units of pure numbers."""
+    telling = [cell for cell in cells if cell.lower() not in MISSING]
+    return bool(telling) and not any(is_number(cell, decimal) or DATE.match(cell) for cell in telling)
+
+
+def _check_width(header: Line, body: list[Line], source: str) -> None:
+    width = len(header.cells)
+    for line in body:
+        if len(line.cells) != width:
+            raise DataError(
+                f"Line {line.number} of {source} has {len(line.cells)} cells, the header has {width}. Check for a "
+                f"missing cell or a separator inside a value (put such a value in quotes; decimal=',' for 3,14)."
+            )

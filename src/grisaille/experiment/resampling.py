@@ -1,0 +1,108 @@
+"""An experiment on other times.
+
+Each new time t_k has the window [(t_{k−1} + t_k)/2, (t_k + t_{k+1})/2), at the ends as wide outwards as inwards, so a
+mean is not shifted in time. Samples with weights wᵢ have together the weight w = √Σ wᵢ² around their mean
+Σ wᵢ² yᵢ / w², because Σ wᵢ²(yᵢ − ŷ)² = w²(ȳ − ŷ)² + const for a prediction ŷ that is the same for all of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from grisaille.errors import DataError
+from grisaille.experiment.checks import check_times, read_number
+from grisaille.experiment.rows import PLAIN
+from grisaille.experiment.signals import Samples, evaluate
+
+if TYPE_CHECKING:
+    from grisaille.experiment.experiment import Experiment
+
+MOST = 10_000_000
+
+
+def resample(experiment: Experiment, step: Any, times: Any, outputs: str) -> Experiment:
+    """The experiment at every ``step``, or at ``times``."""
+    if experiment.is_static:
+        raise DataError("resample: rows of a static experiment are independent samples, not samples in time.")
+    if (step is None) == (times is None):
+        raise DataError("resample takes a step, resample(60.0), or times=…: one of them.")
+    if outputs not in ("mean", "nearest"):
+        raise DataError(f"resample: outputs is {outputs!r}; it must be 'mean' or 'nearest'.")
+    if step is not None and np.ndim(step) != 0:
+        step, times = None, step
+    at = _regular(experiment, step) if step is not None else _given(experiment, times)
+    reduced = {name: _reduce(experiment, name, at, outputs) for name in experiment.outputs}
+    return experiment.replace(
+        inputs={name: _sampled(experiment, name, at) for name in experiment.inputs},
+        outputs={name: (at, values) for name, (values, _) in reduced.items()},
+        weights={name: weights for name, (_, weights) in reduced.items()},
+        skip=0,
+    )
+
+
+def _regular(experiment: Experiment, step: Any) -> np.ndarray:
+    width, times = read_number(step, "step"), experiment.output_times
+    span = float(times[-1] - times[0])
+    if not 0 < width <= span or span / width > MOST:
+        raise DataError(
+            f"resample: the step is {width:g}; outputs span {span:g} {experiment.clock.unit}, so give a positive step "
+            f"below that (and not more than {MOST} of them)."
+        )
+    return np.asarray(times[0] + width * np.arange(int(span / width * (1 + 1e-12)) + 1))
+
+
+def _given(experiment: Experiment, times: Any) -> np.ndarray:
+    at, show = experiment.clock.read(times, "times to resample at"), experiment.clock.show
+    check_times(at, "times to resample at", PLAIN, show)
+    old = experiment.output_times
+    if len(at) < 2:
+        raise DataError("resample: give at least two times; windows end halfway between them.")
+    if at[0] < old[0] or at[-1] > old[-1]:
+        raise DataError(
+            f"resample: {show(at[0])} to {show(at[-1])} reaches beyond the outputs, which span {show(old[0])} to "
+            f"{show(old[-1])}."
+        )
+    return at
+
+
+def _sampled(experiment: Experiment, name: str, at: np.ndarray) -> Any:
+    """Values at the new times, and at ``t0`` when that lies before them."""
+    signal = experiment.inputs[name]
+    if not isinstance(signal, Samples):
+        return signal
+    points = np.union1d(at, [experiment.t0]) if experiment.t0 is not None else at
+    return (points, evaluate(signal, experiment.hold[name], points))
+
+
+def _reduce(experiment: Experiment, name: str, at: np.ndarray, how: str) -> tuple[np.ndarray, np.ndarray]:
+    """Values and weights of one output at the new times."""
+    times, values, weights = experiment.measurements(name)
+    middle = (at[1:] + at[:-1]) / 2 - 1e-9 * np.diff(at)  # a sample halfway goes to the later time, rounding or not
+    edges = np.concatenate([[2 * at[0] - middle[0]], middle, [2 * at[-1] - middle[-1]]])
+    window = np.searchsorted(edges, times, side="right") - 1
+    inside = (window >= 0) & (window < len(at))
+    chosen = _mean if how == "mean" else _nearest
+    new_values, new_weights = chosen(times[inside], values[inside], weights[inside], window[inside], at)
+    if not np.isfinite(new_values).any():
+        raise DataError(f"resample: no measured sample of output '{name}' lies near the new times.")
+    return new_values, new_weights
+
+
+def _mean(
+    times: np.ndarray, values: np.ndarray, weights: np.ndarray, window: np.ndarray, at: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    square = np.bincount(window, weights**2, minlength=len(at))
+    total = np.bincount(window, weights**2 * values, minlength=len(at))
+    return np.divide(total, square, out=np.full(len(at), np.nan), where=square > 0), np.sqrt(square)
+
+
+def _nearest(
+    times: np.ndarray, values: np.ndarray, weights: np.ndarray, window: np.ndarray, at: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    new_values, new_weights = np.full(len(at), np.nan), np.zeros(len(at))
+    far_first = np.argsort(-np.abs(times - at[window]), kind="stable")  # the last to be written is the nearest
+    new_values[window[far_first]] = values[far_first]
+    new_weights[window[far_first]] = weights[far_first]
+    return new_values, new_weights

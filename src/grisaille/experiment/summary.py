@@ -1,0 +1,164 @@
+"""What there is in an experiment, as a table and a few sentences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from grisaille.experiment.record import Record
+from grisaille.experiment.signals import Samples
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+GAP = 3.0
+"""An interval so many times the usual one is called a gap."""
+IRREGULAR = 0.01
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A heading, one row per signal, and remarks; ``print`` it."""
+
+    heading: str
+    table: pd.DataFrame
+    """Per signal: role, unit, samples, measured, first, last, interval, gaps, minimum, mean, maximum."""
+    notes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return "\n".join([self.heading, "", self.table.to_string(na_rep=""), *_bullets(self.notes)])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
+        return f"<p>{escape(self.heading)}</p>{self.table.to_html(na_rep='')}<ul>{notes}</ul>"
+
+
+def one_line(record: Record) -> str:
+    """``<Experiment 'A': outputs phi; inputs u; 200 times from 0 to 10 s>``."""
+    name = f" '{record.name}'" if record.name else ""
+    inputs = f"; inputs {', '.join(record.inputs)}" if record.inputs else ""
+    return f"<Experiment{name}: outputs {', '.join(record.outputs)}{inputs}; {_extent(record)}>"
+
+
+def summarize(record: Record) -> Summary:
+    """The table and the remarks."""
+    import pandas as pd
+
+    signals = {**record.outputs, **record.inputs}
+    rows = {name: _row(record, name, signal) for name, signal in signals.items()}
+    table = pd.DataFrame.from_dict(rows, orient="index").drop(columns=["first", "last"] if record.is_static else [])
+    empty = [column for column in table if (table[column].isna() | (table[column] == "")).all()]
+    name = f"Experiment '{record.name}'" if record.name else "Experiment"
+    return Summary(f"{name}: {_extent(record)}", table.drop(columns=empty), tuple(_notes(record)))
+
+
+def _extent(record: Record) -> str:
+    times = np.unique(np.concatenate([y.times for y in record.outputs.values()]))
+    if record.is_static:
+        return f"{len(times)} independent rows"
+    clock = record.clock
+    dates = f" ({clock.stamp(times[0])} to {clock.stamp(times[-1])})" if clock.origin is not None else ""
+    return f"{len(times)} times from {times[0]:g} to {times[-1]:g} {clock.unit}{dates}"
+
+
+def _row(record: Record, name: str, signal: Any) -> dict[str, Any]:
+    role = "output" if name in record.outputs else f"input, {record.hold[name]}"
+    unit = record.units.get(name, "")
+    if not isinstance(signal, Samples):
+        return {"role": "input, number", "unit": unit, "minimum": signal, "mean": signal, "maximum": signal}
+    known = signal.values[np.isfinite(signal.values)]
+    row = {"role": role, "unit": unit, "samples": f"{len(signal.values)}", "measured": ""}
+    if len(known) < len(signal.values):
+        row["measured"] = f"{len(known)}"
+    steps = np.diff(signal.times)
+    row |= {"first": _short(signal.times[0]), "last": _short(signal.times[-1])}
+    if not record.is_static and steps.size:
+        row |= {"interval": _interval(steps), "gaps": _gap_count(record, name, signal)}
+    return row | {"minimum": known.min(), "mean": known.mean(), "maximum": known.max()}
+
+
+def _short(value: float) -> str:
+    return f"{value:g}"
+
+
+def _interval(steps: np.ndarray) -> str:
+    low, middle, high = steps.min(), np.median(steps), steps.max()
+    return _short(middle) if high - low <= IRREGULAR * middle else f"{_short(low)} … {_short(high)}"
+
+
+def _gap_count(record: Record, name: str, signal: Samples) -> str:
+    return str(len(_gaps(signal)) or "") if name in record.outputs else ""
+
+
+def _gaps(signal: Samples) -> list[tuple[float, float]]:
+    """Stretches between measured samples much longer than the usual interval of rows."""
+    measured = signal.times[np.isfinite(signal.values)]
+    if len(measured) < 2 or len(signal.times) < 3:
+        return []
+    usual = float(np.median(np.diff(signal.times)))
+    return [(float(measured[k]), float(measured[k + 1])) for k in np.flatnonzero(np.diff(measured) > GAP * usual)]
+
+
+def _notes(record: Record) -> list[str]:
+    notes = [*_input_notes(record), *_gap_notes(record)]
+    if record.t0 is not None and record.t0 < min(float(y.times[0]) for y in record.outputs.values()):
+        notes.append(f"The start holds at {record.clock.show(record.t0)}, before the first row.")
+    if record.skip:
+        notes.append(f"The first {record.skip} sample{'s' if record.skip > 1 else ''} of each output are skipped.")
+    if record.constants:
+        notes.append(f"Constants: {', '.join(f'{n} = {v:g}' for n, v in record.constants.items())}.")
+    if record.start:
+        notes.append(f"Start: {', '.join(f'{n} {_start(v)}' for n, v in record.start.items())}.")
+    weights = {n: w for n, w in record.weights.items() if isinstance(w, np.ndarray) or w != 1.0}
+    if weights:
+        notes.append(f"Weights: {', '.join(f'{n} {_weight(w)}' for n, w in weights.items())}.")
+    return notes
+
+
+def _input_notes(record: Record) -> list[str]:
+    notes = []
+    end = max(float(y.times[-1]) for y in record.outputs.values())
+    for name, signal in record.inputs.items():
+        if not isinstance(signal, Samples):
+            continue
+        if len(signal.values) > 1 and np.ptp(signal.values) == 0:
+            notes.append(
+                f"Input {name} is constant ({signal.values[0]:g}): what it does cannot be told from an offset."
+            )
+        if not record.is_static and signal.times[-1] < end:
+            notes.append(
+                f"Input {name} is held from its last sample, {record.clock.show(signal.times[-1])}, to the end."
+            )
+    return notes
+
+
+def _gap_notes(record: Record) -> list[str]:
+    if record.is_static:
+        return []
+    notes, show = [], record.clock.show
+    for name, samples in record.outputs.items():
+        gaps = _gaps(samples)
+        if gaps:
+            a, b = max(gaps, key=lambda gap: gap[1] - gap[0])
+            longest = "" if len(gaps) == 1 else f", the longest of {len(gaps)}"
+            notes.append(f"Output {name} has a gap from {show(a)} to {show(b)}{longest}.")
+    return notes
+
+
+def _start(value: Any) -> str:
+    return "unknown" if value is None else f"= {value:g}" if isinstance(value, float) else f"~ {value}"
+
+
+def _weight(value: Any) -> str:
+    return "per sample" if isinstance(value, np.ndarray) else f"× {value:g}"
+
+
+def _bullets(notes: tuple[str, ...]) -> list[str]:
+    return ["", *(f"- {note}" for note in notes)] if notes else []

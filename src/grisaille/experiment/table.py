@@ -1,0 +1,146 @@
+"""A table of named columns, from a file or a frame, whose cells know where they stand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from grisaille.errors import DataError
+from grisaille.experiment.checks import read_numbers
+from grisaille.experiment.clock import as_calendar, is_calendar, localize
+from grisaille.experiment.rows import Rows
+from grisaille.model.names import suggestion
+
+MISSING = frozenset({"", "-", "na", "n/a", "nan", "null", "none", "missing"})
+"""Cells of text files that mean: not measured. Compared in lower case."""
+DATE = re.compile(r"\d{4}-\d{2}")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns of equal length; cells are text when ``decimal`` is given."""
+
+    columns: Mapping[str, Any]
+    rows: Rows
+    source: str
+    label: str | None = None
+    """A name for the experiment."""
+    units: Mapping[str, str] = field(default_factory=dict)
+    decimal: str | None = None
+    """The decimal sign of text cells; None when cells are values."""
+    repeated: frozenset[str] = frozenset()
+    """Names that head several columns."""
+
+    @property
+    def length(self) -> int:
+        return len(next(iter(self.columns.values()), ()))
+
+    def column(self, name: Any, role: str) -> Any:
+        """The cells of a column."""
+        if name in self.repeated:
+            raise DataError(f"{self.source} has several columns '{name}' ({role}); rename all but one.")
+        if name not in self.columns:
+            known = [str(column) for column in self.columns if str(column)]
+            hint = suggestion(str(name), known)
+            if len(known) == 1 and self.decimal is not None:
+                hint = f"Only one column was found, '{known[0]}': say what separates columns, as in separator=';'."
+            raise DataError(f"{self.source} has no column '{name}' ({role}). {hint}")
+        return self.columns[name]
+
+    def numbers(self, name: Any, role: str) -> np.ndarray:
+        """A column as floats, with NaN for missing cells."""
+        cells = self.column(name, role)
+        if self.decimal is None:
+            return read_numbers(cells, f"column '{name}' ({role})", self.rows)
+        texts = ["nan" if cell.lower() in MISSING else cell for cell in cells]
+        if self.decimal == ",":
+            texts = [text if "." in text else text.replace(",", ".") for text in texts]
+        try:
+            if self.decimal == "," and any("." in cell for cell in cells):
+                raise ValueError
+            return np.array(texts, dtype=float)
+        except ValueError:
+            raise self._wrong_cell(name, role, cells) from None
+
+    def _wrong_cell(self, name: Any, role: str, cells: Any) -> DataError:
+        bad = [k for k, cell in enumerate(cells) if not is_number(cell, self.decimal or ".")]
+        more = f" ({len(bad)} such cells)" if len(bad) > 1 else ""
+        cell = cells[bad[0]]
+        hint = "Leave the cell empty if it was not measured, or start the line with the comment sign."
+        if is_number(cell, ",") and "," in cell:
+            hint = "For numbers with a decimal comma, add decimal=','."
+        elif self.decimal == "," and is_number(cell, "."):
+            hint = "With decimal=',' a point has no meaning; drop separators of thousands, or use decimal='.'."
+        return DataError(
+            f"Column '{name}' ({role}) holds {cell!r} in {self.rows.at(bad[0])}, which is not a number{more}. {hint}"
+        )
+
+    def times(self, name: Any, zone: str | None) -> Any:
+        """The column of times: floats, durations or a ``DatetimeIndex``."""
+        cells = self.column(name, "time=")
+        what = f"Times (column '{name}')"
+        is_dates = is_calendar(cells) if self.decimal is None else _begins_with_date(cells)
+        if is_dates:
+            index = as_calendar(cells, what, self.rows)
+            return index if zone is None else localize(index, zone, what, self.rows)
+        if zone is not None:
+            raise DataError(f"zone={zone!r} is given, but column '{name}' holds no dates.")
+        if getattr(getattr(cells, "dtype", None), "kind", "") == "m":
+            return cells
+        return self.numbers(name, "time=")
+
+    def constant(self, name: Any, role: str) -> float:
+        """The one value of a column."""
+        values = self.numbers(name, role)
+        other = np.flatnonzero(~(values == values[0]))
+        if other.size:
+            k = int(other[0])
+            raise DataError(
+                f"Column '{name}' ({role}) is not constant: {values[0]:g} in {self.rows.at(0)}, {values[k]:g} in "
+                f"{self.rows.at(k)}. Use it as an input, or separate the runs with by=."
+            )
+        return float(values[0])
+
+    def runs(self, by: Any) -> dict[str, Table]:
+        """The table cut into runs, by the values of one column, in order of appearance."""
+        labels = [_label(cell) for cell in self.column(by, "by=")]
+        empty = [k for k, label in enumerate(labels) if label.lower() in MISSING]
+        if empty:
+            raise DataError(f"Column '{by}' (by=) is empty in {self.rows.listed(empty)}; every row needs its run.")
+        names = np.array(labels)
+        return {str(name): self._take(np.flatnonzero(names == name)) for name in dict.fromkeys(labels)}
+
+    def _take(self, positions: np.ndarray) -> Table:
+        columns = {name: _chosen(cells, positions) for name, cells in self.columns.items()}
+        return replace(self, columns=columns, rows=self.rows.take(positions))
+
+
+def is_number(cell: str, decimal: str) -> bool:
+    """Whether a text cell is a number or missing."""
+    if cell.lower() in MISSING:
+        return True
+    if decimal == "," and "." in cell:
+        return False
+    try:
+        float(cell.replace(",", ".") if decimal == "," else cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _begins_with_date(cells: Any) -> bool:
+    return bool(next((DATE.match(cell) for cell in cells if cell.lower() not in MISSING), None))
+
+
+def _chosen(cells: Any, positions: np.ndarray) -> Any:
+    return [cells[k] for k in positions] if isinstance(cells, list) else cells[positions]
+
+
+def _label(cell: Any) -> str:
+    if cell is None or cell != cell:
+        return ""
+    return f"{cell:g}" if isinstance(cell, float) else str(cell).strip()

@@ -1,0 +1,239 @@
+"""The disturbances of a model, at values of its parameters, as the matrices that frozen runs need.
+
+Numbers come from the exact discretisation and are those of ``sample_path``; their derivatives come from the same
+discretisation as formulas (``disturbance.formulas``) with
+
+    q = (parameters, scale(w₁), scale(w₂), …),        dF = ∂F/∂q · dq,  and likewise dL, dR, dC.
+
+A scale that a caller gives (``"scale(w)"``) replaces the declared formula.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import casadi as ca
+import numpy as np
+from numpy.typing import NDArray
+
+from grisaille.compilation.filters import FilterLayout, Filters, Group
+from grisaille.disturbance import (
+    Process,
+    Purpose,
+    Stream,
+    build_process,
+    build_symbolic_process,
+    correlation_matrix,
+    discretize,
+    distinct_steps,
+    doublings,
+    factorize,
+    group_correlated,
+    make_transitions,
+    pivots,
+    start_root_symbolic,
+    transition_symbolic,
+)
+from grisaille.model.expression import Expression, Name, as_expression
+from grisaille.model.flat import FlatDisturbance, FlatModel
+from grisaille.structure.system import System
+
+Floats = NDArray[np.float64]
+RESOLUTION = 0.05
+"""Default length of a grid cell, times the fastest rate of any filter."""
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Which random numbers: everything that selects a stream."""
+
+    seed: int
+    purpose: Purpose = Purpose.DATA
+    antithetic: bool = False
+
+    def stream(self, name: str) -> Stream:
+        return Stream.of(self.seed, self.purpose, name, self.antithetic)
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """Where the disturbances are evaluated: parameters, given scales, and how both move in each direction."""
+
+    parameters: Mapping[str, float]
+    scales: Mapping[str, float] = field(default_factory=dict)
+    """Disturbance → scale instead of the declared one."""
+    dp: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    """(ns, np)"""
+    dscales: Mapping[str, Floats] = field(default_factory=dict)
+    """Disturbance → (ns,)"""
+
+    def known(self) -> dict[str, float]:
+        return {**self.parameters, **{f"scale({n})": v for n, v in self.scales.items()}}
+
+
+@dataclass(frozen=True)
+class Driven:
+    """One signal made by a group: its place in u, the component and how often that is differentiated."""
+
+    place: int
+    component: int
+    order: int
+
+
+class Disturbances:
+    """The filtered and the white disturbances that drive a system."""
+
+    def __init__(self, model: FlatModel, system: System) -> None:
+        self.model = model
+        self.parameters = tuple(model.parameters)
+        places = {(s.name, s.order): k for k, s in enumerate(system.signals) if s.kind == "disturbance"}
+        self.groups: list[tuple[FlatDisturbance, ...]] = []
+        self.driven: list[tuple[Driven, ...]] = []
+        self.white: list[tuple[FlatDisturbance, ...]] = []
+        for group in group_correlated(model.disturbances):
+            names = [d.name for d in group]
+            signals = [Driven(k, names.index(n), order) for (n, order), k in places.items() if n in names]
+            if signals and group[0].spectrum.is_white:
+                self.white.append(group)
+            elif signals:
+                self.groups.append(group)
+                self.driven.append(tuple(signals))
+        self._derivatives: dict[tuple[object, ...], ca.Function] = {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(d.name for group in (*self.groups, *self.white) for d in group)
+
+    @property
+    def white_places(self) -> tuple[str, ...]:
+        return tuple(d.name for group in self.white for d in group)
+
+    def processes(self, values: Values) -> list[Process]:
+        """Every filtered group in numbers."""
+        return [self._process(group, values) for group in self.groups]
+
+    def fastest_rate(self, values: Values) -> float:
+        """Largest |pole| of any filter; zero without one."""
+        return max((float(np.abs(np.linalg.eigvals(p.A)).max()) for p in self.processes(values)), default=0.0)
+
+    def layout(self, values: Values) -> FilterLayout:
+        """What the fused step must be built for."""
+        return FilterLayout(
+            orders=tuple(sum(d.spectrum.order for d in group) for group in self.groups),
+            outputs=tuple((s.place, g) for g, signals in enumerate(self.driven) for s in signals),
+            white=tuple(len(group) for group in self.white),
+            sensitive=self.is_moved(values),
+        )
+
+    def is_moved(self, values: Values) -> bool:
+        """Whether any direction changes a filter."""
+        dq = self._dq(values)
+        if not dq.any():
+            return False
+        moving = np.flatnonzero(dq.any(axis=0))
+        return any(moving_entry in self._depends(g, values) for g in range(len(self.groups)) for moving_entry in moving)
+
+    def filters(self, values: Values, grid: Floats, draw: Draw) -> Filters:
+        """Matrices and streams for a grid."""
+        _, which = distinct_steps(grid)
+        moved = self.is_moved(values)
+        groups = tuple(self._group(g, values, grid, draw, moved) for g in range(len(self.groups)))
+        white = tuple(draw.stream(group[0].name) for group in self.white)
+        return Filters(which, groups, white)
+
+    def white_gains(self, values: Values) -> Floats:
+        """D of every group of white noise, columns one after the other: w dt = D dV."""
+        gains = [self._process(group, values).D.ravel(order="F") for group in self.white]
+        return np.concatenate([np.zeros(0), *gains])
+
+    def white_gain_directions(self, values: Values) -> Floats:
+        """(ns, entries): the derivatives of ``white_gains``."""
+        dq = self._dq(values)
+        parts = [np.zeros((len(dq), 0))]
+        for group in self.white:
+            q = self._symbols()
+            gain = ca.vec(ca.densify(self._symbolic(group, values, q).D))
+            slopes = ca.Function("d", [q], [ca.densify(ca.jacobian(gain, q))])(self._q(values))
+            parts.append(dq @ np.array(slopes.full()).T)
+        return np.concatenate(parts, axis=1)
+
+    def _process(self, group: Sequence[FlatDisturbance], values: Values) -> Process:
+        scales = [Name(f"scale({d.name})") if d.name in values.scales else _scale(d) for d in group]
+        return build_process(*_declared(group), scales, _correlation(group), values.known())
+
+    def _group(self, g: int, values: Values, grid: Floats, draw: Draw, moved: bool) -> Group:
+        process, signals = self._process(self.groups[g], values), self.driven[g]
+        steps = make_transitions(process, grid)
+        C = np.array([process.output_map(s.order)[s.component] for s in signals])
+        R = factorize(process.start_covariance())
+        stream = draw.stream(process.names[0])
+        if not moved:
+            return Group(stream, steps.F, steps.L, R, C)
+        return Group(stream, steps.F, steps.L, R, C, *self._slopes(g, values, process, steps.steps))
+
+    def _slopes(self, g: int, values: Values, process: Process, steps: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        n, q, dq, ns = process.order, self._q(values), self._dq(values), len(self._dq(values))
+        rows = len(self.driven[g])
+        dF, dL = np.empty((2, len(steps), ns, n, n))
+        for i, h in enumerate(steps):
+            found = self._derivative(g, values, process, float(h), ns)(q, dq.T, h)
+            dF[i], dL[i] = (np.array(m.full()).T.reshape(ns, n, n) for m in found[:2])
+        dR, dC = (np.array(m.full()).T.reshape(ns, -1, n) for m in found[2:])
+        return dF, dL, dR.reshape(ns, n, n), dC.reshape(ns, rows, n)
+
+    def _derivative(self, g: int, values: Values, nominal: Process, h: float, ns: int) -> ca.Function:
+        """Directional derivatives, each matrix row by row; what is frozen in the formulas is part of the key."""
+        Q = discretize(nominal.A, nominal.intensity, h)[1]
+        ranks = pivots(factorize(Q)), pivots(factorize(nominal.start_covariance()))
+        key = (g, ns, doublings(nominal.A, h), ranks, frozenset(values.scales))
+        if key not in self._derivatives:
+            q, length = self._symbols(), ca.SX.sym("h")
+            dq = ca.SX.sym("dq", q.numel(), ns)
+            process = self._symbolic(self.groups[g], values, q)
+            maps = [process.output_map(s.order)[s.component, :] for s in self.driven[g]]
+            F, L = transition_symbolic(process, nominal, length, h)
+            matrices = [F, L, start_root_symbolic(process, nominal), ca.vertcat(*maps)]
+            slopes = [ca.densify(ca.jtimes(ca.vec(ca.densify(m).T), q, dq)) for m in matrices]
+            self._derivatives[key] = ca.Function("slopes", [q, dq, length], slopes)
+        return self._derivatives[key]
+
+    def _symbolic(self, group: Sequence[FlatDisturbance], values: Values, q: ca.SX) -> Process:
+        """The process with q as symbols; a declared scale has the entry of its own added, which is zero."""
+        names = (*self.parameters, *(f"scale({n})" for n in self.model.disturbances))
+        place = {name: k for k, name in enumerate(names)}
+        own = [Name(f"scale({d.name})") for d in group]
+        scales = [o if d.name in values.scales else o + _scale(d) for o, d in zip(own, group, strict=True)]
+        known = values.known()
+        return build_symbolic_process(*_declared(group), scales, _correlation(group), lambda p: q[place[p]], known)
+
+    def _depends(self, g: int, values: Values) -> set[int]:
+        q = self._symbols()
+        process = self._symbolic(self.groups[g], values, q)
+        all_entries = ca.vertcat(*(ca.vec(ca.densify(m)) for m in (process.A, process.B, process.C)))
+        return set(ca.jacobian_sparsity(all_entries, q).get_col())
+
+    def _symbols(self) -> ca.SX:
+        return ca.SX.sym("q", len(self.parameters) + len(self.model.disturbances))
+
+    def _q(self, values: Values) -> Floats:
+        scales = [values.scales.get(n, 0.0) for n in self.model.disturbances]
+        return np.array([*(values.parameters[n] for n in self.parameters), *scales])
+
+    def _dq(self, values: Values) -> Floats:
+        ns = len(values.dp)
+        still = np.zeros(ns)
+        scales = [values.dscales.get(n, still) for n in self.model.disturbances]
+        return np.column_stack([values.dp.reshape(ns, len(self.parameters)), *scales])
+
+
+def _declared(group: Sequence[FlatDisturbance]) -> tuple[list[str], list[object]]:
+    return [d.name for d in group], [d.spectrum for d in group]
+
+
+def _scale(disturbance: FlatDisturbance) -> Expression:
+    return as_expression(1.0 if disturbance.scale is None else disturbance.scale)
+
+
+def _correlation(group: Sequence[FlatDisturbance]) -> list[list[Expression]] | None:
+    return correlation_matrix(group) if len(group) > 1 else None

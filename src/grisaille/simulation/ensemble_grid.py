@@ -1,0 +1,66 @@
+"""The grid of an ensemble: where disturbances have their points, and known signals on it.
+
+Cells end on output times and kinks; between two of those they are equal and at most ``step`` long.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grisaille.simulation.signals import SignalTable
+
+Floats = NDArray[np.float64]
+MERGED = 1e-9
+"""Kinks closer than this part of a step to an output time are taken to be there."""
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    points: Floats
+    kept: NDArray[np.int64]
+    """Indices of the output times."""
+
+    @property
+    def cells(self) -> int:
+        return self.points.size - 1
+
+
+def make_grid(times: Floats, kinks: Floats, step: float) -> Grid:
+    """``times`` increase; kinks outside their span are ignored."""
+    inside = kinks[(kinks > times[0]) & (kinks < times[-1])]
+    nearest = np.abs(times[np.clip(np.searchsorted(times, inside), 0, times.size - 1)] - inside)
+    before = np.abs(times[np.clip(np.searchsorted(times, inside) - 1, 0, times.size - 1)] - inside)
+    ends = np.unique(np.concatenate([times, inside[np.minimum(nearest, before) > MERGED * step]]))
+    counts = np.maximum(1, np.ceil(np.diff(ends) / step * (1 - 1e-9)).astype(np.int64))
+    first = np.concatenate([[0], np.cumsum(counts)])
+    cell = np.arange(first[-1]) - np.repeat(first[:-1], counts)
+    lengths = np.repeat(np.diff(ends) / counts, counts)
+    points = np.append(np.repeat(ends[:-1], counts) + cell * lengths, ends[-1])
+    return Grid(points, first[np.searchsorted(ends, times)])
+
+
+def stage_table(table: SignalTable, grid: Grid, substeps: int, place: int) -> tuple[Floats, str]:
+    """One signal at every half step of every cell (``"stages"``), or as one number (``"zoh"``) when it is constant."""
+    coef = table.coef[:, place]
+    if not coef[:, 1:].any() and np.ptp(coef[:, 0]) == 0:
+        return np.full(grid.points.size, coef[0, 0]), "zoh"
+    left, width = grid.points[:-1, None], np.diff(grid.points)[:, None]
+    fractions = np.arange(2 * substeps + 1) / (2 * substeps)
+    at = left + width * fractions
+    # the ends of a step belong to the piece inside it: a jump at a grid point is seen from the right, then from the left
+    nudge = np.zeros(fractions.size)
+    nudge[0], nudge[-1] = 1e-6, -1e-6
+    segment = np.clip(np.searchsorted(table.breaks, at + nudge * width, side="right") - 1, 0, len(coef) - 1)
+    values = _polynomial(coef, table.breaks, segment, at)
+    return np.append(values.ravel(), table.at(float(grid.points[-1]))[place]), "stages"
+
+
+def _polynomial(coef: Floats, breaks: Floats, segment: NDArray[np.int64], at: Floats) -> Floats:
+    offset = at - breaks[segment]
+    value = coef[segment, -1]
+    for k in range(coef.shape[1] - 2, -1, -1):
+        value = value * offset + coef[segment, k]
+    return np.asarray(value)

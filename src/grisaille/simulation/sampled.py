@@ -1,0 +1,58 @@
+"""Disturbances sampled beforehand, for a few realizations at a time: splines and bridges between grid points.
+
+Values at grid points are those of the filters (``sample_path``) in every case. Between them, ``"linear"`` joins them by
+lines, ``"spline"`` by a cubic spline through all of them, and ``"exact"`` draws from the process's own bridge.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grisaille.disturbance import Process, interpolate, sample_bridged_path, sample_path
+from grisaille.disturbance.paths import multiply
+
+if TYPE_CHECKING:
+    from grisaille.simulation.disturbances import Driven
+    from grisaille.simulation.engines import Setting
+
+Floats = NDArray[np.float64]
+
+
+def sample_stages(s: Setting, members: NDArray[np.int64], end: int) -> dict[int, Floats]:
+    """Place in u → (realizations, end · (2 substeps + 1) + 1): at every half step of each cell up to grid point end."""
+    points = s.grid.points
+    halves = half_steps(points[: end + 1], s.substeps)
+    n = 2 * s.substeps
+    found: dict[int, Floats] = {}
+    for process, signals in zip(s.disturbances.processes(s.values), s.disturbances.driven, strict=True):
+        for signal, at in zip(signals, _values(s, process, signals, members, halves), strict=True):
+            cells = np.stack([at[:, j : at.shape[1] - n + j : n] for j in range(n + 1)], axis=2)
+            found[signal.place] = np.column_stack([cells.reshape(len(members), -1), at[:, -1]])
+    return found
+
+
+def half_steps(points: Floats, substeps: int) -> Floats:
+    """Grid points and the halves of all steps between them."""
+    fractions = np.arange(2 * substeps) / (2 * substeps)
+    inner = points[:-1, None] + np.diff(points)[:, None] * fractions
+    return np.append(inner.ravel(), points[-1])
+
+
+def _values(
+    s: Setting, process: Process, signals: tuple[Driven, ...], members: NDArray[np.int64], instants: Floats
+) -> list[Floats]:
+    """Each signal at the instants, (realizations, instants)."""
+    given = (process, s.grid.points, s.draw.seed, members, s.draw.purpose)
+    rows = np.array([process.output_map(d.order)[d.component] for d in signals])
+    if s.between == "exact":
+        path = sample_bridged_path(*given, antithetic=s.draw.antithetic)
+        at = multiply(rows, path.states_at(instants))
+        at[:, np.isin(instants, s.grid.points)] = multiply(rows, path.states[:, np.isin(s.grid.points, instants)])
+    else:
+        states = multiply(rows, sample_path(*given, antithetic=s.draw.antithetic))
+        kind = "spline" if s.between == "spline" else "linear"
+        at = interpolate(s.grid.points, states, instants, kind)
+    return [at[..., i] for i in range(len(signals))]
