@@ -120,3 +120,18 @@ def test_derivatives_of_the_start(case: str) -> None:
         shift = np.eye(len(p))[k] * 1e-5
         ends = [initializer.solve(0.0, STILL, p + s * shift, demands).x for s in (1, -1)]
         assert np.abs((ends[0] - ends[1]) / 2e-5 - found[k]).max() < 1e-8
+
+
+def test_nominal_of_an_eliminated_variable_is_kept() -> None:
+    """w is eliminated by der(v) == w and i by i == -j; what the user said of their size still holds."""
+
+    class Arm(gr.Model):
+        x, v, w = gr.Variable(0.0, nominal=1e-3), gr.Variable(0.0), gr.Variable(nominal=1e4)
+        i, j = gr.Variable(nominal=1e-6), gr.Variable(0.0)
+        equations = [der(x) == v, der(v) == w, w + sin(w) == 1 - x, i == -j, der(j) == -j]
+
+    structure = structure_of(Arm())
+    scale = dict(zip(structure.system.state_names, Initializer(structure).nominal, strict=False))
+    assert scale == {"x": 1e-3, "v": 1.0, "j": 1e-6}
+    names = (*structure.system.state_names, *structure.system.implicit_names)
+    assert dict(zip(names, Initializer(structure).nominal, strict=True))[structure.system.implicit_names[0]] == 1e4

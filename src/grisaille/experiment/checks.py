@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,6 +15,8 @@ from grisaille.model.names import suggestion
 
 REGULAR = 4
 """From so many equally spaced samples on, a held input counts as logged, so that its record has an end."""
+WORDS = frozenset("the times input output start constant weight every unit".split())
+"""Words that may begin a sentence; names of arguments are left as they are written."""
 
 
 @contextmanager
@@ -24,7 +26,10 @@ def naming(name: str | None) -> Iterator[None]:
         yield
     except DataError as error:
         text = str(error)
-        raise DataError(f"Experiment '{name}': {text}" if name else text[:1].upper() + text[1:]) from None
+        if name:
+            raise DataError(f"Experiment '{name}': {text}") from None
+        is_word = text.split(" ")[0] in WORDS
+        raise DataError(text[0].upper() + text[1:] if is_word else text) from None
 
 
 def read_numbers(values: Any, what: str, rows: Rows = PLAIN) -> np.ndarray:
@@ -154,7 +159,7 @@ def check_cover(
     hold: Mapping[str, str],
     outputs: Mapping[str, Samples],
     t0: float,
-    rows: Rows,
+    rows_of: Callable[[Samples], Rows],
     show: Any,
 ) -> None:
     """Every input is known from the start to the last sample of every output."""
@@ -174,7 +179,7 @@ def check_cover(
             beyond = np.flatnonzero(y.times > last + slack)
             if beyond.size:
                 raise DataError(
-                    f"output '{output}' is sampled at {show(y.times[beyond[0]])} ({rows.at(int(beyond[0]))}; "
+                    f"output '{output}' is sampled at {show(y.times[beyond[0]])} ({rows_of(y).at(int(beyond[0]))}; "
                     f"{beyond.size} of {len(y.times)} samples), outside the span of the inputs: {known} to "
                     f"{show(signal.times[-1])}. Extend the input (repeat its last value at the end if it was held "
                     f"there), or cut the output."

@@ -6,7 +6,7 @@ instants without one are taken as they stand.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,17 +28,13 @@ class Clock:
     origin: Any = None
 
     def read(self, raw: Any, what: str, rows: Rows = PLAIN) -> np.ndarray:
-        """Times as floats."""
+        """Times as floats; plain numbers are taken to be in the clock's unit, from its origin on."""
         if is_duration(raw):
-            return np.asarray(pd.Index(raw).total_seconds()) / UNITS[self.unit]
+            return np.asarray(pd.Index(raw).total_seconds()) / self.seconds
         if not is_calendar(raw):
-            if self.origin is not None:
-                raise DataError(
-                    f"{what} are numbers, but other times of this experiment are dates. Give all of one kind."
-                )
             return read_numbers(raw, what, rows)
         if self.origin is None:
-            raise DataError(f"{what} are dates, but other times of this experiment are numbers. Give all of one kind.")
+            raise DataError(f"{what} is a date, but the times of this experiment are numbers. Give a number.")
         return self._elapsed(as_calendar(raw, what, rows), what)
 
     def _elapsed(self, index: Any, what: str) -> np.ndarray:
@@ -48,7 +44,16 @@ class Clock:
                 f"{what} have {has} time zone, but other times of this experiment have {lacks} one. "
                 f"Use .tz_localize('Europe/Berlin') or .tz_convert(None) on one of them."
             )
-        return np.asarray((index - self.origin).total_seconds()) / UNITS[self.unit]
+        return np.asarray((index - self.origin).total_seconds()) / self.seconds
+
+    @property
+    def seconds(self) -> float:
+        """The length of the unit; only needed where dates or durations are converted."""
+        if self.unit not in UNITS:
+            raise DataError(
+                f"unit of time is {self.unit!r}; for dates it must be one of {', '.join(map(repr, UNITS))}."
+            )
+        return UNITS[self.unit]
 
     def instant(self, value: Any, what: str) -> float:
         """One time: a number, a date, or a date as ISO text."""
@@ -64,20 +69,21 @@ class Clock:
 
     def stamp(self, t: float) -> Any:
         """The date of a time."""
-        return self.origin + pd.Timedelta(seconds=round(float(t) * UNITS[self.unit], 6))
+        return self.origin + pd.Timedelta(seconds=round(float(t) * self.seconds, 6))
 
 
-def make_clock(unit: Any, times: Iterable[Any]) -> Clock:
+def make_clock(unit: Any, times: Mapping[str, Any]) -> Clock:
     """The clock for all times of an experiment: the first calendar among them gives the origin."""
-    if unit not in UNITS:
-        raise DataError(f"unit of time is {unit!r}; it must be one of {', '.join(map(repr, UNITS))}.")
-    for raw in times:
-        if is_calendar(raw):
-            index = as_calendar(raw, "times", PLAIN)
-            known = index[~index.isna()]
-            if len(known):
-                return Clock(unit, known[0])
-    return Clock(unit)
+    if not isinstance(unit, str) or not unit:
+        raise DataError(f"unit of time is {unit!r}; give one of {', '.join(map(repr, UNITS))}.")
+    dates = [what for what, raw in times.items() if is_calendar(raw)]
+    numbers = [what for what in times if what not in dates]
+    if dates and numbers:
+        raise DataError(f"{dates[0]} are dates, but {numbers[0]} are numbers. Give all of one kind.")
+    if not dates:
+        return Clock(unit)
+    index = as_calendar(times[dates[0]], dates[0], PLAIN)
+    return Clock(unit, next(iter(index[~index.isna()]), None))
 
 
 def is_calendar(raw: Any) -> bool:

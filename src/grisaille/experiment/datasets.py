@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grisaille.errors import DataError
-from grisaille.experiment.clock import UNITS, Clock
+from grisaille.experiment.clock import Clock
 from grisaille.experiment.rows import PLAIN
 from grisaille.experiment.signals import Samples
 from grisaille.model import priors
@@ -152,7 +152,7 @@ def read_dataset(
     axis = dataset[time]
     unit = axis.attrs.get("unit", "s")
     signals = [{n: dataset[v].values for n, v in names.items()} for names in wanted]
-    arguments = {"unit": unit if unit in UNITS else "s", **options, "units": units}
+    arguments = {"unit": str(unit), **options, "units": units}
     return cls._remade(None, PLAIN, time=axis.values, inputs=signals[0], outputs=signals[1], **arguments)
 
 

@@ -51,7 +51,8 @@ class Experiment(Record):
     t0 : when the start holds, if before the first row (the default).
     weights : factors of residuals: a number, a dict by output, or one number per sample.
     skip : how many first samples of each output, measured or not, are not compared with the model.
-    unit : of time, ``"s"``, ``"min"``, ``"h"`` or ``"d"``. Dates are converted to it; numbers are taken to be in it.
+    unit : of time, ``"s"``, ``"min"``, ``"h"`` or ``"d"``. Dates are converted to it; numbers are taken to be in it
+        (then any text will do).
     units : of signals, by name. Labels, never converted.
     """
 

@@ -44,7 +44,11 @@ class Axis:
     rows: Rows
     is_static: bool
 
-    def signal(self, raw: Raw, what: str, rows: Rows | None = None) -> tuple[np.ndarray, np.ndarray, Rows]:
+    def rows_of(self, samples: Samples) -> Rows:
+        """The names of rows, for signals on the shared times."""
+        return self.rows if samples.times is self.times else PLAIN
+
+    def signal(self, raw: Raw, what: str) -> tuple[np.ndarray, np.ndarray, Rows]:
         """Times, values and the names of rows of one signal."""
         if raw.times is not None:
             times = self.clock.read(raw.times, f"times of {what}")
@@ -79,7 +83,7 @@ def read_experiment(
         holds = checks.check_holds(hold, read_inputs)
         begin = _read_t0(t0, axis, read_outputs)
         if begin is not None:
-            checks.check_cover(read_inputs, holds, read_outputs, begin, axis.rows, axis.clock.show)
+            checks.check_cover(read_inputs, holds, read_outputs, begin, axis.rows_of, axis.clock.show)
         return Record(
             name=name,
             is_static=axis.is_static,
@@ -139,20 +143,20 @@ def _check_names(inputs: Mapping[str, Raw], outputs: Mapping[str, Raw]) -> None:
 def _read_axis(
     time: Any, inputs: Mapping[str, Raw], outputs: Mapping[str, Raw], unit: Any, clock: Clock | None, rows: Rows
 ) -> Axis:
-    signals = [*outputs.values(), *inputs.values()]
-    own = [raw.times for raw in signals if raw.times is not None]
+    signals = {**{f"output '{n}'": s for n, s in outputs.items()}, **{f"input '{n}'": s for n, s in inputs.items()}}
+    own = {f"times of {what}": raw.times for what, raw in signals.items() if raw.times is not None}
     time = time.to_series() if hasattr(time, "dims") and hasattr(time, "to_series") else time
     raw_time = time.array if isinstance(time, pd.Series) else time
     if raw_time is not None and np.ndim(raw_time) != 1:
         raise DataError(f"time= has {np.ndim(raw_time)} dimensions; give a one-dimensional array of times.")
-    clock = clock or make_clock(unit, ([] if raw_time is None else [raw_time]) + own)
+    clock = clock or make_clock(unit, own if raw_time is None else {"the times": raw_time, **own})
     if raw_time is not None:
         times = clock.read(raw_time, "the times", rows)
         checks.check_times(times, "the times", rows, clock.show)
         return Axis(read_only(times), clock, rows, False)
     if own:
         return Axis(None, clock, rows, False)
-    lengths = [len(raw.values) for raw in signals if not raw.is_number]
+    lengths = [len(raw.values) for raw in signals.values() if not raw.is_number]
     return Axis(read_only(np.arange(float(lengths[0] if lengths else 1))), clock, rows, True)
 
 
@@ -244,7 +248,7 @@ def _read_weight(name: str, weight: Any, samples: Samples, axis: Axis) -> float 
     raw = _raw(weight, what, None)
     if raw.times is not None and not np.array_equal(axis.clock.read(raw.times, f"times of the {what}"), samples.times):
         raise DataError(f"{what} has other times than the output; give one weight for each sample.")
-    rows = axis.rows if samples.times is axis.times else PLAIN
+    rows = axis.rows_of(samples)
     values = checks.read_numbers(raw.values, what, rows)
     checks.check_length(values, samples.times, what, "samples")
     bad = np.flatnonzero(np.isfinite(samples.values) & ~(np.isfinite(values) & (values >= 0)))

@@ -45,7 +45,7 @@ def evaluate(signal: Signal, hold: str, at: np.ndarray) -> np.ndarray:
         k = np.searchsorted(t, at, side="right") - 1
         return np.asarray(np.where(k < 0, np.nan, y[np.maximum(k, 0)]))
     if hold == "foh":
-        return np.interp(at, t, y, left=np.nan, right=np.nan)
+        return np.asarray(np.interp(at, t, y, left=np.nan, right=np.nan))
     from scipy.interpolate import CubicSpline
 
     return np.asarray(CubicSpline(t, y, extrapolate=False)(at))

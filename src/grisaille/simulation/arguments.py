@@ -89,6 +89,16 @@ def longest_step(at: np.ndarray, wanted: Any) -> float:
     return float(max(np.diff(at).max(), (at[-1] - at[0]) / 100)) if at.size > 1 else 0.0
 
 
+def refuse_driven(structure: Structure, model: Model, given: Mapping[str, Any]) -> None:
+    """An input that a formula or a connection drives cannot be given as well."""
+    for name in given:
+        if model._content.kind(name) == "input" and name in structure.model.quantities:
+            raise DataError(
+                f"inputs= names '{name}', which is driven inside the model, by a formula or a connection. Leave it out, "
+                f"or free it: model.replace({{'{name}': None}})."
+            )
+
+
 def demanded_starts(structure: Structure, model: Model, start: Any) -> tuple[dict[str, float], bool]:
     """Demanded values by variable, and whether a steady state is asked for."""
     if isinstance(start, str):
@@ -97,7 +107,8 @@ def demanded_starts(structure: Structure, model: Model, start: Any) -> tuple[dic
         return {}, True
     demands = {}
     for name, value in by_name(model, "start", start, deal).items():
-        if name not in structure.model.variables:
+        flat = structure.model
+        if not (name in flat.variables or name in flat.quantities or name in flat.outputs):
             raise ModelError(_not_a_variable(structure, model, name))
         demands[name] = as_number(f"start= for '{name}'", value)
     return demands, False
@@ -108,8 +119,8 @@ def _not_a_variable(structure: Structure, model: Model, name: str) -> str:
     kind = model._content.kind(name)
     if kind:
         return (
-            f"start= names '{name}', which is not a variable of {flat.name} but its {kind}: demand the start of the "
-            f"variables it depends on ({', '.join(list(flat.variables)[:6]) or 'there are none'})."
+            f"start= names '{name}', which is not a variable of {flat.name} but its {kind}; its variables: "
+            f"{', '.join(list(flat.variables)[:6]) or 'none'}."
         )
     near = difflib.get_close_matches(name, list(flat.variables), n=3, cutoff=0.3)
     hint = f" Nearest: {', '.join(near)}." if near else ""

@@ -1,7 +1,8 @@
 """Names of things to differentiate by, as directions in parameters and start values.
 
 ``"k"``, ``"r.R"``, ``"legs[*].m"`` are parameters; ``"start(x)"`` is the start of a variable, ``"start(*)"`` those of
-the chosen states. A direction is the pair (derivative of every parameter, derivative of the demanded starts).
+the chosen states; ``"scale(w)"`` is the scale of a disturbance. A direction is the derivative of every parameter, of the
+demanded starts and of the scales.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import difflib
 import fnmatch
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -25,6 +26,8 @@ class Directions:
     """(ns, np)"""
     starts: dict[str, np.ndarray]
     """Variable → (ns,) derivative of its start."""
+    scales: dict[str, np.ndarray] = field(default_factory=dict)
+    """Disturbance → (ns,) derivative of its scale."""
 
 
 def resolve_directions(structure: Structure, values: ParameterValues, wanted: Iterable[str]) -> Directions:
@@ -35,12 +38,15 @@ def resolve_directions(structure: Structure, values: ParameterValues, wanted: It
         raise ModelError(f"sensitivities= names {', '.join(sorted(repeated))} more than once.")
     parameters = np.zeros((len(names), len(values.names)))
     starts: dict[str, np.ndarray] = {}
+    scales: dict[str, np.ndarray] = {}
     for k, name in enumerate(names):
         if name.startswith("start("):
             starts[name[6:-1]] = np.eye(len(names))[k]
+        elif name.startswith("scale("):
+            scales[name[6:-1]] = np.eye(len(names))[k]
         else:
             parameters[k] = values.jacobian[:, values.names.index(name)]
-    return Directions(tuple(names), parameters, starts)
+    return Directions(tuple(names), parameters, starts, scales)
 
 
 def _expand(structure: Structure, name: str) -> list[str]:
@@ -48,6 +54,8 @@ def _expand(structure: Structure, name: str) -> list[str]:
         return [f"start({s.name})" for s in structure.states if s.order == 0]
     if name.startswith("start(") and name.endswith(")"):
         pool = {f"start({v})": None for v in structure.model.variables}
+    elif name.startswith("scale(") and name.endswith(")"):
+        pool = {f"scale({w})": None for w in structure.model.disturbances}
     else:
         pool = dict.fromkeys(structure.model.parameters)
     if name in pool:

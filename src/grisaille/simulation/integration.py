@@ -7,6 +7,7 @@ from the accepted point where the explicit one reports stiffness.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Literal
 
@@ -18,6 +19,8 @@ from grisaille.simulation import explicit, implicit
 
 Method = Literal["explicit", "implicit"]
 COMPILED_SLICE, INTERPRETED_SLICE = 20_000, 200
+SLICE_TIME = 0.2
+"""Seconds that a slice should take; Ctrl-C and the progress bar wait for its end."""
 EXPLICIT_SHARE = 0.1
 """Part of the tolerance that a single explicit step may use: errors of non-stiff problems add up over the run, those of
 stiff ones are damped. Costs a third more steps at order eight and gains a digit."""
@@ -30,7 +33,9 @@ def integrate(kernel: Kernel, task: Task, method: str, on_slice: Callable[[Task]
     task.slice = COMPILED_SLICE if kernel.is_compiled else INTERPRETED_SLICE
     used: Method = first_choice(kernel, task) if method == "auto" else _as_method(method)
     while True:
+        begin = time.perf_counter()
         _run(kernel, task, used)
+        task.slice = _next_slice(int(task.slice), time.perf_counter() - begin)
         if on_slice is not None:
             on_slice(task)
         if task.status == Status.STIFF and method == "auto":
@@ -38,6 +43,11 @@ def integrate(kernel: Kernel, task: Task, method: str, on_slice: Callable[[Task]
             _restart(task)
         elif task.status not in (Status.MORE, Status.STIFF):
             return used
+
+
+def _next_slice(steps: int, seconds: float) -> int:
+    """Steps that take about ``SLICE_TIME``, from how long the last ones took."""
+    return max(20, min(COMPILED_SLICE, int(steps * SLICE_TIME / max(seconds, 1e-3))))
 
 
 def _as_method(method: str) -> Method:

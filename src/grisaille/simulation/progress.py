@@ -1,4 +1,4 @@
-"""A progress bar over simulated time."""
+"""Progress bars over simulated time and over realizations."""
 
 from __future__ import annotations
 
@@ -21,3 +21,17 @@ def progress_of(task: Task, label: str, wanted: bool) -> Iterator[Callable[[Task
     with Progress(*columns, transient=True) as bar:
         line = bar.add_task(f"simulating {label}", total=task.t1 - task.t0, now=task.t0)
         yield lambda t: bar.update(line, completed=t.t - t.t0, now=t.t)
+
+
+@contextmanager
+def progress_over(count: int, label: str, wanted: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """Gives what to call with (done, total) realizations; None when no bar is wanted."""
+    if not wanted:
+        yield None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, transient=True) as bar:
+        line = bar.add_task(f"simulating {label}", total=count)
+        yield lambda done, total: bar.update(line, completed=done, total=total)

@@ -25,6 +25,10 @@ from grisaille.structure.system import Signal
 Hold = Literal["zoh", "foh", "spline"]
 HOLDS = ("zoh", "foh", "spline")
 DEGREE = 7
+FIRST_PIECES = 64
+"""With 13 samples in each: a pulse shorter than a thousandth of the span may be missed."""
+NOISE = 100
+"""So many shortest intervals side by side are not a jump but noise."""
 FUNCTION_TOLERANCE = 1e-11
 MAXIMUM_PIECES = 200_000
 
@@ -273,10 +277,9 @@ def _from_function(name: str, function: Callable[[float], Any], span: tuple[floa
     if span[1] == span[0]:
         return constant(sample(span[0]), span)
     shortest = 1e-12 * (span[1] - span[0]) + 4 * np.spacing(max(abs(span[0]), abs(span[1])))
-    start = 16
-    edges = np.linspace(*span, start + 1)
+    edges = np.linspace(*span, FIRST_PIECES + 1)
     stack = [(float(a), float(b)) for a, b in zip(edges[-2::-1], edges[:0:-1], strict=True)]
-    breaks, rows, tiny, size = [span[0]], [], list[tuple[float, float]](), 1e-300
+    breaks, rows, tiny, size, in_a_row = [span[0]], [], list[tuple[float, float]](), 1e-300, 0
     while stack:
         a, b = stack.pop()
         values = np.array([sample(a + (b - a) * s) for s in nodes])
@@ -285,10 +288,18 @@ def _from_function(name: str, function: Callable[[float], Any], span: tuple[floa
         inner = np.array([sample(a + (b - a) * s) for s in probes[:-1]])
         size = max(size, float(np.abs(values).max()))
         error = float(np.abs(check[:-1] @ c - inner).max())
-        if error > FUNCTION_TOLERANCE * size + 1e-14 and b - a > shortest:
+        # rounding of t moves the value by this much: late times have few digits left for the fraction
+        rounding = 4 * np.spacing(max(abs(a), abs(b))) * float(np.ptp(values)) / (b - a)
+        if error > FUNCTION_TOLERANCE * size + rounding + 1e-14 and b - a > shortest:
             middle = 0.5 * (a + b)
             stack += [(middle, b), (a, middle)]
             continue
+        in_a_row = in_a_row + 1 if b - a <= shortest else 0
+        if in_a_row > NOISE:
+            raise DataError(
+                f"Input '{name}' jumps at every instant around t = {b:g}: a function that gives another value at each "
+                f"call? Give samples instead: (times, values)."
+            )
         if b - a <= shortest:
             c = np.zeros(DEGREE + 1)
             c[0] = values[0]

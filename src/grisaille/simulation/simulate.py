@@ -14,24 +14,23 @@ from grisaille.errors import DataError, SimulationError
 from grisaille.simulation.arguments import (
     absolute_tolerances,
     as_positive,
-    checked_times,
-    demanded_starts,
     longest_step,
     most_steps,
+    refuse_driven,
 )
 from grisaille.simulation.dataset import as_dataset
-from grisaille.simulation.directions import Directions, resolve_directions
+from grisaille.simulation.directions import Directions
+from grisaille.simulation.ensemble import EnsembleOptions, simulate_ensemble
 from grisaille.simulation.frozen import choose_step
 from grisaille.simulation.integration import integrate
-from grisaille.simulation.naming import by_name, deal, names_of
+from grisaille.simulation.measurement_noise import with_noise
 from grisaille.simulation.outcome import describe
+from grisaille.simulation.posing import Posed, pose
 from grisaille.simulation.progress import progress_of
-from grisaille.simulation.signals import SignalTable, make_table, split_signal
+from grisaille.simulation.signals import SignalTable
 from grisaille.simulation.static import solve_static
-from grisaille.simulation.switching import find_switches, refuse_jumps
 from grisaille.structure.initialization import Initializer, Start
-from grisaille.structure.parameters import ParameterValues, evaluate_parameters
-from grisaille.structure.prepared import structure_of
+from grisaille.structure.parameters import ParameterValues
 from grisaille.structure.reduction import Structure
 
 if TYPE_CHECKING:
@@ -54,6 +53,7 @@ class Prepared:
     directions: Directions
     kernel: Kernel
     task: Task
+    posed: Posed
 
 
 def simulate(
@@ -74,34 +74,64 @@ def simulate(
     compiled: bool | None = None,
     strict: bool = True,
     progress: bool = False,
+    realizations: int | None = None,
+    seed: int = 0,
+    reduce: Any = None,
+    antithetic: bool = False,
+    between: str = "linear",
+    noise: bool = False,
+    threads: int | None = None,
 ) -> xr.Dataset:
     """Trajectories of every variable, quantity and output at the requested times.
 
     Parameters
     ----------
-    model : an instance of a ``gr.Model`` subclass. Disturbances are held at zero.
+    model : an instance of a ``gr.Model`` subclass.
     times : increasing; the first one is the instant at which the start holds, the others are answered.
     inputs : per input a number, an array on ``times``, ``(t, values)``, a Series or a function of time.
-    parameters : values that replace the model's, by dotted name.
+    parameters : values that replace the model's, by dotted name; ``"scale(w)"`` replaces the scale of a disturbance.
     start : demanded values of variables at ``times[0]``, or ``"steady"`` for a steady state.
     hold : ``"zoh"`` (default), ``"foh"`` or ``"spline"``, for all sampled inputs or per input.
-    sensitivities : names to differentiate by: parameters, ``"start(x)"``, ``"start(*)"``; adds ``d(variable)`` with the
-        dimension ``parameter`` for each variable.
+    sensitivities : names to differentiate by: parameters, ``"start(x)"``, ``"start(*)"``, ``"scale(w)"``; adds
+        ``d(variable)`` with the dimension ``parameter`` for each variable.
     rtol, atol : tolerances of the error control; ``atol`` as a number (times each variable's nominal), or per variable.
     method : ``"auto"``, ``"explicit"``, ``"implicit"``; ``"frozen"`` for fixed steps that end on output times and
         kinks, with sensitivities that are exact for them (``"frozen-explicit"``, ``"frozen-implicit"``).
-    step : largest step of the frozen discretisation; chosen from the error estimate when not given.
+    step : largest step of the frozen discretisation; chosen from the error estimate when not given. With
+        ``realizations``, largest cell of the grid on which disturbances are sampled; by default a twentieth of the
+        time constant of the fastest one, or the output interval if that is shorter.
     max_step : longest step of the adaptive methods; by default one output interval or a hundredth of the span,
         whichever is longer, so that short events are seen.
     max_steps : a run that needs more stops with a status; 5 000 000 compiled, 200 000 interpreted.
     compiled : None compiles where a compiler is found; True insists; False interprets.
     strict : raise ``SimulationError`` (with ``.partial``) when a run cannot be completed; False returns what there is.
     progress : show a progress bar.
+    realizations : how many paths of the disturbances to draw; None holds them at zero. Steps are frozen; methods are
+        ``"auto"``, ``"frozen"``, ``"frozen-explicit"`` and ``"frozen-implicit"``.
+    seed : of the paths. A path depends on the seed, its number and the disturbance's name only, so it is the same for
+        every number of realizations, every parameter value and every number of threads.
+    reduce : None keeps every realization. ``"mean"``, ``"variance"`` or ``"quantiles"`` gives that statistic instead,
+        under the variable's name; a list of them, under ``x_mean``, ``x_variance``, ``x_quantile``. Reducer objects
+        (``grisaille.simulation.reducers``) are taken too.
+    antithetic : innovations of realization 2m + 1 are minus those of 2m.
+    between : disturbances between grid points: ``"linear"``, ``"spline"``, or ``"exact"`` (drawn from their own bridge).
+    noise : add measurement noise to the outputs.
+    threads : of compiled ensembles; all processors by default.
 
     Returns
     -------
-    ``xarray.Dataset`` with dimension ``time``; attributes hold units, the solver's statistics and ``status``.
+    ``xarray.Dataset`` with dimension ``time``, after ``realization`` when realizations are asked for and kept;
+    attributes hold units, the solver's statistics and ``status``.
     """
+    if realizations is not None:
+        posed = pose(model, times, inputs, parameters, start, hold=hold, sensitivities=sensitivities)
+        options = EnsembleOptions(
+            realizations=realizations, seed=seed, reduce=reduce, antithetic=antithetic, between=between, step=step,
+            rtol=rtol, method=method, compiled=compiled, threads=threads,
+        )  # fmt: skip
+        return simulate_ensemble(posed, options, noise=noise, strict=strict, progress=progress)
+    if reduce is not None:
+        raise DataError(f"reduce={reduce!r} is taken over realizations: give realizations= as well.")
     prepared = prepare(
         model, times, inputs, parameters, start, hold=hold, sensitivities=sensitivities, rtol=rtol, atol=atol,
         method=method, max_step=max_step, max_steps=max_steps, compiled=compiled,
@@ -112,7 +142,7 @@ def simulate(
     result = as_dataset(prepared.structure, task, prepared.directions.names, prepared.start, solver, sentence)
     if task.status != Status.DONE and strict:
         raise SimulationError(f"The simulation of {prepared.structure.model.name} stopped: {sentence}", result)
-    return result
+    return with_noise(result, prepared.structure.model, prepared.posed.known, seed) if noise else result
 
 
 def prepare(
@@ -132,32 +162,17 @@ def prepare(
     compiled: bool | None,
 ) -> Prepared:
     """Structure, kernel, consistent start and task of one run; every check of the arguments."""
-    at = checked_times(times)
     if method not in METHODS:
         raise DataError(f"method is {method!r}; it must be one of {', '.join(map(repr, METHODS))}.")
     if not as_positive("rtol", rtol, "a number between 0 and 1, such as 1e-6") < 1:
         raise DataError(f"rtol is {rtol!r}; give a number between 0 and 1, such as 1e-6.")
     if compiled not in (None, True, False):
         raise DataError(f"compiled is {compiled!r}; give None (where a compiler is found), True or False.")
-    flat = structure_of(model).model
-    values = evaluate_parameters(flat, by_name(model, "parameters", parameters, deal))
-    structure = structure_of(model, values.values)
+    posed = pose(model, times, inputs, parameters, start, hold=hold, sensitivities=sensitivities)
+    at, structure, table, initializer = posed.times, posed.structure, posed.table, posed.initializer
+    values, directions, found = posed.values, posed.directions, posed.start
     system = structure.system
-    defaults = {n: i.default for n, i in flat.inputs.items()}
-    given = by_name(model, "inputs", inputs, split_signal)
-    hold = by_name(model, "hold", hold, deal) if hasattr(hold, "items") else hold
-    switches, bends = find_switches(system, values.values, at)
-    refuse_jumps(system, switches, values.values)
-    table = make_table(system.signals, given, hold, at, defaults, switches, bends)
-    initializer = Initializer(structure)
-    demands, steady = demanded_starts(structure, model, start)
-    directions = resolve_directions(structure, values, names_of(model, "sensitivities", sensitivities))
-    u = table.at(float(at[0]))
-    found = initializer.solve(float(at[0]), u, values.values, demands, steady=steady)
     kernel = build_kernel(system, sensitive=bool(directions.names), compiled=compiled)
-    # differentiating by a start makes it a demand, at the value it has
-    now = initializer.observe(float(at[0]), found, u, values.values) if directions.starts else {}
-    demands = {**{n: now[n] for n in directions.starts}, **demands}
     task = Task.create(
         kernel, float(at[0]), float(at[-1]), p=values.values, x=found.x, z=found.z, times=at,
         breaks=table.breaks, coef=table.coef, kink=table.kink, dp=directions.parameters, rtol=rtol,
@@ -166,10 +181,11 @@ def prepare(
     )  # fmt: skip
     if directions.names:
         sensitivity = initializer.sensitivity(
-            float(at[0]), u, values.values, found, directions.parameters, demands, directions.starts, steady=steady
-        )
+            float(at[0]), posed.u, values.values, found, directions.parameters, posed.demands, directions.starts,
+            steady=posed.steady,
+        )  # fmt: skip
         task.sx[:], task.sz[:] = sensitivity.sx, sensitivity.sz
-    return Prepared(structure, values, table, initializer, found, directions, kernel, task)
+    return Prepared(structure, values, table, initializer, found, directions, kernel, task, posed)
 
 
 def _run(prepared: Prepared, method: str, step: float | None, progress: bool) -> str:

@@ -14,6 +14,7 @@ checked before each run, and a block whose pivot vanishes is not torn there.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -217,13 +218,9 @@ class _Solver:
     @staticmethod
     def _busiest(open_rows: dict[int, set[int]], divisible: dict[int, set[int]], left: set[int]) -> int:
         """Tear what occurs most often, and least often as something that could be solved for."""
-
-        def score(j: int) -> tuple[int, int, int]:
-            uses = sum(j in entries for entries in open_rows.values())
-            solvable = sum(j in divisible[i] for i in open_rows)
-            return (solvable, -uses, j)
-
-        return min(left, key=score)
+        uses = Counter(j for entries in open_rows.values() for j in entries)
+        solvable = Counter(j for i in open_rows for j in divisible[i])
+        return min(left, key=lambda j: (solvable[j], -uses[j], j))
 
 
 def substitute_sequence(definitions: Sequence[tuple[ca.SX, ca.SX]], formulas: Sequence[ca.SX]) -> list[ca.SX]:

@@ -12,7 +12,7 @@ the answer come from the optimality conditions, curvature included where a wish 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -58,11 +58,22 @@ class Initializer:
 
     @cached_property
     def nominal(self) -> np.ndarray:
-        """Scale of each entry of w."""
+        """Scale of each entry of w: its own, that of a variable equal to it (``v == der(x)``), or that of x for der(x)."""
         variables = self.structure.model.variables
-        unknowns = [s.name for s in self.structure.states]
-        unknowns += [base_name(n) for n in self.system.implicit_names]
-        return np.array([nominal_of(variables.get(n)) for n in unknowns])
+        declared = {n: nominal_of(v) for n, v in variables.items() if v.nominal}
+        named = [(entry, *equal, base_name(entry)) for entry, equal in self._equal_variables()]
+        return np.array([next((declared[n] for n in names if n in declared), 1.0) for names in named])
+
+    def _equal_variables(self) -> Iterator[tuple[str, list[str]]]:
+        """Each entry of w with the variables that were merged into it or eliminated by it, up to sign."""
+        system = self.system
+        found: dict[int, list[str]] = {}
+        for name, formula in zip(system.observed_names, ca.vertsplit(system.observed), strict=True):
+            symbol = formula.dep(0) if formula.n_dep() == 1 and ca.is_equal(formula, -formula.dep(0), 2) else formula
+            found.setdefault(symbol.element_hash(), []).append(name)
+        names = (*system.state_names, *system.implicit_names)
+        for name, symbol in zip(names, ca.vertsplit(ca.vertcat(system.x, system.z)), strict=True):
+            yield name, found.get(symbol.element_hash(), [])
 
     @cached_property
     def start_values(self) -> ca.Function:

@@ -29,6 +29,22 @@ from grisaille.structure.start_functions import StartFunctions
 from grisaille.structure.system import Signal, System
 
 
+class WrittenIndex:
+    """The differential index of the equations as the user wrote them, before equal variables are merged.
+
+    Found when first asked for, and shared by all structures that differ in values only.
+    """
+
+    def __init__(self, reduced: Equations, offsets: Offsets) -> None:
+        self._reduced, self._offsets = reduced, offsets
+
+    @cached_property
+    def value(self) -> int:
+        if not self._reduced.aliases:
+            return self._offsets.index
+        return _find_offsets(lower_equations(self._reduced.model))[1].index
+
+
 @dataclass(frozen=True)
 class Structure:
     """The index-reduced model with the record of how it came about."""
@@ -46,13 +62,12 @@ class Structure:
     """How many equations were replaced because derivatives cancelled."""
     system: System
     start_functions: StartFunctions
+    written_index: WrittenIndex
 
-    @cached_property
+    @property
     def index(self) -> int:
         """The differential index of the equations as the user wrote them, before equal variables are merged."""
-        if not self.equations.aliases:
-            return self.offsets.index
-        return _find_offsets(lower_equations(self.model))[1].index
+        return self.written_index.value
 
     @property
     def degrees_of_freedom(self) -> int:
@@ -83,6 +98,7 @@ def reduce_model(model: FlatModel, refused_pivots: frozenset[str] = frozenset())
         repairs,
         system,
         StartFunctions(system),
+        WrittenIndex(equations, offsets),
     )
 
 
