@@ -108,8 +108,8 @@ def study_table(console: Console, study: Study, ours: Ours, names: list[str]) ->
     ]  # fmt: skip
     everyone += [(contestant, count, 0.0) for contestant, count in _installed(console, names)]
     table = Table(box=MARKDOWN)
-    table.add_column("solver")
-    for column in ("ms per realization", "times ours", "largest error [rad]", "build [s]"):
+    table.add_column("solver", no_wrap=True)
+    for column in ("ms per realization", "times ours", "largest error, rad", "build, s"):
         table.add_column(column, justify="right")
     base = 0.0
     for contestant, count, seconds in everyone:
@@ -166,7 +166,7 @@ def main() -> None:
         parser.error(f"unknown peer {', '.join(sorted(unknown))}; there are {', '.join(PEERS)}")
     if arguments.realizations < 4 or arguments.realizations % 4:
         parser.error("--realizations must be a positive multiple of 4 (the hand-written code takes four side by side)")
-    console = Console(width=None if Console().is_terminal else 120)
+    console = Console(width=None if Console().is_terminal else 160)
     with tempfile.TemporaryDirectory(prefix="benchmark-cache-", ignore_cleanup_errors=True) as folder:
         os.environ["GRISAILLE_CACHE"] = folder
         study = make_study(arguments.realizations)

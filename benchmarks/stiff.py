@@ -164,7 +164,7 @@ def main() -> None:
 def _table(chosen: dict[str, Make]) -> Table:
     table = Table(box=MARKDOWN)
     table.add_column("problem", no_wrap=True)
-    for column in ("ours, in C [ms]", "gr.simulate", *chosen):
+    for column in ("ours in C, ms", "gr.simulate", *chosen):
         table.add_column(column, justify="right", no_wrap=True)
     return table
 

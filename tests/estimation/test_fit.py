@@ -1,4 +1,4 @@
-"""``gr.fit`` from data to a table: closed forms, zero noise, agreement of optimizers, statistics, failures on purpose."""
+"""``gr.fit`` from data to a table: closed forms, zero noise, agreement of optimizers, statistics, failures."""
 
 from __future__ import annotations
 

@@ -247,6 +247,49 @@ def wrong_covariance():
     Plant()
 
 
+def hidden_by_a_number():
+    class Slow(Resistor):
+        R = 7.0
+
+
+def hidden_plain_value():
+    class Falling(gr.Model):
+        g = 9.81
+        x = gr.Variable()
+
+        def equations(self):
+            yield der(self.x) == -self.g
+
+    class Moon(Falling):
+        g = gr.Parameter(1.62)
+
+
+def class_changed():
+    class Plant(gr.Model):
+        k = gr.Parameter(1.0)
+
+    Plant.k = 3.0
+
+
+def plain_value_given():
+    class Plant(gr.Model):
+        n = 3
+        x = gr.Variable()
+        equations = [der(x) == n * x]
+
+    Plant(n=4)
+
+
+def condition_equated():
+    x = gr.Variable()
+    return (x > 0) == 1
+
+
+def set_of_equations():
+    x = gr.Variable()
+    body(x=x, equations={der(x) == 1})
+
+
 MISTAKES = [
     (declared_twice, "Plant: 'k' is declared twice.*another name"),
     (component_declared_twice, "'r' is declared twice"),
@@ -335,6 +378,34 @@ MISTAKES = [
         "holds gr.Potential, gr.Flow and gr.Variable only",
     ),
     (lambda: flatten(Pendulum), r"Call the class: Pendulum\(\)"),
+    (hidden_by_a_number, r"Slow.R = 7.0 hides a member of a parent class.*R = gr.Parameter"),
+    (hidden_plain_value, r"Moon.g is declared, but Falling holds it as the plain value 9.81.*declare it in Falling"),
+    (class_changed, r"classes do not change.*Plant\(k=…\)"),
+    (plain_value_given, r"Plant.n is a plain value of the class \(3\).*gr.Parameter"),
+    (condition_equated, r"condition `<variable> > 0` cannot be used as a number"),
+    (lambda: -(Pendulum.x > 0), "cannot be used as a number"),
+    (lambda: abs(Pendulum.x > 0), "cannot be used as a number"),
+    (set_of_equations, r"equations is a set, which has no order; write a list"),
+    (lambda: body(equations=None), r"equations is None"),
+    (lambda: Pendulum.x / 0, "`x / 0` divides by the number zero"),
+    (lambda: 10**400 * Pendulum.x, "beyond 1e308"),
+    (lambda: Pendulum.x @ Pendulum.k, "@ needs arrays on both sides; `x` is a single quantity"),
+    (lambda: divmod(Pendulum.x, 2), "gr.floor"),
+    (lambda: gr.sin(Pendulum()), "type Pendulum cannot stand in a formula"),
+    (lambda: gr.smooth_abs(Pendulum.x, "wide"), "The text 'wide' cannot stand in a formula"),
+    (lambda: gr.smooth_sign(Pendulum.x, None), "None cannot stand in a formula"),
+    (lambda: body(k=gr.Parameter(1.0, bounds="02")), "bounds must be a pair of numbers"),
+    (lambda: body(x=gr.Variable(5.0, bounds=(0, 1))), r"Plant.x: the value 5 lies outside its bounds \[0, 1\]"),
+    (lambda: body(w=gr.Disturbance(gr.spectra.white(), scale=-1.0)), "scale must be a number from zero up"),
+    (lambda: body(parameter=gr.Variable()), "the name 'parameter' is reserved"),
+    (lambda: body(noise_covariance={("a", "b"): 1.0})(), "noise_covariance must be a method that returns a dict"),
+    (lambda: body(noise_covariance=lambda self: None)(), "noise_covariance must be a method that returns a dict"),
+    (lambda: Pendulum().replace([("k", 1.0)]), r"the changes must be a dict such as .* got \[\('k', 1.0\)\] \(list\)"),
+    (lambda: Pendulum().replace(k=1.0), r"replace takes a dict.*replace\(\{'k': 1.0\}\)"),
+    (lambda: Pendulum(start="steady"), r"start must be a dict such as .* got 'steady'"),
+    (lambda: Pendulum().parameters["kk"], r"Pendulum.parameters has no entry 'kk'. Did you mean 'k'"),
+    (lambda: Pendulum().parameters.__setitem__("k", 1.0), "Pendulum.parameters is read-only"),
+    (lambda: gr.MultivariateNormal(3, [0.0], [[1.0]]), "names must be a list of parameter names"),
 ]
 
 
@@ -357,3 +428,26 @@ def test_a_failed_class_body_leaves_nothing_behind():
         equations = [der(x) == np.float64(1.0)]
 
     assert [e.text for e in flatten(Fine()).equations] == ["der(x) == 1"]
+
+
+def test_unknown_parameters_still_are_key_errors():
+    with pytest.raises(KeyError):
+        Pendulum().parameters["kk"]
+    assert "kk" not in Pendulum().parameters and Pendulum().parameters.get("kk") is None
+
+
+def test_a_member_may_be_called_self():
+    x = gr.Variable(1.0)
+    plant = body(self=gr.Parameter(1.0), x=x, equations=[der(x) == 0])(self=2.0)
+    assert plant.parameters["self"].value == 2.0
+
+
+def test_names_in_texts_are_folded_like_identifiers():
+    """Python reads the micro sign in an identifier as the Greek letter; a text keeps it."""
+    x = gr.Variable(1.0)
+    plant = body(**{"\u03bc": gr.Parameter(1.0)}, x=x, equations=[der(x) == 0])()
+    assert plant.replace({"\u00b5": 3.0}).parameters["\u03bc"].value == 3.0
+
+
+def test_functions_take_lists_of_formulas():
+    assert [str(e) for e in gr.cos([Pendulum.x, Pendulum.y])] == ["cos(x)", "cos(y)"]

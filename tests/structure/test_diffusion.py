@@ -72,9 +72,7 @@ def test_properties(equations, variables, properties):
 
 
 def test_a_bracket_that_cancels_only_in_numbers_is_seen():
-    d = diffusion(
-        lambda a, b, v, w: [der(a) == gr.sin(a) * gr.cos(a) * v + gr.sin(2 * a) * w, der(b) == -b], 2
-    )
+    d = diffusion(lambda a, b, v, w: [der(a) == gr.sin(a) * gr.cos(a) * v + gr.sin(2 * a) * w, der(b) == -b], 2)
     assert d.is_commutative and not d.is_decoupled
 
 
@@ -85,13 +83,9 @@ class TestRefused:
             (lambda a, v, w: [der(a) == -a + w**2 + v], r"White noise w enters 'der\(a\) == -a \+ w\*\*2 \+ v'"),
             (lambda a, v, w: [der(a) == gr.sin(v)], r"White noise v enters .*sin\(v\).* nonlinearly"),
             (lambda a, v, w: [der(a) == v * w], r"enters 'der\(a\) == v\*w' nonlinearly"),
-            (lambda a, v, w: [der(a) * der(a) * der(a) == -a], None),
         ],
     )
     def test_nonlinear_noise_with_equation_and_remedy(self, equations, words):
-        if words is None:
-            assert diffusion_or_none(equations) is None
-            return
         with pytest.raises(StructureError, match=words) as error:
             diffusion(equations)
         assert "gr.spectra.lowpass(bandwidth=…)" in str(error.value)
@@ -120,18 +114,12 @@ class TestRefused:
             find_diffusion(structure_of(Beside()))
 
     def test_an_implicit_block(self):
-        with pytest.raises(StructureError, match="solved for {b} by iteration"):
+        with pytest.raises(StructureError, match=r"solved for \{b\} by iteration"):
             diffusion(lambda a, b, v, w: [der(a) == b, b + gr.exp(b) == a + w], 2)
 
     def test_no_white_noise(self):
         with pytest.raises(ModelError, match="no white disturbance"):
             diffusion(lambda a, v, w: [der(a) == -a + v + w], spectrum=LOW(1.0))
-
-
-def diffusion_or_none(equations: Any) -> Diffusion | None:
-    """None when no white noise reaches the equations: nothing to refuse, nothing to drive."""
-    d = diffusion(equations)
-    return d if d.driven else None
 
 
 def test_variables_of_infinite_variance_are_listed_not_refused():

@@ -1,7 +1,7 @@
 """Nine problems with reference end points, written as they stand in the literature.
 
-Source: Test Set for IVP Solvers (CWI Amsterdam, University of Bari; Mazzia & Magherini 2008; Lioen & de Swart 1998), and
-a pendulum with a closed form (Jacobi elliptic functions). None is reduced by hand.
+Source: Test Set for IVP Solvers (CWI Amsterdam, University of Bari; Mazzia & Magherini 2008; Lioen & de Swart 1998),
+and a pendulum with a closed form (Jacobi elliptic functions). None is reduced by hand.
 """
 
 from __future__ import annotations

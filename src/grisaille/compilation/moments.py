@@ -31,6 +31,14 @@ class Moments:
         rows, more = (n_kept, ny), (n_kept, ns, ny)
         return cls(count, np.zeros(rows), np.zeros(rows), np.zeros(more), np.zeros(more))
 
+    @classmethod
+    def of(cls, y: Floats, sy: Floats) -> Moments:
+        """Of rows (count, n_kept, ny) and their sensitivities (count, n_kept, ns, ny)."""
+        mean, smean = y.mean(axis=0), sy.mean(axis=0)
+        deviation = y - mean
+        spread, cross = (deviation**2).sum(axis=0), (deviation[:, :, None, :] * (sy - smean)).sum(axis=0)
+        return cls(len(y), mean, spread, smean, cross)
+
     def joined(self, other: Moments) -> Moments:
         """The moments of both samples together (Chan, Golub & LeVeque 1983, eq. 2.1)."""
         n = self.count + other.count

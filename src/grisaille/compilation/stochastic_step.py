@@ -18,9 +18,10 @@ With ΔW = ∫dV over the step and H = (1/h)∫(V − V₀) ds − ΔW/2, indepe
 
 The weights of H follow from two conditions, Σ b_i η_i = ∫(V − V₀)ds/h and Σ b_i E η_i η_iᵀ = (h/2) I: then the terms
 f'BΔZ and ½ f''[B, B] h²/2 of the expansion are met, and what remains is of order h² in mean square and h³ in the mean.
-After the step, states are projected on the constraints (``step.project``). Signals enter at t, t + h/2 and t + h as in
-``step``. Parameters are followed by the entries of D, column by column. Reference: P. E. Kloeden, E. Platen, Numerical
-Solution of Stochastic Differential Equations (1992), chapters 10, 11; A. Rößler, SIAM J. Numer. Anal. 48 (2010) 922.
+After the step, states are projected on the constraints (``step.project``), twice. Signals enter at t, t + h/2 and
+t + h as in ``step``. Parameters are followed by the entries of D, column by column. Reference: P. E. Kloeden,
+E. Platen, Numerical Solution of Stochastic Differential Equations (1992), chapters 10, 11; A. Rößler, SIAM J. Numer.
+Anal. 48 (2010) 922.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ from grisaille.structure.reduction import Structure
 from grisaille.structure.system import System
 
 SCHEMES = ("auto", "euler-maruyama", "rk4-maruyama", "milstein", "additive-rk4", "lamperti")
+CORRECTIONS = 2
+"""Projections on the constraints after a step: noise leaves violations of order h or h^{1.5}, and each squares them."""
 
 
 @dataclass(frozen=True)
@@ -120,11 +123,11 @@ def choose_scheme(diffusion: Diffusion, scheme: str = "auto", point: Point | Non
         raise CompilationError(f"scheme is {scheme!r}; it must be one of {', '.join(map(repr, SCHEMES))}.")
     offers = _offers(diffusion, point, insist=scheme == "lamperti")
     if scheme == "auto":
-        return max(offers.values(), key=lambda choice: choice.strong_order)
+        return _best(offers)
     if scheme not in offers:
         raise CompilationError(
             f"The scheme '{scheme}' does not fit this model: {_unfit(scheme)}. Use scheme='auto', which takes "
-            f"{max(offers.values(), key=lambda choice: choice.strong_order).name} here."
+            f"{_best(offers).name} here."
         )
     return offers[scheme]
 
@@ -145,7 +148,8 @@ def formulate(diffusion: Diffusion, choice: Choice) -> StepFormula:
         after = _lamperti(diffusion, choice.charts, cell, values, root, v)
     else:
         after = _STEPS[choice.name](_field(diffusion, values, root), cell, v)
-    after = project(system, t + h, after, ub, values, nominal)
+    for _ in range(CORRECTIONS):
+        after = project(system, t + h, after, ub, values, nominal)
     return StepFormula(
         t=t, h=h, x=x, signals=(ua, um, ub), p=p, nominal=nominal, after=ca.densify(ca.cse(after)), noise=v
     )
@@ -170,6 +174,11 @@ def _offers(diffusion: Diffusion, point: Point | None, insist: bool) -> dict[str
         told = "; ".join(c.describe(diffusion.system.state_names[c.state]) for c in charts)
         choices.append(Choice("lamperti", 1.5, f"the noise is additive in {told}", charts))
     return {choice.name: choice for choice in choices}
+
+
+def _best(offers: dict[str, Choice]) -> Choice:
+    """The highest order; the more elaborate one among equals."""
+    return max(reversed(offers.values()), key=lambda choice: choice.strong_order)
 
 
 _COMMUTES = "the noise depends on what it drives, and commutes"

@@ -15,7 +15,7 @@ SHORTEST = 2.0**-20
 def minimize(search: Search, *, max_evaluations: int, tolerance: float) -> Outcome:
     """Minimise ½|r|² from the problem's guess."""
     now = search.first()
-    xi = search.problem.inner(now.theta)
+    xi = search.where(now)
     lower, upper = search.inner_bounds()
     while search.problem.evaluations < max_evaluations:
         J = search.jacobian(now)

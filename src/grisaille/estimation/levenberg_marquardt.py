@@ -14,7 +14,7 @@ from grisaille.estimation.search import Outcome, Search
 def minimize(search: Search, *, max_evaluations: int, tolerance: float) -> Outcome:
     """Minimise ½|r|² from the problem's guess."""
     now = search.first()
-    xi = search.problem.inner(now.theta)
+    xi = search.where(now)
     lower, upper = search.inner_bounds()
     damping, growth = 1e-3, 2.0
     scale = np.zeros_like(xi)

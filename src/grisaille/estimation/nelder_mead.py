@@ -29,7 +29,5 @@ def minimize(search: Search, *, max_evaluations: int, tolerance: float) -> Outco
         "fatol": 1e-14 * (1 + first.objective),
         "adaptive": True,
     }
-    found = scipy_minimize(
-        objective, search.problem.inner(search.problem.guess), method="Nelder-Mead", bounds=bounds, options=options
-    )
+    found = scipy_minimize(objective, search.guess, method="Nelder-Mead", bounds=bounds, options=options)
     return search.finish(bool(found.success), "the simplex has shrunk" if found.success else "the limit was reached")

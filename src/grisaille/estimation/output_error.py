@@ -10,23 +10,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
 from grisaille.errors import EstimationError
-from grisaille.estimation import gauss_newton, levenberg_marquardt, nelder_mead, trust_region
+from grisaille.estimation import gauss_newton, levenberg_marquardt, multiple_shooting, nelder_mead, trust_region
 from grisaille.estimation.convergence import OFFSET, polish, relative_offset
 from grisaille.estimation.determination import describe_determination
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.estimation.search import Outcome, Search
 from grisaille.estimation.uncertainty import gauss_newton_covariance, sandwich_covariance
+from grisaille.estimation.variable_projection import ProjectedSearch, linear_unknowns
 
 OPTIMIZERS = ("trust-region", "gauss-newton", "levenberg-marquardt", "nelder-mead")
 LOSSES = ("linear", "soft_l1", "huber", "cauchy", "arctan")
 NOISE_ROUNDS = 30
+RUNAWAY = 1e6
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,8 @@ class OutputError:
 
     optimizer : how the minimum is sought
     loss, loss_scale : robust losses of SciPy's trust region, and where they set in (in standard deviations)
+    shooting, pieces : ``"multiple"`` cuts each record into pieces, for models that run away from a wrong start
+    projection : solve for unknowns that enter the outputs linearly instead of searching them
     covariance : ``"gauss-newton"`` or ``"sandwich"``
     rtol : tolerance from which the frozen steps are chosen
     tolerance, max_evaluations : when to stop
@@ -44,6 +48,9 @@ class OutputError:
     optimizer: Literal["trust-region", "gauss-newton", "levenberg-marquardt", "nelder-mead"] = "trust-region"
     loss: str = "linear"
     loss_scale: float = 1.0
+    shooting: Literal["single", "multiple"] = "single"
+    pieces: int = 10
+    projection: bool = True
     covariance: Literal["gauss-newton", "sandwich"] = "gauss-newton"
     rtol: float = 1e-7
     tolerance: float = 1e-12
@@ -53,7 +60,10 @@ class OutputError:
     def __post_init__(self) -> None:
         _choose("optimizer", self.optimizer, OPTIMIZERS)
         _choose("loss", self.loss, LOSSES)
+        _choose("shooting", self.shooting, ("single", "multiple"))
         _choose("covariance", self.covariance, ("gauss-newton", "sandwich"))
+        if self.shooting == "multiple" and self.loss != "linear":
+            raise EstimationError("shooting='multiple' minimises squares: use loss='linear'.")
         if self.loss != "linear" and self.optimizer != "trust-region":
             raise EstimationError(f"loss={self.loss!r} needs optimizer='trust-region'.")
 
@@ -84,7 +94,7 @@ class OutputError:
             problem.sigma = _levels(problem, evaluation)
             moved = max(abs(problem.sigma[n] / before[n] - 1) for n in before)
             if alone or moved < 1e-10:
-                evaluation = problem.evaluate(evaluation.theta)
+                evaluation = _rescaled(problem, evaluation, before)
                 break
             problem.with_guess(evaluation.theta)
             search.best = search.last = None
@@ -93,6 +103,19 @@ class OutputError:
         return outcome, evaluation
 
     def _minimize(self, search: Search) -> Outcome:
+        if self.shooting == "multiple":
+            joined = multiple_shooting.solve(search.problem, self.pieces, self.tolerance, search.progress)
+            search.best = joined.evaluation
+            return Outcome(joined.evaluation, joined.stopped_well, joined.reason, joined.trace)
+        linear = (
+            linear_unknowns(search.problem) if self.projection and self.loss == "linear" else np.zeros(0, dtype=bool)
+        )
+        if linear.any() and not linear.all() and self.optimizer != "nelder-mead":
+            inner = ProjectedSearch(search.problem, search.progress, linear=linear)
+            return self._optimize(inner)
+        return self._optimize(search)
+
+    def _optimize(self, search: Search) -> Outcome:
         limits: dict[str, Any] = {
             "max_evaluations": search.problem.evaluations + self.max_evaluations,
             "tolerance": self.tolerance,
@@ -109,7 +132,8 @@ class OutputError:
         return outcome
 
     def _polished(self, search: Search, outcome: Outcome) -> Evaluation:
-        return polish(search, outcome.evaluation) if self.loss == "linear" else outcome.evaluation
+        plain = self.loss == "linear" and self.shooting == "single"
+        return polish(search, outcome.evaluation) if plain else outcome.evaluation
 
     def _conclude(self, search: Search, outcome: Outcome, evaluation: Evaluation, seconds: float) -> Estimate:
         problem = search.problem
@@ -122,6 +146,8 @@ class OutputError:
         else:
             covariance = gauss_newton_covariance(evaluation.jacobian, free)
         notes = describe_determination(problem.unknowns, evaluation.theta, evaluation.jacobian, covariance, free)
+        if self.shooting == "single":
+            notes += _growth_note(problem, evaluation)
         if problem.failures:
             notes.append(f"{len(problem.failures)} simulations failed on the way; the last: {problem.failures[-1]}")
         if evaluation.discretisation > 1.0:
@@ -150,6 +176,30 @@ class OutputError:
             seconds=seconds,
             offset=offset,
         )
+
+
+def _rescaled(problem: Problem, evaluation: Evaluation, before: dict[str, float]) -> Evaluation:
+    """The same point after the unknown noise levels have changed: residuals and their Jacobian scale with them."""
+    factor = np.ones(len(evaluation.residuals))
+    for k, name in enumerate(problem.outputs):
+        if name in before:
+            factor[: problem.count][problem.output_of == k] = before[name] / problem.sigma[name]
+    return replace(evaluation, residuals=evaluation.residuals * factor, jacobian=evaluation.jacobian * factor[:, None])
+
+
+def _growth_note(problem: Problem, evaluation: Evaluation) -> list[str]:
+    """Sensitivities that explode along the record: single shooting cannot be trusted there."""
+    notes = []
+    for case, prediction in zip(problem.cases, evaluation.predictions, strict=False):
+        if prediction.sy.size and case.grid.size > 10:
+            size = np.abs(prediction.sy).max(axis=(1, 2))
+            early = size[1 : max(len(size) // 10, 2)].max()
+            if early > 0 and size[-1] > RUNAWAY * early:
+                notes.append(
+                    f"unstable: in '{case.name}' the sensitivities grow {size[-1] / early:.0e}-fold along the record, "
+                    f"so small errors run away; use gr.OutputError(shooting='multiple')."
+                )
+    return notes
 
 
 def _choose(name: str, value: str, allowed: Sequence[str]) -> None:

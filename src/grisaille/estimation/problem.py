@@ -102,7 +102,7 @@ class Problem:
             for s in case.samples:
                 column = case.column(s.output)
                 errors.append(s.values - prediction.y[s.rows, column])
-                scales.append(self._deviations(case, s.output, s.rows, prediction, theta))
+                scales.append(self.deviations(case, s.output, s.rows, prediction, theta))
                 if sensitive:
                     rows = np.zeros((len(s.values), len(self.unknowns)))
                     rows[:, list(case.unknowns)] = -prediction.sy[s.rows, column]
@@ -113,7 +113,7 @@ class Problem:
         if not np.abs(factor * e).max(initial=0.0) < HUGE:
             self.failures.append("residuals beyond 1e100")
             return self._failed(theta, predictions, "the residuals exceed 1e100")
-        extra, extra_slopes = self._priors(theta)
+        extra, extra_slopes = self.prior_residuals(theta)
         return Evaluation(
             theta,
             np.concatenate([factor * e, extra]),
@@ -131,9 +131,10 @@ class Problem:
         """Start from other values."""
         self.unknowns = tuple(replace(u, guess=float(v)) for u, v in zip(self.unknowns, theta, strict=True))
 
-    def _deviations(
+    def deviations(
         self, case: Case, output: str, rows: np.ndarray, prediction: Prediction, theta: np.ndarray
     ) -> np.ndarray:
+        """σ of each sample of an output."""
         level = self.noise[output]
         if not level.known:
             return np.full(len(rows), self.sigma[output])
@@ -142,7 +143,8 @@ class Problem:
         observed = prediction.y[rows][:, [case.column(n) for n in level.needs]]
         return level.at(p, observed, case.grid[rows])
 
-    def _priors(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def prior_residuals(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """One residual per prior (several for a joint one) and their derivatives."""
         residuals, slopes = [], []
         joint: dict[int, MultivariateNormal] = {}
         for k, (unknown, value) in enumerate(zip(self.unknowns, theta, strict=True)):

@@ -38,9 +38,18 @@ class Search:
     def __post_init__(self) -> None:
         self.begin = time.perf_counter()
 
+    @property
+    def guess(self) -> np.ndarray:
+        """ξ to start from."""
+        return self.problem.inner(self.problem.guess)
+
+    def where(self, evaluation: Evaluation) -> np.ndarray:
+        """ξ of an evaluation."""
+        return self.problem.inner(evaluation.theta)
+
     def first(self) -> Evaluation:
         """The evaluation at the guess; a failure there leaves nothing to start from."""
-        evaluation = self.at(self.problem.inner(self.problem.guess))
+        evaluation = self.at(self.guess)
         if not evaluation.completed:
             values = ", ".join(f"{u.name} = {u.guess:g}" for u in self.problem.unknowns)
             raise EstimationError(

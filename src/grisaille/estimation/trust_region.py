@@ -28,7 +28,7 @@ def minimize(search: Search, *, loss: str, loss_scale: float, max_evaluations: i
         return search.jacobian(search.at(xi))
 
     lower, upper = search.inner_bounds()
-    start = np.clip(search.problem.inner(search.problem.guess), lower, upper)
+    start = np.clip(search.guess, lower, upper)
     found = least_squares(
         residuals, _strictly_inside(start, lower, upper), jacobian, bounds=(lower, upper), method="trf", x_scale="jac",
         loss=loss, f_scale=loss_scale, ftol=tolerance, xtol=tolerance, gtol=tolerance, max_nfev=max_evaluations,

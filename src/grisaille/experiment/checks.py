@@ -36,7 +36,7 @@ def read_numbers(values: Any, what: str, rows: Rows = PLAIN) -> np.ndarray:
     """A one-dimensional array of floats; None and NA become NaN, anything else that is no number is refused."""
     if np.ma.isMaskedArray(values):
         values = np.ma.filled(values.astype(float), np.nan)
-    array = np.asarray(values)
+    array = as_array(values)
     if array.ndim != 1:
         raise DataError(
             f"{what} has {array.ndim} dimensions, {array.shape}; a signal has one value per time. Give columns of "
@@ -45,6 +45,16 @@ def read_numbers(values: Any, what: str, rows: Rows = PLAIN) -> np.ndarray:
     if array.dtype.kind in "biuf":
         return array.astype(float)
     return np.array([_number(cell, what, rows, k) for k, cell in enumerate(array.tolist())], dtype=float)
+
+
+def as_array(values: Any) -> np.ndarray:
+    """Any values as an array; rows of different lengths become objects."""
+    try:
+        return np.asarray(values)
+    except ValueError:
+        array = np.empty(len(values), dtype=object)
+        array[:] = values
+        return array
 
 
 def _number(cell: Any, what: str, rows: Rows, k: int) -> float:
@@ -141,17 +151,16 @@ def check_length(values: np.ndarray, times: np.ndarray, what: str, axis: str) ->
 def check_holds(hold: Any, inputs: Iterable[str]) -> dict[str, str]:
     """How each input continues between samples."""
     names = list(inputs)
-    if isinstance(hold, Mapping):
-        for name in hold:
-            if name not in names:
-                raise DataError(f"hold= names '{name}', which is not among inputs=. {suggestion(str(name), names)}")
-    per_input = hold if isinstance(hold, Mapping) else dict.fromkeys(names, hold)
-    for name, how in (per_input or {"": hold}).items():
-        if not isinstance(hold, Mapping) and hold not in HOLDS:
+    if not isinstance(hold, Mapping):
+        if hold not in HOLDS:
             raise DataError(f"hold is {hold!r}; it must be 'zoh', 'foh' or 'spline', or a dict of them by input.")
-        if isinstance(hold, Mapping) and how not in HOLDS:
+        return dict.fromkeys(names, hold)
+    for name, how in hold.items():
+        if name not in names:
+            raise DataError(f"hold= names '{name}', which is not among inputs=. {suggestion(str(name), names)}")
+        if how not in HOLDS:
             raise DataError(f"hold for input '{name}' is {how!r}; it must be 'zoh', 'foh' or 'spline'.")
-    return {name: per_input.get(name, "zoh") for name in names}
+    return {name: hold.get(name, "zoh") for name in names}
 
 
 def check_cover(

@@ -39,9 +39,9 @@ class Clock:
 
     def _elapsed(self, index: Any, what: str) -> np.ndarray:
         if (index.tz is None) != (self.origin.tz is None):
-            has, lacks = ("a", "no") if index.tz is not None else ("no", "a")
+            has, others = ("a", "none") if index.tz is not None else ("no", "one")
             raise DataError(
-                f"{what} have {has} time zone, but other times of this experiment have {lacks} one. "
+                f"{what} have {has} time zone, but other times of this experiment have {others}. "
                 f"Use .tz_localize('Europe/Berlin') or .tz_convert(None) on one of them."
             )
         return np.asarray((index - self.origin).total_seconds()) / self.seconds

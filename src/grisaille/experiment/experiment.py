@@ -214,7 +214,7 @@ class Experiment(Record):
         restart : False: the second part keeps ``t0``, ``start`` and all inputs, so the model runs through the first
             part without being compared with it, and no start has to be invented at the cut. True: it begins at its
             first output time, where the starts that were named are unknown (None). A dict: it begins there with these
-            starts. ``skip`` applies to the first part only; an output not measured in a part is not in it.
+            starts. ``skip`` applies to the first part only; an output with nothing to compare in a part is not in it.
         seed : for static experiments, rows are dealt out at random instead of in order.
         """
         from grisaille.experiment.splitting import split
@@ -235,8 +235,24 @@ class Experiment(Record):
         return resample(self, step, times, outputs)
 
     def replace(self, **changes: Any) -> Experiment:
-        """A copy with some arguments changed, checked anew."""
+        """A copy with some arguments changed, checked anew; an array for a signal keeps the signal's times."""
+        if not self.is_static and "time" not in changes:
+            changes = {
+                key: self._timed(value) if key in ("inputs", "outputs") else value for key, value in changes.items()
+            }
         return self._remade(self.clock, PLAIN, **{**self._arguments(), **changes})
+
+    def _timed(self, signals: Any) -> Any:
+        """Bare arrays with the times of the signals they replace."""
+        if not isinstance(signals, Mapping):
+            return signals
+        old = {**self.inputs, **self.outputs}
+        return {
+            name: (old[name].times, value)
+            if isinstance(value, list | np.ndarray) and isinstance(old.get(name), Samples)
+            else value
+            for name, value in signals.items()
+        }
 
     def _arguments(self) -> dict[str, Any]:
         """What the constructor would take to make this experiment."""

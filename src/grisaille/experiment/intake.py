@@ -32,7 +32,7 @@ class Raw(NamedTuple):
 
     @property
     def is_number(self) -> bool:
-        return self.times is None and np.ndim(self.values) == 0
+        return self.times is None and checks.as_array(self.values).ndim == 0
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def _raw(value: Any, what: str, time: Any) -> Raw:
     if callable(value):
         raise DataError(f"{what} is a function; data are samples. Give (t, f(t)) with the hold that suits it.")
     if isinstance(value, tuple) and len(value) == 2:
-        if np.ndim(value[0]) != 1 or np.ndim(value[1]) != 1:
+        if any(checks.as_array(part).ndim != 1 for part in value):
             raise DataError(f"{what} is the pair {value!r}; a pair means (times, values), both arrays. Use a list.")
         return Raw(*value)
     return Raw(None, value)

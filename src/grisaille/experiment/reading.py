@@ -18,6 +18,7 @@ from grisaille.errors import DataError
 from grisaille.experiment.rows import Rows
 from grisaille.experiment.table import DATE, MISSING, Table, is_number
 
+TEXT = "the table"
 SEPARATORS = ("\t", ";", ",")
 
 
@@ -35,16 +36,16 @@ def read_table(
     source, label, text = _read_text(path, encoding)
     lines = _split(text, source, separator, decimal, comment)
     header, body = lines[0], lines[1:]
-    has_units = bool(body) and (_looks_like_units(body[0].cells, decimal) if units_row is None else units_row)
+    has_units = bool(body) and (_has_units(body, decimal) if units_row is None else units_row)
     units = {n: cell.strip("[]() ") for n, cell in zip(header.cells, body[0].cells, strict=False)} if has_units else {}
     body = body[1:] if has_units else body
     if not body:
-        raise DataError(f"{source} has a header but no rows of data.")
+        raise DataError(f"{_begin(source)} has a header but no rows of data.")
     _check_width(header, body, source)
     return Table(
         columns={name: [line.cells[k] for line in body] for k, name in enumerate(header.cells)},
         rows=Rows("line", np.array([line.number for line in body]), source),
-        source=source,
+        source=_begin(source),
         label=label,
         units={name: unit for name, unit in units.items() if unit not in ("", "-")},
         decimal=decimal,
@@ -58,7 +59,7 @@ def _read_text(path: Any, encoding: str) -> tuple[str, str | None, str]:
         text = path.read()
         if not isinstance(text, str):
             raise DataError("The file is open in binary mode; open it as text, or give its name.")
-        return str(getattr(path, "name", "the table")), None, text
+        return str(getattr(path, "name", TEXT)), None, text
     file = Path(path)
     try:
         text = file.read_text("utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding)
@@ -75,10 +76,15 @@ def _read_text(path: Any, encoding: str) -> tuple[str, str | None, str]:
     return file.name, file.stem.replace("@", "_") or None, text
 
 
+def _begin(source: str) -> str:
+    """The source at the beginning of a sentence."""
+    return TEXT.capitalize() if source == TEXT else source
+
+
 def _split(text: str, source: str, separator: str | None, decimal: str, comment: str) -> list[Line]:
     header = next((t for t in text.splitlines() if t.strip() and not _is_comment(t, comment)), None)
     if header is None:
-        raise DataError(f"{source} is empty; the first line must name the columns.")
+        raise DataError(f"{_begin(source)} is empty; the first line must name the columns.")
     reader = csv.reader(io.StringIO(text), delimiter=_separator(header, separator, decimal), skipinitialspace=True)
     lines = []
     for cells in reader:
@@ -100,6 +106,12 @@ def _separator(header: str, separator: str | None, decimal: str) -> str:
     if separator == decimal:
         raise DataError(f"separator and decimal are both {decimal!r}; cells could not be told apart.")
     return separator
+
+
+def _has_units(body: list[Line], decimal: str) -> bool:
+    """A single column needs a second look: a wrong separator makes text of every row."""
+    is_alone = len(body[0].cells) == 1 and (len(body) == 1 or _looks_like_units(body[1].cells, decimal))
+    return _looks_like_units(body[0].cells, decimal) and not is_alone
 
 
 def _looks_like_units(cells: list[str], decimal: str) -> bool:

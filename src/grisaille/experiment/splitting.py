@@ -71,12 +71,13 @@ def _test(experiment: Experiment, cut: float, restart: bool | Mapping[str, Any])
 
 
 def _part(experiment: Experiment, chosen: Callable[[np.ndarray], Any], suffix: str, **changes: Any) -> Experiment:
-    """The outputs at the chosen times; an output that is not measured there is left out."""
+    """The outputs at the chosen times; an output with nothing to compare there is left out."""
+    skip = changes.get("skip", experiment.skip)
     outputs: dict[str, Any] = {}
     weights: dict[str, Any] = {}
     for name, (times, values) in experiment.outputs.items():
         kept = chosen(times)
-        if np.isfinite(values[kept]).any():
+        if np.isfinite(values[kept][skip:]).any():
             outputs[name] = (times[kept], values[kept])
             weight = experiment.weights[name]
             weights[name] = weight[kept] if isinstance(weight, np.ndarray) else weight

@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grisaille.compilation.task import Status, Task
+from grisaille.simulation.reducers import Statistic
 from grisaille.structure.initialization import Start
 from grisaille.structure.reduction import Structure
 
 if TYPE_CHECKING:
     import xarray as xr
+
+    from grisaille.simulation.ensemble import Ensemble, EnsembleOptions
+    from grisaille.simulation.posing import Posed
 
 
 def as_dataset(
@@ -30,6 +34,63 @@ def as_dataset(
     if directions:
         coordinates["parameter"] = ("parameter", np.array(directions))
     return xr.Dataset(variables, coordinates, _statistics(structure, task, start, solver, sentence))
+
+
+def as_ensemble(posed: Posed, options: EnsembleOptions, found: Ensemble) -> xr.Dataset:
+    """Every realization (dimensions ``realization``, ``time``), or statistics under the names that ``reduce`` gives."""
+    import xarray as xr
+
+    structure, directions = posed.structure, posed.directions.names
+    variables: dict[str, Any] = {}
+    coordinates: dict[str, Any] = {"time": ("time", np.array(posed.times))}
+    if directions:
+        coordinates["parameter"] = ("parameter", np.array(directions))
+    if found.y is not None and found.sy is not None:
+        coordinates["realization"] = ("realization", np.arange(options.realizations))
+        all_values = Statistic(("realization",), found.y, found.sy if directions else None)
+        _add(variables, coordinates, structure, found.names, "", all_values)
+    for suffix, statistic in found.statistics.items():
+        _add(variables, coordinates, structure, found.names, f"_{suffix}" if suffix else "", statistic)
+    return xr.Dataset(variables, coordinates, _ensemble_statistics(posed, options, found))
+
+
+def _add(
+    variables: dict[str, Any], coordinates: dict[str, Any], structure: Structure, names: tuple[str, ...], suffix: str,
+    statistic: Statistic,
+) -> None:  # fmt: skip
+    for k, name in enumerate(names):
+        values = np.ascontiguousarray(statistic.values[..., k])
+        variables[name + suffix] = ((*statistic.dims, "time"), values, _attributes(structure, name))
+        if statistic.slopes is not None and "parameter" in coordinates:
+            slopes = np.ascontiguousarray(statistic.slopes[..., k])
+            variables[f"d({name + suffix})"] = ((*statistic.dims, "time", "parameter"), slopes)
+    coordinates.update({n: (n, v) for n, v in statistic.coordinates.items()})
+
+
+def _ensemble_statistics(posed: Posed, options: EnsembleOptions, found: Ensemble) -> dict[str, Any]:
+    steps = np.diff(found.grid.points)
+    reduced = options.reduce if isinstance(options.reduce, str) else ", ".join(found.statistics)
+    failures = sorted(found.failed)
+    return {
+        "model": posed.structure.model.name,
+        "status": f"{len(failures)} of {options.realizations} realizations failed" if failures else "completed",
+        "completed": int(not failures),
+        "solver": found.solver,
+        "index": posed.structure.index,
+        "realizations": int(options.realizations),
+        "failed_realizations": np.array(failures, dtype=np.int64),
+        "reduce": reduced,
+        "seed": str(options.seed),
+        "antithetic": int(options.antithetic),
+        "between": options.between,
+        "disturbance_step": float(steps.max()) if steps.size else 0.0,
+        "cells": int(steps.size),
+        "substeps": found.substeps,
+        "rtol": options.rtol,
+        "error_estimate": found.error_estimate,
+        "start_residual": posed.start.residual,
+        "white_noise": found.remark,
+    }
 
 
 def _attributes(structure: Structure, name: str) -> dict[str, str]:

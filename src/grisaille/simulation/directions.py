@@ -1,15 +1,15 @@
 """Names of things to differentiate by, as directions in parameters and start values.
 
 ``"k"``, ``"r.R"``, ``"legs[*].m"`` are parameters; ``"start(x)"`` is the start of a variable, ``"start(*)"`` those of
-the chosen states; ``"scale(w)"`` is the scale of a disturbance. A direction is the derivative of every parameter, of the
-demanded starts and of the scales.
+the states that can be chosen independently of each other; ``"scale(w)"`` is the scale of a disturbance. A direction is
+the derivative of every parameter, of the demanded starts and of the scales.
 """
 
 from __future__ import annotations
 
 import difflib
 import fnmatch
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -28,11 +28,22 @@ class Directions:
     """Variable → (ns,) derivative of its start."""
     scales: dict[str, np.ndarray] = field(default_factory=dict)
     """Disturbance → (ns,) derivative of its scale."""
+    candidates: tuple[str, ...] = ()
+    """Variables that only ``"start(*)"`` names: those that are tied to others are to be left out."""
+
+    def without(self, tied: Sequence[str]) -> Directions:
+        """The same without the starts of some variables."""
+        left_out = {f"start({name})" for name in tied}
+        kept = [k for k, name in enumerate(self.names) if name not in left_out]
+        starts = {n: d[kept] for n, d in self.starts.items() if n not in tied}
+        scales = {n: d[kept] for n, d in self.scales.items()}
+        return Directions(tuple(self.names[k] for k in kept), self.parameters[kept], starts, scales)
 
 
 def resolve_directions(structure: Structure, values: ParameterValues, wanted: Iterable[str]) -> Directions:
     """Directions by name; wildcards are expanded, unknown names get the nearest ones."""
-    names = [n for w in wanted for n in _expand(structure, w)]
+    listed = list(wanted)
+    names = [n for w in listed for n in _expand(structure, w)]
     repeated = {n for n in names if names.count(n) > 1}
     if repeated:
         raise ModelError(f"sensitivities= names {', '.join(sorted(repeated))} more than once.")
@@ -46,7 +57,8 @@ def resolve_directions(structure: Structure, values: ParameterValues, wanted: It
             scales[name[6:-1]] = np.eye(len(names))[k]
         else:
             parameters[k] = values.jacobian[:, values.names.index(name)]
-    return Directions(tuple(names), parameters, starts, scales)
+    candidates = tuple(n for n in starts if f"start({n})" not in listed) if "start(*)" in listed else ()
+    return Directions(tuple(names), parameters, starts, scales, candidates)
 
 
 def _expand(structure: Structure, name: str) -> list[str]:

@@ -94,7 +94,7 @@ class Disturbances:
         for group in group_correlated(model.disturbances):
             names = [d.name for d in group]
             signals = [Driven(k, names.index(n), order) for (n, order), k in places.items() if n in names]
-            if signals and group[0].spectrum.is_white:
+            if group[0].spectrum.is_white:
                 self.white.append(group)
             elif signals:
                 self.groups.append(group)
@@ -106,8 +106,9 @@ class Disturbances:
         return tuple(d.name for group in (*self.groups, *self.white) for d in group)
 
     @property
-    def white_places(self) -> tuple[str, ...]:
-        return tuple(d.name for group in self.white for d in group)
+    def white_names(self) -> tuple[str, ...]:
+        """In order of declaration."""
+        return tuple(n for n, d in self.model.disturbances.items() if d.spectrum.is_white)
 
     def processes(self, values: Values) -> list[Process]:
         """Every filtered group in numbers."""
@@ -117,12 +118,12 @@ class Disturbances:
         """Largest |pole| of any filter; zero without one."""
         return max((float(np.abs(np.linalg.eigvals(p.A)).max()) for p in self.processes(values)), default=0.0)
 
-    def layout(self, values: Values) -> FilterLayout:
+    def layout(self, values: Values, normals_per_noise: int = 1) -> FilterLayout:
         """What the fused step must be built for."""
         return FilterLayout(
             orders=tuple(sum(d.spectrum.order for d in group) for group in self.groups),
             outputs=tuple((s.place, g) for g, signals in enumerate(self.driven) for s in signals),
-            white=tuple(len(group) for group in self.white),
+            white=tuple(normals_per_noise * len(group) for group in self.white),
             sensitive=self.is_moved(values),
         )
 
@@ -143,20 +144,23 @@ class Disturbances:
         return Filters(which, groups, white)
 
     def white_gains(self, values: Values) -> Floats:
-        """D of every group of white noise, columns one after the other: w dt = D dV."""
-        gains = [self._process(group, values).D.ravel(order="F") for group in self.white]
-        return np.concatenate([np.zeros(0), *gains])
+        """D of all white disturbances, in order of declaration, column by column: w dt = D dV."""
+        names = self.white_names
+        D = np.zeros((len(names), len(names)))
+        for group in self.white:
+            at = [names.index(d.name) for d in group]
+            D[np.ix_(at, at)] = self._process(group, values).D
+        return D.ravel(order="F")
 
     def white_gain_directions(self, values: Values) -> Floats:
         """(ns, entries): the derivatives of ``white_gains``."""
-        dq = self._dq(values)
-        parts = [np.zeros((len(dq), 0))]
+        names, dq, q = self.white_names, self._dq(values), self._symbols()
+        D = ca.SX(len(names), len(names))
         for group in self.white:
-            q = self._symbols()
-            gain = ca.vec(ca.densify(self._symbolic(group, values, q).D))
-            slopes = ca.Function("d", [q], [ca.densify(ca.jacobian(gain, q))])(self._q(values))
-            parts.append(dq @ np.array(slopes.full()).T)
-        return np.concatenate(parts, axis=1)
+            at = [names.index(d.name) for d in group]
+            D[at, at] = self._symbolic(group, values, q).D
+        slopes = ca.Function("d", [q], [ca.densify(ca.jacobian(ca.vec(ca.densify(D)), q))])(self._q(values))
+        return np.asarray(dq @ np.array(slopes.full()).reshape(len(names) ** 2, dq.shape[1]).T)
 
     def _process(self, group: Sequence[FlatDisturbance], values: Values) -> Process:
         scales = [Name(f"scale({d.name})") if d.name in values.scales else _scale(d) for d in group]

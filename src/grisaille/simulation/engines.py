@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,6 +20,7 @@ from grisaille.compilation.batch import Frozen
 from grisaille.compilation.filters import FilterLayout, Filters
 from grisaille.compilation.frozen import FusedStep, build_step
 from grisaille.compilation.moments import Moments
+from grisaille.compilation.step import StepFormula
 from grisaille.simulation.disturbances import Disturbances, Draw, Values
 from grisaille.simulation.ensemble_grid import Grid, stage_table
 from grisaille.simulation.ensemble_starts import Starts
@@ -51,6 +53,15 @@ class Setting:
     substeps: int
     compiled: bool | None
     threads: int | None
+    white: WhiteStep | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class WhiteStep:
+    """The step of equations with white noise in them."""
+
+    formula: StepFormula
+    normals_per_noise: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +88,7 @@ class FusedEngine:
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
-        self.step = _build(setting, setting.disturbances.layout(setting.values))
+        self.step = _build(setting, layout_of(setting))
         self.filters = setting.disturbances.filters(setting.values, setting.grid.points, setting.draw)
         self.signals, self.hold = known_signals(setting)
 
@@ -125,7 +136,7 @@ class SampledEngine:
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
-        self.step = _build(setting, FilterLayout(white=setting.disturbances.layout(setting.values).white))
+        self.step = _build(setting, FilterLayout(white=layout_of(setting).white))
         self.signals, self.hold = known_signals(setting)
         self.white = setting.disturbances.filters(setting.values, setting.grid.points, setting.draw).white
 
@@ -147,7 +158,8 @@ class SampledEngine:
         s = self.setting
         kept = s.grid.kept[slab]
         end, width = int(kept[-1]), 2 * s.substeps + 1
-        signals = [t[: end * width + 1] if h == "stages" else t[: end + 1] for t, h in zip(self.signals, self.hold, strict=True)]
+        pairs = zip(self.signals, self.hold, strict=True)
+        signals = [t[: end * width + 1] if h == "stages" else t[: end + 1] for t, h in pairs]
         hold = list(self.hold)
         for place, values in sample_stages(s, members, end).items():
             signals[place], hold[place] = values, "stages"
@@ -193,8 +205,23 @@ def join_answers(parts: Sequence[Answer]) -> Answer:
     return Answer(y, sy, total, np.concatenate([p.failed for p in parts]))
 
 
+def layout_of(s: Setting) -> FilterLayout:
+    return s.disturbances.layout(s.values, s.white.normals_per_noise if s.white is not None else 1)
+
+
+def make_white_step(formula: StepFormula, names: Sequence[str], groups: Sequence[Sequence[str]], each: int) -> WhiteStep:
+    """The formula with its normals in the order in which groups draw them: each group its first ones, then its second."""
+    order = [k * len(names) + names.index(n) for group in groups for k in range(each) for n in group]
+    drawn = ca.SX.sym("v", len(order))
+    sorted_back = ca.vertcat(*(drawn[order.index(i)] for i in range(len(order))))
+    return WhiteStep(replace(formula, noise=drawn, after=ca.substitute(formula.after, formula.noise, sorted_back)), each)
+
+
 def _build(s: Setting, layout: FilterLayout) -> FusedStep:
-    return build_step(s.system, observed=s.observed, directions=len(s.dp), filters=layout, compiled=s.compiled)
+    formula = None if s.white is None else s.white.formula
+    return build_step(
+        s.system, observed=s.observed, directions=len(s.dp), filters=layout, formula=formula, compiled=s.compiled
+    )
 
 
 def _options(s: Setting, hold: Sequence[str]) -> dict[str, object]:

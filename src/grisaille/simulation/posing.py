@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grisaille.errors import ModelError
-from grisaille.simulation.arguments import as_number, checked_times, demanded_starts
+from grisaille.simulation.arguments import as_number, checked_times, demanded_starts, refuse_driven
 from grisaille.simulation.directions import Directions, resolve_directions
 from grisaille.simulation.naming import by_name, deal, names_of
 from grisaille.simulation.signals import SignalTable, make_table, split_signal
@@ -66,6 +66,7 @@ def pose(
     system = structure.system
     defaults = {n: i.default for n, i in flat.inputs.items()}
     signals = by_name(model, "inputs", inputs, split_signal)
+    refuse_driven(structure, model, signals)
     hold = by_name(model, "hold", hold, deal) if hasattr(hold, "items") else hold
     switches, bends = find_switches(system, values.values, at)
     refuse_jumps(system, switches, values.values)
@@ -75,6 +76,9 @@ def pose(
     directions = resolve_directions(structure, values, names_of(model, "sensitivities", sensitivities))
     u = table.at(float(at[0]))
     found = initializer.solve(float(at[0]), u, values.values, demands, steady=steady)
+    if directions.candidates:
+        free = initializer.independent(float(at[0]), u, values.values, found, list(directions.starts))
+        directions = directions.without([n for n in directions.candidates if n not in free])
     # differentiating by a start makes it a demand, at the value it has
     now = initializer.observe(float(at[0]), found, u, values.values) if directions.starts else {}
     demands = {**{n: now[n] for n in directions.starts}, **demands}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from grisaille.disturbance import Process, interpolate, sample_bridged_path, sample_path
+from grisaille.disturbance import Process, interpolate, piece_coefficients, sample_bridged_path, sample_path
 from grisaille.disturbance.paths import multiply
 
 if TYPE_CHECKING:
@@ -32,6 +32,20 @@ def sample_stages(s: Setting, members: NDArray[np.int64], end: int) -> dict[int,
             cells = np.stack([at[:, j : at.shape[1] - n + j : n] for j in range(n + 1)], axis=2)
             found[signal.place] = np.column_stack([cells.reshape(len(members), -1), at[:, -1]])
     return found
+
+
+def sample_pieces(s: Setting, members: NDArray[np.int64]) -> tuple[Floats, dict[int, Floats]]:
+    """Breaks, and place in u → polynomials between them, (realizations, pieces, degree + 1).
+
+    Bridges are handed over as lines between quarters of the cells.
+    """
+    breaks = half_steps(s.grid.points, 2) if s.between == "exact" else s.grid.points
+    found: dict[int, Floats] = {}
+    for process, signals in zip(s.disturbances.processes(s.values), s.disturbances.driven, strict=True):
+        at = np.stack(_values(s, process, signals, members, breaks), axis=-1)
+        pieces = piece_coefficients(breaks, at, "spline" if s.between == "spline" else "linear")
+        found.update({signal.place: pieces[:, :, i] for i, signal in enumerate(signals)})
+    return breaks, found
 
 
 def half_steps(points: Floats, substeps: int) -> Floats:

@@ -336,20 +336,20 @@ def _join(signals: Sequence[Polynomials], span: tuple[float, float], bends: np.n
     degree = max((s.coefficients.shape[1] for s in signals), default=1)
     coef = np.zeros((len(breaks) - 1, len(signals), degree))
     for k, signal in enumerate(signals):
-        coef[:, k, : signal.coefficients.shape[1]] = _shifted(signal, breaks[:-1])
+        coef[:, k, : signal.coefficients.shape[1]] = shifted_coefficients(signal.breaks, signal.coefficients, breaks[:-1])
     kink = np.isin(breaks, np.concatenate([bends, *(s.kinks for s in signals)])).astype(np.uint8)
     return SignalTable(breaks, np.ascontiguousarray(coef), kink)
 
 
-def _shifted(signal: Polynomials, starts: np.ndarray) -> np.ndarray:
-    """The signal's polynomials re-expanded at new left ends."""
-    segment = np.clip(np.searchsorted(signal.breaks, starts, side="right") - 1, 0, len(signal.coefficients) - 1)
-    c = signal.coefficients[segment]
-    shift = (starts - signal.breaks[segment])[:, None]
+def shifted_coefficients(breaks: np.ndarray, coefficients: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """Polynomials (segments, …, degree + 1) between breaks, re-expanded at new left ends: (starts, …, degree + 1)."""
+    segment = np.clip(np.searchsorted(breaks, starts, side="right") - 1, 0, len(coefficients) - 1)
+    c = coefficients[segment]
+    shift = (starts - breaks[segment]).reshape(-1, *(1,) * (c.ndim - 2))
     if not shift.any():
         return c
     moved = np.zeros_like(c)
-    for k in range(c.shape[1]):
-        for j in range(k, c.shape[1]):
-            moved[:, k] += comb(j, k) * c[:, j] * shift[:, 0] ** (j - k)
+    for k in range(c.shape[-1]):
+        for j in range(k, c.shape[-1]):
+            moved[..., k] += comb(j, k) * c[..., j] * shift ** (j - k)
     return moved

@@ -16,7 +16,6 @@ from grisaille.simulation.arguments import (
     as_positive,
     longest_step,
     most_steps,
-    refuse_driven,
 )
 from grisaille.simulation.dataset import as_dataset
 from grisaille.simulation.directions import Directions

@@ -21,7 +21,7 @@ import numpy as np
 
 from grisaille.structure.reduction import Structure
 from grisaille.structure.start_problem import StartProblem, base_name, nominal_of
-from grisaille.structure.start_sensitivity import differentiate_start
+from grisaille.structure.start_sensitivity import differentiate_start, independent_starts
 from grisaille.structure.starts import DeclaredStarts, declared_starts
 
 
@@ -58,7 +58,7 @@ class Initializer:
 
     @cached_property
     def nominal(self) -> np.ndarray:
-        """Scale of each entry of w: its own, that of a variable equal to it (``v == der(x)``), or that of x for der(x)."""
+        """Scale of each entry of w: its own, that of a variable merged with it (``v == der(x)``), or of x for der(x)."""
         variables = self.structure.model.variables
         declared = {n: nominal_of(v) for n, v in variables.items() if v.nominal}
         named = [(entry, *equal, base_name(entry)) for entry, equal in self._equal_variables()]
@@ -116,6 +116,12 @@ class Initializer:
         s = differentiate_start(problem, w, directions, dict(demand_directions or {}))
         nx = self.system.nx
         return StartSensitivity(np.ascontiguousarray(s[:nx].T), np.ascontiguousarray(s[nx:].T))
+
+    def independent(self, t: float, u: np.ndarray, p: np.ndarray, start: Start, names: list[str]) -> list[str]:
+        """Those of ``names`` whose starts can be chosen together, the first ones preferred."""
+        problem = StartProblem(self, t, u, p, {}, False)
+        problem.demands = {}
+        return independent_starts(problem, np.concatenate([start.x, start.z]), names)
 
     def observe(self, t: float, start: Start, u: np.ndarray, p: np.ndarray) -> dict[str, float]:
         """Every name the user knows at a start."""

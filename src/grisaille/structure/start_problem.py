@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
@@ -110,7 +111,9 @@ class StartProblem:
         value = self.hard(guess)[0]
         if not np.isfinite(value).all():
             guess = self._finite_guess(guess)
-        for start in (guess, *self._moved_guesses(guess)):
+        elif self._holds_already(guess, value):
+            return guess
+        for start in chain([guess], self._moved_guesses(guess)):
             w, converged = self._newton(start, start, 0.0)
             if converged:
                 return w
@@ -118,6 +121,17 @@ class StartProblem:
         if not converged:
             refuse_start(self, w, MAXIMUM_ITERATIONS)
         return w
+
+    def _holds_already(self, w: np.ndarray, hard: np.ndarray) -> bool:
+        """Whether a point meets everything to rounding, as it does for models without constraints."""
+        if np.abs(hard).max(initial=0.0) > 1e-14:
+            return False
+        wanted = {**self.wishes[0], **self.wishes[1]}
+        if not wanted:
+            return True
+        observed = self.evaluate(self.owner.functions.observed, w)[0]
+        got = np.array([observed[self.owner.observed_position[n]] for n in wanted])
+        return bool(np.array_equal(got, list(wanted.values())))
 
     def _moved_guesses(self, guess: np.ndarray) -> Iterator[np.ndarray]:
         """Entries moved off their first values, where squares and products have no slope: first those without a

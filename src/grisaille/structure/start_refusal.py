@@ -76,7 +76,7 @@ def _contradicting_demands(
     if not problem.demands:
         return None
     u, s, _ = np.linalg.svd(matrix)
-    rank = int(np.sum(s > 1e-7 * max(s[0], 1e-300)))
+    rank = int(np.sum(s > 1e-7 * s.max(initial=1e-300)))
     null = u[:, rank:]
     if null.shape[1] == 0:
         return None

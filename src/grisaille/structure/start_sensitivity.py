@@ -5,8 +5,12 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
+from grisaille.errors import StructureError
 from grisaille.structure.hierarchy import solve_levels
 from grisaille.structure.start_problem import StartProblem, nominal_of, row_sizes
+
+RANK_TOLERANCE = 1e-7
+"""On rows scaled to their largest entry."""
 
 
 def differentiate_start(
@@ -29,9 +33,43 @@ def differentiate_start(
             moved = np.array([problem.start_direction(n, directions, demand_directions) for n in wishes])
             levels.append((ow * scale / size, (moved - op @ directions.T) / size))
     first = solve_levels(levels, len(w)) * scale[:, None] if len(w) else np.zeros((0, ns))
+    _refuse_tied(problem, demand_directions, (jw @ first - right) / rows[:, None])
     if problem.missed(w):
         return _with_curvature(problem, w, directions, demand_directions, first)
     return first
+
+
+def independent_starts(problem: StartProblem, w: np.ndarray, names: list[str]) -> list[str]:
+    """The first of ``names`` whose starts can be moved independently of each other, everything hard kept."""
+    scale = problem.owner.nominal
+    _, jw, _, _ = problem.hard(w)
+    scaled = jw * scale / row_sizes(jw * scale)[:, None]
+    _, singular, vt = np.linalg.svd(scaled) if scaled.size else (None, np.zeros(0), np.eye(len(w)))
+    free = vt[int(np.sum(singular > RANK_TOLERANCE)) :].T
+    observed = problem.evaluate(problem.owner.functions.observed, w)
+    kept: list[str] = []
+    for name in names:
+        rows = problem.observed_rows(observed, [*kept, name])[1] * scale
+        if np.linalg.matrix_rank((rows / row_sizes(rows)[:, None]) @ free, tol=RANK_TOLERANCE) > len(kept):
+            kept.append(name)
+    return kept
+
+
+def _refuse_tied(problem: StartProblem, demand_directions: dict[str, np.ndarray], residual: np.ndarray) -> None:
+    """Starts that equations, a steady state or other demands hold fast cannot be differentiated by."""
+    tied = [n for n, d in demand_directions.items() if np.abs(residual[:, d != 0]).max(initial=0.0) > RANK_TOLERANCE]
+    if not tied:
+        return
+    names = problem.hard_names()
+    first_demand = len(names) - len(problem.demands)
+    moved = np.abs(residual).max(axis=1)
+    others = [f"'{n}'" for n, m in zip(names[:first_demand], moved, strict=False) if m > RANK_TOLERANCE][:3]
+    raise StructureError(
+        f"The start of {' and '.join(tied)} cannot be varied while everything else holds: "
+        f"{'it is' if len(tied) == 1 else 'they are'} tied by "
+        f"{', '.join(others) or 'equations between them'}. Differentiate by fewer starts; 'start(*)' picks those that "
+        f"are free."
+    )
 
 
 def _with_curvature(

@@ -1,0 +1,314 @@
+"""Multiple shooting: the record is cut into pieces, the states at the cuts are unknowns, continuity is a constraint.
+
+    minimise ½ Σ |r_k(θ, s_k)|²   subject to   x(t_{k+1}; θ, s_k) = s_{k+1}
+
+Each piece is short, so an unstable model cannot run away before the data hold it. Solved by a Gauss–Newton iteration
+that linearises both and steps inside the constraints' null space, with a line search on ½|r|² + μ|c|₁. At the solution
+the pieces join, and the covariance is that of the joined problem, Z (ZᵀJᵀJZ)⁻¹ Zᵀ with Z a basis of the null space.
+
+Reference: H. G. Bock, Recent advances in parameter identification techniques for ODE (1983).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from grisaille.errors import EstimationError
+from grisaille.estimation.cases import Case, known_starts
+from grisaille.estimation.problem import Evaluation, Problem
+from grisaille.estimation.search import Progress
+from grisaille.simulation.runner import Prediction, Runner
+
+MOST_ITERATIONS = 100
+JOINED = 1e-9
+"""Pieces are joined when the gaps are below this part of the states' size."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A stretch of one experiment between two cuts."""
+
+    case: int
+    runner: Runner
+    first: int
+    """Grid index of its first point."""
+    last: int
+    nodes: slice | None
+    """Where the states at its beginning stand among the node unknowns; None for the first piece."""
+
+
+@dataclass(frozen=True)
+class Shot:
+    """All pieces at one point: residuals and gaps with their derivatives by (θ, nodes)."""
+
+    residuals: np.ndarray
+    jacobian: np.ndarray
+    gaps: np.ndarray
+    slopes: np.ndarray
+    evaluation: Evaluation
+
+    @property
+    def completed(self) -> bool:
+        return self.evaluation.completed
+
+
+class MultipleShooting:
+    """A problem cut into pieces."""
+
+    def __init__(self, problem: Problem, pieces: int) -> None:
+        self.problem = problem
+        self.states: tuple[str, ...] = ()
+        self.pieces: list[Piece] = []
+        self.size = 0
+        for k, case in enumerate(problem.cases):
+            self._cut(k, case, pieces)
+
+    def _cut(self, k: int, case: Case, count: int) -> None:
+        runner = case.runner
+        if not isinstance(runner, Runner):
+            raise EstimationError(f"Experiment '{case.name}' is static: there is nothing to shoot at.")
+        system = runner.structure.system
+        if system.nc or any(n.startswith("der(") for n in system.state_names):
+            raise EstimationError(
+                f"shooting='multiple' needs independent first-order states, but {runner.structure.model.name} keeps "
+                f"hidden constraints or higher derivatives; use shooting='single'."
+            )
+        self.states = system.state_names
+        cuts = np.unique(np.linspace(0, len(case.grid) - 1, count + 1).round().astype(int))
+        for piece, (a, b) in enumerate(pairwise(cuts)):
+            starts = (
+                self.states if piece else [self.problem.unknowns[j].target for j in case.unknowns if self._is_start(j)]
+            )
+            made = Runner(
+                runner.model, case.grid[a : b + 1], outputs=(*case.outputs, *self.states), inputs=runner.inputs,
+                hold=runner.hold, parameters=runner.parameters, starts=starts, constants=runner.constants,
+                demands={} if piece else known_starts(case.experiment), rtol=runner.rtol, compiled=runner.compiled,
+            )  # fmt: skip
+            nodes = slice(self.size, self.size + len(self.states)) if piece else None
+            self.size += len(self.states) if piece else 0
+            self.pieces.append(Piece(k, made, int(a), int(b), nodes))
+
+    def _is_start(self, j: int) -> bool:
+        return self.problem.unknowns[j].kind == "start"
+
+    def first_nodes(self, theta: np.ndarray) -> np.ndarray:
+        """Node states to begin with: measured values where an output is a state, else the simulated course."""
+        nodes = np.zeros(self.size)
+        for piece in self.pieces:
+            case = self.problem.cases[piece.case]
+            if piece.nodes is None:
+                prediction = self._predict(piece, theta, np.zeros(0), sensitive=False)
+                course = prediction.y[-1, len(case.outputs) :] if prediction.completed else np.zeros(len(self.states))
+                continue
+            guess = np.where(np.isfinite(course), course, 0.0)
+            for s in case.samples:
+                column = self._state_of(case, s.output)
+                near = int(np.argmin(np.abs(s.rows - piece.first)))
+                if column is not None:
+                    guess[column] = s.values[near]
+            guess = self._slopes_from_data(case, piece, guess)
+            nodes[piece.nodes] = guess
+            prediction = self._predict(piece, theta, guess, sensitive=False)
+            course = prediction.y[-1, len(case.outputs) :] if prediction.completed else guess
+        return nodes
+
+    def _state_of(self, case: Case, output: str) -> int | None:
+        """The state that an output measures directly."""
+        system = self.pieces[0].runner.structure.system
+        names = list(system.observed_names)
+        formula = system.observed[names.index(output)]
+        for k, state in enumerate(self.states):
+            if str(formula) == str(system.observed[names.index(state)]):
+                return k
+        return None
+
+    def _slopes_from_data(self, case: Case, piece: Piece, guess: np.ndarray) -> np.ndarray:
+        """A state that is the rate of a measured one gets its slope."""
+        system = piece.runner.structure.system
+        texts = [str(system.rhs[k]) for k in range(system.nx)]
+        for s in case.samples:
+            column = self._state_of(case, s.output)
+            if column is None or len(s.rows) < 3:
+                continue
+            for k in range(system.nx):
+                if texts[column] == str(system.x[k]):
+                    near = np.argsort(np.abs(s.rows - piece.first))[:5]
+                    guess[k] = np.polyfit(case.grid[s.rows[near]], s.values[near], 1)[0]
+        return guess
+
+    def _predict(self, piece: Piece, theta: np.ndarray, nodes: np.ndarray, *, sensitive: bool) -> Prediction:
+        case = self.problem.cases[piece.case]
+        mine = [(self.problem.unknowns[j], float(theta[j])) for j in case.unknowns]
+        values = {u.target: v for u, v in mine if u.kind == "parameter"}
+        if piece.nodes is None:
+            starts = {u.target: v for u, v in mine if u.kind == "start"}
+        else:
+            starts = dict(zip(self.states, nodes.tolist(), strict=True))
+        return piece.runner.predict(values, starts, sensitive=sensitive)
+
+    def shoot(self, theta: np.ndarray, nodes: np.ndarray) -> Shot:
+        """Every piece at one point."""
+        problem = self.problem
+        problem.evaluations += 1
+        n = len(problem.unknowns)
+        courses: list[np.ndarray] = [np.zeros((len(c.grid), len(c.outputs))) for c in problem.cases]
+        slopes = [np.zeros((len(c.grid), len(c.outputs), n + self.size)) for c in problem.cases]
+        gaps, gap_slopes = [], []
+        for k, piece in enumerate(self.pieces):
+            case = problem.cases[piece.case]
+            own = nodes[piece.nodes] if piece.nodes is not None else np.zeros(0)
+            prediction = self._predict(piece, theta, own, sensitive=True)
+            if not prediction.completed:
+                problem.failures.append(prediction.failure)
+                return self._failed(theta, prediction.failure)
+            columns = self._columns(case, piece)
+            width = len(case.outputs)
+            rows = slice(piece.first, piece.last + 1)
+            courses[piece.case][rows] = prediction.y[:, :width]
+            slopes[piece.case][rows] = 0.0
+            slopes[piece.case][rows][:, :, columns] = prediction.sy[:, :width]
+            following = self.pieces[k + 1] if k + 1 < len(self.pieces) else None
+            if following is not None and following.nodes is not None:
+                gaps.append(prediction.y[-1, width:] - nodes[following.nodes])
+                row = np.zeros((len(self.states), n + self.size))
+                row[:, columns] = prediction.sy[-1, width:]
+                row[:, n + np.arange(self.size)[following.nodes]] -= np.eye(len(self.states))
+                gap_slopes.append(row)
+        return self._assemble(theta, courses, slopes, gaps, gap_slopes)
+
+    def _columns(self, case: Case, piece: Piece) -> np.ndarray:
+        """Where the derivatives of a piece belong among (θ, nodes)."""
+        n = len(self.problem.unknowns)
+        parameters = [j for j in case.unknowns if not self._is_start(j)]
+        if piece.nodes is None:
+            return np.array([*parameters, *(j for j in case.unknowns if self._is_start(j))], dtype=int)
+        return np.concatenate([np.array(parameters, dtype=int), n + np.arange(self.size)[piece.nodes]])
+
+    def _assemble(self, theta: np.ndarray, courses: list, slopes: list, gaps: list, gap_slopes: list) -> Shot:  # type: ignore[type-arg]
+        problem = self.problem
+        errors, jacobians, scales = [], [], []
+        predictions = tuple(Prediction(y, np.zeros((0, 0, 0))) for y in courses)
+        for k, case in enumerate(problem.cases):
+            for s in case.samples:
+                column = case.column(s.output)
+                errors.append(s.values - courses[k][s.rows, column])
+                jacobians.append(-slopes[k][s.rows, column])
+                scales.append(problem.deviations(case, s.output, s.rows, predictions[k], theta))
+        e, factor = np.concatenate(errors), problem.weights / np.concatenate(scales)
+        extra, extra_slopes = problem.prior_residuals(theta)
+        r = np.concatenate([factor * e, extra])
+        width = len(problem.unknowns) + self.size
+        padded = np.hstack([extra_slopes, np.zeros((len(extra), self.size))])
+        J = np.vstack([np.concatenate(jacobians) * factor[:, None], padded])
+        c = np.concatenate(gaps) if gaps else np.zeros(0)
+        C = np.vstack(gap_slopes) if gap_slopes else np.zeros((0, width))
+        return Shot(r, J, c, C, Evaluation(theta, r, J[:, : len(theta)], e, predictions))
+
+    def _failed(self, theta: np.ndarray, reason: str) -> Shot:
+        empty = np.zeros(0)
+        return Shot(empty, empty, empty, empty, Evaluation(theta, empty, np.zeros((0, len(theta))), empty, (), reason))
+
+
+@dataclass(frozen=True)
+class Joined:
+    """The joined solution: an evaluation whose Jacobian is that of the constrained problem."""
+
+    evaluation: Evaluation
+    stopped_well: bool
+    reason: str
+    trace: tuple[dict[str, float], ...]
+    gap: float
+
+
+def solve(problem: Problem, pieces: int, tolerance: float, progress: Progress | None = None) -> Joined:
+    """Minimise over θ and the node states."""
+    shooting = MultipleShooting(problem, pieces)
+    n = len(problem.unknowns)
+    lower, upper = problem.bounds
+    v = np.concatenate([problem.guess, shooting.first_nodes(problem.guess)])
+    now = shooting.shoot(v[:n], v[n:])
+    if not now.completed:
+        raise EstimationError(f"The pieces cannot be simulated at the guess: {now.evaluation.failure}")
+    scale = np.concatenate([[u.size for u in problem.unknowns], 1e-3 + np.abs(v[n:])])
+    weight, trace = 1.0, []
+    for _ in range(MOST_ITERATIONS):
+        trace.append({"evaluation": float(problem.evaluations), "objective": now.evaluation.objective,
+                      "gap": float(np.abs(now.gaps).max(initial=0.0))})  # fmt: skip
+        if progress is not None:
+            progress(problem.evaluations, now.evaluation.objective)
+        step, multipliers = _constrained_step(now, scale)
+        weight = max(weight, 2 * float(np.abs(multipliers).max(initial=0.0)))
+        if np.abs(step / scale).max() < max(tolerance, 1e-11) and _gap(now) < JOINED:
+            return _joined(problem, now, True, "the step vanished and the pieces join", trace)
+        v, now, moved = _search(shooting, v, step, now, weight, lower, upper)
+        if not moved:
+            well = _gap(now) < JOINED and np.abs(step / scale).max() < 1e-6
+            return _joined(problem, now, well, "no step lowers the merit function", trace)
+    return _joined(problem, now, False, f"{MOST_ITERATIONS} iterations were used up", trace)
+
+
+def _constrained_step(shot: Shot, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """min ½|r + JΔ|² subject to c + CΔ = 0, in scaled unknowns; also the multipliers."""
+    J, C = shot.jacobian * scale, shot.slopes * scale
+    particular = np.linalg.lstsq(C, -shot.gaps, rcond=1e-13)[0] if len(C) else np.zeros(J.shape[1])
+    Z = _null_space(C, J.shape[1])
+    inside = np.linalg.lstsq(J @ Z, -(shot.residuals + J @ particular), rcond=1e-13)[0]
+    step = particular + Z @ inside
+    gradient = J.T @ (shot.residuals + J @ step)
+    multipliers = np.linalg.lstsq(C.T, -gradient, rcond=1e-13)[0] if len(C) else np.zeros(0)
+    return step * scale, multipliers
+
+
+def _null_space(C: np.ndarray, width: int) -> np.ndarray:
+    if not len(C):
+        return np.eye(width)
+    q, _ = np.linalg.qr(C.T, mode="complete")
+    return np.asarray(q[:, len(C) :])
+
+
+def _gap(shot: Shot) -> float:
+    return float(np.abs(shot.gaps).max(initial=0.0))
+
+
+def _search(
+    shooting: MultipleShooting,
+    v: np.ndarray,
+    step: np.ndarray,
+    now: Shot,
+    weight: float,
+    lower: np.ndarray,
+    upper: np.ndarray,
+) -> tuple[np.ndarray, Shot, bool]:
+    n = len(lower)
+    merit = now.evaluation.objective + weight * float(np.abs(now.gaps).sum())
+    length = 1.0
+    while length > 1e-6:
+        trial = v + length * step
+        trial[:n] = np.clip(trial[:n], lower, upper)
+        shot = shooting.shoot(trial[:n], trial[n:])
+        if shot.completed:
+            value = shot.evaluation.objective + weight * float(np.abs(shot.gaps).sum())
+            if value < merit * (1 - 1e-4 * length) or (length == 1.0 and value <= merit):
+                return trial, shot, True
+        length /= 2
+    return v, now, False
+
+
+def _joined(problem: Problem, shot: Shot, well: bool, reason: str, trace: list[dict[str, float]]) -> Joined:
+    """J of the joined problem: a matrix whose Gram matrix is the inverse covariance of θ."""
+    n = len(problem.unknowns)
+    scale = np.maximum(np.abs(shot.jacobian).max(axis=0), 1e-300)
+    Z = _null_space(shot.slopes / scale, shot.jacobian.shape[1])
+    reduced = (shot.jacobian / scale) @ Z
+    # move along θ only: the best change inside the null space for a unit change of each unknown
+    onto = (Z / scale[:, None])[:n]
+    inner = np.linalg.pinv(onto)
+    free = _null_space(onto, Z.shape[1])
+    basis = reduced @ inner
+    if free.shape[1]:
+        loose = reduced @ free
+        basis = basis - loose @ np.linalg.lstsq(loose, basis, rcond=1e-13)[0]
+    return Joined(replace(shot.evaluation, jacobian=basis), well, reason, tuple(trace), _gap(shot))

@@ -1,0 +1,280 @@
+"""Many realizations of a disturbed model, kept or reduced to statistics while they are made.
+
+Every realization is the same sequence of smooth steps on one grid (``ensemble_grid``), with disturbances that are
+functions of (seed, realization, name): results do not depend on how many realizations there are, in which order or on
+how many threads they are made, and are smooth in parameters. Each cell of the grid is cut into as many steps as a pilot
+of two realizations needs for the tolerance. Models that stay implicit are integrated one realization at a time.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grisaille.compilation.filter_twin import FilterStates
+from grisaille.compilation.stochastic_step import SCHEMES, white_step
+from grisaille.disturbance import Purpose
+from grisaille.errors import DataError, ModelError, SimulationError
+from grisaille.simulation.arguments import as_positive
+from grisaille.simulation.dataset import as_ensemble
+from grisaille.simulation.disturbances import RESOLUTION, Disturbances, Draw, Values
+from grisaille.simulation.engines import Engine, FusedEngine, SampledEngine, Setting, make_white_step
+from grisaille.simulation.ensemble_grid import Grid, make_grid
+from grisaille.simulation.ensemble_starts import StartRequest, solve_starts
+from grisaille.simulation.measurement_noise import with_noise
+from grisaille.simulation.pilot import Pilot, choose_substeps
+from grisaille.simulation.posing import Posed
+from grisaille.simulation.progress import progress_over
+from grisaille.simulation.reducers import BLOCK, Block, Statistic, make_reducers
+from grisaille.simulation.task_engine import TaskEngine
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+Floats = NDArray[np.float64]
+Progress = Callable[[int, int], None]
+BETWEEN = ("linear", "spline", "exact")
+METHODS = ("auto", "frozen", "frozen-explicit", "frozen-implicit")
+HELD = 1 << 25
+"""Numbers of trajectories held at a time when a statistic needs every realization (256 MB)."""
+
+
+@dataclass(frozen=True)
+class EnsembleOptions:
+    """How an ensemble is made; see ``simulate`` for what the options mean."""
+
+    realizations: int
+    seed: int = 0
+    purpose: Purpose = Purpose.DATA
+    reduce: Any = None
+    antithetic: bool = False
+    between: str = "linear"
+    step: float | None = None
+    substeps: int | None = None
+    """Steps per cell; found by a pilot when not given."""
+    rtol: float = 1e-6
+    method: str = "auto"
+    compiled: bool | None = None
+    threads: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Ensemble:
+    """What was computed: every realization, or statistics."""
+
+    names: tuple[str, ...]
+    y: Floats | None
+    """(M, times, names)"""
+    sy: Floats | None
+    """(M, times, ns, names)"""
+    statistics: dict[str, Statistic]
+    """By suffix; under the empty suffix when a single one was asked for."""
+    failed: dict[int, float]
+    """Realization → time at which its state was first seen not finite."""
+    grid: Grid
+    substeps: int
+    error_estimate: float
+    """Of the pilot, in units of the tolerance."""
+    solver: str
+    remark: str = ""
+
+
+def simulate_ensemble(
+    posed: Posed, options: EnsembleOptions, *, noise: bool, strict: bool, progress: bool
+) -> xr.Dataset:
+    """The ensemble as a labelled dataset; failures raise when ``strict``."""
+    if noise and options.reduce is not None:
+        raise DataError("noise=True adds measurement noise to trajectories; statistics are of the outputs themselves.")
+    label = posed.structure.model.name
+    with progress_over(options.realizations, label, progress) as report:
+        found = run_ensemble(posed, options, report)
+    result = as_ensemble(posed, options, found)
+    if noise:
+        result = with_noise(result, posed.structure.model, posed.known, options.seed, options.antithetic)
+    if found.failed:
+        sentence = failure_sentence(found, options.realizations)
+        if strict:
+            raise SimulationError(f"The simulation of {label} failed: {sentence}", result)
+        warnings.warn(f"{label}: {sentence}", UserWarning, stacklevel=3)
+    return result
+
+
+def failure_sentence(found: Ensemble, count: int) -> str:
+    """Which realizations failed, when, and what became of them."""
+    first = sorted(found.failed)[:8]
+    named = ", ".join(f"{m} (at t = {found.failed[m]:.4g})" for m in first) + (", …" if len(found.failed) > 8 else "")
+    left = "they are left out of the statistics" if found.statistics else "their values are NaN from there on"
+    return (
+        f"{len(found.failed)} of {count} realizations became infinite or undefined: {named}; {left}. Look for a "
+        f"division by zero or a root of a negative number, give a smaller step=, or accept it with strict=False."
+    )
+
+
+def run_ensemble(posed: Posed, options: EnsembleOptions, progress: Progress | None = None) -> Ensemble:
+    """Pilot, then all realizations."""
+    _check(options)
+    disturbances = Disturbances(posed.structure.model, posed.structure.system)
+    setting, infinite, remark = _setting(posed, options, disturbances)
+    engine_of, pilot = _choose(posed, options, setting)
+    setting = replace(setting, substeps=pilot.substeps)
+    names = tuple(posed.structure.system.observed_names[i] for i in setting.observed)
+    engine = engine_of(setting)
+    if options.reduce is None:
+        (answer,) = engine.run([slice(0, posed.times.size)], (), False, True, progress)
+        y, sy, statistics, failed = answer.y, answer.sy, {}, answer.failed
+        _blank(y, sy, failed, setting.grid)
+    else:
+        y = sy = None
+        statistics, failed = _reduce(engine, setting, options.reduce, progress)
+    bad = {int(m): float(setting.grid.points[failed[m]]) for m in np.flatnonzero(failed >= 0)}
+    solver = f"frozen {engine.name}, {pilot.substeps} steps per cell" if pilot.substeps else f"frozen {engine.name}"
+    return Ensemble(
+        names, y, sy, statistics, bad, setting.grid, pilot.substeps, pilot.error, solver, remark
+    )  # fmt: skip
+
+
+def _check(options: EnsembleOptions) -> None:
+    count = options.realizations
+    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
+        raise DataError(f"realizations is {count!r}; give a whole number above zero, or None for no disturbances.")
+    if options.between not in BETWEEN:
+        raise DataError(f"between is {options.between!r}; it must be one of {', '.join(map(repr, BETWEEN))}.")
+    if options.method not in (*METHODS, *SCHEMES):
+        raise DataError(
+            f"method is {options.method!r}; realizations are made with fixed steps: {', '.join(map(repr, METHODS))}; "
+            f"with white noise also {', '.join(map(repr, SCHEMES[1:]))}."
+        )
+    as_positive("rtol", options.rtol, "a number between 0 and 1, such as 1e-6")
+    if options.step is not None:
+        as_positive("step", options.step)
+    if options.threads is not None:
+        as_positive("threads", options.threads, "a whole number above zero")
+    make_reducers(copy.deepcopy(options.reduce) if options.reduce is not None else [])
+
+
+def _setting(posed: Posed, options: EnsembleOptions, disturbances: Disturbances) -> tuple[Setting, tuple[str, ...], str]:
+    structure, system = posed.structure, posed.structure.system
+    values = Values(posed.known, posed.scales, posed.directions.parameters, posed.directions.scales)
+    white, infinite, remark = None, (), ""
+    if disturbances.white:
+        scheme = options.method if options.method in SCHEMES else "auto"
+        formula, info = white_step(structure, scheme)
+        groups = [[d.name for d in g] for g in disturbances.white]
+        white = make_white_step(formula, info.names, groups, info.choice.normals_per_noise)
+        infinite, remark = info.infinite, info.status
+    elif options.method in SCHEMES[1:]:
+        raise DataError(f"method={options.method!r} is for white noise in the equations; this model has none.")
+    observed = tuple(i for i, n in enumerate(system.observed_names) if n not in infinite)
+    grid = make_grid(posed.times, posed.table.breaks[posed.table.kink != 0], _cell(posed, options, disturbances, values))
+    draw = Draw(options.seed, options.purpose, options.antithetic)
+    filters = disturbances.filters(values, grid.points, draw)
+    layout = disturbances.layout(values)
+    if layout.sensitive and options.between != "linear":
+        raise DataError(
+            f"sensitivities= moves a disturbance, and between={options.between!r} has no derivative of its values "
+            f"between grid points: use between='linear' with a smaller step=."
+        )
+    first = FilterStates(filters, layout, np.arange(options.realizations), len(values.dp))
+    request = StartRequest(
+        float(posed.times[0]), posed.u, posed.values.values, posed.start, posed.demands, posed.steady,
+        posed.directions.parameters, posed.directions.starts,
+    )  # fmt: skip
+    starts = solve_starts(structure, request, layout.places, first.signals, first.dsignals)
+    setting = Setting(
+        system=system, p=posed.values.values, nominal=posed.initializer.nominal[: system.nx], table=posed.table,
+        grid=grid, starts=starts, dp=posed.directions.parameters, disturbances=disturbances, values=values, draw=draw,
+        count=int(options.realizations), observed=observed, between=options.between, substeps=1,
+        compiled=options.compiled, threads=options.threads, white=white,
+    )  # fmt: skip
+    return setting, infinite, remark
+
+
+def _cell(posed: Posed, options: EnsembleOptions, disturbances: Disturbances, values: Values) -> float:
+    """The longest cell: given, or from the fastest filter (for white noise, from the model's own rates) and outputs."""
+    if options.step is not None:
+        return float(options.step)
+    rate = disturbances.fastest_rate(values)
+    if disturbances.white:
+        functions, w = posed.structure.start_functions, np.concatenate([posed.start.x, posed.start.z])
+        slopes = np.array(functions.rates(float(posed.times[0]), w, posed.u, posed.values.values)[1].full())
+        square = slopes[:, : len(slopes)]
+        if square.size and np.isfinite(square).all():
+            rate = max(rate, float(np.abs(np.linalg.eigvals(square)).max()))
+    interval = float(np.diff(posed.times).min()) if posed.times.size > 1 else 1.0
+    return min(interval, RESOLUTION / rate) if rate > 0 else interval
+
+
+def _choose(posed: Posed, options: EnsembleOptions, setting: Setting) -> tuple[Callable[[Setting], Engine], Pilot]:
+    """The engine, and how many steps each cell needs."""
+    system = posed.structure.system
+    if system.nx == 0:
+        raise ModelError(
+            f"{posed.structure.model.name} has no derivatives; realizations are made of models that move in time."
+        )
+    if system.nz or options.method == "frozen-implicit":
+        if setting.white is not None:
+            raise DataError("White noise needs method='auto': implicit steps would see infinite values.")
+        engine = TaskEngine.prepared(setting, posed, options.rtol, options.method)
+        return engine, Pilot(0, engine.error_estimate)
+    fused = FusedEngine if options.between == "linear" else SampledEngine
+    if setting.white is not None or options.substeps is not None:
+        return fused, Pilot(options.substeps or 1, float("nan"))
+    pilot = choose_substeps(fused, setting, posed.structure.model, options.rtol)
+    if pilot.is_unstable and options.method == "auto":
+        engine = TaskEngine.prepared(setting, posed, options.rtol, "frozen-implicit")
+        return engine, Pilot(0, engine.error_estimate)
+    return fused, pilot
+
+
+def _blank(y: Floats | None, sy: Floats | None, failed: NDArray[np.int64], grid: Grid) -> None:
+    """NaN from the instant on at which a realization failed."""
+    for m in np.flatnonzero(failed >= 0):
+        for rows in (y, sy):
+            if rows is not None:
+                rows[m, grid.kept >= failed[m]] = np.nan
+
+
+def _reduce(
+    engine: Engine, setting: Setting, wanted: Any, progress: Progress | None
+) -> tuple[dict[str, Statistic], NDArray[np.int64]]:
+    """Statistics over the realizations that did not fail; begun again without those that did."""
+    failed = np.full(setting.count, -1, dtype=np.int64)
+    while True:
+        reducers, single = make_reducers(copy.deepcopy(wanted))
+        rows, skip = any(r.needs_rows for r in reducers), np.flatnonzero(failed >= 0)
+        if skip.size == setting.count:
+            raise SimulationError("Every realization became infinite or undefined; nothing is left to average.")
+        slabs, again = _slabs(setting, rows), False
+        for slab, answer in zip(slabs, engine.run(slabs, skip.tolist(), True, rows, progress), strict=True):
+            new = (answer.failed >= 0) & (failed < 0)
+            failed[new] = answer.failed[new]
+            if again := bool(new.any()):
+                break
+            for block in _blocks(answer.moments, answer.y, slab, np.setdiff1d(np.arange(setting.count), skip)):
+                for reducer in reducers:
+                    reducer.update(block)
+        if not again:
+            return {"" if single else r.suffix: r.result() for r in reducers}, failed
+
+
+def _slabs(setting: Setting, rows: bool) -> list[slice]:
+    """All output times at once, unless every realization's rows are needed and would be too many."""
+    n = setting.grid.kept.size
+    length = max(1, HELD // max(1, setting.count * len(setting.observed) * (1 + len(setting.dp)))) if rows else n
+    return [slice(first, min(first + length, n)) for first in range(0, n, length)]
+
+
+def _blocks(moments: Any, y: Floats | None, slab: slice, members: NDArray[np.int64]) -> list[Block]:
+    if y is None:
+        return [Block(slab, moments)]
+    parts = [members[i : i + BLOCK] for i in range(0, members.size, BLOCK)]
+    return [
+        Block(slab, moments if i + 1 == len(parts) else None, y[part], i + 1 == len(parts))
+        for i, part in enumerate(parts)
+    ]

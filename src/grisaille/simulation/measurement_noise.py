@@ -1,0 +1,90 @@
+"""Measurement noise on simulated outputs: y + σ z, with σ as the model declares it and z a function of its indices.
+
+z is drawn under (seed, purpose "noise", name of the output; realization, position of the instant). Outputs that
+``noise_covariance`` ties together are drawn together, under the name of the first, through the Cholesky factor of their
+covariance. Formulas for σ may contain anything that has a value on the trajectory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import casadi as ca
+import numpy as np
+from numpy.typing import NDArray
+
+from grisaille.disturbance import Purpose, Stream, factorize
+from grisaille.errors import DataError
+from grisaille.model.expression import Expression
+from grisaille.model.flat import FlatModel
+from grisaille.model.lowering import lower
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+Floats = NDArray[np.float64]
+
+
+def with_noise(
+    trajectories: xr.Dataset, model: FlatModel, parameters: Mapping[str, float], seed: int, antithetic: bool = False
+) -> xr.Dataset:
+    """The trajectories with noise on every output."""
+    unknown = [n for n, o in model.outputs.items() if o.noise is None]
+    if unknown or not model.outputs:
+        what = f"output {', '.join(unknown)} has no known noise" if unknown else f"{model.name} has no outputs"
+        raise DataError(f"noise=True: {what}. Declare it, y = gr.Output(…, noise=0.1), or leave noise=False.")
+    noisy = trajectories.copy()
+    for group in _tied(model):
+        deviations = _draw(noisy, model, group, parameters, seed, antithetic)
+        for k, name in enumerate(group):
+            noisy[name] = noisy[name] + deviations[..., k]
+            noisy[name].attrs.update(trajectories[name].attrs)
+    return noisy
+
+
+def _tied(model: FlatModel) -> list[list[str]]:
+    """Outputs in groups that share a covariance."""
+    group = {name: name for name in model.outputs}
+    for a, b in model.noise_covariance:
+        old, new = group[b], group[a]
+        group.update({n: new for n, g in group.items() if g == old})
+    return [[n for n in model.outputs if group[n] == g] for g in dict.fromkeys(group.values())]
+
+
+def _draw(
+    data: xr.Dataset, model: FlatModel, group: list[str], parameters: Mapping[str, float], seed: int, antithetic: bool
+) -> Floats:
+    shape, n = data[group[0]].shape, len(group)
+    covariance = np.zeros((*shape, n, n))
+    for i, name in enumerate(group):
+        noise = model.outputs[name].noise
+        assert noise is not None
+        covariance[..., i, i] = evaluate_along(data, noise, parameters) ** 2
+    for (a, b), formula in model.noise_covariance.items():
+        if a in group:
+            i, j = group.index(a), group.index(b)
+            covariance[..., i, j] = covariance[..., j, i] = evaluate_along(data, formula, parameters)
+    finite = np.isfinite(covariance).all(axis=(-2, -1))
+    roots = factorize(np.where(finite[..., None, None], covariance, np.eye(n)))
+    roots[~finite] = np.nan
+    paths = np.arange(shape[0])[:, None] if len(shape) == 2 else np.zeros(1, dtype=np.int64)
+    z = Stream.of(seed, Purpose.NOISE, group[0], antithetic).normals(paths, np.arange(shape[-1]), n).reshape(*shape, n)
+    return np.asarray((roots @ z[..., None])[..., 0])
+
+
+def evaluate_along(data: xr.Dataset, formula: Expression, parameters: Mapping[str, float]) -> Floats:
+    """A formula of names at every point of trajectories."""
+    symbols: dict[str, ca.SX] = {}
+
+    def leaf(path: str) -> ca.SX:
+        return ca.SX(parameters[path]) if path in parameters else symbols.setdefault(path, ca.SX.sym(f"s{len(symbols)}"))
+
+    (value,) = lower([formula], leaf)
+    names = list(symbols)
+    shape = next(iter(data.data_vars.values())).shape
+    points = [np.broadcast_to(data["time" if n == "time" else n].values, shape).ravel() for n in names]
+    function = ca.Function("noise", [ca.vertcat(*symbols.values()) if names else ca.SX(0, 1)], [value])
+    if not names:
+        return np.full(shape, float(function([])))
+    return np.array(function(np.array(points)).full()).reshape(shape)
