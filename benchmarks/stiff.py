@@ -115,7 +115,7 @@ def _absent(package: str | None) -> str | None:
 def measure(solver: Solver, rtol: float, seconds: float) -> Point:
     """The best of three runs at least; the first call of a process, which imports and builds, does not count."""
     solver.solve(rtol)
-    best, end = best_of(lambda: solver.solve(rtol), seconds, at_least=3, clock=time.thread_time)
+    best, end = best_of(lambda: solver.solve(rtol), seconds, at_least=3, clocks=(time.thread_time,))
     return Point(rtol, best, solver.digits(end))
 
 

@@ -1,6 +1,6 @@
 """Deliberate mistakes in structure, starts and calls, and inputs that are legal but rare.
 
-Every mistake is answered by one of our own errors, in the user's names, with what to do next; nothing goes wrong quietly.
+Every mistake is answered by one of our own errors, in the user's names, with what to do next.
 """
 
 from __future__ import annotations
@@ -190,7 +190,11 @@ STARTS = [
     (lambda: single(lambda x: der(x) == 1, gr.time), {}, "The start of 'x' contains time"),
     (start_with_a_root, {}, "The start of 'x' is nan"),
     (singular_at_one, {}, "x, y have no finite value at the start: a division by zero"),
-    (Pendulum, {**PENDULUM, "sensitivities": ["start(y)"]}, r"start of y cannot be varied.*'x\*\*2 \+ y\*\*2 == L\*\*2'"),
+    (
+        Pendulum,
+        {**PENDULUM, "sensitivities": ["start(y)"]},
+        r"start of y cannot be varied.*'x\*\*2 \+ y\*\*2 == L\*\*2'",
+    ),
     (tied, {"sensitivities": ["start(x)", "start(z)"]}, "start of x and z cannot be varied.*Differentiate by fewer"),
     (Decay, {"start": "steady", "sensitivities": ["start(x)"]}, r"tied by 'der\(x\) == 0 \(steady state\)'"),
 ]

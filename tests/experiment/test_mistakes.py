@@ -217,6 +217,11 @@ CASES = {
     "unknown option": (lambda: csv("t,u,y\n0,1,1\n", decimals=","), "'decimals' is not an argument"),
     # frames and datasets
     "not a frame": (lambda: Experiment.from_frame({"t": T}, "t"), "needs a pandas DataFrame, got dict"),
+    "numbered column": (lambda: Experiment.from_frame(FRAME, "t", [], [2]), "outputs: a column is 2; give a text"),
+    "complex number": (lambda: made(inputs={"u": 1 + 2j}), "Input 'u' is .*2j.; give a number"),
+    "wrong file": (lambda: Experiment.from_csv(None, "t"), "path is None; give the name of a file"),
+    "wrong separator": (lambda: csv("t,u,y\n", separator=3), "separator is 3; give a text"),
+    "mixed times": (lambda: made([1, "x", 3, 4, 5]), "times hold 'x' in row 1, which is neither a number"),
     "empty frame": (lambda: Experiment.from_frame(FRAME[:0], "t"), "frame is empty .0 rows"),
     "frame column": (lambda: Experiment.from_frame(FRAME, "t", outputs=["Y"]), "frame has no column 'Y'.*mean 'y'"),
     "frame cell": (

@@ -10,7 +10,7 @@ T = np.arange(10.0)
 DATA = Experiment(
     T,
     {"u": T, "g": 2.0, "s": T**2},
-    {"y": T + 1, "z": (T[1::3] - 0.5, [1, 2, 3])},
+    {"y": T + 1, "z": (T[1::2] - 0.5, [1, 2, 3, 4, 5])},
     name="A",
     hold={"u": "foh", "s": "spline"},
     start={"x": 1.0},

@@ -55,6 +55,7 @@ def test_an_input_that_varies_is_not_remarked_on():
 def test_rows_have_no_spans():
     summary = Experiment(inputs={"x": T}, outputs={"y": T}).summary()
     assert "100 independent rows" in repr(summary) and "interval" not in summary.table
+    assert summary.table.loc["x", "role"] == "input"
     assert "<table" in summary._repr_html_()
 
 

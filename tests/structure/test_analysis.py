@@ -69,3 +69,13 @@ def test_dependent_equations_leave_unknowns_open() -> None:
 def test_class_instead_of_instance() -> None:
     with pytest.raises(ModelError, match=r"Pendulum\("):
         gr.analyze(Pendulum)
+
+
+def test_start_sees_switches_as_they_stand_at_time_zero() -> None:
+    class Ramp(gr.Model):
+        v, slope = gr.Variable(), gr.Variable()
+        equations = [v == gr.where(gr.time < 5, 1 + gr.time, 6.0), slope == der(v)]
+
+    analysis = gr.analyze(Ramp())
+    assert analysis.start == {"v": 1.0, "slope": 1.0}
+    assert "signals that are differentiated" not in str(analysis)

@@ -43,16 +43,21 @@ def fit(
     bounds, priors : by name, instead of those the model declares
     local : parameters that each experiment has for itself
     """
-    chosen, why = _method(method)
+    chosen, why = choose_method(method)
     problem = build_problem(
         model, experiments, estimate, chosen, guess=guess, bounds=bounds, priors=priors, local=local
     )
-    found = chosen.estimate(problem, _reporter(progress))
+    return fit_problem(model, problem, chosen, why, _reporter(progress))
+
+
+def fit_problem(model: Model, problem: Problem, method: Any, why: Mapping[str, str], report: Any = None) -> Fit:
+    """Solve a problem that is already posed."""
+    found = method.estimate(problem, report)
     disturbances = structure_of(model).model.disturbances
-    if disturbances and isinstance(chosen, OutputError):
+    if disturbances and isinstance(method, OutputError):
         note = f"output error holds the disturbances {', '.join(disturbances)} at zero."
         found = replace(found, notes=(*found.notes, note))
-    return Fit(model, [c.experiment for c in problem.cases], chosen, found, why)
+    return Fit(model, [c.experiment for c in problem.cases], method, found, why)
 
 
 @dataclass(frozen=True)
@@ -77,7 +82,7 @@ def evaluate(
     """The criterion, its gradient by ``estimate`` (default: the given parameters) and the residuals; nothing moves."""
     from grisaille.estimation.output_error import _levels, _log_likelihood
 
-    chosen, _ = _method(method)
+    chosen, _ = choose_method(method)
     names = list(estimate) if estimate is not None else list(parameters or {}) or None
     problem = build_problem(model, experiments, names, chosen, guess=parameters, bounds={})
     point = problem.evaluate(problem.guess)
@@ -110,7 +115,7 @@ def build_problem(
 ) -> Problem:
     """The least-squares problem of a model and its data."""
     structure = structure_of(model)
-    data = _listed(experiments)
+    data = named_experiments(experiments)
     for experiment in data:
         experiment.check(model)
     given = guess.parameters["estimate"].to_dict() if isinstance(guess, Fit) else dict(guess or {})
@@ -149,7 +154,8 @@ def _with_unknown_starts(
     return [*listed, *extra], {**beliefs, **priors} if isinstance(priors, Mapping) else (priors or beliefs)
 
 
-def _listed(experiments: Any) -> list[Any]:
+def named_experiments(experiments: Any) -> list[Any]:
+    """The experiments, each with a name of its own."""
     data = list(experiments) if isinstance(experiments, Sequence) else [experiments]
     if not data:
         raise EstimationError("There are no experiments: give a gr.Experiment or a list of them.")
@@ -195,7 +201,8 @@ def _start_guesses(unknowns: Sequence[Unknown], cases: Sequence[Any]) -> tuple[U
     return tuple(done)
 
 
-def _method(method: Any) -> tuple[Any, dict[str, str]]:
+def choose_method(method: Any) -> tuple[Any, dict[str, str]]:
+    """The estimator, and why it was taken."""
     if isinstance(method, str):
         if method != "auto":
             raise EstimationError(f"method is {method!r}; give 'auto' or an estimator such as gr.OutputError().")

@@ -298,17 +298,16 @@ def _search(
 
 
 def _joined(problem: Problem, shot: Shot, well: bool, reason: str, trace: list[dict[str, float]]) -> Joined:
-    """J of the joined problem: a matrix whose Gram matrix is the inverse covariance of θ."""
+    """Covariance and Jacobian of the joined problem, from coordinates of the null space: θ = T c, ∂r/∂c = R."""
     n = len(problem.unknowns)
     scale = np.maximum(np.abs(shot.jacobian).max(axis=0), 1e-300)
     Z = _null_space(shot.slopes / scale, shot.jacobian.shape[1])
-    reduced = (shot.jacobian / scale) @ Z
-    # move along θ only: the best change inside the null space for a unit change of each unknown
-    onto = (Z / scale[:, None])[:n]
-    inner = np.linalg.pinv(onto)
-    free = _null_space(onto, Z.shape[1])
-    basis = reduced @ inner
-    if free.shape[1]:
-        loose = reduced @ free
-        basis = basis - loose @ np.linalg.lstsq(loose, basis, rcond=1e-13)[0]
-    return Joined(replace(shot.evaluation, jacobian=basis), well, reason, tuple(trace), _gap(shot))
+    R = (shot.jacobian / scale) @ Z
+    T = (Z / scale[:, None])[:n]
+    _, s, vt = np.linalg.svd(R, full_matrices=False)
+    kept = s > 1e-13 * s[0]
+    root = T @ (vt[kept].T / s[kept])
+    # for the diagnosis only: where a start hardly differs from its neighbours, T has no inverse to rounding
+    jacobian = R @ np.linalg.pinv(T, rcond=1e-12)
+    evaluation = replace(shot.evaluation, jacobian=jacobian, covariance=root @ root.T)
+    return Joined(evaluation, well, reason, tuple(trace), _gap(shot))

@@ -29,6 +29,9 @@ OPTIMIZERS = ("trust-region", "gauss-newton", "levenberg-marquardt", "nelder-mea
 LOSSES = ("linear", "soft_l1", "huber", "cauchy", "arctan")
 NOISE_ROUNDS = 30
 RUNAWAY = 1e6
+"""Growth of sensitivities along a record from which on single shooting is not believed."""
+RAN_AWAY = 1e5
+"""Growth of an estimate over its first value from which on a projected search is tried again without projection."""
 
 
 @dataclass(frozen=True)
@@ -111,8 +114,11 @@ class OutputError:
             linear_unknowns(search.problem) if self.projection and self.loss == "linear" else np.zeros(0, dtype=bool)
         )
         if linear.any() and not linear.all() and self.optimizer != "nelder-mead":
-            inner = ProjectedSearch(search.problem, search.progress, linear=linear)
-            return self._optimize(inner)
+            projected = self._optimize(ProjectedSearch(search.problem, search.progress, linear=linear))
+            if relative_offset(search, polish(search, projected.evaluation)) < OFFSET and not _ran_away(projected):
+                return projected
+            plain = self._optimize(search)
+            return min(projected, plain, key=lambda o: o.evaluation.objective)
         return self._optimize(search)
 
     def _optimize(self, search: Search) -> Outcome:
@@ -139,15 +145,17 @@ class OutputError:
         problem = search.problem
         free = _free(search, evaluation)
         offset = relative_offset(search, evaluation) if self.loss == "linear" else 0.0
-        converged = offset < OFFSET if self.loss == "linear" else outcome.stopped_well
+        runaway = _growth_note(problem, evaluation) if self.shooting == "single" else []
+        converged = (offset < OFFSET if self.loss == "linear" else outcome.stopped_well) and not runaway
         data = slice(0, problem.count)
-        if self.covariance == "sandwich" or self.loss != "linear":
+        if evaluation.covariance is not None:
+            covariance = evaluation.covariance
+        elif self.covariance == "sandwich" or self.loss != "linear":
             covariance = sandwich_covariance(evaluation.jacobian[data], evaluation.residuals[data], free)
         else:
             covariance = gauss_newton_covariance(evaluation.jacobian, free)
         notes = describe_determination(problem.unknowns, evaluation.theta, evaluation.jacobian, covariance, free)
-        if self.shooting == "single":
-            notes += _growth_note(problem, evaluation)
+        notes += runaway
         if problem.failures:
             notes.append(f"{len(problem.failures)} simulations failed on the way; the last: {problem.failures[-1]}")
         if evaluation.discretisation > 1.0:
@@ -168,7 +176,9 @@ class OutputError:
             evaluation=evaluation,
             cases=problem.cases,
             converged=converged,
-            status=_sentence(converged, outcome, offset, problem.evaluations),
+            status=_sentence(converged, outcome, offset, problem.evaluations)
+            if not runaway
+            else f"NOT converged: {runaway[0]}",
             notes=tuple(notes),
             trace=outcome.trace,
             evaluations=problem.evaluations,
@@ -184,7 +194,13 @@ def _rescaled(problem: Problem, evaluation: Evaluation, before: dict[str, float]
     for k, name in enumerate(problem.outputs):
         if name in before:
             factor[: problem.count][problem.output_of == k] = before[name] / problem.sigma[name]
-    return replace(evaluation, residuals=evaluation.residuals * factor, jacobian=evaluation.jacobian * factor[:, None])
+    wider = None if evaluation.covariance is None else evaluation.covariance / np.mean(factor[: problem.count] ** 2)
+    return replace(
+        evaluation,
+        residuals=evaluation.residuals * factor,
+        jacobian=evaluation.jacobian * factor[:, None],
+        covariance=wider,
+    )
 
 
 def _growth_note(problem: Problem, evaluation: Evaluation) -> list[str]:
@@ -200,6 +216,12 @@ def _growth_note(problem: Problem, evaluation: Evaluation) -> list[str]:
                     f"so small errors run away; use gr.OutputError(shooting='multiple')."
                 )
     return notes
+
+
+def _ran_away(outcome: Outcome) -> bool:
+    """Whether an estimate left the magnitude of where it began: a valley that falls towards infinity."""
+    first = np.array([v for k, v in outcome.trace[0].items() if k not in ("evaluation", "objective", "seconds")])
+    return bool((np.abs(outcome.evaluation.theta) > RAN_AWAY * np.maximum(np.abs(first), 1e-3)).any())
 
 
 def _choose(name: str, value: str, allowed: Sequence[str]) -> None:

@@ -8,6 +8,7 @@ that fails gives an evaluation with a reason and no residuals.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -37,6 +38,8 @@ class Evaluation:
     """(N_data,) y − ŷ without weights."""
     predictions: tuple[Prediction, ...]
     failure: str = ""
+    covariance: np.ndarray | None = None
+    """Of θ, where the problem has further unknowns and JᵀJ does not tell it (multiple shooting)."""
 
     @property
     def completed(self) -> bool:
@@ -130,6 +133,21 @@ class Problem:
     def with_guess(self, theta: np.ndarray) -> None:
         """Start from other values."""
         self.unknowns = tuple(replace(u, guess=float(v)) for u, v in zip(self.unknowns, theta, strict=True))
+
+    def renewed(self, values: Sequence[np.ndarray] | None = None, guess: np.ndarray | None = None) -> Problem:
+        """An independent problem with other measurements (one array for each ``samples``, in order) or another guess.
+
+        Kernels, signals and formulas are shared; what a search changes on its way, noise levels and steps, is not.
+        """
+        given = iter(values if values is not None else [s.values for c in self.cases for s in c.samples])
+        cases = [
+            replace(c, runner=copy.copy(c.runner), samples=tuple(replace(s, values=next(given)) for s in c.samples))
+            for c in self.cases
+        ]
+        problem = Problem(self.unknowns, cases, self.noise)
+        if guess is not None:
+            problem.with_guess(guess)
+        return problem
 
     def deviations(
         self, case: Case, output: str, rows: np.ndarray, prediction: Prediction, theta: np.ndarray

@@ -53,19 +53,21 @@ def as_array(values: Any) -> np.ndarray:
         return np.asarray(values)
     except ValueError:
         array = np.empty(len(values), dtype=object)
-        array[:] = values
+        for k, value in enumerate(values):
+            array[k] = value
         return array
 
 
 def _number(cell: Any, what: str, rows: Rows, k: int) -> float:
     if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
         return np.nan
+    hold = "hold" if "times" in what.split(" ")[:2] else "holds"
     if isinstance(cell, str | bytes | complex) or np.iscomplexobj(cell):
-        raise DataError(f"{what} holds {cell!r} in {rows.at(k)}, which is not a number. {_text_hint(cell)}")
+        raise DataError(f"{what} {hold} {cell!r} in {rows.at(k)}, which is not a number. {_text_hint(cell)}")
     try:
         return float(cell)
-    except (TypeError, ValueError):
-        raise DataError(f"{what} holds {cell!r} ({type(cell).__name__}) in {rows.at(k)}; give numbers.") from None
+    except (TypeError, ValueError, OverflowError):
+        raise DataError(f"{what} {hold} {cell!r} ({type(cell).__name__}) in {rows.at(k)}; give numbers.") from None
 
 
 def _text_hint(cell: Any) -> str:
@@ -76,11 +78,11 @@ def _text_hint(cell: Any) -> str:
 
 def read_number(value: Any, what: str) -> float:
     """One finite number."""
-    if isinstance(value, bool | str) or np.ndim(value) != 0:
+    if isinstance(value, bool | str | complex | np.complexfloating) or as_array(value).ndim != 0:
         raise DataError(f"{what} is {value!r}; give a number.")
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise DataError(f"{what} is {value!r}; give a number.") from None
     if not np.isfinite(number):
         raise DataError(f"{what} is {number}; give a finite number.")
@@ -152,13 +154,13 @@ def check_holds(hold: Any, inputs: Iterable[str]) -> dict[str, str]:
     """How each input continues between samples."""
     names = list(inputs)
     if not isinstance(hold, Mapping):
-        if hold not in HOLDS:
+        if not isinstance(hold, str) or hold not in HOLDS:
             raise DataError(f"hold is {hold!r}; it must be 'zoh', 'foh' or 'spline', or a dict of them by input.")
         return dict.fromkeys(names, hold)
     for name, how in hold.items():
         if name not in names:
             raise DataError(f"hold= names '{name}', which is not among inputs=. {suggestion(str(name), names)}")
-        if how not in HOLDS:
+        if not isinstance(how, str) or how not in HOLDS:
             raise DataError(f"hold for input '{name}' is {how!r}; it must be 'zoh', 'foh' or 'spline'.")
     return {name: hold.get(name, "zoh") for name in names}
 
@@ -230,6 +232,11 @@ def check_label(name: Any) -> str | None:
             f"Choose a name without it."
         )
     return name
+
+
+def check_text(value: Any, what: str, example: str) -> None:
+    if not isinstance(value, str):
+        raise DataError(f"{what} is {_brief(value)}; give a text such as {example}.")
 
 
 def check_mapping(value: Any, what: str, example: str) -> dict[str, Any]:

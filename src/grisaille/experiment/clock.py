@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from grisaille.errors import DataError
-from grisaille.experiment.checks import read_number, read_numbers
+from grisaille.experiment.checks import as_array, read_number, read_numbers
 from grisaille.experiment.rows import PLAIN, Rows
 
 UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
@@ -90,13 +90,13 @@ def is_calendar(raw: Any) -> bool:
     """Dates, or text that must be dates; durations count as numbers."""
     if isinstance(raw, pd.DatetimeIndex):
         return True
-    array = raw if hasattr(raw, "dtype") else np.asarray(raw)
+    array = raw if hasattr(raw, "dtype") else as_array(raw)
     if pd.api.types.is_datetime64_any_dtype(array):
         return True
     if array.dtype.kind in "biufcm" or not array.size:
         return False
     first = next((cell for cell in np.asarray(array).ravel() if cell is not None), None)
-    return isinstance(first, str) or hasattr(first, "year")
+    return _may_be_date(first)
 
 
 def is_duration(raw: Any) -> bool:
@@ -105,13 +105,15 @@ def is_duration(raw: Any) -> bool:
 
 def as_calendar(raw: Any, what: str, rows: Rows) -> Any:
     """A ``DatetimeIndex``; texts must be ISO 8601."""
-    values = pd.Series(np.asarray(raw, dtype=object) if not hasattr(raw, "dtype") else raw).reset_index(drop=True)
+    values = pd.Series(raw if hasattr(raw, "dtype") else as_array(raw).astype(object)).reset_index(drop=True)
     if pd.api.types.is_datetime64_any_dtype(values):
         return pd.DatetimeIndex(values)
     has_zone = values.map(_has_zone)
-    parsed = pd.to_datetime(values, format="ISO8601", errors="coerce", utc=bool(has_zone.any()))
+    dates = values.where(values.map(_may_be_date))
+    parsed = pd.to_datetime(dates, format="ISO8601", errors="coerce", utc=bool(has_zone.any()))
     bad = np.flatnonzero(parsed.isna() & values.notna() & (values.astype(str) != ""))
     if bad.size:
+        bad = np.array([k for k in bad if not _is_numeric(values[k])] or bad)
         raise DataError(
             f"{what} hold {values[bad[0]]!r} in {rows.listed(bad.tolist())}, which is neither a number nor a date as "
             f"2024-01-31 13:45:00 (ISO 8601). Convert such columns with pandas.to_datetime(…, format=…) and use "
@@ -121,6 +123,18 @@ def as_calendar(raw: Any, what: str, rows: Rows) -> Any:
         k = int(np.flatnonzero(~has_zone)[0])
         raise DataError(f"{what} hold {values[k]!r} in {rows.at(k)} without a time zone, others have one. Add it.")
     return pd.DatetimeIndex(parsed)
+
+
+def _may_be_date(value: Any) -> bool:
+    return isinstance(value, str) or hasattr(value, "year")
+
+
+def _is_numeric(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _has_zone(value: Any) -> bool:

@@ -176,8 +176,8 @@ class Experiment(Record):
 
     def measurements(self, name: str) -> Measurements:
         """Times, values and weights of one output: measured samples after the skipped ones."""
-        if name not in self.outputs:
-            raise DataError(f"{self._who()} has no output '{name}'. {suggestion(name, self.outputs)}")
+        if not isinstance(name, str) or name not in self.outputs:
+            raise DataError(f"{self._who()} has no output '{name}'. {suggestion(str(name), self.outputs)}")
         times, values = self.outputs[name]
         weights = np.broadcast_to(self.weights[name], values.shape)
         kept = np.flatnonzero(np.isfinite(values[self.skip :])) + self.skip
@@ -246,13 +246,9 @@ class Experiment(Record):
         """Bare arrays with the times of the signals they replace."""
         if not isinstance(signals, Mapping):
             return signals
-        old = {**self.inputs, **self.outputs}
-        return {
-            name: (old[name].times, value)
-            if isinstance(value, list | np.ndarray) and isinstance(old.get(name), Samples)
-            else value
-            for name, value in signals.items()
-        }
+        axes = {n: s.times for n, s in {**self.inputs, **self.outputs}.items() if isinstance(s, Samples)}
+        bare = {n for n, value in signals.items() if isinstance(value, list | np.ndarray) and n in axes}
+        return {n: (axes[n], value) if n in bare else value for n, value in signals.items()}
 
     def _arguments(self) -> dict[str, Any]:
         """What the constructor would take to make this experiment."""

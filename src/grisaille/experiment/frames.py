@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from grisaille.errors import DataError
+from grisaille.experiment.checks import check_text
 from grisaille.experiment.rows import Rows
 from grisaille.experiment.signals import Samples, evaluate
 from grisaille.experiment.table import Table
@@ -88,9 +89,11 @@ def _wanted(columns: Any, what: str) -> dict[str, Any]:
     """Names in the model to names of columns."""
     if isinstance(columns, Mapping):
         return dict(columns)
-    if isinstance(columns, str) or not hasattr(columns, "__iter__"):
+    if isinstance(columns, str) or not isinstance(columns, Iterable):
         raise DataError(f"{what}={columns!r}: give a list of columns, [{columns!r}], or a dict of names to columns.")
-    return {str(column): column for column in columns}
+    for column in columns:
+        check_text(column, f"{what}: a column", "'u' (rename columns that are numbered)")
+    return {column: column for column in columns}
 
 
 def _signals(table: Table, wanted: Mapping[str, Any], one: str) -> dict[str, Any]:

@@ -147,8 +147,10 @@ def _read_axis(
     own = {f"times of {what}": raw.times for what, raw in signals.items() if raw.times is not None}
     time = time.to_series() if hasattr(time, "dims") and hasattr(time, "to_series") else time
     raw_time = time.array if isinstance(time, pd.Series) else time
-    if raw_time is not None and np.ndim(raw_time) != 1:
-        raise DataError(f"time= has {np.ndim(raw_time)} dimensions; give a one-dimensional array of times.")
+    if raw_time is not None and checks.as_array(raw_time).ndim != 1:
+        raise DataError(
+            f"time= has {checks.as_array(raw_time).ndim} dimensions; give a one-dimensional array of times."
+        )
     clock = clock or make_clock(unit, own if raw_time is None else {"the times": raw_time, **own})
     if raw_time is not None:
         times = clock.read(raw_time, "the times", rows)
@@ -214,7 +216,7 @@ def _read_start(name: str, value: Any) -> Start:
         raise DataError(f"start= names '{name}'; write the variable itself, '{name[6:].rstrip(')')}'.")
     if value is None or isinstance(value, Normal | LogNormal | Uniform):
         return value
-    if np.ndim(value) != 0 or isinstance(value, str | bool):
+    if checks.as_array(value).ndim != 0 or isinstance(value, str | bool):
         raise DataError(
             f"start of '{name}' is {value!r}; give a number (known), None (unknown) or a prior such as "
             f"gr.Normal(mean, std)."
@@ -240,7 +242,7 @@ def _read_weight(name: str, weight: Any, samples: Samples, axis: Axis) -> float 
     what = f"weight of output '{name}'"
     if weight is None:
         return 1.0
-    if np.ndim(weight) == 0:
+    if checks.as_array(weight).ndim == 0:
         number = checks.read_number(weight, what)
         if number < 0:
             raise DataError(f"{what} is {number:g}; weights multiply residuals and are 0 or more.")

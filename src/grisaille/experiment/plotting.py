@@ -45,7 +45,7 @@ def _chosen(record: Record, signals: Iterable[str] | None) -> list[str]:
     known = [*record.outputs, *record.inputs]
     names = known if signals is None else [signals] if isinstance(signals, str) else list(signals)
     for name in names:
-        if name not in known:
+        if not isinstance(name, str) or name not in known:
             raise DataError(f"There is no signal '{name}' to plot. {suggestion(str(name), known)}")
     return names or known
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
+from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from grisaille.errors import DataError
+from grisaille.experiment.checks import check_text
 from grisaille.experiment.rows import Rows
 from grisaille.experiment.table import DATE, MISSING, Table, is_number
 
@@ -31,7 +33,9 @@ def read_table(
     path: Any, separator: str | None, decimal: str, comment: str, encoding: str, units_row: bool | None
 ) -> Table:
     """The table in a file; ``units_row=None`` looks whether units stand below the header."""
-    if decimal not in (".", ","):
+    for what, value in (("comment", comment), ("encoding", encoding), ("separator", separator or "")):
+        check_text(value, what, "'#'" if what == "comment" else "'utf-8'" if what == "encoding" else "';'")
+    if not isinstance(decimal, str) or decimal not in (".", ","):
         raise DataError(f"decimal is {decimal!r}; it must be '.' or ','.")
     source, label, text = _read_text(path, encoding)
     lines = _split(text, source, separator, decimal, comment)
@@ -60,6 +64,8 @@ def _read_text(path: Any, encoding: str) -> tuple[str, str | None, str]:
         if not isinstance(text, str):
             raise DataError("The file is open in binary mode; open it as text, or give its name.")
         return str(getattr(path, "name", TEXT)), None, text
+    if not isinstance(path, str | PathLike):
+        raise DataError(f"path is {path!r}; give the name of a file, or an open text file.")
     file = Path(path)
     try:
         text = file.read_text("utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding)

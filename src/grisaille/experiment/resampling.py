@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grisaille.errors import DataError
-from grisaille.experiment.checks import check_times, read_number
+from grisaille.experiment.checks import as_array, check_times, read_number
 from grisaille.experiment.rows import PLAIN
 from grisaille.experiment.signals import Samples, evaluate
 
@@ -30,7 +30,7 @@ def resample(experiment: Experiment, step: Any, times: Any, outputs: str) -> Exp
         raise DataError("resample takes a step, resample(60.0), or times=…: one of them.")
     if outputs not in ("mean", "nearest"):
         raise DataError(f"resample: outputs is {outputs!r}; it must be 'mean' or 'nearest'.")
-    if step is not None and np.ndim(step) != 0:
+    if step is not None and as_array(step).ndim != 0:
         step, times = None, step
     at = _regular(experiment, step) if step is not None else _given(experiment, times)
     reduced = {name: _reduce(experiment, name, at, outputs) for name in experiment.outputs}

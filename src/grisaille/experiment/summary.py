@@ -28,7 +28,9 @@ class Summary:
     notes: tuple[str, ...]
 
     def __str__(self) -> str:
-        return "\n".join([self.heading, "", self.table.to_string(na_rep=""), *_bullets(self.notes)])
+        return "\n".join(
+            [self.heading, "", self.table.to_string(na_rep="", float_format="{:.4g}".format), *_bullets(self.notes)]
+        )
 
     def __repr__(self) -> str:
         return str(self)
@@ -69,7 +71,7 @@ def _extent(record: Record) -> str:
 
 
 def _row(record: Record, name: str, signal: Any) -> dict[str, Any]:
-    role = "output" if name in record.outputs else f"input, {record.hold[name]}"
+    role = "output" if name in record.outputs else "input" if record.is_static else f"input, {record.hold[name]}"
     unit = record.units.get(name, "")
     if not isinstance(signal, Samples):
         return {"role": "input, number", "unit": unit, "minimum": signal, "mean": signal, "maximum": signal}

@@ -41,6 +41,8 @@ class Table:
 
     def column(self, name: Any, role: str) -> Any:
         """The cells of a column."""
+        if not isinstance(name, str):
+            raise DataError(f"{role} is {name!r}; give the name of a column as text.")
         if name in self.repeated:
             raise DataError(f"{self.source} has several columns '{name}' ({role}); rename all but one.")
         if name not in self.columns:

@@ -219,8 +219,8 @@ class Model(Labelled, metaclass=ModelType):
         for name in changes if hasattr(changes, "items") else ():
             if isinstance(name, str) and not content.kind(name) and name in vars(type(self)):
                 raise ModelError(
-                    f"{content.name}.{name} is a plain value of the class ({vars(type(self))[name]!r}) that its formulas "
-                    f"have already used; declare it as gr.Parameter to change it."
+                    f"{content.name}.{name} is a plain value of the class ({vars(type(self))[name]!r}) that its "
+                    f"formulas have already used; declare it as gr.Parameter to change it."
                 )
         changed = override(content, changes, start if start is not None else {})
         values = [value for _, value in (*changes.items(), *(start if start is not None else {}).items())]

@@ -23,7 +23,7 @@ MOST_COMPILED, MOST_INTERPRETED = 5_000_000, 200_000
 def as_number(what: str, value: Any, wanted: str = "a finite number") -> float:
     """A finite real number; texts, truth values and arrays are refused."""
     plain = value.item() if hasattr(value, "item") and np.ndim(value) == 0 else value
-    if isinstance(plain, bool) or not isinstance(plain, numbers.Real) or not np.isfinite(plain):
+    if isinstance(plain, bool) or not isinstance(plain, numbers.Real) or not np.isfinite(float(plain)):
         raise DataError(f"{what} is {value!r}; give {wanted}.")
     return float(plain)
 
@@ -94,8 +94,8 @@ def refuse_driven(structure: Structure, model: Model, given: Mapping[str, Any]) 
     for name in given:
         if model._content.kind(name) == "input" and name in structure.model.quantities:
             raise DataError(
-                f"inputs= names '{name}', which is driven inside the model, by a formula or a connection. Leave it out, "
-                f"or free it: model.replace({{'{name}': None}})."
+                f"inputs= names '{name}', which is driven inside the model, by a formula or a connection. Leave it "
+                f"out, or free it: model.replace({{'{name}': None}})."
             )
 
 

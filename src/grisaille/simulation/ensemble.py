@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from grisaille.compilation.filter_twin import FilterStates
 from grisaille.compilation.stochastic_step import SCHEMES, white_step
 from grisaille.disturbance import Purpose
+from grisaille.disturbance.bridge import TOLERANCE
 from grisaille.errors import DataError, ModelError, SimulationError
 from grisaille.simulation.arguments import as_positive
 from grisaille.simulation.dataset import as_ensemble
@@ -225,7 +226,9 @@ def _choose(posed: Posed, options: EnsembleOptions, setting: Setting) -> tuple[C
     fused = FusedEngine if options.between == "linear" else SampledEngine
     if setting.white is not None or options.substeps is not None:
         return fused, Pilot(options.substeps or 1, float("nan"))
-    pilot = choose_substeps(fused, setting, posed.structure.model, options.rtol)
+    # a bridge is resolved to its own tolerance: what is finer than that is not worth a step
+    rtol = max(options.rtol, TOLERANCE) if options.between == "exact" else options.rtol
+    pilot = choose_substeps(fused, setting, posed.structure.model, rtol)
     if pilot.is_unstable and options.method == "auto":
         engine = TaskEngine.prepared(setting, posed, options.rtol, "frozen-implicit")
         return engine, Pilot(0, engine.error_estimate)

@@ -63,10 +63,10 @@ def _values(
     rows = np.array([process.output_map(d.order)[d.component] for d in signals])
     if s.between == "exact":
         path = sample_bridged_path(*given, antithetic=s.draw.antithetic)
-        at = multiply(rows, path.states_at(instants))
-        at[:, np.isin(instants, s.grid.points)] = multiply(rows, path.states[:, np.isin(s.grid.points, instants)])
+        on_grid, at = multiply(rows, path.states), multiply(rows, path.states_at(instants))
     else:
-        states = multiply(rows, sample_path(*given, antithetic=s.draw.antithetic))
-        kind = "spline" if s.between == "spline" else "linear"
-        at = interpolate(s.grid.points, states, instants, kind)
+        on_grid = multiply(rows, sample_path(*given, antithetic=s.draw.antithetic))
+        at = interpolate(s.grid.points, on_grid, instants, "spline" if s.between == "spline" else "linear")
+    # to the last bit, where interpolation would be right to rounding
+    at[:, np.isin(instants, s.grid.points)] = on_grid[:, np.isin(s.grid.points, instants)]
     return [at[..., i] for i in range(len(signals))]

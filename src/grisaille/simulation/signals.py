@@ -25,8 +25,8 @@ from grisaille.structure.system import Signal
 Hold = Literal["zoh", "foh", "spline"]
 HOLDS = ("zoh", "foh", "spline")
 DEGREE = 7
-FIRST_PIECES = 64
-"""With 13 samples in each: a pulse shorter than a thousandth of the span may be missed."""
+FIRST_PIECES = 16
+"""With 13 samples in each: a pulse shorter than a hundredth of the span may be missed; give it as samples."""
 NOISE = 100
 """So many shortest intervals side by side are not a jump but noise."""
 FUNCTION_TOLERANCE = 1e-11

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from grisaille.errors import GrisailleError
 from grisaille.structure.blocks import Block
 from grisaille.structure.incidence import plot_incidence
@@ -14,6 +12,7 @@ from grisaille.structure.initialization import Initializer
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.prepared import structure_of
 from grisaille.structure.reduction import Structure
+from grisaille.structure.switching import steady_signals
 
 if TYPE_CHECKING:
     from grisaille.model.classes import Model
@@ -85,7 +84,7 @@ def _consistent_start(structure: Structure) -> tuple[dict[str, float], str]:
     try:
         values = evaluate_parameters(flat)
         defaults = {n: i.default or 0.0 for n, i in flat.inputs.items()}
-        u = np.array([defaults.get(s.name, 0.0) if s.order == 0 else 0.0 for s in system.signals])
+        u = steady_signals(system, defaults, 0.0, values.values)
         initializer = Initializer(structure)
         found = initializer.solve(0.0, u, values.values)
     except GrisailleError as error:
@@ -115,7 +114,7 @@ def _lines(a: Analysis) -> list[str]:
     if a.hidden_constraints:
         lines.append("  constraints kept (projected on in every step)")
         lines += [f"    0 = {text}" for text in a.hidden_constraints]
-    differentiated = [f"{sig.name} ({sig.order}x)" for sig in system.signals if sig.order]
+    differentiated = [f"{sig.name} ({sig.order}x)" for sig in system.signals if sig.order and sig.kind != "switch"]
     if differentiated:
         lines.append(f"  signals that are differentiated: {', '.join(differentiated)}")
     lines.append(f"  blocks      {_block_summary(a)}")

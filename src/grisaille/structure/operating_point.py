@@ -20,6 +20,7 @@ from grisaille.errors import StructureError
 from grisaille.structure.initialization import Initializer
 from grisaille.structure.pencil import Matrix
 from grisaille.structure.reduction import Structure
+from grisaille.structure.switching import steady_signals
 from grisaille.structure.system import System
 
 
@@ -51,7 +52,7 @@ def start_point(
 ) -> OperatingPoint:
     """The consistent start, inputs at their defaults, disturbances at zero or at given values."""
     values = {n: i.default or 0.0 for n, i in structure.model.inputs.items()} | dict(disturbances or {})
-    u = np.array([values.get(s.name, 0.0) if s.order == 0 else 0.0 for s in structure.system.signals])
+    u = steady_signals(structure.system, values, 0.0, p)
     found = Initializer(structure).solve(0.0, u, p)
     return OperatingPoint(label, 0.0, found.x, found.z, u)
 
@@ -59,7 +60,7 @@ def start_point(
 def locate(structure: Structure, values: Mapping[str, float], t: float, p: Matrix, label: str) -> OperatingPoint:
     """The point of the reduced system at which the named quantities have these values (a row of a trajectory)."""
     system = structure.system
-    u = np.array([values.get(s.name, 0.0) if s.order == 0 else 0.0 for s in system.signals])
+    u = steady_signals(system, values, t, p)
     variables = structure.model.variables
     given = {k: float(values[n]) for k, n in enumerate(system.observed_names) if n in values and n in variables}
     rows = ca.vertcat(system.constraints, system.residual, *(system.observed[k] for k in given))

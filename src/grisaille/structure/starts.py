@@ -1,7 +1,7 @@
 """Declared start values as functions of parameters, and of those start values that a run demands.
 
-A start may be a formula of other variables' starts, ``Variable(start=2 * x)``. Where x(t₀) is demanded, the formula takes
-the demanded value instead of the declared one:
+A start may be a formula of other variables' starts, ``Variable(start=2 * x)``. Where x(t₀) is demanded, the formula
+takes the demanded value instead of the declared one:
 
     start = f(p, m, g),   with m = 1 and g = x(t₀) for a demanded x, m = 0 otherwise.
 """

@@ -9,13 +9,18 @@ contain switches: ``time - T * floor(time / T) > d`` is a train of pulses.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 import casadi as ca
+import numpy as np
 
 from grisaille.model.expression import Call
 from grisaille.model.text import render
 from grisaille.structure.jets import Jets
+
+if TYPE_CHECKING:
+    from grisaille.structure.system import System
 
 CONSTANT_BETWEEN = frozenset({"lt", "le", "gt", "ge", "sign", "floor", "ceil"})
 
@@ -67,3 +72,11 @@ class Switches:
         self._jets.declare(name, "switch")
         self.values[name] = value
         return self._jets.symbol(name)
+
+
+def steady_signals(system: System, values: Mapping[str, float], t: float, p: np.ndarray) -> np.ndarray:
+    """All signals where inputs and disturbances stay at ``values`` (zero if not named); switches as they stand at t."""
+    switches = ca.Function("switches", [system.t, system.p], [ca.densify(system.switches)])(t, p).full().ravel()
+    names = [s.name for s in system.signals if s.kind == "switch" and s.order == 0]
+    known = {**values, **dict(zip(names, switches, strict=True))}
+    return np.array([known.get(s.name, 0.0) if s.order == 0 else 0.0 for s in system.signals])

@@ -1,0 +1,153 @@
+"""``gr.compare``: fits side by side.
+
+    AIC = −2 log L + 2k,      BIC = −2 log L + k log N,      ratio: 2 (log L₁ − log L₀) ~ χ²(k₁ − k₀) if the smaller holds
+
+compare fits of the same measurements by likelihood. Criteria that are not likelihoods (robust losses, simulated
+prediction errors) have neither, and the table says so. Reference: K. Burnham, D. Anderson, Model Selection (2002).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from grisaille.errors import EstimationError
+from grisaille.estimation.fit import Fit
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A table of fits, likelihood-ratio tests of those that are nested, and remarks."""
+
+    table: pd.DataFrame
+    """One row per fit: parameters, samples, log_likelihood, aic, bic, delta_aic, then rms and fit_percent of outputs."""
+    tests: pd.DataFrame
+    """One row per nested pair: ratio, degrees_of_freedom, p."""
+    notes: tuple[str, ...]
+
+    @property
+    def best(self) -> str | None:
+        """The label of the least AIC; None where AIC cannot be compared."""
+        aic = self.table["delta_aic"]
+        return None if aic.isna().all() else str(aic.idxmin())
+
+    def __str__(self) -> str:
+        lines = [self.table.to_string(float_format=lambda v: f"{v:.6g}", na_rep="—")]
+        for label, row in self.tests.iterrows():
+            verdict = "the larger fits better" if row.p < 0.05 else "the smaller suffices"
+            lines.append(
+                f"• {label}: likelihood ratio {row.ratio:.4g} on {int(row.degrees_of_freedom)} degrees of freedom, "
+                f"p = {row.p:.3g}: {verdict}."
+            )
+        return "\n".join([*lines, *(f"• {note}" for note in self.notes)])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        notes = "".join(f"<li>{escape(n)}</li>" for n in self.notes)
+        return f"{self.table.to_html()}{self.tests.to_html() if len(self.tests) else ''}<ul>{notes}</ul>"
+
+
+def compare(fits: Mapping[str, Fit], nested: Iterable[tuple[str, str]] = ()) -> Comparison:
+    """Fits side by side.
+
+    fits : by label
+    nested : pairs ``(smaller, larger)`` of labels for likelihood-ratio tests
+    Not checked: that the smaller of a pair is a special case of the larger, with values inside their ranges.
+    """
+    import pandas as pd
+
+    if not isinstance(fits, Mapping) or not fits:
+        raise EstimationError("compare takes a dict of fits by label: gr.compare({'first': fit1, 'second': fit2}).")
+    for label, fit in fits.items():
+        if not isinstance(fit, Fit):
+            raise EstimationError(f"compare: '{label}' is a {type(fit).__name__}, not a fit.")
+    table = pd.DataFrame.from_dict({label: _row(fit) for label, fit in fits.items()}, orient="index")
+    same = len({_data_key(fit) for fit in fits.values()}) == 1
+    aic = table["aic"]
+    table.insert(5, "delta_aic", aic - aic.min() if same else np.nan)
+    ratios = {f"{small} ⊂ {large}": _ratio(fits, small, large) for small, large in nested}
+    tests = pd.DataFrame.from_dict(ratios, orient="index", columns=["ratio", "degrees_of_freedom", "p"])
+    return Comparison(table, tests, tuple(_notes(fits, same)))
+
+
+def _row(fit: Fit) -> dict[str, float]:
+    e = fit.estimate
+    row: dict[str, float] = {
+        "parameters": int(e.free.sum()) + len(e.noise),
+        "samples": e.count,
+        "log_likelihood": e.log_likelihood if e.is_likelihood else np.nan,
+        "aic": fit.aic if e.is_likelihood else np.nan,
+        "bic": fit.bic if e.is_likelihood else np.nan,
+    }
+    for output, quality in fit.quality.iterrows():
+        row[f"rms({output})"] = float(quality.rms)
+        row[f"fit_percent({output})"] = float(quality.fit_percent)
+    return row
+
+
+def _ratio(fits: Mapping[str, Fit], small: str, large: str) -> tuple[float, float, float]:
+    from scipy.stats import chi2
+
+    for label in (small, large):
+        if label not in fits:
+            raise EstimationError(f"nested= names '{label}'; the fits are {', '.join(fits)}.")
+        if not fits[label].estimate.is_likelihood:
+            raise EstimationError(
+                f"'{label}' minimises a criterion that is not a likelihood ({type(fits[label].method).__name__} with a "
+                f"robust loss): a likelihood-ratio test with it means nothing. Compare rms on other data instead."
+            )
+        if _has_priors(fits[label]):
+            raise EstimationError(f"'{label}' was fitted with priors, so its likelihood is not at its maximum: no test.")
+    if _data_key(fits[small]) != _data_key(fits[large]):
+        raise EstimationError(f"'{small}' and '{large}' were fitted to different measurements: no likelihood-ratio test.")
+    more = _row(fits[large])["parameters"] - _row(fits[small])["parameters"]
+    if more <= 0:
+        raise EstimationError(f"'{large}' has no more parameters than '{small}': give pairs as (smaller, larger).")
+    ratio = 2 * (fits[large].log_likelihood - fits[small].log_likelihood)
+    if ratio < -1e-6 * (1 + abs(fits[small].log_likelihood)):
+        raise EstimationError(
+            f"'{large}' fits worse than '{small}' ({ratio / 2:.4g} in log-likelihood): they are not nested, or the larger "
+            f"is not at its best minimum; fit it again with guess= from the smaller."
+        )
+    return ratio, more, float(chi2.sf(max(ratio, 0.0), more))
+
+
+def _notes(fits: Mapping[str, Fit], same: bool) -> Iterator[str]:
+    for label, fit in fits.items():
+        if not fit.estimate.is_likelihood:
+            yield f"{label}: its criterion is not a likelihood, so it has no log-likelihood, AIC or BIC."
+        if _has_priors(fit):
+            yield f"{label}: fitted with priors; its log-likelihood is that of the data alone, not at its maximum."
+        if not fit.converged:
+            yield f"{label}: did not converge."
+        if not fit.estimate.free.all():
+            at = [n for n, f in zip(fit.names, fit.estimate.free, strict=True) if not f]
+            yield f"{label}: {', '.join(at)} at a bound, not counted among the parameters."
+    if not same:
+        yield "the fits are of different measurements: their AIC, BIC and log-likelihoods cannot be compared."
+
+
+def _has_priors(fit: Fit) -> bool:
+    return len(fit.estimate.evaluation.residuals) > fit.estimate.count
+
+
+def _data_key(fit: Fit) -> str:
+    """SHA-256 of what was compared with the model: outputs, times, values and weights."""
+    parts = []
+    for case in fit.estimate.cases:
+        for s in case.samples:
+            sha = hashlib.sha256(f"{s.output};{len(s.values)};".encode())
+            for array in (case.grid[s.rows], s.values, s.weights):
+                sha.update(np.ascontiguousarray(array + 0.0).tobytes())
+            parts.append(sha.hexdigest())
+    return "".join(sorted(parts))

@@ -1,0 +1,172 @@
+"""The criterion of a fit with some unknowns held: what profiles and surfaces are made of.
+
+With RSS_k the weighted squares of output k, N_k its samples, and S the squares of residuals whose noise is known (and of
+priors), the deviance of a point is
+
+    D(θ) = Σ_k m_k log(RSS_k(θ) / RSS_k(θ̂)) + S(θ) − S(θ̂),        m_k = N_k,
+
+the difference of −2 log L with every unknown noise level at its maximum-likelihood value. Where unknown levels stand
+beside known ones or priors, m_k = N_k (1 − n/N): the estimator itself corrects levels by the n unknowns, and with this
+factor its estimate is the minimum of D. Not for robust losses, which are not likelihoods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from grisaille.errors import EstimationError
+from grisaille.estimation import trust_region
+from grisaille.estimation.fit import Fit
+from grisaille.estimation.noise import noise_levels
+from grisaille.estimation.problem import Evaluation, Problem
+from grisaille.estimation.search import Search
+from grisaille.structure.prepared import structure_of
+
+Threshold = Literal["t", "chi2"]
+TOLERANCE = 1e-10
+LEVEL_ROUNDS = 30
+
+
+@dataclass(frozen=True)
+class Point:
+    """The minimum over the unknowns that are not held."""
+
+    theta: np.ndarray
+    """All unknowns."""
+    deviance: float
+    failure: str = ""
+
+
+class Criterion:
+    """Deviances around a fit, on the frozen steps of the fit itself."""
+
+    def __init__(self, fit: Fit) -> None:
+        estimate = fit.estimate
+        _accept(fit)
+        self.theta = estimate.theta
+        outputs = tuple(dict.fromkeys(s.output for c in estimate.cases for s in c.samples))
+        noise = noise_levels(structure_of(fit.initial_model).model, outputs)
+        unknowns = [replace(u, guess=float(v)) for u, v in zip(estimate.unknowns, estimate.theta, strict=True)]
+        self.problem = Problem(unknowns, estimate.cases, noise)
+        self.problem.sigma = dict(estimate.noise)
+        self.degrees_of_freedom = estimate.degrees_of_freedom
+        best = self.problem.evaluate(self.theta)
+        if not best.completed:
+            raise EstimationError(f"The model cannot be simulated at the estimates: {best.failure}")
+        self._mixed = len(best.residuals) > self.problem.count or any(level.known for level in noise.values())
+        self._best = self._total(best)
+
+    def deviance(self, evaluation: Evaluation) -> float:
+        """D at an evaluated point; infinite where the simulation failed."""
+        return self._total(evaluation) - self._best if evaluation.completed else np.inf
+
+    def threshold(self, level: float, kind: Threshold = "t", dimension: int = 1) -> float:
+        """The deviance that a region of the given confidence reaches.
+
+        Known noise: the χ² quantile. Unknown noise and ``"t"``: the deviance at which RSS has grown by the F quantile
+        (for one unknown, t²) times s², which makes regions of linear models exact; ``"chi2"``: its limit for many data.
+        """
+        from scipy.stats import chi2, f
+
+        total = sum(self._counts.values())
+        if kind == "chi2" or total == 0:
+            return float(chi2.ppf(level, dimension))
+        nu = max(self.degrees_of_freedom, 1)
+        return float(total * np.log1p(dimension * f.ppf(level, dimension, nu) / nu))
+
+    def minimize(self, held: Mapping[int, float], start: np.ndarray) -> Point:
+        """The least deviance with the unknowns of some indices held at values, sought from ``start``."""
+        theta = np.array(start, dtype=float)
+        theta[list(held)] = list(held.values())
+        if len(held) == len(theta):
+            evaluation = self.problem.evaluate(theta, sensitive=False)
+            return Point(theta, self.deviance(evaluation), evaluation.failure)
+        try:
+            return self._minimize(_Restricted(self.problem, theta, list(held)))
+        except EstimationError as error:
+            return Point(theta, np.inf, str(error))
+
+    def _minimize(self, restricted: _Restricted) -> Point:
+        alone = len(self.problem.outputs) == 1 and not self._mixed
+        for _ in range(LEVEL_ROUNDS):
+            search = Search(restricted)
+            found = trust_region.minimize(
+                search, loss="linear", loss_scale=1.0, max_evaluations=500, tolerance=TOLERANCE
+            ).evaluation
+            if alone or not self.problem.sigma:
+                break
+            before = self.problem.sigma
+            self.problem.sigma = self._levels(found)
+            if max(abs(self.problem.sigma[n] / before[n] - 1) for n in before) < 1e-8:
+                break
+            restricted.with_guess(found.theta)
+        return Point(restricted.whole(found.theta), self.deviance(found))
+
+    @property
+    def _counts(self) -> dict[str, float]:
+        """m_k of the outputs with unknown noise."""
+        problem = self.problem
+        share = 1 - min(len(problem.unknowns) / max(problem.count, 1), 0.99) if self._mixed else 1.0
+        return {n: share * float(np.sum(problem.output_of == problem.outputs.index(n))) for n in problem.sigma}
+
+    def _squares(self, evaluation: Evaluation) -> dict[str, float]:
+        problem = self.problem
+        weighted = (problem.weights * evaluation.errors) ** 2
+        return {n: float(weighted[problem.output_of == problem.outputs.index(n)].sum()) for n in problem.sigma}
+
+    def _levels(self, evaluation: Evaluation) -> dict[str, float]:
+        counts = self._counts
+        return {n: float(np.sqrt(max(s / counts[n], 1e-300))) for n, s in self._squares(evaluation).items()}
+
+    def _total(self, evaluation: Evaluation) -> float:
+        problem, counts = self.problem, self._counts
+        unknown = sum(counts[n] * np.log(max(s, 1e-300)) for n, s in self._squares(evaluation).items())
+        known = [k for k, n in enumerate(problem.outputs) if n not in problem.sigma]
+        data = evaluation.residuals[: problem.count][np.isin(problem.output_of, known)]
+        priors = evaluation.residuals[problem.count :]
+        return float(unknown + data @ data + priors @ priors)
+
+
+class _Restricted(Problem):
+    """A problem in which some unknowns are held."""
+
+    def __init__(self, problem: Problem, theta: np.ndarray, held: Sequence[int]) -> None:
+        self.full, self.theta = problem, theta
+        self.kept = [k for k in range(len(theta)) if k not in held]
+        unknowns = [replace(problem.unknowns[k], guess=float(theta[k])) for k in self.kept]
+        super().__init__(unknowns, problem.cases, problem.noise)
+
+    def whole(self, theta: np.ndarray) -> np.ndarray:
+        values = self.theta.copy()
+        values[self.kept] = theta
+        return values
+
+    def evaluate(self, theta: np.ndarray, *, sensitive: bool = True) -> Evaluation:
+        found = self.full.evaluate(self.whole(theta), sensitive=sensitive)
+        return replace(found, theta=theta, jacobian=found.jacobian[:, self.kept])
+
+
+def index_of(fit: Fit, name: str) -> int:
+    """The position of an unknown, by its name in the table."""
+    if name not in fit.names:
+        raise EstimationError(f"'{name}' was not estimated; choose from {', '.join(fit.names)}.")
+    return fit.names.index(name)
+
+
+def check_level(level: float) -> None:
+    if not 0 < level < 1:
+        raise EstimationError(f"level is {level!r}; give a number between 0 and 1, such as 0.95.")
+
+
+def _accept(fit: Fit) -> None:
+    if not fit.estimate.is_likelihood:
+        raise EstimationError(
+            "Profiles and confidence regions need a likelihood, and the criterion of this fit is not one: fit with "
+            "loss='linear', or use gr.bootstrap."
+        )
+    if not fit.estimate.cases:
+        raise EstimationError(f"{type(fit.method).__name__} gives no residuals from which deviances could be computed.")

@@ -1,0 +1,239 @@
+"""``fit.diagnose()``: what the residuals say about the model, per experiment and output, in words.
+
+Residuals of a right model are white, normal, and have nothing to do with the inputs. Each test has a verdict and, where
+it fails, a sentence on what that usually means. The tests themselves are in ``residual_tests.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from grisaille.assessment import residual_tests as tests
+from grisaille.assessment.criterion import check_level
+from grisaille.estimation.cases import Case, Samples
+from grisaille.estimation.fit import Fit, fit_method
+from grisaille.experiment.signals import evaluate
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_NAMED = 5
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One test of one series of residuals."""
+
+    experiment: str
+    output: str
+    test: str
+    statistic: float
+    degrees_of_freedom: float
+    p: float
+    healthy: bool
+    sentence: str
+    """What an unhealthy one suggests; what was found, otherwise."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """The residuals of one output in one experiment, and what is drawn of them."""
+
+    experiment: str
+    output: str
+    times: np.ndarray
+    residuals: np.ndarray
+    """Standardized."""
+    is_static: bool
+    autocorrelation: np.ndarray
+    periodogram: tests.Periodogram
+    inputs: dict[str, np.ndarray]
+    """Correlation with each input at lags 0, 1, … (or powers 1, 2, 3)."""
+    outliers: np.ndarray
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """The verdicts of all residual tests; true when every one is healthy."""
+
+    verdicts: tuple[Verdict, ...]
+    series: tuple[Series, ...]
+    level: float
+
+    if TYPE_CHECKING:
+
+        def plot(self) -> Any: ...
+
+    def __bool__(self) -> bool:
+        return all(v.healthy for v in self.verdicts)
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One row per test."""
+        import pandas as pd
+
+        return pd.DataFrame([vars(v) for v in self.verdicts])
+
+    def __str__(self) -> str:
+        lines = []
+        for s in self.series:
+            mine = [v for v in self.verdicts if (v.experiment, v.output) == (s.experiment, s.output)]
+            lines.append(f"residuals of {s.output} in {s.experiment} ({len(s.residuals)} samples)")
+            lines += [f"  {'✓' if v.healthy else '✗'} {v.test:<18}{_p(v.p):<12}{v.sentence}" for v in mine]
+        bad = sum(not v.healthy for v in self.verdicts)
+        lines.append(
+            f"{bad} of {len(self.verdicts)} tests are unhealthy at the level {self.level:g}."
+            if bad
+            else f"All {len(self.verdicts)} tests are healthy at the level {self.level:g}."
+        )
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+@fit_method
+def diagnose(fit: Fit, level: float = 0.01) -> Diagnosis:
+    """Test the residuals of every output and experiment.
+
+    level : probability of calling a healthy series unhealthy, for each test
+    """
+    check_level(level)
+    estimate = fit.estimate
+    q = tests.orthonormal(estimate.evaluation.jacobian[:, estimate.free])
+    verdicts: list[Verdict] = []
+    series: list[Series] = []
+    at = 0
+    for case in estimate.cases:
+        for samples in case.samples:
+            part = slice(at, at + len(samples.values))
+            at = part.stop
+            known = samples.output not in estimate.noise
+            part_series = _Part(case, samples, estimate.evaluation.residuals[part], q[part], known, estimate, level)
+            verdicts += part_series.verdicts()
+            series.append(part_series.series())
+    return Diagnosis(tuple(verdicts), tuple(series), level)
+
+
+class _Part:
+    """One series under test."""
+
+    def __init__(
+        self, case: Case, samples: Samples, r: np.ndarray, q: np.ndarray, known: bool, estimate: Any, level: float
+    ) -> None:
+        self.case, self.output, self.r, self.q, self.known, self.level = case, samples.output, r, q, known, level
+        self.times = case.grid[samples.rows]
+        self.is_static = bool(case.experiment.is_static)
+        self.enough = len(r) >= tests.FEWEST and float(np.sum(q**2)) < len(r) - 3 and bool(np.ptp(r) > 0)
+        self.degrees_of_freedom = max(len(r) - round(float(np.sum(q**2))), 2)
+        # the scale of an unknown level comes from all residuals of the output; here each series answers for itself
+        self.scaled = r if known else r * np.sqrt((len(r) - float(np.sum(q**2))) / max(float(r @ r), 1e-300))
+
+    def verdicts(self) -> Iterator[Verdict]:
+        if not self.enough:
+            yield self._verdict("too short", tests.Test(len(self.r), np.nan), "too few samples left to test.", "")
+            return
+        yield self._whiteness()
+        yield self._spectrum()
+        yield from self._inputs()
+        yield self._normality()
+        yield self._outliers()
+        if self.known:
+            yield self._size()
+
+    def series(self) -> Series:
+        lags = tests.lag_count(len(self.r))
+        found = tests.outliers(self.scaled, self.q, self.degrees_of_freedom, self.level)[1] if self.enough else []
+        empty = tests.Periodogram(np.zeros(0), np.zeros(0), 0.0, np.nan)
+        return Series(
+            self.case.name, self.output, self.times, self.r, self.is_static,
+            tests.autocorrelation(self.r, lags) if self.enough else np.zeros(0),
+            tests.cumulated_periodogram(self.r, self.q) if self.enough else empty,
+            {n: tests.cross_correlation(self.r, u) for n, u in self._regressors() if self.enough},
+            np.asarray(found, dtype=int),
+        )  # fmt: skip
+
+    def _verdict(self, test: str, found: tests.Test, good: str, bad: str) -> Verdict:
+        healthy = not found.p < self.level
+        return Verdict(
+            self.case.name, self.output, test, found.statistic, found.degrees_of_freedom, found.p, healthy,
+            good if healthy else bad,
+        )  # fmt: skip
+
+    def _whiteness(self) -> Verdict:
+        found = tests.ljung_box(self.r, self.q)
+        rho = tests.autocorrelation(self.r, tests.lag_count(len(self.r)))
+        k = int(np.argmax(np.abs(rho)))
+        order = " in the order of the rows" if self.is_static else ""
+        return self._verdict(
+            "autocorrelation", found, f"no residual can be predicted from earlier ones{order}.",
+            f"correlation {rho[k]:+.2f} at lag {k + 1}{order}: dynamics or a disturbance are missing, and standard "
+            f"errors are too small.",
+        )  # fmt: skip
+
+    def _spectrum(self) -> Verdict:
+        found = tests.cumulated_periodogram(self.r, self.q)
+        frequency, sign = found.excess
+        where = f"every {1 / frequency:.3g} samples" if frequency > 0 else "at no frequency"
+        bad = (
+            f"too much power slower than one period {where}: a drift or a slow part of the model is missing."
+            if sign > 0
+            else f"too much power faster than one period {where}: a fast oscillation is missing, or signs alternate."
+        )
+        return self._verdict("periodogram", tests.Test(found.distance, found.p), "the spectrum is flat.", bad)
+
+    def _inputs(self) -> Iterator[Verdict]:
+        for name, u in self._regressors():
+            found = tests.input_dependence(self.scaled, self.q, u)
+            if not found.degrees_of_freedom > 0:
+                continue
+            c = tests.cross_correlation(self.r, u)
+            k = int(np.argmax(np.abs(c)))
+            bad = (
+                f"they still contain {name}{'' if k == 0 else f' to the power {k + 1}'}: the formula bends differently."
+                if self.is_static
+                else f"they still contain {name} of {k} samples ago: what leads from {name} to {self.output} lacks "
+                f"dynamics, a delay or a nonlinearity."
+            )
+            yield self._verdict(f"input {name}", found, f"nothing of {name} is left in them.", bad)
+
+    def _normality(self) -> Verdict:
+        tails = float(np.mean(((self.r - self.r.mean()) / self.r.std()) ** 4))
+        bad = (
+            "heavier tails than a normal distribution: outliers, or noise that varies; try a robust loss."
+            if tails > 3
+            else "not normal: clipping, rounding or a jump in the data; standard errors hold only approximately."
+        )
+        return self._verdict("normality", tests.normality(self.r), "they scatter like a normal distribution.", bad)
+
+    def _outliers(self) -> Verdict:
+        found, where = tests.outliers(self.scaled, self.q, self.degrees_of_freedom, self.level)
+        what = "row" if self.is_static else "t ="
+        named = ", ".join(f"{self.times[k]:g}" for k in where[:MOST_NAMED]) + (", …" if len(where) > MOST_NAMED else "")
+        bad = f"{len(where)} stick out, at {what} {named}: look at the raw data there, or use a robust loss."
+        return self._verdict("outliers", found, "none sticks out.", bad)
+
+    def _size(self) -> Verdict:
+        found = tests.size(self.r, self.q)
+        ratio = float(np.sqrt(found.statistic / max(found.degrees_of_freedom, 1e-12)))
+        bad = (
+            f"they are {ratio:.2g} times the declared noise: the noise is larger than declared, or the model is wrong."
+            if ratio > 1
+            else f"they are {ratio:.2g} times the declared noise: it is smaller than declared, and so are standard errors."
+        )
+        return self._verdict("size", found, "they are as large as the declared noise.", bad)
+
+    def _regressors(self) -> Iterator[tuple[str, np.ndarray]]:
+        experiment = self.case.experiment
+        for name, signal in experiment.inputs.items():
+            u = evaluate(signal, "zoh" if self.is_static else experiment.hold[name], self.times)
+            columns = tests.regressors(u, len(u), is_static=self.is_static)
+            if columns.shape[1] and np.isfinite(columns).all():
+                yield name, columns
+
+
+def _p(p: float) -> str:
+    return "" if np.isnan(p) else f"p = {p:.3f}" if p >= 0.001 else "p < 0.001"

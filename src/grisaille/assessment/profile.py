@@ -1,0 +1,209 @@
+"""Profile likelihood: how the best deviance grows along one unknown while the others follow.
+
+    D(v) = min over the others of −2 log L, above its minimum;      interval = { v : D(v) ≤ threshold }
+
+The steps aim at a fixed change of D, so a curved or one-sided profile is resolved where it bends. For known noise the
+threshold is the χ² quantile of one degree of freedom; for unknown noise the one that makes the interval of a linear
+model Student's (``criterion.py``). Reference: D. M. Bates, D. G. Watts, Nonlinear Regression Analysis (1988), chapter 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from grisaille.assessment.criterion import Criterion, Point, Threshold, check_level, index_of
+from grisaille.errors import EstimationError
+from grisaille.estimation.fit import Fit, fit_method
+from grisaille.estimation.unknowns import Unknown
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+BEYOND = 1.5
+"""How far above the threshold a profile is followed, for the picture."""
+REACH, LOG_REACH = 1e3, 30.0
+"""How far it is followed at all, in scaled unknowns or logarithms."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The deviance along one unknown."""
+
+    name: str
+    unit: str
+    estimate: float
+    std_error: float
+    level: float
+    threshold: float
+    shape: str
+    """``"bounded"``, ``"one-sided lower"`` (a lower limit, none above), ``"one-sided upper"`` or ``"flat"``."""
+    interval: tuple[float | None, float | None]
+    """Where the deviance crosses the threshold; None on an open side."""
+    table: pd.DataFrame
+    """value, deviance, root (signed square root of it) and the other unknowns, along the profile."""
+    notes: tuple[str, ...]
+
+    if TYPE_CHECKING:
+
+        def plot(self) -> Any: ...
+
+    def __str__(self) -> str:
+        low, high = ("−∞" if self.interval[0] is None else f"{self.interval[0]:.6g}"), (
+            "∞" if self.interval[1] is None else f"{self.interval[1]:.6g}"
+        )
+        unit = f" {self.unit}" if self.unit else ""
+        lines = [
+            f"profile of {self.name}: {self.shape}",
+            f"  estimate {self.estimate:.6g}{unit}, {100 * self.level:g} % interval [{low}, {high}], from "
+            f"{len(self.table)} points up to a deviance of {self.table['deviance'].max():.3g} "
+            f"(threshold {self.threshold:.4g})",
+        ]
+        return "\n".join([*lines, *(f"• {note}" for note in self.notes)])
+
+    __repr__ = __str__
+
+
+@fit_method
+def profile(fit: Fit, name: str, level: float = 0.95, points: int = 12, *, threshold: Threshold = "t") -> Profile:
+    """The profile likelihood of one unknown, and the interval it gives.
+
+    name : as in the table of the fit
+    level : confidence of the interval
+    points : about how many on each side of the estimate
+    threshold : ``"t"`` (exact for linear models) or ``"chi2"`` (its limit for many data); the same where noise is known
+    """
+    check_level(level)
+    k = index_of(fit, name)
+    if points < 2:
+        raise EstimationError(f"points is {points!r}; a profile needs at least 2 on each side.")
+    criterion = Criterion(fit)
+    limit = criterion.threshold(level, threshold)
+    walks = [_Walk(criterion, k, float(fit.std_errors[k]), limit, points, side) for side in (-1, 1)]
+    for walk in walks:
+        walk.run()
+    lower, upper = (walk.crossing for walk in walks)
+    unknown = fit.estimate.unknowns[k]
+    return Profile(
+        name=name, unit=unknown.unit, estimate=float(fit.estimate.theta[k]), std_error=float(fit.std_errors[k]),
+        level=level, threshold=limit, shape=_shape(lower, upper), interval=(lower, upper),
+        table=_table(fit, k, [*reversed(walks[0].points), Point(criterion.theta, 0.0), *walks[1].points]),
+        notes=tuple(_notes(fit, unknown, walks)),
+    )  # fmt: skip
+
+
+class _Walk:
+    """One side of a profile."""
+
+    def __init__(self, criterion: Criterion, k: int, std_error: float, limit: float, points: int, side: int) -> None:
+        self.criterion, self.k, self.limit, self.side = criterion, k, limit, side
+        self.unknown: Unknown = criterion.problem.unknowns[k]
+        self.centre = self.unknown.inner(float(criterion.theta[k]))
+        self.aim = BEYOND * limit / points
+        self.most = 4 * points
+        scaled = std_error / self.unknown.slope(float(criterion.theta[k]))
+        usual = 1.0 if self.unknown.logarithmic else max(abs(self.centre), 1.0)
+        self.step = float(np.sqrt(self.aim)) * (min(scaled, usual) if 0 < scaled < np.inf else 0.01 * usual)
+        self.reach = LOG_REACH if self.unknown.logarithmic else REACH * usual
+        self.points: list[Point] = []
+        self.crossing: float | None = None
+        self.ended = ""
+
+    def run(self) -> None:
+        """Step outwards until the deviance is well above the limit, or nothing more can be had."""
+        last, failures = Point(self.criterion.theta, 0.0), 0
+        for _ in range(self.most):
+            value, at_bound = self._next(last)
+            if value == last.theta[self.k]:
+                self.ended = "bound"
+                return
+            point = self.criterion.minimize({self.k: value}, self._start(value))
+            change = point.deviance - last.deviance
+            if point.failure or change > 4 * self.aim:
+                failures += bool(point.failure)
+                if failures > 8:
+                    self.ended = point.failure
+                    return
+                self.step *= 0.25 if point.failure else max(0.1, min(0.5, 1.5 * self.aim / change))
+                continue
+            self.points.append(point)
+            if self.crossing is None and last.deviance < self.limit <= point.deviance:
+                self.crossing = self._cross(last, point)
+            if point.deviance >= BEYOND * self.limit:
+                return
+            if at_bound or abs(self.unknown.inner(value) - self.centre) >= self.reach:
+                self.ended = "bound" if at_bound else "reach"
+                return
+            self.step *= float(np.clip(self.aim / max(change, 1e-12), 0.5, 2.0))
+            last = point
+        self.ended = "steps"
+
+    def _next(self, last: Point) -> tuple[float, bool]:
+        xi = self.unknown.inner(float(last.theta[self.k])) + self.side * self.step
+        value = self.unknown.outer(xi)
+        bound = self.unknown.lower if self.side < 0 else self.unknown.upper
+        return (bound, True) if self.side * (value - bound) >= 0 else (value, False)
+
+    def _start(self, value: float) -> np.ndarray:
+        """The others on a line through the last two points."""
+        before = [Point(self.criterion.theta, 0.0), *self.points][-2:]
+        if len(before) < 2:
+            return before[-1].theta
+        a, b = before
+        along = (value - b.theta[self.k]) / (b.theta[self.k] - a.theta[self.k])
+        lower, upper = self.criterion.problem.bounds
+        guess = b.theta + along * (b.theta - a.theta)
+        keeps_sign = [not u.logarithmic or g > 0 for u, g in zip(self.criterion.problem.unknowns, guess, strict=True)]
+        return np.asarray(np.clip(np.where(keeps_sign, guess, b.theta), lower, upper))
+
+    def _cross(self, inside: Point, outside: Point) -> float:
+        """Where the root of the deviance, which is nearly a straight line, reaches the root of the limit."""
+        from scipy.optimize import brentq
+
+        ends = {float(p.theta[self.k]): p.deviance for p in (inside, outside)}
+
+        def above(value: float) -> float:
+            deviance = ends.get(value)
+            if deviance is None:
+                deviance = self.criterion.minimize({self.k: value}, outside.theta).deviance
+            return float(np.sqrt(max(deviance, 0.0)) - np.sqrt(self.limit))
+
+        a, b = ends
+        return float(brentq(above, a, b, xtol=1e-7 * abs(b - a), rtol=1e-12, maxiter=50))
+
+
+def _shape(lower: float | None, upper: float | None) -> str:
+    if lower is None:
+        return "flat" if upper is None else "one-sided upper"
+    return "one-sided lower" if upper is None else "bounded"
+
+
+def _table(fit: Fit, k: int, points: list[Point]) -> pd.DataFrame:
+    import pandas as pd
+
+    theta = np.array([p.theta for p in points])
+    deviance = np.array([p.deviance for p in points])
+    root = np.sign(theta[:, k] - fit.estimate.theta[k]) * np.sqrt(np.clip(deviance, 0.0, None))
+    others = {name: theta[:, j] for j, name in enumerate(fit.names) if j != k}
+    return pd.DataFrame({"value": theta[:, k], "deviance": deviance, "root": root, **others})
+
+
+def _notes(fit: Fit, unknown: Unknown, walks: list[_Walk]) -> Iterator[str]:
+    for walk, side in zip(walks, ("below", "above"), strict=True):
+        if walk.crossing is not None:
+            continue
+        far = walk.points[-1] if walk.points else Point(fit.estimate.theta, 0.0)
+        at, growth = float(far.theta[walk.k]), f"the deviance has grown by only {max(far.deviance, 0.0):.3g}"
+        if walk.ended == "bound":
+            yield f"open {side}: at the bound {at:g} {growth}; the bound, not the data, ends the interval there."
+        elif walk.ended in ("reach", "steps"):
+            yield f"open {side}: at {at:.4g} {growth}; the data do not limit {unknown.name} on this side."
+        else:
+            yield f"open {side}: the model cannot be simulated much beyond {at:.4g} ({walk.ended})"
+    best = min((p for w in walks for p in w.points), key=lambda p: p.deviance, default=None)
+    if best is not None and best.deviance < -1e-3:
+        values = ", ".join(f"'{n}': {v:.6g}" for n, v in zip(fit.names, best.theta, strict=True))
+        yield f"a better point was found on the way (deviance {best.deviance:.3g}): fit again with guess={{{values}}}."

@@ -1,0 +1,191 @@
+"""Tests of standardized residuals that know what the fit has already taken from them.
+
+If the noise is white and of unit variance, the residuals of a fit are, to first order, r ~ N(0, I − QQᵀ), where the
+columns of Q span what the unknowns can move (weighted Jacobian J = QR). Means and variances below follow from that, so
+that tests keep their size whatever the model is, where textbook degrees of freedom (lags minus parameters) are right for
+autoregressions only.
+
+    autocorrelation    Ljung–Box Q = n(n+2) Σ ρ_k²/(n−k), as χ² with E[Q | noise white] degrees of freedom
+    periodogram        cumulated, each ordinate divided by its expectation; Kolmogorov's distance (Bartlett)
+    inputs             c = Uᵀr,  cᵀ (UᵀU − UᵀQQᵀU)⁺ c ~ χ²;  U: the input and its past (or its powers, for static models)
+    normality          Shapiro–Wilk, beyond 5000 samples Jarque–Bera
+    outliers           largest externally studentized residual, Bonferroni
+    size               Σr² ~ χ²(n − |Q|²), where the noise was known
+
+Reference: G. Box, G. Jenkins, Time Series Analysis (1976), chapter 8; R. D. Cook, S. Weisberg, Residuals (1982).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+FEWEST = 8
+MOST_LAGS = 20
+TAKEN = 0.9
+"""Frequencies of which the unknowns took more than this are left out of the periodogram."""
+
+
+@dataclass(frozen=True)
+class Test:
+    """One statistic with its p value; ``degrees_of_freedom`` is NaN where it has none."""
+
+    statistic: float
+    p: float
+    degrees_of_freedom: float = np.nan
+
+
+def orthonormal(jacobian: np.ndarray) -> np.ndarray:
+    """Q of J = QR, without directions the data do not see."""
+    if not jacobian.shape[1]:
+        return np.zeros((len(jacobian), 0))
+    norms = np.linalg.norm(jacobian, axis=0)
+    u, s, _ = np.linalg.svd(jacobian / np.where(norms > 0, norms, 1.0), full_matrices=False)
+    return np.asarray(u[:, s > 1e-10 * s.max(initial=0.0)] if s.max(initial=0.0) > 0 else u[:, :0])
+
+
+def lag_count(n: int) -> int:
+    return max(1, min(MOST_LAGS, n // 5))
+
+
+def autocorrelation(r: np.ndarray, lags: int) -> np.ndarray:
+    """ρ_1 … ρ_lags."""
+    total = float(r @ r)
+    return np.array([float(r[:-k] @ r[k:]) / total if total > 0 else 0.0 for k in range(1, lags + 1)])
+
+
+def ljung_box(r: np.ndarray, q: np.ndarray) -> Test:
+    """Whether residuals can be predicted from earlier ones."""
+    from scipy.stats import chi2
+
+    n, lags = len(r), lag_count(len(r))
+    k = np.arange(1, lags + 1)
+    statistic = n * (n + 2) * float(np.sum(autocorrelation(r, lags) ** 2 / (n - k)))
+    left = n - float(np.sum(q**2))
+    spread = np.array([_second_moment(q, n, int(j)) for j in k]) / (left**2 + 2 * left)
+    dof = n * (n + 2) * float(np.sum(spread / (n - k)))
+    return Test(statistic, float(chi2.sf(statistic, dof)), dof)
+
+
+def _second_moment(q: np.ndarray, n: int, k: int) -> float:
+    """E[c_k²] of c_k = Σ r_t r_{t+k} = rᵀAr for r ~ N(0, I − QQᵀ)."""
+    aq = np.zeros_like(q)
+    aq[:-k] += q[k:] / 2
+    aq[k:] += q[:-k] / 2
+    inner = q.T @ aq
+    return float((n - k) - 4 * np.sum(aq**2) + 2 * np.sum(inner**2) + np.trace(inner) ** 2)
+
+
+@dataclass(frozen=True)
+class Periodogram:
+    """Cumulated share of the residuals' power; ``frequency`` in cycles per sample."""
+
+    frequency: np.ndarray
+    cumulated: np.ndarray
+    distance: float
+    p: float
+
+    @property
+    def uniform(self) -> np.ndarray:
+        """The straight line of white noise."""
+        return np.arange(1, len(self.cumulated) + 1) / max(len(self.cumulated), 1)
+
+    @property
+    def excess(self) -> tuple[float, float]:
+        """Frequency of the greatest distance, and its sign: positive where slow motion has too much power."""
+        if not len(self.cumulated):
+            return np.nan, 0.0
+        off = self.cumulated - self.uniform
+        k = int(np.argmax(np.abs(off)))
+        return float(self.frequency[k]), float(np.sign(off[k]))
+
+
+def cumulated_periodogram(r: np.ndarray, q: np.ndarray) -> Periodogram:
+    """Bartlett's test of a flat spectrum."""
+    from scipy.stats import kstwo
+
+    n = len(r)
+    inner = slice(1, (n - 1) // 2 + 1)
+    power = np.abs(np.fft.rfft(r)[inner]) ** 2 / n
+    taken = np.sum(np.abs(np.fft.rfft(q, axis=0)[inner]) ** 2, axis=1) / n
+    kept = taken < TAKEN
+    power = power[kept] / (1 - taken[kept])
+    frequency = np.fft.rfftfreq(n)[inner][kept]
+    if len(power) < 3 or not power.sum() > 0:
+        return Periodogram(frequency[:0], power[:0], 0.0, np.nan)
+    cumulated = np.cumsum(power) / power.sum()
+    m = len(cumulated) - 1
+    grid = np.arange(1, m + 1) / m
+    distance = float(max(np.max(grid - cumulated[:-1]), np.max(cumulated[:-1] - grid + 1 / m)))
+    return Periodogram(frequency, cumulated, distance, float(kstwo.sf(distance, m)))
+
+
+def regressors(u: np.ndarray, n: int, *, is_static: bool) -> np.ndarray:
+    """The input and its past, or its first three powers; constant columns are left out."""
+    centred = u - u.mean()
+    scale = float(np.sqrt(np.mean(centred**2)))
+    if not scale > 1e-12 * (1 + np.abs(u).max(initial=0.0)):
+        return np.zeros((n, 0))
+    x = centred / scale
+    if is_static:
+        columns = [x, x**2, x**3]
+    else:
+        columns = [np.concatenate([np.full(k, x[0]), x[: n - k]]) for k in range(lag_count(n) + 1)]
+    stacked = np.stack(columns, axis=1)
+    return np.asarray(stacked - stacked.mean(axis=0))
+
+
+def input_dependence(r: np.ndarray, q: np.ndarray, u: np.ndarray) -> Test:
+    """Whether the residuals still contain the columns of ``u``, beyond what the unknowns can move."""
+    from scipy.stats import chi2
+
+    free = u - q @ (q.T @ u)
+    basis, s, _ = np.linalg.svd(u, full_matrices=False)
+    basis = basis[:, s > 1e-6 * s.max(initial=0.0)] if s.max(initial=0.0) > 0 else basis[:, :0]
+    part = q.T @ basis
+    values, vectors = np.linalg.eigh(np.eye(basis.shape[1]) - part.T @ part)
+    seen = values > 1e-6
+    if not seen.any() or not np.abs(free).max() > 0:
+        return Test(0.0, np.nan, 0.0)
+    c = (vectors[:, seen].T @ (basis.T @ r)) / np.sqrt(values[seen])
+    statistic = float(c @ c)
+    return Test(statistic, float(chi2.sf(statistic, int(seen.sum()))), float(seen.sum()))
+
+
+def cross_correlation(r: np.ndarray, u: np.ndarray) -> np.ndarray:
+    """Of the residuals with each column."""
+    norms = np.linalg.norm(u, axis=0) * np.linalg.norm(r)
+    return np.asarray((u.T @ r) / np.where(norms > 0, norms, 1.0))
+
+
+def normality(r: np.ndarray) -> Test:
+    """Whether the values scatter like a normal distribution."""
+    from scipy.stats import jarque_bera, shapiro
+
+    if np.ptp(r) == 0:
+        return Test(0.0, np.nan)
+    found = shapiro(r) if len(r) <= 5000 else jarque_bera(r)
+    return Test(float(found.statistic), float(found.pvalue))
+
+
+def outliers(r: np.ndarray, q: np.ndarray, degrees_of_freedom: int, level: float) -> tuple[Test, np.ndarray]:
+    """The largest externally studentized residual with Bonferroni's p value, and the indices of all that stick out."""
+    from scipy.stats import t as student
+
+    nu = max(degrees_of_freedom - 1, 1)
+    internal = r / np.sqrt(np.clip(1 - np.sum(q**2, axis=1), 1e-6, None))
+    room = np.clip(degrees_of_freedom - internal**2, 1e-12, None)
+    external = np.abs(internal) * np.sqrt(nu / room)
+    p = np.minimum(2 * student.sf(external, nu) * len(r), 1.0)
+    k = int(np.argmax(external))
+    return Test(float(external[k]), float(p[k]), float(nu)), np.flatnonzero(p < level)
+
+
+def size(r: np.ndarray, q: np.ndarray) -> Test:
+    """Whether residuals are as large as known noise makes them; two-sided."""
+    from scipy.stats import chi2
+
+    dof = len(r) - float(np.sum(q**2))
+    total = float(r @ r)
+    return Test(total, float(2 * min(chi2.sf(total, dof), chi2.cdf(total, dof))), dof)

@@ -1,0 +1,217 @@
+"""``gr.sensitivity``: how outputs move with parameters, before anything is fitted.
+
+    s_j(t) = ∂y(t) / ∂ log p_j = p_j ∂y/∂p_j                        in the unit of y, per 100 % of the parameter
+    δ_j = √( mean over samples of (s_j / scale of y)² )              which parameters matter
+    γ = 1 / √( smallest eigenvalue of S̃ᵀS̃ ),  S̃ = S, columns normalised  whether they can be told apart
+
+Scales of outputs are their declared noise, or else their spread over the run. γ is the collinearity index of R. Brun,
+P. Reichert, H. Künsch, Water Resour. Res. 37 (2001) 1015: above 10 to 15, a change of one parameter can be made up for
+by the others. Derivatives are those of the simulation, not differences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from grisaille.errors import DataError, EstimationError
+from grisaille.estimation.cases import Case, build_case
+from grisaille.estimation.noise import noise_levels
+from grisaille.estimation.unknowns import Unknown, resolve_unknowns
+from grisaille.model.classes import Model
+from grisaille.model.expression import Constant
+from grisaille.simulation.runner import Prediction, Runner
+from grisaille.structure.parameters import evaluate_parameters
+from grisaille.structure.prepared import structure_of
+from grisaille.structure.reduction import Structure
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+DEAD = 1e-9
+COLLINEAR = 10.0
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """Scaled sensitivities of the outputs of one experiment."""
+
+    model_name: str
+    data: xr.Dataset
+    """One variable per output over (time, parameter): ∂y/∂ log p, in the unit of the output."""
+    table: pd.DataFrame
+    """One row per parameter, the most influential first: value, scale, size (δ), largest, and δ by output."""
+    scaled: pd.DataFrame
+    """All samples by parameter, divided by the scale of their output; what indices are computed from."""
+
+    if TYPE_CHECKING:
+
+        def plot(self, parameters: Iterable[str] | None = None) -> Any: ...
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The most influential first."""
+        return tuple(map(str, self.table.index))
+
+    def collinearity(self, parameters: Iterable[str] | None = None) -> float:
+        """The index γ of some parameters (default: of all that move an output); 1 is orthogonal, above 10 poor."""
+        names = self._alive() if parameters is None else list(parameters)
+        for name in names:
+            if name not in self.scaled:
+                raise EstimationError(f"There is no sensitivity to '{name}'; there are {', '.join(self.parameters)}.")
+        return _index(self.scaled[names].to_numpy())
+
+    @property
+    def pairs(self) -> pd.DataFrame:
+        """The index of every two parameters."""
+        import pandas as pd
+
+        names = self._alive()
+        values = [[1.0 if a == b else self.collinearity([a, b]) for b in names] for a in names]
+        return pd.DataFrame(values, index=names, columns=names)
+
+    def _alive(self) -> list[str]:
+        return [str(n) for n in self.table.index[self.table["size"] > DEAD * self.table["size"].max()]]
+
+    def __str__(self) -> str:
+        shown = self.table.to_string(float_format=lambda v: f"{v:.4g}")
+        return "\n".join([f"sensitivity of {self.model_name}: outputs by log parameter", shown, *self._remarks()])
+
+    __repr__ = __str__
+
+    def _remarks(self) -> list[str]:
+        alive = self._alive()
+        dead = [n for n in self.parameters if n not in alive]
+        notes = [f"• no output moves with {', '.join(dead)}."] if dead else []
+        if len(alive) > 1:
+            gamma = self.collinearity()
+            notes.append(f"• collinearity index of {'these' if dead else 'all'} {len(alive)}: {_shown(gamma)}" + "".join(
+                [f"; above {COLLINEAR:g}: they cannot all be told apart."] if gamma > COLLINEAR else ["."]
+            ))  # fmt: skip
+        pairs = self.pairs.to_numpy()
+        for i in range(len(alive)):
+            for j in range(i):
+                if pairs[i, j] > COLLINEAR:
+                    notes.append(f"• {alive[j]} and {alive[i]} move the outputs alike (index {_shown(pairs[i, j])}).")
+        return notes
+
+
+def sensitivity(
+    model: Model,
+    experiment: Any,
+    parameters: Iterable[object] | None = None,
+    *,
+    rtol: float = 1e-7,
+    compiled: bool | None = None,
+) -> Sensitivity:
+    """Scaled sensitivities of the outputs of an experiment, at the values of the model.
+
+    experiment : its inputs, times, constants and starts; what was measured plays no part
+    parameters : names as in ``gr.fit`` (``"k"``, ``"legs[*].m"``, ``"start(x)"``); None: all that are plain numbers
+    rtol, compiled : as in ``gr.simulate``
+    A parameter whose value is zero is scaled by one instead.
+    """
+    if not hasattr(experiment, "input_signals"):
+        raise DataError(f"sensitivity takes one gr.Experiment, not {type(experiment).__name__}.")
+    if not experiment.name:
+        experiment = experiment.replace(name="experiment")
+    experiment.check(model)
+    structure = structure_of(model)
+    names = _numbers(structure, experiment) if parameters is None else list(parameters)
+    unknowns = resolve_unknowns(structure, [experiment], names)
+    noise = noise_levels(structure.model, tuple(experiment.outputs))
+    case = build_case(model, experiment, unknowns, noise, rtol, compiled)
+    unknowns = _valued(structure, unknowns, case)
+    theta = np.array([u.guess for u in unknowns])
+    prediction = case.predict(unknowns, theta, sensitive=True)
+    if not prediction.completed:
+        raise EstimationError(f"The model cannot be simulated: {prediction.failure}")
+    size = np.where(theta == 0, 1.0, np.abs(theta))
+    order = np.argsort(case.unknowns)
+    slopes = prediction.sy[:, :, order] * size
+    scales = {n: _output_scale(structure, case, prediction, noise[n], n, theta, unknowns) for n in experiment.outputs}
+    return _assemble(structure, case, unknowns, size, slopes, scales)
+
+
+def _numbers(structure: Structure, experiment: Any) -> list[str]:
+    listed = [
+        n
+        for n, p in structure.model.parameters.items()
+        if isinstance(p.value, Constant | int | float) and n not in experiment.constants
+    ]
+    if not listed:
+        raise EstimationError(f"{structure.model.name} has no parameter that is a plain number.")
+    return listed
+
+
+def _valued(structure: Structure, unknowns: tuple[Unknown, ...], case: Case) -> tuple[Unknown, ...]:
+    """Unknowns at the values of the model and of the consistent start."""
+    values = evaluate_parameters(structure.model, case.experiment.constants)
+    start: dict[str, float] = {}
+    if isinstance(case.runner, Runner) and any(u.kind == "start" for u in unknowns):
+        start = case.runner.start_at({u.target: values[u.target] for u in unknowns if u.kind == "parameter"})
+    return tuple(
+        replace(u, guess=values[u.target] if u.kind == "parameter" else start[u.target]) for u in unknowns
+    )
+
+
+def _output_scale(
+    structure: Structure, case: Case, prediction: Prediction, level: Any, name: str, theta: np.ndarray, unknowns: Any
+) -> np.ndarray:
+    """Per row of the grid."""
+    y = prediction.y[:, case.column(name)]
+    if not level.known:
+        spread = float(np.std(y))
+        return np.full(len(y), spread if spread > 0 else 1.0)
+    values = {unknowns[k].target: theta[k] for k in case.unknowns if unknowns[k].kind == "parameter"}
+    p = case.runner.formulas.evaluate({**case.runner.constants, **values}).values
+    return np.asarray(level.at(p, prediction.y[:, [case.column(n) for n in level.needs]], case.grid))
+
+
+def _assemble(
+    structure: Structure,
+    case: Case,
+    unknowns: tuple[Unknown, ...],
+    size: np.ndarray,
+    slopes: np.ndarray,
+    scales: dict[str, np.ndarray],
+) -> Sensitivity:
+    import pandas as pd
+    import xarray as xr
+
+    names = [u.name for u in unknowns]
+    flat = structure.model
+    data = xr.Dataset(
+        {
+            n: (("time", "parameter"), slopes[:, case.column(n)], {"units": flat.outputs[n].unit})
+            for n in scales
+        },
+        {"time": case.grid, "parameter": names},
+        {"model": flat.name, "experiment": case.name, "static": int(case.experiment.is_static)},
+    )
+    stacked = {n: slopes[:, case.column(n)] / scale[:, None] for n, scale in scales.items()}
+    scaled = pd.DataFrame(np.concatenate(list(stacked.values())), columns=names)
+    columns: dict[str, Any] = {
+        "value": [u.guess for u in unknowns], "scale": size,
+        "size": np.sqrt((scaled**2).mean()).to_numpy(), "largest": scaled.abs().max().to_numpy(),
+    }  # fmt: skip
+    if len(stacked) > 1:
+        columns |= {f"size({n})": np.sqrt(np.mean(s**2, axis=0)) for n, s in stacked.items()}
+    table = pd.DataFrame(columns, index=pd.Index(names, name="parameter"))
+    return Sensitivity(flat.name, data, table.sort_values("size", ascending=False, kind="stable"), scaled)
+
+
+def _index(columns: np.ndarray) -> float:
+    norms = np.linalg.norm(columns, axis=0)
+    if not len(norms) or (norms == 0).any():
+        return np.inf
+    smallest = float(np.linalg.svd(columns / norms, compute_uv=False)[-1]) if len(columns) >= len(norms) else 0.0
+    return 1 / smallest if smallest > 1e-12 else np.inf
+
+
+def _shown(gamma: float) -> str:
+    return f"{gamma:.3g}" if np.isfinite(gamma) else "∞"

@@ -1,0 +1,147 @@
+"""The criterion over two unknowns: a picture of the valley an optimizer has to find its way in.
+
+The others stay at their estimates (``others="held"``) or follow to their conditional minimum (``"profiled"``). With them
+the confidence ellipse of the linearised model,
+
+    (θ − θ̂)ᵀ C⁻¹ (θ − θ̂) = 2 F(level; 2, N − n)       (χ² instead of 2F where the noise is known),
+
+with C the 2 × 2 block of the covariance. With two unknowns, or the others profiled, contour and ellipse of one level
+agree as far as the model is linear; with others held, contours are sections of the region and the ellipse its shadow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from grisaille.assessment.criterion import Criterion, check_level, index_of
+from grisaille.errors import EstimationError
+from grisaille.estimation.fit import Fit, fit_method
+from grisaille.estimation.unknowns import Unknown
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+WIDTH = 4.0
+"""Standard errors to each side, where no range is given."""
+
+
+@dataclass(frozen=True)
+class CostSurface:
+    """The criterion on a grid of two unknowns."""
+
+    names: tuple[str, str]
+    units: tuple[str, str]
+    estimate: tuple[float, float]
+    level: float
+    threshold: float
+    """The deviance of the joint confidence region."""
+    others: str
+    data: xr.Dataset
+    """``objective`` (½ Σ r², noise levels as estimated) and ``deviance``; NaN where the model could not be simulated."""
+    ellipse: np.ndarray
+    """(points, 2), of the linearised model."""
+
+    if TYPE_CHECKING:
+
+        def plot(self) -> Any: ...
+
+    def __str__(self) -> str:
+        d = self.data["deviance"]
+        inside = float((d <= self.threshold).sum() / d.size)
+        failed = int(np.isnan(d).sum())
+        return (
+            f"surface over {self.names[0]} × {self.names[1]}: {' × '.join(map(str, d.shape))} points, {100 * inside:.1f} % "
+            f"of them inside the {100 * self.level:g} % region" + (f", {failed} without a simulation" if failed else "")
+        )
+
+    __repr__ = __str__
+
+
+@fit_method
+def surface(
+    fit: Fit,
+    first: str,
+    second: str,
+    *,
+    ranges: Mapping[str, tuple[float, float]] | None = None,
+    points: int = 31,
+    level: float = 0.95,
+    others: Literal["held", "profiled"] = "held",
+) -> CostSurface:
+    """The cost surface over two unknowns, with the confidence ellipse.
+
+    ranges : ``{name: (from, to)}``; by default four standard errors to each side, inside the bounds
+    points : along each axis; each costs a simulation (a fit, with ``others="profiled"``)
+    """
+    check_level(level)
+    if first == second:
+        raise EstimationError(f"A surface needs two different unknowns, not '{first}' twice.")
+    if others not in ("held", "profiled"):
+        raise EstimationError(f"others is {others!r}; it must be 'held' or 'profiled'.")
+    k = (index_of(fit, first), index_of(fit, second))
+    unknowns = [fit.estimate.unknowns[i] for i in k]
+    criterion = Criterion(fit)
+    axes = [_axis(fit, u, i, ranges or {}, points) for u, i in zip(unknowns, k, strict=True)]
+    threshold = criterion.threshold(level, dimension=2)
+    return CostSurface(
+        names=(first, second), units=(unknowns[0].unit, unknowns[1].unit),
+        estimate=(float(criterion.theta[k[0]]), float(criterion.theta[k[1]])), level=level, threshold=threshold,
+        others=others, data=_grid(criterion, k, (first, second), axes, others == "profiled"),
+        ellipse=_ellipse(fit, k, _radius(criterion, level)),
+    )  # fmt: skip
+
+
+def _axis(fit: Fit, unknown: Unknown, k: int, ranges: Mapping[str, tuple[float, float]], points: int) -> np.ndarray:
+    for name in ranges:
+        index_of(fit, name)
+    value, error = float(fit.estimate.theta[k]), float(fit.std_errors[k])
+    half = WIDTH * error if error > 0 else 0.1 * unknown.size
+    low, high = ranges.get(unknown.name, (max(value - half, unknown.lower), min(value + half, unknown.upper)))
+    if not low < high:
+        raise EstimationError(f"The range of '{unknown.name}' is ({low:g}, {high:g}): the first must be below the second.")
+    return np.linspace(low, high, points)
+
+
+def _grid(
+    criterion: Criterion, k: tuple[int, int], names: tuple[str, str], axes: list[np.ndarray], profiled: bool
+) -> xr.Dataset:
+    import xarray as xr
+
+    objective = np.full((len(axes[0]), len(axes[1])), np.nan)
+    deviance = objective.copy()
+    levels = dict(criterion.problem.sigma)
+    for i, a in enumerate(axes[0]):
+        for j, b in enumerate(axes[1]):
+            theta = criterion.theta.copy()
+            theta[list(k)] = a, b
+            if profiled:
+                theta = criterion.minimize({k[0]: float(a), k[1]: float(b)}, criterion.theta).theta
+            criterion.problem.sigma = dict(levels)
+            evaluation = criterion.problem.evaluate(theta, sensitive=False)
+            if evaluation.completed:
+                objective[i, j], deviance[i, j] = evaluation.objective, criterion.deviance(evaluation)
+    return xr.Dataset(
+        {"objective": (names, objective), "deviance": (names, deviance)}, dict(zip(names, axes, strict=True))
+    )
+
+
+def _radius(criterion: Criterion, level: float) -> float:
+    """Squared, in units of the covariance."""
+    from scipy.stats import chi2, f
+
+    if not criterion.problem.sigma:
+        return float(chi2.ppf(level, 2))
+    return float(2 * f.ppf(level, 2, max(criterion.degrees_of_freedom, 1)))
+
+
+def _ellipse(fit: Fit, k: tuple[int, int], squared: float) -> np.ndarray:
+    block = fit.estimate.covariance[np.ix_(k, k)]
+    values, vectors = np.linalg.eigh(block)
+    angle = np.linspace(0.0, 2 * np.pi, 181)
+    circle = np.stack([np.cos(angle), np.sin(angle)])
+    root = vectors * np.sqrt(np.clip(values, 0.0, None))
+    return np.asarray(fit.estimate.theta[list(k)] + np.sqrt(squared) * (root @ circle).T)

@@ -1,0 +1,146 @@
+"""Many runs of one task: dealt out in chunks, collected as they finish, kept at once, resumed where they stopped.
+
+Chunks last about a quarter of a second, so that neither sending nor storing counts and little is lost when the process
+is killed. When workers die, the runs they had are tried again apart from all others, in halves, until those that kill
+their worker are found; these are recorded as failed, and the study goes on.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from pathlib import Path
+from typing import Any
+
+from grisaille.errors import EstimationError, GrisailleError
+from grisaille.study.crew import Crew, hire
+from grisaille.study.header import header_of
+from grisaille.study.progress import progress_of
+from grisaille.study.rows import failed_row
+from grisaille.study.store import Store
+from grisaille.study.task import Answer, Prepared, Task
+
+CHUNK_SECONDS = 0.25
+LARGEST_CHUNK = 256
+
+Keep = Callable[[list[Answer]], None]
+
+
+def run_task(
+    task: Task, runs: int, store: str | Path | None, executor: Any, progress: bool
+) -> tuple[Prepared, list[Answer]]:
+    """The answers of runs 0, …, runs − 1, in order."""
+    if isinstance(runs, bool) or not isinstance(runs, int) or runs < 1:
+        raise EstimationError(f"The number of runs is {runs!r}; it must be a whole number above zero.")
+    prepared = Prepared(task)
+    shelf = Store(store, header_of(task), prepared.layout.floats) if store is not None else None
+    try:
+        answers = shelf.read(runs) if shelf else {}
+        todo = [run for run in range(runs) if run not in answers]
+        with progress_of(f"{task.kind} of {prepared.problem.cases[0].runner.structure.model.name}", runs, progress) as show:
+            show(list(answers.values()))
+
+            def keep(finished: list[Answer]) -> None:
+                if shelf:
+                    shelf.write(finished)
+                answers.update({a.run: a for a in finished})
+                show(finished)
+
+            if todo:
+                _work(prepared, todo, executor, keep)
+    except KeyboardInterrupt as stop:
+        if shelf:
+            stop.add_note(f"{len(answers)} of {runs} runs are in '{shelf.path}'; the same call goes on from there.")
+        raise
+    finally:
+        if shelf:
+            shelf.close()
+    return prepared, [answers[run] for run in range(runs)]
+
+
+def _work(prepared: Prepared, todo: Sequence[int], executor: Any, keep: Keep) -> None:
+    crew = hire(executor, prepared, len(todo))
+    finished = False
+    try:
+        suspects = _deal_out(crew, todo, keep)
+        _quarantine(crew, suspects, keep, prepared)
+        finished = True
+    finally:
+        crew.close(now=not finished)
+
+
+def _deal_out(crew: Crew, todo: Sequence[int], keep: Keep) -> list[list[int]]:
+    """Everything once; gives back the chunks that were lost with their workers."""
+    left, pace, lost = deque(todo), _Pace(), list[list[int]]()
+    pending: dict[Future[list[Answer]], list[int]] = {}
+    while left or pending:
+        while left and len(pending) < 2 * crew.workers:
+            chunk = [left.popleft() for _ in range(pace.chunk(len(left), crew.workers))]
+            try:
+                pending[crew.submit(chunk)] = chunk
+            except BrokenExecutor:
+                left.extendleft(reversed(chunk))
+                if not pending:
+                    crew.renew()
+                break
+        done, _ = wait(pending, return_when=FIRST_COMPLETED)
+        broken = False
+        for future in done:
+            chunk = pending.pop(future)
+            answers = _answers(future)
+            if answers is None:
+                lost.append(chunk)
+                broken = True
+            else:
+                pace.learn(answers)
+                keep(answers)
+        if broken and not pending:
+            crew.renew()
+    return lost
+
+
+def _quarantine(crew: Crew, suspects: list[list[int]], keep: Keep, prepared: Prepared) -> None:
+    """One chunk at a time; a chunk that loses its worker is halved, a single run is recorded as failed."""
+    waiting = deque(suspects)
+    while waiting:
+        chunk = waiting.popleft()
+        future = crew.submit(chunk)
+        wait([future])
+        answers = _answers(future)
+        if answers is not None:
+            keep(answers)
+            continue
+        crew.renew()
+        if len(chunk) > 1:
+            middle = len(chunk) // 2
+            waiting.extendleft([chunk[middle:], chunk[:middle]])
+        else:
+            reason = f"{type(future.exception()).__name__}, twice"
+            keep([Answer(chunk[0], prepared.seed(chunk[0]), 0.0, failed_row(prepared.layout, "worker", reason))])
+
+
+def _answers(future: Future[list[Answer]]) -> list[Answer] | None:
+    """None when the worker was lost; what the worker itself refuses concerns all runs and is raised."""
+    error = future.exception()
+    if isinstance(error, GrisailleError):
+        raise error
+    return None if error is not None else future.result()
+
+
+class _Pace:
+    """How many runs to a chunk."""
+
+    def __init__(self) -> None:
+        self.runs, self.seconds = 0, 0.0
+
+    def learn(self, answers: list[Answer]) -> None:
+        self.runs += len(answers)
+        self.seconds += sum(a.seconds for a in answers)
+
+    def chunk(self, left: int, workers: int) -> int:
+        if not self.runs:
+            return 1
+        fitting = int(CHUNK_SECONDS * self.runs / max(self.seconds, 1e-9))
+        fair = -(-left // (2 * workers))
+        return max(1, min(fitting, fair, LARGEST_CHUNK, left))

@@ -1,0 +1,166 @@
+"""Filters inside a batch: compiled = NumPy = the recursion written out; directions, slabs, white noise."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import casadi as ca
+import numpy as np
+import pytest
+from compilation.systems import constrained
+
+from grisaille.compilation.filters import FilterLayout, Filters, Group
+from grisaille.compilation.frozen import build_step
+from grisaille.compilation.step import StepFormula
+from grisaille.disturbance import Stream
+from grisaille.errors import DataError
+
+RNG = np.random.default_rng(8)
+CELLS, M, NS = 40, 37, 2
+GRID = np.cumsum(np.r_[0.0, RNG.choice([0.05, 0.02, 0.1], CELLS)])
+WHICH = np.unique(np.diff(GRID).round(6), return_inverse=True)[1]
+LAYOUT = FilterLayout(orders=(2, 3), outputs=((0, 0), (2, 0), (3, 1)), sensitive=True)
+
+
+def system():
+    """Two states driven by four signals, 0, 2 and 3 from filters, 1 from a table; everything is seen."""
+    x, u, p = ca.SX.sym("x", 2), ca.SX.sym("u", 4), ca.SX.sym("p", 1)
+    rhs = ca.vertcat(x[1] + u[1], -ca.sin(x[0]) - p * x[1] + u[0] * u[3] + u[2])
+    return constrained(x, ca.SX(0, 1), rhs=rhs, u=u, p=p, observed=ca.vertcat(x, u))
+
+
+def group(n: int, rows: int, number: int) -> Group:
+    random = np.random.default_rng(number)
+    draw = lambda *shape: random.normal(size=shape) / (2 * n)  # noqa: E731
+    lower = np.tril(np.ones((n, n)))
+    return Group(
+        Stream((number, 77), False), draw(3, n, n), draw(3, n, n) * lower, draw(n, n) * lower, draw(rows, n),
+        draw(3, NS, n, n), draw(3, NS, n, n) * lower, draw(NS, n, n) * lower, draw(NS, rows, n),
+    )  # fmt: skip
+
+
+FILTERS = Filters(WHICH, (group(2, 2, 1), group(3, 1, 2)))
+GIVEN = {"filters": FILTERS, "dp": [[1.0], [0.0]], "substeps": 2, "hold": "foh", "realizations": M}
+TABLE = RNG.normal(size=CELLS + 1)
+
+
+def run(compiled: bool, grid=GRID, **changes):
+    step = build_step(system(), directions=NS, filters=LAYOUT, compiled=compiled)
+    return step.run(changes.pop("x0", [0.1, 0.0]), grid, [0, changes.pop("table", TABLE), 0, 0], [0.3], **(GIVEN | changes))
+
+
+def recursion(member: int) -> np.ndarray:
+    """Signals 0, 2, 3 of one realization."""
+    columns = []
+    for g in FILTERS.groups:
+        n = g.R.shape[0]
+        w = g.R @ g.stream.normals(member, 0, n)
+        rows = [g.C @ w]
+        for k in range(CELLS):
+            w = g.F[WHICH[k]] @ w + g.L[WHICH[k]] @ g.stream.normals(member, k + 1, n)
+            rows.append(g.C @ w)
+        columns.append(np.array(rows))
+    return np.hstack(columns)
+
+
+@pytest.mark.parametrize("compiled", [pytest.param(True, marks=pytest.mark.compiled), False])
+def test_signals_are_those_of_the_recursion(compiled):
+    found = run(compiled)
+    for m in (0, 5, M - 1):
+        np.testing.assert_allclose(found.y[m][:, [2, 4, 5]], recursion(m), rtol=1e-12, atol=1e-14)
+    np.testing.assert_array_equal(found.y[3, :, 3], TABLE)
+
+
+@pytest.mark.compiled
+def test_compiled_equals_interpreted_bit_by_bit_in_the_disturbances():
+    native, twin = run(True), run(False)
+    for name in ("w", "dw"):
+        np.testing.assert_array_equal(getattr(native, name), getattr(twin, name))
+    np.testing.assert_array_equal(native.y[..., 2:], twin.y[..., 2:])
+    np.testing.assert_array_equal(native.sy[..., 2:], twin.sy[..., 2:])
+    for name in ("x", "sx", "y", "sy"):
+        np.testing.assert_allclose(getattr(native, name), getattr(twin, name), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("compiled", [pytest.param(True, marks=pytest.mark.compiled), False])
+def test_directions_that_move_filters_are_exact(compiled):
+    found, e = run(compiled), 1e-6
+    for s in range(NS):
+
+        def moved(sign: float, s: int = s):
+            groups = tuple(
+                replace(
+                    g, F=g.F + sign * e * g.dF[:, s], L=g.L + sign * e * g.dL[:, s], R=g.R + sign * e * g.dR[s],
+                    C=g.C + sign * e * g.dC[s],
+                )  # fmt: skip
+                for g in FILTERS.groups
+            )
+            step = build_step(system(), directions=NS, filters=LAYOUT, compiled=compiled)
+            p = 0.3 + sign * e * GIVEN["dp"][s][0]
+            return step.run([0.1, 0.0], GRID, [0, TABLE, 0, 0], [p], **(GIVEN | {"filters": replace(FILTERS, groups=groups)}))
+
+        difference = (moved(1).y - moved(-1).y) / (2 * e)
+        np.testing.assert_allclose(found.sy[:, :, s], difference, atol=1e-8 * max(1.0, np.abs(difference).max()))
+
+
+@pytest.mark.parametrize("compiled", [pytest.param(True, marks=pytest.mark.compiled), False])
+def test_going_on_from_a_state_changes_nothing(compiled):
+    whole, cut = run(compiled), 17
+    first = run(compiled, GRID[: cut + 1], table=TABLE[: cut + 1], filters=replace(FILTERS, which=WHICH[:cut]))
+    rest = replace(FILTERS, which=WHICH[cut:], first_point=cut, w=first.w, dw=first.dw)
+    second = run(compiled, GRID[cut:], table=TABLE[cut:], filters=rest, x0=first.x, sx0=first.sx)
+    np.testing.assert_array_equal(second.y, whole.y[:, cut:])
+    np.testing.assert_array_equal(second.sy, whole.sy[:, cut:])
+
+
+@pytest.mark.parametrize("compiled", [pytest.param(True, marks=pytest.mark.compiled), False])
+def test_realizations_left_out_and_numbered_from_elsewhere(compiled):
+    whole = run(compiled, reduce=True, rows=True)
+    part = run(compiled, reduce=True, rows=True, skip=[0, 7], realizations=M)
+    kept = np.setdiff1d(np.arange(M), [0, 7])
+    np.testing.assert_array_equal(part.y[kept], whole.y[kept])
+    assert part.moments.count == M - 2
+    np.testing.assert_allclose(part.moments.mean, whole.y[kept].mean(axis=0), rtol=1e-12, atol=1e-14)
+    later = run(compiled, realizations=5, filters=replace(FILTERS, first_realization=20))
+    np.testing.assert_array_equal(later.y, whole.y[20:25])
+
+
+@pytest.mark.parametrize("compiled", [pytest.param(True, marks=pytest.mark.compiled), False])
+def test_stages_are_read_at_halves_of_steps(compiled):
+    x, u = ca.SX.sym("x", 1), ca.SX.sym("u", 1)
+    step = build_step(constrained(x, ca.SX(0, 1), rhs=u, u=u, observed=ca.vertcat(x, u)), compiled=compiled)
+    grid, halves = np.array([0.0, 1.0, 3.0]), np.arange(5) / 4
+    cubic = np.concatenate([(a + h * halves) ** 3 for a, h in ((0.0, 1.0), (1.0, 2.0))] + [[27.0]])
+    found = step.run([0.0], grid, [cubic], hold="stages", substeps=2)
+    np.testing.assert_allclose(found.y[0], [[0, 0], [0.25, 1], [20.25, 27]], rtol=1e-14)
+
+
+@pytest.mark.parametrize("compiled", [pytest.param(True, marks=pytest.mark.compiled), False])
+def test_white_noise_of_each_step_comes_from_its_stream(compiled):
+    plain = constrained(ca.SX.sym("x", 2), ca.SX(0, 1))
+    t, h, x, v = ca.SX.sym("t"), ca.SX.sym("h"), ca.SX.sym("x", 2), ca.SX.sym("v", 3)
+    empty, p = ca.SX(0, 1), ca.SX.sym("p", 1)
+    after = ca.vertcat(x[0] + p * v[0], x[1] + v[1] + 10 * v[2])
+    formula = StepFormula(t, h, x, (empty, empty, empty), p, ca.SX.sym("n", 2), after, v)
+    step = build_step(plain, filters=FilterLayout(white=(1, 2)), formula=formula, compiled=compiled)
+    streams = Stream((5, 6)), Stream((7, 8))
+    filters = Filters(np.zeros(4, dtype=np.int64), white=streams, first_point=3)
+    found = step.run([0, 0], np.arange(5.0), [], [2.0], filters=filters, substeps=2, realizations=3)
+    one, two = (s.normals(np.arange(3)[:, None], np.arange(7, 15), n) for s, n in zip(streams, (1, 2), strict=True))
+    np.testing.assert_allclose(found.x[:, 0], 2 * one[..., 0].sum(axis=1), rtol=1e-13)
+    np.testing.assert_allclose(found.x[:, 1], (two @ [1.0, 10.0]).sum(axis=1), rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"filters": None}, "Filters with () states were given to a step built for"),
+        ({"filters": replace(FILTERS, which=WHICH[:-1])}, "given for 39 cells; the grid has 40"),
+        ({"filters": replace(FILTERS, w=np.zeros((2, 5)))}, "Filter states have shape"),
+    ],
+)
+def test_filters_that_do_not_fit_are_refused(wrong, words):
+    import re
+
+    with pytest.raises(DataError, match=re.escape(words)):
+        run(False, **wrong)
