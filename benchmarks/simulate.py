@@ -28,8 +28,9 @@ from grisaille.structure.prepared import structure_of
 EPILOG = """
 An index-3 pendulum under a known force and a disturbance, 100 s, both linear between the points of a grid of 0.01 s.
 Everybody solves the same paths in the same run; the error is the largest deviation of the angle from a reference
-(Runge-Kutta on the angle, 20 steps per cell). Times are the best of several rounds, wall or processor time, whichever is less,
-and do not contain compilation, which is shown apart. Peers that are not installed are skipped: pip install "grisaille[bench]".
+(Runge-Kutta on the angle, 20 steps per cell). Times are the best of several rounds, wall or processor time, whichever
+is less, and do not contain compilation, which is shown apart. Peers that are not installed are skipped:
+pip install "grisaille[bench]".
 """
 
 

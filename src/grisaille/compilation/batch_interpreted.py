@@ -126,7 +126,6 @@ class _Block:
         if answer.y is not None and answer.sy is not None:
             answer.y[self.members, row], answer.sy[self.members, row] = y, sy
         if part is not None:
-            part.mean[row], part.smean[row] = y.mean(axis=0), sy.mean(axis=0)
-            deviation = y - part.mean[row]
-            part.spread[row] = (deviation**2).sum(axis=0)
-            part.scross[row] = (deviation[:, None, :] * (sy - part.smean[row])).sum(axis=0)
+            own = Moments.of(y[:, None], sy[:, None])
+            for name in ("mean", "spread", "smean", "scross"):
+                getattr(part, name)[row] = getattr(own, name)[0]

@@ -34,20 +34,23 @@ class Moments:
     @classmethod
     def of(cls, y: Floats, sy: Floats) -> Moments:
         """Of rows (count, n_kept, ny) and their sensitivities (count, n_kept, ns, ny)."""
-        mean, smean = y.mean(axis=0), sy.mean(axis=0)
-        deviation = y - mean
-        spread, cross = (deviation**2).sum(axis=0), (deviation[:, :, None, :] * (sy - smean)).sum(axis=0)
+        # realizations that became infinite are told apart elsewhere
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean, smean = y.mean(axis=0), sy.mean(axis=0)
+            deviation = y - mean
+            spread, cross = (deviation**2).sum(axis=0), (deviation[:, :, None, :] * (sy - smean)).sum(axis=0)
         return cls(len(y), mean, spread, smean, cross)
 
     def joined(self, other: Moments) -> Moments:
         """The moments of both samples together (Chan, Golub & LeVeque 1983, eq. 2.1)."""
         n = self.count + other.count
         share, product = other.count / n, self.count * other.count / n
-        shift, sshift = other.mean - self.mean, other.smean - self.smean
-        return Moments(
-            n,
-            self.mean + share * shift,
-            self.spread + other.spread + product * shift**2,
-            self.smean + share * sshift,
-            self.scross + other.scross + product * shift[:, None, :] * sshift,
-        )
+        with np.errstate(over="ignore", invalid="ignore"):
+            shift, sshift = other.mean - self.mean, other.smean - self.smean
+            return Moments(
+                n,
+                self.mean + share * shift,
+                self.spread + other.spread + product * shift**2,
+                self.smean + share * sshift,
+                self.scross + other.scross + product * shift[:, None, :] * sshift,
+            )

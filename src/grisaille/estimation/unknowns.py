@@ -17,6 +17,8 @@ import numpy as np
 from grisaille.errors import EstimationError
 from grisaille.model.names import matching
 from grisaille.model.priors import LogNormal, MultivariateNormal, Normal, Uniform
+from grisaille.structure.initialization import Initializer
+from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.reduction import Structure
 
 LOG_RATIO = 100.0
@@ -111,7 +113,7 @@ def _wanted(structure: Structure, estimate: Iterable[object] | None) -> list[str
 
 def _expand(structure: Structure, name: str) -> list[str]:
     if name == "start(*)":
-        return [f"start({s.name})" for s in structure.states if s.order == 0]
+        return [f"start({s})" for s in _free_states(structure)]
     pool = [*structure.model.parameters, *(f"start({v})" for v in structure.model.variables)]
     hits = [n for n in matching(name, pool) if n in pool]
     if not hits:
@@ -119,6 +121,19 @@ def _expand(structure: Structure, name: str) -> list[str]:
         hint = f" Nearest: {', '.join(near)}." if near else ""
         raise EstimationError(f"{structure.model.name} has no parameter or start called '{name}'.{hint}")
     return hits
+
+
+def _free_states(structure: Structure) -> list[str]:
+    """States whose starts can be chosen together: all without hidden constraints, else as many as there is freedom."""
+    names = [s.name for s in structure.states if s.order == 0]
+    system = structure.system
+    if not system.nc:
+        return names
+    values = evaluate_parameters(structure.model)
+    u = np.array([structure.model.inputs[s.name].default or 0.0 if s.kind == "input" else 0.0 for s in system.signals])
+    initializer = Initializer(structure)
+    start = initializer.solve(0.0, u, values.values)
+    return initializer.independent(0.0, u, values.values, start, names)
 
 
 @dataclass(frozen=True)

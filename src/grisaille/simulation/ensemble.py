@@ -42,6 +42,8 @@ Floats = NDArray[np.float64]
 Progress = Callable[[int, int], None]
 BETWEEN = ("linear", "spline", "exact")
 METHODS = ("auto", "frozen", "frozen-explicit", "frozen-implicit")
+STIFF_SUBSTEPS = 24
+"""Explicit steps per cell from which on an implicit method is cheaper."""
 HELD = 1 << 25
 """Numbers of trajectories held at a time when a statistic needs every realization (256 MB)."""
 
@@ -196,17 +198,29 @@ def _setting(posed: Posed, options: EnsembleOptions, disturbances: Disturbances)
     return setting, infinite, remark
 
 
+def _slopes(posed: Posed) -> Floats:
+    """∂rhs/∂x at the start; empty where it is not finite."""
+    functions, w = posed.structure.start_functions, np.concatenate([posed.start.x, posed.start.z])
+    slopes = np.array(functions.rates(float(posed.times[0]), w, posed.u, posed.values.values)[1].full())
+    square = slopes[:, : len(slopes)]
+    return square if np.isfinite(square).all() else np.zeros((0, 0))
+
+
+def _is_stiff(posed: Posed, setting: Setting) -> bool:
+    """Whether the fastest decay would need very short explicit steps (Runge–Kutta: rate times step below 2.78)."""
+    slopes = _slopes(posed)
+    longest = float(np.diff(setting.grid.points).max(initial=0.0))
+    return bool(slopes.size) and float(-np.linalg.eigvals(slopes).real.min()) * longest > 2.5 * STIFF_SUBSTEPS
+
+
 def _cell(posed: Posed, options: EnsembleOptions, disturbances: Disturbances, values: Values) -> float:
     """The longest cell: given, or from the fastest filter (for white noise, from the model's own rates) and outputs."""
     if options.step is not None:
         return float(options.step)
     rate = disturbances.fastest_rate(values)
-    if disturbances.white:
-        functions, w = posed.structure.start_functions, np.concatenate([posed.start.x, posed.start.z])
-        slopes = np.array(functions.rates(float(posed.times[0]), w, posed.u, posed.values.values)[1].full())
-        square = slopes[:, : len(slopes)]
-        if square.size and np.isfinite(square).all():
-            rate = max(rate, float(np.abs(np.linalg.eigvals(square)).max()))
+    slopes = _slopes(posed)
+    if disturbances.white and slopes.size:
+        rate = max(rate, float(np.abs(np.linalg.eigvals(slopes)).max()))
     interval = float(np.diff(posed.times).min()) if posed.times.size > 1 else 1.0
     return min(interval, RESOLUTION / rate) if rate > 0 else interval
 
@@ -226,6 +240,9 @@ def _choose(posed: Posed, options: EnsembleOptions, setting: Setting) -> tuple[C
     fused = FusedEngine if options.between == "linear" else SampledEngine
     if setting.white is not None or options.substeps is not None:
         return fused, Pilot(options.substeps or 1, float("nan"))
+    if options.method == "auto" and _is_stiff(posed, setting):
+        engine = TaskEngine.prepared(setting, posed, options.rtol, "frozen-implicit")
+        return engine, Pilot(0, engine.error_estimate)
     # a bridge is resolved to its own tolerance: what is finer than that is not worth a step
     rtol = max(options.rtol, TOLERANCE) if options.between == "exact" else options.rtol
     pilot = choose_substeps(fused, setting, posed.structure.model, rtol)

@@ -177,12 +177,12 @@ class _Run:
         task = self.task
         if task.written >= task.n_times:
             return True
-        self.roughness = self._doubt(h, 0.5) / h**4
+        self.roughness = self._doubt(h, 0.5) / np.float64(h) ** 4
         while steps.has_row_before(task, task.t + h):
             s = (float(task.times[task.written]) - task.t) / h
             size = self._doubt(h, s)
             if not size <= 1.0 or not self._row_inside(h, s):
-                self.roughness = (size if size > 2.0 else 2.0) / h**4
+                self.roughness = (size if size > 2.0 else 2.0) / np.float64(h) ** 4
                 return False
         return True
 

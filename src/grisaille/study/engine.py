@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from grisaille.errors import EstimationError, GrisailleError
+from grisaille.structure.prepared import structure_of
 from grisaille.study.crew import Crew, hire
 from grisaille.study.header import header_of
 from grisaille.study.progress import progress_of
@@ -38,7 +39,7 @@ def run_task(
     try:
         answers = shelf.read(runs) if shelf else {}
         todo = [run for run in range(runs) if run not in answers]
-        with progress_of(f"{task.kind} of {prepared.problem.cases[0].runner.structure.model.name}", runs, progress) as show:
+        with progress_of(f"{task.kind} of {structure_of(task.model).model.name}", runs, progress) as show:
             show(list(answers.values()))
 
             def keep(finished: list[Answer]) -> None:

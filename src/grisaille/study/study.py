@@ -10,6 +10,7 @@ import numpy as np
 
 from grisaille.errors import EstimationError
 from grisaille.estimation.fit import Fit
+from grisaille.structure.prepared import structure_of
 from grisaille.study.rows import column
 from grisaille.study.task import Answer, Prepared
 
@@ -30,7 +31,7 @@ class Study:
 
     @property
     def model_name(self) -> str:
-        return str(self._prepared.problem.cases[0].runner.structure.model.name)
+        return structure_of(self._prepared.task.model).model.name
 
     def __len__(self) -> int:
         return len(self._answers)

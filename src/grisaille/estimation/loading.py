@@ -1,0 +1,215 @@
+"""``gr.load``: a saved fit, back as it was.
+
+Only numbers and text are read; nothing in the file is executed, and classes come from fixed lists. The model, the
+experiments and the numbers must have the fingerprints they were saved with. Simulations are prepared when first needed.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from grisaille.errors import DataError, GrisailleError
+from grisaille.estimation.cases import Case, build_case
+from grisaille.estimation.estimate import Estimate
+from grisaille.estimation.fit import Fit
+from grisaille.estimation.noise import noise_levels
+from grisaille.estimation.problem import Evaluation
+from grisaille.estimation.saving import ENGINE, FORMAT, KIND, digest
+from grisaille.estimation.unknowns import Unknown
+from grisaille.experiment.experiment import Experiment
+from grisaille.model import packing, priors
+from grisaille.model.classes import Model, restored
+from grisaille.simulation.runner import Prediction
+from grisaille.structure.prepared import structure_of
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+METHODS = {"OutputError": "grisaille.estimation.output_error"}
+"""Estimators that a file may name, and where they are."""
+PRIORS = {c.__name__: c for c in (priors.Normal, priors.LogNormal, priors.Uniform, priors.MultivariateNormal)}
+
+
+def load(path: str | os.PathLike[str], model: Model | None = None, check: bool = True) -> Fit:
+    """A fit that ``fit.save`` wrote.
+
+    model : the model it was made with; None: the one in the file
+    check : refuse a model whose fingerprint is not the saved one, and contents that changed since they were saved
+    """
+    target = Path(path)
+    if not target.is_file():
+        raise DataError(f"There is no file {str(target)!r} to load.")
+    try:
+        root, groups = _read(target)
+        return _restore(target, root, groups, model, check)
+    except GrisailleError:
+        raise
+    except Exception as error:  # whatever a damaged file makes of itself
+        raise DataError(
+            f"{str(target)!r} cannot be loaded: {type(error).__name__}: {error}. It is damaged, or was not written by "
+            f"fit.save."
+        ) from error
+
+
+def _read(target: Path) -> tuple[xr.Dataset, Callable[[str], xr.Dataset]]:
+    import xarray as xr
+
+    def group(name: str | None) -> xr.Dataset:
+        # not decoded: units of time would turn numbers into dates
+        with xr.open_dataset(target, engine=ENGINE, group=name, decode_cf=False) as dataset:
+            return dataset.load()
+
+    try:
+        root = group(None)
+    except Exception as error:
+        raise DataError(f"{str(target)!r} is not a complete netCDF file ({error}).") from error
+    if str(root.attrs.get("kind", "")) != KIND:
+        raise DataError(f"{str(target)!r} is a netCDF file, but not of a fit: fit.save writes those.")
+    if int(root.attrs["format"]) != FORMAT:
+        raise DataError(f"{str(target)!r} has the format {root.attrs['format']}; this version reads {FORMAT}.")
+    return root, group
+
+
+def _restore(
+    target: Path, root: xr.Dataset, group: Callable[[str], xr.Dataset], model: Model | None, check: bool
+) -> Fit:
+    record = json.loads(str(root["record"].values))
+    arrays = {str(n): np.ascontiguousarray(root[n].values) for n in root.data_vars if n not in ("model", "record")}
+    if check and digest(arrays) != record["digest"]:
+        raise DataError(f"The numbers in {str(target)!r} are not those that were saved: the file is damaged.")
+    chosen = _model(target, str(root["model"].values), record, model, check)
+    experiments = [
+        _experiment(target, group(f"experiment_{k}"), fingerprint, check)
+        for k, fingerprint in enumerate(record["experiment_fingerprints"])
+    ]
+    predictions = tuple(
+        Prediction(group(f"prediction_{k}")["y"].values, np.zeros((0, 0, 0)), "", float(d))
+        for k, d in enumerate(record["discretisation"])
+    )
+    method = _method(target, record["method"])
+    unknowns = _unknowns(record["unknowns"], arrays)
+    cases = tuple(
+        _case(chosen, e, unknowns, method, steps) for e, steps in zip(experiments, record["steps"], strict=True)
+    )
+    return Fit(chosen, experiments, method, _estimate(record, arrays, unknowns, cases, predictions), record["why"])
+
+
+def _model(target: Path, text: str, record: Mapping[str, Any], given: Model | None, check: bool) -> Model:
+    if given is None:
+        saved = restored(packing.unpack(text))
+        if check and saved.fingerprint != record["model_fingerprint"]:
+            raise DataError(f"The model in {str(target)!r} is not the one that was saved: the file is damaged.")
+        return saved
+    if check and given.fingerprint != record["model_fingerprint"]:
+        same = given.structure_key == record["structure_key"]
+        what = "has the same equations but other values" if same else "has other equations"
+        raise DataError(
+            f"The model given {what} than the one {str(target)!r} was saved with. Load without model= to use the saved "
+            f"one, or with check=False to use yours all the same."
+        )
+    return given
+
+
+def _experiment(target: Path, dataset: xr.Dataset, fingerprint: str, check: bool) -> Experiment:
+    experiment = Experiment.from_dataset(dataset)
+    if check and experiment.fingerprint != fingerprint:
+        raise DataError(f"The experiment '{experiment.name}' in {str(target)!r} is not as it was saved: it is damaged.")
+    return experiment
+
+
+def _method(target: Path, saved: Mapping[str, Any]) -> Any:
+    if saved["class"] not in METHODS:
+        raise DataError(
+            f"{str(target)!r} was made by the estimator {saved['class']}, which this version does not know; it knows "
+            f"{', '.join(METHODS)}."
+        )
+    return getattr(importlib.import_module(METHODS[saved["class"]]), saved["class"])(**saved["options"])
+
+
+def _unknowns(saved: list[dict[str, Any]], arrays: Mapping[str, np.ndarray]) -> tuple[Unknown, ...]:
+    joint: dict[str, Any] = {}  # unknowns of one joint prior share one object
+
+    def prior(content: Any) -> Any:
+        if content is None:
+            return None
+        return joint.setdefault(json.dumps(content), PRIORS[content[0]](**content[1]))
+
+    return tuple(
+        Unknown(
+            **{**u, "prior": prior(u["prior"])}, guess=float(arrays["guess"][k]), lower=float(arrays["lower"][k]),
+            upper=float(arrays["upper"][k]),
+        )
+        for k, u in enumerate(saved)
+    )  # fmt: skip
+
+
+def _case(
+    model: Model, experiment: Experiment, unknowns: tuple[Unknown, ...], method: Any, steps: Mapping[str, Any]
+) -> Case:
+    """The experiment with its samples at hand and its simulation prepared later."""
+    from dataclasses import replace
+
+    from grisaille.estimation.cases import Samples
+
+    flat = structure_of(model).model
+    noise = noise_levels(flat, tuple(experiment.outputs))
+    outputs = tuple(dict.fromkeys([*experiment.outputs, *(n for o in experiment.outputs for n in noise[o].needs)]))
+    grid = experiment.grid()
+    samples = []
+    for name in experiment.outputs:
+        times, values, weights = experiment.measurements(name)
+        samples.append(Samples(name, np.searchsorted(grid, times), values, weights))
+    mine = [k for k, u in enumerate(unknowns) if u.applies_to(str(experiment.name))]
+    order = sorted(mine, key=lambda k: unknowns[k].kind != "parameter")
+
+    def build() -> Any:
+        runner = build_case(model, experiment, unknowns, noise, method.rtol, method.compiled).runner
+        if steps["method"]:
+            runner.method, runner.step = steps["method"], steps["step"]  # type: ignore[union-attr]
+        return runner
+
+    case = Case(str(experiment.name), experiment, _Later(build), grid, tuple(samples), outputs, tuple(order))  # type: ignore[arg-type]
+    return replace(case)
+
+
+class _Later:
+    """A runner that is built when first asked for anything."""
+
+    def __init__(self, build: Callable[[], Any]) -> None:
+        self._build = build
+        self._runner: Any = None
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if self._runner is None:
+            self._runner = self._build()
+        return getattr(self._runner, name)
+
+
+def _estimate(
+    record: Mapping[str, Any],
+    arrays: Mapping[str, np.ndarray],
+    unknowns: tuple[Unknown, ...],
+    cases: tuple[Case, ...],
+    predictions: tuple[Prediction, ...],
+) -> Estimate:
+    evaluation = Evaluation(arrays["theta"], arrays["residuals"], arrays["jacobian"], arrays["errors"], predictions)
+    columns = record["trace_columns"]
+    trace = tuple(
+        {c: float(v) for c, v in zip(columns, row, strict=True) if not np.isnan(v)} for row in arrays["trace"]
+    )
+    plain = ("noise", "log_likelihood", "is_likelihood", "count", "objective", "converged", "status", "evaluations",
+             "seconds", "offset", "extra")  # fmt: skip
+    return Estimate(
+        unknowns=unknowns, theta=arrays["theta"], covariance=arrays["covariance"], free=arrays["free"].astype(bool),
+        evaluation=evaluation, cases=cases, notes=tuple(record["notes"]), trace=trace,
+        failures=tuple(record["failures"]), **{key: record[key] for key in plain},
+    )  # fmt: skip

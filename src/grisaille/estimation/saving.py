@@ -1,0 +1,157 @@
+"""``fit.save``: everything in a fit as a netCDF file, so that it can be read anywhere and loaded without running code.
+
+The file holds numbers and text only: the content of the model, the experiments (each a group that ``Experiment`` can
+read), unknowns, estimates, covariance, residuals with their Jacobian, the trace, the method's options, versions of what
+computed it, and fingerprints of each part. It is written beside its place and moved there when complete.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from grisaille.errors import DataError
+from grisaille.estimation.fit import Fit, fit_method
+from grisaille.estimation.unknowns import Unknown
+from grisaille.model.packing import pack
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+KIND, FORMAT, ENGINE = "grisaille fit", 1, "h5netcdf"
+ARRAYS = ("theta", "covariance", "free", "residuals", "jacobian", "errors", "guess", "lower", "upper")
+
+
+@fit_method
+def save(fit: Fit, path: str | os.PathLike[str]) -> None:
+    """Write the fit to a netCDF file; ``gr.load`` gives it back. A file of that name is replaced in one step."""
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise DataError(f"The fit cannot be saved as {str(target)!r}: there is no folder {str(target.parent)!r}.")
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+    os.close(handle)
+    try:
+        _write(fit, name)
+        os.chmod(name, 0o666 & ~_umask())
+        os.replace(name, target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _write(fit: Fit, name: str) -> None:
+    main(fit).to_netcdf(name, mode="w", engine=ENGINE)
+    for k, experiment in enumerate(fit.experiments):
+        experiment.to_dataset().to_netcdf(name, mode="a", engine=ENGINE, group=f"experiment_{k}")
+    for k, prediction in enumerate(fit.estimate.evaluation.predictions):
+        _array({"y": prediction.y}).to_netcdf(name, mode="a", engine=ENGINE, group=f"prediction_{k}")
+    with open(name, "rb+") as file:
+        os.fsync(file.fileno())
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def main(fit: Fit) -> xr.Dataset:
+    """The root group: numbers as arrays, the rest as JSON text (attributes of HDF5 end at 64 kB, variables do not)."""
+    arrays = numbers(fit)
+    texts = {
+        "model": pack(fit.initial_model._content),
+        "record": json.dumps({**record(fit), "digest": digest(arrays)}, ensure_ascii=True),
+    }
+    dataset = _array(arrays)
+    for name, text in texts.items():
+        dataset[name] = ((), np.array(text, dtype=object))
+    return dataset.assign_attrs(kind=KIND, format=FORMAT)
+
+
+def numbers(fit: Fit) -> dict[str, np.ndarray]:
+    """The arrays of a fit; columns of the trace as ``trace: name``."""
+    e = fit.estimate
+    arrays = {
+        "theta": e.theta, "covariance": e.covariance, "free": e.free.astype(np.int8),
+        "residuals": e.evaluation.residuals, "jacobian": e.evaluation.jacobian, "errors": e.evaluation.errors,
+        "guess": np.array([u.guess for u in e.unknowns]), "lower": np.array([u.lower for u in e.unknowns]),
+        "upper": np.array([u.upper for u in e.unknowns]),
+    }  # fmt: skip
+    columns = list(dict.fromkeys(c for row in e.trace for c in row))
+    arrays["trace"] = np.array([[row.get(c, np.nan) for c in columns] for row in e.trace]).reshape(-1, len(columns))
+    return {name: np.ascontiguousarray(a) for name, a in arrays.items()}
+
+
+def record(fit: Fit) -> dict[str, Any]:
+    """What is not an array."""
+    e = fit.estimate
+    return {
+        "model_fingerprint": fit.initial_model.fingerprint,
+        "structure_key": fit.initial_model.structure_key,
+        "experiment_fingerprints": [x.fingerprint for x in fit.experiments],
+        "method": {"class": type(fit.method).__name__, "options": asdict(fit.method)},
+        "why": fit.why,
+        "unknowns": [_unknown(u) for u in e.unknowns],
+        "noise": e.noise,
+        "log_likelihood": e.log_likelihood, "is_likelihood": bool(e.is_likelihood), "count": int(e.count),
+        "objective": e.objective, "converged": bool(e.converged), "status": e.status, "notes": list(e.notes),
+        "trace_columns": list(dict.fromkeys(c for row in e.trace for c in row)),
+        "evaluations": int(e.evaluations), "failures": list(e.failures), "seconds": e.seconds, "offset": e.offset,
+        "extra": dict(e.extra),
+        "discretisation": [p.discretisation for p in e.evaluation.predictions],
+        "steps": [_steps(c.runner) for c in e.cases],
+        "versions": versions(),
+    }  # fmt: skip
+
+
+def _unknown(unknown: Unknown) -> dict[str, Any]:
+    prior = None if unknown.prior is None else [type(unknown.prior).__name__, asdict(unknown.prior)]
+    return {
+        "name": unknown.name, "kind": unknown.kind, "target": unknown.target, "experiment": unknown.experiment,
+        "logarithmic": bool(unknown.logarithmic), "unit": unknown.unit, "prior": prior,
+    }  # fmt: skip
+
+
+def _steps(runner: Any) -> dict[str, Any]:
+    """How the frozen steps were chosen, so that a loaded fit computes the same digits."""
+    return {"method": str(getattr(runner, "method", "")), "step": float(getattr(runner, "step", 0.0))}
+
+
+def versions() -> dict[str, str]:
+    """Of what computed the numbers."""
+    from importlib.metadata import version
+
+    import grisaille
+
+    packages = {name: version(name) for name in ("casadi", "numpy", "scipy", "pandas", "xarray")}
+    return {"grisaille": grisaille.__version__, "python": platform.python_version(), **packages}
+
+
+def digest(arrays: Mapping[str, np.ndarray]) -> str:
+    """SHA-256 of all arrays, by name."""
+    sha = sha256()
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        sha.update(f"{name}:{array.dtype.str}:{array.shape};".encode())
+        sha.update(array.tobytes())
+    return sha.hexdigest()
+
+
+def _array(arrays: Mapping[str, np.ndarray]) -> xr.Dataset:
+    import xarray as xr
+
+    return xr.Dataset(
+        {
+            n: xr.Variable([f"{n}_{k}" for k in range(a.ndim)], a, encoding={"_FillValue": None})
+            for n, a in arrays.items()
+        }
+    )

@@ -1,0 +1,67 @@
+"""Measurements of one run, in place of those of the plan: what all studies that vary the data share.
+
+A data set is one array per output of each experiment, over all its rows; gaps (NaN) and skipped samples stay where the
+plan has them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from grisaille.errors import GrisailleError
+from grisaille.estimation.problem import Problem
+from grisaille.study.task import DataFailure
+
+DataSet = list[dict[str, np.ndarray]]
+"""Output → values, for each experiment."""
+
+
+class OtherData(ABC):
+    """A variation that changes measurements and keeps the guess."""
+
+    changes_guess = False
+
+    @abstractmethod
+    def data_set(self, plan: Sequence[Any], seed: int) -> DataSet:
+        """The measurements under a run's seed."""
+
+    @abstractmethod
+    def header(self) -> dict[str, str]:
+        """What must be the same when a study is resumed."""
+
+    def vary(self, problem: Problem, run: int, seed: int) -> Problem:
+        plan = [c.experiment for c in problem.cases]
+        data = self._made(plan, seed)
+        return problem.renewed(
+            [d[s.output][kept_rows(c.experiment, s.output)] for c, d in zip(problem.cases, data, strict=True)
+             for s in c.samples]
+        )  # fmt: skip
+
+    def experiments(self, problem: Problem, run: int, seed: int) -> list[Any]:
+        plan = [c.experiment for c in problem.cases]
+        return [with_data(e, d) for e, d in zip(plan, self._made(plan, seed), strict=True)]
+
+    def _made(self, plan: Sequence[Any], seed: int) -> DataSet:
+        try:
+            return self.data_set(plan, seed)
+        except GrisailleError as error:
+            raise DataFailure(str(error)) from error
+
+
+def kept_rows(experiment: Any, output: str) -> np.ndarray:
+    """Rows of an output that are compared with the model."""
+    values = experiment.outputs[output].values
+    return np.asarray(np.flatnonzero(np.isfinite(values[experiment.skip :])) + experiment.skip)
+
+
+def with_data(experiment: Any, data: dict[str, np.ndarray]) -> Any:
+    """The experiment with other values at its measured rows."""
+    outputs = {}
+    for name, samples in experiment.outputs.items():
+        values = np.where(np.isfinite(samples.values), data[name], np.nan)
+        outputs[name] = values if experiment.is_static else (samples.times, values)
+    return experiment.replace(outputs=outputs)

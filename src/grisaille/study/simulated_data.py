@@ -1,0 +1,130 @@
+"""Data sets simulated from a model at the times, inputs and gaps of a plan, with measurement noise and disturbances.
+
+    y_run = h(x(t_k)) + σ_k z_k
+
+Without disturbances the trajectory is the same in every run: it is simulated once, and a run only draws its noise. With
+them each run simulates its own realization. Either way a run has the numbers of ``gr.simulate(…, noise=True)`` under
+its seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from grisaille.disturbance import Purpose, Stream
+from grisaille.errors import EstimationError
+from grisaille.estimation.cases import known_starts
+from grisaille.model.classes import Model
+from grisaille.model.expression import as_expression
+from grisaille.model.flat import FlatModel
+from grisaille.simulation.measurement_noise import evaluate_along, with_noise
+from grisaille.simulation.simulate import simulate
+from grisaille.structure.parameters import evaluate_parameters
+from grisaille.structure.prepared import structure_of
+from grisaille.study.data_sets import DataSet, OtherData
+from grisaille.study.seeds import experiment_seed
+
+
+@dataclass
+class Simulated(OtherData):
+    """Measurements drawn from a model."""
+
+    model: Model
+    noise: dict[str, float]
+    """Standard deviations instead of those that the model declares."""
+    rtol: float
+    compiled: bool | None
+    _clean: list[_Clean] | None = field(default=None, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_clean": None}
+
+    def header(self) -> dict[str, str]:
+        return {"noise": repr(sorted(self.noise.items()))}
+
+    def data_set(self, plan: Sequence[Any], seed: int) -> DataSet:
+        flat = noisy_model(structure_of(self.model).model, self.noise, plan)
+        if flat.disturbances or flat.noise_covariance:
+            return [self._drawn(flat, e, experiment_seed(seed, k)) for k, e in enumerate(plan)]
+        if self._clean is None:
+            self._clean = [self._trajectory(flat, e) for e in plan]
+        return [c.with_noise(experiment_seed(seed, k)) for k, c in enumerate(self._clean)]
+
+    def _trajectory(self, flat: FlatModel, experiment: Any) -> _Clean:
+        result = self._simulate(experiment)
+        known = self._parameters(flat, experiment)
+        deviations = {n: evaluate_along(result, _noise(flat, n), known) for n in experiment.outputs}
+        return _Clean(
+            {n: result[n].values for n in experiment.outputs}, deviations, rows_of(experiment), result.sizes["time"]
+        )
+
+    def _drawn(self, flat: FlatModel, experiment: Any, seed: int) -> dict[str, np.ndarray]:
+        if experiment.is_static and flat.disturbances:
+            raise EstimationError(
+                f"Experiment '{experiment.name}' is static: rows without times have no realization of disturbances."
+            )
+        chosen = {"realizations": 1, "seed": seed} if flat.disturbances else {}
+        result = with_noise(self._simulate(experiment, **chosen), flat, self._parameters(flat, experiment), seed)
+        rows = rows_of(experiment)
+        return {n: result[n].values.reshape(-1)[rows[n]] for n in experiment.outputs}
+
+    def _simulate(self, experiment: Any, **chosen: Any) -> xr.Dataset:
+        signals, hold = experiment.input_signals()
+        return simulate(
+            self.model, experiment.grid(), inputs=signals, hold=hold, parameters=dict(experiment.constants),
+            start=known_starts(experiment), rtol=self.rtol, compiled=self.compiled, **chosen,
+        )  # fmt: skip
+
+    @staticmethod
+    def _parameters(flat: FlatModel, experiment: Any) -> dict[str, float]:
+        values = evaluate_parameters(flat, dict(experiment.constants))
+        return dict(zip(values.names, values.values.tolist(), strict=True))
+
+
+@dataclass(frozen=True)
+class _Clean:
+    """A trajectory without noise, and the noise it is to get, on the grid of its experiment."""
+
+    values: dict[str, np.ndarray]
+    deviations: dict[str, np.ndarray]
+    rows: dict[str, np.ndarray]
+    instants: int
+
+    def with_noise(self, seed: int) -> dict[str, np.ndarray]:
+        noisy = {}
+        for name, clean in self.values.items():
+            z = Stream.of(seed, Purpose.NOISE, name).normals(0, np.arange(self.instants), 1)[:, 0]
+            noisy[name] = (clean + self.deviations[name] * z)[self.rows[name]]
+        return noisy
+
+
+def noisy_model(flat: FlatModel, noise: Mapping[str, float], plan: Sequence[Any]) -> FlatModel:
+    """The model with every measured output's noise known."""
+    given = {n: replace(o, noise=as_expression(float(noise[n]))) for n, o in flat.outputs.items() if n in noise}
+    strangers = [n for n in noise if n not in flat.outputs]
+    if strangers:
+        raise EstimationError(f"noise= names '{strangers[0]}'; the outputs are {', '.join(flat.outputs)}.")
+    outputs = {**flat.outputs, **given}
+    unknown = [n for e in plan for n in e.outputs if outputs[n].noise is None]
+    if unknown:
+        raise EstimationError(
+            f"The noise of output '{unknown[0]}' is unknown, so no data can be drawn: give noise={{'{unknown[0]}': …}}, "
+            f"or declare it, gr.Output(…, noise=0.1)."
+        )
+    silent = {n: replace(o, noise=as_expression(0.0)) for n, o in outputs.items() if o.noise is None}
+    return replace(flat, outputs={**outputs, **silent})
+
+
+def rows_of(experiment: Any) -> dict[str, np.ndarray]:
+    """Where each output's rows are on the grid."""
+    grid = experiment.grid()
+    return {n: np.searchsorted(grid, s.times) for n, s in experiment.outputs.items()}
+
+
+def _noise(flat: FlatModel, output: str) -> Any:
+    return flat.outputs[output].noise
