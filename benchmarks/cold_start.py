@@ -14,6 +14,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+import grisaille
+
 HERE = Path(__file__).resolve().parent
 IMPORT = """
 import json, time
@@ -61,7 +63,8 @@ def _first_and_second() -> tuple[float, float, int]:
 
 
 def _python(code: str, changed: dict[str, str]) -> object:
-    environment = {**os.environ, **changed}
+    package = str(Path(grisaille.__file__).resolve().parents[1])
+    environment = {**os.environ, "PYTHONPATH": package, **changed}
     command = [sys.executable, "-W", "error", "-c", code]
     done = subprocess.run(command, cwd=HERE, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:

@@ -56,10 +56,9 @@ from grisaille.model.priors import LogNormal, MultivariateNormal, Normal, Unifor
 from grisaille.model.tables import table, table2
 
 if TYPE_CHECKING:
-    from grisaille.estimation.fit import Fit
-    from grisaille.estimation.fitting import evaluate, fit
     from grisaille.estimation.output_error import OutputError
     from grisaille.experiment.experiment import Experiment
+    from grisaille.fits import Fit, compare, evaluate, fit, load, sensitivity
     from grisaille.simulation.simulate import simulate
     from grisaille.structure.analysis import Analysis, analyze
     from grisaille.structure.well_posedness import WellPosedness, well_posedness
@@ -103,6 +102,7 @@ __all__ = [
     "atan2",
     "atanh",
     "ceil",
+    "compare",
     "connect",
     "copies",
     "cos",
@@ -112,10 +112,12 @@ __all__ = [
     "exp",
     "fit",
     "floor",
+    "load",
     "log",
     "log10",
     "maximum",
     "minimum",
+    "sensitivity",
     "sign",
     "simulate",
     "sin",
@@ -136,12 +138,15 @@ __all__ = [
 _LAZY = {
     "Analysis": "grisaille.structure.analysis",
     "Experiment": "grisaille.experiment.experiment",
-    "Fit": "grisaille.estimation.fit",
+    "Fit": "grisaille.fits",
     "OutputError": "grisaille.estimation.output_error",
     "WellPosedness": "grisaille.structure.well_posedness",
     "analyze": "grisaille.structure.analysis",
-    "evaluate": "grisaille.estimation.fitting",
-    "fit": "grisaille.estimation.fitting",
+    "compare": "grisaille.fits",
+    "evaluate": "grisaille.fits",
+    "fit": "grisaille.fits",
+    "load": "grisaille.fits",
+    "sensitivity": "grisaille.fits",
     "simulate": "grisaille.simulation.simulate",
     "well_posedness": "grisaille.structure.well_posedness",
 }

@@ -10,6 +10,7 @@ from zoo.mechanics import DisguisedIndex, Pendulum, RedundantArm, StateDependent
 import grisaille as gr
 from grisaille import der
 from grisaille.model.flatten import flatten
+from grisaille.structure.prepared import structure_of
 from grisaille.structure.reduction import reduce_model
 
 
@@ -142,3 +143,16 @@ def test_quantities_with_derivatives_are_determined() -> None:
     g = ca.Function("g", [system.t, system.x, system.z, system.u, system.p], [system.observed])
     values = dict(zip(system.observed_names, np.array(g(0, [0, 2.0], [], [], [])).ravel(), strict=True))
     assert values["power"] == pytest.approx(-19.62)
+
+
+def test_index_is_found_once_for_models_that_differ_in_values() -> None:
+    """With merged variables it takes a second index reduction, which must not be repeated in every run."""
+
+    class Merged(gr.Model):
+        k = gr.Parameter(1.0)
+        x, y, z = gr.Variable(1.0), gr.Variable(), gr.Variable()
+        equations = [der(x) == -k * y, y == z, z == x]
+
+    first, second = structure_of(Merged()), structure_of(Merged(k=2.0))
+    assert first.written_index is second.written_index
+    assert first.index == 1 and first.offsets.index == 0

@@ -1,6 +1,6 @@
 """``gr.compare``: fits side by side.
 
-    AIC = −2 log L + 2k,      BIC = −2 log L + k log N,      ratio: 2 (log L₁ − log L₀) ~ χ²(k₁ − k₀) if the smaller holds
+    AIC = −2 log L + 2k,     BIC = −2 log L + k log N,     2 (log L₁ − log L₀) ~ χ²(k₁ − k₀) if the smaller holds
 
 compare fits of the same measurements by likelihood. Criteria that are not likelihoods (robust losses, simulated
 prediction errors) have neither, and the table says so. Reference: K. Burnham, D. Anderson, Model Selection (2002).
@@ -27,7 +27,7 @@ class Comparison:
     """A table of fits, likelihood-ratio tests of those that are nested, and remarks."""
 
     table: pd.DataFrame
-    """One row per fit: parameters, samples, log_likelihood, aic, bic, delta_aic, then rms and fit_percent of outputs."""
+    """One row per fit: parameters, samples, log_likelihood, aic, bic, delta_aic, then rms and fit_percent by output."""
     tests: pd.DataFrame
     """One row per nested pair: ratio, degrees_of_freedom, p."""
     notes: tuple[str, ...]
@@ -107,17 +107,21 @@ def _ratio(fits: Mapping[str, Fit], small: str, large: str) -> tuple[float, floa
                 f"robust loss): a likelihood-ratio test with it means nothing. Compare rms on other data instead."
             )
         if _has_priors(fits[label]):
-            raise EstimationError(f"'{label}' was fitted with priors, so its likelihood is not at its maximum: no test.")
+            raise EstimationError(
+                f"'{label}' was fitted with priors, so its likelihood is not at its maximum: no test."
+            )
     if _data_key(fits[small]) != _data_key(fits[large]):
-        raise EstimationError(f"'{small}' and '{large}' were fitted to different measurements: no likelihood-ratio test.")
+        raise EstimationError(
+            f"'{small}' and '{large}' were fitted to different measurements: no likelihood-ratio test."
+        )
     more = _row(fits[large])["parameters"] - _row(fits[small])["parameters"]
     if more <= 0:
         raise EstimationError(f"'{large}' has no more parameters than '{small}': give pairs as (smaller, larger).")
     ratio = 2 * (fits[large].log_likelihood - fits[small].log_likelihood)
     if ratio < -1e-6 * (1 + abs(fits[small].log_likelihood)):
         raise EstimationError(
-            f"'{large}' fits worse than '{small}' ({ratio / 2:.4g} in log-likelihood): they are not nested, or the larger "
-            f"is not at its best minimum; fit it again with guess= from the smaller."
+            f"'{large}' fits worse than '{small}' ({ratio / 2:.4g} in log-likelihood): they are not nested, or the "
+            f"larger is not at its best minimum; fit it again with guess= from the smaller."
         )
     return ratio, more, float(chi2.sf(max(ratio, 0.0), more))
 

@@ -1,7 +1,7 @@
 """The criterion of a fit with some unknowns held: what profiles and surfaces are made of.
 
-With RSS_k the weighted squares of output k, N_k its samples, and S the squares of residuals whose noise is known (and of
-priors), the deviance of a point is
+With RSS_k the weighted squares of output k, N_k its samples, and S the squares of residuals whose noise is known (and
+of priors), the deviance of a point is
 
     D(θ) = Σ_k m_k log(RSS_k(θ) / RSS_k(θ̂)) + S(θ) − S(θ̂),        m_k = N_k,
 

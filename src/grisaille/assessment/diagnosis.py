@@ -146,7 +146,9 @@ class _Part:
 
     def series(self) -> Series:
         lags = tests.lag_count(len(self.r))
-        found = tests.outliers(self.scaled, self.q, self.degrees_of_freedom, self.level)[1] if self.enough else []
+        found = (
+            tests.outliers(self.scaled, self.q, self.degrees_of_freedom, self.level)[1] if self.enough else np.zeros(0)
+        )
         empty = tests.Periodogram(np.zeros(0), np.zeros(0), 0.0, np.nan)
         return Series(
             self.case.name, self.output, self.times, self.r, self.is_static,
@@ -222,7 +224,7 @@ class _Part:
         bad = (
             f"they are {ratio:.2g} times the declared noise: the noise is larger than declared, or the model is wrong."
             if ratio > 1
-            else f"they are {ratio:.2g} times the declared noise: it is smaller than declared, and so are standard errors."
+            else f"they are {ratio:.2g} times the declared noise: noise and standard errors are smaller than declared."
         )
         return self._verdict("size", found, "they are as large as the declared noise.", bad)
 

@@ -4,7 +4,7 @@
 
 The steps aim at a fixed change of D, so a curved or one-sided profile is resolved where it bends. For known noise the
 threshold is the χ² quantile of one degree of freedom; for unknown noise the one that makes the interval of a linear
-model Student's (``criterion.py``). Reference: D. M. Bates, D. G. Watts, Nonlinear Regression Analysis (1988), chapter 6.
+model Student's (``criterion.py``). Reference: D. Bates, D. Watts, Nonlinear Regression Analysis (1988), chapter 6.
 """
 
 from __future__ import annotations
@@ -52,8 +52,9 @@ class Profile:
         def plot(self) -> Any: ...
 
     def __str__(self) -> str:
-        low, high = ("−∞" if self.interval[0] is None else f"{self.interval[0]:.6g}"), (
-            "∞" if self.interval[1] is None else f"{self.interval[1]:.6g}"
+        low, high = (
+            ("−∞" if self.interval[0] is None else f"{self.interval[0]:.6g}"),
+            ("∞" if self.interval[1] is None else f"{self.interval[1]:.6g}"),
         )
         unit = f" {self.unit}" if self.unit else ""
         lines = [

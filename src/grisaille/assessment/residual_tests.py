@@ -2,12 +2,12 @@
 
 If the noise is white and of unit variance, the residuals of a fit are, to first order, r ~ N(0, I − QQᵀ), where the
 columns of Q span what the unknowns can move (weighted Jacobian J = QR). Means and variances below follow from that, so
-that tests keep their size whatever the model is, where textbook degrees of freedom (lags minus parameters) are right for
-autoregressions only.
+that tests keep their size whatever the model is, where textbook degrees of freedom (lags minus parameters) are right
+for autoregressions only.
 
     autocorrelation    Ljung–Box Q = n(n+2) Σ ρ_k²/(n−k), as χ² with E[Q | noise white] degrees of freedom
     periodogram        cumulated, each ordinate divided by its expectation; Kolmogorov's distance (Bartlett)
-    inputs             c = Uᵀr,  cᵀ (UᵀU − UᵀQQᵀU)⁺ c ~ χ²;  U: the input and its past (or its powers, for static models)
+    inputs             c = Uᵀr,  cᵀ (UᵀU − UᵀQQᵀU)⁺ c ~ χ²;  U: the input and its past (static models: powers)
     normality          Shapiro–Wilk, beyond 5000 samples Jarque–Bera
     outliers           largest externally studentized residual, Bonferroni
     size               Σr² ~ χ²(n − |Q|²), where the noise was known

@@ -89,9 +89,10 @@ class Sensitivity:
         notes = [f"• no output moves with {', '.join(dead)}."] if dead else []
         if len(alive) > 1:
             gamma = self.collinearity()
-            notes.append(f"• collinearity index of {'these' if dead else 'all'} {len(alive)}: {_shown(gamma)}" + "".join(
-                [f"; above {COLLINEAR:g}: they cannot all be told apart."] if gamma > COLLINEAR else ["."]
-            ))  # fmt: skip
+            poor = f"; above {COLLINEAR:g}: they cannot all be told apart" if gamma > COLLINEAR else ""
+            notes.append(
+                f"• collinearity index of {'the other' if dead else 'all'} {len(alive)}: {_shown(gamma)}{poor}."
+            )
         pairs = self.pairs.to_numpy()
         for i in range(len(alive)):
             for j in range(i):
@@ -154,9 +155,7 @@ def _valued(structure: Structure, unknowns: tuple[Unknown, ...], case: Case) -> 
     start: dict[str, float] = {}
     if isinstance(case.runner, Runner) and any(u.kind == "start" for u in unknowns):
         start = case.runner.start_at({u.target: values[u.target] for u in unknowns if u.kind == "parameter"})
-    return tuple(
-        replace(u, guess=values[u.target] if u.kind == "parameter" else start[u.target]) for u in unknowns
-    )
+    return tuple(replace(u, guess=values[u.target] if u.kind == "parameter" else start[u.target]) for u in unknowns)
 
 
 def _output_scale(
@@ -186,10 +185,7 @@ def _assemble(
     names = [u.name for u in unknowns]
     flat = structure.model
     data = xr.Dataset(
-        {
-            n: (("time", "parameter"), slopes[:, case.column(n)], {"units": flat.outputs[n].unit})
-            for n in scales
-        },
+        {n: (("time", "parameter"), slopes[:, case.column(n)], {"units": flat.outputs[n].unit}) for n in scales},
         {"time": case.grid, "parameter": names},
         {"model": flat.name, "experiment": case.name, "static": int(case.experiment.is_static)},
     )

@@ -1,7 +1,7 @@
 """The criterion over two unknowns: a picture of the valley an optimizer has to find its way in.
 
-The others stay at their estimates (``others="held"``) or follow to their conditional minimum (``"profiled"``). With them
-the confidence ellipse of the linearised model,
+The others stay at their estimates (``others="held"``) or follow to their conditional minimum (``"profiled"``). With
+them the confidence ellipse of the linearised model,
 
     (θ − θ̂)ᵀ C⁻¹ (θ − θ̂) = 2 F(level; 2, N − n)       (χ² instead of 2F where the noise is known),
 
@@ -41,7 +41,7 @@ class CostSurface:
     """The deviance of the joint confidence region."""
     others: str
     data: xr.Dataset
-    """``objective`` (½ Σ r², noise levels as estimated) and ``deviance``; NaN where the model could not be simulated."""
+    """``objective`` (½ Σ r², noise levels as estimated) and ``deviance``; NaN where the simulation failed."""
     ellipse: np.ndarray
     """(points, 2), of the linearised model."""
 
@@ -54,8 +54,9 @@ class CostSurface:
         inside = float((d <= self.threshold).sum() / d.size)
         failed = int(np.isnan(d).sum())
         return (
-            f"surface over {self.names[0]} × {self.names[1]}: {' × '.join(map(str, d.shape))} points, {100 * inside:.1f} % "
-            f"of them inside the {100 * self.level:g} % region" + (f", {failed} without a simulation" if failed else "")
+            f"surface over {self.names[0]} × {self.names[1]}: {' × '.join(map(str, d.shape))} points, {100 * inside:.1f} "
+            f"% of them inside the {100 * self.level:g} % region"
+            + (f", {failed} without a simulation" if failed else "")
         )
 
     __repr__ = __str__
@@ -102,7 +103,9 @@ def _axis(fit: Fit, unknown: Unknown, k: int, ranges: Mapping[str, tuple[float, 
     half = WIDTH * error if error > 0 else 0.1 * unknown.size
     low, high = ranges.get(unknown.name, (max(value - half, unknown.lower), min(value + half, unknown.upper)))
     if not low < high:
-        raise EstimationError(f"The range of '{unknown.name}' is ({low:g}, {high:g}): the first must be below the second.")
+        raise EstimationError(
+            f"The range of '{unknown.name}' is ({low:g}, {high:g}): the first must be below the second."
+        )
     return np.linspace(low, high, points)
 
 

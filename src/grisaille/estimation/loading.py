@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grisaille.errors import DataError, GrisailleError
-from grisaille.estimation.cases import Case, build_case
+from grisaille.estimation.cases import Case, Samples, build_case
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.fit import Fit
 from grisaille.estimation.noise import noise_levels
@@ -154,10 +154,6 @@ def _case(
     model: Model, experiment: Experiment, unknowns: tuple[Unknown, ...], method: Any, steps: Mapping[str, Any]
 ) -> Case:
     """The experiment with its samples at hand and its simulation prepared later."""
-    from dataclasses import replace
-
-    from grisaille.estimation.cases import Samples
-
     flat = structure_of(model).model
     noise = noise_levels(flat, tuple(experiment.outputs))
     outputs = tuple(dict.fromkeys([*experiment.outputs, *(n for o in experiment.outputs for n in noise[o].needs)]))
@@ -170,13 +166,13 @@ def _case(
     order = sorted(mine, key=lambda k: unknowns[k].kind != "parameter")
 
     def build() -> Any:
-        runner = build_case(model, experiment, unknowns, noise, method.rtol, method.compiled).runner
+        runner: Any = build_case(model, experiment, unknowns, noise, method.rtol, method.compiled).runner
         if steps["method"]:
-            runner.method, runner.step = steps["method"], steps["step"]  # type: ignore[union-attr]
+            runner.method, runner.step = steps["method"], steps["step"]
         return runner
 
-    case = Case(str(experiment.name), experiment, _Later(build), grid, tuple(samples), outputs, tuple(order))  # type: ignore[arg-type]
-    return replace(case)
+    later: Any = _Later(build)
+    return Case(str(experiment.name), experiment, later, grid, tuple(samples), outputs, tuple(order))
 
 
 class _Later:

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -27,8 +27,8 @@ from grisaille.model.packing import pack
 if TYPE_CHECKING:
     import xarray as xr
 
-KIND, FORMAT, ENGINE = "grisaille fit", 1, "h5netcdf"
-ARRAYS = ("theta", "covariance", "free", "residuals", "jacobian", "errors", "guess", "lower", "upper")
+KIND, FORMAT = "grisaille fit", 1
+ENGINE: Literal["h5netcdf"] = "h5netcdf"
 
 
 @fit_method

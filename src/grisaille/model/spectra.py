@@ -65,7 +65,10 @@ class Spectrum:
         return self.order
 
     def state_space(self) -> tuple[Matrix, Matrix, Matrix]:
-        """A, B, C as lists of rows of formulas; empty for white noise, which passes directly."""
+        """A, B, C as lists of rows of formulas; empty for white noise, which passes directly.
+
+        Use it when the disturbance has a model of its own, with several states and parameters.
+        """
         return _REALIZATIONS[self.name](dict(self.arguments), self.order)
 
     def mapped(self, change: Callable[[Expression], Expression]) -> Spectrum:
@@ -102,6 +105,8 @@ def white(*, interpretation: str | None = None) -> Spectrum:
     interpretation : matters where the noise's factor depends on what the noise drives. ``"stratonovich"`` is the limit
         of coloured noise of growing bandwidth, ``"ito"`` takes the factor at the beginning of each instant. Not stated
         means Itô, unless index reduction used the chain rule on such quantities: then the model must say.
+
+    Use it when nothing is known about the spectrum and the equation may be disturbed at every instant anew.
     """
     if interpretation not in (None, "ito", "stratonovich"):
         raise ModelError(f"white: interpretation must be 'ito' or 'stratonovich', got {interpretation!r}.")
@@ -109,14 +114,20 @@ def white(*, interpretation: str | None = None) -> Spectrum:
 
 
 def lowpass(bandwidth: Any, order: int = 1, *, start: str = "stationary") -> Spectrum:
-    """(b / (s + b))ⁿ: unit gain at low frequencies, bandwidth b in rad/s."""
+    """(b / (s + b))ⁿ: unit gain at low frequencies, bandwidth b in rad/s.
+
+    Use it when an unmeasured load or supply varies slowly up to a bandwidth and is noise beyond it.
+    """
     if isinstance(order, bool) or not isinstance(order, int) or order < 1:
         raise ModelError(f"lowpass: order must be a whole number from 1, got {order!r}.")
     return _checked("lowpass", {"bandwidth": _positive("lowpass", "bandwidth", bandwidth)}, order, start)
 
 
 def resonance(frequency: Any, damping: Any, *, start: str = "stationary") -> Spectrum:
-    """1 / (s² + 2ζω s + ω²): a resonance at ω in rad/s with damping ratio ζ."""
+    """1 / (s² + 2ζω s + ω²): a resonance at ω in rad/s with damping ratio ζ.
+
+    Use it when waves, rotating parts or flexible structures push at one frequency.
+    """
     arguments = {
         "frequency": _positive("resonance", "frequency", frequency),
         "damping": _positive("resonance", "damping", damping, zero=True),
@@ -125,12 +136,18 @@ def resonance(frequency: Any, damping: Any, *, start: str = "stationary") -> Spe
 
 
 def integrated() -> Spectrum:
-    """1 / s: a Wiener process; starts at zero because it has no stationary distribution."""
+    """1 / s: a Wiener process; starts at zero because it has no stationary distribution.
+
+    Use it when something drifts and never returns: fouling, ageing, offsets.
+    """
     return Spectrum("integrated", (), 1, "zero")
 
 
 def rational(num: Any, den: Any, *, start: str = "stationary") -> Spectrum:
-    """num(s) / den(s); coefficients from the highest power down, the denominator's degree above the numerator's."""
+    """num(s) / den(s); coefficients from the highest power down, the denominator's degree above the numerator's.
+
+    Use it when the filter is known as a transfer function.
+    """
     numerator, denominator = _trimmed("num", num), _trimmed("den", den)
     if len(numerator) >= len(denominator):
         raise ModelError(
@@ -142,7 +159,10 @@ def rational(num: Any, den: Any, *, start: str = "stationary") -> Spectrum:
 
 
 def state_space(A: Any, B: Any, C: Any, *, start: str = "stationary") -> Spectrum:
-    """C (sI − A)⁻¹ B with one white noise and one output: A is n × n, B and C have n entries."""
+    """C (sI − A)⁻¹ B with one white noise and one output: A is n × n, B and C have n entries.
+
+    Use it when the disturbance has a model of its own, with several states and parameters.
+    """
     a, b, c = (np.array(m, dtype=object) for m in (A, B, C))
     n = a.shape[0] if a.ndim else 0
     if not n or a.shape != (n, n) or b.size != n or c.size != n:

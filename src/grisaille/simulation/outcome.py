@@ -40,7 +40,8 @@ def _not_finite(task: Task, system: System, at: str) -> str:
 def _step_too_small(task: Task, system: System, at: str) -> str:
     return (
         f"the step size fell below rounding {at}: the solution blows up or jumps there ({_point(task, system)}). Check "
-        f"the model near this point, smooth a discontinuity (gr.smooth_sign, gr.smooth_abs), or loosen rtol"
+        f"the model near this point, smooth a discontinuity (gr.smooth_sign, gr.smooth_abs), or loosen rtol; where a "
+        f"variable that matters is much smaller than 1, say so with nominal= or atol="
     )
 
 

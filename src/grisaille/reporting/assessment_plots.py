@@ -1,0 +1,173 @@
+"""Pictures of assessments: profiles, cost surfaces, residual diagnoses, sensitivities. Each becomes ``.plot()``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from grisaille.assessment.diagnosis import Diagnosis, Series
+from grisaille.assessment.profile import Profile
+from grisaille.assessment.sensitivity import Sensitivity
+from grisaille.assessment.surface import CostSurface
+from grisaille.errors import EstimationError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def _plot_of(cls: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Makes a function the ``plot`` method of a class of an earlier folder."""
+
+    def attach(function: Callable[..., Any]) -> Callable[..., Any]:
+        cls.plot = function  # type: ignore[attr-defined]
+        return function
+
+    return attach
+
+
+@_plot_of(Profile)
+def draw_profile(profile: Profile) -> Figure:
+    """The deviance along the unknown, its threshold, and the parabola that the standard error stands for."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    axes = figure.subplots()
+    table = profile.table
+    axes.plot(table["value"], table["deviance"], ".-", color="C0", label="profile")
+    axes.axhline(profile.threshold, color="C3", linewidth=1, label=f"{100 * profile.level:g} %")
+    if profile.std_error > 0:
+        v = np.linspace(float(table["value"].min()), float(table["value"].max()), 200)
+        axes.plot(v, ((v - profile.estimate) / profile.std_error) ** 2, ":", color="0.5", label="by standard error")
+    for limit in profile.interval:
+        if limit is not None:
+            axes.axvline(limit, color="C3", linewidth=0.8, linestyle="--")
+    axes.plot([profile.estimate], [0.0], "o", color="C0")
+    top = max(float(table["deviance"].max()), profile.threshold)
+    axes.set_ylim(-0.03 * top, 1.1 * top)
+    axes.set_xlabel(_labelled(profile.name, profile.unit))
+    axes.set_ylabel("deviance (−2 log L above its minimum)")
+    axes.set_title(profile.shape, fontsize="medium")
+    axes.legend(fontsize="small")
+    axes.grid(alpha=0.3)
+    return figure
+
+
+@_plot_of(CostSurface)
+def draw_surface(surface: CostSurface) -> Figure:
+    """Contours of √deviance, the confidence region, and the ellipse of the linearised model."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.4, 5), layout="constrained")
+    axes = figure.subplots()
+    a, b = surface.names
+    x, y, deviance = surface.data[a].values, surface.data[b].values, surface.data["deviance"].values
+    height = np.ma.masked_invalid(np.sqrt(np.clip(deviance, 0.0, None)).T)
+    if height.count() and float(np.ptp(height.compressed())) > 0:
+        filled = axes.contourf(x, y, height, levels=24, cmap="Greys_r")
+        figure.colorbar(filled, ax=axes, label="√deviance")
+        if float(height.min()) < np.sqrt(surface.threshold) < float(height.max()):
+            axes.contour(x, y, height, levels=[np.sqrt(surface.threshold)], colors="C3", linewidths=1.2)
+    axes.plot(*surface.ellipse.T, "--", color="C0", linewidth=1.2, label=f"{100 * surface.level:g} % ellipse")
+    axes.plot(*surface.estimate, "+", color="C0", markersize=10, label="estimate")
+    axes.set_xlim(x[0], x[-1])
+    axes.set_ylim(y[0], y[-1])
+    axes.set_xlabel(_labelled(a, surface.units[0]))
+    axes.set_ylabel(_labelled(b, surface.units[1]))
+    axes.legend(fontsize="small")
+    return figure
+
+
+@_plot_of(Diagnosis)
+def draw_diagnosis(diagnosis: Diagnosis) -> Figure:
+    """A row per series: residuals, autocorrelation, cumulated periodogram, normal quantiles."""
+    from matplotlib.figure import Figure
+
+    rows = len(diagnosis.series)
+    figure = Figure(figsize=(14, 2.6 * rows + 0.6), layout="constrained")
+    panels = figure.subplots(rows, 4, squeeze=False)
+    for axes, series in zip(panels, diagnosis.series, strict=True):
+        _draw_series(axes[0], series)
+        _draw_autocorrelation(axes[1], series, diagnosis.level)
+        _draw_periodogram(axes[2], series, diagnosis.level)
+        _draw_quantiles(axes[3], series)
+    for panel, title in zip(panels[0], ("residuals", "autocorrelation", "periodogram", "quantiles"), strict=True):
+        panel.set_title(title, fontsize="medium")
+    return figure
+
+
+def _draw_series(axes: Any, series: Series) -> None:
+    axes.axhline(0.0, color="0.3", linewidth=0.8)
+    axes.plot(series.times, series.residuals, ".", color="C0", markersize=3)
+    axes.plot(series.times[series.outliers], series.residuals[series.outliers], "o", color="C3", fillstyle="none")
+    axes.set_ylabel(f"{series.output}, {series.experiment}")
+    axes.set_xlabel("row" if series.is_static else "time")
+
+
+def _draw_autocorrelation(axes: Any, series: Series, level: float) -> None:
+    from scipy.stats import norm
+
+    lags = np.arange(1, len(series.autocorrelation) + 1)
+    band = float(norm.isf(level / 2)) / np.sqrt(max(len(series.residuals), 1))
+    axes.axhspan(-band, band, color="0.85", linewidth=0)
+    axes.vlines(lags, 0.0, series.autocorrelation, color="C0")
+    for k, (name, correlation) in enumerate(series.inputs.items()):
+        first = 1 if series.is_static else 0
+        axes.plot(np.arange(first, first + len(correlation)), correlation, ".", color=f"C{k + 1}", label=f"with {name}")
+    if series.inputs:
+        axes.legend(fontsize="small")
+    axes.set_xlabel("lag [samples]")
+
+
+def _draw_periodogram(axes: Any, series: Series, level: float) -> None:
+    from scipy.stats import kstwo
+
+    found = series.periodogram
+    if len(found.cumulated) < 2:
+        return
+    band = float(kstwo.isf(level, len(found.cumulated) - 1))
+    axes.fill_between(found.frequency, found.uniform - band, found.uniform + band, color="0.85", linewidth=0)
+    axes.plot(found.frequency, found.cumulated, color="C0")
+    axes.set_ylim(0, 1)
+    axes.set_xlabel("frequency [1/sample]")
+
+
+def _draw_quantiles(axes: Any, series: Series) -> None:
+    from scipy.stats import norm
+
+    n = len(series.residuals)
+    expected = norm.ppf((np.arange(1, n + 1) - 0.375) / (n + 0.25))
+    axes.plot(expected, expected, color="0.6", linewidth=0.8)
+    axes.plot(expected, np.sort(series.residuals), ".", color="C0", markersize=3)
+    axes.set_xlabel("normal quantile")
+
+
+@_plot_of(Sensitivity)
+def draw_sensitivity(sensitivity: Sensitivity, parameters: Iterable[str] | None = None) -> Figure:
+    """A panel per output with a line per parameter, the most influential first."""
+    from matplotlib.figure import Figure
+
+    names = list(sensitivity.parameters if parameters is None else parameters)
+    for name in names:
+        if name not in sensitivity.parameters:
+            raise EstimationError(
+                f"There is no sensitivity to '{name}'; there are {', '.join(sensitivity.parameters)}."
+            )
+    data = sensitivity.data
+    figure = Figure(figsize=(8, 2.6 * len(data.data_vars) + 0.6), layout="constrained")
+    panels = figure.subplots(len(data.data_vars), 1, sharex=True, squeeze=False)[:, 0]
+    style = {"marker": ".", "linestyle": "none"} if data.attrs["static"] else {"linewidth": 1.2}
+    for axes, (output, lines) in zip(panels, data.data_vars.items(), strict=True):
+        for name in names:
+            axes.plot(data["time"], lines.sel(parameter=name), label=name, **style)
+        axes.set_ylabel(_labelled(f"∂{output}/∂log p", lines.attrs["units"]))
+        axes.grid(alpha=0.3)
+    panels[0].legend(fontsize="small", ncols=min(len(names), 6))
+    panels[-1].set_xlabel("row" if data.attrs["static"] else "time")
+    figure.suptitle(f"sensitivity of {sensitivity.model_name}", fontsize="medium")
+    return figure
+
+
+def _labelled(name: str, unit: str) -> str:
+    return f"{name} [{unit}]" if unit else name
