@@ -189,7 +189,7 @@ class _Part:
 
     def _inputs(self) -> Iterator[Verdict]:
         for name, u in self._regressors():
-            found = tests.input_dependence(self.scaled, self.q, u)
+            found = tests.input_dependence(self.scaled, self.q, u, known=self.known)
             if not found.degrees_of_freedom > 0:
                 continue
             c = tests.cross_correlation(self.r, u)

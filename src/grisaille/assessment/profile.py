@@ -138,9 +138,15 @@ class _Walk:
             if at_bound or abs(self.unknown.inner(value) - self.centre) >= self.reach:
                 self.ended = "bound" if at_bound else "reach"
                 return
-            self.step *= float(np.clip(self.aim / max(change, 1e-12), 0.5, 2.0))
+            self._adapt(last.deviance, point.deviance)
             last = point
         self.ended = "steps"
+
+    def _adapt(self, before: float, now: float) -> None:
+        """The step to a deviance higher by ``aim``, if its root goes on as a straight line."""
+        a, b = np.sqrt(max(before, 0.0)), np.sqrt(max(now, 0.0))
+        wanted = np.sqrt(max(now, 0.0) + self.aim) - b
+        self.step *= float(np.clip(wanted / max(b - a, 1e-12), 0.25, 2.0))
 
     def _next(self, last: Point) -> tuple[float, bool]:
         xi = self.unknown.inner(float(last.theta[self.k])) + self.side * self.step

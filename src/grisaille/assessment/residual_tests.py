@@ -5,9 +5,9 @@ columns of Q span what the unknowns can move (weighted Jacobian J = QR). Means a
 that tests keep their size whatever the model is, where textbook degrees of freedom (lags minus parameters) are right
 for autoregressions only.
 
-    autocorrelation    Ljung–Box Q = n(n+2) Σ ρ_k²/(n−k), as χ² with E[Q | noise white] degrees of freedom
+    autocorrelation    Ljung–Box Q = n(n+2) Σ (ρ_k − E ρ_k)²/(n−k), as χ² with E Q degrees of freedom
     periodogram        cumulated, each ordinate divided by its expectation; Kolmogorov's distance (Bartlett)
-    inputs             c = Uᵀr,  cᵀ (UᵀU − UᵀQQᵀU)⁺ c ~ χ²;  U: the input and its past (static models: powers)
+    inputs             c = Uᵀr,  cᵀ (UᵀU − UᵀQQᵀU)⁺ c;  U: the input and its past (static models: powers)
     normality          Shapiro–Wilk, beyond 5000 samples Jarque–Bera
     outliers           largest externally studentized residual, Bonferroni
     size               Σr² ~ χ²(n − |Q|²), where the noise was known
@@ -60,21 +60,21 @@ def ljung_box(r: np.ndarray, q: np.ndarray) -> Test:
     from scipy.stats import chi2
 
     n, lags = len(r), lag_count(len(r))
-    k = np.arange(1, lags + 1)
-    statistic = n * (n + 2) * float(np.sum(autocorrelation(r, lags) ** 2 / (n - k)))
     left = n - float(np.sum(q**2))
-    spread = np.array([_second_moment(q, n, int(j)) for j in k]) / (left**2 + 2 * left)
-    dof = n * (n + 2) * float(np.sum(spread / (n - k)))
+    mean, variance = np.array([_moments(q, n, k) for k in range(1, lags + 1)]).T
+    weight = n * (n + 2) / (n - np.arange(1, lags + 1))
+    statistic = float(np.sum(weight * (autocorrelation(r, lags) - mean / left) ** 2))
+    dof = float(np.sum(weight * variance)) / (left**2 + 2 * left)
     return Test(statistic, float(chi2.sf(statistic, dof)), dof)
 
 
-def _second_moment(q: np.ndarray, n: int, k: int) -> float:
-    """E[c_k²] of c_k = Σ r_t r_{t+k} = rᵀAr for r ~ N(0, I − QQᵀ)."""
+def _moments(q: np.ndarray, n: int, k: int) -> tuple[float, float]:
+    """Mean and variance of c_k = Σ r_t r_{t+k} = rᵀAr for r ~ N(0, I − QQᵀ)."""
     aq = np.zeros_like(q)
     aq[:-k] += q[k:] / 2
     aq[k:] += q[:-k] / 2
     inner = q.T @ aq
-    return float((n - k) - 4 * np.sum(aq**2) + 2 * np.sum(inner**2) + np.trace(inner) ** 2)
+    return -float(np.trace(inner)), float((n - k) - 4 * np.sum(aq**2) + 2 * np.sum(inner**2))
 
 
 @dataclass(frozen=True)
@@ -136,21 +136,25 @@ def regressors(u: np.ndarray, n: int, *, is_static: bool) -> np.ndarray:
     return np.asarray(stacked - stacked.mean(axis=0))
 
 
-def input_dependence(r: np.ndarray, q: np.ndarray, u: np.ndarray) -> Test:
-    """Whether the residuals still contain the columns of ``u``, beyond what the unknowns can move."""
-    from scipy.stats import chi2
+def input_dependence(r: np.ndarray, q: np.ndarray, u: np.ndarray, *, known: bool) -> Test:
+    """Whether the residuals still contain the columns of ``u``, beyond what the unknowns can move.
 
-    free = u - q @ (q.T @ u)
+    With ``known`` noise the statistic is χ²; otherwise r was scaled by itself, and its share of Σr² is a beta variable.
+    """
+    from scipy.stats import beta, chi2
+
     basis, s, _ = np.linalg.svd(u, full_matrices=False)
     basis = basis[:, s > 1e-6 * s.max(initial=0.0)] if s.max(initial=0.0) > 0 else basis[:, :0]
     part = q.T @ basis
     values, vectors = np.linalg.eigh(np.eye(basis.shape[1]) - part.T @ part)
     seen = values > 1e-6
-    if not seen.any() or not np.abs(free).max() > 0:
+    d, left = int(seen.sum()), len(r) - float(np.sum(q**2))
+    if d == 0 or left - d < 1:
         return Test(0.0, np.nan, 0.0)
     c = (vectors[:, seen].T @ (basis.T @ r)) / np.sqrt(values[seen])
     statistic = float(c @ c)
-    return Test(statistic, float(chi2.sf(statistic, int(seen.sum()))), float(seen.sum()))
+    p = chi2.sf(statistic, d) if known else beta.sf(statistic / float(r @ r), d / 2, (left - d) / 2)
+    return Test(statistic, float(p), d)
 
 
 def cross_correlation(r: np.ndarray, u: np.ndarray) -> np.ndarray:

@@ -51,12 +51,10 @@ class CostSurface:
 
     def __str__(self) -> str:
         d = self.data["deviance"]
-        inside = float((d <= self.threshold).sum() / d.size)
-        failed = int(np.isnan(d).sum())
+        inside, failed = float((d <= self.threshold).mean()), int(np.isnan(d).sum())
         return (
-            f"surface over {self.names[0]} × {self.names[1]}: {' × '.join(map(str, d.shape))} points, {100 * inside:.1f} "
-            f"% of them inside the {100 * self.level:g} % region"
-            + (f", {failed} without a simulation" if failed else "")
+            f"surface over {' × '.join(self.names)}: {' × '.join(map(str, d.shape))} points, {100 * inside:.1f} % inside "
+            f"the {100 * self.level:g} % region" + (f", {failed} without a simulation" if failed else "")
         )
 
     __repr__ = __str__

@@ -116,7 +116,7 @@ def check_batch(
     return Batch(
         times, int(substeps), start, values, np.broadcast_to(_array(nominal), fused.nx).copy(), tables,
         held, seeds, starts, _kept(keep, times.size), count, np.setdiff1d(np.arange(count), np.asarray(skip, dtype=int)),
-        _filters(fused, filters, times.size - 1, count),
+        _filters(fused, filters, times.size - 1, count, int(substeps)),
     )  # fmt: skip
 
 
@@ -145,7 +145,7 @@ def _held(hold: str | Sequence[str], nu: int) -> NDArray[np.uint8]:
     return np.array([HOLDS.index(h) for h in holds], dtype=np.uint8)
 
 
-def _filters(fused: Sizes, filters: Filters | None, cells: int, count: int) -> Filters:
+def _filters(fused: Sizes, filters: Filters | None, cells: int, count: int, substeps: int) -> Filters:
     layout = fused.layout
     given = Filters(np.zeros(cells, dtype=np.int64)) if filters is None else filters
     orders = tuple(g.R.shape[0] for g in given.groups)
@@ -153,6 +153,9 @@ def _filters(fused: Sizes, filters: Filters | None, cells: int, count: int) -> F
         raise DataError(f"Filters with {orders} states were given to a step built for {layout.orders}.")
     if given.which.shape != (cells,):
         raise DataError(f"The filters' steps are given for {given.which.size} cells; the grid has {cells}.")
+    expected = (2 * substeps - 1, layout.nb)
+    if layout.chains and (given.mix is None or given.mix.shape[1:] != expected):
+        raise DataError(f"{2 * substeps - 1} rows of {layout.nb} numbers are needed to mix derivatives inside a cell.")
     if given.w is not None and given.w.shape != (count, layout.nw):
         raise DataError(f"Filter states have shape {given.w.shape}; expected {(count, layout.nw)}.")
     return given

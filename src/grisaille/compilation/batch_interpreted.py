@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from grisaille.compilation.batch import HOLDS, Batch, Floats, Frozen, Progress, Sizes, empty_answer, finish
 from grisaille.compilation.evaluation import FlatEvaluation, flat_function
-from grisaille.compilation.filter_twin import FilterStates
+from grisaille.compilation.filter_twin import FilterStates, mix_chains
 from grisaille.compilation.moments import Moments
 
 BLOCK = 256
@@ -112,11 +112,28 @@ class _Block:
             part = (j + 1) / n
             ua, ub = ub, right if j + 1 == n else left + part * (right - left)
             da, db = db, dright if j + 1 == n else dleft + part * (dright - dleft)
-            signals = [ua.copy(), 0.5 * (ua + ub), ub.copy()]
+            um, dm = 0.5 * (ua + ub), 0.5 * (da + db)
+            if self.fused.layout.chains:
+                um, dm = self._mixed(k, 2 * j, (left, driven, um), (dleft, dright, dm))
+                if j + 1 < n:
+                    ub, db = self._mixed(k, 2 * j + 1, (left, driven, ub), (dleft, dright, db))
+            signals = [ua.copy(), um, ub.copy()]
             if stages.size:
                 for s, values in enumerate(signals):
                     values[:, stages] = self._table(k, 2 * j + s)[:, stages]
-            yield t + j * h, h, signals, [da, 0.5 * (da + db), db]
+            yield t + j * h, h, signals, [da, dm, db]
+
+    def _mixed(
+        self, k: int, half: int, signals: tuple[Floats, Floats, Floats], slopes: tuple[Floats, Floats, Floats]
+    ) -> tuple[Floats, Floats]:
+        """Signals and their derivatives with disturbances mixed from both ends of the cell."""
+        layout, places, filters = self.fused.layout, list(self.fused.layout.places), self.batch.filters
+        assert filters.mix is not None
+        b = filters.mix[filters.which[k], half]
+        left, driven, u = signals
+        mixed = u.copy()
+        mixed[:, places] = mix_chains(layout, b, left[:, places], driven, u[:, places])
+        return mixed, mix_chains(layout, b, *slopes) if layout.sensitive else slopes[2]
 
     def _keep(
         self, answer: Frozen, part: Moments | None, row: int, k: int, x: Floats, y: Floats, sy: Floats

@@ -28,7 +28,7 @@ WAVE = 8_000_000
 _LONG = np.dtype(ctypes.c_long)
 _POINTERS = frozenset(
     "member grid x0 x p nominal signal signal_stride held dp sx0 sx kept y sy mean spread smean scross failed stream which "
-    "filter start reading dfilter dstart dreading w0 dw0 w dw".split()
+    "filter start reading dfilter dstart dreading w0 dw0 w dw mix".split()
 )
 
 
@@ -40,7 +40,7 @@ class BatchStructure(ctypes.Structure):
         for name in (
             "n_members member n_cells substeps grid x0 x0_stride x p p_stride nominal signal signal_stride held dp sx0 "
             "sx0_stride sx n_kept kept y sy mean spread smean scross failed first_realization "
-            "first_point stream which filter start reading dfilter dstart dreading w0 dw0 w dw"
+            "first_point stream which filter start reading dfilter dstart dreading w0 dw0 w dw mix"
         ).split()
     )
 
@@ -96,10 +96,11 @@ class _Disturbances:
             filters.packed_derivatives() if fused.layout.sensitive else nothing
         )
         self.w0 = None if filters.w is None else np.ascontiguousarray(filters.w)
+        self.mix = None if filters.mix is None else np.ascontiguousarray(filters.mix)
         self.dw0 = None if filters.dw is None else np.ascontiguousarray(filters.dw)
 
     def fields(self) -> dict[str, int | None]:
-        names = ("stream", "which", "filter", "start", "reading", "dfilter", "dstart", "dreading", "w0", "dw0")
+        names = ("stream", "which", "filter", "start", "reading", "dfilter", "dstart", "dreading", "w0", "dw0", "mix")
         numbers = {"first_realization": self.filters.first_realization, "first_point": self.filters.first_point}
         return {name: _at(getattr(self, name)) for name in names} | numbers
 

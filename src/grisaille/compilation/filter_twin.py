@@ -84,6 +84,17 @@ class FilterStates:
         self.signals, self.dsignals = np.concatenate(signals, axis=1), np.concatenate(dsignals, axis=2)
 
 
+def mix_chains(layout: FilterLayout, b: Floats, left: Floats, right: Floats, linear: Floats) -> Floats:
+    """``linear`` with every chain replaced by what its values at both ends of the cell give; signals come last."""
+    mixed, first = linear.copy(), 0
+    for chain in layout.chains:
+        ends = np.concatenate([left[..., list(chain)], right[..., list(chain)]], axis=-1)
+        rows = b[first : first + len(chain) * ends.shape[-1]].reshape(len(chain), -1)
+        mixed[..., list(chain)] = _times(rows, ends)
+        first += rows.size
+    return mixed
+
+
 def _times(M: Floats, x: Floats) -> Floats:
     """M x for vectors in the last dimension, summed from the first column to the last."""
     total = M[:, 0] * x[..., 0, None]

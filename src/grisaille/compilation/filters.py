@@ -44,6 +44,8 @@ class FilterLayout:
     """Standard normals that each group of white noise draws in a step."""
     sensitive: bool = False
     """Whether sensitivity directions move the filters."""
+    chains: tuple[tuple[int, ...], ...] = ()
+    """Outputs that are one disturbance and its derivatives, in order: between grid points they are mixed."""
 
     @property
     def nw(self) -> int:
@@ -56,6 +58,11 @@ class FilterLayout:
     @property
     def nv(self) -> int:
         return sum(self.white)
+
+    @property
+    def nb(self) -> int:
+        """Numbers that mix all chains at one instant."""
+        return sum(2 * len(chain) ** 2 for chain in self.chains)
 
     @property
     def places(self) -> tuple[int, ...]:
@@ -93,6 +100,9 @@ class Filters:
     w: Floats | None = None
     """(M, nw) states at the first grid point instead of drawn ones, to go on from there."""
     dw: Floats | None = None
+    mix: Floats | None = None
+    """(distinct steps, 2 substeps - 1, nb): each chain at the halves of the steps of a cell from its values at both ends,
+    row by row; where there are chains."""
 
     def packed_steps(self) -> Floats:
         """(distinct steps, …): F and L of every group, row by row."""
@@ -120,7 +130,7 @@ def filter_source(layout: FilterLayout, nu: int) -> str:
     sizes = {
         "NG": len(layout.orders), "NW": layout.nw, "ND": layout.nd, "NV": layout.nv, "SW": int(layout.sensitive),
         "NF": 2 * sum(n * n for n in layout.orders), "NR": sum(n * n for n in layout.orders),
-        "NM": sum(layout.orders[g] for _, g in layout.outputs), "NT": nu - layout.nd,
+        "NM": sum(layout.orders[g] for _, g in layout.outputs), "NT": nu - layout.nd, "NB": layout.nb,
     }  # fmt: skip
     tabled = [i for i in range(nu) if i not in layout.places] or [0]
     return "\n".join(
@@ -132,6 +142,8 @@ def filter_source(layout: FilterLayout, nu: int) -> str:
             _function("gr_filter_start", "a z", "out", _start_rows(layout)),
             _function("gr_filter_read", "a w", "out", _read_rows(layout)),
             _function("gr_filter_place", "d", "u", ((str(i), f"d[{k}]") for k, i in enumerate(layout.places))),
+            _function("gr_filter_take", "u", "d", ((str(k), f"u[{i}]") for k, i in enumerate(layout.places))),
+            _mixing(layout),
             _function("gr_filter_tangent", "a da w dw z", "out", _step_tangent_rows(layout)),
             _function("gr_filter_read_tangent", "a da w dw", "out", _read_tangent_rows(layout)),
             _draw("gr_filter_draw", layout.orders),
@@ -146,6 +158,20 @@ def _function(name: str, inputs: str, output: str, rows: Iterator[tuple[str, str
     values = [f"  const gr_wide r{i} = {text};" for i, (_, text) in enumerate(entries)]
     stores = [f"  {output}[{place}] = r{i};" for i, (place, _) in enumerate(entries)]
     return "\n".join([f"GR_FN void {name}({declared}, gr_wide *{output}) {{", *values, *stores, "}"])
+
+
+def _mixing(layout: FilterLayout) -> str:
+    """Chains from their values at both ends of a cell; other outputs are left as they are."""
+    lines, first = [], 0
+    for chain in layout.chains:
+        for k in chain:
+            ends = [f"{side}[{i}]" for side in ("from", "to") for i in chain]
+            terms = [f"GR_SPLAT(b[{first + i}]) * {end}" for i, end in enumerate(ends)]
+            lines.append(f"  out[{k}] = {' + '.join(terms)};")
+            first += len(ends)
+    body = lines or ["  (void)b, (void)from, (void)to, (void)out;"]
+    arguments = "const double *b, const gr_wide *from, const gr_wide *to, gr_wide *out"
+    return "\n".join([f"GR_FN void gr_filter_mix({arguments}) {{", *body, "}"])
 
 
 def _row(matrix: str, first: int, vector: str, offset: int, n: int) -> str:

@@ -119,8 +119,7 @@ def build_problem(
     for experiment in data:
         experiment.check(model)
     given = guess.parameters["estimate"].to_dict() if isinstance(guess, Fit) else dict(guess or {})
-    wanted, beliefs = _with_unknown_starts(data, estimate, priors)
-    unknowns = resolve_unknowns(structure, data, wanted, guess=given, bounds=bounds, priors=beliefs, local=local)
+    unknowns = find_unknowns(model, data, estimate, guess=given, bounds=bounds, priors=priors, local=local)
     unknowns = _parameter_guesses(structure.model, unknowns, data)
     noise = noise_levels(structure.model, tuple(dict.fromkeys(o for e in data for o in e.outputs)))
     cases = [build_case(model, e, unknowns, noise, method.rtol, method.compiled) for e in data]
@@ -130,6 +129,14 @@ def build_problem(
             f"{problem.count} measurements cannot determine {len(problem.unknowns)} unknowns; give more data or fewer."
         )
     return problem
+
+
+def find_unknowns(
+    model: Model, data: Sequence[Any], estimate: Iterable[object] | None, *, priors: Any = None, **options: Any
+) -> tuple[Unknown, ...]:
+    """What is estimated, in order; guesses are NaN where none was given."""
+    wanted, beliefs = _with_unknown_starts(data, estimate, priors)
+    return resolve_unknowns(structure_of(model), data, wanted, priors=beliefs, **options)
 
 
 def _with_unknown_starts(

@@ -37,6 +37,7 @@ from grisaille.disturbance import (
 )
 from grisaille.model.expression import Expression, Name, as_expression
 from grisaille.model.flat import FlatDisturbance, FlatModel
+from grisaille.simulation.hermite import mixing
 from grisaille.structure.system import System
 
 Floats = NDArray[np.float64]
@@ -125,6 +126,7 @@ class Disturbances:
             outputs=tuple((s.place, g) for g, signals in enumerate(self.driven) for s in signals),
             white=tuple(normals_per_noise * len(group) for group in self.white),
             sensitive=self.is_moved(values),
+            chains=self._chains(),
         )
 
     def is_moved(self, values: Values) -> bool:
@@ -135,13 +137,27 @@ class Disturbances:
         moving = np.flatnonzero(dq.any(axis=0))
         return any(moving_entry in self._depends(g, values) for g in range(len(self.groups)) for moving_entry in moving)
 
-    def filters(self, values: Values, grid: Floats, draw: Draw) -> Filters:
+    def _chains(self) -> tuple[tuple[int, ...], ...]:
+        """Outputs that are one disturbance and its derivatives; signals hold all orders from zero up."""
+        flat = [(g, s) for g, signals in enumerate(self.driven) for s in signals]
+        chains: dict[tuple[int, int], list[int]] = {}
+        for k, (g, s) in sorted(enumerate(flat), key=lambda entry: entry[1][1].order):
+            chains.setdefault((g, s.component), []).append(k)
+        return tuple(tuple(chain) for chain in chains.values() if len(chain) > 1)
+
+    def _mix(self, steps: Floats, substeps: int) -> Floats | None:
+        sizes = [len(chain) - 1 for chain in self._chains()]
+        fractions = np.arange(1, 2 * substeps) / (2 * substeps)
+        rows = [[[mixing(d, float(h), f).ravel() for d in sizes] for f in fractions] for h in steps]
+        return np.array([[np.concatenate(r) for r in row] for row in rows]) if sizes else None
+
+    def filters(self, values: Values, grid: Floats, draw: Draw, substeps: int = 1) -> Filters:
         """Matrices and streams for a grid."""
-        _, which = distinct_steps(grid)
+        steps, which = distinct_steps(grid)
         moved = self.is_moved(values)
         groups = tuple(self._group(g, values, grid, draw, moved) for g in range(len(self.groups)))
         white = tuple(draw.stream(group[0].name) for group in self.white)
-        return Filters(which, groups, white)
+        return Filters(which, groups, white, mix=self._mix(steps, substeps))
 
     def white_gains(self, values: Values) -> Floats:
         """D of all white disturbances, in order of declaration, column by column: w dt = D dV."""

@@ -89,7 +89,9 @@ class FusedEngine:
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
         self.step = _build(setting, layout_of(setting))
-        self.filters = setting.disturbances.filters(setting.values, setting.grid.points, setting.draw)
+        self.filters = setting.disturbances.filters(
+            setting.values, setting.grid.points, setting.draw, setting.substeps
+        )
         self.signals, self.hold = known_signals(setting)
 
     def run(

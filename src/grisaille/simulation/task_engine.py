@@ -25,6 +25,7 @@ from grisaille.compilation.moments import Moments
 from grisaille.compilation.task import Status, Task
 from grisaille.simulation.engines import Answer, Progress, Setting, join_answers, layout_of
 from grisaille.simulation.frozen import choose_step
+from grisaille.simulation.hermite import piece_polynomials
 from grisaille.simulation.integration import integrate
 from grisaille.simulation.posing import Posed
 from grisaille.simulation.reducers import BLOCK
@@ -117,10 +118,6 @@ class TaskEngine:
         """Breaks, and polynomials (realizations, segments, nu, degree + 1) of every signal of the extended system."""
         s, ns = self.setting, len(self.setting.dp)
         own, pieces = sample_pieces(s, members)
-        if self.moving:
-            moved = self._moved(members)
-            slopes = np.diff(moved, axis=1) / np.diff(s.grid.points)[:, None]
-            extra = np.stack([moved[:, :-1], slopes], axis=-1)
         table = s.table
         inner = table.breaks[(table.breaks > own[0]) & (table.breaks < own[-1])]
         # one piece beyond the end, so that the last instant sees what holds from there on
@@ -133,21 +130,26 @@ class TaskEngine:
             coef[:, :, place] = 0.0
             shifted = shifted_coefficients(own, np.moveaxis(piece, 0, 1), starts)
             coef[:, :, place, : piece.shape[-1]] = np.moveaxis(shifted, 0, 1)
-        if self.moving:
-            shifted = shifted_coefficients(s.grid.points, np.moveaxis(extra, 0, 1), starts)
-            coef[:, :, s.system.nu :, :2] = np.moveaxis(shifted, 0, 1)
+        for k, piece in enumerate(self._moved(members) if self.moving else ()):
+            shifted = shifted_coefficients(s.grid.points, np.moveaxis(piece, 0, 1), starts)
+            coef[:, :, s.system.nu + k, : piece.shape[-1]] = np.moveaxis(shifted, 0, 1)
         return breaks, coef
 
-    def _moved(self, members: NDArray[np.int64]) -> Floats:
-        """(realizations, grid points, nd · ns): how the disturbances move in each direction."""
-        s = self.setting
-        filters = s.disturbances.filters(s.values, s.grid.points, s.draw)
-        states = FilterStates(filters, layout_of(s), members, len(s.dp))
+    def _moved(self, members: NDArray[np.int64]) -> Iterator[Floats]:
+        """How each driven signal moves in each direction: polynomials (realizations, cells, degree + 1)."""
+        s, layout = self.setting, layout_of(self.setting)
+        states = FilterStates(s.disturbances.filters(s.values, s.grid.points, s.draw), layout, members, len(s.dp))
         rows = [states.dsignals]
         for k in range(s.grid.cells):
             states.advance(k)
             rows.append(states.dsignals)
-        return np.stack(rows, axis=1).swapaxes(2, 3).reshape(members.size, len(rows), -1)
+        at = np.stack(rows, axis=1)
+        lengths = np.diff(s.grid.points)
+        for k in range(layout.nd):
+            chain = next((c for c in layout.chains if k in c), (k,))
+            for direction in range(len(s.dp)):
+                values = at[:, :, direction][..., list(chain)]
+                yield piece_polynomials(values[:, :-1], values[:, 1:], lengths, chain.index(k))
 
     def _task(self, signals: tuple[Floats, Floats], i: int, m: int, end: int | None = None) -> Task:
         s, ns = self.setting, len(self.setting.dp)

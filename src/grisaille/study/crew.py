@@ -95,7 +95,6 @@ def hire(executor: Any, prepared: Prepared, runs: int) -> Crew:
     if isinstance(executor, Executor) or callable(getattr(executor, "submit", None)):
         return Guests(prepared, executor)
     raise EstimationError(
-        f"executor is {executor!r}; give None (a process per processor), a number of processes, 'serial', or an executor "
-        f"such as client.get_executor() of a Dask client."
+        f"executor is {executor!r}; give None (a process per processor), a number of processes, 'serial', or an "
+        f"executor such as client.get_executor() of a Dask client."
     )
-

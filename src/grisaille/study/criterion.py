@@ -6,13 +6,14 @@ can be compared is −log L − log prior, and for robust losses the loss itself
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from grisaille.estimation.estimate import Estimate
 
-LOSSES = {
+LOSSES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "linear": lambda z: z,
     "soft_l1": lambda z: 2 * (np.sqrt(1 + z) - 1),
     "huber": lambda z: np.where(z <= 1, z, 2 * np.sqrt(np.maximum(z, 1)) - 1),

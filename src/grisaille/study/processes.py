@@ -48,7 +48,7 @@ def processors() -> int:
 
 class _Process(SpawnProcess):
     @staticmethod
-    def _Popen(process_obj: Any) -> Any:  # type: ignore[override]
+    def _Popen(process_obj: Any) -> Any:
         with _starting, _without_script(), _one_thread():
             return SpawnProcess._Popen(process_obj)
 

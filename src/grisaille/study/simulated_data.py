@@ -39,21 +39,29 @@ class Simulated(OtherData):
     """Standard deviations instead of those that the model declares."""
     rtol: float
     compiled: bool | None
-    _clean: list[_Clean] | None = field(default=None, repr=False)
+    _flat: FlatModel | None = field(default=None, repr=False)
+    _clean: list[_Clean] = field(default_factory=list, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_clean": None}
+        return {**vars(self), "_flat": None, "_clean": []}
 
     def header(self) -> dict[str, str]:
         return {"noise": repr(sorted(self.noise.items()))}
 
+    def prepare(self, plan: Sequence[Any]) -> FlatModel:
+        """What all runs share; refuses what would make every run fail."""
+        if self._flat is None:
+            flat = noisy_model(structure_of(self.model).model, self.noise, plan)
+            if not flat.disturbances and not flat.noise_covariance:
+                self._clean = [self._trajectory(flat, e) for e in plan]
+            self._flat = flat
+        return self._flat
+
     def data_set(self, plan: Sequence[Any], seed: int) -> DataSet:
-        flat = noisy_model(structure_of(self.model).model, self.noise, plan)
-        if flat.disturbances or flat.noise_covariance:
-            return [self._drawn(flat, e, experiment_seed(seed, k)) for k, e in enumerate(plan)]
-        if self._clean is None:
-            self._clean = [self._trajectory(flat, e) for e in plan]
-        return [c.with_noise(experiment_seed(seed, k)) for k, c in enumerate(self._clean)]
+        flat = self.prepare(plan)
+        if self._clean:
+            return [c.with_noise(experiment_seed(seed, k)) for k, c in enumerate(self._clean)]
+        return [self._drawn(flat, e, experiment_seed(seed, k)) for k, e in enumerate(plan)]
 
     def _trajectory(self, flat: FlatModel, experiment: Any) -> _Clean:
         result = self._simulate(experiment)
@@ -64,10 +72,6 @@ class Simulated(OtherData):
         )
 
     def _drawn(self, flat: FlatModel, experiment: Any, seed: int) -> dict[str, np.ndarray]:
-        if experiment.is_static and flat.disturbances:
-            raise EstimationError(
-                f"Experiment '{experiment.name}' is static: rows without times have no realization of disturbances."
-            )
         chosen = {"realizations": 1, "seed": seed} if flat.disturbances else {}
         result = with_noise(self._simulate(experiment, **chosen), flat, self._parameters(flat, experiment), seed)
         rows = rows_of(experiment)
@@ -113,8 +117,13 @@ def noisy_model(flat: FlatModel, noise: Mapping[str, float], plan: Sequence[Any]
     unknown = [n for e in plan for n in e.outputs if outputs[n].noise is None]
     if unknown:
         raise EstimationError(
-            f"The noise of output '{unknown[0]}' is unknown, so no data can be drawn: give noise={{'{unknown[0]}': …}}, "
-            f"or declare it, gr.Output(…, noise=0.1)."
+            f"The noise of output '{unknown[0]}' is unknown, so no data can be drawn: give "
+            f"noise={{'{unknown[0]}': …}}, or declare it, gr.Output(…, noise=0.1)."
+        )
+    static = [e.name for e in plan if e.is_static and flat.disturbances]
+    if static:
+        raise EstimationError(
+            f"Experiment '{static[0]}' is static: rows without times have no realization of the disturbances."
         )
     silent = {n: replace(o, noise=as_expression(0.0)) for n, o in outputs.items() if o.noise is None}
     return replace(flat, outputs={**outputs, **silent})

@@ -69,7 +69,9 @@ class Task:
         try:
             return pickle.dumps(self)
         except Exception as error:
-            raise EstimationError(f"The study cannot be sent to other processes: {error} Use executor='serial'.") from error
+            raise EstimationError(
+                f"The study cannot be sent to other processes: {error} Use executor='serial'."
+            ) from error
 
     @cached_property
     def key(self) -> str:

@@ -17,7 +17,8 @@
  *
  * and the filters (compilation/filters.py): GR_NG groups with GR_NW states together, GR_ND signals that they drive, GR_NF
  * numbers for a step of them, GR_NR for their start, GR_NM to read the signals; GR_SW is 1 when directions move them, and
- * then da, dm, db, du hold the derivatives of those signals, GR_ND x NS.
+ * then da, dm, db, du hold the derivatives of those signals, GR_ND x NS. GR_NB numbers mix, at one instant of a cell,
+ * disturbances and their derivatives from the values at both ends; those without derivatives are linear in between.
  *
  * All of these take arrays of gr_wide, GR_LANES realizations at a time. Outputs may overwrite inputs. Mirrored by
  * compilation/batch_native.py (ctypes); keep both in step.
@@ -66,6 +67,7 @@ typedef struct {
   const double *dfilter, *dstart, *dreading; /* distinct steps x NS x GR_NF, NS x GR_NR, NS x GR_NM */
   const double *w0, *dw0;       /* realizations (x NS) x GR_NW: filters go on from here, unless NULL */
   double *w, *dw;               /* likewise: the end */
+  const double *mix;            /* distinct steps x (2 substeps - 1) x GR_NB: derivatives inside a cell from its ends */
 } gr_batch;
 
 /* Running mean and sum of squared deviations (Welford), and the same for products y * sy, with weight = 1 / count. */
@@ -216,6 +218,17 @@ GR_FN void gr_read_filters(const gr_lanes *g, gr_wide *d, gr_wide *dd) {
 #endif
 }
 
+/* disturbances with derivatives inside a cell, from their values at its ends */
+GR_FN void gr_mix(const double *mix, const gr_wide *left, const gr_wide *right, const gr_wide *dleft,
+                  const gr_wide *dright, gr_wide *u, gr_wide *du) {
+  gr_wide d[GR_LEN(GR_ND)];
+  long s;
+  gr_filter_take(u, d);
+  gr_filter_mix(mix, left, right, d);
+  gr_filter_place(d, u);
+  for (s = 0; s < GR_SW * GR_NS; s++) gr_filter_mix(mix, dleft + s * GR_ND, dright + s * GR_ND, du + s * GR_ND);
+}
+
 /* table values at the ends of cell k; at the last grid point there is no cell, and `to` is not wanted */
 GR_FN void gr_ends(const gr_batch *b, const gr_lanes *g, long k, gr_wide *from, gr_wide *to) {
   const long width = 2 * b->substeps + 1;
@@ -232,7 +245,7 @@ GR_FN void gr_ends(const gr_batch *b, const gr_lanes *g, long k, gr_wide *from, 
 /* GR_LANES realizations from the first to the last grid point */
 GR_FN void gr_abreast(const gr_batch *b, gr_lanes *g) {
   gr_wide ua[GR_LEN(GR_NU)], um[GR_LEN(GR_NU)], ub[GR_LEN(GR_NU)], from[GR_LEN(GR_NU)], to[GR_LEN(GR_NU)];
-  gr_wide v[GR_LEN(GR_NV)], d[GR_LEN(GR_ND)];
+  gr_wide v[GR_LEN(GR_NV)], d[GR_LEN(GR_ND)], left[GR_LEN(GR_ND)];
   gr_wide da[GR_LEN(GR_NS * GR_ND)], dm[GR_LEN(GR_NS * GR_ND)], db[GR_LEN(GR_NS * GR_ND)];
   gr_wide dfrom[GR_LEN(GR_NS * GR_ND)], dto[GR_LEN(GR_NS * GR_ND)];
   const long n = b->substeps, width = 2 * n + 1;
@@ -246,6 +259,7 @@ GR_FN void gr_abreast(const gr_batch *b, gr_lanes *g) {
     gr_filter_place(d, from);
     for (i = 0; i < GR_SW * GR_NS * GR_ND; i++) dfrom[i] = dto[i];
     if (row < b->n_kept && b->kept[row] == k) gr_keep(b, g, row++, from, dfrom);
+    for (i = 0; i < GR_ND; i++) left[i] = d[i];
     gr_advance_filters(b, g, k);
     gr_read_filters(g, d, dto);
     gr_filter_place(d, to);
@@ -271,6 +285,11 @@ GR_FN void gr_abreast(const gr_batch *b, gr_lanes *g) {
         da[i] = db[i];
         db[i] = last ? dto[i] : dfrom[i] + GR_SPLAT(part) * (dto[i] - dfrom[i]);
         dm[i] = GR_SPLAT(0.5) * (da[i] + db[i]);
+      }
+      if (GR_NB > 0) {
+        const double *mix = b->mix + (g->which * (width - 2) + 2 * j) * GR_NB;
+        gr_mix(mix, left, d, dfrom, dto, um, dm);
+        if (!last) gr_mix(mix + GR_NB, left, d, dfrom, dto, ub, db);
       }
       gr_white_draw(b->stream + GR_NG, g->number, (gr_u32)((b->first_point + k) * n + j + 1), v);
 #if GR_NS > 0

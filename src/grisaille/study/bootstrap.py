@@ -1,0 +1,159 @@
+"""``gr.bootstrap``: how far estimates would move with other noise, from one fit.
+
+    parametric   y* = ŷ + (σ/w) z                      noise as the model has it, z standard normal
+    residual     y* = ŷ + (σ/w) √(N/(N − n)) (r − r̄)*   the fit's own standardised residuals, drawn in blocks
+
+Blocks of consecutive residuals (with the end joined to the beginning) keep the correlation that one residual has with
+the next. Reference: P. Hall, The Bootstrap and Edgeworth Expansion (1992); D. N. Politis, J. P. Romano (1992), circular
+blocks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from grisaille.disturbance import Purpose, Stream
+from grisaille.errors import EstimationError
+from grisaille.estimation.fit import Fit
+from grisaille.estimation.fitting import build_problem
+from grisaille.study.data_sets import DataSet, OtherData, kept_rows
+from grisaille.study.engine import run_task
+from grisaille.study.monte_carlo import MonteCarlo
+from grisaille.study.seeds import experiment_seed, uniforms
+from grisaille.study.task import make_task
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def bootstrap(
+    fit: Fit,
+    runs: int = 200,
+    kind: Literal["parametric", "residual"] = "parametric",
+    block: int | None = None,
+    seed: int = 0,
+    *,
+    store: str | Path | None = None,
+    executor: Any = None,
+    progress: bool = False,
+) -> Bootstrap:
+    """Refit data sets made from a fit's predictions and new noise.
+
+    fit : what to judge
+    kind : ``"parametric"`` draws normal noise; ``"residual"`` draws the fit's residuals, in blocks
+    block : length of the blocks; the cube root of the number of samples unless given, 1 for independent residuals
+    runs, seed, store, executor, progress : as in ``gr.monte_carlo``
+    """
+    if kind not in ("parametric", "residual"):
+        raise EstimationError(f"kind is {kind!r}; give 'parametric' or 'residual'.")
+    if block is not None and (isinstance(block, bool) or not isinstance(block, int) or block < 1):
+        raise EstimationError(f"block is {block!r}; it must be a whole number above zero.")
+    options = _options(fit)
+    series = _series(fit, options)
+    task = make_task("bootstrap", fit.initial_model, list(fit.experiments), fit.method, Redrawn(series, kind, block),
+                     seed, **options)  # fmt: skip
+    return Bootstrap(*run_task(task, runs, store, executor, progress), fit.estimate.theta)
+
+
+class Bootstrap(MonteCarlo):
+    """Refits of one fit's redrawn data; ``truth`` is the fit itself."""
+
+    def intervals(self, level: float = 0.95) -> pd.DataFrame:
+        """Percentile intervals over the converged runs."""
+        if not 0 < level < 1:
+            raise EstimationError(f"level is {level!r}; give a number between 0 and 1, such as 0.95.")
+        used = self.estimates[self.table["converged"]]
+        ends = used.quantile([0.5 - level / 2, 0.5 + level / 2]).T
+        return ends.set_axis(["lower", "upper"], axis=1)
+
+    @property
+    def covariance(self) -> pd.DataFrame:
+        """Of the estimates over the converged runs."""
+        return self.estimates[self.table["converged"]].cov()
+
+
+@dataclass(frozen=True)
+class Series:
+    """The compared samples of one output in one experiment."""
+
+    predicted: np.ndarray
+    deviations: np.ndarray
+    """σ/w of each sample."""
+    residuals: np.ndarray
+    """Standardised, centred, freed of the share that estimation took."""
+
+
+@dataclass(frozen=True)
+class Redrawn(OtherData):
+    """Measurements made of predictions and new noise."""
+
+    series: tuple[dict[str, Series], ...]
+    kind: str
+    block: int | None
+
+    def header(self) -> dict[str, str]:
+        sha = hashlib.sha256()
+        for s in (s for outputs in self.series for s in outputs.values()):
+            sha.update(s.predicted.tobytes() + s.deviations.tobytes() + s.residuals.tobytes())
+        return {"bootstrap": f"{self.kind}, block {self.block}", "fit": sha.hexdigest()[:16]}
+
+    def data_set(self, plan: Sequence[Any], seed: int) -> DataSet:
+        return [
+            {name: self._redraw(s, e, name, experiment_seed(seed, k)) for name, s in outputs.items()}
+            for k, (e, outputs) in enumerate(zip(plan, self.series, strict=True))
+        ]
+
+    def _redraw(self, series: Series, experiment: Any, output: str, seed: int) -> np.ndarray:
+        n = len(series.predicted)
+        if self.kind == "parametric":
+            z = Stream.of(seed, Purpose.BOOTSTRAP, output).normals(0, np.arange(n), 1)[:, 0]
+        else:
+            z = series.residuals[_blocks(n, self.block or round(n ** (1 / 3)), uniforms(seed, output, n)[:, 0])]
+        values = np.full(len(experiment.outputs[output].values), np.nan)
+        values[kept_rows(experiment, output)] = series.predicted + series.deviations * z
+        return values
+
+
+def _blocks(n: int, length: int, shares: np.ndarray) -> np.ndarray:
+    """n positions in blocks that begin anywhere and run on past the end."""
+    length = min(max(length, 1), n)
+    begins = np.floor(shares[: -(-n // length)] * n).astype(int)
+    return np.asarray((begins[:, None] + np.arange(length)).ravel()[:n] % n)
+
+
+def _options(fit: Fit) -> dict[str, Any]:
+    """What ``gr.fit`` would be given to pose the same problem at its answer."""
+    unknowns = fit.estimate.unknowns
+    return {
+        "estimate": [u.name for u in unknowns],
+        "guess": dict(zip((u.name for u in unknowns), fit.estimate.theta.tolist(), strict=True)),
+        "bounds": {u.name: (u.lower, u.upper) for u in unknowns},
+        "priors": {u.name: u.prior for u in unknowns if u.prior is not None},
+        "local": (),
+    }
+
+
+def _series(fit: Fit, options: dict[str, Any]) -> tuple[dict[str, Series], ...]:
+    problem = build_problem(fit.initial_model, list(fit.experiments), method=fit.method, **options)
+    problem.sigma = dict(fit.estimate.noise)
+    evaluation = problem.evaluate(fit.estimate.theta)
+    if not evaluation.completed:
+        raise EstimationError(f"The fit cannot be simulated again: {evaluation.failure}")
+    inflation = np.sqrt(problem.count / max(problem.count - len(problem.unknowns), 1))
+    found = []
+    for case, prediction in zip(problem.cases, evaluation.predictions, strict=True):
+        outputs = {}
+        for s in case.samples:
+            deviations = problem.deviations(case, s.output, s.rows, prediction, evaluation.theta)
+            deviations = deviations / np.where(s.weights > 0, s.weights, 1.0)
+            predicted = prediction.y[s.rows, case.column(s.output)]
+            r = (s.values - predicted) / deviations
+            outputs[s.output] = Series(predicted, deviations, inflation * (r - r.mean()))
+        found.append(outputs)
+    return tuple(found)

@@ -1,0 +1,102 @@
+"""``gr.monte_carlo``: many data sets from a known truth, each fitted; what the estimates do and what they claim."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from grisaille.errors import EstimationError
+from grisaille.estimation.fit import Fit
+from grisaille.estimation.fitting import build_problem, choose_method, named_experiments
+from grisaille.model.classes import Model
+from grisaille.study.engine import run_task
+from grisaille.study.simulated_data import Simulated
+from grisaille.study.study import Study
+from grisaille.study.summary import Summary, summarize
+from grisaille.study.task import Answer, Prepared, make_task
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+
+def monte_carlo(
+    model: Model,
+    plan: Any,
+    estimate: Iterable[object] | None = None,
+    method: Any = "auto",
+    runs: int = 100,
+    seed: int = 0,
+    *,
+    noise: Mapping[str, float] | None = None,
+    guess: Mapping[str, float] | Fit | None = None,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    priors: Any = None,
+    local: Iterable[str] = (),
+    store: str | Path | None = None,
+    executor: Any = None,
+    progress: bool = False,
+) -> MonteCarlo:
+    """Simulate data from a model again and again, and fit each data set.
+
+    model : the truth: its parameters, starts, disturbances and noise
+    plan : experiments whose times, inputs, constants, starts, weights and gaps (NaN) are kept; their measured values do
+        not matter
+    estimate, method, guess, bounds, priors, local : as in ``gr.fit``; the guess is the truth unless given
+    runs, seed : how many data sets, and the seed from which each run's own is derived
+    noise : standard deviations by output, for those whose noise the model leaves unknown
+    store, executor, progress : as in ``gr.multistart``. With the same store, more runs may be asked for later.
+    """
+    data = named_experiments(plan)
+    chosen, _ = choose_method(method)
+    options: dict[str, Any] = {
+        "estimate": estimate if estimate is None or isinstance(estimate, str) else list(estimate),
+        "bounds": bounds, "priors": priors, "local": tuple(local),
+    }  # fmt: skip
+    truth = build_problem(model, data, method=chosen, **options).guess
+    rtol = min(getattr(chosen, "rtol", 1e-6), 1e-6) / 10
+    variation = Simulated(model, dict(noise or {}), rtol, getattr(chosen, "compiled", None))
+    variation.prepare(data)
+    task = make_task("monte_carlo", model, data, method, variation, seed, guess=guess, **options)
+    return MonteCarlo(*run_task(task, runs, store, executor, progress), truth)
+
+
+class MonteCarlo(Study):
+    """Fits of many data sets that share one truth."""
+
+    def __init__(self, prepared: Prepared, answers: list[Answer], truth: np.ndarray) -> None:
+        super().__init__(prepared, answers)
+        self._truth = truth
+
+    @cached_property
+    def truth(self) -> pd.Series:
+        """What the estimates should be."""
+        import pandas as pd
+
+        return pd.Series(self._truth, index=list(self.names), name="truth")
+
+    def data(self, run: int) -> list[Any]:
+        """The experiments of one run, with its measurements."""
+        if not 0 <= run < len(self):
+            raise EstimationError(f"There is no run {run!r}: runs are numbered from 0 to {len(self) - 1}.")
+        prepared = self._prepared
+        return prepared.task.variation.experiments(prepared.problem, run, prepared.seed(run))
+
+    def summary(self, level: float = 0.95) -> Summary:
+        """Mean, median, spread, bias and coverage of each unknown over the converged runs, and how all runs ended."""
+        return summarize(self, level)
+
+    def plot(self) -> Figure:
+        """Histograms of the estimates with box plots above them, the truth marked."""
+        from grisaille.study.plotting import draw_estimates
+
+        return draw_estimates(self)
+
+    def __str__(self) -> str:
+        return str(self.summary())
+
+    __repr__ = __str__

@@ -1,0 +1,75 @@
+"""Pictures of studies: a waterfall of minima, and distributions of estimates."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from grisaille.errors import EstimationError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from grisaille.study.monte_carlo import MonteCarlo
+    from grisaille.study.multistart import Multistart
+
+MOST_PANELS = 16
+FLOOR = 1e-6
+"""Differences of criteria below this are drawn as if they were this."""
+
+
+def draw_waterfall(study: Multistart) -> Figure:
+    """Criterion above the best, one point per start, sorted."""
+    from matplotlib.figure import Figure
+
+    table = study.table[study.table["criterion"].notna()].sort_values("criterion", kind="stable")
+    if not len(table):
+        raise EstimationError(f"None of the {len(study)} starts gave an estimate: there is nothing to draw.")
+    above = np.maximum((table["criterion"] - table["criterion"].iloc[0]).to_numpy(), FLOOR)
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    axes = figure.subplots()
+    axes.plot(np.arange(1, len(above) + 1), above, color="0.8", linewidth=0.8, zorder=1)
+    for basin, positions in table.assign(place=np.arange(len(table))).groupby("basin")["place"]:
+        where = positions.to_numpy()
+        label = "not converged" if basin < 0 else f"minimum {basin}: {len(where)} starts"
+        axes.scatter(
+            where + 1, above[where], s=18, zorder=2, marker="x" if basin < 0 else "o",
+            color="0.5" if basin < 0 else f"C{basin % 10}", label=label if basin < 8 else None,
+        )  # fmt: skip
+    axes.set_yscale("log")
+    axes.set_xlabel("starts, sorted")
+    axes.set_ylabel("criterion above the best")
+    axes.legend(fontsize="small")
+    axes.grid(alpha=0.3)
+    figure.suptitle(f"{study.model_name}: {study._counted()}", fontsize="medium")
+    return figure
+
+
+def draw_estimates(study: MonteCarlo) -> Figure:
+    """A histogram and a box plot of each unknown, the truth as a line."""
+    from matplotlib.figure import Figure
+
+    used = study.estimates[study.table["converged"]]
+    if not len(used):
+        raise EstimationError(f"None of the {len(study)} runs converged: there is nothing to draw.")
+    names = list(study.names)[:MOST_PANELS]
+    columns = min(len(names), 3)
+    rows = -(-len(names) // columns)
+    figure = Figure(figsize=(3.4 * columns, 3.0 * rows + 0.4), layout="constrained")
+    panels = figure.subplots(
+        2 * rows, columns, squeeze=False, height_ratios=[1, 4] * rows, sharex="col" if rows == 1 else False
+    )
+    for axes in panels.ravel():
+        axes.axis("off")
+    for k, name in enumerate(names):
+        box, histogram = panels[2 * (k // columns), k % columns], panels[2 * (k // columns) + 1, k % columns]
+        values = used[name].to_numpy()
+        box.boxplot(values, orientation="horizontal", widths=0.6, showfliers=False)
+        histogram.axis("on")
+        histogram.hist(values, bins="auto" if len(values) > 1 else 1, color="C0", alpha=0.6)
+        histogram.axvline(float(study.truth[name]), color="C3", linewidth=1.2, label="truth")
+        histogram.set_xlabel(name)
+        box.set_xlim(histogram.get_xlim())
+    figure.suptitle(f"{study.model_name}: {study._counted()}", fontsize="medium")
+    return figure

@@ -1,0 +1,172 @@
+"""Where a multistart begins: points spread over the ranges of the unknowns, in the logarithm where one is searched.
+
+    sobol   low-discrepancy sequence, shifted by the seed modulo 1; the first n points do not depend on how many follow
+    latin   Latin hypercube: each of n equal slices of every range holds one point
+    grid    centres of equal cells, as nearly ``starts`` as a whole number per unknown allows
+
+Reference: I. M. Sobol', USSR Comput. Math. Math. Phys. 7 (1967) 86; shift: R. Cranley, T. Patterson, SIAM J. Numer.
+Anal. 13 (1976) 904.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from grisaille.errors import EstimationError
+from grisaille.estimation.problem import Problem
+from grisaille.estimation.unknowns import Unknown
+from grisaille.model.priors import LogNormal, Normal, Uniform
+from grisaille.study.seeds import uniforms
+
+SAMPLINGS = ("sobol", "latin", "grid")
+
+
+@dataclass(frozen=True)
+class Starts:
+    """A variation that changes the guess and keeps the data."""
+
+    points: np.ndarray
+    """(starts, unknowns); NaN: where ``gr.fit`` would begin."""
+    label: str
+    changes_guess = True
+
+    def vary(self, problem: Problem, run: int, seed: int) -> Problem:
+        point = self.points[run]
+        return problem.renewed(guess=np.where(np.isnan(point), problem.guess, point))
+
+    def experiments(self, problem: Problem, run: int, seed: int) -> list[Any]:
+        return [c.experiment for c in problem.cases]
+
+    def header(self) -> dict[str, str]:
+        """A Sobol sequence may go on later; other points are a whole."""
+        fixed = "" if self.label.startswith("sobol") else hashlib.sha256(self.points.tobytes()).hexdigest()[:16]
+        return {"sampling": f"{self.label} {fixed}".strip()}
+
+
+def make_starts(
+    unknowns: Sequence[Unknown], sampling: Any, starts: int, seed: int, ranges: Mapping[str, tuple[float, float]]
+) -> Starts:
+    """The points that ``sampling=`` asks for."""
+    if not isinstance(sampling, str):
+        points = _given_points(unknowns, sampling)
+        _check_inside(unknowns, points)
+        return Starts(points, "given")
+    if sampling not in SAMPLINGS:
+        raise EstimationError(
+            f"sampling is {sampling!r}; give {', '.join(map(repr, SAMPLINGS))}, a dict of values by name (a grid), a "
+            f"DataFrame, or an array with one row per start."
+        )
+    if isinstance(starts, bool) or not isinstance(starts, int) or starts < 1:
+        raise EstimationError(f"starts is {starts!r}; it must be a whole number above zero.")
+    spans = [_range(u, ranges) for u in unknowns]
+    _refuse_strangers(unknowns, ranges)
+    shares = {"sobol": _sobol, "latin": _latin, "grid": _grid}[sampling](starts, len(unknowns), seed)
+    columns = [_place(u, span, s) for u, span, s in zip(unknowns, spans, shares.T, strict=True)]
+    return Starts(
+        np.column_stack(columns), f"{sampling} in {[(u.name, *s) for u, s in zip(unknowns, spans, strict=True)]}"
+    )
+
+
+def _sobol(starts: int, dimensions: int, seed: int) -> np.ndarray:
+    from scipy.stats.qmc import Sobol
+
+    points = Sobol(dimensions, scramble=False).random_base2(max(starts - 1, 0).bit_length())[:starts]
+    return np.asarray((points + uniforms(seed, "sobol", 1, dimensions)) % 1.0)
+
+
+def _latin(starts: int, dimensions: int, seed: int) -> np.ndarray:
+    order = np.argsort(uniforms(seed, "latin order", starts, dimensions), axis=0)
+    return np.asarray((order + uniforms(seed, "latin place", starts, dimensions)) / starts)
+
+
+def _grid(starts: int, dimensions: int, seed: int) -> np.ndarray:
+    each = max(1, round(starts ** (1 / dimensions)))
+    centres = (np.arange(each) + 0.5) / each
+    return np.array(list(itertools.product(centres, repeat=dimensions)))
+
+
+def _place(unknown: Unknown, span: tuple[float, float], share: np.ndarray) -> np.ndarray:
+    lower, upper = span
+    if unknown.logarithmic:
+        return np.asarray(np.clip(lower * (upper / lower) ** share, lower, upper))
+    return np.asarray(np.clip(lower + (upper - lower) * share, lower, upper))
+
+
+def _range(unknown: Unknown, ranges: Mapping[str, tuple[float, float]]) -> tuple[float, float]:
+    """The given range, the bounds, or the central 95 % of a prior."""
+    base = unknown.name.partition("@")[0]
+    lower, upper = ranges.get(unknown.name, ranges.get(base, _believed(unknown)))
+    lower, upper = max(float(lower), unknown.lower), min(float(upper), unknown.upper)
+    if unknown.logarithmic and np.isfinite(upper) and lower <= 0:
+        lower = np.nan
+    if not (np.isfinite(lower) and np.isfinite(upper)):
+        raise EstimationError(
+            f"Starts of '{unknown.name}' need a finite range{' above zero' if unknown.logarithmic else ''}: give "
+            f"bounds={{'{unknown.name}': (…, …)}}, or ranges={{…}} if the fit itself is to stay free."
+        )
+    if not lower <= upper:
+        raise EstimationError(f"The range of '{unknown.name}' is ({lower:g}, {upper:g}): nothing lies in it.")
+    return lower, upper
+
+
+def _believed(unknown: Unknown) -> tuple[float, float]:
+    prior = unknown.prior
+    if np.isfinite(unknown.lower) and np.isfinite(unknown.upper):
+        return unknown.lower, unknown.upper
+    if isinstance(prior, Normal):
+        return prior.mean - 2 * prior.std, prior.mean + 2 * prior.std
+    if isinstance(prior, LogNormal):
+        return prior.median * float(np.exp(-2 * prior.log_std)), prior.median * float(np.exp(2 * prior.log_std))
+    if isinstance(prior, Uniform):
+        return prior.lower, prior.upper
+    return unknown.lower, unknown.upper
+
+
+def _given_points(unknowns: Sequence[Unknown], sampling: Any) -> np.ndarray:
+    """A dict spans a grid, a frame names its columns, an array has one column per unknown."""
+    names = [u.name for u in unknowns]
+    if isinstance(sampling, Mapping) or hasattr(sampling, "columns"):
+        columns = list(sampling) if isinstance(sampling, Mapping) else [str(c) for c in sampling.columns]
+        _refuse_strangers(unknowns, dict.fromkeys(columns), "sampling")
+        rows = itertools.product(*sampling.values()) if isinstance(sampling, Mapping) else sampling.to_numpy()
+        listed = np.array(list(rows), dtype=float).reshape(-1, len(columns))
+        points = np.full((len(listed), len(names)), np.nan)
+        points[:, [names.index(c) for c in columns]] = listed
+    else:
+        points = np.array(sampling, dtype=float)
+        if points.ndim != 2 or points.shape[1] != len(names):
+            raise EstimationError(
+                f"sampling is an array of shape {points.shape}; it needs one column for each of {', '.join(names)}."
+            )
+    if not len(points):
+        raise EstimationError("sampling= holds no points.")
+    return points
+
+
+def _check_inside(unknowns: Sequence[Unknown], points: np.ndarray) -> None:
+    for k, unknown in enumerate(unknowns):
+        outside = (points[:, k] < unknown.lower) | (points[:, k] > unknown.upper) | np.isinf(points[:, k])
+        if unknown.logarithmic:
+            outside |= points[:, k] <= 0
+        if outside.any():
+            row = int(np.flatnonzero(outside)[0])
+            raise EstimationError(
+                f"sampling=: start {row} has {unknown.name} = {points[row, k]:g}, outside ({unknown.lower:g}, "
+                f"{unknown.upper:g})."
+            )
+
+
+def _refuse_strangers(unknowns: Sequence[Unknown], given: Mapping[str, Any], what: str = "ranges") -> None:
+    names = {u.name for u in unknowns}
+    allowed = names | {n.partition("@")[0] for n in names} if what == "ranges" else names
+    for name in given:
+        if name not in allowed:
+            raise EstimationError(
+                f"{what}= names '{name}', which is not estimated; estimated: {', '.join(sorted(names))}."
+            )
