@@ -124,7 +124,7 @@ def _believed(unknown: Unknown) -> tuple[float, float]:
     if isinstance(prior, LogNormal):
         return prior.median * float(np.exp(-2 * prior.log_std)), prior.median * float(np.exp(2 * prior.log_std))
     if isinstance(prior, Uniform):
-        return prior.lower, prior.upper
+        return prior.low, prior.high
     return unknown.lower, unknown.upper
 
 
