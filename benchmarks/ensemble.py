@@ -14,6 +14,8 @@ import ctypes
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -63,19 +65,21 @@ static void philox(uint32_t c[4], uint32_t k0, uint32_t k1) {
 static void normals(uint32_t step, uint32_t m, double *z0, double *z1) {
   uint32_t c[4] = {step, 0, m, 0};
   philox(c, 12345u, 67890u);
-  const double a = (((uint64_t)c[1] << 20 | c[0] >> 12) + 0.5) * 0x1p-52, b = (((uint64_t)c[3] << 20 | c[2] >> 12) + 0.5) * 0x1p-52;
+  const double a = (((uint64_t)c[1] << 20 | c[0] >> 12) + 0.5) * 0x1p-52;
+  const double b = (((uint64_t)c[3] << 20 | c[2] >> 12) + 0.5) * 0x1p-52;
   const double r = sqrt(-2 * log(a));
   *z0 = r * cos(6.283185307179586 * b);
   *z1 = r * sin(6.283185307179586 * b);
 }
-static inline double acc(double a, double w, double f, double m, double g, double k, double L) {
+/* mg = m g, r = 1 / (m L) */
+static inline double acc(double a, double w, double f, double mg, double r, double k, double L) {
   const double s = sin(a), c = cos(a), vx = L * w * c, vy = L * w * s;
-  return ((f - k * fabs(vx) * vx) * c - (k * fabs(vy) * vy + m * g) * s) / (m * L);
+  return ((f - k * fabs(vx) * vx) * c - (k * fabs(vy) * vy + mg) * s) * r;
 }
 /* p: m, g, k, L; q: F (4), chol Q (3), start (2), scale */
 void ensemble(long realizations, long cells, double h, long every, const double *u, const double *p, const double *q,
               double *mean) {
-  const double m = p[0], g = p[1], k = p[2], L = p[3];
+  const double mg = p[0] * p[1], k = p[2], L = p[3], inverse = 1 / (p[0] * p[3]);
   for (long r = 0; r < realizations; r++) {
     double a = 0, v = 0, z0, z1, w0, w1, d;
     normals(0, (uint32_t)r, &z0, &z1);
@@ -87,10 +91,10 @@ void ensemble(long realizations, long cells, double h, long every, const double 
       const double next = q[9] * n0, wm = 0.5 * (d + next);
       const double fa = u[i] + d * d, fm = 0.5 * (u[i] + u[i + 1]) + wm * wm, fb = u[i + 1] + next * next;
       w0 = n0, w1 = n1, d = next;
-      const double v1 = acc(a, v, fa, m, g, k, L);
-      const double a2 = v + 0.5 * h * v1, v2 = acc(a + 0.5 * h * v, a2, fm, m, g, k, L);
-      const double a3 = v + 0.5 * h * v2, v3 = acc(a + 0.5 * h * a2, a3, fm, m, g, k, L);
-      const double a4 = v + h * v3, v4 = acc(a + h * a3, a4, fb, m, g, k, L);
+      const double v1 = acc(a, v, fa, mg, inverse, k, L);
+      const double a2 = v + 0.5 * h * v1, v2 = acc(a + 0.5 * h * v, a2, fm, mg, inverse, k, L);
+      const double a3 = v + 0.5 * h * v2, v3 = acc(a + 0.5 * h * a2, a3, fm, mg, inverse, k, L);
+      const double a4 = v + h * v3, v4 = acc(a + h * a3, a4, fb, mg, inverse, k, L);
       a += h / 6 * (v + 2 * a2 + 2 * a3 + a4);
       v += h / 6 * (v1 + 2 * v2 + 2 * v3 + v4);
     }
@@ -145,27 +149,23 @@ def simulate(realizations: int, u: np.ndarray, threads: int, **options: object) 
 
 def compare(size: float, realizations: int) -> None:
     u = known_input(round(SPAN * size / GRID / EVERY) * EVERY)
-    # the pilot runs one step of two realizations once and two half steps of them once
-    steps = (u.size - 1) * realizations
     simulate(2, u[: 10 * EVERY + 1], 1)
-    seconds = {
-        f"written by hand, {flag}": best_of(lambda h=HandWritten(flag): h.run(realizations, u), 1.0)
-        for flag in ("-O2", "-O3")
-    }
-    hand = min(t for t, _ in seconds.values())
-    seconds |= {f"grisaille, {n} thread(s)": best_of(lambda n=n: simulate(realizations, u, n), 1.0) for n in (1, 2)}
-    print(f"{realizations} realizations, {u.size - 1} cells, one step each")
-    for name, (t, _) in seconds.items():
-        print(
-            f"{name:24s} {t:8.2f} s   {1e9 * t / steps:6.1f} ns per step and realization   {t / hand:5.2f} of the best by hand"
-        )
-    one, two = (seconds[f"grisaille, {n} thread(s)"][0] for n in (1, 2))
+    runs: dict[str, Callable[[], np.ndarray]] = {}
+    for flag in ("-O2", "-O3"):
+        runs[f"written by hand, {flag}"] = partial(HandWritten(flag).run, realizations, u)
+    for threads in (1, 2):
+        runs[f"grisaille, {threads} thread(s)"] = partial(simulate, realizations, u, threads)
+    found = {name: best_of(run, 1.0) for name, run in runs.items()}
+    hand = min(found[name][0] for name in found if "hand" in name)
+    print(f"{realizations} realizations, {u.size - 1} cells, one step each; times of grisaille include its pilot")
+    for name, (t, _) in found.items():
+        each = 1e9 * t / ((u.size - 1) * realizations)
+        print(f"{name:24s} {t:8.2f} s   {each:6.1f} ns per step and realization   {t / hand:5.2f} of the best by hand")
+    (one, ours), (two, _) = found["grisaille, 1 thread(s)"], found["grisaille, 2 thread(s)"]
     print(f"two threads: {one / two:.2f} times as fast")
-    ours, theirs = seconds["grisaille, 1 thread(s)"][1], seconds["written by hand, -O2"][1]
     half = slice(len(ours) // 2, None)
-    print(
-        f"mean angle over the second half: {ours[half].mean():.6f} (by hand, other random numbers: {theirs[half].mean():.6f})"
-    )
+    theirs = found["written by hand, -O2"][1]
+    print(f"mean angle of the second half: {ours[half].mean():.6f}, by hand {theirs[half].mean():.6f} (other numbers)")
 
 
 def memory(size: float) -> None:

@@ -57,11 +57,13 @@ from grisaille.model.tables import table, table2
 
 if TYPE_CHECKING:
     from grisaille.estimation.output_error import OutputError
+    from grisaille.estimation.simulated_pem import SimulatedPEM
     from grisaille.experiment.experiment import Experiment
     from grisaille.fits import Fit, compare, evaluate, fit, load, sensitivity
     from grisaille.simulation.simulate import simulate
     from grisaille.structure.analysis import Analysis, analyze
     from grisaille.structure.well_posedness import WellPosedness, well_posedness
+    from grisaille.studies import bootstrap, monte_carlo, multistart
 
 __version__ = "0.1.0"
 
@@ -86,6 +88,7 @@ __all__ = [
     "OutputError",
     "Parameter",
     "Potential",
+    "SimulatedPEM",
     "SimulationError",
     "StructureError",
     "Uniform",
@@ -101,6 +104,7 @@ __all__ = [
     "atan",
     "atan2",
     "atanh",
+    "bootstrap",
     "ceil",
     "compare",
     "connect",
@@ -117,6 +121,8 @@ __all__ = [
     "log10",
     "maximum",
     "minimum",
+    "monte_carlo",
+    "multistart",
     "sensitivity",
     "sign",
     "simulate",
@@ -140,12 +146,16 @@ _LAZY = {
     "Experiment": "grisaille.experiment.experiment",
     "Fit": "grisaille.fits",
     "OutputError": "grisaille.estimation.output_error",
+    "SimulatedPEM": "grisaille.estimation.simulated_pem",
     "WellPosedness": "grisaille.structure.well_posedness",
     "analyze": "grisaille.structure.analysis",
+    "bootstrap": "grisaille.studies",
     "compare": "grisaille.fits",
     "evaluate": "grisaille.fits",
     "fit": "grisaille.fits",
     "load": "grisaille.fits",
+    "monte_carlo": "grisaille.studies",
+    "multistart": "grisaille.studies",
     "sensitivity": "grisaille.fits",
     "simulate": "grisaille.simulation.simulate",
     "well_posedness": "grisaille.structure.well_posedness",

@@ -19,7 +19,7 @@ RNG = np.random.default_rng(8)
 CELLS, M, NS = 40, 37, 2
 GRID = np.cumsum(np.r_[0.0, RNG.choice([0.05, 0.02, 0.1], CELLS)])
 WHICH = np.unique(np.diff(GRID).round(6), return_inverse=True)[1]
-LAYOUT = FilterLayout(orders=(2, 3), outputs=((0, 0), (2, 0), (3, 1)), sensitive=True)
+LAYOUT = FilterLayout(orders=(2, 3), outputs=((0, 0), (2, 0), (3, 1)), sensitive=True, chains=((0, 1),))
 
 
 def system():
@@ -39,14 +39,16 @@ def group(n: int, rows: int, number: int) -> Group:
     )  # fmt: skip
 
 
-FILTERS = Filters(WHICH, (group(2, 2, 1), group(3, 1, 2)))
+FILTERS = Filters(WHICH, (group(2, 2, 1), group(3, 1, 2)), mix=RNG.normal(size=(3, 3, 8)))
 GIVEN = {"filters": FILTERS, "dp": [[1.0], [0.0]], "substeps": 2, "hold": "foh", "realizations": M}
 TABLE = RNG.normal(size=CELLS + 1)
 
 
 def run(compiled: bool, grid=GRID, **changes):
     step = build_step(system(), directions=NS, filters=LAYOUT, compiled=compiled)
-    return step.run(changes.pop("x0", [0.1, 0.0]), grid, [0, changes.pop("table", TABLE), 0, 0], [0.3], **(GIVEN | changes))
+    return step.run(
+        changes.pop("x0", [0.1, 0.0]), grid, [0, changes.pop("table", TABLE), 0, 0], [0.3], **(GIVEN | changes)
+    )
 
 
 def recursion(member: int) -> np.ndarray:
@@ -90,14 +92,19 @@ def test_directions_that_move_filters_are_exact(compiled):
         def moved(sign: float, s: int = s):
             groups = tuple(
                 replace(
-                    g, F=g.F + sign * e * g.dF[:, s], L=g.L + sign * e * g.dL[:, s], R=g.R + sign * e * g.dR[s],
+                    g,
+                    F=g.F + sign * e * g.dF[:, s],
+                    L=g.L + sign * e * g.dL[:, s],
+                    R=g.R + sign * e * g.dR[s],
                     C=g.C + sign * e * g.dC[s],
-                )  # fmt: skip
+                )
                 for g in FILTERS.groups
             )
             step = build_step(system(), directions=NS, filters=LAYOUT, compiled=compiled)
             p = 0.3 + sign * e * GIVEN["dp"][s][0]
-            return step.run([0.1, 0.0], GRID, [0, TABLE, 0, 0], [p], **(GIVEN | {"filters": replace(FILTERS, groups=groups)}))
+            return step.run(
+                [0.1, 0.0], GRID, [0, TABLE, 0, 0], [p], **(GIVEN | {"filters": replace(FILTERS, groups=groups)})
+            )
 
         difference = (moved(1).y - moved(-1).y) / (2 * e)
         np.testing.assert_allclose(found.sy[:, :, s], difference, atol=1e-8 * max(1.0, np.abs(difference).max()))
@@ -156,6 +163,7 @@ def test_white_noise_of_each_step_comes_from_its_stream(compiled):
     [
         ({"filters": None}, "Filters with () states were given to a step built for"),
         ({"filters": replace(FILTERS, which=WHICH[:-1])}, "given for 39 cells; the grid has 40"),
+        ({"filters": replace(FILTERS, mix=None)}, "3 rows of 8 numbers are needed to mix"),
         ({"filters": replace(FILTERS, w=np.zeros((2, 5)))}, "Filter states have shape"),
     ],
 )

@@ -557,7 +557,7 @@ WHEELS = {
 ARENSTORF = {"x": 0.994, "vy": -2.00158510637908252240537862224}
 
 PROBLEMS = (
-    Problem("andrews", Andrews, 0.03, 3, 2, numbered("q", ANDREWS), 6.0, "c0"),
+    Problem("andrews", Andrews, 0.03, 3, 2, numbered("q", ANDREWS), 6.0),
     Problem("crank", FlexibleCrank, 0.1, 3, 8, numbered("p", CRANK), 4.5),
     Problem("nand", Nand, 80.0, 0, 14, numbered("y", NAND), 4.0),
     Problem("pump", ChargePump, 1.2e-6, 2, 2, {"QG": 0.1262800429876759e-12}, 7.0),

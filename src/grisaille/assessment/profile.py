@@ -148,6 +148,13 @@ class _Walk:
         wanted = np.sqrt(max(now, 0.0) + self.aim) - b
         self.step *= float(np.clip(wanted / max(b - a, 1e-12), 0.25, 2.0))
 
+    def held_by_bounds(self) -> list[str]:
+        """Unknowns that sit on a bound at the end of the walk and did not at the estimate."""
+        problem, end = self.criterion.problem, self.points[-1].theta
+        lower, upper = problem.bounds
+        near = [np.isclose(t, lower, rtol=1e-4) | np.isclose(t, upper, rtol=1e-4) for t in (self.criterion.theta, end)]
+        return [u.name for u, before, after in zip(problem.unknowns, *near, strict=True) if after and not before]
+
     def _next(self, last: Point) -> tuple[float, bool]:
         xi = self.unknown.inner(float(last.theta[self.k])) + self.side * self.step
         value = self.unknown.outer(xi)
@@ -201,6 +208,9 @@ def _table(fit: Fit, k: int, points: list[Point]) -> pd.DataFrame:
 def _notes(fit: Fit, unknown: Unknown, walks: list[_Walk]) -> Iterator[str]:
     for walk, side in zip(walks, ("below", "above"), strict=True):
         if walk.crossing is not None:
+            held = [n for n in walk.held_by_bounds() if n != unknown.name]
+            if held:
+                yield f"the limit {side} is due to the bound of {', '.join(held)}, not to the data."
             continue
         far = walk.points[-1] if walk.points else Point(fit.estimate.theta, 0.0)
         at, growth = float(far.theta[walk.k]), f"the deviance has grown by only {max(far.deviance, 0.0):.3g}"

@@ -5,7 +5,7 @@ columns of Q span what the unknowns can move (weighted Jacobian J = QR). Means a
 that tests keep their size whatever the model is, where textbook degrees of freedom (lags minus parameters) are right
 for autoregressions only.
 
-    autocorrelation    Ljung–Box Q = n(n+2) Σ (ρ_k − E ρ_k)²/(n−k), as χ² with E Q degrees of freedom
+    autocorrelation    Ljung–Box Q = ν(ν+2) Σ (ρ_k − E ρ_k)²/(n−k), ν = n − |Q|², as χ² with E Q degrees of freedom
     periodogram        cumulated, each ordinate divided by its expectation; Kolmogorov's distance (Bartlett)
     inputs             c = Uᵀr,  cᵀ (UᵀU − UᵀQQᵀU)⁺ c;  U: the input and its past (static models: powers)
     normality          Shapiro–Wilk, beyond 5000 samples Jarque–Bera
@@ -62,9 +62,9 @@ def ljung_box(r: np.ndarray, q: np.ndarray) -> Test:
     n, lags = len(r), lag_count(len(r))
     left = n - float(np.sum(q**2))
     mean, variance = np.array([_moments(q, n, k) for k in range(1, lags + 1)]).T
-    weight = n * (n + 2) / (n - np.arange(1, lags + 1))
-    statistic = float(np.sum(weight * (autocorrelation(r, lags) - mean / left) ** 2))
-    dof = float(np.sum(weight * variance)) / (left**2 + 2 * left)
+    weight = 1 / (n - np.arange(1, lags + 1))
+    statistic = left * (left + 2) * float(np.sum(weight * (autocorrelation(r, lags) - mean / left) ** 2))
+    dof = float(np.sum(weight * variance))
     return Test(statistic, float(chi2.sf(statistic, dof)), dof)
 
 

@@ -52,9 +52,10 @@ class CostSurface:
     def __str__(self) -> str:
         d = self.data["deviance"]
         inside, failed = float((d <= self.threshold).mean()), int(np.isnan(d).sum())
+        size = " × ".join(map(str, d.shape))
         return (
-            f"surface over {' × '.join(self.names)}: {' × '.join(map(str, d.shape))} points, {100 * inside:.1f} % inside "
-            f"the {100 * self.level:g} % region" + (f", {failed} without a simulation" if failed else "")
+            f"surface over {' × '.join(self.names)}: {size} points, {100 * inside:.1f} % of them inside the "
+            f"{100 * self.level:g} % region" + (f", {failed} without a simulation" if failed else "")
         )
 
     __repr__ = __str__

@@ -95,7 +95,9 @@ def check_batch(
     if len(signals) != fused.nu:
         raise DataError(f"{len(signals)} signals given, {fused.nu} needed.")
     held = _held(hold, fused.nu)
-    lengths = [(times.size - 1) * (2 * int(substeps) + 1) + 1 if h == HOLDS.index("stages") else times.size for h in held]
+    lengths = [
+        (times.size - 1) * (2 * int(substeps) + 1) + 1 if h == HOLDS.index("stages") else times.size for h in held
+    ]
     places = fused.layout.places
     tables = tuple(
         np.zeros(n) if i in places else _table(s, n) for i, (s, n) in enumerate(zip(signals, lengths, strict=True))
@@ -113,9 +115,10 @@ def check_batch(
             raise DataError(f"{name} has shape {array.shape}; expected {shape} or {(count, *shape)}.")
     if seeds.shape != (fused.ns, fused.np):
         raise DataError(f"dp has shape {seeds.shape}; expected {(fused.ns, fused.np)}.")
+    members = np.setdiff1d(np.arange(count), np.asarray(skip, dtype=int))
     return Batch(
         times, int(substeps), start, values, np.broadcast_to(_array(nominal), fused.nx).copy(), tables,
-        held, seeds, starts, _kept(keep, times.size), count, np.setdiff1d(np.arange(count), np.asarray(skip, dtype=int)),
+        held, seeds, starts, _kept(keep, times.size), count, members,
         _filters(fused, filters, times.size - 1, count, int(substeps)),
     )  # fmt: skip
 

@@ -135,9 +135,7 @@ class _Block:
         mixed[:, places] = mix_chains(layout, b, left[:, places], driven, u[:, places])
         return mixed, mix_chains(layout, b, *slopes) if layout.sensitive else slopes[2]
 
-    def _keep(
-        self, answer: Frozen, part: Moments | None, row: int, k: int, x: Floats, y: Floats, sy: Floats
-    ) -> None:
+    def _keep(self, answer: Frozen, part: Moments | None, row: int, k: int, x: Floats, y: Floats, sy: Floats) -> None:
         bad = (answer.failed[self.members] < 0) & ~np.isfinite(x).all(axis=1)
         answer.failed[self.members[bad]] = k
         if answer.y is not None and answer.sy is not None:

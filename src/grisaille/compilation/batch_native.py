@@ -27,8 +27,8 @@ WAVE = 8_000_000
 
 _LONG = np.dtype(ctypes.c_long)
 _POINTERS = frozenset(
-    "member grid x0 x p nominal signal signal_stride held dp sx0 sx kept y sy mean spread smean scross failed stream which "
-    "filter start reading dfilter dstart dreading w0 dw0 w dw mix".split()
+    "member grid x0 x p nominal signal signal_stride held dp sx0 sx kept y sy mean spread smean scross failed stream "
+    "which filter start reading dfilter dstart dreading w0 dw0 w dw mix".split()
 )
 
 
@@ -92,9 +92,7 @@ class _Disturbances:
         self.filter, self.start = filters.packed_steps(), filters.packed_start()
         self.reading = filters.packed_reading()
         nothing = (np.zeros(1),) * 3
-        self.dfilter, self.dstart, self.dreading = (
-            filters.packed_derivatives() if fused.layout.sensitive else nothing
-        )
+        self.dfilter, self.dstart, self.dreading = filters.packed_derivatives() if fused.layout.sensitive else nothing
         self.w0 = None if filters.w is None else np.ascontiguousarray(filters.w)
         self.mix = None if filters.mix is None else np.ascontiguousarray(filters.mix)
         self.dw0 = None if filters.dw is None else np.ascontiguousarray(filters.dw)
@@ -122,12 +120,12 @@ def _run(
         ctypes.byref(
             BatchStructure(
                 n_members=member.size, member=_at(member), n_cells=batch.grid.size - 1, substeps=batch.substeps,
-                grid=_at(batch.grid), x0=_at(batch.x0), x0_stride=fused.nx if batch.x0.ndim == 2 else 0, x=_at(answer.x),
-                p=_at(batch.p), p_stride=fused.np if batch.p.ndim == 2 else 0, nominal=_at(batch.nominal),
-                signal=_at(tables), signal_stride=_at(strides), held=_at(batch.held), dp=_at(batch.dp),
-                sx0=_at(batch.sx0), sx0_stride=fused.ns * fused.nx if batch.sx0.ndim == 3 else 0, sx=_at(answer.sx),
-                n_kept=kept.size, kept=_at(kept), y=_at(answer.y), sy=_at(answer.sy), failed=_at(failed),
-                w=_at(answer.w), dw=_at(answer.dw), **_moments_at(part), **disturbances.fields(),
+                grid=_at(batch.grid), x0=_at(batch.x0), x0_stride=fused.nx if batch.x0.ndim == 2 else 0,
+                x=_at(answer.x), p=_at(batch.p), p_stride=fused.np if batch.p.ndim == 2 else 0,
+                nominal=_at(batch.nominal), signal=_at(tables), signal_stride=_at(strides), held=_at(batch.held),
+                dp=_at(batch.dp), sx0=_at(batch.sx0), sx0_stride=fused.ns * fused.nx if batch.sx0.ndim == 3 else 0,
+                sx=_at(answer.sx), n_kept=kept.size, kept=_at(kept), y=_at(answer.y), sy=_at(answer.sy),
+                failed=_at(failed), w=_at(answer.w), dw=_at(answer.dw), **_moments_at(part), **disturbances.fields(),
             )
         )
     )  # fmt: skip

@@ -33,9 +33,10 @@ class FilterStates:
             at = slice(self.edges[i], self.edges[i + 1])
             z = self._innovations(i, k)
             w[:, at] = _times(group.F[which], self.w[:, at]) + _times(group.L[which], z)
-            for s in range(self.ns if group.dF is not None and group.dL is not None else 0):
-                moved = _times(group.dF[which, s], self.w[:, at]) + _times(group.dL[which, s], z)  # type: ignore[index]
-                dw[:, s, at] = _times(group.F[which], self.dw[:, s, at]) + moved
+            if group.dF is not None and group.dL is not None:
+                for s in range(self.ns):
+                    moved = _times(group.dF[which, s], self.w[:, at]) + _times(group.dL[which, s], z)
+                    dw[:, s, at] = _times(group.F[which], self.dw[:, s, at]) + moved
         self.w, self.dw = w, dw
         self._read()
 
@@ -54,8 +55,9 @@ class FilterStates:
             at = slice(self.edges[i], self.edges[i + 1])
             z = group.stream.normals(self.numbers, self.filters.first_point, group.R.shape[0])
             w[:, at] = _times(group.R, z)
-            for s in range(self.ns if group.dR is not None else 0):
-                dw[:, s, at] = _times(group.dR[s], z)  # type: ignore[index]
+            if group.dR is not None:
+                for s in range(self.ns):
+                    dw[:, s, at] = _times(group.dR[s], z)
         if self.filters.w is not None:
             w = self.filters.w[members]
         if self.filters.dw is not None and self.ns:
@@ -79,7 +81,9 @@ class FilterStates:
             at = slice(self.edges[i], self.edges[i + 1])
             signals.append(_times(group.C, self.w[:, at]))
             if self.ns and group.dC is not None:
-                moved = [_times(group.C, self.dw[:, s, at]) + _times(group.dC[s], self.w[:, at]) for s in range(self.ns)]
+                moved = [
+                    _times(group.C, self.dw[:, s, at]) + _times(group.dC[s], self.w[:, at]) for s in range(self.ns)
+                ]
                 dsignals.append(np.stack(moved, axis=1))
         self.signals, self.dsignals = np.concatenate(signals, axis=1), np.concatenate(dsignals, axis=2)
 
@@ -101,4 +105,3 @@ def _times(M: Floats, x: Floats) -> Floats:
     for j in range(1, M.shape[1]):
         total = total + M[:, j] * x[..., j, None]
     return np.asarray(total)
-

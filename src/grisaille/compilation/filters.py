@@ -101,7 +101,7 @@ class Filters:
     """(M, nw) states at the first grid point instead of drawn ones, to go on from there."""
     dw: Floats | None = None
     mix: Floats | None = None
-    """(distinct steps, 2 substeps - 1, nb): each chain at the halves of the steps of a cell from its values at both ends,
+    """(distinct steps, 2 substeps - 1, nb): each chain at the halves of a cell's steps from its values at both ends,
     row by row; where there are chains."""
 
     def packed_steps(self) -> Floats:
@@ -228,4 +228,6 @@ def _draw(name: str, counts: tuple[int, ...]) -> str:
     offsets = np.cumsum([0, *counts])
     calls = [f"  gr_normals_wide(s + {g}, m, step, {n}, z + {offsets[g]});" for g, n in enumerate(counts)]
     arguments = "const gr_stream *s, const gr_u32 *m, gr_u32 step, gr_wide *z"
-    return "\n".join([f"GR_FN void {name}({arguments}) {{", *(calls or ["  (void)s, (void)m, (void)step, (void)z;"]), "}"])
+    return "\n".join(
+        [f"GR_FN void {name}({arguments}) {{", *(calls or ["  (void)s, (void)m, (void)step, (void)z;"]), "}"]
+    )

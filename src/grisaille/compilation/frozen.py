@@ -112,10 +112,14 @@ def build_step(
     compiler = None if compiled is False else find_compiler()
     arguments = [system.t, system.x, system.z, system.u, system.p]
     content = ca.Function("c", arguments, [system.rhs, system.constraints, system.observed]).serialize()
-    given = "" if formula is None else ca.Function("s", [*formula.arguments, formula.noise], [formula.after]).serialize()
+    given = (
+        "" if formula is None else ca.Function("s", [*formula.arguments, formula.noise], [formula.after]).serialize()
+    )
     mode = (compiled, is_switched_off(), compiler and compiler.identity)
     key = (content, given, system.constraint_levels, chosen, directions, filters, mode)
-    return _known.get(key, lambda: _build(system, formula or formulate_step(system), chosen, directions, filters, compiled))
+    return _known.get(
+        key, lambda: _build(system, formula or formulate_step(system), chosen, directions, filters, compiled)
+    )
 
 
 _known: Memo[FusedStep] = Memo()

@@ -18,6 +18,8 @@ from grisaille.estimation.search import Search
 
 OFFSET = 1e-4
 """The estimate is then within a ten-thousandth of its standard error."""
+ENOUGH = 1e-11
+"""Nothing is left to polish."""
 
 
 def polish(search: Search, evaluation: Evaluation, most: int = 12) -> Evaluation:
@@ -28,6 +30,8 @@ def polish(search: Search, evaluation: Evaluation, most: int = 12) -> Evaluation
     lower, upper = search.inner_bounds()
     offset = relative_offset(search, evaluation)
     for _ in range(most):
+        if offset < ENOUGH:
+            break
         xi = search.problem.inner(evaluation.theta)
         free = _free(search, evaluation, xi, lower, upper)
         J = search.jacobian(evaluation)
@@ -53,9 +57,9 @@ def relative_offset(search: Search, evaluation: Evaluation) -> float:
     n, N = J.shape[1], len(evaluation.residuals)
     if n == 0:
         return 0.0
-    tangent = J @ np.linalg.lstsq(J, -evaluation.residuals, rcond=1e-13)[0]
-    size = float(np.linalg.norm(evaluation.residuals))
     step = np.linalg.lstsq(J, -evaluation.residuals, rcond=1e-13)[0]
+    tangent = J @ step
+    size = float(np.linalg.norm(evaluation.residuals))
     relative = float(np.abs(step / (1e-8 + np.abs(xi[free]))).max())
     if size == 0 or relative < 1e-9:
         return min(relative, 1e-9)

@@ -19,7 +19,7 @@ def minimize(search: Search, *, max_evaluations: int, tolerance: float) -> Outco
     lower, upper = search.inner_bounds()
     while search.problem.evaluations < max_evaluations:
         J = search.jacobian(now)
-        free = ~_pushed_out(xi, -(J.T @ now.residuals), lower, upper)
+        free = ~pushed_out(xi, -(J.T @ now.residuals), lower, upper)
         step = np.zeros_like(xi)
         step[free] = np.linalg.lstsq(J[:, free], -now.residuals, rcond=1e-12)[0]
         gain = float(now.residuals @ (J @ step))
@@ -38,6 +38,6 @@ def minimize(search: Search, *, max_evaluations: int, tolerance: float) -> Outco
     return search.finish(False, "the limit of evaluations was reached")
 
 
-def _pushed_out(xi: np.ndarray, descent: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+def pushed_out(xi: np.ndarray, descent: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
     """Unknowns on a bound that the objective pushes further out."""
     return ((xi <= lower) & (descent < 0)) | ((xi >= upper) & (descent > 0))

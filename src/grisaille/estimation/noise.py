@@ -13,7 +13,8 @@ import casadi as ca
 import numpy as np
 
 from grisaille.errors import EstimationError
-from grisaille.model.expression import Name, postorder
+from grisaille.estimation.unknowns import Unknown
+from grisaille.model.expression import Expression, Name, postorder
 from grisaille.model.flat import FlatModel
 from grisaille.model.lowering import lower
 
@@ -47,6 +48,32 @@ class NoiseLevel:
 def noise_levels(model: FlatModel, outputs: Sequence[str]) -> dict[str, NoiseLevel]:
     """The noise of each measured output."""
     return {name: _level(model, name) for name in outputs}
+
+
+def refuse_estimated_noise(model: FlatModel, levels: Mapping[str, NoiseLevel], unknowns: Sequence[Unknown]) -> None:
+    """Least squares cannot estimate what stands in a noise formula: it would only make the noise large."""
+    estimated = {u.target for u in unknowns if u.kind == "parameter"}
+    for output in levels:
+        inside = _parameters_in(model, model.outputs[output].noise)
+        both = [n for n in inside if n in estimated]
+        if both:
+            raise EstimationError(
+                f"The noise of output '{output}' contains '{both[0]}', which is estimated: least squares would make "
+                f"the noise large instead of the residuals small. Fix '{both[0]}', or leave the noise open (noise=None)"
+                f", which estimates one level for all samples and reports it as noise({output})."
+            )
+
+
+def _parameters_in(model: FlatModel, formula: Expression | None) -> list[str]:
+    """Parameters that a formula contains, through formulas of other parameters too."""
+    found: dict[str, None] = {}
+    waiting = [formula] if formula is not None else []
+    while waiting:
+        names = [node.path for node in postorder(waiting) if isinstance(node, Name) and node.path in model.parameters]
+        fresh = [n for n in dict.fromkeys(names) if n not in found]
+        found.update(dict.fromkeys(fresh))
+        waiting = [v for n in fresh if (v := model.parameters[n].value) is not None]
+    return list(found)
 
 
 def _level(model: FlatModel, output: str) -> NoiseLevel:

@@ -3,7 +3,8 @@
     minimise  ½ Σ_i ρ( (w_i (y_i − ŷ_i(θ)) / σ_i)² )
 
 Where noise levels are unknown and there are several (or priors), σ is estimated by iteration: minimise, set each σ from
-its residuals, repeat until they stay. Reference: L. Ljung, System Identification (1999), chapter 7.
+its residuals, repeat until they stay. Formulas of σ that move with the prediction are renewed in the same way.
+Reference: L. Ljung, System Identification (1999), chapter 7.
 """
 
 from __future__ import annotations
@@ -17,19 +18,26 @@ import numpy as np
 
 from grisaille.errors import EstimationError
 from grisaille.estimation import gauss_newton, levenberg_marquardt, multiple_shooting, nelder_mead, trust_region
+from grisaille.estimation.cases import Case
 from grisaille.estimation.convergence import OFFSET, polish, relative_offset
 from grisaille.estimation.determination import describe_determination
 from grisaille.estimation.estimate import Estimate
+from grisaille.estimation.noise import refuse_estimated_noise
 from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.estimation.search import Outcome, Search
 from grisaille.estimation.uncertainty import gauss_newton_covariance, sandwich_covariance
 from grisaille.estimation.variable_projection import ProjectedSearch, linear_unknowns
+from grisaille.simulation.runner import COARSE, Prediction
 
 OPTIMIZERS = ("trust-region", "gauss-newton", "levenberg-marquardt", "nelder-mead")
 LOSSES = ("linear", "soft_l1", "huber", "cauchy", "arctan")
 NOISE_ROUNDS = 30
+TOO_LONG = 3.0
+"""Error estimate, in tolerances, from which on the frozen steps are shortened at the optimum; below, it may well be the
+estimate that errs."""
 RUNAWAY = 1e6
-"""Growth of sensitivities along a record from which on single shooting is not believed."""
+"""Growth of sensitivities along a record from which on single shooting is not believed, where a change of an unknown by
+one part in as many also moves an output over its whole range (a body that begins to slide grows, but stays tame)."""
 RAN_AWAY = 1e5
 """Growth of an estimate over its first value from which on a projected search is tried again without projection."""
 
@@ -73,37 +81,45 @@ class OutputError:
     def estimate(self, problem: Problem, progress: Callable[[int, float], None] | None = None) -> Estimate:
         """Solve a problem."""
         begin = time.perf_counter()
+        refuse_estimated_noise(problem.cases[0].runner.structure.model, problem.noise, problem.unknowns)
+        guessed = problem.unknowns
         search = Search(problem, progress)
         outcome, evaluation = self._solve(search)
         for _ in range(4):
-            if evaluation.discretisation <= 10.0:
+            if evaluation.discretisation <= TOO_LONG:
                 break
             # the steps chosen at the guess are too long at the optimum
-            problem.refine()
-            problem.with_guess(evaluation.theta)
-            search.best = search.last = None
+            problem.refine(evaluation)
+            self._restart(search, evaluation)
             outcome, evaluation = self._solve(search)
-        return self._conclude(search, outcome, evaluation, time.perf_counter() - begin)
+        found = self._conclude(search, outcome, evaluation, time.perf_counter() - begin)
+        first = {u.name: u.guess for u in guessed}
+        return replace(found, unknowns=tuple(replace(u, guess=first[u.name]) for u in found.unknowns))
 
     def _solve(self, search: Search) -> tuple[Outcome, Evaluation]:
-        """Minimise, updating unknown noise levels until they stay."""
+        """Minimise, updating noise levels until they stay."""
         problem = search.problem
         outcome = self._minimize(search)
         evaluation = self._polished(search, outcome)
         has_priors = len(evaluation.residuals) > problem.count
         alone = len(problem.outputs) == 1 and not has_priors
-        for _ in range(NOISE_ROUNDS if problem.sigma else 0):
+        for _ in range(NOISE_ROUNDS):
             before = dict(problem.sigma)
             problem.sigma = _levels(problem, evaluation)
-            moved = max(abs(problem.sigma[n] / before[n] - 1) for n in before)
-            if alone or moved < 1e-10:
+            moved = max([0.0, *(abs(problem.sigma[n] / before[n] - 1) for n in before)])
+            bent = problem.refreeze(evaluation)
+            if alone and before or max(moved, bent) < 1e-10:
                 evaluation = _rescaled(problem, evaluation, before)
                 break
-            problem.with_guess(evaluation.theta)
-            search.best = search.last = None
+            self._restart(search, evaluation)
             outcome = self._minimize(search)
             evaluation = self._polished(search, outcome)
         return outcome, evaluation
+
+    def _restart(self, search: Search, evaluation: Evaluation) -> None:
+        """Go on from a point after the criterion has changed."""
+        search.problem.with_guess(evaluation.theta)
+        search.best = search.last = None
 
     def _minimize(self, search: Search) -> Outcome:
         if self.shooting == "multiple":
@@ -147,6 +163,7 @@ class OutputError:
         offset = relative_offset(search, evaluation) if self.loss == "linear" else 0.0
         runaway = _growth_note(problem, evaluation) if self.shooting == "single" else []
         converged = (offset < OFFSET if self.loss == "linear" else outcome.stopped_well) and not runaway
+        converged = converged and evaluation.discretisation < COARSE
         data = slice(0, problem.count)
         if evaluation.covariance is not None:
             covariance = evaluation.covariance
@@ -158,7 +175,7 @@ class OutputError:
         notes += runaway
         if problem.failures:
             notes.append(f"{len(problem.failures)} simulations failed on the way; the last: {problem.failures[-1]}")
-        if evaluation.discretisation > 1.0:
+        if evaluation.discretisation > TOO_LONG:
             notes.append(
                 f"discretisation: the frozen steps miss the tolerance by a factor {evaluation.discretisation:.1f}; use "
                 f"a smaller rtol in gr.OutputError."
@@ -210,12 +227,21 @@ def _growth_note(problem: Problem, evaluation: Evaluation) -> list[str]:
         if prediction.sy.size and case.grid.size > 10:
             size = np.abs(prediction.sy).max(axis=(1, 2))
             early = size[1 : max(len(size) // 10, 2)].max()
-            if early > 0 and size[-1] > RUNAWAY * early:
+            if early > 0 and size[-1] > RUNAWAY * early and _leverage(problem, case, prediction) > RUNAWAY:
                 notes.append(
                     f"unstable: in '{case.name}' the sensitivities grow {size[-1] / early:.0e}-fold along the record, "
                     f"so small errors run away; use gr.OutputError(shooting='multiple')."
                 )
     return notes
+
+
+def _leverage(problem: Problem, case: Case, prediction: Prediction) -> float:
+    """Largest change of an output at the end, in its measured range, by a change of an unknown of its own size."""
+    sizes = np.array([problem.unknowns[k].size for k in case.unknowns])
+    ranges = np.array([np.ptp(s.values) if len(s.values) > 1 else 0.0 for s in case.samples])
+    columns = [case.column(s.output) for s in case.samples]
+    moved = (np.abs(prediction.sy[-1, columns]) * sizes).max(axis=1)
+    return float((moved / np.where(ranges > 0, ranges, 1.0)).max())
 
 
 def _ran_away(outcome: Outcome) -> bool:

@@ -2,8 +2,10 @@
 
     r_i = w_i (y_i − ŷ_i(θ)) / σ_i,      J = ∂r/∂θ,      objective = ½ Σ r_i²  (+ ½ Σ prior residuals²)
 
-σ is known, a formula, or unknown; unknown levels are kept in ``sigma`` and updated by whoever minimises. A simulation
-that fails gives an evaluation with a reason and no residuals.
+σ is a formula or unknown; unknown levels are kept in ``sigma`` and updated by whoever minimises. A formula may move with
+the prediction, as in ``noise=0.05 * abs(x)``. Minimised together with the residuals it would be made large instead of
+them small, so its values are frozen at the first evaluation and renewed by whoever minimises (``refreeze``) until they
+stay: iteratively reweighted least squares. A simulation that fails gives an evaluation with a reason and no residuals.
 """
 
 from __future__ import annotations
@@ -65,6 +67,8 @@ class Problem:
         )
         self.weights = np.concatenate([s.weights for c in cases for s in c.samples])
         self.sigma = {name: 1.0 for name in self.outputs if not noise[name].known}
+        self.frozen: dict[tuple[str, str], np.ndarray] = {}
+        """σ of each sample by (case, output), where it is a formula."""
         self.evaluations = 0
         self.failures: list[str] = []
 
@@ -125,10 +129,11 @@ class Problem:
             tuple(predictions),
         )
 
-    def refine(self) -> None:
-        """Shorter frozen steps in every experiment."""
-        for case in self.cases:
-            case.runner.refine()
+    def refine(self, evaluation: Evaluation) -> None:
+        """Shorter frozen steps in every experiment where those of an evaluation are too long."""
+        for case, prediction in zip(self.cases, evaluation.predictions, strict=True):
+            if prediction.discretisation > 1.0:
+                case.runner.refine(prediction.discretisation)
 
     def with_guess(self, theta: np.ndarray) -> None:
         """Start from other values."""
@@ -152,14 +157,32 @@ class Problem:
     def deviations(
         self, case: Case, output: str, rows: np.ndarray, prediction: Prediction, theta: np.ndarray
     ) -> np.ndarray:
-        """σ of each sample of an output."""
-        level = self.noise[output]
-        if not level.known:
+        """σ of each sample of an output; a formula is evaluated once and kept until ``refreeze``."""
+        if not self.noise[output].known:
             return np.full(len(rows), self.sigma[output])
+        if (case.name, output) not in self.frozen:
+            self.frozen[case.name, output] = self._formula(case, output, rows, prediction, theta)
+        return self.frozen[case.name, output]
+
+    def _formula(
+        self, case: Case, output: str, rows: np.ndarray, prediction: Prediction, theta: np.ndarray
+    ) -> np.ndarray:
+        level = self.noise[output]
         values = {self.unknowns[k].target: theta[k] for k in case.unknowns if self.unknowns[k].kind == "parameter"}
         p = case.runner.formulas.evaluate({**case.runner.constants, **values}).values
         observed = prediction.y[rows][:, [case.column(n) for n in level.needs]]
         return level.at(p, observed, case.grid[rows])
+
+    def refreeze(self, evaluation: Evaluation) -> float:
+        """Noise formulas at another point; gives the largest relative change of a σ."""
+        changes = [0.0]
+        for case, prediction in zip(self.cases, evaluation.predictions, strict=True):
+            for s in case.samples:
+                if self.noise[s.output].needs and (case.name, s.output) in self.frozen:
+                    renewed = self._formula(case, s.output, s.rows, prediction, evaluation.theta)
+                    changes.append(float(np.abs(renewed / self.frozen[case.name, s.output] - 1).max(initial=0.0)))
+                    self.frozen[case.name, s.output] = renewed
+        return max(changes)
 
     def prior_residuals(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """One residual per prior (several for a joint one) and their derivatives."""

@@ -78,7 +78,7 @@ def main(fit: Fit) -> xr.Dataset:
 
 
 def numbers(fit: Fit) -> dict[str, np.ndarray]:
-    """The arrays of a fit; columns of the trace as ``trace: name``."""
+    """The arrays of a fit; the columns of the trace are named in the record."""
     e = fit.estimate
     arrays = {
         "theta": e.theta, "covariance": e.covariance, "free": e.free.astype(np.int8),
@@ -87,7 +87,8 @@ def numbers(fit: Fit) -> dict[str, np.ndarray]:
         "upper": np.array([u.upper for u in e.unknowns]),
     }  # fmt: skip
     columns = list(dict.fromkeys(c for row in e.trace for c in row))
-    arrays["trace"] = np.array([[row.get(c, np.nan) for c in columns] for row in e.trace]).reshape(-1, len(columns))
+    rows = [[row.get(c, np.nan) for c in columns] for row in e.trace]
+    arrays["trace"] = np.array(rows, dtype=float).reshape(len(rows), len(columns))
     return {name: np.ascontiguousarray(a) for name, a in arrays.items()}
 
 

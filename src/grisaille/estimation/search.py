@@ -60,18 +60,23 @@ class Search:
 
     def at(self, xi: np.ndarray, *, sensitive: bool = True) -> Evaluation:
         """The evaluation at ξ, remembered."""
-        theta = self.problem.outer(xi)
-        if (
-            self.last is not None
-            and np.array_equal(self.last.theta, theta)
-            and (self.last.jacobian.size or not sensitive)
-        ):
+        if self.last is not None and self.stands(self.last, xi) and (self.last.jacobian.size or not sensitive):
             return self.last
-        self.last = self.problem.evaluate(theta, sensitive=sensitive)
+        self.last = self.problem.evaluate(self.problem.outer(xi), sensitive=sensitive)
         if self.last.completed and (self.best is None or self.last.objective < self.best.objective):
             self.best = self.last
             self._record(self.last)
         return self.last
+
+    def stands(self, evaluation: Evaluation, xi: np.ndarray) -> bool:
+        """Whether an evaluation belongs to ξ."""
+        return np.array_equal(evaluation.theta, self.problem.outer(xi))
+
+    def settle(self, xi: np.ndarray) -> None:
+        """Make ξ the answer (a robust loss may prefer a point that has not the smallest sum of squares)."""
+        if self.best is None or not self.stands(self.best, xi):
+            final = self.at(xi)
+            self.best = final if final.completed else self.best
 
     def jacobian(self, evaluation: Evaluation) -> np.ndarray:
         """∂r/∂ξ."""

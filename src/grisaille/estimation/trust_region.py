@@ -33,10 +33,7 @@ def minimize(search: Search, *, loss: str, loss_scale: float, max_evaluations: i
         residuals, _strictly_inside(start, lower, upper), jacobian, bounds=(lower, upper), method="trf", x_scale="jac",
         loss=loss, f_scale=loss_scale, ftol=tolerance, xtol=tolerance, gtol=tolerance, max_nfev=max_evaluations,
     )  # fmt: skip
-    search.last = None
-    final = search.at(found.x)
-    if final.completed:
-        search.best = final
+    search.settle(found.x)
     return search.finish(found.status > 0, _REASONS.get(found.status, found.message))
 
 

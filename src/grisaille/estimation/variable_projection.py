@@ -89,12 +89,18 @@ class ProjectedSearch(Search):
     def where(self, evaluation: Evaluation) -> np.ndarray:
         return super().where(evaluation)[~self.linear]
 
-    def at(self, xi: np.ndarray, *, sensitive: bool = True) -> Evaluation:
+    def stands(self, evaluation: Evaluation, xi: np.ndarray) -> bool:
+        return np.array_equal(evaluation.theta[~self.linear], self._outer(xi)[~self.linear])
+
+    def _outer(self, xi: np.ndarray) -> np.ndarray:
         full = self.problem.inner(self.problem.guess)
         full[~self.linear] = xi
-        theta = self.problem.outer(full)
-        if self.last is not None and np.array_equal(self.last.theta[~self.linear], theta[~self.linear]):
+        return self.problem.outer(full)
+
+    def at(self, xi: np.ndarray, *, sensitive: bool = True) -> Evaluation:
+        if self.last is not None and self.stands(self.last, xi):
             return self.last
+        theta = self._outer(xi)
         theta[self.linear] = self.values
         evaluation = self.problem.evaluate(theta)
         if evaluation.completed:

@@ -35,10 +35,11 @@ def draw_profile(profile: Profile) -> Figure:
     figure = Figure(figsize=(6, 4), layout="constrained")
     axes = figure.subplots()
     table = profile.table
-    axes.plot(table["value"], table["deviance"], ".-", color="C0", label="profile")
+    v = np.linspace(float(table["value"].min()), float(table["value"].max()), 300)
+    axes.plot(table["value"], table["deviance"], ".", color="C0")
+    axes.plot(v, np.interp(v, table["value"], table["root"]) ** 2, color="C0", label="profile")
     axes.axhline(profile.threshold, color="C3", linewidth=1, label=f"{100 * profile.level:g} %")
     if profile.std_error > 0:
-        v = np.linspace(float(table["value"].min()), float(table["value"].max()), 200)
         axes.plot(v, ((v - profile.estimate) / profile.std_error) ** 2, ":", color="0.5", label="by standard error")
     for limit in profile.interval:
         if limit is not None:

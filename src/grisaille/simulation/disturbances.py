@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -247,7 +248,7 @@ class Disturbances:
         return np.column_stack([values.dp.reshape(ns, len(self.parameters)), *scales])
 
 
-def _declared(group: Sequence[FlatDisturbance]) -> tuple[list[str], list[object]]:
+def _declared(group: Sequence[FlatDisturbance]) -> tuple[list[str], list[Any]]:
     return [d.name for d in group], [d.spectrum for d in group]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import casadi as ca
 import numpy as np
@@ -89,9 +89,7 @@ class FusedEngine:
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
         self.step = _build(setting, layout_of(setting))
-        self.filters = setting.disturbances.filters(
-            setting.values, setting.grid.points, setting.draw, setting.substeps
-        )
+        self.filters = setting.disturbances.filters(setting.values, setting.grid.points, setting.draw, setting.substeps)
         self.signals, self.hold = known_signals(setting)
 
     def run(
@@ -154,9 +152,7 @@ class SampledEngine:
                     progress(int(members[-1]) + 1, self.setting.count)
             yield join_answers(parts)
 
-    def _block(
-        self, members: NDArray[np.int64], slab: slice, skip: Sequence[int], moments: bool, rows: bool
-    ) -> Answer:
+    def _block(self, members: NDArray[np.int64], slab: slice, skip: Sequence[int], moments: bool, rows: bool) -> Answer:
         s = self.setting
         kept = s.grid.kept[slab]
         end, width = int(kept[-1]), 2 * s.substeps + 1
@@ -211,12 +207,16 @@ def layout_of(s: Setting) -> FilterLayout:
     return s.disturbances.layout(s.values, s.white.normals_per_noise if s.white is not None else 1)
 
 
-def make_white_step(formula: StepFormula, names: Sequence[str], groups: Sequence[Sequence[str]], each: int) -> WhiteStep:
-    """The formula with its normals in the order in which groups draw them: each group its first ones, then its second."""
+def make_white_step(
+    formula: StepFormula, names: Sequence[str], groups: Sequence[Sequence[str]], each: int
+) -> WhiteStep:
+    """The formula with its normals in the order of drawing: group by group, in each the first ones, then the second."""
     order = [k * len(names) + names.index(n) for group in groups for k in range(each) for n in group]
     drawn = ca.SX.sym("v", len(order))
     sorted_back = ca.vertcat(*(drawn[order.index(i)] for i in range(len(order))))
-    return WhiteStep(replace(formula, noise=drawn, after=ca.substitute(formula.after, formula.noise, sorted_back)), each)
+    return WhiteStep(
+        replace(formula, noise=drawn, after=ca.substitute(formula.after, formula.noise, sorted_back)), each
+    )
 
 
 def _build(s: Setting, layout: FilterLayout) -> FusedStep:
@@ -226,7 +226,7 @@ def _build(s: Setting, layout: FilterLayout) -> FusedStep:
     )
 
 
-def _options(s: Setting, hold: Sequence[str]) -> dict[str, object]:
+def _options(s: Setting, hold: Sequence[str]) -> dict[str, Any]:
     dp = np.column_stack([s.dp, s.disturbances.white_gain_directions(s.values)])
     return {
         "hold": hold, "nominal": s.nominal, "substeps": s.substeps, "realizations": s.count, "dp": dp,

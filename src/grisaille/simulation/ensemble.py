@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grisaille.compilation.filter_twin import FilterStates
+from grisaille.compilation.filters import FilterLayout
 from grisaille.compilation.stochastic_step import SCHEMES, white_step
 from grisaille.disturbance import Purpose
 from grisaille.disturbance.bridge import TOLERANCE
@@ -25,7 +26,7 @@ from grisaille.errors import DataError, ModelError, SimulationError
 from grisaille.simulation.arguments import as_positive
 from grisaille.simulation.dataset import as_ensemble
 from grisaille.simulation.disturbances import RESOLUTION, Disturbances, Draw, Values
-from grisaille.simulation.engines import Engine, FusedEngine, SampledEngine, Setting, make_white_step
+from grisaille.simulation.engines import Engine, FusedEngine, SampledEngine, Setting, WhiteStep, make_white_step
 from grisaille.simulation.ensemble_grid import Grid, make_grid
 from grisaille.simulation.ensemble_starts import StartRequest, solve_starts
 from grisaille.simulation.measurement_noise import with_noise
@@ -65,6 +66,8 @@ class EnsembleOptions:
     method: str = "auto"
     compiled: bool | None = None
     threads: int | None = None
+    observed: tuple[str, ...] | None = None
+    """Names to keep or reduce; everything that has a value when not given."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,18 +122,23 @@ def failure_sentence(found: Ensemble, count: int) -> str:
     )
 
 
-def run_ensemble(posed: Posed, options: EnsembleOptions, progress: Progress | None = None) -> Ensemble:
-    """Pilot, then all realizations."""
+def run_ensemble(
+    posed: Posed,
+    options: EnsembleOptions,
+    progress: Progress | None = None,
+    disturbances: Disturbances | None = None,
+) -> Ensemble:
+    """Pilot, then all realizations; ``disturbances`` of the same model spare a caller who comes again some work."""
     _check(options)
-    disturbances = Disturbances(posed.structure.model, posed.structure.system)
-    setting, infinite, remark = _setting(posed, options, disturbances)
+    setting, remark = _setting(posed, options, disturbances)
     engine_of, pilot = _choose(posed, options, setting)
     setting = replace(setting, substeps=pilot.substeps)
     names = tuple(posed.structure.system.observed_names[i] for i in setting.observed)
     engine = engine_of(setting)
+    statistics: dict[str, Statistic] = {}
     if options.reduce is None:
         (answer,) = engine.run([slice(0, posed.times.size)], (), False, True, progress)
-        y, sy, statistics, failed = answer.y, answer.sy, {}, answer.failed
+        y, sy, failed = answer.y, answer.sy, answer.failed
         _blank(y, sy, failed, setting.grid)
     else:
         y = sy = None
@@ -161,41 +169,69 @@ def _check(options: EnsembleOptions) -> None:
     make_reducers(copy.deepcopy(options.reduce) if options.reduce is not None else [])
 
 
-def _setting(posed: Posed, options: EnsembleOptions, disturbances: Disturbances) -> tuple[Setting, tuple[str, ...], str]:
-    structure, system = posed.structure, posed.structure.system
+def _setting(posed: Posed, options: EnsembleOptions, known: Disturbances | None) -> tuple[Setting, str]:
+    """What the engines are given, and a remark on white noise."""
+    structure, system, p = posed.structure, posed.structure.system, posed.values.values
+    disturbances = known or Disturbances(structure.model, system)
     values = Values(posed.known, posed.scales, posed.directions.parameters, posed.directions.scales)
-    white, infinite, remark = None, (), ""
-    if disturbances.white:
-        scheme = options.method if options.method in SCHEMES else "auto"
-        formula, info = white_step(structure, scheme)
-        groups = [[d.name for d in g] for g in disturbances.white]
-        white = make_white_step(formula, info.names, groups, info.choice.normals_per_noise)
-        infinite, remark = info.infinite, info.status
-    elif options.method in SCHEMES[1:]:
-        raise DataError(f"method={options.method!r} is for white noise in the equations; this model has none.")
-    observed = tuple(i for i, n in enumerate(system.observed_names) if n not in infinite)
-    grid = make_grid(posed.times, posed.table.breaks[posed.table.kink != 0], _cell(posed, options, disturbances, values))
+    white, infinite, remark = _white(posed, options, disturbances)
+    cell = _cell(posed, options, disturbances, values)
+    grid = make_grid(posed.times, posed.table.breaks[posed.table.kink != 0], cell)
     draw = Draw(options.seed, options.purpose, options.antithetic)
-    filters = disturbances.filters(values, grid.points, draw)
     layout = disturbances.layout(values)
-    if layout.sensitive and options.between != "linear":
-        raise DataError(
-            f"sensitivities= moves a disturbance, and between={options.between!r} has no derivative of its values "
-            f"between grid points: use between='linear' with a smaller step=."
-        )
-    first = FilterStates(filters, layout, np.arange(options.realizations), len(values.dp))
+    _refuse_interpolation(layout, options.between)
+    first = FilterStates(
+        disturbances.filters(values, grid.points, draw), layout, np.arange(options.realizations), len(values.dp)
+    )
     request = StartRequest(
-        float(posed.times[0]), posed.u, posed.values.values, posed.start, posed.demands, posed.steady,
-        posed.directions.parameters, posed.directions.starts,
+        float(posed.times[0]), posed.u, p, posed.start, posed.demands, posed.steady, posed.directions.parameters,
+        posed.directions.starts,
     )  # fmt: skip
-    starts = solve_starts(structure, request, layout.places, first.signals, first.dsignals)
     setting = Setting(
-        system=system, p=posed.values.values, nominal=posed.initializer.nominal[: system.nx], table=posed.table,
-        grid=grid, starts=starts, dp=posed.directions.parameters, disturbances=disturbances, values=values, draw=draw,
-        count=int(options.realizations), observed=observed, between=options.between, substeps=1,
-        compiled=options.compiled, threads=options.threads, white=white,
+        system=system, p=p, nominal=posed.initializer.nominal[: system.nx], table=posed.table, grid=grid,
+        starts=solve_starts(structure, request, layout.places, first.signals, first.dsignals),
+        dp=posed.directions.parameters, disturbances=disturbances, values=values, draw=draw,
+        count=int(options.realizations), between=options.between, substeps=1, white=white,
+        observed=_observed(system.observed_names, infinite, options.observed),
+        compiled=options.compiled, threads=options.threads,
     )  # fmt: skip
-    return setting, infinite, remark
+    return setting, remark
+
+
+def _white(
+    posed: Posed, options: EnsembleOptions, disturbances: Disturbances
+) -> tuple[WhiteStep | None, tuple[str, ...], str]:
+    """The step with white noise, the names that have no value at an instant, and what is to be said about it."""
+    if not disturbances.white:
+        if options.method in SCHEMES[1:]:
+            raise DataError(f"method={options.method!r} is for white noise in the equations; this model has none.")
+        return None, (), ""
+    formula, info = white_step(posed.structure, options.method if options.method in SCHEMES else "auto")
+    groups = [[d.name for d in g] for g in disturbances.white]
+    return make_white_step(formula, info.names, groups, info.choice.normals_per_noise), info.infinite, info.status
+
+
+def _observed(names: Sequence[str], infinite: Sequence[str], wanted: Sequence[str] | None) -> tuple[int, ...]:
+    for name in wanted or ():
+        if name not in names or name in infinite:
+            raise DataError(
+                f"'{name}' has no value on a trajectory; there are {', '.join(set(names) - set(infinite))}."
+            )
+    return tuple(names.index(n) for n in (wanted or names) if n not in infinite)
+
+
+def _refuse_interpolation(layout: FilterLayout, between: str) -> None:
+    if layout.sensitive and between != "linear":
+        raise DataError(
+            f"sensitivities= moves a disturbance, and between={between!r} has no derivative of its values between grid "
+            f"points: use between='linear' with a smaller step=."
+        )
+    if layout.chains and between == "spline":
+        raise DataError(
+            "Index reduction differentiates a disturbance, and the derivatives of between='spline' are not those of "
+            "the disturbance: use between='linear', which joins a disturbance and its derivatives by one polynomial, "
+            "or between='exact'."
+        )
 
 
 def _slopes(posed: Posed) -> Floats:
@@ -228,9 +264,10 @@ def _cell(posed: Posed, options: EnsembleOptions, disturbances: Disturbances, va
 def _choose(posed: Posed, options: EnsembleOptions, setting: Setting) -> tuple[Callable[[Setting], Engine], Pilot]:
     """The engine, and how many steps each cell needs."""
     system = posed.structure.system
-    if system.nx == 0:
+    if system.nx == 0 and system.nz:
         raise ModelError(
-            f"{posed.structure.model.name} has no derivatives; realizations are made of models that move in time."
+            f"{posed.structure.model.name} has no derivatives, and {', '.join(system.implicit_names)} must be found by "
+            f"iteration at every instant; realizations are made of models that move in time, or of plain formulas."
         )
     if system.nz or options.method == "frozen-implicit":
         if setting.white is not None:

@@ -50,7 +50,7 @@ def stage_table(table: SignalTable, grid: Grid, substeps: int, place: int) -> tu
     left, width = grid.points[:-1, None], np.diff(grid.points)[:, None]
     fractions = np.arange(2 * substeps + 1) / (2 * substeps)
     at = left + width * fractions
-    # the ends of a step belong to the piece inside it: a jump at a grid point is seen from the right, then from the left
+    # the ends of a step belong to the piece inside it: a jump at a grid point is seen from both sides in turn
     nudge = np.zeros(fractions.size)
     nudge[0], nudge[-1] = 1e-6, -1e-6
     segment = np.clip(np.searchsorted(table.breaks, at + nudge * width, side="right") - 1, 0, len(coef) - 1)

@@ -2,7 +2,7 @@
 
 Where hidden constraints, implicit equations or demanded values contain a disturbance, every realization has a start of
 its own: the disturbances at the first instant become parameters of the start problem, so that its derivatives follow
-the ordinary way. Otherwise one start serves all.
+the ordinary way. Otherwise one start serves all; a steady one is then that of the undisturbed model.
 """
 
 from __future__ import annotations

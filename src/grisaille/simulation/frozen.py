@@ -33,6 +33,8 @@ def choose_step(
             break
         # the estimate is of fourth order or higher: jump close to the step that is needed
         factor = 0.5 if task.status != Status.DONE else float(np.clip(0.9 * task.error_estimate**-0.25, 0.1, 0.5))
+        if task.t1 - task.t0 > task.max_steps * task.fixed_step * factor:
+            break
         begin.restore(task, task.fixed_step * factor)
     return f"frozen {used}"
 

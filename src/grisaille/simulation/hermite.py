@@ -26,7 +26,7 @@ def unit_basis(d: int) -> Floats:
 
 
 def mixing(d: int, h: float, fraction: float) -> Floats:
-    """(d + 1, 2d + 2): w^(0 … d) at a fraction of the cell from (w, …, w^(d)) at its left end, then at its right end."""
+    """(d + 1, 2d + 2): w, …, w^(d) at a fraction of the cell from the same at its left end, then at its right end."""
     n = 2 * d + 2
     powers = np.array([[perm(k, j) * fraction ** (k - j) if k >= j else 0.0 for k in range(n)] for j in range(d + 1)])
     scale = h ** np.arange(d + 1.0)

@@ -65,7 +65,7 @@ def _draw(
         if a in group:
             i, j = group.index(a), group.index(b)
             covariance[..., i, j] = covariance[..., j, i] = evaluate_along(data, formula, parameters)
-    finite = np.isfinite(covariance).all(axis=(-2, -1))
+    finite = np.asarray(np.isfinite(covariance).all(axis=(-2, -1)))
     roots = factorize(np.where(finite[..., None, None], covariance, np.eye(n)))
     roots[~finite] = np.nan
     paths = np.arange(shape[0])[:, None] if len(shape) == 2 else np.zeros(1, dtype=np.int64)
@@ -78,7 +78,9 @@ def evaluate_along(data: xr.Dataset, formula: Expression, parameters: Mapping[st
     symbols: dict[str, ca.SX] = {}
 
     def leaf(path: str) -> ca.SX:
-        return ca.SX(parameters[path]) if path in parameters else symbols.setdefault(path, ca.SX.sym(f"s{len(symbols)}"))
+        return (
+            ca.SX(parameters[path]) if path in parameters else symbols.setdefault(path, ca.SX.sym(f"s{len(symbols)}"))
+        )
 
     (value,) = lower([formula], leaf)
     names = list(symbols)

@@ -37,7 +37,7 @@ class Pilot:
 
 
 def choose_substeps(engine: Callable[[Setting], Engine], setting: Setting, model: FlatModel, rtol: float) -> Pilot:
-    """The smallest power of two that meets the tolerance; for rough paths (bridges) as near to it as is worth a step."""
+    """The smallest power of two that meets the tolerance; rough paths (bridges) may miss it."""
     small = _of_two(setting)
     floor = np.array([_nominal(model, setting.system.observed_names[i]) for i in setting.observed]) * 1e-3
     substeps, coarse = 1, _rows(engine, small, 1)

@@ -8,7 +8,7 @@ A reducer is given blocks of realizations in a fixed order and then asked for it
                 ``numpy.quantile``; exact: all realizations are held, but only for a slab of instants at a time
 
 Moments are formed in blocks of 32 realizations joined in order (Chan, Golub & LeVeque 1983), so their digits do not
-depend on the number of threads. To write another reducer, give it ``suffix``, ``needs_rows``, ``update`` and ``result``.
+depend on the number of threads. Another reducer needs ``suffix``, ``needs_rows``, ``update`` and ``result``.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ class RowRunner:
         self.ny, self.nz = len(outputs), system.nz
         self._z: np.ndarray | None = None
 
-    def refine(self) -> None:
+    def refine(self, excess: float = 1.0) -> None:
         """Nothing to refine: there are no steps."""
 
     def predict(self, values: Mapping[str, float], starts: Mapping[str, float], *, sensitive: bool) -> Prediction:

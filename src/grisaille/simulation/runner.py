@@ -2,13 +2,16 @@
 
 What does not depend on values is made once: structure, kernel, signal table, formulas. Steps are frozen (``simulate``
 explains why): the method and the step are chosen at the first point, by the error estimate, and kept until ``refine``.
+Where equal steps would be very many (a body that sticks and slips), steps stay adaptive, with a tighter tolerance.
+Far from the first point the frozen step may be far too long: there a run takes a tenth or a hundredth of it, and where
+that is not enough it fails, so that no search ends in what the discretisation makes of a model.
 A run that fails is an answer, not an exception: optimizers must survive it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,14 +20,26 @@ from grisaille.compilation.kernel import Kernel, build_kernel
 from grisaille.compilation.task import Status, Task
 from grisaille.errors import GrisailleError
 from grisaille.model.classes import Model
+from grisaille.simulation.direct_start import DirectStart
 from grisaille.simulation.frozen import choose_step
 from grisaille.simulation.integration import integrate
 from grisaille.simulation.outcome import describe
 from grisaille.simulation.signals import SignalTable, make_table
 from grisaille.simulation.switching import find_switches
-from grisaille.structure.initialization import Initializer
+from grisaille.structure.initialization import Initializer, Start, StartSensitivity
 from grisaille.structure.parameters import ParameterFormulas, ParameterValues
 from grisaille.structure.prepared import structure_of, vanishing_pivots
+
+ADAPTIVE_FROM = 20
+"""Equal steps per adaptive one from which on equal steps are given up."""
+TIGHTER = 1e-2
+"""Tolerance of adaptive steps, relative to that of frozen ones, so that the criterion is smooth enough."""
+COARSE = 1e3
+"""Error estimate, in tolerances, from which on a run is repeated with shorter steps."""
+SHORTER = (0.1, 0.01)
+"""The steps it is repeated with, relative to the frozen one: few levels, so that the criterion is smooth in each."""
+HOPELESS = 1e12
+"""Error estimate that shorter steps will not mend: a hundredth of the step gains eight digits or more."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +96,7 @@ class Runner:
         self.structure = structure_of(self.model, p)
         self.initializer = Initializer(self.structure)
         self.kernel: Kernel = build_kernel(self.structure.system, sensitive=True, compiled=self.compiled)
+        self.direct = DirectStart.of(self.initializer, frozenset({*self.demands, *self.starts}))
         self._table: SignalTable | None = None
 
     def predict(self, values: Mapping[str, float], starts: Mapping[str, float], *, sensitive: bool) -> Prediction:
@@ -89,7 +105,7 @@ class Runner:
             given = self.formulas.evaluate({**self.constants, **values})
             if vanishing_pivots(self.structure, given.values):
                 self._prepare(given.values)
-            return self._run(given, {**self.demands, **starts}, sensitive)
+            return self._accurate(given, {**self.demands, **starts}, sensitive)
         except GrisailleError as error:
             return self._failed(str(error), sensitive)
 
@@ -101,9 +117,16 @@ class Runner:
         start = self.initializer.solve(t0, u, given.values, self.demands)
         return self.initializer.observe(t0, start, u, given.values)
 
-    def refine(self) -> None:
-        """Halve the frozen step."""
-        self.step /= 2
+    @property
+    def tolerance(self) -> float:
+        """Of the integrator; tighter once the steps have been left adaptive."""
+        return max(TIGHTER * self.rtol, 1e-12) if self.method and not self.step else self.rtol
+
+    def refine(self, excess: float = 1.0) -> None:
+        """Shorten the frozen step, by more than a half where the error estimate is ``excess`` tolerances; adaptive steps
+        keep their tolerance."""
+        # the estimate is of fourth order or higher
+        self.step *= min(0.5, 0.8 * excess**-0.25)
 
     def _directions(self, given: ParameterValues) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         ns = len(self.parameters) + len(self.starts)
@@ -112,37 +135,74 @@ class Runner:
             dp[k] = given.jacobian[:, given.names.index(name)]
         return dp, {name: np.eye(ns)[len(self.parameters) + k] for k, name in enumerate(self.starts)}
 
-    def _run(self, given: ParameterValues, demands: dict[str, float], sensitive: bool) -> Prediction:
+    def _accurate(self, given: ParameterValues, demands: dict[str, float], sensitive: bool) -> Prediction:
+        """A run whose steps are short enough to believe it; ``discretisation`` is that of the frozen step."""
+        first = self._run(given, demands, sensitive, 1.0)
+        if not self.step or first.discretisation <= COARSE:
+            return first
+        for share in SHORTER if first.discretisation < HOPELESS else ():
+            shorter = self._run(given, demands, sensitive, share)
+            if shorter.discretisation <= COARSE:
+                return replace(shorter, discretisation=first.discretisation) if shorter.completed else shorter
+        return self._failed(
+            f"the steps that suit the first point ({self.step:.3g}) are far too long here: the error estimate is "
+            f"{first.discretisation:.1g} times the tolerance, and shorter ones do not help",
+            sensitive,
+        )
+
+    def _run(self, given: ParameterValues, demands: dict[str, float], sensitive: bool, share: float) -> Prediction:
         system, t0 = self.structure.system, float(self.times[0])
         table = self._signals(given.values)
-        u = table.at(t0)
-        start = self.initializer.solve(t0, u, given.values, demands)
+        dp, moved = self._directions(given)
+        start, s = self._start(table.at(t0), given.values, demands, dp, moved, sensitive)
         task = Task.create(
             self.kernel, t0, float(self.times[-1]), p=given.values, x=start.x, z=start.z, times=self.times,
-            breaks=table.breaks, coef=table.coef, kink=table.kink, dp=self._directions(given)[0] if sensitive else None,
-            rtol=self.rtol, atol=1e-3 * self.rtol * self.initializer.nominal,
+            breaks=table.breaks, coef=table.coef, kink=table.kink, dp=dp if sensitive else None,
+            sx=s.sx if s else None, sz=s.sz if s else None,
+            rtol=self.tolerance, atol=1e-3 * self.tolerance * self.initializer.nominal,
             nominal=self.initializer.nominal[: system.nx], max_steps=20_000_000,
         )  # fmt: skip
-        if sensitive:
-            dp, moved = self._directions(given)
-            s = self.initializer.sensitivity(t0, u, given.values, start, dp, demands, moved)
-            task.sx[:], task.sz[:] = s.sx, s.sz
-        if not self.method:
+        chosen_here = not self.method
+        if chosen_here:
             self._choose(task)
-        task.fixed_step = self.step
-        integrate(self.kernel, task, self.method)
+            task.rtol, task.atol = self.tolerance, 1e-3 * self.tolerance * self.initializer.nominal
+        method, task.fixed_step = self.method, share * self.step
+        integrate(self.kernel, task, method)
         if task.status != Status.DONE or not np.isfinite(task.y).all():
-            return self._failed(describe(task, system, self.method), sensitive)
+            if chosen_here:
+                # what suits a run that fails need not suit the next one
+                self.method, self.step = "", 0.0
+            return self._failed(describe(task, system, method), sensitive)
         sy = np.swapaxes(task.sy[:, :, self.columns], 1, 2) if sensitive else np.zeros((0, 0, 0))
         return Prediction(task.y[:, self.columns], sy, "", task.error_estimate)
 
+    def _start(
+        self,
+        u: np.ndarray,
+        p: np.ndarray,
+        demands: dict[str, float],
+        dp: np.ndarray,
+        moved: dict[str, np.ndarray],
+        sensitive: bool,
+    ) -> tuple[Start, StartSensitivity | None]:
+        """The consistent start, read off where that is possible."""
+        read = self.direct.solve(p, demands, dp, moved) if self.direct is not None else None
+        if read is not None:
+            return read[0], read[1] if sensitive else None
+        t0 = float(self.times[0])
+        start = self.initializer.solve(t0, u, p, demands)
+        return start, self.initializer.sensitivity(t0, u, p, start, dp, demands, moved) if sensitive else None
+
     def _choose(self, task: Task) -> None:
         """Method and step at the first point: adaptive for the method, halving for the step."""
-        trial = _copy(self.kernel, task)
-        self.method = integrate(self.kernel, trial, "auto")
-        trial = _copy(self.kernel, task)
-        choose_step(self.kernel, trial, f"frozen-{self.method}", None, None)
-        self.step = trial.fixed_step
+        free = _copy(self.kernel, task)
+        self.method = integrate(self.kernel, free, "auto")
+        equal = _copy(self.kernel, task)
+        if free.status == Status.DONE:
+            equal.max_steps = max(ADAPTIVE_FROM * free.steps, 10 * len(self.times))
+        choose_step(self.kernel, equal, f"frozen-{self.method}", None, None)
+        reached = equal.status == Status.DONE and equal.error_estimate <= 1.0
+        self.step = 0.0 if free.status == Status.DONE and not reached else equal.fixed_step
 
     def _signals(self, p: np.ndarray) -> SignalTable:
         """Made once, unless formulas of time switch at instants that depend on parameters."""

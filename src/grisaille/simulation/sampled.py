@@ -2,19 +2,18 @@
 
 Values at grid points are those of the filters (``sample_path``) in every case. Between them, ``"linear"`` joins them by
 lines (by ``hermite`` polynomials where derivatives are needed too), ``"spline"`` by a cubic spline through all of them,
-whose derivatives are then taken, and ``"exact"`` draws from the process's own bridge.
+and ``"exact"`` draws from the process's own bridge.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from grisaille.disturbance import Process, piece_coefficients, sample_bridged_path, sample_path
+from grisaille.disturbance import Process, interpolate, piece_coefficients, sample_bridged_path, sample_path
 from grisaille.disturbance.paths import multiply
-from grisaille.errors import DataError
 from grisaille.simulation.hermite import piece_polynomials
 
 if TYPE_CHECKING:
@@ -53,14 +52,10 @@ def sample_pieces(s: Setting, members: NDArray[np.int64]) -> tuple[Floats, dict[
 
 
 def _pieces(s: Setting, breaks: Floats, chain: Floats, order: int) -> Floats:
-    """Polynomials of one signal from its disturbance and all derivatives of that in u, (realizations, times, orders)."""
-    if s.between == "spline":
-        pieces = piece_coefficients(breaks, chain[..., :1], "spline")[:, :, 0]
-        for _ in range(order):
-            pieces = pieces[..., 1:] * np.arange(1, pieces.shape[-1])
-        return pieces
-    if s.between == "exact":
-        return piece_coefficients(breaks, chain[..., order, None], "linear")[:, :, 0]
+    """Polynomials of one signal from its disturbance and the derivatives in u, (realizations, times, orders)."""
+    if s.between != "linear":
+        kind: Literal["linear", "spline"] = "spline" if s.between == "spline" else "linear"
+        return piece_coefficients(breaks, chain[..., order, None], kind)[:, :, 0]
     return piece_polynomials(chain[:, :-1], chain[:, 1:], np.diff(breaks), order)
 
 
@@ -84,26 +79,7 @@ def _values(
         on_grid = multiply(rows, sample_path(*given, antithetic=s.draw.antithetic))
         if instants.size == s.grid.points.size:
             return [on_grid[..., i] for i in range(len(signals))]
-        at = _splined(s.grid.points, on_grid, signals, instants)
+        at = interpolate(s.grid.points, on_grid, instants, "spline")
     # to the last bit, where interpolation would be right to rounding
-    own = [i for i, d in enumerate(signals) if d.order == 0 or s.between == "exact"]
-    at[:, np.isin(instants, s.grid.points)[:, None] & np.isin(np.arange(len(signals)), own)] = on_grid[
-        :, np.isin(s.grid.points, instants)[:, None] & np.isin(np.arange(len(signals)), own)
-    ]
+    at[:, np.isin(instants, s.grid.points)] = on_grid[:, np.isin(s.grid.points, instants)]
     return [at[..., i] for i in range(len(signals))]
-
-
-def _splined(points: Floats, values: Floats, signals: tuple[Driven, ...], instants: Floats) -> Floats:
-    """Derivatives are those of the disturbance's spline, so that they belong to each other."""
-    from scipy.interpolate import CubicSpline  # loaded only when a spline is asked for
-
-    columns = []
-    for signal in signals:
-        if signal.order > 2:
-            raise DataError(
-                f"between='spline' has two derivatives, and index reduction needs derivative {signal.order} of a "
-                f"disturbance: use between='linear', which joins all of them by one polynomial."
-            )
-        zero = next(i for i, other in enumerate(signals) if (other.component, other.order) == (signal.component, 0))
-        columns.append(CubicSpline(points, values[..., zero], axis=1)(instants, signal.order))
-    return np.stack(columns, axis=-1)

@@ -113,7 +113,7 @@ def simulate(
         under the variable's name; a list of them, under ``x_mean``, ``x_variance``, ``x_quantile``. Reducer objects
         (``grisaille.simulation.reducers``) are taken too.
     antithetic : innovations of realization 2m + 1 are minus those of 2m.
-    between : disturbances between grid points: ``"linear"``, ``"spline"``, or ``"exact"`` (drawn from their own bridge).
+    between : disturbances between grid points: ``"linear"``, ``"spline"``, ``"exact"`` (drawn from their own bridge).
     noise : add measurement noise to the outputs.
     threads : of compiled ensembles; all processors by default.
 

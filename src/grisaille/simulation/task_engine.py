@@ -11,7 +11,7 @@ so that the integrators, which know derivatives by parameters only, give the who
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -61,7 +61,7 @@ class TaskEngine:
         return self.solver.method
 
     @classmethod
-    def prepared(cls, setting: Setting, posed: Posed, rtol: float, method: str) -> Callable[[Setting], TaskEngine]:
+    def prepared(cls, setting: Setting, posed: Posed, rtol: float, method: str) -> EngineMaker:
         """A maker of engines, with method and step chosen on the first realization."""
         nominal = posed.initializer.nominal
         inner = "implicit" if method == "frozen-implicit" else "explicit" if method == "frozen-explicit" else ""
@@ -72,7 +72,7 @@ class TaskEngine:
         solver = replace(
             first.solver, method=used.removeprefix("frozen "), step=task.fixed_step, error_estimate=task.error_estimate
         )
-        return _Maker(cls, solver)
+        return EngineMaker(cls, solver)
 
     def run(
         self, slabs: Sequence[slice], skip: Sequence[int], moments: bool, rows: bool, progress: Progress | None
@@ -159,15 +159,16 @@ class TaskEngine:
         times = s.grid.points[s.grid.kept[:end]]
         extended = np.eye(ns) if self.moving else np.zeros((ns, 0))
         return Task.create(
-            self.kernel, float(s.grid.points[0]), float(times[-1]), p=np.concatenate([s.p, np.zeros(extended.shape[1])]),
-            x=x, z=z, dp=np.column_stack([s.dp, extended]) if ns else None, sx=sx if ns else None,
-            sz=sz if ns else None, breaks=breaks, coef=coef[i], kink=np.isin(breaks, s.grid.points).astype(np.uint8),
-            times=times, rtol=self.solver.rtol, atol=self.solver.atol, nominal=s.nominal, max_steps=1 << 40,
+            self.kernel, float(s.grid.points[0]), float(times[-1]),
+            p=np.concatenate([s.p, np.zeros(extended.shape[1])]), x=x, z=z,
+            dp=np.column_stack([s.dp, extended]) if ns else None, sx=sx if ns else None, sz=sz if ns else None,
+            breaks=breaks, coef=coef[i], kink=np.isin(breaks, s.grid.points).astype(np.uint8), times=times,
+            rtol=self.solver.rtol, atol=self.solver.atol, nominal=s.nominal, max_steps=2_000_000_000,
         )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
-class _Maker:
+class EngineMaker:
     make: type[TaskEngine]
     solver: Solver
 
@@ -189,7 +190,8 @@ def _with_moving_signals(system: System, places: Sequence[int], ns: int) -> Syst
     names = ("rhs", "residual", "constraints", "observed")
     formulas = ca.substitute([getattr(system, n) for n in names], [system.u], [u])
     signals = tuple(Signal(f"d({system.signals[place].name})", s, "disturbance") for place in places for s in range(ns))
+    parameters = (*system.parameter_names, *(f"e{s}" for s in range(ns)))
     return replace(
         system, u=ca.vertcat(system.u, moved), p=ca.vertcat(system.p, size), signals=(*system.signals, *signals),
-        parameter_names=(*system.parameter_names, *(f"e{s}" for s in range(ns))), **dict(zip(names, formulas, strict=True)),
+        parameter_names=parameters, **dict(zip(names, formulas, strict=True)),
     )  # fmt: skip

@@ -58,7 +58,7 @@ class Initializer:
 
     @cached_property
     def nominal(self) -> np.ndarray:
-        """Scale of each entry of w: its own, that of a variable merged with it (``v == der(x)``), or of x for der(x)."""
+        """Scale of each entry of w: its own, of a variable merged with it (``v == der(x)``), or of x for der(x)."""
         variables = self.structure.model.variables
         declared = {n: nominal_of(v) for n, v in variables.items() if v.nominal}
         named = [(entry, *equal, base_name(entry)) for entry, equal in self._equal_variables()]

@@ -75,7 +75,11 @@ class Guests:
         self.workers = int(getattr(executor, "_max_workers", 0) or UNKNOWN_SIZE)
 
     def submit(self, runs: Sequence[int]) -> Future[list[Answer]]:
-        return self.executor.submit(do_runs, self.task.key, self.task.packed, tuple(runs))
+        try:
+            return self.executor.submit(do_runs, self.task.key, self.task.packed, tuple(runs))
+        except RuntimeError as error:
+            # broken pools and pools that were shut down
+            raise EstimationError(f"The executor takes no more runs: {error}. Give a new one.") from error
 
     def renew(self) -> None:
         """A broken executor says so at the next submission."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
 from pathlib import Path
 from typing import Any
 
@@ -117,16 +117,20 @@ def _quarantine(crew: Crew, suspects: list[list[int]], keep: Keep, prepared: Pre
             middle = len(chunk) // 2
             waiting.extendleft([chunk[middle:], chunk[:middle]])
         else:
-            reason = f"{type(future.exception()).__name__}, twice"
+            reason = f"{type(_error(future)).__name__}, twice"
             keep([Answer(chunk[0], prepared.seed(chunk[0]), 0.0, failed_row(prepared.layout, "worker", reason))])
 
 
 def _answers(future: Future[list[Answer]]) -> list[Answer] | None:
     """None when the worker was lost; what the worker itself refuses concerns all runs and is raised."""
-    error = future.exception()
+    error = _error(future)
     if isinstance(error, GrisailleError):
         raise error
     return None if error is not None else future.result()
+
+
+def _error(future: Future[list[Answer]]) -> BaseException | None:
+    return CancelledError("the executor gave the run up") if future.cancelled() else future.exception()
 
 
 class _Pace:

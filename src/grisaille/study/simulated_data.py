@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 
 from grisaille.disturbance import Purpose, Stream
 from grisaille.errors import EstimationError
@@ -28,6 +27,9 @@ from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.prepared import structure_of
 from grisaille.study.data_sets import DataSet, OtherData
 from grisaille.study.seeds import experiment_seed
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 @dataclass

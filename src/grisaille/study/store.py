@@ -1,9 +1,8 @@
 """Finished runs on disk: one SQLite file, one row per run, a header that says which study it is.
 
 Every batch of finished runs is one transaction in write-ahead mode, so a process that is killed loses the runs in
-flight and nothing else; the file can be read while the study runs. Rows are JSON (numbers by their shortest exact text),
-never pickle: reading a store runs no code. Runs do not depend on each other, so two processes on one store do double
-work at worst.
+flight and nothing else; the file can be read while the study runs. Rows are JSON, exact to the last bit, never pickle:
+reading a store runs no code. Runs do not depend on each other, so two processes on one store do double work at worst.
 """
 
 from __future__ import annotations

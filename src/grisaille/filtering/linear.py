@@ -1,0 +1,162 @@
+"""The exact filter of a linear model on one record: from formulas and data to the matrices of ``kalman``.
+
+A may depend on inputs that are constant between samples; forcing and intensity may vary inside a cell (inputs joined
+by lines, formulas of time), as polynomials (``transition``). Cells of the same A and length share their matrices.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from grisaille.disturbance import distinct_steps
+from grisaille.errors import EstimationError
+from grisaille.filtering.duals import Floats, times, transpose
+from grisaille.filtering.formulas import Formula
+from grisaille.filtering.kalman import DiscreteModel
+from grisaille.filtering.record import Cells, Record, cut_into_cells
+from grisaille.filtering.start import start_covariance
+from grisaille.filtering.stochastic import StochasticModel
+from grisaille.filtering.transition import noise_covariance, state_transition
+
+
+class LinearFilter:
+    """Discretises one model on one record again and again, at different values of q."""
+
+    def __init__(self, model: StochasticModel, record: Record, initial_covariance: Any = "first-sample") -> None:
+        if model.nonlinear:
+            raise EstimationError(
+                f"filter='linear' needs a model that is linear in its states, but {model.nonlinear} is not."
+            )
+        self.model, self.record, self.initial_covariance = model, record, initial_covariance
+        zero = ca.SX.zeros(model.n)
+
+        def at_zero(formula: ca.SX) -> ca.SX:
+            return ca.substitute([ca.densify(formula)], [model.X], [zero])[0]
+
+        self.A = Formula(model, at_zero(ca.jacobian(model.drift, model.X)))
+        self.b = Formula(model, at_zero(model.drift))
+        self.W = Formula(model, ca.mtimes(model.noise, model.noise.T))
+        self.H = Formula(model, at_zero(ca.jacobian(model.measured, model.X)))
+        self.d = Formula(model, at_zero(model.measured))
+        self.R = Formula(model, model.variance)
+        self.C = Formula(model, at_zero(ca.jacobian(model.constraints, model.X)))
+        self._cells: Cells | None = None
+
+    def cells(self, q: Floats) -> Cells:
+        """Made once, unless formulas of time switch at instants that depend on parameters."""
+        system = self.model.structure.system
+        if self._cells is None or system.switches.numel() + system.bends.numel():
+            table = self.record.signals(q[: system.np])
+            self._cells = cut_into_cells(self.record.times, table)
+            if self.A.degree(self._cells):
+                raise EstimationError(varying_message(self.model, self.A))
+        return self._cells
+
+    def discretise(self, q: Floats, dq: Floats, x0: Floats) -> DiscreteModel:
+        """The matrices at q; dq, (ns, nq), are directions and x0, (1 + ns, nx), the start of the plant's states."""
+        cells, nd = self.cells(q), 1 + len(dq)
+        F, F_of, c, Q, Q_of = self._transitions(cells, q, dq)
+        H, H_of, d, R, R_of = self._measurement(cells, q, dq)
+        mean = np.zeros((nd, self.model.n))
+        mean[:, : self.model.nx] = x0
+        first = _built_up(cells, F, F_of, Q, Q_of)
+        now = [f.at(cells.bounds[:1], cells.at(np.zeros(1))[1][0], q, dq)[0] for f in (self.A, self.W, self.C)]
+        P0, X0 = start_covariance(self.model, self.initial_covariance, now[0], now[1], first, now[2])
+        return DiscreteModel(F, F_of, c, Q, Q_of, H, H_of, d, R, R_of, self.record.y, cells.sample_at, mean, P0, X0)
+
+    def _transitions(self, cells: Cells, q: Floats, dq: Floats) -> tuple[Floats, Any, Floats, Floats, Any]:
+        groups, of = self._groups(cells)
+        degree = self.b.degree(cells)
+        b = self.b.on_cells(cells, degree, q, dq)[..., 0] if not self.b.is_fixed else None
+        A = self.A.on_cells(cells, 0, q, dq)[:, 0] if not self.A.is_fixed else None
+        n, nd = self.model.n, 1 + len(dq)
+        F, c = np.empty((len(groups), nd, n, n)), np.empty((len(cells.lengths), nd, n))
+        still = self.W.is_fixed
+        Q = np.empty((len(groups) if still else len(cells.lengths), nd, n, n))
+        W = self.W.once(cells.coefficients.shape[1], q, dq)[None] if still else None
+        varying = None if still else self.W.on_cells(cells, self.W.degree(cells), q, dq)
+        own_A = self.A.once(cells.coefficients.shape[1], q, dq) if A is None else None
+        own_b = self.b.once(cells.coefficients.shape[1], q, dq)[..., 0] if b is None else None
+        for g, (k, h) in enumerate(groups):
+            mine = np.flatnonzero(of == g)
+            drift = own_A if A is None else A[k]
+            F[g], Psi = state_transition(drift, h, degree)
+            if own_b is not None:
+                c[mine] = _apply(Psi[:1], own_b[None, None])
+            else:
+                c[mine] = _apply(Psi, b[mine])
+            if W is not None:
+                Q[g] = noise_covariance(drift, h, W)
+            else:
+                Q[mine] = _noise_of_cells(drift, h, varying[mine])
+        return F, of, c, Q, of if still else np.arange(len(cells.lengths))
+
+    def _groups(self, cells: Cells) -> tuple[list[tuple[int, float]], Any]:
+        """Cells that share A and length: (a cell, its length) of each group, and the group of each cell."""
+        steps, of = distinct_steps(cells.bounds)
+        if self.A.is_fixed:
+            first = [int(np.flatnonzero(of == g)[0]) for g in range(len(steps))]
+            return [(k, float(h)) for k, h in zip(first, steps, strict=True)], of
+        rows = np.column_stack([steps[of], cells.coefficients[:, self.A.signals, 0]])
+        _, at, group = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+        return [(int(k), float(steps[of[k]])) for k in at], group.ravel()
+
+    def _measurement(self, cells: Cells, q: Floats, dq: Floats) -> tuple[Floats, Any, Floats, Floats, Any]:
+        record, N = self.record, len(self.record.times)
+        t, u = self._at_samples(cells)
+        H, H_of = self._shared(self.H, t, u, q, dq)
+        d = np.repeat(self.d.at(t[:1], u[:1], q, dq), N, axis=0) if self.d.is_fixed else self.d.at(t, u, q, dq)
+        R, R_of = self._shared(self.R, t, u, q, dq)
+        if not np.array_equal(record.weights, np.ones_like(record.weights)):
+            scale = 1 / np.where(record.weights > 0, record.weights, 1.0)
+            R = R[R_of] * scale[:, None, :, None] * scale[:, None, None, :]
+            R_of = np.arange(N)
+        return H, H_of, d[..., 0], R, R_of
+
+    def _shared(self, formula: Formula, t: Floats, u: Floats, q: Floats, dq: Floats) -> tuple[Floats, Any]:
+        if formula.is_fixed:
+            return formula.at(t[:1], u[:1], q, dq), np.zeros(len(t), dtype=np.int64)
+        return formula.at(t, u, q, dq), np.arange(len(t))
+
+    def _at_samples(self, cells: Cells) -> tuple[Floats, Floats]:
+        """Right limits at samples, the left one at the end."""
+        _, left = cells.at(np.array([0.0, 1.0]))
+        at_bounds = np.concatenate([left[:, 0], left[-1:, 1]])
+        return self.record.times, at_bounds[np.flatnonzero(cells.sample_at >= 0)]
+
+
+def varying_message(model: StochasticModel, A: Formula) -> str:
+    """Why the exact filter does not apply."""
+    names = [model.structure.system.signals[k].name for k in A.signals]
+    what = ", ".join(["time"] * A.depends_on_time + names)
+    return (
+        f"filter='linear' needs coefficients that are constant between samples, but those of "
+        f"{model.structure.model.name} vary with {what} inside: hold these inputs (hold='zoh')."
+    )
+
+
+def _apply(Psi: Floats, b: Floats) -> Floats:
+    """Σ_k Ψ_k b_k with derivatives: (cells, 1 + ns, n)."""
+    out = np.einsum("dij,kdsj->ksi", Psi[:, 0], b)
+    out[:, 1:] += np.einsum("dsij,kdj->ksi", Psi[:, 1:], b[:, :, 0])
+    return out
+
+
+def _noise_of_cells(A: Floats, h: float, W: Floats) -> Floats:
+    """Q of every cell of a group; equal intensities are integrated once."""
+    flat = W.reshape(len(W), -1)
+    _, at, of = np.unique(flat, axis=0, return_index=True, return_inverse=True)
+    return noise_covariance(A, h, W[at])[of.ravel()]
+
+
+def _built_up(cells: Cells, F: Floats, F_of: Any, Q: Floats, Q_of: Any) -> Floats:
+    """The covariance after the first sampling interval, from zero."""
+    P = np.zeros_like(Q[0])
+    for k in range(int(np.flatnonzero(cells.sample_at >= 0)[1])):
+        P = times(times(F[F_of[k]], P), transpose(F[F_of[k]])) + Q[Q_of[k]]
+    return P
+
+

@@ -1,0 +1,134 @@
+"""What is known about the states before the first sample: covariance, or directions with a flat prior.
+
+    "first-sample"   the covariance that process noise builds up over the first sampling interval, from zero
+    "stationary"     A P + P Aᵀ + W = 0 at the inputs of the first instant, on the constraints
+    "diffuse"        a flat prior on the states of the plant
+    {name: variance} or a matrix of the plant's states (or of all)
+
+Disturbances that start stationary have their stationary covariance in every case but the full matrix. Reference:
+N. R. Kristensen, H. Madsen, S. B. Jørgensen, Automatica 40 (2004) 225, section 2.1.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from grisaille.disturbance import refuse_unstable
+from grisaille.errors import EstimationError
+from grisaille.filtering.duals import Floats, constant, solve_linear
+from grisaille.filtering.stochastic import StochasticModel
+
+KINDS = ("first-sample", "stationary", "diffuse")
+
+
+def start_covariance(
+    model: StochasticModel, kind: Any, A: Floats, W: Floats, first: Floats, C: Floats
+) -> tuple[Floats, Floats]:
+    """P₀ as a dual, and X₀.
+
+    A, W, C : drift matrix, intensity and constraint Jacobian at the first instant, as duals
+    first : the covariance built up over the first interval, as a dual
+    """
+    P = np.zeros_like(A)
+    x, w = slice(0, model.nx), np.arange(model.nx, model.n)[[s == "stationary" for s in model.starts]]
+    inside = np.ix_(range(len(A)), w, w)
+    P[inside] = stationary(A[inside], W[inside], np.zeros((len(A), 0, len(w))), "The disturbance")
+    X0 = np.zeros((model.n, 0))
+    if isinstance(kind, str) and kind == "first-sample":
+        P[:, x, x] = first[:, x, x]
+    elif isinstance(kind, str) and kind == "stationary":
+        if "zero" in model.starts:
+            raise EstimationError(
+                "initial_covariance='stationary' contradicts a disturbance that starts from zero: use 'first-sample'."
+            )
+        P = stationary(A, W, C, f"{model.structure.model.name} with its disturbances")
+    elif isinstance(kind, str) and kind == "diffuse":
+        X0 = _flat_directions(model, C)
+    elif isinstance(kind, Mapping):
+        P[:, x, x] = constant(_from_names(model, kind), len(A) - 1)
+    else:
+        given = _checked_matrix(model, kind, C)
+        P[:, : len(given), : len(given)] = constant(given, len(A) - 1)
+    return P, X0
+
+
+def stationary(A: Floats, W: Floats, C: Floats, label: str) -> Floats:
+    """P with A P + P Aᵀ + W = 0 and C P = 0, as a dual."""
+    n = A.shape[-1]
+    if not n:
+        return np.zeros_like(W)
+    free = _null_space(C[0])
+    refuse_unstable(free.T @ A[0] @ free, label)
+    operator = np.stack([np.kron(a, np.eye(n)) + np.kron(np.eye(n), a) for a in A])
+    tied = np.stack([np.kron(c, np.eye(n)) for c in C]) if C.shape[1] else np.zeros((len(A), 0, n * n))
+    right = np.concatenate([-W.reshape(len(A), -1), np.zeros((len(A), tied.shape[1]))], axis=1)[..., None]
+    P = solve_linear(np.concatenate([operator, tied], axis=1), right).reshape(A.shape)
+    return np.asarray((P + np.swapaxes(P, -1, -2)) / 2)
+
+
+def plant_states(model: StochasticModel) -> dict[str, int]:
+    """Every name that is a state of the plant, up to merging of equal variables."""
+    places = {s.element_hash(): k for k, s in enumerate(ca.vertsplit(model.X[: model.nx]))} if model.nx else {}
+    found = {name: k for k, name in enumerate(model.names[: model.nx])}
+    for name, formula in zip(model.observed_names, ca.vertsplit(model.observed), strict=True):
+        if formula.element_hash() in places:
+            found.setdefault(name, places[formula.element_hash()])
+    return found
+
+
+def _from_names(model: StochasticModel, given: Mapping[str, float]) -> Floats:
+    if model.constraints.numel():
+        raise EstimationError(
+            "initial_covariance={…} needs states that can be chosen freely, but hidden constraints tie those of "
+            f"{model.structure.model.name}: use 'first-sample', 'stationary', or a matrix that respects them."
+        )
+    places = plant_states(model)
+    P = np.zeros((model.nx, model.nx))
+    for name, variance in given.items():
+        if name not in places:
+            raise EstimationError(
+                f"initial_covariance= names '{name}', which is not a state; states: {', '.join(model.names[: model.nx])}."
+            )
+        if not (np.isfinite(variance) and variance >= 0):
+            raise EstimationError(f"The variance of '{name}' at the start is {variance!r}; give a number from zero up.")
+        P[places[name], places[name]] = variance
+    return P
+
+
+def _checked_matrix(model: StochasticModel, given: Any, C: Floats) -> Floats:
+    P = np.asarray(given, dtype=float)
+    if P.shape not in ((model.nx, model.nx), (model.n, model.n)):
+        raise EstimationError(
+            f"initial_covariance has the shape {P.shape}; give {model.nx} × {model.nx} for {', '.join(model.names[: model.nx])}, or "
+            f"one of {', '.join(KINDS)}."
+        )
+    size = np.abs(P).max(initial=0.0)
+    if not np.allclose(P, P.T, atol=1e-12 * size) or np.linalg.eigvalsh(P).min(initial=0.0) < -1e-10 * size:
+        raise EstimationError("initial_covariance is not symmetric and positive semidefinite.")
+    if np.abs(C[0][:, : len(P)] @ P).max(initial=0.0) > 1e-8 * size * max(np.abs(C[0]).max(initial=0.0), 1.0):
+        raise EstimationError("initial_covariance lets the states leave the hidden constraints; use 'first-sample'.")
+    return P
+
+
+def _flat_directions(model: StochasticModel, C: Floats) -> Floats:
+    if np.any(C[1:]):
+        raise EstimationError(
+            "initial_covariance='diffuse' needs constraints that do not move with the estimated parameters; use "
+            "'first-sample'."
+        )
+    X0 = np.zeros((model.n, model.nx))
+    X0[: model.nx] = np.eye(model.nx)
+    if not C.shape[1]:
+        return X0
+    return np.asarray(X0 @ _null_space(C[0][:, : model.nx]))
+
+
+def _null_space(C: Floats) -> Floats:
+    if not C.shape[0]:
+        return np.eye(C.shape[1])
+    _, singular, vt = np.linalg.svd(C / np.maximum(np.abs(C).max(axis=1, keepdims=True, initial=0.0), 1e-300))
+    return np.asarray(vt[int(np.sum(singular > 1e-9)) :].T)

@@ -1,0 +1,209 @@
+"""The model as a stochastic differential equation in states that include those of its coloured disturbances.
+
+::
+
+    X = (x, x_w)        dX = f(t, X, u, q) dt + B(t, X, u, q) dV        y_k = h(t, X, u, q) + e_k,  e_k ~ N(0, R)
+
+    x' = rhs(t, x, u, p),  every disturbance in u replaced by C Aᵈ x_w (its derivative of order d),  white noise by B dV
+    x_w' = A x_w + B v
+
+q = (all parameters, the scales and noise levels that are estimated by name). Where f, h are affine in X and B, R free
+of it the model is linear; the matrices may still depend on inputs, time and q. Reference: N. R. Kristensen,
+H. Madsen, S. B. Jørgensen, Automatica 40 (2004) 225, eqs. (1), (2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import casadi as ca
+
+from grisaille.disturbance import Process, build_symbolic_process, correlation_matrix, group_correlated
+from grisaille.errors import EstimationError
+from grisaille.model.expression import Name, as_expression
+from grisaille.model.flat import FlatDisturbance, FlatModel
+from grisaille.model.lowering import lower
+from grisaille.structure.diffusion import find_diffusion
+from grisaille.structure.reduction import Structure
+from grisaille.structure.white_noise import white_names
+
+
+@dataclass(frozen=True, eq=False)
+class StochasticModel:
+    """Formulas over (t, X, u, q); ``u`` has the layout of the reduced system, its disturbances do not occur."""
+
+    structure: Structure
+    names: tuple[str, ...]
+    """Of the states X, in the user's names; ``w[0]``, ``w[1]``, … for those of a disturbance w."""
+    nx: int
+    """How many of them belong to the plant."""
+    starts: tuple[str, ...]
+    """``"stationary"`` or ``"zero"`` for each disturbance state."""
+    quantities: tuple[str, ...]
+    """Names of q."""
+    outputs: tuple[str, ...]
+    t: ca.SX
+    X: ca.SX
+    u: ca.SX
+    q: ca.SX
+    drift: ca.SX
+    noise: ca.SX
+    measured: ca.SX
+    """h, one row per output."""
+    variance: ca.SX
+    """R, (ny, ny)."""
+    observed: ca.SX
+    """Every name the user knows, as far as its variance is finite (others hold white noise and are set to NaN)."""
+    observed_names: tuple[str, ...]
+    infinite: tuple[str, ...]
+    """Names whose variance is not finite."""
+    constraints: ca.SX
+
+    @property
+    def n(self) -> int:
+        return len(self.names)
+
+    @property
+    def arguments(self) -> list[ca.SX]:
+        return [self.t, self.X, self.u, self.q]
+
+    @cached_property
+    def nonlinear(self) -> str:
+        """What is not linear in the states, in words; empty for a linear model."""
+        for what, formula, names in (
+            ("the equation of der({})", ca.jacobian(self.drift, self.X), self.names),
+            ("the output {}", ca.jacobian(self.measured, self.X), self.outputs),
+            ("the noise that drives {}", self.noise, self.names),
+            ("the measurement noise of {}", self.variance, self.outputs),
+        ):
+            for i, name in enumerate(names):
+                if formula.size2() and ca.depends_on(ca.simplify(formula[i, :]), self.X):
+                    return what.format(name)
+        return ""
+
+
+def build_stochastic_model(
+    structure: Structure,
+    outputs: Sequence[str],
+    *,
+    scales: Sequence[str] = (),
+    noises: Sequence[str] = (),
+    values: Mapping[str, float] | None = None,
+) -> StochasticModel:
+    """The stochastic model of a structure.
+
+    outputs : those that are measured
+    scales, noises : disturbances and outputs whose levels are entries of q instead of the declared formulas
+    values : of all parameters; they decide the rank of correlations only
+    """
+    system, flat = structure.system, structure.model
+    if system.nz:
+        raise EstimationError(
+            f"Kalman filters need explicit equations here, but {', '.join(system.implicit_names)} remain implicit in "
+            f"{flat.name}: solve them by hand for the derivatives, or use gr.OutputError."
+        )
+    free = (*(f"scale({w})" for w in scales), *(f"noise({y})" for y in noises))
+    extra = ca.SX.sym("level", len(free))
+    q = ca.vertcat(system.p, extra)
+    quantities = (*system.parameter_names, *free)
+    place = {name: k for k, name in enumerate(quantities)}
+    known = {**dict(values or {}), **{name: 1.0 for name in free}}
+    groups = [(g, _process(g, scales, lambda path: q[place[path]], known)) for g in group_correlated(flat.disturbances)]
+    driven = {s.name for s in system.signals if s.kind == "disturbance"}
+    coloured = [p for _, p in groups if not p.is_white and any(n in driven for n in p.names)]
+    xw = ca.SX.sym("xw", sum(p.order for p in coloured))
+    X, u = ca.vertcat(system.x, xw), system.u
+    drift, gain, infinite = _white_noise(structure, {p.names: p for _, p in groups if p.is_white})
+    signals = _signals(structure, coloured, xw)
+
+    def put(formula: ca.SX) -> ca.SX:
+        return ca.substitute([formula], [system.u], [signals])[0]
+
+    observed = put(system.observed)
+    rows = {name: observed[k] for k, name in enumerate(system.observed_names)}
+    return StochasticModel(
+        structure=structure,
+        names=(*system.state_names, *_state_names(coloured)),
+        nx=system.nx,
+        starts=tuple(s for p in coloured for s, n in zip(p.starts, p.blocks, strict=True) for _ in range(n)),
+        quantities=quantities,
+        outputs=tuple(outputs),
+        t=system.t, X=X, u=u, q=q,
+        drift=ca.densify(ca.vertcat(put(drift), _block([p.A for p in coloured], square=True) @ xw)),
+        noise=ca.sparsify(ca.diagcat(put(gain), _block([p.B for p in coloured]))),
+        measured=ca.densify(ca.vertcat(*(rows[y] for y in outputs))),
+        variance=_variance(flat, outputs, noises, {**rows, **{n: q[k] for n, k in place.items()}, "time": system.t}),
+        observed=observed,
+        observed_names=system.observed_names,
+        infinite=infinite,
+        constraints=put(system.constraints),
+    )  # fmt: skip
+
+
+def _process(group: Sequence[FlatDisturbance], scales: Sequence[str], leaf: object, known: dict[str, float]) -> Process:
+    sizes = [
+        Name(f"scale({d.name})") if d.name in scales else as_expression(1.0 if d.scale is None else d.scale)
+        for d in group
+    ]
+    correlation = correlation_matrix(group) if len(group) > 1 else None
+    return build_symbolic_process(
+        [d.name for d in group], [d.spectrum for d in group], sizes, correlation, leaf, known  # type: ignore[arg-type]
+    )
+
+
+def _white_noise(
+    structure: Structure, white: Mapping[tuple[str, ...], Process]
+) -> tuple[ca.SX, ca.SX, tuple[str, ...]]:
+    """Drift, noise factor and the names that have no value at an instant."""
+    if not white_names(structure.model):
+        return structure.system.rhs, ca.SX(structure.system.nx, 0), ()
+    diffusion = find_diffusion(structure)
+    D = ca.SX(diffusion.nw, diffusion.nw)
+    for names, process in white.items():
+        at = [diffusion.names.index(n) for n in names if n in diffusion.names]
+        if at:
+            D[at, at] = process.D
+    drift, noise = ca.substitute([diffusion.drift, ca.densify(diffusion.noise)], [diffusion.root], [ca.densify(D)])
+    return drift, ca.sparsify(noise), diffusion.infinite
+
+
+def _signals(structure: Structure, coloured: Sequence[Process], xw: ca.SX) -> ca.SX:
+    """u with disturbances in terms of their states; white ones at zero."""
+    signals = ca.SX(structure.system.u)
+    maps: dict[tuple[str, int], ca.SX] = {}
+    at = 0
+    for process in coloured:
+        own = xw[at : at + process.order]
+        at += process.order
+        orders = {s.order for s in structure.system.signals if s.name in process.names}
+        for order in orders:
+            rows = process.output_map(order) @ own
+            maps.update({(name, order): rows[i] for i, name in enumerate(process.names)})
+    for k, s in enumerate(structure.system.signals):
+        if s.kind == "disturbance":
+            signals[k] = maps.get((s.name, s.order), ca.SX(0))
+    return signals
+
+
+def _state_names(coloured: Sequence[Process]) -> list[str]:
+    return [f"{name}[{k}]" for p in coloured for name, n in zip(p.names, p.blocks, strict=True) for k in range(n)]
+
+
+def _block(parts: Sequence[ca.SX], square: bool = False) -> ca.SX:
+    return ca.diagcat(*parts) if parts else ca.SX(0, 0)
+
+
+def _variance(flat: FlatModel, outputs: Sequence[str], noises: Sequence[str], leaves: Mapping[str, ca.SX]) -> ca.SX:
+    R = ca.SX(len(outputs), len(outputs))
+    for i, y in enumerate(outputs):
+        formula = Name(f"noise({y})") if y in noises else flat.outputs[y].noise
+        if formula is None:
+            raise EstimationError(f"The noise of output '{y}' is unknown: estimate 'noise({y})'.")
+        R[i, i] = lower([formula], leaves.__getitem__)[0] ** 2
+    for (a, b), formula in flat.noise_covariance.items():
+        if a in outputs and b in outputs and a != b:
+            value = lower([formula], leaves.__getitem__)[0]
+            R[outputs.index(a), outputs.index(b)] = R[outputs.index(b), outputs.index(a)] = value
+    return R

@@ -1,0 +1,101 @@
+"""Exact transitions of a linear stochastic equation over an interval, with derivatives.
+
+Over an interval of length h, in its own time s ∈ [0, 1], with forcing and intensity polynomials in s,
+
+    dX = (A X + Σ_k b_k s^k) dt + dβ,   E dβ dβᵀ = Σ_k W_k s^k dt:        X(1) = Φ X(0) + h Σ_k Ψ_k b_k + N(0, Q)
+
+    Φ = e^{Ah}      Ψ_j = ∫₀¹ e^{Ah(1−s)} s^j ds      Q = h Σ_j M_j[W_j],   M_j[W] = ∫₀¹ s^j e^{Ah(1−s)} W e^{Aᵀh(1−s)} ds
+
+Held and linearly joined inputs are such polynomials, so their transitions are exact. Both integrals are Taylor series
+over 2⁻ˢ of the interval,
+
+    Ψ_j = Σ_m (Ah)^m η^{m+j+1} j!/(m+j+1)!        M_j[W] likewise with X ↦ AhX + XAᵀh in place of Ah,
+
+and then s doublings, (s+η)^j expanded by the binomial theorem; nothing is inverted, so a singular A is no special case.
+Compare ``disturbance.discretization``, whose method this extends. All matrices are duals (``duals``).
+"""
+
+from __future__ import annotations
+
+from math import comb
+
+import numpy as np
+
+from grisaille.disturbance.discretization import DEGREE, doublings
+from grisaille.filtering.duals import Floats, times, transpose
+
+
+def state_transition(A: Floats, h: float, degree: int) -> tuple[Floats, Floats]:
+    """Φ, (1 + ns, n, n), and h Ψ_j for j = 0 … degree, (degree + 1, 1 + ns, n, n)."""
+    n = A.shape[-1]
+    Ah, s = A * h, doublings(A[0], h)
+    eta = 2.0**-s
+    identity = np.zeros_like(A)
+    identity[0] = np.eye(n)
+    E = np.zeros_like(A)
+    Psi = np.zeros((degree + 1, *A.shape))
+    power = identity
+    weights = _first_weights(eta, degree)
+    for m in range(DEGREE + 2 * n + 1):
+        Psi += weights[:, None, None, None] * power
+        weights *= eta / (m + 2 + np.arange(degree + 1))
+        power = times(Ah, power)
+        E += power * (eta ** (m + 1) / _factorial(m + 1))
+    for _ in range(s):
+        Psi = times((identity + E)[None], Psi) + _shifted(Psi, eta)
+        E = 2 * E + times(E, E)
+        eta *= 2
+    return identity + E, h * Psi
+
+
+def noise_covariance(A: Floats, h: float, W: Floats) -> Floats:
+    """Q, (…, 1 + ns, n, n), of intensities W, (…, degree + 1, 1 + ns, n, n)."""
+    n, degree = A.shape[-1], W.shape[-4] - 1
+    Ah, s = A * h, doublings(A[0], h)
+    eta = 2.0**-s
+    # M[i, j] = M_i[W_j] for i ≤ j: what the binomial theorem needs of W_j
+    operated = np.broadcast_to(W[..., None, :, :, :, :], (*W.shape[:-4], degree + 1, *W.shape[-4:]))
+    M = np.zeros(operated.shape)
+    weights = _first_weights(eta, degree)
+    for m in range(DEGREE + 2 * n + 1):
+        M = M + weights[:, None, None, None, None] * operated
+        weights *= eta / (m + 2 + np.arange(degree + 1))
+        moved = times(Ah, operated)
+        operated = moved + transpose(moved)
+    E = state_transition(A, h * eta, 0)[0] if s else None
+    for _ in range(s):
+        M = times(times(E, M), transpose(E)) + np.moveaxis(_shifted(np.moveaxis(M, -5, 0), eta), 0, -5)
+        E = times(E, E)
+        eta *= 2
+    Q = h * sum(M[..., j, j, :, :, :] for j in range(degree + 1))
+    return np.asarray((Q + transpose(Q)) / 2)
+
+
+def polynomial_nodes(degree: int) -> tuple[Floats, Floats]:
+    """Points in [0, 1] and the matrix that takes values there to coefficients."""
+    if degree == 0:
+        return np.array([0.5]), np.ones((1, 1))
+    nodes = 0.5 - 0.5 * np.cos(np.pi * np.arange(degree + 1) / degree)
+    return nodes, np.linalg.inv(np.vander(nodes, degree + 1, increasing=True))
+
+
+def _first_weights(eta: float, degree: int) -> Floats:
+    """η^{j+1} j!/(j+1)!"""
+    j = np.arange(degree + 1)
+    return np.asarray(eta ** (j + 1.0) / (j + 1.0))
+
+
+def _shifted(integrals: Floats, eta: float) -> Floats:
+    """Σ_i C(j, i) η^{j−i} integral_i: the second half of a doubled interval, whose s begins at η."""
+    out = np.zeros_like(integrals)
+    for j in range(len(integrals)):
+        for i in range(j + 1):
+            out[j] += comb(j, i) * eta ** (j - i) * integrals[i]
+    return out
+
+
+def _factorial(m: int) -> float:
+    value = 1.0
+    for k in range(2, m + 1):
+        value *= k
+    return value

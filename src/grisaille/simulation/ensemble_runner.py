@@ -1,0 +1,138 @@
+"""One experiment simulated as an ensemble again and again: mean and variance of its outputs, with their derivatives.
+
+The random numbers are the same at every call (common random numbers) and come from the model's own streams, not from
+those that ``simulate`` uses for data. The grid and the number of steps per cell are fixed at the first call, so that
+the statistics are smooth in the parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from grisaille.disturbance import Purpose
+from grisaille.errors import GrisailleError
+from grisaille.model.classes import Model
+from grisaille.simulation.ensemble import Ensemble, EnsembleOptions, run_ensemble
+from grisaille.simulation.posing import Posed, pose
+from grisaille.simulation.reducers import Block, Statistic
+
+
+@dataclass(frozen=True)
+class EnsemblePrediction:
+    """Statistics of the outputs; derivatives are (times, outputs, directions)."""
+
+    mean: np.ndarray
+    variance: np.ndarray
+    mean_slopes: np.ndarray
+    variance_slopes: np.ndarray
+    failure: str = ""
+    failed_realizations: int = 0
+
+    @property
+    def completed(self) -> bool:
+        return not self.failure
+
+
+class EnsembleRunner:
+    """Predicts the outputs of one experiment by their mean over ``realizations``.
+
+    names : what is differentiated by, in order: parameters, then ``"start(x)"``
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        times: np.ndarray,
+        *,
+        outputs: Sequence[str],
+        names: Sequence[str],
+        inputs: Mapping[str, Any],
+        hold: Any,
+        constants: Mapping[str, float],
+        demands: Mapping[str, float],
+        options: EnsembleOptions,
+    ) -> None:
+        self.model, self.times, self.names = model, times, tuple(names)
+        self.outputs = tuple(outputs)
+        self.inputs, self.hold = dict(inputs), hold
+        self.constants, self.demands = dict(constants), dict(demands)
+        self.options = replace(options, purpose=Purpose.MODEL)
+
+    def predict(
+        self, values: Mapping[str, float], starts: Mapping[str, float], *, sensitive: bool
+    ) -> EnsemblePrediction:
+        """Mean and variance at given values."""
+        try:
+            found = self._run(self._posed(values, starts, sensitive), ["mean", "variance"])
+        except GrisailleError as error:
+            return self._failed(str(error), sensitive)
+        mean, variance = found.statistics["mean"], found.statistics["variance"]
+        columns = [found.names.index(o) for o in self.outputs]
+        slopes = [_slopes(s, columns) if sensitive else np.zeros((0, 0, 0)) for s in (mean, variance)]
+        answer = EnsemblePrediction(
+            mean.values[:, columns], variance.values[:, columns], *slopes, failed_realizations=len(found.failed)
+        )
+        if not (np.isfinite(answer.mean).all() and np.isfinite(answer.variance).all()):
+            return self._failed("the mean over the realizations is not finite", sensitive)
+        return answer
+
+    def projections(
+        self, values: Mapping[str, float], starts: Mapping[str, float], directions: np.ndarray, means: np.ndarray
+    ) -> np.ndarray:
+        """Σ_k ψ_kᵀ (ŷ_m,k − ȳ_k) for every realization m: (M, directions); ``directions`` is (times, outputs, n)."""
+        posed = self._posed(values, starts, False)
+        names = posed.structure.system.observed_names
+        collector = _Projection(directions, means, [names.index(o) for o in self.outputs])
+        found = self._run(posed, [collector])
+        return np.asarray(found.statistics["projection"].values)
+
+    def _posed(self, values: Mapping[str, float], starts: Mapping[str, float], sensitive: bool) -> Posed:
+        return pose(
+            self.model, self.times, self.inputs, {**self.constants, **values}, {**self.demands, **starts}, hold=self.hold,
+            sensitivities=self.names if sensitive else (),
+        )  # fmt: skip
+
+    def _run(self, posed: Posed, reduce: list[Any]) -> Ensemble:
+        found = run_ensemble(posed, replace(self.options, reduce=reduce))
+        if self.options.substeps is None and found.substeps:
+            step = float(np.diff(found.grid.points).max(initial=0.0))
+            self.options = replace(self.options, substeps=found.substeps, step=step * (1 + 1e-9))
+        return found
+
+    def _failed(self, reason: str, sensitive: bool) -> EnsemblePrediction:
+        shape = (len(self.times), len(self.outputs))
+        slopes = np.full((*shape, len(self.names) * sensitive), np.nan)
+        return EnsemblePrediction(np.full(shape, np.nan), np.full(shape, np.nan), slopes, slopes, reason)
+
+
+def _slopes(statistic: Statistic, columns: list[int]) -> np.ndarray:
+    assert statistic.slopes is not None
+    return np.swapaxes(statistic.slopes[:, :, columns], 1, 2)
+
+
+class _Projection:
+    """A reducer that keeps one vector per realization: its deviations projected on given directions."""
+
+    suffix, needs_rows = "projection", True
+
+    def __init__(self, directions: np.ndarray, means: np.ndarray, columns: list[int]) -> None:
+        self.directions, self.means, self.columns = directions, means, columns
+        self.rows: list[np.ndarray] = []
+        self.total: np.ndarray | None = None
+
+    def update(self, block: Block) -> None:
+        if block.y is not None:
+            deviation = block.y[:, :, self.columns] - self.means[block.instants]
+            self.rows.append(np.einsum("mto,ton->mn", deviation, self.directions[block.instants]))
+        if block.is_last and self.rows:
+            part = np.concatenate(self.rows)
+            self.total = part if self.total is None else self.total + part
+            self.rows = []
+
+    def result(self) -> Statistic:
+        assert self.total is not None
+        return Statistic((), self.total)

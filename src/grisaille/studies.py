@@ -1,0 +1,10 @@
+"""Studies, complete: ``gr.multistart``, ``gr.monte_carlo`` and ``gr.bootstrap``, whose fits can do all (``fits.py``)."""
+
+from __future__ import annotations
+
+import grisaille.fits  # noqa: F401
+from grisaille.study.bootstrap import bootstrap
+from grisaille.study.monte_carlo import monte_carlo
+from grisaille.study.multistart import multistart
+
+__all__ = ["bootstrap", "monte_carlo", "multistart"]

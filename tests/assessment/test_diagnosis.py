@@ -1,0 +1,95 @@
+"""``fit.diagnose``: healthy models pass, and each flaw is named with what it suggests."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from assessment.lines import METHOD, KnownLine, Line, line_experiment, line_fit
+
+import grisaille as gr
+from grisaille.errors import EstimationError
+
+X = np.linspace(-1, 1, 80)
+
+
+def diagnose(y: np.ndarray, model: gr.Model | None = None, **options):
+    data = gr.Experiment(inputs={"x": X}, outputs={"y": y}, name="A")
+    return gr.fit(model or Line(), data, ["p", "q"], METHOD).diagnose(**options)
+
+
+def noise(seed: int = 0, size: float = 0.1) -> np.ndarray:
+    return size * np.random.default_rng(seed).standard_normal(len(X))
+
+
+def test_a_right_model_is_healthy() -> None:
+    found = diagnose(1 + X + noise())
+    assert found
+    assert "All 5 tests are healthy" in str(found)
+    assert set(found.table["test"]) == {"autocorrelation", "periodogram", "input x", "normality", "outliers"}
+
+
+@pytest.mark.parametrize(
+    ("y", "test", "words"),
+    [
+        (1 + X + X**2 + noise(), "input x", "still contain x to the power 2"),
+        (1 + X + np.convolve(noise(1), np.ones(6))[:80], "autocorrelation", "a disturbance are missing"),
+        (1 + X + 0.3 * np.cos(12 * X) + noise(), "periodogram", "a slow part of the model is missing"),
+        (1 + X + noise(2) ** 3 * 50, "normality", "heavier tails"),
+        (1 + X + noise() + 2 * (np.arange(80) == 30), "outliers", "1 stick out, at row 30"),
+    ],
+)
+def test_flaws_are_named(y: np.ndarray, test: str, words: str) -> None:
+    found = diagnose(y)
+    verdict = next(v for v in found.verdicts if v.test == test)
+    assert not found and not verdict.healthy
+    assert words in verdict.sentence and words in str(found)
+
+
+def test_declared_noise_is_compared_with_the_residuals() -> None:
+    large = next(v for v in diagnose(1 + X + noise(0, 0.3), KnownLine()).verdicts if v.test == "size")
+    small = next(v for v in diagnose(1 + X + noise(0, 0.02), KnownLine()).verdicts if v.test == "size")
+    assert "larger than declared" in large.sentence and "smaller than declared" in small.sentence
+
+
+def test_missing_dynamics_show_in_the_input() -> None:
+    """The data come from a second-order lag; a static gain with a first-order lag misses part of it."""
+
+    class Lag(gr.Model):
+        k, tau = gr.Parameter(1.0), gr.Parameter(1.0, bounds=(0.1, 10.0))
+        x = gr.Variable(0.0)
+        u = gr.Input()
+        y = gr.Output(x)
+        equations = [tau * gr.der(x) == k * u - x]
+
+    class Two(gr.Model):
+        x, z = gr.Variable(0.0), gr.Variable(0.0)
+        u = gr.Input()
+        y = gr.Output(z)
+        equations = [0.8 * gr.der(x) == u - x, 0.8 * gr.der(z) == x - z]
+
+    t = np.linspace(0, 12, 61)
+    u = np.sign(np.sin(1.1 * t))
+    truth = gr.simulate(Two(), t, inputs={"u": u}, compiled=False).y.values
+    data = gr.Experiment(t, {"u": u}, {"y": truth + 0.02 * np.random.default_rng(0).standard_normal(61)})
+    found = gr.fit(Lag(), data, ["k", "tau"], METHOD).diagnose()
+    verdict = next(v for v in found.verdicts if v.test == "input u")
+    assert not verdict.healthy and "lacks dynamics" in verdict.sentence
+
+
+def test_each_experiment_and_output_is_tested_alone() -> None:
+    runs = [line_experiment(k, x=X).replace(name=n) for k, n in enumerate("AB")]
+    found = gr.fit(Line(), runs, ["p", "q"], METHOD).diagnose()
+    assert [(s.experiment, s.output) for s in found.series] == [("A", "y"), ("B", "y")]
+
+
+def test_short_series_are_not_judged() -> None:
+    x = np.linspace(0, 1, 5)
+    data = gr.Experiment(inputs={"x": x}, outputs={"y": x + 0.1 * np.cos(20 * x)})
+    found = gr.fit(Line(), data, ["p", "q"], METHOD).diagnose()
+    assert [v.test for v in found.verdicts] == ["too short"] and found
+    assert len(found.plot().axes) == 4
+
+
+def test_level_is_checked() -> None:
+    with pytest.raises(EstimationError, match="between 0 and 1"):
+        line_fit().diagnose(level=1)

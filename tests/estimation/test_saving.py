@@ -1,0 +1,208 @@
+"""Saving and loading: everything comes back; what does not belong together, or is damaged, is refused."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import xarray as xr
+
+import grisaille as gr
+from grisaille.errors import DataError
+
+METHOD = gr.OutputError(compiled=False, rtol=1e-6)
+T = np.linspace(0.0, 3.0, 16)
+
+
+class Decay(gr.Model):
+    """x' = −a x + b u."""
+
+    a = gr.Parameter(1.0, "1/s", bounds=(0.01, 50.0))
+    b = gr.Parameter(0.5)
+    x = gr.Variable(2.0, "m")
+    u = gr.Input()
+    y, z = gr.Output(x, unit="m"), gr.Output(x**2, noise=0.1)
+    equations = [gr.der(x) == -a * x + b * u]
+
+
+def experiment(name: str, seed: int, **options) -> gr.Experiment:
+    random = np.random.default_rng(seed)
+    x = 2 * np.exp(-0.7 * T)
+    y = x + 0.05 * random.standard_normal(16)
+    y[3] = np.nan
+    z = (T[::2] + 0.05, (2 * np.exp(-0.7 * (T[::2] + 0.05))) ** 2 + 0.1 * random.standard_normal(8))
+    return gr.Experiment(
+        np.append(T, 4.0), {"u": np.sin(np.append(T, 4.0))}, {"y": np.append(y, np.nan), "z": z}, name=name, hold="foh",
+        units={"u": "s"}, **options,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def fit() -> gr.Fit:
+    data = [experiment("A", 1, start={"x": gr.Normal(2.0, 0.5)}), experiment("run 2/B", 2, skip=1)]
+    joint = gr.MultivariateNormal(["a", "b"], [0.7, 0.1], [[1.0, 0.1], [0.1, 1.0]])
+    return gr.fit(Decay(), data, ["a", "b"], METHOD, priors={"a": joint, "b": joint, "start(x)@A": gr.Normal(2.0, 0.5)})
+
+
+@pytest.fixture
+def path(fit: gr.Fit, tmp_path: Path) -> Path:
+    target = tmp_path / "fit.nc"
+    fit.save(target)
+    return target
+
+
+def test_everything_comes_back(fit: gr.Fit, path: Path) -> None:
+    back = gr.load(path)
+    assert str(back) == str(fit)
+    assert back.parameters.equals(fit.parameters)
+    assert back.covariance.equals(fit.covariance)
+    for standardized in (False, True):
+        assert back.residuals(standardized=standardized).equals(fit.residuals(standardized=standardized))
+    assert back.trace.equals(fit.trace)
+    assert (back.names, back.why, back.method) == (fit.names, fit.why, fit.method)
+    assert back.experiments == fit.experiments and back.initial_model == fit.initial_model
+    assert back.estimate.unknowns == fit.estimate.unknowns
+    assert np.array_equal(back.estimate.evaluation.jacobian, fit.estimate.evaluation.jacobian)
+    assert (back.aic, back.bic, back.converged, back.notes) == (fit.aic, fit.bic, fit.converged, fit.notes)
+
+
+def test_a_loaded_fit_computes_the_same(fit: gr.Fit, path: Path) -> None:
+    back = gr.load(path)
+    for case, other in zip(fit.estimate.cases, back.estimate.cases, strict=True):
+        a = case.predict(fit.estimate.unknowns, fit.estimate.theta, sensitive=True)
+        b = other.predict(back.estimate.unknowns, back.estimate.theta, sensitive=True)
+        assert np.array_equal(a.y, b.y) and np.array_equal(a.sy, b.sy)
+    assert fit.diagnose().table.equals(back.diagnose().table)
+
+
+def test_prediction_and_profile_of_a_loaded_static_fit(tmp_path: Path) -> None:
+    class Line(gr.Model):
+        p, q = gr.Parameter(0.0), gr.Parameter(0.0)
+        x = gr.Input()
+        y = gr.Output(p + q * x)
+
+    x = np.linspace(0, 1, 10)
+    data = gr.Experiment(inputs={"x": x}, outputs={"y": x + 0.1 * np.cos(9 * x)})
+    fit = gr.fit(Line(), data, ["p", "q"], METHOD)
+    fit.save(tmp_path / "line.nc")
+    back = gr.load(tmp_path / "line.nc")
+    assert back.predict().equals(fit.predict())
+    assert back.profile("q").interval == fit.profile("q").interval
+
+
+def test_loading_needs_no_class_and_runs_no_code(path: Path) -> None:
+    """In a fresh interpreter that never saw the class; pickle must not even be called."""
+    code = (
+        "import pickle, sys\n"
+        "def refuse(*_a, **_k): raise SystemExit('pickle was used')\n"
+        "pickle.load = pickle.loads = pickle.Unpickler = refuse\n"
+        "import grisaille as gr\n"
+        f"fit = gr.load({str(path)!r})\n"
+        "print(fit)\n"
+    )
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == str(gr.load(path))
+
+
+def test_a_model_must_match(fit: gr.Fit, path: Path) -> None:
+    assert gr.load(path, model=Decay()).initial_model == fit.initial_model
+    with pytest.raises(DataError, match="same equations but other values"):
+        gr.load(path, model=Decay(b=0.6))
+
+    class Other(Decay):
+        y = gr.Output(2 * Decay.x, unit="m")
+
+    with pytest.raises(DataError, match="other equations"):
+        gr.load(path, model=Other())
+    assert gr.load(path, model=Decay(b=0.6), check=False).initial_model.parameters["b"].value == 0.6
+
+
+def test_other_and_damaged_files_are_refused(path: Path, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="There is no file"):
+        gr.load(tmp_path / "none.nc")
+    text = tmp_path / "text.nc"
+    text.write_text("not a fit")
+    with pytest.raises(DataError, match="not a complete netCDF file"):
+        gr.load(text)
+    cut = tmp_path / "cut.nc"
+    cut.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    with pytest.raises(DataError, match="not a complete netCDF file"):
+        gr.load(cut)
+    plain = tmp_path / "plain.nc"
+    xr.Dataset({"x": ("t", np.arange(3.0))}).to_netcdf(plain, engine="h5netcdf")
+    with pytest.raises(DataError, match="not of a fit"):
+        gr.load(plain)
+
+
+def test_altered_numbers_are_noticed(path: Path) -> None:
+    with h5py.File(path, "r+") as file:
+        file["theta"][0] *= 1.001
+    with pytest.raises(DataError, match="not those that were saved"):
+        gr.load(path)
+
+
+def test_altered_data_are_noticed(path: Path) -> None:
+    with h5py.File(path, "r+") as file:
+        file["experiment_0/y"][0] = 7.0
+    with pytest.raises(DataError, match=r"experiment 'A' in .* is not as it was saved"):
+        gr.load(path)
+
+
+def test_every_truncation_is_refused(path: Path, tmp_path: Path) -> None:
+    content = path.read_bytes()
+    for part in np.linspace(0, len(content) - 1, 12).astype(int):
+        cut = tmp_path / f"cut{part}.nc"
+        cut.write_bytes(content[:part])
+        with pytest.raises(DataError):
+            gr.load(cut)
+
+
+def test_saving_is_atomic(fit: gr.Fit, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = path.read_bytes()
+
+    def fail(*_arguments: object, **_options: object) -> None:
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(xr.Dataset, "to_netcdf", fail)
+    with pytest.raises(OSError, match="disk is full"):
+        fit.save(path)
+    assert path.read_bytes() == before
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_a_missing_folder_is_named(fit: gr.Fit, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="there is no folder"):
+        fit.save(tmp_path / "nowhere" / "fit.nc")
+
+
+def test_unusual_names_survive(tmp_path: Path) -> None:
+    class Leg(gr.Model):
+        k = gr.Parameter(1.0)
+        x = gr.Input()
+        y = gr.Output(k * x)
+
+    class Legs(gr.Model):
+        legs = gr.copies(Leg(), 2)
+
+    x = np.linspace(0, 1, 8)
+    names = {"inputs": {f"legs[{k}].x": x for k in (0, 1)}, "outputs": {f"legs[{k}].y": x + 0.01 * k for k in (0, 1)}}
+    fit = gr.fit(Legs(), gr.Experiment(**names), ["legs[*].k"], METHOD)
+    fit.save(tmp_path / "legs.nc")
+    assert str(gr.load(tmp_path / "legs.nc")) == str(fit)
+
+
+def test_no_trace_and_long_texts_survive(fit: gr.Fit, tmp_path: Path) -> None:
+    """Attributes of HDF5 end at 64 kB; texts here do not."""
+    long = gr.Fit(
+        fit.initial_model, fit.experiments, fit.method, replace(fit.estimate, trace=(), notes=("µ" * 100_000,)), fit.why
+    )
+    long.save(tmp_path / "long.nc")
+    back = gr.load(tmp_path / "long.nc")
+    assert back.notes == long.notes and back.estimate.trace == ()

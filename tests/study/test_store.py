@@ -1,0 +1,77 @@
+"""Stores: exact, and refused with what differs."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from pathlib import Path
+
+import pytest
+from study.examples import METHOD, PLAN, SERIAL, Line, line_study
+
+import grisaille as gr
+from grisaille.errors import EstimationError
+from grisaille.study.store import Store
+from grisaille.study.task import Answer
+
+
+def test_numbers_come_back_to_the_last_bit(tmp_path: Path) -> None:
+    row = {"a": 0.1 + 0.2, "b": math.nan, "c": -math.inf, "d": 5e-324, "n": 7, "ok": True, "text": "k̂ → 1"}
+    store = Store(tmp_path / "s.db", {"seed": "1"}, ["a", "b", "c", "d"])
+    store.write([Answer(4, 2**64 - 1, 0.25, row)])
+    store.close()
+    again = Store(tmp_path / "s.db", {"seed": "1"}, ["a", "b", "c", "d"])
+    answer = again.read(5)[4]
+    assert answer.seed == 2**64 - 1 and answer.seconds == 0.25
+    assert math.isnan(answer.row.pop("b")) and math.isnan(row.pop("b"))
+    assert answer.row == row
+    assert again.read(4) == {}
+    again.close()
+
+
+CHANGES = [
+    ({"seed": 4}, "seed \\(3 there, 4 here\\)"),
+    ({"model": Line(p=2.5)}, "parameters: p \\(1.5 there, 2.5 here\\)"),
+    ({"plan": PLAN.replace(inputs={"x": PLAN.inputs["x"].values + 1})}, "data: experiment 1"),
+    ({"estimate": ["p"]}, "estimate \\(\\['p', 'q'\\] there, \\['p'\\] here\\)"),
+    ({"method": gr.OutputError(compiled=False, rtol=1e-9)}, "method"),
+    ({"bounds": {"p": (0.0, 9.0)}}, "bounds"),
+    ({"noise": {"y": 0.5}}, "noise"),
+    ({"guess": {"p": 1.0}}, "guess"),
+]
+
+
+@pytest.mark.parametrize(("change", "words"), CHANGES, ids=[next(iter(c)) for c, _ in CHANGES])
+def test_another_study_is_refused_with_what_differs(change: dict, words: str, tmp_path: Path) -> None:
+    line_study(2, store=tmp_path / "s.db")
+    options = {"model": Line(), "plan": PLAN, "estimate": ["p", "q"], "seed": 3, "runs": 2, **SERIAL, **change}
+    with pytest.raises(EstimationError, match=f"holds another study.*{words}.*Give another store="):
+        gr.monte_carlo(store=tmp_path / "s.db", **options)
+
+
+def test_multistart_and_monte_carlo_do_not_mix(tmp_path: Path) -> None:
+    line_study(2, store=tmp_path / "s.db")
+    with pytest.raises(EstimationError, match="kind \\(monte_carlo there, multistart here\\)"):
+        gr.multistart(Line(), PLAN, ["p", "q"], sampling=[[0.0, 0.0]], store=tmp_path / "s.db", **SERIAL)
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("not a database, but long enough to look like a file with a header " * 20)
+    with sqlite3.connect(tmp_path / "other.db") as connection:
+        connection.execute("CREATE TABLE songs (name TEXT)")
+    connection.close()
+    for name, words in (
+        ("notes.txt", "cannot be used as a study's file"),
+        ("other.db", "not of a study"),
+        ("missing/folder.db", "unable to open database file"),
+    ):
+        with pytest.raises(EstimationError, match=words):
+            line_study(1, store=tmp_path / name)
+
+
+def test_a_multistart_resumes_and_grows(tmp_path: Path) -> None:
+    data = PLAN.replace(outputs={"y": 1.0 - PLAN.inputs["x"].values})
+    options = {"ranges": {"p": (-1.0, 1.0), "q": (-2.0, 2.0)}, "store": tmp_path / "s.db", "executor": "serial"}
+    few = gr.multistart(Line(), data, ["p", "q"], METHOD, starts=3, **options)
+    many = gr.multistart(Line(), data, ["p", "q"], METHOD, starts=6, **options)
+    assert few.table["p"].tolist() == many.table["p"].tolist()[:3]
