@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from zoo.mechanics import Pendulum
 
 import grisaille as gr
 from grisaille import der, sin
 from grisaille.errors import EstimationError
-from zoo.mechanics import Pendulum
 
 pytestmark = pytest.mark.compiled
 TIMES = np.linspace(0.0, 1.0, 21)
@@ -25,7 +25,9 @@ class Dichotomy(gr.Model):
 
 def measured(noise: float, seed: int = 0) -> gr.Experiment:
     e = noise * np.random.default_rng(seed).standard_normal((2, len(TIMES)))
-    return gr.Experiment(TIMES, outputs={"y1": np.sin(np.pi * TIMES) + e[0], "y2": np.pi * np.cos(np.pi * TIMES) + e[1]})
+    return gr.Experiment(
+        TIMES, outputs={"y1": np.sin(np.pi * TIMES) + e[0], "y2": np.pi * np.cos(np.pi * TIMES) + e[1]}
+    )
 
 
 UNKNOWNS = ["p", "start(x1)", "start(x2)"]

@@ -255,3 +255,18 @@ def test_differentiated_input_must_be_smooth() -> None:
         gr.simulate(Follow(), times, inputs={"u": times**2}, **INTERPRETED)
     run = gr.simulate(Follow(), times, inputs={"u": lambda t: t**2}, **INTERPRETED)
     assert np.abs(run.v - 2 * times).max() < 1e-9
+
+
+def test_implicit_unknowns_as_exact_as_rounding_allows() -> None:
+    """b is a small difference of large unknowns: at rtol 1e-12 its own tolerance is below the rounding of a."""
+
+    class Difference(gr.Model):
+        x, a, b = gr.Variable(1.0), gr.Variable(), gr.Variable()
+        equations = [
+            der(x) == -b,
+            a + 0.1 * gr.sin(a) == 1e5 * (1 + x),
+            b + 0.1 * gr.sin(b) == a + 0.1 * gr.sin(a) - 1e5 * (1 + x) + x,
+        ]
+
+    run = gr.simulate(Difference(), [0.0, 1.0], rtol=1e-12, method="explicit", max_steps=2000, compiled=False)
+    assert float(run.x[-1]) == pytest.approx(0.40079950869443, abs=1e-10)

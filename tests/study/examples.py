@@ -1,4 +1,4 @@
-"""Small models for studies: one that is linear regression, one with two minima, one that can run away."""
+"""Small models for studies: one that is linear regression, one with two minima, one with a hole in its domain."""
 
 from __future__ import annotations
 
@@ -24,13 +24,21 @@ class Valleys(gr.Model):
     y = gr.Output(p**2 * x - 0.05 * p * x**2)
 
 
-class Runaway(gr.Model):
-    """x' = a x² − x from x(0) = 1 escapes to infinity for a > 1."""
+class Decay(gr.Model):
+    """x' = −a x from x(0) = 1."""
 
     a = gr.Parameter(0.5, bounds=(0.0, 4.0))
     x = gr.Variable(1.0)
     y = gr.Output(x, noise=0.02)
-    equations = [der(x) == a * x**2 - x]
+    equations = [der(x) == -a * x]
+
+
+class Rooted(gr.Model):
+    """Has no outputs for negative p."""
+
+    p = gr.Parameter(1.0, bounds=(-4.0, 4.0))
+    x = gr.Input()
+    y = gr.Output(gr.sqrt(p) * x, noise=0.1)
 
 
 X = np.linspace(-1.0, 2.0, 12)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from study.examples import METHOD, PLAN, SERIAL, Line, Runaway, X, line_study
+from study.examples import METHOD, PLAN, SERIAL, Decay, Line, X, line_study
 
 import grisaille as gr
 from grisaille import der
@@ -79,7 +79,7 @@ def test_unknown_noise_is_asked_for_and_estimated() -> None:
 def test_dynamic_model_with_a_free_start() -> None:
     times = np.linspace(0.0, 4.0, 17)
     plan = gr.Experiment(times, {}, {"y": np.zeros(17)}, start={"x": 0.8})
-    study = gr.monte_carlo(Runaway(), plan, ["a", "start(x)"], runs=6, seed=2, **SERIAL)
+    study = gr.monte_carlo(Decay(), plan, ["a", "start(x)"], runs=6, seed=2, **SERIAL)
     assert study.truth.tolist() == pytest.approx([0.5, 0.8])
     assert study.counts["converged"] == 6
     z = (study.estimates - study.truth) / study.table[["std_error(a)", "std_error(start(x))"]].to_numpy()

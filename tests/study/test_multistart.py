@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from study.examples import METHOD, SERIAL, Runaway, Valleys, valleys_data
+from study.examples import METHOD, SERIAL, Rooted, Valleys, X, valleys_data
 
 import grisaille as gr
 from grisaille.errors import EstimationError
 from grisaille.study.basins import find_basins
+
+
+def rooted_data() -> gr.Experiment:
+    return gr.Experiment(inputs={"x": X}, outputs={"y": np.sqrt(2.0) * X})
 
 
 @pytest.fixture(scope="module")
@@ -40,23 +44,19 @@ def test_a_row_is_the_fit_from_its_guess(valleys) -> None:
 
 
 def test_failed_starts_are_rows() -> None:
-    times = np.linspace(0.0, 4.0, 9)
-    y = gr.simulate(Runaway(a=0.8), times, compiled=False).y.values
-    data = gr.Experiment(times, {}, {"y": y})
-    study = gr.multistart(Runaway(), data, ["a"], sampling={"a": [0.5, 3.9]}, **SERIAL)
+    study = gr.multistart(Rooted(), rooted_data(), ["p"], sampling={"p": [1.0, -2.0]}, **SERIAL)
     assert study.counts["failed"] == study.counts["failed: fit"] == 1
     assert study.failures.index.tolist() == [1]
     assert "cannot be simulated at the guess" in study.table["status"][1]
-    assert study.table["guess(a)"].tolist() == [0.5, 3.9]
-    assert float(study.best["a"]) == pytest.approx(0.8, abs=1e-4)
+    assert study.table["guess(p)"].tolist() == [1.0, -2.0]
+    assert float(study.best["p"]) == pytest.approx(2.0, rel=1e-6)
     assert "1 failed: 1 (fit)" in str(study)
     with pytest.raises(EstimationError, match="cannot be simulated"):
         study.repeat(1)
 
 
 def test_a_study_of_failures_says_why() -> None:
-    data = gr.Experiment(np.linspace(0.0, 4.0, 9), {}, {"y": np.ones(9)})
-    study = gr.multistart(Runaway(), data, ["a"], sampling=[[3.9]], **SERIAL)
+    study = gr.multistart(Rooted(), rooted_data(), ["p"], sampling=[[-3.0]], **SERIAL)
     for ask in (lambda: study.best, study.plot):
         with pytest.raises(EstimationError, match="None of the 1 starts"):
             ask()

@@ -108,7 +108,7 @@ class OutputError:
             problem.sigma = _levels(problem, evaluation)
             moved = max([0.0, *(abs(problem.sigma[n] / before[n] - 1) for n in before)])
             bent = problem.refreeze(evaluation)
-            if alone and before or max(moved, bent) < 1e-10:
+            if (alone and before) or max(moved, bent) < 1e-10:
                 evaluation = _rescaled(problem, evaluation, before)
                 break
             self._restart(search, evaluation)

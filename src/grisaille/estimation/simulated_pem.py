@@ -97,7 +97,8 @@ class SimulatedPEM:
             raise EstimationError(f"Experiment '{case.name}' is static; disturbances act on models that move in time.")
         if not runner.structure.model.disturbances:
             raise EstimationError(
-                f"{runner.structure.model.name} has no disturbances, so every simulation is the mean: use gr.OutputError()."
+                f"{runner.structure.model.name} has no disturbances, so every simulation is the mean: "
+                f"use gr.OutputError()."
             )
         options = EnsembleOptions(
             self.realizations, self.seed, antithetic=self.antithetic, between=self.between, step=self.step,
@@ -134,12 +135,26 @@ class SimulatedPEM:
         predictions = tuple(Prediction(p.mean, p.mean_slopes) for p in value.predictions)
         evaluation = Evaluation(value.theta, value.residuals, value.jacobian, value.errors, predictions)
         return Estimate(
-            unknowns=problem.unknowns, theta=value.theta, covariance=covariance, free=free, noise={},
-            log_likelihood=-value.objective, is_likelihood=False, count=problem.count, objective=value.objective,
-            evaluation=evaluation, cases=problem.cases, converged=well, status=_sentence(well, reason, problem.evaluations),
-            notes=tuple(notes), trace=tuple(trace), evaluations=problem.evaluations, failures=tuple(problem.failures),
-            seconds=seconds, extra={"monte_carlo_share": share, "realizations": float(self.realizations)},
-        )  # fmt: skip
+            unknowns=problem.unknowns,
+            theta=value.theta,
+            covariance=covariance,
+            free=free,
+            noise={},
+            log_likelihood=-value.objective,
+            is_likelihood=False,
+            count=problem.count,
+            objective=value.objective,
+            evaluation=evaluation,
+            cases=problem.cases,
+            converged=well,
+            status=_sentence(well, reason, problem.evaluations),
+            notes=tuple(notes),
+            trace=tuple(trace),
+            evaluations=problem.evaluations,
+            failures=tuple(problem.failures),
+            seconds=seconds,
+            extra={"monte_carlo_share": share, "realizations": float(self.realizations)},
+        )
 
 
 def _gauss_newton(

@@ -1,8 +1,8 @@
-"""Which numbers are free: names of parameters and starts become unknowns with guesses, bounds and priors.
+"""Which numbers are free: names of parameters, starts and noise levels become unknowns with guesses, bounds and priors.
 
 ``"k"``, ``"legs[*].m"`` are parameters, shared by all experiments unless named in ``local``; ``"start(x)"`` and
-``"start(*)"`` are starts, one per experiment; ``"k@A"``, ``"start(x)@A"`` belong to one experiment. An optimizer works
-on ξ: the logarithm of an unknown with ``transform="log"``, otherwise the unknown divided by its size.
+``"start(*)"`` are starts, one per experiment; ``"scale(w)"`` and ``"noise(y)"`` are the levels of a disturbance and of
+measurement noise, on a log scale; ``"k@A"``, ``"start(x)@A"`` belong to one experiment. An optimizer works on ξ: the logarithm of an unknown with ``transform="log"``, otherwise the unknown divided by its size.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class Unknown:
 
     name: str
     """As in tables: ``"k"``, ``"k@A"``, ``"start(x)@A"``."""
-    kind: Literal["parameter", "start"]
+    kind: Literal["parameter", "start", "scale", "noise"]
     target: str
-    """The parameter or the variable."""
+    """The parameter, the variable, the disturbance or the output."""
     experiment: str | None
     """None: shared by all experiments."""
     guess: float
@@ -114,7 +114,9 @@ def _wanted(structure: Structure, estimate: Iterable[object] | None) -> list[str
 def _expand(structure: Structure, name: str) -> list[str]:
     if name == "start(*)":
         return [f"start({s})" for s in _free_states(structure)]
-    pool = [*structure.model.parameters, *(f"start({v})" for v in structure.model.variables)]
+    flat = structure.model
+    pool = [*flat.parameters, *(f"start({v})" for v in flat.variables)]
+    pool += [*(f"scale({w})" for w in flat.disturbances), *(f"noise({y})" for y in flat.outputs)]
     hits = [n for n in matching(name, pool) if n in pool]
     if not hits:
         near = difflib.get_close_matches(name, pool, n=3, cutoff=0.3)
@@ -163,11 +165,22 @@ class _Declared:
             lower, upper = self._bounds(name, target, variable.bounds)
             prior = self.priors.get(name, self.priors.get(target))
             return Unknown(name, "start", variable.name, experiment, np.nan, lower, upper, False, variable.unit, prior)
+        if target.startswith(("scale(", "noise(")):
+            return self._level(target, experiment, name)
         parameter = self.structure.model.parameters[target]
         lower, upper = self._bounds(name, target, parameter.bounds)
         prior = self.priors.get(name, self.priors.get(target, parameter.prior))
         logarithmic = _is_logarithmic(parameter.transform, lower, upper, prior)
         return Unknown(name, "parameter", target, experiment, np.nan, lower, upper, logarithmic, parameter.unit, prior)
+
+    def _level(self, target: str, experiment: str | None, name: str) -> Unknown:
+        """A standard deviation, searched by its logarithm."""
+        flat, inner = self.structure.model, target[6:-1]
+        unit = flat.outputs[inner].unit if target.startswith("noise(") else flat.disturbances[inner].unit
+        lower, upper = self._bounds(name, target, (0.0, np.inf))
+        prior = self.priors.get(name, self.priors.get(target))
+        kind: Literal["scale", "noise"] = "noise" if target.startswith("noise(") else "scale"
+        return Unknown(name, kind, inner, experiment, np.nan, max(lower, 0.0), upper, True, unit, prior)
 
     def _bounds(self, name: str, target: str, declared: tuple[float, float] | None) -> tuple[float, float]:
         lower, upper = self.bounds.get(name, self.bounds.get(target, declared or (-np.inf, np.inf)))

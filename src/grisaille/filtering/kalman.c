@@ -87,7 +87,7 @@ EXPORT long gr_kalman(const whole *size, const double *F, const whole *F_of, con
                const whole *Q_of, const double *H, const whole *H_of, const double *d, const double *R,
                const whole *R_of, const double *y, const whole *sample_at, double robust, double *m, double *P,
                double *base, double *G, double *information, double *cross, double *innovations, double *variances,
-               double *work) {
+               double *slopes, double *work) {
   const int n = (int)size[0], ny = (int)size[1], nd = (int)size[2], nm = (int)size[3];
   const whole K = size[4];
   int waiting = (int)size[5];
@@ -163,6 +163,7 @@ EXPORT long gr_kalman(const whole *size, const double *F, const whole *F_of, con
     for (i = 0; i < no; i++) {
       innovations[sample * ny + seen[i]] = e[i * nm];
       variances[sample * ny + seen[i]] = S[i * no + i];
+      for (a = 1; a < nd; a++) slopes[(sample * (nd - 1) + a - 1) * ny + seen[i]] = e[(a * no + i) * nm];
     }
     if (!waiting) {
       double v = 0.0, slope = 1.0, rho;

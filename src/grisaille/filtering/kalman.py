@@ -89,6 +89,8 @@ class Sums:
     """(N, ny)"""
     variances: Floats
     """(N, ny) diagonal of S."""
+    slopes: Floats
+    """(N, ns, ny) derivatives of the innovations."""
     failed: int = -1
     """The sample whose S is not positive definite."""
 
@@ -112,8 +114,10 @@ class Likelihood:
     information: Floats
     innovations: Floats
     variances: Floats
+    slopes: Floats
     count: int
     failed: int = -1
+    """The sample at which S is not positive definite, or the number of samples where the data leave a flat prior flat."""
 
 
 def finish(sums: Sums) -> Likelihood:
@@ -134,12 +138,17 @@ def finish(sums: Sums) -> Likelihood:
     if sums.failed >= 0 or not np.isfinite(base).all():
         return _failed(sums, max(sums.failed, 0))
     value = -0.5 * (base[0] + (sums.count - free) * LOG_2PI)
-    return Likelihood(float(value), -0.5 * base[1:], information, sums.innovations, sums.variances, sums.count)
+    return _likelihood(sums, float(value), -0.5 * base[1:], information)
 
 
 def _failed(sums: Sums, sample: int) -> Likelihood:
-    ns = len(sums.base) - 1
-    return Likelihood(-np.inf, np.full(ns, np.nan), sums.information, sums.innovations, sums.variances, sums.count, sample)
+    return _likelihood(sums, -np.inf, np.full(len(sums.base) - 1, np.nan), sums.information, sample)
+
+
+def _likelihood(sums: Sums, value: float, gradient: Floats, information: Floats, failed: int = -1) -> Likelihood:
+    return Likelihood(
+        value, gradient, information, sums.innovations, sums.variances, sums.slopes, sums.count, failed
+    )  # fmt: skip
 
 
 def run_filter(
@@ -230,10 +239,12 @@ class _Totals:
         self.G = np.zeros((1 + ns, columns, columns))
         self.information, self.cross = np.zeros((ns, ns)), np.zeros((ns, columns))
         self.innovations, self.variances = np.full(model.y.shape, np.nan), np.full(model.y.shape, np.nan)
+        self.slopes = np.zeros((len(model.y), ns, model.y.shape[1]))
 
     def add(self, sample: int, seen: Whole, u: _Update, counted: bool) -> tuple[Floats, Floats]:
         self.innovations[sample, seen] = u.e[0, :, 0]
         self.variances[sample, seen] = np.diag(u.S[0])
+        self.slopes[sample][:, seen] = u.e[1:, :, 0]
         if counted:
             self.count += len(seen)
             G = transpose(u.e) @ u.a
@@ -253,8 +264,9 @@ class _Totals:
 
     def sums(self) -> Sums:
         return Sums(
-            self.count, self.base, self.G, self.information, self.cross, self.innovations, self.variances, self.failed
-        )
+            self.count, self.base, self.G, self.information, self.cross, self.innovations, self.variances,
+            self.slopes, self.failed,
+        )  # fmt: skip
 
 
 def huber(v: float, c: float) -> tuple[float, float]:

@@ -46,7 +46,7 @@ def _entry(switched_off: bool, identity: str) -> Any:
     if library is None:
         return None
     pointers = [ctypes.c_void_p] * 13
-    filter = library.function("gr_kalman", *pointers, ctypes.c_double, *[ctypes.c_void_p] * 9)
+    filter = library.function("gr_kalman", *pointers, ctypes.c_double, *[ctypes.c_void_p] * 10)
     return filter, library.function("gr_kalman_work", *[ctypes.c_long] * 4)
 
 
@@ -62,8 +62,9 @@ def _run(entry: Any, model: DiscreteModel, robust: float, condition: bool) -> Su
     base, G = np.zeros(nd), np.zeros((nd, nm, nm))
     information, cross = np.zeros((nd - 1, nd - 1)), np.zeros((nd - 1, nm))
     innovations, variances = np.full(model.y.shape, np.nan), np.full(model.y.shape, np.nan)
+    slopes = np.zeros((len(model.y), nd - 1, ny))
     P, work = np.array(model.P0, dtype=float, order="C"), np.zeros(int(entry[1](n, ny, nd, nm)))
-    results = [m, P, base, G, information, cross, innovations, variances, work]
+    results = [m, P, base, G, information, cross, innovations, variances, slopes, work]
     count = entry[0](*(a.ctypes.data for a in arrays), float(robust), *(a.ctypes.data for a in results))
     failed = -1 - count if count < 0 else -1
-    return Sums(max(count, 0), base, G, information, cross, innovations, variances, failed)
+    return Sums(max(count, 0), base, G, information, cross, innovations, variances, slopes, failed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,6 +42,7 @@ class Comparison:
         return float(self[quantity].ours or 0.0)
 
     def table(self) -> Table:
+        from rich.markup import escape
         from rich.table import Table
 
         with_theory = any(row.theory is not None for row in self.rows)
@@ -51,7 +52,7 @@ class Comparison:
             table.add_column(name, justify="right")
         for row in self.rows:
             shown = (row.ours, row.theory, row.published) if with_theory else (row.ours, row.published)
-            table.add_row(row.quantity, *map(text, shown))
+            table.add_row(escape(row.quantity), *map(text, shown))
         return table
 
     def show(self) -> None:
@@ -61,9 +62,9 @@ class Comparison:
         console = Console(highlight=False)
         console.print(self.table())
         for note in self.notes:
-            console.print(f"• {note}", markup=False)
+            console.print(f"• {note}", markup=False, soft_wrap=True)
         for path in self.figures:
-            console.print(f"Figure written to {path}", markup=False)
+            console.print(f"Figure written to {path}", markup=False, soft_wrap=True)
 
 
 def text(value: Shown) -> str:
@@ -86,7 +87,7 @@ def save_figures(figures: dict[str, Figure], folder: Path | None) -> tuple[Path,
     return tuple(paths)
 
 
-def new_figure(rows: int = 1, columns: int = 1, *, width: float = 5.0, height: float = 3.4) -> tuple[Figure, Sequence]:
+def new_figure(rows: int = 1, columns: int = 1, *, width: float = 5.0, height: float = 3.4) -> tuple[Figure, Sequence[Any]]:
     """A figure without a window, and its axes as a flat list."""
     import numpy as np
     from matplotlib.figure import Figure

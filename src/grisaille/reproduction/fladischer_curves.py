@@ -40,7 +40,7 @@ class Exponential(gr.Model):
 
 def cost_functions(size: Size, folder: Path | None, executor: Any) -> Comparison:
     """Figs. 3.1–3.6."""
-    points = 61 if size == "small" else 201
+    points = 41 if size == "small" else 201
     x, around = np.linspace(-2.0, 3.0, 51), np.linspace(0.0, 2 * np.pi, 51)
     noisy = 2.0 * x**2 + 0.5 * x + np.random.default_rng(31).standard_normal(51)
     line = gr.fit(Parabola(), _data(x, noisy), ["a", "b"])
@@ -51,7 +51,7 @@ def cost_functions(size: Size, folder: Path | None, executor: Any) -> Comparison
         "3.4": wave.surface("a", "b", ranges={"a": (-4.0, 4.0), "b": (-5.0, 5.0)}, points=points),
         "3.6": growth.surface("a", "b", ranges={"a": (-2.0, 3.0), "b": (-1.0, 1.0)}, points=points),
     }
-    grids = {"3.3": np.linspace(-10.0, 10.0, 6 * points), "3.5": np.linspace(-1.0, 1.0, points)}
+    grids = {"3.3": np.linspace(-10.0, 10.0, 2 * points - 1), "3.5": np.linspace(-1.0, 1.0, points)}
     curves = {
         "3.3": _costs(Sine(), _data(around, np.sin(3.0 * around)), grids["3.3"]),
         "3.5": _costs(Exponential(a=1.0), _data(x, np.exp(0.5 * x)), grids["3.5"]),
@@ -85,7 +85,7 @@ def _costs(model: Model, data: gr.Experiment, grid: np.ndarray) -> np.ndarray:
 def _lowest_valleys(surface: Any) -> int:
     """Valleys that reach down to where the best one does, as far as the grid can tell."""
     cost = surface.data["objective"].to_numpy()
-    return count_valleys(np.minimum(cost, np.inf), below=float(cost.min() + 0.05 * np.median(cost)))
+    return count_valleys(cost, below=float(cost.min() + 0.05 * np.median(cost)))
 
 
 def _figures(surfaces: dict[str, Any], grids: dict[str, np.ndarray], curves: dict[str, np.ndarray]) -> dict[str, Any]:

@@ -92,8 +92,8 @@ class EnsembleRunner:
 
     def _posed(self, values: Mapping[str, float], starts: Mapping[str, float], sensitive: bool) -> Posed:
         return pose(
-            self.model, self.times, self.inputs, {**self.constants, **values}, {**self.demands, **starts}, hold=self.hold,
-            sensitivities=self.names if sensitive else (),
+            self.model, self.times, self.inputs, {**self.constants, **values}, {**self.demands, **starts},
+            hold=self.hold, sensitivities=self.names if sensitive else (),
         )  # fmt: skip
 
     def _run(self, posed: Posed, reduce: list[Any]) -> Ensemble:

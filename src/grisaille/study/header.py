@@ -14,8 +14,8 @@ def header_of(task: Task) -> dict[str, str]:
     options = task.options
     return {
         "kind": task.kind,
-        "model": task.model.fingerprint,
-        "parameters": json.dumps({n: _text(v) for n, v in task.model.parameters.items()}),
+        "model": task.model.fingerprint[:16],
+        "parameters": json.dumps({n: p.formula or repr(p.value) for n, p in task.model.parameters.items()}),
         "data": json.dumps({e.name: e.fingerprint[:16] for e in task.experiments}),
         "method": repr(task.method),
         **{name: _text(options[name]) for name in ("estimate", "guess", "bounds", "priors", "local")},

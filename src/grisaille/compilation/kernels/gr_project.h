@@ -137,12 +137,24 @@ GR_FN long gr_is_slow(double size, double before, double enough) {
   return !(rate <= 0.1) || size * rate * rate * rate > enough;
 }
 
+/* 1 when every residual is within what rounding of x and z alone makes of it. Entries of z with small tolerances cannot
+ * be had more precisely where others in the same equations are large. */
+GR_FN long gr_at_rounding(const gr_newton *n, const double *x, const double *z) {
+  for (long i = GR_NX; i < GR_N; i++) {
+    double noise = 0.0;
+    for (long j = 0; j < GR_NX; j++) noise += fabs(n->jac[i + GR_N * j] * x[j]);
+    for (long j = 0; j < GR_NZ; j++) noise += fabs(n->jac[i + GR_N * (GR_NX + j)] * z[j]);
+    if (!(fabs(n->f[i]) <= 4.0 * GR_EPS * noise)) return 0;
+  }
+  return 1;
+}
+
 /* n->f = F(t, x, z, u, p) with z moved until its residual vanishes. Adaptive runs stop where the next correction is
- * below 1e-4 of the tolerance, frozen ones at rounding. */
+ * below 1e-4 of the tolerance (1e-2 where corrections no longer shrink), frozen ones at rounding. */
 GR_FN long gr_solve_implicit(gr_task *k, gr_newton *n, double t, const double *x, double *z, const double *u) {
 #if GR_NZ > 0
   double dz[GR_LEN(GR_NZ)], last[GR_LEN(GR_NZ)], size = 0.0, before = 0.0;
-  double enough = k->fixed_step > 0.0 ? 1e-13 / k->rtol : 1e-4, floor = k->fixed_step > 0.0 ? 1e-9 / k->rtol : 1e-4;
+  double enough = k->fixed_step > 0.0 ? 1e-13 / k->rtol : 1e-4, floor = k->fixed_step > 0.0 ? 1e-9 / k->rtol : 1e-2;
   long age = 1, worst = 0; /* age: corrections made since the factors were taken */
   for (long it = 0; it < GR_NEWTON_MOST; it++) {
     gr_F(t, x, z, u, k->p, n->f);
@@ -163,6 +175,7 @@ GR_FN long gr_solve_implicit(gr_task *k, gr_newton *n, double t, const double *x
     size = gr_size_z(k, z, dz);
     if (it > 0) before = gr_size_z(k, z, last); /* anew: the tolerances move with z */
     if (size <= enough || (it > 0 && size <= floor && size > 0.5 * before)) return GR_DONE;
+    if (it > 0 && size > 0.1 * before && gr_at_rounding(n, x, z)) return GR_DONE;
     if (it > 0 && !(size <= 10.0 * before) && age == 1) break; /* diverges with the right factors */
     if (it > 0 && gr_is_slow(size, before, enough)) { /* take new factors here */
       long status = gr_linearise_z(k, n, t, x, z, u);

@@ -1,0 +1,132 @@
+"""What likelihood estimators minimise: −log L of all experiments plus priors, with its exact gradient.
+
+    f(θ) = −Σ_experiments log L(θ) + ½ Σ prior residuals²,    H ≈ expected information + priors
+
+An evaluation keeps standardised innovations where least squares keeps residuals, so that tables, residual tests and
+pictures read both alike. Reference: N. R. Kristensen, H. Madsen, S. B. Jørgensen, Automatica 40 (2004) 225, eqs. (31),
+(33).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from grisaille.estimation.cases import Case
+from grisaille.estimation.problem import Evaluation, Problem
+from grisaille.estimation.unknowns import Unknown
+from grisaille.filtering.kalman import Likelihood
+from grisaille.filtering.runner import FilterRunner
+from grisaille.simulation.runner import Prediction
+
+PLACES = {"parameter": 0, "scale": 1, "noise": 2, "start": 3}
+"""In this order filters have their derivatives."""
+
+
+@dataclass(frozen=True)
+class LikelihoodEvaluation(Evaluation):
+    """An evaluation whose objective is not a sum of squares."""
+
+    value: float = np.inf
+    slope: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    """Gradient of the objective by the unknowns."""
+    curvature: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
+    """Expected information plus priors."""
+    log_likelihood: float = -np.inf
+
+    @property
+    def objective(self) -> float:
+        return self.value
+
+
+class LikelihoodProblem(Problem):
+    """Unknowns and filtered experiments of one estimation."""
+
+    def __init__(self, unknowns: Sequence[Unknown], cases: Sequence[Case]) -> None:
+        self.unknowns, self.cases, self.noise = tuple(unknowns), tuple(cases), {}
+        self.outputs = tuple(dict.fromkeys(s.output for c in cases for s in c.samples))
+        self.output_of = np.concatenate(
+            [np.full(len(s.values), self.outputs.index(s.output)) for c in cases for s in c.samples]
+        )
+        self.weights = np.concatenate([s.weights for c in cases for s in c.samples])
+        self.sigma = {}
+        self.evaluations = 0
+        self.failures: list[str] = []
+
+    def evaluate(self, theta: np.ndarray, *, sensitive: bool = True) -> LikelihoodEvaluation:
+        """−log L and its gradient at θ."""
+        self.evaluations += 1
+        n = len(self.unknowns)
+        total, slope, curvature = 0.0, np.zeros(n), np.zeros((n, n))
+        parts: list[tuple[Case, Likelihood]] = []
+        for case in self.cases:
+            found = self.runner_of(case).likelihood(self.values_for(case, theta), sensitive=sensitive)
+            if found.failure or found.likelihood is None:
+                self.failures.append(f"{case.name}: {found.failure}")
+                return self._broken(theta, f"experiment '{case.name}': {found.failure}")
+            likelihood, mine = found.likelihood, list(case.unknowns)
+            total += likelihood.value
+            if sensitive:
+                slope[mine] -= likelihood.gradient
+                curvature[np.ix_(mine, mine)] += likelihood.information
+            parts.append((case, likelihood))
+        extra, extra_slopes = self.prior_residuals(theta)
+        errors, scales, rows = self._innovations(parts, sensitive)
+        return LikelihoodEvaluation(
+            theta,
+            np.concatenate([errors / scales, extra]),
+            np.concatenate([rows / scales[:, None], extra_slopes]) if sensitive else np.zeros((0, n)),
+            errors,
+            tuple(Prediction(self.runner_of(c).record.y - p.innovations, np.zeros((0, 0, 0))) for c, p in parts),
+            value=-total + 0.5 * float(extra @ extra),
+            slope=slope + extra_slopes.T @ extra,
+            curvature=curvature + extra_slopes.T @ extra_slopes,
+            log_likelihood=total,
+        )
+
+    def values_for(self, case: Case, theta: np.ndarray) -> dict[str, float]:
+        """What the filter of a case must know, by name without the experiment."""
+        mine = [(self.unknowns[k], float(theta[k])) for k in case.unknowns]
+        return {u.target if u.kind == "parameter" else f"{u.kind}({u.target})": v for u, v in mine}
+
+    def runner_of(self, case: Case) -> FilterRunner:
+        assert isinstance(case.runner, FilterRunner)
+        return case.runner
+
+    def renewed(self, values: Sequence[np.ndarray] | None = None, guess: np.ndarray | None = None) -> LikelihoodProblem:
+        """An independent problem with other measurements (one array for each ``samples``, in order) or another guess."""
+        given = iter(values if values is not None else [s.values for c in self.cases for s in c.samples])
+        cases = []
+        for case in self.cases:
+            samples = tuple(replace(s, values=next(given)) for s in case.samples)
+            y = np.full_like(self.runner_of(case).record.y, np.nan)
+            for column, s in enumerate(samples):
+                y[s.rows, column] = np.where(s.weights > 0, s.values, np.nan)
+            cases.append(replace(case, samples=samples, runner=self.runner_of(case).with_measurements(y)))
+        problem = LikelihoodProblem(self.unknowns, cases)
+        if guess is not None:
+            problem.with_guess(guess)
+        return problem
+
+    def _innovations(
+        self, parts: Sequence[tuple[Case, Likelihood]], sensitive: bool
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Innovations, their standard deviations and derivatives, in the order of the samples."""
+        errors, scales, rows = [], [], []
+        for case, found in parts:
+            for column, s in enumerate(case.samples):
+                e = found.innovations[s.rows, column]
+                # a sample of weight zero has no innovation
+                errors.append(np.nan_to_num(e))
+                scales.append(np.where(np.isfinite(e), np.sqrt(found.variances[s.rows, column]), 1.0))
+                block = np.zeros((len(e), len(self.unknowns)))
+                if sensitive:
+                    block[:, list(case.unknowns)] = found.slopes[s.rows, :, column]
+                rows.append(block)
+        return np.concatenate(errors), np.concatenate(scales), np.concatenate(rows)
+
+    def _broken(self, theta: np.ndarray, reason: str) -> LikelihoodEvaluation:
+        n, empty = len(theta), np.zeros(0)
+        return LikelihoodEvaluation(theta, empty, np.zeros((0, n)), empty, (), reason)

@@ -1,0 +1,218 @@
+"""One experiment filtered again and again: same times, inputs and measurements, other parameters, levels and starts.
+
+The start of the states is the consistent start of a simulation, with its derivatives; a filter that fails is an answer,
+not an exception: optimizers must survive it.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from grisaille.errors import EstimationError, GrisailleError
+from grisaille.filtering.duals import Floats
+from grisaille.filtering.kalman import Likelihood, States, finish, run_filter
+from grisaille.filtering.linear import LinearFilter
+from grisaille.filtering.native import add_up
+from grisaille.filtering.record import Record
+from grisaille.filtering.smoother import smooth
+from grisaille.filtering.stochastic import StochasticModel, build_stochastic_model
+from grisaille.model.classes import Model
+from grisaille.simulation.signals import SignalTable, make_table
+from grisaille.simulation.switching import find_switches
+from grisaille.structure.initialization import Initializer
+from grisaille.structure.parameters import ParameterFormulas, ParameterValues
+from grisaille.structure.prepared import structure_of
+
+
+@dataclass(frozen=True)
+class FilterOptions:
+    """How a record is filtered; see ``gr.KalmanML``."""
+
+    initial_covariance: Any = "first-sample"
+    condition: bool = False
+    robust: float = np.inf
+    compiled: bool | None = None
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Names whose values come with every call, in the order of the derivatives."""
+
+    parameters: tuple[str, ...] = ()
+    scales: tuple[str, ...] = ()
+    noises: tuple[str, ...] = ()
+    starts: tuple[str, ...] = ()
+
+    @property
+    def count(self) -> int:
+        return len(self.parameters) + len(self.scales) + len(self.noises) + len(self.starts)
+
+
+@dataclass(frozen=True, eq=False)
+class Filtered:
+    """The likelihood of one record, or why there is none."""
+
+    likelihood: Likelihood | None
+    failure: str = ""
+
+
+class FilterRunner:
+    """The log-likelihood of one experiment.
+
+    times : increasing, the start first
+    y, weights : (times, outputs), NaN where not measured
+    moved : what comes with every call; ``constants``, ``demands`` : values that hold for this experiment
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        name: str,
+        times: Floats,
+        y: Floats,
+        weights: Floats,
+        *,
+        outputs: Sequence[str],
+        inputs: Mapping[str, Any],
+        hold: Mapping[str, str] | str | None,
+        moved: Moved,
+        constants: Mapping[str, float],
+        demands: Mapping[str, float],
+        options: FilterOptions,
+    ) -> None:
+        self.model, self.moved, self.options = model, moved, options
+        self.constants, self.demands = dict(constants), dict(demands)
+        self.inputs, self.hold, self.times = dict(inputs), hold, times
+        self.structure = structure_of(model)
+        self.initializer = Initializer(self.structure)
+        self.formulas = ParameterFormulas(self.structure.model, {*self.constants, *moved.parameters})
+        self._table: SignalTable | None = None
+        measured = np.where(weights > 0, y, np.nan)
+        self.record = Record(name, times, measured, weights, self.signals)
+        self.outputs = tuple(outputs)
+        self.filter: LinearFilter | None = None
+
+    def likelihood(self, values: Mapping[str, float], *, sensitive: bool) -> Filtered:
+        """log L at values of everything that moves: ``"k"``, ``"scale(w)"``, ``"noise(y)"``, ``"start(x)"``."""
+        try:
+            sums = add_up(
+                self._discretised(values, sensitive), robust=self.options.robust, condition=self.options.condition,
+                compiled=self.options.compiled,
+            )  # fmt: skip
+        except GrisailleError as error:
+            return Filtered(None, str(error))
+        found = finish(sums)
+        return Filtered(found, self._reason(found.failed) if found.failed >= 0 else "")
+
+    def states(self, values: Mapping[str, float]) -> tuple[LinearFilter, Floats, States, tuple[Floats, Floats]]:
+        """The filter, q, filtered moments at cell boundaries, and smoothed ones."""
+        matrices = self._discretised(values, False)
+        if matrices.X0.shape[1]:
+            raise EstimationError(
+                "States under initial_covariance='diffuse' are not available: a flat prior has no covariance. Use "
+                "'stationary', 'first-sample', or large variances {state: variance}."
+            )
+        kept: list[States] = []
+        sums = run_filter(matrices, states=kept)
+        if sums.failed >= 0:
+            raise EstimationError(self._reason(sums.failed))
+        assert self.filter is not None
+        q = self._quantities(self._parameters(values), values)
+        return self.filter, q, kept[0], smooth(matrices, kept[0])
+
+    def start_at(self, values: Mapping[str, float]) -> dict[str, float]:
+        """Every observed name at the consistent start, without the starts that come with a call."""
+        given = self._parameters(values)
+        t0, u = float(self.times[0]), self.signals(given.values).at(float(self.times[0]))
+        start = self.initializer.solve(t0, u, given.values, self.demands)
+        return self.initializer.observe(t0, start, u, given.values)
+
+    def prepare(self, values: Mapping[str, float]) -> StochasticModel:
+        """The stochastic model and its filter; raises what a user must know before anything is minimised."""
+        given = self._parameters(values)
+        known = dict(zip(given.names, given.values.tolist(), strict=True))
+        model = build_stochastic_model(
+            self.structure, self.outputs, scales=self.moved.scales, noises=self.moved.noises, values=known
+        )
+        self._refuse_moving_switches()
+        self.filter = LinearFilter(model, self.record, self.options.initial_covariance)
+        self.filter.cells(self._quantities(given, values))
+        return model
+
+    def with_measurements(self, y: Floats) -> FilterRunner:
+        """The same experiment with other measurements."""
+        other = copy.copy(self)
+        other.record = replace(self.record, y=y)
+        if self.filter is not None:
+            other.filter = copy.copy(self.filter)
+            other.filter.record = other.record
+        return other
+
+    def signals(self, p: Floats) -> SignalTable:
+        """Made once, unless formulas of time switch."""
+        system = self.structure.system
+        if self._table is None or system.switches.numel() + system.bends.numel():
+            defaults = {n: i.default for n, i in self.structure.model.inputs.items()}
+            switches, bends = find_switches(system, p, self.times)
+            self._table = make_table(system.signals, self.inputs, self.hold, self.times, defaults, switches, bends)
+        return self._table
+
+    def _parameters(self, values: Mapping[str, float]) -> ParameterValues:
+        return self.formulas.evaluate({**self.constants, **{n: values[n] for n in self.moved.parameters}})
+
+    def _quantities(self, given: ParameterValues, values: Mapping[str, float]) -> Floats:
+        levels = [*(f"scale({w})" for w in self.moved.scales), *(f"noise({y})" for y in self.moved.noises)]
+        return np.concatenate([given.values, [values[name] for name in levels]])
+
+    def _discretised(self, values: Mapping[str, float], sensitive: bool) -> Any:
+        if self.filter is None:
+            self.prepare(values)
+        assert self.filter is not None
+        given = self._parameters(values)
+        dp, levels, starts = self._directions(given, sensitive)
+        t0, u = float(self.times[0]), self.signals(given.values).at(float(self.times[0]))
+        demands = {**self.demands, **{n: values[f"start({n})"] for n in self.moved.starts}}
+        start = self.initializer.solve(t0, u, given.values, demands)
+        x0 = start.x[None]
+        if sensitive:
+            moved = self.initializer.sensitivity(t0, u, given.values, start, dp, demands, starts)
+            x0 = np.concatenate([x0, moved.sx])
+        return self.filter.discretise(self._quantities(given, values), np.hstack([dp, levels]), x0)
+
+    def _directions(self, given: ParameterValues, sensitive: bool) -> tuple[Floats, Floats, dict[str, Floats]]:
+        m, ns = self.moved, self.moved.count if sensitive else 0
+        dp = np.zeros((ns, len(given.names)))
+        levels = np.zeros((ns, len(m.scales) + len(m.noises)))
+        if not sensitive:
+            return dp, levels, {}
+        for k, name in enumerate(m.parameters):
+            dp[k] = given.jacobian[:, given.names.index(name)]
+        first = len(m.parameters)
+        levels[first : first + levels.shape[1]] = np.eye(levels.shape[1])
+        rows = np.eye(ns)[first + levels.shape[1] :]
+        return dp, levels, dict(zip(m.starts, rows, strict=True))
+
+    def _refuse_moving_switches(self) -> None:
+        """A jump at an instant that depends on an unknown has a derivative that formulas between jumps do not show."""
+        system = self.structure.system
+        formulas = ca.vertcat(system.switches, system.bends)
+        moved = [system.p[system.parameter_names.index(n)] for n in self.moved.parameters]
+        if formulas.numel() and moved and ca.depends_on(formulas, ca.vertcat(*moved)):
+            raise EstimationError(
+                f"{self.structure.model.name} switches at instants that depend on an estimated parameter; KalmanML "
+                "needs instants that stay. Fix that parameter, or use gr.OutputError."
+            )
+
+    def _reason(self, sample: int) -> str:
+        if sample >= len(self.times):
+            return "the data do not determine the states that start diffuse; use initial_covariance='first-sample'."
+        return (
+            f"the innovation covariance of {', '.join(self.outputs)} at t = {self.times[sample]:g} is not positive "
+            f"definite: measurement noise and state uncertainty vanish together."
+        )
