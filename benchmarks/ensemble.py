@@ -161,7 +161,7 @@ def compare(size: float, realizations: int) -> None:
     for name, (wall, processor, _) in found.items():
         each = 1e9 * processor / ((u.size - 1) * realizations)
         print(
-            f"{name:24s} {wall:7.2f} s   {processor:7.2f} s of processor time, {each:6.1f} ns per step and realization, "
+            f"{name:24s} {wall:7.2f} s   {processor:7.2f} s of processor time, {each:6.1f} ns a step and realization, "
             f"{processor / hand:5.2f} of the best by hand"
         )
     (one, _, ours), (two, _, _) = found["grisaille, 1 thread(s)"], found["grisaille, 2 thread(s)"]

@@ -190,15 +190,17 @@ def test_the_engine_costs_less_than_two_milliseconds_a_run(monkeypatch: pytest.M
     assert (time.process_time() - begin) / 200 < 2e-3
 
 
-def test_dask_cluster_loses_a_worker() -> None:
+@pytest.mark.slow
+def test_dask_cluster_loses_a_worker(tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed")
     with (
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
         distributed.Client(cluster) as client,
         ThreadPoolExecutor(1) as side,
     ):
-        study = side.submit(line_study, 400, executor=client.get_executor())
-        time.sleep(1.5)
         pids = list(client.run(os.getpid).values())
+        study = side.submit(line_study, 500, executor=client.get_executor(), store=tmp_path / "s.db")
+        assert wait_for(lambda: finished(tmp_path / "s.db") >= 5)
         os.kill(pids[0], signal.SIGKILL)
-        assert same(study.result(120).table, line_study(400).table)
+        assert finished(tmp_path / "s.db") < 500, "the study was over before a worker was lost"
+        assert same(study.result(120).table, line_study(500).table)

@@ -52,7 +52,8 @@ def fit(
 
 def fit_problem(model: Model, problem: Problem, method: Any, why: Mapping[str, str], report: Any = None) -> Fit:
     """Solve a problem that is already posed."""
-    found = method.estimate(problem, report)
+    asked = problem.unknowns
+    found = replace(method.estimate(problem, report), unknowns=asked)
     disturbances = structure_of(model).model.disturbances
     if disturbances and isinstance(method, OutputError):
         note = f"output error holds the disturbances {', '.join(disturbances)} at zero."
@@ -119,11 +120,20 @@ def build_problem(
     for experiment in data:
         experiment.check(model)
     given = guess.parameters["estimate"].to_dict() if isinstance(guess, Fit) else dict(guess or {})
-    unknowns = find_unknowns(model, data, estimate, guess=given, bounds=bounds, priors=priors, local=local)
+    unknowns = find_unknowns(
+        model, data, estimate, guess=given, bounds=bounds, priors=priors, local=local, method=method
+    )
     unknowns = _parameter_guesses(structure.model, unknowns, data)
+    if hasattr(method, "pose"):
+        posed: Problem = method.pose(model, structure, data, unknowns)
+        return _checked(posed)
+    _refuse_levels(unknowns, method)
     noise = noise_levels(structure.model, tuple(dict.fromkeys(o for e in data for o in e.outputs)))
     cases = [build_case(model, e, unknowns, noise, method.rtol, method.compiled) for e in data]
-    problem = Problem(_start_guesses(unknowns, cases), cases, noise)
+    return _checked(Problem(start_guesses(unknowns, cases), cases, noise))
+
+
+def _checked(problem: Problem) -> Problem:
     if problem.count <= len(problem.unknowns):
         raise EstimationError(
             f"{problem.count} measurements cannot determine {len(problem.unknowns)} unknowns; give more data or fewer."
@@ -131,12 +141,31 @@ def build_problem(
     return problem
 
 
+def _refuse_levels(unknowns: Sequence[Unknown], method: Any) -> None:
+    """Levels of noise are estimated by likelihoods only."""
+    levels = [u.name for u in unknowns if u.kind in ("scale", "noise")]
+    if levels:
+        raise EstimationError(
+            f"gr.{type(method).__name__} does not estimate '{levels[0]}': use gr.KalmanML(). Open measurement noise "
+            f"(noise=None) is estimated without being named."
+        )
+
+
 def find_unknowns(
-    model: Model, data: Sequence[Any], estimate: Iterable[object] | None, *, priors: Any = None, **options: Any
+    model: Model,
+    data: Sequence[Any],
+    estimate: Iterable[object] | None,
+    *,
+    priors: Any = None,
+    method: Any = None,
+    **options: Any,
 ) -> tuple[Unknown, ...]:
-    """What is estimated, in order; guesses are NaN where none was given."""
+    """What is estimated, in order, with what the method adds; guesses are NaN where none was given."""
     wanted, beliefs = _with_unknown_starts(data, estimate, priors)
-    return resolve_unknowns(structure_of(model), data, wanted, priors=beliefs, **options)
+    structure = structure_of(model)
+    if hasattr(method, "further_unknowns"):
+        wanted = method.further_unknowns(structure, data, wanted_names(structure, wanted))
+    return resolve_unknowns(structure, data, wanted, priors=beliefs, **options)
 
 
 def _with_unknown_starts(

@@ -32,7 +32,10 @@ from grisaille.structure.prepared import structure_of
 if TYPE_CHECKING:
     import xarray as xr
 
-METHODS = {"OutputError": "grisaille.estimation.output_error"}
+METHODS = {
+    "OutputError": "grisaille.estimation.output_error",
+    "SimulatedPEM": "grisaille.estimation.simulated_pem",
+}
 """Estimators that a file may name, and where they are."""
 PRIORS = {c.__name__: c for c in (priors.Normal, priors.LogNormal, priors.Uniform, priors.MultivariateNormal)}
 
