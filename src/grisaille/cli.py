@@ -1,4 +1,4 @@
-"""The command line: ``grisaille demo | analyze | simulate | cache``.
+"""The command line: ``grisaille demo | analyze | simulate | reproduce | cache``.
 
 Each command is one function that receives the parsed arguments, prints, and gives the exit status. An error of the
 user's is one readable message and status 2; ``--debug`` shows the traceback instead. Heavy imports happen inside the
@@ -55,8 +55,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     commands = parser.add_subparsers(required=True, metavar="command")
 
-    demo = commands.add_parser("demo", help="simulate a pendulum written as an index-3 system, and plot it")
-    demo.add_argument("--output", metavar="DIR", type=Path, default=Path("grisaille-demo"), help="folder for the plot")
+    demo = commands.add_parser("demo", help="simulate a pendulum written as an index-3 system, and fit it to data")
+    demo.add_argument("--output", metavar="DIR", type=Path, default=Path("grisaille-demo"), help="folder for its files")
     demo.set_defaults(command=_demo)
 
     analyze = commands.add_parser("analyze", help="print the structure of a model")
@@ -77,6 +77,15 @@ def _parser() -> argparse.ArgumentParser:
     simulate.add_argument("--output", metavar="FILE", type=Path, help="write the trajectory: .csv or .nc (netCDF)")
     simulate.add_argument("--plot", metavar="FILE", type=Path, help="draw the trajectory: .png, .svg or .pdf")
     simulate.set_defaults(command=_simulate)
+
+    reproduce = commands.add_parser("reproduce", help="compute a published table or figure again")
+    reproduce.add_argument(
+        "name", nargs="?", metavar="PAPER/TABLE", help="for example fladischer/table-4.3, or a PAPER"
+    )
+    reproduce.add_argument("--list", action="store_true", help="show what can be reproduced")
+    reproduce.add_argument("--size", choices=["small", "full"], default="small", help="full takes minutes")
+    reproduce.add_argument("--output", metavar="DIR", type=Path, help="folder for figures")
+    reproduce.set_defaults(command=_reproduce)
 
     cache = commands.add_parser("cache", help="show the cache of compiled models, or clear it")
     cache.add_argument("action", nargs="?", choices=["clear"])
@@ -112,6 +121,18 @@ def _simulate(options: argparse.Namespace) -> int:
         _plot(result, options.plot)
     if options.output is None and options.plot is None:
         print(result.to_dataframe().to_string(max_rows=20))
+    return 0
+
+
+def _reproduce(options: argparse.Namespace) -> int:
+    from grisaille.reproduction import registry
+
+    if options.list or options.name is None:
+        print(registry.listing())
+        return 0
+    for entry in registry.find(options.name):
+        folder = None if options.output is None else options.output / entry.name
+        entry.run(options.size, folder).show()
     return 0
 
 

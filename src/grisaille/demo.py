@@ -1,8 +1,8 @@
-"""What ``grisaille demo`` shows: a pendulum in Cartesian coordinates, from its equations to a plot.
+"""What ``grisaille demo`` shows: a pendulum in Cartesian coordinates, from its equations to a fitted model.
 
 Five equations as they stand in a textbook: Newton's law in two directions, and a rod of constant length in place of an
 angle. Written like this it is a differential-algebraic system of index 3. The pendulum is released off its rest
-position, and pushed once.
+position, and pushed once. Its angle is then measured with noise, and drag and release point are estimated from that.
 """
 
 from __future__ import annotations
@@ -20,7 +20,14 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 SHOWN = ("time", "x", "y", "phi", "tension")
-LENGTH = 6.25
+LENGTH, DRAG, RELEASED = 6.25, 0.05, 4.0
+TIMES = np.linspace(0.0, 30.0, 601)
+NEXT = """What to try next
+  grisaille reproduce --list                 published tables, computed again
+  fit.surface("k", "start(x)").plot()        the valley that the optimizer descended
+  fit.profile("k").plot()                    an interval that does not assume a linear model
+  gr.multistart(model, data, ["k"])          the same fit from many starts
+  gr.monte_carlo(model, data, ["k"])         how far noise spreads the estimate"""
 
 
 class Pendulum(gr.Model):
@@ -29,7 +36,7 @@ class Pendulum(gr.Model):
     m = gr.Parameter(0.3, "kg")
     g = gr.Parameter(9.81, "m/s2")
     L = gr.Parameter(LENGTH, "m")
-    k = gr.Parameter(0.05, "kg/m", bounds=(0.005, 20.0))
+    k = gr.Parameter(DRAG, "kg/m", bounds=(0.005, 20.0))
 
     x, y = gr.Variable(start=0.0, unit="m"), gr.Variable(start=-L, unit="m")
     vx, vy = gr.Variable(start=0.0, unit="m/s"), gr.Variable(start=0.0, unit="m/s")
@@ -54,18 +61,33 @@ def push(t: float) -> float:
 
 
 def run(directory: Path) -> Path:
-    """Analyses and simulates the pendulum, prints both, writes the plot; gives the plot's path."""
+    """Analyses, simulates and fits the pendulum, prints all three, writes plots and report; gives the first's path."""
     from rich.console import Console
 
     model = Pendulum()
     print(model, end="\n\n")
     print(gr.analyze(model), end="\n\n")
-    result = gr.simulate(model, np.linspace(0.0, 30.0, 601), inputs={"u": push}, start={"x": 4.0}, rtol=1e-8)
+    result = gr.simulate(model, TIMES, inputs={"u": push}, start={"x": RELEASED}, rtol=1e-8)
     Console(highlight=False).print(_table(result))
-    print(f"Simulation: {result.attrs['status']}.")
+    print(f"Simulation: {result.attrs['status']}.", end="\n\n")
+    fit = _fit(result)
+    print(f"Measured with a noise of 0.002 rad from k = {DRAG:g} kg/m and x = {RELEASED:g} m, fitted from 0.5 and 3.5:")
+    print(fit, end="\n\n")
     path = _draw(result, directory)
-    print(f"Plot written to {path.resolve()}")
+    for written in (path, _draw_fit(fit, directory), _report(fit, directory)):
+        print(f"Written: {written.resolve()}")
+    print(f"\n{NEXT}")
     return path
+
+
+def _fit(result: xr.Dataset) -> gr.Fit:
+    """Drag and release point from the angle at every fourth instant, with noise."""
+    at = slice(None, None, 4)
+    noise = 0.002 * np.random.default_rng(1).standard_normal(len(TIMES[at]))
+    force = (TIMES, result["u"].to_numpy())
+    angle = result["phi"].to_numpy()[at] + noise
+    data = gr.Experiment(TIMES[at], {"u": force}, {"phi": angle}, name="release", hold="foh")
+    return gr.fit(Pendulum(), data, ["k", "start(x)"], guess={"k": 0.5, "start(x)": 3.5})
 
 
 def _table(result: xr.Dataset) -> Table:
@@ -102,4 +124,35 @@ def _draw(result: xr.Dataset, directory: Path) -> Path:
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / "pendulum.png"
     figure.savefig(path, dpi=150)
+    return path
+
+
+def _draw_fit(fit: gr.Fit, directory: Path) -> Path:
+    """Measured and fitted angle, and what is left between them."""
+    from matplotlib.figure import Figure
+
+    table = fit.residuals()
+    figure = Figure(figsize=(9.0, 4.2), layout="constrained")
+    above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
+    above.plot(table["time"], table["measured"], ".", color="0.6", label="measured")
+    above.plot(table["time"], table["predicted"], color="tab:red", linewidth=0.9, label="fitted")
+    above.set(ylabel="angle φ [rad]", title=f"k = {fit['k']}")
+    above.legend(frameon=False, loc="upper right")
+    below.plot(table["time"], 1e3 * table["residual"], ".", color="0.4")
+    below.set(xlabel="time [s]", ylabel="residual [mrad]")
+    path = directory / "pendulum-fit.png"
+    figure.savefig(path, dpi=150)
+    return path
+
+
+def _report(fit: gr.Fit, directory: Path) -> Path:
+    """The fit as a page."""
+    path = directory / "pendulum-fit.html"
+    page = f"""<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Pendulum</title></head><body>
+<h1>Pendulum: drag and release point from its angle</h1>
+{fit._repr_html_()}
+<p><img src="pendulum-fit.png" alt="Measured and fitted angle, and residuals" width="900"></p>
+</body></html>
+"""
+    path.write_text(page, encoding="utf-8")
     return path

@@ -138,7 +138,7 @@ def test_positioning_system_in_closed_loop(reference_data: Path) -> None:
     d = {n: v[::10] for n, v in columns(reference_data / "sysid_emps" / "emps_train.csv").items()}
     data = gr.Experiment(d["t"], {"reference": d["qg"]}, {"vir": d["vir"]}, hold="spline")
     names = ["M", "Fv", "Fc", "offset", "tau", "kp", "kv", "start(q)", "start(v)"]
-    fit = gr.fit(PositioningSystem(), data, names, gr.OutputError(rtol=1e-3))
+    fit = gr.fit(PositioningSystem(), data, names)
     assert fit.converged
     assert (np.abs(fit.estimate.theta[:4] - LEAST_SQUARES) < 3 * DEVIATIONS).all()
 

@@ -7,7 +7,7 @@ import pytest
 
 import grisaille as gr
 from grisaille import der, floor, maximum, minimum, time, where
-from grisaille.errors import DataError
+from grisaille.errors import DataError, ModelError
 
 TIMES = np.linspace(0.0, 10.0, 11)
 
@@ -132,3 +132,20 @@ def test_continuous_switch_may_be_differentiated() -> None:
 
     run = gr.simulate(Prescribed(), TIMES, compiled=False)
     assert np.abs(run.v - 2 * np.maximum(TIMES - 1, 0)).max() < 1e-12
+
+
+def test_derivative_by_what_moves_a_jump_is_refused() -> None:
+    with pytest.raises(ModelError, match="The derivative by 'width' would be wrong"):
+        gr.simulate(Pulse(), TIMES, sensitivities=["width"], compiled=False)
+
+
+def test_derivative_by_what_moves_a_bend_is_right() -> None:
+    """x' = (t − t₁)² from t₁ on: dx/dt₁ = −(t − t₁)²."""
+
+    class Late(gr.Model):
+        t1 = gr.Parameter(3.0)
+        x = gr.Variable(0.0)
+        equations = [der(x) == where(time > t1, (time - t1) ** 2, 0.0)]
+
+    run = gr.simulate(Late(), TIMES, sensitivities=["t1"], rtol=1e-9, compiled=False)
+    assert np.abs(run["d(x)"][:, 0] + np.maximum(TIMES - 3, 0) ** 2).max() < 1e-8

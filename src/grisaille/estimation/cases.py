@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -103,3 +103,17 @@ def _samples(experiment: Any, output: str, grid: np.ndarray) -> Samples:
     times, values, weights = experiment.measurements(output)
     rows = np.searchsorted(grid, times)
     return Samples(output, rows, values, weights)
+
+
+def start_guesses(unknowns: Sequence[Unknown], cases: Sequence[Any]) -> tuple[Unknown, ...]:
+    """Starts begin at the consistent start of their experiment at the guess."""
+    done = list(unknowns)
+    for case in cases:
+        wanted = [k for k in case.unknowns if done[k].kind == "start" and not np.isfinite(done[k].guess)]
+        if not wanted or not hasattr(case.runner, "start_at"):
+            continue
+        values = {done[k].target: done[k].guess for k in case.unknowns if done[k].kind == "parameter"}
+        start = case.runner.start_at(values)
+        for k in wanted:
+            done[k] = replace(done[k], guess=start[done[k].target])
+    return tuple(done)

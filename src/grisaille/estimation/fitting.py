@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from grisaille.errors import EstimationError
-from grisaille.estimation.cases import build_case, unknown_starts
+from grisaille.estimation.cases import build_case, start_guesses, unknown_starts
 from grisaille.estimation.fit import Fit
+from grisaille.estimation.likelihood import LikelihoodEvaluation
 from grisaille.estimation.noise import noise_levels
 from grisaille.estimation.output_error import OutputError
-from grisaille.estimation.problem import Problem
-from grisaille.estimation.unknowns import Unknown, resolve_unknowns
+from grisaille.estimation.problem import Evaluation, Problem
+from grisaille.estimation.unknowns import Unknown, resolve_unknowns, wanted_names
 from grisaille.model.classes import Model
-from grisaille.simulation.runner import Runner
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.prepared import structure_of
 
@@ -89,13 +89,20 @@ def evaluate(
     point = problem.evaluate(problem.guess)
     if not point.completed:
         raise EstimationError(f"The model cannot be simulated at the given parameters: {point.failure}")
+    if isinstance(point, LikelihoodEvaluation):
+        return _criterion_value(problem, point, point.log_likelihood, point.slope)
     if problem.sigma:
         problem.sigma = _levels(problem, point)
         point = problem.evaluate(problem.guess)
-    gradient = point.jacobian.T @ point.residuals
+    return _criterion_value(problem, point, _log_likelihood(problem, point), point.jacobian.T @ point.residuals)
+
+
+def _criterion_value(
+    problem: Problem, point: Evaluation, log_likelihood: float, gradient: np.ndarray
+) -> CriterionValue:
     return CriterionValue(
         point.objective,
-        _log_likelihood(problem, point),
+        log_likelihood,
         {u.name: float(g) for u, g in zip(problem.unknowns, gradient, strict=True)},
         point.residuals,
         {c.name: p.y for c, p in zip(problem.cases, point.predictions, strict=True)},
@@ -114,7 +121,7 @@ def build_problem(
     priors: Any = None,
     local: Iterable[str] = (),
 ) -> Problem:
-    """The least-squares problem of a model and its data."""
+    """The problem of a model and its data: the method's own where it poses one, else least squares."""
     structure = structure_of(model)
     data = named_experiments(experiments)
     for experiment in data:
@@ -220,20 +227,6 @@ def _parameter_guesses(flat: Any, unknowns: Sequence[Unknown], data: Sequence[An
         if u.logarithmic and u.guess <= 0:
             u = replace(u, logarithmic=False)
         done.append(u)
-    return tuple(done)
-
-
-def _start_guesses(unknowns: Sequence[Unknown], cases: Sequence[Any]) -> tuple[Unknown, ...]:
-    """Starts begin at the consistent start of their experiment at the guess."""
-    done = list(unknowns)
-    for case in cases:
-        wanted = [k for k in case.unknowns if done[k].kind == "start" and not np.isfinite(done[k].guess)]
-        if not wanted or not isinstance(case.runner, Runner):
-            continue
-        values = {done[k].target: done[k].guess for k in case.unknowns if done[k].kind == "parameter"}
-        start = case.runner.start_at(values)
-        for k in wanted:
-            done[k] = replace(done[k], guess=start[done[k].target])
     return tuple(done)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from grisaille.errors import EstimationError
 from grisaille.estimation import scoring
-from grisaille.estimation.cases import Case, Samples, known_starts
+from grisaille.estimation.cases import Case, Samples, known_starts, start_guesses
 from grisaille.estimation.determination import describe_determination
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.likelihood import PLACES, LikelihoodEvaluation, LikelihoodProblem
@@ -72,7 +72,9 @@ class KalmanML:
                 f"initial_covariance is {kind!r}; it must be one of {', '.join(map(repr, KINDS))}, a dict or a matrix."
             )
         if self.robust is not None and not self.robust > 0:
-            raise EstimationError(f"robust is {self.robust!r}; give a threshold in standard deviations, such as 3, or None.")
+            raise EstimationError(
+                f"robust is {self.robust!r}; give a threshold in standard deviations, such as 3, or None."
+            )
         if isinstance(kind, str) and kind == "diffuse" and (self.robust or self.first_observation == "condition"):
             raise EstimationError("initial_covariance='diffuse' goes with robust=None and first_observation='include'.")
 
@@ -83,11 +85,13 @@ class KalmanML:
         still = [f"noise({o})" for o in measured if structure.model.outputs[o].noise is None]
         return [*wanted, *(n for n in still if n not in said)]
 
-    def pose(self, model: Model, structure: Structure, data: Sequence[Any], unknowns: Sequence[Unknown]) -> LikelihoodProblem:
+    def pose(
+        self, model: Model, structure: Structure, data: Sequence[Any], unknowns: Sequence[Unknown]
+    ) -> LikelihoodProblem:
         """The problem of a model and its data."""
         guessed = [_level_guess(structure, data, u, unknowns) for u in unknowns]
         cases = [self._case(model, structure, e, guessed) for e in data]
-        problem = LikelihoodProblem(guessed, cases)
+        problem = LikelihoodProblem(start_guesses(guessed, cases), cases)
         for case in cases:
             values = problem.values_for(case, problem.guess)
             try:
@@ -121,9 +125,7 @@ class KalmanML:
         )  # fmt: skip
         return Case(experiment.name, experiment, runner, grid, samples, outputs, tuple(order))
 
-    def estimate(
-        self, problem: LikelihoodProblem, progress: Callable[[int, float], None] | None = None
-    ) -> Estimate:
+    def estimate(self, problem: LikelihoodProblem, progress: Callable[[int, float], None] | None = None) -> Estimate:
         """Solve a problem."""
         begin = time.perf_counter()
         guessed = problem.unknowns
@@ -148,16 +150,15 @@ class KalmanML:
     ) -> Estimate:
         evaluation = polished.evaluation
         converged = polished.is_minimum and polished.decrement < CONVERGED
-        covariance = _covariance(problem, polished, free)
-        notes = [f"zero: {u.name} is zero to all digits that the data have." for u, z in zip(guessed, zero, strict=True) if z]
+        covariance = _covariance(problem, polished)
+        notes = [
+            f"zero: {u.name} is zero to all digits that the data have." for u, z in zip(guessed, zero, strict=True) if z
+        ]
         root = _root(evaluation.curvature)
         notes += [
             n for n in describe_determination(problem.unknowns, evaluation.theta, root, covariance, free | zero)
             if not any(z and n.startswith(f"dead: no output moves with {u.name};") for u, z in zip(guessed, zero, strict=True))
         ]  # fmt: skip
-        if not polished.is_minimum:
-            notes.insert(0, "the likelihood does not bend downwards in every direction here; standard errors come from the "
-                            "expected information.")  # fmt: skip
         if problem.failures:
             notes.append(f"{len(problem.failures)} evaluations failed on the way; the last: {problem.failures[-1]}")
         if self.robust is not None:
@@ -215,7 +216,9 @@ def _level_guess(structure: Structure, data: Sequence[Any], unknown: Unknown, un
         except KeyError:
             value = _scatter(data, unknown.target)
     if not (np.isfinite(value) and value > 0):
-        raise EstimationError(f"'{unknown.name}' starts from {value:g}, and its logarithm is estimated: give guess={{'{unknown.name}': …}}.")
+        raise EstimationError(
+            f"'{unknown.name}' starts from {value:g}, and its logarithm is estimated: give guess={{'{unknown.name}': …}}."
+        )
     return replace(unknown, guess=float(np.clip(value, unknown.lower, unknown.upper)))
 
 
@@ -248,30 +251,19 @@ def _inside(problem: LikelihoodProblem, evaluation: LikelihoodEvaluation, zero: 
     return replace(evaluation, theta=np.where(zero, problem.guess, evaluation.theta))
 
 
-def _polish(
-    search: Search, evaluation: LikelihoodEvaluation, free: np.ndarray, zero: np.ndarray
-) -> scoring.Polished:
+def _polish(search: Search, evaluation: LikelihoodEvaluation, free: np.ndarray, zero: np.ndarray) -> scoring.Polished:
     """Newton's method in the unknowns that are left; those at zero are searched no more, on a linear scale they stay."""
     problem = search.problem
     if zero.any():
-        kept = tuple(
-            replace(u, logarithmic=False) if z else u for u, z in zip(problem.unknowns, zero, strict=True)
-        )
+        kept = tuple(replace(u, logarithmic=False) if z else u for u, z in zip(problem.unknowns, zero, strict=True))
         problem.unknowns = kept
     return scoring.polish(search, evaluation, free)
 
 
-def _covariance(problem: LikelihoodProblem, polished: scoring.Polished, free: np.ndarray) -> np.ndarray:
-    """H⁻¹ in the unknowns themselves; of the expected information where H is not positive definite."""
-    n = len(problem.unknowns)
+def _covariance(problem: LikelihoodProblem, polished: scoring.Polished) -> np.ndarray:
+    """Inverse Hessian in the unknowns themselves."""
     slopes = problem.slopes(polished.evaluation.theta)
-    H = polished.hessian / np.outer(slopes, slopes) if polished.is_minimum else polished.evaluation.curvature
-    covariance = np.zeros((n, n))
-    if free.any():
-        part = H[np.ix_(free, free)]
-        size = np.sqrt(np.maximum(np.diag(part), 1e-300))
-        covariance[np.ix_(free, free)] = np.linalg.pinv(part / np.outer(size, size), hermitian=True) / np.outer(size, size)
-    return covariance
+    return np.asarray(polished.covariance * np.outer(slopes, slopes))
 
 
 def _root(information: np.ndarray) -> np.ndarray:
@@ -291,5 +283,3 @@ def _sentence(converged: bool, outcome: Outcome, polished: scoring.Polished, eva
         f"NOT converged after {evaluations} evaluations: {outcome.reason}; the point is {left:.2g} standard errors from a "
         f"maximum. Try another guess, gr.multistart, or a larger max_evaluations"
     )
-
-

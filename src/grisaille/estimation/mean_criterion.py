@@ -69,7 +69,9 @@ class MeanCriterion:
         problem = self.problem
         problem.evaluations += 1
         n = len(theta)
-        errors, spreads, slopes, spread_slopes, predictions = [], [], [], [], []
+        errors, spreads, predictions = [], [], []
+        slopes: list[np.ndarray] = []
+        spread_slopes: list[np.ndarray] = []
         for case, runner in zip(problem.cases, self.runners, strict=True):
             mine = [(problem.unknowns[k], float(theta[k])) for k in case.unknowns]
             values = {u.target: v for u, v in mine if u.kind == "parameter"}

@@ -233,7 +233,9 @@ def _sandwich(criterion: MeanCriterion, value: MeanValue, free: np.ndarray) -> t
     for case, runner, prediction in zip(problem.cases, criterion.runners, value.predictions, strict=True):
         directions = np.zeros((len(case.grid), len(case.outputs), n))
         for s in case.samples:
-            np.add.at(directions, (s.rows, case.column(s.output)), psi[at : at + len(s.values)])
+            column = case.column(s.output)
+            for row, slope in zip(s.rows, psi[at : at + len(s.values)], strict=True):
+                directions[row, column] += slope
             at += len(s.values)
         mine = [(problem.unknowns[k], float(value.theta[k])) for k in case.unknowns]
         v = runner.projections(

@@ -2,7 +2,8 @@
 
 ``"k"``, ``"legs[*].m"`` are parameters, shared by all experiments unless named in ``local``; ``"start(x)"`` and
 ``"start(*)"`` are starts, one per experiment; ``"scale(w)"`` and ``"noise(y)"`` are the levels of a disturbance and of
-measurement noise, on a log scale; ``"k@A"``, ``"start(x)@A"`` belong to one experiment. An optimizer works on ξ: the logarithm of an unknown with ``transform="log"``, otherwise the unknown divided by its size.
+measurement noise, on a log scale; ``"k@A"``, ``"start(x)@A"`` belong to one experiment. An optimizer works on ξ: the
+logarithm of an unknown with ``transform="log"``, otherwise the unknown divided by its size.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ def resolve_unknowns(
     names = [e.name for e in experiments]
     found: dict[str, Unknown] = {}
     known = _Declared(structure, experiments, dict(bounds or {}), _prior_table(priors))
-    for wanted in _wanted(structure, estimate):
+    for wanted in wanted_names(structure, estimate):
         base, _, where = wanted.partition("@")
         if where and where not in names:
             raise EstimationError(f"'{wanted}' names the experiment '{where}'; there are {', '.join(names)}.")
@@ -94,7 +95,8 @@ def resolve_unknowns(
     return tuple(_with_guess(u, dict(guess or {})) for u in found.values())
 
 
-def _wanted(structure: Structure, estimate: Iterable[object] | None) -> list[str]:
+def wanted_names(structure: Structure, estimate: Iterable[object] | None) -> list[str]:
+    """The names in ``estimate``, or those of all parameters that are marked as unknown."""
     if isinstance(estimate, str):
         raise EstimationError(f"estimate= takes a list of names: [{estimate!r}].")
     if estimate is not None:

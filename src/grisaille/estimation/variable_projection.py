@@ -84,10 +84,10 @@ class ProjectedSearch(Search):
 
     @property
     def guess(self) -> np.ndarray:
-        return self.problem.inner(self.problem.guess)[~self.linear]
+        return np.asarray(self.problem.inner(self.problem.guess)[~self.linear])
 
     def where(self, evaluation: Evaluation) -> np.ndarray:
-        return super().where(evaluation)[~self.linear]
+        return np.asarray(super().where(evaluation)[~self.linear])
 
     def stands(self, evaluation: Evaluation, xi: np.ndarray) -> bool:
         return np.array_equal(evaluation.theta[~self.linear], self._outer(xi)[~self.linear])

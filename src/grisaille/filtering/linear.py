@@ -158,5 +158,3 @@ def _built_up(cells: Cells, F: Floats, F_of: Any, Q: Floats, Q_of: Any) -> Float
     for k in range(int(np.flatnonzero(cells.sample_at >= 0)[1])):
         P = times(times(F[F_of[k]], P), transpose(F[F_of[k]])) + Q[Q_of[k]]
     return P
-
-

@@ -149,7 +149,12 @@ def _process(group: Sequence[FlatDisturbance], scales: Sequence[str], leaf: obje
     ]
     correlation = correlation_matrix(group) if len(group) > 1 else None
     return build_symbolic_process(
-        [d.name for d in group], [d.spectrum for d in group], sizes, correlation, leaf, known  # type: ignore[arg-type]
+        [d.name for d in group],
+        [d.spectrum for d in group],
+        sizes,
+        correlation,
+        leaf,
+        known,  # type: ignore[arg-type]
     )
 
 

@@ -87,7 +87,9 @@ def save_figures(figures: dict[str, Figure], folder: Path | None) -> tuple[Path,
     return tuple(paths)
 
 
-def new_figure(rows: int = 1, columns: int = 1, *, width: float = 5.0, height: float = 3.4) -> tuple[Figure, Sequence[Any]]:
+def new_figure(
+    rows: int = 1, columns: int = 1, *, width: float = 5.0, height: float = 3.4
+) -> tuple[Figure, Sequence[Any]]:
     """A figure without a window, and its axes as a flat list."""
     import numpy as np
     from matplotlib.figure import Figure

@@ -73,7 +73,7 @@ def fit_sets(records: dict[str, gr.Experiment]) -> dict[str, gr.Fit]:
 
 def identification(size: Size, folder: Path | None, executor: Any) -> Comparison:
     """Figs. 4.15 and 4.16: what fits of one experiment say about the other."""
-    records = {"A": record("A", 51), "B": record("B", 52)}
+    records = {"A": record("A", 61), "B": record("B", 62)}
     fits = fit_sets(records)
     rows = []
     for name, fit in fits.items():
@@ -140,7 +140,9 @@ def _responses(records: dict[str, gr.Experiment], fits: dict[str, gr.Fit]) -> An
         axis.plot(TIMES, response(name), color="0.25", label="exact")
         for label, fit in fits.items():
             model = fit.model.replace({"amplitude": SHAKEN[name]}, start={"x": 0.0, "v": 0.0})
-            axis.plot(TIMES, gr.simulate(model, TIMES, inputs={"u": PUSH[name]})["y"], linewidth=0.9, label=f"ψ_{label}")
+            axis.plot(
+                TIMES, gr.simulate(model, TIMES, inputs={"u": PUSH[name]})["y"], linewidth=0.9, label=f"ψ_{label}"
+            )
         axis.set(xlabel="time [s]", ylabel="position [m]", title=f"experiment {name}")
         axis.legend(frameon=False, ncols=4)
     return figure

@@ -101,7 +101,9 @@ def cost_surfaces(size: Size, folder: Path | None, executor: Any) -> Comparison:
     rows = []
     for number, section in sections.items():
         rows.append(Row(f"Fig. {number}: valleys", count_valleys(section.data["objective"].to_numpy()), 1))
-        rows += [Row(f"Fig. {number}: {n} of the minimum", v) for n, v in zip(section.names, section.estimate, strict=True)]
+        rows += [
+            Row(f"Fig. {number}: {n} of the minimum", v) for n, v in zip(section.names, section.estimate, strict=True)
+        ]
     figures = {} if folder is None else {f"figure-{n}": s.plot() for n, s in sections.items()}
     title = "Free fall, cost over drag and initial conditions (Figs. 4.11, 4.12)"
     return Comparison(title, tuple(rows), figures=save_figures(figures, folder))

@@ -93,11 +93,15 @@ def sensitivities(size: Size, folder: Path | None, executor: Any) -> Comparison:
     rows += [
         Row("0.5 μ₀mg: the two strongest", order[0.5].rsplit(", ", 3)[0], "sigma0, mu0"),
         Row("1.5 μ₀mg: the weakest", order[1.5].rsplit(", ", 1)[1], "sigma0"),
-        Row("0.5 μ₀mg: correlation of v_s and μ", float(pair.corr().iloc[0, 1]), "similar"),
+        Row("0.5 μ₀mg: 1 − correlation of v_s and μ", 1 - float(pair.corr().iloc[0, 1]), "similar, not the same"),
     ]
+    notes = (
+        "Before sliding, v ≪ v_s: both act through (μ₀ − μ)(v/v_s)², and 2(μ₀ − μ) = μ makes the two relative "
+        "sensitivities equal to leading order; no experiment of this kind tells v_s and μ apart.",
+    )
     figures = {} if folder is None else {f"figure-{n}": found[a].plot() for n, a in (("4.31", 0.5), ("4.33", 1.5))}
     title = "LuGre friction, sensitivities (Figs. 4.31–4.33)"
-    return Comparison(title, tuple(rows), figures=save_figures(figures, folder))
+    return Comparison(title, tuple(rows), notes, save_figures(figures, folder))
 
 
 def _peak(run: Any) -> float:

@@ -16,6 +16,7 @@ import numpy as np
 from grisaille.disturbance import Purpose
 from grisaille.errors import GrisailleError
 from grisaille.model.classes import Model
+from grisaille.simulation.disturbances import Disturbances
 from grisaille.simulation.ensemble import Ensemble, EnsembleOptions, run_ensemble
 from grisaille.simulation.posing import Posed, pose
 from grisaille.simulation.reducers import Block, Statistic
@@ -60,7 +61,8 @@ class EnsembleRunner:
         self.outputs = tuple(outputs)
         self.inputs, self.hold = dict(inputs), hold
         self.constants, self.demands = dict(constants), dict(demands)
-        self.options = replace(options, purpose=Purpose.MODEL)
+        self.options = replace(options, purpose=Purpose.MODEL, observed=tuple(dict.fromkeys(outputs)))
+        self._disturbances: Disturbances | None = None
 
     def predict(
         self, values: Mapping[str, float], starts: Mapping[str, float], *, sensitive: bool
@@ -72,9 +74,12 @@ class EnsembleRunner:
             return self._failed(str(error), sensitive)
         mean, variance = found.statistics["mean"], found.statistics["variance"]
         columns = [found.names.index(o) for o in self.outputs]
-        slopes = [_slopes(s, columns) if sensitive else np.zeros((0, 0, 0)) for s in (mean, variance)]
         answer = EnsemblePrediction(
-            mean.values[:, columns], variance.values[:, columns], *slopes, failed_realizations=len(found.failed)
+            mean.values[:, columns],
+            variance.values[:, columns],
+            _slopes(mean, columns, sensitive),
+            _slopes(variance, columns, sensitive),
+            failed_realizations=len(found.failed),
         )
         if not (np.isfinite(answer.mean).all() and np.isfinite(answer.variance).all()):
             return self._failed("the mean over the realizations is not finite", sensitive)
@@ -85,7 +90,7 @@ class EnsembleRunner:
     ) -> np.ndarray:
         """Σ_k ψ_kᵀ (ŷ_m,k − ȳ_k) for every realization m: (M, directions); ``directions`` is (times, outputs, n)."""
         posed = self._posed(values, starts, False)
-        names = posed.structure.system.observed_names
+        names = list(dict.fromkeys(self.outputs))
         collector = _Projection(directions, means, [names.index(o) for o in self.outputs])
         found = self._run(posed, [collector])
         return np.asarray(found.statistics["projection"].values)
@@ -97,7 +102,9 @@ class EnsembleRunner:
         )  # fmt: skip
 
     def _run(self, posed: Posed, reduce: list[Any]) -> Ensemble:
-        found = run_ensemble(posed, replace(self.options, reduce=reduce))
+        if self._disturbances is None:
+            self._disturbances = Disturbances(posed.structure.model, posed.structure.system)
+        found = run_ensemble(posed, replace(self.options, reduce=reduce), None, self._disturbances)
         if self.options.substeps is None and found.substeps:
             step = float(np.diff(found.grid.points).max(initial=0.0))
             self.options = replace(self.options, substeps=found.substeps, step=step * (1 + 1e-9))
@@ -109,8 +116,9 @@ class EnsembleRunner:
         return EnsemblePrediction(np.full(shape, np.nan), np.full(shape, np.nan), slopes, slopes, reason)
 
 
-def _slopes(statistic: Statistic, columns: list[int]) -> np.ndarray:
-    assert statistic.slopes is not None
+def _slopes(statistic: Statistic, columns: list[int], sensitive: bool) -> np.ndarray:
+    if not sensitive or statistic.slopes is None:
+        return np.zeros((0, 0, 0))
     return np.swapaxes(statistic.slopes[:, :, columns], 1, 2)
 
 

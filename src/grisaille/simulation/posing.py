@@ -13,7 +13,7 @@ from grisaille.simulation.arguments import as_number, checked_times, demanded_st
 from grisaille.simulation.directions import Directions, resolve_directions
 from grisaille.simulation.naming import by_name, deal, names_of
 from grisaille.simulation.signals import SignalTable, make_table, split_signal
-from grisaille.simulation.switching import find_switches, refuse_jumps
+from grisaille.simulation.switching import find_switches, refuse_jumps, refuse_moving_jumps
 from grisaille.structure.initialization import Initializer, Start
 from grisaille.structure.parameters import ParameterValues, evaluate_parameters
 from grisaille.structure.prepared import structure_of
@@ -79,6 +79,9 @@ def pose(
     if directions.candidates:
         free = initializer.independent(float(at[0]), u, values.values, found, list(directions.starts))
         directions = directions.without([n for n in directions.candidates if n not in free])
+    if switches and directions.names:
+        w = np.concatenate([found.x, found.z])
+        refuse_moving_jumps(system, switches, values.values, directions.parameters, directions.names, w)
     # differentiating by a start makes it a demand, at the value it has
     now = initializer.observe(float(at[0]), found, u, values.values) if directions.starts else {}
     demands = {**{n: now[n] for n in directions.starts}, **demands}

@@ -25,7 +25,7 @@ from grisaille.simulation.frozen import choose_step
 from grisaille.simulation.integration import integrate
 from grisaille.simulation.outcome import describe
 from grisaille.simulation.signals import SignalTable, make_table
-from grisaille.simulation.switching import find_switches
+from grisaille.simulation.switching import find_switches, refuse_moving_jumps
 from grisaille.structure.initialization import Initializer, Start, StartSensitivity
 from grisaille.structure.parameters import ParameterFormulas, ParameterValues
 from grisaille.structure.prepared import structure_of, vanishing_pivots
@@ -155,6 +155,9 @@ class Runner:
         table = self._signals(given.values)
         dp, moved = self._directions(given)
         start, s = self._start(table.at(t0), given.values, demands, dp, moved, sensitive)
+        if sensitive and self._switches:
+            names = (*self.parameters, *self.starts)
+            refuse_moving_jumps(system, self._switches, given.values, dp, names, np.concatenate([start.x, start.z]))
         task = Task.create(
             self.kernel, t0, float(self.times[-1]), p=given.values, x=start.x, z=start.z, times=self.times,
             breaks=table.breaks, coef=table.coef, kink=table.kink, dp=dp if sensitive else None,
@@ -212,6 +215,7 @@ class Runner:
             defaults = {n: i.default for n, i in self.structure.model.inputs.items()}
             switches, bends = find_switches(system, p, self.times)
             self._table = make_table(system.signals, self.inputs, self.hold, self.times, defaults, switches, bends)
+            self._switches = switches
         return self._table
 
     def _failed(self, reason: str, sensitive: bool) -> Prediction:

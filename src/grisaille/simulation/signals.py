@@ -336,7 +336,9 @@ def _join(signals: Sequence[Polynomials], span: tuple[float, float], bends: np.n
     degree = max((s.coefficients.shape[1] for s in signals), default=1)
     coef = np.zeros((len(breaks) - 1, len(signals), degree))
     for k, signal in enumerate(signals):
-        coef[:, k, : signal.coefficients.shape[1]] = shifted_coefficients(signal.breaks, signal.coefficients, breaks[:-1])
+        coef[:, k, : signal.coefficients.shape[1]] = shifted_coefficients(
+            signal.breaks, signal.coefficients, breaks[:-1]
+        )
     kink = np.isin(breaks, np.concatenate([bends, *(s.kinks for s in signals)])).astype(np.uint8)
     return SignalTable(breaks, np.ascontiguousarray(coef), kink)
 

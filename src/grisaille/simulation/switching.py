@@ -6,12 +6,12 @@ times) and bisected down to neighbouring numbers. A formula that switches back w
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import casadi as ca
 import numpy as np
 
-from grisaille.errors import DataError
+from grisaille.errors import DataError, ModelError
 from grisaille.simulation.signals import Polynomials
 from grisaille.structure.system import System
 
@@ -60,6 +60,36 @@ def refuse_jumps(system: System, signals: dict[str, Polynomials], p: np.ndarray)
                         f"at t = {instant:g}: the derivative would be an impulse. Replace the condition by a smooth "
                         f"formula, or pass it through a filter in the model."
                     )
+
+
+def refuse_moving_jumps(
+    system: System, signals: dict[str, Polynomials], p: np.ndarray, dp: np.ndarray, names: Sequence[str], w: np.ndarray
+) -> None:
+    """Refuse derivatives by what moves the instant of a jump: the jump's own share of them is not computed.
+
+    ``dp`` holds the derivative of p in each direction, ``w`` a point (x, z) at which the equations are looked at.
+    """
+    order = [s.name for s in system.signals if s.kind == "switch" and s.order == 0]
+    places = {s.name: k for k, s in enumerate(system.signals) if s.kind == "switch" and s.order == 0}
+    known = {s.element_hash(): k for k, s in enumerate(ca.vertsplit(system.p))}
+    rates = ca.Function("f", [system.t, ca.vertcat(system.x, system.z), system.u, system.p],
+                        [ca.vertcat(system.rhs, system.residual)])  # fmt: skip
+    for k, name in enumerate(order):
+        inside = [known[s.element_hash()] for s in ca.symvar(system.switches[k]) if s.element_hash() in known]
+        moving = [n for n, row in zip(names, dp, strict=True) if row[inside].any()]
+        for instant in signals[name].kinks if moving else ():
+            u = np.zeros(system.nu)
+            for other, place in places.items():
+                u[place] = _level(signals[other], instant, -1)
+            before = np.array(rates(instant, w, u, p).full())
+            u[places[name]] = _level(signals[name], instant, 1)
+            after = np.array(rates(instant, w, u, p).full())
+            if np.abs(after - before).max(initial=0.0) > 1e-7 * (1 + np.abs(before).max(initial=0.0)):
+                raise ModelError(
+                    f"The derivative by '{moving[0]}' would be wrong: '{name}' makes the equations jump at "
+                    f"t = {instant:g}, an instant that moves with it. Replace the condition by a smooth formula (a ramp with "
+                    f"gr.minimum and gr.maximum, or gr.smooth_sign), or leave this name out."
+                )
 
 
 def _level(signal: Polynomials, t: float, side: int) -> float:

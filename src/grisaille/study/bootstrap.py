@@ -22,6 +22,7 @@ from grisaille.disturbance import Purpose, Stream
 from grisaille.errors import EstimationError
 from grisaille.estimation.fit import Fit
 from grisaille.estimation.fitting import build_problem
+from grisaille.estimation.output_error import OutputError
 from grisaille.study.data_sets import DataSet, OtherData, kept_rows
 from grisaille.study.engine import run_task
 from grisaille.study.monte_carlo import MonteCarlo
@@ -54,6 +55,12 @@ def bootstrap(
         raise EstimationError(f"kind is {kind!r}; give 'parametric' or 'residual'.")
     if block is not None and (isinstance(block, bool) or not isinstance(block, int) or block < 1):
         raise EstimationError(f"block is {block!r}; it must be a whole number above zero.")
+    if not isinstance(fit.method, OutputError):
+        raise EstimationError(
+            f"gr.bootstrap redraws the measurement noise of output-error fits; this one is by "
+            f"{type(fit.method).__name__}, which also knows disturbances: use gr.monte_carlo(fit.model, "
+            f"fit.experiments, …), which draws both."
+        )
     options = _options(fit)
     series = _series(fit, options)
     task = make_task("bootstrap", fit.initial_model, list(fit.experiments), fit.method, Redrawn(series, kind, block),

@@ -11,7 +11,7 @@ import numpy as np
 
 from grisaille.errors import EstimationError
 from grisaille.estimation.fit import Fit
-from grisaille.estimation.fitting import find_unknowns, named_experiments
+from grisaille.estimation.fitting import choose_method, find_unknowns, named_experiments
 from grisaille.model.classes import Model
 from grisaille.study.basins import find_basins
 from grisaille.study.engine import run_task
@@ -59,7 +59,8 @@ def multistart(
     for experiment in data:
         experiment.check(model)
     listed = estimate if estimate is None or isinstance(estimate, str) else list(estimate)
-    unknowns = find_unknowns(model, data, listed, bounds=bounds, priors=priors, local=tuple(local))
+    chosen, _ = choose_method(method)
+    unknowns = find_unknowns(model, data, listed, bounds=bounds, priors=priors, local=tuple(local), method=chosen)
     points = make_starts(unknowns, sampling, starts, seed, dict(ranges or {}))
     first = {u.name: float(v) for u, v in zip(unknowns, points.points[0], strict=True) if np.isfinite(v)}
     task = make_task(

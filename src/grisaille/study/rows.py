@@ -60,7 +60,7 @@ def finished_row(layout: Layout, estimate: Estimate, guess: np.ndarray, method: 
     half = half_width(errors, 0.95, estimate.degrees_of_freedom)
     numbers = [
         *(guess if layout.with_guess else ()), *estimate.theta, *errors, *(estimate.theta - half),
-        *(estimate.theta + half), *(estimate.noise[o] for o in layout.noises), estimate.objective,
+        *(estimate.theta + half), *(estimate.noise.get(o, np.nan) for o in layout.noises), estimate.objective,
         comparable_criterion(estimate, method),
     ]  # fmt: skip
     row: dict[str, Any] = dict(zip(layout.floats, map(float, numbers), strict=True))

@@ -99,10 +99,12 @@ def _place(unknown: Unknown, span: tuple[float, float], share: np.ndarray) -> np
 
 
 def _range(unknown: Unknown, ranges: Mapping[str, tuple[float, float]]) -> tuple[float, float]:
-    """The given range, the bounds, or the central 95 % of a prior."""
+    """The given range, the bounds, or the central 95 % of a prior; levels of noise may begin where ``gr.fit`` would."""
     base = unknown.name.partition("@")[0]
     lower, upper = ranges.get(unknown.name, ranges.get(base, _believed(unknown)))
     lower, upper = max(float(lower), unknown.lower), min(float(upper), unknown.upper)
+    if unknown.kind in ("scale", "noise") and not np.isfinite(upper):
+        return np.nan, np.nan
     if unknown.logarithmic and np.isfinite(upper) and lower <= 0:
         lower = np.nan
     if not (np.isfinite(lower) and np.isfinite(upper)):

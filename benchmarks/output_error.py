@@ -1,0 +1,211 @@
+"""Two output-error fits by three programs: ours, SciPy (least_squares + solve_ivp), CasADi (cvodes or idas + IPOPT).
+
+The hardening spring (two experiments, seven unknowns, 1002 samples) and LuGre friction (two experiments, five unknowns,
+52 samples, stiff), from the starts of the source, as in ``grisaille reproduce fladischer``. Every program sees the same
+equations, data, weights and first guess, integrates with a relative tolerance of 1e-8 from kink to kink of the input,
+and stops by its own criterion; the table says where it arrived. Compilation of ours is not counted, as a second fit does
+not pay for it; the first column of times says what it adds.
+
+    python benchmarks/output_error.py [duffing | lugre] [--skip casadi]
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+import grisaille as gr
+from grisaille.reproduction import fladischer_duffing as duffing
+from grisaille.reproduction import fladischer_lugre as lugre
+from grisaille.reproduction import fladischer_lugre_fit as lugre_fit
+
+RTOL, LIMIT = 1e-8, 500
+
+
+@dataclass(frozen=True)
+class Run:
+    """One experiment for the peers: pieces of time in which the input is u = a + b t."""
+
+    data: np.ndarray
+    weight: float
+    times: np.ndarray
+    pieces: tuple[tuple[float, float, float, float], ...]
+    """(from, to, a, b)"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A fit for all three: ``rhs(t, x, u, p, sine)`` in any algebra; ``start(theta, run)`` and ``p(theta)`` pick."""
+
+    name: str
+    ours: Callable[[], gr.Fit]
+    runs: tuple[Run, ...]
+    shaken: tuple[float, ...]
+    guess: np.ndarray
+    states: int
+    parameters: int
+    rhs: Callable[..., list[object]]
+    stiff: bool
+    bounds: tuple[np.ndarray, np.ndarray]
+
+
+def duffing_case() -> Case:
+    records = {n: duffing.record(n, 60 + k) for k, n in enumerate("AB", 1)}
+    data = [records["A"], records["B"]]
+    y = [e.measurements("y")[1] for e in data]
+    pieces = (((0.0, 10.0, 0.0, 0.0),), ((0.0, 1.0, 0.0, 0.0), (1.0, 10.0, 3.5, 0.0)))
+    runs = tuple(Run(v, 100.0, duffing.TIMES, p) for v, p in zip(y, pieces, strict=True))
+    guess = np.array([50.0, 0.1, 0.01, y[0][0], 0.0, y[1][0], 0.0])
+
+    def rhs(t, x, u, p, shaken, lib):  # type: ignore[no-untyped-def]
+        return [x[1], u + shaken * lib.sin(5.5 * t) - p[0] * (1 + (p[1] * x[0]) ** 2) * x[0] - p[2] * x[1]]
+
+    def ours() -> gr.Fit:
+        method = gr.OutputError(rtol=RTOL)
+        return gr.fit(duffing.HardeningSpring(), data, duffing.UNKNOWNS, method, guess=duffing.first_guess(data))
+
+    free = (np.full(7, -np.inf), np.full(7, np.inf))
+    return Case("hardening spring", ours, runs, (5.0, 0.0), guess, 2, 3, rhs, False, free)
+
+
+def lugre_case() -> Case:
+    data = [lugre_fit.record("A", 84), lugre_fit.record("B", 184)]
+    runs = []
+    for e, amplitude in zip(data, (0.5, 1.5), strict=True):
+        y, slope = e.measurements("y")[1], amplitude * lugre.STATIC / 2.5
+        pieces = ((0.0, 2.5, 0.0, slope), (2.5, 5.0, 5 * slope, -slope))
+        runs.append(Run(y, 1 / y.max(), lugre_fit.TIMES, pieces))
+    guess = np.array([lugre_fit.GUESS[n] for n in lugre.UNKNOWNS])
+
+    def rhs(t, x, u, p, shaken, lib):  # type: ignore[no-untyped-def]
+        b, s0, vs, mu0, mu = (p[k] for k in range(5))
+        v, z = x[1], x[2]
+        level = 9.81 * (mu + (mu0 - mu) * lib.exp(-((v / vs) ** 2)))
+        dz = v - lib.fabs(v) * s0 * z / level
+        return [v, u - s0 * z - 2 * lib.sqrt(s0) * dz - b * v, dz]
+
+    def ours() -> gr.Fit:
+        method = gr.OutputError(rtol=RTOL)
+        return gr.fit(lugre.LuGre(), data, lugre.UNKNOWNS, method, guess=lugre_fit.GUESS, bounds=lugre_fit.WIDE)
+
+    bounds = tuple(np.array([lugre_fit.WIDE[n][k] for n in lugre.UNKNOWNS]) for k in (0, 1))
+    return Case("LuGre friction", ours, tuple(runs), (0.0, 0.0), guess, 3, 5, rhs, True, (bounds[0], bounds[1]))
+
+
+def first_state(case: Case, theta: object, run: int) -> list[object]:
+    """Starts follow the parameters in θ where they are unknown."""
+    if len(case.guess) == case.parameters:
+        return [0.0] * case.states
+    at = case.parameters + run * case.states
+    return [theta[at + k] for k in range(case.states)]  # type: ignore[index]
+
+
+def by_scipy(case: Case) -> tuple[np.ndarray, float]:
+    """``least_squares`` with finite differences over ``solve_ivp``."""
+    from scipy.integrate import solve_ivp
+    from scipy.optimize import least_squares
+
+    def simulate(theta: np.ndarray, index: int) -> np.ndarray:
+        run, x, found = case.runs[index], np.array(first_state(case, theta, index), dtype=float), []
+        for start, stop, a, b in run.pieces:
+            inside = run.times[(run.times >= start - 1e-12) & (run.times < stop - 1e-12)]
+            answer = solve_ivp(
+                lambda t, x, a=a, b=b: case.rhs(t, x, a + b * t, theta, case.shaken[index], np),
+                (start, stop), x, method="Radau" if case.stiff else "DOP853", rtol=RTOL, atol=1e-3 * RTOL,
+                t_eval=np.append(np.maximum(inside, start), stop),
+            )  # fmt: skip
+            if not answer.success:
+                return np.full(len(run.times), 1e3)
+            found.append(answer.y[0, :-1])
+            x = answer.y[:, -1]
+        return np.append(np.concatenate(found), x[0])
+
+    def residuals(xi: np.ndarray) -> np.ndarray:
+        theta = xi * scale
+        parts = [r.weight * (r.data - simulate(theta, k)) for k, r in enumerate(case.runs)]
+        return np.concatenate(parts)
+
+    scale = np.where(case.guess != 0, np.abs(case.guess), 1.0)
+    bounds = (case.bounds[0] / scale, case.bounds[1] / scale)
+    answer = least_squares(
+        residuals, case.guess / scale, bounds=bounds, xtol=1e-10, ftol=1e-10, gtol=1e-10, max_nfev=LIMIT,
+        diff_step=1e-5 if case.stiff else None,
+    )  # fmt: skip
+    return answer.x * scale, float(answer.cost)
+
+
+def by_casadi(case: Case) -> tuple[np.ndarray, float]:
+    """Single shooting: the objective over integrators, minimised by IPOPT with a limited-memory Hessian."""
+    import casadi as ca
+
+    theta = ca.MX.sym("theta", len(case.guess))
+    scale = np.where(case.guess != 0, np.abs(case.guess), 1.0)
+    values, cost = theta * scale, 0
+    for index, run in enumerate(case.runs):
+        x: object = ca.vertcat(*first_state(case, values, index))
+        found = []
+        for start, stop, a, b in run.pieces:
+            inside = run.times[(run.times >= start - 1e-12) & (run.times < stop - 1e-12)]
+            trajectory = _integrator(case, index, inside, stop)(x0=x, p=ca.vertcat(values[: case.parameters], a, b))["xf"]
+            found.append(trajectory[0, : len(inside)])
+            x = trajectory[:, len(inside)]
+        predicted = ca.horzcat(*found, x[0]).T  # type: ignore[index]
+        cost += 0.5 * ca.sumsqr(run.weight * (run.data - predicted))
+    options = {
+        "ipopt.hessian_approximation": "limited-memory", "ipopt.print_level": 0, "print_time": False, "ipopt.sb": "yes",
+        "ipopt.tol": 1e-8, "ipopt.max_iter": LIMIT,
+    }  # fmt: skip
+    solver = ca.nlpsol("solver", "ipopt", {"x": theta, "f": cost}, options)
+    answer = solver(x0=case.guess / scale, lbx=case.bounds[0] / scale, ubx=case.bounds[1] / scale)
+    return np.array(answer["x"]).ravel() * scale, float(answer["f"])
+
+
+def _integrator(case: Case, index: int, inside: np.ndarray, stop: float):  # type: ignore[no-untyped-def]
+    import casadi as ca
+
+    t, x, q = ca.SX.sym("t"), ca.SX.sym("x", case.states), ca.SX.sym("q", case.parameters + 2)
+    u = q[case.parameters] + q[case.parameters + 1] * t
+    ode = ca.vertcat(*case.rhs(t, x, u, q, case.shaken[index], ca))
+    grid = [*inside[0:], stop]
+    options = {"reltol": RTOL, "abstol": 1e-3 * RTOL, "max_num_steps": 1_000_000}
+    plugin = "idas" if case.stiff else "cvodes"
+    return ca.integrator(f"f{index}_{int(1e3 * stop)}", plugin, {"t": t, "x": x, "p": q, "ode": ode}, grid[0], grid, options)
+
+
+def by_ours(case: Case) -> tuple[np.ndarray, float]:
+    fit = case.ours()
+    predicted = fit.residuals()
+    weights = np.concatenate([np.full(len(r.data), r.weight) for r in case.runs])
+    return fit.estimate.theta, 0.5 * float(np.sum((weights * predicted["residual"].to_numpy()) ** 2))
+
+
+def main(arguments: list[str]) -> None:
+    cases = {"duffing": duffing_case, "lugre": lugre_case}
+    skipped = arguments[arguments.index("--skip") + 1 :] if "--skip" in arguments else []
+    chosen = [a for a in arguments if a in cases] or list(cases)
+    programs = {"ours, first fit": by_ours, "ours": by_ours, "SciPy": by_scipy, "CasADi": by_casadi}
+    for case in (cases[n]() for n in chosen):
+        print(f"\n{case.name}\n{'program':<18}{'seconds':>10}{'ratio':>8}  {'½ Σ r²':>14}  estimates", flush=True)
+        reference = 0.0
+        for name, program in programs.items():
+            if name.lower() in skipped:
+                continue
+            begin = time.perf_counter()
+            try:
+                theta, cost = program(case)
+            except RuntimeError as error:
+                print(f"{name:<18}{time.perf_counter() - begin:10.3f}  failed: {str(error).splitlines()[-1]}", flush=True)
+                continue
+            seconds = time.perf_counter() - begin
+            reference = seconds if name == "ours" else reference
+            ratio = f"{seconds / reference:.0f}×" if reference else ""
+            shown = ", ".join(f"{v:.6g}" for v in theta[:5])
+            print(f"{name:<18}{seconds:10.3f}{ratio:>8}  {cost:14.8g}  {shown}", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
