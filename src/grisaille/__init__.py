@@ -56,6 +56,7 @@ from grisaille.model.priors import LogNormal, MultivariateNormal, Normal, Unifor
 from grisaille.model.tables import table, table2
 
 if TYPE_CHECKING:
+    from grisaille.estimation.kalman_ml import KalmanML
     from grisaille.estimation.output_error import OutputError
     from grisaille.estimation.simulated_pem import SimulatedPEM
     from grisaille.experiment.experiment import Experiment
@@ -79,6 +80,7 @@ __all__ = [
     "Flow",
     "GrisailleError",
     "Input",
+    "KalmanML",
     "LogNormal",
     "Model",
     "ModelError",
@@ -145,6 +147,7 @@ _LAZY = {
     "Analysis": "grisaille.structure.analysis",
     "Experiment": "grisaille.experiment.experiment",
     "Fit": "grisaille.fits",
+    "KalmanML": "grisaille.estimation.kalman_ml",
     "OutputError": "grisaille.estimation.output_error",
     "SimulatedPEM": "grisaille.estimation.simulated_pem",
     "WellPosedness": "grisaille.structure.well_posedness",

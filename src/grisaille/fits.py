@@ -10,6 +10,7 @@ import grisaille.assessment.diagnosis
 import grisaille.assessment.profile
 import grisaille.assessment.surface
 import grisaille.estimation.saving
+import grisaille.estimation.states
 import grisaille.reporting.assessment_plots
 import grisaille.reporting.fit_plots  # noqa: F401
 from grisaille.assessment.comparison import compare

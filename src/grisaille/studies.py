@@ -1,4 +1,4 @@
-"""Studies, complete: ``gr.multistart``, ``gr.monte_carlo`` and ``gr.bootstrap``, whose fits can do all (``fits.py``)."""
+"""Studies, complete: ``gr.multistart``, ``gr.monte_carlo`` and ``gr.bootstrap`` with fits that can do all."""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -513,3 +515,43 @@ def test_unknown_noise_is_refused_by_name():
 
     with pytest.raises(DataError, match="output y has no known noise"):
         gr.simulate(Unknown(), TIMES, realizations=2, noise=True, step=0.1, **INTERPRETED)
+
+
+@pytest.mark.parametrize("compiled", FORMS)
+def test_progress_counts_to_the_last_realization(compiled, monkeypatch, capsys):
+    from rich.progress import Progress
+
+    seen = []
+    update = Progress.update
+    monkeypatch.setattr(
+        Progress, "update", lambda self, *a, **k: (seen.append(k.get("completed")), update(self, *a, **k))[1]
+    )
+    given = {"realizations": 70, "step": 0.1, "rtol": 1e-2, "compiled": compiled, "reduce": "mean"}
+    shown = gr.simulate(Driven(), TIMES, progress=True, **given)
+    assert seen[-1] == 70 and seen == sorted(seen)
+    capsys.readouterr()
+    seen.clear()
+    np.testing.assert_array_equal(gr.simulate(Driven(), TIMES, **given).x, shown.x)
+    assert capsys.readouterr().out == "" and not seen
+
+
+@pytest.mark.compiled
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs a timer that interrupts")
+def test_ctrl_c_ends_a_compiled_ensemble():
+    """A minute of work, interrupted after a third of a second, ends when the blocks at work are done."""
+
+    def press(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    given = {"step": 1e-3, "rtol": 1e-1, "reduce": "mean"}
+    gr.simulate(Linear(), [0.0, 0.1], realizations=2, **given)
+    before = signal.signal(signal.SIGALRM, press)
+    begin = time.perf_counter()
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        with pytest.raises(KeyboardInterrupt):
+            gr.simulate(Linear(), [0.0, 10.0], realizations=1_000_000, **given)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+    assert time.perf_counter() - begin < 10

@@ -21,6 +21,7 @@ import numpy as np
 from grisaille.errors import EstimationError
 from grisaille.estimation import trust_region
 from grisaille.estimation.fit import Fit
+from grisaille.estimation.likelihood import LikelihoodEvaluation
 from grisaille.estimation.noise import noise_levels
 from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.estimation.search import Search
@@ -163,6 +164,11 @@ def check_level(level: float) -> None:
 
 
 def _accept(fit: Fit) -> None:
+    if isinstance(fit.estimate.evaluation, LikelihoodEvaluation):
+        raise EstimationError(
+            f"Profiles and regions of fits by {type(fit.method).__name__} are not available; fit.intervals() uses the "
+            "curvature of the likelihood."
+        )
     if not fit.estimate.is_likelihood:
         raise EstimationError(
             "Profiles and confidence regions need a likelihood, and the criterion of this fit is not one: fit with "

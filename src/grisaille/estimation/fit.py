@@ -15,6 +15,7 @@ import numpy as np
 from grisaille.errors import EstimationError
 from grisaille.estimation.cases import known_starts
 from grisaille.estimation.estimate import Estimate
+from grisaille.estimation.likelihood import LikelihoodEvaluation
 from grisaille.estimation.summary import summarize, summarize_html
 from grisaille.estimation.uncertainty import correlation_of, half_width, t_test
 from grisaille.estimation.value import Value
@@ -236,6 +237,11 @@ class Fit:
 
     def predict(self, experiment: Any = None, horizon: int | None = None) -> xr.Dataset:
         """Simulated outputs of an experiment at the estimates (for output error every horizon is a simulation)."""
+        if horizon is not None and isinstance(self.estimate.evaluation, LikelihoodEvaluation):
+            raise EstimationError(
+                "Predictions over a horizon are not available for this fit: fit.residuals() holds those over one sample, "
+                "fit.predict() without horizon= simulates."
+            )
         chosen = self.experiments[0] if experiment is None else self._experiment(experiment)
         signals, hold = chosen.input_signals()
         values, starts = self._values_for(chosen.name)
@@ -246,6 +252,9 @@ class Fit:
 
     def simulate(self, times: Any, inputs: Any = None, **options: Any) -> xr.Dataset:
         """``gr.simulate`` with the fitted model."""
+        levels = {f"scale({u.target})": v for u, v in self._pairs() if u.kind == "scale" and u.experiment is None}
+        if levels:
+            options["parameters"] = {**levels, **(options.get("parameters") or {})}
         return simulate(self.model, times, inputs, **options)
 
     def _experiment(self, which: Any) -> Any:

@@ -21,6 +21,7 @@ import numpy as np
 
 from grisaille.errors import DataError
 from grisaille.estimation.fit import Fit, fit_method
+from grisaille.estimation.likelihood import LikelihoodEvaluation
 from grisaille.estimation.unknowns import Unknown
 from grisaille.model.packing import pack
 
@@ -35,6 +36,8 @@ ENGINE: Literal["h5netcdf"] = "h5netcdf"
 def save(fit: Fit, path: str | os.PathLike[str]) -> None:
     """Write the fit to a netCDF file; ``gr.load`` gives it back. A file of that name is replaced in one step."""
     target = Path(path)
+    if isinstance(fit.estimate.evaluation, LikelihoodEvaluation):
+        raise DataError(f"Fits by {type(fit.method).__name__} cannot be saved: keep fit.parameters and fit.covariance.")
     if not target.parent.is_dir():
         raise DataError(f"The fit cannot be saved as {str(target)!r}: there is no folder {str(target.parent)!r}.")
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)

@@ -24,8 +24,8 @@ class Formula:
         self._function = ca.Function("f", arguments, [rows, ca.densify(ca.jacobian(rows, model.q))])
         self.signals = sorted(set(ca.jacobian_sparsity(rows, model.u).get_col()))
         self.depends_on_time = bool(ca.depends_on(rows, model.t))
-        slopes = ca.jacobian(rows, model.u)
-        self.is_affine = not self.depends_on_time and not ca.depends_on(ca.simplify(slopes), model.u)
+        self.power = SMOOTH if self.depends_on_time else _power(rows, model.u)
+        """Degree as a polynomial of inputs: 1, 2, or what stands for more."""
 
     @property
     def is_fixed(self) -> bool:
@@ -37,7 +37,8 @@ class Formula:
         moving = np.flatnonzero((cells.coefficients[:, self.signals, 1:] != 0).any(axis=(0, 1)))
         if not self.depends_on_time and not moving.size:
             return 0
-        return int(moving[-1]) + 1 if self.is_affine else SMOOTH
+        inside = int(moving[-1]) + 1 if moving.size else 0
+        return inside * self.power if self.power <= 2 else max(SMOOTH, inside)
 
     def at(self, t: Floats, u: Floats, q: Floats, dq: Floats) -> Floats:
         """Duals (N, 1 + ns, rows, columns) at N instants."""
@@ -59,3 +60,10 @@ class Formula:
         t, u = cells.at(nodes)
         values = self.at(t.ravel(), u.reshape(t.size, -1), q, dq)
         return np.einsum("js,ks...->kj...", fit, values.reshape(*t.shape, *values.shape[1:]))
+
+
+def _power(rows: ca.SX, u: ca.SX) -> int:
+    slopes = ca.simplify(ca.jacobian(rows, u))
+    if not ca.depends_on(slopes, u):
+        return 1
+    return SMOOTH if ca.depends_on(ca.simplify(ca.jacobian(slopes.nz[:], u)), u) else 2

@@ -22,7 +22,7 @@ References: P. de Jong, Ann. Statist. 19 (1991) 1073 (diffuse); N. R. Kristensen
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -139,6 +139,14 @@ def finish(sums: Sums) -> Likelihood:
         return _failed(sums, max(sums.failed, 0))
     value = -0.5 * (base[0] + (sums.count - free) * LOG_2PI)
     return _likelihood(sums, float(value), -0.5 * base[1:], information)
+
+
+def centred(model: DiscreteModel, sums: Sums) -> DiscreteModel:
+    """The same with x₀ moved along X₀ to where the data want it: log L stays, innovations become those of the best δ."""
+    M, s = sums.G[0, 1:, 1:], sums.G[0, 1:, 0]
+    x0 = model.x0.copy()
+    x0[0] -= model.X0 @ np.linalg.lstsq(M, s, rcond=1e-14)[0]
+    return replace(model, x0=x0)
 
 
 def _failed(sums: Sums, sample: int) -> Likelihood:

@@ -106,7 +106,7 @@ class LinearFilter:
 
     def _measurement(self, cells: Cells, q: Floats, dq: Floats) -> tuple[Floats, Any, Floats, Floats, Any]:
         record, N = self.record, len(self.record.times)
-        t, u = self._at_samples(cells)
+        t, u = self.at_samples(cells)
         H, H_of = self._shared(self.H, t, u, q, dq)
         d = np.repeat(self.d.at(t[:1], u[:1], q, dq), N, axis=0) if self.d.is_fixed else self.d.at(t, u, q, dq)
         R, R_of = self._shared(self.R, t, u, q, dq)
@@ -121,10 +121,9 @@ class LinearFilter:
             return formula.at(t[:1], u[:1], q, dq), np.zeros(len(t), dtype=np.int64)
         return formula.at(t, u, q, dq), np.arange(len(t))
 
-    def _at_samples(self, cells: Cells) -> tuple[Floats, Floats]:
-        """Right limits at samples, the left one at the end."""
-        _, left = cells.at(np.array([0.0, 1.0]))
-        at_bounds = np.concatenate([left[:, 0], left[-1:, 1]])
+    def at_samples(self, cells: Cells) -> tuple[Floats, Floats]:
+        """Times and signals of all samples, after a jump there."""
+        at_bounds = np.concatenate([cells.at(np.zeros(1))[1][:, 0], cells.end[None]])
         return self.record.times, at_bounds[np.flatnonzero(cells.sample_at >= 0)]
 
 

@@ -40,6 +40,8 @@ class Cells:
     bounds: Floats
     sample_at: NDArray[np.int64]
     coefficients: Floats
+    end: Floats
+    """u at the last instant: the value after a jump there."""
 
     @property
     def lengths(self) -> Floats:
@@ -64,7 +66,7 @@ def cut_into_cells(times: Floats, table: SignalTable) -> Cells:
     # the piece is that of the middle: rounding of a break does not matter
     middle = bounds[:-1] + lengths / 2
     local = shifted_coefficients(table.breaks, table.coef, middle)
-    return Cells(bounds, sample_at, _recentred(local, lengths))
+    return Cells(bounds, sample_at, _recentred(local, lengths), table.at(float(times[-1])))
 
 
 def _recentred(local: Floats, lengths: Floats) -> Floats:

@@ -16,7 +16,7 @@ import numpy as np
 
 from grisaille.errors import EstimationError, GrisailleError
 from grisaille.filtering.duals import Floats
-from grisaille.filtering.kalman import Likelihood, States, finish, run_filter
+from grisaille.filtering.kalman import DiscreteModel, Likelihood, States, centred, finish, run_filter
 from grisaille.filtering.linear import LinearFilter
 from grisaille.filtering.native import add_up
 from grisaille.filtering.record import Record
@@ -100,11 +100,12 @@ class FilterRunner:
 
     def likelihood(self, values: Mapping[str, float], *, sensitive: bool) -> Filtered:
         """log L at values of everything that moves: ``"k"``, ``"scale(w)"``, ``"noise(y)"``, ``"start(x)"``."""
+        o = self.options
         try:
-            sums = add_up(
-                self._discretised(values, sensitive), robust=self.options.robust, condition=self.options.condition,
-                compiled=self.options.compiled,
-            )  # fmt: skip
+            matrices = self._discretised(values, sensitive)
+            sums = add_up(matrices, robust=o.robust, condition=o.condition, compiled=o.compiled)
+            if matrices.X0.shape[1] and sums.failed < 0:
+                sums = add_up(centred(matrices, sums), compiled=o.compiled)
         except GrisailleError as error:
             return Filtered(None, str(error))
         found = finish(sums)
@@ -170,7 +171,7 @@ class FilterRunner:
         levels = [*(f"scale({w})" for w in self.moved.scales), *(f"noise({y})" for y in self.moved.noises)]
         return np.concatenate([given.values, [values[name] for name in levels]])
 
-    def _discretised(self, values: Mapping[str, float], sensitive: bool) -> Any:
+    def _discretised(self, values: Mapping[str, float], sensitive: bool) -> DiscreteModel:
         if self.filter is None:
             self.prepare(values)
         assert self.filter is not None

@@ -26,7 +26,7 @@ STEPS = (np.array([0.0, 10 / 3, 20 / 3, 10.0]), np.array([10.0, -10.0, 20.0, 20.
 
 def spread_of_stiffness(size: Size, folder: Path | None, executor: Any) -> Comparison:
     """Table 4.5 and Figs. 4.17–4.21."""
-    runs, shown = (1000, 100) if size == "full" else (12, 6)
+    runs, shown = (1000, 100) if size == "full" else (8, 6)
     where = "serial" if executor is None and size == "small" else executor
     plans = {name: [record(n) for n in members] for name, members in SETS.items()}
     studies = {

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from grisaille.compilation.filter_twin import FilterStates
 from grisaille.compilation.filters import FilterLayout
-from grisaille.compilation.stochastic_step import SCHEMES, white_step
+from grisaille.compilation.stochastic_step import SCHEMES, WhiteNoiseInfo, white_step
 from grisaille.disturbance import Purpose
 from grisaille.disturbance.bridge import TOLERANCE
 from grisaille.errors import DataError, ModelError, SimulationError
@@ -35,6 +35,7 @@ from grisaille.simulation.posing import Posed
 from grisaille.simulation.progress import progress_over
 from grisaille.simulation.reducers import BLOCK, Block, Statistic, make_reducers
 from grisaille.simulation.task_engine import TaskEngine
+from grisaille.structure.lamperti import Point
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -89,6 +90,8 @@ class Ensemble:
     """Of the pilot, in units of the tolerance."""
     solver: str
     remark: str = ""
+    scheme: str = ""
+    """Of the steps with white noise."""
 
 
 def simulate_ensemble(
@@ -130,7 +133,7 @@ def run_ensemble(
 ) -> Ensemble:
     """Pilot, then all realizations; ``disturbances`` of the same model spare a caller who comes again some work."""
     _check(options)
-    setting, remark = _setting(posed, options, disturbances)
+    setting, noise = _setting(posed, options, disturbances)
     engine_of, pilot = _choose(posed, options, setting)
     setting = replace(setting, substeps=pilot.substeps)
     names = tuple(posed.structure.system.observed_names[i] for i in setting.observed)
@@ -145,8 +148,9 @@ def run_ensemble(
         statistics, failed = _reduce(engine, setting, options.reduce, progress)
     bad = {int(m): float(setting.grid.points[failed[m]]) for m in np.flatnonzero(failed >= 0)}
     solver = f"frozen {engine.name}, {pilot.substeps} steps per cell" if pilot.substeps else f"frozen {engine.name}"
+    remark, scheme = (noise.status, noise.choice.name) if noise else ("", "")
     return Ensemble(
-        names, y, sy, statistics, bad, setting.grid, pilot.substeps, pilot.error, solver, remark
+        names, y, sy, statistics, bad, setting.grid, pilot.substeps, pilot.error, solver, remark, scheme
     )  # fmt: skip
 
 
@@ -169,12 +173,14 @@ def _check(options: EnsembleOptions) -> None:
     make_reducers(copy.deepcopy(options.reduce) if options.reduce is not None else [])
 
 
-def _setting(posed: Posed, options: EnsembleOptions, known: Disturbances | None) -> tuple[Setting, str]:
-    """What the engines are given, and a remark on white noise."""
+def _setting(
+    posed: Posed, options: EnsembleOptions, known: Disturbances | None
+) -> tuple[Setting, WhiteNoiseInfo | None]:
+    """What the engines are given, and what is to be said about white noise."""
     structure, system, p = posed.structure, posed.structure.system, posed.values.values
     disturbances = known or Disturbances(structure.model, system)
     values = Values(posed.known, posed.scales, posed.directions.parameters, posed.directions.scales)
-    white, infinite, remark = _white(posed, options, disturbances)
+    white, noise = _white(posed, options, disturbances, values)
     cell = _cell(posed, options, disturbances, values)
     grid = make_grid(posed.times, posed.table.breaks[posed.table.kink != 0], cell)
     draw = Draw(options.seed, options.purpose, options.antithetic)
@@ -192,23 +198,31 @@ def _setting(posed: Posed, options: EnsembleOptions, known: Disturbances | None)
         starts=solve_starts(structure, request, layout.places, first.signals, first.dsignals),
         dp=posed.directions.parameters, disturbances=disturbances, values=values, draw=draw,
         count=int(options.realizations), between=options.between, substeps=1, white=white,
-        observed=_observed(system.observed_names, infinite, options.observed),
+        observed=_observed(system.observed_names, noise.infinite if noise else (), options.observed),
         compiled=options.compiled, threads=options.threads,
     )  # fmt: skip
-    return setting, remark
+    return setting, noise
 
 
 def _white(
-    posed: Posed, options: EnsembleOptions, disturbances: Disturbances
-) -> tuple[WhiteStep | None, tuple[str, ...], str]:
-    """The step with white noise, the names that have no value at an instant, and what is to be said about it."""
+    posed: Posed, options: EnsembleOptions, disturbances: Disturbances, values: Values
+) -> tuple[WhiteStep | None, WhiteNoiseInfo | None]:
+    """The step with white noise, where there is any, and what was chosen."""
     if not disturbances.white:
         if options.method in SCHEMES[1:]:
             raise DataError(f"method={options.method!r} is for white noise in the equations; this model has none.")
-        return None, (), ""
-    formula, info = white_step(posed.structure, options.method if options.method in SCHEMES else "auto")
+        return None, None
+    scheme = options.method if options.method in SCHEMES else "auto"
+    formula, info = white_step(posed.structure, scheme, _beginning(posed, disturbances, values))
     groups = [[d.name for d in g] for g in disturbances.white]
-    return make_white_step(formula, info.names, groups, info.choice.normals_per_noise), info.infinite, info.status
+    return make_white_step(formula, info.names, groups, info.choice.normals_per_noise), info
+
+
+def _beginning(posed: Posed, disturbances: Disturbances, values: Values) -> Point:
+    """Where trajectories begin, with the gains of the white noises."""
+    n = len(disturbances.white_names)
+    root = disturbances.white_gains(values).reshape(n, n, order="F")
+    return Point(float(posed.times[0]), posed.start.x, posed.u, posed.values.values, root)
 
 
 def _observed(names: Sequence[str], infinite: Sequence[str], wanted: Sequence[str] | None) -> tuple[int, ...]:

@@ -1,8 +1,9 @@
 """One experiment simulated as an ensemble again and again: mean and variance of its outputs, with their derivatives.
 
 The random numbers are the same at every call (common random numbers) and come from the model's own streams, not from
-those that ``simulate`` uses for data. The grid and the number of steps per cell are fixed at the first call, so that
-the statistics are smooth in the parameters.
+those that ``simulate`` uses for data. The grid, the number of steps per cell and the scheme for white noise are
+fixed at the first call, so that the statistics are smooth in the parameters. Outputs of infinite variance are refused
+there too.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from grisaille.simulation.disturbances import Disturbances
 from grisaille.simulation.ensemble import Ensemble, EnsembleOptions, run_ensemble
 from grisaille.simulation.posing import Posed, pose
 from grisaille.simulation.reducers import Block, Statistic
+from grisaille.structure.well_posedness import well_posedness
 
 
 @dataclass(frozen=True)
@@ -63,11 +65,14 @@ class EnsembleRunner:
         self.constants, self.demands = dict(constants), dict(demands)
         self.options = replace(options, purpose=Purpose.MODEL, observed=tuple(dict.fromkeys(outputs)))
         self._disturbances: Disturbances | None = None
+        self._is_frozen = False
 
     def predict(
         self, values: Mapping[str, float], starts: Mapping[str, float], *, sensitive: bool
     ) -> EnsemblePrediction:
         """Mean and variance at given values."""
+        if not self._is_frozen:
+            self._require_finite_variance(values)
         try:
             found = self._run(self._posed(values, starts, sensitive), ["mean", "variance"])
         except GrisailleError as error:
@@ -101,19 +106,31 @@ class EnsembleRunner:
             hold=self.hold, sensitivities=self.names if sensitive else (),
         )  # fmt: skip
 
+    def _require_finite_variance(self, values: Mapping[str, float]) -> None:
+        known = {n: v for n, v in {**self.constants, **values}.items() if not n.startswith("scale(")}
+        well_posedness(self.model, parameters=known).require("gr.fit", self.outputs)
+
     def _run(self, posed: Posed, reduce: list[Any]) -> Ensemble:
         if self._disturbances is None:
             self._disturbances = Disturbances(posed.structure.model, posed.structure.system)
         found = run_ensemble(posed, replace(self.options, reduce=reduce), None, self._disturbances)
-        if self.options.substeps is None and found.substeps:
-            step = float(np.diff(found.grid.points).max(initial=0.0))
-            self.options = replace(self.options, substeps=found.substeps, step=step * (1 + 1e-9))
+        if not self._is_frozen:
+            self.options, self._is_frozen = _frozen(self.options, found), True
         return found
 
     def _failed(self, reason: str, sensitive: bool) -> EnsemblePrediction:
         shape = (len(self.times), len(self.outputs))
         slopes = np.full((*shape, len(self.names) * sensitive), np.nan)
         return EnsemblePrediction(np.full(shape, np.nan), np.full(shape, np.nan), slopes, slopes, reason)
+
+
+def _frozen(options: EnsembleOptions, found: Ensemble) -> EnsembleOptions:
+    """The options that repeat what was chosen, whatever the parameters become."""
+    step = float(np.diff(found.grid.points).max(initial=0.0)) * (1 + 1e-9)
+    method = found.scheme or options.method
+    if found.solver in ("frozen implicit", "frozen explicit"):
+        method = found.solver.replace(" ", "-")
+    return replace(options, step=step or None, substeps=options.substeps or found.substeps or None, method=method)
 
 
 def _slopes(statistic: Statistic, columns: list[int], sensitive: bool) -> np.ndarray:

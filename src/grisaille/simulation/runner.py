@@ -18,7 +18,7 @@ import numpy as np
 
 from grisaille.compilation.kernel import Kernel, build_kernel
 from grisaille.compilation.task import Status, Task
-from grisaille.errors import GrisailleError
+from grisaille.errors import GrisailleError, SimulationError
 from grisaille.model.classes import Model
 from grisaille.simulation.direct_start import DirectStart
 from grisaille.simulation.frozen import choose_step
@@ -30,6 +30,8 @@ from grisaille.structure.initialization import Initializer, Start, StartSensitiv
 from grisaille.structure.parameters import ParameterFormulas, ParameterValues
 from grisaille.structure.prepared import structure_of, vanishing_pivots
 
+FIRST_STEPS = 2_000_000
+"""Steps after which the first run of an experiment is given up."""
 ADAPTIVE_FROM = 20
 """Equal steps per adaptive one from which on equal steps are given up."""
 TIGHTER = 1e-2
@@ -199,13 +201,17 @@ class Runner:
     def _choose(self, task: Task) -> None:
         """Method and step at the first point: adaptive for the method, halving for the step."""
         free = _copy(self.kernel, task)
-        self.method = integrate(self.kernel, free, "auto")
+        free.max_steps = FIRST_STEPS
+        method = integrate(self.kernel, free, "auto")
+        if free.status != Status.DONE:
+            # no fixed step would do what error control cannot
+            raise SimulationError(describe(free, self.structure.system, method))
+        self.method = method
         equal = _copy(self.kernel, task)
-        if free.status == Status.DONE:
-            equal.max_steps = max(ADAPTIVE_FROM * free.steps, 10 * len(self.times))
+        equal.max_steps = max(ADAPTIVE_FROM * free.steps, 10 * len(self.times))
         choose_step(self.kernel, equal, f"frozen-{self.method}", None, None)
         reached = equal.status == Status.DONE and equal.error_estimate <= 1.0
-        self.step = 0.0 if free.status == Status.DONE and not reached else equal.fixed_step
+        self.step = equal.fixed_step if reached else 0.0
 
     def _signals(self, p: np.ndarray) -> SignalTable:
         """Made once, unless formulas of time switch at instants that depend on parameters."""

@@ -84,10 +84,15 @@ class WellPosedness:
         """Outputs and listed variables of infinite variance."""
         return tuple(n for n in self.required if not self.verdicts[n].is_finite)
 
-    def require(self, purpose: str) -> None:
-        """Raise ``EstimationError`` when not well-posed; ``purpose`` names what cannot be done (``"gr.fit"``)."""
-        if self.violated:
-            reasons = " ".join(_capital(str(self.verdicts[n])) for n in self.violated)
+    def require(self, purpose: str, names: Iterable[str] | None = None) -> None:
+        """Raise ``EstimationError`` when not well-posed.
+
+        purpose : what cannot be done then, ``"gr.fit"``
+        names : what must have finite variance, for instance the outputs that were measured; by default ``required``
+        """
+        violated = [n for n in dict.fromkeys(names or self.required) if not self.verdicts[n].is_finite]
+        if violated:
+            reasons = " ".join(_capital(str(self.verdicts[n])) for n in violated)
             raise EstimationError(f"{purpose} of {self.model} is not a well-posed problem. {reasons}")
 
     def __str__(self) -> str:

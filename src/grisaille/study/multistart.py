@@ -122,7 +122,8 @@ class Multistart(Study):
         return draw_waterfall(self)
 
     def __str__(self) -> str:
-        lines = [f"Multistart of {self.model_name}: {self._counted()}; {len(self.basins)} distinct minima"]
+        many = "minimum" if len(self.basins) == 1 else "distinct minima"
+        lines = [f"Multistart of {self.model_name}: {self._counted()}; {len(self.basins)} {many}"]
         for basin, row in self.basins.head(8).iterrows():
             values = ", ".join(f"{n} = {row[n]:.6g}" for n in self.names[:6])
             lines.append(

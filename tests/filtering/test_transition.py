@@ -1,0 +1,76 @@
+"""Exact transitions against matrix exponentials and quadrature."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.linalg import expm
+
+from grisaille.filtering.duals import constant
+from grisaille.filtering.transition import noise_covariance, polynomial_nodes, state_transition
+
+A = np.array([[-0.3, 1.0, 0.0], [0.2, -2.0, 0.4], [0.0, 0.0, 0.0]])
+"""Singular: an integrator feeds the second state."""
+W = np.diag([0.0, 0.5, 0.2])
+
+
+def integral(function):
+    """Over [0, 1], by Gauss–Legendre."""
+    nodes, weights = np.polynomial.legendre.leggauss(30)
+    return sum(w / 2 * function((1 + x) / 2) for x, w in zip(nodes, weights, strict=True))
+
+
+@pytest.mark.parametrize("h", [0.01, 0.7, 12.0])
+def test_state_transition(h):
+    F, Psi = state_transition(constant(A, 0), h, 2)
+    assert np.allclose(F[0], expm(A * h), rtol=1e-13, atol=1e-14)
+    for j in range(3):
+        exact = integral(lambda s, j=j: expm(A * h * (1 - s)) * s**j) * h
+        assert np.allclose(Psi[j, 0], exact, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("h", [0.01, 0.7, 12.0])
+def test_noise_that_varies_inside_the_step(h):
+    parts = np.stack([W, 0.3 * W, 0.1 * np.ones((3, 3))])
+    Q = noise_covariance(constant(A, 0), h, constant(parts, 0))[0]
+
+    def integrand(s):
+        E = expm(A * h * (1 - s))
+        return E @ (parts[0] + parts[1] * s + parts[2] * s**2) @ E.T
+
+    assert np.allclose(Q, integral(integrand) * h, rtol=1e-11, atol=1e-13)
+
+
+def test_derivatives_are_those_of_the_numbers():
+    random = np.random.default_rng(1)
+    dA, dW = random.normal(size=(2, 3, 3))
+    dW = dW + dW.T
+
+    def at(eps):
+        return state_transition(constant(A + eps * dA, 0), 1.3, 1), noise_covariance(
+            constant(A + eps * dA, 0), 1.3, constant((W + eps * dW)[None], 0)
+        )
+
+    F, Psi = state_transition(np.stack([A, dA]), 1.3, 1)
+    Q = noise_covariance(np.stack([A, dA]), 1.3, np.stack([W, dW])[None])
+    h = 1e-5
+    (up, up_Q), (down, down_Q) = at(h), at(-h)
+    assert np.allclose(F[1], (up[0][0] - down[0][0]) / (2 * h), rtol=1e-8, atol=1e-8)
+    assert np.allclose(Psi[:, 1], (up[1][:, 0] - down[1][:, 0]) / (2 * h), rtol=1e-8, atol=1e-8)
+    assert np.allclose(Q[1], (up_Q[0] - down_Q[0]) / (2 * h), rtol=1e-8, atol=1e-8)
+
+
+def test_stiff_transitions_do_not_overflow():
+    stiff = np.array([[-1e4, 1.0], [0.0, -1e-3]])
+    F, _ = state_transition(constant(stiff, 0), 10.0, 1)
+    Q = noise_covariance(constant(stiff, 0), 10.0, constant(np.eye(2)[None], 0))[0]
+    assert np.allclose(F[0], expm(stiff * 10.0), rtol=1e-10, atol=1e-14)
+    assert Q[0, 0] == pytest.approx(0.5e-4 + 1e-8 * Q[1, 1], rel=1e-4)
+    assert Q[1, 1] == pytest.approx((1 - np.exp(-0.02)) / 2e-3, rel=1e-12)
+
+
+def test_polynomials_through_nodes():
+    for degree in (0, 1, 2, 6):
+        s, fit = polynomial_nodes(degree)
+        truth = np.arange(1.0, degree + 2)
+        assert np.allclose(fit @ np.polyval(truth[::-1], s), truth, rtol=1e-9)

@@ -1,0 +1,105 @@
+"""Repeated ensembles of one experiment: what is refused, what is chosen once and kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import grisaille as gr
+from grisaille import der, spectra
+from grisaille.errors import EstimationError
+from grisaille.simulation.ensemble import EnsembleOptions
+from grisaille.simulation.ensemble_runner import EnsembleRunner
+
+TIMES = np.linspace(0.0, 1.0, 6)
+
+
+def runner(model: gr.Model, outputs: list[str], names: list[str], **options: Any) -> EnsembleRunner:
+    chosen = EnsembleOptions(4, compiled=False, **options)
+    return EnsembleRunner(
+        model, TIMES, outputs=outputs, names=names, inputs={}, hold=None, constants={}, demands={}, options=chosen
+    )
+
+
+class TwoBodies(gr.Model):
+    """Two masses joined rigidly under white forces: the speed can be measured, the force between them cannot."""
+
+    d = gr.Parameter(1.0, bounds=(0.1, 5.0))
+    v1, v2, f = gr.Variable(0.0), gr.Variable(0.0), gr.Variable()
+    w1, w2 = gr.Disturbance(spectra.white()), gr.Disturbance(spectra.white())
+    force, speed = gr.Output(f, noise=0.1), gr.Output(v1, noise=0.1)
+    equations = [der(v1) == -d * v1 + f + w1, der(v2) == -f + w2, v1 == v2]
+
+
+class Differentiated(gr.Model):
+    """The rate of a first-order disturbance is white noise."""
+
+    a = gr.Parameter(1.0, bounds=(0.1, 5.0))
+    x, z = gr.Variable(0.0), gr.Variable()
+    w = gr.Disturbance(spectra.lowpass(2.0))
+    y, rate = gr.Output(x, noise=0.1), gr.Output(z, noise=0.1)
+    equations = [der(x) == -a * x + w, z == der(w)]
+
+
+@pytest.mark.parametrize(("model", "bad"), [(TwoBodies(), "force"), (Differentiated(), "rate")])
+def test_outputs_of_infinite_variance_are_refused_with_the_verdict(model, bad):
+    words = rf"gr.fit of {type(model).__name__} is not a well-posed problem.*[Oo]utput {bad} has infinite variance"
+    with pytest.raises(EstimationError, match=words):
+        runner(model, [bad], []).predict({}, {}, sensitive=False)
+
+
+@pytest.mark.compiled
+def test_fit_refuses_in_the_same_words():
+    data = gr.Experiment(TIMES, outputs={"rate": np.sin(TIMES)})
+    with pytest.raises(EstimationError, match=r"not a well-posed problem.*rate has infinite variance.*pole excess"):
+        gr.fit(Differentiated(), data, ["a"], gr.SimulatedPEM(realizations=4))
+
+
+def test_values_of_the_call_decide():
+    """At k = 0 the white force does not reach the output."""
+
+    class Switched(gr.Model):
+        k = gr.Parameter(1.0)
+        x, z = gr.Variable(0.0), gr.Variable()
+        w = gr.Disturbance(spectra.lowpass(2.0))
+        y = gr.Output(x + k * z)
+        equations = [der(x) == -x + w, z == der(w)]
+
+    with pytest.raises(EstimationError, match="infinite variance"):
+        runner(Switched(), ["y"], ["k"]).predict({"k": 0.5}, {}, sensitive=False)
+
+
+class Rate(gr.Model):
+    """dx = κ(1 − x) dt + √x dω: zero may be reached when 2κ < 1."""
+
+    kappa = gr.Parameter(1.0)
+    x = gr.Variable(1.0)
+    w = gr.Disturbance(spectra.white())
+    y = gr.Output(x)
+    equations = [der(x) == kappa * (1 - x) + gr.sqrt(gr.maximum(x, 0)) * w]
+
+
+class Coloured(gr.Model):
+    b = gr.Parameter(2.0)
+    x = gr.Variable(1.0)
+    w = gr.Disturbance(spectra.lowpass(b))
+    y = gr.Output(x)
+    equations = [der(x) == -x + w**2]
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "inside", "outside"), [(Rate(), "kappa", 1.0, 0.4), (Coloured(), "b", 2.0, 20.0)]
+)
+def test_the_discretisation_is_chosen_at_the_first_call_and_kept(model, name, inside, outside):
+    """Elsewhere the choice would be another one; the statistics must not jump."""
+    kept = runner(model, ["y"], [name])
+    kept.predict({name: inside}, {}, sensitive=False)
+    chosen = kept.options
+    ends = [kept.predict({name: outside + h}, {}, sensitive=False).mean for h in (1e-5, -1e-5)]
+    slope = kept.predict({name: outside}, {}, sensitive=True).mean_slopes[..., 0]
+    assert kept.options == chosen and chosen.substeps and chosen.step
+    np.testing.assert_allclose(slope, (ends[0] - ends[1]) / 2e-5, rtol=1e-5, atol=1e-7)
+    if name == "kappa":
+        assert chosen.method == "lamperti"
