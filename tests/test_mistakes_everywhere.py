@@ -271,7 +271,6 @@ def test_other_models_in_the_call() -> None:
         (Chain(), {"inputs": {"u": [5.0, 6.0]}}, r"a vector of shape \(2,\) needs"),
         (Chain(), {"parameters": {"k": [1.0, 2.0, 3.0]}}, r"shape \(3,\), the vector has shape \(2,\)"),
         (Chain(), {"parameters": {"k": 1.0, "k[0]": 2.0}}, r"gives 'k\[0\]' more than once"),
-        (squared(), {"atol": {"z": 1e-6}}, "'z', which is computed from others.* controlled for x"),
     ]:
         with pytest.raises(GrisailleError, match=words):
             run(model, **arguments)

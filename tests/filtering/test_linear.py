@@ -185,7 +185,7 @@ def test_coefficients_that_follow_an_input():
 def test_what_the_exact_filter_refuses():
     data = gr.Experiment(TIMES, {"q": np.abs(U) + 0.1}, {"y": Y[:, 0]}, hold="foh")
     with pytest.raises(EstimationError, match=r"vary with q inside: hold these inputs"):
-        gr.evaluate(Flushed(), data, method=gr.KalmanML(), parameters={"V": 2.0})
+        gr.evaluate(Flushed(), data, method=gr.KalmanML(filter="linear"), parameters={"V": 2.0})
 
     class Bent(gr.Model):
         x = gr.Variable(start=1.0)
@@ -195,7 +195,7 @@ def test_what_the_exact_filter_refuses():
         equations = [der(x) == -k * x**2 + w]
 
     with pytest.raises(EstimationError, match=r"the equation of der\(x\) is not"):
-        gr.evaluate(Bent(), gr.Experiment(TIMES, {}, {"y": Y[:, 0]}), method=gr.KalmanML(), parameters={"k": 2.0})
+        gr.evaluate(Bent(), gr.Experiment(TIMES, {}, {"y": Y[:, 0]}), method=gr.KalmanML(filter="linear"), parameters={"k": 2.0})
 
 
 def test_weights_and_skipped_samples():

@@ -1,4 +1,4 @@
-"""Reproductions at their small size: what does not depend on the number of runs must hold, the rest within its spread."""
+"""Reproductions at their small size: theory to its printed digits, samples of few runs within their spread."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import grisaille as gr
 from grisaille.errors import DataError
 from grisaille.reproduction import registry
 from grisaille.reproduction.comparison import Comparison
-from grisaille.reproduction.fladischer_free_fall import FreeFall, exact_height
+from grisaille.reproduction.fladischer_free_fall import TIMES, FreeFall, exact_height
 from grisaille.reproduction.valleys import count_valleys
 
 pytestmark = pytest.mark.compiled
@@ -23,7 +24,7 @@ def run(name: str, folder: Path | None = None) -> Comparison:
 
 def test_names_are_found_and_mistakes_told() -> None:
     assert len(registry.find("fladischer")) == len(registry.ENTRIES)
-    with pytest.raises(DataError, match="Near: fladischer/table-4.3"):
+    with pytest.raises(DataError, match=r"Near: fladischer/table-4\.3"):
         registry.find("fladischer/tabel-4.3")
     assert "fladischer/table-4.5" in registry.listing()
 
@@ -37,10 +38,6 @@ def test_valleys() -> None:
 
 
 def test_free_fall_has_its_closed_form() -> None:
-    import grisaille as gr
-
-    from grisaille.reproduction.fladischer_free_fall import TIMES
-
     assert np.allclose(gr.simulate(FreeFall(), TIMES, rtol=1e-10)["s"], exact_height(), atol=1e-8)
 
 

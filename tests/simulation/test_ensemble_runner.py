@@ -58,15 +58,16 @@ def test_fit_refuses_in_the_same_words():
 
 
 def test_values_of_the_call_decide():
-    """At k = 0 the white force does not reach the output."""
+    """At the declared k = 0 the rate of w does not reach the output; at the values of a fit it does."""
 
     class Switched(gr.Model):
-        k = gr.Parameter(1.0)
+        k = gr.Parameter(0.0)
         x, z = gr.Variable(0.0), gr.Variable()
         w = gr.Disturbance(spectra.lowpass(2.0))
         y = gr.Output(x + k * z)
         equations = [der(x) == -x + w, z == der(w)]
 
+    assert gr.well_posedness(Switched())
     with pytest.raises(EstimationError, match="infinite variance"):
         runner(Switched(), ["y"], ["k"]).predict({"k": 0.5}, {}, sensitive=False)
 

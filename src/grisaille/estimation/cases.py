@@ -85,7 +85,7 @@ def build_case(
             starts=[unknowns[k].target for k in starts], constants=experiment.constants,
             demands=known_starts(experiment), rtol=rtol, compiled=compiled,
         )  # fmt: skip
-    samples = tuple(_samples(experiment, name, grid) for name in measured)
+    samples = compared_samples(experiment, grid)
     return Case(experiment.name, experiment, runner, grid, samples, outputs, (*parameters, *starts))
 
 
@@ -99,10 +99,15 @@ def unknown_starts(experiment: Any) -> dict[str, Any]:
     return {n: v for n, v in experiment.start.items() if not isinstance(v, int | float | np.number)}
 
 
-def _samples(experiment: Any, output: str, grid: np.ndarray) -> Samples:
-    times, values, weights = experiment.measurements(output)
-    rows = np.searchsorted(grid, times)
-    return Samples(output, rows, values, weights)
+def compared_samples(experiment: Any, grid: np.ndarray) -> tuple[Samples, ...]:
+    """What is compared, by output: a weight of zero takes a sample out, so that it does not count as measured either."""
+    found = []
+    for output in experiment.outputs:
+        times, values, weights = experiment.measurements(output)
+        rows, kept = np.searchsorted(grid, times), weights > 0
+        if kept.any():
+            found.append(Samples(output, rows[kept], values[kept], weights[kept]))
+    return tuple(found)
 
 
 def start_guesses(unknowns: Sequence[Unknown], cases: Sequence[Any]) -> tuple[Unknown, ...]:

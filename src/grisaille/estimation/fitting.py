@@ -15,7 +15,7 @@ from grisaille.estimation.likelihood import LikelihoodEvaluation
 from grisaille.estimation.noise import noise_levels
 from grisaille.estimation.output_error import OutputError
 from grisaille.estimation.problem import Evaluation, Problem
-from grisaille.estimation.unknowns import Unknown, resolve_unknowns, wanted_names
+from grisaille.estimation.unknowns import Unknown, refuse_strangers, resolve_unknowns, wanted_names
 from grisaille.model.classes import Model
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.prepared import structure_of
@@ -80,11 +80,11 @@ def evaluate(
     parameters: Mapping[str, float] | None = None,
     estimate: Iterable[object] | None = None,
 ) -> CriterionValue:
-    """The criterion, its gradient by ``estimate`` (default: the given parameters) and the residuals; nothing moves."""
+    """The criterion, its gradient by the given parameters and ``estimate``, and the residuals; nothing moves."""
     from grisaille.estimation.output_error import _levels, _log_likelihood
 
     chosen, _ = choose_method(method)
-    names = list(estimate) if estimate is not None else list(parameters or {}) or None
+    names = list(dict.fromkeys([*(parameters or {}), *(estimate or ())])) or None
     problem = build_problem(model, experiments, names, chosen, guess=parameters, bounds={})
     point = problem.evaluate(problem.guess)
     if not point.completed:
@@ -130,6 +130,8 @@ def build_problem(
     unknowns = find_unknowns(
         model, data, estimate, guess=given, bounds=bounds, priors=priors, local=local, method=method
     )
+    if not isinstance(guess, Fit):
+        refuse_strangers(unknowns, given, "guess")
     unknowns = _parameter_guesses(structure.model, unknowns, data)
     if hasattr(method, "pose"):
         posed: Problem = method.pose(model, structure, data, unknowns)

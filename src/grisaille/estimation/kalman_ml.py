@@ -2,8 +2,8 @@
 
     maximise  log L(θ) = Σ_k log N(y_k; ŷ_{k|k−1}, S_k)  (+ log prior)
 
-One-step predictions and their covariances come from the exact filter of a linear model (``filtering``). The covariance of
-the estimates is the inverse Hessian of −log L − log prior at the optimum. Reference: N. R. Kristensen, H. Madsen,
+One-step predictions and their covariances come from the exact filter of a linear model, or from linearisation along the
+way (``filtering``). The covariance of the estimates is the inverse Hessian of −log L − log prior at the optimum. Reference: N. R. Kristensen, H. Madsen,
 S. B. Jørgensen, Automatica 40 (2004) 225, eqs. (9), (31), (53).
 """
 
@@ -24,6 +24,7 @@ from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.likelihood import PLACES, LikelihoodEvaluation, LikelihoodProblem
 from grisaille.estimation.search import Outcome, Search
 from grisaille.estimation.unknowns import Unknown
+from grisaille.filtering.extended import ExtendedFilter
 from grisaille.filtering.runner import FilterOptions, FilterRunner, Moved
 from grisaille.filtering.start import KINDS
 from grisaille.model.classes import Model
@@ -33,6 +34,8 @@ from grisaille.structure.reduction import Structure
 
 CONVERGED = 1e-8
 """The Newton decrement: the estimate is then within a ten-thousandth of its standard error."""
+COARSE = 1e-2
+"""Change of the log-likelihood with shorter steps from which on a fit says so."""
 ZERO = 1e-6
 """A level is reported as zero where that costs no more log-likelihood than this."""
 
@@ -41,8 +44,9 @@ ZERO = 1e-6
 class KalmanML:
     """Options of maximum likelihood by Kalman filtering.
 
-    filter : ``"linear"``, the exact filter of models that are linear in their states; ``"auto"`` takes it, or says why
-        it does not apply
+    filter : ``"linear"``, the exact filter of models that are linear in their states; ``"extended"``, by linearisation
+        along the way; ``"auto"`` takes the exact one where it applies
+    substeps : steps of the extended filter between samples, or ``"auto"``: chosen at the guess
     initial_covariance : of the states before the first sample: ``"first-sample"`` (what process noise builds up over the
         first interval), ``"stationary"``, ``"diffuse"``, ``{state: variance}`` or a matrix; disturbances start
         stationary
@@ -53,7 +57,8 @@ class KalmanML:
     compiled : as in ``gr.simulate``
     """
 
-    filter: Literal["auto", "linear"] = "auto"
+    filter: Literal["auto", "linear", "extended"] = "auto"
+    substeps: int | Literal["auto"] = "auto"
     initial_covariance: Any = "first-sample"
     first_observation: Literal["include", "condition"] = "include"
     robust: float | None = None
@@ -62,8 +67,10 @@ class KalmanML:
     compiled: bool | None = None
 
     def __post_init__(self) -> None:
-        if self.filter not in ("auto", "linear"):
-            raise EstimationError(f"filter is {self.filter!r}; it must be 'auto' or 'linear'.")
+        if self.filter not in ("auto", "linear", "extended"):
+            raise EstimationError(f"filter is {self.filter!r}; it must be 'auto', 'linear' or 'extended'.")
+        if self.substeps != "auto" and not (isinstance(self.substeps, int) and self.substeps > 0):
+            raise EstimationError(f"substeps is {self.substeps!r}; give a whole number from 1, or 'auto'.")
         if self.first_observation not in ("include", "condition"):
             raise EstimationError(f"first_observation is {self.first_observation!r}; give 'include' or 'condition'.")
         kind = self.initial_covariance
@@ -94,10 +101,7 @@ class KalmanML:
         problem = LikelihoodProblem(start_guesses(guessed, cases), cases)
         for case in cases:
             values = problem.values_for(case, problem.guess)
-            try:
-                problem.runner_of(case).prepare(values)
-            except EstimationError as error:
-                raise EstimationError(_advice(str(error), self.filter)) from error
+            problem.runner_of(case).prepare(values)
         return problem
 
     def _case(self, model: Model, structure: Structure, experiment: Any, unknowns: Sequence[Unknown]) -> Case:
@@ -117,8 +121,9 @@ class KalmanML:
             y[s.rows, column], weights[s.rows, column] = s.values, s.weights
         signals, hold = experiment.input_signals()
         options = FilterOptions(
-            self.initial_covariance, self.first_observation == "condition", self.robust or np.inf, self.compiled
-        )
+            self.filter, self.substeps, self.initial_covariance, self.first_observation == "condition",
+            self.robust or np.inf, self.compiled,
+        )  # fmt: skip
         runner: Any = FilterRunner(
             model, experiment.name, grid, y, weights, outputs=outputs, inputs=signals, hold=hold, moved=moved,
             constants=experiment.constants, demands=known_starts(experiment), options=options,
@@ -159,6 +164,7 @@ class KalmanML:
             n for n in describe_determination(problem.unknowns, evaluation.theta, root, covariance, free | zero)
             if not any(z and n.startswith(f"dead: no output moves with {u.name};") for u, z in zip(guessed, zero, strict=True))
         ]  # fmt: skip
+        notes += _discretisation(problem, evaluation)
         if problem.failures:
             notes.append(f"{len(problem.failures)} evaluations failed on the way; the last: {problem.failures[-1]}")
         if self.robust is not None:
@@ -184,14 +190,6 @@ class KalmanML:
             seconds=seconds,
             offset=float(np.sqrt(polished.decrement)),
         )
-
-
-def _advice(reason: str, chosen: str) -> str:
-    """The refusal of the exact filter, with what else there is."""
-    if not reason.startswith("filter='linear' needs"):
-        return reason
-    how = "" if chosen == "linear" else " No other filter is available."
-    return f"KalmanML cannot be used here: {reason}{how} gr.OutputError holds disturbances at zero; gr.SimulatedPEM simulates them."
 
 
 def _samples(experiment: Any, output: str, grid: np.ndarray) -> Samples:
@@ -264,6 +262,23 @@ def _covariance(problem: LikelihoodProblem, polished: scoring.Polished) -> np.nd
     """Inverse Hessian in the unknowns themselves."""
     slopes = problem.slopes(polished.evaluation.theta)
     return np.asarray(polished.covariance * np.outer(slopes, slopes))
+
+
+def _discretisation(problem: LikelihoodProblem, evaluation: LikelihoodEvaluation) -> list[str]:
+    """Whether the steps chosen at the guess are short enough at the estimate."""
+    filters = [f for c in problem.cases if isinstance(f := problem.runner_of(c).filter, ExtendedFilter)]
+    if not filters:
+        return []
+    before = [f.substeps for f in filters]
+    for f in filters:
+        f.substeps *= 2
+    finer = problem.evaluate(evaluation.theta, sensitive=False)
+    for f, n in zip(filters, before, strict=True):
+        f.substeps = n
+    change = abs(finer.log_likelihood - evaluation.log_likelihood)
+    if change < COARSE:
+        return []
+    return [f"discretisation: steps half as long change the log-likelihood by {change:.2g}; use gr.KalmanML(substeps={2 * max(before)})."]
 
 
 def _root(information: np.ndarray) -> np.ndarray:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grisaille.errors import DataError, GrisailleError
-from grisaille.estimation.cases import Case, Samples, build_case
+from grisaille.estimation.cases import Case, build_case, compared_samples
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.fit import Fit
 from grisaille.estimation.noise import noise_levels
@@ -161,10 +161,7 @@ def _case(
     noise = noise_levels(flat, tuple(experiment.outputs))
     outputs = tuple(dict.fromkeys([*experiment.outputs, *(n for o in experiment.outputs for n in noise[o].needs)]))
     grid = experiment.grid()
-    samples = []
-    for name in experiment.outputs:
-        times, values, weights = experiment.measurements(name)
-        samples.append(Samples(name, np.searchsorted(grid, times), values, weights))
+    samples = compared_samples(experiment, grid)
     mine = [k for k, u in enumerate(unknowns) if u.applies_to(str(experiment.name))]
     order = sorted(mine, key=lambda k: unknowns[k].kind != "parameter")
 
@@ -175,7 +172,7 @@ def _case(
         return runner
 
     later: Any = _Later(build)
-    return Case(str(experiment.name), experiment, later, grid, tuple(samples), outputs, tuple(order))
+    return Case(str(experiment.name), experiment, later, grid, samples, outputs, tuple(order))
 
 
 class _Later:

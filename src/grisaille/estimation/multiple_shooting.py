@@ -239,27 +239,48 @@ def solve(problem: Problem, pieces: int, tolerance: float, progress: Progress | 
                       "gap": float(np.abs(now.gaps).max(initial=0.0))})  # fmt: skip
         if progress is not None:
             progress(problem.evaluations, now.evaluation.objective)
-        step, multipliers = _constrained_step(now, scale)
+        step, multipliers, held = _bounded_step(now, scale, v, lower, upper)
         weight = max(weight, 2 * float(np.abs(multipliers).max(initial=0.0)))
         if np.abs(step / scale).max() < max(tolerance, 1e-11) and _gap(now) < JOINED:
-            return _joined(problem, now, True, "the step vanished and the pieces join", trace)
+            return _joined(problem, now, True, "the step vanished and the pieces join", trace, held)
         v, now, moved = _search(shooting, v, step, now, weight, lower, upper)
         if not moved:
             well = _gap(now) < JOINED and np.abs(step / scale).max() < 1e-6
-            return _joined(problem, now, well, "no step lowers the merit function", trace)
-    return _joined(problem, now, False, f"{MOST_ITERATIONS} iterations were used up", trace)
+            return _joined(problem, now, well, "no step lowers the merit function", trace, held)
+    return _joined(problem, now, False, f"{MOST_ITERATIONS} iterations were used up", trace, held)
 
 
-def _constrained_step(shot: Shot, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """min ½|r + JΔ|² subject to c + CΔ = 0, in scaled unknowns; also the multipliers."""
-    J, C = shot.jacobian * scale, shot.slopes * scale
-    particular = np.linalg.lstsq(C, -shot.gaps, rcond=1e-13)[0] if len(C) else np.zeros(J.shape[1])
+def _bounded_step(
+    shot: Shot, scale: np.ndarray, v: np.ndarray, lower: np.ndarray, upper: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The constrained step with unknowns held that stand on a bound and would leave it; also which these are."""
+    n = len(lower)
+    held = np.zeros(len(v), dtype=bool)
+    while True:
+        step, multipliers = _constrained_step(shot, scale, held)
+        leaving = ((v[:n] <= lower) & (step[:n] < 0)) | ((v[:n] >= upper) & (step[:n] > 0))
+        if not (leaving & ~held[:n]).any():
+            return step, multipliers, held
+        held[:n] |= leaving
+
+
+def _with_held(slopes: np.ndarray, held: np.ndarray) -> np.ndarray:
+    """Continuity, and one further constraint for each held unknown: it does not move."""
+    return np.vstack([slopes, np.eye(len(held))[held]]) if held.any() else slopes
+
+
+def _constrained_step(shot: Shot, scale: np.ndarray, held: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """min ½|r + JΔ|² subject to c + CΔ = 0, in scaled unknowns; also the multipliers of the gaps."""
+    J, C = shot.jacobian * scale, _with_held(shot.slopes * scale, held)
+    gaps = np.concatenate([shot.gaps, np.zeros(int(held.sum()))])
+    particular = np.linalg.lstsq(C, -gaps, rcond=1e-13)[0] if len(C) else np.zeros(J.shape[1])
     Z = _null_space(C, J.shape[1])
     inside = np.linalg.lstsq(J @ Z, -(shot.residuals + J @ particular), rcond=1e-13)[0]
     step = particular + Z @ inside
     gradient = J.T @ (shot.residuals + J @ step)
     multipliers = np.linalg.lstsq(C.T, -gradient, rcond=1e-13)[0] if len(C) else np.zeros(0)
-    return step * scale, multipliers
+    step[held] = 0.0
+    return step * scale, multipliers[: len(shot.gaps)]
 
 
 def _null_space(C: np.ndarray, width: int) -> np.ndarray:
@@ -297,11 +318,13 @@ def _search(
     return v, now, False
 
 
-def _joined(problem: Problem, shot: Shot, well: bool, reason: str, trace: list[dict[str, float]]) -> Joined:
+def _joined(
+    problem: Problem, shot: Shot, well: bool, reason: str, trace: list[dict[str, float]], held: np.ndarray
+) -> Joined:
     """Covariance and Jacobian of the joined problem, from coordinates of the null space: θ = T c, ∂r/∂c = R."""
     n = len(problem.unknowns)
     scale = np.maximum(np.abs(shot.jacobian).max(axis=0), 1e-300)
-    Z = _null_space(shot.slopes / scale, shot.jacobian.shape[1])
+    Z = _null_space(_with_held(shot.slopes / scale, held), shot.jacobian.shape[1])
     R = (shot.jacobian / scale) @ Z
     T = (Z / scale[:, None])[:n]
     _, s, vt = np.linalg.svd(R, full_matrices=False)
@@ -309,5 +332,15 @@ def _joined(problem: Problem, shot: Shot, well: bool, reason: str, trace: list[d
     root = T @ (vt[kept].T / s[kept])
     # for the diagnosis only: where a start hardly differs from its neighbours, T has no inverse to rounding
     jacobian = R @ np.linalg.pinv(T, rcond=1e-12)
+    if held.any():
+        jacobian[:, held[:n]] = _along_pieces(shot, n, held[:n])
     evaluation = replace(shot.evaluation, jacobian=jacobian, covariance=root @ root.T)
     return Joined(evaluation, well, reason, tuple(trace), _gap(shot))
+
+
+def _along_pieces(shot: Shot, n: int, held: np.ndarray) -> np.ndarray:
+    """∂r by unknowns that a bound holds, the nodes following: where the bound pushes."""
+    own, nodes = shot.jacobian[:, :n][:, held], shot.jacobian[:, n:]
+    if not len(shot.slopes):
+        return np.asarray(own)
+    return np.asarray(own - nodes @ np.linalg.solve(shot.slopes[:, n:], shot.slopes[:, :n][:, held]))

@@ -172,7 +172,7 @@ class OutputError:
         else:
             covariance = gauss_newton_covariance(evaluation.jacobian, free)
         notes = describe_determination(problem.unknowns, evaluation.theta, evaluation.jacobian, covariance, free)
-        notes += runaway
+        notes += runaway + _correlation_notes(problem)
         if problem.failures:
             notes.append(f"{len(problem.failures)} simulations failed on the way; the last: {problem.failures[-1]}")
         if evaluation.discretisation > TOO_LONG:
@@ -235,6 +235,17 @@ def _growth_note(problem: Problem, evaluation: Evaluation) -> list[str]:
     return notes
 
 
+def _correlation_notes(problem: Problem) -> list[str]:
+    """Declared covariances between measured outputs, which least squares does not use."""
+    declared = problem.cases[0].runner.structure.model.noise_covariance
+    return [
+        f"correlated noise: output error takes the noise of {a} and {b} to be independent; the declared covariance is "
+        f"not used, and standard errors do not account for it."
+        for a, b in declared
+        if a in problem.outputs and b in problem.outputs
+    ]
+
+
 def _leverage(problem: Problem, case: Case, prediction: Prediction) -> float:
     """Largest change of an output at the end, in its measured range, by a change of an unknown of its own size."""
     sizes = np.array([problem.unknowns[k].size for k in case.unknowns])
@@ -279,6 +290,13 @@ def _levels(problem: Problem, evaluation: Evaluation) -> dict[str, float]:
 def _log_likelihood(problem: Problem, evaluation: Evaluation) -> float:
     """log p(y | θ, σ), constants included; unknown σ at its maximum-likelihood value RSS/N."""
     total = 0.0
+    deviations = np.concatenate(
+        [
+            problem.deviations(c, s.output, s.rows, p, evaluation.theta)
+            for c, p in zip(problem.cases, evaluation.predictions, strict=True)
+            for s in c.samples
+        ]
+    )
     for k, name in enumerate(problem.outputs):
         mine = problem.output_of == k
         n = int(mine.sum())
@@ -287,13 +305,9 @@ def _log_likelihood(problem: Problem, evaluation: Evaluation) -> float:
             continue
         log_weights = float(np.sum(np.log(weights[weights > 0])))
         if problem.noise[name].known:
-            r = evaluation.residuals[: problem.count][mine]
-            e = weights * evaluation.errors[mine]
-            with np.errstate(divide="ignore", invalid="ignore"):
-                sigma = np.where(r != 0, np.abs(e / r), np.nan)
-            known = sigma[np.isfinite(sigma)]
-            level = np.where(np.isfinite(sigma), sigma, known.mean() if known.size else 1.0)
-            total += float(-0.5 * r @ r - np.sum(np.log(level)) - 0.5 * n * np.log(2 * np.pi)) + log_weights
+            sigma = deviations[mine]
+            r = weights * evaluation.errors[mine] / sigma
+            total += float(-0.5 * r @ r - np.sum(np.log(sigma)) - 0.5 * n * np.log(2 * np.pi)) + log_weights
         else:
             variance = max(float(np.mean((weights * evaluation.errors[mine]) ** 2)), 1e-300)
             total += -0.5 * n * (np.log(2 * np.pi * variance) + 1) + log_weights

@@ -2,10 +2,11 @@
 
     r_i = w_i (y_i − ŷ_i(θ)) / σ_i,      J = ∂r/∂θ,      objective = ½ Σ r_i²  (+ ½ Σ prior residuals²)
 
-σ is a formula or unknown; unknown levels are kept in ``sigma`` and updated by whoever minimises. A formula may move with
-the prediction, as in ``noise=0.05 * abs(x)``. Minimised together with the residuals it would be made large instead of
-them small, so its values are frozen at the first evaluation and renewed by whoever minimises (``refreeze``) until they
-stay: iteratively reweighted least squares. A simulation that fails gives an evaluation with a reason and no residuals.
+σ is a formula or unknown; unknown levels are kept in ``sigma`` and updated by whoever minimises. A formula may move
+with the prediction, as in ``noise=0.05 * abs(x)``. Minimised together with the residuals it would be made large instead
+of them small, so its values are frozen at the first evaluation and renewed by whoever minimises (``refreeze``) until
+they stay: iteratively reweighted least squares. A simulation that fails gives an evaluation with a reason and no
+residuals.
 """
 
 from __future__ import annotations

@@ -91,7 +91,9 @@ def resolve_unknowns(
                 if unknown.name in found:
                     raise EstimationError(f"estimate= names '{unknown.name}' more than once.")
                 found[unknown.name] = unknown
-    _refuse_strangers(found, bounds, "bounds")
+    refuse_strangers(found.values(), bounds, "bounds")
+    refuse_strangers(found.values(), known.priors, "priors")
+    _refuse_constants(found, experiments)
     return tuple(_with_guess(u, dict(guess or {})) for u in found.values())
 
 
@@ -164,14 +166,14 @@ class _Declared:
     def make(self, target: str, experiment: str | None, name: str) -> Unknown:
         if target.startswith("start("):
             variable = self.structure.model.variables[target[6:-1]]
-            lower, upper = self._bounds(name, target, variable.bounds)
             prior = self.priors.get(name, self.priors.get(target))
+            lower, upper = self._bounds(name, target, variable.bounds, prior)
             return Unknown(name, "start", variable.name, experiment, np.nan, lower, upper, False, variable.unit, prior)
         if target.startswith(("scale(", "noise(")):
             return self._level(target, experiment, name)
         parameter = self.structure.model.parameters[target]
-        lower, upper = self._bounds(name, target, parameter.bounds)
         prior = self.priors.get(name, self.priors.get(target, parameter.prior))
+        lower, upper = self._bounds(name, target, parameter.bounds, prior)
         logarithmic = _is_logarithmic(parameter.transform, lower, upper, prior)
         return Unknown(name, "parameter", target, experiment, np.nan, lower, upper, logarithmic, parameter.unit, prior)
 
@@ -179,15 +181,18 @@ class _Declared:
         """A standard deviation, searched by its logarithm."""
         flat, inner = self.structure.model, target[6:-1]
         unit = flat.outputs[inner].unit if target.startswith("noise(") else flat.disturbances[inner].unit
-        lower, upper = self._bounds(name, target, (0.0, np.inf))
         prior = self.priors.get(name, self.priors.get(target))
+        lower, upper = self._bounds(name, target, (0.0, np.inf), prior)
         kind: Literal["scale", "noise"] = "noise" if target.startswith("noise(") else "scale"
         return Unknown(name, kind, inner, experiment, np.nan, max(lower, 0.0), upper, True, unit, prior)
 
-    def _bounds(self, name: str, target: str, declared: tuple[float, float] | None) -> tuple[float, float]:
+    def _bounds(self, name: str, target: str, declared: tuple[float, float] | None, prior: Any) -> tuple[float, float]:
+        """What was given or declared, and not beyond a uniform prior."""
         lower, upper = self.bounds.get(name, self.bounds.get(target, declared or (-np.inf, np.inf)))
         lower = -np.inf if lower is None else float(lower)
         upper = np.inf if upper is None else float(upper)
+        if isinstance(prior, Uniform):
+            lower, upper = max(lower, prior.low), min(upper, prior.high)
         if not lower < upper:
             raise EstimationError(
                 f"The bounds of '{name}' are ({lower:g}, {upper:g}): the first must be below the second."
@@ -235,12 +240,26 @@ def _with_guess(unknown: Unknown, guess: dict[str, float]) -> Unknown:
     return unknown
 
 
-def _refuse_strangers(found: Mapping[str, Unknown], given: Mapping[str, Any] | None, what: str) -> None:
-    allowed = {*found, *(u.name.partition("@")[0] for u in found.values())}
+def _refuse_constants(found: Mapping[str, Unknown], experiments: Sequence[Any]) -> None:
+    """An experiment that knows a parameter does not let it be estimated."""
+    for unknown in found.values():
+        for e in experiments:
+            if unknown.kind == "parameter" and unknown.applies_to(e.name) and unknown.target in e.constants:
+                raise EstimationError(
+                    f"'{unknown.name}' is estimated, but experiment '{e.name}' sets it to "
+                    f"{e.constants[unknown.target]:g} in constants=. Take it out of one of the two; "
+                    f"'{unknown.target}@NAME' estimates it in one experiment only."
+                )
+
+
+def refuse_strangers(unknowns: Iterable[Unknown], given: Mapping[str, Any] | None, what: str) -> None:
+    """Names that nothing is estimated by are mistakes."""
+    names = [u.name for u in unknowns]
+    allowed = {*names, *(n.partition("@")[0] for n in names)}
     for name in given or {}:
         if name not in allowed:
             raise EstimationError(
-                f"{what}= names '{name}', which is not estimated here; estimated: {', '.join(found)}."
+                f"{what}= names '{name}', which is not estimated here; estimated: {', '.join(names)}."
             )
 
 

@@ -39,5 +39,5 @@ def solve_linear(operator: Floats, right: Floats) -> Floats:
     x = np.linalg.lstsq(operator[0], right[0], rcond=1e-13)[0]
     moved = right[1:] - operator[1:] @ x
     flat = moved.transpose(1, 0, 2).reshape(moved.shape[1], -1)
-    dx = np.linalg.lstsq(operator[0], flat, rcond=1e-13)[0].reshape(len(x), len(moved), -1).transpose(1, 0, 2)
+    dx = np.linalg.lstsq(operator[0], flat, rcond=1e-13)[0].reshape(len(x), len(moved), x.shape[1]).transpose(1, 0, 2)
     return np.concatenate([x[None], dx])

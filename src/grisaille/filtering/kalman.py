@@ -169,7 +169,7 @@ def run_filter(
     states : a list that receives the means and covariances (value only; not with a flat prior)
     """
     ns, n, free = model.ns, model.n, model.X0.shape[1]
-    total = _Totals(model, robust)
+    total = Totals(model.ns, 1 + free, model.y.shape, robust)
     m = np.zeros((1 + ns, n, 1 + free))
     m[:, :, 0] = model.x0
     m[0, :, 1:] = model.X0
@@ -186,7 +186,7 @@ def run_filter(
         if sample >= 0:
             seen = np.flatnonzero(np.isfinite(model.y[sample]))
             if len(seen):
-                found = _update(model, sample, seen, m, P)
+                found = _at_sample(model, sample, seen, m, P)
                 if found is None:
                     total.failed = sample
                     break
@@ -200,7 +200,9 @@ def run_filter(
 
 
 @dataclass(frozen=True, eq=False)
-class _Update:
+class Update:
+    """A measurement update: moments after it, and what the likelihood needs."""
+
     m: Floats
     P: Floats
     e: Floats
@@ -210,46 +212,55 @@ class _Update:
     log_det: float
 
 
-def _update(model: DiscreteModel, sample: int, seen: Whole, m: Floats, P: Floats) -> _Update | None:
+def _at_sample(model: DiscreteModel, sample: int, seen: Whole, m: Floats, P: Floats) -> Update | None:
     H = model.H[model.H_of[sample]][:, seen]
     R = model.R[model.R_of[sample]][:, seen[:, None], seen]
     e = -times(H, m)
     e[:, :, 0] -= model.d[sample][:, seen]
     e[0, :, 0] += model.y[sample, seen]
+    return update(m, P, e, H, R)
+
+
+def update(m: Floats, P: Floats, e: Floats, H: Floats, R: Floats) -> Update | None:
+    """One measurement update of duals; None where S is not positive definite.
+
+    m : (1 + ns, n, columns); e : (1 + ns, seen, columns) innovations, the first column those of the data
+    """
     PHt = times(P, transpose(H))
     S = times(H, PHt) + R
+    if not (np.isfinite(S).all() and np.isfinite(e).all()):
+        return None
     try:
         root = np.linalg.cholesky(S[0])
+        inverse = np.linalg.inv(S[0])
     except np.linalg.LinAlgError:
         return None
-    inverse = np.linalg.inv(S[0])
     a = inverse @ e[0]
     moved = inverse @ (e[1:] - S[1:] @ a)
     m = m.copy()
     m[1:] += PHt[1:] @ a + PHt[0] @ moved
     m[0] += PHt[0] @ a
     K = PHt[0] @ inverse
-    J = np.eye(model.n) - K @ H[0]
+    J = np.eye(m.shape[1]) - K @ H[0]
     bent = J @ P[0] @ transpose(H[1:]) @ K.T
     after = J @ P @ J.T + K @ R @ K.T
     after[1:] -= bent + transpose(bent)
     log_det = 2 * float(np.log(np.diag(root)).sum())
-    return _Update(m, (after + transpose(after)) / 2, e, S, inverse, a, log_det)
+    return Update(m, (after + transpose(after)) / 2, e, S, inverse, a, log_det)
 
 
-class _Totals:
+class Totals:
     """Running sums over samples."""
 
-    def __init__(self, model: DiscreteModel, robust: float) -> None:
-        ns, columns = model.ns, 1 + model.X0.shape[1]
+    def __init__(self, ns: int, columns: int, shape: tuple[int, ...], robust: float) -> None:
         self.robust, self.count, self.failed = robust, 0, -1
         self.base = np.zeros(1 + ns)
         self.G = np.zeros((1 + ns, columns, columns))
         self.information, self.cross = np.zeros((ns, ns)), np.zeros((ns, columns))
-        self.innovations, self.variances = np.full(model.y.shape, np.nan), np.full(model.y.shape, np.nan)
-        self.slopes = np.zeros((len(model.y), ns, model.y.shape[1]))
+        self.innovations, self.variances = np.full(shape, np.nan), np.full(shape, np.nan)
+        self.slopes = np.zeros((shape[0], ns, shape[1]))
 
-    def add(self, sample: int, seen: Whole, u: _Update, counted: bool) -> tuple[Floats, Floats]:
+    def add(self, sample: int, seen: Whole, u: Update, counted: bool) -> tuple[Floats, Floats]:
         self.innovations[sample, seen] = u.e[0, :, 0]
         self.variances[sample, seen] = np.diag(u.S[0])
         self.slopes[sample][:, seen] = u.e[1:, :, 0]

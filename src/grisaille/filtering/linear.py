@@ -28,7 +28,7 @@ class LinearFilter:
     def __init__(self, model: StochasticModel, record: Record, initial_covariance: Any = "first-sample") -> None:
         if model.nonlinear:
             raise EstimationError(
-                f"filter='linear' needs a model that is linear in its states, but {model.nonlinear} is not."
+                f"filter='linear' needs a model that is linear in its states, but {model.nonlinear} is not: use filter='extended'."
             )
         self.model, self.record, self.initial_covariance = model, record, initial_covariance
         zero = ca.SX.zeros(model.n)
@@ -54,6 +54,11 @@ class LinearFilter:
             if self.A.degree(self._cells):
                 raise EstimationError(varying_message(self.model, self.A))
         return self._cells
+
+    def varies(self, q: Floats) -> bool:
+        """Whether A changes inside a cell, so that no exact transition exists."""
+        table = self.record.signals(q[: self.model.structure.system.np])
+        return bool(self.A.degree(cut_into_cells(self.record.times, table)))
 
     def discretise(self, q: Floats, dq: Floats, x0: Floats) -> DiscreteModel:
         """The matrices at q; dq, (ns, nq), are directions and x0, (1 + ns, nx), the start of the plant's states."""
@@ -133,7 +138,7 @@ def varying_message(model: StochasticModel, A: Formula) -> str:
     what = ", ".join(["time"] * A.depends_on_time + names)
     return (
         f"filter='linear' needs coefficients that are constant between samples, but those of "
-        f"{model.structure.model.name} vary with {what} inside: hold these inputs (hold='zoh')."
+        f"{model.structure.model.name} vary with {what} inside: hold these inputs (hold='zoh'), or use filter='extended'."
     )
 
 

@@ -16,7 +16,8 @@ import numpy as np
 
 from grisaille.errors import EstimationError, GrisailleError
 from grisaille.filtering.duals import Floats
-from grisaille.filtering.kalman import DiscreteModel, Likelihood, States, centred, finish, run_filter
+from grisaille.filtering.extended import ExtendedFilter, choose_substeps
+from grisaille.filtering.kalman import Likelihood, States, Sums, centred, finish, run_filter
 from grisaille.filtering.linear import LinearFilter
 from grisaille.filtering.native import add_up
 from grisaille.filtering.record import Record
@@ -34,6 +35,8 @@ from grisaille.structure.prepared import structure_of
 class FilterOptions:
     """How a record is filtered; see ``gr.KalmanML``."""
 
+    filter: str = "auto"
+    substeps: int | str = "auto"
     initial_covariance: Any = "first-sample"
     condition: bool = False
     robust: float = np.inf
@@ -96,24 +99,36 @@ class FilterRunner:
         measured = np.where(weights > 0, y, np.nan)
         self.record = Record(name, times, measured, weights, self.signals)
         self.outputs = tuple(outputs)
-        self.filter: LinearFilter | None = None
+        self.filter: LinearFilter | ExtendedFilter | None = None
 
     def likelihood(self, values: Mapping[str, float], *, sensitive: bool) -> Filtered:
         """log L at values of everything that moves: ``"k"``, ``"scale(w)"``, ``"noise(y)"``, ``"start(x)"``."""
         o = self.options
         try:
-            matrices = self._discretised(values, sensitive)
-            sums = add_up(matrices, robust=o.robust, condition=o.condition, compiled=o.compiled)
-            if matrices.X0.shape[1] and sums.failed < 0:
-                sums = add_up(centred(matrices, sums), compiled=o.compiled)
+            q, dq, x0 = self._posed(values, sensitive)
+            if isinstance(self.filter, ExtendedFilter):
+                sums = self.filter.run(q, dq, x0, robust=o.robust, condition=o.condition)
+            else:
+                sums = self._exact(q, dq, x0)
         except GrisailleError as error:
             return Filtered(None, str(error))
         found = finish(sums)
         return Filtered(found, self._reason(found.failed) if found.failed >= 0 else "")
 
+    def _exact(self, q: Floats, dq: Floats, x0: Floats) -> Sums:
+        assert isinstance(self.filter, LinearFilter)
+        o, matrices = self.options, self.filter.discretise(q, dq, x0)
+        sums = add_up(matrices, robust=o.robust, condition=o.condition, compiled=o.compiled)
+        if matrices.X0.shape[1] and sums.failed < 0:
+            return add_up(centred(matrices, sums), compiled=o.compiled)
+        return sums
+
     def states(self, values: Mapping[str, float]) -> tuple[LinearFilter, Floats, States, tuple[Floats, Floats]]:
         """The filter, q, filtered moments at cell boundaries, and smoothed ones."""
-        matrices = self._discretised(values, False)
+        q, dq, x0 = self._posed(values, False)
+        if not isinstance(self.filter, LinearFilter):
+            raise EstimationError("States are available for linear models; this one was filtered by linearisation.")
+        matrices = self.filter.discretise(q, dq, x0)
         if matrices.X0.shape[1]:
             raise EstimationError(
                 "States under initial_covariance='diffuse' are not available: a flat prior has no covariance. Use "
@@ -123,8 +138,6 @@ class FilterRunner:
         sums = run_filter(matrices, states=kept)
         if sums.failed >= 0:
             raise EstimationError(self._reason(sums.failed))
-        assert self.filter is not None
-        q = self._quantities(self._parameters(values), values)
         return self.filter, q, kept[0], smooth(matrices, kept[0])
 
     def start_at(self, values: Mapping[str, float]) -> dict[str, float]:
@@ -142,9 +155,22 @@ class FilterRunner:
             self.structure, self.outputs, scales=self.moved.scales, noises=self.moved.noises, values=known
         )
         self._refuse_moving_switches()
-        self.filter = LinearFilter(model, self.record, self.options.initial_covariance)
-        self.filter.cells(self._quantities(given, values))
+        self.filter = self._choose(model, self._quantities(given, values))
+        if isinstance(self.filter, ExtendedFilter):
+            q, _, x0 = self._posed(values, False)
+            chosen = self.options.substeps
+            self.filter.substeps = chosen if isinstance(chosen, int) else choose_substeps(self.filter, q, x0)
         return model
+
+    def _choose(self, model: StochasticModel, q: Floats) -> LinearFilter | ExtendedFilter:
+        """The exact filter where it applies, unless another was asked for."""
+        o = self.options
+        if o.filter == "linear" or (o.filter == "auto" and not model.nonlinear):
+            exact = LinearFilter(model, self.record, o.initial_covariance)
+            if o.filter == "linear" or not exact.varies(q):
+                exact.cells(q)
+                return exact
+        return ExtendedFilter(model, self.record, self.initializer.nominal[: model.nx], o.initial_covariance)
 
     def with_measurements(self, y: Floats) -> FilterRunner:
         """The same experiment with other measurements."""
@@ -171,10 +197,10 @@ class FilterRunner:
         levels = [*(f"scale({w})" for w in self.moved.scales), *(f"noise({y})" for y in self.moved.noises)]
         return np.concatenate([given.values, [values[name] for name in levels]])
 
-    def _discretised(self, values: Mapping[str, float], sensitive: bool) -> DiscreteModel:
+    def _posed(self, values: Mapping[str, float], sensitive: bool) -> tuple[Floats, Floats, Floats]:
+        """q, its directions, and the consistent start with its derivatives."""
         if self.filter is None:
             self.prepare(values)
-        assert self.filter is not None
         given = self._parameters(values)
         dp, levels, starts = self._directions(given, sensitive)
         t0, u = float(self.times[0]), self.signals(given.values).at(float(self.times[0]))
@@ -184,7 +210,7 @@ class FilterRunner:
         if sensitive:
             moved = self.initializer.sensitivity(t0, u, given.values, start, dp, demands, starts)
             x0 = np.concatenate([x0, moved.sx])
-        return self.filter.discretise(self._quantities(given, values), np.hstack([dp, levels]), x0)
+        return self._quantities(given, values), np.hstack([dp, levels]), x0
 
     def _directions(self, given: ParameterValues, sensitive: bool) -> tuple[Floats, Floats, dict[str, Floats]]:
         m, ns = self.moved, self.moved.count if sensitive else 0
@@ -214,6 +240,6 @@ class FilterRunner:
         if sample >= len(self.times):
             return "the data do not determine the states that start diffuse; use initial_covariance='first-sample'."
         return (
-            f"the innovation covariance of {', '.join(self.outputs)} at t = {self.times[sample]:g} is not positive "
-            f"definite: measurement noise and state uncertainty vanish together."
+            f"the innovation covariance of {', '.join(self.outputs)} at t = {self.times[sample]:g} is not finite and "
+            f"positive definite: the model runs away, or measurement noise and state uncertainty vanish together."
         )

@@ -15,8 +15,6 @@ import numpy as np
 
 import grisaille as gr
 from grisaille import exp, sin
-from grisaille.assessment.criterion import Criterion
-from grisaille.model.classes import Model
 from grisaille.reproduction.comparison import Comparison, Row, Size, new_figure, save_figures
 from grisaille.reproduction.valleys import count_valleys
 
@@ -79,9 +77,8 @@ def _data(x: np.ndarray, y: np.ndarray) -> gr.Experiment:
     return gr.Experiment(inputs={"x": x}, outputs={"y": y})
 
 
-def _costs(model: Model, data: gr.Experiment, grid: np.ndarray) -> np.ndarray:
-    problem = Criterion(gr.fit(model, data, ["b"])).problem
-    return np.array([2 * problem.evaluate(np.array([b]), sensitive=False).objective for b in grid])
+def _costs(model: gr.Model, data: gr.Experiment, grid: np.ndarray) -> np.ndarray:
+    return np.array([2 * gr.evaluate(model, data, parameters={"b": float(b)}).objective for b in grid])
 
 
 def _lowest_valleys(surface: Any) -> int:

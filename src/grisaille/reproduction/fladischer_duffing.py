@@ -3,8 +3,8 @@
     m ẍ + k (1 + (h x)²) x + b ẋ = u,      k = 64 N/m, h = 2 1/m, b = 0.1 kg/s, σ = 0.01 m, 501 samples in 10 s
 
 Source: S. O. Fladischer, System Identification of Nonlinear Dynamic Systems, master's thesis, Montanuniversität Leoben
-(2020), section 4.2. Mass and inputs are shown there only in pictures; m = 1 kg, u_A = 5 sin 5.5 t N and u_B = 3.5 N from
-t = 1 s on give its spreads of k (0.518, 1.227, 0.139 N/m published; 0.509, 1.237, 0.135 by linear theory).
+(2020), section 4.2. Mass and inputs are shown there only in pictures; m = 1 kg, u_A = 5 sin 5.5 t N and u_B = 3.5 N
+from t = 1 s on give its spreads of k (0.518, 1.227, 0.139 N/m published; 0.509, 1.237, 0.135 by linear theory).
 """
 
 from __future__ import annotations

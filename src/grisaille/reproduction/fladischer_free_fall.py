@@ -16,7 +16,6 @@ import numpy as np
 
 import grisaille as gr
 from grisaille import der
-from grisaille.assessment.criterion import Criterion
 from grisaille.reproduction.comparison import Comparison, Row, Size, new_figure, save_figures
 from grisaille.reproduction.valleys import count_valleys
 
@@ -115,8 +114,7 @@ def _trajectories(data: gr.Experiment, fits: dict[str, gr.Fit]) -> Any:
     figure, (cost, height, speed) = new_figure(1, 3)
     grid = np.linspace(0.0, 1.0, 51)
     for name, fit in fits.items():
-        problem = Criterion(fit).problem
-        values = [2 * problem.evaluate(np.array([c]), sensitive=False).objective for c in grid]
+        values = [2 * gr.evaluate(FreeFall(), fit.experiments, METHOD, {"c": float(c)}).objective for c in grid]
         cost.plot(grid, values, label=f"ε_{name}")
         run = gr.simulate(FreeFall(c=float(fit["c"])), TIMES)
         height.plot(TIMES, run["s"], label=f"ψ_{name}")

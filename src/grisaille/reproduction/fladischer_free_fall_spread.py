@@ -1,7 +1,7 @@
 """How far noise spreads the estimates of the free fall: one record, repeats, and unknown initial conditions.
 
 Linear theory gives the standard deviation σ √((JᵀJ)⁻¹): 0.02615 kg/m for c alone, and 0.0551 kg/m, 0.506 m, 0.667 m/s
-with both starts unknown; n repeats divide it by √n. Source as in ``fladischer_free_fall``: Tables 4.3 and 4.4, Fig. 4.10.
+with both starts unknown; n repeats divide it by √n. Source as in ``fladischer_free_fall``: Tables 4.3, 4.4, Fig. 4.10.
 """
 
 from __future__ import annotations
@@ -33,8 +33,10 @@ def spread_of_drag(size: Size, folder: Path | None, executor: Any) -> Comparison
     }
     theory = {"A": _theory(a), "B": _theory(b), "A,B": _theory(a, b)}
     published = {
-        "A": (0.500277, 0.0258864, 0.256843), "B": (0.500331, 0.0262175, 0.142756), "A,B": (0.500041, 0.018495, 0.424425)
-    }  # fmt: skip
+        "A": (0.500277, 0.0258864, 0.256843),
+        "B": (0.500331, 0.0262175, 0.142756),
+        "A,B": (0.500041, 0.018495, 0.424425),
+    }
     rows = []
     for name, study in studies.items():
         m = moments(study.estimates["c"].dropna().to_numpy())
@@ -94,9 +96,10 @@ def spread_with_starts(size: Size, folder: Path | None, executor: Any) -> Compar
     for name, (mean, std, p) in published.items():
         m = moments(study.estimates[name].dropna().to_numpy())
         rows += [
-            Row(f"{name}: mean", m.mean, mean, float(exact[name])), Row(f"{name}: std", m.std, std, exact[name].std_error),
+            Row(f"{name}: mean", m.mean, mean, float(exact[name])),
+            Row(f"{name}: std", m.std, std, exact[name].std_error),
             Row(f"{name}: p of normality", m.p_normal, p),
-        ]  # fmt: skip
+        ]
     notes = (f"{runs} data sets (published: 1000).", *_failures({"A": study}))
     figures = {} if folder is None else {"table-4.4": study.plot()}
     title = "Free fall, initial conditions unknown (Table 4.4)"

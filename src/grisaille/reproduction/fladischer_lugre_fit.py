@@ -1,6 +1,6 @@
 """Identification of the LuGre model: before sliding (A), while sliding (B), and both with weights.
 
-26 samples in 5 s each; σ_A = 2.5e-7 m, σ_B = 2.5e-2 m; residuals are divided by the largest measurement of their record.
+26 samples in 5 s each; σ_A = 2.5e-7 m, σ_B = 2.5e-2 m; residuals are divided by the largest value of their record.
 A hardly sees b, v_s and μ, and B hardly sees σ₀: each fit names what it cannot determine. Source as in
 ``fladischer_lugre``: (4.95)–(4.109), Figs. 4.34–4.38. Its noise is not published, so its estimates are one draw among
 many and cannot be met; in (4.102) b and μ stayed where they began.

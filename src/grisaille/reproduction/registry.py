@@ -37,6 +37,10 @@ def _fladischer(name: str, title: str, module: str, function: str) -> Entry:
     return Entry(f"fladischer/{name}", title, f"fladischer_{module}", function)
 
 
+def _abdalmoaty(name: str, title: str, module: str, function: str) -> Entry:
+    return Entry(f"abdalmoaty/{name}", title, f"abdalmoaty_{module}", function)
+
+
 ENTRIES = (
     _fladischer("figures-3.1-3.6", "Cost functions of four curve fits", "curves", "cost_functions"),
     _fladischer("table-4.1", "Free fall: one data set, two optimizers", "free_fall", "one_data_set"),
@@ -51,6 +55,9 @@ ENTRIES = (
     _fladischer("figures-4.25-4.30", "LuGre friction: hysteresis", "lugre", "hysteresis"),
     _fladischer("figures-4.31-4.33", "LuGre friction: sensitivities", "lugre", "sensitivities"),
     _fladischer("figures-4.34-4.38", "LuGre friction: identification", "lugre_fit", "identification"),
+    _abdalmoaty("fig1", "Pendulum: estimates over data sets, on a grid", "estimates", "estimates"),
+    _abdalmoaty("fig1-gauss-newton", "Pendulum: the same by Gauss–Newton", "estimates", "by_gauss_newton"),
+    _abdalmoaty("fig2", "Pendulum: criterion with kept and fresh innovations", "smoothness", "smoothness"),
 )
 
 

@@ -125,8 +125,10 @@ class Runner:
         return max(TIGHTER * self.rtol, 1e-12) if self.method and not self.step else self.rtol
 
     def refine(self, excess: float = 1.0) -> None:
-        """Shorten the frozen step, by more than a half where the error estimate is ``excess`` tolerances; adaptive steps
-        keep their tolerance."""
+        """Shorten the frozen step, by more than a half where the error estimate is many tolerances (``excess``).
+
+        Adaptive steps keep their tolerance.
+        """
         # the estimate is of fourth order or higher
         self.step *= min(0.5, 0.8 * excess**-0.25)
 

@@ -1,0 +1,172 @@
+"""Estimates over many data sets: the mean of a disturbed pendulum as predictor, against output error.
+
+On the grid, as in the source: for every value θ_j the mean ȳ and the variance s² of M simulations are made once, for
+the longest record, and serve all data sets and all lengths N,
+
+    J(θ_j) = Σ_k (y_k − ȳ_k)²        and, corrected for finite M,        Σ_k [(y_k − ȳ_k)² − s_k²/M].
+
+Output error is the same with the disturbance at zero. By Gauss–Newton: ``gr.monte_carlo`` with ``gr.SimulatedPEM`` and
+``gr.OutputError``. Source as in ``abdalmoaty``: Fig. 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import grisaille as gr
+from grisaille.reproduction.abdalmoaty import PRINTED, PROGRAM, SPACING, TRANSIENT, TRUTH, Settings, times
+from grisaille.reproduction.comparison import Comparison, Row, Shown, Size, new_figure, save_figures
+
+METHODS = ("proposed", "corrected", "output error")
+RTOL = 1e-4
+BATCH = 50
+"""Data sets simulated at a time, which bounds memory."""
+PUBLISHED: dict[tuple[str, str], Shown] = {
+    ("proposed", "mean"): "6.25 ± 0.034",
+    ("output error", "mean"): 7.20,
+    ("output error", "median"): 7.21,
+}
+"""At N = 50 000; other lengths are shown in a picture only."""
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How much is computed."""
+
+    data_sets: int
+    lengths: tuple[int, ...]
+    realizations: int
+    step: float
+    """Of the grid from 3.85 to 10.25."""
+
+    @property
+    def grid(self) -> np.ndarray:
+        return np.arange(3.85, 10.25 + self.step / 2, self.step)
+
+
+EXTENTS: dict[Size, Extent] = {
+    "full": Extent(1000, (1000, 5000, 10_000, 50_000), 500, 0.08),
+    "small": Extent(40, (1000, 2000), 40, 0.16),
+}
+
+
+def estimates(size: Size, folder: Path | None, executor: Any, extent: Extent | None = None) -> Comparison:
+    """Fig. 1, with the settings of the text and with those of the program; ``extent`` replaces the size."""
+    extent = extent or EXTENTS[size]
+    found = {s.name: on_grid(s, extent) for s in (PRINTED, PROGRAM)}
+    rows = [
+        row
+        for settings in (PRINTED, PROGRAM)
+        for n in extent.lengths
+        for method in METHODS
+        for row in _rows(settings, n, method, found[settings.name][n][method])
+    ]
+    ends = sum(_at_ends(sample, extent.grid) for f in found.values() for by in f.values() for sample in by.values())
+    notes = [
+        f"{extent.data_sets} data sets (published: 1000), {extent.realizations} realizations (500), transient of "
+        f"{TRANSIENT} samples left out, grid of {len(extent.grid)} points from 3.85 to 10.25 (81).",
+        "With the settings of the text neither method is biased: Fig. 1 belongs to those of the program.",
+        "The input is one path; another one moves output error at N = 50 000 between 6.9 and 7.3.",
+    ]
+    notes += [f"{ends} estimates lie on an end of the grid."] if ends else []
+    figures = {} if folder is None else {f"fig1-{name}": _boxes(name, f) for name, f in found.items()}
+    title = "Pendulum, estimates on the grid (Fig. 1)"
+    return Comparison(title, tuple(rows), tuple(notes), save_figures(figures, folder))
+
+
+def on_grid(settings: Settings, extent: Extent) -> dict[int, dict[str, np.ndarray]]:
+    """Length → method → the estimate of every data set."""
+    longest = max(extent.lengths)
+    y = _data(settings, extent.data_sets, longest)
+    costs = {n: {m: np.empty((extent.data_sets, len(extent.grid))) for m in METHODS} for n in extent.lengths}
+    for j, theta in enumerate(extent.grid):
+        mean, variance = _statistics(settings, longest, float(theta), extent.realizations)
+        alone, _ = _statistics(settings, longest, float(theta), None)
+        for n in extent.lengths:
+            used = slice(TRANSIENT, n)
+            plain = _squares(y[:, used], mean[used])
+            costs[n]["proposed"][:, j] = plain
+            costs[n]["corrected"][:, j] = plain - variance[used].sum() / extent.realizations
+            costs[n]["output error"][:, j] = _squares(y[:, used], alone[used])
+    return {n: {m: extent.grid[np.argmin(c, axis=1)] for m, c in by.items()} for n, by in costs.items()}
+
+
+def by_gauss_newton(
+    size: Size, folder: Path | None, executor: Any, data_sets: int | None = None, samples: int | None = None,
+    realizations: int | None = None,
+) -> Comparison:  # fmt: skip
+    """The program's settings at one length; numbers replace those of the size."""
+    runs, n, count = (100, 5000, 500) if size == "full" else (4, 1200, 20)
+    runs, n, count = data_sets or runs, samples or n, realizations or count
+    method = gr.SimulatedPEM(realizations=count, step=SPACING, rtol=RTOL)
+    plain = gr.SimulatedPEM(realizations=count, step=SPACING, rtol=RTOL, correction=False)
+    # one after the other: an ensemble uses all processors by itself
+    options: dict[str, Any] = {"runs": runs, "seed": 7, "executor": executor or "serial", "bounds": {"k": (1.0, 30.0)}}
+    studies = {
+        name: gr.monte_carlo(PROGRAM.model(), PROGRAM.plan(n), ["k"], chosen, **options)
+        for name, chosen in (("corrected", method), ("proposed", plain), ("output error", gr.OutputError()))
+    }
+    rows = [r for name, s in studies.items() for r in _rows(PROGRAM, n, name, s.estimates["k"].dropna().to_numpy())]
+    told = studies["corrected"].summary().table.loc["k"]
+    rows.append(Row("k corrected: mean of the standard errors", float(told["mean_std_error"])))
+    rows.append(Row("k corrected: 95 % intervals that hold the truth", f"{told['hits']} of {told['intervals']}"))
+    lost = {name: runs - int(s.table["converged"].sum()) for name, s in studies.items()}
+    notes = [f"{runs} data sets, {count} realizations; the bounds are wider than the grid of the source."]
+    notes += [f"{name}: {c} runs did not converge." for name, c in lost.items() if c]
+    found = {n: {name: s.estimates["k"].dropna().to_numpy() for name, s in studies.items()}}
+    figures = {} if folder is None else {"fig1-gauss-newton": _boxes("program, Gauss–Newton", found)}
+    title = "Pendulum, estimates by Gauss–Newton (Fig. 1)"
+    return Comparison(title, tuple(rows), tuple(notes), save_figures(figures, folder))
+
+
+def _statistics(settings: Settings, samples: int, theta: float, count: int | None) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and variance of φ after the start; without a count, the course without disturbance."""
+    quiet = {} if count else {"scale(w)": 0.0}
+    run = gr.simulate(
+        settings.model(), times(samples), settings.inputs(samples), {settings.unknown: theta, **quiet}, hold="foh",
+        realizations=count or 2, seed=1, step=SPACING, rtol=RTOL, reduce=["mean", "variance"],
+    )  # fmt: skip
+    return run.phi_mean.values[1:], run.phi_variance.values[1:]
+
+
+def _data(settings: Settings, count: int, samples: int) -> np.ndarray:
+    """Measurements after the start, (data sets, samples); seeds other than the model's."""
+    parts = []
+    for first in range(0, count, BATCH):
+        run = gr.simulate(
+            settings.model(), times(samples), settings.inputs(samples), hold="foh", noise=True, step=SPACING,
+            rtol=RTOL, realizations=min(BATCH, count - first), seed=1000 + first,
+        )  # fmt: skip
+        parts.append(run.phi.values[:, 1:])
+    return np.concatenate(parts)
+
+
+def _squares(y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
+    return np.asarray(np.einsum("ij,ij->i", y, y) - 2 * y @ prediction + prediction @ prediction)
+
+
+def _rows(settings: Settings, n: int, method: str, sample: np.ndarray) -> list[Row]:
+    name = f"{settings.name}: {settings.unknown} {method}, N = {n}"
+    numbers = {"mean": float(np.mean(sample)), "median": float(np.median(sample)), "std": float(np.std(sample, ddof=1))}
+    known = {s: PUBLISHED.get((method, s)) if n == 50_000 else None for s in numbers}
+    theory = {"mean": TRUTH, "median": TRUTH}
+    return [Row(f"{name}, {s}", v, known[s], theory.get(s)) for s, v in numbers.items()]
+
+
+def _at_ends(sample: np.ndarray, grid: np.ndarray) -> int:
+    return int(np.sum((sample == grid[0]) | (sample == grid[-1])))
+
+
+def _boxes(title: str, found: dict[int, dict[str, np.ndarray]]) -> Any:
+    figure, (axis,) = new_figure(width=7.0)
+    labels = [f"{m}\n{n}" for n in found for m in METHODS]
+    samples = [found[n][m] for n in found for m in METHODS]
+    axis.boxplot(samples, showmeans=True, meanprops={"marker": "D"}, medianprops={"color": "tab:red"})
+    axis.set_xticks(range(1, len(labels) + 1), labels, fontsize=6)
+    axis.axhline(TRUTH, linestyle=":", color="0.3")
+    axis.set(title=title, ylabel="estimate", xlabel="method, N")
+    return figure

@@ -1,0 +1,57 @@
+"""The pendulum study at reduced sizes: smoothness of the criterion, estimates within their spread."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from grisaille.reproduction import registry
+from grisaille.reproduction.abdalmoaty import PRINTED, PROGRAM, TRUTH, known_path
+from grisaille.reproduction.abdalmoaty_estimates import Extent, by_gauss_newton, on_grid
+from grisaille.reproduction.abdalmoaty_smoothness import SPACINGS, bend, criterion, turning_points
+
+pytestmark = pytest.mark.compiled
+
+
+def test_names_are_registered() -> None:
+    assert [e.name for e in registry.find("abdalmoaty")] == [
+        "abdalmoaty/fig1", "abdalmoaty/fig1-gauss-newton", "abdalmoaty/fig2"
+    ]  # fmt: skip
+
+
+def test_the_input_is_one_path_whatever_its_length() -> None:
+    (t, short), (_, long) = known_path(10), known_path(20)
+    assert t[-1] == 1.0 and np.array_equal(short, long[: short.size]) and short[0] == 0
+
+
+@pytest.mark.parametrize("settings", [PRINTED, PROGRAM], ids=lambda s: s.name)
+def test_kept_innovations_make_the_criterion_smooth(settings) -> None:
+    """Second differences over δ² stay when δ is quartered; fresh innovations multiply them by sixteen or so."""
+    theta = TRUTH + SPACINGS[-1] * np.arange(-12, 13)
+    kept, fresh = criterion(settings, theta), criterion(settings, theta, fresh=True)
+    assert 0.5 < bend(kept, SPACINGS[-1]) / bend(kept, SPACINGS[0]) < 2
+    assert bend(fresh, SPACINGS[-1]) > 5 * bend(fresh, SPACINGS[0])
+    assert bend(fresh, SPACINGS[-1]) > 20 * bend(kept, SPACINGS[-1])
+    assert turning_points(kept) <= 1 and turning_points(fresh) >= 6
+    np.testing.assert_array_equal(criterion(settings, theta[:2]), kept[:2])
+
+
+def test_grid_estimates() -> None:
+    """Thirty data sets of 1200 samples: within four standard errors of the truth, the correction moves them down."""
+    found = on_grid(PROGRAM, Extent(30, (1200,), 30, 0.64))[1200]
+    for method in ("proposed", "corrected"):
+        spread = found[method].std(ddof=1)
+        assert 0.3 < spread < 2.0 and abs(found[method].mean() - TRUTH) < 4 * spread / np.sqrt(30)
+    assert found["corrected"].mean() < found["proposed"].mean()
+    printed = on_grid(PRINTED, Extent(10, (1200,), 20, 0.32))[1200]
+    for sample in printed.values():
+        assert np.abs(sample - TRUTH).max() < 0.5, "with the settings of the text no method is biased"
+
+
+def test_gauss_newton_and_its_figure(tmp_path: Path) -> None:
+    result = by_gauss_newton("small", tmp_path, None, data_sets=2, samples=1000, realizations=10)
+    assert all(1.0 <= result.ours(f"program: k {m}, N = 1000, mean") <= 30.0 for m in ("corrected", "output error"))
+    assert result["k corrected: 95 % intervals that hold the truth"].ours in ("1 of 2", "2 of 2")
+    assert [p.name for p in result.figures] == ["fig1-gauss-newton.png"]
