@@ -44,7 +44,7 @@ def test_gas_oil(reference_data: Path) -> None:
     data = gr.Experiment.from_csv(reference_data / "cops_gasoil" / "data.csv", "t", outputs=["y1", "y2"])
     fit = gr.fit(GasOil(), data, ["th1", "th2", "th3"], PRECISE)
     assert fit.converged
-    # a table that went before stopped at 0.005236596486, two thousandths of a standard error from the minimum
+    # an earlier recomputation stopped at 0.005236596486, two thousandths of a standard error from the minimum
     assert 2 * fit.objective == pytest.approx(0.00523659583390, rel=1e-8)
     assert np.allclose(fit.estimate.theta, [11.84673838, 8.34451950, 1.00143997], rtol=1e-6)
     assert np.allclose(fit.estimate.theta, [11.84609719, 8.34392401, 1.00220733], atol=0.003 * scaled_errors(fit).min())

@@ -1,5 +1,7 @@
-"""Fits in unfriendly circumstances: noise that moves, samples taken out, bounds, steps too long, wrong names; and whether
-standard errors are those that repeated experiments show."""
+"""Fits in unfriendly circumstances: noise that moves, samples taken out, bounds, steps too long, wrong names.
+
+Also whether standard errors are those that repeated experiments show.
+"""
 
 from __future__ import annotations
 

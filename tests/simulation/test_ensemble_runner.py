@@ -57,6 +57,32 @@ def test_fit_refuses_in_the_same_words():
         gr.fit(Differentiated(), data, ["a"], gr.SimulatedPEM(realizations=4))
 
 
+def test_what_is_not_measured_may_have_infinite_variance():
+    """The rate is left out; the state goes on as in the model without it."""
+
+    class Plain(gr.Model):
+        x = gr.Variable(0.0)
+        w = gr.Disturbance(spectra.lowpass(2.0))
+        y = gr.Output(x)
+        equations = [der(x) == -x + w]
+
+    found, plain = (runner(m, ["y"], []).predict({}, {}, sensitive=False) for m in (Differentiated(), Plain()))
+    assert found.completed
+    np.testing.assert_allclose(found.mean, plain.mean, rtol=1e-12)
+    with pytest.raises(gr.GrisailleError, match="Output rate .* infinite variance.*well_posedness"):
+        gr.simulate(Differentiated(), TIMES, realizations=2, compiled=False)
+
+
+def test_internal_variables_of_infinite_variance_are_left_out():
+    class Inside(gr.Model):
+        x, z = gr.Variable(0.0), gr.Variable()
+        w = gr.Disturbance(spectra.lowpass(2.0))
+        equations = [der(x) == -x + w, z == der(w)]
+
+    run = gr.simulate(Inside(), TIMES, realizations=2, compiled=False)
+    assert "x" in run and "w" in run and "z" not in run
+
+
 def test_values_of_the_call_decide():
     """At the declared k = 0 the rate of w does not reach the output; at the values of a fit it does."""
 

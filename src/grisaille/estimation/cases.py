@@ -100,7 +100,7 @@ def unknown_starts(experiment: Any) -> dict[str, Any]:
 
 
 def compared_samples(experiment: Any, grid: np.ndarray) -> tuple[Samples, ...]:
-    """What is compared, by output: a weight of zero takes a sample out, so that it does not count as measured either."""
+    """What is compared, by output; a weight of zero takes a sample out, and it does not count as measured either."""
     found = []
     for output in experiment.outputs:
         times, values, weights = experiment.measurements(output)

@@ -5,7 +5,8 @@ discretisation as formulas (``disturbance.formulas``) with
 
     q = (parameters, scale(w₁), scale(w₂), …),        dF = ∂F/∂q · dq,  and likewise dL, dR, dC.
 
-A scale that a caller gives (``"scale(w)"``) replaces the declared formula.
+A scale that a caller gives (``"scale(w)"``) replaces the declared formula. A derivative that a spectrum does not have,
+but that only observed quantities need, is left out together with those.
 """
 
 from __future__ import annotations
@@ -90,6 +91,10 @@ class Disturbances:
         self.model = model
         self.parameters = tuple(model.parameters)
         places = {(s.name, s.order): k for k, s in enumerate(system.signals) if s.kind == "disturbance"}
+        undefined = _undefined(model, system)
+        places = {signal: k for signal, k in places.items() if k not in undefined}
+        self.infinite = _depending(system, undefined)
+        """Observed names of infinite variance, which have no value at an instant."""
         self.groups: list[tuple[FlatDisturbance, ...]] = []
         self.driven: list[tuple[Driven, ...]] = []
         self.white: list[tuple[FlatDisturbance, ...]] = []
@@ -246,6 +251,25 @@ class Disturbances:
         still = np.zeros(ns)
         scales = [values.dscales.get(n, still) for n in self.model.disturbances]
         return np.column_stack([values.dp.reshape(ns, len(self.parameters)), *scales])
+
+
+def _undefined(model: FlatModel, system: System) -> tuple[int, ...]:
+    """Places in u of derivatives of infinite variance that no equation of motion needs."""
+    moving = ca.vertcat(system.rhs, system.residual, system.constraints)
+    return tuple(
+        k
+        for k, s in enumerate(system.signals)
+        if s.kind == "disturbance"
+        and s.order >= max(1, model.disturbances[s.name].spectrum.pole_excess)
+        and not ca.depends_on(moving, system.u[k])
+    )
+
+
+def _depending(system: System, places: tuple[int, ...]) -> tuple[str, ...]:
+    if not places:
+        return ()
+    rows = set(ca.jacobian_sparsity(system.observed, system.u[list(places)]).row())
+    return tuple(name for i, name in enumerate(system.observed_names) if i in rows)
 
 
 def _declared(group: Sequence[FlatDisturbance]) -> tuple[list[str], list[Any]]:

@@ -198,7 +198,7 @@ def _setting(
         starts=solve_starts(structure, request, layout.places, first.signals, first.dsignals),
         dp=posed.directions.parameters, disturbances=disturbances, values=values, draw=draw,
         count=int(options.realizations), between=options.between, substeps=1, white=white,
-        observed=_observed(system.observed_names, noise.infinite if noise else (), options.observed),
+        observed=_observed(posed, (*(noise.infinite if noise else ()), *disturbances.infinite), options.observed),
         compiled=options.compiled, threads=options.threads,
     )  # fmt: skip
     return setting, noise
@@ -225,7 +225,14 @@ def _beginning(posed: Posed, disturbances: Disturbances, values: Values) -> Poin
     return Point(float(posed.times[0]), posed.start.x, posed.u, posed.values.values, root)
 
 
-def _observed(names: Sequence[str], infinite: Sequence[str], wanted: Sequence[str] | None) -> tuple[int, ...]:
+def _observed(posed: Posed, infinite: Sequence[str], wanted: Sequence[str] | None) -> tuple[int, ...]:
+    names, flat = posed.structure.system.observed_names, posed.structure.model
+    measured = [name for name in infinite if name in flat.outputs and wanted is None]
+    if measured:
+        raise ModelError(
+            f"Output {measured[0]} of {flat.name} has infinite variance: a disturbance is differentiated more often on "
+            f"its way than its spectrum allows. print(gr.well_posedness(model)) says which one, and what helps."
+        )
     for name in wanted or ():
         if name not in names or name in infinite:
             raise DataError(
