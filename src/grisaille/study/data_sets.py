@@ -55,7 +55,9 @@ class OtherData(ABC):
 def kept_rows(experiment: Any, output: str) -> np.ndarray:
     """Rows of an output that are compared with the model."""
     values = experiment.outputs[output].values
-    return np.asarray(np.flatnonzero(np.isfinite(values[experiment.skip :])) + experiment.skip)
+    weights = np.broadcast_to(experiment.weights[output], values.shape)
+    compared = np.isfinite(values) & (weights > 0)
+    return np.asarray(np.flatnonzero(compared[experiment.skip :]) + experiment.skip)
 
 
 def with_data(experiment: Any, data: dict[str, np.ndarray]) -> Any:
