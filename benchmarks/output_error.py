@@ -153,7 +153,7 @@ def by_casadi(case: Case) -> tuple[np.ndarray, float]:
         for start, stop, a, b in run.pieces:
             inside = run.times[(run.times >= start - 1e-12) & (run.times < stop - 1e-12)]
             p = ca.vertcat(values[: case.parameters], a, b)
-            trajectory = _integrator(case, index, inside, stop)(x0=x, p=p)["xf"]
+            trajectory = _integrator(case, index, start, [*inside, stop])(x0=x, p=p)["xf"]
             found.append(trajectory[0, : len(inside)])
             x = trajectory[:, len(inside)]
         predicted = ca.horzcat(*found, x[0]).T  # type: ignore[index]
@@ -176,17 +176,16 @@ def by_casadi(case: Case) -> tuple[np.ndarray, float]:
     return np.array(answer["x"]).ravel() * scale, float(answer["f"])
 
 
-def _integrator(case: Case, index: int, inside: np.ndarray, stop: float):  # type: ignore[no-untyped-def]
+def _integrator(case: Case, index: int, start: float, grid: list[float]):  # type: ignore[no-untyped-def]
     import casadi as ca
 
     t, x, q = ca.SX.sym("t"), ca.SX.sym("x", case.states), ca.SX.sym("q", case.parameters + 2)
     u = q[case.parameters] + q[case.parameters + 1] * t
     ode = ca.vertcat(*case.rhs(t, x, u, q, case.shaken[index], ca))
-    grid = [*inside, stop]
     options = {"reltol": RTOL, "abstol": 1e-3 * RTOL, "max_num_steps": 20_000}
     plugin = "idas" if case.stiff else "cvodes"
     dae = {"t": t, "x": x, "p": q, "ode": ode}
-    return ca.integrator(f"f{index}_{int(1e3 * stop)}", plugin, dae, grid[0], grid, options)
+    return ca.integrator(f"f{index}_{int(1e3 * start)}", plugin, dae, start, grid, options)
 
 
 def by_ours(case: Case) -> tuple[np.ndarray, float]:

@@ -133,7 +133,10 @@ def box(reference_data):
     def of(name):
         inputs = ["Te", "Gv", "Qi"] + ["stepQi"] * ("sigma" in name)
         data = gr.Experiment(
-            table["t"].to_numpy(), {n: table[n].to_numpy() for n in inputs}, {"yTi": table["yTi"].to_numpy()}, hold="foh"
+            table["t"].to_numpy(),
+            {n: table[n].to_numpy() for n in inputs},
+            {"yTi": table["yTi"].to_numpy()},
+            hold="foh",
         )
         return data, fits[name]
 
@@ -153,7 +156,17 @@ def test_fit_of_the_box_beside_the_published_one(box):
     """With the unidentifiable level held where CTSM-R left it: the same estimates."""
     data, published = box("TiTw")
     names = [n for n in published["estimate"] if n != "p11"]
-    guess = {"Ti0": 33.0, "Tw0": 32.0, "Aw": 0.1, "Ci": 5e4, "Cw": 2e5, "e11": -6.0, "p22": -5.0, "Riw": 0.05, "Rwe": 0.2}
+    guess = {
+        "Ti0": 33.0,
+        "Tw0": 32.0,
+        "Aw": 0.1,
+        "Ci": 5e4,
+        "Cw": 2e5,
+        "e11": -6.0,
+        "p22": -5.0,
+        "Riw": 0.05,
+        "Rwe": 0.2,
+    }
     fit = gr.fit(Box(p11=published["estimate"]["p11"]), data, estimate=names, method=ROBUST, guess=guess)
     assert fit.converged, fit.status
     assert fit.log_likelihood >= published["loglik"]
@@ -188,9 +201,15 @@ def nile(reference_data):
 
 def test_nile(nile):
     values = {"scale(w)": np.sqrt(1469.1), "noise(y)": np.sqrt(15099.0)}
-    for start, published in (({"a": 1e7}, -641.5855784594), ({"a": 1e6}, -640.9897527013), ("diffuse", -632.5456251157)):
+    for start, published in (
+        ({"a": 1e7}, -641.5855784594),
+        ({"a": 1e6}, -640.9897527013),
+        ("diffuse", -632.5456251157),
+    ):
         method = gr.KalmanML(initial_covariance=start)
-        assert gr.evaluate(Level(), nile, method=method, parameters=values).log_likelihood == pytest.approx(published, abs=2e-10)
+        assert gr.evaluate(Level(), nile, method=method, parameters=values).log_likelihood == pytest.approx(
+            published, abs=2e-10
+        )
     fit = gr.fit(Level(), nile, estimate=["scale(w)"], method=gr.KalmanML(initial_covariance="diffuse"))
     assert fit.converged
     assert fit.log_likelihood == pytest.approx(-632.5456251030, abs=2e-10)
@@ -286,7 +305,7 @@ def test_priors_and_multistart():
 
 def test_refusals():
     data, _ = simulated(5, N=30)
-    with pytest.raises(EstimationError, match="gr.OutputError does not estimate 'scale"):
+    with pytest.raises(EstimationError, match=r"gr\.OutputError does not estimate 'scale"):
         gr.fit(Decay(), data, estimate=["k", "scale(w)"], method=gr.OutputError())
     with pytest.raises(EstimationError, match="filter is 'unscented'"):
         gr.KalmanML(filter="unscented")

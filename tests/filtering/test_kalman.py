@@ -7,8 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-
-
 from zoo import textbook_kalman as textbook
 
 from grisaille.filtering.duals import constant
@@ -49,7 +47,9 @@ def moved(model, directions, random):
     """The same with random directions in everything; symmetric where matrices are."""
 
     def extend(X, symmetric=False, size=0.1):
-        shape = (*X.shape[: X.ndim - 3], directions, *X.shape[X.ndim - 2 :]) if X.ndim > 2 else (directions, X.shape[-1])
+        shape = (
+            (*X.shape[: X.ndim - 3], directions, *X.shape[X.ndim - 2 :]) if X.ndim > 2 else (directions, X.shape[-1])
+        )
         D = size * random.normal(size=shape)
         if symmetric:
             D = D + np.swapaxes(D, -1, -2)
@@ -119,12 +119,13 @@ def test_native_and_numpy_agree(flat):
 def test_information_is_that_of_a_linear_regression():
     """With x₀ as the only unknown, −log L is quadratic and the information is its Hessian."""
     model = example()
-    wide = replace(
-        model, **{n: np.concatenate([getattr(model, n), np.zeros((*getattr(model, n).shape[:-3], 1, *getattr(model, n).shape[-2:]))], axis=-3)
-                  for n in ("F", "Q", "H", "R", "P0")},
-        x0=np.array([[0.1, -0.2, 1.0], [0.0, 0.0, 1.0]]),
-        c=np.concatenate([model.c, 0 * model.c], axis=1), d=np.concatenate([model.d, 0 * model.d], axis=1),
-    )  # fmt: skip
+
+    def still(X, axis):
+        return np.concatenate([X, np.zeros_like(X)], axis=axis)
+
+    matrices = {n: still(getattr(model, n), -3) for n in ("F", "Q", "H", "R", "P0")}
+    x0 = np.array([[0.1, -0.2, 1.0], [0.0, 0.0, 1.0]])
+    wide = replace(model, **matrices, x0=x0, c=still(model.c, 1), d=still(model.d, 1))
     here = finish(run_filter(wide))
     there = finish(run_filter(replace(wide, x0=wide.x0 + np.array([[0.0, 0.0, 0.5], [0.0, 0.0, 0.0]]))))
     assert there.gradient[0] - here.gradient[0] == pytest.approx(-0.5 * here.information[0, 0], rel=1e-10)
@@ -165,12 +166,14 @@ def test_a_sensor_that_falls_silent_is_a_sensor_taken_away():
     y[20:, 1] = np.nan
     gone = replace(model, y=y)
     first = replace(model, y=y[:, :1], H=model.H[..., :1, :], R=model.R[..., :1, :1], d=model.d[..., :1])
+    early = replace(gone, y=y[:20], sample_at=gone.sample_at[:20], F_of=gone.F_of[:19], Q_of=gone.Q_of[:19])
     kept: list[States] = []
-    run_filter(replace(gone, y=y[:20], sample_at=gone.sample_at[:20], F_of=gone.F_of[:19], Q_of=gone.Q_of[:19]), states=kept)
-    rest = replace(first, sample_at=np.concatenate([[-1], np.arange(20, 40)]), x0=kept[0].x_filt[-1:], P0=kept[0].P_filt[-1:],
-                   c=first.c[19:], F_of=first.F_of[19:], Q_of=first.Q_of[19:])  # fmt: skip
-    begun = finish(run_filter(replace(gone, y=y[:20], sample_at=gone.sample_at[:20], F_of=gone.F_of[:19], Q_of=gone.Q_of[:19])))
-    assert finish(run_filter(gone)).value == pytest.approx(begun.value + finish(run_filter(rest)).value, rel=1e-12)
+    begun = finish(run_filter(early, states=kept)).value
+    rest = replace(
+        first, sample_at=np.concatenate([[-1], np.arange(20, 40)]), x0=kept[0].x_filt[-1:], P0=kept[0].P_filt[-1:],
+        c=first.c[19:], F_of=first.F_of[19:], Q_of=first.Q_of[19:],
+    )  # fmt: skip
+    assert finish(run_filter(gone)).value == pytest.approx(begun + finish(run_filter(rest)).value, rel=1e-12)
 
 
 @pytest.mark.parametrize("compiled", WAYS)
@@ -192,7 +195,15 @@ def test_clark(reference_data):
     y = np.log(table["GDP"].to_numpy(dtype=float))[:, None]
     sv, se, sw, phi1, phi2 = 0.005539, 0.006164, 0.000184, 1.531659, -0.585422
     T = np.array([[1, 0, 0, 1], [0, phi1, phi2, 0], [0, 1, 0, 0], [0, 0, 0, 1.0]])
-    model = make(y, T, np.diag([sv**2, se**2, 0, sw**2]), np.array([[1.0, 1, 0, 0]]), np.zeros((1, 1)), np.zeros(4), 100 * T @ T.T)
+    model = make(
+        y,
+        T,
+        np.diag([sv**2, se**2, 0, sw**2]),
+        np.array([[1.0, 1, 0, 0]]),
+        np.zeros((1, 1)),
+        np.zeros(4),
+        100 * T @ T.T,
+    )
     kept: list[States] = []
     sums = run_filter(model, states=kept)
     S, e = sums.variances[20:, 0], sums.innovations[20:, 0]

@@ -173,12 +173,16 @@ def test_coefficients_that_follow_an_input():
     q = np.abs(U) + 0.1
     data = gr.Experiment(TIMES, {"q": q}, {"y": Y[:, 0]})
     steps = np.diff(TIMES)
-    F, Q = zip(*(textbook.van_loan(np.array([[-q[k] / 2]]), np.array([[0.01]]), h) for k, h in enumerate(steps)), strict=True)
+    F, Q = zip(
+        *(textbook.van_loan(np.array([[-q[k] / 2]]), np.array([[0.01]]), h) for k, h in enumerate(steps)), strict=True
+    )
     zero = np.zeros((len(steps), 1))
     truth = textbook.kalman(F, zero, Q, np.eye(1), np.zeros(1), np.eye(1) * 0.01, Y[:, :1], np.ones(1), Q[0])[0]
     value = gr.evaluate(Flushed(), data, method=gr.KalmanML(), parameters={"V": 2.0})
     assert value.log_likelihood == pytest.approx(truth, rel=1e-11)
-    ends = [gr.evaluate(Flushed(), data, method=gr.KalmanML(), parameters={"V": 2.0 + h}).objective for h in (1e-5, -1e-5)]
+    ends = [
+        gr.evaluate(Flushed(), data, method=gr.KalmanML(), parameters={"V": 2.0 + h}).objective for h in (1e-5, -1e-5)
+    ]
     assert value.gradient["V"] == pytest.approx((ends[0] - ends[1]) / 2e-5, rel=1e-6)
 
 
@@ -195,15 +199,21 @@ def test_what_the_exact_filter_refuses():
         equations = [der(x) == -k * x**2 + w]
 
     with pytest.raises(EstimationError, match=r"the equation of der\(x\) is not"):
-        gr.evaluate(Bent(), gr.Experiment(TIMES, {}, {"y": Y[:, 0]}), method=gr.KalmanML(filter="linear"), parameters={"k": 2.0})
+        gr.evaluate(
+            Bent(), gr.Experiment(TIMES, {}, {"y": Y[:, 0]}), method=gr.KalmanML(filter="linear"), parameters={"k": 2.0}
+        )
 
 
 def test_weights_and_skipped_samples():
     plain = gr.evaluate(Tanks(), experiment(), method=gr.KalmanML(), parameters={"noise(y1)": 0.1, "noise(y2)": 0.05})
-    twice = gr.evaluate(Tanks(), experiment(weights=2.0), method=gr.KalmanML(), parameters={"noise(y1)": 0.2, "noise(y2)": 0.1})
+    twice = gr.evaluate(
+        Tanks(), experiment(weights=2.0), method=gr.KalmanML(), parameters={"noise(y1)": 0.2, "noise(y2)": 0.1}
+    )
     assert twice.log_likelihood == pytest.approx(plain.log_likelihood, rel=1e-12)
     y = Y.copy()
     y[:3] = np.nan
     later = gr.Experiment(TIMES, {"u": U}, {"y1": y[:, 0], "y2": y[:, 1]}, hold="zoh")
     skipped = gr.evaluate(Tanks(), experiment(skip=3), method=gr.KalmanML(), parameters={"a": 0.7}).log_likelihood
-    assert skipped == pytest.approx(gr.evaluate(Tanks(), later, method=gr.KalmanML(), parameters={"a": 0.7}).log_likelihood, rel=1e-13)
+    assert skipped == pytest.approx(
+        gr.evaluate(Tanks(), later, method=gr.KalmanML(), parameters={"a": 0.7}).log_likelihood, rel=1e-13
+    )

@@ -69,7 +69,7 @@ def test_what_is_not_measured_may_have_infinite_variance():
     found, plain = (runner(m, ["y"], []).predict({}, {}, sensitive=False) for m in (Differentiated(), Plain()))
     assert found.completed
     np.testing.assert_allclose(found.mean, plain.mean, rtol=1e-12)
-    with pytest.raises(gr.GrisailleError, match="Output rate .* infinite variance.*well_posedness"):
+    with pytest.raises(gr.GrisailleError, match=r"Output rate .* infinite variance.*well_posedness"):
         gr.simulate(Differentiated(), TIMES, realizations=2, compiled=False)
 
 

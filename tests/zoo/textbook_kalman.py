@@ -65,4 +65,8 @@ def dense(F, c, Q, H, d, R, y, x, P):
     e = (y.ravel() - tall @ X - np.tile(d, N))[seen]
     total = -0.5 * (e @ np.linalg.solve(V, e) + np.linalg.slogdet(V)[1] + len(e) * np.log(2 * np.pi))
     gain = C @ tall.T[:, seen] @ np.linalg.inv(V)
-    return total, (X + gain @ e).reshape(N, n), [(C - gain @ tall[seen] @ C)[k * n : k * n + n, k * n : k * n + n] for k in range(N)]
+    return (
+        total,
+        (X + gain @ e).reshape(N, n),
+        [(C - gain @ tall[seen] @ C)[k * n : k * n + n, k * n : k * n + n] for k in range(N)],
+    )

@@ -239,8 +239,8 @@ class Fit:
         """Simulated outputs of an experiment at the estimates (for output error every horizon is a simulation)."""
         if horizon is not None and isinstance(self.estimate.evaluation, LikelihoodEvaluation):
             raise EstimationError(
-                "Predictions over a horizon are not available for this fit: fit.residuals() holds those over one sample, "
-                "fit.predict() without horizon= simulates."
+                "Predictions over a horizon are not available for this fit: fit.residuals() holds those over one "
+                "sample, fit.predict() without horizon= simulates."
             )
         chosen = self.experiments[0] if experiment is None else self._experiment(experiment)
         signals, hold = chosen.input_signals()

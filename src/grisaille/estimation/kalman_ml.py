@@ -3,8 +3,8 @@
     maximise  log L(θ) = Σ_k log N(y_k; ŷ_{k|k−1}, S_k)  (+ log prior)
 
 One-step predictions and their covariances come from the exact filter of a linear model, or from linearisation along the
-way (``filtering``). The covariance of the estimates is the inverse Hessian of −log L − log prior at the optimum. Reference: N. R. Kristensen, H. Madsen,
-S. B. Jørgensen, Automatica 40 (2004) 225, eqs. (9), (31), (53).
+way (``filtering``). The covariance of the estimates is the inverse Hessian of −log L − log prior at the optimum.
+Reference: N. R. Kristensen, H. Madsen, S. B. Jørgensen, Automatica 40 (2004) 225, eqs. (9), (31), (53).
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class KalmanML:
     filter : ``"linear"``, the exact filter of models that are linear in their states; ``"extended"``, by linearisation
         along the way; ``"auto"`` takes the exact one where it applies
     substeps : steps of the extended filter between samples, or ``"auto"``: chosen at the guess
-    initial_covariance : of the states before the first sample: ``"first-sample"`` (what process noise builds up over the
-        first interval), ``"stationary"``, ``"diffuse"``, ``{state: variance}`` or a matrix; disturbances start
+    initial_covariance : of the states before the first sample: ``"first-sample"`` (what process noise builds up over
+        the first interval), ``"stationary"``, ``"diffuse"``, ``{state: variance}`` or a matrix; disturbances start
         stationary
     first_observation : ``"include"`` it in the likelihood, or ``"condition"`` on it
     robust : None, or Huber's threshold c in standard deviations: larger innovations count linearly (the filter itself
@@ -107,7 +107,7 @@ class KalmanML:
     def _case(self, model: Model, structure: Structure, experiment: Any, unknowns: Sequence[Unknown]) -> Case:
         if experiment.is_static:
             raise EstimationError(
-                f"Experiment '{experiment.name}' is static: filters follow models that move in time; use gr.OutputError."
+                f"Experiment '{experiment.name}' is static: filters follow models in time; use gr.OutputError."
             )
         mine = [k for k, u in enumerate(unknowns) if u.applies_to(experiment.name)]
         order = sorted(mine, key=lambda k: PLACES[unknowns[k].kind])
@@ -156,14 +156,7 @@ class KalmanML:
         evaluation = polished.evaluation
         converged = polished.is_minimum and polished.decrement < CONVERGED
         covariance = _covariance(problem, polished)
-        notes = [
-            f"zero: {u.name} is zero to all digits that the data have." for u, z in zip(guessed, zero, strict=True) if z
-        ]
-        root = _root(evaluation.curvature)
-        notes += [
-            n for n in describe_determination(problem.unknowns, evaluation.theta, root, covariance, free | zero)
-            if not any(z and n.startswith(f"dead: no output moves with {u.name};") for u, z in zip(guessed, zero, strict=True))
-        ]  # fmt: skip
+        notes = _describe(problem, evaluation, covariance, free, zero)
         notes += _discretisation(problem, evaluation)
         if problem.failures:
             notes.append(f"{len(problem.failures)} evaluations failed on the way; the last: {problem.failures[-1]}")
@@ -215,7 +208,7 @@ def _level_guess(structure: Structure, data: Sequence[Any], unknown: Unknown, un
             value = _scatter(data, unknown.target)
     if not (np.isfinite(value) and value > 0):
         raise EstimationError(
-            f"'{unknown.name}' starts from {value:g}, and its logarithm is estimated: give guess={{'{unknown.name}': …}}."
+            f"'{unknown.name}' starts from {value:g}, but its logarithm is estimated: guess={{'{unknown.name}': …}}."
         )
     return replace(unknown, guess=float(np.clip(value, unknown.lower, unknown.upper)))
 
@@ -250,7 +243,7 @@ def _inside(problem: LikelihoodProblem, evaluation: LikelihoodEvaluation, zero: 
 
 
 def _polish(search: Search, evaluation: LikelihoodEvaluation, free: np.ndarray, zero: np.ndarray) -> scoring.Polished:
-    """Newton's method in the unknowns that are left; those at zero are searched no more, on a linear scale they stay."""
+    """Newton's method in the unknowns that are left; those at zero stay, on a linear scale."""
     problem = search.problem
     if zero.any():
         kept = tuple(replace(u, logarithmic=False) if z else u for u, z in zip(problem.unknowns, zero, strict=True))
@@ -262,6 +255,22 @@ def _covariance(problem: LikelihoodProblem, polished: scoring.Polished) -> np.nd
     """Inverse Hessian in the unknowns themselves."""
     slopes = problem.slopes(polished.evaluation.theta)
     return np.asarray(polished.covariance * np.outer(slopes, slopes))
+
+
+def _describe(
+    problem: LikelihoodProblem,
+    evaluation: LikelihoodEvaluation,
+    covariance: np.ndarray,
+    free: np.ndarray,
+    zero: np.ndarray,
+) -> list[str]:
+    """What the data determined; levels at zero are named as such, not as dead."""
+    names = [u.name for u, z in zip(problem.unknowns, zero, strict=True) if z]
+    root = _root(evaluation.curvature)
+    notes = describe_determination(problem.unknowns, evaluation.theta, root, covariance, free | zero)
+    known = tuple(f"dead: no output moves with {name};" for name in names)
+    zeros = [f"zero: {name} is zero to all digits that the data have." for name in names]
+    return zeros + [n for n in notes if not n.startswith(known)] if known else notes
 
 
 def _discretisation(problem: LikelihoodProblem, evaluation: LikelihoodEvaluation) -> list[str]:
@@ -278,7 +287,9 @@ def _discretisation(problem: LikelihoodProblem, evaluation: LikelihoodEvaluation
     change = abs(finer.log_likelihood - evaluation.log_likelihood)
     if change < COARSE:
         return []
-    return [f"discretisation: steps half as long change the log-likelihood by {change:.2g}; use gr.KalmanML(substeps={2 * max(before)})."]
+    return [
+        f"discretisation: steps half as long change log L by {change:.2g}; use gr.KalmanML(substeps={2 * max(before)})."
+    ]
 
 
 def _root(information: np.ndarray) -> np.ndarray:
@@ -292,9 +303,11 @@ def _sentence(converged: bool, outcome: Outcome, polished: scoring.Polished, eva
     if converged:
         return f"converged: {outcome.reason}, {evaluations} evaluations"
     if not polished.is_minimum:
-        return f"NOT converged: the point found is not a maximum of the likelihood, {evaluations} evaluations. Try another guess"
+        return (
+            f"NOT converged: the point is not a maximum of the likelihood, {evaluations} evaluations. Try another guess"
+        )
     left = np.sqrt(polished.decrement)
     return (
-        f"NOT converged after {evaluations} evaluations: {outcome.reason}; the point is {left:.2g} standard errors from a "
-        f"maximum. Try another guess, gr.multistart, or a larger max_evaluations"
+        f"NOT converged after {evaluations} evaluations: {outcome.reason}; the point is {left:.2g} standard errors "
+        f"from a maximum. Try another guess, gr.multistart, or a larger max_evaluations"
     )

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -96,7 +97,7 @@ class LikelihoodProblem(Problem):
         return case.runner
 
     def renewed(self, values: Sequence[np.ndarray] | None = None, guess: np.ndarray | None = None) -> LikelihoodProblem:
-        """An independent problem with other measurements (one array for each ``samples``, in order) or another guess."""
+        """An independent problem with other measurements (an array for each ``samples``, in order) or another guess."""
         given = iter(values if values is not None else [s.values for c in self.cases for s in c.samples])
         cases = []
         for case in self.cases:
@@ -104,7 +105,8 @@ class LikelihoodProblem(Problem):
             y = np.full_like(self.runner_of(case).record.y, np.nan)
             for column, s in enumerate(samples):
                 y[s.rows, column] = np.where(s.weights > 0, s.values, np.nan)
-            cases.append(replace(case, samples=samples, runner=self.runner_of(case).with_measurements(y)))
+            runner: Any = self.runner_of(case).with_measurements(y)
+            cases.append(replace(case, samples=samples, runner=runner))
         problem = LikelihoodProblem(self.unknowns, cases)
         if guess is not None:
             problem.with_guess(guess)

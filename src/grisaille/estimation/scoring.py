@@ -3,9 +3,9 @@
     (I + λ diag I) Δξ = −∇f,        I = expected information in ξ
 
 Steps that lower f are taken and λ falls, others raise it; a bound holds an unknown as long as the gradient pushes it
-out. Where scoring ends on a saddle the Hessian takes the place of I. At the end the Hessian of f is formed by central differences of exact gradients: it gives the covariance, and Newton
-steps with it reach the minimum to rounding. Reference: A. C. Harvey,
-Forecasting, Structural Time Series Models and the Kalman Filter (1989), section 3.4 (scoring).
+out. Where scoring ends on a saddle the Hessian takes the place of I. At the end the Hessian of f is formed by central
+differences of exact gradients: it gives the covariance, and Newton steps with it reach the minimum to rounding.
+Reference: A. C. Harvey, Forecasting, Structural Time Series Models and the Kalman Filter (1989), section 3.4.
 """
 
 from __future__ import annotations

@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 
 
 @fit_method
-def states(
-    fit: Fit, experiment: Any = None, names: Iterable[str] | None = None, level: float = 0.95
-) -> xr.Dataset:
+def states(fit: Fit, experiment: Any = None, names: Iterable[str] | None = None, level: float = 0.95) -> xr.Dataset:
     """Filtered and smoothed values of model variables and outputs at the sample times.
 
     experiment : its name or the experiment itself; the first by default
@@ -44,7 +42,7 @@ def states(
     runner = case.runner
     if not isinstance(runner, FilterRunner):
         raise EstimationError(
-            f"{type(fit.method).__name__} does not estimate states; use gr.KalmanML(), or fit.predict() for a simulation."
+            f"{type(fit.method).__name__} does not estimate states; use gr.KalmanML(), or simulate by fit.predict()."
         )
     values = {
         u.target if u.kind == "parameter" else f"{u.kind}({u.target})": float(fit.estimate.theta[k])
@@ -57,7 +55,9 @@ def states(
     chosen = _chosen(filter.model, names)
     moments = ((filtered.x_filt[at], filtered.P_filt[at]), (smoothed[0][at], smoothed[1][at]))
     _, u = filter.at_samples(cells)
-    parts = [_statistics(filter.model, chosen, case.grid, x, P, u, q, float(norm.ppf(0.5 + level / 2))) for x, P in moments]
+    parts = [
+        _statistics(filter.model, chosen, case.grid, x, P, u, q, float(norm.ppf(0.5 + level / 2))) for x, P in moments
+    ]
     block = np.stack(parts)
     coordinates = {"given": ["filtered", "smoothed"], "statistic": ["mean", "std", "lower", "upper"], "time": case.grid}
     data = {name: (("given", "statistic", "time"), block[..., k]) for k, name in enumerate(chosen)}
@@ -77,7 +77,9 @@ def _case(fit: Fit, experiment: Any) -> Any:
 def _chosen(model: StochasticModel, names: Iterable[str] | None) -> list[str]:
     flat = model.structure.model
     if names is None:
-        return [n for n in model.observed_names if n not in model.infinite and (n in flat.variables or n in flat.outputs)]
+        return [
+            n for n in model.observed_names if n not in model.infinite and (n in flat.variables or n in flat.outputs)
+        ]
     listed = [names] if isinstance(names, str) else list(names)
     for name in listed:
         if name not in model.observed_names:

@@ -32,7 +32,7 @@ def constant(value: Floats, directions: int) -> Floats:
 
 
 def solve_linear(operator: Floats, right: Floats) -> Floats:
-    """x with operator · x = right, by least squares for tall operators; dx from operator · dx = d right − d operator · x.
+    """x with operator · x = right, by least squares for tall ones; dx from operator · dx = d right − d operator · x.
 
     Exact for consistent systems, which is not checked.
     """

@@ -1,14 +1,15 @@
 """The extended Kalman filter of a nonlinear model, in redundant coordinates, with exact derivatives.
 
-Between samples the mean follows the frozen Runge–Kutta step with projection on the constraints (``compilation.step``), and
-the covariance its Jacobian:
+Between samples the mean follows the frozen Runge–Kutta step with projection on the constraints (``compilation.step``),
+and the covariance its Jacobian:
 
     x ← π(r(x))        P ← Π (J P Jᵀ + Q) Πᵀ,    J = ∂r/∂x,  Π = ∂π/∂x
 
-r is the step without projection, Q the noise of the step: the moment equation Q' = A Q + Q Aᵀ + B Bᵀ from zero, by the same
-stages. At a sample h and H = ∂h/∂x are taken at the predicted mean; the updated mean is projected until it lies on the
-constraints, P ← Π P Πᵀ with the tangent projector there. Steps per cell are chosen once (``choose_substeps``) and kept, so the
-likelihood is a smooth function of the unknowns, and its derivatives are those of every formula above.
+r is the step without projection, Q the noise of the step: the moment equation Q' = A Q + Q Aᵀ + B Bᵀ from zero, by the
+same stages. At a sample h and H = ∂h/∂x are taken at the predicted mean; the updated mean is projected until it lies on
+the constraints, P ← Π P Πᵀ with the tangent projector there. Steps per cell are chosen once (``choose_substeps``) and
+kept, so the likelihood is a smooth function of the unknowns, and its derivatives are those of every formula above.
+Noise factors that depend on states are taken at the mean.
 
 Reference: A. H. Jazwinski, Stochastic Processes and Filtering Theory (1970), section 8.3.
 """
@@ -44,11 +45,16 @@ class ExtendedFilter:
     """Filters one record again and again, at different values of q."""
 
     def __init__(
-        self, model: StochasticModel, record: Record, nominal: Floats, initial_covariance: Any = "first-sample", substeps: int = 1
+        self,
+        model: StochasticModel,
+        record: Record,
+        nominal: Floats,
+        initial_covariance: Any = "first-sample",
+        substeps: int = 1,
     ) -> None:
         if isinstance(initial_covariance, str) and initial_covariance == "diffuse":
             raise EstimationError(
-                f"initial_covariance='diffuse' needs a linear model, but {model.nonlinear or 'this one'} is not linear: "
+                f"initial_covariance='diffuse' needs a linear model, but {model.nonlinear or 'this'} is not linear: "
                 f"give variances, {{state: variance}}."
             )
         refuse_hidden_disturbances(model)
@@ -130,14 +136,14 @@ class ExtendedFilter:
         n, nc, nd = self.model.n, self.system.nc, len(x)
         u = cells.at(np.zeros(1))[1][0, 0]
         values = self._evaluate("linearize", len(dq), [cells.bounds[0], u], q, dq, x, None)
-        A, W, C = (
-            part.reshape(nd, n, -1).transpose(0, 2, 1) for part in np.split(values, [n * n, 2 * n * n], axis=1)
-        )
+        A, W, C = (part.reshape(nd, n, -1).transpose(0, 2, 1) for part in np.split(values, [n * n, 2 * n * n], axis=1))
         first, mean = np.zeros_like(A), x
         if isinstance(self.initial_covariance, str) and self.initial_covariance == "first-sample":
             for k in range(int(np.flatnonzero(cells.sample_at >= 0)[1])):
                 mean, first = self._over_cell(cells, k, q, dq, mean, first)
-        return start_covariance(self.model, self.initial_covariance, A, W, first, C.reshape(nd, nc, n))[0]
+        P = start_covariance(self.model, self.initial_covariance, A, W, first, C.reshape(nd, nc, n))[0]
+        # what built up over the first interval is tangent at its end: turn it to where the record begins
+        return self._corrected(cells.bounds[0], u, q, dq, x, P)[1]
 
     def _call(
         self, name: str, fixed: Sequence[Any], q: Floats, dq: Floats, x: Floats, P: Floats
@@ -163,7 +169,7 @@ class ExtendedFilter:
         t, h, x, P = ca.SX.sym("t"), ca.SX.sym("h"), ca.SX.sym("x", n), ca.SX.sym("P", n, n)
         u = [ca.SX.sym(f"u{i}", s.nu) for i in range(3)]
         q, nominal = ca.SX.sym("q", s.np), ca.SX.sym("nominal", n)
-        moved = runge_kutta(s, t, h, x, *u, q)
+        moved = runge_kutta(s, t, h, x, u[0], u[1], u[2], q)
         J = ca.jacobian(moved, x)
         Q = _step_noise(self.model, t, h, x, u, q)
         after, Pi = _projection(s, 1)(t + h, moved, u[2], q, nominal)
@@ -194,15 +200,17 @@ def refuse_hidden_disturbances(model: StochasticModel) -> None:
     xw = model.X[model.nx :]
     seen = ca.vertcat(model.drift[: model.nx], model.measured)
     for name in own:
-        places = [k - model.nx for k, full in enumerate(model.names) if k >= model.nx and full.rpartition("[")[0] == name]
+        places = [
+            k - model.nx for k, full in enumerate(model.names) if k >= model.nx and full.rpartition("[")[0] == name
+        ]
         gain = ca.densify(ca.jacobian(seen, ca.vertcat(*(xw[k] for k in places))))
         at_zero = ca.substitute([gain], [xw], [ca.SX.zeros(xw.numel())])[0]
         if not ca.depends_on(seen, ca.vertcat(*(xw[k] for k in places))):
             continue
         if _vanishes(ca.Function("gain", model.arguments, [at_zero])):
             raise EstimationError(
-                f"The disturbance {name} has no linear effect where it is zero (it enters as {name}**2 or alike), so an "
-                f"extended Kalman filter cannot see it. Use gr.SimulatedPEM(), which simulates it."
+                f"The disturbance {name} has no linear effect where it is zero (it enters as {name}**2 or alike), so "
+                f"an extended Kalman filter cannot see it. Use gr.SimulatedPEM(), which simulates it."
             )
 
 
@@ -218,8 +226,8 @@ def choose_substeps(filter: ExtendedFilter, q: Floats, x0: Floats) -> int:
             return filter.substeps
         if filter.substeps >= MOST_SUBSTEPS:
             raise EstimationError(
-                f"The extended filter needs more than {MOST_SUBSTEPS} steps between samples at the guess (log-likelihood "
-                f"{finer:.6g}): the model is too stiff for explicit steps, or runs away there. Try another guess, or set "
+                f"The extended filter needs more than {MOST_SUBSTEPS} steps between samples at the guess (log L = "
+                f"{finer:.6g}): the model is too stiff for explicit steps, or runs away. Try another guess, or set "
                 f"gr.KalmanML(substeps=…)."
             )
         value = finer

@@ -48,18 +48,24 @@ class Formula:
         dual = np.empty((N, 1 + len(dq), size))
         dual[:, 0] = np.array(value.full()).reshape(size, N).T
         dual[:, 1:] = np.einsum("inq,sq->nsi", np.array(slope.full()).reshape(size, N, len(q)), dq)
-        return dual.reshape(N, 1 + len(dq), *self.shape)
+        return np.asarray(dual.reshape(N, 1 + len(dq), *self.shape))
 
     def once(self, nu: int, q: Floats, dq: Floats) -> Floats:
         """The dual of a fixed formula, (1 + ns, rows, columns)."""
-        return self.at(np.zeros(1), np.zeros((1, nu)), q, dq)[0]
+        return np.asarray(self.at(np.zeros(1), np.zeros((1, nu)), q, dq)[0])
+
+    def shared_on_cells(self, cells: Cells, q: Floats, dq: Floats) -> Floats:
+        """The same in its own degree; one entry for all cells where it is the same at every instant."""
+        if self.is_fixed:
+            return self.once(cells.coefficients.shape[1], q, dq)[None, None]
+        return self.on_cells(cells, self.degree(cells), q, dq)
 
     def on_cells(self, cells: Cells, degree: int, q: Floats, dq: Floats) -> Floats:
         """Coefficients (K, degree + 1, 1 + ns, rows, columns) of polynomials in s on every cell."""
         nodes, fit = polynomial_nodes(degree)
         t, u = cells.at(nodes)
         values = self.at(t.ravel(), u.reshape(t.size, -1), q, dq)
-        return np.einsum("js,ks...->kj...", fit, values.reshape(*t.shape, *values.shape[1:]))
+        return np.asarray(np.einsum("js,ks...->kj...", fit, values.reshape(*t.shape, *values.shape[1:])))
 
 
 def _power(rows: ca.SX, u: ca.SX) -> int:

@@ -117,7 +117,7 @@ class Likelihood:
     slopes: Floats
     count: int
     failed: int = -1
-    """The sample at which S is not positive definite, or the number of samples where the data leave a flat prior flat."""
+    """The sample where S is not positive definite; the number of samples where the data leave a flat prior flat."""
 
 
 def finish(sums: Sums) -> Likelihood:
@@ -142,7 +142,7 @@ def finish(sums: Sums) -> Likelihood:
 
 
 def centred(model: DiscreteModel, sums: Sums) -> DiscreteModel:
-    """The same with x₀ moved along X₀ to where the data want it: log L stays, innovations become those of the best δ."""
+    """The same with x₀ moved along X₀ to where the data want it: log L stays, innovations are those of the best δ."""
     M, s = sums.G[0, 1:, 1:], sums.G[0, 1:, 0]
     x0 = model.x0.copy()
     x0[0] -= model.X0 @ np.linalg.lstsq(M, s, rcond=1e-14)[0]

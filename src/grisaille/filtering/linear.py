@@ -28,7 +28,8 @@ class LinearFilter:
     def __init__(self, model: StochasticModel, record: Record, initial_covariance: Any = "first-sample") -> None:
         if model.nonlinear:
             raise EstimationError(
-                f"filter='linear' needs a model that is linear in its states, but {model.nonlinear} is not: use filter='extended'."
+                f"filter='linear' needs a model that is linear in its states, but {model.nonlinear} is not: use "
+                f"filter='extended'."
             )
         self.model, self.record, self.initial_covariance = model, record, initial_covariance
         zero = ca.SX.zeros(model.n)
@@ -74,30 +75,20 @@ class LinearFilter:
 
     def _transitions(self, cells: Cells, q: Floats, dq: Floats) -> tuple[Floats, Any, Floats, Floats, Any]:
         groups, of = self._groups(cells)
-        degree = self.b.degree(cells)
-        b = self.b.on_cells(cells, degree, q, dq)[..., 0] if not self.b.is_fixed else None
-        A = self.A.on_cells(cells, 0, q, dq)[:, 0] if not self.A.is_fixed else None
-        n, nd = self.model.n, 1 + len(dq)
-        F, c = np.empty((len(groups), nd, n, n)), np.empty((len(cells.lengths), nd, n))
-        still = self.W.is_fixed
-        Q = np.empty((len(groups) if still else len(cells.lengths), nd, n, n))
-        W = self.W.once(cells.coefficients.shape[1], q, dq)[None] if still else None
-        varying = None if still else self.W.on_cells(cells, self.W.degree(cells), q, dq)
-        own_A = self.A.once(cells.coefficients.shape[1], q, dq) if A is None else None
-        own_b = self.b.once(cells.coefficients.shape[1], q, dq)[..., 0] if b is None else None
+        n, nd, K = self.model.n, 1 + len(dq), len(cells.lengths)
+        A, b, W = (f.shared_on_cells(cells, q, dq) for f in (self.A, self.b, self.W))
+        still = len(W) == 1
+        F, c = np.empty((len(groups), nd, n, n)), np.empty((K, nd, n))
+        Q = np.empty((len(groups) if still else K, nd, n, n))
         for g, (k, h) in enumerate(groups):
-            mine = np.flatnonzero(of == g)
-            drift = own_A if A is None else A[k]
-            F[g], Psi = state_transition(drift, h, degree)
-            if own_b is not None:
-                c[mine] = _apply(Psi[:1], own_b[None, None])
+            mine, drift = np.flatnonzero(of == g), A[k % len(A), 0]
+            F[g], Psi = state_transition(drift, h, b.shape[1] - 1)
+            c[mine] = _apply(Psi, b[mine % len(b)][..., 0])
+            if still:
+                Q[g] = noise_covariance(drift, h, W[0])
             else:
-                c[mine] = _apply(Psi, b[mine])
-            if W is not None:
-                Q[g] = noise_covariance(drift, h, W)
-            else:
-                Q[mine] = _noise_of_cells(drift, h, varying[mine])
-        return F, of, c, Q, of if still else np.arange(len(cells.lengths))
+                Q[mine] = _noise_of_cells(drift, h, W[mine])
+        return F, of, c, Q, of if still else np.arange(K)
 
     def _groups(self, cells: Cells) -> tuple[list[tuple[int, float]], Any]:
         """Cells that share A and length: (a cell, its length) of each group, and the group of each cell."""
@@ -138,7 +129,8 @@ def varying_message(model: StochasticModel, A: Formula) -> str:
     what = ", ".join(["time"] * A.depends_on_time + names)
     return (
         f"filter='linear' needs coefficients that are constant between samples, but those of "
-        f"{model.structure.model.name} vary with {what} inside: hold these inputs (hold='zoh'), or use filter='extended'."
+        f"{model.structure.model.name} vary with {what} inside: hold these inputs (hold='zoh'), or use "
+        f"filter='extended'."
     )
 
 
@@ -146,19 +138,19 @@ def _apply(Psi: Floats, b: Floats) -> Floats:
     """Σ_k Ψ_k b_k with derivatives: (cells, 1 + ns, n)."""
     out = np.einsum("dij,kdsj->ksi", Psi[:, 0], b)
     out[:, 1:] += np.einsum("dsij,kdj->ksi", Psi[:, 1:], b[:, :, 0])
-    return out
+    return np.asarray(out)
 
 
 def _noise_of_cells(A: Floats, h: float, W: Floats) -> Floats:
     """Q of every cell of a group; equal intensities are integrated once."""
     flat = W.reshape(len(W), -1)
     _, at, of = np.unique(flat, axis=0, return_index=True, return_inverse=True)
-    return noise_covariance(A, h, W[at])[of.ravel()]
+    return np.asarray(noise_covariance(A, h, W[at])[of.ravel()])
 
 
 def _built_up(cells: Cells, F: Floats, F_of: Any, Q: Floats, Q_of: Any) -> Floats:
     """The covariance after the first sampling interval, from zero."""
-    P = np.zeros_like(Q[0])
+    P: Floats = np.zeros_like(Q[0])
     for k in range(int(np.flatnonzero(cells.sample_at >= 0)[1])):
         P = times(times(F[F_of[k]], P), transpose(F[F_of[k]])) + Q[Q_of[k]]
     return P

@@ -35,7 +35,7 @@ class Record:
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Boundaries (K + 1,), the sample at each (−1: none), and u(s) = Σ_k coefficients[cell, signal, k] s^k, s ∈ [0, 1]."""
+    """Boundaries (K + 1,), the sample at each (−1: none), u(s) = Σ_k coefficients[cell, signal, k] s^k, s ∈ [0, 1]."""
 
     bounds: Floats
     sample_at: NDArray[np.int64]

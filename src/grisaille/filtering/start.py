@@ -35,7 +35,7 @@ def start_covariance(
     """
     P = np.zeros_like(A)
     x, w = slice(0, model.nx), np.arange(model.nx, model.n)[[s == "stationary" for s in model.starts]]
-    inside = np.ix_(range(len(A)), w, w)
+    inside = np.ix_(np.arange(len(A)), w, w)
     P[inside] = stationary(A[inside], W[inside], np.zeros((len(A), 0, len(w))), "The disturbance")
     X0 = np.zeros((model.n, 0))
     if isinstance(kind, str) and kind == "first-sample":
@@ -91,7 +91,7 @@ def _from_names(model: StochasticModel, given: Mapping[str, float]) -> Floats:
     for name, variance in given.items():
         if name not in places:
             raise EstimationError(
-                f"initial_covariance= names '{name}', which is not a state; states: {', '.join(model.names[: model.nx])}."
+                f"initial_covariance= names '{name}', which is not a state; there are {', '.join(places)}."
             )
         if not (np.isfinite(variance) and variance >= 0):
             raise EstimationError(f"The variance of '{name}' at the start is {variance!r}; give a number from zero up.")
@@ -103,8 +103,8 @@ def _checked_matrix(model: StochasticModel, given: Any, C: Floats) -> Floats:
     P = np.asarray(given, dtype=float)
     if P.shape not in ((model.nx, model.nx), (model.n, model.n)):
         raise EstimationError(
-            f"initial_covariance has the shape {P.shape}; give {model.nx} × {model.nx} for {', '.join(model.names[: model.nx])}, or "
-            f"one of {', '.join(KINDS)}."
+            f"initial_covariance has the shape {P.shape}; give {model.nx} × {model.nx} for "
+            f"{', '.join(model.names[: model.nx])}, or one of {', '.join(KINDS)}."
         )
     size = np.abs(P).max(initial=0.0)
     if not np.allclose(P, P.T, atol=1e-12 * size) or np.linalg.eigvalsh(P).min(initial=0.0) < -1e-10 * size:

@@ -24,7 +24,7 @@ from grisaille.disturbance import Process, build_symbolic_process, correlation_m
 from grisaille.errors import EstimationError
 from grisaille.model.expression import Name, as_expression
 from grisaille.model.flat import FlatDisturbance, FlatModel
-from grisaille.model.lowering import lower
+from grisaille.model.lowering import Leaf, lower
 from grisaille.structure.diffusion import find_diffusion
 from grisaille.structure.reduction import Structure
 from grisaille.structure.white_noise import white_names
@@ -142,7 +142,7 @@ def build_stochastic_model(
     )  # fmt: skip
 
 
-def _process(group: Sequence[FlatDisturbance], scales: Sequence[str], leaf: object, known: dict[str, float]) -> Process:
+def _process(group: Sequence[FlatDisturbance], scales: Sequence[str], leaf: Leaf, known: dict[str, float]) -> Process:
     sizes = [
         Name(f"scale({d.name})") if d.name in scales else as_expression(1.0 if d.scale is None else d.scale)
         for d in group
@@ -154,7 +154,7 @@ def _process(group: Sequence[FlatDisturbance], scales: Sequence[str], leaf: obje
         sizes,
         correlation,
         leaf,
-        known,  # type: ignore[arg-type]
+        known,
     )
 
 

@@ -4,7 +4,8 @@ Over an interval of length h, in its own time s ∈ [0, 1], with forcing and int
 
     dX = (A X + Σ_k b_k s^k) dt + dβ,   E dβ dβᵀ = Σ_k W_k s^k dt:        X(1) = Φ X(0) + h Σ_k Ψ_k b_k + N(0, Q)
 
-    Φ = e^{Ah}      Ψ_j = ∫₀¹ e^{Ah(1−s)} s^j ds      Q = h Σ_j M_j[W_j],   M_j[W] = ∫₀¹ s^j e^{Ah(1−s)} W e^{Aᵀh(1−s)} ds
+    Φ = e^{Ah}        Ψ_j = ∫₀¹ e^{Ah(1−s)} s^j ds
+    Q = h Σ_j M_j[W_j],    M_j[W] = ∫₀¹ s^j e^{Ah(1−s)} W e^{Aᵀh(1−s)} ds
 
 Held and linearly joined inputs are such polynomials, so their transitions are exact. Both integrals are Taylor series
 over 2⁻ˢ of the interval,
@@ -62,12 +63,12 @@ def noise_covariance(A: Floats, h: float, W: Floats) -> Floats:
         weights *= eta / (m + 2 + np.arange(degree + 1))
         moved = times(Ah, operated)
         operated = moved + transpose(moved)
-    E = state_transition(A, h * eta, 0)[0] if s else None
+    F = state_transition(A, h * eta, 0)[0]
     for _ in range(s):
-        M = times(times(E, M), transpose(E)) + np.moveaxis(_shifted(np.moveaxis(M, -5, 0), eta), 0, -5)
-        E = times(E, E)
+        M = times(times(F, M), transpose(F)) + np.moveaxis(_shifted(np.moveaxis(M, -5, 0), eta), 0, -5)
+        F = times(F, F)
         eta *= 2
-    Q = h * sum(M[..., j, j, :, :, :] for j in range(degree + 1))
+    Q = h * np.sum([M[..., j, j, :, :, :] for j in range(degree + 1)], axis=0)
     return np.asarray((Q + transpose(Q)) / 2)
 
 
@@ -76,7 +77,7 @@ def polynomial_nodes(degree: int) -> tuple[Floats, Floats]:
     if degree == 0:
         return np.array([0.5]), np.ones((1, 1))
     nodes = 0.5 - 0.5 * np.cos(np.pi * np.arange(degree + 1) / degree)
-    return nodes, np.linalg.inv(np.vander(nodes, degree + 1, increasing=True))
+    return nodes, np.asarray(np.linalg.inv(np.vander(nodes, degree + 1, increasing=True)), dtype=np.float64)
 
 
 def _first_weights(eta: float, degree: int) -> Floats:
