@@ -216,7 +216,7 @@ def main(arguments: list[str]) -> None:
             seconds = time.process_time() - begin
             reference = seconds if name == "ours" else reference
             ratio = f"{seconds / reference:.0f}×" if reference else ""
-            shown = ", ".join(f"{v:.6g}" for v in theta[:5])
+            shown = ", ".join(f"{v:.6g}" for v in theta[: case.parameters])
             print(f"{name:<18}{seconds:10.3f}{ratio:>8}  {cost:14.8g}  {shown}", flush=True)
 
 

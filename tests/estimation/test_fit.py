@@ -184,6 +184,25 @@ def test_diagnosis_in_words(build, words: str) -> None:
     assert any(words in note for note in fit.notes)
 
 
+def test_what_is_not_determined_has_no_finite_error() -> None:
+    """Only the product a·b is seen: neither factor has a standard error, whatever the pseudo-inverse says."""
+
+    class Product(gr.Model):
+        a, b, c = gr.Parameter(1.0), gr.Parameter(2.0), gr.Parameter(0.0)
+        x = gr.Input()
+        y = gr.Output(a * b * x + c)
+
+    fit = gr.fit(Product(), line_data()[0], ["a", "b", "c"], METHOD)
+    assert np.isinf(fit.std_errors[:2]).all() and np.isfinite(fit.std_errors[2])
+    assert any("flat direction" in note for note in fit.notes)
+    assert "inf" in str(fit)
+
+
+def test_table_instead_of_an_experiment_is_refused() -> None:
+    with pytest.raises(EstimationError, match="gr.Experiment.from_frame"):
+        gr.fit(Line(), [{"x": 1}], ["p"], METHOD)
+
+
 def test_bound_is_reported() -> None:
     fit = gr.fit(Decay(), record(0.01, b=1.2), ["a", "b"], METHOD, bounds={"b": (0.0, 1.0)})
     assert fit.parameters.loc["b", "status"] == "at bound"

@@ -217,3 +217,33 @@ def test_weights_and_skipped_samples():
     assert skipped == pytest.approx(
         gr.evaluate(Tanks(), later, method=gr.KalmanML(), parameters={"a": 0.7}).log_likelihood, rel=1e-13
     )
+
+
+class Correlated(Tanks):
+    """Noises of both outputs that go together."""
+
+    def noise_covariance(self):
+        return {("y1", "y2"): 0.01}
+
+
+def test_correlated_measurement_noise():
+    A, B, W = np.array([[-0.7, 0.0], [0.4, -0.4]]), np.array([[1.0], [0.0]]), np.diag([0.09, 0.0])
+    steps = np.diff(TIMES)
+    F, Q = zip(*(textbook.van_loan(A, W, h) for h in steps), strict=True)
+    c = [textbook.held(A, B, h)[:, 0] * U[k] for k, h in enumerate(steps)]
+    R = np.array([[0.04, 0.01], [0.01, 0.01]])
+    seen = Y - np.outer(U, [0.1, 0.0])
+    truth = textbook.kalman(F, c, Q, np.eye(2), np.zeros(2), R, seen, np.array([0.5, -0.2]), Q[0])[0]
+    value = gr.evaluate(Correlated(), experiment(), method=gr.KalmanML(), parameters={"a": 0.7})
+    assert value.log_likelihood == pytest.approx(truth, rel=1e-11)
+
+
+def test_a_start_before_the_first_sample():
+    later = gr.Experiment(TIMES[1:], {"u": (TIMES, U)}, {"y1": Y[1:, 0], "y2": Y[1:, 1]}, t0=TIMES[0])
+    blank = Y.copy()
+    blank[0] = np.nan
+    full = gr.Experiment(TIMES, {"u": U}, {"y1": blank[:, 0], "y2": blank[:, 1]})
+    values = [
+        gr.evaluate(Tanks(), e, method=gr.KalmanML(), parameters={"a": 0.7}).log_likelihood for e in (later, full)
+    ]
+    assert values[0] == pytest.approx(values[1], rel=1e-12)

@@ -149,3 +149,17 @@ def test_derivative_by_what_moves_a_bend_is_right() -> None:
 
     run = gr.simulate(Late(), TIMES, sensitivities=["t1"], rtol=1e-9, compiled=False)
     assert np.abs(run["d(x)"][:, 0] + np.maximum(TIMES - 3, 0) ** 2).max() < 1e-8
+
+
+@pytest.mark.parametrize("method", ["explicit", "implicit", "frozen-explicit"])
+def test_derivative_by_what_moves_the_corners_of_a_ramp(method: str) -> None:
+    """x' = clip(10 (t_off − t), 0, 1): x ends at t_off − 0.05, so dx/dt_off = 1."""
+
+    class Clipped(gr.Model):
+        off = gr.Parameter(4.3)
+        x = gr.Variable(0.0)
+        equations = [der(x) == gr.minimum(maximum(10 * (off - time), 0), 1)]
+
+    run = gr.simulate(Clipped(), TIMES, sensitivities=["off"], rtol=1e-8, method=method, compiled=False)
+    assert float(run.x[-1]) == pytest.approx(4.25, abs=1e-10)
+    assert float(run["d(x)"][-1, 0]) == pytest.approx(1.0, abs=1e-9)

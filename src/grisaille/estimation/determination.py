@@ -74,7 +74,7 @@ def _not_pinned(unknowns: Sequence[Unknown], covariance: np.ndarray, alive: np.n
     for k, u in enumerate(unknowns):
         span = u.upper - u.lower
         deviation = float(np.sqrt(max(covariance[k, k], 0.0)))
-        if alive[k] and np.isfinite(span) and deviation > span:
+        if alive[k] and np.isfinite(span) and span < deviation < np.inf:
             notes.append(
                 f"not pinned: the standard error of {u.name}, {deviation:.3g}, exceeds its allowed range {span:.3g}."
             )

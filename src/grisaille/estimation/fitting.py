@@ -16,6 +16,7 @@ from grisaille.estimation.noise import noise_levels
 from grisaille.estimation.output_error import OutputError
 from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.estimation.unknowns import Unknown, refuse_strangers, resolve_unknowns, wanted_names
+from grisaille.experiment.experiment import Experiment
 from grisaille.model.classes import Model
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.prepared import structure_of
@@ -33,12 +34,13 @@ def fit(
     executor: Any = None,
     progress: bool = False,
 ) -> Fit:
-    """Estimate parameters and starts from data.
+    """Estimate parameters, starts and noise levels from data.
 
     model : an instance of a ``gr.Model`` subclass
     experiments : a ``gr.Experiment`` or a list of them
-    estimate : names (``"k"``, ``"legs[*].m"``, ``"start(x)"``); None frees all parameters with bounds or a prior
-    method : ``gr.OutputError(…)`` or ``"auto"``
+    estimate : names (``"k"``, ``"legs[*].m"``, ``"start(x)"``, ``"scale(w)"``); None frees all parameters with bounds or
+        a prior
+    method : ``gr.OutputError(…)``, ``gr.KalmanML(…)`` or another estimator, or ``"auto"``
     guess : where to start, by name, or another fit; the model's values otherwise
     bounds, priors : by name, instead of those the model declares
     local : parameters that each experiment has for itself
@@ -56,7 +58,10 @@ def fit_problem(model: Model, problem: Problem, method: Any, why: Mapping[str, s
     found = replace(method.estimate(problem, report), unknowns=asked)
     disturbances = structure_of(model).model.disturbances
     if disturbances and isinstance(method, OutputError):
-        note = f"output error holds the disturbances {', '.join(disturbances)} at zero."
+        note = (
+            f"output error holds the disturbances {', '.join(disturbances)} at zero; method=gr.SimulatedPEM() "
+            f"takes them into account."
+        )
         found = replace(found, notes=(*found.notes, note))
     return Fit(model, [c.experiment for c in problem.cases], method, found, why)
 
@@ -204,6 +209,12 @@ def named_experiments(experiments: Any) -> list[Any]:
     data = list(experiments) if isinstance(experiments, Sequence) else [experiments]
     if not data:
         raise EstimationError("There are no experiments: give a gr.Experiment or a list of them.")
+    for item in data:
+        if not isinstance(item, Experiment):
+            raise EstimationError(
+                f"experiments= holds {type(item).__name__}, not a gr.Experiment: make one with gr.Experiment(…), "
+                f"gr.Experiment.from_csv(…) or gr.Experiment.from_frame(…)."
+            )
     named = [e if e.name else e.replace(name=f"experiment {k + 1}") for k, e in enumerate(data)]
     names = [e.name for e in named]
     repeated = {n for n in names if names.count(n) > 1}

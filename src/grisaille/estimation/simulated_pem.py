@@ -26,6 +26,7 @@ from grisaille.estimation.determination import describe_determination
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.mean_criterion import MeanCriterion, MeanValue
 from grisaille.estimation.problem import Evaluation, Problem
+from grisaille.estimation.uncertainty import inverse_information, without_undetermined
 from grisaille.simulation.ensemble import EnsembleOptions
 from grisaille.simulation.ensemble_runner import EnsembleRunner
 from grisaille.simulation.runner import Prediction, Runner
@@ -243,9 +244,8 @@ def _sandwich(criterion: MeanCriterion, value: MeanValue, free: np.ndarray) -> t
             {u.target: x for u, x in mine if u.kind == "start"}, directions, prediction.mean,
         )  # fmt: skip
         middle = middle + np.cov(v, rowvar=False).reshape(n, n) * (1 + 1 / M)
-    bread = np.zeros((n, n))
-    bread[np.ix_(free, free)] = np.linalg.pinv(value.curvature[np.ix_(free, free)], rcond=1e-12)
-    return bread @ middle @ bread, 1.0 / (M + 1)
+    bread, undetermined = inverse_information(value.curvature, free)
+    return without_undetermined(bread @ middle @ bread, undetermined), 1.0 / (M + 1)
 
 
 def _finite_notes(realizations: int, share: float) -> list[str]:

@@ -4,7 +4,7 @@
     sandwich       C = (JᵀJ)⁻¹ (Σ rᵢ² JᵢJᵢᵀ) (JᵀJ)⁻¹    right also where the variances are not what was assumed
 
 in the unknowns themselves, never through a transform; unknowns on a bound are left out (zero column). Directions
-that the data do not see are given by the pseudo-inverse and named in the diagnosis.
+that the data do not see have infinite variance and are named in the diagnosis.
 """
 
 from __future__ import annotations
@@ -16,32 +16,61 @@ RANK_TOLERANCE = 1e-10
 
 def gauss_newton_covariance(jacobian: np.ndarray, free: np.ndarray) -> np.ndarray:
     """(JᵀJ)⁻¹ of the free unknowns, zero elsewhere; J is made of weighted residuals."""
-    n = jacobian.shape[1]
-    covariance = np.zeros((n, n))
-    J = jacobian[:, free]
-    if J.shape[1]:
-        scale = np.linalg.norm(J, axis=0)
-        scale[scale == 0] = 1.0
-        _, s, vt = np.linalg.svd(J / scale, full_matrices=False)
-        kept = s > RANK_TOLERANCE * s[0]
-        root = (vt[kept].T / s[kept]) / scale[:, None]
-        covariance[np.ix_(free, free)] = root @ root.T
-    return covariance
+    return without_undetermined(*_inverse(jacobian, free))
 
 
 def sandwich_covariance(jacobian: np.ndarray, residuals: np.ndarray, free: np.ndarray) -> np.ndarray:
     """The sandwich with its small-sample factor N/(N − n)."""
-    bread = gauss_newton_covariance(jacobian, free)
+    bread, undetermined = _inverse(jacobian, free)
     scored = jacobian * residuals[:, None]
     N, n = len(residuals), int(free.sum())
-    return np.asarray(bread @ (scored.T @ scored) @ bread * (N / max(N - n, 1)))
+    return without_undetermined(bread @ (scored.T @ scored) @ bread * (N / max(N - n, 1)), undetermined)
+
+
+def without_undetermined(covariance: np.ndarray, undetermined: np.ndarray) -> np.ndarray:
+    """The covariance with infinite variances for unknowns that a direction without information moves."""
+    covariance = np.array(covariance)
+    covariance[undetermined], covariance[:, undetermined] = 0.0, 0.0
+    covariance[undetermined, undetermined] = np.inf
+    return covariance
+
+
+def inverse_information(information: np.ndarray, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The inverse of JᵀJ on the free unknowns, in units of its diagonal; and which unknowns it does not determine."""
+    part = information[np.ix_(free, free)]
+    scale = np.sqrt(np.clip(np.diag(part), 0.0, None))
+    scale[scale == 0] = 1.0
+    values, vectors = np.linalg.eigh(part / np.outer(scale, scale))
+    kept = values > RANK_TOLERANCE * max(values.max(initial=0.0), 1e-300)
+    root = (vectors[:, kept] / np.sqrt(values[kept])) / scale[:, None]
+    return _spread(root @ root.T, vectors[:, ~kept], free)
+
+
+def _inverse(jacobian: np.ndarray, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(JᵀJ)⁻¹ from the singular values of J, which lose half as many digits as those of JᵀJ."""
+    J = jacobian[:, free]
+    scale = np.linalg.norm(J, axis=0)
+    scale[scale == 0] = 1.0
+    _, s, vt = np.linalg.svd(J / scale, full_matrices=False)
+    kept = s > RANK_TOLERANCE * s.max(initial=0.0)
+    root = (vt[kept].T / s[kept]) / scale[:, None]
+    return _spread(root @ root.T, vt[~kept].T, free)
+
+
+def _spread(inner: np.ndarray, lost: np.ndarray, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    n = len(free)
+    covariance, undetermined = np.zeros((n, n)), np.zeros(n, dtype=bool)
+    covariance[np.ix_(free, free)] = inner
+    undetermined[free] = np.abs(lost).max(axis=1, initial=0.0) > 1e-6
+    return covariance, undetermined
 
 
 def correlation_of(covariance: np.ndarray) -> np.ndarray:
     """Correlations; zero beside an unknown without variance."""
     deviation = np.sqrt(np.clip(np.diag(covariance), 0.0, None))
     safe = np.where(deviation > 0, deviation, 1.0)
-    matrix = covariance / np.outer(safe, safe)
+    with np.errstate(invalid="ignore"):
+        matrix = np.nan_to_num(covariance / np.outer(safe, safe))
     np.fill_diagonal(matrix, 1.0)
     return np.asarray(matrix)
 

@@ -42,10 +42,16 @@ class Switches:
             formula = self._of_time(value)
             return value if formula is None else self._signal(node, formula)
         if node.operation == "abs":
-            self._bend(arguments[0], ca.sign)
-        elif node.operation in ("minimum", "maximum"):
-            self._bend(arguments[0] - arguments[1], lambda difference: difference < 0)
-        elif node.operation == "table":
+            formula = self._of_time(arguments[0])
+            return value if formula is None else self._signal(node, ca.sign(formula)) * arguments[0]
+        if node.operation in ("minimum", "maximum"):
+            formula = self._of_time(arguments[0] - arguments[1])
+            if formula is None:
+                return value
+            smaller = self._signal(node, formula < 0)
+            first, second = arguments if node.operation == "minimum" else reversed(arguments)
+            return ca.if_else(smaller, first, second)
+        if node.operation == "table":
             self._bend(arguments[0], lambda x: sum((x > float(knot) for knot in node.data[2]), start=ca.SX(0)))
         return value
 
