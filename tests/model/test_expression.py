@@ -25,8 +25,8 @@ def test_equations_and_conditions():
     equation = x == y + 1
     assert isinstance(equation, Equation) and str(equation) == "x == y + 1"
     assert equation.source.startswith("test_expression.py:")
-    assert str(3 == x) == "x == 3"  # noqa: SIM300
-    assert isinstance(x < 3, Condition) and str(3 > x) == "x < 3"  # noqa: SIM300
+    assert str(3 == x) == "x == 3"
+    assert isinstance(x < 3, Condition) and str(3 > x) == "x < 3"
     assert str((x > 0) | (y > 0)) == "(x > 0) | (y > 0)"
 
 

@@ -38,8 +38,8 @@ def fit(
 
     model : an instance of a ``gr.Model`` subclass
     experiments : a ``gr.Experiment`` or a list of them
-    estimate : names (``"k"``, ``"legs[*].m"``, ``"start(x)"``, ``"scale(w)"``); None frees all parameters with bounds or
-        a prior
+    estimate : names (``"k"``, ``"legs[*].m"``, ``"start(x)"``, ``"scale(w)"``); None frees what declares
+        bounds or a prior
     method : ``gr.OutputError(…)``, ``gr.KalmanML(…)`` or another estimator, or ``"auto"``
     guess : where to start, by name, or another fit; the model's values otherwise
     bounds, priors : by name, instead of those the model declares

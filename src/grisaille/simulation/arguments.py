@@ -132,8 +132,8 @@ def absolute_tolerances(
 ) -> np.ndarray:
     """Absolute tolerance per entry of (x, z); default 1e-3 · rtol · nominal.
 
-    Which variables are integrated is the analysis's choice, so a tolerance may be given for any; one that is computed from
-    others by a formula is as accurate as they are.
+    Which variables are integrated is the analysis's choice, so a tolerance may be given for any; one that is computed
+    from others by a formula is as accurate as they are.
     """
     nominal = initializer.nominal
     if atol is None:

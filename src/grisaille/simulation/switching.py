@@ -87,8 +87,8 @@ def refuse_moving_jumps(
             if np.abs(after - before).max(initial=0.0) > 1e-7 * (1 + np.abs(before).max(initial=0.0)):
                 raise ModelError(
                     f"The derivative by '{moving[0]}' would be wrong: '{name}' makes the equations jump at "
-                    f"t = {instant:g}, an instant that moves with it. Replace the condition by a smooth formula (a ramp with "
-                    f"gr.minimum and gr.maximum, or gr.smooth_sign), or leave this name out."
+                    f"t = {instant:g}, an instant that moves with it. Replace the condition by a smooth formula (a ramp "
+                    f"with gr.minimum and gr.maximum, or gr.smooth_sign), or leave this name out."
                 )
 
 
