@@ -12,7 +12,7 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from grisaille.simulation.signals import SignalTable, shifted_coefficients
+from grisaille.experiment.interpolation import SignalTable, shifted_coefficients
 
 Floats = NDArray[np.float64]
 SAME_TIME = 1e-11

@@ -15,6 +15,8 @@ import casadi as ca
 import numpy as np
 
 from grisaille.errors import EstimationError, GrisailleError
+from grisaille.experiment.interpolation import SignalTable, make_table
+from grisaille.experiment.switching import find_switches
 from grisaille.filtering.duals import Floats
 from grisaille.filtering.extended import ExtendedFilter, choose_substeps
 from grisaille.filtering.kalman import Likelihood, States, Sums, centred, finish, run_filter
@@ -24,8 +26,6 @@ from grisaille.filtering.record import Record
 from grisaille.filtering.smoother import smooth
 from grisaille.filtering.stochastic import StochasticModel, build_stochastic_model
 from grisaille.model.classes import Model
-from grisaille.simulation.signals import SignalTable, make_table
-from grisaille.simulation.switching import find_switches
 from grisaille.structure.initialization import Initializer
 from grisaille.structure.parameters import ParameterFormulas, ParameterValues
 from grisaille.structure.prepared import structure_of

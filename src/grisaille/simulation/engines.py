@@ -21,12 +21,12 @@ from grisaille.compilation.filters import FilterLayout, Filters
 from grisaille.compilation.frozen import FusedStep, build_step
 from grisaille.compilation.moments import Moments
 from grisaille.compilation.step import StepFormula
+from grisaille.experiment.interpolation import SignalTable
 from grisaille.simulation.disturbances import Disturbances, Draw, Values
 from grisaille.simulation.ensemble_grid import Grid, stage_table
 from grisaille.simulation.ensemble_starts import Starts
 from grisaille.simulation.reducers import BLOCK
 from grisaille.simulation.sampled import sample_stages
-from grisaille.simulation.signals import SignalTable
 from grisaille.structure.system import System
 
 Floats = NDArray[np.float64]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from grisaille.simulation.signals import SignalTable
+from grisaille.experiment.interpolation import SignalTable
 
 Floats = NDArray[np.float64]
 MERGED = 1e-9

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grisaille.errors import ModelError
+from grisaille.experiment.interpolation import SignalTable, make_table, split_signal
+from grisaille.experiment.switching import find_switches, refuse_jumps, refuse_moving_jumps
 from grisaille.simulation.arguments import as_number, checked_times, demanded_starts, refuse_driven
 from grisaille.simulation.directions import Directions, resolve_directions
 from grisaille.simulation.naming import by_name, deal, names_of
-from grisaille.simulation.signals import SignalTable, make_table, split_signal
-from grisaille.simulation.switching import find_switches, refuse_jumps, refuse_moving_jumps
 from grisaille.structure.initialization import Initializer, Start
 from grisaille.structure.parameters import ParameterValues, evaluate_parameters
 from grisaille.structure.prepared import structure_of

@@ -19,13 +19,13 @@ import numpy as np
 from grisaille.compilation.kernel import Kernel, build_kernel
 from grisaille.compilation.task import Status, Task
 from grisaille.errors import GrisailleError, SimulationError
+from grisaille.experiment.interpolation import SignalTable, make_table
+from grisaille.experiment.switching import find_switches, refuse_moving_jumps
 from grisaille.model.classes import Model
 from grisaille.simulation.direct_start import DirectStart
 from grisaille.simulation.frozen import choose_step
 from grisaille.simulation.integration import integrate
 from grisaille.simulation.outcome import describe
-from grisaille.simulation.signals import SignalTable, make_table
-from grisaille.simulation.switching import find_switches, refuse_moving_jumps
 from grisaille.structure.initialization import Initializer, Start, StartSensitivity
 from grisaille.structure.parameters import ParameterFormulas, ParameterValues
 from grisaille.structure.prepared import structure_of, vanishing_pivots

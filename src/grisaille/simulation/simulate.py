@@ -11,6 +11,7 @@ import numpy as np
 from grisaille.compilation.kernel import Kernel, build_kernel
 from grisaille.compilation.task import Status, Task
 from grisaille.errors import DataError, SimulationError
+from grisaille.experiment.interpolation import SignalTable
 from grisaille.simulation.arguments import (
     absolute_tolerances,
     as_positive,
@@ -26,7 +27,6 @@ from grisaille.simulation.measurement_noise import with_noise
 from grisaille.simulation.outcome import describe
 from grisaille.simulation.posing import Posed, pose
 from grisaille.simulation.progress import progress_of
-from grisaille.simulation.signals import SignalTable
 from grisaille.simulation.static import solve_static
 from grisaille.structure.initialization import Initializer, Start
 from grisaille.structure.parameters import ParameterValues

@@ -7,8 +7,8 @@ import numpy as np
 from grisaille.compilation.kernel import Kernel
 from grisaille.compilation.task import Status, Task
 from grisaille.errors import StructureError
+from grisaille.experiment.interpolation import SignalTable
 from grisaille.simulation.directions import Directions
-from grisaille.simulation.signals import SignalTable
 from grisaille.structure.initialization import Initializer
 
 

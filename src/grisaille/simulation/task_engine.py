@@ -23,6 +23,7 @@ from grisaille.compilation.filter_twin import FilterStates
 from grisaille.compilation.kernel import Kernel, build_kernel
 from grisaille.compilation.moments import Moments
 from grisaille.compilation.task import Status, Task
+from grisaille.experiment.interpolation import shifted_coefficients
 from grisaille.simulation.engines import Answer, Progress, Setting, join_answers, layout_of
 from grisaille.simulation.frozen import choose_step
 from grisaille.simulation.hermite import piece_polynomials
@@ -30,7 +31,6 @@ from grisaille.simulation.integration import integrate
 from grisaille.simulation.posing import Posed
 from grisaille.simulation.reducers import BLOCK
 from grisaille.simulation.sampled import sample_pieces
-from grisaille.simulation.signals import shifted_coefficients
 from grisaille.structure.system import Signal, System
 
 Floats = NDArray[np.float64]

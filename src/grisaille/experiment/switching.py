@@ -12,7 +12,7 @@ import casadi as ca
 import numpy as np
 
 from grisaille.errors import DataError, ModelError
-from grisaille.simulation.signals import Polynomials
+from grisaille.experiment.interpolation import Polynomials
 from grisaille.structure.system import System
 
 Values = Callable[[np.ndarray], np.ndarray]
@@ -87,8 +87,8 @@ def refuse_moving_jumps(
             if np.abs(after - before).max(initial=0.0) > 1e-7 * (1 + np.abs(before).max(initial=0.0)):
                 raise ModelError(
                     f"The derivative by '{moving[0]}' would be wrong: '{name}' makes the equations jump at "
-                    f"t = {instant:g}, an instant that moves with it. Replace the condition by a smooth formula (a ramp "
-                    f"with gr.minimum and gr.maximum, or gr.smooth_sign), or leave this name out."
+                    f"t = {instant:g}, an instant that moves with it. Replace the condition by a smooth formula (a "
+                    f"ramp with gr.minimum and gr.maximum, or gr.smooth_sign), or leave this name out."
                 )
 
 
