@@ -21,6 +21,7 @@ from grisaille.reproduction.comparison import Comparison, Row, Size, new_figure,
 
 TIMES = np.linspace(0.0, 10.0, 501)
 UNKNOWNS = ["k", "h", "b", "start(x)", "start(v)"]
+METHOD = gr.OutputError(max_evaluations=300)
 GUESS = {"k": 50.0, "h": 0.1, "b": 0.01}
 PUSH = {"A": 0.0, "B": (np.array([0.0, 1.0, 10.0]), np.array([0.0, 3.5, 3.5]))}
 SHAKEN = {"A": 5.0, "B": 0.0}
@@ -101,7 +102,7 @@ def many_starts(size: Size, folder: Path | None, executor: Any) -> Comparison:
     if size == "small":
         grid |= {"k": [50, 75], "h": [0.1, 2], "b": [0.01, 0.1], "start(x)@A": [0], "start(x)@B": [0]}
     where = "serial" if executor is None and size == "small" else executor
-    study = gr.multistart(HardeningSpring(), records, UNKNOWNS, sampling=grid, executor=where)
+    study = gr.multistart(HardeningSpring(), records, UNKNOWNS, METHOD, sampling=grid, executor=where)
     cost = study.table["criterion"].to_numpy()
     best = float(np.nanmin(cost))
     inside = cost < best + 1.0

@@ -12,10 +12,9 @@ import numpy as np
 
 import grisaille as gr
 from grisaille.reproduction.comparison import Comparison, Row, Size, new_figure, save_figures
-from grisaille.reproduction.fladischer_duffing import GUESS, SETS, TIMES, UNKNOWNS, HardeningSpring, record
+from grisaille.reproduction.fladischer_duffing import GUESS, METHOD, SETS, TIMES, UNKNOWNS, HardeningSpring, record
 from grisaille.reproduction.statistics import histogram, moments
 
-METHOD = gr.OutputError(max_evaluations=300)
 RANGES = {"A": (60.0, 68.0), "B": (60.0, 68.0), "AB": (62.0, 66.0)}
 PUBLISHED = {
     "A": (990, 64.0158, 0.5184, 0.3490), "B": (949, 63.9046, 1.2272, 0.0845), "AB": (995, 63.9921, 0.1387, 0.8819)
