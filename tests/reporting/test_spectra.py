@@ -34,6 +34,33 @@ def test_variance_of_what_is_drawn() -> None:
     assert np.isfinite(figure.axes[2].lines[0].get_ydata()).all()
 
 
+@pytest.mark.parametrize(
+    ("spectrum", "variance"),
+    [
+        (gr.spectra.lowpass(3.0), 1.5),
+        (gr.spectra.resonance(4.0, 0.1), 1 / (4 * 0.1 * 64)),
+        (gr.spectra.matern52(2.0), 1.0),
+        (gr.spectra.integrated(), np.inf),
+        (gr.spectra.white(), np.inf),
+    ],
+    ids=str,
+)
+def test_variance_in_closed_form(spectrum, variance: float) -> None:
+    assert spectrum.stationary_variance == pytest.approx(variance, rel=1e-12)
+
+
+def test_density_integrates_to_the_variance() -> None:
+    spectrum = gr.spectra.quasi_periodic(2.0, 5.0)
+    omega = np.linspace(-400.0, 400.0, 400_001)
+    total = np.trapezoid(spectrum.spectral_density(omega), omega) / (2 * np.pi)
+    assert total == pytest.approx(spectrum.stationary_variance, rel=2e-3)
+
+
+def test_density_of_a_spectrum_with_parameters_is_refused() -> None:
+    with pytest.raises(ModelError, match="contains parameters"):
+        _ = gr.spectra.lowpass(gr.Parameter(1.0)).stationary_variance
+
+
 def test_white_noise_is_refused() -> None:
     with pytest.raises(ModelError, match="has no paths to draw"):
         plot_spectrum(gr.spectra.white())

@@ -387,6 +387,44 @@ def test_between_grid_points(between):
         assert 1e-5 < gaps[0] < 0.05 and gaps[1] < ratio * gaps[0]
 
 
+def test_other_output_times_see_the_same_exact_paths():
+    """Refined, uneven, longer: common instants agree, w to rounding and x to what the steps in between leave."""
+    fine = np.linspace(0, 1, 41)
+    others = {"refined": fine, "uneven": np.sort([*TIMES, 0.03, 0.371, 0.86]), "longer": np.append(TIMES, [1.5, 2.0])}
+    given = {"realizations": 3, "between": "exact", "rtol": 1e-5, "step": 0.1, **INTERPRETED}
+    coarse = gr.simulate(Linear(), TIMES, **given)
+    for name, times in others.items():
+        run = gr.simulate(Linear(), times, **given)
+        common = [int(np.abs(times - t).argmin()) for t in TIMES]
+        np.testing.assert_allclose(run.w[:, common], coarse.w, rtol=1e-9, atol=1e-9, err_msg=name)
+        np.testing.assert_allclose(run.x[:, common], coarse.x, atol=2e-3, err_msg=name)
+    between = gr.simulate(Linear(), fine, **given).w
+    again = gr.simulate(Linear(), fine[::2], **given).w
+    np.testing.assert_allclose(between[:, ::2], again, rtol=1e-9, atol=1e-9)
+
+
+def test_the_default_lattice_does_not_depend_on_output_times():
+    given = {"realizations": 2, "between": "exact", "rtol": 1e-3, **INTERPRETED}
+    coarse, fine = (gr.simulate(Linear(), np.linspace(0, 1, n), **given) for n in (3, 9))
+    np.testing.assert_allclose(fine.w[:, ::4], coarse.w, rtol=1e-9, atol=1e-9)
+
+
+def test_vectors_at_instants_between_points_keep_their_covariance():
+    """Output times inside the cells of a coarse lattice: cov w(t)w(s)ᵀ = D Dᵀ (b/2) e^{−b|t − s|}."""
+
+    class Pair(gr.Model):
+        w = gr.Disturbance(gr.spectra.lowpass(2.0), size=2, scale=[1.0, 2.0], correlation=[[1, 0.7], [0.7, 1]])
+        x = gr.Variable(0.0)
+        equations = [der(x) == w[0] + w[1]]
+
+    times, count = np.array([0.0, 0.13, 0.4, 0.77]), 3000
+    run = gr.simulate(Pair(), times, between="exact", step=1.0, rtol=0.1, realizations=count, **INTERPRETED)
+    w = np.concatenate([run["w[0]"], run["w[1]"]], axis=1)
+    theory = np.kron([[1, 1.4], [1.4, 4]], np.exp(-2 * np.abs(times[:, None] - times)))
+    size = np.sqrt((np.outer(np.diag(theory), np.diag(theory)) + theory**2) / count)
+    assert np.all(np.abs(w.T @ w / count - theory) < 5 * size)
+
+
 def test_exact_paths_between_points_have_the_variance_of_the_process():
     """One cell of 1 s, cut into short steps: the integral of w over the cell, against theory."""
     given = {"step": 1.0, "rtol": 1e-3, "realizations": 2000, "reduce": "variance", "parameters": {"a": 1e-6, "b": 4.0}}

@@ -130,3 +130,26 @@ def test_the_discretisation_is_chosen_at_the_first_call_and_kept(model, name, in
     np.testing.assert_allclose(slope, (ends[0] - ends[1]) / 2e-5, rtol=1e-5, atol=1e-7)
     if name == "kappa":
         assert chosen.method == "lamperti"
+
+
+class Loop(gr.Model):
+    """An algebraic equation that must be solved in every step."""
+
+    b = gr.Parameter(2.0)
+    x, z = gr.Variable(1.0), gr.Variable(0.5)
+    w = gr.Disturbance(spectra.lowpass(b), scale=0.4)
+    y = gr.Output(x)
+    equations = [der(x) == -b * z, z + 0.1 * z**3 == x + w]
+
+
+def test_steps_of_implicit_models_are_kept_too():
+    kept = runner(Loop(), ["y"], ["b"], step=0.1, rtol=1e-5)
+    kept.predict({"b": 0.5}, {}, sensitive=False)
+    chosen = kept.options
+    fresh = runner(Loop(), ["y"], ["b"], step=0.1, rtol=1e-5)
+    fresh.predict({"b": 8.0}, {}, sensitive=False)
+    assert fresh.options.inner_step < 0.9 * chosen.inner_step, "the choice would have been another one"
+    ends = [kept.predict({"b": 8.0 + h}, {}, sensitive=False).mean for h in (1e-4, -1e-4)]
+    slope = kept.predict({"b": 8.0}, {}, sensitive=True).mean_slopes[..., 0]
+    assert kept.options == chosen
+    np.testing.assert_allclose(slope, (ends[0] - ends[1]) / 2e-4, rtol=1e-5, atol=1e-6)

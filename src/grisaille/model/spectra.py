@@ -71,6 +71,33 @@ class Spectrum:
         """
         return _REALIZATIONS[self.name](dict(self.arguments), self.order)
 
+    @property
+    def stationary_variance(self) -> float:
+        """The variance of the filtered noise at unit scale; infinite where there is no stationary distribution."""
+        if self.is_white or not self.is_stationary:
+            return float("inf")
+        a, b, c = self._numeric_state_space()
+        n = len(a)
+        identity = np.eye(n)
+        operator = np.kron(a, identity) + np.kron(identity, a)
+        covariance = np.linalg.solve(operator, -(b @ b.T).ravel()).reshape(n, n)
+        return float((c @ covariance @ c.T).item())
+
+    def spectral_density(self, omega: Any) -> np.ndarray[Any, Any]:
+        """Φ(ω) = |C (iω − A)⁻¹ B|², two-sided; one for white noise."""
+        at = np.asarray(omega, dtype=float)
+        if self.is_white:
+            return np.ones_like(at)
+        a, b, c = self._numeric_state_space()
+        gain = c @ np.linalg.solve(1j * at[..., None, None] * np.eye(len(a)) - a, b + 0j)
+        return np.asarray(np.abs(gain[..., 0, 0]) ** 2)
+
+    def _numeric_state_space(self) -> list[np.ndarray[Any, Any]]:
+        matrices = [[[_number(entry) for entry in row] for row in m] for m in self.state_space()]
+        if any(value is None for m in matrices for row in m for value in row):
+            raise ModelError(f"{self} contains parameters: replace them by numbers to ask for its variance or density.")
+        return [np.array(m, dtype=float) for m in matrices]
+
     def mapped(self, change: Callable[[Expression], Expression]) -> Spectrum:
         """The same spectrum with every formula changed."""
         return replace(self, arguments=tuple((key, _deep(value, change)) for key, value in self.arguments))

@@ -46,6 +46,8 @@ BETWEEN = ("linear", "spline", "exact")
 METHODS = ("auto", "frozen", "frozen-explicit", "frozen-implicit")
 STIFF_SUBSTEPS = 24
 """Explicit steps per cell from which on an implicit method is cheaper."""
+LATTICE = 128
+"""Cells of a span, at least, on which bridges rest."""
 HELD = 1 << 25
 """Numbers of trajectories held at a time when a statistic needs every realization (256 MB)."""
 
@@ -63,6 +65,8 @@ class EnsembleOptions:
     step: float | None = None
     substeps: int | None = None
     """Steps per cell; found by a pilot when not given."""
+    inner_step: float | None = None
+    """Of models that stay implicit, or are stiff; found with the first realization when not given."""
     rtol: float = 1e-6
     method: str = "auto"
     compiled: bool | None = None
@@ -92,6 +96,8 @@ class Ensemble:
     remark: str = ""
     scheme: str = ""
     """Of the steps with white noise."""
+    inner_step: float | None = None
+    """Where every realization was integrated by itself."""
 
 
 def simulate_ensemble(
@@ -149,8 +155,9 @@ def run_ensemble(
     bad = {int(m): float(setting.grid.points[failed[m]]) for m in np.flatnonzero(failed >= 0)}
     solver = f"frozen {engine.name}, {pilot.substeps} steps per cell" if pilot.substeps else f"frozen {engine.name}"
     remark, scheme = (noise.status, noise.choice.name) if noise else ("", "")
+    inner = engine.solver.step if isinstance(engine, TaskEngine) else None
     return Ensemble(
-        names, y, sy, statistics, bad, setting.grid, pilot.substeps, pilot.error, solver, remark, scheme
+        names, y, sy, statistics, bad, setting.grid, pilot.substeps, pilot.error, solver, remark, scheme, inner
     )  # fmt: skip
 
 
@@ -182,7 +189,8 @@ def _setting(
     values = Values(posed.known, posed.scales, posed.directions.parameters, posed.directions.scales)
     white, noise = _white(posed, options, disturbances, values)
     cell = _cell(posed, options, disturbances, values)
-    grid = make_grid(posed.times, posed.table.breaks[posed.table.kink != 0], cell)
+    kinks = posed.table.breaks[posed.table.kink != 0]
+    grid = make_grid(posed.times, kinks, cell, has_lattice=options.between == "exact")
     draw = Draw(options.seed, options.purpose, options.antithetic)
     layout = disturbances.layout(values)
     _refuse_interpolation(layout, options.between)
@@ -279,6 +287,9 @@ def _cell(posed: Posed, options: EnsembleOptions, disturbances: Disturbances, va
     if disturbances.white and slopes.size:
         rate = max(rate, float(np.abs(np.linalg.eigvals(slopes)).max()))
     interval = float(np.diff(posed.times).min()) if posed.times.size > 1 else 1.0
+    if options.between == "exact":
+        # other output times must see the same paths
+        interval = float(np.ptp(posed.times)) / LATTICE or 1.0
     return min(interval, RESOLUTION / rate) if rate > 0 else interval
 
 
@@ -293,19 +304,19 @@ def _choose(posed: Posed, options: EnsembleOptions, setting: Setting) -> tuple[C
     if system.nz or options.method == "frozen-implicit":
         if setting.white is not None:
             raise DataError("White noise needs method='auto': implicit steps would see infinite values.")
-        engine = TaskEngine.prepared(setting, posed, options.rtol, options.method)
+        engine = TaskEngine.prepared(setting, posed, options.rtol, options.method, options.inner_step)
         return engine, Pilot(0, engine.error_estimate)
     fused = FusedEngine if options.between == "linear" else SampledEngine
     if setting.white is not None or options.substeps is not None:
         return fused, Pilot(options.substeps or 1, float("nan"))
     if options.method == "auto" and _is_stiff(posed, setting):
-        engine = TaskEngine.prepared(setting, posed, options.rtol, "frozen-implicit")
+        engine = TaskEngine.prepared(setting, posed, options.rtol, "frozen-implicit", options.inner_step)
         return engine, Pilot(0, engine.error_estimate)
     # a bridge is resolved to its own tolerance: what is finer than that is not worth a step
     rtol = max(options.rtol, TOLERANCE) if options.between == "exact" else options.rtol
     pilot = choose_substeps(fused, setting, posed.structure.model, rtol)
     if pilot.is_unstable and options.method == "auto":
-        engine = TaskEngine.prepared(setting, posed, options.rtol, "frozen-implicit")
+        engine = TaskEngine.prepared(setting, posed, options.rtol, "frozen-implicit", options.inner_step)
         return engine, Pilot(0, engine.error_estimate)
     return fused, pilot
 

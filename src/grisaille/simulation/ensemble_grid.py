@@ -1,6 +1,8 @@
 """The grid of an ensemble: where disturbances have their points, and known signals on it.
 
-Cells end on output times and kinks; between two of those they are equal and at most ``step`` long.
+Cells end on output times and kinks; between two of those they are equal and at most ``step`` long. Where disturbances
+are drawn from their bridges, they have states on a lattice of its own, t₀ + k·step, which depends on neither: other
+output times see the same paths.
 """
 
 from __future__ import annotations
@@ -22,14 +24,18 @@ class Grid:
     points: Floats
     kept: NDArray[np.int64]
     """Indices of the output times."""
+    roots: Floats
+    """Where the states of disturbances come from their recursion: the points, or a lattice that covers them."""
 
     @property
     def cells(self) -> int:
         return self.points.size - 1
 
 
-def make_grid(times: Floats, kinks: Floats, step: float) -> Grid:
+def make_grid(times: Floats, kinks: Floats, step: float, *, has_lattice: bool = False) -> Grid:
     """``times`` increase; kinks outside their span are ignored."""
+    lattice = times[0] + step * np.arange(int(np.ceil(np.ptp(times) / step * (1 - 1e-9))) + 1)
+    kinks = np.concatenate([kinks, lattice]) if has_lattice else kinks
     inside = kinks[(kinks > times[0]) & (kinks < times[-1])]
     nearest = np.abs(times[np.clip(np.searchsorted(times, inside), 0, times.size - 1)] - inside)
     before = np.abs(times[np.clip(np.searchsorted(times, inside) - 1, 0, times.size - 1)] - inside)
@@ -39,7 +45,16 @@ def make_grid(times: Floats, kinks: Floats, step: float) -> Grid:
     cell = np.arange(first[-1]) - np.repeat(first[:-1], counts)
     lengths = np.repeat(np.diff(ends) / counts, counts)
     points = np.append(np.repeat(ends[:-1], counts) + cell * lengths, ends[-1])
-    return Grid(points, first[np.searchsorted(ends, times)])
+    roots = _snapped(lattice, points, MERGED * step) if has_lattice else points
+    return Grid(points, first[np.searchsorted(ends, times)], roots)
+
+
+def _snapped(lattice: Floats, points: Floats, tolerance: float) -> Floats:
+    """The lattice, with the points in place of those that differ from them by rounding; it ends beyond the last one."""
+    right = np.clip(np.searchsorted(points, lattice), 0, points.size - 1)
+    for nearest in (points[right], points[np.maximum(right - 1, 0)]):
+        lattice = np.where(np.abs(nearest - lattice) <= tolerance, nearest, lattice)
+    return np.append(lattice[:-1], max(lattice[-1], points[-1]))
 
 
 def stage_table(table: SignalTable, grid: Grid, substeps: int, place: int) -> tuple[Floats, str]:

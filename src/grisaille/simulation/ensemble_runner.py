@@ -126,11 +126,12 @@ class EnsembleRunner:
 
 def _frozen(options: EnsembleOptions, found: Ensemble) -> EnsembleOptions:
     """The options that repeat what was chosen, whatever the parameters become."""
-    step = float(np.diff(found.grid.points).max(initial=0.0)) * (1 + 1e-9)
+    step = float(np.diff(found.grid.roots).max(initial=0.0)) * (1 + 1e-9)
     method = found.scheme or options.method
     if found.solver in ("frozen implicit", "frozen explicit"):
         method = found.solver.replace(" ", "-")
-    return replace(options, step=step or None, substeps=options.substeps or found.substeps or None, method=method)
+    substeps = options.substeps or found.substeps or None
+    return replace(options, step=step or None, substeps=substeps, inner_step=found.inner_step, method=method)
 
 
 def _slopes(statistic: Statistic, columns: list[int], sensitive: bool) -> np.ndarray:

@@ -70,16 +70,17 @@ def _values(
     s: Setting, process: Process, signals: tuple[Driven, ...], members: NDArray[np.int64], instants: Floats
 ) -> list[Floats]:
     """Each signal at the instants, (realizations, instants)."""
-    given = (process, s.grid.points, s.draw.seed, members, s.draw.purpose)
+    roots = s.grid.roots
+    given = (process, roots, s.draw.seed, members, s.draw.purpose)
     rows = np.array([process.output_map(d.order)[d.component] for d in signals])
     if s.between == "exact":
         path = sample_bridged_path(*given, antithetic=s.draw.antithetic)
         on_grid, at = multiply(rows, path.states), multiply(rows, path.states_at(instants))
     else:
         on_grid = multiply(rows, sample_path(*given, antithetic=s.draw.antithetic))
-        if instants.size == s.grid.points.size:
+        if instants.size == roots.size:
             return [on_grid[..., i] for i in range(len(signals))]
-        at = interpolate(s.grid.points, on_grid, instants, "spline")
+        at = interpolate(roots, on_grid, instants, "spline")
     # to the last bit, where interpolation would be right to rounding
-    at[:, np.isin(instants, s.grid.points)] = on_grid[:, np.isin(s.grid.points, instants)]
+    at[:, np.isin(instants, roots)] = on_grid[:, np.isin(roots, instants)]
     return [at[..., i] for i in range(len(signals))]

@@ -61,14 +61,16 @@ class TaskEngine:
         return self.solver.method
 
     @classmethod
-    def prepared(cls, setting: Setting, posed: Posed, rtol: float, method: str) -> EngineMaker:
-        """A maker of engines, with method and step chosen on the first realization."""
+    def prepared(
+        cls, setting: Setting, posed: Posed, rtol: float, method: str, step: float | None = None
+    ) -> EngineMaker:
+        """A maker of engines, with method and step (unless given) chosen on the first realization."""
         nominal = posed.initializer.nominal
         inner = "implicit" if method == "frozen-implicit" else "explicit" if method == "frozen-explicit" else ""
         first = cls(setting, Solver(inner or "implicit", 0.0, rtol, 1e-3 * rtol * nominal, 0.0))
         task = first._task(first._signals(np.arange(1)), 0, 0)
         task.fixed_step = float(np.diff(setting.grid.points).max())
-        used = choose_step(first.kernel, task, f"frozen-{inner}" if inner else "frozen", None, None)
+        used = choose_step(first.kernel, task, f"frozen-{inner}" if inner else "frozen", step, None)
         solver = replace(
             first.solver, method=used.removeprefix("frozen "), step=task.fixed_step, error_estimate=task.error_estimate
         )
