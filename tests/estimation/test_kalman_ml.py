@@ -322,3 +322,17 @@ def test_refusals():
         fit.save("fit.nc")
     with pytest.raises(EstimationError, match="OutputError does not estimate states"):
         gr.fit(Decay(), data, estimate=["k"], method=gr.OutputError()).states()
+
+
+def test_outputs_of_infinite_variance_are_refused_in_the_words_of_well_posedness() -> None:
+    class TwoBodies(gr.Model):
+        v1, v2, f = gr.Variable(0.0), gr.Variable(0.0), gr.Variable()
+        w1 = gr.Disturbance(gr.spectra.white())
+        w2 = gr.Disturbance(gr.spectra.white())
+        a = gr.Parameter(1.0)
+        force = gr.Output(f, noise=0.1)
+        equations = [der(v1) == a * f - v1 + w1, der(v2) == -f + w2, v1 == v2]
+
+    times = np.linspace(0.0, 1.0, 11)
+    with pytest.raises(gr.EstimationError, match="infinite variance"):
+        gr.fit(TwoBodies(), gr.Experiment(times, outputs={"force": np.zeros(11)}), ["a"], gr.KalmanML())

@@ -31,6 +31,7 @@ from grisaille.model.classes import Model
 from grisaille.model.lowering import evaluate
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.reduction import Structure
+from grisaille.structure.well_posedness import well_posedness
 
 CONVERGED = 1e-8
 """The Newton decrement: the estimate is then within a ten-thousandth of its standard error."""
@@ -95,7 +96,10 @@ class KalmanML:
     def pose(
         self, model: Model, structure: Structure, data: Sequence[Any], unknowns: Sequence[Unknown]
     ) -> LikelihoodProblem:
-        """The problem of a model and its data."""
+        """The problem of a model and its data; outputs of infinite variance are refused."""
+        measured = tuple(dict.fromkeys(o for e in data for o in e.outputs))
+        known = {u.target: u.guess for u in unknowns if u.kind == "parameter" and np.isfinite(u.guess)}
+        well_posedness(model, parameters=known).require("gr.fit", measured)
         guessed = [_level_guess(structure, data, u, unknowns) for u in unknowns]
         cases = [self._case(model, structure, e, guessed) for e in data]
         problem = LikelihoodProblem(start_guesses(guessed, cases), cases)
