@@ -88,7 +88,7 @@ def identification(size: Size, folder: Path | None, executor: Any) -> Comparison
     figures = {} if folder is None else {"figures-4.15-4.16": _responses(records, fits)}
     notes = (
         "The theory column holds the exact values; h enters squared, so its sign is free.",
-        "One draw of the noise, chosen because B misses h in it, as B mostly does (its standard error of h is 1.4 1/m); in "
+        "One draw of the noise, chosen because B misses h in it, as B mostly does (standard error of h: 1.4 1/m); in "
         "the draw tried before, B found h = 2.01 1/m and y_A(ψ_B) was as good as the others.",
         "Small and large are the source's words; a poor y_B(ψ_A) did not appear in either of our draws.",
     )
@@ -124,8 +124,8 @@ def many_starts(size: Size, folder: Path | None, executor: Any) -> Comparison:
         Row("k there [N/m]", float(study.best["k"]), None, 64.0),
     )
     notes = (
-        "At h = 0 the derivative by h vanishes exactly: only rounding in the optimizer's linear algebra leads away, so how "
-        "many of those starts arrive may differ between machines.",
+        "At h = 0 the derivative by h vanishes exactly: only rounding in the optimizer's linear algebra leads away, so "
+        "how many of those starts arrive may differ between machines.",
         "1002 samples with σ = 0.01 m leave ε ≈ 0.1 m², so the printed threshold of 0.07 belongs to other noise.",
     )
     figures = {} if folder is None else {"figure-4.22": study.plot()}

@@ -61,8 +61,8 @@ def identification(size: Size, folder: Path | None, executor: Any) -> Comparison
         rows += [Row(f"y_{other}(ψ_{name}): error / σ", _error(fit, other)) for name, fit in fits.items()]
     notes = [
         "The theory column holds the exact values; the published draw of the noise is not known.",
-        "One draw of ten that were tried: in all, A and AB find σ₀ and μ₀ and AB converges; B alone often does not, and "
-        "in some draws ends at another minimum (b near 1.4 kg/s, μ at its bound).",
+        "One draw of ten that were tried: in all, A and AB find σ₀ and μ₀ and AB converges; B alone often does not, "
+        "and in some draws ends at another minimum (b near 1.4 kg/s, μ at its bound).",
     ]
     notes += [f"ψ_{name}: {note}" for name, fit in fits.items() for note in fit.notes if "simulations" not in note]
     figures = {} if folder is None else {"figures-4.37-4.38": _responses(records, fits)}
