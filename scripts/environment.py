@@ -7,13 +7,10 @@ file per set of extras holds a hash of ``pyproject.toml`` and the interpreter: w
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import shutil
 import subprocess
 import sys
-import urllib.parse
-import urllib.request
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -55,7 +52,7 @@ def _works() -> bool:
 
 
 def _create() -> None:
-    """Debian and Ubuntu deliver Python without ensurepip: then pip is fetched from the package index."""
+    """Debian and Ubuntu deliver Python without ensurepip: then the system's own pip, if there is one, brings it."""
     print(f"Making a virtual environment in {VENV} …", flush=True)
     problem = _venv()
     if problem and not _venv("--without-pip"):
@@ -81,18 +78,9 @@ def _venv(*options: str) -> str:
 
 
 def _fetch_pip() -> None:
-    """The newest pip, checked against the index's own hash; a wheel is a zip file that Python can run."""
-    index = "https://pypi.org/pypi/pip/json"
-    with urllib.request.urlopen(index, timeout=60) as answer:
-        wheel = next(file for file in json.load(answer)["urls"] if file["packagetype"] == "bdist_wheel")
-    address = urllib.parse.urljoin(index, wheel["url"])
-    with urllib.request.urlopen(address, timeout=60) as answer:
-        content = answer.read()
-    if hashlib.sha256(content).hexdigest() != wheel["digests"]["sha256"]:
-        raise OSError(f"{address} arrived damaged")
-    path = VENV / wheel["filename"]
-    path.write_bytes(content)
-    subprocess.run([PYTHON, path / "pip", "install", "--quiet", "--no-index", "--no-deps", path], check=True)
+    """pip for the new environment, by the pip that this Python has."""
+    pip = [sys.executable, "-m", "pip", "--python", PYTHON, "install", "--quiet", "--disable-pip-version-check", "pip"]
+    subprocess.run(pip, check=True)
 
 
 def _install(extras: tuple[str, ...]) -> None:
