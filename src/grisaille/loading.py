@@ -16,13 +16,23 @@ from grisaille.errors import GrisailleError, ModelError
 from grisaille.model.classes import Model
 
 
+class UnclearModel(ModelError):
+    """A file that does not define the model that was asked for, or several."""
+
+
 def load_model(target: str) -> Model:
     """An instance, with declared values, of the class that ``target`` names."""
     file, _, name = target.rpartition(":") if not target.endswith(".py") else (target, "", "")
     path = Path(file)
     if not path.is_file() or path.suffix != ".py":
         raise ModelError(f"{target}: there is no Python file {str(path)!r}. Write FILE.py:Class, as in plant.py:Tank.")
-    return _choose(_execute(path), path, name)()
+    chosen = _choose(_execute(path), path, name)
+    try:
+        return chosen()
+    except GrisailleError:
+        raise
+    except Exception as error:
+        raise ModelError(f"{path}{_line(error, path)}: {type(error).__name__}: {error}") from error
 
 
 def _execute(path: Path) -> ModuleType:
@@ -45,7 +55,8 @@ def _line(error: Exception, path: Path) -> str:
     """The innermost line of the user's file that the error passed through."""
     if isinstance(error, SyntaxError):
         return f", line {error.lineno}"
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if Path(frame.filename).resolve() == path.resolve()]
     return f", line {lines[-1]}" if lines else ""
 
 
@@ -56,5 +67,6 @@ def _choose(module: ModuleType, path: Path, name: str) -> type[Model]:
         name = next(iter(own)) if len(own) == 1 else ""
     if name not in own:
         choice = ", ".join(f"{path}:{candidate}" for candidate in own) or "it defines none"
-        raise ModelError(f"{path}: {f'no model class {name!r}' if name else 'which model?'} Choose from: {choice}.")
+        asked = f"no model class {name!r}." if name else "which model?"
+        raise UnclearModel(f"{path}: {asked} Choose from: {choice}.")
     return own[name]

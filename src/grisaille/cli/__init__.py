@@ -1,0 +1,13 @@
+"""The command line: one file per command, each a thin layer over what Python has.
+
+A command parses, calls, prints, and gives an exit status: 0 when all is well, 1 when it finished but the result is not
+what was hoped for (a fit that did not converge, a folder with mistakes), 2 for a mistake in what was asked, 3 for a
+fault of our own, 130 when it was interrupted. Heavy imports happen inside commands, so that ``grisaille --help`` is
+quick.
+"""
+
+from __future__ import annotations
+
+from grisaille.cli.main import main
+
+__all__ = ["main"]

@@ -1,0 +1,71 @@
+"""What a command says: text for people, or one JSON object for programs; progress only on a terminal."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+@dataclass(frozen=True)
+class Output:
+    """How a command answers."""
+
+    as_json: bool
+    quiet: bool
+
+    def say(self, text: object) -> None:
+        """For people; nothing under ``--json`` and ``--quiet``."""
+        if not (self.as_json or self.quiet):
+            click.echo(str(text))
+
+    def written(self, path: Path) -> None:
+        self.say(f"Written: {path}")
+
+    def answer(self, content: Mapping[str, Any]) -> None:
+        """For programs; nothing without ``--json``."""
+        if self.as_json:
+            click.echo(json.dumps(plain(content), ensure_ascii=False, allow_nan=False, indent=2))
+
+    @property
+    def progress(self) -> bool:
+        """Whether bars may be shown."""
+        return not (self.as_json or self.quiet) and sys.stdout.isatty() and sys.stderr.isatty()
+
+
+def answering(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Gives a command ``--json``, ``--quiet`` and ``--debug``, and an :class:`Output` as its first argument."""
+
+    @click.option("--json", "as_json", is_flag=True, help="Answer with one JSON object.")
+    @click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors.")
+    @click.option("--debug", is_flag=True, hidden=True)
+    @functools.wraps(function)
+    def wrapped(*args: Any, as_json: bool, quiet: bool, debug: bool, **options: Any) -> Any:
+        return function(Output(as_json, quiet), *args, **options)
+
+    return wrapped
+
+
+def plain(value: Any) -> Any:
+    """Numbers, texts, lists and dicts; NaN and infinities, which JSON does not have, become null."""
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
+
+
+def frame(table: Any) -> dict[str, Any]:
+    """A DataFrame by row and column."""
+    return {str(label): plain(row.to_dict()) for label, row in table.iterrows()}

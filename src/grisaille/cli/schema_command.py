@@ -1,0 +1,27 @@
+"""``grisaille schema``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from grisaille.cli.output import Output, answering
+
+
+@click.command("schema")
+@click.option("--output", "file", type=click.Path(path_type=Path), metavar="FILE", help="Write it to a file.")
+@answering
+def command(output: Output, file: Path | None) -> int:
+    """Print the JSON schema of problem.toml, for editors that check while you type."""
+    from grisaille.problem.schema import problem_schema
+
+    text = json.dumps(problem_schema(), ensure_ascii=False, indent=2)
+    if file is not None:
+        file.write_text(text + "\n", encoding="utf-8")
+        output.written(file)
+        output.answer({"file": str(file)})
+    elif not output.quiet:
+        click.echo(text)
+    return 0

@@ -1,0 +1,143 @@
+"""``grisaille study run | resume | show``."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from grisaille.cli.output import Output, answering, frame
+from grisaille.cli.parsing import check_ending
+from grisaille.errors import DataError, GrisailleError
+
+FOLDER = click.Path(path_type=Path)
+
+
+@click.group("study", no_args_is_help=False)
+def command() -> None:
+    """Many fits at once: other data (monte-carlo), other starts (multistart), redrawn noise (bootstrap)."""
+
+
+@command.command("run")
+@click.argument("folder", type=FOLDER, default=Path("."))
+@click.option("--kind", type=click.Choice(["monte-carlo", "multistart", "bootstrap"]),
+              help="That of problem.toml, or monte-carlo, unless given.")  # fmt: skip
+@click.option("--runs", type=click.IntRange(min=1), help="How many fits; those of problem.toml, or 100, unless given.")
+@click.option("--seed", type=click.IntRange(min=0), help="That of problem.toml unless given.")
+@click.option("--truth", type=click.Choice(["fit", "guess"]), help="monte-carlo: where data are simulated.")
+@click.option("--sampling", type=click.Choice(["sobol", "latin", "grid"]), help="multistart: how starts are drawn.")
+@click.option("--resampling", type=click.Choice(["parametric", "residual"]), help="bootstrap: what is drawn.")
+@click.option(
+    "--store", type=FOLDER, metavar="FILE.db", help="Keeps finished runs; KIND.db in the FOLDER unless given."
+)
+@click.option("--workers", type=click.IntRange(min=1), help="Processes; one per processor unless given.")
+@click.option("--table", type=FOLDER, metavar="FILE.csv", help="Write one row per run.")
+@click.option("--report", "page", type=FOLDER, metavar="FILE.html", help="Write a report as well.")
+@answering
+def run(
+    output: Output, folder: Path, kind: str | None, runs: int | None, seed: int | None, store: Path | None,
+    workers: int | None, table: Path | None, page: Path | None, **settings: str | None,
+) -> int:  # fmt: skip
+    """Run a study of the problem in a FOLDER. Executes its model.py.
+
+    Finished runs are kept: the same command, or 'grisaille study resume', goes on where it stopped.
+    """
+    from grisaille.problem.folder import load_problem
+    from grisaille.problem.study_file import Plan
+
+    problem = load_problem(folder)
+    chosen = {**problem.settings, **{k: v for k, v in settings.items() if v is not None}}
+    named = kind or chosen.get("kind", "monte-carlo")
+    file = store or problem.folder / chosen.get("store", f"{named}.db")
+    where = os.path.relpath(problem.folder.absolute(), file.absolute().parent)
+    given = {k: v for k, v in settings.items() if v is not None}
+    plan = Plan(where, named, runs or chosen.get("runs", 100), problem.seed if seed is None else seed, given)
+    return _carry_out(output, problem, plan, file, workers, Extras(table, page))
+
+
+@command.command("resume")
+@click.argument("store", type=FOLDER, metavar="FILE.db|FOLDER", default=Path("."))
+@click.option("--runs", type=click.IntRange(min=1), help="Go on to more runs than were asked for.")
+@click.option("--workers", type=click.IntRange(min=1), help="Processes; one per processor unless given.")
+@click.option("--table", type=FOLDER, metavar="FILE.csv", help="Write one row per run.")
+@click.option("--report", "page", type=FOLDER, metavar="FILE.html", help="Write a report as well.")
+@answering
+def resume(
+    output: Output, store: Path, runs: int | None, workers: int | None, table: Path | None, page: Path | None
+) -> int:
+    """Go on with a study that was stopped. Executes the model.py of its folder."""
+    from grisaille.problem.folder import load_problem
+    from grisaille.problem.study_file import find_store, read_plan, read_store
+
+    file = find_store(store)
+    plan = read_plan(file)
+    plan = plan if runs is None else replace(plan, runs=runs)
+    output.say(f"{file}: {read_store(file).counts['runs']} of {plan.runs} runs are there.")
+    return _carry_out(output, load_problem(plan.folder_from(file)), plan, file, workers, Extras(table, page))
+
+
+@command.command("show")
+@click.argument("store", type=FOLDER, metavar="FILE.db|FOLDER", default=Path("."))
+@click.option("--table", type=FOLDER, metavar="FILE.csv", help="Write one row per run.")
+@answering
+def show(output: Output, store: Path, table: Path | None) -> int:
+    """Show the finished runs of a study, also while it runs. Executes nothing."""
+    from grisaille.problem.study_file import find_store, read_store
+
+    found = read_store(find_store(store))
+    output.say(found)
+    _write(found.table if found.rows else None, table, output)
+    summary = frame(found.summary()) if found.counts["converged"] else {}
+    output.answer(
+        {"store": str(found.path), "kind": found.header["kind"], "counts": found.counts, "estimates": summary}
+    )
+    return 0
+
+
+@dataclass(frozen=True)
+class Extras:
+    """Files that are written beside the store."""
+
+    table: Path | None
+    page: Path | None
+
+    def check(self) -> None:
+        check_ending("--table", self.table, (".csv",))
+        check_ending("--report", self.page, (".html",))
+
+
+def _carry_out(output: Output, problem: Any, plan: Any, file: Path, workers: int | None, extras: Extras) -> int:
+    extras.check()
+    if not file.absolute().parent.is_dir():
+        raise DataError(f"--store {file}: there is no folder {str(file.parent)!r}.")
+    plan.write(file)
+    executor = "serial" if workers == 1 else workers
+    try:
+        study = problem.study(
+            plan.kind, plan.runs, seed=plan.seed, store=file, executor=executor, progress=output.progress,
+            **plan.settings,
+        )  # fmt: skip
+    except GrisailleError:
+        plan.withdraw(file)
+        raise
+    output.say(study)
+    output.written(file)
+    _write(study.table, extras.table, output)
+    if extras.page is not None:
+        study.report(extras.page)
+        output.written(extras.page)
+    output.answer({
+        "kind": plan.kind, "counts": study.counts, "store": str(file), "seed": plan.seed,
+        "estimates": frame(study.summary().table) if hasattr(study, "summary") else frame(study.basins),
+    })  # fmt: skip
+    return 0 if study.counts["converged"] == study.counts["runs"] else 1
+
+
+def _write(table: Any, path: Path | None, output: Output) -> None:
+    check_ending("--table", path, (".csv",))
+    if table is not None and path is not None:
+        table.to_csv(path)
+        output.written(path)

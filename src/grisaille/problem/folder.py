@@ -1,0 +1,102 @@
+"""``gr.load_problem``: a problem folder as an object that can be fitted and studied."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from grisaille.errors import DataError
+from grisaille.problem.findings import Findings
+from grisaille.problem.linting import Contents, find_folder, inspect
+from grisaille.problem.studies import run_study
+
+if TYPE_CHECKING:
+    from grisaille.fits import Fit
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A model with its data, what is unknown in it, and how that is estimated.
+
+    folder : where it was read
+    title : one line
+    model : with the known values of the file
+    experiments : as ``gr.fit`` takes them
+    estimate, local, guess, bounds, priors : as ``gr.fit`` takes them
+    method : an estimator, or ``"auto"``
+    seed : of studies
+    settings : the table ``[study]``
+    notes : remarks, one sentence each
+    """
+
+    folder: Path
+    title: str
+    model: Any
+    experiments: tuple[Any, ...]
+    estimate: tuple[str, ...]
+    local: tuple[str, ...]
+    guess: dict[str, float]
+    bounds: dict[str, tuple[float, float]]
+    priors: dict[str, Any]
+    method: Any
+    seed: int
+    settings: dict[str, Any]
+    notes: tuple[str, ...]
+
+    def fit(self, **changes: Any) -> Fit:
+        """``gr.fit`` of the problem; arguments of ``gr.fit`` replace those of the file."""
+        from grisaille.fits import fit
+
+        return fit(**{**self._arguments(), **changes})
+
+    def study(self, kind: str | None = None, runs: int | None = None, **changes: Any) -> Any:
+        """A study of the problem.
+
+        kind : ``"monte-carlo"``, ``"multistart"`` or ``"bootstrap"``; that of the file otherwise
+        runs : how many; those of the file, or 100, otherwise
+        changes : other settings of ``[study]``, and ``seed``, ``store``, ``executor``, ``progress``
+        """
+        settings = {**self.settings, **{k: v for k, v in (("kind", kind), ("runs", runs)) if v is not None}}
+        return run_study(self, settings, changes)
+
+    def _arguments(self) -> dict[str, Any]:
+        return {
+            "model": self.model, "experiments": list(self.experiments), "estimate": list(self.estimate),
+            "method": self.method, "guess": self.guess, "bounds": self.bounds or None, "priors": self.priors or None,
+            "local": self.local,
+        }  # fmt: skip
+
+    def __str__(self) -> str:
+        method = self.method if isinstance(self.method, str) else type(self.method).__name__
+        names = ", ".join(e.name for e in self.experiments[:6]) + (", …" if len(self.experiments) > 6 else "")
+        return (
+            f"{self.title}\n  model        {type(self.model).__name__}\n  experiments  {len(self.experiments)}: {names}"
+            f"\n  estimate     {', '.join(self.estimate)}\n  method       {method}"
+        )
+
+    __repr__ = __str__
+
+
+def load_problem(folder: str | Path) -> Problem:
+    """The problem in a folder of ``model.py``, ``data/*.csv`` and ``problem.toml``.
+
+    Executes the folder's ``model.py``: load only what you would run. All mistakes are told in one ``DataError``.
+    """
+    root = find_folder(folder)
+    findings, contents = inspect(root)
+    findings.refuse(str(root))
+    return make_problem(root, findings, contents)
+
+
+def make_problem(root: Path, findings: Findings, contents: Contents) -> Problem:
+    """The problem of contents in which nothing is wrong."""
+    wanted, data = contents.wanted, contents.data
+    if contents.model is None or wanted.estimate is None:
+        raise DataError(f"{root}: the problem could not be read.")
+    return Problem(
+        folder=root, title=data.get("title", root.resolve().name), model=contents.model,
+        experiments=contents.experiments, estimate=tuple(wanted.estimate), local=wanted.local, guess=wanted.guess,
+        bounds=wanted.bounds, priors=wanted.priors, method=contents.method, seed=data.get("seed", 0),
+        settings=data.get("study", {}), notes=tuple(str(f) for f in findings.notes),
+    )  # fmt: skip

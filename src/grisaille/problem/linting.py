@@ -1,0 +1,205 @@
+"""Everything that is wrong in a problem folder, at once; and the problem that is left when nothing is.
+
+The form of ``problem.toml`` is checked first; what deviates is set aside, and the rest goes on: the model is loaded,
+files and columns are looked up, names are compared with the model, options with the estimator.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from grisaille.errors import DataError, GrisailleError
+from grisaille.loading import UnclearModel, load_model
+from grisaille.model.flat import FlatModel
+from grisaille.model.names import suggestion
+from grisaille.problem.document import Document, Unreadable, read_document
+from grisaille.problem.experiments import make_experiments
+from grisaille.problem.findings import Findings
+from grisaille.problem.methods import make_method
+from grisaille.problem.pruning import pruned
+from grisaille.problem.schema import problem_schema
+from grisaille.problem.shape import deviations, similar
+from grisaille.problem.unknowns import Wanted, check_names, check_unknowns, complete, read_wanted
+from grisaille.structure.prepared import structure_of
+
+FILE = "problem.toml"
+_LINE = re.compile(r", line (\d+)")
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What could be made of a folder; None where it could not."""
+
+    data: dict[str, Any]
+    model: Any = None
+    experiments: tuple[Any, ...] = ()
+    wanted: Wanted = field(default_factory=Wanted)
+    method: Any = "auto"
+
+
+def lint(folder: str | Path) -> Findings:
+    """Every mistake in a folder, and remarks. Executes its ``model.py``."""
+    return inspect(folder)[0]
+
+
+def inspect(folder: str | Path) -> tuple[Findings, Contents]:
+    """The findings, and what was made on the way."""
+    root = find_folder(folder)
+    findings = Findings()
+    try:
+        document = read_document(root / FILE)
+    except Unreadable as error:
+        findings.elsewhere("error", FILE, error.line, str(error))
+        return findings, Contents({})
+    findings.document = document
+    data = _well_formed(document, findings)
+    model, flat = _load(root, data, findings)
+    wanted = read_wanted(data, findings)
+    if flat is not None:
+        wanted = complete(wanted, flat, findings)
+        model = _with_values(model, flat, wanted, findings)
+    experiments = make_experiments(root, data.get("experiments", []), model, flat, findings)
+    if flat is not None:
+        check_names(data, wanted, flat, [e.name for e in experiments], findings)
+    method = _method(data, findings)
+    if model is not None and experiments and not findings.errors:
+        check_unknowns(model, experiments, wanted, method, findings)
+    _check_study(data, flat, wanted, findings)
+    _unused_files(root, data, findings)
+    return findings, Contents(data, model, tuple(experiments), wanted, method)
+
+
+def folder_model(folder: str | Path) -> Any:
+    """The model of a folder with its known values, whatever its data are like. Executes ``model.py``."""
+    root = find_folder(folder)
+    findings = Findings()
+    try:
+        findings.document = read_document(root / FILE)
+    except Unreadable as error:
+        findings.elsewhere("error", FILE, error.line, str(error))
+        findings.refuse(str(root))
+        raise
+    unheard = Findings(findings.document)
+    data = _well_formed(findings.document, unheard)
+    model, flat = _load(root, data, findings)
+    if flat is not None:
+        model = _with_values(model, flat, read_wanted(data, unheard), findings)
+    findings.refuse(str(root))
+    return model
+
+
+def find_folder(folder: str | Path) -> Path:
+    """The folder itself; ``problem.toml`` may be named in its place."""
+    path = Path(folder)
+    if path.name == FILE and path.is_file():
+        path = path.parent
+    if not path.is_dir():
+        raise DataError(
+            f"There is no folder {str(path)!r} (looked in {path.absolute().parent}). A problem folder holds model.py, "
+            f"data/*.csv and {FILE}; 'grisaille new two-tank {path.name or 'tanks'}' makes one."
+        )
+    if not (path / FILE).is_file():
+        there = ", ".join(sorted(p.name for p in path.iterdir() if not p.name.startswith("."))[:8]) or "nothing"
+        raise DataError(
+            f"{str(path)!r} is not a problem folder: it has no {FILE} (it holds {there}). "
+            f"'grisaille new --list' shows templates to begin with."
+        )
+    return path
+
+
+def _well_formed(document: Document, findings: Findings) -> dict[str, Any]:
+    """The document without what deviates from the schema."""
+    schema = problem_schema()
+    wrong = []
+    for place, message in deviations(document.data, schema, schema):
+        findings.error(place, _quoted_name(document.data, place) or message)
+        wrong.append(place)
+    return pruned(document.data, [p for p in wrong if p])
+
+
+def _quoted_name(data: dict[str, Any], place: Any) -> str:
+    """A dotted name without quotes became a table of tables: say so."""
+    if len(place) != 3 or place[0] != "parameters" or place[2] in ("value", "guess", "bounds", "prior"):
+        return ""
+    misspelt = similar(place[2], ("value", "guess", "bounds", "prior"))
+    if not misspelt and isinstance(data["parameters"][place[1]][place[2]], dict | int | float):
+        return f'a name with a point needs quotes: "{place[1]}.{place[2]}" = ….'
+    return ""
+
+
+def _load(root: Path, data: dict[str, Any], findings: Findings) -> tuple[Any, FlatModel | None]:
+    named = data.get("model", "")
+    file, colon, name = named.rpartition(":") if ".py" in named else ("model.py", "", named)
+    file, name = (name, "") if not colon and name.endswith(".py") else (file, name)
+    path = root / file
+    if not path.is_file():
+        there = sorted(p.name for p in root.glob("*.py"))
+        hint = suggestion(file, there) if there else "Write the model's class into it."
+        findings.error(("model",), f"there is no {file!r} in the folder {str(root)!r}. {hint}")
+        return None, None
+    try:
+        model = load_model(f"{path}:{name}" if name else str(path))
+        return model, structure_of(model).model
+    except UnclearModel as error:
+        findings.error(("model",), str(error).replace(f"{path}: ", "").replace(f"{path}:", ""))
+        return None, None
+    except GrisailleError as error:
+        said = str(error).replace(f"{path}: ", "").replace(f"{path}:", "").replace(f"{path}, ", "")
+        line = _LINE.search(str(error)) if str(path) in str(error) else None
+        findings.elsewhere("error", file, int(line[1]) if line else None, re.sub(r"^line \d+: ", "", said))
+        return None, None
+
+
+def _with_values(model: Any, flat: FlatModel, wanted: Wanted, findings: Findings) -> Any:
+    """The model with the known values of the file."""
+    for name, value in wanted.values.items():
+        if name in flat.parameters or "*" in name:
+            with findings.catching(("parameters", name)):
+                model = model.replace({name: value})
+    return model
+
+
+def _method(data: dict[str, Any], findings: Findings) -> Any:
+    options = dict(data.get("method", {}))
+    name = options.pop("name", "auto")
+    if name == "auto":
+        return "auto"
+    made: Any = "auto"
+    with findings.catching(("method",)):
+        made = make_method(name, options, data.get("seed"))
+    return made
+
+
+def _check_study(data: dict[str, Any], flat: FlatModel | None, wanted: Wanted, findings: Findings) -> None:
+    study = data.get("study", {})
+    only = {
+        "monte-carlo": ("truth", "noise"),
+        "multistart": ("sampling", "ranges"),
+        "bootstrap": ("resampling", "block"),
+    }
+    kind = study.get("kind")
+    for owner, keys in only.items():
+        for key in keys:
+            if kind is not None and key in study and owner != kind:
+                findings.error(("study", key), f"belongs to studies of the kind {owner}; this one is {kind}.")
+    if flat is None:
+        return
+    for name in study.get("noise", {}):
+        if name not in flat.outputs:
+            findings.error(
+                ("study", "noise"), f"'{name}' is not an output of {flat.name}. {suggestion(name, flat.outputs)}"
+            )
+    for name in study.get("ranges", {}):
+        if name not in (wanted.estimate or ()):
+            findings.error(("study", "ranges"), f"'{name}' is not estimated. {suggestion(name, wanted.estimate or ())}")
+
+
+def _unused_files(root: Path, data: dict[str, Any], findings: Findings) -> None:
+    """Data that no experiment reads may be there by mistake, or may have been forgotten."""
+    used = {p for table in data.get("experiments", []) if "file" in table for p in root.glob(table["file"])}
+    for path in sorted(root.glob("data/*.csv")):
+        if path not in used:
+            findings.elsewhere("note", str(path.relative_to(root)), None, "no experiment reads this file.")

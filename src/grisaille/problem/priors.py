@@ -1,0 +1,31 @@
+"""Priors as tables: ``{ kind = "normal", mean = 1.0, std = 0.1 }``."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from grisaille.errors import DataError
+from grisaille.model.priors import LogNormal, MultivariateNormal, Normal, Uniform
+
+KINDS: dict[str, type] = {"normal": Normal, "lognormal": LogNormal, "uniform": Uniform}
+
+
+def make_prior(table: Mapping[str, Any]) -> Any:
+    """The distribution that a table describes."""
+    kind = KINDS[table["kind"]]
+    fields = [f.name for f in dataclasses.fields(kind)]
+    given = {k: v for k, v in table.items() if k != "kind"}
+    if set(given) != set(fields):
+        example = ", ".join(f"{name} = …" for name in fields)
+        raise DataError(
+            f"a {table['kind']} prior has {' and '.join(fields)}, got {', '.join(given) or 'neither'}: "
+            f'{{ kind = "{table["kind"]}", {example} }}.'
+        )
+    return kind(**given)
+
+
+def make_joint(table: Mapping[str, Any]) -> MultivariateNormal:
+    """A joint normal prior."""
+    return MultivariateNormal(table["names"], table["mean"], table["cov"])
