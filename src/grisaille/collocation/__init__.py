@@ -1,0 +1,5 @@
+"""Collocation: from the reduced system and data to a sparse least-squares problem over trajectories and parameters.
+
+Receives a stochastic model and one record per experiment; hands on trajectories as splines (or as values at collocation
+points, for differential-algebraic models), the criterion with exact derivatives, and its factorised curvature.
+"""

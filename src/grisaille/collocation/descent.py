@@ -1,0 +1,258 @@
+"""Damped Gauss–Newton over trajectories and parameters together, by the arrow structure of the curvature.
+
+For experiments c with coefficients β_c and common unknowns ξ a step solves
+
+    ⎡A_c   B_c⎤ ⎡dβ_c⎤     ⎡g_c⎤          S dξ = −(g_ξ − Σ B_cᵀA_c⁻¹g_c),    S = C − Σ B_cᵀ A_c⁻¹ B_c,
+    ⎣B_cᵀ   C ⎦ ⎣ dξ ⎦ = − ⎣g_ξ⎦,         dβ_c = −A_c⁻¹(g_c + B_c dξ),
+
+each A_c a band. Levenberg's damping multiplies the diagonals by 1 + λ. Near the minimum the exact Hessian takes the
+place of Gauss–Newton's matrix where it is positive definite. Bounds hold an unknown, or a coefficient, as long as the
+gradient pushes it out. Reference: J. Nocedal, S. Wright, Numerical Optimization (2006), sections 10.3 and 16.7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grisaille.collocation import banded
+from grisaille.collocation.banded import BandedFactor, NotPositiveDefinite
+from grisaille.collocation.program import Linearised, SplineProgram
+from grisaille.collocation.record import Given
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+EXACT_FROM = 1e-2
+"""Predicted gain, relative to 1 + J, below which the exact Hessian is tried."""
+FIRST, SMALL = 1e-3, 1e-6
+"""Damping to begin with, and that which no longer matters."""
+ROUNDING = 1e-10
+"""A loss, relative to 1 + J, that rounding explains."""
+
+
+@dataclass
+class Task:
+    """What is minimised: programs, which of the n unknowns move each, their scale and bounds, and priors."""
+
+    programs: Sequence[SplineProgram]
+    moved: Sequence[Sequence[int]]
+    outer: Callable[[Floats], Floats]
+    """θ of ξ."""
+    inner: Callable[[Floats], Floats]
+    """ξ of θ."""
+    slopes: Callable[[Floats], Floats]
+    """dθ/dξ at θ."""
+    lower: Floats
+    upper: Floats
+    """Bounds of ξ."""
+    priors: Callable[[Floats], tuple[Floats, Floats]]
+    """Residuals at θ and their derivatives by θ."""
+    free_starts: bool = False
+    """Estimated starts belong to the trajectories."""
+    floors: Sequence[Floats] = ()
+    ceilings: Sequence[Floats] = ()
+    """Bounds of the coefficients, one array per program; empty: none."""
+    evaluations: int = 0
+
+    def given(self, theta: Floats) -> list[Given]:
+        """Numbers for every program at θ."""
+        return [
+            p.record.at(theta[list(mine)].tolist(), self.free_starts)
+            for p, mine in zip(self.programs, self.moved, strict=True)
+        ]
+
+    def linearised(self, xi: Floats, betas: Sequence[Floats], exact: bool = False) -> Quadratic:
+        """The quadratic model at a point."""
+        theta = self.outer(xi)
+        given = self.given(theta)
+        parts = [
+            program.linearised(beta, g, exact=exact)
+            for program, beta, g in zip(self.programs, betas, given, strict=True)
+        ]
+        self.evaluations += 1
+        return Quadratic(self, xi, theta, given, parts, exact)
+
+
+class Quadratic:
+    """J at one point and its derivatives by ξ and β."""
+
+    def __init__(
+        self,
+        task: Task,
+        xi: Floats,
+        theta: Floats,
+        given: Sequence[Given],
+        parts: Sequence[Linearised],
+        exact: bool = False,
+    ) -> None:
+        self.exact = exact
+        self.task, self.xi, self.theta, self.given, self.parts = task, xi, theta, given, parts
+        extra, by = task.priors(theta)
+        n, scale = len(xi), task.slopes(theta)
+        self.objective = 0.5 * float(extra @ extra) + sum(p.objective for p in parts)
+        self.slope, self.corner = by.T @ extra * scale, by.T @ by * np.outer(scale, scale)
+        self.borders = []
+        for part, mine in zip(parts, map(list, task.moved), strict=True):
+            s = scale[mine]
+            self.slope[mine] += part.slope * s
+            self.corner[np.ix_(mine, mine)] += part.corner * np.outer(s, s)
+            border = np.zeros((len(part.beta), n))
+            border[:, mine] = part.border * s
+            self.borders.append(border)
+        self.held = [
+            p.held(g) | self._on_bounds(k, part)
+            for k, (p, g, part) in enumerate(zip(task.programs, given, parts, strict=True))
+        ]
+        self.gradients = [np.where(h, 0.0, p.gradient) for h, p in zip(self.held, parts, strict=True)]
+
+    @property
+    def betas(self) -> list[Floats]:
+        return [p.beta for p in self.parts]
+
+    def _on_bounds(self, k: int, part: Linearised) -> Mask:
+        if not len(self.task.floors):
+            return np.zeros(len(part.beta), dtype=bool)
+        low, high = self.task.floors[k], self.task.ceilings[k]
+        return np.asarray(
+            ((part.beta <= low) & (part.gradient > 0)) | ((part.beta >= high) & (part.gradient < 0)), dtype=bool
+        )
+
+    def free(self, wanted: Mask) -> Mask:
+        """Unknowns that may move: those wanted which no bound holds."""
+        t = self.task
+        out = ((self.xi <= t.lower) & (self.slope > 0)) | ((self.xi >= t.upper) & (self.slope < 0))
+        # what moves nothing has no curvature and stays
+        return np.asarray(wanted & ~out & (np.diag(self.corner) > 0))
+
+    def factors(self, damping: float = 0.0) -> list[BandedFactor]:
+        """Cholesky factors of the bands without what is held."""
+        found = []
+        for part, held in zip(self.parts, self.held, strict=True):
+            band = banded.without(part.band, held)
+            band[0] *= 1 + damping
+            found.append(BandedFactor(band))
+        return found
+
+    def reduced(self, factors: Sequence[BandedFactor]) -> tuple[Floats, Floats, list[Floats], list[Floats]]:
+        """S, its right-hand side, A⁻¹B and A⁻¹g of every program."""
+        S, right, carried, own = self.corner.copy(), self.slope.copy(), [], []
+        for f, held, border, g in zip(factors, self.held, self.borders, self.gradients, strict=True):
+            B = np.where(held[:, None], 0.0, border)
+            solved = f.solve(np.column_stack([B, g]))
+            S -= B.T @ solved[:, :-1]
+            right -= B.T @ solved[:, -1]
+            carried.append(solved[:, :-1])
+            own.append(solved[:, -1])
+        return S, right, carried, own
+
+
+@dataclass(frozen=True)
+class Step:
+    """A proposed move and what the quadratic model says of it."""
+
+    xi: Floats
+    betas: list[Floats]
+    predicted: float
+
+
+@dataclass
+class Solution:
+    """Where the descent stopped."""
+
+    quadratic: Quadratic
+    converged: bool
+    reason: str
+    iterations: int
+    trace: list[dict[str, float]] = field(default_factory=list)
+
+
+def minimize(
+    task: Task,
+    xi: Floats,
+    betas: Sequence[Floats],
+    *,
+    wanted: Mask | None = None,
+    near: bool = False,
+    tolerance: float = 1e-11,
+    most: int = 200,
+    progress: Callable[[int, float], None] | None = None,
+) -> Solution:
+    """Minimise J over the unknowns ``wanted`` (all by default) and the coefficients; ``near``: from close by."""
+    wanted = np.ones(len(xi), dtype=bool) if wanted is None else wanted
+    xi, betas = np.clip(xi, task.lower, task.upper), _inside(task, betas)
+    now = task.linearised(xi, betas, near)
+    found = Solution(now, False, f"{most} iterations were used up", 0)
+    if not np.isfinite(now.objective):
+        found.reason = "the model has no value on the starting trajectory"
+        return found
+    damping = 0.0 if near else FIRST
+    for k in range(most):
+        found.iterations = k + 1
+        found.trace.append({"evaluation": float(task.evaluations), "objective": now.objective})
+        if progress is not None:
+            progress(task.evaluations, now.objective)
+        step = _propose(now, wanted, damping)
+        if step is None and now.exact:
+            now = task.linearised(now.xi, now.betas)
+            continue
+        if step is None:
+            damping = max(10 * damping, 1e-8)
+        else:
+            small = step.predicted <= tolerance * (1 + now.objective)
+            closing = step.predicted < EXACT_FROM * (1 + now.objective)
+            trial = task.linearised(step.xi, step.betas, closing and not small)
+            gained = now.objective - trial.objective
+            if small and damping <= SMALL:
+                now = trial if gained > -ROUNDING * (1 + now.objective) else now
+                found.converged, found.reason = True, "the predicted gain vanished"
+                break
+            if gained > 1e-4 * step.predicted and np.isfinite(trial.objective):
+                damping = damping / 10 if gained > 0.25 * step.predicted else damping
+                damping, now = 0.0 if damping < 1e-9 else damping, trial
+            else:
+                damping = damping / 100 if small else max(4 * damping, 1e-6)
+        if damping > 1e12:
+            found.reason = "the curvature is singular" if step is None else "no step lowers the criterion"
+            break
+    found.quadratic = task.linearised(now.xi, now.betas) if now.exact else now
+    return found
+
+
+def _propose(now: Quadratic, wanted: Mask, damping: float) -> Step | None:
+    try:
+        factors = now.factors(damping)
+        S, right, carried, own = now.reduced(factors)
+        free = now.free(wanted)
+        dxi = np.zeros_like(now.xi)
+        if free.any():
+            part = S[np.ix_(free, free)].copy()
+            part[np.diag_indices(len(part))] += damping * np.diag(now.corner)[free]
+            dxi[free] = -_solve_spd(part, right[free])
+    except (NotPositiveDefinite, np.linalg.LinAlgError):
+        return None
+    task = now.task
+    dxi = np.clip(now.xi + dxi, task.lower, task.upper) - now.xi
+    betas, predicted = [], -float(now.slope @ dxi)
+    for part_now, held, g, V, v in zip(now.parts, now.held, now.gradients, carried, own, strict=True):
+        move = np.where(held, 0.0, -v - V @ dxi)
+        betas.append(part_now.beta + move)
+        predicted -= float(g @ move)
+    return Step(now.xi + dxi, _inside(task, betas), 0.5 * predicted) if np.isfinite(predicted) else None
+
+
+def _solve_spd(S: Floats, right: Floats) -> Floats:
+    """S⁻¹ right in units of the diagonal; raises where S is not positive definite."""
+    size = np.sqrt(np.diag(S))
+    if not (np.isfinite(size).all() and (size > 0).all()):
+        raise NotPositiveDefinite
+    L = np.linalg.cholesky(S / np.outer(size, size))
+    return np.asarray(np.linalg.solve(L.T, np.linalg.solve(L, right / size)) / size)
+
+
+def _inside(task: Task, betas: Sequence[Floats]) -> list[Floats]:
+    if not len(task.floors):
+        return list(betas)
+    return [np.clip(b, low, high) for b, low, high in zip(betas, task.floors, task.ceilings, strict=True)]

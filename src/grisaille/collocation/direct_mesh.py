@@ -1,0 +1,98 @@
+"""Elements of a record: from sample to sample or to the next jump or bend of an input, cut further where asked.
+
+Inside an element the states are polynomials through its left end and the s Radau points (the last one is its right
+end), with the Butcher matrix A of Radau IIA. So every sample lies at the end of an element, and data are compared with
+the polynomials themselves. Reference: E. Hairer, G. Wanner, Solving Ordinary Differential Equations II (1996), IV.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grisaille.errors import EstimationError
+from grisaille.experiment.interpolation import SignalTable
+from grisaille.filtering.record import cut_into_cells
+
+Floats = NDArray[np.float64]
+
+_R6 = 6**0.5
+TABLEAUX: dict[int, tuple[Floats, Floats]] = {
+    1: (np.array([1.0]), np.array([[1.0]])),
+    2: (np.array([1 / 3, 1.0]), np.array([[5 / 12, -1 / 12], [3 / 4, 1 / 4]])),
+    3: (
+        np.array([(4 - _R6) / 10, (4 + _R6) / 10, 1.0]),
+        np.array(
+            [
+                [(88 - 7 * _R6) / 360, (296 - 169 * _R6) / 1800, (-2 + 3 * _R6) / 225],
+                [(296 + 169 * _R6) / 1800, (88 + 7 * _R6) / 360, (-2 - 3 * _R6) / 225],
+                [(16 - _R6) / 36, (16 + _R6) / 36, 1 / 9],
+            ]
+        ),
+    ),
+}
+"""Nodes c and matrix A of Radau IIA with one, two or three points; the weights are A's last row."""
+
+
+@dataclass(frozen=True, eq=False)
+class DirectRecord:
+    """One experiment: what direct collocation must know of it.
+
+    times : (N,) the start first; y : (N, ny), NaN where not measured; weights : (N, ny), factors of residuals
+    signals : the table of u; constants : parameters of this record; starts : known starts by variable
+    """
+
+    name: str
+    times: Floats
+    y: Floats
+    weights: Floats
+    signals: SignalTable
+    constants: Mapping[str, float] = field(default_factory=dict)
+    starts: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def measured(self) -> NDArray[np.bool_]:
+        return np.asarray(np.isfinite(self.y) & (self.weights > 0))
+
+
+@dataclass(frozen=True, eq=False)
+class Mesh:
+    """The elements of one record; arrays over elements, the first instant apart."""
+
+    bounds: Floats
+    """(E + 1,) ends of elements."""
+    sample_at: NDArray[np.int64]
+    """(E + 1,) the sample at each end, −1 for none."""
+    nodes: Floats
+    """(E, s) times of the Radau points."""
+    u: Floats
+    """(E, s, nu) inputs there, from inside the element."""
+    u_end: Floats
+    """(E + 1, nu) inputs at the ends, after a jump."""
+
+    @property
+    def lengths(self) -> Floats:
+        return np.diff(self.bounds)
+
+
+def make_mesh(record: DirectRecord, points: int, pieces: int, longest: float) -> Mesh:
+    """Cells cut into ``pieces`` equal parts, or more where these are longer than ``longest``."""
+    if len(record.times) < 2:
+        raise EstimationError(f"Experiment '{record.name}' has {len(record.times)} instant; collocation needs two.")
+    cells = cut_into_cells(record.times, record.signals)
+    parts = np.maximum(pieces, np.ceil(cells.lengths / longest * (1 - 1e-9)).astype(int))
+    cell = np.repeat(np.arange(len(parts)), parts)
+    within = np.concatenate([np.arange(n) / n for n in parts])
+    left = cells.bounds[cell] + within * cells.lengths[cell]
+    bounds = np.append(left, cells.bounds[-1])
+    sample_at = np.full(len(bounds), -1, dtype=np.int64)
+    sample_at[np.append(np.cumsum(parts) - parts, len(left))] = cells.sample_at
+    nodes = TABLEAUX[points][0]
+    s = within[:, None] + nodes / parts[cell][:, None]
+    powers = s[:, :, None] ** np.arange(cells.coefficients.shape[2])
+    u = np.einsum("eud,esd->esu", cells.coefficients[cell], powers)
+    at_ends = np.stack([record.signals.at(float(t)) for t in bounds])
+    return Mesh(bounds, sample_at, left[:, None] + nodes * np.diff(bounds)[:, None], u, at_ends)

@@ -1,0 +1,128 @@
+"""Where a search begins: the trajectory without disturbances at the guess, element by element.
+
+Elements that Newton's method does not solve there keep the last values: the program itself does not need a trajectory.
+Where that trajectory is far from the data, and data measure states, a second search begins with these in the data. A
+disturbance that enters as w² has no effect to first order at w = 0, where the search would stay for ever: such ones
+begin at one standard deviation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import casadi as ca
+import numpy as np
+
+from grisaille.collocation.direct_mesh import Floats
+from grisaille.collocation.direct_transcription import Point, Transcription
+from grisaille.structure.initialization import Start
+
+FAR = 12.5
+"""Half the squared residual of a sample, in standard deviations, from which on a trajectory is far from the data."""
+ITERATIONS = 12
+SOLVED = 1e-9
+
+
+def first_points(program: Transcription, theta: Floats, starts: list[Start]) -> list[Point]:
+    """Where to begin at a guess: the simulation and, where that is far from the data, the data."""
+    simulated = simulated_point(program, theta, starts)
+    count = sum(int(r.measured.sum()) for r in program.records)
+    costs = program.evaluate(simulated)
+    if costs.is_finite and costs.residuals < FAR * count:
+        return [simulated]
+    measured = measured_point(program, simulated)
+    return [simulated] if measured is None else [simulated, measured]
+
+
+def measured_point(program: Transcription, point: Point) -> Point | None:
+    """The same with measured states on lines through their measurements; None where no output is a state."""
+    model = program.model
+    places = {s.element_hash(): k for k, s in enumerate(ca.vertsplit(model.X))}
+    seen = {column: places.get(y.element_hash()) for column, y in enumerate(ca.vertsplit(model.measured))}
+    inner, width, s = point.inner.copy(), model.n + model.nz, program.functions.points
+    found = False
+    for r, record in enumerate(program.records):
+        first, last = program.span(r)
+        for column, state in seen.items():
+            there = record.measured[:, column]
+            if state is None or there.sum() < 2:
+                continue
+            found = True
+            values = np.interp(program.meshes[r].nodes, record.times[there], record.y[there, column])
+            inner[first:last, state + width * np.arange(s)] = values
+    return replace(point, inner=inner) if found else None
+
+
+def simulated_point(program: Transcription, theta: Floats, starts: list[Start]) -> Point:
+    """The first point of a search."""
+    n, nz, s = program.model.n, program.model.nz, program.functions.points
+    values = program.slots.values(theta)
+    wave = _invisible(program, theta, starts)
+    first = np.zeros((len(starts), n + nz))
+    zeta = np.zeros((len(starts), n - program.model.nx))
+    inner = np.zeros((len(program.record_of), s * (n + nz)))
+    noise = np.zeros((len(program.record_of), s * program.model.nv))
+    for r, start in enumerate(starts):
+        first[r] = np.concatenate([start.x, wave, start.z])
+        _march(program, r, values[r], first[r], wave, inner)
+    return Point(theta, first, zeta, inner, noise)
+
+
+def _march(program: Transcription, r: int, slots: Floats, now: Floats, wave: Floats, inner: Floats) -> None:
+    n, nz, s = program.model.n, program.model.nz, program.functions.points
+    element, held = program.functions.element, np.arange(program.model.nx, n)
+    own = element.sizes.parts[1]
+    v = np.zeros(s * program.model.nv)
+    stuck = False
+    nothing = np.zeros((1, element.m))
+    for e in range(*program.span(r)):
+        guess = np.tile(now, s)
+        if not stuck:
+            found = guess.copy()
+            with np.errstate(all="ignore"):
+                for _ in range(ITERATIONS):
+                    a = np.concatenate([now[:n], found, v, slots])[None]
+                    c, J, _ = element.slopes(a, program.element_data[e : e + 1], nothing)
+                    try:
+                        step = np.linalg.solve(J[0][:, own], c[0])
+                    except np.linalg.LinAlgError:
+                        step = np.full_like(c[0], np.nan)
+                    found = found - step
+                    if not np.abs(step).max() > SOLVED * (1 + np.abs(found).max()):
+                        break
+            stuck = not (np.isfinite(found).all() and np.abs(step).max() < 1e-4 * (1 + np.abs(found).max()))
+            guess = guess if stuck else found
+        inner[e] = guess
+        if wave.any():
+            for j in range(s):
+                inner[e, j * (n + nz) + held] = wave
+        now = inner[e, -(n + nz) :]
+
+
+def _invisible(program: Transcription, theta: Floats, starts: list[Start]) -> Floats:
+    """One standard deviation for the states of disturbances without effect to first order, else zero."""
+    model = program.model
+    nw = model.n - model.nx
+    wave = np.zeros(nw)
+    if not nw:
+        return wave
+    plant = ca.vertcat(model.rates[: model.nx], model.residual, model.measured)
+    J = ca.densify(ca.jacobian(plant, model.X[model.nx :]))
+    function = ca.Function("gain", model.arguments, [J, model.start_root])
+    parameters = program.slots.parameters(theta)
+    q = np.concatenate(
+        [parameters[0], program.slots.values(theta)[0][[program.slots.names.index(n) for n in program.slots.levels]]]
+    )
+    record = program.records[0]
+    t0 = float(record.times[0])
+    gain, root = function(
+        t0, np.concatenate([starts[0].x, wave]), starts[0].z, np.zeros(model.nv), record.signals.at(t0), q
+    )
+    reached = np.abs(gain.full()).max(axis=0, initial=0.0)
+    groups = [n.rpartition("[")[0] for n in model.state_names[model.nx :]]
+    deviation = np.sqrt((root.full() ** 2).sum(axis=1))
+    for name in dict.fromkeys(groups):
+        own = [k for k, g in enumerate(groups) if g == name]
+        if not reached[own].any():
+            wave[own[0]] = deviation[own[0]] or 1.0
+    return wave

@@ -1,0 +1,203 @@
+"""All records as one nonlinear program: arrays over first points and elements, and its evaluation.
+
+Unknown are θ and, for every record, the first point (X₀, Z₀, ζ) and the points of every element. Elements of all
+records lie behind each other, so that one call of a function serves them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+
+from grisaille.collocation.direct_conditions import StartConditions
+from grisaille.collocation.direct_element import ElementFunctions, Parts, element_functions, start_functions
+from grisaille.collocation.direct_mesh import TABLEAUX, DirectRecord, Floats, Mesh
+from grisaille.collocation.direct_model import DirectModel
+from grisaille.collocation.direct_slots import Slots
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """Values of all unknowns."""
+
+    theta: Floats
+    first: Floats
+    """(R, n + nz)"""
+    zeta: Floats
+    """(R, n_w)"""
+    inner: Floats
+    """(E, s (n + nz)): X₁, Z₁, X₂, …"""
+    noise: Floats
+    """(E, s nv)"""
+
+    def moved(self, step: Point, fraction: float) -> Point:
+        return Point(*(getattr(self, f) + fraction * getattr(step, f) for f in self.__dataclass_fields__))
+
+
+@dataclass(frozen=True, eq=False)
+class Costs:
+    """The parts of the criterion, and how far the equations are from holding."""
+
+    noise: float
+    residuals: float
+    levels: float
+    information: float
+    first: Floats
+    inner: Floats
+
+    @property
+    def objective(self) -> float:
+        """Σ (y − ŷ)²/2σ² + ∫ |v|²/2 dt (+ information on θ)."""
+        return self.noise + self.residuals + self.information
+
+    @property
+    def total(self) -> float:
+        return self.objective + self.levels
+
+    @property
+    def is_finite(self) -> bool:
+        return bool(np.isfinite(self.total) and np.isfinite(self.first).all() and np.isfinite(self.inner).all())
+
+
+class Functions:
+    """The functions of a model: built once, used on every mesh."""
+
+    def __init__(self, model: DirectModel, slots: Slots, conditions: StartConditions, points: int) -> None:
+        self.model, self.slots, self.conditions, self.points = model, slots, conditions, points
+        symbols, constants = ca.SX.sym("slot", len(slots.names)), ca.SX.sym("constant", len(slots.constants))
+        parts = Parts(symbols, constants, slots.quantities(symbols, constants))
+        self.element: ElementFunctions = element_functions(model, parts, points)
+        self.start: ElementFunctions = start_functions(model, parts, conditions.formulas, conditions.wanted)
+        self._symbols = [model.t, ca.vertcat(model.X, model.Z), model.u, symbols, constants]
+        self._q, self._looks = parts.q, dict[str, ca.Function]()
+
+    def look(self, what: str) -> ca.Function:
+        """``"measured"``, ``"deviation"`` (σ) or ``"observed"`` at (t, (X, Z), u, slots, constants), with slopes."""
+        if what not in self._looks:
+            model, (_, w, _, slots, _) = self.model, self._symbols
+            formulas = {"measured": model.measured, "deviation": ca.sqrt(ca.diag(model.variance))}
+            formula = formulas.get(what, model.observed)
+            at_rest = ca.vertcat(self._q, ca.SX.zeros(model.nv))
+            put = ca.densify(ca.substitute(formula, ca.vertcat(model.q, model.v), at_rest))
+            slopes = [ca.densify(ca.vec(ca.jacobian(put, by))) for by in (w, slots)]
+            self._looks[what] = ca.Function(what, self._symbols, [put, *slopes])
+        return self._looks[what]
+
+
+class Transcription:
+    """Functions with the data of records on their meshes."""
+
+    def __init__(
+        self, functions: Functions, records: Sequence[DirectRecord], meshes: Sequence[Mesh],
+        information: ca.Function | None = None,
+    ) -> None:  # fmt: skip
+        self.functions, self.records, self.meshes = functions, tuple(records), tuple(meshes)
+        self.model, self.slots, self.information = functions.model, functions.slots, information
+        counts = [len(m.lengths) for m in meshes]
+        self.edges = np.concatenate([[0], np.cumsum(counts)]).astype(int)
+        self.record_of = np.repeat(np.arange(len(meshes)), counts)
+        self.element_data = np.vstack([self._elements(r) for r in range(len(meshes))])
+        self.start_data = np.vstack([self._start(r) for r in range(len(meshes))])
+        weights = TABLEAUX[functions.points][1][-1]
+        self.noise_weights = np.repeat(self.lengths[:, None] * weights, self.model.nv, axis=1)
+        """(E, s nv): the curvature h b_j of the cost in v."""
+
+    @property
+    def lengths(self) -> Floats:
+        return np.concatenate([m.lengths for m in self.meshes])
+
+    def span(self, r: int) -> tuple[int, int]:
+        return int(self.edges[r]), int(self.edges[r + 1])
+
+    def _measurements(self, r: int) -> tuple[Floats, Floats]:
+        record, mesh = self.records[r], self.meshes[r]
+        measured = record.measured
+        values = np.where(measured, record.y, 0.0)
+        weights = np.where(measured, record.weights, 0.0)
+        at = mesh.sample_at
+        blank = (at < 0)[:, None]
+        return np.where(blank, 0.0, values[at]), np.where(blank, 0.0, weights[at])
+
+    def _elements(self, r: int) -> Floats:
+        mesh = self.meshes[r]
+        y, w = self._measurements(r)
+        E = len(mesh.lengths)
+        constants = np.repeat(self.slots.constant_values[r : r + 1], E, axis=0)
+        u = mesh.u.reshape(E, -1)
+        return np.hstack([mesh.bounds[:-1, None], mesh.lengths[:, None], u, mesh.u_end[1:], y[1:], w[1:], constants])
+
+    def _start(self, r: int) -> Floats:
+        mesh, conditions = self.meshes[r], self.functions.conditions
+        y, w = self._measurements(r)
+        parts = (mesh.bounds[:1], mesh.u_end[0], y[0], w[0], conditions.is_given[r], conditions.given[r])
+        return np.concatenate([*parts, self.slots.constant_values[r]])[None]
+
+    def ends(self, point: Point) -> Floats:
+        """(E, n): X at the right end of every element."""
+        n, nz = self.model.n, self.model.nz
+        return point.inner[:, point.inner.shape[1] - n - nz : point.inner.shape[1] - nz]
+
+    def previous(self, point: Point) -> Floats:
+        """(E, n): X at the left end."""
+        X = np.roll(self.ends(point), 1, axis=0)
+        X[self.edges[:-1]] = point.first[:, : self.model.n]
+        return X
+
+    def arguments(self, point: Point) -> tuple[Floats, Floats]:
+        """a of the first points and of the elements."""
+        values = self.slots.values(point.theta)
+        return (
+            np.hstack([point.first, point.zeta, values]),
+            np.hstack([self.previous(point), point.inner, point.noise, values[self.record_of]]),
+        )
+
+    def as_point(self, theta: Floats, start: Floats, elements: Floats) -> Point:
+        """Steps of a as a step of all unknowns."""
+        s, e = self.functions.start.sizes.parts, self.functions.element.sizes.parts
+        return Point(theta, start[:, s[1]], start[:, s[2]], elements[:, e[1]], elements[:, e[2]])
+
+    def evaluate(self, point: Point) -> Costs:
+        start, elements = self.arguments(point)
+        with np.errstate(all="ignore"):
+            cost0, c0 = self.functions.start.values(start, self.start_data)
+            cost, c = self.functions.element.values(elements, self.element_data)
+        noise, residuals, levels = cost0.sum(axis=0) + cost.sum(axis=0)
+        known = float(self.information(point.theta)[0]) if self.information is not None else 0.0
+        return Costs(float(noise), float(residuals), float(levels), known, c0, c)
+
+    def observe(self, point: Point, formula: ca.SX, r: int) -> Floats:
+        """A column of the model's formulas at the first instant and all ends of a record, (E + 1, rows)."""
+        model, (first, last) = self.model, self.span(r)
+        function = ca.Function("observe", model.arguments, [ca.densify(formula)])
+        n, nz, nv = model.n, model.nz, model.nv
+        w = np.vstack([point.first[r : r + 1], point.inner[first:last, -(n + nz) :]])
+        v = point.noise[first:last, point.noise.shape[1] - nv :]
+        v = np.vstack([np.zeros((1, nv)), v]) if nv else np.zeros((len(w), 0))
+        mesh = self.meshes[r]
+        q = np.concatenate([self.slots.parameters(point.theta)[r], self._levels(point.theta, r)])
+        columns = (mesh.bounds[None], w[:, :n].T, w[:, n:].T, v.T, mesh.u_end.T, np.repeat(q[:, None], len(w), axis=1))
+        return np.array(function.map(len(w))(*columns).full()).T
+
+    def look(self, what: str, point: Point, r: int) -> tuple[Floats, Floats, Floats]:
+        """``Functions.look`` at the first instant and all ends of a record, without white noise.
+
+        Values (N, rows), derivatives by (X, Z), (N, rows, n + nz), and by the slots, (N, rows, slots).
+        """
+        (first, last), mesh, width = self.span(r), self.meshes[r], self.model.n + self.model.nz
+        w = np.vstack([point.first[r : r + 1], point.inner[first:last, -width:]])
+        N, slots, constants = len(w), self.slots.values(point.theta)[r], self.slots.constant_values[r]
+        repeated = [np.repeat(x[:, None], N, axis=1) for x in (slots, constants)]
+        found = self.functions.look(what).map(N)(mesh.bounds[None], w.T, mesh.u_end.T, *repeated)
+        value, *slopes = (np.array(x.full()).reshape(-1, N).T for x in found)
+        by_w, by_slots = (s.reshape(N, -1, value.shape[1]).swapaxes(1, 2) for s in slopes)
+        return value, by_w, by_slots
+
+    def _levels(self, theta: Floats, r: int) -> Floats:
+        values = self.slots.values(theta)[r]
+        return np.array([values[self.slots.names.index(n)] for n in self.slots.levels])
+
+    def with_mesh(self, meshes: Sequence[Mesh]) -> Transcription:
+        return Transcription(self.functions, self.records, meshes, self.information)

@@ -1,0 +1,132 @@
+"""The formulas of a stochastic model at many points at once, with first and second derivatives.
+
+::
+
+    drift       f, ∂f/∂X, ∂f/∂q         second   ∂²(λᵀf)/∂(X, q)²        bend   ∂⟨K, ∂f/∂X⟩/∂(X, q)
+
+for given λ and K at every point, and the same for the measured outputs h. Derivatives by q are taken for the entries
+``moved`` only. Each formula is evaluated at all points by one call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import casadi as ca
+import numpy as np
+from numpy.typing import NDArray
+
+from grisaille.collocation.vectorised import Vectorised
+from grisaille.compilation.evaluation import flat_function
+from grisaille.filtering.stochastic import StochasticModel
+
+Floats = NDArray[np.float64]
+MANY = 100
+"""Points from which on NumPy is faster than CasADi's virtual machine."""
+
+
+class PointFormula:
+    """Formulas of (t, X, u, q, …) evaluated at P points; q is common to all."""
+
+    def __init__(self, arguments: Sequence[ca.SX], outputs: Sequence[ca.SX]) -> None:
+        outputs = [ca.densify(o) for o in outputs]
+        self.shapes = [o.shape for o in outputs]
+        self.function = ca.Function("f", list(arguments), ca.cse(outputs))
+        self._vectorised = Vectorised(self.function, (3,)) if Vectorised.can_do(self.function) else None
+        self._mapped: dict[int, Callable[..., list[Floats]]] = {}
+
+    def __call__(self, *arguments: Any) -> list[Floats]:
+        """Arrays (P, …) of every output; arguments (P, size), q a vector."""
+        count = len(arguments[0])
+        found = self._evaluated(count, [a.reshape(count, -1) if i != 3 else a for i, a in enumerate(arguments)])
+        # columns follow each other in memory: (P, columns, rows), turned to (P, rows, columns)
+        return [
+            v.reshape(count, columns, rows).swapaxes(1, 2) if columns > 1 else v.reshape(count, rows)
+            for v, (rows, columns) in zip(found, self.shapes, strict=True)
+        ]
+
+    def _evaluated(self, count: int, arguments: list[Floats]) -> list[Floats]:
+        if self._vectorised is not None and count >= MANY:
+            return self._vectorised(*arguments)
+        if count not in self._mapped:
+            self._mapped[count] = flat_function(self.function.map("f", "serial", count, [3], []))
+        return self._mapped[count](*(np.ascontiguousarray(a) for a in arguments))
+
+
+class Formulas:
+    """Everything a spline program evaluates; built when first needed."""
+
+    def __init__(self, model: StochasticModel, moved: Sequence[int]) -> None:
+        self.model, self.moved = model, tuple(moved)
+        self.by = ca.vertcat(model.X, *(model.q[k] for k in moved))
+        self._built: dict[str, PointFormula] = {}
+        self._levels: dict[str, list[int]] = {}
+
+    def values(self, what: str, *arguments: Any) -> tuple[Floats, Floats, Floats]:
+        """``"drift"`` or ``"measured"``: v (P, r), ∂v/∂X (P, r, n), ∂v/∂q (P, r, moved)."""
+        found = self._formula("values", what)(*arguments)
+        rows = found[0].shape[1]
+        slope = found[1].reshape(len(found[0]), rows, -1)
+        return found[0], slope[:, :, : self.model.n], slope[:, :, self.model.n :]
+
+    def second(self, what: str, *arguments: Any) -> Floats:
+        """∂²(λᵀv)/∂(X, q)², (P, n + moved, n + moved); λ is the last argument."""
+        size = self.model.n + len(self.moved)
+        return self._formula("second", what)(*arguments)[0].reshape(-1, size, size)
+
+    def bend(self, what: str, *arguments: Any) -> Floats:
+        """∂⟨K, ∂v/∂X⟩/∂(X, q), (P, n + moved); K (P, rows·n), row by row, is the last argument."""
+        return self._formula("bend", what)(*arguments)[0]
+
+    def covariance(self, what: str, *arguments: Any) -> Floats:
+        """``"intensity"`` W = B Bᵀ or ``"variance"`` R, (P, size, size)."""
+        size = self.model.n if what == "intensity" else len(self.model.outputs)
+        return self._formula("covariance", what)(*arguments)[0].reshape(-1, size, size)
+
+    def levels(self, what: str) -> list[int]:
+        """Entries of q that W or R depends on."""
+        if what not in self._levels:
+            self._levels[what] = sorted(set(ca.jacobian_sparsity(self._matrix(what), self.model.q).get_col()))
+        return self._levels[what]
+
+    def covariance_slope(self, what: str, *arguments: Any) -> Floats:
+        """∂⟨Z, W⟩/∂q, (P, moved); Z (P, size²) is the last argument."""
+        return self._formula("covariance_slope", what)(*arguments)[0].reshape(-1, len(self.moved))
+
+    def _formula(self, kind: str, what: str) -> PointFormula:
+        if kind + what not in self._built:
+            self._built[kind + what] = getattr(self, f"_build_{kind}")(what)
+        return self._built[kind + what]
+
+    def _vector(self, what: str) -> ca.SX:
+        return self.model.drift if what == "drift" else self.model.measured
+
+    def _matrix(self, what: str) -> ca.SX:
+        m = self.model
+        return ca.densify(ca.mtimes(m.noise, m.noise.T) if what == "intensity" else m.variance)
+
+    def _build_values(self, what: str) -> PointFormula:
+        v = self._vector(what)
+        return PointFormula(self.model.arguments, [v, ca.jacobian(v, self.by)])
+
+    def _build_second(self, what: str) -> PointFormula:
+        v = self._vector(what)
+        weight = ca.SX.sym("l", v.numel())
+        return PointFormula([*self.model.arguments, weight], [ca.hessian(ca.dot(weight, v), self.by)[0]])
+
+    def _build_bend(self, what: str) -> PointFormula:
+        v = self._vector(what)
+        K = ca.SX.sym("K", v.numel() * self.model.n)
+        total = ca.dot(K, ca.vec(ca.densify(ca.jacobian(v, self.model.X)).T))
+        return PointFormula([*self.model.arguments, K], [ca.gradient(total, self.by)])
+
+    def _build_covariance(self, what: str) -> PointFormula:
+        return PointFormula(self.model.arguments, [ca.vec(self._matrix(what))])
+
+    def _build_covariance_slope(self, what: str) -> PointFormula:
+        W = self._matrix(what)
+        Z = ca.SX.sym("Z", W.numel())
+        by = self.by[self.model.n :]
+        gradient = ca.gradient(ca.dot(Z, ca.vec(W)), by) if by.numel() else ca.SX(0, 1)
+        return PointFormula([*self.model.arguments, Z], [gradient])

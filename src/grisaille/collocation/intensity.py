@@ -1,0 +1,103 @@
+"""Disturbance intensities from known measurement noise: where the data misfit is as large as the noise says.
+
+    σ̂_j²(Q)/σ_j² = (|residuals of output j|² + tr Φ_j H⁻¹ Φ_jᵀ)/n_j     (standardised residuals),     g_j = log of it
+
+H is the curvature of the whole inner problem, unknowns included; the trace needs only the part of H⁻¹ inside the band.
+g → 0 from below also as Q → ∞, so the wanted intensity is a root, not a minimum: the first one where g falls through
+zero, coming from small Q. Several intensities are found one after the other, each from the output it is paired with,
+until all conditions hold. Reference: M. S. Varziri, Parameter Estimation in Stochastic Dynamic Models (2008), eqs.
+(5.15), (6.31).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grisaille.collocation import banded
+from grisaille.collocation.descent import Quadratic
+
+Floats = NDArray[np.float64]
+LOWEST, HIGHEST = -10.0, 10.0
+"""Natural logarithms of the scale, relative to the guess, between which a root is looked for."""
+STRIDE = 0.7
+"""Step of the bracketing in the logarithm of the scale: a factor of two."""
+
+
+def misfit_ratios(quadratic: Quadratic, outputs: Sequence[str]) -> Floats:
+    """σ̂²/σ² of every output at a solution."""
+    sums, counts = np.zeros(len(outputs)), np.zeros(len(outputs))
+    factors = quadratic.factors()
+    S, _, carried, _ = quadratic.reduced(factors)
+    free = quadratic.free(np.ones(len(S), dtype=bool))
+    inverse = np.linalg.pinv(S[np.ix_(free, free)], hermitian=True)
+    for k, program in enumerate(quadratic.task.programs):
+        part, factor, held, V = quadratic.parts[k], factors[k], quadratic.held[k], carried[k]
+        band = banded.without(factor.inverse_band, held)
+        band[0, held] = 0.0
+        index, B = program.samples.local.index, part.data.by_beta
+        total = (B @ banded.gathered(band, index) * B).sum(axis=2)
+        # the unknowns' share: the samples move by (∂η/∂θ − B V) with them
+        along = _own(quadratic, k)[:, :, free] - (B @ V[index])[:, :, free]
+        total += np.einsum("krp,pq,krq->kr", along, inverse, along)
+        seen = np.isfinite(program.record.y[program.seen])
+        for column, name in enumerate(program.record.outputs):
+            j = list(outputs).index(name)
+            rows = seen[:, column]
+            sums[j] += float((part.data.residuals[rows, column] ** 2 + total[rows, column]).sum())
+            counts[j] += int(rows.sum())
+    return np.asarray(sums / np.maximum(counts, 1))
+
+
+def _own(quadratic: Quadratic, k: int) -> Floats:
+    """∂η/∂ξ of experiment k at fixed trajectories, (samples, outputs, unknowns)."""
+    mine = list(quadratic.task.moved[k])
+    data = quadratic.parts[k].data
+    found = np.zeros((*data.residuals.shape, len(quadratic.xi)))
+    found[:, :, mine] = data.by_theta * quadratic.task.slopes(quadratic.theta)[mine]
+    return found
+
+
+def first_root(
+    g: Callable[[float], float], start: float, tolerance: float, stride: float = STRIDE
+) -> tuple[float, bool]:
+    """Where g first falls through zero, from small arguments; False where it never does (g < 0 throughout, or > 0)."""
+    x, value = start, g(start)
+    low = high = x
+    if value < 0:
+        while value < 0:
+            high, high_value = low, value
+            low -= stride
+            if low < LOWEST:
+                return LOWEST, False
+            value = g(low)
+        return _between(g, low, value, high, high_value, tolerance), True
+    while value >= 0:
+        low, low_value = high, value
+        high += stride
+        if high > HIGHEST:
+            return HIGHEST, False
+        value = g(high)
+    return _between(g, low, low_value, high, value, tolerance), True
+
+
+def _between(g: Callable[[float], float], a: float, ga: float, b: float, gb: float, tolerance: float) -> float:
+    """A root in a bracket (the false position method of Anderson and Björck, with bisection)."""
+    for _ in range(60):
+        if abs(b - a) <= tolerance or ga == gb:
+            break
+        c = b - gb * (b - a) / (gb - ga)
+        if not min(a, b) < c < max(a, b):
+            c = (a + b) / 2
+        gc = g(c)
+        if abs(gc) < 1e-3 * tolerance:
+            return c
+        if gc * gb < 0:
+            a, ga = b, gb
+        else:
+            factor = 1 - gc / gb
+            ga *= factor if factor > 0 else 0.5
+        b, gb = c, gc
+    return b

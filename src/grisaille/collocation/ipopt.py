@@ -1,0 +1,160 @@
+"""The same criterion as a sparse nonlinear program for IPOPT, with exact derivatives of the whole by CasADi.
+
+Slower than the descent of our own, and independent of it: the two check each other, and IPOPT's filter line search may
+converge where a descent does not. Held coefficients are fixed by equal bounds. Reference: A. Wächter, L. T. Biegler,
+Mathematical Programming 106 (2006) 25.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import casadi as ca
+import numpy as np
+from numpy.typing import NDArray
+
+from grisaille.collocation.assembly import Points
+from grisaille.collocation.descent import Solution, Task
+from grisaille.collocation.mesh import Local
+from grisaille.collocation.program import SplineProgram
+from grisaille.collocation.record import Given
+from grisaille.collocation.vectorised import with_vectors
+from grisaille.errors import EstimationError
+
+Floats = NDArray[np.float64]
+
+
+def minimize(
+    task: Task, xi: Floats, betas: Sequence[Floats], *, wanted: NDArray[np.bool_], tolerance: float, most: int
+) -> Solution:
+    """Minimise J from a point; unknowns that are not wanted stay."""
+    theta = task.outer(xi)
+    given = task.given(theta)
+    scale = np.where(task.slopes(theta) != 0, np.abs(task.slopes(theta)), 1.0)
+    s = ca.MX.sym("s", len(theta))
+    symbols = [ca.MX.sym(f"beta{k}", len(b)) for k, b in enumerate(betas)]
+    total = _prior(task, theta, s, scale)
+    for program, mine, g, beta in zip(task.programs, task.moved, given, symbols, strict=True):
+        _refuse_moving_starts(program, g)
+        total += _criterion(program, [s[k] * scale[k] for k in mine], g, beta)
+    problem = {"x": ca.vertcat(s, *symbols), "f": total}
+    options = {
+        "ipopt.print_level": 0, "ipopt.sb": "yes", "print_time": False, "ipopt.max_iter": most,
+        "ipopt.tol": max(tolerance, 1e-10), "error_on_fail": False,
+    }  # fmt: skip
+    solver = ca.nlpsol("solver", "ipopt", problem, options)
+    low, high = _bounds(task, theta, scale, given, betas, wanted)
+    found = solver(x0=np.concatenate([theta / scale, *betas]), lbx=low, ubx=high)
+    values = np.array(found["x"].full()).ravel()
+    sizes = np.cumsum([len(theta), *(len(b) for b in betas)])
+    solved = list(np.split(values, sizes[:-1])[1:])
+    stats: dict[str, Any] = solver.stats()
+    task.evaluations += int(stats["iter_count"])
+    end = np.clip(values[: len(theta)] * scale, *_natural_bounds(task))
+    quadratic = task.linearised(task.inner(end), solved)
+    trace = [{"evaluation": float(task.evaluations), "objective": quadratic.objective}]
+    return Solution(
+        quadratic, bool(stats["success"]), f"IPOPT: {stats['return_status']}", int(stats["iter_count"]), trace
+    )
+
+
+def _criterion(program: SplineProgram, theta: Sequence[ca.MX], given: Given, beta: ca.MX) -> ca.MX:
+    """½ Σ ρ² of one experiment as a formula; starts that are unknowns replace their coefficients."""
+    record = program.record
+    values = {t: v for (kind, t), v in zip(record.unknowns, theta, strict=True) if kind == "parameter"}
+    values.update(record.constants)
+    p = record.formulas.symbolic(values)
+    q = ca.vertcat(p, given.q[record.structure.system.np :])
+    for row, state in record.start_of.items():
+        place = int(program.mesh.first[state])
+        beta = ca.vertcat(beta[:place], theta[row], beta[place + 1 :])
+    model = _formula(program, "drift", program.cells, beta, q)
+    slopes = _matrix(program.cells.local.slope, program.cells.local, program.mesh.count)
+    w = ca.reshape(slopes @ beta, program.n, len(program.cells.t)) - model
+    data = np.nan_to_num(record.y[program.seen]).T - _formula(program, "measured", program.samples, beta, q)
+    rho = _blocks(program._root("intensity", given)) @ ca.vec(w)
+    eta = _blocks(program._root("variance", given)) @ ca.vec(data)
+    states, precision = program.start_states(), program._start_prior(np.zeros(program.mesh.count), given)[1]
+    start = beta[[int(k) for k in program.mesh.first[states]]] if len(states) else ca.MX(0, 1)
+    return 0.5 * (ca.sumsqr(rho) + ca.sumsqr(eta) + ca.bilin(ca.DM(precision), start, start))
+
+
+def _formula(program: SplineProgram, what: str, points: Points, beta: ca.MX, q: ca.MX) -> ca.MX:
+    """The drift or the outputs at all points, one column each."""
+    model = program.record.stochastic
+    function = ca.Function(what, model.arguments, [model.drift if what == "drift" else model.measured])
+    count = len(points.t)
+    X = ca.reshape(_matrix(points.local.phi, points.local, program.mesh.count) @ beta, program.n, count)
+    columns = [
+        [ca.MX(ca.DM(points.t))],
+        [X[i, :].T for i in range(program.n)],
+        [ca.MX(ca.DM(u)) for u in points.u.T],
+        ca.vertsplit(q) if q.numel() else [],
+    ]
+    rows = [v if v.numel() == count else ca.repmat(v, count, 1) for v in with_vectors(function, columns)]
+    return ca.horzcat(*rows).T
+
+
+def _matrix(basis: Floats, local: Local, count: int) -> ca.DM:
+    """The basis as one sparse matrix: β → the states at all points, point by point."""
+    from scipy.sparse import csc_matrix
+
+    point, state, place = np.nonzero(basis)
+    rows, columns = point * basis.shape[1] + state, local.index[point, place]
+    shape = (basis.shape[0] * basis.shape[1], count)
+    return ca.DM(csc_matrix((basis[point, state, place], (rows, columns)), shape=shape))
+
+
+def _blocks(U: Floats) -> ca.DM:
+    """Square blocks on the diagonal."""
+    from scipy.sparse import csc_matrix
+
+    point, i, j = np.nonzero(U)
+    size = U.shape[1]
+    total = len(U) * size
+    return ca.DM(csc_matrix((U[point, i, j], (point * size + i, point * size + j)), shape=(total, total)))
+
+
+def _prior(task: Task, theta: Floats, s: ca.MX, scale: Floats) -> ca.MX:
+    """Priors whose residuals are linear."""
+    r, slope = task.priors(theta)
+    elsewhere = task.priors(1.01 * theta)[0]
+    if len(r) and not np.allclose(elsewhere, r + slope @ (0.01 * theta), rtol=1e-9, atol=1e-9):
+        raise EstimationError("optimizer='ipopt' takes normal priors only; use optimizer='gauss-newton'.")
+    return 0.5 * ca.sumsqr(ca.DM(r) + ca.DM(slope) @ (s * scale - theta)) if len(r) else ca.MX(0)
+
+
+def _refuse_moving_starts(program: SplineProgram, given: Given) -> None:
+    moved = [k for k in range(program.n) if given.dstart[:, k].any() and k not in program.record.start_of.values()]
+    if moved:
+        raise EstimationError(
+            f"The start of {program.record.stochastic.names[moved[0]]} is a formula of estimated parameters, which "
+            f"optimizer='ipopt' does not follow; use optimizer='gauss-newton'."
+        )
+
+
+def _bounds(
+    task: Task,
+    theta: Floats,
+    scale: Floats,
+    given: Sequence[Given],
+    betas: Sequence[Floats],
+    wanted: NDArray[np.bool_],
+) -> tuple[Floats, Floats]:
+    lower, upper = _natural_bounds(task)
+    low, high = np.where(wanted, lower, theta) / scale, np.where(wanted, upper, theta) / scale
+    lows, highs = [low], [high]
+    for k, (program, g, beta) in enumerate(zip(task.programs, given, betas, strict=True)):
+        held, placed = program.held(g), program.placed(beta, g)
+        floor = task.floors[k] if len(task.floors) else np.full(len(beta), -np.inf)
+        ceiling = task.ceilings[k] if len(task.ceilings) else np.full(len(beta), np.inf)
+        lows.append(np.where(held, placed, floor))
+        highs.append(np.where(held, placed, ceiling))
+    return np.concatenate(lows), np.concatenate(highs)
+
+
+def _natural_bounds(task: Task) -> tuple[Floats, Floats]:
+    with np.errstate(over="ignore", invalid="ignore"):
+        low, high = task.outer(task.lower), task.outer(task.upper)
+    return np.where(np.isfinite(task.lower), low, -np.inf), np.where(np.isfinite(task.upper), high, np.inf)

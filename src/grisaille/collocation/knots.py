@@ -1,0 +1,110 @@
+"""Where knots go: at the observations, several at one place where an input steps, closer together around steps.
+
+A step of an input makes the slope of a state jump. Without coincident knots there the spline cannot follow, and the
+estimates take the blame: rate constants of a stirred tank were off by 1.6 standard deviations. With (order − 1)
+coincident knots the two sides are free of each other. The best trajectory under white noise bends at every observation
+too; coincident knots there make splines converge with their full order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grisaille.collocation.mesh import Mesh
+from grisaille.collocation.record import Record
+from grisaille.collocation.splines import Spline, make_spline
+from grisaille.errors import EstimationError
+from grisaille.experiment.interpolation import SignalTable
+from grisaille.model.names import suggestion
+
+Floats = NDArray[np.float64]
+SAME = 1e-9
+"""Knots closer than this part of the record are one."""
+
+
+@dataclass(frozen=True)
+class SplineOptions:
+    """See ``gr.Collocation``."""
+
+    order: Any = 4
+    knots: Any = "auto"
+    around: int = 1
+    """How often the intervals beside an input step are halved."""
+    trajectories: Any = None
+    """Where states start: ``{state: number | (times, values)}``."""
+    kinks: str = "inputs"
+    """Where slopes may jump: where inputs step, or at ``"observations"`` too."""
+
+
+def place_knots(record: Record, table: SignalTable, options: SplineOptions) -> Mesh:
+    """The mesh of one experiment."""
+    names = record.stochastic.names
+    orders, knots = _by_state(options.order, names, "order", 4), _by_state(options.knots, names, "knots", "auto")
+    span = (float(record.times[0]), float(record.times[-1]))
+    inside = table.breaks[(table.kink > 0) & (table.breaks > span[0]) & (table.breaks < span[1])]
+    folded = steps = merged(inside, np.zeros(0), span)
+    if options.kinks == "observations":
+        seen = record.times[np.isfinite(record.y).any(axis=1)]
+        folded = merged(folded, seen[(seen > span[0]) & (seen < span[1])], span)
+    breaks = {n: merged(np.concatenate([span, folded]), _base(record, knots[n], span), span) for n in names}
+    for name in names:
+        for _ in range(options.around if isinstance(knots[name], str) else 0):
+            breaks[name] = _closer(breaks[name], steps)
+    return Mesh(tuple(make_spline(orders[n], breaks[n], folded) for n in names))
+
+
+def halved(mesh: Mesh, cells: Floats) -> Mesh:
+    """The mesh with a further simple knot in the middle of the intervals that hold one of the instants ``cells``."""
+    return Mesh(tuple(_halved(s, cells) for s in mesh.splines))
+
+
+def merged(first: Floats, second: Floats, span: tuple[float, float]) -> Floats:
+    """All knots of the first, and those of the second that stand apart from them."""
+    first = np.unique(first)
+    if not len(first):
+        return np.unique(second)
+    near = np.abs(second[:, None] - first[None, :]).min(axis=1, initial=np.inf) if len(second) else np.zeros(0)
+    return np.union1d(first, second[near > SAME * (span[1] - span[0])])
+
+
+def _halved(spline: Spline, cells: Floats) -> Spline:
+    interval = np.unique(np.clip(np.searchsorted(spline.breaks, cells, side="right") - 1, 0, len(spline.breaks) - 2))
+    middle = (spline.breaks[interval] + spline.breaks[interval + 1]) / 2
+    order = np.argsort(np.concatenate([spline.breaks, middle]), kind="stable")
+    multiplicity = np.concatenate([spline.multiplicity, np.ones(len(middle), dtype=np.int64)])
+    return Spline(spline.order, np.concatenate([spline.breaks, middle])[order], multiplicity[order])
+
+
+def _by_state(given: Any, names: tuple[str, ...], what: str, default: Any) -> dict[str, Any]:
+    if not isinstance(given, Mapping):
+        return dict.fromkeys(names, given)
+    for name in given:
+        if name not in names:
+            raise EstimationError(f"{what}= names '{name}', which is not a state. {suggestion(name, names)}")
+    return {name: given.get(name, default) for name in names}
+
+
+def _closer(breaks: Floats, steps: Floats) -> Floats:
+    """With the intervals on both sides of every step halved."""
+    at = np.searchsorted(breaks, steps)
+    return np.unique(np.concatenate([breaks, (breaks[at] + breaks[at - 1]) / 2, (breaks[at] + breaks[at + 1]) / 2]))
+
+
+def _base(record: Record, knots: Any, span: tuple[float, float]) -> Floats:
+    if isinstance(knots, str):
+        if knots != "auto":
+            raise EstimationError(f"knots is {knots!r}; give 'auto', a number of knots, or their times.")
+        return np.asarray(record.times[np.isfinite(record.y).any(axis=1)])
+    if isinstance(knots, int | np.integer) and not isinstance(knots, bool):
+        if knots < 2:
+            raise EstimationError(f"knots is {knots}; at least the two ends are needed.")
+        return np.linspace(*span, int(knots))
+    given = np.unique(np.asarray(knots, dtype=float))
+    if not np.isfinite(given).all() or given.ndim != 1:
+        raise EstimationError("knots= holds something that is not a time.")
+    return given[(given > span[0]) & (given < span[1])]

@@ -1,0 +1,249 @@
+"""The criterion of one experiment over the coefficients of its splines and its unknowns, with exact derivatives.
+
+    J(β, θ) = ½ Σ_k |R_k^{-1/2} (y_k − h(x_k, θ))|² + ½ ∫ |W^{-1/2} (ẋ − f(x, θ))|² dt  (+ the start of disturbances)
+
+R is the variance of measurement noise, W = B Bᵀ the intensity of the disturbances, the integral a sum over quadrature
+points. The curvature is a band (by β), a border (by β and θ) and a corner (by θ); of Gauss–Newton, or exact. Values at
+the first instant that are known move with θ, not with β: they are *held*. Reference: M. S. Varziri, Parameter
+Estimation in Stochastic Dynamic Models (2008), eqs. (4.5), (4.24).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import casadi as ca
+import numpy as np
+from numpy.typing import NDArray
+
+from grisaille.collocation import banded
+from grisaille.collocation.assembly import Part, Points, Sums
+from grisaille.collocation.formulas import Formulas
+from grisaille.collocation.mesh import Mesh
+from grisaille.collocation.quadrature import make_quadrature
+from grisaille.collocation.record import Given, Record
+from grisaille.errors import EstimationError
+from grisaille.experiment.interpolation import SignalTable
+from grisaille.filtering.record import cut_into_cells
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Linearised:
+    """The criterion at one point and its quadratic model; held coefficients are still among the rows."""
+
+    beta: Floats
+    objective: float
+    gradient: Floats
+    """By β."""
+    slope: Floats
+    """By θ at fixed β (starts that are held moving along)."""
+    band: Floats
+    border: Floats
+    corner: Floats
+    data: Part
+    model: Part
+    errors: Floats
+    """(times, outputs) y − h, NaN where not measured."""
+
+
+class SplineProgram:
+    """One experiment on one mesh."""
+
+    def __init__(
+        self, record: Record, mesh: Mesh, formulas: Formulas, table: SignalTable, quadrature: str | int
+    ) -> None:
+        self.record, self.mesh, self.formulas = record, mesh, formulas
+        self.n = record.stochastic.n
+        cells = cut_into_cells(mesh.bounds, table)
+        rule = make_quadrature(quadrature, cells.bounds, max(s.order for s in mesh.splines))
+        t, u = cells.at(rule.fractions)
+        inside = np.repeat((cells.bounds[:-1] + cells.bounds[1:]) / 2, len(rule.fractions))
+        self.weights = rule.weights.ravel()
+        self.cells = Points(t.ravel(), u.reshape(t.size, -1), mesh.local(inside, t.ravel()), len(rule.fractions))
+        seen = np.flatnonzero(np.isfinite(record.y).any(axis=1))
+        at = record.times[seen]
+        signals = np.array([table.at(float(s)) for s in at]).reshape(len(at), record.structure.system.nu)
+        self.samples, self.seen = Points(at, signals, mesh.at(at), 1), seen
+        widths = [np.ptp(p.local.index, axis=1).max(initial=0) for p in (self.cells, self.samples)]
+        self.width = int(max(*widths, np.ptp(mesh.first)))
+        self._roots: dict[str, tuple[bytes, Floats]] = {}
+        self.noise_states = np.zeros((len(at), self.n))
+        """States in noise formulas, frozen: minimised along with the residuals they would make the noise large."""
+
+    def refreeze(self, beta: Floats, given: Given) -> float:
+        """Noise formulas on another trajectory; gives the largest relative change of a standard deviation."""
+        model = self.record.stochastic
+        if not ca.depends_on(ca.densify(model.variance), model.X):
+            return 0.0
+        before = self._root("variance", given)
+        self.noise_states = self.samples.local.values(self.placed(beta, given))
+        self._roots.pop("variance")
+        after = self._root("variance", given)
+        size = np.abs(np.diagonal(after, axis1=1, axis2=2))
+        change = np.abs(np.diagonal(before, axis1=1, axis2=2)) - size
+        return float(np.abs(change / np.maximum(size, 1e-300))[size > 0].max(initial=0.0))
+
+    def with_measurements(self, record: Record) -> SplineProgram:
+        """The same mesh and formulas for another record of the same times and gaps."""
+        other = object.__new__(SplineProgram)
+        other.__dict__.update(self.__dict__)
+        other.record, other._roots = record, {}
+        return other
+
+    def held(self, given: Given) -> NDArray[np.bool_]:
+        """Coefficients that are known values at the first instant."""
+        held = np.zeros(self.mesh.count, dtype=bool)
+        held[self.mesh.first[np.isfinite(given.start)]] = True
+        return held
+
+    def placed(self, beta: Floats, given: Given) -> Floats:
+        """β with the known values at the first instant in place."""
+        known = np.isfinite(given.start)
+        placed = beta.copy()
+        placed[self.mesh.first[known]] = given.start[known]
+        return placed
+
+    def linearised(self, beta: Floats, given: Given, *, exact: bool = False) -> Linearised:
+        """J with its gradient and curvature."""
+        beta, sums = self.placed(beta, given), Sums(self.mesh.count, self.width, len(given.dq))
+        with np.errstate(all="ignore"):
+            X, r, slopes = self._model_residuals(beta, given)
+            model = self._added(sums, "drift", given, X, r, slopes, exact)
+            Y, misfit, slopes = self._data_residuals(beta, given)
+            data = self._added(sums, "measured", given, Y, np.nan_to_num(misfit), slopes, exact)
+        x, precision = self._start_prior(beta, given)
+        if len(x):
+            places = self.mesh.first[self.start_states()]
+            _add_start(sums.band, places, precision)
+            sums.gradient[places] += precision @ x
+        objective = 0.5 * float((model.residuals**2).sum() + (data.residuals**2).sum() + x @ precision @ x)
+        errors = np.full(self.record.y.shape, np.nan)
+        errors[self.seen] = misfit
+        slope, border, corner = self._with_starts(given, sums)
+        return Linearised(beta, objective, sums.gradient, slope, sums.band, border, corner, data, model, errors)
+
+    def _model_residuals(self, beta: Floats, given: Given) -> tuple[Floats, Floats, tuple[Floats, Floats]]:
+        p = self.cells
+        X = p.local.values(beta)
+        f, fX, fq = self.formulas.values("drift", p.t, X, p.u, given.q)
+        return X, p.local.slopes(beta) - f, (fX, fq)
+
+    def _data_residuals(self, beta: Floats, given: Given) -> tuple[Floats, Floats, tuple[Floats, Floats]]:
+        p = self.samples
+        X = p.local.values(beta)
+        h, hX, hq = self.formulas.values("measured", p.t, X, p.u, given.q)
+        return X, self.record.y[self.seen] - h, (hX, hq)
+
+    def _added(
+        self, sums: Sums, what: str, given: Given, X: Floats, r: Floats, slopes: tuple[Floats, Floats], exact: bool
+    ) -> Part:
+        points = self.cells if what == "drift" else self.samples
+        U, dq = (
+            self._root("intensity" if what == "drift" else "variance", given),
+            given.dq[:, list(self.formulas.moved)],
+        )
+        curved = None
+        if exact:
+            weight = -(_applied(U, r)[:, None, :] @ U)[:, 0]
+            curved = (self.formulas.second(what, points.t, X, points.u, given.q, weight), dq)
+        return sums.add(points, U, r, slopes[0], slopes[1] @ dq.T, X, moving=what == "drift", curved=curved)
+
+    def _root(self, what: str, given: Given) -> Floats:
+        """U with UᵀU = weight · W⁻¹ (of the quadrature), or R⁻¹ of what was measured; kept while q stays."""
+        key = given.q[self.formulas.levels(what)].tobytes()
+        if what not in self._roots or self._roots[what][0] != key:
+            points = self.cells if what == "intensity" else self.samples
+            states = np.zeros((len(points.t), self.n)) if what == "intensity" else self.noise_states
+            W = self.formulas.covariance(what, points.t, states, points.u, given.q)
+            self._roots[what] = (key, self._whitened(what, W))
+        return self._roots[what][1]
+
+    def _whitened(self, what: str, W: Floats) -> Floats:
+        if what == "intensity":
+            return _inverse_root(W, self.record) * np.sqrt(self.weights)[:, None, None]
+        missing = ~np.isfinite(self.record.y[self.seen])
+        W = np.where(missing[:, :, None] | missing[:, None, :], np.eye(W.shape[1]), W)
+        root = _inverse_root(W, self.record) * self.record.weights[self.seen][:, None, :]
+        root[missing] = 0.0
+        return root
+
+    def start_states(self) -> Integers:
+        """States of disturbances that start from their stationary distribution."""
+        model = self.record.stochastic
+        return np.array([model.nx + k for k, s in enumerate(model.starts) if s == "stationary"], dtype=np.int64)
+
+    def _start_prior(self, beta: Floats, given: Given) -> tuple[Floats, Floats]:
+        """Values at the start with a Gaussian distribution around zero, and its precision."""
+        states = self.start_states()
+        if not len(states):
+            return np.zeros(0), np.zeros((0, 0))
+        return beta[self.mesh.first[states]], np.asarray(np.linalg.inv(self.stationary(given)), dtype=float)
+
+    def stationary(self, given: Given) -> Floats:
+        """Stationary covariance of disturbances at q."""
+        from grisaille.filtering.start import stationary
+
+        states = self.start_states()
+        t, u = self.cells.t[:1], self.cells.u[:1]
+        zero = np.zeros((1, self.n))
+        _, A, _ = self.formulas.values("drift", t, zero, u, given.q)
+        W = self.formulas.covariance("intensity", t, zero, u, given.q)
+        inside = np.ix_(np.array([0]), states, states)
+        return np.asarray(stationary(A[inside], W[inside], np.zeros((1, 0, len(states))), "The disturbance")[0])
+
+    def stationary_slopes(self, given: Given) -> Floats:
+        """∂P/∂θ of the stationary covariance, (p, states, states), by central differences."""
+        slopes = []
+        for direction in given.dq:
+            h = 1e-5 * max(float(np.abs(given.q[direction != 0]).max(initial=0.0)), 1e-3)
+            ends = [self.stationary(replace(given, q=given.q + side * h * direction)) for side in (1, -1)]
+            slopes.append((ends[0] - ends[1]) / (2 * h))
+        return np.array(slopes).reshape(len(given.dq), len(self.start_states()), len(self.start_states()))
+
+    def prior_band(self, lin: Linearised, given: Given) -> Floats:
+        """The share of the disturbances in the Gauss–Newton band: the precision of the path before any data."""
+        band = np.zeros_like(lin.band)
+        p = self.cells
+        J = lin.model.by_beta.reshape(len(p.t) // p.group, -1, p.local.index.shape[1])
+        p.add_to_band(band, np.swapaxes(J, 1, 2) @ J)
+        _, precision = self._start_prior(lin.beta, given)
+        if len(precision):
+            _add_start(band, self.mesh.first[self.start_states()], precision)
+        return band
+
+    def _with_starts(self, given: Given, sums: Sums) -> tuple[Floats, Floats, Floats]:
+        """Derivatives by θ with known starts moving along: β_held = x₀(θ)."""
+        known = np.isfinite(given.start)
+        if not given.dstart[:, known].any():
+            return sums.slope, sums.border, sums.corner
+        S = np.zeros((self.mesh.count, len(given.dstart)))
+        S[self.mesh.first[known]] = given.dstart[:, known].T
+        AS = banded.times(sums.band, S)
+        corner = sums.corner + S.T @ sums.border + sums.border.T @ S + S.T @ AS
+        return sums.slope + S.T @ sums.gradient, sums.border + AS, corner
+
+
+def _applied(U: Floats, r: Floats) -> Floats:
+    return np.asarray((U @ r[:, :, None])[:, :, 0])
+
+
+def _add_start(band: Floats, places: Integers, precision: Floats) -> None:
+    """Adds a symmetric block at a few coefficients."""
+    for a, i in enumerate(places):
+        for b, j in enumerate(places):
+            if i >= j:
+                band[i - j, j] += precision[a, b]
+
+
+def _inverse_root(W: Floats, record: Record) -> Floats:
+    """L⁻¹ with L Lᵀ = W."""
+    try:
+        return np.asarray(np.linalg.inv(np.linalg.cholesky(W)))
+    except np.linalg.LinAlgError:
+        raise EstimationError(
+            f"Experiment '{record.name}': a noise level is zero, negative or not finite, so its weight is infinite; "
+            f"give positive scale= and noise=."
+        ) from None

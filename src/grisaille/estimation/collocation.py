@@ -1,0 +1,163 @@
+"""Collocation: trajectories as splines, estimated together with the parameters, weighing data against the model.
+
+    minimise  ½ Σ |y − ŷ|²/σ² + ½ ∫ |ẋ − f(x, u, θ)|²/Q dt        over θ and the splines x
+
+Nothing is simulated, so unstable models, unknown starts and unmeasured states are ordinary. Disturbance intensities are
+given, found from known measurement noise (``collocation.intensity``), or estimated with everything else from the
+marginal likelihood (``collocation.laplace``). References: M. S. Varziri, Parameter Estimation in Stochastic Dynamic
+Models, PhD thesis, Queen's University (2008); J. O. Ramsay, G. Hooker, D. Campbell, J. Cao, Journal of the Royal
+Statistical Society B 69 (2007) 741.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from grisaille.collocation.knots import SplineOptions
+from grisaille.collocation.quadrature import KINDS
+from grisaille.errors import EstimationError
+from grisaille.estimation.collocation_criteria import solve
+from grisaille.estimation.collocation_posing import pose_splines, spline_obstacle
+from grisaille.estimation.direct_problem import DirectProblem, direct_options, estimate_direct, pose_direct_problem
+from grisaille.estimation.estimate import Estimate
+from grisaille.estimation.levels import level_guess
+from grisaille.estimation.problem import Problem
+from grisaille.estimation.unknowns import Unknown
+from grisaille.model.classes import Model
+from grisaille.structure.reduction import Structure
+
+CRITERIA = ("amle", "ipda", "smoothing", "laplace")
+
+
+@dataclass(frozen=True)
+class Collocation:
+    """Options of collocation.
+
+    criterion : ``"amle"`` minimises over parameters and trajectories together; ``"ipda"`` does so in turn;
+        ``"smoothing"`` (generalised profiling) takes the trajectories from the same criterion but the parameters from
+        the data misfit alone; ``"laplace"`` is the marginal likelihood, which also estimates noise levels
+    intensities : ``"given"``, or ``"estimate"``: every disturbance's scale is estimated too
+    order : of the splines (4: cubic, 2: straight lines), or ``{state: order}``; ``"auto"`` takes 4, and 2 for the
+        marginal likelihood, whose paths are as rough as white noise makes them between knots
+    knots : ``"auto"`` (every observation), a number, times, or ``{state: …}``; inputs that step have theirs in any case
+    kinks : where the slope of a state may jump: where ``"inputs"`` step, or at ``"observations"`` too, where the best
+        trajectory bends; ``"auto"``: at observations unless knots are given
+    quadrature : ``"gauss"``, a number of Gauss points, ``"simpson"`` or ``"ends+midpoints"``
+    trajectories : where the search for trajectories starts, ``{state: number | (times, values)}``; by default in the
+        data for states that are measured, in a simulation for the others
+    refine : how often knots may be added where the trajectories need them, until no estimate moves by more than a
+        twentieth of its standard error
+    optimizer : ``"gauss-newton"`` (own, with the exact Hessian near the end) or ``"ipopt"``
+    transcription : ``"spline"``; ``"direct"`` collocation at Radau points for differential-algebraic models and
+        undisturbed equations; ``"auto"`` takes splines where they apply
+    tolerance, max_iterations : when to stop
+    compiled : as in ``gr.simulate``; for the simulation that starts unmeasured states
+    """
+
+    smooths: ClassVar[bool] = True
+    """Its trajectories follow the data: what is left between them is not white."""
+
+    criterion: Literal["amle", "ipda", "smoothing", "laplace"] = "amle"
+    intensities: Literal["given", "estimate"] = "given"
+    order: Any = "auto"
+    knots: Any = "auto"
+    kinks: Literal["auto", "inputs", "observations"] = "auto"
+    quadrature: Any = "gauss"
+    trajectories: Any = None
+    refine: int = 0
+    optimizer: Literal["gauss-newton", "ipopt"] = "gauss-newton"
+    transcription: Literal["auto", "spline", "direct"] = "auto"
+    tolerance: float = 1e-11
+    max_iterations: int = 300
+    compiled: bool | None = None
+
+    can_be_saved: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        for name in ("knots", "trajectories"):
+            object.__setattr__(self, name, _as_plain(getattr(self, name)))
+        for name, value, allowed in (
+            ("criterion", self.criterion, CRITERIA),
+            ("intensities", self.intensities, ("given", "estimate")),
+            ("kinks", self.kinks, ("auto", "inputs", "observations")),
+            ("optimizer", self.optimizer, ("gauss-newton", "ipopt")),
+            ("transcription", self.transcription, ("auto", "spline", "direct")),
+        ):
+            if value not in allowed:
+                raise EstimationError(f"{name} is {value!r}; it must be one of {', '.join(map(repr, allowed))}.")
+        if isinstance(self.quadrature, str) and self.quadrature not in KINDS:
+            raise EstimationError(
+                f"quadrature is {self.quadrature!r}; it must be one of {', '.join(map(repr, KINDS))}, or a number of "
+                f"Gauss points."
+            )
+        if isinstance(self.refine, bool) or not isinstance(self.refine, int) or self.refine < 0:
+            raise EstimationError(f"refine is {self.refine!r}; give a whole number from 0.")
+        if self.optimizer == "ipopt" and self.criterion != "amle":
+            raise EstimationError(f"optimizer='ipopt' solves criterion='amle', not {self.criterion!r}.")
+        if self.intensities == "estimate" and self.criterion in ("ipda", "smoothing"):
+            raise EstimationError(
+                f"intensities='estimate' goes with criterion='amle' or 'laplace'; {self.criterion!r} takes them as "
+                f"given."
+            )
+
+    def _spline_options(self) -> SplineOptions:
+        usual = 2 if self.criterion == "laplace" else 4
+        order = usual if isinstance(self.order, str) and self.order == "auto" else self.order
+        own = "observations" if isinstance(self.knots, str) else "inputs"
+        kinks = own if self.kinks == "auto" else self.kinks
+        return SplineOptions(order, self.knots, trajectories=self.trajectories, kinks=kinks)
+
+    def further_unknowns(self, structure: Structure, data: Sequence[Any], wanted: Sequence[str]) -> list[str]:
+        """Scales when intensities are estimated; measurement noise that is left open, for the marginal likelihood."""
+        said = {name.partition("@")[0] for name in wanted}
+        more = []
+        if self.intensities == "estimate" and not any(n.startswith("scale(") for n in said):
+            more += [f"scale({w})" for w in structure.model.disturbances]
+        if self.criterion == "laplace":
+            measured = dict.fromkeys(o for e in data for o in e.outputs)
+            more += [f"noise({o})" for o in measured if structure.model.outputs[o].noise is None]
+        return [*wanted, *(n for n in more if n not in said)]
+
+    def pose(self, model: Model, structure: Structure, data: Sequence[Any], unknowns: Sequence[Unknown]) -> Problem:
+        """The problem of a model and its data."""
+        obstacle = spline_obstacle(structure, data, unknowns)
+        if self.transcription == "direct" or (self.transcription == "auto" and obstacle):
+            guessed = [level_guess(structure, data, u, unknowns) for u in unknowns]
+            return pose_direct_problem(model, structure, data, guessed, direct_options(self, obstacle))
+        if obstacle:
+            raise EstimationError(f"{obstacle}; use transcription='direct', or 'auto'.")
+        return pose_splines(
+            model, structure, data, unknowns, self._spline_options(), self.quadrature, self.criterion,
+            self.compiled,
+        )  # fmt: skip
+
+    def estimate(self, problem: Any, progress: Callable[[int, float], None] | None = None) -> Estimate:
+        """Solve a problem."""
+        if isinstance(problem, DirectProblem):
+            return estimate_direct(problem, progress)
+        return solve(self, problem, progress)
+
+    def states_of(self, fit: Any, experiment: Any, names: Any, level: float) -> Any:
+        """What ``fit.states`` gives."""
+        from grisaille.estimation.collocation_states import trajectory_states
+
+        return trajectory_states(fit, experiment, names, level)
+
+
+def _as_plain(value: Any) -> Any:
+    """Arrays as tuples of numbers, so that options can be compared, hashed and saved."""
+    if isinstance(value, Mapping):
+        return {str(k): _as_plain(v) for k, v in value.items()}
+    if isinstance(value, np.ndarray | list | tuple):
+        return (
+            tuple(_as_plain(v) for v in np.asarray(value).tolist()) if _is_flat(value) else tuple(map(_as_plain, value))
+        )
+    return value
+
+
+def _is_flat(value: Any) -> bool:
+    return all(np.ndim(v) == 0 for v in value)

@@ -1,0 +1,118 @@
+"""How each criterion of collocation is minimised, and what becomes of the result.
+
+amle       descent over unknowns and trajectories together; scales, where wanted, as roots around it
+ipda       trajectories for given unknowns, then unknowns for given trajectories, until they stay
+smoothing  least squares over the unknowns, the trajectories following
+laplace    scoring on −log L, from where the descent leads
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from grisaille.estimation.collocation_intensities import find_intensities
+from grisaille.estimation.collocation_ipda import minimize_in_turn
+from grisaille.estimation.collocation_joint import Answer, Progress, from_quadratic, refuse_nothing, settled
+from grisaille.estimation.collocation_problem import CollocationProblem
+from grisaille.estimation.collocation_profiling import maximize_likelihood, minimize_misfit
+from grisaille.estimation.collocation_refinement import refined
+from grisaille.estimation.determination import describe_determination
+from grisaille.estimation.estimate import Estimate
+
+SETTLED = 0.05
+"""Standard errors: estimates that move less with more knots have stopped moving."""
+
+
+def solve(method: Any, problem: CollocationProblem, progress: Progress | None) -> Estimate:
+    """The estimate of a posed problem."""
+    begin = time.perf_counter()
+    guessed, rounds = problem.unknowns, 0
+    answer = _answer(method, problem, progress)
+    while rounds < method.refine and answer.converged:
+        finer = refined(problem, answer.evaluation, method.quadrature)
+        if finer is None:
+            break
+        rounds, before = rounds + 1, answer.evaluation.theta
+        problem = finer
+        answer = _answer(method, problem, progress)
+        errors = np.sqrt(np.clip(np.diag(answer.covariance), 0.0, None))
+        moved = np.abs(answer.evaluation.theta - before) / np.where(errors > 0, errors, np.inf)
+        if moved.max(initial=0.0) < SETTLED:
+            break
+    return _dressed(method, problem, guessed, answer, rounds, time.perf_counter() - begin)
+
+
+def _answer(method: Any, problem: CollocationProblem, progress: Progress | None) -> Answer:
+    chosen = {
+        "amle": _amle, "ipda": minimize_in_turn, "smoothing": minimize_misfit, "laplace": maximize_likelihood,
+    }[method.criterion]  # fmt: skip
+    return chosen(method, problem, progress)
+
+
+def _amle(method: Any, problem: CollocationProblem, progress: Progress | None) -> Answer:
+    notes: list[str] = []
+    theta = problem.guess
+    if problem.levels.any():
+        theta, notes = find_intensities(method, problem, progress)
+    found = settled(method, problem, theta, progress)
+    refuse_nothing(found)
+    answer = from_quadratic(problem, found)
+    answer.notes += notes
+    return answer
+
+
+def _dressed(
+    method: Any, problem: CollocationProblem, guessed: Any, answer: Answer, rounds: int, seconds: float
+) -> Estimate:
+    evaluation = answer.evaluation
+    root = _root(evaluation.curvature)
+    alive = answer.free | problem.levels
+    notes = describe_determination(problem.unknowns, evaluation.theta, root, answer.covariance, alive)
+    dead = [f"dead: no output moves with {u.name};" for u in problem.unknowns if u.kind in ("scale", "start")]
+    notes = [n for n in notes if not n.startswith(tuple(dead))] if dead else notes
+    knots = sum(len(p.mesh.bounds) for p in problem.programs)
+    return Estimate(
+        unknowns=tuple(guessed),
+        theta=evaluation.theta,
+        covariance=answer.covariance,
+        free=answer.free,
+        noise={},
+        log_likelihood=evaluation.log_likelihood,
+        is_likelihood=method.criterion == "laplace",
+        count=problem.count,
+        objective=evaluation.objective,
+        evaluation=evaluation,
+        cases=problem.cases,
+        converged=answer.converged,
+        status=_sentence(answer, problem),
+        notes=(*notes, *answer.notes),
+        trace=tuple(answer.trace),
+        evaluations=problem.evaluations,
+        failures=tuple(problem.failures),
+        seconds=seconds,
+        extra={
+            "criterion": evaluation.objective,
+            "knots": float(knots),
+            "coefficients": float(sum(p.mesh.count for p in problem.programs)),
+            "refinements": float(rounds),
+        },
+    )
+
+
+def _root(information: np.ndarray) -> np.ndarray:
+    """J with JᵀJ = information."""
+    size = np.sqrt(np.maximum(np.diag(information), 1e-300))
+    values, vectors = np.linalg.eigh(information / np.outer(size, size))
+    return np.asarray(np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T * size)
+
+
+def _sentence(answer: Answer, problem: CollocationProblem) -> str:
+    if answer.converged:
+        return f"converged: {answer.reason}, {problem.evaluations} iterations"
+    return (
+        f"NOT converged after {problem.evaluations} iterations: {answer.reason}. Try another guess=, bounds, or "
+        f"gr.multistart"
+    )

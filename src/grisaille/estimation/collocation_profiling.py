@@ -1,0 +1,77 @@
+"""Criteria of the unknowns alone, the trajectories following: generalised smoothing, and the marginal likelihood.
+
+Smoothing is least squares of the data misfit, with the Jacobian of the implicit function theorem; estimated starts
+belong to the trajectories. The marginal likelihood is searched by scoring, from where the joint descent leads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from grisaille.estimation import convergence, scoring, trust_region
+from grisaille.estimation.collocation_joint import Answer, Progress, refuse_nothing, settled
+from grisaille.estimation.collocation_problem import CollocationEvaluation, CollocationProblem
+from grisaille.estimation.likelihood import LikelihoodEvaluation
+from grisaille.estimation.search import Search
+from grisaille.estimation.uncertainty import inverse_information, without_undetermined
+
+
+def minimize_misfit(method: Any, problem: CollocationProblem, progress: Progress | None) -> Answer:
+    search = Search(problem, progress)
+    outcome = trust_region.minimize(
+        search, loss="linear", loss_scale=1.0, max_evaluations=method.max_iterations, tolerance=1e-9
+    )
+    nearly = outcome.evaluation
+    assert isinstance(nearly, LikelihoodEvaluation)
+    starts = np.array([u.kind == "start" for u in problem.unknowns], dtype=bool)
+    free = scoring.free_unknowns(search, nearly)
+    evaluation: Any = scoring.polish(search, nearly, free & ~starts).evaluation
+    offset = convergence.relative_offset(search, evaluation)
+    covariance, lost = inverse_information(evaluation.curvature, free & ~starts)
+    covariance = without_undetermined(covariance, lost)
+    evaluation = _with_own_starts(problem, evaluation, covariance)
+    return Answer(evaluation, covariance, free, offset < convergence.OFFSET, outcome.reason, [], outcome.trace)
+
+
+def _with_own_starts(
+    problem: CollocationProblem, evaluation: CollocationEvaluation, covariance: np.ndarray
+) -> CollocationEvaluation:
+    """Starts that belong to the trajectories, read off them, with their variances."""
+    found, theta = evaluation.quadratic, evaluation.theta.copy()
+    assert found is not None
+    moved, factors = problem._implicit(found), found.factors()
+    shared = covariance.copy()
+    for case, program, beta, factor, V in zip(
+        problem.cases, problem.programs, found.betas, factors, moved, strict=True
+    ):
+        for row, state in program.record.start_of.items():
+            k, place = case.unknowns[row], program.mesh.first[state]
+            unit = np.zeros(len(beta))
+            unit[place] = 1.0
+            theta[k] = beta[place]
+            covariance[k, :] = covariance[:, k] = -V[place] @ shared
+            covariance[k, k] = factor.solve(unit)[place] + V[place] @ shared @ V[place]
+    return replace(evaluation, theta=theta)
+
+
+def maximize_likelihood(method: Any, problem: CollocationProblem, progress: Progress | None) -> Answer:
+    found = settled(method, problem, problem.guess, progress)
+    refuse_nothing(found)
+    asked = problem.unknowns
+    problem.with_guess(np.where(problem.levels, problem.guess, found.quadratic.theta))
+    search = Search(problem, progress)
+    outcome = scoring.minimize(search, max_evaluations=method.max_iterations, tolerance=1e-10)
+    best = outcome.evaluation
+    assert isinstance(best, LikelihoodEvaluation)
+    free = scoring.free_unknowns(search, best)
+    polished = scoring.polish(search, best, free)
+    evaluation: Any = polished.evaluation
+    slopes = problem.slopes(evaluation.theta)
+    covariance = np.asarray(polished.covariance * np.outer(slopes, slopes))
+    problem.unknowns = asked
+    converged = polished.is_minimum and polished.decrement < 1e-6
+    reason = outcome.reason if polished.is_minimum else "the point is not a maximum of the likelihood"
+    return Answer(evaluation, covariance, free, converged, reason, [], outcome.trace)

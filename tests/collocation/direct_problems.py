@@ -1,0 +1,100 @@
+"""Models with data for tests of direct collocation."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import grisaille as gr
+from grisaille import atan2, der
+from grisaille.collocation.direct import DirectOptions
+from grisaille.estimation.direct_cases import pose_direct
+from grisaille.estimation.unknowns import resolve_unknowns
+from grisaille.structure.prepared import structure_of
+
+
+class Oscillator(gr.Model):
+    """Linear, second order; only one of two equations is disturbed."""
+
+    a = gr.Parameter(1.0)
+    b = gr.Parameter(0.5)
+    s = gr.Parameter(0.4, bounds=(1e-6, np.inf))
+    x, v = gr.Variable(1.0), gr.Variable(0.0)
+    u = gr.Input()
+    w = gr.Disturbance(gr.spectra.white(), scale=s)
+    y = gr.Output(x, noise=0.1)
+    equations = [der(x) == v, der(v) == -a * x - b * v + u + w]
+
+
+class Pendulum(gr.Model):
+    """Index 3, with a coloured force; the angle is measured."""
+
+    m = gr.Parameter(0.3, "kg")
+    k = gr.Parameter(0.1, "kg/m", bounds=(0.001, 2.0))
+    s = gr.Parameter(0.2, bounds=(0.001, 20.0))
+    x, y = gr.Variable(0.5), gr.Variable(-(0.75**0.5))
+    vx, vy = gr.Variable(0.0), gr.Variable(0.0)
+    tension = gr.Variable()
+    u = gr.Input("N")
+    w = gr.Disturbance(gr.spectra.lowpass(bandwidth=4.0), scale=s)
+    phi = gr.Output(atan2(x, -y), noise=0.01, unit="rad")
+    equations = [
+        der(x) == vx,
+        der(y) == vy,
+        m * der(vx) == tension * x - k * abs(vx) * vx + u + w,
+        m * der(vy) == tension * y - k * abs(vy) * vy - m * 9.81,
+        x**2 + y**2 == 1.0,
+    ]
+
+
+class SquaredForce(Pendulum):
+    """The same with a force that is never negative."""
+
+    def equations(self):
+        m, k, vx, vy, tension = self.m, self.k, self.vx, self.vy, self.tension
+        yield der(self.x) == vx
+        yield der(self.y) == vy
+        yield m * der(vx) == tension * self.x - k * abs(vx) * vx + self.u + self.w**2
+        yield m * der(vy) == tension * self.y - k * abs(vy) * vy - m * 9.81
+        yield self.x**2 + self.y**2 == 1.0
+
+
+class Buffer(gr.Model):
+    """A tank behind an equation that stays implicit: flow + flow³ = head; index 1."""
+
+    c = gr.Parameter(0.8, bounds=(0.0, 10.0))
+    head = gr.Variable(2.0)
+    flow = gr.Variable(1.0)
+    w = gr.Disturbance(gr.spectra.white(), scale=0.05)
+    y = gr.Output(flow, noise=0.02)
+    equations = [der(head) == -c * flow + 0.3 + w, flow + flow**3 == head]
+
+
+def flow_at(head):
+    """The real root of flow + flow³ = head."""
+    return float(next(r.real for r in np.roots([1.0, 0.0, 1.0, -head]) if abs(r.imag) < 1e-9))
+
+
+def buffered(times, seed=4, c=0.8):
+    """A record of ``Buffer``: white noise and implicit equations, by small Euler steps."""
+    rng, steps = np.random.default_rng(seed), 25
+    head, flows = 2.0, [1.0]
+    for h in np.diff(times) / steps:
+        for _ in range(steps):
+            flow = flow_at(head)
+            head += h * (0.3 - c * flow) + 0.05 * h**0.5 * rng.standard_normal()
+        flows.append(flow_at(head))
+    return gr.Experiment(times, {}, {"y": np.array(flows) + 0.02 * rng.standard_normal(len(times))})
+
+
+def data(model, times, output, *, u=None, seed=1, noise=True, **options):
+    """One simulated experiment."""
+    inputs = {} if u is None else {"u": u}
+    run = gr.simulate(model, times, inputs=inputs, realizations=1, seed=seed, noise=noise, compiled=False)
+    return gr.Experiment(times, inputs, {output: run[output].to_numpy().reshape(-1)}, **options), run
+
+
+def program(model, experiments, estimate, guess=None, **options):
+    data = experiments if isinstance(experiments, list) else [experiments]
+    structure = structure_of(model)
+    unknowns = resolve_unknowns(structure, data, estimate, guess=guess)
+    return pose_direct(structure, data, unknowns, DirectOptions(**options))
