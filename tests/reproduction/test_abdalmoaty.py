@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from grisaille.errors import DataError
 from grisaille.reproduction import registry
 from grisaille.reproduction.abdalmoaty import PRINTED, PROGRAM, TRUTH, known_path
 from grisaille.reproduction.abdalmoaty_estimates import Extent, by_gauss_newton, on_grid
@@ -17,8 +18,21 @@ pytestmark = pytest.mark.compiled
 
 def test_names_are_registered() -> None:
     assert [e.name for e in registry.find("abdalmoaty")] == [
-        "abdalmoaty/fig1", "abdalmoaty/fig1-gauss-newton", "abdalmoaty/fig2"
+        "abdalmoaty/fig1", "abdalmoaty/fig1-gauss-newton", "abdalmoaty/fig2", "abdalmoaty/finite-m",
+        "abdalmoaty/consistency", "abdalmoaty/coverage", "abdalmoaty/disturbance-parameters", "abdalmoaty/coarse-grid",
+        "abdalmoaty/delta-robot",
     ]  # fmt: skip
+
+
+def test_numbers_replace_those_of_the_size() -> None:
+    (entry,) = registry.find("abdalmoaty/fig1")
+    assert entry.options == ("data_sets", "lengths", "realizations", "step")
+    with pytest.raises(DataError, match="no number called 'runs'; it takes data_sets, lengths"):
+        entry.run("small", runs=3)
+    result = entry.run("small", data_sets=3, lengths=700, realizations=4, step=0.8)
+    assert "3 data sets" in result.notes[0] and "program: k corrected, N = 700, mean" in [
+        r.quantity for r in result.rows
+    ]
 
 
 def test_the_input_is_one_path_whatever_its_length() -> None:

@@ -1,7 +1,7 @@
 """Estimates over many data sets: the mean of a disturbed pendulum as predictor, against output error.
 
 On the grid, as in the source: for every value θ_j the mean ȳ and the variance s² of M simulations are made once, for
-the longest record, and serve all data sets and all lengths N,
+the longest record, and serve all data sets and all lengths N (in the drag they are interpolated: ``abdalmoaty_curve``),
 
     J(θ_j) = Σ_k (y_k − ȳ_k)²        and, corrected for finite M,        Σ_k [(y_k − ȳ_k)² − s_k²/M].
 
@@ -11,6 +11,7 @@ Output error is the same with the disturbance at zero. By Gauss–Newton: ``gr.m
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,13 @@ import numpy as np
 
 import grisaille as gr
 from grisaille.reproduction.abdalmoaty import PRINTED, PROGRAM, SPACING, TRANSIENT, TRUTH, Settings, times
+from grisaille.reproduction.abdalmoaty_curve import trace_curve
 from grisaille.reproduction.comparison import Comparison, Row, Shown, Size, new_figure, save_figures
 
 METHODS = ("proposed", "corrected", "output error")
 RTOL = 1e-4
+POINTS = 14
+"""Values of the drag at which an ensemble is simulated: between them its mean is some 1e-5 standard deviations off."""
 BATCH = 50
 """Data sets simulated at a time, which bounds memory."""
 PUBLISHED: dict[tuple[str, str], Shown] = {
@@ -54,9 +58,16 @@ EXTENTS: dict[Size, Extent] = {
 }
 
 
-def estimates(size: Size, folder: Path | None, executor: Any, extent: Extent | None = None) -> Comparison:
-    """Fig. 1, with the settings of the text and with those of the program; ``extent`` replaces the size."""
-    extent = extent or EXTENTS[size]
+def estimates(
+    size: Size, folder: Path | None, executor: Any, data_sets: int | None = None,
+    lengths: int | tuple[int, ...] | None = None, realizations: int | None = None, step: float | None = None,
+) -> Comparison:  # fmt: skip
+    """Fig. 1, with the settings of the text and with those of the program; numbers replace those of the size."""
+    known = EXTENTS[size]
+    extent = Extent(
+        data_sets or known.data_sets, tuple(np.atleast_1d(lengths or known.lengths).tolist()),
+        realizations or known.realizations, step or known.step,
+    )  # fmt: skip
     found = {s.name: on_grid(s, extent) for s in (PRINTED, PROGRAM)}
     rows = [
         row
@@ -81,10 +92,11 @@ def estimates(size: Size, folder: Path | None, executor: Any, extent: Extent | N
 def on_grid(settings: Settings, extent: Extent) -> dict[int, dict[str, np.ndarray]]:
     """Length → method → the estimate of every data set."""
     longest = max(extent.lengths)
-    y = _data(settings, extent.data_sets, longest)
+    y = simulate_data(settings, extent.data_sets, longest)
     costs = {n: {m: np.empty((extent.data_sets, len(extent.grid))) for m in METHODS} for n in extent.lengths}
+    ensemble = _ensemble(settings, longest, extent)
     for j, theta in enumerate(extent.grid):
-        mean, variance = _statistics(settings, longest, float(theta), extent.realizations)
+        mean, variance = ensemble(float(theta))
         alone, _ = _statistics(settings, longest, float(theta), None)
         for n in extent.lengths:
             used = slice(TRANSIENT, n)
@@ -93,6 +105,14 @@ def on_grid(settings: Settings, extent: Extent) -> dict[int, dict[str, np.ndarra
             costs[n]["corrected"][:, j] = plain - variance[used].sum() / extent.realizations
             costs[n]["output error"][:, j] = _squares(y[:, used], alone[used])
     return {n: {m: extent.grid[np.argmin(c, axis=1)] for m, c in by.items()} for n, by in costs.items()}
+
+
+def _ensemble(settings: Settings, samples: int, extent: Extent) -> Callable[[float], tuple[np.ndarray, np.ndarray]]:
+    """Mean and variance of φ at a value: interpolated in the drag, where few simulations tell all; else simulated."""
+    if settings.unknown != "k" or len(extent.grid) <= POINTS:
+        return lambda theta: _statistics(settings, samples, theta, extent.realizations)
+    curve = trace_curve(settings, samples, extent.realizations, count=POINTS, span=(extent.grid[0], extent.grid[-1]))
+    return lambda theta: curve.at(theta)[:2]
 
 
 def by_gauss_newton(
@@ -133,7 +153,7 @@ def _statistics(settings: Settings, samples: int, theta: float, count: int | Non
     return run.phi_mean.values[1:], run.phi_variance.values[1:]
 
 
-def _data(settings: Settings, count: int, samples: int) -> np.ndarray:
+def simulate_data(settings: Settings, count: int, samples: int) -> np.ndarray:
     """Measurements after the start, (data sets, samples); seeds other than the model's."""
     parts = []
     for first in range(0, count, BATCH):

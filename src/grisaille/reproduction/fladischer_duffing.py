@@ -21,7 +21,8 @@ from grisaille.reproduction.comparison import Comparison, Row, Size, new_figure,
 
 TIMES = np.linspace(0.0, 10.0, 501)
 UNKNOWNS = ["k", "h", "b", "start(x)", "start(v)"]
-METHOD = gr.OutputError(max_evaluations=300)
+METHOD = gr.OutputError(optimizer="levenberg-marquardt")
+"""Of the studies: B alone hardly shows h, and this optimizer crosses that flat valley with the fewest evaluations."""
 GUESS = {"k": 50.0, "h": 0.1, "b": 0.01}
 PUSH = {"A": 0.0, "B": (np.array([0.0, 1.0, 10.0]), np.array([0.0, 3.5, 3.5]))}
 SHAKEN = {"A": 5.0, "B": 0.0}
@@ -116,6 +117,7 @@ def many_starts(size: Size, folder: Path | None, executor: Any) -> Comparison:
     rows = (
         Row("starts", len(study), 784),
         Row("gave an estimate", int((study.table["failure"] == "").sum()), 784),
+        Row("of them converged", int(study.table["converged"].sum())),
         Row("in the best basin", int(inside.sum()), 682),
         Row("share of them [%]", 100 * float(inside.mean()), 87.0),
         Row("share without the starts at h = 0 [%]", 100 * float(inside[~zero].mean())),

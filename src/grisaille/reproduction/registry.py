@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import inspect
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,16 +23,31 @@ class Entry:
     module: str
     function: str
 
-    def run(self, size: Size = "small", folder: Path | None = None, executor: Any = None) -> Comparison:
+    def run(self, size: Size = "small", folder: Path | None = None, executor: Any = None, **numbers: Any) -> Comparison:
         """Compute it.
 
         size : ``"small"`` takes seconds, ``"full"`` has the numbers of runs of the source
         folder : where figures go; None: no figures
         executor : of the studies in it, as in ``gr.monte_carlo``
+        numbers : instead of those of the size, by the names in ``options``
         """
-        module = importlib.import_module(f"grisaille.reproduction.{self.module}")
-        result: Comparison = getattr(module, self.function)(size, folder, executor)
+        strangers = [n for n in numbers if n not in self.options]
+        if strangers:
+            known = f"it takes {', '.join(self.options)}" if self.options else "it takes none"
+            raise DataError(f"{self.name} has no number called '{strangers[0]}'; {known}.")
+        result: Comparison = self._compute(size, folder, executor, **numbers)
         return result
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Numbers that can be given instead of those of a size."""
+        return tuple(inspect.signature(self._compute).parameters)[3:]
+
+    @property
+    def _compute(self) -> Callable[..., Comparison]:
+        module = importlib.import_module(f"grisaille.reproduction.{self.module}")
+        function: Callable[..., Comparison] = getattr(module, self.function)
+        return function
 
 
 def _fladischer(name: str, title: str, module: str, function: str) -> Entry:
@@ -39,6 +56,15 @@ def _fladischer(name: str, title: str, module: str, function: str) -> Entry:
 
 def _abdalmoaty(name: str, title: str, module: str, function: str) -> Entry:
     return Entry(f"abdalmoaty/{name}", title, f"abdalmoaty_{module}", function)
+
+
+def _varziri(name: str, title: str, module: str, function: str) -> Entry:
+    return Entry(f"varziri/{name}", title, f"varziri_{module}", function)
+
+
+def _kristensen(number: int, title: str) -> Entry:
+    module = "kristensen_spread" if number <= 5 else "kristensen_starts"
+    return Entry(f"kristensen/table{number}", title, module, f"table{number}")
 
 
 ENTRIES = (
@@ -58,6 +84,43 @@ ENTRIES = (
     _abdalmoaty("fig1", "Pendulum: estimates over data sets, on a grid", "estimates", "estimates"),
     _abdalmoaty("fig1-gauss-newton", "Pendulum: the same by Gauss–Newton", "estimates", "by_gauss_newton"),
     _abdalmoaty("fig2", "Pendulum: criterion with kept and fresh innovations", "smoothness", "smoothness"),
+    _abdalmoaty("finite-m", "Pendulum: bias by the number of realizations", "bias", "finite_ensembles"),
+    _abdalmoaty("consistency", "Pendulum: bias and spread against length", "bias", "consistency"),
+    _abdalmoaty("coverage", "Pendulum: coverage of 95 % intervals", "coverage", "coverage"),
+    _abdalmoaty(
+        "disturbance-parameters",
+        "Gain, frequency, correlation of disturbances",
+        "disturbances",
+        "disturbance_parameters",
+    ),
+    _abdalmoaty("coarse-grid", "Disturbances on a coarse grid: lines, exact paths", "disturbances", "coarse_grid"),
+    _abdalmoaty("delta-robot", "Delta robot: identification", "delta_robot", "identification"),
+    _kristensen(1, "Fed-batch reactor: estimates without diffusion"),
+    _kristensen(2, "Fed-batch reactor: weak diffusion, single records and ten jointly"),
+    _kristensen(3, "Fed-batch reactor: strong diffusion, single records and ten jointly"),
+    _kristensen(4, "Wall: estimates without diffusion"),
+    _kristensen(5, "Wall: estimates with diffusion"),
+    _kristensen(6, "Fed-batch reactor: four starts of the diffusion"),
+    _kristensen(7, "Fed-batch reactor: the same under low-pass noise"),
+    _kristensen(8, "Wall: four starts of the diffusion"),
+    _kristensen(9, "Wall: the same under low-pass noise"),
+    Entry("gerdin/example", "Two joined bodies: well-posedness, parameters, states", "gerdin_example", "example"),
+    _varziri(
+        "three-methods",
+        "Pendulum of index 3: collocation, Kalman filter, SimulatedPEM",
+        "three_methods",
+        "three_methods",
+    ),
+    _varziri("table-6.1", "Nylon 612: eight formulas of the equilibrium constant", "nylon_equilibrium", "selection"),
+    _varziri("table-6.2", "Nylon 612: equilibrium constant from steady states", "nylon_equilibrium", "estimates"),
+    _varziri(
+        "figures-6.1-6.4", "Nylon 612: equilibrium constant, observed and predicted", "nylon_equilibrium", "figures"
+    ),
+    _varziri("table-6.3", "Nylon 612: intensities of the disturbances", "nylon_fits", "intensities"),
+    _varziri("table-6.4", "Nylon 612: estimates at the published intensities", "nylon_fits", "estimates"),
+    _varziri("table-6.5", "Nylon 612: correlation of the estimates", "nylon_fits", "correlations"),
+    _varziri("table-6.6", "Nylon 612: weighted least squares", "nylon_wnls", "least_squares"),
+    _varziri("figures-6.5-6.6", "Nylon 612: trajectories of six runs", "nylon_fits", "figures"),
 )
 
 
