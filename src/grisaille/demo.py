@@ -24,8 +24,8 @@ LENGTH, DRAG, RELEASED = 6.25, 0.05, 4.0
 TIMES = np.linspace(0.0, 30.0, 601)
 NEXT = """What to try next
   grisaille reproduce --list                 published tables, computed again
+  fit.report("report.html")                  such a page for a fit of your own
   fit.surface("k", "start(x)").plot()        the valley that the optimizer descended
-  fit.profile("k").plot()                    an interval that does not assume a linear model
   gr.multistart(model, data, ["k"])          the same fit from many starts
   gr.monte_carlo(model, data, ["k"])         how far noise spreads the estimate"""
 
@@ -61,7 +61,7 @@ def push(t: float) -> float:
 
 
 def run(directory: Path) -> Path:
-    """Analyses, simulates and fits the pendulum, prints all three, writes plots and report; gives the first's path."""
+    """Analyses, simulates and fits the pendulum, prints all three, writes a picture and a report; gives its path."""
     from rich.console import Console
 
     model = Pendulum()
@@ -73,11 +73,13 @@ def run(directory: Path) -> Path:
     fit = _fit(result)
     print(f"Measured with a noise of 0.002 rad from k = {DRAG:g} kg/m and x = {RELEASED:g} m, fitted from 0.5 and 3.5:")
     print(fit, end="\n\n")
-    path = _draw(result, directory)
-    for written in (path, _draw_fit(fit, directory), _report(fit, directory)):
-        print(f"Written: {written.resolve()}")
+    picture = _draw(result, directory)
+    report: Path = fit.report(directory / "report.html", profiles=True, title="Pendulum: drag and release point")
+    print(f"Picture: {picture.resolve()}")
+    print(f"Report:  {report.resolve()}")
+    print("         open it in a browser: equations, estimates, zoomable plots, residual tests, the code to repeat it")
     print(f"\n{NEXT}")
-    return path
+    return report
 
 
 def _fit(result: xr.Dataset) -> gr.Fit:
@@ -87,7 +89,8 @@ def _fit(result: xr.Dataset) -> gr.Fit:
     force = (TIMES, result["u"].to_numpy())
     angle = result["phi"].to_numpy()[at] + noise
     data = gr.Experiment(TIMES[at], {"u": force}, {"phi": angle}, name="release", hold="foh")
-    return gr.fit(Pendulum(), data, ["k", "start(x)"], guess={"k": 0.5, "start(x)": 3.5})
+    guess = {"k": 0.5, "start(x)": 3.5}
+    return gr.fit(Pendulum(), data, ["k", "start(x)"], method=gr.OutputError(), guess=guess)
 
 
 def _table(result: xr.Dataset) -> Table:
@@ -124,35 +127,4 @@ def _draw(result: xr.Dataset, directory: Path) -> Path:
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / "pendulum.png"
     figure.savefig(path, dpi=150)
-    return path
-
-
-def _draw_fit(fit: gr.Fit, directory: Path) -> Path:
-    """Measured and fitted angle, and what is left between them."""
-    from matplotlib.figure import Figure
-
-    table = fit.residuals()
-    figure = Figure(figsize=(9.0, 4.2), layout="constrained")
-    above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
-    above.plot(table["time"], table["measured"], ".", color="0.6", label="measured")
-    above.plot(table["time"], table["predicted"], color="tab:red", linewidth=0.9, label="fitted")
-    above.set(ylabel="angle φ [rad]", title=f"k = {fit['k']}")
-    above.legend(frameon=False, loc="upper right")
-    below.plot(table["time"], 1e3 * table["residual"], ".", color="0.4")
-    below.set(xlabel="time [s]", ylabel="residual [mrad]")
-    path = directory / "pendulum-fit.png"
-    figure.savefig(path, dpi=150)
-    return path
-
-
-def _report(fit: gr.Fit, directory: Path) -> Path:
-    """The fit as a page."""
-    path = directory / "pendulum-fit.html"
-    page = f"""<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Pendulum</title></head><body>
-<h1>Pendulum: drag and release point from its angle</h1>
-{fit._repr_html_()}
-<p><img src="pendulum-fit.png" alt="Measured and fitted angle, and residuals" width="900"></p>
-</body></html>
-"""
-    path.write_text(page, encoding="utf-8")
     return path

@@ -11,7 +11,9 @@ from grisaille.assessment.diagnosis import Diagnosis, Series
 from grisaille.assessment.profile import Profile
 from grisaille.assessment.sensitivity import Sensitivity
 from grisaille.assessment.surface import CostSurface
+from grisaille.drawing import panels
 from grisaille.errors import EstimationError
+from grisaille.reporting.labels import labelled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,12 +30,12 @@ def _plot_of(cls: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 
 @_plot_of(Profile)
-def draw_profile(profile: Profile) -> Figure:
-    """The deviance along the unknown, its threshold, and the parabola that the standard error stands for."""
-    from matplotlib.figure import Figure
+def draw_profile(profile: Profile, *, ax: Any = None) -> Figure:
+    """The deviance along the unknown, its threshold, and the parabola that the standard error stands for.
 
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    axes = figure.subplots()
+    ax : axes to draw on instead of a new figure
+    """
+    figure, ((axes,),) = panels(ax, 1, size=(6, 4))
     table = profile.table
     v = np.linspace(float(table["value"].min()), float(table["value"].max()), 300)
     axes.plot(table["value"], table["deviance"], ".", color="C0")
@@ -47,7 +49,7 @@ def draw_profile(profile: Profile) -> Figure:
     axes.plot([profile.estimate], [0.0], "o", color="C0")
     top = max(float(table["deviance"].max()), profile.threshold)
     axes.set_ylim(-0.03 * top, 1.1 * top)
-    axes.set_xlabel(_labelled(profile.name, profile.unit))
+    axes.set_xlabel(labelled(profile.name, profile.unit))
     axes.set_ylabel("deviance (−2 log L above its minimum)")
     axes.set_title(profile.shape, fontsize="medium")
     axes.legend(fontsize="small")
@@ -56,12 +58,12 @@ def draw_profile(profile: Profile) -> Figure:
 
 
 @_plot_of(CostSurface)
-def draw_surface(surface: CostSurface) -> Figure:
-    """Contours of √deviance, the confidence region, and the ellipse of the linearised model."""
-    from matplotlib.figure import Figure
+def draw_surface(surface: CostSurface, *, ax: Any = None) -> Figure:
+    """Contours of √deviance, the confidence region, and the ellipse of the linearised model.
 
-    figure = Figure(figsize=(6.4, 5), layout="constrained")
-    axes = figure.subplots()
+    ax : axes to draw on instead of a new figure
+    """
+    figure, ((axes,),) = panels(ax, 1, size=(6.4, 5))
     a, b = surface.names
     x, y, deviance = surface.data[a].values, surface.data[b].values, surface.data["deviance"].values
     height = np.ma.masked_invalid(np.sqrt(np.clip(deviance, 0.0, None)).T)
@@ -74,26 +76,26 @@ def draw_surface(surface: CostSurface) -> Figure:
     axes.plot(*surface.estimate, "+", color="C0", markersize=10, label="estimate")
     axes.set_xlim(x[0], x[-1])
     axes.set_ylim(y[0], y[-1])
-    axes.set_xlabel(_labelled(a, surface.units[0]))
-    axes.set_ylabel(_labelled(b, surface.units[1]))
+    axes.set_xlabel(labelled(a, surface.units[0]))
+    axes.set_ylabel(labelled(b, surface.units[1]))
     axes.legend(fontsize="small")
     return figure
 
 
 @_plot_of(Diagnosis)
-def draw_diagnosis(diagnosis: Diagnosis) -> Figure:
-    """A row per series: residuals, autocorrelation, cumulated periodogram, normal quantiles."""
-    from matplotlib.figure import Figure
+def draw_diagnosis(diagnosis: Diagnosis, *, ax: Any = None) -> Figure:
+    """A row per series: residuals, autocorrelation, cumulated periodogram, normal quantiles.
 
+    ax : axes to draw on instead of a new figure, four per series
+    """
     rows = len(diagnosis.series)
-    figure = Figure(figsize=(14, 2.6 * rows + 0.6), layout="constrained")
-    panels = figure.subplots(rows, 4, squeeze=False)
-    for axes, series in zip(panels, diagnosis.series, strict=True):
+    figure, grid = panels(ax, rows, 4, size=(14, 2.6 * rows + 0.6))
+    for axes, series in zip(grid, diagnosis.series, strict=True):
         _draw_series(axes[0], series)
         _draw_autocorrelation(axes[1], series, diagnosis.level)
         _draw_periodogram(axes[2], series, diagnosis.level)
         _draw_quantiles(axes[3], series)
-    for panel, title in zip(panels[0], ("residuals", "autocorrelation", "periodogram", "quantiles"), strict=True):
+    for panel, title in zip(grid[0], ("residuals", "autocorrelation", "periodogram", "quantiles"), strict=True):
         panel.set_title(title, fontsize="medium")
     return figure
 
@@ -103,7 +105,7 @@ def _draw_series(axes: Any, series: Series) -> None:
     axes.plot(series.times, series.residuals, ".", color="C0", markersize=3)
     axes.plot(series.times[series.outliers], series.residuals[series.outliers], "o", color="C3", fillstyle="none")
     axes.set_ylabel(f"{series.output}, {series.experiment}")
-    axes.set_xlabel("row" if series.is_static else "time")
+    axes.set_xlabel("row" if series.is_static else labelled("time", series.time_unit))
 
 
 def _draw_autocorrelation(axes: Any, series: Series, level: float) -> None:
@@ -145,10 +147,11 @@ def _draw_quantiles(axes: Any, series: Series) -> None:
 
 
 @_plot_of(Sensitivity)
-def draw_sensitivity(sensitivity: Sensitivity, parameters: Iterable[str] | None = None) -> Figure:
-    """A panel per output with a line per parameter, the most influential first."""
-    from matplotlib.figure import Figure
+def draw_sensitivity(sensitivity: Sensitivity, parameters: Iterable[str] | None = None, *, ax: Any = None) -> Figure:
+    """A panel per output with a line per parameter, the most influential first.
 
+    ax : axes to draw on instead of a new figure, one per output
+    """
     names = list(sensitivity.parameters if parameters is None else parameters)
     for name in names:
         if name not in sensitivity.parameters:
@@ -156,19 +159,18 @@ def draw_sensitivity(sensitivity: Sensitivity, parameters: Iterable[str] | None 
                 f"There is no sensitivity to '{name}'; there are {', '.join(sensitivity.parameters)}."
             )
     data = sensitivity.data
-    figure = Figure(figsize=(8, 2.6 * len(data.data_vars) + 0.6), layout="constrained")
-    panels = figure.subplots(len(data.data_vars), 1, sharex=True, squeeze=False)[:, 0]
+    title = f"sensitivity of {sensitivity.model_name}"
+    figure, column = panels(
+        ax, len(data.data_vars), size=(8, 2.6 * len(data.data_vars) + 0.6), title=title, sharex=True
+    )
+    column = column[:, 0]
     style = {"marker": ".", "linestyle": "none"} if data.attrs["static"] else {"linewidth": 1.2}
-    for axes, (output, lines) in zip(panels, data.data_vars.items(), strict=True):
+    for axes, (output, lines) in zip(column, data.data_vars.items(), strict=True):
         for name in names:
             axes.plot(data["time"], lines.sel(parameter=name), label=name, **style)
-        axes.set_ylabel(_labelled(f"∂{output}/∂log p", lines.attrs["units"]))
+        axes.set_ylabel(labelled(f"∂{output}/∂log p", lines.attrs["units"]))
         axes.grid(alpha=0.3)
-    panels[0].legend(fontsize="small", ncols=min(len(names), 6))
-    panels[-1].set_xlabel("row" if data.attrs["static"] else "time")
-    figure.suptitle(f"sensitivity of {sensitivity.model_name}", fontsize="medium")
+    column[0].legend(fontsize="small", ncols=min(len(names), 6))
+    time = labelled("time", str(data["time"].attrs.get("unit", "")))
+    column[-1].set_xlabel("row" if data.attrs["static"] else time)
     return figure
-
-
-def _labelled(name: str, unit: str) -> str:
-    return f"{name} [{unit}]" if unit else name

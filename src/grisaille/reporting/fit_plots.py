@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from grisaille.drawing import panels
 from grisaille.errors import EstimationError
 from grisaille.estimation.fit import Fit, fit_method
+from grisaille.reporting.labels import experiment_of, labelled, output_unit, time_label
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -15,34 +17,35 @@ MOST_COLUMNS = 6
 
 
 @fit_method
-def plot(fit: Fit, experiments: Iterable[str] | None = None, outputs: Iterable[str] | None = None) -> Figure:
+def plot(
+    fit: Fit, experiments: Iterable[str] | None = None, outputs: Iterable[str] | None = None, *, ax: Any = None
+) -> Figure:
     """Measured against predicted for each experiment and output, residuals below with twice the noise as a band.
 
     experiments, outputs : names; by default the first six experiments, and all outputs
+    ax : axes to draw on instead of a new figure: for each output a row of outputs and one of residuals, and a column
+        per experiment
     """
-    from matplotlib.figure import Figure
-
     table = fit.residuals()
     standardized = fit.residuals(standardized=True)["residual"]
     runs = _chosen("experiment", experiments, list(dict.fromkeys(table["experiment"])))[:MOST_COLUMNS]
     names = _chosen("output", outputs, list(dict.fromkeys(table["output"])))
-    figure = Figure(figsize=(max(8.0, 4.0 * len(runs)), 3.2 * len(names) + 0.6), layout="constrained")
-    panels = figure.subplots(
-        2 * len(names), len(runs), sharex="col", squeeze=False, gridspec_kw={"height_ratios": [3, 1] * len(names)}
-    )
+    figure, grid = panels(
+        ax, 2 * len(names), len(runs), size=(max(8.0, 4.0 * len(runs)), 3.2 * len(names) + 0.6),
+        title=f"{fit.model_name}, fitted by {type(fit.method).__name__}", sharex="col",
+        gridspec_kw={"height_ratios": [3, 1] * len(names)},
+    )  # fmt: skip
     for column, run in enumerate(runs):
         for row, name in enumerate(names):
             mine = table[(table["experiment"] == run) & (table["output"] == name)]
-            above, below = panels[2 * row, column], panels[2 * row + 1, column]
+            above, below = grid[2 * row, column], grid[2 * row + 1, column]
             _draw_output(above, mine)
             _draw_residuals(below, mine, standardized[mine.index])
-            unit = _unit(fit, run, name)
-            above.set_ylabel(f"{name} [{unit}]" if unit else name)
+            above.set_ylabel(labelled(name, output_unit(fit, run, name)))
             below.set_ylabel("residual")
-        panels[0, column].set_title(run, fontsize="medium")
-        panels[-1, column].set_xlabel(_abscissa(fit, run))
-    panels[0, 0].legend(fontsize="small")
-    figure.suptitle(f"{fit.model_name}, fitted by {type(fit.method).__name__}", fontsize="medium")
+        grid[0, column].set_title(run, fontsize="medium")
+        grid[-1, column].set_xlabel(time_label(experiment_of(fit, run)))
+    grid[0, 0].legend(fontsize="small")
     return figure
 
 
@@ -69,13 +72,3 @@ def _draw_residuals(axes: Any, mine: Any, standardized: Any) -> None:
         band = 2 * size.median()
         axes.axhspan(-band, band, color="C1", alpha=0.12, linewidth=0)
     axes.grid(alpha=0.3)
-
-
-def _unit(fit: Fit, run: str, output: str) -> str:
-    declared = fit.initial_model._content.outputs[output].unit if output in fit.initial_model._content.outputs else ""
-    return declared or next(str(e.units.get(output, "")) for e in fit.experiments if e.name == run)
-
-
-def _abscissa(fit: Fit, run: str) -> str:
-    experiment = next(e for e in fit.experiments if e.name == run)
-    return "row" if experiment.is_static else f"time [{experiment.clock.unit}]"

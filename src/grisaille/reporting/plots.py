@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from grisaille.drawing import panels
 from grisaille.errors import DataError
+from grisaille.reporting.labels import labelled
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -14,24 +16,23 @@ if TYPE_CHECKING:
 MOST_PANELS = 16
 
 
-def trajectories(result: xr.Dataset, variables: Sequence[str] | None = None) -> Figure:
-    """One panel per variable over time, in the order of declaration; sensitivities are left out unless named."""
-    from matplotlib.figure import Figure
+def trajectories(result: xr.Dataset, variables: Sequence[str] | None = None, *, ax: Any = None) -> Figure:
+    """One panel per variable over time, in the order of declaration; sensitivities are left out unless named.
 
+    ax : axes to draw on instead of a new figure, one per variable
+    """
     chosen = _chosen(result, variables)
-    figure = Figure(figsize=(8, 1.6 * len(chosen) + 0.8), layout="constrained")
-    panels = figure.subplots(len(chosen), 1, sharex=True, squeeze=False)[:, 0]
-    for axes, name in zip(panels, chosen, strict=True):
+    title = str(result.attrs.get("model", ""))
+    figure, column = panels(ax, len(chosen), size=(8, 1.6 * len(chosen) + 0.8), title=title, sharex=True)
+    for axes, name in zip(column[:, 0], chosen, strict=True):
         data = result[name]
         for label, line in _lines(data):
             axes.plot(result["time"], line, linewidth=1.2, label=label)
-        unit = data.attrs.get("units", "")
-        axes.set_ylabel(f"{name} [{unit}]" if unit else name)
+        axes.set_ylabel(labelled(name, data.attrs.get("units", "")))
         axes.grid(alpha=0.3)
         if data.ndim > 1:
             axes.legend(fontsize="small")
-    panels[-1].set_xlabel("time")
-    figure.suptitle(str(result.attrs.get("model", "")), fontsize="medium")
+    column[-1, 0].set_xlabel(labelled("time", str(result["time"].attrs.get("units", ""))))
     return figure
 
 

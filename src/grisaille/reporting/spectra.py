@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from grisaille.disturbance.assembly import build_process
 from grisaille.disturbance.paths import sample_path
+from grisaille.drawing import panels
 from grisaille.errors import ModelError
 
 if TYPE_CHECKING:
@@ -26,13 +27,13 @@ def plot_spectrum(
     scale: float = 1.0,
     values: Mapping[str, float] | None = None,
     seed: int = 0,
+    ax: Any = None,
 ) -> Figure:
     """Spectral density, covariance function (where there is one) and sample paths of a disturbance over ``span``.
 
     values : numbers for the parameters inside the spectrum, by their full names
+    ax : three axes to draw on instead of a new figure
     """
-    from matplotlib.figure import Figure
-
     if spectrum.is_white:
         raise ModelError(
             "White noise has no paths to draw: its spectrum is flat. Draw lowpass(b) with a large b instead."
@@ -40,8 +41,7 @@ def plot_spectrum(
     process = build_process(["w"], [spectrum], [scale], values=values)
     times = np.linspace(0.0, span, 1001)
     paths = (sample_path(process, times, seed, PATHS) @ process.C.T)[:, :, 0]
-    figure = Figure(figsize=(11, 3.2), layout="constrained")
-    density, covariance, samples = figure.subplots(1, 3)
+    figure, ((density, covariance, samples),) = panels(ax, 1, 3, size=(11, 3.2), title=str(spectrum))
     omega = np.geomspace(2 * np.pi / span / 4, 2 * np.pi / span * 400, 400)
     density.loglog(omega, process.spectral_density(omega)[:, 0, 0].real)
     density.set(title="spectral density", xlabel="ω [rad per unit of time]")
@@ -56,5 +56,4 @@ def plot_spectrum(
     samples.set(title="sample paths", xlabel="time")
     for axes in (density, covariance, samples):
         axes.grid(alpha=0.3)
-    figure.suptitle(str(spectrum), fontsize="medium")
     return figure

@@ -1,0 +1,53 @@
+"""Names with units, for axes and tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from grisaille.estimation.fit import Fit
+
+
+def labelled(name: str, unit: str) -> str:
+    """``phi [rad]``."""
+    return f"{name} [{unit}]" if unit else name
+
+
+def experiment_of(fit: Fit, run: str) -> Any:
+    """The experiment of that name."""
+    return next(e for e in fit.experiments if e.name == run)
+
+
+def output_unit(fit: Fit, run: str, output: str) -> str:
+    """As the model declares it, or else as the data do."""
+    declared = fit.initial_model._content.outputs
+    return (declared[output].unit if output in declared else "") or str(experiment_of(fit, run).units.get(output, ""))
+
+
+def quantity_unit(fit: Fit, name: str) -> str:
+    """Of any declared quantity."""
+    content = fit.initial_model._content
+    tables: tuple[dict[str, Any], ...] = (content.outputs, content.variables, content.inputs, content.disturbances)
+    return next((str(t[name].unit) for t in tables if name in t), "")
+
+
+def time_label(experiment: Any) -> str:
+    """The abscissa of an experiment: ``time [h]``, ``time [h] since 2024-01-01``, or ``row`` for static ones."""
+    if experiment.is_static:
+        return "row"
+    origin = experiment.clock.origin
+    return labelled("time", experiment.clock.unit) + (f" since {origin}" if origin is not None else "")
+
+
+def short(value: Any, digits: int = 5) -> str:
+    """A number as a reader wants it; a dash where there is none."""
+    number = float(value)
+    return "—" if number != number else f"{number:.{digits}g}".replace("-", "−")
+
+
+def p_text(p: float) -> str:
+    return "—" if p != p else "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def count(n: int, noun: str) -> str:
+    """``1 experiment``, ``2 experiments``."""
+    return f"{n} {noun}{'' if n == 1 else 's'}"

@@ -1,0 +1,150 @@
+"""How the numbers came about: convergence, time, options, versions, and the lines that compute them again."""
+
+from __future__ import annotations
+
+import base64
+import platform
+import tempfile
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from grisaille.errors import GrisailleError
+from grisaille.estimation.fit import Fit
+from grisaille.estimation.saving import versions
+from grisaille.markup import Html, joined, table, tag
+from grisaille.reporting.charts import Album, Chart, Series
+from grisaille.reporting.labels import count, short
+from grisaille.reporting.page import bullets, card, facts, wide
+
+LARGEST_FILE = 400_000
+"""Bytes of a saved fit that a report still carries inside."""
+MOST_DATA, MOST_EXPERIMENTS = 20_000, 12
+"""Measurements and experiments of a fit that is saved for that."""
+MOST_ROWS = 60
+
+
+def computation(fit: Fit, album: Album) -> Html:
+    """Everything about the run."""
+    e = fit.estimate
+    timing = [
+        ("wall time", f"{e.seconds:.3g} s"), ("evaluations", f"{e.evaluations}"),
+        ("from the minimum", f"{short(e.offset, 2)} standard errors"),
+        ("seed", str(getattr(fit.method, "seed", "none needed"))),
+    ]  # fmt: skip
+    failures = [f"{count(len(e.failures), 'evaluation')} failed; the first: {e.failures[0]}"] if e.failures else []
+    run = card(facts(timing), bullets([fit.status, *failures]), *_trace(fit, album), title="Convergence")
+    return joined(
+        (
+            card(*_again(fit), title="Compute it again"),
+            run,
+            card(*_method(fit), title="Method"),
+            card(*_versions(fit), title="Versions"),
+        )
+    )
+
+
+def _trace(fit: Fit, album: Album) -> Iterator[Html]:
+    trace = fit.trace
+    if not len(trace) or "objective" not in trace:
+        return
+    objective = trace["objective"].to_numpy(dtype=float)
+    at = trace["evaluation"].to_numpy(dtype=float) if "evaluation" in trace else np.arange(len(trace), dtype=float)
+    above = objective - objective.min()
+    floor = max(float(above.max()) * 1e-12, 1e-12)
+    shown = [
+        Series("above the best", "line", at, np.maximum(above, floor), color=1),
+        Series("improvements", "points", at, np.maximum(above, floor), color=1),
+    ]
+    words = f"{len(trace)} improvements from {short(objective[0])} to {short(objective[-1])}."
+    yield album.place(
+        Chart("Objective above its best value", words, "evaluation", "objective − best", shown, 220, log_y=True)
+    )
+    columns = list(map(str, trace.columns))
+    rows = [[_cell(v) for v in row] for row in trace.to_numpy()[:MOST_ROWS]]
+    listing = wide(table(columns, rows, numbers=range(len(columns))))
+    yield tag("details", tag("summary", "The trace as a table"), listing)
+
+
+def _cell(value: Any) -> str:
+    return f"{int(value)}" if float(value).is_integer() and abs(value) < 1e9 else short(value, 6)
+
+
+def _method(fit: Fit) -> Iterator[Html | None]:
+    rows = [(f.name, repr(getattr(fit.method, f.name))) for f in fields(fit.method)]
+    yield wide(table((type(fit.method).__name__, "option"), rows))
+    if fit.why:
+        yield tag("h3", "Why this estimator")
+        yield bullets(f"{name}: {reason}" for name, reason in fit.why.items())
+
+
+def _versions(fit: Fit) -> Iterator[Html]:
+    found = {**versions(), "machine": f"{platform.system()} {platform.machine()}"}
+    yield facts(found.items())
+    yield tag("p", "model ", tag("code", fit.initial_model.fingerprint[:16]), class_="muted")
+
+
+def _again(fit: Fit) -> Iterator[Html]:
+    saved = _saved(fit)
+    name = f"{''.join(c if c.isalnum() else '-' for c in fit.model_name.lower())}-fit.nc"
+    if saved is not None:
+        yield tag(
+            "p", "These lines give the same estimates. They begin with a file that holds model, data and options: ",
+            tag("a", f"save {name}", href=f"data:application/x-netcdf;base64,{saved}", download=name), ".",
+        )  # fmt: skip
+    else:
+        yield tag("p", "These lines give the same estimates, from the same model and data.")
+    yield tag("pre", tag("code", repeat_code(fit, name if saved is not None else None), id="again"), tabindex="0")
+    yield tag("button", "Copy", type="button", data_copies="again")
+
+
+def repeat_code(fit: Fit, file: str | None) -> str:
+    """Python that repeats the fit; from a saved file where there is one."""
+    if file is not None:
+        begin = [f'saved = gr.load("{file}")', "model, data = saved.initial_model, saved.experiments"]
+    else:
+        runs = ", ".join(repr(e.name) for e in fit.experiments[:8])
+        begin = [
+            f"model = ...  # {fit.model_name!r}, as in this report; fingerprint {fit.initial_model.fingerprint[:16]}",
+            f"data = ...  # {count(len(fit.experiments), 'experiment')}: {runs}",
+        ]
+    unknowns = fit.estimate.unknowns
+    guess = ", ".join(f"{u.name!r}: {float(u.guess)!r}" for u in unknowns)
+    bounds = ", ".join(
+        f"{u.name!r}: ({_limit(u.lower)}, {_limit(u.upper)})" for u in unknowns if np.isfinite([u.lower, u.upper]).any()
+    )
+    priors = ", ".join(f"{u.name!r}: gr.{u.prior!r}" for u in unknowns if u.prior is not None)
+    lines = [
+        "import grisaille as gr", "", *begin, "fit = gr.fit(", "    model,", "    data,",
+        f"    estimate={list(fit.names)!r},", f"    method=gr.{method_code(fit.method)},", f"    guess={{{guess}}},",
+        *([f"    bounds={{{bounds}}},"] if bounds else []), *([f"    priors={{{priors}}},"] if priors else []),
+        ")", "print(fit)",
+    ]  # fmt: skip
+    return "\n".join(lines)
+
+
+def _limit(value: float) -> str:
+    return repr(float(value)) if np.isfinite(value) else f'float("{value}")'
+
+
+def method_code(method: Any) -> str:
+    default = type(method)()
+    changed = [f for f in fields(method) if getattr(method, f.name) != getattr(default, f.name)]
+    return f"{type(method).__name__}({', '.join(f'{f.name}={getattr(method, f.name)!r}' for f in changed)})"
+
+
+def _saved(fit: Fit) -> str | None:
+    """The saved fit in base64, unless it is large or cannot be saved."""
+    if fit.estimate.count > MOST_DATA or len(fit.experiments) > MOST_EXPERIMENTS:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "fit.nc"
+        try:
+            fit.save(path)
+        except GrisailleError:
+            return None
+        content = path.read_bytes()
+    return base64.b64encode(content).decode() if len(content) <= LARGEST_FILE else None

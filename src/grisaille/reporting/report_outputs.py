@@ -1,0 +1,118 @@
+"""Measured and predicted outputs of each experiment, the residuals below them, then the inputs; all zoom together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from grisaille.errors import GrisailleError
+from grisaille.estimation.fit import Fit
+from grisaille.estimation.likelihood import LikelihoodEvaluation
+from grisaille.experiment.signals import Samples
+from grisaille.markup import Html, joined, tag
+from grisaille.reporting.charts import Album, Chart, Series
+from grisaille.reporting.labels import experiment_of, labelled, output_unit, quantity_unit, short, time_label
+from grisaille.reporting.page import card, choices
+
+PREDICTED = {
+    "OutputError": "simulated",
+    "SimulatedPEM": "mean of realizations",
+    "KalmanML": "predicted from the samples before",
+    "Collocation": "smoothed",
+}
+HINT = "Drag across a plot to zoom, double-click to see everything again; point at it to read values."
+
+
+def outputs(fit: Fit, album: Album, runs: list[str]) -> Html:
+    """A part per experiment."""
+    residuals, standardized = fit.residuals(), fit.residuals(standardized=True)["residual"]
+    parts = []
+    for k, run in enumerate(runs):
+        mine = residuals[residuals["experiment"] == run]
+        charts = [*_output_charts(fit, run, mine, standardized, f"run{k}"), *_input_charts(fit, run, f"run{k}")]
+        parts.append((run, joined(album.place(chart) for chart in charts)))
+    hint = tag("p", HINT, class_="muted hint")
+    return card(hint, choices("Experiment", parts, "outputs"), title="Measured and predicted")
+
+
+def _output_charts(fit: Fit, run: str, mine: Any, standardized: Any, link: str) -> Iterator[Chart]:
+    simulated = _simulation(fit, run)
+    experiment = experiment_of(fit, run)
+    time, mine = abscissa(fit, experiment, mine)
+    for output, table in mine.groupby("output", sort=False):
+        ordered = table.sort_values("time", kind="stable")
+        t, unit = ordered["time"].to_numpy(), output_unit(fit, run, str(output))
+        series = [
+            Series("measured", "points", t, ordered["measured"].to_numpy(), color=0),
+            Series(
+                PREDICTED.get(type(fit.method).__name__, "predicted"), "points" if experiment.is_static else "line", t,
+                ordered["predicted"].to_numpy(), color=1,
+            ),
+        ]  # fmt: skip
+        if simulated is not None and output in simulated:
+            at = simulated["time"].to_numpy()
+            series.append(
+                Series("simulated without looking at data", "line", at, simulated[output].to_numpy(), color=3)
+            )
+        rms = float(np.sqrt(np.mean(ordered["residual"] ** 2)))
+        words = f"Measured and predicted values at {len(t)} samples; rms residual {short(rms, 3)} {unit}".rstrip() + "."
+        yield Chart(f"{output}, {run}", words, time, labelled(str(output), unit), series, 260, link)
+        yield _residual_chart(str(output), run, ordered, standardized[ordered.index].to_numpy(), time, unit, link)
+
+
+def abscissa(fit: Fit, experiment: Any, table: Any) -> tuple[str, Any]:
+    """What is drawn to the right: time, or the only input of a static model, or the number of the row."""
+    name = _only_input(experiment)
+    if name is None:
+        return time_label(experiment), table
+    signal = experiment.inputs[name]
+    values = np.interp(table["time"], signal.times, signal.values)
+    return labelled(name, _input_unit(fit, experiment, name)), table.assign(time=values)
+
+
+def _only_input(experiment: Any) -> str | None:
+    """The input of a static experiment that has just one."""
+    sampled = [name for name, signal in experiment.inputs.items() if isinstance(signal, Samples)]
+    return sampled[0] if experiment.is_static and len(sampled) == 1 else None
+
+
+def _input_unit(fit: Fit, experiment: Any, name: str) -> str:
+    return quantity_unit(fit, name) or str(experiment.units.get(name, ""))
+
+
+def _residual_chart(output: str, run: str, table: Any, r: np.ndarray, time: str, unit: str, link: str) -> Chart:
+    t, e = table["time"].to_numpy(), table["residual"].to_numpy()
+    series = [Series("residual", "points", t, e, color=2)]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        sigma = np.abs(e / r)
+    known = np.isfinite(sigma) & (sigma > 0)
+    if known.any():
+        band = 2 * np.where(known, sigma, np.median(sigma[known]))
+        series.insert(0, Series("± 2 standard deviations", "band", t, -band, upper=band, color=0))
+    words = "Measured minus predicted, with a band of twice the standard deviation that the model expects."
+    return Chart(f"Residuals of {output}", words, time, labelled("residual", unit), series, 170, link, levels=(0.0,))
+
+
+def _input_charts(fit: Fit, run: str, link: str) -> Iterator[Chart]:
+    experiment = experiment_of(fit, run)
+    for name, signal in experiment.inputs.items():
+        if not isinstance(signal, Samples) or name == _only_input(experiment):
+            continue
+        kind: Any = "points" if experiment.is_static else "steps" if experiment.hold[name] == "zoh" else "line"
+        unit = _input_unit(fit, experiment, name)
+        series = [Series(name, kind, signal.times, signal.values, color=5)]
+        low, high = short(signal.values.min(), 3), short(signal.values.max(), 3)
+        words = f"The known input {name}, {len(signal.values)} samples from {low} to {high}."
+        yield Chart(f"Input {name}", words, time_label(experiment), labelled(name, unit), series, 150, link)
+
+
+def _simulation(fit: Fit, run: str) -> Any:
+    """What the model does alone, for estimators whose predictions follow the data."""
+    if not isinstance(fit.estimate.evaluation, LikelihoodEvaluation) or experiment_of(fit, run).is_static:
+        return None
+    try:
+        return fit.predict(run)
+    except GrisailleError:
+        return None

@@ -1,0 +1,160 @@
+"""What the residuals say: verdicts of ``fit.diagnose()`` in words, and the pictures they are drawn from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from grisaille.assessment.diagnosis import Diagnosis, Verdict
+from grisaille.assessment.diagnosis import Series as Tested
+from grisaille.estimation.fit import Fit
+from grisaille.markup import Html, joined, table, tag
+from grisaille.reporting.charts import Album, Chart, Series
+from grisaille.reporting.labels import count, experiment_of, p_text, short, time_label
+from grisaille.reporting.page import card, choices, wide
+
+MEANINGS = (
+    ("autocorrelation", "Ljung–Box", "can a residual be predicted from earlier ones?",
+     "dynamics or a disturbance are missing, and standard errors are too small"),
+    ("periodogram", "Bartlett", "is their power spread evenly over all frequencies?",
+     "a drift or slow part (too much slow power) or an oscillation (too much fast power) is missing"),
+    ("input …", "χ² of the cross-correlation", "do they still contain a known input or its past?",
+     "what leads from that input to the output lacks dynamics, a delay or a nonlinearity"),
+    ("normality", "Shapiro–Wilk; Jarque–Bera beyond 5000 samples", "do they scatter like a normal distribution?",
+     "outliers, noise that varies, clipping or rounding: a robust loss may help"),
+    ("outliers", "studentized, Bonferroni", "does a single one stick out?",
+     "a bad measurement or an event that the model does not know; look at the raw data there"),
+    ("size", "χ²", "are they as large as the declared noise?", "the noise is declared wrongly, or the model is wrong"),
+)  # fmt: skip
+
+
+def residuals(fit: Fit, diagnosis: Diagnosis, album: Album, runs: list[str]) -> Html:
+    """A table of verdicts and five pictures per series."""
+    parts = []
+    for run in runs:
+        series = [s for s in diagnosis.series if s.experiment == run]
+        content = [part for s in series for part in _one(fit, diagnosis, s, album)]
+        parts.append((run, joined(content)))
+    bad, total = sum(not v.healthy for v in diagnosis.verdicts), sum(v.p == v.p for v in diagnosis.verdicts)
+    at = f"at the level {diagnosis.level:g}."
+    words = f"Unhealthy tests: {bad} of {total} {at}" if bad else f"Healthy tests: all {total} {at}"
+    words = words if total else "Nothing was tested."
+    made = {v.test.split()[0] for v in diagnosis.verdicts}
+    rows = [row for row in MEANINGS if row[0].split()[0] in made]
+    legend = table(("test", "by", "question", "an unhealthy one suggests"), rows, stacked=True)
+    return joined(
+        (
+            card(tag("p", tag("strong", words)), choices("Experiment", parts, "residuals"), title="Residual tests"),
+            card(wide(legend), title="What the tests ask") if rows else None,
+        )
+    )
+
+
+def _one(fit: Fit, diagnosis: Diagnosis, series: Tested, album: Album) -> Iterator[Html]:
+    verdicts = [v for v in diagnosis.verdicts if (v.experiment, v.output) == (series.experiment, series.output)]
+    yield tag("h3", f"{series.output}, {series.experiment}: {count(len(series.residuals), 'sample')}")
+    yield wide(
+        table(("test", "verdict", "statistic", "p", "what it says"), map(_row, verdicts), numbers=(2, 3), stacked=True)
+    )
+    time = time_label(experiment_of(fit, series.experiment))
+    charts = [_over_time(series, time), *_tested(series, {v.test for v in verdicts}, diagnosis.level)]
+    yield tag("div", *(album.place(chart) for chart in charts), class_="grid-2")
+
+
+def _tested(s: Tested, made: set[str], level: float) -> Iterator[Chart]:
+    """Pictures of the tests that were made: some estimators leave residuals that need not be white."""
+    if "autocorrelation" in made:
+        yield _autocorrelation(s, level)
+    if "periodogram" in made:
+        yield from _periodogram(s, level)
+    if "normality" in made:
+        yield _quantiles(s)
+    yield from _inputs(s, made, level)
+
+
+def _row(v: Verdict) -> tuple[object, ...]:
+    if np.isnan(v.p):
+        mark: Html | str = "not tested"
+    else:
+        mark = tag(
+            "span", "✓ healthy" if v.healthy else "✗ unhealthy", class_=f"verdict {'good' if v.healthy else 'bad'}"
+        )
+    return v.test, mark, short(v.statistic, 4), p_text(v.p), v.sentence[:1].upper() + v.sentence[1:]
+
+
+def _over_time(s: Tested, time: str) -> Chart:
+    shown = [Series("standardized residual", "points", s.times, s.residuals, color=1)]
+    if len(s.outliers):
+        shown.append(Series("outlier", "points", s.times[s.outliers], s.residuals[s.outliers], color=6))
+    words = f"Residuals divided by their standard deviation; {count(len(s.outliers), 'outlier')} marked."
+    return Chart(f"Residuals of {s.output}", words, time, "standard deviations", shown, 210, levels=(0.0,))
+
+
+def _autocorrelation(s: Tested, level: float) -> Chart:
+    lags = np.arange(1, len(s.autocorrelation) + 1, dtype=float)
+    shown = [
+        _band(s, level, 0.5, len(lags) + 0.5),
+        Series("autocorrelation", "stems", lags, s.autocorrelation, color=1),
+    ]
+    words = f"Autocorrelation at lags 1 to {len(lags)}; the largest is {short(np.abs(s.autocorrelation).max(), 2)}."
+    return Chart(f"Autocorrelation of {s.output}", words, "lag [samples]", "correlation", shown, 210)
+
+
+def _band(s: Tested, level: float, begin: float, end: float) -> Series:
+    from scipy.stats import norm
+
+    width = np.full(2, float(norm.isf(level / 2)) / np.sqrt(max(len(s.residuals), 1)))
+    return Series(
+        f"{100 * (1 - level):g} % of white noise", "band", np.array([begin, end]), -width, upper=width, color=0
+    )
+
+
+def _periodogram(s: Tested, level: float) -> Iterator[Chart]:
+    from scipy.stats import kstwo
+
+    found = s.periodogram
+    if len(found.cumulated) < 2:
+        return
+    width = float(kstwo.isf(level, len(found.cumulated) - 1))
+    shown = [
+        Series(
+            f"{100 * (1 - level):g} % of white noise", "band", found.frequency, np.clip(found.uniform - width, 0, 1),
+            upper=np.clip(found.uniform + width, 0, 1), color=0,
+        ),
+        Series("cumulated periodogram", "line", found.frequency, found.cumulated, color=1),
+    ]  # fmt: skip
+    words = (
+        f"Share of power below each frequency; its largest distance from a flat spectrum is "
+        f"{short(found.distance, 2)}, the band allows {short(width, 2)}."
+    )
+    title = f"Cumulated periodogram of {s.output}"
+    yield Chart(title, words, "frequency [1/sample]", "share of power", shown, 210, y_range=(0.0, 1.0))
+
+
+def _quantiles(s: Tested) -> Chart:
+    from scipy.stats import norm
+
+    n = len(s.residuals)
+    expected = norm.ppf((np.arange(1, n + 1) - 0.375) / (n + 0.25))
+    shown = [
+        Series("normal distribution", "line", expected, expected, color=0),
+        Series("residuals", "points", expected, np.sort(s.residuals), color=1),
+    ]
+    words = "Sorted residuals against the quantiles of a normal distribution: a straight line if they are normal."
+    return Chart(f"Normal quantiles of {s.output}", words, "normal quantile", "residual quantile", shown, 210)
+
+
+def _inputs(s: Tested, made: set[str], level: float) -> Iterator[Chart]:
+    first = 1 if s.is_static else 0
+    for name, correlation in s.inputs.items():
+        if f"input {name}" not in made:
+            continue
+        at = np.arange(first, first + len(correlation), dtype=float)
+        shown = [
+            _band(s, level, at[0] - 0.5, at[-1] + 0.5),
+            Series(f"correlation with {name}", "stems", at, correlation, color=5),
+        ]
+        words = f"Correlation of the residuals with {name}; the largest is {short(np.abs(correlation).max(), 2)}."
+        x = "power of the input" if s.is_static else "input earlier by [samples]"
+        yield Chart(f"{s.output} and input {name}", words, x, "correlation", shown, 210)

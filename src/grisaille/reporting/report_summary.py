@@ -1,0 +1,125 @@
+"""The first tab: estimates with their intervals, how well each output is met, and the diagnosis in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from grisaille.estimation.fit import Fit
+from grisaille.estimation.unknowns import Unknown
+from grisaille.markup import Html, joined, table, tag
+from grisaille.model.mathml import symbol
+from grisaille.reporting.labels import count, p_text, short
+from grisaille.reporting.page import bullets, card, facts, wide
+
+HEAD = (
+    "",
+    "estimate",
+    "std. error",
+    "95 % interval",
+    "unit",
+    "t",
+    "p",
+    "guess",
+    "bounds",
+    "status",
+    "guess → interval",
+)
+
+
+def summary(fit: Fit) -> Html:
+    """Parameters, outputs, notes."""
+    verdict = tag("p", tag("strong", fit.status))
+    notes = bullets(fit.notes) or bullets(["Every unknown is determined by the data."])
+    estimates = card(wide(parameters(fit)), verdict, notes, title="Parameters")
+    outputs = card(facts(_criteria(fit)), wide(_quality(fit)), title="How well the outputs are met")
+    return joined((estimates, outputs))
+
+
+def parameters(fit: Fit) -> Html:
+    """One row per unknown, then the noise levels."""
+    unknowns = {u.name: u for u in fit.estimate.unknowns}
+    rows = [_row(str(name), row, unknowns.get(str(name))) for name, row in fit.parameters.iterrows()]
+    kept = [k for k in range(len(HEAD)) if k < 4 or any(row[k] not in ("", "—") for row in rows)]
+    cells = [[row[k] for k in kept] for row in rows]
+    numbers = [at for at, k in enumerate(kept) if k in (1, 2, 3, 5, 6, 7)]
+    return table([HEAD[k] for k in kept], cells, numbers=numbers, stacked=True)
+
+
+def _row(name: str, row: Any, unknown: Unknown | None) -> list[Any]:
+    interval = f"{short(row.lower)} … {short(row.upper)}" if row.std_error > 0 else "—"
+    return [
+        symbol(name), short(row.estimate, 6), short(row.std_error, 3) if row.std_error > 0 else "—", interval,
+        "" if unknown is None else unknown.unit, short(row.t, 4), p_text(row.p), short(row.guess), _bounds(unknown),
+        _status(str(row.status), unknown), "" if unknown is None or not row.std_error > 0 else _picture(row),
+    ]  # fmt: skip
+
+
+def _bounds(unknown: Unknown | None) -> str:
+    if unknown is None or not np.isfinite([unknown.lower, unknown.upper]).any():
+        return ""
+    low, high = (("−∞" if v < 0 else "∞") if np.isinf(v) else short(v) for v in (unknown.lower, unknown.upper))
+    return f"{low} … {high}"
+
+
+def _status(status: str, unknown: Unknown | None) -> Html | str:
+    prior = "" if unknown is None or unknown.prior is None else f", prior {unknown.prior}"
+    if status == "at bound":
+        return tag("span", f"at bound{prior}", class_="verdict bad")
+    return f"{'estimated from residuals' if status == 'noise' else status}{prior}"
+
+
+def _picture(row: Any) -> Html | str:
+    """The interval as a bar, the guess as a tick, on a common scale."""
+    if not np.isfinite([row.guess, row.lower, row.upper]).all():
+        return ""
+    low, high = min(row.lower, row.guess), max(row.upper, row.guess)
+    if not high > low:
+        return ""
+
+    def at(value: float) -> str:
+        return f"{8 + 160 * (value - low) / (high - low):.1f}"
+
+    words = f"guess {short(row.guess)}, interval {short(row.lower)} to {short(row.upper)}"
+    return tag(
+        "svg", tag("line", x1="8", x2="168", y1="12", y2="12", class_="range"),
+        tag("line", x1=at(row.lower), x2=at(row.upper), y1="12", y2="12", class_="width"),
+        tag("line", x1=at(row.guess), x2=at(row.guess), y1="4", y2="20", class_="guess"),
+        tag("circle", cx=at(row.estimate), cy="12", r="3.5", class_="dot"),
+        viewBox="0 0 176 24", class_="interval", role="img", aria_label=words,
+    )  # fmt: skip
+
+
+def _criteria(fit: Fit) -> Iterator[tuple[str, str]]:
+    e = fit.estimate
+    yield "measurements", f"{e.count}"
+    yield "degrees of freedom", f"{e.degrees_of_freedom}"
+    yield "objective", short(fit.objective, 6)
+    if e.is_likelihood:
+        yield "log-likelihood", short(fit.log_likelihood, 6)
+        yield "AIC", short(fit.aic, 6)
+        yield "BIC", short(fit.bic, 6)
+
+
+def _quality(fit: Fit) -> Html:
+    units = fit.initial_model._content.outputs
+    rows = [
+        (
+            symbol(str(o)), f"{int(q.samples)}", short(q.rms, 4), units[o].unit if o in units else "", f"{q.r2:.5f}",
+            f"{q.fit_percent:.2f} %",
+        )
+        for o, q in fit.quality.iterrows()
+    ]  # fmt: skip
+    return table(("output", "samples", "rms residual", "unit", "R²", "fit"), rows, numbers=(1, 2, 4, 5), stacked=True)
+
+
+def subtitle(fit: Fit) -> list[str]:
+    """The lines below the title."""
+    described = fit.initial_model._content.description
+    how = (
+        f"fitted by {type(fit.method).__name__} to {count(fit.estimate.count, 'measurement')} of "
+        f"{count(len(fit.experiments), 'experiment')}, {count(len(fit.names), 'unknown')}"
+    )
+    return [*([described.splitlines()[0]] if described else []), how]

@@ -1,0 +1,108 @@
+"""How estimates hang together: their correlation, and profiles of the likelihood where they were asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from grisaille.assessment.profile import Profile
+from grisaille.errors import GrisailleError
+from grisaille.estimation.fit import Fit
+from grisaille.markup import Html, joined, tag
+from grisaille.model.mathml import symbol
+from grisaille.reporting.charts import Album, Chart, Series
+from grisaille.reporting.labels import labelled, short
+from grisaille.reporting.page import bullets, card, wide
+
+MOST = 40
+"""Unknowns in the table of correlations."""
+STRONG = 0.95
+
+
+def uncertainty(fit: Fit, album: Album, profiles: bool) -> Html:
+    """Correlations, then profiles."""
+    parts: list[Html | None] = [card(*_correlation(fit), title="Correlation of the estimates")]
+    if profiles:
+        parts.append(card(*_profiles(fit, album), title="Profiles of the likelihood"))
+    else:
+        words = (
+            "Intervals here rest on a linear model around the estimates; profiles do not. To have them: "
+            'fit.report("report.html", profiles=True).'
+        )
+        parts.append(card(tag("p", words, class_="muted"), title="Profiles of the likelihood"))
+    return joined(parts)
+
+
+def _correlation(fit: Fit) -> Iterator[Html | None]:
+    names = fit.names[:MOST]
+    matrix = fit.correlation.to_numpy()[: len(names), : len(names)]
+    if len(names) < 2:
+        yield tag("p", "There is only one unknown.")
+        return
+    head = tag("tr", tag("td"), *(tag("th", symbol(n), scope="col") for n in names))
+    rows = [tag("tr", tag("th", symbol(n), scope="row"), *map(_cell, matrix[k])) for k, n in enumerate(names)]
+    yield wide(tag("table", tag("thead", head), tag("tbody", *rows), class_="correlation"))
+    strong = [
+        f"{names[j]} and {names[i]} are correlated by {matrix[i, j]:+.3f}: the data determine a combination of them "
+        f"much better than each."
+        for i in range(len(names)) for j in range(i) if abs(matrix[i, j]) > STRONG
+    ]  # fmt: skip
+    yield bullets(strong) or tag("p", f"No two estimates are correlated by more than {STRONG}.")
+    if len(fit.names) > MOST:
+        yield tag("p", f"The first {MOST} of {len(fit.names)} unknowns; fit.correlation has all.", class_="muted")
+
+
+def _cell(value: float) -> Html:
+    if not np.isfinite(value):
+        return tag("td", "—")
+    if abs(value) < 0.005:
+        return tag("td", "0", class_="muted")
+    share = round(34 * abs(float(value)))
+    color = "--c1" if value > 0 else "--c2"
+    return tag(
+        "td",
+        f"{value:+.2f}".replace("-", "−"),
+        style=f"background: color-mix(in srgb, var({color}) {share}%, transparent)",
+    )
+
+
+def _profiles(fit: Fit, album: Album) -> Iterator[Html | None]:
+    charts, sentences = [], []
+    for name, free in zip(fit.names, fit.estimate.free, strict=True):
+        if not free:
+            continue
+        try:
+            profile = fit.profile(name)
+        except GrisailleError as error:
+            sentences.append(f"{name}: {error}")
+            continue
+        charts.append(album.place(_chart(profile)))
+        sentences += [f"{name}: {note}" for note in profile.notes]
+    yield tag("div", *charts, class_="grid-2")
+    yield bullets(sentences)
+
+
+def _chart(profile: Profile) -> Chart:
+    table = profile.table.sort_values("value")
+    v = np.linspace(float(table["value"].min()), float(table["value"].max()), 200)
+    deviance = np.interp(v, table["value"], table["root"]) ** 2
+    series = [Series("profile", "line", v, deviance, color=1)]
+    if profile.std_error > 0:
+        parabola = ((v - profile.estimate) / profile.std_error) ** 2
+        inside = parabola <= 1.2 * max(float(deviance.max()), profile.threshold)
+        series.append(Series("by the standard error", "line", v[inside], parabola[inside], color=0))
+    low, high = ("open" if limit is None else short(limit) for limit in profile.interval)
+    words = f"{profile.shape}; the {100 * profile.level:g} % interval is {low} to {high}."
+    marks = [limit for limit in profile.interval if limit is not None]
+    title = f"{profile.name}: {low} … {high}"
+    return Chart(
+        title,
+        words,
+        labelled(profile.name, profile.unit),
+        "deviance",
+        series,
+        230,
+        levels=(profile.threshold,),
+        marks=marks,
+    )
