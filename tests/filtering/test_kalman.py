@@ -10,7 +10,7 @@ import pytest
 from zoo import textbook_kalman as textbook
 
 from grisaille.filtering.duals import constant
-from grisaille.filtering.kalman import DiscreteModel, States, finish, huber, run_filter
+from grisaille.filtering.kalman import DiscreteModel, States, finish, loss, run_filter
 from grisaille.filtering.native import add_up
 from grisaille.filtering.smoother import smooth
 
@@ -184,9 +184,9 @@ def test_vanishing_uncertainty_is_a_failure_with_its_sample(compiled):
     assert found.value == -np.inf
 
 
-def test_huber():
-    assert huber(4.0, 3.0) == (4.0, 1.0)
-    assert huber(16.0, 3.0) == (3 * (8 - 3), 0.75)
+def test_losses():
+    assert loss(4.0, 3.0) == (4.0, 1.0)
+    assert loss(16.0, 3.0) == (3 * (8 - 3), 0.75)
 
 
 def test_clark(reference_data):

@@ -1,44 +1,96 @@
-"""The extended Kalman filter of a nonlinear model, in redundant coordinates, with exact derivatives.
+"""Filters of nonlinear models on one record: extended, iterated and unscented, with exact derivatives.
 
-Between samples the mean follows the frozen Runge–Kutta step with projection on the constraints (``compilation.step``),
-and the covariance its Jacobian:
-
-    x ← π(r(x))        P ← Π (J P Jᵀ + Q) Πᵀ,    J = ∂r/∂x,  Π = ∂π/∂x
-
-r is the step without projection, Q the noise of the step: the moment equation Q' = A Q + Q Aᵀ + B Bᵀ from zero, by the
-same stages. At a sample h and H = ∂h/∂x are taken at the predicted mean; the updated mean is projected until it lies on
-the constraints, P ← Π P Πᵀ with the tangent projector there. Steps per cell are chosen once (``choose_substeps``) and
-kept, so the likelihood is a smooth function of the unknowns, and its derivatives are those of every formula above.
-Noise factors that depend on states are taken at the mean.
+Between samples mean and covariance follow the step of ``moments`` or ``linearization``, at samples the update of
+``measurement``, ``iterated`` or ``unscented``; both stay on the hidden constraints (``projection``), in redundant
+coordinates with a singular P. Steps per cell are chosen once (``substeps``) and kept, so the likelihood is a smooth
+function of the unknowns, and its derivatives are those of every formula. Noise factors that depend on states are taken
+at the mean, or averaged over sigma points.
 
 Reference: A. H. Jazwinski, Stochastic Processes and Filtering Theory (1970), section 8.3.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
 from grisaille.compilation.evaluation import flat_function
-from grisaille.compilation.step import project, runge_kutta
+from grisaille.compilation.filter_native import PreparedPass, run_forward, run_reverse
+from grisaille.compilation.filter_pass import FilterPass, PassResult, run_interpreted
+from grisaille.compilation.filter_program import (
+    SETTLE,
+    FilterFormulas,
+    FilterProgram,
+    build_program,
+    with_directions,
+)
+from grisaille.compilation.memo import Memo
 from grisaille.errors import EstimationError
 from grisaille.filtering.duals import Floats
-from grisaille.filtering.kalman import States, Sums, Totals, finish, update
+from grisaille.filtering.hidden import refuse_hidden_disturbances
+from grisaille.filtering.implicit import Closed
+from grisaille.filtering.iterated import iterated_update
+from grisaille.filtering.kalman import States, Sums
+from grisaille.filtering.linearization import coefficients_function
+from grisaille.filtering.linearization import settle_function as after_step_function
+from grisaille.filtering.measurement import linearized_update, settle_function, update_function
+from grisaille.filtering.moments import linearized_rates, moment_step
+from grisaille.filtering.packing import Packing
+from grisaille.filtering.projection import Projection
 from grisaille.filtering.record import Cells, Record, cut_into_cells
 from grisaille.filtering.start import start_covariance
 from grisaille.filtering.stochastic import StochasticModel
-from grisaille.structure.system import System
+from grisaille.filtering.unscented import SigmaPoints, unscented_rates, unscented_update
 
-PROJECTIONS = 3
-"""Gauss–Newton corrections after an update: each squares the violation."""
-MOST_SUBSTEPS = 64
-SUBSTEP_TOLERANCE = 1e-4
-"""Change of log L, relative to 1 + |log L|/1000, when the steps are halved, below which they are short enough: the next
-change is a sixteenth of it."""
+
+@dataclass(frozen=True)
+class FilterKind:
+    """Which nonlinear filter.
+
+    update : ``"extended"``, ``"iterated"`` or ``"unscented"``
+    propagation : ``"linearize"`` (exact steps of the linearised equation) or ``"moments"`` (Runge–Kutta)
+    constant : nothing in the equations moves between samples but the states (held inputs, no formulas of time)
+    sigma : points of the unscented filter
+    """
+
+    update: str = "extended"
+    propagation: str = "linearize"
+    constant: bool = False
+    sigma: SigmaPoints = field(default_factory=SigmaPoints)
+
+
+def formulate(model: StochasticModel, kind: FilterKind) -> FilterFormulas:
+    """Step and update of a filter; made once for all records of a model."""
+    arguments = [model.t, model.X, model.z, model.u, model.q]
+    formulas = [model.drift, model.noise, model.measured, model.variance, model.constraints, model.residual]
+    content = ca.Function("content", arguments, formulas).serialize()
+    key = (content, model.structure.system.constraint_levels, kind)
+    return _formulated.get(key, lambda: _formulate(model, kind))
+
+
+_formulated: Memo[FilterFormulas] = Memo()
+
+
+def _formulate(model: StochasticModel, kind: FilterKind) -> FilterFormulas:
+    is_plain = kind.propagation == "moments" and kind.update != "unscented"
+    closed, projection = Closed(model), Projection(model, 1 if is_plain else 2)
+    rates = unscented_rates(closed, kind.sigma) if kind.update == "unscented" else linearized_rates(closed)
+    if kind.update == "unscented":
+        update = unscented_update(closed, kind.sigma)
+    else:
+        update = iterated_update(closed) if kind.update == "iterated" else linearized_update(closed)
+    at_samples = update_function(model, update, projection)
+    if kind.propagation == "linearize":
+        coefficients, settle = (
+            coefficients_function(model, rates, kind.constant),
+            after_step_function(model, projection),
+        )
+        return FilterFormulas(coefficients, at_samples, settle, model.n)
+    return FilterFormulas(moment_step(model, rates, projection), at_samples)
 
 
 class ExtendedFilter:
@@ -51,238 +103,183 @@ class ExtendedFilter:
         nominal: Floats,
         initial_covariance: Any = "first-sample",
         substeps: int = 1,
+        kind: FilterKind | None = None,
+        compiled: bool | None = None,
     ) -> None:
         if isinstance(initial_covariance, str) and initial_covariance == "diffuse":
             raise EstimationError(
                 f"initial_covariance='diffuse' needs a linear model, but {model.nonlinear or 'this'} is not linear: "
                 f"give variances, {{state: variance}}."
             )
-        refuse_hidden_disturbances(model)
+        self.kind = kind or FilterKind()
+        if self.kind.update != "unscented":
+            refuse_hidden_disturbances(model)
         self.model, self.record, self.initial_covariance, self.substeps = model, record, initial_covariance, substeps
-        self.system = _augmented(model)
+        self.doublings = 2
         self.nominal = np.concatenate([nominal, np.ones(model.n - model.nx)])
-        self._functions: dict[tuple[str, int], Any] = {}
+        self.packing, self.compiled = Packing(model.n, int(model.z.numel())), compiled
         self._cells: Cells | None = None
+        self._passes: dict[tuple[Any, ...], PreparedPass] = {}
+        self._read: Record | None = None
+
+    @cached_property
+    def program(self) -> FilterProgram:
+        """Step and update, compiled where that is possible and wished."""
+        kind = replace(self.kind, constant=self._is_constant())
+        return build_program(formulate(self.model, kind), self.compiled)
+
+    def _is_constant(self) -> bool:
+        m, cells = self.model, self._cells
+        formulas = ca.vertcat(m.drift, ca.vec(m.noise), m.residual)
+        if cells is None or ca.depends_on(formulas, m.t):
+            return False
+        used = sorted(set(ca.jacobian_sparsity(formulas, m.u).get_col()))
+        return not (cells.coefficients[:, used, 1:] != 0).any()
 
     def cells(self, q: Floats) -> Cells:
         """Made once, unless formulas of time switch at instants that depend on parameters."""
         system = self.model.structure.system
         if self._cells is None or system.switches.numel() + system.bends.numel():
             self._cells = cut_into_cells(self.record.times, self.record.signals(q[: system.np]))
+            self._passes = {}
         return self._cells
 
     def run(
         self, q: Floats, dq: Floats, x0: Floats, *, robust: float = np.inf, condition: bool = False,
-        states: list[States] | None = None,
+        states: list[States] | None = None, z0: Floats | None = None, algebraic: list[Floats] | None = None,
     ) -> Sums:  # fmt: skip
-        """One pass over the data; x0, (1 + ns, nx), is the start of the plant's states."""
+        """One pass over the data; x0, (1 + ns, nx), and z0, (1 + ns, nz), are the start of the plant.
+
+        states, algebraic : lists that receive moments and algebraic unknowns at every cell boundary
+        """
         with np.errstate(all="ignore"):  # a model that runs away is a failure, not a warning
-            return self._run(q, dq, x0, robust, condition, states)
+            given = self.prepared(q, robust, condition)
+            s = self.start(given, q, dq, x0, z0)
+            found = self.carry(given, q, s, dq, keep=states is not None)
+        if states is not None and found.kept is not None and found.failed < 0:
+            x, P, z = self.packing.split(found.kept)
+            states.append(States(x[:, 0], P[:, 0], x[:, 1], P[:, 1]))
+            if algebraic is not None:
+                algebraic.append(z[:, 1])
+        return _sums(found)
 
-    def _run(
-        self, q: Floats, dq: Floats, x0: Floats, robust: float, condition: bool, states: list[States] | None
-    ) -> Sums:
-        cells, n, ns = self.cells(q), self.model.n, len(dq)
-        x = np.zeros((1 + ns, n))
+    def gradient(
+        self, q: Floats, dq: Floats, x0: Floats, *, robust: float = np.inf, condition: bool = False,
+        z0: Floats | None = None,
+    ) -> Sums:  # fmt: skip
+        """The same without the information and the derivatives of innovations: in reverse, where it is compiled."""
+        self.cells(q)
+        library = self.program.reverse
+        if library is None or not len(dq):
+            return self.run(q, dq, x0, robust=robust, condition=condition, z0=z0)
+        with np.errstate(all="ignore"):
+            given = self.prepared(q, robust, condition)
+            s = self.start(given, q, dq, x0, z0)
+            found = run_reverse(library, given, q, s[0])
+            assert found.lq is not None
+            found.base = np.concatenate([found.base, s[1:] @ found.ds + dq @ found.lq])
+        return _sums(found)
+
+    def prepared(self, q: Floats, robust: float = np.inf, condition: bool = False) -> PreparedPass:
+        """The record as a pass; kept, because only q changes from call to call."""
+        cells, m = self.cells(q), self.substeps
+        key = (m, self.doublings, robust, condition)
+        if self._read is not self.record:
+            self._passes, self._read = {}, self.record
+        if key not in self._passes:
+            y = self.record.y
+            mask = np.asarray(np.isfinite(y))
+            sample = np.where(cells.sample_at >= 0, cells.sample_at, 0)
+            sample = np.where((cells.sample_at >= 0) & np.asarray(mask.any(axis=1))[sample], cells.sample_at, -1)
+            weights = np.where(self.record.weights > 0, self.record.weights, 1.0)
+            given = FilterPass(
+                cells.bounds, cells.at(np.arange(2 * m + 1) / (2 * m))[1],
+                np.concatenate([cells.at(np.zeros(1))[1][:, 0], cells.end[None]]), sample, np.where(mask, y, 0.0),
+                mask.astype(float), 1 / weights, q, self.nominal, m, robust, condition, self.doublings,
+            )  # fmt: skip
+            self._passes = {**self._passes, key: PreparedPass(given)}
+        return self._passes[key]
+
+    def start(self, given: PreparedPass, q: Floats, dq: Floats, x0: Floats, z0: Floats | None) -> Floats:
+        """s and its derivatives before the first sample, (1 + ns, size)."""
+        n, nd, pack = self.model.n, 1 + len(dq), self.packing
+        x, z = np.zeros((nd, n)), np.zeros((nd, pack.nz))
         x[:, : self.model.nx] = x0
-        P = self._start(cells, q, dq, x)
-        total = Totals(ns, 1, self.record.y.shape, robust)
-        waiting, kept = condition, []
-        signals = np.concatenate([cells.at(np.zeros(1))[1][:, 0], cells.end[None]])
-        for k, sample in enumerate(cells.sample_at.tolist()):
-            if k:
-                x, P = self._over_cell(cells, k - 1, q, dq, x, P)
-            before = x[0].copy(), P[0].copy()
-            seen = np.flatnonzero(np.isfinite(self.record.y[sample])) if sample >= 0 else np.zeros(0, dtype=int)
-            if len(seen):
-                found = self._at_sample(cells.bounds[k], signals[k], sample, seen, q, dq, x, P)
-                if found is None or not np.isfinite(found.P).all():
-                    total.failed = sample
-                    break
-                m, P = total.add(sample, seen, found, counted=not waiting)
-                x, P = self._corrected(cells.bounds[k], signals[k], q, dq, m[:, :, 0], P)
-                waiting = False
-            kept.append((*before, x[0].copy(), P[0].copy()))
-        if states is not None:
-            states.append(States(*(np.array(part) for part in zip(*kept, strict=True))))
-        return total.sums()
-
-    def _over_cell(self, cells: Cells, k: int, q: Floats, dq: Floats, x: Floats, P: Floats) -> tuple[Floats, Floats]:
-        m = self.substeps
-        t, u = cells.at(np.arange(2 * m + 1) / (2 * m))
-        h = cells.lengths[k] / m
-        for i in range(m):
-            x, P = self._call("step", [t[k, 2 * i], h, *u[k, 2 * i : 2 * i + 3], self.nominal], q, dq, x, P)
-        return x, P
-
-    def _corrected(self, t: float, u: Floats, q: Floats, dq: Floats, x: Floats, P: Floats) -> tuple[Floats, Floats]:
-        if not self.system.nc:
-            return x, P
-        return self._call("correct", [t, u, self.nominal], q, dq, x, P)
-
-    def _at_sample(
-        self, t: float, u: Floats, sample: int, seen: Any, q: Floats, dq: Floats, x: Floats, P: Floats
-    ) -> Any:
-        ny, n, nd = self.record.y.shape[1], self.model.n, len(x)
-        values = self._evaluate("measure", len(dq), [t, u], q, dq, x, None)
-        h, H, R = values[:, :ny], values[:, ny : ny + ny * n], values[:, ny + ny * n :]
-        H, R = H.reshape(nd, n, ny).transpose(0, 2, 1)[:, seen], R.reshape(nd, ny, ny)[:, seen[:, None], seen]
-        scale = 1 / self.record.weights[sample, seen]
-        e = -h[:, seen, None]
-        e[0, :, 0] += self.record.y[sample, seen]
-        return update(x[:, :, None], P, e, H, R * scale[:, None] * scale)
-
-    def _start(self, cells: Cells, q: Floats, dq: Floats, x: Floats) -> Floats:
-        n, nc, nd = self.model.n, self.system.nc, len(x)
-        u = cells.at(np.zeros(1))[1][0, 0]
-        values = self._evaluate("linearize", len(dq), [cells.bounds[0], u], q, dq, x, None)
-        A, W, C = (part.reshape(nd, n, -1).transpose(0, 2, 1) for part in np.split(values, [n * n, 2 * n * n], axis=1))
-        first, mean = np.zeros_like(A), x
+        if z0 is not None and pack.nz:
+            z[:] = z0
+        t, u = given.given.bounds[0], given.given.signals[0]
+        nothing = pack.join(x, np.zeros((nd, n, n)), z)
+        first = np.zeros((nd, n, n))
         if isinstance(self.initial_covariance, str) and self.initial_covariance == "first-sample":
-            for k in range(int(np.flatnonzero(cells.sample_at >= 0)[1])):
-                mean, first = self._over_cell(cells, k, q, dq, mean, first)
-        P = start_covariance(self.model, self.initial_covariance, A, W, first, C.reshape(nd, nc, n))[0]
+            end = int(np.flatnonzero(self.cells(q).sample_at >= 0)[1])
+            over = ("start", given.given.substeps, given.given.doublings)
+            if over not in self._passes:
+                self._passes = {**self._passes, over: PreparedPass(given.given.without_samples(0, end))}
+            built = self.carry(self._passes[over], q, nothing, dq, keep=False)
+            first = pack.split(np.concatenate([built.s[None], built.ds]))[1]
+            if not self.model.starts and not self.model.constraints.numel():
+                return pack.join(x, first, z)
+        A, W, C = self._linearized(t, u, q, dq, x, z)
+        s = pack.join(x, start_covariance(self.model, self.initial_covariance, A, W, first, C)[0], z)
         # what built up over the first interval is tangent at its end: turn it to where the record begins
-        return self._corrected(cells.bounds[0], u, q, dq, x, P)[1]
+        return self.settled(t, u, q, dq, s) if self.model.constraints.numel() else s
 
-    def _call(
-        self, name: str, fixed: Sequence[Any], q: Floats, dq: Floats, x: Floats, P: Floats
-    ) -> tuple[Floats, Floats]:
-        n = self.model.n
-        values = self._evaluate(name, len(dq), fixed, q, dq, x, P)
-        return values[:, :n], values[:, n:].reshape(len(values), n, n)
+    def at_samples(self, cells: Cells) -> tuple[Floats, Floats]:
+        """Times and signals of all samples, after a jump there."""
+        at_bounds = np.concatenate([cells.at(np.zeros(1))[1][:, 0], cells.end[None]])
+        return self.record.times, at_bounds[np.flatnonzero(cells.sample_at >= 0)]
 
-    def _evaluate(
-        self, name: str, ns: int, fixed: Sequence[Any], q: Floats, dq: Floats, x: Floats, P: Floats | None
-    ) -> Floats:
-        """All outputs of a function as duals, (1 + ns, entries)."""
-        if (name, ns) not in self._functions:
-            self._functions[name, ns] = flat_function(getattr(self, f"_build_{name}")(ns))
-        moving, seeds = [x[0], q], [x[1:], dq]
-        if P is not None:
-            moving, seeds = [x[0], P[0], q], [x[1:], P[1:].reshape(ns, P.shape[1] * P.shape[2]), dq]
-        found = self._functions[name, ns](*fixed, *moving, *seeds)
-        return np.concatenate([found[0][None], found[1].reshape(ns, len(found[0]))]) if ns else found[0][None]
+    def carry(self, given: PreparedPass, q: Floats, s: Floats, dq: Floats, keep: bool) -> PassResult:
+        """A pass from s along directions, (1 + ns, size), compiled where that is possible."""
+        library = self.program.forward
+        if library is not None:
+            return run_forward(library, given, q, s[0], s[1:], dq, keep)
+        return run_interpreted(self.program, replace(given.given, q=q), s[0], s[1:], dq, keep)
 
-    def _build_step(self, ns: int) -> ca.Function:
-        s, n = self.system, self.model.n
-        t, h, x, P = ca.SX.sym("t"), ca.SX.sym("h"), ca.SX.sym("x", n), ca.SX.sym("P", n, n)
-        u = [ca.SX.sym(f"u{i}", s.nu) for i in range(3)]
-        q, nominal = ca.SX.sym("q", s.np), ca.SX.sym("nominal", n)
-        moved = runge_kutta(s, t, h, x, u[0], u[1], u[2], q)
-        J = ca.jacobian(moved, x)
-        Q = _step_noise(self.model, t, h, x, u, q)
-        after, Pi = _projection(s, 1)(t + h, moved, u[2], q, nominal)
-        covariance = ca.mtimes([Pi, ca.mtimes([J, P, J.T]) + Q, Pi.T]) if s.nc else ca.mtimes([J, P, J.T]) + Q
-        return _with_directions([t, h, *u, nominal], [x, P, q], [after, covariance], ns)
+    def settled(self, t: float, u: Floats, q: Floats, dq: Floats, s: Floats) -> Floats:
+        """s with its moments on the constraints and z solved, with derivatives."""
+        function = self._known(
+            "settle", len(dq),
+            lambda: with_directions(settle_function(self.model, Projection(self.model)), ("s", "q"), SETTLE, len(dq)),
+        )  # fmt: skip
+        return _with_value(function(t, s[0], u, q, self.nominal, *((s[1:], dq) if len(dq) else ())), len(dq))
 
-    def _build_correct(self, ns: int) -> ca.Function:
-        s, n = self.system, self.model.n
-        t, x, P = ca.SX.sym("t"), ca.SX.sym("x", n), ca.SX.sym("P", n, n)
-        u, q, nominal = ca.SX.sym("u", s.nu), ca.SX.sym("q", s.np), ca.SX.sym("nominal", n)
-        after, _ = _projection(s, PROJECTIONS)(t, x, u, q, nominal)
-        _, tangent = _projection(s, 1)(t, after, u, q, nominal)
-        return _with_directions([t, u, nominal], [x, P, q], [after, ca.mtimes([tangent, P, tangent.T])], ns)
+    def _linearized(
+        self, t: float, u: Floats, q: Floats, dq: Floats, x: Floats, z: Floats
+    ) -> tuple[Floats, Floats, Floats]:
+        """A, W and the constraints' Jacobian at the start, as duals."""
+        n, nd, ns = self.model.n, len(x), len(dq)
+        function = self._known("start", ns, lambda: _start_function(self.model, ns))
+        values = _with_value(function(t, x[0], z[0], u, q, *((x[1:], dq) if ns else ())), ns)
+        parts = np.split(values, [n * n, 2 * n * n], axis=1)
+        A, W, C = (part.reshape(nd, n, -1).transpose(0, 2, 1) for part in parts)
+        return A, W, C
 
-    def _build_measure(self, ns: int) -> ca.Function:
-        m = self.model
-        return _with_directions([m.t, m.u], [m.X, m.q], [m.measured, ca.jacobian(m.measured, m.X), m.variance], ns)
-
-    def _build_linearize(self, ns: int) -> ca.Function:
-        m = self.model
-        A, W, C = ca.jacobian(m.drift, m.X), ca.mtimes(m.noise, m.noise.T), ca.jacobian(m.constraints, m.X)
-        return _with_directions([m.t, m.u], [m.X, m.q], [A, W, C], ns)
+    def _known(self, name: str, ns: int, build: Any) -> Any:
+        found = self.__dict__.setdefault("_functions", {})
+        if (name, ns) not in found:
+            found[name, ns] = flat_function(build())
+        return found[name, ns]
 
 
-def refuse_hidden_disturbances(model: StochasticModel) -> None:
-    """A disturbance that enters as w² has no gain at w = 0: a linearised filter would never see it."""
-    own = {name.rpartition("[")[0] for name in model.names[model.nx :]}
-    xw = model.X[model.nx :]
-    seen = ca.vertcat(model.drift[: model.nx], model.measured)
-    for name in own:
-        places = [
-            k - model.nx for k, full in enumerate(model.names) if k >= model.nx and full.rpartition("[")[0] == name
-        ]
-        gain = ca.densify(ca.jacobian(seen, ca.vertcat(*(xw[k] for k in places))))
-        at_zero = ca.substitute([gain], [xw], [ca.SX.zeros(xw.numel())])[0]
-        if not ca.depends_on(seen, ca.vertcat(*(xw[k] for k in places))):
-            continue
-        if _vanishes(ca.Function("gain", model.arguments, [at_zero])):
-            raise EstimationError(
-                f"The disturbance {name} has no linear effect where it is zero (it enters as {name}**2 or alike), so "
-                f"an extended Kalman filter cannot see it. Use gr.SimulatedPEM(), which simulates it."
-            )
+def _start_function(model: StochasticModel, ns: int) -> ca.Function:
+    closed = Closed(model)
+    _, A, W, _ = closed.rates(*closed.symbols)
+    C = ca.jacobian(model.constraints, model.X) if model.constraints.numel() else ca.SX(0, model.n)
+    column = ca.densify(ca.vertcat(*(ca.vec(ca.densify(o)) for o in (A, W, C))))
+    function = ca.Function("start", closed.symbols, [column])
+    return with_directions(function, ("X", "q"), ("t", "X", "z", "u", "q"), ns)
 
 
-def choose_substeps(filter: ExtendedFilter, q: Floats, x0: Floats) -> int:
-    """Steps per cell from which on halving them does not move log L."""
-    nothing = np.zeros((0, len(q)))
-    filter.substeps = 1
-    value = finish(filter.run(q, nothing, x0)).value
-    while True:
-        filter.substeps *= 2
-        finer = finish(filter.run(q, nothing, x0)).value
-        if np.isfinite(finer) and abs(finer - value) < SUBSTEP_TOLERANCE * (1 + 1e-3 * abs(finer)):
-            return filter.substeps
-        if filter.substeps >= MOST_SUBSTEPS:
-            raise EstimationError(
-                f"The extended filter needs more than {MOST_SUBSTEPS} steps between samples at the guess (log L = "
-                f"{finer:.6g}): the model is too stiff for explicit steps, or runs away. Try another guess, or set "
-                f"gr.KalmanML(substeps=…)."
-            )
-        value = finer
+def _with_value(found: list[Floats], ns: int) -> Floats:
+    """Outputs and derivatives as one array, the value first."""
+    value = found[0][None]
+    return np.concatenate([value, found[1].reshape(ns, value.shape[1])]) if ns else value
 
 
-def _augmented(model: StochasticModel) -> System:
-    system = model.structure.system
-    return replace(
-        system, x=model.X, p=model.q, rhs=model.drift, constraints=model.constraints, state_names=model.names,
-        parameter_names=model.quantities,
+def _sums(found: PassResult) -> Sums:
+    nd = len(found.base)
+    return Sums(
+        found.count, found.base, np.zeros((nd, 1, 1)), found.information, np.zeros((nd - 1, 1)), found.innovations,
+        found.variances, found.slopes, found.failed,
     )  # fmt: skip
-
-
-def _step_noise(model: StochasticModel, t: ca.SX, h: ca.SX, x: ca.SX, u: Sequence[ca.SX], q: ca.SX) -> ca.SX:
-    """Q' = A Q + Q Aᵀ + B Bᵀ from zero over one step, by classical Runge–Kutta beside the mean."""
-    arguments = model.arguments
-    f = ca.Function("f", arguments, [model.drift])
-    A = ca.Function("A", arguments, [ca.jacobian(model.drift, model.X)])
-    W = ca.Function("W", arguments, [ca.mtimes(model.noise, model.noise.T)])
-    half, total, k, slope = h / 2, 0, ca.SX.zeros(model.n), ca.SX.zeros(model.n, model.n)
-    for length, offset, signal, weight in ((0, 0, 0, 1), (half, half, 1, 2), (half, half, 1, 2), (h, h, 2, 1)):
-        here, Q = [t + offset, x + length * k, u[signal], q], length * slope
-        k, moved = f(*here), ca.mtimes(A(*here), Q)
-        slope = moved + moved.T + W(*here)
-        total = total + weight * slope
-    return total * (h / 6)
-
-
-def _projection(system: System, count: int) -> ca.Function:
-    """The projected point and its Jacobian."""
-    t, x, u = ca.SX.sym("t"), ca.SX.sym("x", system.nx), ca.SX.sym("u", system.nu)
-    p, nominal = ca.SX.sym("p", system.np), ca.SX.sym("nominal", system.nx)
-    after = x
-    for _ in range(count if system.nc else 0):
-        after = project(system, t, after, u, p, nominal)
-    return ca.Function("project", [t, x, u, p, nominal], [after, ca.densify(ca.jacobian(after, x))])
-
-
-def _with_directions(fixed: list[ca.SX], moving: list[ca.SX], outputs: list[ca.SX], ns: int) -> ca.Function:
-    """Outputs in one column, and their derivatives along seeds of the moving arguments, one column per direction."""
-    column = ca.densify(ca.vertcat(*(ca.vec(ca.densify(o)) for o in outputs)))
-    seeds = [ca.SX.sym(f"d{i}", m.numel(), ns) for i, m in enumerate(moving)]
-    arguments = [*fixed, *moving, *seeds]
-    if not ns:
-        return ca.Function("f", arguments, ca.cse([column]))
-    by = ca.vertcat(*(ca.vec(m) for m in moving))
-    along = ca.densify(ca.jtimes(column, by, ca.vertcat(*seeds)))
-    return ca.Function("f", arguments, ca.cse([column, along]))
-
-
-def _vanishes(function: ca.Function) -> bool:
-    random = np.random.default_rng(11)
-    for _ in range(5):
-        values = [random.uniform(0.3, 1.7, function.size_in(i)) for i in range(function.n_in())]
-        found = np.array(function(*values).full())
-        if np.any(np.abs(found[np.isfinite(found)]) > 1e-12):
-            return False
-    return True

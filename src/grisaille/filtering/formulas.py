@@ -1,10 +1,21 @@
-"""Formulas of (t, u, q) evaluated at many instants at once, with derivatives by q in given directions."""
+"""Formulas of (t, u, q) evaluated at many instants at once, with derivatives by q in given directions.
+
+Where a formula is a polynomial of the inputs of degree one or two and free of time, its coefficients are evaluated once
+for all instants,
+
+    f(u, q) = Σ_i c_i(q) m_i(u),        m = 1, u_j, u_j u_k,
+
+and a matrix product does the rest.
+"""
 
 from __future__ import annotations
+
+from functools import cached_property
 
 import casadi as ca
 import numpy as np
 
+from grisaille.compilation.evaluation import FlatEvaluation, flat_function
 from grisaille.filtering.duals import Floats
 from grisaille.filtering.record import Cells
 from grisaille.filtering.stochastic import StochasticModel
@@ -12,6 +23,7 @@ from grisaille.filtering.transition import polynomial_nodes
 
 SMOOTH = 6
 """Degree of the polynomials that stand for formulas of time and for nonlinear formulas of inputs, on each cell."""
+MOST_MONOMIALS = 64
 
 
 class Formula:
@@ -19,18 +31,25 @@ class Formula:
 
     def __init__(self, model: StochasticModel, formula: ca.SX) -> None:
         self.shape = formula.shape
-        rows = ca.densify(ca.vec(ca.densify(formula).T))
-        arguments = [model.t, model.u, model.q]
-        self._function = ca.Function("f", arguments, [rows, ca.densify(ca.jacobian(rows, model.q))])
-        self.signals = sorted(set(ca.jacobian_sparsity(rows, model.u).get_col()))
-        self.depends_on_time = bool(ca.depends_on(rows, model.t))
-        self.power = SMOOTH if self.depends_on_time else _power(rows, model.u)
+        self._model = model
+        self._rows = ca.densify(ca.vec(ca.densify(formula).T))
+        self.signals = sorted(set(ca.jacobian_sparsity(self._rows, model.u).get_col()))
+        self.depends_on_time = bool(ca.depends_on(self._rows, model.t))
+        self.power = SMOOTH if self.depends_on_time else _power(self._rows, model.u)
         """Degree as a polynomial of inputs: 1, 2, or what stands for more."""
+        m = len(self.signals)
+        self._count = 1 + m if self.power == 1 else (1 + m) * (2 + m) // 2
+        self.is_polynomial = self.power <= 2 and self._count <= MOST_MONOMIALS
 
     @property
     def is_fixed(self) -> bool:
         """The same at every instant."""
         return not self.signals and not self.depends_on_time
+
+    @property
+    def is_affine(self) -> bool:
+        """In the inputs, and free of time."""
+        return self.is_polynomial and self.power == 1
 
     def degree(self, cells: Cells) -> int:
         """Of the polynomial that stands for it on each cell; zero where it is constant there."""
@@ -42,13 +61,20 @@ class Formula:
 
     def at(self, t: Floats, u: Floats, q: Floats, dq: Floats) -> Floats:
         """Duals (N, 1 + ns, rows, columns) at N instants."""
-        N = len(t)
-        value, slope = self._function(t[None, :], u.T, np.repeat(q[:, None], N, axis=1))
+        if not self.is_polynomial:
+            return self._one_by_one(t, u, q, dq)
+        monomials = self._monomials(u[:, self.signals])
+        coefficients = self.coefficients(q, dq)
+        dual = monomials @ coefficients.reshape(self._count, coefficients[0].size)
+        return np.asarray(dual.reshape(len(t), 1 + len(dq), *self.shape))
+
+    def coefficients(self, q: Floats, dq: Floats) -> Floats:
+        """c_i as duals, (monomials, 1 + ns, rows, columns); of a polynomial."""
         size = self.shape[0] * self.shape[1]
-        dual = np.empty((N, 1 + len(dq), size))
-        dual[:, 0] = np.array(value.full()).reshape(size, N).T
-        dual[:, 1:] = np.einsum("inq,sq->nsi", np.array(slope.full()).reshape(size, N, len(q)), dq)
-        return np.asarray(dual.reshape(N, 1 + len(dq), *self.shape))
+        value, slope = self._expansion(q)
+        c = value.reshape(self._count, 1, size)
+        moved = (slope.reshape(len(q), len(value)).T @ dq.T).reshape(self._count, size, len(dq)).transpose(0, 2, 1)
+        return np.concatenate([c, moved], axis=1).reshape(len(c), 1 + len(dq), *self.shape)
 
     def once(self, nu: int, q: Floats, dq: Floats) -> Floats:
         """The dual of a fixed formula, (1 + ns, rows, columns)."""
@@ -64,8 +90,44 @@ class Formula:
         """Coefficients (K, degree + 1, 1 + ns, rows, columns) of polynomials in s on every cell."""
         nodes, fit = polynomial_nodes(degree)
         t, u = cells.at(nodes)
-        values = self.at(t.ravel(), u.reshape(t.size, -1), q, dq)
-        return np.asarray(np.einsum("js,ks...->kj...", fit, values.reshape(*t.shape, *values.shape[1:])))
+        values = self.at(t.ravel(), u.reshape(t.size, u.shape[-1]), q, dq)
+        found = np.einsum("js,ks...->kj...", fit, values.reshape(*t.shape, *values.shape[1:]))
+        return np.asarray(found)
+
+    def _one_by_one(self, t: Floats, u: Floats, q: Floats, dq: Floats) -> Floats:
+        N = len(t)
+        value, slope = self._pointwise(t[None, :], u.T, np.repeat(q[:, None], N, axis=1))
+        size = self.shape[0] * self.shape[1]
+        dual = np.empty((N, 1 + len(dq), size))
+        dual[:, 0] = np.array(value.full()).reshape(size, N).T
+        dual[:, 1:] = np.einsum("inq,sq->nsi", np.array(slope.full()).reshape(size, N, len(q)), dq)
+        return np.asarray(dual.reshape(N, 1 + len(dq), *self.shape))
+
+    @cached_property
+    def _pointwise(self) -> ca.Function:
+        m = self._model
+        return ca.Function("f", [m.t, m.u, m.q], [self._rows, ca.densify(ca.jacobian(self._rows, m.q))])
+
+    @cached_property
+    def _expansion(self) -> FlatEvaluation:
+        """c_i one after another, and their derivatives by q."""
+        m = self._model
+        own = ca.vertcat(*(m.u[k] for k in self.signals)) if self.signals else ca.SX(0, 1)
+        slopes = ca.densify(ca.jacobian(self._rows, own)) if self.signals else ca.SX(self._rows.numel(), 0)
+        parts = [self._rows, *(slopes[:, j] for j in range(len(self.signals)))]
+        if self.power == 2:
+            for j in range(len(self.signals)):
+                bends = ca.densify(ca.jacobian(slopes[:, j], own))
+                parts += [bends[:, k] * (0.5 if k == j else 1.0) for k in range(j, len(self.signals))]
+        flat = ca.substitute([ca.densify(ca.vertcat(*parts))], [m.u, m.t], [ca.SX.zeros(m.u.shape), ca.SX(0)])[0]
+        return flat_function(ca.Function("c", [m.q], [flat, ca.densify(ca.jacobian(flat, m.q))]))
+
+    def _monomials(self, u: Floats) -> Floats:
+        """(N, monomials) in the order of ``_expansion``."""
+        columns = [np.ones(len(u)), *u.T]
+        if self.power == 2:
+            columns += [u[:, j] * u[:, k] for j in range(u.shape[1]) for k in range(j, u.shape[1])]
+        return np.stack(columns, axis=1)
 
 
 def _power(rows: ca.SX, u: ca.SX) -> int:

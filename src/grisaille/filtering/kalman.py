@@ -11,7 +11,8 @@ derivative there. Since K minimises P, its own variation drops out of dP:
 
     dP⁺ = J dP Jᵀ + K dR Kᵀ − J P dHᵀ Kᵀ − (J P dHᵀ Kᵀ)ᵀ,  J = I − KH,        da = S⁻¹ (de − dS a),  a = S⁻¹ e.
 
-Rows of y that are NaN are left out of e, H and R. ρ(v) = v, or Huber's c (2√v − c) beyond v = c².
+Rows of y that are NaN are left out of e, H and R. ρ(v) = v, or Huber's c (2√v − c) beyond v = c², or the smooth
+2c² (√(1 + v/c²) − 1) for all v.
 
 A diffuse start has a flat prior on x₀ + X₀ δ: e becomes (e, E) with one column per entry of δ, and
 log L = ∫ p(y | δ) dδ = … − ½ log det M + ½ sᵀM⁻¹s + ½ n_δ log 2π,  M = Σ EᵀS⁻¹E,  s = Σ EᵀS⁻¹e.
@@ -160,13 +161,15 @@ def _likelihood(sums: Sums, value: float, gradient: Floats, information: Floats,
 
 
 def run_filter(
-    model: DiscreteModel, *, robust: float = np.inf, condition: bool = False, states: list[States] | None = None
-) -> Sums:
+    model: DiscreteModel, *, robust: float = np.inf, condition: bool = False, states: list[States] | None = None,
+    moments: list[tuple[Floats, Floats]] | None = None,
+) -> Sums:  # fmt: skip
     """One pass over the data, in NumPy.
 
-    robust : Huber's c, in standard deviations
+    robust : Huber's c, in standard deviations; −c for the smooth loss
     condition : leave the first sample out of the likelihood
     states : a list that receives the means and covariances (value only; not with a flat prior)
+    moments : a list that receives both with derivatives, at every cell boundary after its update
     """
     ns, n, free = model.ns, model.n, model.X0.shape[1]
     total = Totals(model.ns, 1 + free, model.y.shape, robust)
@@ -193,6 +196,8 @@ def run_filter(
                 m, P = total.add(sample, seen, found, counted=not waiting)
                 waiting = False
         kept.append((*before, m[0, :, 0].copy(), P[0].copy()))
+        if moments is not None:
+            moments.append((m, P))
     if states is not None:
         x_pred, P_pred, x_filt, P_filt = (np.array(part) for part in zip(*kept, strict=True))
         states.append(States(x_pred, P_pred, x_filt, P_filt))
@@ -273,7 +278,7 @@ class Totals:
             self.base[0] += u.log_det
             self.base[1:] += np.trace(whitened, axis1=-2, axis2=-1)
             if G.shape[-1] == 1:
-                rho, slope = huber(float(G[0, 0, 0]), self.robust)
+                rho, slope = loss(float(G[0, 0, 0]), self.robust)
                 self.base[0] += rho
                 self.base[1:] += slope * G[1:, 0, 0]
             de = u.e[1:, :, 0]
@@ -288,8 +293,11 @@ class Totals:
         )  # fmt: skip
 
 
-def huber(v: float, c: float) -> tuple[float, float]:
-    """ρ(v) and ρ'(v)."""
+def loss(v: float, c: float) -> tuple[float, float]:
+    """ρ(v) and ρ'(v): Huber's of threshold c, or the smooth one of threshold −c where c is negative."""
+    if c < 0:
+        root = np.sqrt(1 + v / (c * c))
+        return float(2 * c * c * (root - 1)), float(1 / root)
     if v <= c * c:
         return v, 1.0
-    return c * (2 * np.sqrt(v) - c), c / np.sqrt(v)
+    return float(c * (2 * np.sqrt(v) - c)), float(c / np.sqrt(v))

@@ -19,19 +19,25 @@ from grisaille.filtering.kalman import DiscreteModel
 from grisaille.filtering.record import Cells, Record, cut_into_cells
 from grisaille.filtering.start import start_covariance
 from grisaille.filtering.stochastic import StochasticModel
-from grisaille.filtering.transition import noise_covariance, state_transition
+from grisaille.filtering.transition_native import noise_covariance, state_transition
 
 
 class LinearFilter:
     """Discretises one model on one record again and again, at different values of q."""
 
-    def __init__(self, model: StochasticModel, record: Record, initial_covariance: Any = "first-sample") -> None:
+    def __init__(
+        self,
+        model: StochasticModel,
+        record: Record,
+        initial_covariance: Any = "first-sample",
+        compiled: bool | None = None,
+    ) -> None:
         if model.nonlinear:
             raise EstimationError(
                 f"filter='linear' needs a model that is linear in its states, but {model.nonlinear} is not: use "
                 f"filter='extended'."
             )
-        self.model, self.record, self.initial_covariance = model, record, initial_covariance
+        self.model, self.record, self.initial_covariance, self.compiled = model, record, initial_covariance, compiled
         zero = ca.SX.zeros(model.n)
 
         def at_zero(formula: ca.SX) -> ca.SX:
@@ -76,19 +82,28 @@ class LinearFilter:
     def _transitions(self, cells: Cells, q: Floats, dq: Floats) -> tuple[Floats, Any, Floats, Floats, Any]:
         groups, of = self._groups(cells)
         n, nd, K = self.model.n, 1 + len(dq), len(cells.lengths)
-        A, b, W = (f.shared_on_cells(cells, q, dq) for f in (self.A, self.b, self.W))
+        A, W = (f.shared_on_cells(cells, q, dq) for f in (self.A, self.W))
+        forcing = _Forcing(self.b, cells, q, dq)
         still = len(W) == 1
         F, c = np.empty((len(groups), nd, n, n)), np.empty((K, nd, n))
         Q = np.empty((len(groups) if still else K, nd, n, n))
         for g, (k, h) in enumerate(groups):
             mine, drift = np.flatnonzero(of == g), A[k % len(A), 0]
-            F[g], Psi = state_transition(drift, h, b.shape[1] - 1)
-            c[mine] = _apply(Psi, b[mine % len(b)][..., 0])
+            F[g], Psi = state_transition(drift, h, forcing.degree, self.compiled)
+            c[mine] = forcing.carried(Psi, mine)
             if still:
-                Q[g] = noise_covariance(drift, h, W[0])
+                Q[g] = noise_covariance(drift, h, W[0], self.compiled)
             else:
-                Q[mine] = _noise_of_cells(drift, h, W[mine])
+                Q[mine] = self._noise_of_cells(cells, drift, h, W, mine)
         return F, of, c, Q, of if still else np.arange(K)
+
+    def _noise_of_cells(self, cells: Cells, A: Floats, h: float, W: Floats, mine: Any) -> Floats:
+        """Q of every cell of a group; those with the same signals are integrated once."""
+        keys = cells.coefficients[mine][:, self.W.signals].reshape(len(mine), -1)
+        if self.W.depends_on_time:
+            keys = np.column_stack([keys, cells.bounds[mine]])
+        _, at, of = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+        return np.asarray(noise_covariance(A, h, W[mine[at]], self.compiled)[of.ravel()])
 
     def _groups(self, cells: Cells) -> tuple[list[tuple[int, float]], Any]:
         """Cells that share A and length: (a cell, its length) of each group, and the group of each cell."""
@@ -134,18 +149,39 @@ def varying_message(model: StochasticModel, A: Formula) -> str:
     )
 
 
+class _Forcing:
+    """b on every cell, as polynomials of s; where b is affine in the inputs the matrices are shared by all cells."""
+
+    def __init__(self, b: Formula, cells: Cells, q: Floats, dq: Floats) -> None:
+        self.affine, self.degree = b.is_affine, b.degree(cells)
+        if self.affine:
+            self.inputs = cells.coefficients[:, b.signals, : self.degree + 1]
+            self.shared = b.coefficients(q, dq)[..., 0]
+        else:
+            self.b = b.shared_on_cells(cells, q, dq)[..., 0]
+
+    def carried(self, Psi: Floats, mine: Any) -> Floats:
+        """h Σ_k Ψ_k b_k of some cells with derivatives: (cells, 1 + ns, n)."""
+        if not self.affine:
+            return _apply(Psi, self.b[mine % len(self.b)])
+        matrix = np.moveaxis(self.shared, 0, -1)
+        total = np.zeros((len(mine), *matrix.shape[:2]))
+        for k, block in enumerate(Psi):
+            moved = times(block, matrix)
+            if k == 0:
+                total += moved[None, ..., 0]
+            inputs = self.inputs[mine, :, k] if k < self.inputs.shape[2] else None
+            if inputs is not None and inputs.size:
+                columns = moved[..., 1:].reshape(-1, inputs.shape[1])
+                total += (inputs @ columns.T).reshape(total.shape)
+        return total
+
+
 def _apply(Psi: Floats, b: Floats) -> Floats:
     """Σ_k Ψ_k b_k with derivatives: (cells, 1 + ns, n)."""
     out = np.einsum("dij,kdsj->ksi", Psi[:, 0], b)
     out[:, 1:] += np.einsum("dsij,kdj->ksi", Psi[:, 1:], b[:, :, 0])
     return np.asarray(out)
-
-
-def _noise_of_cells(A: Floats, h: float, W: Floats) -> Floats:
-    """Q of every cell of a group; equal intensities are integrated once."""
-    flat = W.reshape(len(W), -1)
-    _, at, of = np.unique(flat, axis=0, return_index=True, return_inverse=True)
-    return np.asarray(noise_covariance(A, h, W[at])[of.ravel()])
 
 
 def _built_up(cells: Cells, F: Floats, F_of: Any, Q: Floats, Q_of: Any) -> Floats:

@@ -7,8 +7,9 @@ not an exception: optimizers must survive it.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import casadi as ca
@@ -18,13 +19,17 @@ from grisaille.errors import EstimationError, GrisailleError
 from grisaille.experiment.interpolation import SignalTable, make_table
 from grisaille.experiment.switching import find_switches
 from grisaille.filtering.duals import Floats
-from grisaille.filtering.extended import ExtendedFilter, choose_substeps
+from grisaille.filtering.extended import ExtendedFilter, FilterKind
+from grisaille.filtering.extended_states import states_of
+from grisaille.filtering.free_start import FreeStart, starts_freely
 from grisaille.filtering.kalman import Likelihood, States, Sums, centred, finish, run_filter
 from grisaille.filtering.linear import LinearFilter
 from grisaille.filtering.native import add_up
 from grisaille.filtering.record import Record
 from grisaille.filtering.smoother import smooth
 from grisaille.filtering.stochastic import StochasticModel, build_stochastic_model
+from grisaille.filtering.substeps import choose_substeps, freeze_doublings
+from grisaille.filtering.unscented import SigmaPoints
 from grisaille.model.classes import Model
 from grisaille.structure.initialization import Initializer
 from grisaille.structure.parameters import ParameterFormulas, ParameterValues
@@ -41,6 +46,8 @@ class FilterOptions:
     condition: bool = False
     robust: float = np.inf
     compiled: bool | None = None
+    propagation: str = "linearize"
+    sigma: SigmaPoints = field(default_factory=SigmaPoints)
 
 
 @dataclass(frozen=True)
@@ -63,6 +70,14 @@ class Filtered:
 
     likelihood: Likelihood | None
     failure: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Starting:
+    """The consistent start with its derivatives: (1 + ns, nx) and (1 + ns, nz)."""
+
+    x: Floats
+    z: Floats
 
 
 class FilterRunner:
@@ -100,19 +115,38 @@ class FilterRunner:
         self.record = Record(name, times, measured, weights, self.signals)
         self.outputs = tuple(outputs)
         self.filter: LinearFilter | ExtendedFilter | None = None
+        self.algebraic = np.zeros((0, 0))
+        """Algebraic unknowns at cell boundaries, after ``states``."""
 
     def likelihood(self, values: Mapping[str, float], *, sensitive: bool) -> Filtered:
         """log L at values of everything that moves: ``"k"``, ``"scale(w)"``, ``"noise(y)"``, ``"start(x)"``."""
         o = self.options
-        try:
-            q, dq, x0 = self._posed(values, sensitive)
+
+        def sums(q: Floats, dq: Floats, start: Starting) -> Sums:
             if isinstance(self.filter, ExtendedFilter):
-                sums = self.filter.run(q, dq, x0, robust=o.robust, condition=o.condition)
-            else:
-                sums = self._exact(q, dq, x0)
+                return self.filter.run(q, dq, start.x, robust=o.robust, condition=o.condition, z0=start.z)
+            return self._exact(q, dq, start.x)
+
+        return self._likelihood(values, sensitive, sums)
+
+    def gradient(self, values: Mapping[str, float]) -> Filtered:
+        """log L and its gradient only: cheaper, in reverse mode, where the filter is nonlinear and compiled."""
+        o = self.options
+
+        def sums(q: Floats, dq: Floats, start: Starting) -> Sums:
+            if isinstance(self.filter, ExtendedFilter):
+                return self.filter.gradient(q, dq, start.x, robust=o.robust, condition=o.condition, z0=start.z)
+            return self._exact(q, dq, start.x)
+
+        return self._likelihood(values, True, sums)
+
+    def _likelihood(
+        self, values: Mapping[str, float], sensitive: bool, sums: Callable[[Floats, Floats, Starting], Sums]
+    ) -> Filtered:
+        try:
+            found = finish(sums(*self._posed(values, sensitive)))
         except GrisailleError as error:
             return Filtered(None, str(error))
-        found = finish(sums)
         return Filtered(found, self._reason(found.failed) if found.failed >= 0 else "")
 
     def _exact(self, q: Floats, dq: Floats, x0: Floats) -> Sums:
@@ -123,12 +157,19 @@ class FilterRunner:
             return add_up(centred(matrices, sums), compiled=o.compiled)
         return sums
 
-    def states(self, values: Mapping[str, float]) -> tuple[LinearFilter, Floats, States, tuple[Floats, Floats]]:
+    def states(
+        self, values: Mapping[str, float]
+    ) -> tuple[LinearFilter | ExtendedFilter, Floats, States, tuple[Floats, Floats]]:
         """The filter, q, filtered moments at cell boundaries, and smoothed ones."""
-        q, dq, x0 = self._posed(values, False)
-        if not isinstance(self.filter, LinearFilter):
-            raise EstimationError("States are available for linear models; this one was filtered by linearisation.")
-        matrices = self.filter.discretise(q, dq, x0)
+        q, dq, start = self._posed(values, False)
+        if isinstance(self.filter, ExtendedFilter):
+            found = states_of(self.filter, q, start.x, start.z)
+            if isinstance(found, Sums):
+                raise EstimationError(self._reason(found.failed))
+            self.algebraic = found.z
+            return self.filter, q, found.filtered, (found.x_smooth, found.P_smooth)
+        assert self.filter is not None
+        matrices = self.filter.discretise(q, dq, start.x)
         if matrices.X0.shape[1]:
             raise EstimationError(
                 "States under initial_covariance='diffuse' are not available: a flat prior has no covariance. Use "
@@ -157,20 +198,33 @@ class FilterRunner:
         self._refuse_moving_switches()
         self.filter = self._choose(model, self._quantities(given, values))
         if isinstance(self.filter, ExtendedFilter):
-            q, _, x0 = self._posed(values, False)
-            chosen = self.options.substeps
-            self.filter.substeps = chosen if isinstance(chosen, int) else choose_substeps(self.filter, q, x0)
+            self._choose_steps(self.filter, values)
         return model
+
+    def _choose_steps(self, filter: ExtendedFilter, values: Mapping[str, float]) -> None:
+        q, _, start = self._posed(values, False)
+        chosen = self.options.substeps
+        if isinstance(chosen, int):
+            filter.substeps = chosen
+            freeze_doublings(filter, q, start.x, start.z)
+        else:
+            choose_substeps(filter, q, start.x, start.z)
 
     def _choose(self, model: StochasticModel, q: Floats) -> LinearFilter | ExtendedFilter:
         """The exact filter where it applies, unless another was asked for."""
         o = self.options
         if o.filter == "linear" or (o.filter == "auto" and not model.nonlinear):
-            exact = LinearFilter(model, self.record, o.initial_covariance)
+            exact = LinearFilter(model, self.record, o.initial_covariance, o.compiled)
             if o.filter == "linear" or not exact.varies(q):
                 exact.cells(q)
                 return exact
-        return ExtendedFilter(model, self.record, self.initializer.nominal[: model.nx], o.initial_covariance)
+        kind = FilterKind(
+            o.filter if o.filter in ("iterated", "unscented") else "extended", o.propagation, sigma=o.sigma
+        )
+        return ExtendedFilter(
+            model, self.record, self.initializer.nominal[: model.nx], o.initial_covariance, kind=kind,
+            compiled=o.compiled,
+        )  # fmt: skip
 
     def with_measurements(self, y: Floats) -> FilterRunner:
         """The same experiment with other measurements."""
@@ -193,24 +247,39 @@ class FilterRunner:
     def _parameters(self, values: Mapping[str, float]) -> ParameterValues:
         return self.formulas.evaluate({**self.constants, **{n: values[n] for n in self.moved.parameters}})
 
+    @cached_property
+    def _free(self) -> FreeStart | None:
+        """The quick way to the start, where there is one; where it gives no number the long way says why."""
+        m = self.moved
+        if not starts_freely(self.initializer, [*self.demands, *m.starts]):
+            return None
+        levels = [*(f"scale({w})" for w in m.scales), *(f"noise({y})" for y in m.noises)]
+        return FreeStart(
+            self.initializer, self.formulas, self.constants, self.demands, m.parameters, levels, m.starts
+        )  # fmt: skip
+
     def _quantities(self, given: ParameterValues, values: Mapping[str, float]) -> Floats:
         levels = [*(f"scale({w})" for w in self.moved.scales), *(f"noise({y})" for y in self.moved.noises)]
         return np.concatenate([given.values, [values[name] for name in levels]])
 
-    def _posed(self, values: Mapping[str, float], sensitive: bool) -> tuple[Floats, Floats, Floats]:
+    def _posed(self, values: Mapping[str, float], sensitive: bool) -> tuple[Floats, Floats, Starting]:
         """q, its directions, and the consistent start with its derivatives."""
         if self.filter is None:
             self.prepare(values)
+        if self._free is not None:
+            q, dq, x0 = self._free.at(values, sensitive)
+            if np.isfinite(q).all() and np.isfinite(x0).all():
+                return q, dq, Starting(x0, np.zeros((len(x0), 0)))
         given = self._parameters(values)
         dp, levels, starts = self._directions(given, sensitive)
         t0, u = float(self.times[0]), self.signals(given.values).at(float(self.times[0]))
         demands = {**self.demands, **{n: values[f"start({n})"] for n in self.moved.starts}}
         start = self.initializer.solve(t0, u, given.values, demands)
-        x0 = start.x[None]
+        x0, z0 = start.x[None], start.z[None]
         if sensitive:
             moved = self.initializer.sensitivity(t0, u, given.values, start, dp, demands, starts)
-            x0 = np.concatenate([x0, moved.sx])
-        return self._quantities(given, values), np.hstack([dp, levels]), x0
+            x0, z0 = np.concatenate([x0, moved.sx]), np.concatenate([z0, moved.sz])
+        return self._quantities(given, values), np.hstack([dp, levels]), Starting(x0, z0)
 
     def _directions(self, given: ParameterValues, sensitive: bool) -> tuple[Floats, Floats, dict[str, Floats]]:
         m, ns = self.moved, self.moved.count if sensitive else 0

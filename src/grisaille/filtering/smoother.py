@@ -7,15 +7,28 @@ singular state covariances (constraints, noise-free states) need no care:
     r ← Fᵀ r̃                   N ← Fᵀ Ñ F                                    over a cell
     x_smooth = x_filt − P_filt r        P_smooth = P_filt − P_filt N P_filt
 
-Reference: G. J. Bierman, Automatica 9 (1973) 671.
+Nonlinear filters have no H that stands for their update, but moments before and after it; for them the form of Rauch,
+Tung and Striebel,
+
+    G = P_filt Fᵀ P_pred⁺
+    x_smooth = x_filt + G (x_smooth − x_pred)'        P_smooth = P_filt + G (P_smooth − P_pred)' Gᵀ
+
+where ' means at the next instant, F = ∂x_pred'/∂x_filt, and ⁺ is the inverse on the directions that have uncertainty.
+
+References: G. J. Bierman, Automatica 9 (1973) 671; S. Särkkä, Bayesian Filtering and Smoothing (2013), section 9.1.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
 from grisaille.filtering.duals import Floats
 from grisaille.filtering.kalman import DiscreteModel, States
+
+NO_VARIANCE = 1e-13
+"""Eigenvalues of a covariance with unit diagonal that count as zero."""
 
 
 def smooth(model: DiscreteModel, states: States) -> tuple[Floats, Floats]:
@@ -44,3 +57,29 @@ def _back_over_sample(model: DiscreteModel, states: States, k: int, r: Floats, N
     e = model.y[sample, seen] - H @ states.x_pred[k] - model.d[sample, 0][seen]
     J = np.eye(model.n) - P @ H.T @ inverse @ H
     return J.T @ r - H.T @ inverse @ e, H.T @ inverse @ H + J.T @ N @ J
+
+
+def smooth_moments(states: States, F: Sequence[Floats], tangent: Sequence[Floats]) -> tuple[Floats, Floats]:
+    """The same from moments, the transition F of each cell, and projectors at the predicted means.
+
+    On hidden constraints the smoothed moments belong to another point than the predicted ones: what leaves the tangent
+    there is no uncertainty, and is cut off by the projector (the identity without constraints).
+    """
+    x, P = states.x_filt.copy(), states.P_filt.copy()
+    for k in range(len(F) - 1, -1, -1):
+        gain = states.P_filt[k] @ F[k].T @ pseudo_inverse(states.P_pred[k + 1]) @ tangent[k + 1]
+        x[k] += gain @ (x[k + 1] - states.x_pred[k + 1])
+        P[k] += gain @ (P[k + 1] - states.P_pred[k + 1]) @ gain.T
+        P[k] = (P[k] + P[k].T) / 2
+    return x, P
+
+
+def pseudo_inverse(P: Floats) -> Floats:
+    """P⁺ over directions with uncertainty, whatever the units of the states."""
+    size = np.sqrt(np.maximum(np.diag(P), 0.0))
+    there = size > 0
+    scale = np.where(there, size, 1.0)
+    values, vectors = np.linalg.eigh(np.where(np.outer(there, there), P / np.outer(scale, scale), 0.0))
+    kept = values > NO_VARIANCE * max(float(values.max(initial=0.0)), 1e-300)
+    root = vectors[:, kept] / np.sqrt(values[kept]) / scale[:, None]
+    return np.asarray(root @ root.T)

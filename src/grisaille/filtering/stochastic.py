@@ -15,7 +15,7 @@ H. Madsen, S. B. Jørgensen, Automatica 40 (2004) 225, eqs. (1), (2).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import casadi as ca
@@ -60,6 +60,10 @@ class StochasticModel:
     infinite: tuple[str, ...]
     """Names whose variance is not finite."""
     constraints: ca.SX
+    z: ca.SX = field(default_factory=lambda: ca.SX(0, 1))
+    """Algebraic unknowns that stay implicit; every formula above may contain them."""
+    residual: ca.SX = field(default_factory=lambda: ca.SX(0, 1))
+    """g(t, X, z, u, q) = 0"""
 
     @property
     def n(self) -> int:
@@ -72,6 +76,8 @@ class StochasticModel:
     @cached_property
     def nonlinear(self) -> str:
         """What is not linear in the states, in words; empty for a linear model."""
+        if self.z.numel():
+            return f"the equation of {self.structure.system.implicit_names[0]}"
         for what, formula, names in (
             ("the equation of der({})", ca.jacobian(self.drift, self.X), self.names),
             ("the output {}", ca.jacobian(self.measured, self.X), self.outputs),
@@ -99,11 +105,6 @@ def build_stochastic_model(
     values : of all parameters; they decide the rank of correlations only
     """
     system, flat = structure.system, structure.model
-    if system.nz:
-        raise EstimationError(
-            f"Kalman filters need explicit equations here, but {', '.join(system.implicit_names)} remain implicit in "
-            f"{flat.name}: solve them by hand for the derivatives, or use gr.OutputError."
-        )
     free = (*(f"scale({w})" for w in scales), *(f"noise({y})" for y in noises))
     extra = ca.SX.sym("level", len(free))
     q = ca.vertcat(system.p, extra)
@@ -139,6 +140,8 @@ def build_stochastic_model(
         observed_names=system.observed_names,
         infinite=infinite,
         constraints=put(system.constraints),
+        z=system.z,
+        residual=put(system.residual),
     )  # fmt: skip
 
 
@@ -165,6 +168,13 @@ def _white_noise(
     if not white_names(structure.model):
         return structure.system.rhs, ca.SX(structure.system.nx, 0), ()
     diffusion = find_diffusion(structure)
+    system = structure.system
+    if system.nz and "stratonovich" in diffusion.readings and ca.depends_on(diffusion.gain, system.z):
+        raise EstimationError(
+            f"The noise that drives {structure.model.name} depends on {', '.join(system.implicit_names)}, which remain "
+            "implicit: its Stratonovich correction is not formed for such noise. Use interpretation='ito', or solve "
+            "these variables by hand."
+        )
     D = ca.SX(diffusion.nw, diffusion.nw)
     for names, process in white.items():
         at = [diffusion.names.index(n) for n in names if n in diffusion.names]

@@ -1,0 +1,190 @@
+"""A nonlinear filter's step and update as one program: interpreted, or compiled with its loop over the record.
+
+    step     s ← step(t, h, s, u(t), u(t + h/2), u(t + h), q, nominal)
+    update   s, e, V ← update(t, s, u, q, nominal, y, mask, scale)
+
+A linearised step has two functions instead, and matrix exponentials between them (``filter_linearized``): coefficients,
+with the arguments of a step, and settle, s ← settle(t, s, u, q, nominal).
+
+s is what the filter carries from instant to instant, e an innovation and V its covariance (lower triangle, column by
+column). Both are CasADi functions of our own argument names; derivatives along directions of (s, q) are formed here,
+forward (all directions, with those of e and V) and in reverse (the gradient of one number).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import casadi as ca
+
+from grisaille.compilation.compiler import find_compiler, is_switched_off, notice_interpreted
+from grisaille.compilation.evaluation import FlatEvaluation, flat_function
+from grisaille.compilation.library import Library, build_library, no_compiler
+from grisaille.compilation.memo import Memo
+from grisaille.compilation.printer import PRELUDE, print_function
+from grisaille.compilation.tangent_printer import print_tangent
+
+STEP = ("t", "h", "s", "ua", "um", "ub", "q", "nominal")
+SETTLE = ("t", "s", "u", "q", "nominal")
+UPDATE = ("t", "s", "u", "q", "nominal", "y", "mask", "scale")
+LONGEST = 25_000
+"""Instructions of step and update from which on nothing is compiled: a compiler would need minutes."""
+
+
+@dataclass(frozen=True, eq=False)
+class FilterFormulas:
+    """The generated functions; with ``settle``, ``step`` gives the coefficients of a linearised step of n states."""
+
+    step: ca.Function
+    update: ca.Function
+    settle: ca.Function | None = None
+    n: int = 0
+
+    @property
+    def powers(self) -> int:
+        """Columns of G."""
+        rest = self.n * self.n + self.n * (self.n + 1) // 2 + self.update.numel_out(0) - self.n * (self.n + 3) // 2
+        return int(self.step.numel_out(0) - rest) // max(self.n, 1)
+
+    @property
+    def moving(self) -> list[int]:
+        """1 for coefficients that are not zero whatever the arguments."""
+        arguments = [ca.SX.sym(n, self.step.sparsity_in(i)) for i, n in enumerate(STEP)]
+        return [int(not entry.is_zero()) for entry in ca.vertsplit(self.step.call(arguments)[0])]
+
+    @property
+    def parts(self) -> list[tuple[str, ca.Function, tuple[str, ...], tuple[str, ...]]]:
+        """C name, function, inputs and outputs of each."""
+        update = ("gr_update", self.update, UPDATE, ("s_out", "e", "V"))
+        if self.settle is None:
+            return [("gr_step", self.step, STEP, ("s_out",)), update]
+        settle = ("gr_settle", self.settle, SETTLE, ("s_out",))
+        return [("gr_coefficients", self.step, STEP, ("c",)), settle, update]
+
+    @property
+    def instructions(self) -> int:
+        return sum(int(f.n_instructions()) for _, f, _, _ in self.parts)
+
+
+@dataclass(frozen=True, eq=False)
+class FilterProgram:
+    """Formulas with their derivatives; ``wanted`` as ``compiled`` in ``build_kernel``."""
+
+    formulas: FilterFormulas
+    wanted: bool | None = None
+
+    @property
+    def size(self) -> int:
+        """Of s."""
+        return int(self.formulas.update.numel_out(0))
+
+    @property
+    def ny(self) -> int:
+        return int(self.formulas.update.numel_out(1))
+
+    def evaluate(self, name: str, ns: int) -> FlatEvaluation:
+        """A function by its C name: arguments, then directions of s and q; values, then derivatives along them."""
+        function, inputs = next((f, inputs) for n, f, inputs, _ in self.formulas.parts if n == name)
+        return self._known.get((name, ns), lambda: flat_function(with_directions(function, ("s", "q"), inputs, ns)))
+
+    @cached_property
+    def _known(self) -> Memo[FlatEvaluation]:
+        return Memo(16)
+
+    @cached_property
+    def forward(self) -> Library | None:
+        """Compiled with forward derivatives; ``None``: interpret."""
+        return self._library(self.forward_source)
+
+    @cached_property
+    def reverse(self) -> Library | None:
+        """Compiled with reverse derivatives."""
+        return self._library(self.reverse_source)
+
+    def _library(self, source: Callable[[], str]) -> Library | None:
+        if self.wanted is False:
+            return None
+        if self.wanted is None and self.formulas.instructions > LONGEST:
+            return None
+        if is_switched_off() or find_compiler() is None:
+            if self.wanted:
+                raise no_compiler()
+            if not is_switched_off():
+                notice_interpreted()
+            return None
+        return build_library(source(), 5 * self.formulas.instructions)
+
+    def forward_source(self) -> str:
+        """The C file with values and forward derivatives. No name of the user's is in it."""
+        tangents = []
+        for name, function, inputs, outputs in self.formulas.parts:
+            along = with_directions(function, ("s", "q"), inputs, 1)
+            results = tuple(f"d{o}" for o in outputs)
+            given = (*inputs, "ds", "dq")
+            tangents.append(print_tangent(along, f"{name}_forward", given, ("ds", "dq"), results, len(outputs)))
+        return "\n".join([*self._head(), '#include "gr_lanes.h"', *tangents, '#include "gr_filter.h"', ""])
+
+    def reverse_source(self) -> str:
+        """The C file with values and reverse derivatives."""
+        adjoints = [
+            print_function(
+                reversed_function(f, inputs), f"{name}_reverse", (*inputs, *(f"l{o}" for o in outputs)), ("ls", "lq")
+            )
+            for name, f, inputs, outputs in self.formulas.parts
+        ]
+        return "\n".join([*self._head(), *adjoints, '#include "gr_filter_reverse.h"', ""])
+
+    def _head(self) -> list[str]:
+        f = self.formulas
+        sizes = {"NS": self.size, "NY": self.ny, "NU": f.step.numel_in(3), "NQ": f.step.numel_in(6)}
+        if f.settle is not None:
+            sizes |= {"LINEARIZED": 1, "NM": f.n, "NG": f.powers, "NK": f.step.numel_out(0)}
+        there = f"static const unsigned char gr_there[] = {{{', '.join(map(str, f.moving))}}};"
+        return [
+            *(f"#define GR_{name} {size}" for name, size in sizes.items()),
+            *([there] if f.settle is not None else []),
+            '#include "gr_task.h"',
+            PRELUDE,
+            *(print_function(function, name, inputs, outputs) for name, function, inputs, outputs in f.parts),
+        ]
+
+
+def build_program(formulas: FilterFormulas, compiled: bool | None = None) -> FilterProgram:
+    """The program of some formulas, from earlier in this process where it was built before."""
+    compiler = None if compiled is False else find_compiler()
+    content = tuple(f.serialize() for _, f, _, _ in formulas.parts)
+    key = (content, compiled, is_switched_off(), compiler and compiler.identity)
+    return _programs.get(key, lambda: FilterProgram(formulas, compiled))
+
+
+_programs: Memo[FilterProgram] = Memo()
+
+
+def with_directions(function: ca.Function, moving: tuple[str, ...], names: tuple[str, ...], ns: int) -> ca.Function:
+    """Outputs, then their derivatives along ns directions of the moving arguments (columns)."""
+    arguments = [ca.SX.sym(n, function.sparsity_in(i)) for i, n in enumerate(names)]
+    outputs = function.call(arguments)
+    if not ns:
+        return function
+    places = [names.index(n) for n in moving]
+    seeds = [ca.SX.sym(f"d{names[i]}", arguments[i].numel(), ns) for i in places]
+    by = ca.vertcat(*(arguments[i] for i in places))
+    column = ca.vertcat(*outputs)
+    along = ca.densify(ca.jtimes(column, by, ca.vertcat(*seeds)))
+    sizes = [0, *(int(o.numel()) for o in outputs)]
+    edges = [sum(sizes[: i + 1]) for i in range(len(sizes))]
+    parts = ca.vertsplit(along, edges) if along.numel() else [along] * len(outputs)
+    return ca.Function("forward", [*arguments, *seeds], ca.cse([*outputs, *parts]))
+
+
+def reversed_function(function: ca.Function, names: tuple[str, ...]) -> ca.Function:
+    """Adjoints of s and q from those of the outputs."""
+    arguments = [ca.SX.sym(n, function.sparsity_in(i)) for i, n in enumerate(names)]
+    outputs = function.call(arguments)
+    seeds = [ca.SX.sym(f"l{i}", o.numel()) for i, o in enumerate(outputs)]
+    s, q = arguments[names.index("s")], arguments[names.index("q")]
+    back = ca.densify(ca.jtimes(ca.vertcat(*outputs), ca.vertcat(s, q), ca.vertcat(*seeds), True))
+    results = [back[: s.numel()], back[s.numel() :]]
+    return ca.Function("reverse", [*arguments, *seeds], ca.cse(results))

@@ -1,0 +1,48 @@
+"""Disturbances that linearisation cannot see: one that enters as w² has no gain at w = 0."""
+
+from __future__ import annotations
+
+import casadi as ca
+import numpy as np
+
+from grisaille.errors import EstimationError
+from grisaille.filtering.stochastic import StochasticModel
+
+
+def hidden_disturbance(model: StochasticModel) -> str:
+    """The name of a disturbance without a linear effect where it is zero, or nothing."""
+    xw = model.X[model.nx :]
+    seen = ca.vertcat(model.drift[: model.nx], model.measured, model.residual)
+    places: dict[str, list[int]] = {}
+    for k, full in enumerate(model.names[model.nx :]):
+        places.setdefault(full.rpartition("[")[0], []).append(k)
+    for name, mine in places.items():
+        own = ca.vertcat(*(xw[k] for k in mine))
+        if not ca.depends_on(seen, own):
+            continue
+        gain = ca.densify(ca.jacobian(seen, own))
+        at_zero = ca.substitute([gain], [xw], [ca.SX.zeros(xw.numel())])[0]
+        if _vanishes(ca.Function("gain", [model.t, model.X, model.z, model.u, model.q], [at_zero])):
+            return name
+    return ""
+
+
+def refuse_hidden_disturbances(model: StochasticModel) -> None:
+    """For filters that linearise."""
+    name = hidden_disturbance(model)
+    if name:
+        raise EstimationError(
+            f"The disturbance {name} has no linear effect where it is zero (it enters as {name}**2 or alike), so "
+            f"an extended Kalman filter cannot see it. Use gr.KalmanML(filter='unscented'), which averages over its "
+            f"values, or gr.SimulatedPEM(), which simulates it."
+        )
+
+
+def _vanishes(function: ca.Function) -> bool:
+    random = np.random.default_rng(11)
+    for _ in range(5):
+        values = [random.uniform(0.3, 1.7, function.size_in(i)) for i in range(function.n_in())]
+        found = np.array(function(*values).full())
+        if np.any(np.abs(found[np.isfinite(found)]) > 1e-12):
+            return False
+    return True

@@ -1,0 +1,225 @@
+"""Predictions over several samples: what the data up to k samples before say about each instant.
+
+    x_{j|j−k}, P_{j|j−k}:  filtered moments at sample j − k, carried to sample j without looking at what lies between
+
+Instants before sample k are predicted from the start. k = 1 is the filter itself, k = ∞ a simulation with growing
+covariance. The criterion Σ_j log N(y_j; ŷ_{j|j−k}, S_{j|j−k}) makes models fit for forecasting; the errors of
+neighbouring predictions overlap, so it is not a likelihood for k > 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from grisaille.compilation.filter_native import PreparedPass
+from grisaille.compilation.filter_pass import FilterPass
+from grisaille.errors import EstimationError
+from grisaille.filtering.duals import Floats, times, transpose
+from grisaille.filtering.extended import ExtendedFilter
+from grisaille.filtering.kalman import DiscreteModel, Sums, Totals, run_filter, update
+from grisaille.filtering.linear import LinearFilter
+from grisaille.filtering.runner import Filtered, FilterRunner, Starting
+
+CHUNK = 256
+"""Predictions that are carried together."""
+
+
+class HorizonRunner(FilterRunner):
+    """One experiment whose criterion is that of predictions over ``horizon`` samples."""
+
+    horizon: int = 1
+
+    def likelihood(self, values: Mapping[str, float], *, sensitive: bool) -> Filtered:
+        def sums(q: Floats, dq: Floats, start: Starting) -> Sums:
+            o = self.options
+            if isinstance(self.filter, ExtendedFilter):
+                return _nonlinear_sums(self.filter, self.horizon, q, dq, start, o.robust, o.condition)
+            assert isinstance(self.filter, LinearFilter)
+            return linear_sums(self.filter.discretise(q, dq, start.x), self.horizon, o.robust, o.condition)
+
+        return self._likelihood(values, sensitive, sums)
+
+    def gradient(self, values: Mapping[str, float]) -> Filtered:
+        return self.likelihood(values, sensitive=True)
+
+
+def predict_ahead(runner: FilterRunner, values: Mapping[str, float], horizon: float) -> tuple[Floats, Floats, Floats]:
+    """Means (N, n), covariances (N, n, n) and algebraic unknowns (N, nz) of the states at every sample."""
+    q, dq, start = runner._posed(values, False)
+    if isinstance(runner.filter, ExtendedFilter):
+        return _nonlinear_moments(runner.filter, horizon, q, dq, start)
+    assert isinstance(runner.filter, LinearFilter)
+    model = runner.filter.discretise(q, dq, start.x)
+    if model.X0.shape[1]:
+        raise EstimationError(
+            "Predictions under initial_covariance='diffuse' have no variance before the data determine the states; "
+            "fit with large variances instead, initial_covariance={state: variance}."
+        )
+    x, P = moments_ahead(model, horizon)
+    return x[:, 0], P[:, 0], np.zeros((len(x), 0))
+
+
+def linear_sums(model: DiscreteModel, horizon: int, robust: float = np.inf, condition: bool = False) -> Sums:
+    """The criterion of a linear model, with derivatives."""
+    total = Totals(model.ns, 1, model.y.shape, robust)
+    m, P = moments_ahead(model, horizon)
+    waiting = condition
+    for sample, y in enumerate(model.y):
+        seen = np.flatnonzero(np.isfinite(y))
+        if not len(seen):
+            continue
+        H = model.H[model.H_of[sample]][:, seen]
+        R = model.R[model.R_of[sample]][:, seen[:, None], seen]
+        e = -times(H, m[sample][:, :, None])
+        e[:, :, 0] -= model.d[sample][:, seen]
+        e[0, :, 0] += y[seen]
+        found = update(m[sample][:, :, None], P[sample], e, H, R)
+        if found is None:
+            total.failed = sample
+            break
+        total.add(sample, seen, found, counted=not waiting)
+        waiting = False
+    return total.sums()
+
+
+def moments_ahead(model: DiscreteModel, horizon: float) -> tuple[Floats, Floats]:
+    """Duals (N, 1 + ns, n) and (N, 1 + ns, n, n) of the states at every sample, ``horizon`` samples after the data."""
+    at = np.flatnonzero(model.sample_at >= 0)
+    N = len(at)
+    if horizon >= N:
+        blind: list[tuple[Floats, Floats]] = []
+        run_filter(replace(model, y=np.full_like(model.y, np.nan)), moments=blind)
+        return np.stack([blind[k][0][:, :, 0] for k in at]), np.stack([blind[k][1] for k in at])
+    kept: list[tuple[Floats, Floats]] = []
+    failed = run_filter(model, moments=kept).failed
+    if failed >= 0:
+        raise EstimationError(f"The filter fails at sample {failed}.")
+    filtered = [kept[k] for k in at]
+    m, P = np.empty((N, *model.x0.shape)), np.empty((N, *model.P0.shape))
+    m[0], P[0] = model.x0, model.P0
+    steps = int(horizon)
+    for j in range(1, min(steps, N)):
+        m[j], P[j] = _over_interval(model, at[j - 1], at[j], m[j - 1], P[j - 1])
+    for first in range(steps, N, CHUNK):
+        targets = np.arange(first, min(first + CHUNK, N))
+        x = np.stack([filtered[j][0][:, :, 0] for j in targets - steps])[..., None]
+        V = np.stack([filtered[j][1] for j in targets - steps])
+        for s in range(steps):
+            x, V = _over_intervals(model, at, targets - steps + s, x, V)
+        m[targets], P[targets] = x[..., 0], V
+    return m, P
+
+
+def _over_interval(model: DiscreteModel, begin: int, end: int, m: Floats, P: Floats) -> tuple[Floats, Floats]:
+    for k in range(begin, end):
+        F = model.F[model.F_of[k]]
+        m = times(F, m[:, :, None])[:, :, 0] + model.c[k]
+        P = times(times(F, P), transpose(F)) + model.Q[model.Q_of[k]]
+    return m, P
+
+
+def _over_intervals(model: DiscreteModel, at: Any, samples: Any, m: Floats, P: Floats) -> tuple[Floats, Floats]:
+    """Many predictions over the interval after each of their samples, cell by cell."""
+    cells = at[samples + 1] - at[samples]
+    for r in range(int(cells.max())):
+        on = np.flatnonzero(cells > r)
+        k = at[samples[on]] + r
+        F = model.F[model.F_of[k]]
+        x = times(F, m[on])
+        x[..., 0] += model.c[k]
+        m[on], P[on] = x, times(times(F, P[on]), transpose(F)) + model.Q[model.Q_of[k]]
+    return m, P
+
+
+def _nonlinear_moments(
+    filter: ExtendedFilter, horizon: float, q: Floats, dq: Floats, start: Starting
+) -> tuple[Floats, Floats, Floats]:
+    walk = _Walk(filter, q, dq, start)
+    found = []
+    for j in range(len(walk.at)):
+        s, _ = walk.state_before(j, horizon)
+        found.append(s)
+    x, P, z = filter.packing.split(np.array(found))
+    return x, P, z
+
+
+def _nonlinear_sums(
+    filter: ExtendedFilter, horizon: int, q: Floats, dq: Floats, start: Starting, robust: float, condition: bool
+) -> Sums:
+    """One short pass for each prediction, which weighs the last sample only."""
+    walk = _Walk(filter, q, dq, start)
+    y, ns = filter.record.y, len(dq)
+    base, information, count, waiting = np.zeros(1 + ns), np.zeros((ns, ns)), 0, condition
+    innovations, variances, slopes = (
+        np.full(y.shape, np.nan),
+        np.full(y.shape, np.nan),
+        np.zeros((len(y), ns, y.shape[1])),
+    )
+    failed = -1
+    for j in range(len(walk.at)):
+        if not np.isfinite(y[j]).any():
+            continue
+        found = walk.seen_from(j, horizon, robust)
+        if found.failed >= 0:
+            failed = j
+            break
+        if not waiting:
+            base, information, count = base + found.base, information + found.information, count + found.count
+        waiting = False
+        innovations[j], variances[j], slopes[j] = found.innovations[0], found.variances[0], found.slopes[0]
+    nd = 1 + ns
+    return Sums(
+        count, base, np.zeros((nd, 1, 1)), information, np.zeros((ns, 1)), innovations, variances, slopes, failed
+    )  # fmt: skip
+
+
+class _Walk:
+    """The filter sample by sample, remembering what it knew after each."""
+
+    def __init__(self, filter: ExtendedFilter, q: Floats, dq: Floats, start: Starting) -> None:
+        self.filter, self.q, self.dq = filter, q, dq
+        self.prepared = filter.prepared(q)
+        self.given: FilterPass = self.prepared.given
+        self.at = np.flatnonzero(filter.cells(q).sample_at >= 0)
+        s = filter.start(self.prepared, q, dq, start.x, start.z)
+        self.start = (s[0], s[1:])
+        self.after: list[tuple[Floats, Floats]] = []
+
+    def state_before(self, j: int, horizon: float) -> tuple[Floats, Floats]:
+        """What is known of sample j from the data up to ``horizon`` samples before, with derivatives."""
+        s, origin = self._origin(j, horizon)
+        found = self._pass(origin, int(self.at[j]), s, None)
+        return found.s, found.ds
+
+    def seen_from(self, j: int, horizon: int, robust: float) -> Any:
+        s, origin = self._origin(j, horizon)
+        return self._pass(origin, int(self.at[j]), s, j, robust)
+
+    def _origin(self, j: int, horizon: float) -> tuple[tuple[Floats, Floats], int]:
+        if j < horizon:
+            return self.start, int(self.at[0])
+        while len(self.after) <= j - horizon:
+            i = len(self.after)
+            before, begin = (self.after[-1], int(self.at[i - 1])) if i else (self.start, int(self.at[0]))
+            seen = i if np.isfinite(self.filter.record.y[i]).any() else None
+            found = self._pass(begin, int(self.at[i]), before, seen)
+            if found.failed >= 0:
+                raise EstimationError(f"The filter fails at t = {self.given.bounds[self.at[i]]:g}.")
+            self.after.append((found.s, found.ds))
+        return self.after[int(j - horizon)], int(self.at[int(j - horizon)])
+
+    def _pass(self, begin: int, end: int, s: tuple[Floats, Floats], sample: int | None, robust: float = np.inf) -> Any:
+        """From one boundary to another; the sample at the end counts, if one is given."""
+        g = self.given
+        which, rows = np.full(end - begin + 1, -1, dtype=np.int64), slice(0, 1)
+        if sample is not None:
+            which[-1], rows = 0, slice(sample, sample + 1)
+        part = replace(
+            g, bounds=g.bounds[begin : end + 1], stages=g.stages[begin:end], signals=g.signals[begin : end + 1],
+            sample=which, y=g.y[rows], mask=g.mask[rows], scale=g.scale[rows], robust=robust, condition=False,
+        )  # fmt: skip
+        return self.filter.carry(PreparedPass(part), self.q, np.concatenate([s[0][None], s[1]]), self.dq, keep=False)

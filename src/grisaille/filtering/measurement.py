@@ -1,0 +1,125 @@
+"""The measurement update of linearised filters, as a formula with missing values.
+
+    e = y − h(x)    S = H P Hᵀ + R    K = P Hᵀ S⁻¹    x ← x + K e    P ← (I − KH) P (I − KH)ᵀ + K R Kᵀ
+
+A component that is not measured has zeros in e and H, and a one on the diagonal of R: it changes neither e ᵀS⁻¹e, nor
+log det S, nor the moments, so one formula serves all patterns (eqs. (44)–(52) of the reference leave the rows out).
+Only S is factorised. Afterwards the moments are put on the hidden constraints and algebraic unknowns are solved again.
+
+Reference: N. R. Kristensen, H. Madsen, S. B. Jørgensen, Automatica 40 (2004) 225.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import casadi as ca
+
+from grisaille.filtering.implicit import Closed, solved
+from grisaille.filtering.packing import Packing, lower_triangle
+from grisaille.filtering.projection import Projection
+from grisaille.filtering.stochastic import StochasticModel
+
+RESTARTS = 8
+"""Newton steps for algebraic unknowns after an update, which moves states further than a step does."""
+
+
+@dataclass(frozen=True, eq=False)
+class UpdateSymbols:
+    """Arguments of every update; mask is one where y is measured, scale multiplies noise deviations."""
+
+    t: ca.SX
+    s: ca.SX
+    u: ca.SX
+    q: ca.SX
+    nominal: ca.SX
+    y: ca.SX
+    mask: ca.SX
+    scale: ca.SX
+
+    @classmethod
+    def of(cls, model: StochasticModel, packing: Packing) -> UpdateSymbols:
+        ny = len(model.outputs)
+        return cls(
+            ca.SX.sym("t"), ca.SX.sym("s", packing.size), ca.SX.sym("u", model.u.numel()),
+            ca.SX.sym("q", model.q.numel()), ca.SX.sym("nominal", model.n), ca.SX.sym("y", ny),
+            ca.SX.sym("mask", ny), ca.SX.sym("scale", ny),
+        )  # fmt: skip
+
+    @property
+    def arguments(self) -> list[ca.SX]:
+        return [self.t, self.s, self.u, self.q, self.nominal, self.y, self.mask, self.scale]
+
+
+@dataclass(frozen=True, eq=False)
+class Updated:
+    """Moments after an update, innovation and its covariance."""
+
+    x: ca.SX
+    P: ca.SX
+    e: ca.SX
+    S: ca.SX
+
+
+Update = Callable[[UpdateSymbols, ca.SX, ca.SX, ca.SX], Updated]
+"""(symbols, x, P, z) → moments after it"""
+
+
+def update_function(model: StochasticModel, update: Update, projection: Projection) -> ca.Function:
+    """(t, s, u, q, nominal, y, mask, scale) → s after it, e, lower triangle of S."""
+    packing = Packing(model.n, model.z.numel())
+    a = UpdateSymbols.of(model, packing)
+    x, P, z = packing.unpack(a.s)
+    found = update(a, x, P, z)
+    x, P = projection.after_update(a.t, found.x, found.P, a.u, a.q, a.nominal)
+    z = solved(Closed(model, RESTARTS), a.t, x, z, a.u, a.q)
+    outputs = [packing.pack(x, P, z), ca.densify(found.e), ca.densify(lower_triangle(found.S))]
+    return ca.Function("update", a.arguments, ca.cse(outputs))
+
+
+def settle_function(model: StochasticModel, projection: Projection) -> ca.Function:
+    """(t, s, u, q, nominal) → s with its moments on the constraints: an update without a measurement."""
+    packing = Packing(model.n, model.z.numel())
+    a = UpdateSymbols.of(model, packing)
+    x, P, z = packing.unpack(a.s)
+    x, P = projection.after_update(a.t, x, P, a.u, a.q, a.nominal)
+    z = solved(Closed(model, RESTARTS), a.t, x, z, a.u, a.q)
+    return ca.Function("settle", a.arguments[:5], ca.cse([packing.pack(x, P, z)]))
+
+
+def linearized_update(closed: Closed) -> Update:
+    """That of the extended filter."""
+
+    def update(a: UpdateSymbols, x: ca.SX, P: ca.SX, z: ca.SX) -> Updated:
+        h, H, R = masked_measurement(closed, a, x, z)
+        e = a.mask * a.y - h
+        S = ca.mtimes([H, P, H.T]) + R
+        K = solve_symmetric(S, ca.mtimes(H, P)).T
+        return Updated(x + ca.mtimes(K, e), joseph(P, K, H, R), e, S)
+
+    return update
+
+
+def masked_measurement(closed: Closed, a: UpdateSymbols, x: ca.SX, z: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
+    """h, H and R with rows that are not measured out of the way."""
+    h, H, R = closed.seen(a.t, x, z, a.u, a.q)
+    rows = ca.diag(a.mask)
+    return a.mask * h, ca.mtimes(rows, H), masked_noise(a, R)
+
+
+def masked_noise(a: UpdateSymbols, R: ca.SX) -> ca.SX:
+    factor = ca.diag(a.mask * a.scale)
+    return ca.mtimes([factor, R, factor]) + ca.diag(1 - a.mask)
+
+
+def joseph(P: ca.SX, K: ca.SX, H: ca.SX, R: ca.SX) -> ca.SX:
+    """(I − KH) P (I − KH)ᵀ + K R Kᵀ, in an order without products of n × n matrices."""
+    once = P - ca.mtimes(K, ca.mtimes(H, P))
+    return once - ca.mtimes(ca.mtimes(once, H.T), K.T) + ca.mtimes([K, R, K.T])
+
+
+def solve_symmetric(S: ca.SX, right: ca.SX) -> ca.SX:
+    """S⁻¹ right by LDLᵀ."""
+    D, upper, order = ca.ldl(ca.densify(S), False)
+    return ca.densify(ca.ldl_solve(ca.densify(right), D, upper, order))

@@ -1,0 +1,148 @@
+/* Transitions of transition.py in one call: Φ, hΨ_j and Q of one linear stochastic equation, with derivatives.
+   Matrices are duals, (directions, n, n), the value first. Sums run in the order of transition.py. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("O3")
+#endif
+#include <math.h>
+#include <string.h>
+
+#if defined(_WIN32)
+#define EXPORT __declspec(dllexport)
+#else
+#define EXPORT __attribute__((visibility("default")))
+#endif
+
+static void add_product(int n, const double *restrict A, const double *restrict B, double *restrict C) {
+  int i, j, l;
+  for (i = 0; i < n; i++)
+    for (l = 0; l < n; l++) {
+      const double a = A[i * n + l];
+      const double *restrict b = B + l * n;
+      double *restrict row = C + i * n;
+      for (j = 0; j < n; j++) row[j] += a * b[j];
+    }
+}
+
+/* C = A B with derivatives */
+static void dual_product(int n, int nd, const double *A, const double *B, double *C) {
+  const int nn = n * n;
+  int a;
+  memset(C, 0, sizeof(double) * nd * nn);
+  for (a = 0; a < nd; a++) {
+    add_product(n, A, B + a * nn, C + a * nn);
+    if (a) add_product(n, A + a * nn, B, C + a * nn);
+  }
+}
+
+static void dual_transpose(int n, int nd, const double *A, double *At) {
+  int a, i, j;
+  for (a = 0; a < nd; a++)
+    for (i = 0; i < n; i++)
+      for (j = 0; j < n; j++) At[(a * n + j) * n + i] = A[(a * n + i) * n + j];
+}
+
+static void add_scaled(int size, double factor, const double *restrict A, double *restrict B) {
+  int i;
+  for (i = 0; i < size; i++) B[i] += factor * A[i];
+}
+
+static double choose(int n, int k) {
+  double value = 1.0;
+  int i;
+  for (i = 1; i <= k; i++) value = value * (n - k + i) / i;
+  return value;
+}
+
+/* out_j = Σ_i C(j, i) η^{j−i} in_i, added to what is there */
+static void add_shifted(int degree, int size, int stride, double eta, const double *in, double *out) {
+  int i, j;
+  for (j = 0; j <= degree; j++)
+    for (i = 0; i <= j; i++) add_scaled(size, choose(j, i) * pow(eta, j - i), in + i * stride, out + j * stride);
+}
+
+/* F = e^{Ah} and hΨ_0 … hΨ_degree; work: (degree + 5) nd n² */
+EXPORT long gr_transition(long n_, long nd_, long degree_, long terms, long doublings, double h, const double *A, double *F,
+                          double *Psi, double *work) {
+  const int n = (int)n_, nd = (int)nd_, degree = (int)degree_, size = nd * n * n;
+  double *Ah = work, *power = Ah + size, *next = power + size, *E = next + size, *moved = E + size;
+  double eta = ldexp(1.0, (int)-doublings), factorial = 1.0;
+  int i, j;
+  long m;
+  for (i = 0; i < size; i++) Ah[i] = A[i] * h;
+  memset(power, 0, sizeof(double) * size);
+  for (i = 0; i < n; i++) power[i * n + i] = 1.0;
+  memset(E, 0, sizeof(double) * size);
+  memset(Psi, 0, sizeof(double) * size * (degree + 1));
+  for (m = 0; m < terms; m++) {
+    for (j = 0; j <= degree; j++) {
+      /* η^{m+j+1} j!/(m+j+1)! */
+      double weight = pow(eta, (double)(m + j + 1));
+      for (i = j + 1; i <= m + j + 1; i++) weight /= i;
+      add_scaled(size, weight, power, Psi + j * size);
+    }
+    dual_product(n, nd, Ah, power, next);
+    memcpy(power, next, sizeof(double) * size);
+    factorial *= m + 1;
+    add_scaled(size, pow(eta, (double)(m + 1)) / factorial, power, E);
+  }
+  for (m = 0; m < doublings; m++) {
+    for (j = 0; j <= degree; j++) {
+      memcpy(next, E, sizeof(double) * size);
+      for (i = 0; i < n; i++) next[i * n + i] += 1.0;
+      dual_product(n, nd, next, Psi + j * size, moved + j * size);
+    }
+    add_shifted(degree, size, size, eta, Psi, moved);
+    memcpy(Psi, moved, sizeof(double) * size * (degree + 1));
+    dual_product(n, nd, E, E, next);
+    for (i = 0; i < size; i++) E[i] = 2 * E[i] + next[i];
+    eta *= 2;
+  }
+  for (i = 0; i < size * (degree + 1); i++) Psi[i] *= h;
+  memcpy(F, E, sizeof(double) * size);
+  for (i = 0; i < n; i++) F[i * n + i] += 1.0;
+  return 0;
+}
+
+/* Q of intensities W_0 … W_degree, given F over the 2^-doublings part of the interval (which is overwritten);
+   work: ((degree + 1)² 3 + 3) nd n² */
+EXPORT long gr_noise(long n_, long nd_, long degree_, long terms, long doublings, double h, const double *A, const double *W,
+                     double *F, double *Q, double *work) {
+  const int n = (int)n_, nd = (int)nd_, degree = (int)degree_, size = nd * n * n, p = degree + 1;
+  double *Ah = work, *turned = Ah + size, *next = turned + size, *M = next + size, *now = M + p * p * size;
+  double *moved = now + p * p * size, eta = ldexp(1.0, (int)-doublings);
+  int i, j, k;
+  long m;
+  for (i = 0; i < size; i++) Ah[i] = A[i] * h;
+  memset(M, 0, sizeof(double) * p * p * size);
+  for (j = 0; j < p; j++) memcpy(now + j * size, W + j * size, sizeof(double) * size);
+  for (m = 0; m < terms; m++)
+    for (j = 0; j < p; j++) {
+      for (k = 0; k <= j; k++) {
+        /* M[k][j] = M_k[W_j] */
+        double weight = pow(eta, (double)(m + k + 1));
+        for (i = k + 1; i <= m + k + 1; i++) weight /= i;
+        add_scaled(size, weight, now + j * size, M + (k * p + j) * size);
+      }
+      dual_product(n, nd, Ah, now + j * size, next);
+      dual_transpose(n, nd, next, turned);
+      for (i = 0; i < size; i++) now[j * size + i] = next[i] + turned[i];
+    }
+  for (m = 0; m < doublings; m++) {
+    dual_transpose(n, nd, F, turned);
+    for (k = 0; k < p; k++)
+      for (j = k; j < p; j++) {
+        dual_product(n, nd, F, M + (k * p + j) * size, next);
+        dual_product(n, nd, next, turned, moved + (k * p + j) * size);
+      }
+    for (j = 0; j < p; j++) add_shifted(j, size, p * size, eta, M + j * size, moved + j * size);
+    memcpy(M, moved, sizeof(double) * p * p * size);
+    dual_product(n, nd, F, F, next);
+    memcpy(F, next, sizeof(double) * size);
+    eta *= 2;
+  }
+  memset(Q, 0, sizeof(double) * size);
+  for (j = 0; j < p; j++) add_scaled(size, h, M + (j * p + j) * size, Q);
+  dual_transpose(n, nd, Q, turned);
+  for (i = 0; i < size; i++) Q[i] = 0.5 * (Q[i] + turned[i]);
+  return 0;
+}

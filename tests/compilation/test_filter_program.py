@@ -1,0 +1,90 @@
+"""Compiled filters: the numbers of the interpreted ones, and of their own derivatives in the other direction."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from zoo.filtered import FEED, FEED_TIMES, REACTOR, Pendulum, Reactor, Squared, swing
+
+import grisaille as gr
+from grisaille.compilation.filter_program import FilterProgram
+from grisaille.estimation.fitting import build_problem
+
+pytestmark = pytest.mark.compiled
+RECORD = gr.Experiment(
+    FEED_TIMES[:30],
+    {"F": FEED[:30]},
+    {
+        "y1": 1 + 0.1 * np.sin(40 * FEED_TIMES[:30]),
+        "y2": np.where(np.arange(30) % 7 == 3, np.nan, 0.25 + FEED_TIMES[:30] + 0.05 * np.cos(50 * FEED_TIMES[:30])),
+        "y3": 1 + 0.4 * FEED_TIMES[:30] + 0.3 * (np.arange(30) == 11),
+    },
+    hold="zoh",
+)
+SQUARED = gr.Experiment(FEED_TIMES[:30], {}, {"y": 1 + FEED_TIMES[:30] + 0.1 * np.sin(60 * FEED_TIMES[:30])})
+PENDULUM = {"k": 0.5, "L": 2.05, "scale(w)": 0.35, "noise(phi)": 0.025}
+
+
+def pair(model, data, values, **options):
+    """The runner interpreted and compiled, and the values."""
+    runners = []
+    for compiled in (False, True):
+        method = gr.KalmanML(compiled=compiled, **options)
+        problem = build_problem(model, data, list(values), method, guess=values)
+        runners.append(problem.runner_of(problem.cases[0]))
+        named = problem.values_for(problem.cases[0], problem.guess)
+    return *runners, named
+
+
+CASES = [
+    (Reactor, RECORD, REACTOR, {"propagation": "moments", "robust": 1.5}),
+    (Reactor, RECORD, REACTOR, {"first_observation": "condition", "robust": ("smooth", 2.0)}),
+    (Squared, SQUARED, {"a": 0.7, "scale(w)": 1.2}, {"filter": "unscented", "propagation": "moments"}),
+    (Squared, SQUARED, {"a": 0.7, "scale(w)": 1.2}, {"filter": "unscented"}),
+    (Pendulum, None, PENDULUM, {}),
+]
+
+
+@pytest.mark.parametrize(("model", "data", "values", "options"), CASES)
+def test_the_same_numbers(model, data, values, options):
+    """Interpreted and compiled, forward and in reverse, with gaps and an outlier."""
+    interpreted, compiled, named = pair(model(), data or swing(), values, substeps=2, **options)
+    wanted, found = (r.likelihood(named, sensitive=True).likelihood for r in (interpreted, compiled))
+    assert found.value == pytest.approx(wanted.value, rel=1e-12)
+    for name in ("gradient", "information", "slopes"):
+        here, there = getattr(found, name), getattr(wanted, name)
+        assert np.allclose(here, there, rtol=1e-10, atol=1e-12 * np.abs(there).max()), name
+    for name in ("innovations", "variances"):
+        assert np.allclose(getattr(found, name), getattr(wanted, name), rtol=1e-10, atol=1e-13, equal_nan=True), name
+    back = compiled.gradient(named).likelihood
+    assert back.value == pytest.approx(found.value, rel=1e-13)
+    assert np.allclose(back.gradient, found.gradient, rtol=1e-9, atol=1e-10)
+    assert back.count == found.count
+    plain = compiled.likelihood(named, sensitive=False).likelihood
+    assert plain.value == pytest.approx(found.value, rel=1e-13)
+
+
+def test_the_program_tells_failure_as_the_interpreter_does():
+    interpreted, compiled, named = pair(Reactor(), RECORD, REACTOR, propagation="moments", substeps=2)
+    broken = {**named, "K1": -0.2, "mu_max": 50.0}
+    failures = [r.likelihood(broken, sensitive=False).failure for r in (interpreted, compiled)]
+    assert failures[0] == failures[1] != ""
+    assert compiled.gradient(broken).failure == failures[0]
+
+
+def test_no_names_of_the_user_in_c():
+    _, compiled, _ = pair(Reactor(), RECORD, REACTOR, propagation="moments", substeps=2)
+    program: FilterProgram = compiled.filter.program
+    for text in (program.forward_source(), program.reverse_source()):
+        assert not any(word in text for word in ("mu_max", "yield_", "S_F"))
+
+
+def test_gradient_of_a_problem():
+    """Objective and gradient in reverse are those of a full evaluation, priors included."""
+    model = Reactor(mu_max=gr.Parameter(1.0, prior=gr.Normal(0.9, 0.1)))
+    method = gr.KalmanML(propagation="moments", substeps=2)
+    problem = build_problem(model, RECORD, list(REACTOR), method, guess=REACTOR)
+    full = problem.evaluate(problem.guess)
+    value, slope = problem.gradient(problem.guess)
+    assert value == pytest.approx(full.objective, rel=1e-12)
+    assert np.allclose(slope, full.slope, rtol=1e-9, atol=1e-9)

@@ -1,0 +1,83 @@
+"""The compiled filter on long regular records, where covariances are no longer computed once they repeat."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from grisaille.filtering.kalman import DiscreteModel, finish, run_filter
+from grisaille.filtering.native import add_up
+from grisaille.filtering.transition import noise_covariance, state_transition
+from grisaille.filtering.transition_native import noise_covariance as native_noise
+from grisaille.filtering.transition_native import state_transition as native_transition
+
+pytestmark = pytest.mark.compiled
+
+
+def random_model(N: int, gaps: tuple[int, ...] = (), n: int = 3, ny: int = 2, ns: int = 4) -> DiscreteModel:
+    random = np.random.default_rng(7)
+    F = np.concatenate([0.3 * np.eye(n) + 0.2 * random.normal(size=(n, n)), 0.1 * random.normal(size=(ns * n, n))])
+    F = F.reshape(1, 1 + ns, n, n)
+    root = 0.3 * random.normal(size=(1 + ns, n, n))
+    Q = np.stack([root[0] @ root[0].T, *(root[a] @ root[0].T + root[0] @ root[a].T for a in range(1, 1 + ns))])[None]
+    H = random.normal(size=(1, 1 + ns, ny, n))
+    H[:, 2] = 0.0  # a direction that leaves H where it is
+    R = np.zeros((1, 1 + ns, ny, ny))
+    R[0, 0], R[0, 1] = 0.2 * np.eye(ny), 0.1 * np.eye(ny)
+    y = random.normal(size=(N, ny))
+    y[list(gaps), 0] = np.nan
+    y[[g + 40 for g in gaps]] = np.nan
+    c, d = random.normal(size=(N - 1, 1 + ns, n)), 0.1 * random.normal(size=(N, 1 + ns, ny))
+    zeros = np.zeros(N, dtype=np.int64)
+    P0 = np.zeros((1 + ns, n, n))
+    P0[0] = 4 * np.eye(n)
+    return DiscreteModel(
+        F, zeros[:-1], c, Q, zeros[:-1], H, zeros, d, R, zeros, y, np.arange(N), np.zeros((1 + ns, n)), P0,
+        np.zeros((n, 0)),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("gaps", [(), (200,), (150, 151, 280)])
+@pytest.mark.parametrize("robust", [np.inf, 2.0, -2.0])
+def test_the_shortcut_changes_nothing(gaps, robust):
+    model = random_model(400, gaps)
+    short, full = finish(add_up(model, robust=robust, compiled=True)), finish(run_filter(model, robust=robust))
+    assert short.value == pytest.approx(full.value, rel=1e-12)
+    assert np.allclose(short.gradient, full.gradient, rtol=1e-10, atol=1e-9)
+    assert np.allclose(short.information, full.information, rtol=1e-10, atol=1e-9)
+    assert np.allclose(short.innovations, full.innovations, rtol=1e-10, atol=1e-11, equal_nan=True)
+    assert np.allclose(short.slopes, full.slopes, rtol=1e-9, atol=1e-10)
+    assert short.count == full.count
+
+
+def test_it_is_a_shortcut():
+    from time import process_time
+
+    def seconds(model: DiscreteModel) -> float:
+        best = np.inf
+        for _ in range(3):
+            begin = process_time()
+            add_up(model, compiled=True)
+            best = min(best, process_time() - begin)
+        return best
+
+    regular = random_model(4000, n=12)
+    other = random_model(4000, n=12)
+    object.__setattr__(other, "R", np.concatenate([other.R, other.R]))
+    object.__setattr__(other, "R_of", np.arange(4000) % 2)  # the same numbers, but not known to be
+    assert finish(add_up(other, compiled=True)).value == pytest.approx(finish(add_up(regular, compiled=True)).value)
+    assert seconds(other) > 3 * seconds(regular)
+
+
+@pytest.mark.parametrize("degree", [0, 1, 2])
+@pytest.mark.parametrize("h", [0.1, 5.0])
+def test_compiled_transitions_are_those_of_numpy(degree, h):
+    random = np.random.default_rng(3)
+    A = random.normal(size=(3, 4, 4)) - 2 * np.eye(4)
+    W = random.normal(size=(2, degree + 1, 3, 4, 4))
+    W = W + np.swapaxes(W, -1, -2)
+    F, Psi = state_transition(A, h, degree)
+    ours = native_transition(A, h, degree, compiled=True)
+    assert np.allclose(ours[0], F, rtol=1e-12, atol=1e-13)
+    assert np.allclose(ours[1], Psi, rtol=1e-12, atol=1e-13)
+    assert np.allclose(native_noise(A, h, W, compiled=True), noise_covariance(A, h, W), rtol=1e-11, atol=1e-12)

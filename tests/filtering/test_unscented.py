@@ -1,0 +1,61 @@
+"""The unscented filter where linearisation is blind, and the square roots it rests on."""
+
+from __future__ import annotations
+
+import casadi as ca
+import numpy as np
+import pytest
+from zoo.filtered import Squared
+
+import grisaille as gr
+from grisaille.estimation.fitting import build_problem
+from grisaille.filtering.unscented import SigmaPoints, square_root
+
+TIMES = np.linspace(0.0, 10.0, 51)
+
+
+def test_a_squared_disturbance_is_seen():
+    """Its variance moves the mean: likelihood and innovations know the scale, which linearisation cannot."""
+    run = gr.simulate(Squared(), TIMES, realizations=16, seed=4)
+    random = np.random.default_rng(4)
+    y = run["x"].values + 0.05 * random.normal(size=run["x"].shape)
+    data = [gr.Experiment(TIMES, {}, {"y": row}, name=str(k)) for k, row in enumerate(y)]
+    method = gr.KalmanML(filter="unscented", compiled=False, propagation="moments", substeps=1)
+    scales = [0.5, 1.0, 2.0]
+    values = []
+    for scale in scales:
+        problem = build_problem(Squared(), data, ["scale(w)"], method, guess={"scale(w)": scale})
+        values.append(problem.evaluate(problem.guess, sensitive=False).log_likelihood)
+    assert values[1] > values[0] + 10
+    assert values[1] > values[2] + 10
+
+
+def test_averages_of_squares():
+    """Three points on each axis give the mean of a square exactly, whatever the parameters."""
+    P = np.array([[0.5, 0.1], [0.1, 0.3]])
+    for sigma in (SigmaPoints(), SigmaPoints(1.0, 0.0, 0.0), SigmaPoints(0.5, 2.0, 1.0)):
+        points, means, covariances = sigma.around(ca.SX([1.0, -2.0]), ca.SX(P))
+        at = np.column_stack([np.array(ca.DM(p)).ravel() for p in points])
+        w, v = np.array(means).ravel(), np.array(covariances).ravel()
+        mean = at @ w
+        assert np.allclose(mean, [1.0, -2.0])
+        assert np.allclose((at - mean[:, None]) * v @ (at - mean[:, None]).T, P)
+        assert (at[0] ** 2) @ w == pytest.approx(1.0 + 0.5)
+
+
+def test_square_root_of_singular_matrices():
+    """Zero columns where there is no uncertainty, with derivatives that exist there."""
+    b = np.array([[1.0, 0.0], [2.0, 0.0], [0.5, 0.3]])
+    P = ca.SX.sym("P", 3, 3)
+    function = ca.Function("root", [P], [square_root(P), ca.jacobian(square_root(P), P)])
+    for value in (b @ b.T, np.zeros((3, 3)), np.diag([0.0, 2.0, 0.0]), np.eye(3)):
+        L, slopes = (np.array(f) for f in function(value))
+        assert np.allclose(L @ L.T, value, atol=1e-12)
+        assert np.isfinite(slopes).all()
+
+
+def test_the_default_weights_are_positive():
+    for n in (1, 3, 10):
+        _, means, covariances = SigmaPoints().weights(n)
+        assert np.array(means).min() > 0 and np.array(covariances).min() > 0
+        assert float(ca.sum1(means)) == pytest.approx(1.0)
