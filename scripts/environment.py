@@ -16,6 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
+CHROMIUMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
 
 
@@ -32,13 +33,35 @@ def prepare(*extras: str) -> Path:
     return PYTHON
 
 
-def run(*command: str | Path) -> int:
-    """Runs a command in the project's folder with ``.venv`` first on the path; gives its exit status."""
+def prepare_browser() -> None:
+    """A headless Chromium inside ``.venv`` for the tests of reports, unless the machine has one; needs the extra test.
+
+    Where none can be had, those tests are skipped with a notice; it is tried again when the requirements change.
+    """
+    tried = VENV / "browser-tried"
+    if any(map(shutil.which, CHROMIUMS)) or (tried.is_file() and tried.read_text() == _fingerprint()):
+        return
+    print("Installing a headless Chromium for the tests of reports …", flush=True)
+    if run(PYTHON, "-m", "playwright", "install", "--only-shell", "chromium", limit=300) != 0:
+        print("None could be installed: tests in a browser will be skipped.", flush=True)
+    tried.write_text(_fingerprint())
+
+
+def run(*command: str | Path, limit: float | None = None) -> int:
+    """Runs a command in the project's folder with ``.venv`` first on the path; gives its exit status.
+
+    limit : seconds after which it is stopped, with status 124
+    """
     environment = dict(os.environ, VIRTUAL_ENV=str(VENV), PATH=f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}")
     environment["NO_MKDOCS_2_WARNING"] = "1"
+    environment.setdefault("PLAYWRIGHT_BROWSERS_PATH", str(VENV / "browsers"))
     for name in ("PYTHONHOME", "PYTHONPATH"):
         environment.pop(name, None)
-    return subprocess.run([str(part) for part in command], cwd=ROOT, env=environment, check=False).returncode
+    words = [str(part) for part in command]
+    try:
+        return subprocess.run(words, cwd=ROOT, env=environment, check=False, timeout=limit).returncode
+    except subprocess.TimeoutExpired:
+        return 124
 
 
 def _require_python() -> None:

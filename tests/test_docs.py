@@ -2,7 +2,8 @@
 
 The ``python`` blocks of a page are executed in order, in one fresh namespace and an empty folder. A ``text`` block that
 follows a ``python`` block directly is what that block must print (``...`` stands for anything, whitespace is not
-compared). ``<!-- not executed -->`` before a block leaves it out.
+compared). ``<!-- not executed -->`` before a block leaves it out, ``<!-- file: PATH -->`` writes it to a file instead.
+In ``console`` blocks, lines that begin with ``$ grisaille`` are run, and what follows each is what it must print.
 """
 
 from __future__ import annotations
@@ -12,16 +13,20 @@ import doctest
 import importlib
 import io
 import re
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import pytest
 
+from grisaille.cli import main
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 BLOCK = re.compile(
-    r"(?P<skip><!-- not executed -->\s*)?^```python\n(?P<code>.*?)^```\n(?:\s*^```text\n(?P<printed>.*?)^```)?",
+    r"(?:(?P<skip><!-- not executed -->)|<!-- file: (?P<file>\S+) -->)?\s*^```(?P<language>python|console|toml)\n"
+    r"(?P<code>.*?)^```\n(?:\s*^```text\n(?P<printed>.*?)^```)?",
     re.MULTILINE | re.DOTALL,
 )
 LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#]+)")
@@ -33,22 +38,46 @@ class Example:
     line: int
     code: str
     printed: str | None
+    language: str = "python"
+    file: str | None = None
 
 
 def examples(text: str) -> list[Example]:
     return [
-        Example(text.count("\n", 0, match.start("code")), match["code"], match["printed"])
+        Example(text.count("\n", 0, match.start("code")), *match.group("code", "printed", "language", "file"))
         for match in BLOCK.finditer(text)
-        if not match["skip"]
+        if not match["skip"] and (match["language"] != "toml" or match["file"])
     ]
 
 
 def run(example: Example, page: Path, namespace: dict[str, object]) -> str:
     """Executes with the page's own line numbers, so that a failure points into the page."""
+    if example.file is not None:
+        Path(example.file).parent.mkdir(parents=True, exist_ok=True)
+        Path(example.file).write_text(example.code, encoding="utf-8")
+        return ""
+    if example.language == "console":
+        run_commands(example, page)
+        return ""
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(compile("\n" * example.line + example.code, str(page), "exec"), namespace)
     return printed.getvalue()
+
+
+def run_commands(example: Example, page: Path) -> None:
+    """Each command, and what it prints beside what the page says (nothing said: nothing compared)."""
+    for entry in example.code.split("$ ")[1:]:
+        command, _, expected = entry.partition("\n")
+        words = shlex.split(command, comments=True)
+        assert words[0] == "grisaille", f"{page.name}: only grisaille is run in console blocks, not {words[0]}"
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+            main(words[1:])
+        same = doctest.OutputChecker().check_output(expected, printed.getvalue(), LOOSELY)
+        assert same or not expected.strip(), (
+            f"{page.name}, line {example.line}: {command}\nthe page says\n{expected}\nit prints\n{printed.getvalue()}"
+        )
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if examples(page.read_text("utf-8"))], ids=lambda p: p.name)
@@ -80,6 +109,17 @@ def test_the_runner_notices_wrong_output() -> None:
     (example,) = examples("```python\nprint(1 + 1)\n```\n\n```text\n3\n```\n")
     printed = run(example, Path("page.md"), {})
     assert not doctest.OutputChecker().check_output(example.printed or "", printed, LOOSELY)
+
+
+def test_commands_are_run_and_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = "<!-- file: a/b.toml -->\n```toml\nx = 1\n```\n\n```console\n$ grisaille --version\ngrisaille {}\n```\n"
+    file, right = examples(text.format("..."))
+    run(file, Path("page.md"), {})
+    assert Path("a/b.toml").read_text() == "x = 1\n"
+    run(right, Path("page.md"), {})
+    with pytest.raises(AssertionError, match="the page says"):
+        run(examples(text.format("nine"))[1], Path("page.md"), {})
 
 
 def test_blocks_marked_not_executed_are_left_out() -> None:

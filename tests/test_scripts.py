@@ -61,6 +61,25 @@ def test_a_python_without_ensurepip_fetches_pip(environment: ModuleType, monkeyp
     assert fetched
 
 
+def test_a_browser_is_tried_once(environment: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[object, ...]] = []
+    monkeypatch.setattr(environment, "run", lambda *command, limit: asked.append(command) or 1)
+    monkeypatch.setattr(environment.shutil, "which", lambda name: None)
+    (tmp_path / ".venv").mkdir()
+    environment.prepare_browser()
+    environment.prepare_browser()
+    assert len(asked) == 1 and "playwright" in asked[0]
+    (tmp_path / "pyproject.toml").write_text("[project]\ndependencies = []\n")
+    environment.prepare_browser()
+    assert len(asked) == 2
+
+
+def test_a_browser_of_the_machine_is_enough(environment: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environment, "run", lambda *command, limit: pytest.fail("nothing to install"))
+    monkeypatch.setattr(environment.shutil, "which", lambda name: "/usr/bin/chromium" if name == "chromium" else None)
+    environment.prepare_browser()
+
+
 def test_unknown_checks_are_refused_before_anything_is_installed() -> None:
     done = subprocess.run([sys.executable, SCRIPTS / "check", "typos"], capture_output=True, text=True)
     assert done.returncode == 2

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from grisaille import examples
 from grisaille.errors import (
     CompilationError,
     DataError,
@@ -56,11 +57,13 @@ from grisaille.model.priors import LogNormal, MultivariateNormal, Normal, Unifor
 from grisaille.model.tables import table, table2
 
 if TYPE_CHECKING:
+    from grisaille.estimation.collocation import Collocation
     from grisaille.estimation.kalman_ml import KalmanML
     from grisaille.estimation.output_error import OutputError
     from grisaille.estimation.simulated_pem import SimulatedPEM
     from grisaille.experiment.experiment import Experiment
     from grisaille.fits import Fit, compare, evaluate, fit, load, sensitivity
+    from grisaille.problem.folder import load_problem
     from grisaille.simulation.simulate import simulate
     from grisaille.structure.analysis import Analysis, analyze
     from grisaille.structure.well_posedness import WellPosedness, well_posedness
@@ -70,6 +73,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Analysis",
+    "Collocation",
     "CompilationError",
     "Connector",
     "DataError",
@@ -115,10 +119,12 @@ __all__ = [
     "cosh",
     "der",
     "evaluate",
+    "examples",
     "exp",
     "fit",
     "floor",
     "load",
+    "load_problem",
     "log",
     "log10",
     "maximum",
@@ -145,6 +151,7 @@ __all__ = [
 
 _LAZY = {
     "Analysis": "grisaille.structure.analysis",
+    "Collocation": "grisaille.estimation.collocation",
     "Experiment": "grisaille.experiment.experiment",
     "Fit": "grisaille.fits",
     "KalmanML": "grisaille.estimation.kalman_ml",
@@ -157,6 +164,7 @@ _LAZY = {
     "evaluate": "grisaille.fits",
     "fit": "grisaille.fits",
     "load": "grisaille.fits",
+    "load_problem": "grisaille.problem.folder",
     "monte_carlo": "grisaille.studies",
     "multistart": "grisaille.studies",
     "sensitivity": "grisaille.fits",

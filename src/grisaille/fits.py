@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import grisaille.assessment.diagnosis
 import grisaille.assessment.profile
+import grisaille.assessment.ratio_test
 import grisaille.assessment.surface
 import grisaille.estimation.saving
 import grisaille.estimation.states
 import grisaille.reporting.assessment_plots
-import grisaille.reporting.fit_plots  # noqa: F401
+import grisaille.reporting.fit_plots
+import grisaille.reporting.report
+import grisaille.reporting.report_comparison  # noqa: F401
 from grisaille.assessment.comparison import compare
 from grisaille.assessment.sensitivity import sensitivity
 from grisaille.estimation.fit import Fit

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import grisaille.fits  # noqa: F401
+import grisaille.fits
+import grisaille.reporting.report_study  # noqa: F401
 from grisaille.study.bootstrap import bootstrap
 from grisaille.study.monte_carlo import monte_carlo
 from grisaille.study.multistart import multistart

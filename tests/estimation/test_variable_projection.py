@@ -63,3 +63,20 @@ def test_same_minimum_with_fewer_iterations() -> None:
     assert np.allclose(with_projection.estimate.theta, without.estimate.theta, rtol=1e-7)
     assert np.allclose(with_projection.std_errors, without.std_errors, rtol=1e-6)
     assert len(with_projection.trace) <= len(without.trace)
+
+
+def test_linear_parameters_of_each_run() -> None:
+    """A factor that every run has for itself is one symbol of the model and several unknowns."""
+
+    class Decay(gr.Model):
+        a, b = gr.Parameter(1.0), gr.Parameter(0.5)
+        x = gr.Input()
+        y = gr.Output(a * exp(-b * x))
+
+    runs = [
+        gr.Experiment(inputs={"x": X}, outputs={"y": a * np.exp(-0.7 * X)}, name=name)
+        for name, a in (("A", 2.0), ("B", 3.0))
+    ]
+    fit = gr.fit(Decay(), runs, ["a", "b"], gr.OutputError(compiled=False), local=["a"])
+    assert fit.names == ("a@A", "a@B", "b")
+    assert np.allclose(fit.estimate.theta, [2.0, 3.0, 0.7], rtol=1e-6)

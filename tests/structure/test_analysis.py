@@ -79,3 +79,11 @@ def test_start_sees_switches_as_they_stand_at_time_zero() -> None:
     analysis = gr.analyze(Ramp())
     assert analysis.start == {"v": 1.0, "slope": 1.0}
     assert "signals that are differentiated" not in str(analysis)
+
+
+def test_an_empty_model_is_refused_in_words() -> None:
+    class Empty(gr.Model):
+        pass
+
+    with pytest.raises(StructureError, match="Empty is empty: it declares no variables and no outputs"):
+        gr.analyze(Empty())

@@ -2,7 +2,8 @@
 
     AIC = −2 log L + 2k,     BIC = −2 log L + k log N,     2 (log L₁ − log L₀) ~ χ²(k₁ − k₀) if the smaller holds
 
-compare fits of the same measurements by likelihood. Criteria that are not likelihoods (robust losses, simulated
+compare fits of the same measurements by likelihood. Where the smaller has levels of noise at zero that the larger
+estimates, the law is the mixture of ``boundary``. Criteria that are not likelihoods (robust losses, simulated
 prediction errors) have neither, and the table says so. Reference: K. Burnham, D. Anderson, Model Selection (2002).
 """
 
@@ -10,13 +11,21 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from grisaille.assessment.boundary import mixture_p, mixture_weights, variance_covariance
+from grisaille.assessment.likelihood_criterion import LikelihoodCriterion
+from grisaille.assessment.ratio_test import ROUNDING
 from grisaille.errors import EstimationError
 from grisaille.estimation.fit import Fit
+from grisaille.estimation.kalman_ml import KalmanML
+from grisaille.estimation.unknowns import Unknown
+from grisaille.model.lowering import evaluate
+from grisaille.structure.parameters import evaluate_parameters
+from grisaille.structure.prepared import structure_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,8 +38,14 @@ class Comparison:
     table: pd.DataFrame
     """One row per fit: parameters, samples, log_likelihood, aic, bic, delta_aic, then rms and fit_percent by output."""
     tests: pd.DataFrame
-    """One row per nested pair: ratio, degrees_of_freedom, p."""
+    """One row per nested pair: ratio, degrees_of_freedom, at_zero (how many of these are levels at zero), p."""
     notes: tuple[str, ...]
+    fits: Mapping[str, Fit] = field(default_factory=dict, repr=False)
+    """What was compared, by label."""
+
+    if TYPE_CHECKING:
+
+        def report(self, path: Any, *, title: str | None = None) -> Any: ...
 
     @property
     def best(self) -> str | None:
@@ -42,8 +57,10 @@ class Comparison:
         lines = [self.table.to_string(float_format=lambda v: f"{v:.6g}", na_rep="—")]
         for label, row in self.tests.iterrows():
             verdict = "the larger fits better" if row.p < 0.05 else "the smaller suffices"
+            n, levels = int(row.degrees_of_freedom), int(row.at_zero)
+            zero = f", {levels} of them at zero in the smaller" if levels else ""
             lines.append(
-                f"• {label}: likelihood ratio {row.ratio:.4g} on {int(row.degrees_of_freedom)} degrees of freedom, "
+                f"• {label}: likelihood ratio {row.ratio:.4g} on {n} degree{'' if n == 1 else 's'} of freedom{zero}, "
                 f"p = {row.p:.3g}: {verdict}."
             )
         return "\n".join([*lines, *(f"• {note}" for note in self.notes)])
@@ -76,8 +93,8 @@ def compare(fits: Mapping[str, Fit], nested: Iterable[tuple[str, str]] = ()) -> 
     aic = table["aic"]
     table.insert(5, "delta_aic", aic - aic.min() if same else np.nan)
     ratios = {f"{small} ⊂ {large}": _ratio(fits, small, large) for small, large in nested}
-    tests = pd.DataFrame.from_dict(ratios, orient="index", columns=["ratio", "degrees_of_freedom", "p"])
-    return Comparison(table, tests, tuple(_notes(fits, same)))
+    tests = pd.DataFrame.from_dict(ratios, orient="index", columns=["ratio", "degrees_of_freedom", "at_zero", "p"])
+    return Comparison(table, tests, tuple(_notes(fits, same)), dict(fits))
 
 
 def _row(fit: Fit) -> dict[str, float]:
@@ -95,9 +112,7 @@ def _row(fit: Fit) -> dict[str, float]:
     return row
 
 
-def _ratio(fits: Mapping[str, Fit], small: str, large: str) -> tuple[float, float, float]:
-    from scipy.stats import chi2
-
+def _ratio(fits: Mapping[str, Fit], small: str, large: str) -> tuple[float, int, int, float]:
     for label in (small, large):
         if label not in fits:
             raise EstimationError(f"nested= names '{label}'; the fits are {', '.join(fits)}.")
@@ -114,8 +129,11 @@ def _ratio(fits: Mapping[str, Fit], small: str, large: str) -> tuple[float, floa
         raise EstimationError(
             f"'{small}' and '{large}' were fitted to different measurements: no likelihood-ratio test."
         )
-    more = _row(fits[large])["parameters"] - _row(fits[small])["parameters"]
-    if more <= 0:
+    levels = levels_at_zero(fits[small], fits[large])
+    free = [n for n, f in zip(fits[large].names, fits[large].estimate.free, strict=True) if f]
+    ordinary = int(_row(fits[large])["parameters"] - _row(fits[small])["parameters"]) - sum(n in free for n in levels)
+    more = ordinary + len(levels)
+    if more <= 0 or ordinary < 0:
         raise EstimationError(f"'{large}' has no more parameters than '{small}': give pairs as (smaller, larger).")
     ratio = 2 * (fits[large].log_likelihood - fits[small].log_likelihood)
     if ratio < -1e-6 * (1 + abs(fits[small].log_likelihood)):
@@ -123,7 +141,47 @@ def _ratio(fits: Mapping[str, Fit], small: str, large: str) -> tuple[float, floa
             f"'{large}' fits worse than '{small}' ({ratio / 2:.4g} in log-likelihood): they are not nested, or the "
             f"larger is not at its best minimum; fit it again with guess= from the smaller."
         )
-    return ratio, more, float(chi2.sf(max(ratio, 0.0), more))
+    if ratio < ROUNDING * (1 + abs(fits[small].log_likelihood)):
+        ratio = 0.0
+    weights = mixture_weights(_variances(fits[small], fits[large], levels))
+    return ratio, more, len(levels), mixture_p(ratio, ordinary, weights)
+
+
+def levels_at_zero(small: Fit, large: Fit) -> list[str]:
+    """Levels that the larger fit estimates and the smaller model has at zero, or not at all."""
+    if not isinstance(large.method, KalmanML):
+        return []
+    return [
+        u.name
+        for u in large.estimate.unknowns
+        if u.name not in small.names and u.kind != "start" and u.lower == 0 and _value(small, u) == 0
+    ]
+
+
+def _value(fit: Fit, unknown: Unknown) -> float:
+    """What a model that does not estimate it has for a level or parameter; zero for what it does not have."""
+    flat = structure_of(fit.initial_model).model
+    if unknown.kind == "parameter":
+        return float(evaluate_parameters(flat)[unknown.target]) if unknown.target in flat.parameters else 0.0
+    if unknown.kind == "noise":
+        return np.nan
+    declared = flat.disturbances.get(unknown.target)
+    if declared is None or declared.scale is None:
+        return 0.0 if declared is None else 1.0
+    values = evaluate_parameters(flat)
+    known = dict(zip(values.names, values.values.tolist(), strict=True))
+    return float(evaluate([declared.scale], known)[0])
+
+
+def _variances(small: Fit, large: Fit, levels: list[str]) -> np.ndarray:
+    """Covariance of the variances at the smaller fit; needed from two levels on."""
+    if len(levels) < 2:
+        return np.eye(len(levels))
+    known = dict(zip(small.names, small.estimate.theta.tolist(), strict=True))
+    values = dict(zip(large.names, large.estimate.theta.tolist(), strict=True))
+    theta = np.array([0.0 if n in levels else known.get(n, values[n]) for n in large.names])
+    criterion = LikelihoodCriterion(large)
+    return variance_covariance(criterion.problem, theta, [large.names.index(n) for n in levels])
 
 
 def _notes(fits: Mapping[str, Fit], same: bool) -> Iterator[str]:
@@ -136,7 +194,8 @@ def _notes(fits: Mapping[str, Fit], same: bool) -> Iterator[str]:
             yield f"{label}: did not converge."
         if not fit.estimate.free.all():
             at = [n for n, f in zip(fit.names, fit.estimate.free, strict=True) if not f]
-            yield f"{label}: {', '.join(at)} at a bound, not counted among the parameters."
+            where = "zero or a bound" if any(fit.parameters.estimate[n] == 0 for n in at) else "a bound"
+            yield f"{label}: {', '.join(at)} at {where}, not counted among the parameters."
     if not same:
         yield "the fits are of different measurements: their AIC, BIC and log-likelihoods cannot be compared."
 

@@ -13,14 +13,17 @@ factor its estimate is the minimum of D. Not for robust losses, which are not li
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 
+from grisaille.assessment.likelihood_criterion import LikelihoodCriterion
+from grisaille.assessment.points import Point
 from grisaille.errors import EstimationError
 from grisaille.estimation import trust_region
 from grisaille.estimation.fit import Fit
+from grisaille.estimation.kalman_ml import KalmanML
 from grisaille.estimation.likelihood import LikelihoodEvaluation
 from grisaille.estimation.noise import noise_levels
 from grisaille.estimation.problem import Evaluation, Problem
@@ -32,14 +35,17 @@ TOLERANCE = 1e-10
 LEVEL_ROUNDS = 30
 
 
-@dataclass(frozen=True)
-class Point:
-    """The minimum over the unknowns that are not held."""
-
-    theta: np.ndarray
-    """All unknowns."""
-    deviance: float
-    failure: str = ""
+def criterion_of(fit: Fit) -> Criterion | LikelihoodCriterion:
+    """Deviances around a fit, whatever its criterion."""
+    if isinstance(fit.method, KalmanML):
+        _accept(fit)
+        return LikelihoodCriterion(fit)
+    if isinstance(fit.estimate.evaluation, LikelihoodEvaluation):
+        raise EstimationError(
+            f"Profiles and regions of fits by {type(fit.method).__name__} are not available; fit.intervals() uses the "
+            "curvature of the likelihood."
+        )
+    return Criterion(fit)
 
 
 class Criterion:
@@ -78,6 +84,14 @@ class Criterion:
             return float(chi2.ppf(level, dimension))
         nu = max(self.degrees_of_freedom, 1)
         return float(total * np.log1p(dimension * f.ppf(level, dimension, nu) / nu))
+
+    def radius(self, level: float) -> float:
+        """Of the joint ellipse of two unknowns, squared, in units of the covariance."""
+        from scipy.stats import chi2, f
+
+        if not self.problem.sigma:
+            return float(chi2.ppf(level, 2))
+        return float(2 * f.ppf(level, 2, max(self.degrees_of_freedom, 1)))
 
     def minimize(self, held: Mapping[int, float], start: np.ndarray) -> Point:
         """The least deviance with the unknowns of some indices held at values, sought from ``start``."""
@@ -164,15 +178,18 @@ def check_level(level: float) -> None:
 
 
 def _accept(fit: Fit) -> None:
-    if isinstance(fit.estimate.evaluation, LikelihoodEvaluation):
+    if "disturbed_residuals" in fit.estimate.extra:
         raise EstimationError(
-            f"Profiles and regions of fits by {type(fit.method).__name__} are not available; fit.intervals() uses the "
-            "curvature of the likelihood."
+            f"Profiles and confidence regions need a likelihood, and the criterion of {type(fit.method).__name__} is not "
+            f"one: its differences have no known distribution. fit.intervals() uses the covariance from the ensemble."
         )
     if not fit.estimate.is_likelihood:
+        plain = (
+            "robust=None, horizon=1" if isinstance(fit.estimate.evaluation, LikelihoodEvaluation) else "loss='linear'"
+        )
         raise EstimationError(
             "Profiles and confidence regions need a likelihood, and the criterion of this fit is not one: fit with "
-            "loss='linear', or use gr.bootstrap."
+            f"{plain}, or use gr.bootstrap."
         )
     if not fit.estimate.cases:
         raise EstimationError(f"{type(fit.method).__name__} gives no residuals from which deviances could be computed.")

@@ -1,7 +1,8 @@
 """``fit.diagnose()``: what the residuals say about the model, per experiment and output, in words.
 
 Residuals of a right model are white, normal, and have nothing to do with the inputs. Each test has a verdict and, where
-it fails, a sentence on what that usually means. The tests themselves are in ``residual_tests.py``.
+it fails, a sentence on what that usually means. The tests themselves are in ``residual_tests.py``. Errors of a
+predicted mean hold the disturbances and are none of that; only their size is compared, with that of the realizations.
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_NAMED = 5
+SMOOTHED = (
+    "not tested: trajectories that follow the data leave residuals that are correlated and smaller than the noise, "
+    "even of a right model; gr.KalmanML leaves innovations, which can be tested."
+)
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,7 @@ class Series:
     inputs: dict[str, np.ndarray]
     """Correlation with each input at lags 0, 1, … (or powers 1, 2, 3)."""
     outliers: np.ndarray
+    time_unit: str = ""
 
 
 @dataclass(frozen=True)
@@ -66,7 +72,7 @@ class Diagnosis:
 
     if TYPE_CHECKING:
 
-        def plot(self) -> Any: ...
+        def plot(self, *, ax: Any = None) -> Any: ...
 
     def __bool__(self) -> bool:
         return all(v.healthy for v in self.verdicts)
@@ -82,9 +88,13 @@ class Diagnosis:
         lines = []
         for s in self.series:
             mine = [v for v in self.verdicts if (v.experiment, v.output) == (s.experiment, s.output)]
-            lines.append(f"residuals of {s.output} in {s.experiment} ({len(s.residuals)} samples)")
+            lines.append(
+                f"residuals of {s.output} in {s.experiment} ({len(s.residuals)} sample{'s' * (len(s.residuals) != 1)})"
+            )
             lines += [f"  {'✓' if v.healthy else '✗'} {v.test:<18}{_p(v.p):<12}{v.sentence}" for v in mine]
         bad = sum(not v.healthy for v in self.verdicts)
+        if all(np.isnan(v.p) for v in self.verdicts):
+            return "\n".join([*lines, "Nothing was tested."])
         lines.append(
             f"{bad} of {len(self.verdicts)} tests are unhealthy at the level {self.level:g}."
             if bad
@@ -113,6 +123,7 @@ def diagnose(fit: Fit, level: float = 0.01) -> Diagnosis:
             at = part.stop
             known = samples.output not in estimate.noise
             part_series = _Part(case, samples, estimate.evaluation.residuals[part], q[part], known, estimate, level)
+            part_series.smoothed = bool(getattr(fit.method, "smooths", False))
             verdicts += part_series.verdicts()
             series.append(part_series.series())
     return Diagnosis(tuple(verdicts), tuple(series), level)
@@ -121,18 +132,31 @@ def diagnose(fit: Fit, level: float = 0.01) -> Diagnosis:
 class _Part:
     """One series under test."""
 
+    smoothed = False
+    """Whether the trajectories followed the data that they are compared with."""
+
     def __init__(
         self, case: Case, samples: Samples, r: np.ndarray, q: np.ndarray, known: bool, estimate: Any, level: float
     ) -> None:
         self.case, self.output, self.r, self.q, self.known, self.level = case, samples.output, r, q, known, level
         self.times = case.grid[samples.rows]
         self.is_static = bool(case.experiment.is_static)
+        self.disturbed: tests.Test | None = None
+        if "disturbed_residuals" in estimate.extra:
+            ratio, p = (estimate.extra.get(f"{k}({samples.output})@{case.name}", np.nan) for k in ("size", "size_p"))
+            self.disturbed = tests.Test(ratio, p)
         self.enough = len(r) >= tests.FEWEST and float(np.sum(q**2)) < len(r) - 3 and bool(np.ptp(r) > 0)
         self.degrees_of_freedom = max(len(r) - round(float(np.sum(q**2))), 2)
         # the scale of an unknown level comes from all residuals of the output; here each series answers for itself
         self.scaled = r if known else r * np.sqrt((len(r) - float(np.sum(q**2))) / max(float(r @ r), 1e-300))
 
     def verdicts(self) -> Iterator[Verdict]:
+        if self.disturbed is not None:
+            yield self._spread(self.disturbed)
+            return
+        if self.smoothed:
+            yield self._verdict("smoothed", tests.Test(len(self.r), np.nan), SMOOTHED, "")
+            return
         if not self.enough:
             yield self._verdict("too short", tests.Test(len(self.r), np.nan), "too few samples left to test.", "")
             return
@@ -155,7 +179,7 @@ class _Part:
             tests.autocorrelation(self.r, lags) if self.enough else np.zeros(0),
             tests.cumulated_periodogram(self.r, self.q) if self.enough else empty,
             {n: tests.cross_correlation(self.r, u) for n, u in self._regressors() if self.enough},
-            np.asarray(found, dtype=int),
+            np.asarray(found, dtype=int), str(self.case.experiment.clock.unit),
         )  # fmt: skip
 
     def _verdict(self, test: str, found: tests.Test, good: str, bad: str) -> Verdict:
@@ -217,6 +241,17 @@ class _Part:
         named = ", ".join(f"{self.times[k]:g}" for k in where[:MOST_NAMED]) + (", …" if len(where) > MOST_NAMED else "")
         bad = f"{len(where)} stick out, at {what} {named}: look at the raw data there, or use a robust loss."
         return self._verdict("outliers", found, "none sticks out.", bad)
+
+    def _spread(self, found: tests.Test) -> Verdict:
+        """Errors of a mean against the realizations it is the mean of."""
+        known = "they hold the disturbances, so they need be neither white nor normal"
+        if np.isnan(found.p):
+            return self._verdict("disturbances", found, f"{known}; with open noise their size says nothing.", "")
+        return self._verdict(
+            "size", found, f"{known}; they are as large as in simulated records.",
+            f"they are {found.statistic:.2g} times as large as in simulated records: disturbances or noise are "
+            f"{'larger' if found.statistic > 1 else 'smaller'} than declared, or the model is wrong.",
+        )  # fmt: skip
 
     def _size(self) -> Verdict:
         found = tests.size(self.r, self.q)

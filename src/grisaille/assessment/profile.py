@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from grisaille.assessment.criterion import Criterion, Point, Threshold, check_level, index_of
+from grisaille.assessment.criterion import Criterion, Threshold, check_level, criterion_of, index_of
+from grisaille.assessment.likelihood_criterion import LikelihoodCriterion
+from grisaille.assessment.points import Point
 from grisaille.errors import EstimationError
 from grisaille.estimation.fit import Fit, fit_method
 from grisaille.estimation.unknowns import Unknown
@@ -49,7 +51,7 @@ class Profile:
 
     if TYPE_CHECKING:
 
-        def plot(self) -> Any: ...
+        def plot(self, *, ax: Any = None) -> Any: ...
 
     def __str__(self) -> str:
         low, high = (
@@ -81,7 +83,7 @@ def profile(fit: Fit, name: str, level: float = 0.95, points: int = 12, *, thres
     k = index_of(fit, name)
     if points < 2:
         raise EstimationError(f"points is {points!r}; a profile needs at least 2 on each side.")
-    criterion = Criterion(fit)
+    criterion = criterion_of(fit)
     limit = criterion.threshold(level, threshold)
     walks = [_Walk(criterion, k, float(fit.std_errors[k]), limit, points, side) for side in (-1, 1)]
     for walk in walks:
@@ -99,7 +101,15 @@ def profile(fit: Fit, name: str, level: float = 0.95, points: int = 12, *, thres
 class _Walk:
     """One side of a profile."""
 
-    def __init__(self, criterion: Criterion, k: int, std_error: float, limit: float, points: int, side: int) -> None:
+    def __init__(
+        self,
+        criterion: Criterion | LikelihoodCriterion,
+        k: int,
+        std_error: float,
+        limit: float,
+        points: int,
+        side: int,
+    ) -> None:
         self.criterion, self.k, self.limit, self.side = criterion, k, limit, side
         self.unknown: Unknown = criterion.problem.unknowns[k]
         self.centre = self.unknown.inner(float(criterion.theta[k]))

@@ -50,7 +50,7 @@ class Sensitivity:
 
     if TYPE_CHECKING:
 
-        def plot(self, parameters: Iterable[str] | None = None) -> Any: ...
+        def plot(self, parameters: Iterable[str] | None = None, *, ax: Any = None) -> Any: ...
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -186,7 +186,7 @@ def _assemble(
     flat = structure.model
     data = xr.Dataset(
         {n: (("time", "parameter"), slopes[:, case.column(n)], {"units": flat.outputs[n].unit}) for n in scales},
-        {"time": case.grid, "parameter": names},
+        {"time": ("time", case.grid, {"unit": case.experiment.clock.unit}), "parameter": names},
         {"model": flat.name, "experiment": case.name, "static": int(case.experiment.is_static)},
     )
     stacked = {n: slopes[:, case.column(n)] / scale[:, None] for n, scale in scales.items()}

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from grisaille.assessment.criterion import Criterion, check_level, index_of
+from grisaille.assessment.criterion import Criterion, check_level, criterion_of, index_of
+from grisaille.assessment.likelihood_criterion import LikelihoodCriterion
 from grisaille.errors import EstimationError
 from grisaille.estimation.fit import Fit, fit_method
 from grisaille.estimation.unknowns import Unknown
@@ -47,7 +48,7 @@ class CostSurface:
 
     if TYPE_CHECKING:
 
-        def plot(self) -> Any: ...
+        def plot(self, *, ax: Any = None) -> Any: ...
 
     def __str__(self) -> str:
         d = self.data["deviance"]
@@ -84,14 +85,14 @@ def surface(
         raise EstimationError(f"others is {others!r}; it must be 'held' or 'profiled'.")
     k = (index_of(fit, first), index_of(fit, second))
     unknowns = [fit.estimate.unknowns[i] for i in k]
-    criterion = Criterion(fit)
+    criterion = criterion_of(fit)
     axes = [_axis(fit, u, i, ranges or {}, points) for u, i in zip(unknowns, k, strict=True)]
     threshold = criterion.threshold(level, dimension=2)
     return CostSurface(
         names=(first, second), units=(unknowns[0].unit, unknowns[1].unit),
         estimate=(float(criterion.theta[k[0]]), float(criterion.theta[k[1]])), level=level, threshold=threshold,
         others=others, data=_grid(criterion, k, (first, second), axes, others == "profiled"),
-        ellipse=_ellipse(fit, k, _radius(criterion, level)),
+        ellipse=_ellipse(fit, k, criterion.radius(level)),
     )  # fmt: skip
 
 
@@ -109,7 +110,11 @@ def _axis(fit: Fit, unknown: Unknown, k: int, ranges: Mapping[str, tuple[float, 
 
 
 def _grid(
-    criterion: Criterion, k: tuple[int, int], names: tuple[str, str], axes: list[np.ndarray], profiled: bool
+    criterion: Criterion | LikelihoodCriterion,
+    k: tuple[int, int],
+    names: tuple[str, str],
+    axes: list[np.ndarray],
+    profiled: bool,
 ) -> xr.Dataset:
     import xarray as xr
 
@@ -129,15 +134,6 @@ def _grid(
     return xr.Dataset(
         {"objective": (names, objective), "deviance": (names, deviance)}, dict(zip(names, axes, strict=True))
     )
-
-
-def _radius(criterion: Criterion, level: float) -> float:
-    """Squared, in units of the covariance."""
-    from scipy.stats import chi2, f
-
-    if not criterion.problem.sigma:
-        return float(chi2.ppf(level, 2))
-    return float(2 * f.ppf(level, 2, max(criterion.degrees_of_freedom, 1)))
 
 
 def _ellipse(fit: Fit, k: tuple[int, int], squared: float) -> np.ndarray:

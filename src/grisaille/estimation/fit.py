@@ -7,6 +7,7 @@ nothing that comes after it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +16,11 @@ import numpy as np
 from grisaille.errors import EstimationError
 from grisaille.estimation.cases import known_starts
 from grisaille.estimation.estimate import Estimate
-from grisaille.estimation.likelihood import LikelihoodEvaluation
 from grisaille.estimation.summary import summarize, summarize_html
 from grisaille.estimation.uncertainty import correlation_of, half_width, t_test
 from grisaille.estimation.value import Value
-from grisaille.model.classes import Model
+from grisaille.model.classes import Model, restored
+from grisaille.model.expression import as_expression
 from grisaille.simulation.simulate import simulate
 from grisaille.structure.prepared import structure_of
 
@@ -61,10 +62,15 @@ class Fit:
 
     @cached_property
     def model(self) -> Model:
-        """The model with the shared estimates; per-experiment values stay in ``parameters``."""
+        """The model with the shared estimates and levels of noise; per-experiment values stay in ``parameters``."""
         shared = {u.target: float(v) for u, v in self._pairs() if u.kind == "parameter" and u.experiment is None}
         starts = {u.target: float(v) for u, v in self._pairs() if u.kind == "start" and len(self.experiments) == 1}
-        return self.initial_model.replace(shared, start=starts) if starts else self.initial_model.replace(shared)
+        model = self.initial_model.replace(shared, start=starts) if starts else self.initial_model.replace(shared)
+        levels = {
+            kind: {u.target: float(v) for u, v in self._pairs() if u.kind == kind and u.experiment is None}
+            for kind in ("scale", "noise")
+        }
+        return with_levels(model, levels["scale"], levels["noise"])
 
     def _pairs(self) -> list[tuple[Any, float]]:
         return list(zip(self.estimate.unknowns, self.estimate.theta.tolist(), strict=True))
@@ -87,9 +93,12 @@ class Fit:
         import pandas as pd
 
         e = self.estimate
-        half = half_width(self.std_errors, 0.95, e.degrees_of_freedom)
-        t, p = t_test(e.theta, self.std_errors, e.degrees_of_freedom)
-        status = ["free" if f else "at bound" for f in e.free]
+        half = half_width(self.std_errors, 0.95, self._student)
+        t, p = t_test(e.theta, self.std_errors, self._student)
+        status = [
+            "free" if f else "zero" if _is_zero(u, v) else "at bound"
+            for f, (u, v) in zip(e.free, self._pairs(), strict=True)
+        ]
         table = pd.DataFrame(
             {
                 "estimate": e.theta, "std_error": self.std_errors, "lower": e.theta - half, "upper": e.theta + half,
@@ -111,6 +120,13 @@ class Fit:
                 "noise",
             ]
         return table
+
+    @property
+    def _student(self) -> float:
+        """Degrees of freedom of Student's t; infinite, so that it is normal, where the noise is known."""
+        e = self.estimate
+        known = e.is_likelihood and not e.noise and not hasattr(e.evaluation, "log_likelihood")
+        return np.inf if known else float(e.degrees_of_freedom)
 
     def _noise_names(self) -> list[str]:
         return [f"noise({o})" for o in self.estimate.noise]
@@ -135,12 +151,12 @@ class Fit:
         return pd.DataFrame(correlation_of(self.estimate.covariance), index=self.names, columns=self.names)
 
     def intervals(self, level: float = 0.95) -> pd.DataFrame:
-        """Two-sided intervals by Student's t."""
+        """Two-sided intervals by Student's t, normal ones where the noise is known."""
         import pandas as pd
 
         if not 0 < level < 1:
             raise EstimationError(f"level is {level!r}; give a number between 0 and 1, such as 0.95.")
-        half = half_width(self.std_errors, level, self.estimate.degrees_of_freedom)
+        half = half_width(self.std_errors, level, self._student)
         theta = self.estimate.theta
         return pd.DataFrame({"lower": theta - half, "upper": theta + half}, index=self.names)
 
@@ -182,7 +198,7 @@ class Fit:
     def _likelihood(self, what: str) -> float:
         if not self.estimate.is_likelihood:
             raise EstimationError(
-                f"{what} needs a likelihood, and the criterion of this fit (a robust loss) is not one."
+                f"{what} needs a likelihood, and the criterion of this fit by {type(self.method).__name__} is not one."
             )
         return self.estimate.log_likelihood
 
@@ -235,26 +251,30 @@ class Fit:
             }  # fmt: skip
         return pd.DataFrame.from_dict(table, orient="index")
 
-    def predict(self, experiment: Any = None, horizon: int | None = None) -> xr.Dataset:
-        """Simulated outputs of an experiment at the estimates (for output error every horizon is a simulation)."""
-        if horizon is not None and isinstance(self.estimate.evaluation, LikelihoodEvaluation):
-            raise EstimationError(
-                "Predictions over a horizon are not available for this fit: fit.residuals() holds those over one "
-                "sample, fit.predict() without horizon= simulates."
-            )
+    def predict(self, experiment: Any = None, horizon: float | None = None) -> xr.Dataset:
+        """What the fitted model says about an experiment, the first by default.
+
+        horizon : None simulates from the start. For fits by ``gr.KalmanML`` a whole number k predicts every sample from
+            the data up to k samples before, with standard deviations and 95 % bands (of outputs as measured); np.inf
+            gives a simulation with its bands. For output error every horizon is a simulation, for simulated prediction
+            errors the mean of an ensemble.
+        """
+        if horizon is not None and hasattr(self.method, "case_of"):
+            from grisaille.estimation.states import predictions
+
+            return predictions(self, experiment, horizon)
         chosen = self.experiments[0] if experiment is None else self._experiment(experiment)
         signals, hold = chosen.input_signals()
         values, starts = self._values_for(chosen.name)
+        options = self.method.predicting(self.estimate, chosen.name) if hasattr(self.method, "predicting") else {}
+        values.update(options.pop("parameters", {}))
         return simulate(
             self.initial_model, chosen.grid(), inputs=signals, hold=hold, parameters={**chosen.constants, **values},
-            start={**known_starts(chosen), **starts},
+            start={**known_starts(chosen), **starts}, **options,
         )  # fmt: skip
 
     def simulate(self, times: Any, inputs: Any = None, **options: Any) -> xr.Dataset:
         """``gr.simulate`` with the fitted model."""
-        levels = {f"scale({u.target})": v for u, v in self._pairs() if u.kind == "scale" and u.experiment is None}
-        if levels:
-            options["parameters"] = {**levels, **(options.get("parameters") or {})}
         return simulate(self.model, times, inputs, **options)
 
     def _experiment(self, which: Any) -> Any:
@@ -281,6 +301,22 @@ class Fit:
 
     def _repr_html_(self) -> str:
         return summarize_html(self)
+
+
+def _is_zero(unknown: Any, value: float) -> bool:
+    return value == 0 and unknown.lower == 0 and unknown.kind != "start"
+
+
+def with_levels(model: Model, scales: Mapping[str, float], noises: Mapping[str, float]) -> Model:
+    """A copy with other scales of disturbances and standard deviations of measurement noise."""
+    if not (scales or noises):
+        return model
+    content = model._content.copy()
+    for name, value in scales.items():
+        content.disturbances[name] = replace(content.disturbances[name], scale=as_expression(value))
+    for name, value in noises.items():
+        content.outputs[name] = replace(content.outputs[name], noise=as_expression(value))
+    return restored(content, type(model))
 
 
 def fit_method(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from grisaille.errors import EstimationError
 from grisaille.estimation.cases import build_case, start_guesses, unknown_starts
+from grisaille.estimation.choice import choose_method
+from grisaille.estimation.criterion_value import CriterionValue, evaluated
 from grisaille.estimation.fit import Fit
+from grisaille.estimation.interruption import Interrupted
 from grisaille.estimation.likelihood import LikelihoodEvaluation
 from grisaille.estimation.noise import noise_levels
 from grisaille.estimation.output_error import OutputError
-from grisaille.estimation.problem import Evaluation, Problem
+from grisaille.estimation.problem import Problem
 from grisaille.estimation.unknowns import Unknown, refuse_strangers, resolve_unknowns, wanted_names
 from grisaille.experiment.experiment import Experiment
 from grisaille.model.classes import Model
@@ -45,7 +48,8 @@ def fit(
     bounds, priors : by name, instead of those the model declares
     local : parameters that each experiment has for itself
     """
-    chosen, why = choose_method(method)
+    estimate = list(estimate) if estimate is not None and not isinstance(estimate, str) else estimate
+    chosen, why = choose_method(method, model, experiments, estimate)
     problem = build_problem(
         model, experiments, estimate, chosen, guess=guess, bounds=bounds, priors=priors, local=local
     )
@@ -55,7 +59,10 @@ def fit(
 def fit_problem(model: Model, problem: Problem, method: Any, why: Mapping[str, str], report: Any = None) -> Fit:
     """Solve a problem that is already posed."""
     asked = problem.unknowns
-    found = replace(method.estimate(problem, report), unknowns=asked)
+    try:
+        found = replace(method.estimate(problem, report), unknowns=asked)
+    except Interrupted as interruption:
+        found = replace(interruption.estimate, unknowns=asked)
     disturbances = structure_of(model).model.disturbances
     if disturbances and isinstance(method, OutputError):
         note = (
@@ -66,18 +73,6 @@ def fit_problem(model: Model, problem: Problem, method: Any, why: Mapping[str, s
     return Fit(model, [c.experiment for c in problem.cases], method, found, why)
 
 
-@dataclass(frozen=True)
-class CriterionValue:
-    """The criterion at given parameters: what ``gr.evaluate`` gives."""
-
-    objective: float
-    log_likelihood: float
-    gradient: dict[str, float]
-    residuals: np.ndarray
-    predictions: dict[str, np.ndarray]
-    names: tuple[str, ...]
-
-
 def evaluate(
     model: Model,
     experiments: Any,
@@ -85,34 +80,21 @@ def evaluate(
     parameters: Mapping[str, float] | None = None,
     estimate: Iterable[object] | None = None,
 ) -> CriterionValue:
-    """The criterion, its gradient by the given parameters and ``estimate``, and the residuals; nothing moves."""
+    """The criterion, its gradient by the given parameters and ``estimate``, residuals and states; nothing moves."""
     from grisaille.estimation.output_error import _levels, _log_likelihood
 
-    chosen, _ = choose_method(method)
+    chosen, _ = choose_method(method, model, experiments, [*(parameters or {}), *(estimate or ())])
     names = list(dict.fromkeys([*(parameters or {}), *(estimate or ())])) or None
     problem = build_problem(model, experiments, names, chosen, guess=parameters, bounds={})
     point = problem.evaluate(problem.guess)
     if not point.completed:
         raise EstimationError(f"The model cannot be simulated at the given parameters: {point.failure}")
     if isinstance(point, LikelihoodEvaluation):
-        return _criterion_value(problem, point, point.log_likelihood, point.slope)
+        return evaluated(problem, point, point.log_likelihood, point.slope)
     if problem.sigma:
         problem.sigma = _levels(problem, point)
         point = problem.evaluate(problem.guess)
-    return _criterion_value(problem, point, _log_likelihood(problem, point), point.jacobian.T @ point.residuals)
-
-
-def _criterion_value(
-    problem: Problem, point: Evaluation, log_likelihood: float, gradient: np.ndarray
-) -> CriterionValue:
-    return CriterionValue(
-        point.objective,
-        log_likelihood,
-        {u.name: float(g) for u, g in zip(problem.unknowns, gradient, strict=True)},
-        point.residuals,
-        {c.name: p.y for c, p in zip(problem.cases, point.predictions, strict=True)},
-        tuple(u.name for u in problem.unknowns),
-    )
+    return evaluated(problem, point, _log_likelihood(problem, point), point.jacobian.T @ point.residuals)
 
 
 def build_problem(
@@ -241,19 +223,6 @@ def _parameter_guesses(flat: Any, unknowns: Sequence[Unknown], data: Sequence[An
             u = replace(u, logarithmic=False)
         done.append(u)
     return tuple(done)
-
-
-def choose_method(method: Any) -> tuple[Any, dict[str, str]]:
-    """The estimator, and why it was taken."""
-    if isinstance(method, str):
-        if method != "auto":
-            raise EstimationError(f"method is {method!r}; give 'auto' or an estimator such as gr.OutputError().")
-        return OutputError(), {"OutputError": "chosen: least squares on simulated outputs"}
-    if isinstance(method, type):
-        raise EstimationError(f"method is the class {method.__name__}; make an instance: gr.{method.__name__}().")
-    if not hasattr(method, "estimate"):
-        raise EstimationError(f"method is {method!r}; give 'auto' or an estimator such as gr.OutputError().")
-    return method, {type(method).__name__: "given"}
 
 
 def _reporter(wanted: bool) -> Any:

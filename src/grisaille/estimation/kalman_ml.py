@@ -2,34 +2,35 @@
 
     maximise  log L(θ) = Σ_k log N(y_k; ŷ_{k|k−1}, S_k)  (+ log prior)
 
-One-step predictions and their covariances come from the exact filter of a linear model, or from linearisation along the
-way (``filtering``). The covariance of the estimates is the inverse Hessian of −log L − log prior at the optimum.
-Reference: N. R. Kristensen, H. Madsen, S. B. Jørgensen, Automatica 40 (2004) 225, eqs. (9), (31), (53).
+One-step predictions and their covariances come from the exact filter of a linear model, or from one of the filters for
+nonlinear models (``filtering``). The covariance of the estimates is the inverse Hessian of −log L − log prior at the
+optimum. Reference: N. R. Kristensen, H. Madsen, S. B. Jørgensen, Automatica 40 (2004) 225, eqs. (9), (31), (53).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from grisaille.errors import EstimationError
+from grisaille.estimation import filter_choices as choices
 from grisaille.estimation import scoring
+from grisaille.estimation.bound_penalty import BoundPenalty, transformed
 from grisaille.estimation.cases import Case, Samples, known_starts, start_guesses
 from grisaille.estimation.determination import describe_determination
 from grisaille.estimation.estimate import Estimate
+from grisaille.estimation.levels import Zeros, find_zeros, level_guess, level_parameters, scan
 from grisaille.estimation.likelihood import PLACES, LikelihoodEvaluation, LikelihoodProblem
 from grisaille.estimation.search import Outcome, Search
 from grisaille.estimation.unknowns import Unknown
-from grisaille.filtering.extended import ExtendedFilter
+from grisaille.filtering.horizon import HorizonRunner
 from grisaille.filtering.runner import FilterOptions, FilterRunner, Moved
-from grisaille.filtering.start import KINDS
+from grisaille.filtering.stochastic import StochasticModel
 from grisaille.model.classes import Model
-from grisaille.model.lowering import evaluate
-from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.reduction import Structure
 from grisaille.structure.well_posedness import well_posedness
 
@@ -37,8 +38,6 @@ CONVERGED = 1e-8
 """The Newton decrement: the estimate is then within a ten-thousandth of its standard error."""
 COARSE = 1e-2
 """Change of the log-likelihood with shorter steps from which on a fit says so."""
-ZERO = 1e-6
-"""A level is reported as zero where that costs no more log-likelihood than this."""
 
 
 @dataclass(frozen=True)
@@ -46,45 +45,74 @@ class KalmanML:
     """Options of maximum likelihood by Kalman filtering.
 
     filter : ``"linear"``, the exact filter of models that are linear in their states; ``"extended"``, by linearisation
-        along the way; ``"auto"`` takes the exact one where it applies
-    substeps : steps of the extended filter between samples, or ``"auto"``: chosen at the guess
+        along the way; ``"iterated"``, which linearises again at the updated state; ``"unscented"``, by sigma points;
+        ``"auto"`` takes the exact one where it applies and the extended one elsewhere
+    propagation : of nonlinear filters between samples: ``"linearize"``, exact for the model linearised on each substep;
+        ``"moments"``, integrating the equations of mean and covariance with error control
+    substeps : steps of nonlinear filters between samples, or ``"auto"``: chosen at the guess
     initial_covariance : of the states before the first sample: ``"first-sample"`` (what process noise builds up over
         the first interval), ``"stationary"``, ``"diffuse"``, ``{state: variance}`` or a matrix; disturbances start
         stationary
     first_observation : ``"include"`` it in the likelihood, or ``"condition"`` on it
-    robust : None, or Huber's threshold c in standard deviations: larger innovations count linearly (the filter itself
-        is not changed, and the criterion is then no likelihood)
+    robust : None, or Huber's threshold c in standard deviations: larger innovations count linearly; ``("smooth", c)``
+        goes over from squares to linear without a kink in the second derivative. The filter itself is not changed, and
+        the criterion is then no likelihood
+    horizon : predictions over so many samples enter instead of those over one: a criterion for forecasting, which is a
+        likelihood for 1 only
+    bounds : kept by the ``"optimizer"``, or by ``"transform"``: a search in log((θ − a)/(b − θ)) with a penalty
+    penalty : λ of that penalty, λ Σ (|a|/(θ − a) + |b|/(b − θ) − 1); with bounds="transform" only
     tolerance, max_evaluations : when to stop
     compiled : as in ``gr.simulate``
     """
 
-    filter: Literal["auto", "linear", "extended"] = "auto"
+    filter: Literal["auto", "linear", "extended", "iterated", "unscented"] = "auto"
+    propagation: Literal["linearize", "moments"] = "linearize"
     substeps: int | Literal["auto"] = "auto"
     initial_covariance: Any = "first-sample"
     first_observation: Literal["include", "condition"] = "include"
-    robust: float | None = None
+    robust: Any = None
+    horizon: int = 1
+    bounds: Literal["optimizer", "transform"] = "optimizer"
+    penalty: float = 1e-4
     tolerance: float = 1e-11
     max_evaluations: int = 500
     compiled: bool | None = None
 
     def __post_init__(self) -> None:
-        if self.filter not in ("auto", "linear", "extended"):
-            raise EstimationError(f"filter is {self.filter!r}; it must be 'auto', 'linear' or 'extended'.")
-        if self.substeps != "auto" and not (isinstance(self.substeps, int) and self.substeps > 0):
-            raise EstimationError(f"substeps is {self.substeps!r}; give a whole number from 1, or 'auto'.")
-        if self.first_observation not in ("include", "condition"):
-            raise EstimationError(f"first_observation is {self.first_observation!r}; give 'include' or 'condition'.")
-        kind = self.initial_covariance
-        if isinstance(kind, str) and kind not in KINDS:
-            raise EstimationError(
-                f"initial_covariance is {kind!r}; it must be one of {', '.join(map(repr, KINDS))}, a dict or a matrix."
-            )
-        if self.robust is not None and not self.robust > 0:
-            raise EstimationError(
-                f"robust is {self.robust!r}; give a threshold in standard deviations, such as 3, or None."
-            )
-        if isinstance(kind, str) and kind == "diffuse" and (self.robust or self.first_observation == "condition"):
-            raise EstimationError("initial_covariance='diffuse' goes with robust=None and first_observation='include'.")
+        choices.one_of("filter", self.filter, choices.FILTERS)
+        choices.one_of("propagation", self.propagation, choices.PROPAGATIONS)
+        choices.one_of("first_observation", self.first_observation, choices.FIRST)
+        choices.one_of("bounds", self.bounds, choices.BOUNDS)
+        if self.substeps != "auto":
+            choices.whole_number("substeps", self.substeps, ", or 'auto'")
+        choices.whole_number("horizon", self.horizon)
+        choices.whole_number("max_evaluations", self.max_evaluations)
+        choices.positive("penalty", self.penalty, zero=True)
+        choices.positive("tolerance", self.tolerance)
+        object.__setattr__(self, "initial_covariance", choices.checked_covariance(self.initial_covariance))
+        object.__setattr__(self, "robust", choices.checked_robust(self.robust))
+        if self.initial_covariance == "diffuse":
+            for name, value, plain in (
+                ("robust", self.robust, None),
+                ("first_observation", self.first_observation, "include"),
+                ("horizon", self.horizon, 1),
+            ):
+                if value != plain:
+                    raise EstimationError(
+                        f"initial_covariance='diffuse' goes with {name}={plain!r} only, not {value!r}: give large "
+                        f"variances instead, initial_covariance={{state: variance}}."
+                    )
+
+    can_be_saved: ClassVar[bool] = True
+
+    @property
+    def is_likelihood(self) -> bool:
+        """Robust losses and predictions over several samples are not likelihoods."""
+        return self.robust is None and self.horizon == 1
+
+    @property
+    def bound_penalty(self) -> BoundPenalty:
+        return BoundPenalty(self.penalty if self.bounds == "transform" else 0.0)
 
     def further_unknowns(self, structure: Structure, data: Sequence[Any], wanted: Sequence[str]) -> list[str]:
         """Noise levels that the model leaves open are estimated too."""
@@ -100,15 +128,18 @@ class KalmanML:
         measured = tuple(dict.fromkeys(o for e in data for o in e.outputs))
         known = {u.target: u.guess for u in unknowns if u.kind == "parameter" and np.isfinite(u.guess)}
         well_posedness(model, parameters=known).require("gr.fit", measured)
-        guessed = [_level_guess(structure, data, u, unknowns) for u in unknowns]
-        cases = [self._case(model, structure, e, guessed) for e in data]
-        problem = LikelihoodProblem(start_guesses(guessed, cases), cases)
-        for case in cases:
-            values = problem.values_for(case, problem.guess)
-            problem.runner_of(case).prepare(values)
+        open_levels = [k for k, u in enumerate(unknowns) if u.kind in ("scale", "noise") and not np.isfinite(u.guess)]
+        guessed = [level_guess(structure, data, u, unknowns) for u in unknowns]
+        cases = [self.case_of(model, e, guessed) for e in data]
+        problem = LikelihoodProblem(start_guesses(guessed, cases), cases, self.bound_penalty, open_levels)
+        prepared = [problem.runner_of(c).prepare(problem.values_for(c, problem.guess)) for c in cases]
+        problem.unknowns = tuple(_searched_by_logarithm(prepared[0], problem.unknowns))
+        if self.bounds == "transform":
+            problem.unknowns = tuple(transformed(problem.unknowns))
         return problem
 
-    def _case(self, model: Model, structure: Structure, experiment: Any, unknowns: Sequence[Unknown]) -> Case:
+    def case_of(self, model: Model, experiment: Any, unknowns: Sequence[Unknown]) -> Case:
+        """One experiment with its filter."""
         if experiment.is_static:
             raise EstimationError(
                 f"Experiment '{experiment.name}' is static: filters follow models in time; use gr.OutputError."
@@ -124,28 +155,54 @@ class KalmanML:
         for column, s in enumerate(samples):
             y[s.rows, column], weights[s.rows, column] = s.values, s.weights
         signals, hold = experiment.input_signals()
-        options = FilterOptions(
-            self.filter, self.substeps, self.initial_covariance, self.first_observation == "condition",
-            self.robust or np.inf, self.compiled,
-        )  # fmt: skip
-        runner: Any = FilterRunner(
+        kind = FilterRunner if self.horizon == 1 else HorizonRunner
+        runner: Any = kind(
             model, experiment.name, grid, y, weights, outputs=outputs, inputs=signals, hold=hold, moved=moved,
-            constants=experiment.constants, demands=known_starts(experiment), options=options,
+            constants=experiment.constants, demands=known_starts(experiment), options=self._filter_options(),
         )  # fmt: skip
+        runner.horizon = self.horizon
         return Case(experiment.name, experiment, runner, grid, samples, outputs, tuple(order))
+
+    def _filter_options(self) -> FilterOptions:
+        return FilterOptions(
+            filter=self.filter, propagation=self.propagation, substeps=self.substeps,
+            initial_covariance=self.initial_covariance, condition=self.first_observation == "condition",
+            robust=choices.signed_threshold(self.robust), compiled=self.compiled,
+        )  # fmt: skip
+
+    def level_guesses(
+        self, model: Model, experiments: Any, estimate: Iterable[object] | None = None
+    ) -> dict[str, float]:
+        """Sane starts of all noise levels that are estimated, by name: what a fit without ``guess=`` begins with.
+
+        Each kind, ``scale(…)`` and ``noise(…)``, is moved together over orders of magnitude to the largest likelihood.
+        """
+        from grisaille.estimation.fitting import build_problem
+
+        problem = build_problem(model, experiments, estimate, self)
+        assert isinstance(problem, LikelihoodProblem)
+        theta = scan(problem)
+        return {u.name: float(v) for u, v in zip(problem.unknowns, theta, strict=True) if u.kind in ("scale", "noise")}
 
     def estimate(self, problem: LikelihoodProblem, progress: Callable[[int, float], None] | None = None) -> Estimate:
         """Solve a problem."""
         begin = time.perf_counter()
+        if problem.open_levels:
+            problem.with_guess(scan(problem))
         guessed = problem.unknowns
         search = Search(problem, progress)
-        outcome = scoring.minimize(search, max_evaluations=self.max_evaluations, tolerance=self.tolerance)
-        evaluation = outcome.evaluation
-        assert isinstance(evaluation, LikelihoodEvaluation)
-        evaluation, zero = _levels_at_zero(problem, evaluation)
-        free = scoring.free_unknowns(search, _inside(problem, evaluation, zero)) & ~zero
-        polished = _polish(search, evaluation, free, zero)
-        return self._conclude(problem, guessed, outcome, polished, free, zero, time.perf_counter() - begin)
+        for _ in range(3):
+            outcome = scoring.minimize(search, max_evaluations=self.max_evaluations, tolerance=self.tolerance)
+            assert isinstance(outcome.evaluation, LikelihoodEvaluation)
+            zeros = find_zeros(problem, outcome.evaluation)
+            if not zeros.saddle.any():
+                break
+            restart = np.where(zeros.saddle, 0.1 * problem.guess, outcome.evaluation.theta)
+            search.best = search.last = None
+            problem.with_guess(restart)
+        free = scoring.free_unknowns(search, _inside(problem, zeros.evaluation, zeros.zero)) & ~zeros.zero
+        polished = _polish(search, zeros.evaluation, free, zeros.zero)
+        return self._conclude(problem, guessed, outcome, polished, free, zeros, time.perf_counter() - begin)
 
     def _conclude(
         self,
@@ -154,18 +211,19 @@ class KalmanML:
         outcome: Outcome,
         polished: scoring.Polished,
         free: np.ndarray,
-        zero: np.ndarray,
+        zeros: Zeros,
         seconds: float,
     ) -> Estimate:
         evaluation = polished.evaluation
         converged = polished.is_minimum and polished.decrement < CONVERGED
         covariance = _covariance(problem, polished)
-        notes = _describe(problem, evaluation, covariance, free, zero)
+        notes = _describe(problem, evaluation, covariance, free, zeros)
         notes += _discretisation(problem, evaluation)
         if problem.failures:
-            notes.append(f"{len(problem.failures)} evaluations failed on the way; the last: {problem.failures[-1]}")
-        if self.robust is not None:
-            notes.append(f"robust: innovations beyond {self.robust:g} standard deviations count linearly.")
+            notes.append(
+                f"{_many(len(problem.failures), 'evaluation')} failed on the way; the last: {problem.failures[-1]}"
+            )
+        notes += self._conventions(evaluation)
         return Estimate(
             unknowns=tuple(guessed),
             theta=evaluation.theta,
@@ -173,7 +231,7 @@ class KalmanML:
             free=free,
             noise={},
             log_likelihood=evaluation.log_likelihood,
-            is_likelihood=self.robust is None,
+            is_likelihood=self.is_likelihood,
             count=problem.count,
             objective=evaluation.objective,
             evaluation=evaluation,
@@ -186,7 +244,25 @@ class KalmanML:
             failures=tuple(problem.failures),
             seconds=seconds,
             offset=float(np.sqrt(polished.decrement)),
+            extra={"penalty": evaluation.penalty} if self.bounds == "transform" else {},
         )
+
+    def _conventions(self, evaluation: LikelihoodEvaluation) -> list[str]:
+        """What makes the criterion something other than a likelihood."""
+        notes = []
+        if self.robust is not None:
+            kind, c = ("smoothly, ", self.robust[1]) if isinstance(self.robust, tuple) else ("", self.robust)
+            notes.append(f"robust: innovations beyond {c:g} standard deviations count {kind}linearly.")
+        if self.horizon > 1:
+            notes.append(
+                f"horizon: predictions over {self.horizon} samples were fitted; their errors are not independent, so "
+                f"this is no likelihood and standard errors are too small."
+            )
+        if self.bounds == "transform":
+            notes.append(
+                f"penalty: bounds are kept by a penalty of {evaluation.penalty:.3g}, not in the log-likelihood."
+            )
+        return notes
 
 
 def _samples(experiment: Any, output: str, grid: np.ndarray) -> Samples:
@@ -194,51 +270,15 @@ def _samples(experiment: Any, output: str, grid: np.ndarray) -> Samples:
     return Samples(output, np.searchsorted(grid, times), values, weights)
 
 
-def _level_guess(structure: Structure, data: Sequence[Any], unknown: Unknown, unknowns: Sequence[Unknown]) -> Unknown:
-    """Where a level without a guess starts: the declared value, or half the scatter between neighbouring samples."""
-    if unknown.kind not in ("scale", "noise") or np.isfinite(unknown.guess):
-        return unknown
-    flat = structure.model
-    formula = flat.disturbances[unknown.target].scale if unknown.kind == "scale" else flat.outputs[unknown.target].noise
-    given = {u.target: u.guess for u in unknowns if u.kind == "parameter" and u.experiment is None}
-    values = evaluate_parameters(flat, given)
-    known = dict(zip(values.names, values.values.tolist(), strict=True))
-    if formula is None:
-        value = 1.0 if unknown.kind == "scale" else _scatter(data, unknown.target)
-    else:
-        try:
-            value = evaluate([formula], known)[0]
-        except KeyError:
-            value = _scatter(data, unknown.target)
-    if not (np.isfinite(value) and value > 0):
-        raise EstimationError(
-            f"'{unknown.name}' starts from {value:g}, but its logarithm is estimated: guess={{'{unknown.name}': …}}."
-        )
-    return replace(unknown, guess=float(np.clip(value, unknown.lower, unknown.upper)))
-
-
-def _scatter(data: Sequence[Any], output: str) -> float:
-    steps = [np.diff(e.measurements(output).values) for e in data if output in e.outputs]
-    every = np.concatenate(steps) if steps else np.zeros(0)
-    size = float(np.std(every)) if every.size else 0.0
-    return 0.5 * size if size > 0 else 1.0
-
-
-def _levels_at_zero(
-    problem: LikelihoodProblem, evaluation: LikelihoodEvaluation
-) -> tuple[LikelihoodEvaluation, np.ndarray]:
-    """Levels whose logarithm would run away: log L depends on σ², so at σ = 0 it is flat and nothing is lost."""
-    zero = np.zeros(len(problem.unknowns), dtype=bool)
-    for k, unknown in enumerate(problem.unknowns):
-        if unknown.kind in ("scale", "noise") and unknown.lower == 0:
-            theta = evaluation.theta.copy()
-            theta[k] = 0.0
-            trial = problem.evaluate(theta)
-            if trial.completed and trial.objective <= evaluation.objective + ZERO:
-                evaluation, zero[k] = trial, True
-            elif not trial.completed:
-                problem.failures.pop()
-    return evaluation, zero
+def _searched_by_logarithm(model: StochasticModel, unknowns: Sequence[Unknown]) -> list[Unknown]:
+    """Parameters that are nothing but noise levels (``scale=sigma``) are searched on a log scale too."""
+    levels = level_parameters(model)
+    return [
+        replace(u, logarithmic=True)
+        if u.kind == "parameter" and u.target in levels and u.lower == 0 and u.guess > 0 and not u.logarithmic
+        else u
+        for u in unknowns
+    ]
 
 
 def _inside(problem: LikelihoodProblem, evaluation: LikelihoodEvaluation, zero: np.ndarray) -> LikelihoodEvaluation:
@@ -250,7 +290,9 @@ def _polish(search: Search, evaluation: LikelihoodEvaluation, free: np.ndarray, 
     """Newton's method in the unknowns that are left; those at zero stay, on a linear scale."""
     problem = search.problem
     if zero.any():
-        kept = tuple(replace(u, logarithmic=False) if z else u for u, z in zip(problem.unknowns, zero, strict=True))
+        kept = tuple(
+            replace(u, logarithmic=False, logit=False) if z else u for u, z in zip(problem.unknowns, zero, strict=True)
+        )
         problem.unknowns = kept
     return scoring.polish(search, evaluation, free)
 
@@ -266,20 +308,20 @@ def _describe(
     evaluation: LikelihoodEvaluation,
     covariance: np.ndarray,
     free: np.ndarray,
-    zero: np.ndarray,
+    zeros: Zeros,
 ) -> list[str]:
     """What the data determined; levels at zero are named as such, not as dead."""
-    names = [u.name for u, z in zip(problem.unknowns, zero, strict=True) if z]
+    names = [u.name for u, z in zip(problem.unknowns, zeros.zero, strict=True) if z]
     root = _root(evaluation.curvature)
-    notes = describe_determination(problem.unknowns, evaluation.theta, root, covariance, free | zero)
+    notes = describe_determination(problem.unknowns, evaluation.theta, root, covariance, free | zeros.zero)
     known = tuple(f"dead: no output moves with {name};" for name in names)
-    zeros = [f"zero: {name} is zero to all digits that the data have." for name in names]
-    return zeros + [n for n in notes if not n.startswith(known)] if known else notes
+    kept = [n for n in notes if not n.startswith(known)] if known else notes
+    return zeros.sentences(problem.unknowns) + kept
 
 
 def _discretisation(problem: LikelihoodProblem, evaluation: LikelihoodEvaluation) -> list[str]:
     """Whether the steps chosen at the guess are short enough at the estimate."""
-    filters = [f for c in problem.cases if isinstance(f := problem.runner_of(c).filter, ExtendedFilter)]
+    filters: list[Any] = [f for c in problem.cases if hasattr(f := problem.runner_of(c).filter, "substeps")]
     if not filters:
         return []
     before = [f.substeps for f in filters]
@@ -315,3 +357,7 @@ def _sentence(converged: bool, outcome: Outcome, polished: scoring.Polished, eva
         f"NOT converged after {evaluations} evaluations: {outcome.reason}; the point is {left:.2g} standard errors "
         f"from a maximum. Try another guess, gr.multistart, or a larger max_evaluations"
     )
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"

@@ -1,6 +1,6 @@
 """What likelihood estimators minimise: −log L of all experiments plus priors, with its exact gradient.
 
-    f(θ) = −Σ_experiments log L(θ) + ½ Σ prior residuals²,    H ≈ expected information + priors
+    f(θ) = −Σ_experiments log L(θ) + ½ Σ prior residuals² + penalty of bounds,    H ≈ expected information + priors + …
 
 An evaluation keeps standardised innovations where least squares keeps residuals, so that tables, residual tests and
 pictures read both alike. Reference: N. R. Kristensen, H. Madsen, S. B. Jørgensen, Automatica 40 (2004) 225, eqs. (31),
@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from grisaille.estimation.bound_penalty import BoundPenalty
 from grisaille.estimation.cases import Case
 from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.estimation.unknowns import Unknown
@@ -36,17 +37,31 @@ class LikelihoodEvaluation(Evaluation):
     curvature: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
     """Expected information plus priors."""
     log_likelihood: float = -np.inf
+    penalty: float = 0.0
 
     @property
     def objective(self) -> float:
         return self.value
 
 
+def filter_runner(case: Case) -> FilterRunner | None:
+    """The filter of a case, made first where a loaded fit has not needed it yet; None where it has none."""
+    runner: Any = getattr(case.runner, "built", case.runner)
+    return runner if isinstance(runner, FilterRunner) else None
+
+
 class LikelihoodProblem(Problem):
     """Unknowns and filtered experiments of one estimation."""
 
-    def __init__(self, unknowns: Sequence[Unknown], cases: Sequence[Case]) -> None:
+    def __init__(
+        self,
+        unknowns: Sequence[Unknown],
+        cases: Sequence[Case],
+        penalty: BoundPenalty | None = None,
+        open_levels: Sequence[int] = (),
+    ) -> None:
         self.unknowns, self.cases, self.noise = tuple(unknowns), tuple(cases), {}
+        self.penalty, self.open_levels = penalty or BoundPenalty(), tuple(open_levels)
         self.outputs = tuple(dict.fromkeys(s.output for c in cases for s in c.samples))
         self.output_of = np.concatenate(
             [np.full(len(s.values), self.outputs.index(s.output)) for c in cases for s in c.samples]
@@ -74,6 +89,7 @@ class LikelihoodProblem(Problem):
                 curvature[np.ix_(mine, mine)] += likelihood.information
             parts.append((case, likelihood))
         extra, extra_slopes = self.prior_residuals(theta)
+        fence, fence_slope, fence_bend = self.penalty.at(self.unknowns, theta)
         errors, scales, rows = self._innovations(parts, sensitive)
         return LikelihoodEvaluation(
             theta,
@@ -81,11 +97,27 @@ class LikelihoodProblem(Problem):
             np.concatenate([rows / scales[:, None], extra_slopes]) if sensitive else np.zeros((0, n)),
             errors,
             tuple(Prediction(self.runner_of(c).record.y - p.innovations, np.zeros((0, 0, 0))) for c, p in parts),
-            value=-total + 0.5 * float(extra @ extra),
-            slope=slope + extra_slopes.T @ extra,
-            curvature=curvature + extra_slopes.T @ extra_slopes,
+            value=-total + 0.5 * float(extra @ extra) + fence,
+            slope=slope + extra_slopes.T @ extra + fence_slope,
+            curvature=curvature + extra_slopes.T @ extra_slopes + np.diag(fence_bend),
             log_likelihood=total,
+            penalty=fence,
         )
+
+    def gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """The objective and its gradient only: nonlinear filters run in reverse, without the expected information."""
+        self.evaluations += 1
+        total, slope = 0.0, np.zeros(len(self.unknowns))
+        for case in self.cases:
+            found = self.runner_of(case).gradient(self.values_for(case, theta))
+            if found.failure or found.likelihood is None:
+                self.failures.append(f"{case.name}: {found.failure}")
+                return np.inf, np.full(len(slope), np.nan)
+            total += found.likelihood.value
+            slope[list(case.unknowns)] -= found.likelihood.gradient
+        extra, extra_slopes = self.prior_residuals(theta)
+        fence, fence_slope, _ = self.penalty.at(self.unknowns, theta)
+        return -total + 0.5 * float(extra @ extra) + fence, slope + extra_slopes.T @ extra + fence_slope
 
     def values_for(self, case: Case, theta: np.ndarray) -> dict[str, float]:
         """What the filter of a case must know, by name without the experiment."""
@@ -93,8 +125,9 @@ class LikelihoodProblem(Problem):
         return {u.target if u.kind == "parameter" else f"{u.kind}({u.target})": v for u, v in mine}
 
     def runner_of(self, case: Case) -> FilterRunner:
-        assert isinstance(case.runner, FilterRunner)
-        return case.runner
+        runner = filter_runner(case)
+        assert runner is not None
+        return runner
 
     def renewed(self, values: Sequence[np.ndarray] | None = None, guess: np.ndarray | None = None) -> LikelihoodProblem:
         """An independent problem with other measurements (an array for each ``samples``, in order) or another guess."""
@@ -107,7 +140,7 @@ class LikelihoodProblem(Problem):
                 y[s.rows, column] = np.where(s.weights > 0, s.values, np.nan)
             runner: Any = self.runner_of(case).with_measurements(y)
             cases.append(replace(case, samples=samples, runner=runner))
-        problem = LikelihoodProblem(self.unknowns, cases)
+        problem = LikelihoodProblem(self.unknowns, cases, self.penalty, self.open_levels if guess is None else ())
         if guess is not None:
             problem.with_guess(guess)
         return problem

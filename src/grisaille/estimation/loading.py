@@ -19,6 +19,7 @@ from grisaille.errors import DataError, GrisailleError
 from grisaille.estimation.cases import Case, build_case, compared_samples
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.fit import Fit
+from grisaille.estimation.likelihood import PLACES, LikelihoodEvaluation
 from grisaille.estimation.noise import noise_levels
 from grisaille.estimation.problem import Evaluation
 from grisaille.estimation.saving import ENGINE, FORMAT, KIND, digest
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     import xarray as xr
 
 METHODS = {
+    "Collocation": "grisaille.estimation.collocation",
+    "KalmanML": "grisaille.estimation.kalman_ml",
     "OutputError": "grisaille.estimation.output_error",
     "SimulatedPEM": "grisaille.estimation.simulated_pem",
 }
@@ -163,9 +166,14 @@ def _case(
     grid = experiment.grid()
     samples = compared_samples(experiment, grid)
     mine = [k for k, u in enumerate(unknowns) if u.applies_to(str(experiment.name))]
-    order = sorted(mine, key=lambda k: unknowns[k].kind != "parameter")
+    order = sorted(mine, key=lambda k: PLACES[unknowns[k].kind])
 
     def build() -> Any:
+        if hasattr(method, "pose"):
+            posed = method.pose(model, structure_of(model), [experiment], unknowns).cases[0].runner
+            for name, value in steps.get("filter", {}).items():
+                setattr(posed.filter, name, value)
+            return posed
         runner: Any = build_case(model, experiment, unknowns, noise, method.rtol, method.compiled).runner
         if steps["method"]:
             runner.method, runner.step = steps["method"], steps["step"]
@@ -185,9 +193,13 @@ class _Later:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
+        return getattr(self.built, name)
+
+    @property
+    def built(self) -> Any:
         if self._runner is None:
             self._runner = self._build()
-        return getattr(self._runner, name)
+        return self._runner
 
 
 def _estimate(
@@ -197,7 +209,13 @@ def _estimate(
     cases: tuple[Case, ...],
     predictions: tuple[Prediction, ...],
 ) -> Estimate:
-    evaluation = Evaluation(arrays["theta"], arrays["residuals"], arrays["jacobian"], arrays["errors"], predictions)
+    parts = (arrays["theta"], arrays["residuals"], arrays["jacobian"], arrays["errors"], predictions)
+    evaluation = Evaluation(*parts)
+    if record.get("likelihood", False):
+        more: dict[str, Any] = {name: arrays[name] for name in ("slope", "curvature") if name in arrays}
+        evaluation = LikelihoodEvaluation(
+            *parts, value=record["objective"], log_likelihood=record["log_likelihood"], **more
+        )
     columns = record["trace_columns"]
     trace = tuple(
         {c: float(v) for c, v in zip(columns, row, strict=True) if not np.isnan(v)} for row in arrays["trace"]

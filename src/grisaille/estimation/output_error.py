@@ -82,7 +82,6 @@ class OutputError:
         """Solve a problem."""
         begin = time.perf_counter()
         refuse_estimated_noise(problem.cases[0].runner.structure.model, problem.noise, problem.unknowns)
-        guessed = problem.unknowns
         search = Search(problem, progress)
         outcome, evaluation = self._solve(search)
         for _ in range(4):
@@ -92,9 +91,7 @@ class OutputError:
             problem.refine(evaluation)
             self._restart(search, evaluation)
             outcome, evaluation = self._solve(search)
-        found = self._conclude(search, outcome, evaluation, time.perf_counter() - begin)
-        first = {u.name: u.guess for u in guessed}
-        return replace(found, unknowns=tuple(replace(u, guess=first[u.name]) for u in found.unknowns))
+        return self._conclude(search, outcome, evaluation, time.perf_counter() - begin)
 
     def _solve(self, search: Search) -> tuple[Outcome, Evaluation]:
         """Minimise, updating noise levels until they stay."""

@@ -36,7 +36,7 @@ ENGINE: Literal["h5netcdf"] = "h5netcdf"
 def save(fit: Fit, path: str | os.PathLike[str]) -> None:
     """Write the fit to a netCDF file; ``gr.load`` gives it back. A file of that name is replaced in one step."""
     target = Path(path)
-    if isinstance(fit.estimate.evaluation, LikelihoodEvaluation):
+    if isinstance(fit.estimate.evaluation, LikelihoodEvaluation) and not getattr(fit.method, "can_be_saved", False):
         raise DataError(f"Fits by {type(fit.method).__name__} cannot be saved: keep fit.parameters and fit.covariance.")
     if not target.parent.is_dir():
         raise DataError(f"The fit cannot be saved as {str(target)!r}: there is no folder {str(target.parent)!r}.")
@@ -89,6 +89,8 @@ def numbers(fit: Fit) -> dict[str, np.ndarray]:
         "guess": np.array([u.guess for u in e.unknowns]), "lower": np.array([u.lower for u in e.unknowns]),
         "upper": np.array([u.upper for u in e.unknowns]),
     }  # fmt: skip
+    if isinstance(e.evaluation, LikelihoodEvaluation):
+        arrays |= {"slope": e.evaluation.slope, "curvature": e.evaluation.curvature}
     columns = list(dict.fromkeys(c for row in e.trace for c in row))
     rows = [[row.get(c, np.nan) for c in columns] for row in e.trace]
     arrays["trace"] = np.array(rows, dtype=float).reshape(len(rows), len(columns))
@@ -106,6 +108,7 @@ def record(fit: Fit) -> dict[str, Any]:
         "why": fit.why,
         "unknowns": [_unknown(u) for u in e.unknowns],
         "noise": e.noise,
+        "likelihood": isinstance(e.evaluation, LikelihoodEvaluation),
         "log_likelihood": e.log_likelihood, "is_likelihood": bool(e.is_likelihood), "count": int(e.count),
         "objective": e.objective, "converged": bool(e.converged), "status": e.status, "notes": list(e.notes),
         "trace_columns": list(dict.fromkeys(c for row in e.trace for c in row)),
@@ -121,13 +124,15 @@ def _unknown(unknown: Unknown) -> dict[str, Any]:
     prior = None if unknown.prior is None else [type(unknown.prior).__name__, asdict(unknown.prior)]
     return {
         "name": unknown.name, "kind": unknown.kind, "target": unknown.target, "experiment": unknown.experiment,
-        "logarithmic": bool(unknown.logarithmic), "unit": unknown.unit, "prior": prior,
+        "logarithmic": bool(unknown.logarithmic), "logit": bool(unknown.logit), "unit": unknown.unit, "prior": prior,
     }  # fmt: skip
 
 
 def _steps(runner: Any) -> dict[str, Any]:
     """How the frozen steps were chosen, so that a loaded fit computes the same digits."""
-    return {"method": str(getattr(runner, "method", "")), "step": float(getattr(runner, "step", 0.0))}
+    filter = getattr(runner, "filter", None)
+    frozen = {n: int(getattr(filter, n)) for n in ("substeps", "doublings") if hasattr(filter, n)}
+    return {"method": str(getattr(runner, "method", "")), "step": float(getattr(runner, "step", 0.0)), "filter": frozen}
 
 
 def versions() -> dict[str, str]:

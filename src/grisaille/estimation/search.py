@@ -86,8 +86,8 @@ class Search:
         lower, upper = self.problem.bounds
         inner = [
             (
-                u.inner(a) if np.isfinite(a) and not (u.logarithmic and a <= 0) else -np.inf,
-                u.inner(b) if np.isfinite(b) else np.inf,
+                u.inner(a) if np.isfinite(a) and not (u.logarithmic and a <= 0) and not u.logit else -np.inf,
+                u.inner(b) if np.isfinite(b) and not u.logit else np.inf,
             )
             for u, a, b in zip(self.problem.unknowns, lower, upper, strict=True)
         ]

@@ -1,113 +1,155 @@
-"""``fit.states()``: what the data say about every variable at every sample, with bands.
+"""``fit.states()`` and ``fit.predict(horizon=k)``: what the data say about every variable at every sample, with bands.
 
-A quantity y = h(t, X, u, q) has the mean h(X̂) and the variance H P Hᵀ, H = ∂h/∂X at X̂: exact where h is linear.
-Filtered values know the data up to their instant, smoothed ones all data.
+Filtered values know the data up to their instant, smoothed ones all data, predictions those up to k samples before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import casadi as ca
 import numpy as np
 
 from grisaille.errors import EstimationError
+from grisaille.estimation.cases import Case
 from grisaille.estimation.fit import Fit, fit_method
+from grisaille.estimation.likelihood import filter_runner
+from grisaille.estimation.quantities import STATISTICS, Quantities
+from grisaille.filtering.diffuse import diffuse_states
+from grisaille.filtering.horizon import predict_ahead
+from grisaille.filtering.linear import LinearFilter
 from grisaille.filtering.runner import FilterRunner
-from grisaille.filtering.stochastic import StochasticModel
-from grisaille.model.names import suggestion
 
 if TYPE_CHECKING:
     import xarray as xr
 
 
 @fit_method
-def states(fit: Fit, experiment: Any = None, names: Iterable[str] | None = None, level: float = 0.95) -> xr.Dataset:
+def states(fit: Fit, experiment: Any = None, names: Any = None, level: float = 0.95) -> xr.Dataset:
     """Filtered and smoothed values of model variables and outputs at the sample times.
 
-    experiment : its name or the experiment itself; the first by default
-    names : which quantities; by default every variable and output of finite variance
+    experiment : its name, or an experiment, which may be a new one; the first by default
+    names : which quantities: names, expressions of them, or ``{label: expression}``; every variable and output
+        of finite variance by default
     level : of the two-sided normal band
 
     Every quantity has the dimensions ``given`` ("filtered", "smoothed"), ``statistic`` ("mean", "std", "lower",
-    "upper") and ``time``. The uncertainty of the estimated parameters is not in the bands.
+    "upper") and ``time``. The uncertainty of the estimated parameters is not in the bands. Under a diffuse start,
+    variances are infinite until the data determine the states. Fits by ``gr.Collocation`` have smoothed values only, and
+    bands that contain the uncertainty of the parameters.
+    """
+    if hasattr(fit.method, "states_of"):
+        found: xr.Dataset = fit.method.states_of(fit, experiment, names, level)
+        return found
+    case, runner, values = _followed(fit, experiment)
+    return states_of_case(case, runner, values, names, level)
+
+
+def states_of_case(
+    case: Case, runner: FilterRunner, values: Mapping[str, float], names: Any = None, level: float = 0.95
+) -> xr.Dataset:
+    """The same for one experiment at given values."""
+    import xarray as xr
+
+    width = _width(level)
+    filter, q, filtered, smoothed = _moments(runner, values)
+    quantities = Quantities(filter.model, names)
+    cells = filter.cells(q)
+    at = np.flatnonzero(cells.sample_at >= 0)
+    _, u = filter.at_samples(cells)
+    z = np.zeros((len(at), 0)) if isinstance(filter, LinearFilter) else runner.algebraic[at]
+    moments = ((filtered.x_filt[at], filtered.P_filt[at]), (smoothed[0][at], smoothed[1][at]))
+    block = np.stack([quantities.statistics(case.grid, x, P, z, u, q, width) for x, P in moments])
+    coordinates = {"given": ["filtered", "smoothed"], "statistic": list(STATISTICS), "time": case.grid}
+    data = {name: (("given", "statistic", "time"), block[..., k]) for k, name in enumerate(quantities.rows)}
+    return xr.Dataset(data, coordinates, {"experiment": case.name, "level": level})
+
+
+def predictions(fit: Fit, experiment: Any, horizon: float, level: float = 0.95) -> xr.Dataset:
+    """Every variable and output ``horizon`` samples after the last data used, with standard deviations and bands.
+
+    Outputs are as they would be measured: their standard deviations contain the measurement noise.
     """
     import xarray as xr
+
+    infinite = isinstance(horizon, float) and np.isinf(horizon) and horizon > 0
+    whole = isinstance(horizon, int | np.integer) and not isinstance(horizon, bool) and horizon >= 1
+    if not (infinite or whole):
+        raise EstimationError(f"horizon is {horizon!r}; give a whole number of samples from 1, or np.inf to simulate.")
+    width = _width(level)
+    case, runner, values = _followed(fit, experiment)
+    x, P, z = predict_ahead(runner, values, horizon)
+    filter = runner.filter
+    assert filter is not None
+    q = runner._posed(values, False)[0]
+    quantities = Quantities(filter.model)
+    _, u = filter.at_samples(filter.cells(q))
+    block = quantities.statistics(case.grid, x, P, z, u, q, width, noisy=True)
+    coordinates = {"statistic": list(STATISTICS), "time": case.grid}
+    data = {name: (("statistic", "time"), block[..., k]) for k, name in enumerate(quantities.rows)}
+    return xr.Dataset(data, coordinates, {"experiment": case.name, "level": level, "horizon": float(horizon)})
+
+
+def _moments(runner: FilterRunner, values: Mapping[str, float]) -> Any:
+    q, dq, start = runner._posed(values, False)
+    if isinstance(runner.filter, LinearFilter):
+        matrices = runner.filter.discretise(q, dq, start.x)
+        if matrices.X0.shape[1]:
+            return runner.filter, q, *diffuse_states(matrices)
+    return runner.states(values)
+
+
+def _width(level: float) -> float:
     from scipy.stats import norm
 
     if not 0 < level < 1:
         raise EstimationError(f"level is {level!r}; give a number between 0 and 1, such as 0.95.")
-    case = _case(fit, experiment)
-    runner = case.runner
-    if not isinstance(runner, FilterRunner):
+    return float(norm.ppf(0.5 + level / 2))
+
+
+def _followed(fit: Fit, experiment: Any) -> tuple[Case, FilterRunner, dict[str, float]]:
+    """The case of an experiment, its filter, and the estimates that apply to it."""
+    if not hasattr(fit.method, "case_of"):
         raise EstimationError(
             f"{type(fit.method).__name__} does not estimate states; use gr.KalmanML(), or simulate by fit.predict()."
         )
+    case = _case(fit, experiment)
+    runner = filter_runner(case)
+    assert runner is not None
     values = {
         u.target if u.kind == "parameter" else f"{u.kind}({u.target})": float(fit.estimate.theta[k])
         for k, u in enumerate(fit.estimate.unknowns)
         if k in case.unknowns
     }
-    filter, q, filtered, smoothed = runner.states(values)
-    cells = filter.cells(q)
-    at = np.flatnonzero(cells.sample_at >= 0)
-    chosen = _chosen(filter.model, names)
-    moments = ((filtered.x_filt[at], filtered.P_filt[at]), (smoothed[0][at], smoothed[1][at]))
-    _, u = filter.at_samples(cells)
-    parts = [
-        _statistics(filter.model, chosen, case.grid, x, P, u, q, float(norm.ppf(0.5 + level / 2))) for x, P in moments
-    ]
-    block = np.stack(parts)
-    coordinates = {"given": ["filtered", "smoothed"], "statistic": ["mean", "std", "lower", "upper"], "time": case.grid}
-    data = {name: (("given", "statistic", "time"), block[..., k]) for k, name in enumerate(chosen)}
-    return xr.Dataset(data, coordinates, {"experiment": case.name, "level": level})
+    return case, runner, values
 
 
 def _case(fit: Fit, experiment: Any) -> Any:
-    wanted = fit.estimate.cases[0].name if experiment is None else getattr(experiment, "name", experiment)
+    cases = {case.name: case for case in fit.estimate.cases}
+    if experiment is None:
+        return fit.estimate.cases[0]
+    if isinstance(experiment, str):
+        if experiment not in cases:
+            raise EstimationError(f"No experiment of this fit is called '{experiment}'; there are {', '.join(cases)}.")
+        return cases[experiment]
     for case in fit.estimate.cases:
-        if case.name == wanted:
+        if experiment is case.experiment or experiment.fingerprint == case.experiment.fingerprint:
             return case
-    raise EstimationError(
-        f"No experiment of this fit is called '{wanted}'; there are {', '.join(c.name for c in fit.estimate.cases)}."
-    )
+    experiment.check(fit.initial_model)
+    named = experiment if experiment.name else experiment.replace(name="new experiment")
+    made = fit.method.case_of(fit.initial_model, named, fit.estimate.unknowns)
+    _refuse_unknown_levels(fit, made)
+    return made
 
 
-def _chosen(model: StochasticModel, names: Iterable[str] | None) -> list[str]:
-    flat = model.structure.model
-    if names is None:
-        return [
-            n for n in model.observed_names if n not in model.infinite and (n in flat.variables or n in flat.outputs)
-        ]
-    listed = [names] if isinstance(names, str) else list(names)
-    for name in listed:
-        if name not in model.observed_names:
-            raise EstimationError(f"{flat.name} has no quantity '{name}'. {suggestion(name, model.observed_names)}")
-        if name in model.infinite:
+def _refuse_unknown_levels(fit: Fit, case: Any) -> None:
+    """A new experiment can be followed only where its own outputs have a noise level."""
+    from grisaille.structure.prepared import structure_of
+
+    flat = structure_of(fit.initial_model).model
+    known = {u.target for u in fit.estimate.unknowns if u.kind == "noise"}
+    for output in case.outputs:
+        if flat.outputs[output].noise is None and output not in known:
             raise EstimationError(
-                f"'{name}' contains white noise, so its variance is infinite and no band holds it; pass it through a "
-                f"filter in the model, or give its disturbance a spectrum such as gr.spectra.lowpass(bandwidth=…)."
+                f"The noise of '{output}' was not estimated, so experiment '{case.name}' cannot be used."
             )
-    return listed
-
-
-def _statistics(
-    model: StochasticModel,
-    names: list[str],
-    t: np.ndarray,
-    x: np.ndarray,
-    P: np.ndarray,
-    u: np.ndarray,
-    q: np.ndarray,
-    width: float,
-) -> np.ndarray:
-    """(4, times, names)"""
-    N = len(t)
-    rows = ca.densify(ca.vertcat(*(model.observed[model.observed_names.index(n)] for n in names)))
-    function = ca.Function("seen", model.arguments, [rows, ca.densify(ca.jacobian(rows, model.X))])
-    value, slope = function(t[None, :], x.T, u.T, np.repeat(q[:, None], N, axis=1))
-    mean = np.array(value.full()).reshape(len(names), N).T
-    H = np.array(slope.full()).reshape(len(names), N, model.n).transpose(1, 0, 2)
-    std = np.sqrt(np.clip(np.einsum("tij,tjk,tik->ti", H, P, H), 0.0, None))
-    return np.stack([mean, std, mean - width * std, mean + width * std])

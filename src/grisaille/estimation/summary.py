@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from grisaille.markup import table, tag
+from grisaille.model.mathml import symbol
 
 if TYPE_CHECKING:
     from grisaille.estimation.fit import Fit
@@ -21,25 +23,24 @@ def summarize(fit: Fit) -> str:
         f"{fit.model_name} fitted by {name}",
         "═" * WIDTH,
         f"{'experiments':<18}{len(fit.experiments):<12}{'measurements':<18}{e.count:<12}{'unknowns':<12}{len(e.unknowns)}",
-        f"{'log-likelihood':<18}{_short(e.log_likelihood):<12}" + _criteria(fit),
+        _criteria(fit),
         "─" * WIDTH,
         f"{'':<22}{'estimate':>13}{'std. error':>12}{'95 % interval':>27}{'t':>9}{'p':>8}  unit",
     ]
     units = {u.name: u.unit for u in e.unknowns}
     for label, row in fit.parameters.iterrows():
         interval = f"[{_short(row.lower)}, {_short(row.upper)}]"
-        t = "" if np.isnan(row.t) else f"{row.t:.2f}"
+        t = "" if np.isnan(row.t) else f"{row.t:.2f}" if abs(row.t) < 1e5 else f"{row.t:.2g}"
         p = "" if np.isnan(row.p) else f"{row.p:.3f}"
-        mark = " at bound" if row.status == "at bound" else ""
+        mark = f" {row.status}" if row.status in ("at bound", "zero") else ""
         lines.append(
             f"{label!s:<22}{_short(row.estimate):>13}{_short(row.std_error):>12}{interval:>27}{t:>9}{p:>8}  "
             f"{units.get(str(label), '')}{mark}"
         )
     lines.append("─" * WIDTH)
     for output, row in fit.quality.iterrows():
-        lines.append(
-            f"{output!s:<22}{int(row.samples)} samples, rms {_short(row.rms)}, R² {row.r2:.5f}, {row.fit_percent:.2f} %"
-        )
+        samples = _many(int(row.samples), "sample")
+        lines.append(f"{output!s:<22}{samples}, rms {_short(row.rms)}, R² {row.r2:.5f}, {row.fit_percent:.2f} %")
     lines.append("─" * WIDTH)
     lines.append(e.status)
     lines += [f"• {note}" for note in e.notes] or ["• every unknown is determined by the data"]
@@ -47,21 +48,38 @@ def summarize(fit: Fit) -> str:
 
 
 def summarize_html(fit: Fit) -> str:
-    """The same for notebooks."""
-    notes = "".join(f"<li>{escape(n)}</li>" for n in fit.notes) or "<li>every unknown is determined by the data</li>"
-    colour = "#1a7f37" if fit.converged else "#b42318"
-    return (
-        f"<div><p><b>{type(fit.method).__name__}</b>, {fit.estimate.count} measurements</p>"
-        f"{fit.parameters.to_html(float_format=lambda v: f'{v:.5g}')}"
-        f"<p style='color:{colour}'>{escape(fit.status)}</p><ul>{notes}</ul></div>"
+    """The same for notebooks, shorter."""
+    units = {u.name: u.unit for u in fit.estimate.unknowns}
+    rows = [
+        (
+            symbol(str(name)), f"{row.estimate:.6g}", f"{row.std_error:.3g}", f"{row.lower:.5g} … {row.upper:.5g}",
+            units.get(str(name), ""), str(row.status),
+        )
+        for name, row in fit.parameters.iterrows()
+    ]  # fmt: skip
+    head = ("", "estimate", "std. error", "95 % interval", "unit", "status")
+    said = f"{fit.model_name}, fitted by {type(fit.method).__name__} to {_many(fit.estimate.count, 'measurement')}"
+    quality = [f"{o}: {q.fit_percent:.2f} % fit, R² {q.r2:.5f}" for o, q in fit.quality.iterrows()]
+    notes = [*quality, *(fit.notes or ["every unknown is determined by the data"])]
+    status = tag("p", "✓ " if fit.converged else "✗ ", fit.status)
+    return tag(
+        "div", tag("p", tag("strong", said)), table(head, rows), status, tag("ul", *(tag("li", n) for n in notes))
     )
 
 
 def _criteria(fit: Fit) -> str:
-    if not fit.estimate.is_likelihood:
-        return "(not a likelihood: no AIC, BIC)"
-    return f"{'AIC':<18}{_short(fit.aic):<12}{'BIC':<12}{_short(fit.bic)}"
+    e = fit.estimate
+    if not e.is_likelihood:
+        return f"{'criterion':<18}{_short(e.objective):<12}not a likelihood: no AIC, BIC"
+    return (
+        f"{'log-likelihood':<18}{_short(e.log_likelihood):<12}{'AIC':<18}{_short(fit.aic):<12}"
+        f"{'BIC':<12}{_short(fit.bic)}"
+    )
 
 
 def _short(value: float) -> str:
     return f"{value:.6g}"
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"

@@ -3,7 +3,8 @@
 ``"k"``, ``"legs[*].m"`` are parameters, shared by all experiments unless named in ``local``; ``"start(x)"`` and
 ``"start(*)"`` are starts, one per experiment; ``"scale(w)"`` and ``"noise(y)"`` are the levels of a disturbance and of
 measurement noise, on a log scale; ``"k@A"``, ``"start(x)@A"`` belong to one experiment. An optimizer works on ξ: the
-logarithm of an unknown with ``transform="log"``, otherwise the unknown divided by its size.
+logarithm of an unknown with ``transform="log"``, the logit of one whose bounds are kept by transformation, otherwise
+the unknown divided by its size.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ class Unknown:
     logarithmic: bool = False
     unit: str = ""
     prior: Any = None
+    logit: bool = False
+    """Searched by log((θ − lower)/(upper − θ)): a bound is never reached."""
 
     @property
     def size(self) -> float:
@@ -54,14 +57,20 @@ class Unknown:
 
     def inner(self, value: float) -> float:
         """ξ of a value."""
+        if self.logit:
+            return float(np.log((value - self.lower) / (self.upper - value)))
         return float(np.log(value)) if self.logarithmic else value / self.size
 
     def outer(self, xi: float) -> float:
         """The value of ξ."""
+        if self.logit:
+            return self.lower + (self.upper - self.lower) * (0.5 + 0.5 * float(np.tanh(xi / 2)))
         return float(np.exp(xi)) if self.logarithmic else xi * self.size
 
     def slope(self, value: float) -> float:
         """d value / dξ."""
+        if self.logit:
+            return (value - self.lower) * (self.upper - value) / (self.upper - self.lower)
         return value if self.logarithmic else self.size
 
     def applies_to(self, experiment: str) -> bool:
@@ -123,7 +132,10 @@ def _expand(structure: Structure, name: str) -> list[str]:
     pool += [*(f"scale({w})" for w in flat.disturbances), *(f"noise({y})" for y in flat.outputs)]
     hits = [n for n in matching(name, pool) if n in pool]
     if not hits:
-        near = difflib.get_close_matches(name, pool, n=3, cutoff=0.3)
+        lowered: dict[str, str] = {}
+        for known in pool:
+            lowered.setdefault(known.lower(), known)
+        near = [lowered[n] for n in difflib.get_close_matches(name.lower(), list(lowered), n=3, cutoff=0.3)]
         hint = f" Nearest: {', '.join(near)}." if near else ""
         raise EstimationError(f"{structure.model.name} has no parameter or start called '{name}'.{hint}")
     return hits

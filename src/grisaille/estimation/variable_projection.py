@@ -53,7 +53,8 @@ def _linear_in(case: Case, unknowns: tuple[Unknown, ...], candidates: np.ndarray
     kept: list[int] = []
     for k in map(int, chosen):
         symbol = system.p[names.index(unknowns[k].target)]
-        joint = ca.vertcat(*(system.p[names.index(unknowns[j].target)] for j in (*kept, k)))
+        targets = dict.fromkeys(unknowns[j].target for j in (*kept, k))  # one symbol, however many runs have their own
+        joint = ca.vertcat(*(system.p[names.index(target)] for target in targets))
         is_linear = not ca.depends_on(elsewhere, symbol) and not ca.depends_on(ca.jacobian(outputs, joint), joint)
         answer[k] = is_linear
         if is_linear:

@@ -89,7 +89,7 @@ class Experiment(Record):
         by: str | None = None,
         constants: Any = MappingProxyType({}),
         name: str | None = None,
-        unit: str = "s",
+        unit: str | None = None,
         zone: str | None = None,
         separator: str | None = None,
         decimal: str = ".",
@@ -110,7 +110,8 @@ class Experiment(Record):
         constants : names of columns that are constant in each run, or a dict to columns or numbers. ``start`` and
             ``weights`` may name columns in the same way: ``start={"x": "x0"}``.
         name : of the experiment; by default the name of the file without its ending.
-        unit, zone : unit of time; the time zone of dates without one, such as ``"Europe/Berlin"``.
+        unit, zone : unit of time, by default the one in the row of units, or else seconds; the time zone of dates
+            without one, such as ``"Europe/Berlin"``.
         separator : ``","``, ``";"`` or a tab; by default the one that occurs in the header.
         decimal : ``","`` for numbers such as 3,14.
         comment : lines that begin with it are passed over, as empty lines are.
@@ -135,7 +136,7 @@ class Experiment(Record):
         by: str | None = None,
         constants: Any = MappingProxyType({}),
         name: str | None = None,
-        unit: str = "s",
+        unit: str | None = None,
         zone: str | None = None,
         **options: Any,
     ) -> Any:
@@ -284,11 +285,14 @@ class Experiment(Record):
 
         return summarize(self)
 
-    def plot(self, signals: Iterable[str] | None = None) -> Figure:
-        """A picture with one panel per signal, outputs first."""
+    def plot(self, signals: Iterable[str] | None = None, *, ax: Any = None) -> Figure:
+        """A picture with one panel per signal, outputs first.
+
+        ax : axes to draw on instead of a new figure, one per signal
+        """
         from grisaille.experiment.plotting import draw
 
-        return draw(self, signals)
+        return draw(self, signals, ax)
 
     def to_frame(self) -> pd.DataFrame:
         """One row for each time from ``t0`` to the last output at which a signal has a sample.
@@ -318,6 +322,9 @@ class Experiment(Record):
         from grisaille.experiment.summary import one_line
 
         return one_line(self)
+
+    def _repr_html_(self) -> str:
+        return self.summary()._repr_html_()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Experiment) and (self is other or self.fingerprint == other.fingerprint)

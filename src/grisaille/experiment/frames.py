@@ -10,6 +10,7 @@ import pandas as pd
 
 from grisaille.errors import DataError
 from grisaille.experiment.checks import check_text
+from grisaille.experiment.clock import UNITS, is_calendar
 from grisaille.experiment.rows import Rows
 from grisaille.experiment.signals import Samples, evaluate
 from grisaille.experiment.table import Table
@@ -45,7 +46,7 @@ def _index_is_time(index: Any) -> bool:
 
 def make_experiments(
     cls: type[Experiment], table: Table, time: str | None, inputs: Any, outputs: Any, by: str | None, constants: Any,
-    name: str | None, unit: str, zone: str | None, options: Mapping[str, Any],
+    name: str | None, unit: str | None, zone: str | None, options: Mapping[str, Any],
 ) -> Any:  # fmt: skip
     """One experiment, or with ``by`` a list of them."""
     if by is None:
@@ -60,7 +61,7 @@ def make_experiments(
 
 def _make(
     cls: type[Experiment], table: Table, time: str | None, inputs: Any, outputs: Any, constants: Any, name: str | None,
-    unit: str, zone: str | None, options: Mapping[str, Any],
+    unit: str | None, zone: str | None, options: Mapping[str, Any],
 ) -> Experiment:  # fmt: skip
     if zone is not None and time is None:
         raise DataError(f"zone={zone!r} is given without time=, the column of dates.")
@@ -73,16 +74,22 @@ def _make(
     if isinstance(arguments.get("start"), Mapping):
         arguments["start"] = _constants(table, arguments["start"], "start=")
     arguments["weights"] = _weights(table, arguments.get("weights"))
+    times = None if time is None else table.times(time, zone)
     return cls._remade(
         None,
         table.rows,
-        time=None if time is None else table.times(time, zone),
+        time=times,
         inputs=_signals(table, signals["inputs"], "input"),
         outputs=_signals(table, signals["outputs"], "output"),
         name=name,
-        unit=unit,
+        unit=unit or _time_unit(table.units.get(time, "") if time is not None else "", times),
         **arguments,
     )
+
+
+def _time_unit(named: str, times: Any) -> str:
+    """As the file has it below the header of its times; seconds where it does not, or names a calendar."""
+    return "s" if not named or (named not in UNITS and is_calendar(times)) else named
 
 
 def _wanted(columns: Any, what: str) -> dict[str, Any]:

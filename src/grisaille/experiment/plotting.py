@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from grisaille.drawing import panels
 from grisaille.errors import DataError
 from grisaille.experiment.record import Record
 from grisaille.experiment.signals import Samples, evaluate
@@ -18,14 +19,12 @@ if TYPE_CHECKING:
 FINE = 2000
 
 
-def draw(record: Record, signals: Iterable[str] | None) -> Figure:
+def draw(record: Record, signals: Iterable[str] | None, ax: Any = None) -> Figure:
     """One panel per signal; skipped samples are hollow, inputs end with the last output."""
-    from matplotlib.figure import Figure
-
     names = _chosen(record, signals)
-    figure = Figure(figsize=(8, 1.6 * len(names) + 0.8), layout="constrained")
-    panels = figure.subplots(len(names), 1, sharex=True, squeeze=False)[:, 0]
-    for axes, name in zip(panels, names, strict=True):
+    size = (8, 1.6 * len(names) + 0.8)
+    figure, column = panels(ax, len(names), size=size, title=record.name or "", sharex=True)
+    for axes, name in zip(column[:, 0], names, strict=True):
         if name in record.outputs:
             _draw_output(axes, record, name)
         else:
@@ -35,9 +34,7 @@ def draw(record: Record, signals: Iterable[str] | None) -> Figure:
         axes.grid(alpha=0.3)
     origin = record.clock.origin
     label = f"time [{record.clock.unit}]" + (f" since {origin}" if origin is not None else "")
-    panels[-1].set_xlabel("row" if record.is_static else label)
-    if record.name:
-        figure.suptitle(record.name, fontsize="medium")
+    column[-1, 0].set_xlabel("row" if record.is_static else label)
     return figure
 
 

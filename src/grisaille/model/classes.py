@@ -269,6 +269,11 @@ class Model(Labelled, metaclass=ModelType):
     def __str__(self) -> str:
         return printing.describe(self._content)
 
+    def _repr_html_(self) -> str:
+        from grisaille.model.typesetting import typeset  # only notebooks and reports need it
+
+        return typeset(self._content)
+
 
 def restored(content: Content, cls: type[Model] = Model) -> Model:
     """An instance with the given content."""

@@ -25,7 +25,7 @@ def summarize(content: Content) -> str:
 
 def describe(content: Content) -> str:
     """The whole model, section by section."""
-    own = {name for name, output in content.outputs.items() if _is_variable(output)}
+    own = {name for name, output in content.outputs.items() if is_variable(output)}
     variables = (v for v in content.variables.values() if v.name not in own)
     sections = [
         ("Parameters", map(_parameter, content.parameters.values())),
@@ -44,7 +44,8 @@ def describe(content: Content) -> str:
     return "\n".join(lines)
 
 
-def _is_variable(output: FlatOutput) -> bool:
+def is_variable(output: FlatOutput) -> bool:
+    """Whether an equation, not a definition, determines the output."""
     return isinstance(output.definition, Name) and output.definition.path == output.name
 
 
@@ -82,7 +83,7 @@ def _disturbance(d: FlatDisturbance) -> Row:
 
 
 def _output(o: FlatOutput) -> Row:
-    definition = o.name if _is_variable(o) else f"{o.name} = {render(o.definition)}"
+    definition = o.name if is_variable(o) else f"{o.name} = {render(o.definition)}"
     return f"{definition}{_unit(o.unit)}", "" if o.noise is None else f"noise {render(o.noise)}", _remark(o.description)
 
 

@@ -54,6 +54,8 @@ class Draw:
     seed: int
     purpose: Purpose = Purpose.DATA
     antithetic: bool = False
+    first: int = 0
+    """Number of the first realization."""
 
     def stream(self, name: str) -> Stream:
         return Stream.of(self.seed, self.purpose, name, self.antithetic)
@@ -107,6 +109,7 @@ class Disturbances:
                 self.groups.append(group)
                 self.driven.append(tuple(signals))
         self._derivatives: dict[tuple[object, ...], ca.Function] = {}
+        self._dependence: dict[tuple[object, ...], set[int]] = {}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -163,7 +166,7 @@ class Disturbances:
         moved = self.is_moved(values)
         groups = tuple(self._group(g, values, grid, draw, moved) for g in range(len(self.groups)))
         white = tuple(draw.stream(group[0].name) for group in self.white)
-        return Filters(which, groups, white, mix=self._mix(steps, substeps))
+        return Filters(which, groups, white, draw.first, mix=self._mix(steps, substeps))
 
     def white_gains(self, values: Values) -> Floats:
         """D of all white disturbances, in order of declaration, column by column: w dt = D dV."""
@@ -234,10 +237,13 @@ class Disturbances:
         return build_symbolic_process(*_declared(group), scales, _correlation(group), lambda p: q[place[p]], known)
 
     def _depends(self, g: int, values: Values) -> set[int]:
-        q = self._symbols()
-        process = self._symbolic(self.groups[g], values, q)
-        all_entries = ca.vertcat(*(ca.vec(ca.densify(m)) for m in (process.A, process.B, process.C)))
-        return set(ca.jacobian_sparsity(all_entries, q).get_col())
+        key = (g, frozenset(values.scales))
+        if key not in self._dependence:
+            q = self._symbols()
+            process = self._symbolic(self.groups[g], values, q)
+            all_entries = ca.vertcat(*(ca.vec(ca.densify(m)) for m in (process.A, process.B, process.C)))
+            self._dependence[key] = set(ca.jacobian_sparsity(all_entries, q).get_col())
+        return self._dependence[key]
 
     def _symbols(self) -> ca.SX:
         return ca.SX.sym("q", len(self.parameters) + len(self.model.disturbances))

@@ -161,7 +161,8 @@ class SampledEngine:
         hold = list(self.hold)
         for place, values in sample_stages(s, members, end).items():
             signals[place], hold[place] = values, "stages"
-        filters = Filters(np.zeros(end, dtype=np.int64), (), self.white, first_realization=int(members[0]))
+        first = int(members[0]) + s.draw.first
+        filters = Filters(np.zeros(end, dtype=np.int64), (), self.white, first_realization=first)
         own = [i - members[0] for i in skip if i in members]
         found = self.step.run(
             s.starts.x[members] if s.starts.x.ndim == 2 else s.starts.x,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,7 @@ from grisaille.errors import DataError, ModelError, SimulationError
 from grisaille.simulation.arguments import as_positive
 from grisaille.simulation.dataset import as_ensemble
 from grisaille.simulation.disturbances import RESOLUTION, Disturbances, Draw, Values
-from grisaille.simulation.engines import Engine, FusedEngine, SampledEngine, Setting, WhiteStep, make_white_step
+from grisaille.simulation.engines import Answer, Engine, FusedEngine, SampledEngine, Setting, WhiteStep, make_white_step
 from grisaille.simulation.ensemble_grid import Grid, make_grid
 from grisaille.simulation.ensemble_starts import StartRequest, solve_starts
 from grisaille.simulation.measurement_noise import with_noise
@@ -59,6 +59,8 @@ class EnsembleOptions:
     realizations: int
     seed: int = 0
     purpose: Purpose = Purpose.DATA
+    first: int = 0
+    """Number of the first realization: others than those of an earlier ensemble have no random number in common."""
     reduce: Any = None
     antithetic: bool = False
     between: str = "linear"
@@ -191,7 +193,7 @@ def _setting(
     cell = _cell(posed, options, disturbances, values)
     kinks = posed.table.breaks[posed.table.kink != 0]
     grid = make_grid(posed.times, kinks, cell, has_lattice=options.between == "exact")
-    draw = Draw(options.seed, options.purpose, options.antithetic)
+    draw = Draw(options.seed, options.purpose, options.antithetic, options.first)
     layout = disturbances.layout(values)
     _refuse_interpolation(layout, options.between)
     first = FilterStates(
@@ -345,7 +347,7 @@ def _reduce(
             failed[new] = answer.failed[new]
             if again := bool(new.any()):
                 break
-            for block in _blocks(answer.moments, answer.y, slab, np.setdiff1d(np.arange(setting.count), skip)):
+            for block in _blocks(answer, slab, np.setdiff1d(np.arange(setting.count), skip)):
                 for reducer in reducers:
                     reducer.update(block)
         if not again:
@@ -359,11 +361,11 @@ def _slabs(setting: Setting, rows: bool) -> list[slice]:
     return [slice(first, min(first + length, n)) for first in range(0, n, length)]
 
 
-def _blocks(moments: Any, y: Floats | None, slab: slice, members: NDArray[np.int64]) -> list[Block]:
+def _blocks(answer: Answer, slab: slice, members: NDArray[np.int64]) -> Iterator[Block]:
+    y, sy = answer.y, answer.sy
     if y is None:
-        return [Block(slab, moments)]
-    parts = [members[i : i + BLOCK] for i in range(0, members.size, BLOCK)]
-    return [
-        Block(slab, moments if i + 1 == len(parts) else None, y[part], i + 1 == len(parts))
-        for i, part in enumerate(parts)
-    ]
+        yield Block(slab, answer.moments)
+        return
+    for i in range(0, members.size, BLOCK):
+        part, is_last = members[i : i + BLOCK], i + BLOCK >= members.size
+        yield Block(slab, answer.moments if is_last else None, y[part], is_last, None if sy is None else sy[part])

@@ -1,4 +1,4 @@
-"""One experiment simulated as an ensemble again and again: mean and variance of its outputs, with their derivatives.
+"""One experiment simulated as an ensemble again and again: mean and covariance of its outputs, with their derivatives.
 
 The random numbers are the same at every call (common random numbers) and come from the model's own streams, not from
 those that ``simulate`` uses for data. The grid, the number of steps per cell and the scheme for white noise are
@@ -8,8 +8,9 @@ there too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,21 +20,40 @@ from grisaille.errors import GrisailleError
 from grisaille.model.classes import Model
 from grisaille.simulation.disturbances import Disturbances
 from grisaille.simulation.ensemble import Ensemble, EnsembleOptions, run_ensemble
+from grisaille.simulation.ensemble_pairs import covariances, pair_names, with_sums
+from grisaille.simulation.ensemble_projection import Form, Projection, SlopeEnergy
 from grisaille.simulation.posing import Posed, pose
-from grisaille.simulation.reducers import Block, Statistic
+from grisaille.simulation.reducers import BLOCK, Statistic
+from grisaille.structure.parameters import ParameterFormulas
+from grisaille.structure.prepared import structure_of
+from grisaille.structure.reduction import Structure
 from grisaille.structure.well_posedness import well_posedness
+
+ROWS = 1 << 21
+"""Numbers of trajectories held at a time when every realization is projected (16 MB)."""
+SMALL = 1e-4
+"""Relative step of central differences."""
 
 
 @dataclass(frozen=True)
 class EnsemblePrediction:
-    """Statistics of the outputs; derivatives are (times, outputs, directions)."""
+    """Statistics of the outputs; derivatives have the directions last."""
 
     mean: np.ndarray
+    """(times, outputs)"""
     variance: np.ndarray
     mean_slopes: np.ndarray
     variance_slopes: np.ndarray
     failure: str = ""
     failed_realizations: int = 0
+    covariance: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0)))
+    """(times, q, q) of the outputs named in ``paired``."""
+    covariance_slopes: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0, 0)))
+
+    @property
+    def y(self) -> np.ndarray:
+        """What is compared with measurements."""
+        return self.mean
 
     @property
     def completed(self) -> bool:
@@ -43,7 +63,8 @@ class EnsemblePrediction:
 class EnsembleRunner:
     """Predicts the outputs of one experiment by their mean over ``realizations``.
 
-    names : what is differentiated by, in order: parameters, then ``"start(x)"``
+    names : what is differentiated by, in order: parameters, ``"scale(w)"``, ``"start(x)"``
+    paired : outputs whose covariances with each other are wanted, with typical sizes
     """
 
     def __init__(
@@ -58,53 +79,158 @@ class EnsembleRunner:
         constants: Mapping[str, float],
         demands: Mapping[str, float],
         options: EnsembleOptions,
+        paired: Mapping[str, float] | None = None,
     ) -> None:
         self.model, self.times, self.names = model, times, tuple(names)
         self.outputs = tuple(outputs)
         self.inputs, self.hold = dict(inputs), hold
         self.constants, self.demands = dict(constants), dict(demands)
-        self.options = replace(options, purpose=Purpose.MODEL, observed=tuple(dict.fromkeys(outputs)))
+        self.paired = dict(paired or {})
+        flat = structure_of(model).model
+        self.formulas = ParameterFormulas(flat, {*self.constants, *(n for n in names if n in flat.parameters)})
+        observed = dict.fromkeys([*outputs, *pair_names(tuple(self.paired)).values()])
+        self.options = replace(options, purpose=Purpose.MODEL, observed=tuple(observed))
+        self.differences: dict[str, float] | None = None
+        """Sizes of the names, where derivatives are to be central differences."""
         self._disturbances: Disturbances | None = None
+        self._extended: tuple[object, Structure] | None = None
         self._is_frozen = False
+
+    @property
+    def structure(self) -> Structure:
+        return structure_of(self.model)
+
+    def renewed(self, realizations: int | None = None, first: int = 0) -> EnsembleRunner:
+        """The same with another number of realizations, from another one on; what was chosen once is kept."""
+        other = copy.copy(self)
+        other.options = replace(self.options, realizations=realizations or self.options.realizations, first=first)
+        return other
+
+    def start_at(self, values: Mapping[str, float]) -> dict[str, float]:
+        """Every variable at the first instant, without disturbances."""
+        posed = self._posed(values, {}, False)
+        return posed.initializer.observe(float(posed.times[0]), posed.start, posed.u, posed.values.values)
 
     def predict(
         self, values: Mapping[str, float], starts: Mapping[str, float], *, sensitive: bool
     ) -> EnsemblePrediction:
-        """Mean and variance at given values."""
+        """Mean and variance at given values; scales of disturbances are among the values as ``"scale(w)"``."""
         if not self._is_frozen:
             self._require_finite_variance(values)
+        if sensitive and self.differences is not None:
+            return self._by_differences(values, starts, self.differences)
         try:
             found = self._run(self._posed(values, starts, sensitive), ["mean", "variance"])
         except GrisailleError as error:
             return self._failed(str(error), sensitive)
-        mean, variance = found.statistics["mean"], found.statistics["variance"]
-        columns = [found.names.index(o) for o in self.outputs]
-        answer = EnsemblePrediction(
-            mean.values[:, columns],
-            variance.values[:, columns],
-            _slopes(mean, columns, sensitive),
-            _slopes(variance, columns, sensitive),
-            failed_realizations=len(found.failed),
-        )
+        answer = self._prediction(found, sensitive)
         if not (np.isfinite(answer.mean).all() and np.isfinite(answer.variance).all()):
             return self._failed("the mean over the realizations is not finite", sensitive)
         return answer
 
     def projections(
-        self, values: Mapping[str, float], starts: Mapping[str, float], directions: np.ndarray, means: np.ndarray
-    ) -> np.ndarray:
-        """Σ_k ψ_kᵀ (ŷ_m,k − ȳ_k) for every realization m: (M, directions); ``directions`` is (times, outputs, n)."""
-        posed = self._posed(values, starts, False)
-        names = list(dict.fromkeys(self.outputs))
-        collector = _Projection(directions, means, [names.index(o) for o in self.outputs])
-        found = self._run(posed, [collector])
-        return np.asarray(found.statistics["projection"].values)
+        self,
+        values: Mapping[str, float],
+        starts: Mapping[str, float],
+        forms: Sequence[Form],
+        at: EnsemblePrediction,
+        weights: np.ndarray | None = None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """For each realization the vectors of all forms, (M, n₁ + n₂ + …), from deviations from ``at``; and with
+        ``weights`` W (times, outputs, outputs) Σ_m Σ_k D_kᵀ W_k D_k over those of the sensitivities."""
+        wanted = weights is not None or any(f.slope_linear is not None for f in forms)
+        sensitive = wanted and self.differences is None and bool(self.names)
+        posed = self._posed(values, starts, sensitive)
+        names = list(self.options.observed or ())
+        columns = [names.index(o) for o in self.outputs]
+        vectors, energy = [], np.zeros((len(self.names), len(self.names)))
+        for part in self._parts(len(names) * (1 + len(self.names) * sensitive)):
+            slopes = at.mean_slopes if sensitive else None
+            reducers: list[Any] = [Projection(tuple(forms), at.mean, slopes, columns)] if forms else []
+            reducers += [SlopeEnergy(weights, slopes, columns)] if weights is not None and slopes is not None else []
+            found = part._run(posed, reducers).statistics
+            vectors += [found["projection"].values] if forms else []
+            energy += found["energy"].values if "energy" in found else 0.0
+        return np.concatenate(vectors) if vectors else np.zeros((0, 0)), energy
+
+    def _parts(self, numbers: int) -> Iterator[EnsembleRunner]:
+        """The ensemble cut so that rows with so many numbers at each instant fit into little memory."""
+        count, first = self.options.realizations, self.options.first
+        each = max(BLOCK, ROWS // (len(self.times) * numbers) // BLOCK * BLOCK)
+        for begin in range(0, count, each):
+            yield self.renewed(min(each, count - begin), first + begin)
+
+    def steps_at(self, values: Mapping[str, float], starts: Mapping[str, float]) -> Ensemble:
+        """What grid and steps would be chosen at these values, with two realizations."""
+        fresh = replace(self.options, realizations=2, substeps=None, inner_step=None, method="auto", reduce=["mean"])
+        return run_ensemble(self._posed(values, starts, False), fresh, None, self._disturbances)
+
+    def refine(self, found: Ensemble) -> bool:
+        """Take the steps of ``steps_at`` where they are more; gives whether anything changed."""
+        more = found.substeps > (self.options.substeps or found.substeps)
+        inner, known = found.inner_step, self.options.inner_step
+        shorter = inner is not None and known is not None and inner < 0.75 * known
+        if more:
+            self.options = replace(self.options, substeps=found.substeps)
+        if shorter:
+            self.options = replace(self.options, inner_step=inner)
+        return more or shorter
+
+    def _prediction(self, found: Ensemble, sensitive: bool) -> EnsemblePrediction:
+        mean, variance = found.statistics["mean"], found.statistics["variance"]
+        columns = [found.names.index(o) for o in self.outputs]
+        paired = [found.names.index(o) for o in self.paired]
+        pairs = {k: found.names.index(n) for k, n in pair_names(tuple(self.paired)).items()}
+        units = list(self.paired.values())
+        slopes = variance.slopes if sensitive else None
+        return EnsemblePrediction(
+            mean.values[:, columns],
+            variance.values[:, columns],
+            _slopes(mean, columns, sensitive),
+            _slopes(variance, columns, sensitive),
+            failed_realizations=len(found.failed),
+            covariance=covariances(
+                variance.values[:, paired], {k: variance.values[:, c] for k, c in pairs.items()}, units
+            ),
+            covariance_slopes=np.zeros((0, 0, 0, 0))
+            if slopes is None
+            else covariances(_slopes(variance, paired, True), {k: slopes[:, :, c] for k, c in pairs.items()}, units),
+        )
+
+    def _by_differences(
+        self, values: Mapping[str, float], starts: Mapping[str, float], sizes: Mapping[str, float]
+    ) -> EnsemblePrediction:
+        """Central differences of the statistics, with the same random numbers at both ends."""
+        here = self.predict(values, starts, sensitive=False)
+        fields = ("mean", "variance", "covariance")
+        columns: dict[str, list[np.ndarray]] = {f: [] for f in fields}
+        for name in self.names:
+            h = SMALL * sizes[name]
+            ends = []
+            for sign in (1, -1):
+                moved, begun = dict(values), dict(starts)
+                place, key = (begun, name[6:-1]) if name.startswith("start(") else (moved, name)
+                place[key] += sign * h
+                ends.append(self.predict(moved, begun, sensitive=False))
+            failed = next((p.failure for p in (here, *ends) if p.failure), "")
+            if failed:
+                return self._failed(failed, True)
+            for f in fields:
+                columns[f].append((getattr(ends[0], f) - getattr(ends[1], f)) / (2 * h))
+        slopes = [np.stack(columns[f], axis=-1) for f in fields]
+        return replace(here, mean_slopes=slopes[0], variance_slopes=slopes[1], covariance_slopes=slopes[2])
 
     def _posed(self, values: Mapping[str, float], starts: Mapping[str, float], sensitive: bool) -> Posed:
-        return pose(
+        posed = pose(
             self.model, self.times, self.inputs, {**self.constants, **values}, {**self.demands, **starts},
             hold=self.hold, sensitivities=self.names if sensitive else (),
         )  # fmt: skip
+        if len(self.paired) < 2:
+            return posed
+        if self._extended is None or self._extended[0] is not posed.structure.system:
+            extended = with_sums(posed.structure, tuple(self.paired), self.paired)
+            self._extended = posed.structure.system, extended
+        return replace(posed, structure=replace(self._extended[1], model=posed.structure.model))
 
     def _require_finite_variance(self, values: Mapping[str, float]) -> None:
         known = {n: v for n, v in {**self.constants, **values}.items() if not n.startswith("scale(")}
@@ -138,27 +264,3 @@ def _slopes(statistic: Statistic, columns: list[int], sensitive: bool) -> np.nda
     if not sensitive or statistic.slopes is None:
         return np.zeros((0, 0, 0))
     return np.swapaxes(statistic.slopes[:, :, columns], 1, 2)
-
-
-class _Projection:
-    """A reducer that keeps one vector per realization: its deviations projected on given directions."""
-
-    suffix, needs_rows = "projection", True
-
-    def __init__(self, directions: np.ndarray, means: np.ndarray, columns: list[int]) -> None:
-        self.directions, self.means, self.columns = directions, means, columns
-        self.rows: list[np.ndarray] = []
-        self.total: np.ndarray | None = None
-
-    def update(self, block: Block) -> None:
-        if block.y is not None:
-            deviation = block.y[:, :, self.columns] - self.means[block.instants]
-            self.rows.append(np.einsum("mto,ton->mn", deviation, self.directions[block.instants]))
-        if block.is_last and self.rows:
-            part = np.concatenate(self.rows)
-            self.total = part if self.total is None else self.total + part
-            self.rows = []
-
-    def result(self) -> Statistic:
-        assert self.total is not None
-        return Statistic((), self.total)

@@ -40,6 +40,8 @@ class Block:
     """(realizations, instants, ny)"""
     is_last: bool = True
     """Whether all realizations have been seen at these instants."""
+    sy: Floats | None = None
+    """(realizations, instants, ns, ny)"""
 
 
 @dataclass(frozen=True, eq=False)

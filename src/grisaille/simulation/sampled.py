@@ -71,7 +71,7 @@ def _values(
 ) -> list[Floats]:
     """Each signal at the instants, (realizations, instants)."""
     roots = s.grid.roots
-    given = (process, roots, s.draw.seed, members, s.draw.purpose)
+    given = (process, roots, s.draw.seed, members + s.draw.first, s.draw.purpose)
     rows = np.array([process.output_map(d.order)[d.component] for d in signals])
     if s.between == "exact":
         path = sample_bridged_path(*given, antithetic=s.draw.antithetic)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from grisaille.errors import GrisailleError
+from grisaille.errors import GrisailleError, StructureError
+from grisaille.markup import tag
 from grisaille.structure.blocks import Block
 from grisaille.structure.incidence import plot_incidence
 from grisaille.structure.initialization import Initializer
@@ -58,12 +59,19 @@ class Analysis:
         """The leading system in the order of its solution."""
         return self.structure.blocks
 
-    def plot(self, path: str | None = None) -> Any:
-        """The incidence matrix before and after; a matplotlib figure, saved when ``path`` is given."""
-        return plot_incidence(self.structure, path)
+    def plot(self, path: str | None = None, *, ax: Any = None) -> Any:
+        """The incidence matrix before and after; a matplotlib figure, saved when ``path`` is given.
+
+        ax : two axes to draw on instead of a new figure
+        """
+        return plot_incidence(self.structure, path, ax)
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
+
+    def _repr_html_(self) -> str:
+        heading, *lines = _lines(self)
+        return tag("div", tag("p", tag("strong", heading)), tag("pre", "\n".join(lines)))
 
     def __repr__(self) -> str:
         return f"<Analysis of {self.structure.model.name}: index {self.index}, {len(self.states)} states>"
@@ -75,6 +83,12 @@ def analyze(model: Model) -> Analysis:
     Raises ``StructureError`` with the names of the equations and unknowns that are over- or underdetermined.
     """
     structure = structure_of(model)
+    flat = structure.model
+    if not (flat.variables or flat.outputs):
+        raise StructureError(
+            f"{flat.name} is empty: it declares no variables and no outputs. Declare them in the class body, "
+            f"x = gr.Variable(), and relate them in equations = [...]."
+        )
     start, note = _consistent_start(structure)
     return Analysis(structure, start, note)
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
+from grisaille.drawing import panels
+
 if TYPE_CHECKING:
     from grisaille.structure.reduction import Structure
 
@@ -33,19 +35,22 @@ def incidence_after(structure: Structure) -> tuple[np.ndarray, list[str], list[s
     return matrix, [structure.leading_texts[i] for i in rows], [structure.leading_unknowns[j] for j in columns]
 
 
-def plot_incidence(structure: Structure, path: str | None = None) -> Any:
+def plot_incidence(structure: Structure, path: str | None = None, ax: Any = None) -> Any:
     """Two panels: equations as written, and the leading system in block order."""
-    from matplotlib.figure import Figure
-
-    panels = [
+    pictures = [
         ("as written", *incidence_before(structure)),
         ("after index reduction, in order of solution", *incidence_after(structure)),
     ]
-    size = max(3.0, 0.28 * max(len(p[2]) for p in panels))
-    figure = Figure(figsize=(2 * size + 5, min(size + 2, 30)), layout="constrained")
-    for axes, (title, matrix, rows, columns) in zip(figure.subplots(1, 2), panels, strict=True):
-        axes.imshow(np.where(matrix > 0, matrix, np.nan), cmap="Blues", vmin=0, vmax=3, aspect="equal")
+    size = max(3.0, 0.28 * max(len(p[2]) for p in pictures))
+    title = f"{structure.model.name}: differential index {structure.index}"
+    figure, two = panels(ax, 1, 2, size=(2 * size + 5, min(size + 2, 30)), title=title)
+    for axes, (title, matrix, rows, columns) in zip(two[0], pictures, strict=True):
         axes.set_title(title, fontsize=10)
+        if not matrix.size:
+            axes.text(0.5, 0.5, "nothing to solve: outputs are formulas", ha="center", va="center")
+            axes.set_axis_off()
+            continue
+        axes.imshow(np.where(matrix > 0, matrix, np.nan), cmap="Blues", vmin=0, vmax=3, aspect="equal")
         axes.set_xticks(range(len(columns)), columns, rotation=90, fontsize=7)
         axes.set_yticks(range(len(rows)), [_short(r) for r in rows], fontsize=7)
         for i, j in zip(*np.nonzero(matrix > 1), strict=True):
@@ -54,7 +59,6 @@ def plot_incidence(structure: Structure, path: str | None = None) -> Any:
         axes.set_yticks(np.arange(-0.5, len(rows)), minor=True)
         axes.grid(which="minor", color="0.85", linewidth=0.5)
         axes.tick_params(which="both", length=0)
-    figure.suptitle(f"{structure.model.name}: differential index {structure.index}", fontsize=12)
     if path is not None:
         figure.savefig(path, dpi=150)
     return figure

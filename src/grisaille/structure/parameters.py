@@ -45,6 +45,10 @@ class ParameterFormulas:
         target = ca.vertcat(*(closed[n] for n in self.names)) if self.names else ca.SX(0, 1)
         self._function = ca.Function("parameters", [p], [target, ca.densify(ca.jacobian(target, p))])
 
+    def symbolic(self, given: Mapping[str, ca.SX]) -> ca.SX:
+        """All parameters as formulas of symbols for exactly the given ones."""
+        return self._function(ca.vertcat(*(given.get(n, self._numbers.get(n, 0.0)) for n in self.names)))[0]
+
     def evaluate(self, given: Mapping[str, float]) -> ParameterValues:
         """All values at numbers for exactly the given parameters."""
         numbers = {**self._numbers, **{name: _as_number(name, value) for name, value in given.items()}}

@@ -1,6 +1,7 @@
 """``gr.bootstrap``: how far estimates would move with other noise, from one fit.
 
-    parametric   y* = ŷ + (σ/w) z                      noise as the model has it, z standard normal
+    parametric   y* = ŷ + (σ/w) z                      noise as the model has it, z standard normal; for fits by Kalman
+                                                       filters a new simulation of disturbances and noise
     residual     y* = ŷ + (σ/w) √(N/(N − n)) (r − r̄)*   the fit's own standardised residuals, drawn in blocks
 
 Blocks of consecutive residuals (with the end joined to the beginning) keep the correlation that one residual has with
@@ -22,11 +23,13 @@ from grisaille.disturbance import Purpose, Stream
 from grisaille.errors import EstimationError
 from grisaille.estimation.fit import Fit
 from grisaille.estimation.fitting import build_problem
+from grisaille.estimation.kalman_ml import KalmanML
 from grisaille.estimation.output_error import OutputError
 from grisaille.study.data_sets import DataSet, OtherData, kept_rows
 from grisaille.study.engine import run_task
 from grisaille.study.monte_carlo import MonteCarlo
 from grisaille.study.seeds import experiment_seed, uniforms
+from grisaille.study.simulated_data import Simulated
 from grisaille.study.task import make_task
 
 if TYPE_CHECKING:
@@ -55,17 +58,37 @@ def bootstrap(
         raise EstimationError(f"kind is {kind!r}; give 'parametric' or 'residual'.")
     if block is not None and (isinstance(block, bool) or not isinstance(block, int) or block < 1):
         raise EstimationError(f"block is {block!r}; it must be a whole number above zero.")
+    options = _options(fit)
+    if isinstance(fit.method, KalmanML):
+        drawn = _drawn_again(fit, kind)
+        task = make_task("bootstrap", fit.initial_model, list(fit.experiments), fit.method, drawn, seed, **options)
+        return Bootstrap(*run_task(task, runs, store, executor, progress), fit.estimate.theta)
     if not isinstance(fit.method, OutputError):
         raise EstimationError(
             f"gr.bootstrap redraws the measurement noise of output-error fits; this one is by "
             f"{type(fit.method).__name__}, which also knows disturbances: use gr.monte_carlo(fit.model, "
             f"fit.experiments, …), which draws both."
         )
-    options = _options(fit)
     series = _series(fit, options)
     task = make_task("bootstrap", fit.initial_model, list(fit.experiments), fit.method, Redrawn(series, kind, block),
                      seed, **options)  # fmt: skip
     return Bootstrap(*run_task(task, runs, store, executor, progress), fit.estimate.theta)
+
+
+def _drawn_again(fit: Fit, kind: str) -> Simulated:
+    """New disturbances and new noise from the fitted model: the parametric bootstrap of a likelihood fit."""
+    own = [u.name for u in fit.estimate.unknowns if u.experiment is not None and len(fit.experiments) > 1]
+    if kind == "residual" or own:
+        why = "redraws disturbances and noise"
+        if kind != "residual":
+            why = f"has no one model where '{own[0]}' is per experiment"
+        raise EstimationError(
+            f"gr.bootstrap of a fit by gr.KalmanML {why}: use kind='parametric' on a fit of shared unknowns, or "
+            f"gr.monte_carlo."
+        )
+    variation = Simulated(fit.model, {}, 1e-7, fit.method.compiled)
+    variation.prepare(list(fit.experiments))
+    return variation
 
 
 class Bootstrap(MonteCarlo):

@@ -2,6 +2,7 @@
 
 The objective ½Σr² of a fit is taken at its own noise level; where that is estimated, every minimum has the same. What
 can be compared is −log L − log prior, and for robust losses the loss itself, C² Σ ρ((w e / σC)²), with unknown σ at 1.
+Estimators of other criteria say themselves what can be compared (``extra["criterion"]``).
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ def comparable_criterion(estimate: Estimate, method: Any) -> float:
     """Lower is better."""
     beyond = estimate.evaluation.residuals[estimate.count :]
     penalty = 0.5 * float(beyond @ beyond)
+    if "criterion" in estimate.extra:
+        return estimate.extra["criterion"]
     if estimate.is_likelihood:
         return penalty - estimate.log_likelihood
     scale = getattr(method, "loss_scale", 1.0)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,9 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grisaille.errors import EstimationError
+from grisaille.estimation.choice import choose_method
 from grisaille.estimation.fit import Fit
-from grisaille.estimation.fitting import build_problem, choose_method, named_experiments
+from grisaille.estimation.fitting import build_problem, named_experiments
+from grisaille.estimation.unknowns import Unknown
 from grisaille.model.classes import Model
+from grisaille.model.lowering import evaluate
+from grisaille.structure.parameters import evaluate_parameters
+from grisaille.structure.prepared import structure_of
 from grisaille.study.engine import run_task
 from grisaille.study.simulated_data import Simulated
 from grisaille.study.study import Study
@@ -33,6 +39,7 @@ def monte_carlo(
     seed: int = 0,
     *,
     noise: Mapping[str, float] | None = None,
+    step: float | None = None,
     guess: Mapping[str, float] | Fit | None = None,
     bounds: Mapping[str, tuple[float, float]] | None = None,
     priors: Any = None,
@@ -49,20 +56,42 @@ def monte_carlo(
     estimate, method, guess, bounds, priors, local : as in ``gr.fit``; the guess is the truth unless given
     runs, seed : how many data sets, and the seed from which each run's own is derived
     noise : standard deviations by output, for those whose noise the model leaves unknown
+    step : largest cell of the grid on which disturbances are drawn, as in ``gr.simulate``
     store, executor, progress : as in ``gr.multistart``. With the same store, more runs may be asked for later.
     """
     data = named_experiments(plan)
-    chosen, _ = choose_method(method)
+    chosen, _ = choose_method(method, model, data)
     options: dict[str, Any] = {
         "estimate": estimate if estimate is None or isinstance(estimate, str) else list(estimate),
         "bounds": bounds, "priors": priors, "local": tuple(local),
     }  # fmt: skip
-    truth = build_problem(model, data, method=chosen, **options).guess
+    posed = build_problem(model, data, method=chosen, **options)
+    truth = _with_levels(model, posed.unknowns, posed.guess, dict(noise or {}))
     rtol = min(getattr(chosen, "rtol", 1e-6), 1e-6) / 10
-    variation = Simulated(model, dict(noise or {}), rtol, getattr(chosen, "compiled", None))
+    variation = Simulated(model, dict(noise or {}), rtol, getattr(chosen, "compiled", None), step)
     variation.prepare(data)
     task = make_task("monte_carlo", model, data, method, variation, seed, guess=guess, **options)
     return MonteCarlo(*run_task(task, runs, store, executor, progress), truth)
+
+
+def _with_levels(
+    model: Model, unknowns: Sequence[Unknown], guess: np.ndarray, noise: Mapping[str, float]
+) -> np.ndarray:
+    """The guess with the levels of noise that the data are drawn with: searches for levels may begin elsewhere."""
+    flat = structure_of(model).model
+    values = evaluate_parameters(flat)
+    known = dict(zip(values.names, values.values.tolist(), strict=True))
+    truth = guess.copy()
+    for k, unknown in enumerate(unknowns):
+        if unknown.kind == "noise" and unknown.target in noise:
+            truth[k] = noise[unknown.target]
+        elif unknown.kind in ("scale", "noise"):
+            table: Any = flat.disturbances if unknown.kind == "scale" else flat.outputs
+            declared = getattr(table[unknown.target], unknown.kind)
+            if declared is not None:
+                with suppress(KeyError):  # a formula that moves with the signals is no one number
+                    truth[k] = evaluate([declared], known)[0]
+    return truth
 
 
 class MonteCarlo(Study):
@@ -90,11 +119,14 @@ class MonteCarlo(Study):
         """Mean, median, spread, bias and coverage of each unknown over the converged runs, and how all runs ended."""
         return summarize(self, level)
 
-    def plot(self) -> Figure:
-        """Histograms of the estimates with box plots above them, the truth marked."""
+    def plot(self, *, ax: Any = None) -> Figure:
+        """Histograms of the estimates with box plots above them, the truth marked.
+
+        ax : axes to draw the histograms on instead of a new figure, one per unknown
+        """
         from grisaille.study.plotting import draw_estimates
 
-        return draw_estimates(self)
+        return draw_estimates(self, ax)
 
     def __str__(self) -> str:
         return str(self.summary())

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grisaille.errors import EstimationError
+from grisaille.estimation.choice import choose_method
 from grisaille.estimation.fit import Fit
-from grisaille.estimation.fitting import choose_method, find_unknowns, named_experiments
+from grisaille.estimation.fitting import find_unknowns, named_experiments
 from grisaille.model.classes import Model
 from grisaille.study.basins import find_basins
 from grisaille.study.engine import run_task
@@ -59,7 +60,7 @@ def multistart(
     for experiment in data:
         experiment.check(model)
     listed = estimate if estimate is None or isinstance(estimate, str) else list(estimate)
-    chosen, _ = choose_method(method)
+    chosen, _ = choose_method(method, model, data, listed)
     unknowns = find_unknowns(model, data, listed, bounds=bounds, priors=priors, local=tuple(local), method=chosen)
     points = make_starts(unknowns, sampling, starts, seed, dict(ranges or {}))
     first = {u.name: float(v) for u, v in zip(unknowns, points.points[0], strict=True) if np.isfinite(v)}
@@ -115,11 +116,14 @@ class Multistart(Study):
             )
         return self.repeat(int(criterion.idxmin()))
 
-    def plot(self) -> Figure:
-        """A waterfall: every start's criterion above the best, sorted, coloured by basin."""
+    def plot(self, *, ax: Any = None) -> Figure:
+        """A waterfall: every start's criterion above the best, sorted, coloured by basin.
+
+        ax : axes to draw on instead of a new figure
+        """
         from grisaille.study.plotting import draw_waterfall
 
-        return draw_waterfall(self)
+        return draw_waterfall(self, ax)
 
     def __str__(self) -> str:
         many = "minimum" if len(self.basins) == 1 else "distinct minima"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from grisaille.drawing import panels
 from grisaille.errors import EstimationError
 
 if TYPE_CHECKING:
@@ -19,16 +20,13 @@ FLOOR = 1e-6
 """Differences of criteria below this are drawn as if they were this."""
 
 
-def draw_waterfall(study: Multistart) -> Figure:
+def draw_waterfall(study: Multistart, ax: Any = None) -> Figure:
     """Criterion above the best, one point per start, sorted."""
-    from matplotlib.figure import Figure
-
     table = study.table[study.table["criterion"].notna()].sort_values("criterion", kind="stable")
     if not len(table):
         raise EstimationError(f"None of the {len(study)} starts gave an estimate: there is nothing to draw.")
     above = np.maximum((table["criterion"] - table["criterion"].iloc[0]).to_numpy(), FLOOR)
-    figure = Figure(figsize=(7, 4), layout="constrained")
-    axes = figure.subplots()
+    figure, ((axes,),) = panels(ax, 1, size=(7, 4), title=f"{study.model_name}: {study._counted()}")
     axes.plot(np.arange(1, len(above) + 1), above, color="0.8", linewidth=0.8, zorder=1)
     for basin, positions in table.assign(place=np.arange(len(table))).groupby("basin")["place"]:
         where = positions.to_numpy()
@@ -42,34 +40,41 @@ def draw_waterfall(study: Multistart) -> Figure:
     axes.set_ylabel("criterion above the best")
     axes.legend(fontsize="small")
     axes.grid(alpha=0.3)
-    figure.suptitle(f"{study.model_name}: {study._counted()}", fontsize="medium")
     return figure
 
 
-def draw_estimates(study: MonteCarlo) -> Figure:
-    """A histogram and a box plot of each unknown, the truth as a line."""
-    from matplotlib.figure import Figure
-
+def draw_estimates(study: MonteCarlo, ax: Any = None) -> Figure:
+    """A histogram of each unknown, the truth as a line; on a new figure, with a box plot above it."""
     used = study.estimates[study.table["converged"]]
     if not len(used):
         raise EstimationError(f"None of the {len(study)} runs converged: there is nothing to draw.")
     names = list(study.names)[:MOST_PANELS]
+    if ax is not None:
+        figure, mine = panels(ax, len(names), size=(4, 3))
+        for axes, name in zip(mine[:, 0], names, strict=True):
+            _draw_histogram(axes, used[name].to_numpy(), name, float(study.truth[name]))
+        return figure
     columns = min(len(names), 3)
     rows = -(-len(names) // columns)
-    figure = Figure(figsize=(3.4 * columns, 3.0 * rows + 0.4), layout="constrained")
-    panels = figure.subplots(
-        2 * rows, columns, squeeze=False, height_ratios=[1, 4] * rows, sharex="col" if rows == 1 else False
-    )
-    for axes in panels.ravel():
+    title = f"{study.model_name}: {study._counted()}"
+    figure, grid = panels(
+        None, 2 * rows, columns, size=(3.4 * columns, 3.0 * rows + 0.4), title=title,
+        height_ratios=[1, 4] * rows, sharex="col" if rows == 1 else False,
+    )  # fmt: skip
+    for axes in grid.ravel():
         axes.axis("off")
     for k, name in enumerate(names):
-        box, histogram = panels[2 * (k // columns), k % columns], panels[2 * (k // columns) + 1, k % columns]
+        box, histogram = grid[2 * (k // columns), k % columns], grid[2 * (k // columns) + 1, k % columns]
         values = used[name].to_numpy()
         box.boxplot(values, orientation="horizontal", widths=0.6, showfliers=False)
         histogram.axis("on")
-        histogram.hist(values, bins="auto" if len(values) > 1 else 1, color="C0", alpha=0.6)
-        histogram.axvline(float(study.truth[name]), color="C3", linewidth=1.2, label="truth")
-        histogram.set_xlabel(name)
+        _draw_histogram(histogram, values, name, float(study.truth[name]))
         box.set_xlim(histogram.get_xlim())
-    figure.suptitle(f"{study.model_name}: {study._counted()}", fontsize="medium")
     return figure
+
+
+def _draw_histogram(axes: Any, values: np.ndarray, name: str, truth: float) -> None:
+    axes.hist(values, bins="auto" if len(values) > 1 else 1, color="C0", alpha=0.6)
+    axes.axvline(truth, color="C3", linewidth=1.2, label="truth")
+    axes.set_xlabel(name)
+    axes.set_ylabel("runs")

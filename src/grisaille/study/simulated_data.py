@@ -41,6 +41,8 @@ class Simulated(OtherData):
     """Standard deviations instead of those that the model declares."""
     rtol: float
     compiled: bool | None
+    step: float | None = None
+    """Largest cell of the grid on which disturbances are drawn, as in ``gr.simulate``."""
     _flat: FlatModel | None = field(default=None, repr=False)
     _clean: list[_Clean] = field(default_factory=list, repr=False)
 
@@ -48,7 +50,8 @@ class Simulated(OtherData):
         return {**vars(self), "_flat": None, "_clean": []}
 
     def header(self) -> dict[str, str]:
-        return {"noise": repr(sorted(self.noise.items()))}
+        fine = {} if self.step is None else {"step": repr(float(self.step))}
+        return {"noise": repr(sorted(self.noise.items())), **fine}
 
     def prepare(self, plan: Sequence[Any]) -> FlatModel:
         """What all runs share; refuses what would make every run fail."""
@@ -74,7 +77,7 @@ class Simulated(OtherData):
         )
 
     def _drawn(self, flat: FlatModel, experiment: Any, seed: int) -> dict[str, np.ndarray]:
-        chosen = {"realizations": 1, "seed": seed} if flat.disturbances else {}
+        chosen = {"realizations": 1, "seed": seed, "step": self.step} if flat.disturbances else {}
         result = with_noise(self._simulate(experiment, **chosen), flat, self._parameters(flat, experiment), seed)
         rows = rows_of(experiment)
         return {n: result[n].values.reshape(-1)[rows[n]] for n in experiment.outputs}

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 class Study:
     """Finished runs of one task."""
 
+    if TYPE_CHECKING:
+
+        def report(self, path: Any, *, title: str | None = None) -> Any: ...
+
     def __init__(self, prepared: Prepared, answers: Sequence[Answer]) -> None:
         self._prepared, self._answers = prepared, tuple(answers)
 

@@ -7,6 +7,7 @@ taken over converged runs; the others are counted beside them, never dropped in 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -46,7 +47,7 @@ class Summary:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return f"<p>{self.headline}</p>{self.table.to_html(float_format=lambda v: f'{v:.5g}')}"
+        return f"<p>{escape(self.headline)}</p>{self.table.to_html(float_format=lambda v: f'{v:.5g}')}"
 
 
 def summarize(study: MonteCarlo, level: float) -> Summary:

@@ -18,8 +18,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from grisaille.errors import EstimationError
+from grisaille.estimation.choice import choose_method
 from grisaille.estimation.fit import Fit
-from grisaille.estimation.fitting import build_problem, choose_method, fit_problem, named_experiments
+from grisaille.estimation.fitting import build_problem, fit_problem, named_experiments
 from grisaille.estimation.problem import Problem
 from grisaille.estimation.search import Search
 from grisaille.model.classes import Model
@@ -96,7 +97,9 @@ def make_task(
     local: Iterable[str] = (),
 ) -> Task:
     """A task with its options in plain form."""
-    chosen, why = choose_method(method)
+    if not isinstance(estimate, str) and estimate is not None:
+        estimate = list(estimate)
+    chosen, why = choose_method(method, model, experiments, estimate)
     if isinstance(estimate, str):
         raise EstimationError(f"estimate= takes a list of names: [{estimate!r}].")
     options = {

@@ -1,0 +1,142 @@
+"""Likelihoods with gradients, and complete fits, by Kalman filters of several programs.
+
+A fed-batch reactor by the extended filter, a wall and a building of twenty states with 10 000 samples by the exact one:
+ours, plain NumPy and SciPy, JAX (``lax.scan``, jitted, float64, time to compile given apart) and, for linear models,
+statsmodels. Every program computes the same log-likelihood, which is checked; ours also gives the expected information.
+Fits go from the same guess: ours by scoring, statsmodels by its own L-BFGS, the others by SciPy's L-BFGS-B with their
+gradients. Seconds are of CPU time, the least of several rounds.
+
+    python benchmarks/kalman.py [--samples 10000] [--fits] [--skip numpy jax statsmodels]
+
+ctsmTMB and CTSM-R need R, which is not looked for here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import time
+from collections.abc import Callable
+from typing import Any
+
+import kalman_peers as peers
+import numpy as np
+from kalman_problems import LinearProblem, NonlinearProblem, building, fed_batch, wall
+from timing import best_of
+
+import grisaille as gr
+from grisaille.estimation.fitting import build_problem
+
+CLOCKS = (time.process_time,)
+
+
+def main() -> None:
+    options = _options()
+    for make in (fed_batch, wall, lambda: building(options.samples)):
+        problem: LinearProblem | NonlinearProblem = make()
+        print(f"\n{problem.name}, {len(problem.unknowns)} unknowns")
+        ours = _ours(problem)
+        programs: dict[str, peers.Evaluate] = {"grisaille": ours, **_peers(problem, set(options.skip))}
+        _gradients(problem, programs)
+        if options.fits:
+            _fits(problem, programs)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--samples", type=int, default=10_000, help="of the building")
+    parser.add_argument("--fits", action="store_true", help="complete fits too")
+    parser.add_argument("--skip", nargs="*", default=[], help="programs to leave out")
+    return parser.parse_args()
+
+
+def _method(problem: LinearProblem | NonlinearProblem) -> gr.KalmanML:
+    if isinstance(problem, NonlinearProblem):
+        return gr.KalmanML(initial_covariance=problem.P0, propagation="moments", substeps=problem.substeps)
+    return gr.KalmanML(initial_covariance=problem.P0)
+
+
+def _ours(problem: LinearProblem | NonlinearProblem) -> peers.Evaluate:
+    posed: Any = build_problem(
+        problem.model, problem.data, list(problem.unknowns), _method(problem), bounds={},
+        guess=dict(zip(problem.unknowns, problem.guess, strict=True)),
+    )  # fmt: skip
+
+    def evaluate(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        found = posed.evaluate(theta)
+        return found.log_likelihood, -found.slope
+
+    return evaluate
+
+
+def _peers(problem: LinearProblem | NonlinearProblem, skipped: set[str]) -> dict[str, peers.Evaluate]:
+    linear = isinstance(problem, LinearProblem)
+    makers: dict[str, Callable[[], peers.Evaluate]] = {
+        "numpy": lambda: peers.numpy_linear(problem) if linear else peers.numpy_extended(problem),
+        "jax": lambda: peers.jax_linear(problem) if linear else peers.jax_extended(problem),
+    }  # fmt: skip
+    if linear:
+        makers["statsmodels"] = lambda: peers.statsmodels_linear(problem)
+    found = {}
+    for name, make in makers.items():
+        if name in skipped:
+            continue
+        if importlib.util.find_spec(name) is None:
+            print(f"  {name}: not installed")
+            continue
+        found[name] = make()
+    return found
+
+
+def _gradients(problem: LinearProblem | NonlinearProblem, programs: dict[str, peers.Evaluate]) -> None:
+    reference = None
+    for name, evaluate in programs.items():
+        begin = time.perf_counter()
+        value, slope = evaluate(problem.guess)
+        first = time.perf_counter() - begin
+        seconds, _ = best_of(lambda evaluate=evaluate: evaluate(problem.guess), 1.0, 3 if first < 5 else 1, CLOCKS)
+        reference = reference or (seconds, value, slope)
+        off = float(np.abs(slope - reference[2]).max() / np.abs(reference[2]).max())
+        print(
+            f"  {name:<12} likelihood and gradient {1e3 * seconds:10.2f} ms, ratio {seconds / reference[0]:8.1f}, "
+            f"first call {first:6.2f} s, log L {value:.8f}, gradient differs by {off:.1e}"
+        )
+
+
+def _fits(problem: LinearProblem | NonlinearProblem, programs: dict[str, peers.Evaluate]) -> None:
+    begin = time.process_time()
+    guess = dict(zip(problem.unknowns, problem.guess, strict=True))
+    fit = gr.fit(problem.model, problem.data, list(problem.unknowns), _method(problem), guess=guess)
+    ours = time.process_time() - begin
+    print(f"  {'grisaille':<12} fit {ours:10.2f} s, log L {fit.log_likelihood:.6f}, with standard errors")
+    for name, evaluate in programs.items():
+        if name == "grisaille":
+            continue
+        begin = time.process_time()
+        if name == "statsmodels":
+            assert isinstance(problem, LinearProblem)
+            value = peers.statsmodels_fit(problem)[0]
+        else:
+            value = _minimised(evaluate, problem.guess)
+        seconds = time.process_time() - begin
+        print(f"  {name:<12} fit {seconds:10.2f} s, ratio {seconds / ours:8.1f}, log L {value:.6f}")
+
+
+def _minimised(evaluate: peers.Evaluate, guess: np.ndarray) -> float:
+    from scipy.optimize import minimize
+
+    def objective(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        try:
+            value, slope = evaluate(theta)
+        except np.linalg.LinAlgError:
+            value, slope = np.nan, np.zeros_like(theta)
+        if not (np.isfinite(value) and np.isfinite(slope).all()):
+            return 1e10, np.zeros_like(theta)
+        return -value, -slope
+
+    bounds = [(g - 5.0, g + 5.0) for g in guess]  # all unknowns are logarithms
+    return -float(minimize(objective, guess, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 500}).fun)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""Deviances around a likelihood fit: D(θ) = 2 (f(θ) − f(θ̂)), f = −log L − log prior, with some unknowns held.
+
+The counterpart of ``criterion.Criterion`` for fits whose criterion is a likelihood of its own (Kalman filters): what
+profiles, surfaces and likelihood-ratio tests are made of. Regions are those of χ², or of F on observations − unknowns
+degrees of freedom (``"t"``), to agree with the table of the fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from grisaille.assessment.points import Point
+from grisaille.errors import EstimationError
+from grisaille.estimation import scoring
+from grisaille.estimation.fit import Fit
+from grisaille.estimation.likelihood import LikelihoodEvaluation, LikelihoodProblem
+from grisaille.estimation.problem import Evaluation
+from grisaille.estimation.search import Search
+
+TOLERANCE, MOST = 1e-12, 300
+
+
+class LikelihoodCriterion:
+    """Deviances on the filters of the fit itself."""
+
+    def __init__(self, fit: Fit) -> None:
+        estimate = fit.estimate
+        self.theta = estimate.theta
+        unknowns = [replace(u, guess=float(v)) for u, v in zip(estimate.unknowns, estimate.theta, strict=True)]
+        # a level at zero has no logarithm
+        unknowns = [replace(u, logarithmic=False) if u.guess <= 0 else u for u in unknowns]
+        self.problem = LikelihoodProblem(unknowns, estimate.cases, getattr(fit.method, "bound_penalty", None))
+        self.degrees_of_freedom = estimate.degrees_of_freedom
+        best = self.problem.evaluate(self.theta, sensitive=False)
+        if not best.completed:
+            raise EstimationError(f"The data cannot be filtered at the estimates: {best.failure}")
+        self._best = best.objective
+
+    def deviance(self, evaluation: Evaluation) -> float:
+        return 2 * (evaluation.objective - self._best) if evaluation.completed else np.inf
+
+    def threshold(self, level: float, kind: str = "t", dimension: int = 1) -> float:
+        """The deviance that a region of the given confidence reaches."""
+        from scipy.stats import chi2, f
+
+        if kind == "chi2":
+            return float(chi2.ppf(level, dimension))
+        return float(dimension * f.ppf(level, dimension, max(self.degrees_of_freedom, 1)))
+
+    def radius(self, level: float) -> float:
+        """Of the joint ellipse of two unknowns, squared, in units of the covariance."""
+        return self.threshold(level, dimension=2)
+
+    def minimize(self, held: Mapping[int, float], start: np.ndarray) -> Point:
+        """The least deviance with the unknowns of some indices held at values, sought from ``start``."""
+        theta = np.array(start, dtype=float)
+        theta[list(held)] = list(held.values())
+        if len(held) == len(theta):
+            found = self.problem.evaluate(theta, sensitive=False)
+            return Point(theta, self.deviance(found), found.failure)
+        restricted = Restricted(self.problem, theta, list(held))
+        search = Search(restricted)
+        try:
+            outcome = scoring.minimize(search, max_evaluations=MOST, tolerance=TOLERANCE)
+        except EstimationError as error:
+            return Point(theta, np.inf, str(error))
+        return Point(restricted.whole(outcome.evaluation.theta), self.deviance(outcome.evaluation))
+
+
+class Restricted(LikelihoodProblem):
+    """A problem in which some unknowns are held."""
+
+    def __init__(self, problem: LikelihoodProblem, theta: np.ndarray, held: Sequence[int]) -> None:
+        self.full, self.theta = problem, theta
+        self.kept = [k for k in range(len(theta)) if k not in held]
+        lower, upper = problem.bounds
+        inside = np.clip(theta, lower, upper)
+        super().__init__([replace(problem.unknowns[k], guess=float(inside[k])) for k in self.kept], problem.cases)
+
+    def whole(self, theta: np.ndarray) -> np.ndarray:
+        values = self.theta.copy()
+        values[self.kept] = theta
+        return values
+
+    def evaluate(self, theta: np.ndarray, *, sensitive: bool = True) -> LikelihoodEvaluation:
+        self.evaluations += 1
+        found = self.full.evaluate(self.whole(theta), sensitive=sensitive)
+        if not found.completed:
+            self.failures.append(found.failure)
+            return replace(found, theta=theta)
+        k = self.kept
+        return replace(
+            found,
+            theta=theta,
+            jacobian=found.jacobian[:, k],
+            slope=found.slope[k],
+            curvature=found.curvature[np.ix_(k, k)],
+        )

@@ -1,0 +1,40 @@
+"""Where pictures are drawn: on a new figure, or on the user's own axes (``ax=``)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from grisaille.errors import DataError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def panels(
+    ax: Any, rows: int, columns: int = 1, *, size: tuple[float, float], title: str = "", **options: Any
+) -> tuple[Figure, np.ndarray]:
+    """A figure and its axes, (rows, columns).
+
+    ax : None for a new figure of ``size`` with ``title`` above; otherwise matplotlib axes, one for each panel
+    options : of ``Figure.subplots``
+    """
+    if ax is None:
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=size, layout="constrained")
+        if title:
+            figure.suptitle(title, fontsize="medium")
+        return figure, np.asarray(figure.subplots(rows, columns, squeeze=False, **options))
+    given = np.array(ax, dtype=object).reshape(-1)
+    for one in given:
+        if not hasattr(one, "plot") or not hasattr(one, "figure"):
+            raise DataError(f"ax= holds {one!r}, which is no matplotlib axes; plt.subplots() makes them.")
+    if len(given) != rows * columns:
+        shape = f"{rows}" if columns == 1 else f"{rows}, {columns}"
+        raise DataError(
+            f"This picture has {rows * columns} panels, but ax= has {len(given)} axes. "
+            f"Give as many: figure, ax = plt.subplots({shape})."
+        )
+    return given[0].figure, given.reshape(rows, columns)

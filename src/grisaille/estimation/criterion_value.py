@@ -1,0 +1,75 @@
+"""What ``gr.evaluate`` gives: a criterion at given values, with its gradient, residuals and states."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from grisaille.errors import EstimationError
+from grisaille.estimation.likelihood import LikelihoodProblem, filter_runner
+from grisaille.estimation.problem import Evaluation, Problem
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+@dataclass(frozen=True)
+class CriterionValue:
+    """The criterion at given parameters."""
+
+    objective: float
+    log_likelihood: float
+    gradient: dict[str, float]
+    residuals: np.ndarray
+    """Weighted; standardised innovations of likelihoods; then one per prior."""
+    predictions: dict[str, np.ndarray]
+    """By experiment: what was compared with the measurements."""
+    names: tuple[str, ...]
+    values: dict[str, float] = field(default_factory=dict)
+    _problem: Any = None
+
+    @cached_property
+    def states(self) -> dict[str, xr.Dataset]:
+        """By experiment: filtered and smoothed states with bands, as ``fit.states()`` has them; of likelihoods."""
+        from grisaille.estimation.states import states_of_case
+
+        problem = self._problem
+        runners = [filter_runner(c) for c in problem.cases] if isinstance(problem, LikelihoodProblem) else []
+        if not runners or any(r is None for r in runners):
+            raise EstimationError("States are estimated by gr.KalmanML(); use method=gr.KalmanML(), or gr.simulate.")
+        theta = np.array([self.values[n] for n in self.names])
+        return {
+            case.name: states_of_case(case, runner, problem.values_for(case, theta))
+            for case, runner in zip(problem.cases, runners, strict=True)
+            if runner is not None
+        }
+
+    def __str__(self) -> str:
+        width = max([len(n) for n in self.names], default=4) + 2
+        lines = [f"objective {self.objective:.12g}, log-likelihood {self.log_likelihood:.12g}"]
+        lines += [f"{'':<{width}}{'value':>14}{'gradient':>14}"]
+        lines += [f"{n:<{width}}{self.values.get(n, np.nan):>14.7g}{self.gradient[n]:>14.5g}" for n in self.names]
+        rms = float(np.sqrt(np.mean(self.residuals**2))) if self.residuals.size else 0.0
+        count = self.residuals.size
+        lines.append(f"{count} residual{'' if count == 1 else 's'}, rms {rms:.6g}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def evaluated(problem: Problem, point: Evaluation, log_likelihood: float, gradient: np.ndarray) -> CriterionValue:
+    """The answer at one point."""
+    names = tuple(u.name for u in problem.unknowns)
+    return CriterionValue(
+        point.objective,
+        log_likelihood,
+        {n: float(g) for n, g in zip(names, gradient, strict=True)},
+        point.residuals,
+        {c.name: p.y for c, p in zip(problem.cases, point.predictions, strict=True)},
+        names,
+        {n: float(v) for n, v in zip(names, point.theta, strict=True)},
+        problem,
+    )

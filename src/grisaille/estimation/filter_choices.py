@@ -1,0 +1,86 @@
+"""What ``gr.KalmanML`` accepts, and what it says where it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from grisaille.errors import EstimationError
+from grisaille.filtering.start import KINDS
+
+FILTERS = ("auto", "linear", "extended", "iterated", "unscented")
+PROPAGATIONS = ("linearize", "moments")
+FIRST = ("include", "condition")
+BOUNDS = ("optimizer", "transform")
+
+
+def one_of(name: str, value: Any, allowed: Sequence[str]) -> None:
+    if not isinstance(value, str) or value not in allowed:
+        said = f"{', '.join(map(repr, allowed[:-1]))} or {allowed[-1]!r}"
+        raise EstimationError(f"{name} is {value!r}; it must be {said}.")
+
+
+def whole_number(name: str, value: Any, otherwise: str = "") -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise EstimationError(f"{name} is {value!r}; give a whole number from 1{otherwise}.")
+
+
+def positive(name: str, value: Any, zero: bool = False) -> None:
+    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool) and np.isfinite(value)
+    if not is_number or value < 0 or (value == 0 and not zero):
+        raise EstimationError(f"{name} is {value!r}; give a number {'from' if zero else 'above'} zero.")
+
+
+def checked_covariance(kind: Any) -> Any:
+    """The option in a form that can be saved: a word, a dict of numbers or nested tuples."""
+    if isinstance(kind, str):
+        if kind not in KINDS:
+            raise EstimationError(
+                f"initial_covariance is {kind!r}; it must be one of {', '.join(map(repr, KINDS))}, a dict "
+                f"{{state: variance}} or a matrix."
+            )
+        return kind
+    if isinstance(kind, Mapping):
+        for name, variance in kind.items():
+            if not isinstance(variance, int | float | np.number) or not (np.isfinite(variance) and variance >= 0):
+                raise EstimationError(
+                    f"The variance of '{name}' at the start is {variance!r}; give a number from zero up."
+                )
+        return {str(name): float(variance) for name, variance in kind.items()}
+    try:
+        matrix = np.asarray(kind, dtype=float)
+    except (TypeError, ValueError):
+        matrix = np.zeros(0)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not np.isfinite(matrix).all():
+        raise EstimationError(
+            f"initial_covariance is {kind!r}; give one of {', '.join(map(repr, KINDS))}, a dict {{state: variance}} "
+            f"or a square matrix."
+        )
+    return tuple(tuple(row) for row in matrix.tolist())
+
+
+def checked_robust(robust: Any) -> Any:
+    """None, a threshold, or ``("smooth", threshold)``."""
+    if robust is None:
+        return None
+    if isinstance(robust, list | tuple) and len(robust) == 2 and robust[0] in ("smooth", "huber"):
+        _threshold(robust, robust[1])
+        return float(robust[1]) if robust[0] == "huber" else ("smooth", float(robust[1]))
+    _threshold(robust, robust)
+    return float(robust)
+
+
+def signed_threshold(robust: Any) -> float:
+    """As filters take it: c of Huber's loss, −c of the smooth one, infinite for none."""
+    if robust is None:
+        return np.inf
+    return -robust[1] if isinstance(robust, tuple) else float(robust)
+
+
+def _threshold(given: Any, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not value > 0:
+        raise EstimationError(
+            f"robust is {given!r}; give a threshold in standard deviations, such as 3, ('smooth', 3) or None."
+        )

@@ -1,0 +1,166 @@
+"""Levels of noise: where a search for them begins, and which of them are zero.
+
+**Begin.** A level without a guess starts from its declared value or, for measurement noise, from half the scatter
+between neighbouring samples; all such levels of one kind are then moved together over orders of magnitude to where the
+likelihood is largest (``scan``), so that a search does not begin where one kind of noise explains everything.
+
+**End.** log L depends on σ², so σ = 0 is always stationary and log σ runs away where the maximum is there. At σ = 0 the
+one-sided derivative decides:
+
+    ∂(−log L)/∂(σ²) ≥ 0:  the level is zero        < 0:  a saddle; the search goes on from a positive value
+
+A parameter with the lower bound 0 in which the likelihood is even (``scale=sigma``) is such a level too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from grisaille.errors import EstimationError
+from grisaille.estimation.likelihood import LikelihoodEvaluation, LikelihoodProblem
+from grisaille.estimation.unknowns import Unknown
+from grisaille.filtering.stochastic import StochasticModel
+from grisaille.model.lowering import evaluate
+from grisaille.structure.parameters import evaluate_parameters
+from grisaille.structure.reduction import Structure
+
+ZERO = 1e-6
+"""A level is reported as zero where that costs no more log-likelihood than this."""
+EVEN = 1e-7
+"""A slope at zero, by the level's typical size, below which the likelihood is even there."""
+ONE_SIDED = 1.3528
+"""Half the 90 % quantile of χ²(1): the drop of log L at the one-sided 95 % limit."""
+DECADES = (1e-4, 1e-3, 1e-2, 1e-1, 1e1, 1e2, 1e3, 1e4)
+TENTHS = (1.0, 0.3, 0.1)
+"""What levels are multiplied with to find the order of magnitude."""
+
+
+def level_guess(structure: Structure, data: Sequence[Any], unknown: Unknown, unknowns: Sequence[Unknown]) -> Unknown:
+    """A level without a guess with its declared value, or with half the scatter between neighbouring samples."""
+    if unknown.kind not in ("scale", "noise") or np.isfinite(unknown.guess):
+        return unknown
+    flat = structure.model
+    formula = flat.disturbances[unknown.target].scale if unknown.kind == "scale" else flat.outputs[unknown.target].noise
+    given = {u.target: u.guess for u in unknowns if u.kind == "parameter" and u.experiment is None}
+    values = evaluate_parameters(flat, given)
+    known = dict(zip(values.names, values.values.tolist(), strict=True))
+    if formula is None:
+        value = 1.0 if unknown.kind == "scale" else _scatter(data, unknown.target)
+    else:
+        try:
+            value = evaluate([formula], known)[0]
+        except KeyError:
+            value = _scatter(data, unknown.target) if unknown.kind == "noise" else 1.0
+    if value == 0:
+        value = 1.0 if unknown.kind == "scale" else _scatter(data, unknown.target)
+    if not (np.isfinite(value) and value > 0):
+        raise EstimationError(
+            f"'{unknown.name}' starts from {value:g}, but its logarithm is estimated: guess={{'{unknown.name}': …}}."
+        )
+    return replace(unknown, guess=float(np.clip(value, unknown.lower, unknown.upper)))
+
+
+def _scatter(data: Sequence[Any], output: str) -> float:
+    steps = [np.diff(e.measurements(output).values) for e in data if output in e.outputs]
+    every = np.concatenate(steps) if steps else np.zeros(0)
+    size = float(np.std(every)) if every.size else 0.0
+    return 0.5 * size if size > 0 else 1.0
+
+
+def level_parameters(model: StochasticModel) -> set[str]:
+    """Parameters that enter noise and nothing else."""
+    noise = ca.vertcat(ca.vec(ca.densify(model.noise)), ca.vec(ca.densify(model.variance)))
+    rest = ca.vertcat(model.drift, model.measured, model.constraints)
+    driven = set(ca.jacobian_sparsity(noise, model.q).get_col())
+    return {model.quantities[k] for k in driven - set(ca.jacobian_sparsity(rest, model.q).get_col())}
+
+
+def scan(problem: LikelihoodProblem) -> np.ndarray:
+    """θ with the levels that had no guess moved, kind by kind, to the best order of magnitude.
+
+    Measurement noise is tried from what neighbouring samples allow at most, down to a tenth of it: further down its
+    likelihood is flat, and a search would take it for zero.
+    """
+    theta = problem.guess
+    lower, upper = problem.bounds
+    mine = {kind: [k for k in problem.open_levels if problem.unknowns[k].kind == kind] for kind in ("scale", "noise")}
+    most = theta.copy()
+    for k in mine["noise"]:
+        most[k] = _scatter([c.experiment for c in problem.cases], problem.unknowns[k].target)
+    best = problem.evaluate(theta, sensitive=False).objective
+    if not np.isfinite(best):
+        problem.failures.pop()
+    for kind, start, factors in (("noise", most, TENTHS), ("scale", None, DECADES), ("noise", most, TENTHS)):
+        tried = [(best, theta)]
+        for factor in factors if mine[kind] else ():
+            trial = theta.copy()
+            trial[mine[kind]] = np.clip(
+                (theta if start is None else start)[mine[kind]] * factor, lower[mine[kind]], upper[mine[kind]]
+            )
+            tried.append((_quiet(problem, trial).objective, trial))
+        best, theta = min(tried, key=lambda found: found[0])
+    return theta
+
+
+def _quiet(problem: LikelihoodProblem, theta: np.ndarray, sensitive: bool = False) -> LikelihoodEvaluation:
+    """An evaluation whose failure is expected and not counted."""
+    found = problem.evaluate(theta, sensitive=sensitive)
+    if not found.completed:
+        problem.failures.pop()
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Zeros:
+    """A point with levels put to zero."""
+
+    evaluation: LikelihoodEvaluation
+    zero: np.ndarray
+    """Which unknowns."""
+    saddle: np.ndarray
+    """Levels that ended near zero although the likelihood rises from there."""
+    rates: np.ndarray
+    """∂(−log L)/∂(σ²) at zero; NaN elsewhere."""
+
+    def sentences(self, unknowns: Sequence[Unknown]) -> list[str]:
+        notes = []
+        for u, is_zero, rate in zip(unknowns, self.zero, self.rates, strict=True):
+            if is_zero:
+                limit = f"; one-sided 95 % limit about {np.sqrt(ONE_SIDED / rate):.3g}" if rate > 0 else ""
+                notes.append(f"zero: {u.name} is zero to all digits that the data have{limit}.")
+        return notes
+
+
+def find_zeros(problem: LikelihoodProblem, evaluation: LikelihoodEvaluation) -> Zeros:
+    """Levels that are zero, each tested by the one-sided derivative there."""
+    n = len(problem.unknowns)
+    zero, saddle, rates = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool), np.full(n, np.nan)
+    for k, unknown in enumerate(problem.unknowns):
+        if unknown.lower != 0 or unknown.kind == "start":
+            continue
+        theta = evaluation.theta.copy()
+        theta[k] = 0.0
+        trial = _quiet(problem, theta, sensitive=True)
+        if not trial.completed or trial.objective > evaluation.objective + ZERO:
+            continue
+        if abs(trial.slope[k]) * unknown.size > EVEN * (1 + abs(trial.objective)):
+            continue  # not a level: an ordinary bound
+        rates[k] = rate_at_zero(problem, trial, k, max(float(evaluation.theta[k]), 1e-4 * unknown.size))
+        if rates[k] < 0 and rates[k] * unknown.size**2 < -1e-6:
+            saddle[k] = True
+        else:
+            evaluation, zero[k] = trial, True
+    return Zeros(evaluation, zero, saddle, rates)
+
+
+def rate_at_zero(problem: LikelihoodProblem, at: LikelihoodEvaluation, k: int, small: float) -> float:
+    """∂(−log L)/∂(σ²) at σ = 0, from the slope at a small σ."""
+    theta = at.theta.copy()
+    theta[k] = small
+    found = _quiet(problem, theta, sensitive=True)
+    return float(found.slope[k] / (2 * small)) if found.completed else np.nan

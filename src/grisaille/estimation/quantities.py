@@ -1,0 +1,115 @@
+"""Quantities that a user names, as formulas of filtered states: variables, outputs and expressions of them.
+
+A quantity h(t, X, u, q) has the mean h(X̂) and the variance H P Hᵀ, H = dh/dX at X̂, algebraic unknowns solved for and
+differentiated along: exact where h is linear. White noise has no value at an instant, so what contains it is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from grisaille.errors import EstimationError, ModelError
+from grisaille.filtering.implicit import Closed
+from grisaille.filtering.stochastic import StochasticModel
+from grisaille.model.declarations import Declaration
+from grisaille.model.expression import Expression, Name, Reference, as_expression
+from grisaille.model.lowering import lower
+from grisaille.model.names import suggestion
+from grisaille.model.rewriting import Rewriter
+
+STATISTICS = ("mean", "std", "lower", "upper")
+
+
+class Quantities:
+    """Formulas by label."""
+
+    def __init__(self, model: StochasticModel, wanted: Any = None) -> None:
+        self.model = model
+        self.rows = {label: self._formula(what) for label, what in _labelled(model, wanted).items()}
+
+    def statistics(
+        self, t: np.ndarray, x: np.ndarray, P: np.ndarray, z: np.ndarray, u: np.ndarray, q: np.ndarray, width: float,
+        noisy: bool = False,
+    ) -> np.ndarray:  # fmt: skip
+        """(4, times, quantities): mean, standard deviation and a band of ±width of them.
+
+        noisy : outputs as they are measured, with the variance of their noise
+        """
+        value, H, R = self._evaluated(t, x, z, u, q)
+        unknown = ~np.isfinite(P).all(axis=(1, 2))
+        variance = np.einsum("tij,tjk,tik->ti", H, np.where(unknown[:, None, None], 0.0, P), H)
+        if noisy:
+            variance = variance + R
+        std = np.sqrt(np.clip(variance, 0.0, None))
+        std[unknown] = np.inf
+        with np.errstate(invalid="ignore"):
+            return np.stack([value, std, value - width * std, value + width * std])
+
+    def _evaluated(
+        self, t: np.ndarray, x: np.ndarray, z: np.ndarray, u: np.ndarray, q: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        m, closed, N, k = self.model, Closed(self.model), len(t), len(self.rows)
+        rows = closed.formula(ca.densify(ca.vertcat(*self.rows.values())))
+        noise = ca.vertcat(*(self._noise(label) for label in self.rows))
+        function = ca.Function(
+            "seen", closed.symbols, [rows, ca.densify(ca.jacobian(rows, m.X)), ca.densify(closed.formula(noise))]
+        )
+        known = np.nan_to_num(x)
+        value, slope, R = function(t[None, :], known.T, z.T, u.T, np.repeat(q[:, None], N, axis=1))
+        mean = np.array(value.full()).reshape(k, N).T
+        mean[np.isnan(x).any(axis=1)] = np.nan
+        H = np.array(slope.full()).reshape(k, N, m.n).transpose(1, 0, 2)
+        return mean, H, np.array(R.full()).reshape(k, N).T
+
+    def _noise(self, label: str) -> ca.SX:
+        outputs = self.model.outputs
+        return self.model.variance[outputs.index(label), outputs.index(label)] if label in outputs else ca.SX(0)
+
+    def _formula(self, what: Any) -> ca.SX:
+        m = self.model
+        if isinstance(what, str):
+            return self._leaf(what)
+        try:
+            return lower([Rewriter(_full_name)(as_expression(what))], self._leaf)[0]
+        except ModelError as error:
+            raise EstimationError(
+                f"{what} cannot be estimated from states of {m.structure.model.name}: {error}"
+            ) from None
+
+    def _leaf(self, name: str) -> ca.SX:
+        m = self.model
+        if name == "time":
+            return m.t
+        if name in m.infinite:
+            raise EstimationError(
+                f"'{name}' contains white noise, so its variance is infinite and no band holds it; pass it through a "
+                f"filter in the model, or give its disturbance a spectrum such as gr.spectra.lowpass(bandwidth=…)."
+            )
+        if name in m.observed_names:
+            return m.observed[m.observed_names.index(name)]
+        if name in m.quantities:
+            return m.q[m.quantities.index(name)]
+        hint = suggestion(name, m.observed_names)
+        raise EstimationError(f"{m.structure.model.name} has no quantity '{name}'. {hint}")
+
+
+def _full_name(node: Expression) -> Expression | None:
+    """Members of an instance, or of the class itself, by their path."""
+    if isinstance(node, Reference):
+        return Name(node.path)
+    return Name(node.label) if isinstance(node, Declaration) and node.label else None
+
+
+def _labelled(model: StochasticModel, wanted: Any) -> dict[str, Any]:
+    flat = model.structure.model
+    if wanted is None:
+        kept = (n for n in model.observed_names if n not in model.infinite)
+        return {n: n for n in kept if n in flat.variables or n in flat.outputs}
+    if isinstance(wanted, Mapping):
+        return {str(label): what for label, what in wanted.items()}
+    listed: Iterable[Any] = [wanted] if isinstance(wanted, str) or hasattr(wanted, "path") else list(wanted)
+    return {str(getattr(what, "path", what)): getattr(what, "path", what) for what in listed}
