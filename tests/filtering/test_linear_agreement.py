@@ -99,6 +99,21 @@ def test_a_sensor_that_falls_silent_is_a_sensor_taken_away(options):
     assert found[0] == pytest.approx(found[1], rel=1e-10)
 
 
+class Exact(Tanks):
+    """One sensor without noise: P is singular after every update."""
+
+    y1, y2 = gr.Output(Tanks.x1, noise=0.0), gr.Output(Tanks.x2, noise=0.1)
+
+
+@pytest.mark.parametrize("options", EVERY)
+def test_a_sensor_without_noise(options):
+    values = {"a": 0.8, "scale(w)": 0.4}
+    exact, other = (posed(Exact(), experiment("foh"), values, **o) for o in ({"filter": "linear"}, options))
+    found, wanted = (p.evaluate(p.guess) for p in (other, exact))
+    assert found.log_likelihood == pytest.approx(wanted.log_likelihood, rel=1e-10)
+    assert np.allclose(found.slope, wanted.slope, rtol=1e-9)
+
+
 class Coloured(gr.Model):
     """Index two: a velocity is prescribed up to a coloured force, and one state has no noise at all."""
 

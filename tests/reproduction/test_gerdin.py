@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from grisaille.reproduction import gerdin_example, registry
+import grisaille as gr
+from grisaille.reproduction import gerdin_bodies, gerdin_example, gerdin_standard_form, registry
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +30,7 @@ def test_verdicts_are_those_of_the_source(found) -> None:
 def test_routes_agree(found) -> None:
     assert found.ours("routes: log-likelihood at one point, relative") < 1e-10
     assert found.ours("routes: largest of the maxima, relative") < 1e-10
+    assert found.ours("routes: numerical standard form of section 8, relative") < 1e-10
     assert found.ours("routes: estimates, relative") < 1e-8
     assert found.ours("routes: standard errors, relative") < 1e-8
     assert found.ours("smoothed force, largest difference of the routes [N]") < 1e-8
@@ -37,3 +39,22 @@ def test_routes_agree(found) -> None:
 def test_states(found) -> None:
     assert found.ours("true force inside its smoothed 95 % band [%]") > 80
     assert found["states of f under white forces"].ours == "refused"
+
+
+def test_numerical_standard_form_away_from_the_optimum() -> None:
+    """Unequal masses, and every unknown moved: an independent filter on the separated pencil."""
+    data, _ = gerdin_bodies.record(60)
+    at = {
+        "m_1": 1.3,
+        "m_2": 0.8,
+        "d": 0.4,
+        "scale(w_1)": 0.6,
+        "scale(w_2)": 0.2,
+        "noise(y_v)": 0.03,
+        "noise(y_f)": 0.12,
+    }
+    theirs = gerdin_standard_form.log_likelihood(at, data, 0.01)
+    for model in (gerdin_bodies.MeasuredForce(), gerdin_bodies.OneBodyWithForce()):
+        method = gr.KalmanML(initial_covariance={"v_1": 0.01})
+        ours = gr.evaluate(model, data, method, at, estimate=gerdin_example.UNKNOWNS).log_likelihood
+        assert ours == pytest.approx(theirs, rel=1e-10)

@@ -31,6 +31,8 @@ SETTLE = ("t", "s", "u", "q", "nominal")
 UPDATE = ("t", "s", "u", "q", "nominal", "y", "mask", "scale")
 LONGEST = 25_000
 """Instructions of step and update from which on nothing is compiled: a compiler would need minutes."""
+MOST_STATES = 32
+"""Of a compiled linearised step, whose matrices lie on the stack."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +108,8 @@ class FilterProgram:
     def _library(self, source: Callable[[], str]) -> Library | None:
         if self.wanted is False:
             return None
-        if self.wanted is None and self.formulas.instructions > LONGEST:
+        f = self.formulas
+        if self.wanted is None and (f.instructions > LONGEST or f.n > MOST_STATES):
             return None
         if is_switched_off() or find_compiler() is None:
             if self.wanted:

@@ -22,6 +22,7 @@ from grisaille.collocation.quadrature import KINDS
 from grisaille.errors import EstimationError
 from grisaille.estimation.collocation_criteria import solve
 from grisaille.estimation.collocation_posing import pose_splines, spline_obstacle
+from grisaille.estimation.collocation_refinement import AFTER
 from grisaille.estimation.direct_problem import DirectProblem, direct_options, estimate_direct, pose_direct_problem
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.levels import level_guess
@@ -41,16 +42,15 @@ class Collocation:
         ``"smoothing"`` (generalised profiling) takes the trajectories from the same criterion but the parameters from
         the data misfit alone; ``"laplace"`` is the marginal likelihood, which also estimates noise levels
     intensities : ``"given"``, or ``"estimate"``: every disturbance's scale is estimated too
-    order : of the splines (4: cubic, 2: straight lines), or ``{state: order}``; ``"auto"`` takes 4, and 2 for the
-        marginal likelihood, whose paths are as rough as white noise makes them between knots
+    order : of the splines (4: cubic, 2: straight lines), or ``{state: order}``
     knots : ``"auto"`` (every observation), a number, times, or ``{state: …}``; inputs that step have theirs in any case
     kinks : where the slope of a state may jump: where ``"inputs"`` step, or at ``"observations"`` too, where the best
-        trajectory bends; ``"auto"``: at observations unless knots are given
+        trajectory bends; ``"auto"``: at observations for the marginal likelihood, and unless knots are given
     quadrature : ``"gauss"``, a number of Gauss points, ``"simpson"`` or ``"ends+midpoints"``
     trajectories : where the search for trajectories starts, ``{state: number | (times, values)}``; by default in the
         data for states that are measured, in a simulation for the others
     refine : how often knots may be added where the trajectories need them, until no estimate moves by more than a
-        twentieth of its standard error
+        twentieth of its standard error; ``"auto"``: ten times, never where knots are given
     optimizer : ``"gauss-newton"`` (own, with the exact Hessian near the end) or ``"ipopt"``
     transcription : ``"spline"``; ``"direct"`` collocation at Radau points for differential-algebraic models and
         undisturbed equations; ``"auto"`` takes splines where they apply
@@ -63,12 +63,12 @@ class Collocation:
 
     criterion: Literal["amle", "ipda", "smoothing", "laplace"] = "amle"
     intensities: Literal["given", "estimate"] = "given"
-    order: Any = "auto"
+    order: Any = 4
     knots: Any = "auto"
     kinks: Literal["auto", "inputs", "observations"] = "auto"
     quadrature: Any = "gauss"
     trajectories: Any = None
-    refine: int = 0
+    refine: int | Literal["auto"] = "auto"
     optimizer: Literal["gauss-newton", "ipopt"] = "gauss-newton"
     transcription: Literal["auto", "spline", "direct"] = "auto"
     tolerance: float = 1e-11
@@ -94,8 +94,9 @@ class Collocation:
                 f"quadrature is {self.quadrature!r}; it must be one of {', '.join(map(repr, KINDS))}, or a number of "
                 f"Gauss points."
             )
-        if isinstance(self.refine, bool) or not isinstance(self.refine, int) or self.refine < 0:
-            raise EstimationError(f"refine is {self.refine!r}; give a whole number from 0.")
+        whole = isinstance(self.refine, int) and not isinstance(self.refine, bool) and self.refine >= 0
+        if not whole and self.refine != "auto":
+            raise EstimationError(f"refine is {self.refine!r}; give a whole number from 0, or 'auto'.")
         if self.optimizer == "ipopt" and self.criterion != "amle":
             raise EstimationError(f"optimizer='ipopt' solves criterion='amle', not {self.criterion!r}.")
         if self.intensities == "estimate" and self.criterion in ("ipda", "smoothing"):
@@ -105,11 +106,16 @@ class Collocation:
             )
 
     def _spline_options(self) -> SplineOptions:
-        usual = 2 if self.criterion == "laplace" else 4
-        order = usual if isinstance(self.order, str) and self.order == "auto" else self.order
-        own = "observations" if isinstance(self.knots, str) else "inputs"
+        own = "observations" if isinstance(self.knots, str) or self.criterion == "laplace" else "inputs"
         kinks = own if self.kinks == "auto" else self.kinks
-        return SplineOptions(order, self.knots, trajectories=self.trajectories, kinks=kinks)
+        return SplineOptions(self.order, self.knots, trajectories=self.trajectories, kinks=kinks)
+
+    @property
+    def refinements(self) -> int:
+        """Rounds of refinement, at most."""
+        if self.refine == "auto":
+            return AFTER if isinstance(self.knots, str) and self.quadrature == "gauss" else 0
+        return self.refine
 
     def further_unknowns(self, structure: Structure, data: Sequence[Any], wanted: Sequence[str]) -> list[str]:
         """Scales when intensities are estimated; measurement noise that is left open, for the marginal likelihood."""

@@ -13,36 +13,59 @@ from typing import Any
 
 import numpy as np
 
+from grisaille.collocation.descent import Quadratic
 from grisaille.estimation.collocation_intensities import find_intensities
 from grisaille.estimation.collocation_ipda import minimize_in_turn
 from grisaille.estimation.collocation_joint import Answer, Progress, from_quadratic, refuse_nothing, settled
 from grisaille.estimation.collocation_problem import CollocationProblem
 from grisaille.estimation.collocation_profiling import maximize_likelihood, minimize_misfit
-from grisaille.estimation.collocation_refinement import refined
+from grisaille.estimation.collocation_refinement import NEGLIGIBLE, left_over, prepared, refined
 from grisaille.estimation.determination import describe_determination
 from grisaille.estimation.estimate import Estimate
 
+COARSE = 0.5
+"""Of the criterion: knots that cost more are mentioned."""
 SETTLED = 0.05
 """Standard errors: estimates that move less with more knots have stopped moving."""
 
 
 def solve(method: Any, problem: CollocationProblem, progress: Progress | None) -> Estimate:
-    """The estimate of a posed problem."""
+    """The estimate of a posed problem, on knots that are refined as the method says."""
     begin = time.perf_counter()
-    guessed, rounds = problem.unknowns, 0
+    guessed, rounds, most = problem.unknowns, 0, method.refinements
+    if most:
+        problem = prepared(problem, method.quadrature)
     answer = _answer(method, problem, progress)
-    while rounds < method.refine and answer.converged:
-        finer = refined(problem, answer.evaluation, method.quadrature)
-        if finer is None:
-            break
+    left = left_over(problem, _trajectories(answer))
+    while rounds < most and answer.converged and left > NEGLIGIBLE:
         rounds, before = rounds + 1, answer.evaluation.theta
-        problem = finer
+        problem = refined(problem, _trajectories(answer), method.quadrature)
+        problem.with_guess(before)
         answer = _answer(method, problem, progress)
+        left = left_over(problem, _trajectories(answer))
         errors = np.sqrt(np.clip(np.diag(answer.covariance), 0.0, None))
         moved = np.abs(answer.evaluation.theta - before) / np.where(errors > 0, errors, np.inf)
         if moved.max(initial=0.0) < SETTLED:
             break
+    else:
+        answer.notes += _coarse(left)
     return _dressed(method, problem, guessed, answer, rounds, time.perf_counter() - begin)
+
+
+def _trajectories(answer: Answer) -> Quadratic:
+    found = answer.evaluation.quadratic
+    assert found is not None
+    return found
+
+
+def _coarse(left: float) -> list[str]:
+    """Whether the knots were too far apart."""
+    if left <= COARSE:
+        return []
+    return [
+        f"knots: about {left:.2g} of the criterion is due to knots that are too far apart; use knots='auto', more of "
+        f"them, or gr.Collocation(refine=10)."
+    ]
 
 
 def _answer(method: Any, problem: CollocationProblem, progress: Progress | None) -> Answer:

@@ -11,25 +11,42 @@ from typing import Any
 
 import numpy as np
 
+from grisaille.collocation.descent import Quadratic
 from grisaille.collocation.knots import halved
 from grisaille.collocation.program import Linearised, SplineProgram
-from grisaille.estimation.collocation_problem import CollocationEvaluation, CollocationProblem
+from grisaille.estimation.collocation_problem import CollocationProblem
 
 SHARE = 0.9
-NEGLIGIBLE = 1e-10
-"""Of the criterion: nothing is left to refine."""
+NEGLIGIBLE = 3e-3
+"""Of the criterion, which is a negative logarithm of a density: less moves estimates by small parts of their errors."""
+ROUGHLY = 0.01
+"""Of the criterion, relative, at the guess: a mesh that is good enough to search on."""
+BEFORE, AFTER = 6, 10
+"""Rounds of refinement at the guess and at the estimates, at most."""
 
 
-def refined(
-    problem: CollocationProblem, evaluation: CollocationEvaluation, quadrature: Any
-) -> CollocationProblem | None:
-    """The problem on finer meshes, from the trajectories of the coarser ones; None where nothing is to be gained."""
-    found = evaluation.quadratic
-    assert found is not None
+def prepared(problem: CollocationProblem, quadrature: Any) -> CollocationProblem:
+    """The problem on meshes that can follow the model at the guess, from trajectories solved for there.
+
+    On knots too coarse for a fast transient the model looks wrong, and a search would run away from it.
+    """
+    for _ in range(BEFORE):
+        found = problem.solved(problem.guess)
+        if isinstance(found, str) or left_over(problem, found) <= ROUGHLY * (1 + found.objective):
+            break
+        problem = refined(problem, found, quadrature)
+    return problem
+
+
+def left_over(problem: CollocationProblem, found: Quadratic) -> float:
+    """The part of the criterion that more knots would take away, roughly."""
+    return float(sum(cell_errors(p, part).sum() for p, part in zip(problem.programs, found.parts, strict=True)))
+
+
+def refined(problem: CollocationProblem, found: Quadratic, quadrature: Any) -> CollocationProblem:
+    """The problem on finer meshes, from the trajectories of the coarser ones."""
     errors = [cell_errors(p, part) for p, part in zip(problem.programs, found.parts, strict=True)]
     every = np.sort(np.concatenate(errors))[::-1]
-    if every.sum() <= NEGLIGIBLE * (1 + found.objective):
-        return None
     least = every[int(np.searchsorted(np.cumsum(every), SHARE * every.sum()))]
     programs, betas = [], []
     for program, beta, given, error in zip(problem.programs, found.betas, found.given, errors, strict=True):
@@ -42,7 +59,6 @@ def refined(
         betas.append(program.mesh.moved_to(mesh, beta))
     made = CollocationProblem(problem.unknowns, problem.cases, programs, betas, problem.criterion)
     made.evaluations, made.failures = problem.evaluations, problem.failures
-    made.with_guess(evaluation.theta)
     return made
 
 
@@ -50,7 +66,8 @@ def cell_errors(program: SplineProgram, part: Linearised) -> np.ndarray:
     """For every cell, the share of the criterion that bends inside it."""
     group = program.cells.group
     if group < 3:
-        return np.asarray(0.5 * (part.model.residuals**2).reshape(-1, group, program.n).sum(axis=(1, 2)))
+        # two points always lie on a line: nothing can be said
+        return np.zeros(len(part.model.residuals) // group)
     weights = np.sqrt(program.weights).reshape(-1, group)
     t = program.cells.t.reshape(-1, group)
     rho = part.model.residuals.reshape(-1, group, program.n)

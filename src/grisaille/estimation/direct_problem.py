@@ -275,5 +275,5 @@ def direct_options(method: Any, reason: str) -> DirectOptions:
             f"{why}; direct collocation estimates intensities by criterion='laplace', not together with the path."
         )
     solver: Any = "ipopt" if method.optimizer == "ipopt" else "auto"
-    pieces: Any = "auto" if method.refine else 1
+    pieces: Any = "auto" if method.refine not in (0, "auto") else 1
     return DirectOptions(criterion=method.criterion, solver=solver, pieces=pieces, max_iterations=method.max_iterations)

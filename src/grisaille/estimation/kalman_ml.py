@@ -21,12 +21,19 @@ from grisaille.estimation import filter_choices as choices
 from grisaille.estimation import scoring
 from grisaille.estimation.bound_penalty import BoundPenalty, transformed
 from grisaille.estimation.cases import Case, Samples, known_starts, start_guesses
-from grisaille.estimation.determination import describe_determination
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.levels import Zeros, find_zeros, level_guess, level_parameters, scan
 from grisaille.estimation.likelihood import PLACES, LikelihoodEvaluation, LikelihoodProblem
+from grisaille.estimation.likelihood_report import (
+    covariance_of,
+    describe,
+    discretisation_notes,
+    failure_note,
+    sentence,
+)
 from grisaille.estimation.search import Outcome, Search
 from grisaille.estimation.unknowns import Unknown
+from grisaille.filtering.extended import ExtendedFilter
 from grisaille.filtering.horizon import HorizonRunner
 from grisaille.filtering.runner import FilterOptions, FilterRunner, Moved
 from grisaille.filtering.stochastic import StochasticModel
@@ -36,8 +43,6 @@ from grisaille.structure.well_posedness import well_posedness
 
 CONVERGED = 1e-8
 """The Newton decrement: the estimate is then within a ten-thousandth of its standard error."""
-COARSE = 1e-2
-"""Change of the log-likelihood with shorter steps from which on a fit says so."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +54,7 @@ class KalmanML:
         ``"auto"`` takes the exact one where it applies and the extended one elsewhere
     propagation : of nonlinear filters between samples: ``"linearize"``, exact for the model linearised on each substep;
         ``"moments"``, integrating the equations of mean and covariance with error control
-    substeps : steps of nonlinear filters between samples, or ``"auto"``: chosen at the guess
+    substeps : steps of nonlinear filters between samples, or ``"auto"``: chosen at the guess and again at the optimum
     initial_covariance : of the states before the first sample: ``"first-sample"`` (what process noise builds up over
         the first interval), ``"stationary"``, ``"diffuse"``, ``{state: variance}`` or a matrix; disturbances start
         stationary
@@ -191,18 +196,34 @@ class KalmanML:
             problem.with_guess(scan(problem))
         guessed = problem.unknowns
         search = Search(problem, progress)
-        for _ in range(3):
+        for _ in range(4):
             outcome = scoring.minimize(search, max_evaluations=self.max_evaluations, tolerance=self.tolerance)
             assert isinstance(outcome.evaluation, LikelihoodEvaluation)
             zeros = find_zeros(problem, outcome.evaluation)
-            if not zeros.saddle.any():
-                break
             restart = np.where(zeros.saddle, 0.1 * problem.guess, outcome.evaluation.theta)
+            if not zeros.saddle.any() and not self._renew_steps(problem, restart):
+                break
             search.best = search.last = None
             problem.with_guess(restart)
         free = scoring.free_unknowns(search, _inside(problem, zeros.evaluation, zeros.zero)) & ~zeros.zero
         polished = _polish(search, zeros.evaluation, free, zeros.zero)
         return self._conclude(problem, guessed, outcome, polished, free, zeros, time.perf_counter() - begin)
+
+    def _renew_steps(self, problem: LikelihoodProblem, theta: np.ndarray) -> bool:
+        """Choose the steps of nonlinear filters again at the optimum, so that the guess does not matter; if others."""
+        if self.substeps != "auto":
+            return False
+        changed = False
+        for case in problem.cases:
+            runner = problem.runner_of(case)
+            if isinstance(runner.filter, ExtendedFilter):
+                before = runner.filter.substeps, runner.filter.doublings
+                try:
+                    runner._choose_steps(runner.filter, problem.values_for(case, theta))
+                except EstimationError:
+                    runner.filter.substeps, runner.filter.doublings = before
+                changed |= runner.filter.substeps != before[0]
+        return changed
 
     def _conclude(
         self,
@@ -216,13 +237,11 @@ class KalmanML:
     ) -> Estimate:
         evaluation = polished.evaluation
         converged = polished.is_minimum and polished.decrement < CONVERGED
-        covariance = _covariance(problem, polished)
-        notes = _describe(problem, evaluation, covariance, free, zeros)
-        notes += _discretisation(problem, evaluation)
+        covariance = covariance_of(problem, polished)
+        notes = describe(problem, evaluation, covariance, free, zeros)
+        notes += discretisation_notes(problem, evaluation)
         if problem.failures:
-            notes.append(
-                f"{_many(len(problem.failures), 'evaluation')} failed on the way; the last: {problem.failures[-1]}"
-            )
+            notes.append(failure_note(problem.failures))
         notes += self._conventions(evaluation)
         return Estimate(
             unknowns=tuple(guessed),
@@ -237,7 +256,7 @@ class KalmanML:
             evaluation=evaluation,
             cases=problem.cases,
             converged=converged,
-            status=_sentence(converged, outcome, polished, problem.evaluations),
+            status=sentence(converged, outcome, polished, problem.evaluations),
             notes=tuple(notes),
             trace=outcome.trace,
             evaluations=problem.evaluations,
@@ -295,69 +314,3 @@ def _polish(search: Search, evaluation: LikelihoodEvaluation, free: np.ndarray, 
         )
         problem.unknowns = kept
     return scoring.polish(search, evaluation, free)
-
-
-def _covariance(problem: LikelihoodProblem, polished: scoring.Polished) -> np.ndarray:
-    """Inverse Hessian in the unknowns themselves."""
-    slopes = problem.slopes(polished.evaluation.theta)
-    return np.asarray(polished.covariance * np.outer(slopes, slopes))
-
-
-def _describe(
-    problem: LikelihoodProblem,
-    evaluation: LikelihoodEvaluation,
-    covariance: np.ndarray,
-    free: np.ndarray,
-    zeros: Zeros,
-) -> list[str]:
-    """What the data determined; levels at zero are named as such, not as dead."""
-    names = [u.name for u, z in zip(problem.unknowns, zeros.zero, strict=True) if z]
-    root = _root(evaluation.curvature)
-    notes = describe_determination(problem.unknowns, evaluation.theta, root, covariance, free | zeros.zero)
-    known = tuple(f"dead: no output moves with {name};" for name in names)
-    kept = [n for n in notes if not n.startswith(known)] if known else notes
-    return zeros.sentences(problem.unknowns) + kept
-
-
-def _discretisation(problem: LikelihoodProblem, evaluation: LikelihoodEvaluation) -> list[str]:
-    """Whether the steps chosen at the guess are short enough at the estimate."""
-    filters: list[Any] = [f for c in problem.cases if hasattr(f := problem.runner_of(c).filter, "substeps")]
-    if not filters:
-        return []
-    before = [f.substeps for f in filters]
-    for f in filters:
-        f.substeps *= 2
-    finer = problem.evaluate(evaluation.theta, sensitive=False)
-    for f, n in zip(filters, before, strict=True):
-        f.substeps = n
-    change = abs(finer.log_likelihood - evaluation.log_likelihood)
-    if change < COARSE:
-        return []
-    return [
-        f"discretisation: steps half as long change log L by {change:.2g}; use gr.KalmanML(substeps={2 * max(before)})."
-    ]
-
-
-def _root(information: np.ndarray) -> np.ndarray:
-    """J with JᵀJ = information."""
-    size = np.sqrt(np.maximum(np.diag(information), 1e-300))
-    values, vectors = np.linalg.eigh(information / np.outer(size, size))
-    return np.asarray(np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T * size)
-
-
-def _sentence(converged: bool, outcome: Outcome, polished: scoring.Polished, evaluations: int) -> str:
-    if converged:
-        return f"converged: {outcome.reason}, {evaluations} evaluations"
-    if not polished.is_minimum:
-        return (
-            f"NOT converged: the point is not a maximum of the likelihood, {evaluations} evaluations. Try another guess"
-        )
-    left = np.sqrt(polished.decrement)
-    return (
-        f"NOT converged after {evaluations} evaluations: {outcome.reason}; the point is {left:.2g} standard errors "
-        f"from a maximum. Try another guess, gr.multistart, or a larger max_evaluations"
-    )
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"

@@ -11,7 +11,7 @@ Reference: A. H. Jazwinski, Stochastic Processes and Filtering Theory (1970), se
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -23,74 +23,22 @@ from grisaille.compilation.filter_native import PreparedPass, run_forward, run_r
 from grisaille.compilation.filter_pass import FilterPass, PassResult, run_interpreted
 from grisaille.compilation.filter_program import (
     SETTLE,
-    FilterFormulas,
     FilterProgram,
     build_program,
     with_directions,
 )
-from grisaille.compilation.memo import Memo
 from grisaille.errors import EstimationError
 from grisaille.filtering.duals import Floats
+from grisaille.filtering.formulation import FilterKind, formulate
 from grisaille.filtering.hidden import refuse_hidden_disturbances
 from grisaille.filtering.implicit import Closed
-from grisaille.filtering.iterated import iterated_update
 from grisaille.filtering.kalman import States, Sums
-from grisaille.filtering.linearization import coefficients_function
-from grisaille.filtering.linearization import settle_function as after_step_function
-from grisaille.filtering.measurement import linearized_update, settle_function, update_function
-from grisaille.filtering.moments import linearized_rates, moment_step
+from grisaille.filtering.measurement import settle_function
 from grisaille.filtering.packing import Packing
 from grisaille.filtering.projection import Projection
 from grisaille.filtering.record import Cells, Record, cut_into_cells
 from grisaille.filtering.start import start_covariance
 from grisaille.filtering.stochastic import StochasticModel
-from grisaille.filtering.unscented import SigmaPoints, unscented_rates, unscented_update
-
-
-@dataclass(frozen=True)
-class FilterKind:
-    """Which nonlinear filter.
-
-    update : ``"extended"``, ``"iterated"`` or ``"unscented"``
-    propagation : ``"linearize"`` (exact steps of the linearised equation) or ``"moments"`` (Runge–Kutta)
-    constant : nothing in the equations moves between samples but the states (held inputs, no formulas of time)
-    sigma : points of the unscented filter
-    """
-
-    update: str = "extended"
-    propagation: str = "linearize"
-    constant: bool = False
-    sigma: SigmaPoints = field(default_factory=SigmaPoints)
-
-
-def formulate(model: StochasticModel, kind: FilterKind) -> FilterFormulas:
-    """Step and update of a filter; made once for all records of a model."""
-    arguments = [model.t, model.X, model.z, model.u, model.q]
-    formulas = [model.drift, model.noise, model.measured, model.variance, model.constraints, model.residual]
-    content = ca.Function("content", arguments, formulas).serialize()
-    key = (content, model.structure.system.constraint_levels, kind)
-    return _formulated.get(key, lambda: _formulate(model, kind))
-
-
-_formulated: Memo[FilterFormulas] = Memo()
-
-
-def _formulate(model: StochasticModel, kind: FilterKind) -> FilterFormulas:
-    is_plain = kind.propagation == "moments" and kind.update != "unscented"
-    closed, projection = Closed(model), Projection(model, 1 if is_plain else 2)
-    rates = unscented_rates(closed, kind.sigma) if kind.update == "unscented" else linearized_rates(closed)
-    if kind.update == "unscented":
-        update = unscented_update(closed, kind.sigma)
-    else:
-        update = iterated_update(closed) if kind.update == "iterated" else linearized_update(closed)
-    at_samples = update_function(model, update, projection)
-    if kind.propagation == "linearize":
-        coefficients, settle = (
-            coefficients_function(model, rates, kind.constant),
-            after_step_function(model, projection),
-        )
-        return FilterFormulas(coefficients, at_samples, settle, model.n)
-    return FilterFormulas(moment_step(model, rates, projection), at_samples)
 
 
 class ExtendedFilter:

@@ -6,6 +6,7 @@ by lines, formulas of time), as polynomials (``transition``). Cells of the same 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import casadi as ca
@@ -51,6 +52,7 @@ class LinearFilter:
         self.R = Formula(model, model.variance)
         self.C = Formula(model, at_zero(ca.jacobian(model.constraints, model.X)))
         self._cells: Cells | None = None
+        self._kept: tuple[Cells | None, dict[str, Any]] = (None, {})
 
     def cells(self, q: Floats) -> Cells:
         """Made once, unless formulas of time switch at instants that depend on parameters."""
@@ -75,12 +77,21 @@ class LinearFilter:
         mean = np.zeros((nd, self.model.n))
         mean[:, : self.model.nx] = x0
         first = _built_up(cells, F, F_of, Q, Q_of)
-        now = [f.at(cells.bounds[:1], cells.at(np.zeros(1))[1][0], q, dq)[0] for f in (self.A, self.W, self.C)]
+        signals = self._once(cells, "start", lambda: cells.at(np.zeros(1))[1][0])
+        now = [f.at(cells.bounds[:1], signals, q, dq)[0] for f in (self.A, self.W, self.C)]
         P0, X0 = start_covariance(self.model, self.initial_covariance, now[0], now[1], first, now[2])
         return DiscreteModel(F, F_of, c, Q, Q_of, H, H_of, d, R, R_of, self.record.y, cells.sample_at, mean, P0, X0)
 
+    def _once(self, cells: Cells, what: str, compute: Callable[[], Any]) -> Any:
+        """What depends on the cells only."""
+        if self._kept[0] is not cells:
+            self._kept = (cells, {})
+        if what not in self._kept[1]:
+            self._kept[1][what] = compute()
+        return self._kept[1][what]
+
     def _transitions(self, cells: Cells, q: Floats, dq: Floats) -> tuple[Floats, Any, Floats, Floats, Any]:
-        groups, of = self._groups(cells)
+        groups, of, members = self._once(cells, "groups", lambda: self._groups(cells))
         n, nd, K = self.model.n, 1 + len(dq), len(cells.lengths)
         A, W = (f.shared_on_cells(cells, q, dq) for f in (self.A, self.W))
         forcing = _Forcing(self.b, cells, q, dq)
@@ -88,7 +99,7 @@ class LinearFilter:
         F, c = np.empty((len(groups), nd, n, n)), np.empty((K, nd, n))
         Q = np.empty((len(groups) if still else K, nd, n, n))
         for g, (k, h) in enumerate(groups):
-            mine, drift = np.flatnonzero(of == g), A[k % len(A), 0]
+            mine, drift = members[g], A[k % len(A), 0]
             F[g], Psi = state_transition(drift, h, forcing.degree, self.compiled)
             c[mine] = forcing.carried(Psi, mine)
             if still:
@@ -105,23 +116,23 @@ class LinearFilter:
         _, at, of = np.unique(keys, axis=0, return_index=True, return_inverse=True)
         return np.asarray(noise_covariance(A, h, W[mine[at]], self.compiled)[of.ravel()])
 
-    def _groups(self, cells: Cells) -> tuple[list[tuple[int, float]], Any]:
-        """Cells that share A and length: (a cell, its length) of each group, and the group of each cell."""
+    def _groups(self, cells: Cells) -> tuple[list[tuple[int, float]], Any, list[Any]]:
+        """Cells that share A and length: (a cell, its length) of each group, the group of each cell, and members."""
         steps, of = distinct_steps(cells.bounds)
-        if self.A.is_fixed:
-            first = [int(np.flatnonzero(of == g)[0]) for g in range(len(steps))]
-            return [(k, float(h)) for k, h in zip(first, steps, strict=True)], of
-        rows = np.column_stack([steps[of], cells.coefficients[:, self.A.signals, 0]])
-        _, at, group = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-        return [(int(k), float(steps[of[k]])) for k in at], group.ravel()
+        if not self.A.is_fixed:
+            rows = np.column_stack([steps[of], cells.coefficients[:, self.A.signals, 0]])
+            _, group = np.unique(rows, axis=0, return_inverse=True)
+            steps, of = steps[of][np.unique(group.ravel(), return_index=True)[1]], group.ravel()
+        members = [np.flatnonzero(of == g) for g in range(len(steps))]
+        return [(int(m[0]), float(h)) for m, h in zip(members, steps, strict=True)], of, members
 
     def _measurement(self, cells: Cells, q: Floats, dq: Floats) -> tuple[Floats, Any, Floats, Floats, Any]:
         record, N = self.record, len(self.record.times)
-        t, u = self.at_samples(cells)
+        t, u = self._once(cells, "samples", lambda: self.at_samples(cells))
         H, H_of = self._shared(self.H, t, u, q, dq)
         d = np.repeat(self.d.at(t[:1], u[:1], q, dq), N, axis=0) if self.d.is_fixed else self.d.at(t, u, q, dq)
         R, R_of = self._shared(self.R, t, u, q, dq)
-        if not np.array_equal(record.weights, np.ones_like(record.weights)):
+        if self._once(cells, "weighted", lambda: bool((record.weights != 1).any())):
             scale = 1 / np.where(record.weights > 0, record.weights, 1.0)
             R = R[R_of] * scale[:, None, :, None] * scale[:, None, None, :]
             R_of = np.arange(N)

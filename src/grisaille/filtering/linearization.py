@@ -46,7 +46,7 @@ def coefficients_function(model: StochasticModel, rates: Rates, constant: bool) 
     return ca.Function("coefficients", a.arguments, ca.cse([ca.densify(column)]))
 
 
-def settle_function(model: StochasticModel, projection: Projection) -> ca.Function:
+def after_step_function(model: StochasticModel, projection: Projection) -> ca.Function:
     """(t, s, u, q, nominal) → s on the constraints after a step."""
     packing = Packing(model.n, model.z.numel())
     a = StepSymbols.of(model, packing)

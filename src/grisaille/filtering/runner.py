@@ -19,8 +19,9 @@ from grisaille.errors import EstimationError, GrisailleError
 from grisaille.experiment.interpolation import SignalTable, make_table
 from grisaille.experiment.switching import find_switches
 from grisaille.filtering.duals import Floats
-from grisaille.filtering.extended import ExtendedFilter, FilterKind
+from grisaille.filtering.extended import ExtendedFilter
 from grisaille.filtering.extended_states import states_of
+from grisaille.filtering.formulation import FilterKind
 from grisaille.filtering.free_start import FreeStart, starts_freely
 from grisaille.filtering.kalman import Likelihood, States, Sums, centred, finish, run_filter
 from grisaille.filtering.linear import LinearFilter

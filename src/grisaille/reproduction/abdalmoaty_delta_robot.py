@@ -68,7 +68,8 @@ def identification(
 
 
 def _without_disturbances(model: gr.Model, data: gr.Experiment, guess: dict[str, float]) -> gr.Fit:
-    return gr.fit(model.replace({"gain": 0.0}), data, list(guess), gr.OutputError(), guess=guess, progress=False)
+    method = gr.OutputError(optimizer="levenberg-marquardt", max_evaluations=200)
+    return gr.fit(model.replace({"gain": 0.0}), data, list(guess), method, guess=guess, progress=False)
 
 
 def record(seconds: float, seed: int) -> gr.Experiment:

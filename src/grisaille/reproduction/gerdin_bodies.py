@@ -14,6 +14,8 @@ With m₁ = m₂ = 1, d = 0, u = 0 the first is the printed one.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 import grisaille as gr
@@ -83,7 +85,7 @@ class Presampled(gr.Model):
     equations = [der(z_1) == -2 * z_1 + v_1, 0 == -z_2 + v_2, 0.01 * der(z_3) + z_3 == z_1 + z_2]
 
 
-def white() -> dict[str, gr.Disturbance]:
+def white() -> dict[str, Any]:
     """Forces of pole excess zero, in place of the coloured ones."""
     return {"w_1": gr.Disturbance(gr.spectra.white(), scale=0.5), "w_2": gr.Disturbance(gr.spectra.white(), scale=0.3)}
 
@@ -92,7 +94,6 @@ def record(samples: int, seed: int = 19) -> tuple[gr.Experiment, np.ndarray]:
     """Speed and force every 0.1 s under pushes of ±1 N, and the force without noise."""
     times = 0.1 * np.arange(samples)
     push = np.sign(np.sin(1.3 * times + 0.1)) * (1 + 0.5 * np.cos(0.37 * times))
-    options = {"inputs": {"u": push}, "realizations": 1, "seed": seed, "step": 0.01}
-    run = gr.simulate(MeasuredForce(), times, noise=True, **options)
+    run = gr.simulate(MeasuredForce(), times, {"u": push}, realizations=1, seed=seed, step=0.01, noise=True)
     outputs = {name: run[name].to_numpy().reshape(-1) for name in ("y_v", "y_f")}
     return gr.Experiment(times, {"u": push}, outputs, name="bodies"), run["f"].to_numpy().reshape(-1)

@@ -105,7 +105,7 @@ def _table(
     notes = [
         "Ours: mean ± standard deviation over data sets; published: CTSM | MoCaVa, from one data set.",
         f"{runs} data sets; {_ended(study, crossed)}",
-        "Coverage as it is: intervals from the curvature of the likelihood at one record of this length are short.",
+        "Intervals come from the curvature of the likelihood; how often they hold the truth is reported as it is.",
     ]
     figures = {} if folder is None else {f"kristensen-table{number}": _figure(example, study, found, number)}
     title = f"{example.title}, {LABEL[diffusion] if example is REACTOR else _wall_label(diffusion)} (Table {number})"

@@ -1,0 +1,84 @@
+"""What a likelihood fit says about itself: covariance, what the data determined, discretisation, how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from grisaille.estimation import scoring
+from grisaille.estimation.determination import describe_determination
+from grisaille.estimation.levels import Zeros
+from grisaille.estimation.likelihood import LikelihoodEvaluation, LikelihoodProblem
+from grisaille.estimation.search import Outcome
+
+COARSE = 1e-2
+"""Change of the log-likelihood with shorter steps from which on a fit says so."""
+
+
+def covariance_of(problem: LikelihoodProblem, polished: scoring.Polished) -> np.ndarray:
+    """Inverse Hessian in the unknowns themselves."""
+    slopes = problem.slopes(polished.evaluation.theta)
+    return np.asarray(polished.covariance * np.outer(slopes, slopes))
+
+
+def describe(
+    problem: LikelihoodProblem,
+    evaluation: LikelihoodEvaluation,
+    covariance: np.ndarray,
+    free: np.ndarray,
+    zeros: Zeros,
+) -> list[str]:
+    """What the data determined; levels at zero are named as such, not as dead."""
+    names = [u.name for u, z in zip(problem.unknowns, zeros.zero, strict=True) if z]
+    root = _root(evaluation.curvature)
+    notes = describe_determination(problem.unknowns, evaluation.theta, root, covariance, free | zeros.zero)
+    known = tuple(f"dead: no output moves with {name};" for name in names)
+    kept = [n for n in notes if not n.startswith(known)] if known else notes
+    return zeros.sentences(problem.unknowns) + kept
+
+
+def discretisation_notes(problem: LikelihoodProblem, evaluation: LikelihoodEvaluation) -> list[str]:
+    """Whether the steps chosen at the guess are short enough at the estimate."""
+    filters: list[Any] = [f for c in problem.cases if hasattr(f := problem.runner_of(c).filter, "substeps")]
+    if not filters:
+        return []
+    before = [f.substeps for f in filters]
+    for f in filters:
+        f.substeps *= 2
+    finer = problem.evaluate(evaluation.theta, sensitive=False)
+    for f, n in zip(filters, before, strict=True):
+        f.substeps = n
+    change = abs(finer.log_likelihood - evaluation.log_likelihood)
+    if change < COARSE:
+        return []
+    return [
+        f"discretisation: steps half as long change log L by {change:.2g}; use gr.KalmanML(substeps={2 * max(before)})."
+    ]
+
+
+def _root(information: np.ndarray) -> np.ndarray:
+    """J with JᵀJ = information."""
+    size = np.sqrt(np.maximum(np.diag(information), 1e-300))
+    values, vectors = np.linalg.eigh(information / np.outer(size, size))
+    return np.asarray(np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T * size)
+
+
+def sentence(converged: bool, outcome: Outcome, polished: scoring.Polished, evaluations: int) -> str:
+    if converged:
+        return f"converged: {outcome.reason}, {evaluations} evaluations"
+    if not polished.is_minimum:
+        return (
+            f"NOT converged: the point is not a maximum of the likelihood, {evaluations} evaluations. Try another guess"
+        )
+    left = np.sqrt(polished.decrement)
+    return (
+        f"NOT converged after {evaluations} evaluations: {outcome.reason}; the point is {left:.2g} standard errors "
+        f"from a maximum. Try another guess, gr.multistart, or a larger max_evaluations"
+    )
+
+
+def failure_note(failures: Sequence[str]) -> str:
+    count = len(failures)
+    return f"{count} evaluation{'' if count == 1 else 's'} failed on the way; the last: {failures[-1]}"
