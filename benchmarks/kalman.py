@@ -6,7 +6,7 @@ statsmodels. Every program computes the same log-likelihood, which is checked; o
 Fits go from the same guess: ours by scoring, statsmodels by its own L-BFGS, the others by SciPy's L-BFGS-B with their
 gradients. Seconds are of CPU time, the least of several rounds.
 
-    python benchmarks/kalman.py [--samples 10000] [--fits] [--skip numpy jax statsmodels]
+    python benchmarks/kalman.py [--only fed-batch wall building] [--fits] [--skip numpy jax statsmodels]
 
 ctsmTMB and CTSM-R need R, which is not looked for here.
 """
@@ -32,8 +32,9 @@ CLOCKS = (time.process_time,)
 
 def main() -> None:
     options = _options()
-    for make in (fed_batch, wall, lambda: building(options.samples)):
-        problem: LinearProblem | NonlinearProblem = make()
+    makers = {"fed-batch": fed_batch, "wall": wall, "building": lambda: building(options.samples)}
+    for name in options.only or makers:
+        problem: LinearProblem | NonlinearProblem = makers[name]()
         print(f"\n{problem.name}, {len(problem.unknowns)} unknowns")
         ours = _ours(problem)
         programs: dict[str, peers.Evaluate] = {"grisaille": ours, **_peers(problem, set(options.skip))}
@@ -45,6 +46,7 @@ def main() -> None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--samples", type=int, default=10_000, help="of the building")
+    parser.add_argument("--only", nargs="*", choices=["fed-batch", "wall", "building"], help="problems to solve")
     parser.add_argument("--fits", action="store_true", help="complete fits too")
     parser.add_argument("--skip", nargs="*", default=[], help="programs to leave out")
     return parser.parse_args()

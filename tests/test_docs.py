@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import doctest
 import importlib
+import importlib.util
 import io
 import re
 import shlex
@@ -20,6 +21,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import pytest
 
+import grisaille
 from grisaille.cli import main
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -133,3 +135,22 @@ def test_every_component_is_in_the_docs(domain: str) -> None:
     named = set(re.findall(r"`(\w+)`", (ROOT / "docs" / "components.md").read_text("utf-8")))
     missing = {name for name in own if name[0].isupper()} - named
     assert not missing, f"docs/components.md does not name {', '.join(sorted(missing))}"
+
+
+def test_the_reference_names_everything_public() -> None:
+    page = (ROOT / "docs" / "api.md").read_text("utf-8")
+    named = set(re.findall(r"`gr\.(\w+)", re.sub(r"<!--.*?-->", "", page)))
+    assert set(grisaille.__all__) - named == set(), "docs/api.md does not name these"
+    assert named - set(grisaille.__all__) == set(), "docs/api.md names these, which are not public"
+
+
+def test_every_reference_has_a_signature_or_a_docstring() -> None:
+    spec = importlib.util.spec_from_file_location("reference", ROOT / "scripts" / "reference.py")
+    assert spec is not None and spec.loader is not None
+    reference = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(reference)
+    text = reference.on_page_markdown((ROOT / "docs" / "api.md").read_text("utf-8"))
+    assert "<!-- reference" not in text
+    assert "### gr.simulate\n\n```py\ngr.simulate(\n    model: Model,\n" in text
+    assert "#### Fit.predict" in text and "#### Fit.profile" in text
+    assert " at 0x" not in text

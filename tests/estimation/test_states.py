@@ -148,11 +148,12 @@ class Implicit(gr.Model):
     equations = [der(x) == -k * z + 0.5 + w, z + 0.2 * z**5 == x]
 
 
+@pytest.mark.compiled
 def test_algebraic_variables_of_nonlinear_models(tmp_path):
     times = 0.2 * np.arange(24)
     run = gr.simulate(Implicit(), times, realizations=1, seed=2, noise=True)
     record = gr.Experiment(times, {}, {"y": run["y"].values.ravel()}, name="A")
-    fit = gr.fit(Implicit(), record, estimate=["k"], method=gr.KalmanML(compiled=False, substeps=1))
+    fit = gr.fit(Implicit(), record, estimate=["k"], method=gr.KalmanML(substeps=1))
     assert fit.converged, fit.status
     states = fit.states(names=["x", "z", "w"])
     x, z = (states[n].sel(given="smoothed", statistic="mean").values for n in ("x", "z"))

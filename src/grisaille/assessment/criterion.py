@@ -180,8 +180,9 @@ def check_level(level: float) -> None:
 def _accept(fit: Fit) -> None:
     if "disturbed_residuals" in fit.estimate.extra:
         raise EstimationError(
-            f"Profiles and confidence regions need a likelihood, and the criterion of {type(fit.method).__name__} is not "
-            f"one: its differences have no known distribution. fit.intervals() uses the covariance from the ensemble."
+            f"Profiles and confidence regions need a likelihood, and the criterion of {type(fit.method).__name__} is "
+            "not one: its differences have no known distribution. fit.intervals() uses the covariance from the "
+            "ensemble."
         )
     if not fit.estimate.is_likelihood:
         plain = (

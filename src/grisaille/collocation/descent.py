@@ -245,9 +245,10 @@ def _propose(now: Quadratic, wanted: Mask, damping: float) -> Step | None:
 
 def _solve_spd(S: Floats, right: Floats) -> Floats:
     """S⁻¹ right in units of the diagonal; raises where S is not positive definite."""
-    size = np.sqrt(np.diag(S))
-    if not (np.isfinite(size).all() and (size > 0).all()):
+    diagonal = np.diag(S)
+    if not (np.isfinite(S).all() and (diagonal > 0).all()):
         raise NotPositiveDefinite
+    size = np.sqrt(diagonal)
     L = np.linalg.cholesky(S / np.outer(size, size))
     return np.asarray(np.linalg.solve(L.T, np.linalg.solve(L, right / size)) / size)
 

@@ -25,6 +25,10 @@ from grisaille.model.names import suggestion
 Floats = NDArray[np.float64]
 SAME = 1e-9
 """Knots closer than this part of the record are one."""
+FEWEST = 50
+"""Intervals that a record has at least, however few its observations."""
+GRADED = 4
+"""Halvings of the first interval."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,8 @@ def place_knots(record: Record, table: SignalTable, options: SplineOptions) -> M
     for name in names:
         for _ in range(options.around if isinstance(knots[name], str) else 0):
             breaks[name] = _closer(breaks[name], steps)
+        if isinstance(knots[name], str):
+            breaks[name] = _graded(breaks[name])
     return Mesh(tuple(make_spline(orders[n], breaks[n], folded) for n in names))
 
 
@@ -89,6 +95,21 @@ def _by_state(given: Any, names: tuple[str, ...], what: str, default: Any) -> di
     return {name: given.get(name, default) for name in names}
 
 
+def _filled(times: Floats, span: tuple[float, float]) -> Floats:
+    """Instants with equal parts between those that are more than a ``FEWEST``-th of the record apart."""
+    ends = np.union1d(times, span)
+    parts = np.ceil(np.diff(ends) * FEWEST / (span[1] - span[0]) - 1e-9).astype(int)
+    pieces = zip(ends[:-1], ends[1:], np.maximum(parts, 1), strict=True)
+    inside = [np.linspace(a, b, n + 1)[:-1] for a, b, n in pieces]
+    return np.append(np.concatenate(inside), ends[-1])
+
+
+def _graded(breaks: Floats) -> Floats:
+    """With the first interval halved again and again: a start that is free may lie off what the model makes of it."""
+    first = (breaks[1] - breaks[0]) * 0.5 ** np.arange(1, GRADED + 1)
+    return np.union1d(breaks, breaks[0] + first)
+
+
 def _closer(breaks: Floats, steps: Floats) -> Floats:
     """With the intervals on both sides of every step halved."""
     at = np.searchsorted(breaks, steps)
@@ -99,7 +120,7 @@ def _base(record: Record, knots: Any, span: tuple[float, float]) -> Floats:
     if isinstance(knots, str):
         if knots != "auto":
             raise EstimationError(f"knots is {knots!r}; give 'auto', a number of knots, or their times.")
-        return np.asarray(record.times[np.isfinite(record.y).any(axis=1)])
+        return _filled(record.times[np.isfinite(record.y).any(axis=1)], span)
     if isinstance(knots, int | np.integer) and not isinstance(knots, bool):
         if knots < 2:
             raise EstimationError(f"knots is {knots}; at least the two ends are needed.")

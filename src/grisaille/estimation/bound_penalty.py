@@ -2,10 +2,10 @@
 
     p(θ) = λ Σ_i ( |a_i| / (θ_i − a_i) + |b_i| / (b_i − θ_i) − 1 ),        a_i < θ_i < b_i
 
-together with the search in log((θ − a)/(b − θ)). It decides where unknowns stay that the data do not see and pulls others
-by about λ |b| / (b − θ)² standard errors squared; a bound at zero does not repel. Estimates are those of −log L + p;
-log L itself is reported without it. Reference: N. R. Kristensen, H. Madsen, S. B. Jørgensen, Automatica 40 (2004)
-225, eqs. (38)–(40).
+together with the search in log((θ − a)/(b − θ)). It decides where unknowns stay that the data do not see, and pulls
+others by about λ |b| / (b − θ)² standard errors squared; a bound at zero does not repel. Estimates are those of
+−log L + p; log L itself is reported without it. Reference: N. R. Kristensen, H. Madsen, S. B. Jørgensen, Automatica 40
+(2004) 225, eqs. (38)–(40).
 """
 
 from __future__ import annotations

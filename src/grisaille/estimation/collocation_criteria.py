@@ -23,8 +23,8 @@ from grisaille.estimation.collocation_refinement import NEGLIGIBLE, left_over, p
 from grisaille.estimation.determination import describe_determination
 from grisaille.estimation.estimate import Estimate
 
-COARSE = 0.5
-"""Of the criterion: knots that cost more are mentioned."""
+COARSE = 0.1
+"""Of the criterion: knots that cost more are refined further, and mentioned where they are not."""
 SETTLED = 0.05
 """Standard errors: estimates that move less with more knots have stopped moving."""
 
@@ -33,7 +33,8 @@ def solve(method: Any, problem: CollocationProblem, progress: Progress | None) -
     """The estimate of a posed problem, on knots that are refined as the method says."""
     begin = time.perf_counter()
     guessed, rounds, most = problem.unknowns, 0, method.refinements
-    if most:
+    own = not isinstance(method.knots, str)  # knots of the user's own are added to, not judged
+    if most and not own:
         problem = prepared(problem, method.quadrature)
     answer = _answer(method, problem, progress)
     left = left_over(problem, _trajectories(answer))
@@ -45,7 +46,7 @@ def solve(method: Any, problem: CollocationProblem, progress: Progress | None) -
         left = left_over(problem, _trajectories(answer))
         errors = np.sqrt(np.clip(np.diag(answer.covariance), 0.0, None))
         moved = np.abs(answer.evaluation.theta - before) / np.where(errors > 0, errors, np.inf)
-        if moved.max(initial=0.0) < SETTLED:
+        if moved.max(initial=0.0) < SETTLED and (own or left < COARSE):
             break
     else:
         answer.notes += _coarse(left)

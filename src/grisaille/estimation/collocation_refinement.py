@@ -19,7 +19,7 @@ from grisaille.estimation.collocation_problem import CollocationProblem
 SHARE = 0.9
 NEGLIGIBLE = 3e-3
 """Of the criterion, which is a negative logarithm of a density: less moves estimates by small parts of their errors."""
-ROUGHLY = 0.01
+ROUGHLY = 0.05
 """Of the criterion, relative, at the guess: a mesh that is good enough to search on."""
 BEFORE, AFTER = 6, 10
 """Rounds of refinement at the guess and at the estimates, at most."""

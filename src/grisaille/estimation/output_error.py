@@ -3,7 +3,8 @@
     minimise  ½ Σ_i ρ( (w_i (y_i − ŷ_i(θ)) / σ_i)² )
 
 Where noise levels are unknown and there are several (or priors), σ is estimated by iteration: minimise, set each σ from
-its residuals, repeat until they stay. Formulas of σ that move with the prediction are renewed in the same way.
+its residuals, repeat until they stay. Formulas of σ that move with the prediction are renewed in the same way. With a
+robust loss ρ, unknown σ come from the middle of the residuals and count from the first search on.
 Reference: L. Ljung, System Identification (1999), chapter 7.
 """
 
@@ -24,6 +25,7 @@ from grisaille.estimation.determination import describe_determination
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.noise import refuse_estimated_noise
 from grisaille.estimation.problem import Evaluation, Problem
+from grisaille.estimation.robust_losses import robust_covariance, robust_level
 from grisaille.estimation.search import Outcome, Search
 from grisaille.estimation.uncertainty import gauss_newton_covariance, sandwich_covariance
 from grisaille.estimation.variable_projection import ProjectedSearch, linear_unknowns
@@ -96,16 +98,20 @@ class OutputError:
     def _solve(self, search: Search) -> tuple[Outcome, Evaluation]:
         """Minimise, updating noise levels until they stay."""
         problem = search.problem
+        robust = self.loss != "linear"
+        if robust and problem.sigma:
+            problem.sigma = _levels(problem, search.first(), robust)
+            search.best = search.last = None
         outcome = self._minimize(search)
         evaluation = self._polished(search, outcome)
         has_priors = len(evaluation.residuals) > problem.count
-        alone = len(problem.outputs) == 1 and not has_priors
+        alone = len(problem.outputs) == 1 and not has_priors and not robust
         for _ in range(NOISE_ROUNDS):
             before = dict(problem.sigma)
-            problem.sigma = _levels(problem, evaluation)
+            problem.sigma = _levels(problem, evaluation, robust)
             moved = max([0.0, *(abs(problem.sigma[n] / before[n] - 1) for n in before)])
             bent = problem.refreeze(evaluation)
-            if (alone and before) or max(moved, bent) < 1e-10:
+            if (alone and before) or max(moved, bent) < (1e-6 if robust else 1e-10):
                 evaluation = _rescaled(problem, evaluation, before)
                 break
             self._restart(search, evaluation)
@@ -164,7 +170,11 @@ class OutputError:
         data = slice(0, problem.count)
         if evaluation.covariance is not None:
             covariance = evaluation.covariance
-        elif self.covariance == "sandwich" or self.loss != "linear":
+        elif self.loss != "linear":
+            covariance = robust_covariance(
+                evaluation.jacobian[data], evaluation.residuals[data], free, self.loss, self.loss_scale
+            )
+        elif self.covariance == "sandwich":
             covariance = sandwich_covariance(evaluation.jacobian[data], evaluation.residuals[data], free)
         else:
             covariance = gauss_newton_covariance(evaluation.jacobian, free)
@@ -273,14 +283,15 @@ def _free(search: Search, evaluation: Evaluation) -> np.ndarray:
     return np.asarray(~(low | high))
 
 
-def _levels(problem: Problem, evaluation: Evaluation) -> dict[str, float]:
+def _levels(problem: Problem, evaluation: Evaluation, robust: bool = False) -> dict[str, float]:
     """σ of each output from its weighted errors, with the unknowns shared out over the samples."""
     share = 1 - min(len(problem.unknowns) / max(problem.count, 1), 0.99)
     levels = {}
     for name in problem.sigma:
         mine = problem.output_of == problem.outputs.index(name)
-        rss = float(np.sum((problem.weights[mine] * evaluation.errors[mine]) ** 2))
-        levels[name] = float(np.sqrt(max(rss / max(mine.sum() * share, 1e-300), 1e-300)))
+        errors = problem.weights[mine] * evaluation.errors[mine]
+        square = robust_level(errors) ** 2 if robust else float(np.sum(errors**2)) / max(mine.sum(), 1e-300)
+        levels[name] = float(np.sqrt(max(square / share, 1e-300)))
     return levels
 
 

@@ -35,8 +35,8 @@ def states(fit: Fit, experiment: Any = None, names: Any = None, level: float = 0
 
     Every quantity has the dimensions ``given`` ("filtered", "smoothed"), ``statistic`` ("mean", "std", "lower",
     "upper") and ``time``. The uncertainty of the estimated parameters is not in the bands. Under a diffuse start,
-    variances are infinite until the data determine the states. Fits by ``gr.Collocation`` have smoothed values only, and
-    bands that contain the uncertainty of the parameters.
+    variances are infinite until the data determine the states. Fits by ``gr.Collocation`` have smoothed values only,
+    and bands that contain the uncertainty of the parameters.
     """
     if hasattr(fit.method, "states_of"):
         found: xr.Dataset = fit.method.states_of(fit, experiment, names, level)

@@ -110,7 +110,7 @@ class DeltaRobot(gr.Model):
     acceleration = gr.Variable(unit="m/s2", size=3)
     w = gr.Disturbance(
         gr.spectra.resonance(frequency=3.0, damping=0.3),
-        scale=5.0, size=3, correlation=[[1, 0.5, 0], [0.5, 1, 0.5], [0, 0.5, 1]],
+        scale=3.0, size=3, correlation=[[1, 0.5, 0], [0.5, 1, 0.5], [0, 0.5, 1]],
     )  # fmt: skip
     legs = gr.copies(
         Leg(

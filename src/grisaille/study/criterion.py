@@ -1,26 +1,18 @@
 """One number by which minima of the same data are compared.
 
 The objective ½Σr² of a fit is taken at its own noise level; where that is estimated, every minimum has the same. What
-can be compared is −log L − log prior, and for robust losses the loss itself, C² Σ ρ((w e / σC)²), with unknown σ at 1.
+can be compared is −log L − log prior, and for robust losses Σ (½ C² ρ((w e / σC)²) + log σ), with known σ left out.
 Estimators of other criteria say themselves what can be compared (``extra["criterion"]``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from grisaille.estimation.estimate import Estimate
-
-LOSSES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "linear": lambda z: z,
-    "soft_l1": lambda z: 2 * (np.sqrt(1 + z) - 1),
-    "huber": lambda z: np.where(z <= 1, z, 2 * np.sqrt(np.maximum(z, 1)) - 1),
-    "cauchy": np.log1p,
-    "arctan": np.arctan,
-}
+from grisaille.estimation.robust_losses import LOSSES
 
 
 def comparable_criterion(estimate: Estimate, method: Any) -> float:
@@ -32,8 +24,9 @@ def comparable_criterion(estimate: Estimate, method: Any) -> float:
     if estimate.is_likelihood:
         return penalty - estimate.log_likelihood
     scale = getattr(method, "loss_scale", 1.0)
-    residuals = estimate.evaluation.residuals[: estimate.count] * _levels(estimate)
-    return penalty + 0.5 * scale**2 * float(np.sum(LOSSES[getattr(method, "loss", "linear")]((residuals / scale) ** 2)))
+    z = (estimate.evaluation.residuals[: estimate.count] / scale) ** 2
+    loss = 0.5 * scale**2 * float(np.sum(LOSSES[getattr(method, "loss", "linear")].value(z)))
+    return penalty + loss + float(np.sum(np.log(_levels(estimate))))
 
 
 def _levels(estimate: Estimate) -> np.ndarray:

@@ -1,0 +1,112 @@
+"""A hook of MkDocs: the API reference, from signatures and docstrings.
+
+A line ``<!-- reference: gr.fit gr.spectra.lowpass -->`` in a page is replaced by an entry for each name: its
+signature, its docstring, and for classes their public methods and properties. The page in the repository holds only
+its tables, so that nothing generated is kept under version control.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from types import MappingProxyType
+from typing import Any
+
+MARK = re.compile(r"^<!-- reference: (?P<names>[^>]+) -->$", re.MULTILINE)
+WIDTH = 100
+NOTHING = (inspect.Signature.empty, None, "None")
+INTERNAL = {"estimate", "pose"}
+"""Methods by which the package talks to its estimators."""
+UNTOLD = {"Model", "Connector", "Fit", "Analysis", "WellPosedness"}
+"""Classes to be subclassed, whose constructor takes what the subclass declares; and answers, which nobody makes."""
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Called by MkDocs for every page."""
+    return MARK.sub(
+        lambda found: "\n".join(entry for name in found["names"].split() for entry in entries(name)), markdown
+    )
+
+
+def entries(name: str) -> Iterator[str]:
+    """The entry of a name, and for a class those of its members."""
+    value = resolve(name)
+    yield f"### {name}\n\n{fenced(name + signature(value))}{described(value)}\n"
+    if inspect.isclass(value) and not issubclass(value, BaseException):
+        yield from (entry for member in members(value) if (entry := member_entry(name, value, member)))
+
+
+def resolve(name: str) -> Any:
+    """``gr.fit`` and ``gr.spectra.white`` by their public names."""
+    import grisaille
+
+    value: Any = grisaille
+    for part in name.split(".")[1:]:
+        value = getattr(value, part)
+    return value
+
+
+def members(cls: type) -> list[str]:
+    own = {n: v for n, v in vars(cls).items() if not n.startswith("_") and n not in INTERNAL}
+    return [n for n, v in own.items() if callable(v) or is_described(v)]
+
+
+def is_described(value: Any) -> bool:
+    return isinstance(value, (property, classmethod, staticmethod)) or hasattr(value, "func")
+
+
+def member_entry(name: str, cls: type, member: str) -> str:
+    value = inspect.getattr_static(cls, member)
+    inner = getattr(value, "fget", None) or getattr(value, "func", None) or getattr(value, "__func__", value)
+    if not inspect.getdoc(inner) or inspect.isclass(inner):
+        return ""
+    called = "" if isinstance(value, property) or hasattr(value, "func") else signature(inner, bound=True)
+    return f"#### {name.removeprefix('gr.')}.{member}\n\n{fenced('.' + member + called)}{described(inner)}\n"
+
+
+def signature(value: Any, *, bound: bool = False) -> str:
+    """As text; empty for what is not called. One argument per line where it is long."""
+    if not callable(value) or getattr(value, "__name__", "") in UNTOLD:
+        return ""
+    try:
+        found = inspect.signature(value)
+    except (TypeError, ValueError):
+        return ""
+    parts = list(arguments(list(found.parameters.values())[1 if bound else 0 :]))
+    gives = f" -> {annotation(found.return_annotation)}" if found.return_annotation not in NOTHING else ""
+    line = f"({', '.join(parts)}){gives}"
+    return line if len(line) <= WIDTH else "(\n" + "".join(f"    {p},\n" for p in parts) + f"){gives}"
+
+
+def arguments(parameters: list[inspect.Parameter]) -> Iterator[str]:
+    starred = False
+    for p in parameters:
+        if p.kind is p.KEYWORD_ONLY and not starred:
+            starred = True
+            yield "*"
+        starred = starred or p.kind is p.VAR_POSITIONAL
+        stars = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
+        known = f": {annotation(p.annotation)}" if p.annotation is not p.empty else ""
+        default = f"{' = ' if known else '='}{default_text(p.default)}" if p.default is not p.empty else ""
+        yield f"{stars}{p.name}{known}{default}"
+
+
+def annotation(value: Any) -> str:
+    return value if isinstance(value, str) else inspect.formatannotation(value)
+
+
+def default_text(value: Any) -> str:
+    return repr(dict(value)) if isinstance(value, MappingProxyType) else repr(value)
+
+
+def fenced(text: str) -> str:
+    return f"```py\n{text}\n```\n\n"
+
+
+def described(value: Any) -> str:
+    """The docstring: its paragraphs as text, what is indented or lists arguments as it stands."""
+    text = inspect.getdoc(value) or ""
+    first, _, rest = text.partition("\n\n")
+    quoted = f"\n\n```text\n{rest.rstrip()}\n```" if rest.strip() else ""
+    return first.replace("``", "`").replace("\n", " ") + quoted + "\n"
