@@ -154,3 +154,10 @@ def test_every_reference_has_a_signature_or_a_docstring() -> None:
     assert "### gr.simulate\n\n```py\ngr.simulate(\n    model: Model,\n" in text
     assert "#### Fit.predict" in text and "#### Fit.profile" in text
     assert " at 0x" not in text
+
+
+def test_the_architecture_names_every_room() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    package = ROOT / "src" / "grisaille"
+    rooms = {p.parent.name for p in package.glob("*/__init__.py")} | {p.name for p in package.glob("[a-z]*.py")}
+    assert {room for room in rooms if f"`{room}`" not in page} == set()

@@ -53,7 +53,7 @@ def finite_ensembles(
     notes = [
         f"{runs} data sets of {n} samples; every M with {max(counts)} realizations in all, few in several ensembles.",
         "The theory column holds what an independent program found with another input and other data, to ±0.03.",
-        "What the correction leaves is the skewness of the estimator at this length, the same for every M.",
+        "What the correction leaves does not come from M: it shrinks as records grow (abdalmoaty/consistency).",
     ]
     figures = {} if folder is None else {"finite-m": _boxes(found)}
     title = "Pendulum, bias by the number of realizations"

@@ -103,7 +103,7 @@ def _table(
         if s.startswith("σ") or s in example.watched
     ]
     notes = [
-        "Ours: mean ± standard deviation over data sets; published: CTSM | MoCaVa, from one data set.",
+        "Ours: median (5 % … 95 %) over data sets; published: CTSM | MoCaVa, from one data set.",
         f"{runs} data sets; {_ended(study, crossed)}",
         "Intervals come from the curvature of the likelihood; how often they hold the truth is reported as it is.",
     ]
@@ -118,7 +118,8 @@ def _wall_label(diffusion: float) -> str:
 
 def _row(symbol: str, found: pd.Series, published: tuple[float, float, float]) -> Row:
     true, ctsm, mocava = published
-    return Row(symbol, f"{found.mean():.5g} ± {found.std():.2g}", f"{ctsm:.5g} | {mocava:.5g}", true)
+    low, middle, high = found.quantile([0.05, 0.5, 0.95])
+    return Row(symbol, f"{middle:.4g} ({low:.4g} … {high:.4g})", f"{ctsm:.5g} | {mocava:.5g}", true)
 
 
 def _inside(number: int, found: pd.DataFrame) -> Row:

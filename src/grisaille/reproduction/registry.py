@@ -105,6 +105,7 @@ ENTRIES = (
     _kristensen(8, "Wall: four starts of the diffusion"),
     _kristensen(9, "Wall: the same under low-pass noise"),
     Entry("gerdin/example", "Two joined bodies: well-posedness, parameters, states", "gerdin_example", "example"),
+    _varziri("figures-1.1-1.2", "An unstable model: simulation, splines, output error", "unstable", "unstable"),
     _varziri("figures-3.6-3.7", "Linear stirred tank: weights of the model, output error", "linear", "weights"),
     _varziri("figures-3.9-3.10", "Stirred tank: two parameters, output error", "nonlinear", "two_parameters"),
     _varziri("table-4.1", "Stirred tank: four parameters, output error", "nonlinear", "measured"),

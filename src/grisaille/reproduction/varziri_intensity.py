@@ -37,7 +37,7 @@ ERRORS = {
 """Standard deviations of Tables 5.1 (AMLE) and 5.2 (CTSM), from one data set."""
 SINGLE = {"scale(w_C)": (2.43e-3, 3.00e-3), "scale(w_T)": (2.87, 2.63)}
 """Intensities of the same."""
-FULL = {"AMLE": 500, "AMLE, 200 knots": 200, "marginal": 200, "Kalman": 200}
+FULL = {"AMLE": 500, "AMLE, 200 knots": 200, "Kalman": 200, "marginal": 200}
 
 
 def unknown_intensities(size: Size, folder: Path | None, executor: Any, data_sets: int | None = None) -> Comparison:

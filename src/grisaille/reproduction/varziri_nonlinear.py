@@ -94,7 +94,7 @@ def spline_method(states: tuple[str, ...]) -> gr.Collocation:
 def _compare(case: Case, size: Size, folder: Path | None, executor: Any, data_sets: int | None) -> Comparison:
     runs = data_sets or (case.runs if size == "full" else 4)
     methods: dict[str, Any] = {AMLE: spline_method(_states(case)), OUTPUT_ERROR: gr.OutputError()}
-    if size == "full" and case is not TWO:
+    if size == "full" and case is MEASURED:
         methods[MARGINAL] = gr.Collocation(criterion="laplace")
     studies = run_studies(
         case.model(), plan(case.outputs), case.unknowns, methods, runs, guess=_guess(case), size=size,
