@@ -108,5 +108,5 @@ def described(value: Any) -> str:
     """The docstring: its paragraphs as text, what is indented or lists arguments as it stands."""
     text = inspect.getdoc(value) or ""
     first, _, rest = text.partition("\n\n")
-    quoted = f"\n\n```text\n{rest.rstrip()}\n```" if rest.strip() else ""
+    quoted = f"\n\n```text\n{rest.rstrip().replace('``', '`')}\n```" if rest.strip() else ""
     return first.replace("``", "`").replace("\n", " ") + quoted + "\n"

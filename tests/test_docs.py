@@ -3,7 +3,8 @@
 The ``python`` blocks of a page are executed in order, in one fresh namespace and an empty folder. A ``text`` block that
 follows a ``python`` block directly is what that block must print (``...`` stands for anything, whitespace is not
 compared). ``<!-- not executed -->`` before a block leaves it out, ``<!-- file: PATH -->`` writes it to a file instead.
-In ``console`` blocks, lines that begin with ``$ grisaille`` are run, and what follows each is what it must print.
+In ``console`` blocks, lines that begin with ``$ grisaille`` are run, and what follows each is what it must print. A picture
+that a page saves under the name of one it shows must be that picture.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import pytest
+from pictures import refuse_other_pictures
 
 import grisaille
 from grisaille.cli import main
@@ -82,7 +84,11 @@ def run_commands(example: Example, page: Path) -> None:
         )
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if examples(page.read_text("utf-8"))], ids=lambda p: p.name)
+def below_root(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if examples(page.read_text("utf-8"))], ids=below_root)
 def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     plt.close("all")
@@ -92,9 +98,10 @@ def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         if example.printed is not None:
             same = doctest.OutputChecker().check_output(example.printed, printed, LOOSELY)
             assert same, f"{page.name}, line {example.line}: the page says\n{example.printed}\nit prints\n{printed}"
+    refuse_other_pictures(page, tmp_path)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+@pytest.mark.parametrize("page", PAGES, ids=below_root)
 def test_links_lead_somewhere(page: Path) -> None:
     for target in LINK.findall(page.read_text("utf-8")):
         assert (page.parent / target).exists(), f"{page.name} links to {target}, which does not exist"

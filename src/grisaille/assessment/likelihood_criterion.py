@@ -99,3 +99,8 @@ class Restricted(LikelihoodProblem):
             slope=found.slope[k],
             curvature=found.curvature[np.ix_(k, k)],
         )
+
+    def gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        self.evaluations += 1
+        value, slope = self.full.gradient(self.whole(theta))
+        return value, slope[self.kept]

@@ -22,7 +22,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import matrix_balance
+from scipy.linalg.lapack import dgebal
 
 from grisaille.errors import DataError
 
@@ -74,7 +74,11 @@ def frozen_doublings(A: ArrayLike, h: float) -> int:
 def balanced_norm(A: ArrayLike) -> float:
     """‖D⁻¹AD‖₁ with the diagonal D that balances rows and columns: units of the states do not matter."""
     a = np.asarray(A, dtype=float)
-    return float(np.linalg.norm(matrix_balance(a, permute=False)[0], 1)) if a.size else 0.0
+    if not a.size:
+        return 0.0
+    if not np.isfinite(a).all():
+        raise ValueError("array must not contain infs or NaNs")
+    return float(np.abs(dgebal(a, scale=1, permute=0)[0]).sum(axis=0).max())
 
 
 def distinct_steps(times: ArrayLike) -> tuple[Floats, NDArray[np.int64]]:

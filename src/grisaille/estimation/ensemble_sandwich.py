@@ -11,7 +11,8 @@ B_M is the variance of the gradient over ensembles, from the influence of each r
 
     B_M = cov_m[ Σ_k ψᵀW d_m − (∂ŷ_m − ψ)ᵀW e + … ] / M.
 
-What of A comes from the Monte Carlo error of ψ̂ is taken off again. The errors need be neither white nor normal.
+Where variances are matched, d_m in B is of fresh realizations: those that S was made of can lie only so far out in it,
+while a record can lie anywhere. What of A comes from the Monte Carlo error of ψ̂ is taken off again. The errors need be neither white nor normal.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from grisaille.simulation.ensemble_projection import Form
 
 REMOVED = 0.5
 """Of a diagonal entry of A, the share that Monte Carlo error may have and be taken off."""
+RECORDS = 200
+"""Fresh realizations, at least, that stand for records where variances are matched."""
 
 
 @dataclass(frozen=True)
@@ -71,11 +74,11 @@ def ensemble_sandwich(criterion: MeanCriterion, value: MeanValue, free: np.ndarr
     scores: list[np.ndarray] = []
     sizes: dict[str, float] = {}
     for number, case in enumerate(criterion.problem.cases):
-        v, energy = _projections(criterion, value, number)
-        middle = middle + np.cov(v[:, :n], rowvar=False).reshape(n, n)
-        inner = inner + np.cov(v[:, n : 2 * n], rowvar=False).reshape(n, n) / M
-        scores.append(v[:, :n])
-        sizes.update(_sizes(value, number, case, v[:, 2 * n :]))
+        told, pulls, energy = _projections(criterion, value, number)
+        middle = middle + np.cov(told[:, :n], rowvar=False).reshape(n, n)
+        inner = inner + np.cov(pulls, rowvar=False).reshape(n, n) / M
+        scores.append(told[:, :n])
+        sizes.update(_sizes(value, number, case, told[:, n:]))
         # what Σ ψ̂ᵀWψ̂ has from the Monte Carlo error of ψ̂ alone
         floor[np.ix_(case.unknowns, case.unknowns)] += energy / (M * (M - 1))
     noise = np.diag(floor) / np.maximum(np.diag(value.curvature), 1e-300)
@@ -106,9 +109,9 @@ def _scaled(H: np.ndarray) -> np.ndarray:
     return np.asarray(H / np.outer(size, size))
 
 
-def _projections(criterion: MeanCriterion, value: MeanValue, number: int) -> tuple[np.ndarray, np.ndarray]:
-    """(M, 2n + outputs): the score of a record, the influence on the gradient, and the squares of each measured output,
-    of every realization of one experiment; and the energy of the deviations of sensitivities."""
+def _projections(criterion: MeanCriterion, value: MeanValue, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """For realizations of one experiment, the score of each as a record and the squares of each measured output
+    (M, n + outputs); its influence on the gradient (M, n); and the energy of the deviations of sensitivities."""
     problem, case = criterion.problem, criterion.problem.cases[number]
     n, shape = len(value.theta), (len(case.grid), len(case.outputs))
     score, pull = np.zeros((*shape, n)), np.zeros((*shape, n))
@@ -127,17 +130,22 @@ def _projections(criterion: MeanCriterion, value: MeanValue, number: int) -> tup
             bent[2][pairs] = part.W - We[:, :, None] * We[:, None, :]
             pull[at] += np.einsum("tijn,tj->tin", WdSW, part.e)
     curved = criterion.with_variance
-    forms = [
-        Form(score, bent[0] if curved else None),
-        Form(pull, bent[1] if curved else None, turn, bent[2] if curved else None, case.unknowns),
-    ]
-    values, starts = problem.values_for(case, value.theta)
     squares = np.zeros((*shape, shape[1], len(case.samples)))
     for j, s in enumerate(case.samples):
         squares[s.rows, case.column(s.output), case.column(s.output), j] = s.weights**2
-    forms.append(Form(np.zeros((*shape, len(case.samples))), squares))
-    weights = slope_weights(value, number, case)
-    return criterion.runners[number].projections(values, starts, forms, value.predictions[number], weights)
+    record = [Form(score, bent[0] if curved else None), Form(np.zeros((*shape, len(case.samples))), squares)]
+    influence = Form(pull, bent[1] if curved else None, turn, bent[2] if curved else None, case.unknowns)
+    values, starts = problem.values_for(case, value.theta)
+    weights, at_value = slope_weights(value, number, case), value.predictions[number]
+    runner = criterion.runners[number]
+    if not curved:
+        v, energy = runner.projections(values, starts, [*record, influence], at_value, weights)
+        m = v.shape[1] - n
+        return v[:, :m], v[:, m:], energy
+    pulls, energy = runner.projections(values, starts, [influence], at_value, weights)
+    M, first = runner.options.realizations, runner.options.first
+    told, _ = runner.renewed(max(M, RECORDS), first + M).projections(values, starts, record, at_value)
+    return told, pulls, energy
 
 
 def _sizes(value: MeanValue, number: int, case: Case, squares: np.ndarray) -> dict[str, float]:

@@ -79,7 +79,10 @@ class Fit:
         if name.startswith("noise(") and name[6:-1] in self.estimate.noise:
             return Value(self.estimate.noise[name[6:-1]], self._noise_error(name[6:-1]), name=name)
         if name not in self.names:
-            raise EstimationError(f"The fit has no '{name}'; it has {', '.join((*self.names, *self._noise_names()))}.")
+            raise EstimationError(
+                f"The fit has no '{name}'; it has {', '.join((*self.names, *self._noise_names()))}. Trajectories are "
+                f"in fit.predict()."
+            )
         k = self.names.index(name)
         return Value(float(self.estimate.theta[k]), float(self.std_errors[k]), self.estimate.unknowns[k].unit, name)
 
@@ -279,6 +282,11 @@ class Fit:
 
     def _experiment(self, which: Any) -> Any:
         if not isinstance(which, str):
+            if not hasattr(which, "input_signals"):
+                raise EstimationError(
+                    f"An experiment or the name of one is expected, not {type(which).__name__}. For other times and "
+                    f"inputs use fit.simulate(times, inputs)."
+                )
             return which
         for e in self.experiments:
             if e.name == which:

@@ -104,6 +104,11 @@ class MeanCriterion:
     def realizations(self) -> int:
         return self.runners[0].options.realizations
 
+    @property
+    def is_fixed(self) -> bool:
+        """Whether nothing in it is estimated from errors: the weighting is given."""
+        return self.given is not None and not self.with_variance
+
     def with_runners(self, realizations: int, first: int = 0) -> MeanCriterion:
         """The same criterion with other realizations; Λ is taken over."""
         other = MeanCriterion(self.problem, [r.renewed(realizations, first) for r in self.runners])

@@ -290,8 +290,8 @@ def _levels(problem: Problem, evaluation: Evaluation, robust: bool = False) -> d
     for name in problem.sigma:
         mine = problem.output_of == problem.outputs.index(name)
         errors = problem.weights[mine] * evaluation.errors[mine]
-        square = robust_level(errors) ** 2 if robust else float(np.sum(errors**2)) / max(mine.sum(), 1e-300)
-        levels[name] = float(np.sqrt(max(square / share, 1e-300)))
+        rss = robust_level(errors) ** 2 * len(errors) if robust else float(np.sum(errors**2))
+        levels[name] = float(np.sqrt(max(rss / max(len(errors) * share, 1e-300), 1e-300)))
     return levels
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from grisaille.estimation.likelihood import LikelihoodEvaluation
+from grisaille.estimation.likelihood import LikelihoodEvaluation, LikelihoodProblem
 from grisaille.estimation.search import Outcome, Search
 
 LONGEST = 2.0
@@ -158,7 +158,19 @@ def polish(search: Search, evaluation: LikelihoodEvaluation, free: np.ndarray, m
 
 
 def hessian_at(search: Search, evaluation: LikelihoodEvaluation, free: np.ndarray) -> np.ndarray:
-    """∂²f/∂ξ² of the free unknowns by central differences of exact gradients; zero elsewhere."""
+    """∂²f/∂ξ² of the free unknowns by central differences of exact gradients; zero elsewhere.
+
+    That of an evaluation is kept with it: search and polish ask for the same one.
+    """
+    known = evaluation.__dict__.get("_hessian")
+    key = (free.tobytes(), search.problem.unknowns)
+    if known is None or known[0] != key:
+        known = (key, _differences(search, evaluation, free))
+        evaluation.__dict__["_hessian"] = known
+    return np.array(known[1])
+
+
+def _differences(search: Search, evaluation: LikelihoodEvaluation, free: np.ndarray) -> np.ndarray:
     xi = search.where(evaluation)
     _, H = scaled_model(search, evaluation)
     steps = np.minimum(DIFFERENCE / np.sqrt(np.maximum(np.diag(H), 1e-300)), DIFFERENCE * (1 + np.abs(xi)))
@@ -170,13 +182,23 @@ def hessian_at(search: Search, evaluation: LikelihoodEvaluation, free: np.ndarra
             moved[k] += side * steps[k]
             # not through the bounds: an unknown may sit close to one
             point = np.array([u.outer(v) for u, v in zip(search.problem.unknowns, moved, strict=True)])
-            found = search.problem.evaluate(point)
-            if not found.completed:
+            slope = _gradient(search, point)
+            if slope is None:
                 return H
-            ends.append(scaled_model(search, _likelihood(found))[0])
+            ends.append(slope)
         hessian[k] = (ends[0] - ends[1]) / (2 * steps[k])
     hessian[:, ~free] = 0.0
     return np.asarray((hessian + hessian.T) / 2)
+
+
+def _gradient(search: Search, theta: np.ndarray) -> np.ndarray | None:
+    """∇f in ξ, in reverse mode where the problem has it; None where f has no value."""
+    problem = search.problem
+    if isinstance(problem, LikelihoodProblem):
+        value, slope = problem.gradient(theta)
+        return slope * problem.slopes(theta) if np.isfinite(value) else None
+    found = problem.evaluate(theta)
+    return scaled_model(search, _likelihood(found))[0] if found.completed else None
 
 
 def scaled_model(search: Search, evaluation: LikelihoodEvaluation) -> tuple[np.ndarray, np.ndarray]:

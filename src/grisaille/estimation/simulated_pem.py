@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -29,6 +29,7 @@ from grisaille.estimation.mean_identifiability import refuse_unmoved_means
 from grisaille.estimation.mean_problem import Matching, MeanProblem, open_noise, pose_mean_problem
 from grisaille.estimation.mean_report import Finding, assess, conclude, conclude_interrupted, without_spent_levels
 from grisaille.estimation.mean_search import Ending, MeanSearch, gauss_newton, grid, nelder_mead
+from grisaille.estimation.mean_settling import ROUGH, settle
 from grisaille.estimation.stochastic_approximation import stochastic_approximation
 from grisaille.estimation.unknowns import Unknown
 from grisaille.model.classes import Model
@@ -36,7 +37,7 @@ from grisaille.simulation.ensemble import EnsembleOptions
 from grisaille.structure.reduction import Structure
 
 SEARCHES, MATCHES = ("gauss-newton", "grid", "stochastic", "nelder-mead"), ("mean", "mean-variance")
-LEVEL_ROUNDS, REFINEMENTS = 20, 3
+REFINEMENTS = 3
 
 
 @dataclass(frozen=True)
@@ -204,25 +205,37 @@ class SimulatedPEM:
         return assess(search.criterion, ending, zero, spread)
 
     def _settle(self, search: MeanSearch, start: np.ndarray, search_as: str) -> tuple[Ending, np.ndarray | None]:
+        """The minimum for Λ and noise formulas that belong to it."""
         criterion, problem = search.criterion, search.criterion.problem
-        ending, spread = self._minimize(search, start, search_as)
-        has_priors = bool(problem.prior_residuals(ending.value.theta)[0].size)
+        has_priors = bool(problem.prior_residuals(start)[0].size)
         alone = len(problem.outputs) == 1 and not has_priors and not criterion.with_variance
-        for _ in range(LEVEL_ROUNDS):
-            moved = criterion.update_levels(ending.value)
-            value = criterion.renew(ending.value)
-            if moved < 1e-6 or alone or spread is not None or search_as == "grid":
-                return Ending(value, ending.is_minimum, ending.reason), spread
-            search.restart(criterion)
-            ending, spread = self._minimize(search, value.theta, search_as)
-        return ending, spread
+        rough = max(self.tolerance, ROUGH)
+        is_final = alone or criterion.is_fixed or search_as in ("grid", "nelder-mead")
+        ending, spread = self._minimize(search, start, search_as, self.tolerance if is_final else rough)
+        if alone or search_as == "grid" or spread is not None:
+            criterion.update_levels(ending.value)
+            return replace(ending, value=criterion.renew(ending.value)), spread
+        if search_as == "nelder-mead":
+            return settle(
+                search, ending, lambda theta: self._minimize(search, theta, search_as, self.tolerance)[0]
+            ), None
+        settled = settle(search, ending, lambda theta: self._newton(search, theta, rough))
+        if is_final or not settled.is_minimum:
+            return settled, None
+        search.restart(criterion)
+        return self._newton(search, settled.value.theta, self.tolerance), None
 
-    def _minimize(self, search: MeanSearch, start: np.ndarray, search_as: str) -> tuple[Ending, np.ndarray | None]:
+    def _newton(self, search: MeanSearch, start: np.ndarray, tolerance: float) -> Ending:
+        return gauss_newton(search, start, most=self.max_iterations, tolerance=tolerance)
+
+    def _minimize(
+        self, search: MeanSearch, start: np.ndarray, search_as: str, tolerance: float
+    ) -> tuple[Ending, np.ndarray | None]:
         """The end of a search, and the covariance that a stochastic one leaves."""
         if search_as == "grid":
             return grid(search, self.points), None
         if search_as == "nelder-mead":
-            return nelder_mead(search, start, most=50 * self.max_iterations, tolerance=self.tolerance), None
+            return nelder_mead(search, start, most=50 * self.max_iterations, tolerance=tolerance), None
         if search_as == "stochastic":
             # a polish needs a start, not the last digit
             band = 3 * self.band if self.polish else self.band
@@ -234,7 +247,7 @@ class SimulatedPEM:
                 return Ending(value, found.has_settled and value.completed, found.reason), found.covariance
             start = found.theta
             search.restart(search.criterion)
-        return gauss_newton(search, start, most=self.max_iterations, tolerance=self.tolerance), None
+        return self._newton(search, start, tolerance), None
 
 
 def _refine(criterion: MeanCriterion, theta: np.ndarray) -> bool:

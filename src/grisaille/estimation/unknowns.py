@@ -17,6 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from grisaille.errors import EstimationError
+from grisaille.model.flat import FlatModel
 from grisaille.model.names import matching
 from grisaille.model.priors import LogNormal, MultivariateNormal, Normal, Uniform
 from grisaille.structure.initialization import Initializer
@@ -85,10 +86,11 @@ def resolve_unknowns(
     guess: Mapping[str, float] | None = None,
     bounds: Mapping[str, tuple[float, float]] | None = None,
     priors: Mapping[str, Any] | Sequence[Any] | None = None,
-    local: Iterable[str] = (),
+    local: Iterable[object] = (),
 ) -> tuple[Unknown, ...]:
     """The unknowns of a problem, in the order of ``estimate``."""
     names = [e.name for e in experiments]
+    own, targets = _local_names(local), []
     found: dict[str, Unknown] = {}
     known = _Declared(structure, experiments, dict(bounds or {}), _prior_table(priors))
     for wanted in wanted_names(structure, estimate):
@@ -96,14 +98,24 @@ def resolve_unknowns(
         if where and where not in names:
             raise EstimationError(f"'{wanted}' names the experiment '{where}'; there are {', '.join(names)}.")
         for target in _expand(structure, base):
-            for unknown in known.spread(target, where, names, tuple(local)):
+            targets.append(target)
+            for unknown in known.spread(target, where, names, own):
                 if unknown.name in found:
                     raise EstimationError(f"estimate= names '{unknown.name}' more than once.")
                 found[unknown.name] = unknown
+    for name in own:
+        if name not in targets:
+            raise EstimationError(f"local= names '{name}', which is not estimated; there are {', '.join(targets)}.")
     refuse_strangers(found.values(), bounds, "bounds")
     refuse_strangers(found.values(), known.priors, "priors")
     _refuse_constants(found, experiments)
     return tuple(_with_guess(u, dict(guess or {})) for u in found.values())
+
+
+def _local_names(local: Iterable[object]) -> tuple[str, ...]:
+    if isinstance(local, str):
+        raise EstimationError(f"local= takes a list of names: [{local!r}].")
+    return tuple(str(getattr(e, "path", e)) for e in local)
 
 
 def wanted_names(structure: Structure, estimate: Iterable[object] | None) -> list[str]:
@@ -132,13 +144,23 @@ def _expand(structure: Structure, name: str) -> list[str]:
     pool += [*(f"scale({w})" for w in flat.disturbances), *(f"noise({y})" for y in flat.outputs)]
     hits = [n for n in matching(name, pool) if n in pool]
     if not hits:
-        lowered: dict[str, str] = {}
-        for known in pool:
-            lowered.setdefault(known.lower(), known)
-        near = [lowered[n] for n in difflib.get_close_matches(name.lower(), list(lowered), n=3, cutoff=0.3)]
-        hint = f" Nearest: {', '.join(near)}." if near else ""
-        raise EstimationError(f"{structure.model.name} has no parameter or start called '{name}'.{hint}")
+        raise EstimationError(f"{flat.name} has no parameter or start called '{name}'.{_meant(flat, name, pool)}")
     return hits
+
+
+def _meant(flat: FlatModel, name: str, pool: Sequence[str]) -> str:
+    """What somebody who wrote a wrong name may have had in mind."""
+    if name in flat.variables:
+        return f" It is a variable: its value at the first instant is 'start({name})'."
+    if name in flat.disturbances:
+        return f" It is a disturbance: its level is 'scale({name})'."
+    if name in flat.inputs or name in flat.outputs:
+        return f" It is {'an input' if name in flat.inputs else 'an output'}: it belongs to the data."
+    lowered: dict[str, str] = {}
+    for known in pool:
+        lowered.setdefault(known.lower(), known)
+    near = [lowered[n] for n in difflib.get_close_matches(name.lower(), list(lowered), n=3, cutoff=0.3)]
+    return f" Nearest: {', '.join(near)}." if near else ""
 
 
 def _free_states(structure: Structure) -> list[str]:
@@ -200,7 +222,11 @@ class _Declared:
 
     def _bounds(self, name: str, target: str, declared: tuple[float, float] | None, prior: Any) -> tuple[float, float]:
         """What was given or declared, and not beyond a uniform prior."""
-        lower, upper = self.bounds.get(name, self.bounds.get(target, declared or (-np.inf, np.inf)))
+        pair = self.bounds.get(name, self.bounds.get(target, declared or (-np.inf, np.inf)))
+        try:
+            lower, upper = pair
+        except (TypeError, ValueError):
+            raise EstimationError(f"The bounds of '{name}' are {pair!r}; give (low, high).") from None
         lower = -np.inf if lower is None else float(lower)
         upper = np.inf if upper is None else float(upper)
         if isinstance(prior, Uniform):

@@ -37,35 +37,64 @@ typedef struct {
   double log_det;
 } filter;
 
-/* W columns of one row of A B, kept in registers; each entry is added up in the order of l */
-#define BLOCK(W)                                                              \
-  for (; j + W <= c; j += W) {                                                \
-    double sum[W];                                                            \
-    for (t = 0; t < W; t++) sum[t] = from ? from[j + t] : 0.0;                \
-    for (l = 0; l < k; l++)                                                   \
-      for (t = 0; t < W; t++) sum[t] += a[l] * B[(long)l * stride + j + t];   \
-    for (t = 0; t < W; t++) row[j + t] = sum[t];                              \
+/* W columns of four rows of A B at once, kept in registers; each entry is added up in the order of l */
+#define BLOCK(W)                                                                                      \
+  for (; j + W <= c; j += W) {                                                                        \
+    double s0[W], s1[W], s2[W], s3[W];                                                                \
+    for (t = 0; t < W; t++) {                                                                         \
+      s0[t] = from ? from[j + t] : 0.0, s1[t] = from ? from[width + j + t] : 0.0;                     \
+      s2[t] = from ? from[2 * width + j + t] : 0.0, s3[t] = from ? from[3 * width + j + t] : 0.0;     \
+    }                                                                                                 \
+    for (l = 0; l < k; l++) {                                                                         \
+      const double *b = B + (long)l * width + j;                                                      \
+      const double a0 = A[l], a1 = A[k + l], a2 = A[2 * k + l], a3 = A[3 * k + l];                    \
+      for (t = 0; t < W; t++) s0[t] += a0 * b[t];                                                     \
+      for (t = 0; t < W; t++) s1[t] += a1 * b[t];                                                     \
+      for (t = 0; t < W; t++) s2[t] += a2 * b[t];                                                     \
+      for (t = 0; t < W; t++) s3[t] += a3 * b[t];                                                     \
+    }                                                                                                 \
+    for (t = 0; t < W; t++) {                                                                         \
+      C[j + t] = s0[t], C[width + j + t] = s1[t], C[2 * width + j + t] = s2[t], C[3 * width + j + t] = s3[t]; \
+    }                                                                                                 \
   }
 
-/* row = a B (+ from): c columns of B, whose rows are ``stride`` apart */
-static inline __attribute__((always_inline)) void row_product(int k, int c, int stride, const double *restrict a,
-                                                               const double *restrict B, const double *from,
-                                                               double *row) {
+/* The first c columns of four rows of A B (+ from); rows of B, from and C are ``width`` apart */
+static inline __attribute__((always_inline)) void four_rows(int k, int c, int width, const double *restrict A,
+                                                             const double *restrict B, const double *from, double *C) {
   int j = 0, l, t;
   BLOCK(8) BLOCK(4) BLOCK(2) BLOCK(1)
 }
 
+/* W columns of one row */
+#define STRIP(W)                                                            \
+  for (; j + W <= c; j += W) {                                              \
+    double sum[W];                                                          \
+    for (t = 0; t < W; t++) sum[t] = from ? from[j + t] : 0.0;              \
+    for (l = 0; l < k; l++)                                                 \
+      for (t = 0; t < W; t++) sum[t] += a[l] * B[(long)l * width + j + t];  \
+    for (t = 0; t < W; t++) row[j + t] = sum[t];                            \
+  }
+
+/* row = a B (+ from) */
+static inline __attribute__((always_inline)) void one_row(int k, int c, int width, const double *restrict a,
+                                                           const double *restrict B, const double *from, double *row) {
+  int j = 0, l, t;
+  STRIP(8) STRIP(4) STRIP(2) STRIP(1)
+}
+
 /* C (+)= A B */
 WIDE static void product(int r, int k, int c, const double *restrict A, const double *restrict B, double *C, int add) {
-  int i;
-  for (i = 0; i < r; i++) row_product(k, c, c, A + i * k, B, add ? C + i * c : 0, C + i * c);
+  int i = 0;
+  for (; i + 4 <= r; i += 4) four_rows(k, c, c, A + i * k, B, add ? C + i * c : 0, C + i * c);
+  for (; i < r; i++) one_row(k, c, c, A + i * k, B, add ? C + i * c : 0, C + i * c);
 }
 
 /* C = A B + D where the result is known to be symmetric: half of it is computed */
 WIDE static void symmetric_product(int n, const double *restrict A, const double *restrict B, const double *restrict D,
                                    double *restrict C) {
-  int i, j;
-  for (i = 0; i < n; i++) row_product(n, i + 1, n, A + i * n, B, D + i * n, C + i * n);
+  int i = 0, j;
+  for (; i + 4 <= n; i += 4) four_rows(n, i + 4, n, A + i * n, B, D + i * n, C + i * n);
+  for (; i < n; i++) one_row(n, i + 1, n, A + i * n, B, D + i * n, C + i * n);
   for (i = 0; i < n; i++)
     for (j = 0; j < i; j++) C[j * n + i] = C[i * n + j];
 }

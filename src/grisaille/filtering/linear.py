@@ -20,7 +20,7 @@ from grisaille.filtering.kalman import DiscreteModel
 from grisaille.filtering.record import Cells, Record, cut_into_cells
 from grisaille.filtering.start import start_covariance
 from grisaille.filtering.stochastic import StochasticModel
-from grisaille.filtering.transition_native import noise_covariance, state_transition
+from grisaille.filtering.transition_native import both, noise_covariance, state_transition
 
 
 class LinearFilter:
@@ -72,14 +72,16 @@ class LinearFilter:
     def discretise(self, q: Floats, dq: Floats, x0: Floats) -> DiscreteModel:
         """The matrices at q; dq, (ns, nq), are directions and x0, (1 + ns, nx), the start of the plant's states."""
         cells, nd = self.cells(q), 1 + len(dq)
-        F, F_of, c, Q, Q_of = self._transitions(cells, q, dq)
+        A, W = (f.shared_on_cells(cells, q, dq) for f in (self.A, self.W))
+        F, F_of, c, Q, Q_of = self._transitions(cells, q, dq, A, W)
         H, H_of, d, R, R_of = self._measurement(cells, q, dq)
         mean = np.zeros((nd, self.model.n))
         mean[:, : self.model.nx] = x0
         first = _built_up(cells, F, F_of, Q, Q_of)
         signals = self._once(cells, "start", lambda: cells.at(np.zeros(1))[1][0])
-        now = [f.at(cells.bounds[:1], signals, q, dq)[0] for f in (self.A, self.W, self.C)]
-        P0, X0 = start_covariance(self.model, self.initial_covariance, now[0], now[1], first, now[2])
+        # a polynomial on the first cell is, where that begins, its first coefficient
+        C = self.C.at(cells.bounds[:1], signals, q, dq)[0] if self.C.shape[0] else np.zeros((nd, 0, self.model.n))
+        P0, X0 = start_covariance(self.model, self.initial_covariance, A[0, 0], W[0, 0], first, C)
         return DiscreteModel(F, F_of, c, Q, Q_of, H, H_of, d, R, R_of, self.record.y, cells.sample_at, mean, P0, X0)
 
     def _once(self, cells: Cells, what: str, compute: Callable[[], Any]) -> Any:
@@ -90,22 +92,23 @@ class LinearFilter:
             self._kept[1][what] = compute()
         return self._kept[1][what]
 
-    def _transitions(self, cells: Cells, q: Floats, dq: Floats) -> tuple[Floats, Any, Floats, Floats, Any]:
+    def _transitions(
+        self, cells: Cells, q: Floats, dq: Floats, A: Floats, W: Floats
+    ) -> tuple[Floats, Any, Floats, Floats, Any]:
         groups, of, members = self._once(cells, "groups", lambda: self._groups(cells))
         n, nd, K = self.model.n, 1 + len(dq), len(cells.lengths)
-        A, W = (f.shared_on_cells(cells, q, dq) for f in (self.A, self.W))
         forcing = _Forcing(self.b, cells, q, dq)
         still = len(W) == 1
         F, c = np.empty((len(groups), nd, n, n)), np.empty((K, nd, n))
         Q = np.empty((len(groups) if still else K, nd, n, n))
         for g, (k, h) in enumerate(groups):
             mine, drift = members[g], A[k % len(A), 0]
-            F[g], Psi = state_transition(drift, h, forcing.degree, self.compiled)
-            c[mine] = forcing.carried(Psi, mine)
             if still:
-                Q[g] = noise_covariance(drift, h, W[0], self.compiled)
+                F[g], Psi, Q[g] = both(drift, h, forcing.degree, W[0], self.compiled)
             else:
+                F[g], Psi = state_transition(drift, h, forcing.degree, self.compiled)
                 Q[mine] = self._noise_of_cells(cells, drift, h, W, mine)
+            c[mine] = forcing.carried(Psi, mine)
         return F, of, c, Q, of if still else np.arange(K)
 
     def _noise_of_cells(self, cells: Cells, A: Floats, h: float, W: Floats, mine: Any) -> Floats:

@@ -12,6 +12,7 @@ N. R. Kristensen, H. Madsen, S. B. Jørgensen, Automatica 40 (2004) 225, section
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import casadi as ca
@@ -107,11 +108,19 @@ def _checked_matrix(model: StochasticModel, given: Any, C: Floats) -> Floats:
             f"{', '.join(model.names[: model.nx])}, or one of {', '.join(KINDS)}."
         )
     size = np.abs(P).max(initial=0.0)
-    if not np.allclose(P, P.T, atol=1e-12 * size) or np.linalg.eigvalsh(P).min(initial=0.0) < -1e-10 * size:
+    if not _is_covariance(P.tobytes(), len(P)):
         raise EstimationError("initial_covariance is not symmetric and positive semidefinite.")
     if np.abs(C[0][:, : len(P)] @ P).max(initial=0.0) > 1e-8 * size * max(np.abs(C[0]).max(initial=0.0), 1.0):
         raise EstimationError("initial_covariance lets the states leave the hidden constraints; use 'first-sample'.")
     return P
+
+
+@lru_cache(maxsize=64)
+def _is_covariance(content: bytes, n: int) -> bool:
+    P = np.frombuffer(content).reshape(n, n)
+    size = np.abs(P).max(initial=0.0)
+    is_symmetric = np.allclose(P, P.T, atol=1e-12 * size)
+    return bool(is_symmetric and np.linalg.eigvalsh(P).min(initial=0.0) >= -1e-10 * size)
 
 
 def _flat_directions(model: StochasticModel, C: Floats) -> Floats:

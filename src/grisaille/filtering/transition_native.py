@@ -21,11 +21,7 @@ def state_transition(A: Floats, h: float, degree: int, compiled: bool | None = N
     entry = _functions(compiled)
     if entry is None:
         return transition.state_transition(A, h, degree)
-    F, Psi = np.empty(A.shape), np.empty((degree + 1, *A.shape))
-    work = np.empty((degree + 5) * A.size)
-    terms, nd, n = DEGREE + 2 * A.shape[-1] + 1, *A.shape[:2]
-    entry[0](n, nd, degree, terms, doublings(A[0], h), h, *_addresses(A, F, Psi, work))
-    return F, Psi
+    return _transition(entry, np.ascontiguousarray(A), h, degree, doublings(A[0], h))
 
 
 def noise_covariance(A: Floats, h: float, W: Floats, compiled: bool | None = None) -> Floats:
@@ -33,20 +29,41 @@ def noise_covariance(A: Floats, h: float, W: Floats, compiled: bool | None = Non
     entry = _functions(compiled)
     if entry is None:
         return transition.noise_covariance(A, h, W)
-    s, degree = doublings(A[0], h), W.shape[-4] - 1
-    many = W.reshape(-1, *W.shape[-4:])
-    over = state_transition(A, h * 2.0**-s, 0, compiled)[0]
+    return _noise(entry, np.ascontiguousarray(A), h, W, doublings(A[0], h))
+
+
+def both(
+    A: Floats, h: float, degree: int, W: Floats, compiled: bool | None = None
+) -> tuple[Floats, Floats, Floats]:
+    """Φ, hΨ and Q of one interval; A is balanced once for both."""
+    entry = _functions(compiled)
+    if entry is None:
+        return *transition.state_transition(A, h, degree), transition.noise_covariance(A, h, W)
+    A, s = np.ascontiguousarray(A), doublings(A[0], h)
+    return *_transition(entry, A, h, degree, s), _noise(entry, A, h, W, s)
+
+
+def _transition(entry: Any, A: Floats, h: float, degree: int, s: int) -> tuple[Floats, Floats]:
+    F, Psi = np.empty(A.shape), np.empty((degree + 1, *A.shape))
+    work = np.empty((degree + 5) * A.size)
+    terms, nd, n = DEGREE + 2 * A.shape[-1] + 1, *A.shape[:2]
+    entry[0](n, nd, degree, terms, s, h, A.ctypes.data, F.ctypes.data, Psi.ctypes.data, work.ctypes.data)
+    return F, Psi
+
+
+def _noise(entry: Any, A: Floats, h: float, W: Floats, s: int) -> Floats:
+    degree = W.shape[-4] - 1
+    many = np.ascontiguousarray(W).reshape(-1, *W.shape[-4:])
+    # over the first 2⁻ˢ of the interval, where nothing is left to double
+    over = _transition(entry, A, h * 2.0**-s, 0, 0)[0]
     Q = np.empty((len(many), *A.shape))
     work = np.empty((3 * (degree + 1) ** 2 + 3) * A.size)
     terms, nd, n = DEGREE + 2 * A.shape[-1] + 1, *A.shape[:2]
-    for k, given in enumerate(many):
+    for given, found in zip(many, Q, strict=True):
         F = over.copy()
-        entry[1](n, nd, degree, terms, s, h, *_addresses(A, np.ascontiguousarray(given), F, Q[k], work))
+        places = (A.ctypes.data, given.ctypes.data, F.ctypes.data, found.ctypes.data, work.ctypes.data)
+        entry[1](n, nd, degree, terms, s, h, *places)
     return Q.reshape(*W.shape[:-4], *A.shape)
-
-
-def _addresses(*arrays: Floats) -> tuple[Any, ...]:
-    return tuple(np.ascontiguousarray(a).ctypes.data_as(ctypes.c_void_p) for a in arrays)
 
 
 def _functions(compiled: bool | None) -> Any:

@@ -18,6 +18,7 @@ import grisaille as gr
 from grisaille.reproduction.comparison import Row, Size, new_figure
 
 SEED = 2008
+Shown = float | str
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ def run_studies(
     runs: int | Mapping[str, int], *, guess: Mapping[str, float], size: Size, name: str, folder: Path | None,
     executor: Any, step: float,
 ) -> dict[str, Any]:  # fmt: skip
-    """One study per method, all of the same data sets; with a folder each is kept there and goes on where it stopped."""
+    """One study per method, all of the same data sets; in a folder each is kept, and goes on where it stopped."""
     where = "serial" if executor is None and size == "small" else executor
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -99,9 +100,6 @@ def side_by_side(studies: Mapping[str, Any], names: Sequence[str], errors: Mappi
             Row(f"{symbol.text}: 95 % intervals that hold the truth [%]", cell(name, "coverage", 100.0, ".0f")),
         ]
     return rows
-
-
-Shown = float | str
 
 
 def standard_error(lower: float, upper: float) -> float:

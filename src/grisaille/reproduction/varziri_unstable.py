@@ -59,7 +59,7 @@ def unstable(size: Size, folder: Path | None, executor: Any, data_sets: int | No
     ]
     rows += [Row(f"output error, {name}: fits that converged", f"{sum(s)} of {len(s)}") for name, s in shots.items()]
     notes = (
-        f"{TIMES.size} values of x₁ with a noise of {NOISE:g}, p guessed as {GUESS['p']:g}; starts are unknown to both.",
+        f"{TIMES.size} values of x₁ with a noise of {NOISE:g}, p guessed as {GUESS['p']:g}, starts unknown.",
         "The theory of the standard deviation is the mean standard error of the fits.",
     )
     drawn = {} if folder is None else {"varziri-unstable": _draw(data[0], simulated, path)}
@@ -80,7 +80,7 @@ def record(seed: int) -> gr.Experiment:
 def trajectory(fit: gr.Fit) -> np.ndarray:
     """x₁ of the splines at the sampling instants."""
     band = fit.states(names=["x1"])["x1"].sel(given="smoothed", statistic="mean")
-    return np.interp(TIMES, band["time"].values, band.values)
+    return np.asarray(np.interp(TIMES, band["time"].values, band.values))
 
 
 def _shoot(data: gr.Experiment, method: gr.OutputError) -> bool:

@@ -32,8 +32,8 @@ def _undefined(task: Task, system: System) -> str:
 def _not_finite(task: Task, system: System, at: str) -> str:
     return (
         f"{_equation(task, system)} became infinite or undefined {at}, even with the smallest step. Look for a "
-        f"division by zero (also by a parameter that is zero), or a logarithm, root or power of a negative number near "
-        f"{_point(task, system)}"
+        f"division by zero (also by a parameter that is zero), a logarithm, root or power of a negative number, or a "
+        f"root of zero, whose slope is infinite, near {_point(task, system)}"
     )
 
 

@@ -75,6 +75,8 @@ def unknown_parameter(model: FlatModel, names: Iterable[str]) -> None:
                 if near
                 else f" Its parameters: {', '.join(model.parameters) or 'none'}."
             )
+            if name.startswith("noise("):
+                hint = f" The noise of an output is declared: gr.Output(…, noise=…); {hint[1:]}"
             raise ModelError(f"{model.name} has no parameter '{name}'.{hint}")
 
 

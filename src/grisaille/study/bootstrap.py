@@ -54,6 +54,8 @@ def bootstrap(
     block : length of the blocks; the cube root of the number of samples unless given, 1 for independent residuals
     runs, seed, store, executor, progress : as in ``gr.monte_carlo``
     """
+    if not isinstance(fit, Fit):
+        raise EstimationError(f"gr.bootstrap takes a fit, as gr.fit gives it, not {type(fit).__name__}.")
     if kind not in ("parametric", "residual"):
         raise EstimationError(f"kind is {kind!r}; give 'parametric' or 'residual'.")
     if block is not None and (isinstance(block, bool) or not isinstance(block, int) or block < 1):
