@@ -1,8 +1,9 @@
 """Pictures of the documentation are drawn by the page that shows them.
 
 A page that saves ``lynx.png`` and shows ``…/lynx.png`` must show what it saves: both pictures are compared as means of
-squares, so that fonts and antialiasing may differ by a little and curves may not. With ``GRISAILLE_PICTURES=write`` what
-was drawn takes the place of what is shown, with few colours, which makes files small.
+squares, each with its neighbours, so that things may move by a few pixels, as from one version of matplotlib to the
+next, and no further. With ``GRISAILLE_PICTURES=write`` what was drawn takes the place of what is shown, with few
+colours, which makes files small.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ def refuse_other_pictures(page: Path, folder: Path) -> None:
         assert shown.exists(), f"{page.name} shows {shown.name}, which python3 scripts/gallery has yet to draw"
         mean, largest = difference(shown, drawn)
         assert mean < MEAN and largest < LARGEST, (
-            f"{page.name} draws another {shown.name} than the one it shows (squares differ by {mean:.1f} on average and "
-            f"{largest:.0f} at most, of 255): look at both, and run python3 scripts/gallery if the new one is right."
+            f"{page.name} draws another {shown.name} than the one it shows (squares differ by {mean:.1f} on average "
+            f"and {largest:.0f} at most, of 255): look at both; python3 scripts/gallery keeps the new one."
         )
 
 
@@ -52,8 +53,15 @@ def difference(one: Path, other: Path) -> tuple[float, float]:
     first, second = squares(one), squares(other)
     if first.shape != second.shape:
         return np.inf, np.inf
-    apart = np.abs(first - second)
+    apart = np.maximum(beyond_neighbours(first, second), beyond_neighbours(second, first))
     return float(apart.mean()), float(apart.max())
+
+
+def beyond_neighbours(grey: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """How far each square is outside the range of the same square and its eight neighbours in the other picture."""
+    around = np.lib.stride_tricks.sliding_window_view(np.pad(other, 1, mode="edge"), (3, 3))
+    lowest, highest = around.min(axis=(2, 3)), around.max(axis=(2, 3))
+    return np.maximum(np.maximum(lowest - grey, grey - highest), 0.0)
 
 
 def squares(path: Path) -> np.ndarray:

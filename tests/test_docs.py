@@ -3,8 +3,8 @@
 The ``python`` blocks of a page are executed in order, in one fresh namespace and an empty folder. A ``text`` block that
 follows a ``python`` block directly is what that block must print (``...`` stands for anything, whitespace is not
 compared). ``<!-- not executed -->`` before a block leaves it out, ``<!-- file: PATH -->`` writes it to a file instead.
-In ``console`` blocks, lines that begin with ``$ grisaille`` are run, and what follows each is what it must print. A picture
-that a page saves under the name of one it shows must be that picture.
+In ``console`` blocks, lines that begin with ``$ grisaille`` are run, and what follows each is what it must print. A
+picture that a page saves under the name of one it shows must be that picture.
 """
 
 from __future__ import annotations

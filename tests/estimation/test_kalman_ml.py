@@ -145,7 +145,7 @@ def test_refusals():
 
 @pytest.mark.parametrize(("options", "said"), [
     ({"filter": "best"}, "filter is 'best'; it must be 'auto', 'linear', 'extended', 'iterated' or 'unscented'"),
-    ({"propagation": "euler"}, "propagation is 'euler'; it must be 'linearize' or 'moments'"),
+    ({"propagation": "euler"}, "propagation is 'euler'; it must be 'linearize', 'moments' or 'square-root'"),
     ({"substeps": 0}, "substeps is 0; give a whole number from 1, or 'auto'"),
     ({"substeps": True}, "substeps is True"),
     ({"initial_covariance": "none"}, "initial_covariance is 'none'"),

@@ -11,8 +11,10 @@ B_M is the variance of the gradient over ensembles, from the influence of each r
 
     B_M = cov_m[ Σ_k ψᵀW d_m − (∂ŷ_m − ψ)ᵀW e + … ] / M.
 
-Where variances are matched, d_m in B is of fresh realizations: those that S was made of can lie only so far out in it,
-while a record can lie anywhere. What of A comes from the Monte Carlo error of ψ̂ is taken off again. The errors need be neither white nor normal.
+Where variances are matched, d_m in B is of fresh realizations, divided by the root of c = Σ_m dᵀWd / Σ tr(WV): those
+that S was made of can lie only so far out in it, and fresh ones lie c times as far out as S says, because S⁻¹ of a
+finite ensemble is too large; the estimate has already made up for that. What of A comes from the Monte Carlo error of
+ψ̂ is taken off again. The errors need be neither white nor normal.
 """
 
 from __future__ import annotations
@@ -133,19 +135,24 @@ def _projections(criterion: MeanCriterion, value: MeanValue, number: int) -> tup
     squares = np.zeros((*shape, shape[1], len(case.samples)))
     for j, s in enumerate(case.samples):
         squares[s.rows, case.column(s.output), case.column(s.output), j] = s.weights**2
-    record = [Form(score, bent[0] if curved else None), Form(np.zeros((*shape, len(case.samples))), squares)]
+    squared = Form(np.zeros((*shape, len(case.samples))), squares)
     influence = Form(pull, bent[1] if curved else None, turn, bent[2] if curved else None, case.unknowns)
     values, starts = problem.values_for(case, value.theta)
     weights, at_value = slope_weights(value, number, case), value.predictions[number]
     runner = criterion.runners[number]
     if not curved:
-        v, energy = runner.projections(values, starts, [*record, influence], at_value, weights)
+        v, energy = runner.projections(values, starts, [Form(score), squared, influence], at_value, weights)
         m = v.shape[1] - n
         return v[:, :m], v[:, m:], energy
     pulls, energy = runner.projections(values, starts, [influence], at_value, weights)
     M, first = runner.options.realizations, runner.options.first
-    told, _ = runner.renewed(max(M, RECORDS), first + M).projections(values, starts, record, at_value)
-    return told, pulls, energy
+    size = Form(np.zeros((*shape, 1)), weights[..., None])
+    forms = [Form(score), Form(np.zeros_like(score), bent[0]), size, squared]
+    v, _ = runner.renewed(max(M, RECORDS), first + M).projections(values, starts, forms, at_value)
+    expected = sum(float(np.sum(p.W * p.V)) for p in value.parts if p.pattern.case == number)
+    c = max(1.0, float(v[:, 2 * n].mean()) / max(expected * (1 + 1 / M), 1e-300))
+    scores = v[:, :n] / np.sqrt(c) + v[:, n : 2 * n] / c
+    return np.hstack([scores, v[:, 2 * n + 1 :]]), pulls, energy
 
 
 def _sizes(value: MeanValue, number: int, case: Case, squares: np.ndarray) -> dict[str, float]:

@@ -11,7 +11,8 @@ from grisaille.errors import EstimationError
 from grisaille.filtering.start import KINDS
 
 FILTERS = ("auto", "linear", "extended", "iterated", "unscented")
-PROPAGATIONS = ("linearize", "moments")
+PROPAGATIONS = ("linearize", "moments", "square-root")
+SOLVERS = ("rk4", "euler")
 FIRST = ("include", "condition")
 BOUNDS = ("optimizer", "transform")
 
@@ -31,6 +32,39 @@ def positive(name: str, value: Any, zero: bool = False) -> None:
     is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool) and np.isfinite(value)
     if not is_number or value < 0 or (value == 0 and not zero):
         raise EstimationError(f"{name} is {value!r}; give a number {'from' if zero else 'above'} zero.")
+
+
+def checked_steps(filter: str, propagation: str, solver: str, substeps: Any, start: Any) -> None:
+    """What goes together between samples."""
+    one_of("propagation", propagation, PROPAGATIONS)
+    one_of("solver", solver, SOLVERS)
+    if substeps != "auto":
+        whole_number("substeps", substeps, ", or 'auto'")
+    if propagation == "square-root" and filter != "unscented":
+        raise EstimationError(
+            "propagation='square-root' moves sigma points: use it with filter='unscented', or propagation='moments'."
+        )
+    if propagation == "square-root" and isinstance(start, str) and start != "stationary":
+        raise EstimationError(
+            f"propagation='square-root' divides by the square root of the covariance, which vanishes under "
+            f"initial_covariance={start!r}: give variances, initial_covariance={{state: variance}}."
+        )
+    if solver == "euler" and (propagation == "linearize" or substeps == "auto"):
+        raise EstimationError(
+            "solver='euler' is for propagation='moments' or 'square-root' and a number of steps, substeps=n: its steps "
+            "are too poor to be chosen automatically."
+        )
+
+
+def checked_sigma(sigma: Any) -> tuple[float, float, float]:
+    """α, β, κ of sigma points; n + λ = α² (n + κ) must be positive for every n."""
+    try:
+        alpha, beta, kappa = (float(v) for v in sigma)
+    except (TypeError, ValueError):
+        alpha = beta = kappa = np.nan
+    if not (np.isfinite([alpha, beta, kappa]).all() and alpha > 0 and kappa > -1):
+        raise EstimationError(f"sigma is {sigma!r}; give (alpha, beta, kappa), alpha > 0, kappa > -1, such as (1, 0, 3).")
+    return alpha, beta, kappa
 
 
 def checked_covariance(kind: Any) -> Any:

@@ -45,7 +45,7 @@ def fit(
         bounds or a prior
     method : ``gr.OutputError(…)``, ``gr.KalmanML(…)`` or another estimator, or ``"auto"``
     guess : where to start, by name, or another fit; the model's values otherwise
-    bounds, priors : by name, instead of those the model declares
+    bounds, priors : by name, instead of those the model declares; a prior of None takes the declared one away
     local : parameters that each experiment has for itself
     """
     estimate = list(estimate) if estimate is not None and not isinstance(estimate, str) else estimate

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from grisaille.compilation.memo import Memo
 from grisaille.errors import EstimationError
 from grisaille.estimation import filter_choices as choices
 from grisaille.estimation import scoring
@@ -37,9 +38,12 @@ from grisaille.filtering.extended import ExtendedFilter
 from grisaille.filtering.horizon import HorizonRunner
 from grisaille.filtering.runner import FilterOptions, FilterRunner, Moved
 from grisaille.filtering.stochastic import StochasticModel
+from grisaille.filtering.unscented import SigmaPoints
 from grisaille.model.classes import Model
 from grisaille.structure.reduction import Structure
-from grisaille.structure.well_posedness import well_posedness
+from grisaille.structure.well_posedness import WellPosedness, well_posedness
+
+_examined: Memo[WellPosedness] = Memo(256)
 
 CONVERGED = 1e-8
 """The Newton decrement: the estimate is then within a ten-thousandth of its standard error."""
@@ -53,8 +57,11 @@ class KalmanML:
         along the way; ``"iterated"``, which linearises again at the updated state; ``"unscented"``, by sigma points;
         ``"auto"`` takes the exact one where it applies and the extended one elsewhere
     propagation : of nonlinear filters between samples: ``"linearize"``, exact for the model linearised on each substep;
-        ``"moments"``, integrating the equations of mean and covariance with error control
+        ``"moments"``, integrating the equations of mean and covariance with error control; ``"square-root"``, of the
+        unscented filter, integrating the sigma points themselves
+    solver : of the last two: ``"rk4"``, or ``"euler"`` for comparison with programs that take such steps
     substeps : steps of nonlinear filters between samples, or ``"auto"``: chosen at the guess and again at the optimum
+    sigma : α, β, κ of the unscented filter's points
     initial_covariance : of the states before the first sample: ``"first-sample"`` (what process noise builds up over
         the first interval), ``"stationary"``, ``"diffuse"``, ``{state: variance}`` or a matrix; disturbances start
         stationary
@@ -71,7 +78,7 @@ class KalmanML:
     """
 
     filter: Literal["auto", "linear", "extended", "iterated", "unscented"] = "auto"
-    propagation: Literal["linearize", "moments"] = "linearize"
+    propagation: Literal["linearize", "moments", "square-root"] = "linearize"
     substeps: int | Literal["auto"] = "auto"
     initial_covariance: Any = "first-sample"
     first_observation: Literal["include", "condition"] = "include"
@@ -82,19 +89,20 @@ class KalmanML:
     tolerance: float = 1e-11
     max_evaluations: int = 500
     compiled: bool | None = None
+    solver: Literal["rk4", "euler"] = "rk4"
+    sigma: tuple[float, float, float] = (1.0, 0.0, 3.0)
 
     def __post_init__(self) -> None:
         choices.one_of("filter", self.filter, choices.FILTERS)
-        choices.one_of("propagation", self.propagation, choices.PROPAGATIONS)
+        choices.checked_steps(self.filter, self.propagation, self.solver, self.substeps, self.initial_covariance)
         choices.one_of("first_observation", self.first_observation, choices.FIRST)
         choices.one_of("bounds", self.bounds, choices.BOUNDS)
-        if self.substeps != "auto":
-            choices.whole_number("substeps", self.substeps, ", or 'auto'")
         choices.whole_number("horizon", self.horizon)
         choices.whole_number("max_evaluations", self.max_evaluations)
         choices.positive("penalty", self.penalty, zero=True)
         choices.positive("tolerance", self.tolerance)
         object.__setattr__(self, "initial_covariance", choices.checked_covariance(self.initial_covariance))
+        object.__setattr__(self, "sigma", choices.checked_sigma(self.sigma))
         object.__setattr__(self, "robust", choices.checked_robust(self.robust))
         if self.initial_covariance == "diffuse":
             for name, value, plain in (
@@ -132,7 +140,8 @@ class KalmanML:
         """The problem of a model and its data; outputs of infinite variance are refused."""
         measured = tuple(dict.fromkeys(o for e in data for o in e.outputs))
         known = {u.target: u.guess for u in unknowns if u.kind == "parameter" and np.isfinite(u.guess)}
-        well_posedness(model, parameters=known).require("gr.fit", measured)
+        key = (model.fingerprint, tuple(sorted(known.items())))
+        _examined.get(key, lambda: well_posedness(model, parameters=known)).require("gr.fit", measured)
         open_levels = [k for k, u in enumerate(unknowns) if u.kind in ("scale", "noise") and not np.isfinite(u.guess)]
         guessed = [level_guess(structure, data, u, unknowns) for u in unknowns]
         cases = [self.case_of(model, e, guessed) for e in data]
@@ -172,7 +181,8 @@ class KalmanML:
         return FilterOptions(
             filter=self.filter, propagation=self.propagation, substeps=self.substeps,
             initial_covariance=self.initial_covariance, condition=self.first_observation == "condition",
-            robust=choices.signed_threshold(self.robust), compiled=self.compiled,
+            robust=choices.signed_threshold(self.robust), compiled=self.compiled, sigma=SigmaPoints(*self.sigma),
+            solver=self.solver,
         )  # fmt: skip
 
     def level_guesses(

@@ -159,7 +159,7 @@ class SimulatedPEM:
     def _estimate(self, search: MeanSearch, start: np.ndarray) -> Finding:
         criterion = search.criterion
         notes, search_as = self._accept(criterion, start)
-        refuse_unmoved_means(criterion, start)
+        notes += refuse_unmoved_means(criterion, start)
         found = self._solve(search, start, search_as)
         tried = [criterion.realizations]
         while self.realizations == "auto" and not enough(found.sandwich, tried[-1]) and 2 * tried[-1] <= MOST:

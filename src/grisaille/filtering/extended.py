@@ -41,6 +41,10 @@ from grisaille.filtering.start import start_covariance
 from grisaille.filtering.stochastic import StochasticModel
 
 
+WORTH_REVERSE = 5e7
+"""Instructions of a pass with all directions, some 20 ms, above which reverse mode is worth its compilation."""
+
+
 class ExtendedFilter:
     """Filters one record again and again, at different values of q."""
 
@@ -115,9 +119,10 @@ class ExtendedFilter:
         self, q: Floats, dq: Floats, x0: Floats, *, robust: float = np.inf, condition: bool = False,
         z0: Floats | None = None,
     ) -> Sums:  # fmt: skip
-        """The same without the information and the derivatives of innovations: in reverse, where it is compiled."""
-        self.cells(q)
-        library = self.program.reverse
+        """The same without the information and the derivatives of innovations: in reverse, where that pays."""
+        cells = self.cells(q)
+        work = len(cells.lengths) * self.substeps * len(dq) * self.program.formulas.instructions
+        library = self.program.reverse if work > WORTH_REVERSE else None
         if library is None or not len(dq):
             return self.run(q, dq, x0, robust=robust, condition=condition, z0=z0)
         with np.errstate(all="ignore"):

@@ -15,6 +15,7 @@ from grisaille.filtering.linearization import after_step_function, coefficients_
 from grisaille.filtering.measurement import linearized_update, update_function
 from grisaille.filtering.moments import linearized_rates, moment_step
 from grisaille.filtering.projection import Projection
+from grisaille.filtering.square_root_steps import square_root_step
 from grisaille.filtering.stochastic import StochasticModel
 from grisaille.filtering.unscented import SigmaPoints, unscented_rates, unscented_update
 
@@ -24,7 +25,9 @@ class FilterKind:
     """Which nonlinear filter.
 
     update : ``"extended"``, ``"iterated"`` or ``"unscented"``
-    propagation : ``"linearize"`` (exact steps of the linearised equation) or ``"moments"`` (Runge–Kutta)
+    propagation : ``"linearize"`` (exact steps of the linearised equation), ``"moments"`` (of mean and covariance) or
+        ``"square-root"`` (of mean and a square root, over sigma points)
+    solver : steps of the last two, ``"rk4"`` or ``"euler"``
     constant : nothing in the equations moves between samples but the states (held inputs, no formulas of time)
     sigma : points of the unscented filter
     """
@@ -33,6 +36,7 @@ class FilterKind:
     propagation: str = "linearize"
     constant: bool = False
     sigma: SigmaPoints = field(default_factory=SigmaPoints)
+    solver: str = "rk4"
 
 
 def formulate(model: StochasticModel, kind: FilterKind) -> FilterFormulas:
@@ -62,4 +66,6 @@ def _formulate(model: StochasticModel, kind: FilterKind) -> FilterFormulas:
             after_step_function(model, projection),
         )
         return FilterFormulas(coefficients, at_samples, settle, model.n)
-    return FilterFormulas(moment_step(model, rates, projection), at_samples)
+    if kind.propagation == "square-root":
+        return FilterFormulas(square_root_step(model, closed, kind.sigma, projection, kind.solver), at_samples)
+    return FilterFormulas(moment_step(model, rates, projection, kind.solver), at_samples)

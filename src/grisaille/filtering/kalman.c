@@ -37,56 +37,53 @@ typedef struct {
   double log_det;
 } filter;
 
-/* W columns of four rows of A B at once, kept in registers; each entry is added up in the order of l */
-#define BLOCK(W)                                                                                      \
-  for (; j + W <= c; j += W) {                                                                        \
-    double s0[W], s1[W], s2[W], s3[W];                                                                \
-    for (t = 0; t < W; t++) {                                                                         \
-      s0[t] = from ? from[j + t] : 0.0, s1[t] = from ? from[width + j + t] : 0.0;                     \
-      s2[t] = from ? from[2 * width + j + t] : 0.0, s3[t] = from ? from[3 * width + j + t] : 0.0;     \
-    }                                                                                                 \
-    for (l = 0; l < k; l++) {                                                                         \
-      const double *b = B + (long)l * width + j;                                                      \
-      const double a0 = A[l], a1 = A[k + l], a2 = A[2 * k + l], a3 = A[3 * k + l];                    \
-      for (t = 0; t < W; t++) s0[t] += a0 * b[t];                                                     \
-      for (t = 0; t < W; t++) s1[t] += a1 * b[t];                                                     \
-      for (t = 0; t < W; t++) s2[t] += a2 * b[t];                                                     \
-      for (t = 0; t < W; t++) s3[t] += a3 * b[t];                                                     \
-    }                                                                                                 \
-    for (t = 0; t < W; t++) {                                                                         \
-      C[j + t] = s0[t], C[width + j + t] = s1[t], C[2 * width + j + t] = s2[t], C[3 * width + j + t] = s3[t]; \
-    }                                                                                                 \
+/* rows of doubles as the compiler's vectors, which may lie anywhere */
+typedef double wide8 __attribute__((vector_size(64), aligned(8), may_alias));
+typedef double wide4 __attribute__((vector_size(32), aligned(8), may_alias));
+typedef double wide2 __attribute__((vector_size(16), aligned(8), may_alias));
+
+/* W columns of R rows of A B, kept in registers; each entry is added up in the order of l */
+#define BLOCK(R, W, type)                                                                      \
+  for (; j + W <= c; j += W) {                                                                 \
+    type sum[R];                                                                               \
+    for (i = 0; i < R; i++) sum[i] = from ? *(const type *)(from + i * width + j) : (type){0}; \
+    for (l = 0; l < k; l++) {                                                                  \
+      const type b = *(const type *)(B + (long)l * width + j);                                 \
+      for (i = 0; i < R; i++) sum[i] += A[i * k + l] * b;                                      \
+    }                                                                                          \
+    for (i = 0; i < R; i++) *(type *)(C + i * width + j) = sum[i];                             \
   }
 
-/* The first c columns of four rows of A B (+ from); rows of B, from and C are ``width`` apart */
-static inline __attribute__((always_inline)) void four_rows(int k, int c, int width, const double *restrict A,
-                                                             const double *restrict B, const double *from, double *C) {
-  int j = 0, l, t;
-  BLOCK(8) BLOCK(4) BLOCK(2) BLOCK(1)
-}
-
-/* W columns of one row */
-#define STRIP(W)                                                            \
-  for (; j + W <= c; j += W) {                                              \
-    double sum[W];                                                          \
-    for (t = 0; t < W; t++) sum[t] = from ? from[j + t] : 0.0;              \
-    for (l = 0; l < k; l++)                                                 \
-      for (t = 0; t < W; t++) sum[t] += a[l] * B[(long)l * width + j + t];  \
-    for (t = 0; t < W; t++) row[j + t] = sum[t];                            \
+/* The first c columns of R rows of A B (+ from); rows of B, from and C are ``width`` apart */
+#define ROWS(name, R)                                                                                              \
+  static inline __attribute__((always_inline)) void name(int k, int c, int width, const double *restrict A,        \
+                                                         const double *restrict B, const double *from, double *C) { \
+    int j = 0, i, l;                                                                                               \
+    BLOCK(R, 8, wide8) BLOCK(R, 4, wide4) BLOCK(R, 2, wide2) BLOCK(R, 1, double)                                    \
   }
+ROWS(four_rows, 4)
+ROWS(one_row, 1)
 
-/* row = a B (+ from) */
-static inline __attribute__((always_inline)) void one_row(int k, int c, int width, const double *restrict a,
-                                                           const double *restrict B, const double *from, double *row) {
-  int j = 0, l, t;
-  STRIP(8) STRIP(4) STRIP(2) STRIP(1)
-}
-
-/* C (+)= A B */
-WIDE static void product(int r, int k, int c, const double *restrict A, const double *restrict B, double *C, int add) {
+WIDE static void large_product(int r, int k, int c, const double *restrict A, const double *restrict B, double *C,
+                               int add) {
   int i = 0;
   for (; i + 4 <= r; i += 4) four_rows(k, c, c, A + i * k, B, add ? C + i * c : 0, C + i * c);
   for (; i < r; i++) one_row(k, c, c, A + i * k, B, add ? C + i * c : 0, C + i * c);
+}
+
+/* C (+)= A B; small ones are not worth a call */
+static inline void product(int r, int k, int c, const double *restrict A, const double *restrict B, double *C, int add) {
+  int i, j, l;
+  if (c > 3 || r * c > 9) {
+    large_product(r, k, c, A, B, C, add);
+    return;
+  }
+  for (i = 0; i < r; i++)
+    for (j = 0; j < c; j++) {
+      double sum = add ? C[i * c + j] : 0.0;
+      for (l = 0; l < k; l++) sum += A[i * k + l] * B[l * c + j];
+      C[i * c + j] = sum;
+    }
 }
 
 /* C = A B + D where the result is known to be symmetric: half of it is computed */

@@ -1,4 +1,4 @@
-"""Mean and covariance between samples by their differential equations, with classical Runge–Kutta steps.
+"""Mean and covariance between samples by their differential equations, with classical Runge–Kutta or Euler's steps.
 
     x' = f̄        P' = A P + P Aᵀ + W
 
@@ -50,6 +50,22 @@ class StepSymbols:
         return [self.t, self.h, self.s, *self.u, self.q, self.nominal]
 
 
+@dataclass(frozen=True)
+class Stages:
+    """An explicit method: where each stage is evaluated, as a part of the step, its signals, and its weight."""
+
+    parts: tuple[float, ...]
+    signals: tuple[int, ...]
+    weights: tuple[float, ...]
+
+
+STAGES = {
+    "rk4": Stages((0.0, 0.5, 0.5, 1.0), (0, 1, 1, 2), (1 / 6, 1 / 3, 1 / 3, 1 / 6)),
+    "euler": Stages((0.0,), (0,), (1.0,)),
+}
+"""Each stage starts from the slopes of the one before."""
+
+
 def linearized_rates(closed: Closed) -> Rates:
     """Those of the extended filter: everything at the mean."""
 
@@ -60,20 +76,22 @@ def linearized_rates(closed: Closed) -> Rates:
     return rates
 
 
-def moment_step(model: StochasticModel, rates: Rates, projection: Projection) -> ca.Function:
-    """One Runge–Kutta step of both moments."""
+def moment_step(
+    model: StochasticModel, rates: Rates, projection: Projection, solver: str = "rk4"
+) -> ca.Function:
+    """One step of both moments."""
     packing = Packing(model.n, model.z.numel())
     a = StepSymbols.of(model, packing)
     x, P, z = packing.unpack(a.s)
-    half = a.h / 2
+    method = STAGES[solver]
     dx, dP, sum_x, sum_P = ca.SX.zeros(model.n), ca.SX.zeros(model.n, model.n), 0, 0
-    for length, offset, u, weight in ((0, 0, 0, 1), (half, half, 1, 2), (half, half, 1, 2), (a.h, a.h, 2, 1)):
-        here = P + length * dP
-        dx, A, W, z = rates(a.t + offset, x + length * dx, here, z, a.u[u], a.q)
+    for part, u, weight in zip(method.parts, method.signals, method.weights, strict=True):
+        here = P + part * a.h * dP
+        dx, A, W, z = rates(a.t + part * a.h, x + part * a.h * dx, here, z, a.u[u], a.q)
         moved = ca.mtimes(A, here)
         dP = moved + moved.T + W
         sum_x, sum_P = sum_x + weight * dx, sum_P + weight * dP
-    sixth, end = a.h / 6, a.t + a.h
-    x, P = projection.after_step(end, x + sixth * sum_x, P + sixth * sum_P, a.u[2], a.q, a.nominal)
+    end = a.t + a.h
+    x, P = projection.after_step(end, x + a.h * sum_x, P + a.h * sum_P, a.u[2], a.q, a.nominal)
     z = solved(Closed(model), end, x, z, a.u[2], a.q)
     return ca.Function("step", a.arguments, ca.cse([packing.pack(x, P, z)]))

@@ -49,6 +49,7 @@ class FilterOptions:
     compiled: bool | None = None
     propagation: str = "linearize"
     sigma: SigmaPoints = field(default_factory=SigmaPoints)
+    solver: str = "rk4"
 
 
 @dataclass(frozen=True)
@@ -220,8 +221,9 @@ class FilterRunner:
                 exact.cells(q)
                 return exact
         kind = FilterKind(
-            o.filter if o.filter in ("iterated", "unscented") else "extended", o.propagation, sigma=o.sigma
-        )
+            o.filter if o.filter in ("iterated", "unscented") else "extended", o.propagation, sigma=o.sigma,
+            solver=o.solver,
+        )  # fmt: skip
         return ExtendedFilter(
             model, self.record, self.initializer.nominal[: model.nx], o.initial_covariance, kind=kind,
             compiled=o.compiled,

@@ -20,7 +20,7 @@ from grisaille.filtering.kalman import States, finish
 MOST = 128
 RUNAWAY = 1e9
 """‖A‖h of a model that is no longer there."""
-TOLERANCE = {"moments": (1e-6, 1e-7), "linearize": (1e-3, 1e-5)}
+TOLERANCE = {"moments": (1e-6, 1e-7), "square-root": (1e-6, 1e-7), "linearize": (1e-3, 1e-5)}
 """Change of log L by a doubling that ends the search: absolute, and relative to |log L|."""
 
 
@@ -66,7 +66,7 @@ def _needed(jacobians: list[Floats], h: float) -> int:
 def _too_stiff(filter: ExtendedFilter, value: float, finer: float) -> str:
     stiff = (
         "the model is too stiff for explicit steps, or runs away. Try gr.KalmanML(propagation='linearize'), another "
-        if filter.kind.propagation == "moments"
+        if filter.kind.propagation != "linearize"
         else "the model changes fast between samples, or runs away. Try another "
     )
     return (

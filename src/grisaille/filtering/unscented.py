@@ -50,10 +50,13 @@ class SigmaPoints:
 
     def around(self, x: ca.SX, P: ca.SX) -> tuple[list[ca.SX], ca.DM, ca.DM]:
         """The points, and both sets of weights."""
+        return self.along(x, square_root(P))
+
+    def along(self, x: ca.SX, L: ca.SX) -> tuple[list[ca.SX], ca.DM, ca.DM]:
+        """The same for P = L Lᵀ."""
         spread, means, covariances = self.weights(x.numel())
-        L = spread * square_root(P)
-        points = [x, *(x + L[:, j] for j in range(x.numel())), *(x - L[:, j] for j in range(x.numel()))]
-        return points, means, covariances
+        columns = [spread * L[:, j] for j in range(x.numel())]
+        return [x, *(x + c for c in columns), *(x - c for c in columns)], means, covariances
 
 
 def square_root(P: ca.SX) -> ca.SX:

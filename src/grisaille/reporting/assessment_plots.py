@@ -72,6 +72,7 @@ def draw_surface(surface: CostSurface, *, ax: Any = None) -> Figure:
         figure.colorbar(filled, ax=axes, label="√deviance")
         if float(height.min()) < np.sqrt(surface.threshold) < float(height.max()):
             axes.contour(x, y, height, levels=[np.sqrt(surface.threshold)], colors="C3", linewidths=1.2)
+            axes.plot([], [], color="C3", linewidth=1.2, label=f"{100 * surface.level:g} % region")
     axes.plot(*surface.ellipse.T, "--", color="C0", linewidth=1.2, label=f"{100 * surface.level:g} % ellipse")
     axes.plot(*surface.estimate, "+", color="C0", markersize=10, label="estimate")
     axes.set_xlim(x[0], x[-1])

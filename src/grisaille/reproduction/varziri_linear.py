@@ -112,7 +112,7 @@ def _rows(level: Noise, studies: dict[str, Any]) -> list[Row]:
             cell = " | ".join(f"{factor * t.loc[name, column]:.3g}" for t in tables.values())
             rows.append(Row(f"{level.label}: {name}, {what}", cell))
         ratio = float(best.loc[name, "iqr"] / worst.loc[name, "iqr"])
-        rows.append(Row(f"{level.label}: {name}, inter-quartile range, λ_opt over output error", ratio, "< 1"))
+        rows.append(Row(f"{level.label}: {name}, inter-quartile range, λ_opt over output error", ratio, "better"))
         covered = 100 * float(best.loc[name, "coverage"])
         rows.append(Row(f"{level.label}: {name}, 95 % intervals at λ_opt that hold the truth [%]", covered, None, 95))
     return rows
