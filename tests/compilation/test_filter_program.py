@@ -25,6 +25,12 @@ SQUARED = gr.Experiment(FEED_TIMES[:30], {}, {"y": 1 + FEED_TIMES[:30] + 0.1 * n
 PENDULUM = {"k": 0.5, "L": 2.05, "scale(w)": 0.35, "noise(phi)": 0.025}
 
 
+@pytest.fixture(autouse=True)
+def _always_in_reverse(monkeypatch):
+    """These records are too short for reverse mode to pay."""
+    monkeypatch.setattr("grisaille.filtering.extended.WORTH_REVERSE", 0.0)
+
+
 def pair(model, data, values, **options):
     """The runner interpreted and compiled, and the values."""
     runners = []
@@ -41,8 +47,12 @@ CASES = [
     (Reactor, RECORD, REACTOR, {"first_observation": "condition", "robust": ("smooth", 2.0)}),
     (Squared, SQUARED, {"a": 0.7, "scale(w)": 1.2}, {"filter": "unscented", "propagation": "moments"}),
     (Squared, SQUARED, {"a": 0.7, "scale(w)": 1.2}, {"filter": "unscented"}),
+    (
+        Squared, SQUARED, {"a": 0.7, "scale(w)": 1.2},
+        {"filter": "unscented", "propagation": "square-root", "initial_covariance": {"x": 0.1}},
+    ),
     (Pendulum, None, PENDULUM, {}),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("model", "data", "values", "options"), CASES)

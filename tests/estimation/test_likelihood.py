@@ -1,4 +1,4 @@
-"""The criterion of likelihood estimators: sums over records, priors, conditioning, rates of sampling, and its Hessian."""
+"""The criterion of likelihood estimators: sums over records, priors, conditioning, two rates of sampling, Hessian."""
 
 from __future__ import annotations
 

@@ -140,3 +140,9 @@ def test_high_index(options):
     found, wanted = (p.evaluate(p.guess) for p in (other, exact))
     assert found.log_likelihood == pytest.approx(wanted.log_likelihood, rel=1e-10)
     assert np.allclose(found.slope, wanted.slope, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("filter", ["extended", "unscented"])
+def test_a_flat_prior_is_for_the_exact_filter(filter):
+    with pytest.raises(gr.EstimationError, match="'diffuse' needs the exact filter: use filter='linear'"):
+        posed(Tanks(), experiment("zoh"), VALUES, filter=filter, initial_covariance="diffuse")

@@ -1,7 +1,7 @@
 """Log-likelihoods of nonlinear filters, step by step as other programs compute them: plain NumPy, written from papers.
 
-Extended: Runge–Kutta or Euler steps of x' = f, P' = A P + P Aᵀ + W. Unscented: the same steps of sigma points (S. Särkkä,
-IEEE Trans. Autom. Control 52 (2007) 1631), α = 1, β = 0, κ = 3. Inputs held, one component missing now and then.
+Extended: Runge–Kutta or Euler steps of x' = f, P' = A P + P Aᵀ + W. Unscented: the same steps of sigma points (S.
+Särkkä, IEEE Trans. Autom. Control 52 (2007) 1631), α = 1, β = 0, κ = 3. Inputs are held, components missing.
 """
 
 from __future__ import annotations

@@ -63,7 +63,9 @@ def checked_sigma(sigma: Any) -> tuple[float, float, float]:
     except (TypeError, ValueError):
         alpha = beta = kappa = np.nan
     if not (np.isfinite([alpha, beta, kappa]).all() and alpha > 0 and kappa > -1):
-        raise EstimationError(f"sigma is {sigma!r}; give (alpha, beta, kappa), alpha > 0, kappa > -1, such as (1, 0, 3).")
+        raise EstimationError(
+            f"sigma is {sigma!r}; give (alpha, beta, kappa), alpha > 0, kappa > -1, such as (1, 0, 3)."
+        )
     return alpha, beta, kappa
 
 

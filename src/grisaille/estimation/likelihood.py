@@ -38,6 +38,8 @@ class LikelihoodEvaluation(Evaluation):
     """Expected information plus priors."""
     log_likelihood: float = -np.inf
     penalty: float = 0.0
+    hessians: dict[Any, np.ndarray] = field(init=False, default_factory=dict, compare=False, repr=False)
+    """Formed here before, by the unknowns that were free (``scoring``)."""
 
     @property
     def objective(self) -> float:
@@ -154,8 +156,9 @@ class LikelihoodProblem(Problem):
             for column, s in enumerate(case.samples):
                 e = found.innovations[s.rows, column]
                 # a sample of weight zero has no innovation
-                errors.append(np.nan_to_num(e))
-                scales.append(np.where(np.isfinite(e), np.sqrt(found.variances[s.rows, column]), 1.0))
+                is_there = np.isfinite(e)
+                errors.append(np.where(is_there, e, 0.0))
+                scales.append(np.where(is_there, np.sqrt(found.variances[s.rows, column]), 1.0))
                 block = np.zeros((len(e), len(self.unknowns)))
                 if sensitive:
                     block[:, list(case.unknowns)] = found.slopes[s.rows, :, column]

@@ -9,7 +9,7 @@ tried on two independent halves A, B of at least 128 realizations: where the mea
 
     x_j = Σ_k ψ̂_Aᵀ W ∂ŷ_j,     j in B,
 
-have the mean zero, given A, which a t statistic judges (and the same with A and B exchanged). Unknowns with t below 2.3
+have the mean zero, given A, which a t statistic judges (and the same with A and B exchanged). Unknowns with t below 3
 are refused: correlations, scales of disturbances that enter linearly. Their variances tell them. Others get a note.
 Beside it, pairs that the mean can hardly tell apart.
 """
@@ -35,8 +35,8 @@ FEW = 64
 CLEAR = 4.0
 NOTHING = 1e-10
 """Of what the variances hold about an unknown: as good as nothing."""
-HALF, SIGNIFICANT = 64, 2.33
-"""Realizations in each half, at least, and the t above which a mean moves (1 %, one-sided)."""
+HALF, SIGNIFICANT = 64, 3.0
+"""Realizations in each half, at least, and the t above which a mean moves."""
 COLLINEAR = 0.99
 
 

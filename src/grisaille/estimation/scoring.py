@@ -162,12 +162,10 @@ def hessian_at(search: Search, evaluation: LikelihoodEvaluation, free: np.ndarra
 
     That of an evaluation is kept with it: search and polish ask for the same one.
     """
-    known = evaluation.__dict__.get("_hessian")
     key = (free.tobytes(), search.problem.unknowns)
-    if known is None or known[0] != key:
-        known = (key, _differences(search, evaluation, free))
-        evaluation.__dict__["_hessian"] = known
-    return np.array(known[1])
+    if key not in evaluation.hessians:
+        evaluation.hessians[key] = _differences(search, evaluation, free)
+    return evaluation.hessians[key].copy()
 
 
 def _differences(search: Search, evaluation: LikelihoodEvaluation, free: np.ndarray) -> np.ndarray:

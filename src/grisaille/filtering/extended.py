@@ -40,7 +40,6 @@ from grisaille.filtering.record import Cells, Record, cut_into_cells
 from grisaille.filtering.start import start_covariance
 from grisaille.filtering.stochastic import StochasticModel
 
-
 WORTH_REVERSE = 5e7
 """Instructions of a pass with all directions, some 20 ms, above which reverse mode is worth its compilation."""
 
@@ -59,10 +58,10 @@ class ExtendedFilter:
         compiled: bool | None = None,
     ) -> None:
         if isinstance(initial_covariance, str) and initial_covariance == "diffuse":
-            raise EstimationError(
-                f"initial_covariance='diffuse' needs a linear model, but {model.nonlinear or 'this'} is not linear: "
-                f"give variances, {{state: variance}}."
-            )
+            need = f"a linear model, but {model.nonlinear} is not linear:" if model.nonlinear else (
+                "the exact filter: use filter='linear', or"
+            )  # fmt: skip
+            raise EstimationError(f"initial_covariance='diffuse' needs {need} give variances, {{state: variance}}.")
         self.kind = kind or FilterKind()
         if self.kind.update != "unscented":
             refuse_hidden_disturbances(model)
@@ -172,7 +171,11 @@ class ExtendedFilter:
             first = pack.split(np.concatenate([built.s[None], built.ds]))[1]
             if not self.model.starts and not self.model.constraints.numel():
                 return pack.join(x, first, z)
-        A, W, C = self._linearized(t, u, q, dq, x, z)
+        is_given = not isinstance(self.initial_covariance, str) and not self.model.starts
+        if is_given and not self.model.constraints.numel():
+            A, W, C = np.zeros((nd, n, n)), np.zeros((nd, n, n)), np.zeros((nd, 0, n))  # not looked at
+        else:
+            A, W, C = self._linearized(t, u, q, dq, x, z)
         s = pack.join(x, start_covariance(self.model, self.initial_covariance, A, W, first, C)[0], z)
         # what built up over the first interval is tangent at its end: turn it to where the record begins
         return self.settled(t, u, q, dq, s) if self.model.constraints.numel() else s

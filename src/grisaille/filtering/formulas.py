@@ -63,8 +63,10 @@ class Formula:
         """Duals (N, 1 + ns, rows, columns) at N instants."""
         if not self.is_polynomial:
             return self._one_by_one(t, u, q, dq)
-        monomials = self._monomials(u[:, self.signals])
         coefficients = self.coefficients(q, dq)
+        if self._count == 1:
+            return np.repeat(coefficients, len(t), axis=0) if len(t) != 1 else coefficients
+        monomials = self._monomials(u[:, self.signals])
         dual = monomials @ coefficients.reshape(self._count, coefficients[0].size)
         return np.asarray(dual.reshape(len(t), 1 + len(dq), *self.shape))
 
@@ -76,14 +78,10 @@ class Formula:
         moved = (slope.reshape(len(q), len(value)).T @ dq.T).reshape(self._count, size, len(dq)).transpose(0, 2, 1)
         return np.concatenate([c, moved], axis=1).reshape(len(c), 1 + len(dq), *self.shape)
 
-    def once(self, nu: int, q: Floats, dq: Floats) -> Floats:
-        """The dual of a fixed formula, (1 + ns, rows, columns)."""
-        return np.asarray(self.at(np.zeros(1), np.zeros((1, nu)), q, dq)[0])
-
     def shared_on_cells(self, cells: Cells, q: Floats, dq: Floats) -> Floats:
         """The same in its own degree; one entry for all cells where it is the same at every instant."""
         if self.is_fixed:
-            return self.once(cells.coefficients.shape[1], q, dq)[None, None]
+            return self.coefficients(q, dq)[None]
         return self.on_cells(cells, self.degree(cells), q, dq)
 
     def on_cells(self, cells: Cells, degree: int, q: Floats, dq: Floats) -> Floats:

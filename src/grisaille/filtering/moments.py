@@ -76,9 +76,7 @@ def linearized_rates(closed: Closed) -> Rates:
     return rates
 
 
-def moment_step(
-    model: StochasticModel, rates: Rates, projection: Projection, solver: str = "rk4"
-) -> ca.Function:
+def moment_step(model: StochasticModel, rates: Rates, projection: Projection, solver: str = "rk4") -> ca.Function:
     """One step of both moments."""
     packing = Packing(model.n, model.z.numel())
     a = StepSymbols.of(model, packing)

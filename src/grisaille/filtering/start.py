@@ -36,8 +36,9 @@ def start_covariance(
     """
     P = np.zeros_like(A)
     x, w = slice(0, model.nx), np.arange(model.nx, model.n)[[s == "stationary" for s in model.starts]]
-    inside = np.ix_(np.arange(len(A)), w, w)
-    P[inside] = stationary(A[inside], W[inside], np.zeros((len(A), 0, len(w))), "The disturbance")
+    if len(w):
+        inside = np.ix_(np.arange(len(A)), w, w)
+        P[inside] = stationary(A[inside], W[inside], np.zeros((len(A), 0, len(w))), "The disturbance")
     X0 = np.zeros((model.n, 0))
     if isinstance(kind, str) and kind == "first-sample":
         P[:, x, x] = first[:, x, x]

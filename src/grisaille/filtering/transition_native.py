@@ -32,9 +32,7 @@ def noise_covariance(A: Floats, h: float, W: Floats, compiled: bool | None = Non
     return _noise(entry, np.ascontiguousarray(A), h, W, doublings(A[0], h))
 
 
-def both(
-    A: Floats, h: float, degree: int, W: Floats, compiled: bool | None = None
-) -> tuple[Floats, Floats, Floats]:
+def both(A: Floats, h: float, degree: int, W: Floats, compiled: bool | None = None) -> tuple[Floats, Floats, Floats]:
     """Φ, hΨ and Q of one interval; A is balanced once for both."""
     entry = _functions(compiled)
     if entry is None:

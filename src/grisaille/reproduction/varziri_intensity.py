@@ -2,7 +2,7 @@
 
 Figs. 5.2–5.8, Table 5.1, and Table 5.2, whose estimator is ours by ``gr.KalmanML``. The source takes 200 equal knots;
 the best path bends at every sample, and a spline that cannot takes its own stiffness for a disturbance: both choices of
-knots are shown. First guess: half of every true value, of the scales too (the source draws its guesses around there).
+knots are shown. First guess: half of every parameter, about which the source draws its guesses, and the true scales.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ def unknown_intensities(size: Size, folder: Path | None, executor: Any, data_set
 
 
 def first_guess() -> dict[str, float]:
-    scales = {name: 0.5 * np.sqrt(q) for name, q in INTENSITIES.items()}
+    """Half of every parameter; scales begin at those declared, the true ones."""
+    scales = {name: float(np.sqrt(q)) for name, q in INTENSITIES.items()}
     return {**cstr.halved_guess(), **scales}
 
 
