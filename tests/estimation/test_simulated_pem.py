@@ -223,7 +223,7 @@ def test_damaged_checkpoint_is_refused(tmp_path) -> None:
 def test_memory_does_not_grow_with_the_ensemble() -> None:
     """NumPy reports its arrays to tracemalloc; the kernels allocate nothing."""
     data, peaks = record(Squared(a=1.2), 3), []
-    for count in (100, 100, 2000):
+    for count in (100, 100, 1200):
         tracemalloc.start()
         gr.fit(Squared(), data, ["a"], gr.SimulatedPEM(realizations=count, max_iterations=2))
         peaks.append(tracemalloc.get_traced_memory()[1])

@@ -59,7 +59,7 @@ def test_grid_estimates() -> None:
         spread = found[method].std(ddof=1)
         assert 0.3 < spread < 2.0 and abs(found[method].mean() - TRUTH) < 4 * spread / np.sqrt(30)
     assert found["corrected"].mean() < found["proposed"].mean()
-    printed = on_grid(PRINTED, Extent(10, (1200,), 20, 0.32))[1200]
+    printed = on_grid(PRINTED, Extent(6, (1000,), 12, 0.64))[1000]
     for sample in printed.values():
         assert np.abs(sample - TRUTH).max() < 0.5, "with the settings of the text no method is biased"
 

@@ -47,7 +47,7 @@ def test_the_same_minimum_as_the_method_and_its_grid(curve) -> None:
 
 
 def test_few_realizations_bias_and_the_correction() -> None:
-    result = finite_ensembles("small", None, None, data_sets=40, samples=1200, realizations=(8, 32))
+    result = finite_ensembles("small", None, None, data_sets=24, samples=1000, realizations=(8, 32))
     moved = {
         m: result.ours(f"M = {m}, plain: bias of k") - result.ours(f"M = {m}, corrected: bias of k") for m in (8, 32)
     }
@@ -58,7 +58,7 @@ def test_few_realizations_bias_and_the_correction() -> None:
 
 
 def test_longer_records_spread_less_and_output_error_stays_off() -> None:
-    result = consistency("small", None, None, data_sets=60, realizations=40, lengths=(1000, 4000))
+    result = consistency("small", None, None, data_sets=40, realizations=24, lengths=(1000, 4000))
     assert result.ours("corrected, N = 4000: std") < 0.5 * result.ours("corrected, N = 1000: std")
     error = result.ours("corrected, N = 4000: its standard error")
     assert abs(result.ours("corrected, N = 4000: bias")) < 3 * error

@@ -162,7 +162,7 @@ def hessian_at(search: Search, evaluation: LikelihoodEvaluation, free: np.ndarra
 
     That of an evaluation is kept with it: search and polish ask for the same one.
     """
-    key = (free.tobytes(), search.problem.unknowns)
+    key = (free.tobytes(), *((u.logarithmic, u.logit) for u in search.problem.unknowns))
     if key not in evaluation.hessians:
         evaluation.hessians[key] = _differences(search, evaluation, free)
     return evaluation.hessians[key].copy()

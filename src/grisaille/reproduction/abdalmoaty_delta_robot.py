@@ -2,8 +2,8 @@
 
 One record of plate position and motor angles, simulated with disturbances that enter squared; each leg follows sines of
 its own frequencies. ``gr.SimulatedPEM`` by Gauss–Newton, beside output error, which has to explain the mean of the
-squared disturbances by wrong masses. The six outputs are weighted by the inverse of their covariance over realizations
-at the guess: plate and angles move together, and what they do apart tells the lengths to a millimetre. Model:
+squared disturbances by wrong masses. The six outputs are weighted by the inverse covariance of their errors, estimated
+with the rest: plate and angles move together, and what they do apart tells the lengths to a millimetre. Model:
 ``delta_robot``, whose source prints no table to compare with.
 """
 
@@ -42,8 +42,7 @@ def identification(
     model, data = DeltaRobot(), record(length, seed)
     truth = {n: float(model.parameters[n].value or 0.0) for n in names}
     guess = {n: v * (OFF[n in GEOMETRY] if k % 2 else 1 / OFF[n in GEOMETRY]) for k, (n, v) in enumerate(truth.items())}
-    weighting = np.linalg.inv(spread(model.replace(guess), data))
-    method = gr.SimulatedPEM(realizations=count, step=STEP, rtol=1e-4, weighting=weighting)
+    method = gr.SimulatedPEM(realizations=count, step=STEP, rtol=1e-4)
     fit = gr.fit(model, data, list(names), method, guess=guess, progress=False)
     alone = _without_disturbances(model, data, guess) if size == "full" else None
     told = gr.analyze(model)
@@ -83,16 +82,6 @@ def record(seconds: float, seed: int) -> gr.Experiment:
     )
     outputs = {n: run[n].values[0] for n in OUTPUTS}
     return gr.Experiment(t, inputs, outputs, hold="foh", skip=min(SKIP, t.size // 4), name="run")
-
-
-def spread(model: gr.Model, data: gr.Experiment, count: int = 24) -> np.ndarray:
-    """Covariance of the outputs over realizations, averaged over time, with measurement noise."""
-    t = data.grid()
-    inputs = {f"legs[{k}].reference": reference(t, k) for k in range(3)}
-    run = gr.simulate(model, t, inputs, hold="foh", realizations=count, seed=9, step=STEP, rtol=1e-4, noise=True)
-    y = np.stack([run[n].values[:, SKIP // 2 :] for n in OUTPUTS], axis=-1)
-    deviation = (y - y.mean(axis=0)).reshape(-1, len(OUTPUTS))
-    return np.asarray(deviation.T @ deviation / (len(deviation) * (1 - 1 / count)))
 
 
 def reference(t: np.ndarray, leg: int) -> np.ndarray:
