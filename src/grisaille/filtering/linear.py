@@ -108,7 +108,11 @@ class LinearFilter:
             else:
                 F[g], Psi = state_transition(drift, h, forcing.degree, self.compiled)
                 Q[mine] = self._noise_of_cells(cells, drift, h, W, mine)
-            c[mine] = forcing.carried(Psi, mine)
+            forced = forcing.carried(Psi, mine)
+            if len(groups) == 1:
+                c = forced
+            else:
+                c[mine] = forced
         return F, of, c, Q, of if still else np.arange(K)
 
     def _noise_of_cells(self, cells: Cells, A: Floats, h: float, W: Floats, mine: Any) -> Floats:
@@ -179,16 +183,13 @@ class _Forcing:
         if not self.affine:
             return _apply(Psi, self.b[mine % len(self.b)])
         matrix = np.moveaxis(self.shared, 0, -1)
-        total = np.zeros((len(mine), *matrix.shape[:2]))
-        for k, block in enumerate(Psi):
-            moved = times(block, matrix)
-            if k == 0:
-                total += moved[None, ..., 0]
-            inputs = self.inputs[mine, :, k] if k < self.inputs.shape[2] else None
-            if inputs is not None and inputs.size:
-                columns = moved[..., 1:].reshape(-1, inputs.shape[1])
-                total += (inputs @ columns.T).reshape(total.shape)
-        return total
+        moved = [times(block, matrix) for block in Psi]
+        # one product for all cells: what is constant, then the inputs' coefficients of every power of s
+        columns = [moved[0][..., :1], *(m[..., 1:] for m in moved[: self.inputs.shape[2]])]
+        inputs = self.inputs[mine].transpose(0, 2, 1).reshape(len(mine), -1)
+        given = np.concatenate([np.ones((len(mine), 1)), inputs], axis=1)
+        stacked = np.concatenate(columns, axis=-1).reshape(-1, given.shape[1])
+        return np.asarray((given @ stacked.T).reshape(len(mine), *matrix.shape[:2]))
 
 
 def _apply(Psi: Floats, b: Floats) -> Floats:

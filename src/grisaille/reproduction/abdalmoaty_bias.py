@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from grisaille.reproduction.abdalmoaty import PROGRAM, SAMPLING, TRANSIENT, TRUTH
-from grisaille.reproduction.abdalmoaty_curve import Curve, trace_curve
+from grisaille.reproduction.abdalmoaty_curve import COUNT, Curve, trace_curve
 from grisaille.reproduction.abdalmoaty_estimates import simulate_data
 from grisaille.reproduction.comparison import Comparison, Row, Shown, Size, new_figure, save_figures
 
@@ -26,6 +26,8 @@ EXPECTED = {
 """Bias of k at N = 5000 by an independent program, with its own input path and data."""
 QUIET = 2
 """Realizations of the undisturbed model: all are alike."""
+POINTS: dict[Size, int] = {"full": COUNT, "small": 12}
+"""Values of k between which means are interpolated; twelve leave them within 1e-3 standard deviations."""
 
 
 def finite_ensembles(
@@ -42,7 +44,7 @@ def finite_ensembles(
     found: dict[str, np.ndarray] = {}
     for count in counts:
         ensembles = max(1, max(counts) // count)
-        curves = [trace_curve(PROGRAM, n, count, seed=1 + e) for e in range(ensembles)]
+        curves = [trace_curve(PROGRAM, n, count, count=POINTS[size], seed=1 + e) for e in range(ensembles)]
         for corrected in (False, True):
             each = np.array([c.fit(y, used(n), corrected=corrected) for c in curves])
             named = f"M = {count}, {'corrected' if corrected else 'plain'}"
@@ -69,9 +71,9 @@ def consistency(
     known = (1000, 2000, 5000, 10_000, 20_000, 50_000) if size == "full" else (1000, 2000, 4000)
     runs, count = data_sets or runs, realizations or count
     each: tuple[int, ...] = tuple(np.atleast_1d(lengths or known).tolist())
-    longest = max(each)
+    longest, points = max(each), POINTS[size]
     y = simulate_data(PROGRAM, runs, longest)
-    curves = {"corrected": trace_curve(PROGRAM, longest, count), "output error": _quiet(longest)}
+    curves = {"corrected": trace_curve(PROGRAM, longest, count, count=points), "output error": _quiet(longest, points)}
     found = {m: {n: c.fit(y, used(n)) for n in each} for m, c in curves.items()}
     rows = [row for m, by in found.items() for n, sample in by.items() for row in _against_length(m, n, sample)]
     off = curves["corrected"].distance(PROGRAM, TRUTH)
@@ -90,8 +92,8 @@ def used(samples: int) -> slice:
     return slice(TRANSIENT - 1, samples)
 
 
-def _quiet(samples: int) -> Curve:
-    return trace_curve(replace(PROGRAM, disturbance_scale=0.0), samples, QUIET)
+def _quiet(samples: int, points: int) -> Curve:
+    return trace_curve(replace(PROGRAM, disturbance_scale=0.0), samples, QUIET, count=points)
 
 
 def _standard_error(each: np.ndarray, realizations: int) -> float:
