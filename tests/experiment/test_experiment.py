@@ -168,3 +168,10 @@ def test_later_changes_of_the_users_arrays_do_not_reach_inside():
 def test_representation_is_one_line():
     assert repr(rich()) == "<Experiment 'A': outputs y, z; inputs u, g, v; 7 times from 0 to 2 h>"
     assert repr(Experiment(outputs={"y": T})) == "<Experiment: outputs y; 5 independent rows>"
+
+
+def test_replacing_outputs_by_fewer_keeps_the_weights_of_those():
+    t = np.arange(5.0)
+    data = gr.Experiment(t, outputs={"a": t, "b": 2 * t}, weights={"b": 3.0})
+    assert data.replace(outputs={"b": t}).weights == {"b": 3.0}
+    assert data.replace(outputs={"a": t}).weights == {"a": 1.0}

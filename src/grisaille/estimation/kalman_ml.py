@@ -45,8 +45,8 @@ from grisaille.structure.well_posedness import WellPosedness, well_posedness
 
 _examined: Memo[WellPosedness] = Memo(256)
 
-CONVERGED = 1e-8
-"""The Newton decrement: the estimate is then within a ten-thousandth of its standard error."""
+CONVERGED = 1e-6
+"""The Newton decrement: the estimate is then within a thousandth of its standard error."""
 
 
 @dataclass(frozen=True)

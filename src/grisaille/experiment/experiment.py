@@ -241,7 +241,10 @@ class Experiment(Record):
             changes = {
                 key: self._timed(value) if key in ("inputs", "outputs") else value for key, value in changes.items()
             }
-        return self._remade(self.clock, PLAIN, **{**self._arguments(), **changes})
+        kept = self._arguments()
+        if isinstance(outputs := changes.get("outputs"), Mapping) and isinstance(kept["weights"], Mapping):
+            kept["weights"] = {n: w for n, w in kept["weights"].items() if n in outputs}
+        return self._remade(self.clock, PLAIN, **{**kept, **changes})
 
     def _timed(self, signals: Any) -> Any:
         """Bare arrays with the times of the signals they replace."""
