@@ -35,7 +35,7 @@ def test_a_right_model_is_healthy() -> None:
         (1 + X + np.convolve(noise(1), np.ones(6))[:80], "autocorrelation", "a disturbance are missing"),
         (1 + X + 0.3 * np.cos(12 * X) + noise(), "periodogram", "a slow part of the model is missing"),
         (1 + X + noise(2) ** 3 * 50, "normality", "heavier tails"),
-        (1 + X + noise() + 2 * (np.arange(80) == 30), "outliers", "1 stick out, at row 30"),
+        (1 + X + noise() + 2 * (np.arange(80) == 30), "outliers", "1 sticks out, at row 30"),
     ],
 )
 def test_flaws_are_named(y: np.ndarray, test: str, words: str) -> None:

@@ -27,15 +27,15 @@ def test_monte_carlo_part_is_the_scatter_over_ensembles(match: str) -> None:
 
 
 def test_intervals_hold_the_truth() -> None:
-    """40 records of 100 samples; the exact binomial test at 0.1 % against 95 %."""
+    """30 records of 100 samples; the exact binomial test at 0.1 % against 95 %."""
     plan = gr.Experiment(TIMES[:101], {"u": 1.0}, {"y": np.zeros(101)})
     study = gr.monte_carlo(
-        Squared(a=1.2), plan, ["a"], gr.SimulatedPEM(realizations=32, threads=1), runs=40, seed=5, executor="serial",
+        Squared(a=1.2), plan, ["a"], gr.SimulatedPEM(realizations=24, threads=1), runs=30, seed=5, executor="serial",
         progress=False,
     )  # fmt: skip
     told = study.summary().table.loc["a"]
-    assert told["intervals"] == 40
-    assert binom.cdf(told["hits"], 40, 0.95) > 0.0005
+    assert told["intervals"] == 30
+    assert binom.cdf(told["hits"], 30, 0.95) > 0.0005
 
 
 def test_size_of_errors_is_compared_with_realizations() -> None:

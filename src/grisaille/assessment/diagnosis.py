@@ -95,10 +95,11 @@ class Diagnosis:
         bad = sum(not v.healthy for v in self.verdicts)
         if all(np.isnan(v.p) for v in self.verdicts):
             return "\n".join([*lines, "Nothing was tested."])
+        every = "The one test is" if len(self.verdicts) == 1 else f"All {len(self.verdicts)} tests are"
         lines.append(
             f"{bad} of {len(self.verdicts)} tests are unhealthy at the level {self.level:g}."
             if bad
-            else f"All {len(self.verdicts)} tests are healthy at the level {self.level:g}."
+            else f"{every} healthy at the level {self.level:g}."
         )
         return "\n".join(lines)
 
@@ -239,7 +240,8 @@ class _Part:
         found, where = tests.outliers(self.scaled, self.q, self.degrees_of_freedom, self.level)
         what = "row" if self.is_static else "t ="
         named = ", ".join(f"{self.times[k]:g}" for k in where[:MOST_NAMED]) + (", …" if len(where) > MOST_NAMED else "")
-        bad = f"{len(where)} stick out, at {what} {named}: look at the raw data there, or use a robust loss."
+        verb = "sticks" if len(where) == 1 else "stick"
+        bad = f"{len(where)} {verb} out, at {what} {named}: look at the raw data there, or use a robust loss."
         return self._verdict("outliers", found, "none sticks out.", bad)
 
     def _spread(self, found: tests.Test) -> Verdict:

@@ -28,12 +28,18 @@ class Value(float):
 
 
 def with_error(value: float, std_error: float) -> str:
-    """Digits down to the second significant one of the standard error."""
+    """Digits down to the second significant one of the standard error; small and large numbers with an exponent."""
     if not np.isfinite(std_error) or std_error <= 0:
         return f"{value:.6g}"
     decimals = 1 - int(np.floor(np.log10(std_error)))
-    if -6 <= decimals <= 9 and abs(value) < 1e7:
+    if -6 <= decimals <= 9 and (1e-4 <= abs(value) or std_error >= 1e-4) and abs(value) < 1e7:
         shown = max(decimals, 0)
         return f"{value:.{shown}f} ± {std_error:.{shown}f}"
-    digits = max(int(np.floor(np.log10(abs(value)))) + decimals, 1) if value else 1
-    return f"{value:.{digits}e} ± {std_error:.1e}"
+    if value == 0:
+        return f"0 ± {std_error:.1e}"
+    digits = max(int(np.floor(np.log10(abs(value)))) + decimals, 1)
+    mantissa, power = f"{value:.{digits}e}".split("e")
+    spread = std_error / 10.0 ** int(power)
+    if abs(spread) >= 1e4:
+        return f"{value:.2e} ± {std_error:.1e}"
+    return f"({mantissa} ± {spread:.{digits}f})e{power}"
