@@ -65,7 +65,7 @@ def test_grid_estimates() -> None:
 
 
 def test_gauss_newton_and_its_figure(tmp_path: Path) -> None:
-    result = by_gauss_newton("small", tmp_path, None, data_sets=2, samples=1000, realizations=10)
-    assert all(1.0 <= result.ours(f"program: k {m}, N = 1000, mean") <= 30.0 for m in ("corrected", "output error"))
+    result = by_gauss_newton("small", tmp_path, None, data_sets=2, samples=800, realizations=8)
+    assert all(1.0 <= result.ours(f"program: k {m}, N = 800, mean") <= 30.0 for m in ("corrected", "output error"))
     assert result["k corrected: 95 % intervals that hold the truth"].ours in ("1 of 2", "2 of 2")
     assert [p.name for p in result.figures] == ["fig1-gauss-newton.png"]

@@ -96,7 +96,7 @@ class LikelihoodProblem(Problem):
         return LikelihoodEvaluation(
             theta,
             np.concatenate([errors / scales, extra]),
-            np.concatenate([rows / scales[:, None], extra_slopes]) if sensitive else np.zeros((0, n)),
+            np.concatenate([rows, extra_slopes]) if sensitive and len(extra) else rows,
             errors,
             tuple(Prediction(self.runner_of(c).record.y - p.innovations, np.zeros((0, 0, 0))) for c, p in parts),
             value=-total + 0.5 * float(extra @ extra) + fence,
@@ -150,20 +150,20 @@ class LikelihoodProblem(Problem):
     def _innovations(
         self, parts: Sequence[tuple[Case, Likelihood]], sensitive: bool
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Innovations, their standard deviations and derivatives, in the order of the samples."""
-        errors, scales, rows = [], [], []
+        """Innovations, their standard deviations, and derivatives in these, in the order of the samples."""
+        count, n = len(self.weights), len(self.unknowns)
+        errors, scales, rows = np.zeros(count), np.ones(count), np.zeros((count if sensitive else 0, n))
+        first = 0
         for case, found in parts:
             for column, s in enumerate(case.samples):
+                here, first = slice(first, first + len(s.rows)), first + len(s.rows)
                 e = found.innovations[s.rows, column]
-                # a sample of weight zero has no innovation
-                is_there = np.isfinite(e)
-                errors.append(np.where(is_there, e, 0.0))
-                scales.append(np.where(is_there, np.sqrt(found.variances[s.rows, column]), 1.0))
-                block = np.zeros((len(e), len(self.unknowns)))
+                is_there = np.isfinite(e)  # a sample of weight zero has no innovation
+                errors[here] = np.where(is_there, e, 0.0)
+                scales[here] = np.where(is_there, np.sqrt(found.variances[s.rows, column]), 1.0)
                 if sensitive:
-                    block[:, list(case.unknowns)] = found.slopes[s.rows, :, column]
-                rows.append(block)
-        return np.concatenate(errors), np.concatenate(scales), np.concatenate(rows)
+                    rows[here, list(case.unknowns)] = found.slopes[s.rows, :, column] / scales[here, None]
+        return errors, scales, rows
 
     def _broken(self, theta: np.ndarray, reason: str) -> LikelihoodEvaluation:
         n, empty = len(theta), np.zeros(0)
