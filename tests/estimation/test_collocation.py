@@ -268,7 +268,7 @@ def test_the_first_root_from_small_arguments_is_taken() -> None:
     """g falls through zero at −1 and tends to zero from below far out."""
     found, met = first_root(lambda x: -np.tanh(x + 1) * np.exp(-0.2 * x), -6.0, 1e-8)
     assert met and found == pytest.approx(-1.0, abs=1e-6)
-    assert first_root(lambda x: 1.0, 0.0, 1e-6) == (10.0, False)
+    assert first_root(lambda x: 1.0, 0.0, 1e-6) == (0.0, False)
     assert first_root(lambda x: -1.0, 0.0, 1e-6) == (-10.0, False)
 
 

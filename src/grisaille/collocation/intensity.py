@@ -25,6 +25,8 @@ LOWEST, HIGHEST = -10.0, 10.0
 STRIDE = 0.7
 """Step of the bracketing in the logarithm of the scale: a factor of two."""
 
+GROWTH = 1.3
+
 
 def misfit_ratios(quadratic: Quadratic, outputs: Sequence[str]) -> Floats:
     """σ̂²/σ² of every output at a solution."""
@@ -61,15 +63,21 @@ def _own(quadratic: Quadratic, k: int) -> Floats:
 
 
 def first_root(
-    g: Callable[[float], float], start: float, tolerance: float, stride: float = STRIDE
+    g: Callable[[float], float], start: float, tolerance: float, stride: float = STRIDE, highest: float = HIGHEST
 ) -> tuple[float, bool]:
-    """Where g first falls through zero, from small arguments; False where it never does (g < 0 throughout, or > 0)."""
-    x, value = start, g(start)
-    low = high = x
+    """Where g first falls through zero, from small arguments; False where it never does (g < 0 throughout, or > 0).
+
+    Where g stays above zero up to ``highest``, the place at which it was smallest. Strides grow: beyond its first root
+    g stays below zero, so that a long one cannot miss it.
+    """
+    value = g(start)
+    low = high = start
+    smallest, place = value, start
     if value < 0:
         while value < 0:
             high, high_value = low, value
             low -= stride
+            stride *= GROWTH
             if low < LOWEST:
                 return LOWEST, False
             value = g(low)
@@ -77,9 +85,12 @@ def first_root(
     while value >= 0:
         low, low_value = high, value
         high += stride
-        if high > HIGHEST:
-            return HIGHEST, False
+        stride *= GROWTH
+        if high > highest:
+            return place, False
         value = g(high)
+        if value < smallest:
+            smallest, place = value, high
     return _between(g, low, low_value, high, value, tolerance), True
 
 

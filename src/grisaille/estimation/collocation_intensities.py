@@ -8,7 +8,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from grisaille.collocation.intensity import STRIDE, first_root, misfit_ratios
+from grisaille.collocation.intensity import HIGHEST, LOWEST, STRIDE, first_root, misfit_ratios
 from grisaille.errors import EstimationError
 from grisaille.estimation.collocation_joint import Progress, settled
 from grisaille.estimation.collocation_problem import CollocationProblem
@@ -20,6 +20,9 @@ COARSE, FINE = 2e-2, 1e-3
 """Accuracy of the logarithm of a scale in the first round and in later ones."""
 NEXT = 0.1
 """Step of the bracketing in later rounds."""
+
+REACH = 2.1
+"""How far from the guess, in the logarithm, the first round looks: a factor of eight."""
 
 
 def find_intensities(
@@ -43,11 +46,15 @@ def find_intensities(
     for sweep in range(SWEEPS):
         before = dict(x)
         for k in pairs:
-            start = x[k] if sweep else x[k] - 2.1
-            x[k], met = first_root(partial(ratio, k), start, FINE if sweep else COARSE, NEXT if sweep else STRIDE)
+            # an output's misfit may stay too large for as long as another scale is too small: do not climb at first
+            first = sweep == 0 and len(pairs) > 1
+            x[k], met = first_root(
+                partial(ratio, k), x[k] if sweep else x[k] - REACH, FINE if sweep else COARSE,
+                NEXT if sweep else STRIDE, x[k] + REACH if first else HIGHEST,
+            )  # fmt: skip
             current = current.copy()
             current[k] = sizes[k] * np.exp(x[k])
-            if not met and sweep == 0 and x[k] > 0:
+            if not met and not first and x[k] > LOWEST:
                 raise EstimationError(_no_root(problem, k, pairs[k]))
         if sweep and (len(pairs) == 1 or max(abs(x[k] - before[k]) for k in pairs) < 3 * FINE):
             break
