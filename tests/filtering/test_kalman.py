@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from zoo import textbook_kalman as textbook
 
-from grisaille.filtering.duals import constant
+from grisaille.disturbance.duals import constant
 from grisaille.filtering.kalman import DiscreteModel, States, finish, loss, run_filter
 from grisaille.filtering.native import add_up
 from grisaille.filtering.smoother import smooth

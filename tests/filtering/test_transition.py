@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from grisaille.filtering.duals import constant
+from grisaille.disturbance.duals import constant
 from grisaille.filtering.transition import noise_covariance, polynomial_nodes, state_transition
 
 A = np.array([[-0.3, 1.0, 0.0], [0.2, -2.0, 0.4], [0.0, 0.0, 0.0]])

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grisaille.errors import EstimationError
+from grisaille.experiment.cells import cut_into_cells
 from grisaille.experiment.interpolation import SignalTable
-from grisaille.filtering.record import cut_into_cells
 
 Floats = NDArray[np.float64]
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from grisaille.collocation.vectorised import Vectorised
 from grisaille.compilation.evaluation import flat_function
-from grisaille.filtering.stochastic import StochasticModel
+from grisaille.disturbance.stochastic_model import StochasticModel
 
 Floats = NDArray[np.float64]
 MANY = 100

@@ -23,8 +23,8 @@ from grisaille.collocation.mesh import Mesh
 from grisaille.collocation.quadrature import make_quadrature
 from grisaille.collocation.record import Given, Record
 from grisaille.errors import EstimationError
+from grisaille.experiment.cells import cut_into_cells
 from grisaille.experiment.interpolation import SignalTable
-from grisaille.filtering.record import cut_into_cells
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -184,7 +184,7 @@ class SplineProgram:
 
     def stationary(self, given: Given) -> Floats:
         """Stationary covariance of disturbances at q."""
-        from grisaille.filtering.start import stationary
+        from grisaille.disturbance.constrained_stationarity import stationary
 
         states = self.start_states()
         t, u = self.cells.t[:1], self.cells.u[:1]

@@ -17,11 +17,10 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
+from grisaille.disturbance.stochastic_model import StochasticModel, build_stochastic_model, plant_states
 from grisaille.errors import EstimationError
 from grisaille.experiment.interpolation import SignalTable, make_table
 from grisaille.experiment.switching import find_switches
-from grisaille.filtering.start import plant_states
-from grisaille.filtering.stochastic import StochasticModel, build_stochastic_model
 from grisaille.model.classes import Model
 from grisaille.structure.initialization import Initializer
 from grisaille.structure.parameters import ParameterFormulas

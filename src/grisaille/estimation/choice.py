@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from grisaille.disturbance.stochastic_model import StochasticModel, build_stochastic_model
 from grisaille.errors import EstimationError
 from grisaille.estimation.kalman_ml import KalmanML
 from grisaille.estimation.output_error import OutputError
 from grisaille.estimation.simulated_pem import SimulatedPEM
 from grisaille.filtering.hidden import hidden_disturbance
-from grisaille.filtering.stochastic import StochasticModel, build_stochastic_model
 from grisaille.model.classes import Model
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.prepared import structure_of

@@ -9,10 +9,10 @@ import casadi as ca
 import numpy as np
 
 from grisaille.collocation.intensity import HIGHEST, LOWEST, STRIDE, first_root, misfit_ratios
+from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.errors import EstimationError
 from grisaille.estimation.collocation_joint import Progress, settled
 from grisaille.estimation.collocation_problem import CollocationProblem
-from grisaille.filtering.stochastic import StochasticModel
 
 SWEEPS = 12
 """Rounds over all scales."""

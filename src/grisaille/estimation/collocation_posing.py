@@ -18,12 +18,12 @@ from grisaille.collocation.knots import SplineOptions, place_knots
 from grisaille.collocation.program import SplineProgram
 from grisaille.collocation.record import Given, Record
 from grisaille.collocation.starting import measured_states, starting_coefficients
+from grisaille.disturbance.stochastic_model import build_stochastic_model
 from grisaille.errors import EstimationError, GrisailleError
 from grisaille.estimation.cases import Case, compared_samples, known_starts, start_guesses
 from grisaille.estimation.collocation_problem import CollocationProblem
 from grisaille.estimation.levels import level_guess
 from grisaille.estimation.unknowns import Unknown
-from grisaille.filtering.stochastic import build_stochastic_model
 from grisaille.model.classes import Model
 from grisaille.simulation.simulate import simulate
 from grisaille.structure.parameters import evaluate_parameters

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from grisaille.compilation.memo import Memo
+from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.errors import EstimationError
 from grisaille.estimation import filter_choices as choices
 from grisaille.estimation import scoring
@@ -37,7 +38,6 @@ from grisaille.estimation.unknowns import Unknown
 from grisaille.filtering.extended import ExtendedFilter
 from grisaille.filtering.horizon import HorizonRunner
 from grisaille.filtering.runner import FilterOptions, FilterRunner, Moved
-from grisaille.filtering.stochastic import StochasticModel
 from grisaille.filtering.unscented import SigmaPoints
 from grisaille.model.classes import Model
 from grisaille.structure.reduction import Structure

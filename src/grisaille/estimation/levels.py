@@ -21,10 +21,10 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.errors import EstimationError
 from grisaille.estimation.likelihood import LikelihoodEvaluation, LikelihoodProblem
 from grisaille.estimation.unknowns import Unknown
-from grisaille.filtering.stochastic import StochasticModel
 from grisaille.model.lowering import evaluate
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.reduction import Structure

@@ -12,9 +12,9 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.errors import EstimationError, ModelError
 from grisaille.filtering.implicit import Closed
-from grisaille.filtering.stochastic import StochasticModel
 from grisaille.model.declarations import Declaration
 from grisaille.model.expression import Expression, Name, Reference, as_expression
 from grisaille.model.lowering import lower

@@ -16,8 +16,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from grisaille.disturbance.duals import Floats
 from grisaille.errors import EstimationError
-from grisaille.filtering.duals import Floats
 from grisaille.filtering.kalman import DiscreteModel, States, run_filter
 from grisaille.filtering.smoother import smooth
 

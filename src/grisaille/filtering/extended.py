@@ -27,8 +27,10 @@ from grisaille.compilation.filter_program import (
     build_program,
     with_directions,
 )
+from grisaille.disturbance.duals import Floats
+from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.errors import EstimationError
-from grisaille.filtering.duals import Floats
+from grisaille.experiment.cells import Cells, Record, cut_into_cells
 from grisaille.filtering.formulation import FilterKind, formulate
 from grisaille.filtering.hidden import refuse_hidden_disturbances
 from grisaille.filtering.implicit import Closed
@@ -36,9 +38,7 @@ from grisaille.filtering.kalman import States, Sums
 from grisaille.filtering.measurement import settle_function
 from grisaille.filtering.packing import Packing
 from grisaille.filtering.projection import Projection
-from grisaille.filtering.record import Cells, Record, cut_into_cells
 from grisaille.filtering.start import start_covariance
-from grisaille.filtering.stochastic import StochasticModel
 
 WORTH_REVERSE = 5e7
 """Instructions of a pass with all directions, some 20 ms, above which reverse mode is worth its compilation."""

@@ -8,12 +8,12 @@ import casadi as ca
 import numpy as np
 
 from grisaille.compilation.filter_native import PreparedPass
-from grisaille.filtering.duals import Floats
+from grisaille.disturbance.duals import Floats
+from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.filtering.extended import ExtendedFilter
 from grisaille.filtering.implicit import Closed
 from grisaille.filtering.kalman import States, Sums
 from grisaille.filtering.smoother import smooth_moments
-from grisaille.filtering.stochastic import StochasticModel
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,9 +16,9 @@ import casadi as ca
 import numpy as np
 
 from grisaille.compilation.evaluation import FlatEvaluation, flat_function
-from grisaille.filtering.duals import Floats
-from grisaille.filtering.record import Cells
-from grisaille.filtering.stochastic import StochasticModel
+from grisaille.disturbance.duals import Floats
+from grisaille.disturbance.stochastic_model import StochasticModel
+from grisaille.experiment.cells import Cells
 from grisaille.filtering.transition import polynomial_nodes
 
 SMOOTH = 6

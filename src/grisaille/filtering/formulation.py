@@ -9,6 +9,7 @@ import casadi as ca
 
 from grisaille.compilation.filter_program import FilterFormulas
 from grisaille.compilation.memo import Memo
+from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.filtering.implicit import Closed
 from grisaille.filtering.iterated import iterated_update
 from grisaille.filtering.linearization import after_step_function, coefficients_function
@@ -16,7 +17,6 @@ from grisaille.filtering.measurement import linearized_update, update_function
 from grisaille.filtering.moments import linearized_rates, moment_step
 from grisaille.filtering.projection import Projection
 from grisaille.filtering.square_root_steps import square_root_step
-from grisaille.filtering.stochastic import StochasticModel
 from grisaille.filtering.unscented import SigmaPoints, unscented_rates, unscented_update
 
 

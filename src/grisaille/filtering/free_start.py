@@ -13,7 +13,7 @@ import casadi as ca
 import numpy as np
 
 from grisaille.compilation.evaluation import flat_function
-from grisaille.filtering.duals import Floats
+from grisaille.disturbance.duals import Floats
 from grisaille.structure.initialization import Initializer
 from grisaille.structure.parameters import ParameterFormulas
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
+from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.errors import EstimationError
-from grisaille.filtering.stochastic import StochasticModel
 
 
 def hidden_disturbance(model: StochasticModel) -> str:

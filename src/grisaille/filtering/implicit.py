@@ -14,7 +14,7 @@ from functools import cached_property
 
 import casadi as ca
 
-from grisaille.filtering.stochastic import StochasticModel
+from grisaille.disturbance.stochastic_model import StochasticModel
 
 STEPS = 4
 """Newton steps per evaluation: between stages z moves little."""

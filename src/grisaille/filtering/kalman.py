@@ -28,7 +28,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from grisaille.filtering.duals import Floats, times, transpose
+from grisaille.disturbance.duals import Floats, times, transpose
 
 Whole = NDArray[np.int64]
 LOG_2PI = float(np.log(2 * np.pi))

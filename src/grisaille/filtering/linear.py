@@ -13,13 +13,13 @@ import casadi as ca
 import numpy as np
 
 from grisaille.disturbance import distinct_steps
+from grisaille.disturbance.duals import Floats, times, transpose
+from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.errors import EstimationError
-from grisaille.filtering.duals import Floats, times, transpose
+from grisaille.experiment.cells import Cells, Record, cut_into_cells
 from grisaille.filtering.formulas import Formula
 from grisaille.filtering.kalman import DiscreteModel
-from grisaille.filtering.record import Cells, Record, cut_into_cells
 from grisaille.filtering.start import start_covariance
-from grisaille.filtering.stochastic import StochasticModel
 from grisaille.filtering.transition_native import both, noise_covariance, state_transition
 
 

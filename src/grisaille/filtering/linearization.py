@@ -18,11 +18,11 @@ from __future__ import annotations
 
 import casadi as ca
 
+from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.filtering.implicit import Closed, solved
 from grisaille.filtering.moments import Rates, StepSymbols
 from grisaille.filtering.packing import Packing, lower_triangle
 from grisaille.filtering.projection import Projection
-from grisaille.filtering.stochastic import StochasticModel
 
 
 def coefficients_function(model: StochasticModel, rates: Rates, constant: bool) -> ca.Function:

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 import casadi as ca
 
+from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.filtering.implicit import Closed, solved
 from grisaille.filtering.packing import Packing, lower_triangle
 from grisaille.filtering.projection import Projection
-from grisaille.filtering.stochastic import StochasticModel
 
 RESTARTS = 8
 """Newton steps for algebraic unknowns after an update, which moves states further than a step does."""

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 import casadi as ca
 
+from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.filtering.implicit import Closed, solved
 from grisaille.filtering.packing import Packing
 from grisaille.filtering.projection import Projection
-from grisaille.filtering.stochastic import StochasticModel
 
 Rates = Callable[[ca.SX, ca.SX, ca.SX, ca.SX, ca.SX, ca.SX], tuple[ca.SX, ca.SX, ca.SX, ca.SX]]
 """(t, x, P, z, u, q) → f̄, A, W, z"""

@@ -12,7 +12,7 @@ from functools import lru_cache
 import casadi as ca
 import numpy as np
 
-from grisaille.filtering.duals import Floats
+from grisaille.disturbance.duals import Floats
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from dataclasses import replace
 import casadi as ca
 
 from grisaille.compilation.step import project
-from grisaille.filtering.stochastic import StochasticModel
+from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.structure.system import System
 
 CORRECTIONS = 3

@@ -15,10 +15,12 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from grisaille.disturbance.duals import Floats
+from grisaille.disturbance.stochastic_model import StochasticModel, build_stochastic_model
 from grisaille.errors import EstimationError, GrisailleError
+from grisaille.experiment.cells import Record
 from grisaille.experiment.interpolation import SignalTable, make_table
 from grisaille.experiment.switching import find_switches
-from grisaille.filtering.duals import Floats
 from grisaille.filtering.extended import ExtendedFilter
 from grisaille.filtering.extended_states import states_of
 from grisaille.filtering.formulation import FilterKind
@@ -26,9 +28,7 @@ from grisaille.filtering.free_start import FreeStart, starts_freely
 from grisaille.filtering.kalman import Likelihood, States, Sums, centred, finish, run_filter
 from grisaille.filtering.linear import LinearFilter
 from grisaille.filtering.native import add_up
-from grisaille.filtering.record import Record
 from grisaille.filtering.smoother import smooth
-from grisaille.filtering.stochastic import StochasticModel, build_stochastic_model
 from grisaille.filtering.substeps import choose_substeps, freeze_doublings
 from grisaille.filtering.unscented import SigmaPoints
 from grisaille.model.classes import Model

@@ -24,7 +24,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from grisaille.filtering.duals import Floats
+from grisaille.disturbance.duals import Floats
 from grisaille.filtering.kalman import DiscreteModel, States
 
 NO_VARIANCE = 1e-13

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import casadi as ca
 
+from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.filtering.implicit import Closed, solved
 from grisaille.filtering.moments import STAGES, StepSymbols
 from grisaille.filtering.packing import Packing
 from grisaille.filtering.projection import Projection
-from grisaille.filtering.stochastic import StochasticModel
 from grisaille.filtering.unscented import SigmaPoints, square_root
 
 

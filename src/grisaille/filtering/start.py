@@ -15,13 +15,12 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-import casadi as ca
 import numpy as np
 
-from grisaille.disturbance import refuse_unstable
+from grisaille.disturbance.constrained_stationarity import null_space, stationary
+from grisaille.disturbance.duals import Floats, constant
+from grisaille.disturbance.stochastic_model import StochasticModel, plant_states
 from grisaille.errors import EstimationError
-from grisaille.filtering.duals import Floats, constant, solve_linear
-from grisaille.filtering.stochastic import StochasticModel
 
 KINDS = ("first-sample", "stationary", "diffuse")
 
@@ -56,30 +55,6 @@ def start_covariance(
         given = _checked_matrix(model, kind, C)
         P[:, : len(given), : len(given)] = constant(given, len(A) - 1)
     return P, X0
-
-
-def stationary(A: Floats, W: Floats, C: Floats, label: str) -> Floats:
-    """P with A P + P Aᵀ + W = 0 and C P = 0, as a dual."""
-    n = A.shape[-1]
-    if not n:
-        return np.zeros_like(W)
-    free = _null_space(C[0])
-    refuse_unstable(free.T @ A[0] @ free, label)
-    operator = np.stack([np.kron(a, np.eye(n)) + np.kron(np.eye(n), a) for a in A])
-    tied = np.stack([np.kron(c, np.eye(n)) for c in C]) if C.shape[1] else np.zeros((len(A), 0, n * n))
-    right = np.concatenate([-W.reshape(len(A), -1), np.zeros((len(A), tied.shape[1]))], axis=1)[..., None]
-    P = solve_linear(np.concatenate([operator, tied], axis=1), right).reshape(A.shape)
-    return np.asarray((P + np.swapaxes(P, -1, -2)) / 2)
-
-
-def plant_states(model: StochasticModel) -> dict[str, int]:
-    """Every name that is a state of the plant, up to merging of equal variables."""
-    places = {s.element_hash(): k for k, s in enumerate(ca.vertsplit(model.X[: model.nx]))} if model.nx else {}
-    found = {name: k for k, name in enumerate(model.names[: model.nx])}
-    for name, formula in zip(model.observed_names, ca.vertsplit(model.observed), strict=True):
-        if formula.element_hash() in places:
-            found.setdefault(name, places[formula.element_hash()])
-    return found
 
 
 def _from_names(model: StochasticModel, given: Mapping[str, float]) -> Floats:
@@ -134,11 +109,4 @@ def _flat_directions(model: StochasticModel, C: Floats) -> Floats:
     X0[: model.nx] = np.eye(model.nx)
     if not C.shape[1]:
         return X0
-    return np.asarray(X0 @ _null_space(C[0][:, : model.nx]))
-
-
-def _null_space(C: Floats) -> Floats:
-    if not C.shape[0]:
-        return np.eye(C.shape[1])
-    _, singular, vt = np.linalg.svd(C / np.maximum(np.abs(C).max(axis=1, keepdims=True, initial=0.0), 1e-300))
-    return np.asarray(vt[int(np.sum(singular > 1e-9)) :].T)
+    return np.asarray(X0 @ null_space(C[0][:, : model.nx]))

@@ -11,8 +11,8 @@ import casadi as ca
 import numpy as np
 
 from grisaille.disturbance.discretization import MARGIN, doublings
+from grisaille.disturbance.duals import Floats
 from grisaille.errors import EstimationError
-from grisaille.filtering.duals import Floats
 from grisaille.filtering.extended import ExtendedFilter
 from grisaille.filtering.implicit import Closed
 from grisaille.filtering.kalman import States, finish

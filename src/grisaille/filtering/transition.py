@@ -23,7 +23,7 @@ from math import comb
 import numpy as np
 
 from grisaille.disturbance.discretization import DEGREE, doublings
-from grisaille.filtering.duals import Floats, times, transpose
+from grisaille.disturbance.duals import Floats, times, transpose
 
 
 def state_transition(A: Floats, h: float, degree: int) -> tuple[Floats, Floats]:

@@ -11,8 +11,8 @@ import numpy as np
 
 from grisaille.compilation.library import build_library
 from grisaille.disturbance.discretization import DEGREE, doublings
+from grisaille.disturbance.duals import Floats
 from grisaille.filtering import transition
-from grisaille.filtering.duals import Floats
 from grisaille.filtering.native import build_key
 
 

@@ -222,3 +222,13 @@ def _variance(flat: FlatModel, outputs: Sequence[str], noises: Sequence[str], le
             value = lower([formula], leaves.__getitem__)[0]
             R[outputs.index(a), outputs.index(b)] = R[outputs.index(b), outputs.index(a)] = value
     return R
+
+
+def plant_states(model: StochasticModel) -> dict[str, int]:
+    """Every name that is a state of the plant, up to merging of equal variables."""
+    places = {s.element_hash(): k for k, s in enumerate(ca.vertsplit(model.X[: model.nx]))} if model.nx else {}
+    found = {name: k for k, name in enumerate(model.names[: model.nx])}
+    for name, formula in zip(model.observed_names, ca.vertsplit(model.observed), strict=True):
+        if formula.element_hash() in places:
+            found.setdefault(name, places[formula.element_hash()])
+    return found
