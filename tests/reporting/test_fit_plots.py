@@ -55,8 +55,9 @@ def test_profile_shows_its_limits() -> None:
 def test_surface_shows_ellipse_and_estimate() -> None:
     found = line_fit().surface("p", "q", points=7)
     axes = found.plot().axes[0]
-    assert np.array_equal(axes.lines[0].get_xydata(), found.ellipse)
-    assert tuple(axes.lines[1].get_xydata()[0]) == found.estimate
+    drawn = {str(line.get_label()): line.get_xydata() for line in axes.lines}
+    assert np.array_equal(drawn["95 % ellipse"], found.ellipse)
+    assert tuple(drawn["estimate"][0]) == found.estimate
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("p", "q")
 
 
