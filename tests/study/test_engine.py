@@ -80,11 +80,15 @@ def test_a_study_that_was_stopped_goes_on_bit_for_bit(how: signal.Signals, tmp_p
     store, script = tmp_path / "study.db", tmp_path / "unguarded.py"
     script.write_text(SCRIPT.format(store=str(store)))
     process = subprocess.Popen([sys.executable, str(script)], stderr=subprocess.PIPE, text=True)
-    assert wait_for(lambda: finished(store) >= 10 or process.poll() is not None)
-    assert process.poll() is None, process.stderr.read()
-    workers = children_of(process.pid)
-    process.send_signal(how)
-    said = process.communicate(timeout=30)[1]
+    try:
+        assert wait_for(lambda: finished(store) >= 10 or process.poll() is not None)
+        assert process.poll() is None, process.stderr.read()
+        workers = children_of(process.pid)
+        process.send_signal(how)
+        said = process.communicate(timeout=120)[1]
+    finally:
+        process.kill()
+        process.communicate()
     assert process.returncode != 0
     assert wait_for(lambda: not any(map(is_there, workers)), 10.0), "workers outlived the study"
     if how == signal.SIGINT:
