@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -79,7 +80,9 @@ def test_a_study_that_was_stopped_goes_on_bit_for_bit(how: signal.Signals, tmp_p
     """From an unguarded script, with two worker processes."""
     store, script = tmp_path / "study.db", tmp_path / "unguarded.py"
     script.write_text(SCRIPT.format(store=str(store)))
-    process = subprocess.Popen([sys.executable, str(script)], stderr=subprocess.PIPE, text=True)
+    # a shell starts background jobs deaf to Ctrl-C, and their children inherit it
+    hear = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    process = subprocess.Popen([sys.executable, str(script)], stderr=subprocess.PIPE, text=True, preexec_fn=hear)
     try:
         assert wait_for(lambda: finished(store) >= 10 or process.poll() is not None)
         assert process.poll() is None, process.stderr.read()
