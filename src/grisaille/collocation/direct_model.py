@@ -23,15 +23,19 @@ import casadi as ca
 from grisaille.disturbance import (
     Process,
     build_process,
-    build_symbolic_process,
-    correlation_matrix,
     group_correlated,
     start_root_symbolic,
 )
+from grisaille.disturbance.free_levels import (
+    correlation_of,
+    filter_state_names,
+    measurement_covariance,
+    noise_root,
+    scale_formulas,
+    symbolic_process,
+)
 from grisaille.errors import EstimationError
-from grisaille.model.expression import Expression, Name, as_expression
-from grisaille.model.flat import FlatDisturbance, FlatModel
-from grisaille.model.lowering import Leaf, lower
+from grisaille.model.flat import FlatDisturbance
 from grisaille.structure.diffusion import find_diffusion
 from grisaille.structure.reduction import Structure
 from grisaille.structure.white_noise import white_names
@@ -99,7 +103,7 @@ def build_direct_model(
     q = ca.vertcat(system.p, ca.SX.sym("level", len(levels)))
     place = {name: k for k, name in enumerate(quantities)}
     groups = group_correlated(flat.disturbances)
-    symbolic = [_process(g, levels, lambda path: q[place[path]], values) for g in groups]
+    symbolic = [symbolic_process(g, levels, lambda path: q[place[path]], values) for g in groups]
     nominal = [_numbers(g, levels, values) for g in groups]
     used = {s.name for s in system.signals if s.kind == "disturbance"}
     kept = [k for k, p in enumerate(symbolic) if any(n in used for n in p.names)]
@@ -117,7 +121,7 @@ def build_direct_model(
     leaves = {**rows, **{n: q[k] for n, k in place.items()}, "time": system.t}
     return DirectModel(
         structure=structure,
-        state_names=(*system.state_names, *_filter_names(coloured)),
+        state_names=(*system.state_names, *filter_state_names(coloured)),
         nx=system.nx,
         quantities=quantities,
         outputs=tuple(outputs),
@@ -127,7 +131,7 @@ def build_direct_model(
         residual=put(system.residual),
         constraints=put(system.constraints),
         measured=ca.densify(ca.vertcat(*(rows[y] for y in outputs))),
-        variance=_variance(flat, outputs, levels, leaves),
+        variance=measurement_covariance(flat, outputs, levels, leaves),
         observed=observed,
         disturbances=_as_signals(structure, signals),
         start_root=_block([start_root_symbolic(p, n) for p, n in zip(processes, at_guess, strict=True)
@@ -135,27 +139,9 @@ def build_direct_model(
     )  # fmt: skip
 
 
-def _sizes(group: Sequence[FlatDisturbance], levels: Sequence[str]) -> list[Expression]:
-    named = {d.name: f"scale({d.name})" for d in group}
-    return [
-        Name(named[d.name]) if named[d.name] in levels else as_expression(1.0 if d.scale is None else d.scale)
-        for d in group
-    ]
-
-
-def _process(
-    group: Sequence[FlatDisturbance], levels: Sequence[str], leaf: Leaf, known: Mapping[str, float]
-) -> Process:
-    correlation = correlation_matrix(group) if len(group) > 1 else None
-    names, spectra = [d.name for d in group], [d.spectrum for d in group]
-    return build_symbolic_process(names, spectra, _sizes(group, levels), correlation, leaf, known)
-
-
 def _numbers(group: Sequence[FlatDisturbance], levels: Sequence[str], known: Mapping[str, float]) -> Process:
-    correlation = correlation_matrix(group) if len(group) > 1 else None
-    return build_process(
-        [d.name for d in group], [d.spectrum for d in group], _sizes(group, levels), correlation, known
-    )
+    names, spectra = [d.name for d in group], [d.spectrum for d in group]
+    return build_process(names, spectra, scale_formulas(group, levels), correlation_of(group), known)
 
 
 def _signals(structure: Structure, processes: Sequence[Process], xw: ca.SX, v: ca.SX) -> tuple[ca.SX, ca.SX]:
@@ -192,12 +178,7 @@ def _correction(structure: Structure, processes: Sequence[Process]) -> ca.SX:
     for k, reading in enumerate(diffusion.readings):
         if reading == "ito":
             total += 0.5 * diffusion.own_correction(k)
-    D = ca.SX(diffusion.nw, diffusion.nw)
-    for process in processes:
-        at = [diffusion.names.index(n) for n in process.names if n in diffusion.names]
-        if at:
-            D[at, at] = process.D
-    return ca.substitute(ca.densify(total), diffusion.root, ca.densify(D))
+    return ca.substitute(ca.densify(total), diffusion.root, noise_root(diffusion, processes))
 
 
 def _as_signals(structure: Structure, signals: ca.SX) -> ca.SX:
@@ -206,23 +187,5 @@ def _as_signals(structure: Structure, signals: ca.SX) -> ca.SX:
     return ca.vertcat(*(signals[place[n]] if n in place else ca.SX(0) for n in names)) if names else ca.SX(0, 1)
 
 
-def _filter_names(coloured: Sequence[Process]) -> list[str]:
-    return [f"{name}[{k}]" for p in coloured for name, n in zip(p.names, p.blocks, strict=True) for k in range(n)]
-
-
 def _block(parts: Sequence[ca.SX]) -> ca.SX:
     return ca.densify(ca.diagcat(*parts)) if parts else ca.SX(0, 0)
-
-
-def _variance(flat: FlatModel, outputs: Sequence[str], levels: Sequence[str], leaves: Mapping[str, ca.SX]) -> ca.SX:
-    R = ca.SX(len(outputs), len(outputs))
-    for i, y in enumerate(outputs):
-        formula = Name(f"noise({y})") if f"noise({y})" in levels else flat.outputs[y].noise
-        if formula is None:
-            raise EstimationError(f"The noise of output '{y}' is unknown: estimate 'noise({y})'.")
-        R[i, i] = lower([formula], leaves.__getitem__)[0] ** 2
-    for (a, b), formula in flat.noise_covariance.items():
-        if a in outputs and b in outputs and a != b:
-            value = lower([formula], leaves.__getitem__)[0]
-            R[outputs.index(a), outputs.index(b)] = R[outputs.index(b), outputs.index(a)] = value
-    return R

@@ -20,11 +20,14 @@ from functools import cached_property
 
 import casadi as ca
 
-from grisaille.disturbance import Process, build_symbolic_process, correlation_matrix, group_correlated
+from grisaille.disturbance import Process, group_correlated
+from grisaille.disturbance.free_levels import (
+    filter_state_names,
+    measurement_covariance,
+    noise_root,
+    symbolic_process,
+)
 from grisaille.errors import EstimationError
-from grisaille.model.expression import Name, as_expression
-from grisaille.model.flat import FlatDisturbance, FlatModel
-from grisaille.model.lowering import Leaf, lower
 from grisaille.structure.diffusion import find_diffusion
 from grisaille.structure.reduction import Structure
 from grisaille.structure.white_noise import white_names
@@ -111,12 +114,14 @@ def build_stochastic_model(
     quantities = (*system.parameter_names, *free)
     place = {name: k for k, name in enumerate(quantities)}
     known = {**dict(values or {}), **{name: 1.0 for name in free}}
-    groups = [(g, _process(g, scales, lambda path: q[place[path]], known)) for g in group_correlated(flat.disturbances)]
+    processes = [
+        symbolic_process(g, free, lambda path: q[place[path]], known) for g in group_correlated(flat.disturbances)
+    ]
     driven = {s.name for s in system.signals if s.kind == "disturbance"}
-    coloured = [p for _, p in groups if not p.is_white and any(n in driven for n in p.names)]
+    coloured = [p for p in processes if not p.is_white and any(n in driven for n in p.names)]
     xw = ca.SX.sym("xw", sum(p.order for p in coloured))
     X, u = ca.vertcat(system.x, xw), system.u
-    drift, gain, infinite = _white_noise(structure, {p.names: p for _, p in groups if p.is_white})
+    drift, gain, infinite = _white_noise(structure, [p for p in processes if p.is_white])
     signals = _signals(structure, coloured, xw)
 
     def put(formula: ca.SX) -> ca.SX:
@@ -124,18 +129,19 @@ def build_stochastic_model(
 
     observed = put(system.observed)
     rows = {name: observed[k] for k, name in enumerate(system.observed_names)}
+    leaves = {**rows, **{n: q[k] for n, k in place.items()}, "time": system.t}
     return StochasticModel(
         structure=structure,
-        names=(*system.state_names, *_state_names(coloured)),
+        names=(*system.state_names, *filter_state_names(coloured)),
         nx=system.nx,
         starts=tuple(s for p in coloured for s, n in zip(p.starts, p.blocks, strict=True) for _ in range(n)),
         quantities=quantities,
         outputs=tuple(outputs),
         t=system.t, X=X, u=u, q=q,
-        drift=ca.densify(ca.vertcat(put(drift), _block([p.A for p in coloured], square=True) @ xw)),
+        drift=ca.densify(ca.vertcat(put(drift), _block([p.A for p in coloured]) @ xw)),
         noise=ca.sparsify(ca.diagcat(put(gain), _block([p.B for p in coloured]))),
         measured=ca.densify(ca.vertcat(*(rows[y] for y in outputs))),
-        variance=_variance(flat, outputs, noises, {**rows, **{n: q[k] for n, k in place.items()}, "time": system.t}),
+        variance=measurement_covariance(flat, outputs, free, leaves),
         observed=observed,
         observed_names=system.observed_names,
         infinite=infinite,
@@ -145,25 +151,7 @@ def build_stochastic_model(
     )  # fmt: skip
 
 
-def _process(group: Sequence[FlatDisturbance], scales: Sequence[str], leaf: Leaf, known: dict[str, float]) -> Process:
-    sizes = [
-        Name(f"scale({d.name})") if d.name in scales else as_expression(1.0 if d.scale is None else d.scale)
-        for d in group
-    ]
-    correlation = correlation_matrix(group) if len(group) > 1 else None
-    return build_symbolic_process(
-        [d.name for d in group],
-        [d.spectrum for d in group],
-        sizes,
-        correlation,
-        leaf,
-        known,
-    )
-
-
-def _white_noise(
-    structure: Structure, white: Mapping[tuple[str, ...], Process]
-) -> tuple[ca.SX, ca.SX, tuple[str, ...]]:
+def _white_noise(structure: Structure, white: Sequence[Process]) -> tuple[ca.SX, ca.SX, tuple[str, ...]]:
     """Drift, noise factor and the names that have no value at an instant."""
     if not white_names(structure.model):
         return structure.system.rhs, ca.SX(structure.system.nx, 0), ()
@@ -175,12 +163,8 @@ def _white_noise(
             "implicit: its Stratonovich correction is not formed for such noise. Use interpretation='ito', or solve "
             "these variables by hand."
         )
-    D = ca.SX(diffusion.nw, diffusion.nw)
-    for names, process in white.items():
-        at = [diffusion.names.index(n) for n in names if n in diffusion.names]
-        if at:
-            D[at, at] = process.D
-    drift, noise = ca.substitute([diffusion.drift, ca.densify(diffusion.noise)], [diffusion.root], [ca.densify(D)])
+    D = noise_root(diffusion, white)
+    drift, noise = ca.substitute([diffusion.drift, ca.densify(diffusion.noise)], [diffusion.root], [D])
     return drift, ca.sparsify(noise), diffusion.infinite
 
 
@@ -202,26 +186,8 @@ def _signals(structure: Structure, coloured: Sequence[Process], xw: ca.SX) -> ca
     return signals
 
 
-def _state_names(coloured: Sequence[Process]) -> list[str]:
-    return [f"{name}[{k}]" for p in coloured for name, n in zip(p.names, p.blocks, strict=True) for k in range(n)]
-
-
-def _block(parts: Sequence[ca.SX], square: bool = False) -> ca.SX:
+def _block(parts: Sequence[ca.SX]) -> ca.SX:
     return ca.diagcat(*parts) if parts else ca.SX(0, 0)
-
-
-def _variance(flat: FlatModel, outputs: Sequence[str], noises: Sequence[str], leaves: Mapping[str, ca.SX]) -> ca.SX:
-    R = ca.SX(len(outputs), len(outputs))
-    for i, y in enumerate(outputs):
-        formula = Name(f"noise({y})") if y in noises else flat.outputs[y].noise
-        if formula is None:
-            raise EstimationError(f"The noise of output '{y}' is unknown: estimate 'noise({y})'.")
-        R[i, i] = lower([formula], leaves.__getitem__)[0] ** 2
-    for (a, b), formula in flat.noise_covariance.items():
-        if a in outputs and b in outputs and a != b:
-            value = lower([formula], leaves.__getitem__)[0]
-            R[outputs.index(a), outputs.index(b)] = R[outputs.index(b), outputs.index(a)] = value
-    return R
 
 
 def plant_states(model: StochasticModel) -> dict[str, int]:
