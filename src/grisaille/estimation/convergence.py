@@ -16,8 +16,8 @@ import numpy as np
 from grisaille.estimation.problem import Evaluation
 from grisaille.estimation.search import Search
 
-OFFSET = 1e-3
-"""The estimate is then within a thousandth of its standard error, the bound Bates and Watts propose."""
+OFFSET = 1e-4
+"""The estimate is then within a ten-thousandth of its standard error."""
 ENOUGH = 1e-11
 """Nothing is left to polish."""
 

@@ -45,8 +45,8 @@ from grisaille.structure.well_posedness import WellPosedness, well_posedness
 
 _examined: Memo[WellPosedness] = Memo(256)
 
-CONVERGED = 1e-6
-"""The Newton decrement: the estimate is then within a thousandth of its standard error."""
+CONVERGED = 1e-8
+"""The Newton decrement: the estimate is then within a ten-thousandth of its standard error."""
 
 
 @dataclass(frozen=True)
@@ -229,7 +229,7 @@ class KalmanML:
             if isinstance(runner.filter, ExtendedFilter):
                 before = runner.filter.substeps, runner.filter.doublings
                 try:
-                    runner._choose_steps(runner.filter, problem.values_for(case, theta))
+                    runner.choose_steps(runner.filter, problem.values_for(case, theta))
                 except EstimationError:
                     runner.filter.substeps, runner.filter.doublings = before
                 changed |= runner.filter.substeps != before[0]

@@ -81,7 +81,7 @@ def predictions(fit: Fit, experiment: Any, horizon: float, level: float = 0.95) 
     x, P, z = predict_ahead(runner, values, horizon)
     filter = runner.filter
     assert filter is not None
-    q = runner._posed(values, False)[0]
+    q = runner.posed(values, False)[0]
     quantities = Quantities(filter.model)
     _, u = filter.at_samples(filter.cells(q))
     block = quantities.statistics(case.grid, x, P, z, u, q, width, noisy=True)
@@ -91,7 +91,7 @@ def predictions(fit: Fit, experiment: Any, horizon: float, level: float = 0.95) 
 
 
 def _moments(runner: FilterRunner, values: Mapping[str, float]) -> Any:
-    q, dq, start = runner._posed(values, False)
+    q, dq, start = runner.posed(values, False)
     if isinstance(runner.filter, LinearFilter):
         matrices = runner.filter.discretise(q, dq, start.x)
         if matrices.X0.shape[1]:

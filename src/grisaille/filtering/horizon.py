@@ -49,7 +49,7 @@ class HorizonRunner(FilterRunner):
 
 def predict_ahead(runner: FilterRunner, values: Mapping[str, float], horizon: float) -> tuple[Floats, Floats, Floats]:
     """Means (N, n), covariances (N, n, n) and algebraic unknowns (N, nz) of the states at every sample."""
-    q, dq, start = runner._posed(values, False)
+    q, dq, start = runner.posed(values, False)
     if isinstance(runner.filter, ExtendedFilter):
         return _nonlinear_moments(runner.filter, horizon, q, dq, start)
     assert isinstance(runner.filter, LinearFilter)

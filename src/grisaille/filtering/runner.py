@@ -146,7 +146,7 @@ class FilterRunner:
         self, values: Mapping[str, float], sensitive: bool, sums: Callable[[Floats, Floats, Starting], Sums]
     ) -> Filtered:
         try:
-            found = finish(sums(*self._posed(values, sensitive)))
+            found = finish(sums(*self.posed(values, sensitive)))
         except GrisailleError as error:
             return Filtered(None, str(error))
         return Filtered(found, self._reason(found.failed) if found.failed >= 0 else "")
@@ -163,7 +163,7 @@ class FilterRunner:
         self, values: Mapping[str, float]
     ) -> tuple[LinearFilter | ExtendedFilter, Floats, States, tuple[Floats, Floats]]:
         """The filter, q, filtered moments at cell boundaries, and smoothed ones."""
-        q, dq, start = self._posed(values, False)
+        q, dq, start = self.posed(values, False)
         if isinstance(self.filter, ExtendedFilter):
             found = states_of(self.filter, q, start.x, start.z)
             if isinstance(found, Sums):
@@ -200,11 +200,12 @@ class FilterRunner:
         self._refuse_moving_switches()
         self.filter = self._choose(model, self._quantities(given, values))
         if isinstance(self.filter, ExtendedFilter):
-            self._choose_steps(self.filter, values)
+            self.choose_steps(self.filter, values)
         return model
 
-    def _choose_steps(self, filter: ExtendedFilter, values: Mapping[str, float]) -> None:
-        q, _, start = self._posed(values, False)
+    def choose_steps(self, filter: ExtendedFilter, values: Mapping[str, float]) -> None:
+        """Steps between samples: as the options say, or as many as these values need."""
+        q, _, start = self.posed(values, False)
         chosen = self.options.substeps
         if isinstance(chosen, int):
             filter.substeps = chosen
@@ -265,7 +266,7 @@ class FilterRunner:
         levels = [*(f"scale({w})" for w in self.moved.scales), *(f"noise({y})" for y in self.moved.noises)]
         return np.concatenate([given.values, [values[name] for name in levels]])
 
-    def _posed(self, values: Mapping[str, float], sensitive: bool) -> tuple[Floats, Floats, Starting]:
+    def posed(self, values: Mapping[str, float], sensitive: bool) -> tuple[Floats, Floats, Starting]:
         """q, its directions, and the consistent start with its derivatives."""
         if self.filter is None:
             self.prepare(values)
