@@ -55,19 +55,11 @@ class CollocationProblem(Problem):
         betas: Sequence[np.ndarray],
         criterion: str,
     ) -> None:
-        self.unknowns, self.cases, self.noise = tuple(unknowns), tuple(cases), {}
+        super().__init__(unknowns, cases)
         self.programs, self.criterion = tuple(programs), criterion
         self.betas = self.first_betas = list(betas)
         self._last: tuple[np.ndarray, Sequence[np.ndarray]] | None = None
         self.solved_before = False
-        self.outputs = tuple(dict.fromkeys(s.output for c in cases for s in c.samples))
-        self.output_of = np.concatenate(
-            [np.full(len(s.values), self.outputs.index(s.output)) for c in cases for s in c.samples]
-        )
-        self.weights = np.concatenate([s.weights for c in cases for s in c.samples])
-        self.sigma = {}
-        self.evaluations = 0
-        self.failures: list[str] = []
 
     @cached_property
     def levels(self) -> np.ndarray:

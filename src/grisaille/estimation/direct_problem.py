@@ -59,16 +59,8 @@ class DirectProblem(Problem):
     """Unknowns, experiments and the program of one estimation."""
 
     def __init__(self, unknowns: Sequence[Unknown], cases: Sequence[Case], program: DirectProgram) -> None:
-        self.unknowns, self.cases, self.noise = tuple(unknowns), tuple(cases), {}
+        super().__init__(unknowns, cases)
         self.program = program
-        self.outputs = tuple(dict.fromkeys(s.output for c in cases for s in c.samples))
-        self.output_of = np.concatenate(
-            [np.full(len(s.values), self.outputs.index(s.output)) for c in cases for s in c.samples]
-        )
-        self.weights = np.concatenate([s.weights for c in cases for s in c.samples])
-        self.sigma = {}
-        self.evaluations = 0
-        self.failures: list[str] = []
 
     def evaluate(self, theta: np.ndarray, *, sensitive: bool = True) -> LikelihoodEvaluation:
         """The criterion at θ, with the best path there."""

@@ -62,16 +62,8 @@ class LikelihoodProblem(Problem):
         penalty: BoundPenalty | None = None,
         open_levels: Sequence[int] = (),
     ) -> None:
-        self.unknowns, self.cases, self.noise = tuple(unknowns), tuple(cases), {}
+        super().__init__(unknowns, cases)
         self.penalty, self.open_levels = penalty or BoundPenalty(), tuple(open_levels)
-        self.outputs = tuple(dict.fromkeys(s.output for c in cases for s in c.samples))
-        self.output_of = np.concatenate(
-            [np.full(len(s.values), self.outputs.index(s.output)) for c in cases for s in c.samples]
-        )
-        self.weights = np.concatenate([s.weights for c in cases for s in c.samples])
-        self.sigma = {}
-        self.evaluations = 0
-        self.failures: list[str] = []
 
     def evaluate(self, theta: np.ndarray, *, sensitive: bool = True) -> LikelihoodEvaluation:
         """−log L and its gradient at θ."""

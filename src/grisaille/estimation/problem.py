@@ -12,8 +12,9 @@ residuals.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import numpy as np
 
@@ -58,16 +59,21 @@ class Evaluation:
 
 
 class Problem:
-    """Unknowns and cases of one estimation."""
+    """Unknowns and cases of one estimation.
 
-    def __init__(self, unknowns: Sequence[Unknown], cases: Sequence[Case], noise: dict[str, NoiseLevel]) -> None:
-        self.unknowns, self.cases, self.noise = tuple(unknowns), tuple(cases), noise
+    noise : of each output; empty where the noise is part of what is evaluated (likelihoods, collocation)
+    """
+
+    def __init__(
+        self, unknowns: Sequence[Unknown], cases: Sequence[Case], noise: Mapping[str, NoiseLevel] = MappingProxyType({})
+    ) -> None:
+        self.unknowns, self.cases, self.noise = tuple(unknowns), tuple(cases), dict(noise)
         self.outputs = tuple(dict.fromkeys(s.output for c in cases for s in c.samples))
         self.output_of = np.concatenate(
             [np.full(len(s.values), self.outputs.index(s.output)) for c in cases for s in c.samples]
         )
         self.weights = np.concatenate([s.weights for c in cases for s in c.samples])
-        self.sigma = {name: 1.0 for name in self.outputs if not noise[name].known}
+        self.sigma = {name: 1.0 for name in self.outputs if noise and not noise[name].known}
         self.frozen: dict[tuple[str, str], np.ndarray] = {}
         """σ of each sample by (case, output), where it is a formula."""
         self.evaluations = 0
