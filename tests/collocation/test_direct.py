@@ -226,7 +226,7 @@ def test_wrong_options_are_refused(options, words) -> None:
 
 def test_scales_need_the_marginal_likelihood(oscillation) -> None:
     with pytest.raises(EstimationError, match="criterion='laplace'"):
-        program(Oscillator(), oscillation, ["scale(w)"], {"scale(w)": 0.4})
+        program(Oscillator(), oscillation, ["scale(w)"], {"scale(w)": 0.4}).solve()
 
 
 def test_bounds_of_unknown_states_name_those_there_are(oscillation) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from grisaille.collocation import direct_compiled
 from grisaille.collocation.direct_element import Derivatives, Sizes
 from grisaille.collocation.direct_elimination import IndefiniteError, condense, multipliers, scatter, substitute, sweep
 
@@ -59,8 +60,12 @@ def dense(first: Derivatives, inner: Derivatives) -> tuple[np.ndarray, np.ndarra
     return H, g, J, c
 
 
-@pytest.fixture(scope="module")
-def problem():
+@pytest.fixture(params=["numpy", pytest.param("compiled", marks=pytest.mark.compiled)])
+def problem(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch):
+    if request.param == "numpy":
+        monkeypatch.setattr(direct_compiled, "is_there", lambda: False)
+    else:
+        assert direct_compiled.is_there()
     rng = np.random.default_rng(3)
     first, inner = random_derivatives(FIRST, 1, rng), random_derivatives(INNER, COUNT, rng)
     start, elements = condense(first, FIRST, N, NZ), condense(inner, INNER, N, NZ)
@@ -111,3 +116,33 @@ def test_wrong_curvature_is_noticed(problem) -> None:
     bent = Derivatives(inner.cost, inner.c, inner.gradient, inner.jacobian, inner.hessian - 200.0 * np.eye(INNER.total))
     with pytest.raises(IndefiniteError):
         sweep(start, 0, condense(bent, INNER, N, NZ), 0, COUNT)
+
+
+@pytest.mark.compiled
+def test_compiled_elimination_is_that_of_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also with a slot that moves nothing, a damped step, and several columns at once."""
+    rng = np.random.default_rng(5)
+    first, inner = random_derivatives(FIRST, 1, rng), random_derivatives(INNER, COUNT, rng)
+    inner.jacobian[:, :, -1], inner.hessian[:, -1], inner.hessian[:, :, -1] = 0.0, 0.0, 0.0
+    head = rng.normal(size=(1 + SLOTS, 4))
+    found = []
+    for is_there in (True, False):
+        monkeypatch.setattr(direct_compiled, "is_there", lambda is_there=is_there: is_there)
+        start = condense(first, FIRST, N, NZ, 0.1 * np.ones((1, FIRST.noise)))
+        elements = condense(inner, INNER, N, NZ, 0.1 * np.ones((COUNT, INNER.noise)))
+        swept = sweep(start, 0, elements, 0, COUNT)
+        steps = substitute(swept, start, 0, elements, 0, COUNT, head)
+        ends, joint = scatter(swept, start, 0, elements, 0, COUNT)
+        made = (elements.M, elements.S, elements.onto, swept.P, swept.K, swept.root, swept.first)
+        found.append((*made, steps.elements, ends, *joint))
+    for compiled, plain in zip(*found, strict=True):
+        np.testing.assert_allclose(compiled, plain, rtol=1e-8, atol=1e-8)
+
+
+def test_equations_without_a_solution_are_noticed(problem) -> None:
+    _, inner, _, _, _ = problem
+    jacobian = inner.jacobian.copy()
+    jacobian[1, 2, INNER.parts[1]] = 0.0
+    singular = Derivatives(inner.cost, inner.c, inner.gradient, jacobian, inner.hessian)
+    with pytest.raises(np.linalg.LinAlgError):
+        condense(singular, INNER, N, NZ)

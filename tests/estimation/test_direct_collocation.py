@@ -114,7 +114,6 @@ def test_fits_are_saved_and_loaded(fit, tmp_path) -> None:
     ("options", "words"),
     [
         ({"criterion": "ipda"}, "hidden constraints.*'amle' or 'laplace'"),
-        ({"intensities": "estimate"}, "criterion='laplace'"),
         ({"transcription": "spline"}, "transcription='direct'"),
     ],
 )

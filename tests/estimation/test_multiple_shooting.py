@@ -63,3 +63,26 @@ def test_constrained_models_are_refused_by_name() -> None:
     data = gr.Experiment(TIMES, inputs={"u": 0.1}, outputs={"phi": np.zeros(21)})
     with pytest.raises(EstimationError, match="needs independent first-order states, but Pendulum"):
         gr.fit(Pendulum(), data, ["k"], gr.OutputError(shooting="multiple"))
+
+
+class Disturbed(gr.Model):
+    """The same, disturbed in both equations."""
+
+    mu, p = gr.Parameter(40.0), gr.Parameter(2.0, bounds=(0.5, 8.0))
+    x1, x2 = gr.Variable(start=0.0), gr.Variable(start=np.pi)
+    w1, w2 = gr.Disturbance(gr.spectra.white(), scale=0.05), gr.Disturbance(gr.spectra.white(), scale=0.5)
+    y = gr.Output(x1, noise=0.05)
+    equations = [der(x1) == x2 + w1, der(x2) == mu**2 * x1 - (mu**2 + p**2) * sin(p * gr.time) + w2]
+
+
+def test_pieces_begin_on_the_trajectories_of_a_collocation_fit() -> None:
+    t = np.linspace(0.0, 2.0, 41)
+    y = np.sin(np.pi * t) + 0.05 * np.random.default_rng(1).standard_normal(t.size)
+    data, unknowns = gr.Experiment(t, outputs={"y": y}), ["p", "start(x1)", "start(x2)"]
+    method = gr.OutputError(shooting="multiple", pieces=20)
+    lost = gr.fit(Disturbed(), data, unknowns, method, guess={"p": 5.0}, progress=False)
+    assert not lost.converged  # its pieces do not join, though p ends at a bound
+    splines = gr.fit(Disturbed(), data, unknowns, gr.Collocation(), guess={"p": 5.0}, progress=False)
+    fit = gr.fit(Disturbed(), data, unknowns, method, guess=splines, progress=False)
+    assert fit.converged
+    assert fit["p"] == pytest.approx(np.pi, abs=4 * fit["p"].std_error)

@@ -15,6 +15,7 @@ from grisaille.reproduction import varziri_intensity as intensity
 from grisaille.reproduction import varziri_linear as linear
 from grisaille.reproduction import varziri_nonlinear as nonlinear
 from grisaille.reproduction import varziri_unstable as unstable
+from grisaille.reproduction.varziri_paths import state_band
 from grisaille.reproduction.varziri_spread import accuracy, endings, standard_error
 
 
@@ -36,7 +37,8 @@ def _pretended(estimates: dict[str, list[float]], truth: dict[str, float], error
     )
     table = pd.DataFrame({"converged": [True] * len(found), "seed": range(len(found))})
     return SimpleNamespace(
-        summary=lambda level: SimpleNamespace(table=told), estimates=found, truth=pd.Series(truth), table=table,
+        summary=lambda level, left_out=(): SimpleNamespace(table=told), estimates=found, truth=pd.Series(truth),
+        table=table,
         counts={"converged": len(found)},
     )  # fmt: skip
 
@@ -50,6 +52,7 @@ def test_accuracy_is_that_of_the_converged_fits() -> None:
     assert found["bias_in_std"] == pytest.approx(0.1 / np.std([0.4, 0.5, 0.6, 0.9], ddof=1))
     study.table.loc[3, "converged"] = False
     assert accuracy(study).loc["b", "rms"] == pytest.approx(np.sqrt(0.02 / 3))
+    assert accuracy(study, left_out=[0]).loc["b", "rms"] == pytest.approx(np.sqrt(0.01 / 2))
 
 
 def test_published_intervals_become_standard_errors() -> None:
@@ -66,19 +69,45 @@ def test_every_experiment_of_a_reactor_is_an_entry() -> None:
 
 def test_four_parameters_from_half_of_their_values(tmp_path) -> None:
     found = _run("table-4.1", tmp_path, data_sets=2)
-    assert found["converged"].ours == "2 of 2 | 2 of 2"
+    assert found["converged"].ours == "2 of 2 | 2 of 2 | 2 of 2"
     assert found["E/R [1000 K]: mean standard error"].published == pytest.approx(0.1133, abs=1e-4)
     assert found.ours("one data set: T inside its 95 % band [%]") > 80
     assert {p.name for p in found.figures} == {"varziri-table-4.1.png", "varziri-table-4.1-fit.png"}
-    # both methods saw the same data, and the studies are kept
-    assert len(list(tmp_path.glob("table-4.1-*.db"))) == 2
+    # all methods saw the same data, and the studies are kept
+    assert len(list(tmp_path.glob("table-4.1-*.db"))) == 3
+
+
+def test_larger_steps_of_the_coolant_ignite_some_runs() -> None:
+    """Such data sets are found whether their simulation ends or only becomes hot."""
+    model, method = cstr.Reactor(), gr.OutputError()
+    study = gr.monte_carlo(
+        model, nonlinear.plan(coolant=6.0), ["k_ref"], method, runs=4, seed=1, executor="serial", step=0.1,
+        progress=False,
+    )  # fmt: skip
+    hot = nonlinear.find_ignited(study)
+    assert 0 < len(hot) < 4
+    calm = [k for k in range(4) if k not in hot]
+    assert all(study.data(k)[0].measurements("y_T").values.max() < nonlinear.IGNITED for k in calm)
+    assert study.summary(left_out=hot).table.loc["k_ref", "intervals"] == len(calm)
+    assert not nonlinear.find_ignited(
+        gr.monte_carlo(
+            model, nonlinear.plan(), ["k_ref"], method, runs=4, seed=1, executor="serial", step=0.1, progress=False
+        )
+    )
+
+
+def test_records_with_unknown_starts_begin_at_once() -> None:
+    for at_once, first in ((True, (0.0, 0.0)), (False, (1.0, 0.3))):
+        times = cstr.sample_times(at_once)
+        assert (times["y_C"][0], times["y_T"][0]) == first
+        assert (times["y_C"].size, times["y_T"].size) == (64, 213)
 
 
 def test_paths_of_the_drift_are_estimated() -> None:
     """Fig. 4.26: the estimated drift has the shape of the true one; its level trades off against k_ref."""
     one = nonlinear._OneDataSet(nonlinear.DRIFTING, seed=2)
     t, true = one._true("d")
-    band = one._band("d")
+    band = state_band(one.fit, "d")
     path = np.interp(t, band["time"].values, band.sel(statistic="mean").values)
     assert one.fit.converged
     assert np.corrcoef(path, true)[0, 1] > 0.5

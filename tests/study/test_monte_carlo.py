@@ -29,6 +29,16 @@ def test_spread_is_that_of_linear_regression(study) -> None:
     assert summary.counts["converged"] == summary.counts["runs"] == 120
 
 
+def test_runs_can_be_left_out_and_are_counted(study) -> None:
+    summary = study.summary(left_out=[0, 5, 5])
+    kept = study.estimates.drop(index=[0, 5])
+    assert summary.table.loc["p", "mean"] == pytest.approx(float(kept["p"].mean()), rel=1e-12)
+    assert summary.table.loc["p", "intervals"] == 118
+    assert "120 of 120 runs converged, 2 left out" in str(summary)
+    with pytest.raises(EstimationError, match="left_out names run 120: runs are numbered from 0 to 119"):
+        study.summary(left_out=[120])
+
+
 def test_data_of_a_run_are_those_of_simulate(study) -> None:
     (made,) = study.data(7)
     seed = int(study.table["seed"][7])

@@ -16,7 +16,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from grisaille.estimation.likelihood import LikelihoodProblem
+from grisaille.estimation.likelihood import LikelihoodEvaluation
+from grisaille.estimation.problem import Problem
 
 DRAWS = 20_000
 SMALL = 1e-3
@@ -59,14 +60,14 @@ def _drawn(rho: np.ndarray) -> np.ndarray:
     return np.bincount(counts, minlength=len(rho) + 1) / DRAWS
 
 
-def variance_covariance(problem: LikelihoodProblem, theta: np.ndarray, levels: Sequence[int]) -> np.ndarray:
+def variance_covariance(problem: Problem, theta: np.ndarray, levels: Sequence[int]) -> np.ndarray:
     """V of the variances σ² of some levels at θ, where they are zero; other unknowns follow."""
     near = theta.copy()
     sizes = np.array([problem.unknowns[k].size for k in levels])
     near[list(levels)] = np.maximum(SMALL * sizes, near[list(levels)])
     found = problem.evaluate(near)
     n = len(levels)
-    if not found.completed:
+    if not found.completed or not isinstance(found, LikelihoodEvaluation):
         return np.eye(n)
     slopes = np.ones(len(theta))
     slopes[list(levels)] = 1 / (2 * near[list(levels)])  # dσ/d(σ²)

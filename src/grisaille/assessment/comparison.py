@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grisaille.assessment.boundary import mixture_p, mixture_weights, variance_covariance
-from grisaille.assessment.likelihood_criterion import LikelihoodCriterion
+from grisaille.assessment.criterion import criterion_of
 from grisaille.assessment.ratio_test import ROUNDING
 from grisaille.errors import EstimationError
+from grisaille.estimation.collocation import Collocation
 from grisaille.estimation.fit import Fit
 from grisaille.estimation.kalman_ml import KalmanML
 from grisaille.estimation.unknowns import Unknown
@@ -118,8 +119,9 @@ def _ratio(fits: Mapping[str, Fit], small: str, large: str) -> tuple[float, int,
             raise EstimationError(f"nested= names '{label}'; the fits are {', '.join(fits)}.")
         if not fits[label].estimate.is_likelihood:
             raise EstimationError(
-                f"'{label}' minimises a criterion that is not a likelihood ({type(fits[label].method).__name__} with a "
-                f"robust loss): a likelihood-ratio test with it means nothing. Compare rms on other data instead."
+                f"'{label}' minimises a criterion that is not a likelihood ({type(fits[label].method).__name__} with "
+                f"{_said(fits[label].method)}): a likelihood-ratio test with it means nothing. Compare rms on other "
+                f"data instead."
             )
         if _has_priors(fits[label]):
             raise EstimationError(
@@ -147,9 +149,14 @@ def _ratio(fits: Mapping[str, Fit], small: str, large: str) -> tuple[float, int,
     return ratio, more, len(levels), mixture_p(ratio, ordinary, weights)
 
 
+def _said(method: Any) -> str:
+    """The option because of which a criterion is not a likelihood."""
+    return f"criterion={method.criterion!r}" if isinstance(method, Collocation) else "a robust loss"
+
+
 def levels_at_zero(small: Fit, large: Fit) -> list[str]:
     """Levels that the larger fit estimates and the smaller model has at zero, or not at all."""
-    if not isinstance(large.method, KalmanML):
+    if not isinstance(large.method, KalmanML | Collocation):
         return []
     return [
         u.name
@@ -180,7 +187,7 @@ def _variances(small: Fit, large: Fit, levels: list[str]) -> np.ndarray:
     known = dict(zip(small.names, small.estimate.theta.tolist(), strict=True))
     values = dict(zip(large.names, large.estimate.theta.tolist(), strict=True))
     theta = np.array([0.0 if n in levels else known.get(n, values[n]) for n in large.names])
-    criterion = LikelihoodCriterion(large)
+    criterion = criterion_of(large)
     return variance_covariance(criterion.problem, theta, [large.names.index(n) for n in levels])
 
 

@@ -18,10 +18,12 @@ from typing import Literal
 
 import numpy as np
 
+from grisaille.assessment.collocation_criterion import collocation_criterion
 from grisaille.assessment.likelihood_criterion import LikelihoodCriterion
 from grisaille.assessment.points import Point
 from grisaille.errors import EstimationError
 from grisaille.estimation import trust_region
+from grisaille.estimation.collocation import Collocation
 from grisaille.estimation.fit import Fit
 from grisaille.estimation.kalman_ml import KalmanML
 from grisaille.estimation.likelihood import LikelihoodEvaluation
@@ -35,8 +37,10 @@ TOLERANCE = 1e-10
 LEVEL_ROUNDS = 30
 
 
-def criterion_of(fit: Fit) -> Criterion | LikelihoodCriterion:
-    """Deviances around a fit, whatever its criterion."""
+def criterion_of(fit: Fit, *held: str) -> Criterion | LikelihoodCriterion:
+    """Deviances around a fit, whatever its criterion; ``held``: names of unknowns that will be given values."""
+    if isinstance(fit.method, Collocation):
+        return collocation_criterion(fit, held)
     if isinstance(fit.method, KalmanML):
         _accept(fit)
         return LikelihoodCriterion(fit)

@@ -91,7 +91,7 @@ class Diagnosis:
             lines.append(
                 f"residuals of {s.output} in {s.experiment} ({len(s.residuals)} sample{'s' * (len(s.residuals) != 1)})"
             )
-            lines += [f"  {'✓' if v.healthy else '✗'} {v.test:<18}{_p(v.p):<12}{v.sentence}" for v in mine]
+            lines += [f"  {_mark(v)} {v.test:<18}{_p(v.p):<12}{v.sentence}" for v in mine]
         bad = sum(not v.healthy for v in self.verdicts)
         if all(np.isnan(v.p) for v in self.verdicts):
             return "\n".join([*lines, "Nothing was tested."])
@@ -272,6 +272,11 @@ class _Part:
             columns = tests.regressors(u, len(u), is_static=self.is_static)
             if columns.shape[1] and np.isfinite(columns).all():
                 yield name, columns
+
+
+def _mark(verdict: Verdict) -> str:
+    """What was not tested is neither good nor bad."""
+    return "–" if np.isnan(verdict.p) and verdict.healthy else "✓" if verdict.healthy else "✗"
 
 
 def _p(p: float) -> str:

@@ -1,8 +1,8 @@
 """Deviances around a likelihood fit: D(θ) = 2 (f(θ) − f(θ̂)), f = −log L − log prior, with some unknowns held.
 
-The counterpart of ``criterion.Criterion`` for fits whose criterion is a likelihood of its own (Kalman filters): what
-profiles, surfaces and likelihood-ratio tests are made of. Regions are those of χ², or of F on observations − unknowns
-degrees of freedom (``"t"``), to agree with the table of the fit.
+The counterpart of ``criterion.Criterion`` for fits whose criterion is a likelihood of its own (Kalman filters; for
+collocation see ``collocation_criterion``): what profiles, surfaces and likelihood-ratio tests are made of. Regions are
+those of χ², or of F on observations − unknowns degrees of freedom (``"t"``), to agree with the table of the fit.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from grisaille.errors import EstimationError
 from grisaille.estimation import scoring
 from grisaille.estimation.fit import Fit
 from grisaille.estimation.likelihood import LikelihoodEvaluation, LikelihoodProblem
-from grisaille.estimation.problem import Evaluation
+from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.estimation.search import Search
+from grisaille.estimation.unknowns import Unknown
 
 TOLERANCE, MOST = 1e-12, 300
 
@@ -27,17 +28,17 @@ class LikelihoodCriterion:
     """Deviances on the filters of the fit itself."""
 
     def __init__(self, fit: Fit) -> None:
-        estimate = fit.estimate
-        self.theta = estimate.theta
-        unknowns = [replace(u, guess=float(v)) for u, v in zip(estimate.unknowns, estimate.theta, strict=True)]
-        # a level at zero has no logarithm
-        unknowns = [replace(u, logarithmic=False) if u.guess <= 0 else u for u in unknowns]
-        self.problem = LikelihoodProblem(unknowns, estimate.cases, getattr(fit.method, "bound_penalty", None))
-        self.degrees_of_freedom = estimate.degrees_of_freedom
+        self.theta = fit.estimate.theta
+        self.problem = self._posed(fit)
+        self.degrees_of_freedom = fit.estimate.degrees_of_freedom
         best = self.problem.evaluate(self.theta, sensitive=False)
         if not best.completed:
-            raise EstimationError(f"The data cannot be filtered at the estimates: {best.failure}")
+            raise EstimationError(f"The data cannot be followed at the estimates: {best.failure}")
         self._best = best.objective
+
+    def _posed(self, fit: Fit) -> Problem:
+        unknowns = at_estimates(fit.estimate.unknowns, self.theta)
+        return LikelihoodProblem(unknowns, fit.estimate.cases, getattr(fit.method, "bound_penalty", None))
 
     def deviance(self, evaluation: Evaluation) -> float:
         return 2 * (evaluation.objective - self._best) if evaluation.completed else np.inf
@@ -70,10 +71,16 @@ class LikelihoodCriterion:
         return Point(restricted.whole(outcome.evaluation.theta), self.deviance(outcome.evaluation))
 
 
+def at_estimates(unknowns: Sequence[Unknown], theta: np.ndarray) -> list[Unknown]:
+    """Unknowns that start from estimates; a level at zero has no logarithm."""
+    moved = [replace(u, guess=float(v)) for u, v in zip(unknowns, theta, strict=True)]
+    return [replace(u, logarithmic=False) if u.guess <= 0 else u for u in moved]
+
+
 class Restricted(LikelihoodProblem):
     """A problem in which some unknowns are held."""
 
-    def __init__(self, problem: LikelihoodProblem, theta: np.ndarray, held: Sequence[int]) -> None:
+    def __init__(self, problem: Problem, theta: np.ndarray, held: Sequence[int]) -> None:
         self.full, self.theta = problem, theta
         self.kept = [k for k in range(len(theta)) if k not in held]
         lower, upper = problem.bounds
@@ -88,6 +95,7 @@ class Restricted(LikelihoodProblem):
     def evaluate(self, theta: np.ndarray, *, sensitive: bool = True) -> LikelihoodEvaluation:
         self.evaluations += 1
         found = self.full.evaluate(self.whole(theta), sensitive=sensitive)
+        assert isinstance(found, LikelihoodEvaluation)
         if not found.completed:
             self.failures.append(found.failure)
             return replace(found, theta=theta)
@@ -101,6 +109,9 @@ class Restricted(LikelihoodProblem):
         )
 
     def gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        if not isinstance(self.full, LikelihoodProblem):
+            found = self.evaluate(theta)
+            return found.objective, found.slope if found.completed else np.full(len(theta), np.nan)
         self.evaluations += 1
         value, slope = self.full.gradient(self.whole(theta))
         return value, slope[self.kept]

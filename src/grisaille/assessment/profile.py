@@ -83,7 +83,7 @@ def profile(fit: Fit, name: str, level: float = 0.95, points: int = 12, *, thres
     k = index_of(fit, name)
     if points < 2:
         raise EstimationError(f"points is {points!r}; a profile needs at least 2 on each side.")
-    criterion = criterion_of(fit)
+    criterion = criterion_of(fit, name)
     limit = criterion.threshold(level, threshold)
     walks = [_Walk(criterion, k, float(fit.std_errors[k]), limit, points, side) for side in (-1, 1)]
     for walk in walks:
@@ -230,6 +230,11 @@ def _notes(fit: Fit, unknown: Unknown, walks: list[_Walk]) -> Iterator[str]:
             yield f"open {side}: at {at:.4g} {growth}; the data do not limit {unknown.name} on this side."
         else:
             yield f"open {side}: the model cannot be simulated much beyond {at:.4g} ({walk.ended})"
+    if not fit.estimate.is_likelihood:
+        yield (
+            "the criterion is not a likelihood: the interval is where it has grown as much as the standard error says, "
+            "and shares the bias of the estimate."
+        )
     best = min((p for w in walks for p in w.points), key=lambda p: p.deviance, default=None)
     if best is not None and best.deviance < -1e-3:
         values = ", ".join(f"'{n}': {v:.6g}" for n, v in zip(fit.names, best.theta, strict=True))

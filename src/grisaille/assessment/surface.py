@@ -85,7 +85,7 @@ def surface(
         raise EstimationError(f"others is {others!r}; it must be 'held' or 'profiled'.")
     k = (index_of(fit, first), index_of(fit, second))
     unknowns = [fit.estimate.unknowns[i] for i in k]
-    criterion = criterion_of(fit)
+    criterion = criterion_of(fit, first, second)
     axes = [_axis(fit, u, i, ranges or {}, points) for u, i in zip(unknowns, k, strict=True)]
     threshold = criterion.threshold(level, dimension=2)
     return CostSurface(

@@ -152,9 +152,9 @@ def _add_compiled(
         sums.gradient,
         sums.slope,
     ]
-    addresses = [size.ctypes.data, *(a.ctypes.data for a in arrays), *(a.ctypes.data for a in filled)]
+    addresses = [a.__array_interface__["data"][0] for a in (size, *arrays, *filled)]
     work = np.empty(int(entry(*addresses, None)))
-    entry(*addresses, work.ctypes.data)
+    entry(*addresses, work.__array_interface__["data"][0])
     return part
 
 

@@ -5,9 +5,10 @@ For experiments c with coefficients β_c and common unknowns ξ a step solves
     ⎡A_c   B_c⎤ ⎡dβ_c⎤     ⎡g_c⎤          S dξ = −(g_ξ − Σ B_cᵀA_c⁻¹g_c),    S = C − Σ B_cᵀ A_c⁻¹ B_c,
     ⎣B_cᵀ   C ⎦ ⎣ dξ ⎦ = − ⎣g_ξ⎦,         dβ_c = −A_c⁻¹(g_c + B_c dξ),
 
-each A_c a band. Levenberg's damping multiplies the diagonals by 1 + λ. Near the minimum the exact Hessian takes the
-place of Gauss–Newton's matrix where it is positive definite. Bounds hold an unknown, or a coefficient, as long as the
-gradient pushes it out. Reference: J. Nocedal, S. Wright, Numerical Optimization (2006), sections 10.3 and 16.7.
+each A_c a band. Levenberg's damping multiplies the diagonals by 1 + λ. A step that fails may be corrected by a second
+one over trajectories alone. Near the minimum the exact Hessian takes the place of Gauss–Newton's matrix where it is
+positive definite. Bounds hold an unknown, or a coefficient, as long as the gradient pushes it out. Reference:
+J. Nocedal, S. Wright, Numerical Optimization (2006), sections 10.3 and 16.7.
 """
 
 from __future__ import annotations
@@ -29,6 +30,10 @@ EXACT_FROM = 1e-2
 """Predicted gain, relative to 1 + J, below which the exact Hessian is tried."""
 FIRST, SMALL = 1e-3, 1e-6
 """Damping to begin with, and that which no longer matters."""
+ENOUGH, GOOD = 1e-4, 0.25
+"""Parts of the predicted gain: with more a step is taken, with more damping is lowered."""
+CORRECTED = 0.1
+"""Predicted gain, relative to 1 + J, below which a step that fails may be corrected."""
 ROUNDING = 1e-10
 """A loss, relative to 1 + J, that rounding explains."""
 
@@ -73,7 +78,8 @@ class Task:
             for program, beta, g in zip(self.programs, betas, given, strict=True)
         ]
         self.evaluations += 1
-        return Quadratic(self, xi, theta, given, parts, exact)
+        with np.errstate(all="ignore"):  # a trial may be so far off that its derivatives overflow: it is refused
+            return Quadratic(self, xi, theta, given, parts, exact)
 
 
 class Quadratic:
@@ -136,15 +142,21 @@ class Quadratic:
             found.append(BandedFactor(band))
         return found
 
-    def reduced(self, factors: Sequence[BandedFactor]) -> tuple[Floats, Floats, list[Floats], list[Floats]]:
-        """S, its right-hand side, A⁻¹B and A⁻¹g of every program."""
+    def reduced(
+        self, factors: Sequence[BandedFactor], among: Mask | None = None
+    ) -> tuple[Floats, Floats, list[Floats], list[Floats]]:
+        """S, its right-hand side, A⁻¹B and A⁻¹g of every program; unknowns not ``among`` these are left out."""
         S, right, carried, own = self.corner.copy(), self.slope.copy(), [], []
-        for f, held, border, g in zip(factors, self.held, self.borders, self.gradients, strict=True):
-            B = np.where(held[:, None], 0.0, border)
+        for f, moved, held, border, g in zip(
+            factors, self.task.moved, self.held, self.borders, self.gradients, strict=True
+        ):
+            mine = [k for k in moved if among is None or among[k]]
+            B, V = np.where(held[:, None], 0.0, border[:, mine]), np.zeros_like(border)
             solved = f.solve(np.column_stack([B, g]))
-            S -= B.T @ solved[:, :-1]
-            right -= B.T @ solved[:, -1]
-            carried.append(solved[:, :-1])
+            S[np.ix_(mine, mine)] -= B.T @ solved[:, :-1]
+            right[mine] -= B.T @ solved[:, -1]
+            V[:, mine] = solved[:, :-1]
+            carried.append(V)
             own.append(solved[:, -1])
         return S, right, carried, own
 
@@ -204,13 +216,15 @@ def minimize(
             small = step.predicted <= tolerance * (1 + now.objective)
             closing = step.predicted < EXACT_FROM * (1 + now.objective)
             trial = task.linearised(step.xi, step.betas, closing and not small)
+            if wanted.any() and not small and step.predicted < CORRECTED * (1 + now.objective):
+                trial = _corrected(task, step, trial, now.objective)
             gained = now.objective - trial.objective
             if small and damping <= SMALL:
                 now = trial if gained > -ROUNDING * (1 + now.objective) else now
                 found.converged, found.reason = True, "the predicted gain vanished"
                 break
-            if gained > 1e-4 * step.predicted and np.isfinite(trial.objective):
-                damping = damping / 10 if gained > 0.25 * step.predicted else damping
+            if gained > ENOUGH * step.predicted and np.isfinite(trial.objective):
+                damping = damping / 10 if gained > GOOD * step.predicted else damping
                 damping, now = 0.0 if damping < 1e-9 else damping, trial
             else:
                 damping = damping / 100 if small else max(4 * damping, 1e-6)
@@ -221,11 +235,24 @@ def minimize(
     return found
 
 
+def _corrected(task: Task, step: Step, trial: Quadratic, before: float) -> Quadratic:
+    """The trial, or one with trajectories brought after the unknowns, where a step that fails promises to succeed then.
+
+    Unknowns times states make a valley that bends away from joint steps; at given unknowns it is nearly a parabola.
+    """
+    if before - trial.objective > GOOD * step.predicted or not np.isfinite(trial.objective):
+        return trial
+    after = _propose(trial, np.zeros(len(step.xi), dtype=bool), 0.0)
+    if after is None or before - (trial.objective - after.predicted) < ENOUGH * step.predicted:
+        return trial
+    other = task.linearised(step.xi, after.betas, trial.exact)
+    return other if other.objective < trial.objective else trial
+
+
 def _propose(now: Quadratic, wanted: Mask, damping: float) -> Step | None:
     try:
-        factors = now.factors(damping)
-        S, right, carried, own = now.reduced(factors)
         free = now.free(wanted)
+        S, right, carried, own = now.reduced(now.factors(damping), free)
         dxi = np.zeros_like(now.xi)
         if free.any():
             part = S[np.ix_(free, free)].copy()

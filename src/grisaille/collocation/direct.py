@@ -151,7 +151,10 @@ class DirectProgram:
         for unknown, value in zip(self.unknowns, theta, strict=True):
             if not np.isfinite(value):
                 raise EstimationError(f"'{unknown.name}' starts from {value}; give a finite number.")
-        scales = [u.name for u in self.unknowns if u.kind == "scale"]
+
+    def _refuse_open_scales(self) -> None:
+        is_open = self.bounds[0] < self.bounds[1]
+        scales = [u.name for u, k in zip(self.unknowns, is_open, strict=True) if u.kind == "scale" and k]
         if scales and self.options.criterion == "amle":
             raise EstimationError(
                 f"{', '.join(scales)} cannot be estimated together with the path, which fits the better the larger "
@@ -178,6 +181,8 @@ class DirectProgram:
         """Minimise; ``free=False`` finds the path at θ₀ only."""
         theta = np.clip(self.guess if theta0 is None else np.asarray(theta0, dtype=float), *self.bounds)
         self._refuse(theta)
+        if free:
+            self._refuse_open_scales()
         if self.options.pieces != "auto":
             return self._solve_on(self.transcribe(self.options.pieces), theta, start, free, self.options.pieces)
         return self._refine(theta, free)

@@ -18,8 +18,13 @@ from functools import cached_property
 import casadi as ca
 import numpy as np
 
+from grisaille.collocation.direct_kernel import Kernel, build_kernel
 from grisaille.collocation.direct_mesh import TABLEAUX, Floats
 from grisaille.collocation.direct_model import DirectModel
+
+WORTH = 150_000
+"""Elements after which a function is compiled: interpreting these took about as long as a build does, whatever its
+length (2.5 ns against 0.35 ms per instruction)."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,8 @@ class ElementFunctions:
         self._costs, self._c, self._gauss = costs, c, gauss
         self.multiplier = ca.SX.sym("lam", c.numel())
         self._maps: dict[tuple[str, int], ca.Function] = {}
+        self._kernels: dict[str, Kernel | None] = {}
+        self._interpreted: dict[str, int] = {}
 
     @property
     def m(self) -> int:
@@ -94,14 +101,24 @@ class ElementFunctions:
         return self._call("traced", a, data, multiplier, S.reshape(E, -1), flat)[0]
 
     def _call(self, kind: str, *arguments: Floats) -> list[Floats]:
-        """A function for all elements at once; columns of CasADi are rows here, so that nothing is copied twice."""
+        """A function for all elements at once: interpreted, until it was called so often that a build pays."""
+        kernel = self._kernels.get(kind)
+        if kernel is not None:
+            return kernel(*arguments)
+        done = self._interpreted[kind] = self._interpreted.get(kind, 0) + len(arguments[0])
+        if done > WORTH and kind not in self._kernels:
+            self._kernels[kind] = build_kernel(self._functions(kind))
+        return self._interpret(kind, *arguments)
+
+    def _interpret(self, kind: str, *arguments: Floats) -> list[Floats]:
+        """By CasADi's virtual machine; its columns are rows here, so that nothing is copied twice."""
         E = len(arguments[0])
         if (kind, E) not in self._maps:
             self._maps[kind, E] = self._functions(kind).map(E)
         function = self._maps[kind, E]
         buffer, trigger = function.buffer()
         given = [np.ascontiguousarray(x, dtype=float) for x in arguments]
-        found = [np.zeros((E, function.size1_out(k))) for k in range(function.n_out())]
+        found = [np.empty((E, function.size1_out(k))) for k in range(function.n_out())]
         for k, x in enumerate(given):
             buffer.set_arg(k, x.reshape(-1).data)
         for k, x in enumerate(found):

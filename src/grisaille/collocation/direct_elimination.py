@@ -21,6 +21,7 @@ from typing import cast
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
+from grisaille.collocation import direct_compiled
 from grisaille.collocation.direct_element import Derivatives, Sizes
 from grisaille.collocation.direct_mesh import Floats
 
@@ -46,15 +47,18 @@ class Condensed:
 
 @dataclass(frozen=True, eq=False)
 class Swept:
-    """What the sweep from the end to the start leaves, for one record: start first, then elements."""
+    """What the sweep from the end to the start leaves, for one record: of its first point and of its elements."""
 
     P: Floats
     """(E + 1, 1 + slots + n, …): cost to go from each end, zero at the last."""
     first: Floats
     """(1 + slots, 1 + slots): the whole record as a quadratic form of (1, dθ)."""
-    K: list[Floats]
-    root: list[Floats]
-    """Cholesky factors of M."""
+    first_K: Floats
+    K: Floats
+    """(E, noise, 1 + slots + n)"""
+    first_root: Floats
+    root: Floats
+    """(E, noise, noise): Cholesky factors of M."""
     log_determinant: float
 
 
@@ -67,6 +71,11 @@ def condense(d: Derivatives, sizes: Sizes, n: int, nz: int, damping: Floats | No
 
     damping : (E, noise) added to the curvature in v
     """
+    how = direct_compiled.condensed if direct_compiled.is_there() else _condensed
+    return Condensed(sizes, d, *how(d, sizes, n, nz, damping))
+
+
+def _condensed(d: Derivatives, sizes: Sizes, n: int, nz: int, damping: Floats | None) -> tuple[Floats, Floats, Floats]:
     past, inner, noise, slots = sizes.parts
     E, width = len(d.c), 1 + sizes.slots + sizes.past + sizes.noise
     J = d.jacobian
@@ -90,20 +99,28 @@ def condense(d: Derivatives, sizes: Sizes, n: int, nz: int, damping: Floats | No
     kept = np.arange(1 + sizes.slots)
     onto[:, kept, kept] = 1.0
     onto[:, 1 + sizes.slots :] = M[:, last : last + n]
-    return Condensed(sizes, d, M, S, onto)
+    return M, S, onto
 
 
 def sweep(start: Condensed, r: int, elements: Condensed, first: int, last: int) -> Swept:
     """The backward sweep over elements first … last − 1 of a record whose first point is start[r]."""
-    slots, q = elements.sizes.slots, elements.onto.shape[1]
-    P = np.zeros((last - first + 1, q, q))
-    K: list[Floats] = [np.zeros((0, 0))] * (last - first + 1)
-    roots: list[Floats] = [np.zeros((0, 0))] * (last - first + 1)
-    for k in range(last - first - 1, -1, -1):
-        P[k], K[k + 1], roots[k + 1] = _back(elements.S[first + k], elements.onto[first + k], P[k + 1], q)
-    whole, K[0], roots[0] = _back(start.S[r], start.onto[r], P[0], 1 + slots)
-    pivots = np.concatenate([root.diagonal() for root in roots])
-    return Swept(P, whole, K, roots, 2.0 * float(np.log(pivots).sum()))
+    own = slice(first, last)
+    how = direct_compiled.swept if direct_compiled.is_there() else _swept
+    try:
+        P, K, roots = how(elements.S[own], elements.onto[own], elements.sizes)
+    except np.linalg.LinAlgError:
+        raise IndefiniteError from None
+    whole, K0, root0 = _back(start.S[r], start.onto[r], P[0], 1 + elements.sizes.slots)
+    pivots = np.concatenate([root0.diagonal(), roots.diagonal(axis1=1, axis2=2).ravel()])
+    return Swept(P, whole, K0, K, root0, roots, 2.0 * float(np.log(pivots).sum()))
+
+
+def _swept(S: Floats, onto: Floats, sizes: Sizes) -> tuple[Floats, Floats, Floats]:
+    E, q, w = onto.shape
+    P, K, roots = np.zeros((E + 1, q, q)), np.empty((E, w - q, q)), np.empty((E, w - q, w - q))
+    for k in range(E - 1, -1, -1):
+        P[k], K[k], roots[k] = _back(S[k], onto[k], P[k + 1], q)
+    return P, K, roots
 
 
 def _back(S: Floats, onto: Floats, P: Floats, q: int) -> tuple[Floats, Floats, Floats]:
@@ -113,7 +130,7 @@ def _back(S: Floats, onto: Floats, P: Floats, q: int) -> tuple[Floats, Floats, F
         return full, np.zeros((0, q)), np.zeros((0, 0))
     root, failed = dpotrf(full[q:, q:], lower=1, clean=1)
     if failed:
-        raise IndefiniteError
+        raise np.linalg.LinAlgError
     K = -dpotrs(root, full[q:, :q], lower=1)[0]
     left = full[:q, :q] + full[:q, q:] @ K
     return 0.5 * (left + left.T), K, root
@@ -133,19 +150,24 @@ def substitute(
     swept: Swept, start: Condensed, r: int, elements: Condensed, first: int, last: int, head: Floats
 ) -> Steps:
     """The forward sweep at (1, dθ), or at several of them side by side: head is (1 + slots, D)."""
-    slots, n, ends = elements.sizes.slots, elements.end.shape[1], elements.end
-    path = np.empty((last - first, elements.M.shape[2], head.shape[1]))
-    costates = np.zeros((last - first + 1, n, head.shape[1]))
-    s0 = np.concatenate([head, swept.K[0] @ head])
-    X, q = start.end[r] @ s0, 1 + slots + n
-    path[:, : 1 + slots] = head
-    for k in range(last - first):
-        now = path[k]
-        now[1 + slots : q] = X
-        now[q:] = swept.K[k + 1] @ now[:q]
-        X = ends[first + k] @ now
-    costates[:-1] = swept.P[:-1, 1 + slots :] @ path[:, :q]
-    return Steps(start.M[r] @ s0, elements.M[first:last] @ path, costates)
+    own, h = slice(first, last), 1 + elements.sizes.slots
+    s0 = np.concatenate([head, swept.first_K @ head])
+    how = direct_compiled.substituted if direct_compiled.is_there() else _substituted
+    path = how(elements.onto[own], swept.K, start.end[r] @ s0, head, elements.sizes)
+    costates = np.zeros((last - first + 1, elements.end.shape[1], head.shape[1]))
+    costates[:-1] = swept.P[:-1, h:] @ path[:, : swept.P.shape[1]]
+    return Steps(start.M[r] @ s0, elements.M[own] @ path, costates)
+
+
+def _substituted(onto: Floats, K: Floats, X: Floats, head: Floats, sizes: Sizes) -> Floats:
+    h, q = len(head), onto.shape[1]
+    path = np.empty((len(onto), onto.shape[2], head.shape[1]))
+    path[:, :h] = head
+    for now, end, gain in zip(path, onto[:, h:], K, strict=True):
+        now[h:q] = X
+        now[q:] = gain @ now[:q]
+        X = end @ now
+    return path
 
 
 def multipliers(condensed: Condensed, steps: Floats, costates: Floats, nz: int) -> Floats:
@@ -164,21 +186,26 @@ def scatter(
     swept: Swept, start: Condensed, r: int, elements: Condensed, first: int, last: int
 ) -> tuple[Floats, list[Floats]]:
     """Covariances at fixed θ: of X at every end, (E + 1, n, n), and of (X_prev, v) of the first point and elements."""
-    slots, n = elements.sizes.slots, elements.end.shape[1]
-    skip = 1 + slots
-    covariances = np.empty((last - first + 1, n, n))
-    joint: list[Floats] = []
-    X = np.zeros((0, 0))
-    for k in range(last - first + 1):
-        end = start.end[r] if k == 0 else elements.end[first + k - 1]
-        K, root = swept.K[k][:, skip:], swept.root[k]
-        across = K @ X
-        own = across @ K.T + (_inverse(root) if len(root) else np.zeros((0, 0)))
-        joint.append(np.block([[X, across.T], [across, own]]))
-        moved = end[:, skip:] @ joint[-1] @ end[:, skip:].T
-        X = covariances[k] = 0.5 * (moved + moved.T)
-    return covariances, joint
+    own, end = slice(first, last), start.end[r][:, 1 + elements.sizes.slots :]
+    joint0 = _inverse(swept.first_root)
+    how = direct_compiled.scattered if direct_compiled.is_there() else _scattered
+    ends, joint = how(elements.onto[own], swept.K, swept.root, end @ joint0 @ end.T, elements.sizes)
+    return ends, [joint0, *joint]
+
+
+def _scattered(onto: Floats, K: Floats, root: Floats, X: Floats, sizes: Sizes) -> tuple[Floats, Floats]:
+    n, h = sizes.past, 1 + sizes.slots
+    ends, joint = np.empty((len(onto) + 1, n, n)), np.empty((len(onto), n + sizes.noise, n + sizes.noise))
+    ends[0] = X
+    for k in range(len(onto)):
+        across, end = K[k, :, h:] @ ends[k], onto[k, h:, h:]
+        joint[k, :n, :n], joint[k, n:, :n], joint[k, :n, n:] = ends[k], across, across.T
+        joint[k, n:, n:] = across @ K[k, :, h:].T + _inverse(root[k])
+        moved = end @ joint[k] @ end.T
+        ends[k + 1] = 0.5 * (moved + moved.T)
+    return ends, joint
 
 
 def _inverse(root: Floats) -> Floats:
-    return cast(Floats, dpotrs(root, np.eye(len(root)), lower=1)[0])
+    """(L Lᵀ)⁻¹"""
+    return root if not len(root) else cast(Floats, dpotrs(root, np.eye(len(root)), lower=1)[0])

@@ -20,14 +20,26 @@ def solve_ipopt(
     state_bounds: Mapping[str, tuple[float, float]] | None = None, tolerance: float = 1e-10, max_iterations: int = 500,
 ) -> NewtonResult:  # fmt: skip
     """Minimise from a point."""
-    x, f, g, sizes = _expressions(program, point)
-    options: dict[str, Any] = {
-        "print_time": False, "ipopt.print_level": 0, "ipopt.sb": "yes", "ipopt.tol": tolerance,
-        "ipopt.max_iter": max_iterations, "ipopt.bound_relax_factor": 0.0,
-    }  # fmt: skip
-    solver = ca.nlpsol("direct", "ipopt", {"x": x, "f": f, "g": g}, options)
-    lower, upper = _limits(program, point, bounds if free else (point.theta, point.theta), state_bounds or {})
-    start = np.concatenate([point.theta, *(getattr(point, n).ravel() for n in ("first", "zeta", "inner", "noise"))])
+    options = {"ipopt.tol": tolerance, "ipopt.max_iter": max_iterations, "ipopt.bound_relax_factor": 0.0}
+    solver = build_solver(program, point, options)
+    return run_solver(program, solver, point, bounds if free else (point.theta, point.theta), state_bounds or {})
+
+
+def build_solver(program: Transcription, point: Point, options: Mapping[str, Any]) -> ca.Function:
+    """The program with its derivatives; ``options`` of IPOPT, beside silence. Only sizes are taken from the point."""
+    x, f, g = _expressions(program, point)
+    quiet = {"print_time": False, "ipopt.print_level": 0, "ipopt.sb": "yes"}
+    return ca.nlpsol("direct", "ipopt", {"x": x, "f": f, "g": g}, {**quiet, **options})
+
+
+def run_solver(
+    program: Transcription, solver: ca.Function, point: Point, bounds: tuple[Floats, Floats],
+    state_bounds: Mapping[str, tuple[float, float]],
+) -> NewtonResult:  # fmt: skip
+    """Minimise from a point with θ between bounds."""
+    lower, upper = _limits(program, point, bounds, state_bounds)
+    parts = [point.theta, *(getattr(point, n).ravel() for n in ("first", "zeta", "inner", "noise"))]
+    start, sizes = np.concatenate(parts), [len(p) for p in parts]
     found = solver(x0=np.clip(start, lower, upper), lbx=lower, ubx=upper, lbg=0.0, ubg=0.0)
     stats = solver.stats()
     parts = np.split(np.array(found["x"].full()).ravel(), np.cumsum(sizes)[:-1])
@@ -81,7 +93,7 @@ def _places(
     return found
 
 
-def _expressions(program: Transcription, point: Point) -> tuple[ca.MX, ca.MX, ca.MX, list[int]]:
+def _expressions(program: Transcription, point: Point) -> tuple[ca.MX, ca.MX, ca.MX]:
     R, E, n = len(point.first), len(point.inner), program.model.n
     shapes = [getattr(point, f).shape for f in ("first", "zeta", "inner", "noise")]
     sizes = [len(point.theta), *(a * b for a, b in shapes)]
@@ -105,7 +117,7 @@ def _expressions(program: Transcription, point: Point) -> tuple[ca.MX, ca.MX, ca
     total = ca.sum2(ca.sum1(cost0)) + ca.sum2(ca.sum1(cost))
     if program.information is not None:
         total += program.information(theta)[0]
-    return x, total, ca.vertcat(ca.vec(c0), ca.vec(c)), sizes
+    return x, total, ca.vertcat(ca.vec(c0), ca.vec(c))
 
 
 def _slot_values(program: Transcription, theta: ca.MX) -> ca.MX:

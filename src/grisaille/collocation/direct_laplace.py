@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from grisaille.collocation.direct_marginal import Marginal, marginal
 from grisaille.collocation.direct_mesh import Floats
 from grisaille.collocation.direct_newton import NewtonResult, bounded_step, solve_newton
+from grisaille.collocation.direct_summary import DEAD, or_nan, pseudo_inverse
 from grisaille.collocation.direct_transcription import Point, Transcription
 
 DIFFERENCE = 1e-4
@@ -23,6 +24,8 @@ VANISHED = 7.0
 """A level this far below its guess, in logarithms, counts as zero."""
 LONGEST = 2.0
 """A step changes no scaled unknown by more."""
+SADDLE = -1e-4
+"""Least eigenvalue of the Hessian with unit diagonal: along a flat direction rounding gives a little less than 0."""
 CONVERGED = 1e-5
 """Newton decrement at the end: within a few thousandths of a standard error."""
 
@@ -139,11 +142,11 @@ class _Search:
         for _ in range(4):
             value, g = self.value_and_gradient(xi)
             H = self.hessian(xi)
-            free = self.free(xi, limits)
-            if not free.any() or np.linalg.eigvalsh(H[np.ix_(free, free)])[0] <= 0:
-                return xi, H, 0.0 if not free.any() else np.inf
-            step = np.zeros_like(xi)
-            step[free] = -np.linalg.solve(H[np.ix_(free, free)], g[free])
+            free = self.free(xi, limits) & (np.abs(np.diag(H)) > DEAD)
+            inverse, _, lowest = pseudo_inverse(H, free)
+            if lowest < SADDLE:
+                return xi, H, np.inf
+            step = -inverse @ g
             decrement = float(-g @ step) / 2
             if decrement < 1e-10:
                 return xi, H, decrement
@@ -162,12 +165,10 @@ class _Search:
         return np.asarray((H + H.T) / 2)
 
     def covariance(self, xi: Floats, hessian: Floats, limits: Floats) -> Floats:
-        free = self.free(xi, limits)
-        covariance = np.full(hessian.shape, np.nan)
-        inside = np.ix_(free, free)
-        if free.any() and np.linalg.eigvalsh(hessian[inside])[0] > 0:
-            covariance[inside] = np.linalg.inv(hessian[inside]) * np.outer(self.slope(xi)[free], self.slope(xi)[free])
-        return covariance
+        free = self.free(xi, limits) & (np.abs(np.diag(hessian)) > DEAD)
+        inverse, lost, lowest = pseudo_inverse(hessian, free)
+        slope = self.slope(xi)
+        return or_nan(inverse * np.outer(slope, slope), lost | (lowest < SADDLE))
 
     @staticmethod
     def free(xi: Floats, limits: Floats) -> NDArray[np.bool_]:

@@ -12,15 +12,19 @@ from dataclasses import replace
 
 import casadi as ca
 import numpy as np
+from numpy.typing import NDArray
 
 from grisaille.collocation.direct_mesh import Floats
 from grisaille.collocation.direct_transcription import Point, Transcription
 from grisaille.structure.initialization import Start
 
+Integers = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 FAR = 12.5
 """Half the squared residual of a sample, in standard deviations, from which on a trajectory is far from the data."""
 ITERATIONS = 12
-SOLVED = 1e-9
+SOLVED, NEARLY = 1e-9, 1e-4
+"""Relative steps of Newton's method at which it ends, and up to which an element counts as solved."""
 
 
 def first_points(program: Transcription, theta: Floats, starts: list[Start]) -> list[Point]:
@@ -64,39 +68,58 @@ def simulated_point(program: Transcription, theta: Floats, starts: list[Start]) 
     noise = np.zeros((len(program.record_of), s * program.model.nv))
     for r, start in enumerate(starts):
         first[r] = np.concatenate([start.x, wave, start.z])
-        _march(program, r, values[r], first[r], wave, inner)
+    _march(program, values, first, wave, inner)
     return Point(theta, first, zeta, inner, noise)
 
 
-def _march(program: Transcription, r: int, slots: Floats, now: Floats, wave: Floats, inner: Floats) -> None:
+def _march(program: Transcription, slots: Floats, now: Floats, wave: Floats, inner: Floats) -> None:
+    """Fills inner, element by element and all records abreast; records that end early repeat their last element."""
     n, nz, s = program.model.n, program.model.nz, program.functions.points
-    element, held = program.functions.element, np.arange(program.model.nx, n)
-    own = element.sizes.parts[1]
-    v = np.zeros(s * program.model.nv)
-    stuck = False
-    nothing = np.zeros((1, element.m))
-    for e in range(*program.span(r)):
-        guess = np.tile(now, s)
-        if not stuck:
-            found = guess.copy()
-            with np.errstate(all="ignore"):
-                for _ in range(ITERATIONS):
-                    a = np.concatenate([now[:n], found, v, slots])[None]
-                    c, J, _ = element.slopes(a, program.element_data[e : e + 1], nothing)
-                    try:
-                        step = np.linalg.solve(J[0][:, own], c[0])
-                    except np.linalg.LinAlgError:
-                        step = np.full_like(c[0], np.nan)
-                    found = found - step
-                    if not np.abs(step).max() > SOLVED * (1 + np.abs(found).max()):
-                        break
-            stuck = not (np.isfinite(found).all() and np.abs(step).max() < 1e-4 * (1 + np.abs(found).max()))
-            guess = guess if stuck else found
-        inner[e] = guess
-        if wave.any():
-            for j in range(s):
-                inner[e, j * (n + nz) + held] = wave
-        now = inner[e, -(n + nz) :]
+    held = np.arange(program.model.nx, n)
+    spans = np.array([program.span(r) for r in range(len(now))]).reshape(-1, 2)
+    stuck = np.zeros(len(now), dtype=bool)
+    for k in range(int(np.diff(spans, axis=1).max(initial=0))):
+        live = spans[:, 0] + k < spans[:, 1]
+        elements = np.minimum(spans[:, 0] + k, spans[:, 1] - 1)
+        ahead = np.tile(now, s)
+        found, solved = _solved(program, elements, now[:, :n], ahead, slots, live & ~stuck)
+        stuck |= live & ~solved
+        ahead[solved & live] = found[solved & live]
+        for j in range(s) if wave.any() else ():
+            ahead[:, j * (n + nz) + held] = wave
+        inner[elements[live]] = ahead[live]
+        now = np.where(live[:, None], ahead[:, (s - 1) * (n + nz) :], now)
+
+
+def _solved(
+    program: Transcription, elements: Integers, past: Floats, guess: Floats, slots: Floats, moving: Mask
+) -> tuple[Floats, Mask]:
+    """Inner unknowns of elements by Newton's method without disturbances, and where it converged."""
+    element, found = program.functions.element, guess.copy()
+    own, data = element.sizes.parts[1], program.element_data[elements]
+    v, nothing = np.zeros((len(past), element.sizes.noise)), np.zeros((len(past), element.m))
+    last, moving = np.where(moving, np.inf, np.nan), moving.copy()
+    with np.errstate(all="ignore"):
+        for _ in range(ITERATIONS):
+            if not moving.any():
+                break
+            c, J, _ = element.slopes(np.hstack([past, found, v, slots]), data, nothing)
+            step = _quotients(J[:, :, own], c)
+            found[moving] -= step[moving]
+            size, reach = np.abs(step).max(axis=1, initial=0.0), 1 + np.abs(found).max(axis=1, initial=0.0)
+            last = np.where(moving, size / reach, last)
+            moving &= last > SOLVED
+    return found, np.asarray((last < NEARLY) & np.isfinite(found).all(axis=1))
+
+
+def _quotients(J: Floats, c: Floats) -> Floats:
+    """J⁻¹c of every element, NaN where J is singular."""
+    try:
+        return np.asarray(np.linalg.solve(J, c[:, :, None])[:, :, 0])
+    except np.linalg.LinAlgError:
+        if len(J) == 1:
+            return np.full_like(c, np.nan)
+        return np.vstack([_quotients(J[k : k + 1], c[k : k + 1]) for k in range(len(J))])
 
 
 def _invisible(program: Transcription, theta: Floats, starts: list[Start]) -> Floats:

@@ -16,6 +16,11 @@ from grisaille.collocation.direct_mesh import Floats
 from grisaille.collocation.direct_newton import Linearized, NewtonResult, linearize
 from grisaille.collocation.direct_transcription import Transcription
 
+DEAD = 1e-6
+"""Of the criterion: unknowns that move it by less are not seen."""
+FLAT, BENT_DOWN = 1e-9, -1e-7
+"""Eigenvalues of a curvature with unit diagonal: below the first a direction is flat, below the second no minimum."""
+
 
 @dataclass(frozen=True, eq=False)
 class DirectPath:
@@ -61,10 +66,36 @@ def curvature_at(
             model = linearize(program, result.point, result.multipliers, exact=exact)
         except (IndefiniteError, np.linalg.LinAlgError):
             continue
-        own = np.ones(len(model.gradient), dtype=bool) if inside is None else inside
-        if not own.any() or np.linalg.eigvalsh(model.curvature[np.ix_(own, own)])[0] > 0:
+        own = seen_unknowns(model.curvature, result.point.theta)
+        own = own if inside is None else own & inside
+        if pseudo_inverse(model.curvature, own)[2] > BENT_DOWN:
             return model
     return None
+
+
+def pseudo_inverse(curvature: Floats, own: NDArray[np.bool_]) -> tuple[Floats, NDArray[np.bool_], float]:
+    """The inverse over some unknowns, without flat directions; what these leave open; and the least eigenvalue."""
+    inverse, lost = np.zeros(curvature.shape), ~own
+    part = curvature[np.ix_(own, own)]
+    if not len(part):
+        return inverse, lost, 0.0
+    size = np.sqrt(np.abs(np.diag(part)))
+    values, vectors = np.linalg.eigh(part / np.outer(size, size))
+    kept = values > FLAT
+    root = vectors[:, kept] / np.sqrt(values[kept]) / size[:, None]
+    inverse[np.ix_(own, own)] = root @ root.T
+    lost[own] = np.abs(vectors[:, ~kept]).max(axis=1, initial=0.0) > 1e-6
+    return inverse, lost, float(values[0])
+
+
+def or_nan(inverse: Floats, lost: NDArray[np.bool_]) -> Floats:
+    """A covariance with NaN for what is not determined."""
+    return np.asarray(np.where(lost[:, None] | lost[None, :], np.nan, inverse))
+
+
+def seen_unknowns(curvature: Floats, theta: Floats) -> NDArray[np.bool_]:
+    """Entries of θ whose change by their own size moves the criterion."""
+    return np.asarray(np.abs(np.diag(curvature)) * np.maximum(np.abs(theta), 1e-3) ** 2 > DEAD)
 
 
 def inside_bounds(theta: Floats, bounds: tuple[Floats, Floats]) -> NDArray[np.bool_]:
@@ -74,12 +105,11 @@ def inside_bounds(theta: Floats, bounds: tuple[Floats, Floats]) -> NDArray[np.bo
 
 
 def theta_covariance(program: Transcription, result: NewtonResult, inside: NDArray[np.bool_]) -> Floats:
-    """(nθ, nθ), NaN for entries at a bound, and everywhere where there is no positive curvature."""
-    covariance = np.full((len(inside), len(inside)), np.nan)
+    """(nθ, nθ), NaN for entries at a bound or not determined, and everywhere where there is no positive curvature."""
     model = curvature_at(program, result, inside)
-    if model is not None and inside.any():
-        covariance[np.ix_(inside, inside)] = np.linalg.inv(model.curvature[np.ix_(inside, inside)])
-    return covariance
+    if model is None:
+        return np.full((len(inside), len(inside)), np.nan)
+    return or_nan(*pseudo_inverse(model.curvature, inside & seen_unknowns(model.curvature, result.point.theta))[:2])
 
 
 def paths_of(program: Transcription, result: NewtonResult, covariance: Floats) -> tuple[DirectPath, ...]:
@@ -140,20 +170,30 @@ def _deviations(
     program: Transcription, result: NewtonResult, model: Linearized | None, r: int, covariance: Floats
 ) -> tuple[Floats, Floats]:
     """Of the states and of everything observed, at the first instant and all ends."""
-    (first, last), n = program.span(r), program.model.n
-    _, by_w, by_slots = program.look("observed", result.point, r)
+    states = seen(program, result, model, r, covariance, program.model.X)[1]
+    observed = seen(program, result, model, r, covariance, "observed")[1]
+    observed[:, _wild(program)] = np.inf
+    return states, observed
+
+
+def seen(
+    program: Transcription, result: NewtonResult, model: Linearized | None, r: int, covariance: Floats,
+    what: str | ca.SX,
+) -> tuple[Floats, Floats]:  # fmt: skip
+    """Formulas of the model along the path of a record and their standard deviations, NaN where there is no curvature.
+
+    covariance : of θ; what : as in ``Transcription.look``
+    """
+    values, by_w, by_slots = program.look(what, result.point, r)
     if model is None:
-        return np.full((last - first + 1, n), np.nan), np.full(by_w.shape[:2], np.nan)
-    given_theta = _covariances(program, model, r)
+        return values, np.full_like(values, np.nan)
     path, own = point_slopes(program, model, r)
     index = program.slots.index[r][own]
     known = covariance[np.ix_(index, index)]
-    total = given_theta + path @ known @ path.swapaxes(1, 2)
     moved = by_w @ path + by_slots[:, :, own]
-    variances = np.einsum("eij,ejk,eik->ei", by_w, given_theta, by_w) + np.einsum("eij,jk,eik->ei", moved, known, moved)
-    variances[:, _wild(program)] = np.inf
-    states = np.einsum("eii->ei", total)[:, :n]
-    return np.sqrt(np.maximum(states, 0.0)), np.sqrt(np.maximum(variances, 0.0))
+    variances = np.einsum("eij,ejk,eik->ei", by_w, _covariances(program, model, r), by_w)
+    variances += np.einsum("eij,jk,eik->ei", moved, known, moved)
+    return values, np.sqrt(np.maximum(variances, 0.0))
 
 
 def _covariances(program: Transcription, model: Linearized, r: int) -> Floats:

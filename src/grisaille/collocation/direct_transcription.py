@@ -77,14 +77,18 @@ class Functions:
     def look(self, what: str) -> ca.Function:
         """``"measured"``, ``"deviation"`` (σ) or ``"observed"`` at (t, (X, Z), u, slots, constants), with slopes."""
         if what not in self._looks:
-            model, (_, w, _, slots, _) = self.model, self._symbols
+            model = self.model
             formulas = {"measured": model.measured, "deviation": ca.sqrt(ca.diag(model.variance))}
-            formula = formulas.get(what, model.observed)
-            at_rest = ca.vertcat(self._q, ca.SX.zeros(model.nv))
-            put = ca.densify(ca.substitute(formula, ca.vertcat(model.q, model.v), at_rest))
-            slopes = [ca.densify(ca.vec(ca.jacobian(put, by))) for by in (w, slots)]
-            self._looks[what] = ca.Function(what, self._symbols, [put, *slopes])
+            self._looks[what] = self.look_at(formulas.get(what, model.observed))
         return self._looks[what]
+
+    def look_at(self, formula: ca.SX) -> ca.Function:
+        """The same for a column of formulas of the model, without white noise."""
+        model, (_, w, _, slots, _) = self.model, self._symbols
+        at_rest = ca.vertcat(self._q, ca.SX.zeros(model.nv))
+        put = ca.densify(ca.substitute(formula, ca.vertcat(model.q, model.v), at_rest))
+        slopes = [ca.densify(ca.vec(ca.jacobian(put, by))) for by in (w, slots)]
+        return ca.Function("look", self._symbols, [put, *slopes])
 
 
 class Transcription:
@@ -181,8 +185,8 @@ class Transcription:
         columns = (mesh.bounds[None], w[:, :n].T, w[:, n:].T, v.T, mesh.u_end.T, np.repeat(q[:, None], len(w), axis=1))
         return np.array(function.map(len(w))(*columns).full()).T
 
-    def look(self, what: str, point: Point, r: int) -> tuple[Floats, Floats, Floats]:
-        """``Functions.look`` at the first instant and all ends of a record, without white noise.
+    def look(self, what: str | ca.SX, point: Point, r: int) -> tuple[Floats, Floats, Floats]:
+        """``Functions.look``, or that of a column of formulas, at the first instant and all ends of a record.
 
         Values (N, rows), derivatives by (X, Z), (N, rows, n + nz), and by the slots, (N, rows, slots).
         """
@@ -190,7 +194,8 @@ class Transcription:
         w = np.vstack([point.first[r : r + 1], point.inner[first:last, -width:]])
         N, slots, constants = len(w), self.slots.values(point.theta)[r], self.slots.constant_values[r]
         repeated = [np.repeat(x[:, None], N, axis=1) for x in (slots, constants)]
-        found = self.functions.look(what).map(N)(mesh.bounds[None], w.T, mesh.u_end.T, *repeated)
+        look = self.functions.look(what) if isinstance(what, str) else self.functions.look_at(what)
+        found = look.map(N)(mesh.bounds[None], w.T, mesh.u_end.T, *repeated)
         value, *slopes = (np.array(x.full()).reshape(-1, N).T for x in found)
         by_w, by_slots = (s.reshape(N, -1, value.shape[1]).swapaxes(1, 2) for s in slopes)
         return value, by_w, by_slots

@@ -92,7 +92,7 @@ class Formulas:
 
     def covariance_slope(self, what: str, *arguments: Any) -> Floats:
         """∂⟨Z, W⟩/∂q, (P, moved); Z (P, size²) is the last argument."""
-        return self._formula("covariance_slope", what)(*arguments)[0].reshape(-1, len(self.moved))
+        return self._formula("covariance_slope", what)(*arguments)[0].reshape(len(arguments[0]), len(self.moved))
 
     def _formula(self, kind: str, what: str) -> PointFormula:
         if kind + what not in self._built:

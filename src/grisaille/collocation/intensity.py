@@ -4,9 +4,10 @@
 
 H is the curvature of the whole inner problem, unknowns included; the trace needs only the part of H⁻¹ inside the band.
 g → 0 from below also as Q → ∞, so the wanted intensity is a root, not a minimum: the first one where g falls through
-zero, coming from small Q. Several intensities are found one after the other, each from the output it is paired with,
-until all conditions hold. Reference: M. S. Varziri, Parameter Estimation in Stochastic Dynamic Models (2008), eqs.
-(5.15), (6.31).
+zero, coming from small Q. Several intensities are bracketed one after the other, each from the output it is paired
+with, and then found together: one after the other they zigzag, as each disturbance also moves what the others explain.
+Where g stays below zero however small Q is, the data leave no room for a disturbance. Reference: M. S. Varziri,
+Parameter Estimation in Stochastic Dynamic Models (2008), eqs. (5.15), (6.31).
 """
 
 from __future__ import annotations
@@ -26,6 +27,12 @@ STRIDE = 0.7
 """Step of the bracketing in the logarithm of the scale: a factor of two."""
 
 GROWTH = 1.3
+FLAT = 0.02
+"""Relative change of g over a stride below which a smaller scale changes nothing any more."""
+SMALL, LONG = -4.0, 0.4
+"""Logarithm of a scale above which this is not believed, and the stride that counts for it."""
+ROUNDS, CAP, PROBE = 20, 1.0, 0.05
+"""Of the joint search: steps, the longest one and that of differences, in the logarithm of a scale."""
 
 
 def misfit_ratios(quadratic: Quadratic, outputs: Sequence[str]) -> Floats:
@@ -54,11 +61,12 @@ def misfit_ratios(quadratic: Quadratic, outputs: Sequence[str]) -> Floats:
 
 
 def _own(quadratic: Quadratic, k: int) -> Floats:
-    """∂η/∂ξ of experiment k at fixed trajectories, (samples, outputs, unknowns)."""
+    """∂η/∂ξ of experiment k at fixed coefficients, save those that are starts; (samples, outputs, unknowns)."""
     mine = list(quadratic.task.moved[k])
     data = quadratic.parts[k].data
     found = np.zeros((*data.residuals.shape, len(quadratic.xi)))
-    found[:, :, mine] = data.by_theta * quadratic.task.slopes(quadratic.theta)[mine]
+    own = data.by_theta + quadratic.task.programs[k].start_share(quadratic.parts[k], quadratic.given[k])
+    found[:, :, mine] = own * quadratic.task.slopes(quadratic.theta)[mine]
     return found
 
 
@@ -81,6 +89,8 @@ def first_root(
             if low < LOWEST:
                 return LOWEST, False
             value = g(low)
+            if low < SMALL and high - low > LONG and value < 0 and abs(value - high_value) < FLAT * abs(value):
+                return low, False
         return _between(g, low, value, high, high_value, tolerance), True
     while value >= 0:
         low, low_value = high, value
@@ -92,6 +102,40 @@ def first_root(
         if value < smallest:
             smallest, place = value, high
     return _between(g, low, low_value, high, value, tolerance), True
+
+
+def joint_root(g: Callable[[Floats], Floats], x: Floats, tolerance: float) -> tuple[Floats, bool]:
+    """A common root near x where every g falls with its own argument: Newton by differences, kept up by Broyden.
+
+    False, with the best place seen, where steps stop helping or lead to a root of another kind.
+    """
+    value, J, fresh = g(x), None, False
+    for _ in range(ROUNDS):
+        if J is None:
+            J, fresh = _differences(g, x, value), True
+        try:
+            step = -np.linalg.solve(J, value)
+        except np.linalg.LinAlgError:
+            return x, False
+        step *= min(1.0, CAP / max(np.abs(step).max(), 1e-300))
+        trial = g(x + step)
+        if not np.linalg.norm(trial) < np.linalg.norm(value):
+            if np.abs(step).max() < tolerance:
+                return x, bool((np.diag(J) < 0).all())
+            if fresh:
+                return x, False
+            J = None
+            continue
+        J = J + np.outer(trial - value - J @ step, step) / (step @ step)
+        x, value, fresh = x + step, trial, False
+        if np.abs(step).max() < tolerance:
+            return x, bool((np.diag(J) < 0).all())
+    return x, False
+
+
+def _differences(g: Callable[[Floats], Floats], x: Floats, value: Floats) -> Floats:
+    columns = [(g(x + PROBE * e) - value) / PROBE for e in np.eye(len(x))]
+    return np.array(columns).T
 
 
 def _between(g: Callable[[float], float], a: float, ga: float, b: float, gb: float, tolerance: float) -> float:

@@ -8,7 +8,7 @@ too; coincident knots there make splines converge with their full order.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from grisaille.collocation.mesh import Mesh
 from grisaille.collocation.record import Record
 from grisaille.collocation.splines import Spline, make_spline
+from grisaille.collocation.state_names import by_state
 from grisaille.errors import EstimationError
 from grisaille.experiment.interpolation import SignalTable
-from grisaille.model.names import suggestion
 
 Floats = NDArray[np.float64]
 SAME = 1e-9
@@ -47,26 +47,50 @@ class SplineOptions:
 
 def place_knots(record: Record, table: SignalTable, options: SplineOptions) -> Mesh:
     """The mesh of one experiment."""
-    names = record.stochastic.names
-    orders, knots = _by_state(options.order, names, "order", 4), _by_state(options.knots, names, "knots", "auto")
+    model = record.stochastic
+    orders, knots = by_state(model, options.order, "order", 4), by_state(model, options.knots, "knots", "auto")
     span = (float(record.times[0]), float(record.times[-1]))
     inside = table.breaks[(table.kink > 0) & (table.breaks > span[0]) & (table.breaks < span[1])]
     folded = steps = merged(inside, np.zeros(0), span)
     if options.kinks == "observations":
         seen = record.times[np.isfinite(record.y).any(axis=1)]
         folded = merged(folded, seen[(seen > span[0]) & (seen < span[1])], span)
-    breaks = {n: merged(np.concatenate([span, folded]), _base(record, knots[n], span), span) for n in names}
-    for name in names:
-        for _ in range(options.around if isinstance(knots[name], str) else 0):
-            breaks[name] = _closer(breaks[name], steps)
-        if isinstance(knots[name], str):
-            breaks[name] = _graded(breaks[name])
-    return Mesh(tuple(make_spline(orders[n], breaks[n], folded) for n in names))
+    splines = []
+    for order, wanted in zip(orders, knots, strict=True):
+        breaks = merged(np.concatenate([span, folded]), _base(record, wanted, span), span)
+        if isinstance(wanted, str):
+            for _ in range(options.around):
+                breaks = _closer(breaks, steps)
+            breaks = _graded(breaks)
+        splines.append(make_spline(order, breaks, folded))
+    return Mesh(tuple(splines))
 
 
 def halved(mesh: Mesh, cells: Floats) -> Mesh:
     """The mesh with a further simple knot in the middle of the intervals that hold one of the instants ``cells``."""
     return Mesh(tuple(_halved(s, cells) for s in mesh.splines))
+
+
+def folded_at(mesh: Mesh, times: Floats) -> Mesh:
+    """The mesh with coincident knots, which let slopes jump, at further instants; itself where it has them all."""
+    splines = [_folded_at(s, times) for s in mesh.splines]
+    return mesh if all(a is b for a, b in zip(splines, mesh.splines, strict=True)) else Mesh(tuple(splines))
+
+
+def _folded_at(spline: Spline, times: Floats) -> Spline:
+    span = float(spline.breaks[-1] - spline.breaks[0])
+    nearest = spline.breaks[_nearest(spline.breaks, times)]
+    times = np.where(np.abs(nearest - times) <= SAME * span, nearest, times)
+    folds = spline.breaks[spline.multiplicity >= spline.order - 1]
+    if np.isin(times, folds).all():
+        return spline
+    breaks = np.union1d(spline.breaks, times[(times > spline.breaks[0]) & (times < spline.breaks[-1])])
+    return make_spline(spline.order, breaks, np.union1d(folds, times))
+
+
+def _nearest(breaks: Floats, times: Floats) -> NDArray[np.int64]:
+    after = np.clip(np.searchsorted(breaks, times), 1, len(breaks) - 1)
+    return np.asarray(np.where(times - breaks[after - 1] < breaks[after] - times, after - 1, after), dtype=np.int64)
 
 
 def merged(first: Floats, second: Floats, span: tuple[float, float]) -> Floats:
@@ -84,15 +108,6 @@ def _halved(spline: Spline, cells: Floats) -> Spline:
     order = np.argsort(np.concatenate([spline.breaks, middle]), kind="stable")
     multiplicity = np.concatenate([spline.multiplicity, np.ones(len(middle), dtype=np.int64)])
     return Spline(spline.order, np.concatenate([spline.breaks, middle])[order], multiplicity[order])
-
-
-def _by_state(given: Any, names: tuple[str, ...], what: str, default: Any) -> dict[str, Any]:
-    if not isinstance(given, Mapping):
-        return dict.fromkeys(names, given)
-    for name in given:
-        if name not in names:
-            raise EstimationError(f"{what}= names '{name}', which is not a state. {suggestion(name, names)}")
-    return {name: given.get(name, default) for name in names}
 
 
 def _filled(times: Floats, span: tuple[float, float]) -> Floats:
@@ -118,14 +133,23 @@ def _closer(breaks: Floats, steps: Floats) -> Floats:
 
 def _base(record: Record, knots: Any, span: tuple[float, float]) -> Floats:
     if isinstance(knots, str):
-        if knots != "auto":
-            raise EstimationError(f"knots is {knots!r}; give 'auto', a number of knots, or their times.")
         return _filled(record.times[np.isfinite(record.y).any(axis=1)], span)
-    if isinstance(knots, int | np.integer) and not isinstance(knots, bool):
-        if knots < 2:
-            raise EstimationError(f"knots is {knots}; at least the two ends are needed.")
+    if np.ndim(knots) == 0:
         return np.linspace(*span, int(knots))
     given = np.unique(np.asarray(knots, dtype=float))
-    if not np.isfinite(given).all() or given.ndim != 1:
-        raise EstimationError("knots= holds something that is not a time.")
     return given[(given > span[0]) & (given < span[1])]
+
+
+def refuse_knots_outside(records: Sequence[Record], knots: Any) -> None:
+    """Knots may lie outside one record, but not outside all."""
+    first, last = min(float(r.times[0]) for r in records), max(float(r.times[-1]) for r in records)
+    reach = SAME * (last - first)
+    for label, value in knots.items() if isinstance(knots, Mapping) else [("", knots)]:
+        times = np.asarray(value, dtype=float) if np.ndim(value) else np.zeros(0)
+        outside = times[(times < first - reach) | (times > last + reach)]
+        if len(outside):
+            which = f"knots['{label}']" if label else "knots"
+            raise EstimationError(
+                f"{which} holds {outside[0]:g}{f' and {len(outside) - 1} more' if len(outside) > 1 else ''}, outside "
+                f"the data, which last from {first:g} to {last:g}: give times in between, in the same unit."
+            )

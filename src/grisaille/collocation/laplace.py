@@ -38,8 +38,14 @@ class Marginal:
     """By each unknown, the derivative of the determinants alone: what a level's information rests on."""
 
 
-def marginal(program: SplineProgram, lin: Linearised, given: Given, *, sensitive: bool = True) -> Marginal:
-    """At a trajectory that minimises J; ``lin`` is Gauss–Newton's there."""
+def marginal(
+    program: SplineProgram, lin: Linearised, given: Given, fixed: NDArray[np.bool_], *, sensitive: bool = True
+) -> Marginal:
+    """At a trajectory that minimises J; ``lin`` is Gauss–Newton's there.
+
+    fixed : coefficients that do not move with θ of themselves, as they are starts or lie on a state's bound. Bounds do
+        not enter the determinants, which would jump as coefficients come to lie on them.
+    """
     held = program.held(given)
     H = BandedFactor(banded.without(lin.band, held))
     G = BandedFactor(banded.without(program.prior_band(lin, given), held))
@@ -50,18 +56,19 @@ def marginal(program: SplineProgram, lin: Linearised, given: Given, *, sensitive
     p = len(given.dq)
     if not sensitive:
         return Marginal(value, np.zeros(p), np.zeros(p))
-    return Marginal(value, *_slope(program, lin, given, held, H, G))
+    return Marginal(value, *_slope(program, lin, given, fixed, H, G))
 
 
 def _slope(
     program: SplineProgram,
     lin: Linearised,
     given: Given,
-    held: NDArray[np.bool_],
+    fixed: NDArray[np.bool_],
     H: BandedFactor,
     G: BandedFactor,
 ) -> tuple[Floats, Floats]:
     cells, samples, dq = program.cells, program.samples, given.dq[:, list(program.formulas.moved)]
+    held = program.held(given)
     inside = _masked(H.inverse_band, held), _masked(G.inverse_band, held)
     every = banded.gathered(inside[0], cells.local.index[:: cells.group])
     every = every - banded.gathered(inside[1], cells.local.index[:: cells.group])
@@ -77,7 +84,7 @@ def _slope(
         by_beta += np.bincount(points.local.index.ravel(), pulled.ravel(), program.mesh.count)
         by_q += found[:, program.n :].sum(axis=0)
     exact = program.linearised(lin.beta, given, exact=True)
-    v = _adjoint(exact, lin, held, np.where(held, 0.0, by_beta))
+    v = _adjoint(exact, lin, fixed, np.where(fixed, 0.0, by_beta))
     freedom = dq @ (by_q + _levels(program, given, lin, difference, at_samples, None))
     direct = dq @ (by_q + _levels(program, given, lin, difference, at_samples, v))
     known = np.isfinite(given.start)

@@ -106,23 +106,31 @@ class SplineProgram:
         placed[self.mesh.first[known]] = given.start[known]
         return placed
 
+    def start_share(self, lin: Linearised, given: Given) -> Floats:
+        """Derivatives of standardised data residuals by θ through known values at the first instant, (samples, outputs,
+        p)."""
+        known = np.isfinite(given.start)
+        S = np.zeros((self.mesh.count, len(given.dstart)))
+        S[self.mesh.first[known]] = given.dstart[:, known].T
+        return np.asarray(lin.data.by_beta @ S[self.samples.local.index])
+
     def linearised(self, beta: Floats, given: Given, *, exact: bool = False) -> Linearised:
-        """J with its gradient and curvature."""
+        """J with its gradient and curvature; not finite where a trial is so far off that something overflows."""
         beta, sums = self.placed(beta, given), Sums(self.mesh.count, self.width, len(given.dq))
         with np.errstate(all="ignore"):
             X, r, slopes = self._model_residuals(beta, given)
             model = self._added(sums, "drift", given, X, r, slopes, exact)
             Y, misfit, slopes = self._data_residuals(beta, given)
             data = self._added(sums, "measured", given, Y, np.nan_to_num(misfit), slopes, exact)
-        x, precision = self._start_prior(beta, given)
-        if len(x):
-            places = self.mesh.first[self.start_states()]
-            _add_start(sums.band, places, precision)
-            sums.gradient[places] += precision @ x
-        objective = 0.5 * float((model.residuals**2).sum() + (data.residuals**2).sum() + x @ precision @ x)
-        errors = np.full(self.record.y.shape, np.nan)
-        errors[self.seen] = misfit
-        slope, border, corner = self._with_starts(given, sums)
+            x, precision = self._start_prior(beta, given)
+            if len(x):
+                places = self.mesh.first[self.start_states()]
+                _add_start(sums.band, places, precision)
+                sums.gradient[places] += precision @ x
+            objective = 0.5 * float((model.residuals**2).sum() + (data.residuals**2).sum() + x @ precision @ x)
+            errors = np.full(self.record.y.shape, np.nan)
+            errors[self.seen] = misfit
+            slope, border, corner = self._with_starts(given, sums)
         return Linearised(beta, objective, sums.gradient, slope, sums.band, border, corner, data, model, errors)
 
     def _model_residuals(self, beta: Floats, given: Given) -> tuple[Floats, Floats, tuple[Floats, Floats]]:

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from grisaille.collocation.knots import SplineOptions
-from grisaille.collocation.quadrature import KINDS
+from grisaille.collocation.option_checks import refuse_limits, refuse_spline_options
 from grisaille.errors import EstimationError
 from grisaille.estimation.collocation_criteria import solve
 from grisaille.estimation.collocation_posing import pose_splines, spline_obstacle
@@ -42,6 +42,8 @@ class Collocation:
         ``"smoothing"`` (generalised profiling) takes the trajectories from the same criterion but the parameters from
         the data misfit alone; ``"laplace"`` is the marginal likelihood, which also estimates noise levels
     intensities : ``"given"``, or ``"estimate"``: every disturbance's scale is estimated too
+    debias : the criterion ``"amle"`` leans, as it leaves out that trajectories scatter more widely for some parameters
+        than for others; True takes this off to first order, at little cost
     order : of the splines (4: cubic, 2: straight lines), or ``{state: order}``
     knots : ``"auto"`` (every observation), a number, times, or ``{state: …}``; inputs that step have theirs in any case
     kinks : where the slope of a state may jump: where ``"inputs"`` step, or at ``"observations"`` too, where the best
@@ -63,6 +65,7 @@ class Collocation:
 
     criterion: Literal["amle", "ipda", "smoothing", "laplace"] = "amle"
     intensities: Literal["given", "estimate"] = "given"
+    debias: bool = False
     order: Any = 4
     knots: Any = "auto"
     kinks: Literal["auto", "inputs", "observations"] = "auto"
@@ -78,7 +81,7 @@ class Collocation:
     can_be_saved: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        for name in ("knots", "trajectories"):
+        for name in ("order", "knots", "quadrature", "trajectories", "refine"):
             object.__setattr__(self, name, _as_plain(getattr(self, name)))
         for name, value, allowed in (
             ("criterion", self.criterion, CRITERIA),
@@ -89,14 +92,13 @@ class Collocation:
         ):
             if value not in allowed:
                 raise EstimationError(f"{name} is {value!r}; it must be one of {', '.join(map(repr, allowed))}.")
-        if isinstance(self.quadrature, str) and self.quadrature not in KINDS:
-            raise EstimationError(
-                f"quadrature is {self.quadrature!r}; it must be one of {', '.join(map(repr, KINDS))}, or a number of "
-                f"Gauss points."
-            )
+        refuse_spline_options(self.order, self.knots, self.quadrature, self.trajectories)
+        refuse_limits(self.tolerance, self.max_iterations)
         whole = isinstance(self.refine, int) and not isinstance(self.refine, bool) and self.refine >= 0
         if not whole and self.refine != "auto":
             raise EstimationError(f"refine is {self.refine!r}; give a whole number from 0, or 'auto'.")
+        if self.debias and self.criterion != "amle":
+            raise EstimationError(f"debias=True goes with criterion='amle', not {self.criterion!r}.")
         if self.optimizer == "ipopt" and self.criterion != "amle":
             raise EstimationError(f"optimizer='ipopt' solves criterion='amle', not {self.criterion!r}.")
         if self.intensities == "estimate" and self.criterion in ("ipda", "smoothing"):
@@ -121,6 +123,11 @@ class Collocation:
         """Scales when intensities are estimated; measurement noise that is left open, for the marginal likelihood."""
         said = {name.partition("@")[0] for name in wanted}
         more = []
+        if self.intensities == "estimate" and not structure.model.disturbances:
+            raise EstimationError(
+                f"intensities='estimate' finds scales of disturbances, and {structure.model.name} has none: declare "
+                f"w = gr.Disturbance(gr.spectra.white()) and let it enter an equation, or leave intensities='given'."
+            )
         if self.intensities == "estimate" and not any(n.startswith("scale(") for n in said):
             more += [f"scale({w})" for w in structure.model.disturbances]
         if self.criterion == "laplace":
@@ -133,9 +140,9 @@ class Collocation:
         obstacle = spline_obstacle(structure, data, unknowns)
         if self.transcription == "direct" or (self.transcription == "auto" and obstacle):
             guessed = [level_guess(structure, data, u, unknowns) for u in unknowns]
-            return pose_direct_problem(model, structure, data, guessed, direct_options(self, obstacle))
+            return pose_direct_problem(model, structure, data, guessed, direct_options(self, obstacle), obstacle)
         if obstacle:
-            raise EstimationError(f"{obstacle}; use transcription='direct', or 'auto'.")
+            raise EstimationError(f"Splines do not apply: {obstacle}. Use transcription='direct', or 'auto'.")
         return pose_splines(
             model, structure, data, unknowns, self._spline_options(), self.quadrature, self.criterion,
             self.compiled,
@@ -144,7 +151,7 @@ class Collocation:
     def estimate(self, problem: Any, progress: Callable[[int, float], None] | None = None) -> Estimate:
         """Solve a problem."""
         if isinstance(problem, DirectProblem):
-            return estimate_direct(problem, progress)
+            return estimate_direct(problem, progress, self.debias)
         return solve(self, problem, progress)
 
     def states_of(self, fit: Any, experiment: Any, names: Any, level: float) -> Any:
@@ -153,9 +160,17 @@ class Collocation:
 
         return trajectory_states(fit, experiment, names, level)
 
+    def kept_of(self, fit: Any) -> dict[str, np.ndarray]:
+        """What a file keeps of the trajectories."""
+        from grisaille.estimation.collocation_again import kept_arrays
+
+        return kept_arrays(fit)
+
 
 def _as_plain(value: Any) -> Any:
     """Arrays as tuples of numbers, so that options can be compared, hashed and saved."""
+    if isinstance(value, np.generic):
+        return value.item()
     if isinstance(value, Mapping):
         return {str(k): _as_plain(v) for k, v in value.items()}
     if isinstance(value, np.ndarray | list | tuple):

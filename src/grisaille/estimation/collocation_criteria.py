@@ -9,11 +9,14 @@ laplace    scoring on −log L, from where the descent leads
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from grisaille.collocation.banded import NotPositiveDefinite
 from grisaille.collocation.descent import Quadratic
+from grisaille.estimation.collocation_bias import describe_lean, is_believed, lean, without_lean
 from grisaille.estimation.collocation_intensities import find_intensities
 from grisaille.estimation.collocation_ipda import minimize_in_turn
 from grisaille.estimation.collocation_joint import Answer, Progress, from_quadratic, refuse_nothing, settled
@@ -49,7 +52,7 @@ def solve(method: Any, problem: CollocationProblem, progress: Progress | None) -
         if moved.max(initial=0.0) < SETTLED and (own or left < COARSE):
             break
     else:
-        answer.notes += _coarse(left)
+        answer.notes += _coarse(left, own, most)
     return _dressed(method, problem, guessed, answer, rounds, time.perf_counter() - begin)
 
 
@@ -59,14 +62,13 @@ def _trajectories(answer: Answer) -> Quadratic:
     return found
 
 
-def _coarse(left: float) -> list[str]:
+def _coarse(left: float, own: bool, rounds: int) -> list[str]:
     """Whether the knots were too far apart."""
     if left <= COARSE:
         return []
-    return [
-        f"knots: about {left:.2g} of the criterion is due to knots that are too far apart; use knots='auto', more of "
-        f"them, or gr.Collocation(refine=10)."
-    ]
+    further = f"gr.Collocation(refine={max(2 * rounds, 10)})"
+    advice = f"use knots='auto', more of them, or {further}" if own else f"use {further}, or knots=times of your own"
+    return [f"knots: about {left:.2g} of the criterion is due to knots that are too far apart; {advice}."]
 
 
 def _answer(method: Any, problem: CollocationProblem, progress: Progress | None) -> Answer:
@@ -85,7 +87,28 @@ def _amle(method: Any, problem: CollocationProblem, progress: Progress | None) -
     refuse_nothing(found)
     answer = from_quadratic(problem, found)
     answer.notes += notes
-    return answer
+    return _told_of_lean(method, problem, found, answer) if answer.converged else answer
+
+
+def _told_of_lean(method: Any, problem: CollocationProblem, found: Any, answer: Answer) -> Answer:
+    """With a note on how far the criterion leans, or without the lean."""
+    at = answer.evaluation
+    try:
+        slope = problem.marginal_at(found.quadratic, at.curvature, True)[1] - at.slope
+    except NotPositiveDefinite:
+        return answer
+    leaning = lean(answer.covariance, np.where(problem.levels, 0.0, slope))
+    if not method.debias or not is_believed(leaning, answer.covariance):
+        answer.notes += describe_lean(problem.unknowns, leaning, answer.covariance, False)
+        return answer
+    theta, leaning = without_lean(problem.bounds, at.theta, leaning, problem.levels)
+    there = problem.solved(theta)
+    if isinstance(there, str):
+        answer.notes.append(f"bias: it could not be taken off, as at the estimates without it {there}.")
+        return answer
+    moved = from_quadratic(problem, replace(found, quadratic=there))
+    moved.notes += [*answer.notes, *describe_lean(problem.unknowns, leaning, answer.covariance, True)]
+    return moved
 
 
 def _dressed(

@@ -1,94 +1,56 @@
-"""Scales of disturbances found from known measurement noise, one output each (``collocation.intensity``)."""
+"""Scales of disturbances by splines, one output each: the one that sees the disturbed state most directly."""
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
-from grisaille.collocation.intensity import HIGHEST, LOWEST, STRIDE, first_root, misfit_ratios
+from grisaille.collocation.intensity import misfit_ratios
 from grisaille.disturbance.stochastic_model import StochasticModel
-from grisaille.errors import EstimationError
 from grisaille.estimation.collocation_joint import Progress, settled
 from grisaille.estimation.collocation_problem import CollocationProblem
+from grisaille.estimation.intensity_roots import Conditions, assigned, find_scales, solve_conditions
 
-SWEEPS = 12
-"""Rounds over all scales."""
-COARSE, FINE = 2e-2, 1e-3
-"""Accuracy of the logarithm of a scale in the first round and in later ones."""
-NEXT = 0.1
-"""Step of the bracketing in later rounds."""
+UNSEEN = 100.0
+"""Integrations between a disturbance and an output that never sees it."""
 
-REACH = 2.1
-"""How far from the guess, in the logarithm, the first round looks: a factor of eight."""
+
+class SplineConditions(Conditions):
+    """With the trajectories, and the unknowns that are not levels, at their joint minimum."""
+
+    def __init__(self, method: Any, problem: CollocationProblem, progress: Progress | None) -> None:
+        super().__init__(problem, pair_outputs(problem))
+        self.method, self.splines, self.progress = method, problem, progress
+
+    def ratios(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        found = settled(self.method, self.splines, theta, self.progress)
+        return misfit_ratios(found.quadratic, self.problem.outputs), found.quadratic.theta
 
 
 def find_intensities(
     method: Any, problem: CollocationProblem, progress: Progress | None
 ) -> tuple[np.ndarray, list[str]]:
     """Scales at which every paired output's misfit is what its noise says."""
-    pairs = pair_outputs(problem)
-    theta, notes = problem.guess.copy(), []
-    sizes = {k: theta[k] for k in pairs}
-    x = dict.fromkeys(pairs, 0.0)
-    current = theta
-
-    def ratio(k: int, value: float) -> float:
-        nonlocal current
-        trial = current.copy()
-        trial[k] = sizes[k] * np.exp(value)
-        found = settled(method, problem, trial, progress)
-        current = found.quadratic.theta
-        return float(np.log(misfit_ratios(found.quadratic, problem.outputs)[pairs[k]]))
-
-    for sweep in range(SWEEPS):
-        before = dict(x)
-        for k in pairs:
-            # an output's misfit may stay too large for as long as another scale is too small: do not climb at first
-            first = sweep == 0 and len(pairs) > 1
-            x[k], met = first_root(
-                partial(ratio, k), x[k] if sweep else x[k] - REACH, FINE if sweep else COARSE,
-                NEXT if sweep else STRIDE, x[k] + REACH if first else HIGHEST,
-            )  # fmt: skip
-            current = current.copy()
-            current[k] = sizes[k] * np.exp(x[k])
-            if not met and not first and x[k] > LOWEST:
-                raise EstimationError(_no_root(problem, k, pairs[k]))
-        if sweep and (len(pairs) == 1 or max(abs(x[k] - before[k]) for k in pairs) < 3 * FINE):
-            break
-    for k in pairs:
-        if x[k] <= -9.9:
-            notes.append(
-                f"zero: {problem.unknowns[k].name} is below a ten-thousandth of its guess: the misfit of "
-                f"{problem.outputs[pairs[k]]} leaves no room for a disturbance."
-            )
-    notes.append("the intervals of the other unknowns hold for the intensities found, as if they were known.")
-    return current, notes
+    return solve_conditions(SplineConditions(method, problem, progress))
 
 
 def pair_outputs(problem: CollocationProblem) -> dict[int, int]:
-    """Scale → the output whose misfit decides it: one that sees the disturbed state most directly."""
-    model = problem.programs[0].record.stochastic
-    scales = [k for k, u in enumerate(problem.unknowns) if u.kind == "scale"]
-    if len(scales) > len(problem.outputs):
-        raise EstimationError(
-            f"{len(scales)} intensities ({', '.join(problem.unknowns[k].name for k in scales)}) cannot be found from "
-            f"the misfit of {len(problem.outputs)} outputs: give {len(scales) - len(problem.outputs)} of them (name "
-            f"the others in estimate=), or use criterion='laplace'."
-        )
-    from scipy.optimize import linear_sum_assignment
-
+    """Scale → the output whose misfit decides it."""
+    scales = find_scales(problem)
+    models = list({id(p.record.stochastic): p.record.stochastic for p in problem.programs}.values())
     cost = np.array(
-        [[_distance(model, problem.unknowns[k].target, o) for o in problem.outputs] for k in scales], dtype=float
+        [[min(_distance(m, problem.unknowns[k].target, o) for m in models) for o in problem.outputs] for k in scales],
+        dtype=float,
     )
-    rows, columns = linear_sum_assignment(cost)
-    return {scales[i]: int(j) for i, j in zip(rows, columns, strict=True)}
+    return assigned(problem, scales, cost, cost >= UNSEEN)
 
 
 def _distance(model: StochasticModel, disturbance: str, output: str) -> float:
     """How many integrations lie between a disturbance's noise and an output."""
+    if output not in model.outputs or f"scale({disturbance})" not in model.quantities:
+        return UNSEEN
     level = model.q[model.quantities.index(f"scale({disturbance})")]
     driven = {
         i
@@ -101,12 +63,4 @@ def _distance(model: StochasticModel, disturbance: str, output: str) -> float:
         if driven & seen:
             return float(steps)
         driven |= {i for i in range(model.n) if any(reach[i, j] for j in driven)}
-    return 100.0
-
-
-def _no_root(problem: CollocationProblem, k: int, output: int) -> str:
-    name, o = problem.unknowns[k].name, problem.outputs[output]
-    return (
-        f"No intensity makes the misfit of '{o}' as small as its noise says, up to {name} = "
-        f"{problem.unknowns[k].guess * np.exp(10):.3g}: the model cannot follow these data, or noise={o} is too small."
-    )
+    return UNSEEN

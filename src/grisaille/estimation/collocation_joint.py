@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from grisaille.collocation import descent
+from grisaille.collocation.banded import NotPositiveDefinite
 from grisaille.errors import EstimationError
 from grisaille.estimation import scoring
 from grisaille.estimation.collocation_problem import CollocationEvaluation, CollocationProblem
@@ -111,7 +112,13 @@ def _descended(
 
 
 def from_quadratic(problem: CollocationProblem, found: Any) -> Answer:
-    evaluation = problem.at_trajectories(found.quadratic)
+    try:
+        evaluation = problem.at_trajectories(found.quadratic)
+    except NotPositiveDefinite:
+        raise EstimationError(
+            "The trajectories are not determined: the data and the model leave some of their coefficients free. Take "
+            "more quadrature points (quadrature='gauss'), fewer knots, or fix a start."
+        ) from None
     every = np.ones(len(evaluation.theta), dtype=bool)
     free = found.quadratic.free(every) | (np.diag(found.quadratic.corner) <= 0)
     counted = free & ~problem.levels
@@ -126,7 +133,7 @@ def _level_variances(problem: CollocationProblem, evaluation: CollocationEvaluat
     """A level has the information of its own freedom: var(log σ) = 1/(2γ)."""
     if not problem.levels.any() or evaluation.quadratic is None:
         return
-    _, _, information = problem._marginal(evaluation.quadratic, evaluation.curvature, True)
+    _, _, information = problem.marginal_at(evaluation.quadratic, evaluation.curvature, True)
     for k in np.flatnonzero(problem.levels):
         covariance[k, k] = 1.0 / information[k, k]
 

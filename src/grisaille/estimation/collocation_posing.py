@@ -14,14 +14,15 @@ import casadi as ca
 import numpy as np
 
 from grisaille.collocation.formulas import Formulas
-from grisaille.collocation.knots import SplineOptions, place_knots
+from grisaille.collocation.knots import SplineOptions, place_knots, refuse_knots_outside
 from grisaille.collocation.program import SplineProgram
 from grisaille.collocation.record import Given, Record
 from grisaille.collocation.starting import measured_states, starting_coefficients
-from grisaille.disturbance.stochastic_model import build_stochastic_model
+from grisaille.disturbance.stochastic_model import StochasticModel, build_stochastic_model
 from grisaille.errors import EstimationError, GrisailleError
 from grisaille.estimation.cases import Case, compared_samples, known_starts, start_guesses
 from grisaille.estimation.collocation_problem import CollocationProblem
+from grisaille.estimation.collocation_refusals import refuse_levels, refuse_open_noise
 from grisaille.estimation.levels import level_guess
 from grisaille.estimation.unknowns import Unknown
 from grisaille.model.classes import Model
@@ -31,10 +32,11 @@ from grisaille.structure.reduction import Structure
 
 
 def spline_obstacle(structure: Structure, data: Sequence[Any], unknowns: Sequence[Unknown]) -> str:
-    """Why splines do not apply, in words; empty where they do."""
+    """Why splines do not apply, in words that can follow "because"; empty where they do."""
     system, flat = structure.system, structure.model
     if system.nz:
-        return f"{', '.join(system.implicit_names)} remain implicit in {flat.name}"
+        names = system.implicit_names
+        return f"{', '.join(names)} of {flat.name} {'is' if len(names) == 1 else 'are'} defined implicitly"
     if system.nc:
         return f"{flat.name} has hidden constraints ({system.constraint_texts[0]})"
     given = {u.target: u.guess for u in unknowns if u.kind == "parameter" and np.isfinite(u.guess)}
@@ -42,15 +44,24 @@ def spline_obstacle(structure: Structure, data: Sequence[Any], unknowns: Sequenc
     numbers = dict(zip(values.names, values.values.tolist(), strict=True))
     measured = [o for e in data for o in e.outputs if flat.outputs[o].noise is not None]
     model = build_stochastic_model(structure, list(dict.fromkeys(measured)), values=numbers)
-    if ca.depends_on(ca.densify(model.noise), model.X):
-        return f"The noise in {flat.name} depends on its states"
+    for i in range(model.n):
+        if ca.depends_on(ca.densify(model.noise[i, :]), model.X):
+            return f"the noise in the equation of der({model.names[i]}) depends on the states of {flat.name}"
     pattern = ca.mtimes(model.noise, model.noise.T)
-    for i, name in enumerate(model.names):
+    for i in range(model.n):
         if not pattern[i, :].nnz():
-            return f"Nothing disturbs the equation of der({name})"
+            return _undisturbed(model, i)
     if ca.sprank(model.noise) < model.n:
-        return f"The disturbances of {flat.name} act on {ca.sprank(model.noise)} combinations of {model.n} states"
+        return f"the {model.n} states {', '.join(model.names)} share {ca.sprank(model.noise)} white noise"
     return ""
+
+
+def _undisturbed(model: StochasticModel, state: int) -> str:
+    if state < model.nx:
+        return f"nothing disturbs the equation of der({model.names[state]})"
+    owner = model.names[state].rpartition("[")[0]
+    count = sum(n.rpartition("[")[0] == owner for n in model.names[model.nx :])
+    return f"the spectrum of {owner} is a filter with {count} states, not all of which its noise drives"
 
 
 def pose_splines(
@@ -66,11 +77,12 @@ def pose_splines(
     """The problem with its starting trajectories."""
     guessed = [level_guess(structure, data, u, unknowns) for u in unknowns]
     if criterion != "laplace":
-        _refuse_open_noise(structure, data)
+        refuse_open_noise(structure, data)
     cases = [_case(model, e, guessed) for e in data]
     records: list[Any] = [c.runner for c in cases]
     if criterion != "laplace":
-        _refuse_levels_inside(records, guessed)
+        refuse_levels(guessed, set().union(*(r.level_names for r in records)))
+    refuse_knots_outside(records, options.knots)
     guessed = _start_guesses(guessed, cases)
     programs, betas = [], []
     formulas = Formulas(records[0].stochastic, records[0].moved)
@@ -91,7 +103,9 @@ def build_spline_program(
     table = record.signals(given.q[: record.structure.system.np])
     mesh = place_knots(record, table, options)
     program = SplineProgram(record, mesh, formulas, table, quadrature)
-    beta = starting_coefficients(record, mesh, lambda: _simulated(record, given, compiled), options.trajectories)
+    beta = starting_coefficients(
+        record, mesh, given.q, lambda: _simulated(record, given, compiled), options.trajectories
+    )
     program.noise_states = program.samples.local.values(beta)
     return program, beta
 
@@ -152,24 +166,3 @@ def _start_guesses(unknowns: Sequence[Unknown], cases: Sequence[Case]) -> list[U
                 value = float(y[np.flatnonzero(np.isfinite(y))[0]])
                 done[k] = replace(done[k], guess=float(np.clip(value, done[k].lower, done[k].upper)))
     return list(start_guesses(done, cases))
-
-
-def _refuse_open_noise(structure: Structure, data: Sequence[Any]) -> None:
-    for e in data:
-        for o in e.outputs:
-            if structure.model.outputs[o].noise is None:
-                raise EstimationError(
-                    f"The noise of output '{o}' is unknown, and collocation weighs data against the model by it: "
-                    f"declare gr.Output(…, noise=…), or estimate it with gr.Collocation(criterion='laplace')."
-                )
-
-
-def _refuse_levels_inside(records: Sequence[Record], unknowns: Sequence[Unknown]) -> None:
-    """A level that is minimised together with the residuals it divides would only be made large."""
-    inside = set().union(*(r.level_names for r in records))
-    for u in unknowns:
-        if u.kind == "noise" or (u.kind == "parameter" and u.target in inside):
-            raise EstimationError(
-                f"'{u.name}' is a noise level: minimised with the residuals it divides, it would only be made large. "
-                f"Use gr.Collocation(criterion='laplace'); intensities='estimate' finds scales from known noise."
-            )

@@ -61,6 +61,12 @@ class CollocationProblem(Problem):
         self._last: tuple[np.ndarray, Sequence[np.ndarray]] | None = None
         self.solved_before = False
 
+    @property
+    def transcription(self) -> str:
+        """How trajectories are represented, and why so."""
+        orders = sorted({s.order for p in self.programs for s in p.mesh.splines})
+        return f"splines of order {' and '.join(map(str, orders))}, because white noise disturbs every state"
+
     @cached_property
     def levels(self) -> np.ndarray:
         """Unknowns that are intensities or noise levels, or parameters inside them or inside a spectrum."""
@@ -73,7 +79,7 @@ class CollocationProblem(Problem):
     def task(self) -> Task:
         """Unknowns and trajectories as the descent sees them."""
         lower, upper = Search(self).inner_bounds()
-        floors, ceilings = zip(*(_state_bounds(p) for p in self.programs), strict=True)
+        floors, ceilings = zip(*(state_bounds(p) for p in self.programs), strict=True)
         bounded = any(np.isfinite(b).any() for b in (*floors, *ceilings))
         scaled = copy.copy(self)  # the scale of unknowns follows their guess: a task keeps its own
         return Task(
@@ -140,7 +146,7 @@ class CollocationProblem(Problem):
                 jacobian.T @ jacobian,
             )
         elif self.criterion == "laplace":
-            value, slope, information = self._marginal(found, information, sensitive)
+            value, slope, information = self.marginal_at(found, information, sensitive)
             log_likelihood = -value + 0.5 * float(extra @ extra)
         predictions = tuple(
             Prediction(p.record.y - part.errors, np.zeros((0, 0, 0)))
@@ -151,12 +157,14 @@ class CollocationProblem(Problem):
             log_likelihood=log_likelihood, quadratic=found,
         )  # fmt: skip
 
-    def _marginal(self, found: Quadratic, information: np.ndarray, sensitive: bool) -> tuple[float, Any, Any]:
+    def marginal_at(self, found: Quadratic, information: np.ndarray, sensitive: bool) -> tuple[float, Any, Any]:
         """−log L with priors, its gradient, and an information in which levels have that of their own freedom."""
         extra, extra_slopes = self.prior_residuals(found.theta)
         value, slope, freedom = 0.5 * float(extra @ extra), extra_slopes.T @ extra, np.zeros(len(found.theta))
-        for program, part, given, case in zip(self.programs, found.parts, found.given, self.cases, strict=True):
-            at, mine = marginal(program, part, given, sensitive=sensitive), list(case.unknowns)
+        for program, part, given, held, case in zip(
+            self.programs, found.parts, found.given, found.held, self.cases, strict=True
+        ):
+            at, mine = marginal(program, part, given, held, sensitive=sensitive), list(case.unknowns)
             value += at.value
             slope[mine] += at.slope
             freedom[mine] += at.freedom
@@ -184,7 +192,7 @@ class CollocationProblem(Problem):
         ):
             data, mine = part.data, list(case.unknowns)
             total = -(data.by_beta @ V[program.samples.local.index])
-            total[:, :, mine] += data.by_theta + _start_share(program, part, given)
+            total[:, :, mine] += data.by_theta + program.start_share(part, given)
             place = np.full(len(case.grid), -1)
             place[program.seen] = np.arange(len(program.seen))
             for s in case.samples:
@@ -224,15 +232,7 @@ class CollocationProblem(Problem):
         return CollocationEvaluation(theta, empty, np.zeros((0, n)), empty, (), reason)
 
 
-def _start_share(program: SplineProgram, part: Any, given: Any) -> np.ndarray:
-    """∂η/∂θ through known starts, (samples, outputs, p)."""
-    known = np.isfinite(given.start)
-    S = np.zeros((program.mesh.count, len(given.dstart)))
-    S[program.mesh.first[known]] = given.dstart[:, known].T
-    return np.asarray(part.data.by_beta @ S[program.samples.local.index])
-
-
-def _state_bounds(program: SplineProgram) -> tuple[np.ndarray, np.ndarray]:
+def state_bounds(program: SplineProgram) -> tuple[np.ndarray, np.ndarray]:
     """Declared bounds of states as bounds of their coefficients, between which a spline stays."""
     low, high = np.full(program.mesh.count, -np.inf), np.full(program.mesh.count, np.inf)
     model = program.record.stochastic

@@ -14,9 +14,13 @@ import numpy as np
 from grisaille.estimation import convergence, scoring, trust_region
 from grisaille.estimation.collocation_joint import Answer, Progress, refuse_nothing, settled
 from grisaille.estimation.collocation_problem import CollocationEvaluation, CollocationProblem
+from grisaille.estimation.levels import ONE_SIDED
 from grisaille.estimation.likelihood import LikelihoodEvaluation
 from grisaille.estimation.search import Search
 from grisaille.estimation.uncertainty import inverse_information, without_undetermined
+
+VANISHED = 0.1
+"""Standard errors: a level below is zero."""
 
 
 def minimize_misfit(method: Any, problem: CollocationProblem, progress: Progress | None) -> Answer:
@@ -71,7 +75,35 @@ def maximize_likelihood(method: Any, problem: CollocationProblem, progress: Prog
     evaluation: Any = polished.evaluation
     slopes = problem.slopes(evaluation.theta)
     covariance = np.asarray(polished.covariance * np.outer(slopes, slopes))
+    unseen = free & problem.levels & (np.diag(covariance) == 0)
+    covariance = without_undetermined(covariance, unseen)
+    notes = _level_notes(problem, evaluation, covariance, unseen)
     problem.unknowns = asked
     converged = polished.is_minimum and polished.decrement < 1e-6
     reason = outcome.reason if polished.is_minimum else "the point is not a maximum of the likelihood"
-    return Answer(evaluation, covariance, free, converged, reason, [], outcome.trace)
+    return Answer(evaluation, covariance, free, converged, reason, notes, outcome.trace)
+
+
+def _level_notes(
+    problem: CollocationProblem, evaluation: CollocationEvaluation, covariance: np.ndarray, unseen: np.ndarray
+) -> list[str]:
+    """Levels that no output sees, and those that are as good as zero."""
+    notes, errors = [], np.sqrt(np.diag(covariance))
+    for k in map(int, np.flatnonzero(problem.levels)):
+        name = problem.unknowns[k].name
+        if unseen[k]:
+            notes.append(f"dead: no output moves with {name}; fix it, or measure something that depends on it.")
+        elif 0 < evaluation.theta[k] < VANISHED * errors[k]:
+            rate = _rate(problem, evaluation, k, float(errors[k]))
+            limit = f"; one-sided 95 % limit about {np.sqrt(ONE_SIDED / rate):.3g}" if rate > 0 else ""
+            notes.append(f"zero: {name} is zero to all digits that the data have{limit}.")
+    return notes
+
+
+def _rate(problem: CollocationProblem, evaluation: CollocationEvaluation, k: int, level: float) -> float:
+    """∂(−log L)/∂(σ²) near zero, from a level that is not too small for the knots."""
+    theta, failures = evaluation.theta.copy(), list(problem.failures)
+    theta[k] = level
+    trial = problem.evaluate(theta, sensitive=False)
+    problem.failures = failures  # one here is of no consequence
+    return (trial.objective - evaluation.objective) / level**2 if trial.completed else 0.0

@@ -1,126 +1,176 @@
 """``fit.states()`` of collocation fits: the estimated trajectories at the sample times, with bands.
 
-The covariance of the states at an instant comes from the curvature of the whole criterion, unknowns included,
+The covariance of the states at an instant comes from the curvature A of the criterion by the trajectories, and from
+the covariance C of the estimates,
 
-    P = φ (A⁻¹ + A⁻¹B S⁻¹ BᵀA⁻¹) φᵀ,
+    P = φ (A⁻¹ + A⁻¹B C BᵀA⁻¹) φᵀ,
 
-of which only entries inside the band of A⁻¹ are needed. Paths of direct collocation bring theirs along.
+of A⁻¹ only entries inside the band; a quantity that contains unknowns itself moves with them, too. Between knots a
+spline is stiffer than the path of a disturbed state, and its band too narrow, by up to an eighth: where knots are
+placed automatically, instants without a measurement get knots of their own before a band is drawn there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import casadi as ca
 import numpy as np
 
-from grisaille.collocation import banded
+from grisaille.collocation import banded, descent
 from grisaille.collocation.descent import Quadratic
+from grisaille.collocation.direct_model import DirectModel
+from grisaille.collocation.direct_summary import curvature_at, seen
+from grisaille.collocation.knots import folded_at
 from grisaille.errors import EstimationError
-from grisaille.estimation.collocation_problem import CollocationEvaluation, CollocationProblem
+from grisaille.estimation.collocation_again import Trajectories, of_new_experiment, on_mesh, solved_again
+from grisaille.estimation.collocation_problem import INNER, CollocationEvaluation, state_bounds
+from grisaille.estimation.direct_problem import DirectEvaluation
+from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.fit import Fit
-from grisaille.estimation.fitting import build_problem
-from grisaille.estimation.quantities import STATISTICS, Quantities
+from grisaille.estimation.likelihood import LikelihoodEvaluation
+from grisaille.estimation.quantities import STATISTICS, Observed, Quantities, Uncertain
 
 if TYPE_CHECKING:
     import xarray as xr
 
+Statistics = tuple[str, np.ndarray, list[str], np.ndarray]
+"""Of one experiment: its name, the times, the quantities, and (4, times, quantities)."""
+
 
 def trajectory_states(fit: Fit, experiment: Any, names: Any, level: float) -> xr.Dataset:
     """Smoothed values of the quantities of one experiment; arguments and dimensions as in ``fit.states``."""
+    evaluation, k, covariance = _followed(fit, experiment)
+    return states_along(fit.method, evaluation, k, covariance, names, level)
+
+
+def states_along(
+    method: Any, evaluation: Trajectories, k: int, covariance: np.ndarray, names: Any = None, level: float = 0.95
+) -> xr.Dataset:
+    """The same along trajectories that are solved for, of experiment k; ``covariance`` is that of the unknowns."""
     import xarray as xr
     from scipy.stats import norm
 
     if not 0 < level < 1:
         raise EstimationError(f"level is {level!r}; give a number between 0 and 1, such as 0.95.")
     width = float(norm.ppf(0.5 + level / 2))
-    k = _place(fit, experiment)
-    case = fit.estimate.cases[k]
-    solution = getattr(fit.estimate.evaluation, "solution", None) or _direct_solution(fit)
-    if solution is not None:
-        chosen, block = _path_statistics(solution.paths[k], len(case.grid), names, width)
+    if isinstance(evaluation, DirectEvaluation):
+        experiment, times, chosen, block = _of_path(evaluation, k, covariance, names, width)
     else:
-        quadratic = _solved(fit)
-        program, given = quadratic.task.programs[k], quadratic.given[k]
-        quantities = Quantities(program.record.stochastic, names)
-        X, P = moments(quadratic, k, case.grid)
-        table = program.record.signals(given.q[: program.record.structure.system.np])
-        u = np.array([table.at(float(t)) for t in case.grid]).reshape(len(case.grid), -1)
-        nothing = np.zeros((len(case.grid), 0))
-        chosen, block = list(quantities.rows), quantities.statistics(case.grid, X, P, nothing, u, given.q, width)
-    coordinates = {"given": ["smoothed"], "statistic": list(STATISTICS), "time": case.grid}
+        experiment, times, chosen, block = _of_splines(method, evaluation, k, covariance, names, width)
+    coordinates = {"given": ["smoothed"], "statistic": list(STATISTICS), "time": times}
     data = {name: (("given", "statistic", "time"), block[None, :, :, i]) for i, name in enumerate(chosen)}
-    return xr.Dataset(data, coordinates, {"experiment": case.name, "level": level})
+    return xr.Dataset(data, coordinates, {"experiment": experiment, "level": level})
 
 
-def _place(fit: Fit, experiment: Any) -> int:
+def _of_splines(
+    method: Any, evaluation: CollocationEvaluation, k: int, covariance: np.ndarray, names: Any, width: float
+) -> Statistics:
+    quadratic = _with_knots_at_samples(method, evaluation, k)
+    program, given = quadratic.task.programs[k], quadratic.given[k]
+    times = program.record.times
+    quantities = Quantities(program.record.stochastic, names)
+    X, P, unknowns = moments(quadratic, k, times, covariance)
+    table = program.record.signals(given.q[: program.record.structure.system.np])
+    u = np.array([table.at(float(t)) for t in times]).reshape(len(times), -1)
+    block = quantities.statistics(times, X, P, np.zeros((len(times), 0)), u, given.q, width, unknowns=unknowns)
+    return program.record.name, times, list(quantities.rows), block
+
+
+def _of_path(evaluation: DirectEvaluation, k: int, covariance: np.ndarray, names: Any, width: float) -> Statistics:
+    solution = evaluation.solution
+    assert solution is not None
+    program, result = solution.program, solution.result
+    quantities = Quantities(_observed(program.model), names)
+    curvature = curvature_at(program, result, np.diag(covariance) > 0)
+    mean, std = seen(program, result, curvature, k, covariance, ca.vertcat(*quantities.rows.values()))
+    record, there = program.records[k], program.meshes[k].sample_at >= 0
+    mean, std = mean[there], std[there]
+    return (
+        record.name,
+        record.times,
+        list(quantities.rows),
+        np.stack([mean, std, mean - width * std, mean + width * std]),
+    )
+
+
+def _observed(model: DirectModel) -> Observed:
+    system = model.structure.system
+    rows = set(ca.jacobian_sparsity(model.observed, model.v).row()) if model.nv else set()
+    infinite = tuple(n for i, n in enumerate(system.observed_names) if i in rows)
+    return Observed(
+        model.structure, model.t, model.q, model.quantities, model.outputs, model.observed, system.observed_names,
+        infinite,
+    )  # fmt: skip
+
+
+def _followed(fit: Fit, experiment: Any) -> tuple[Trajectories, int, np.ndarray]:
+    """The trajectories, the place of the experiment among them, and the covariance of the estimates that move them."""
+    own = _without_undetermined(fit.estimate)
     names = [c.name for c in fit.estimate.cases]
-    wanted = names[0] if experiment is None else getattr(experiment, "name", experiment)
-    if wanted not in names:
-        raise EstimationError(f"No experiment of this fit is called '{wanted}'; there are {', '.join(names)}.")
-    return names.index(wanted)
+    if experiment is None:
+        return solved_again(fit), 0, own
+    if isinstance(experiment, str):
+        if experiment not in names:
+            raise EstimationError(f"No experiment of this fit is called '{experiment}'; there are {', '.join(names)}.")
+        return solved_again(fit), names.index(experiment), own
+    if not hasattr(experiment, "fingerprint"):
+        raise EstimationError(f"An experiment or the name of one is expected, not {type(experiment).__name__}.")
+    for k, case in enumerate(fit.estimate.cases):
+        if experiment is case.experiment or experiment.fingerprint == case.experiment.fingerprint:
+            return solved_again(fit), k, own
+    found, covariance = of_new_experiment(fit, experiment)
+    return found, 0, covariance
 
 
-def moments(quadratic: Quadratic, k: int, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Means (T, n) and covariances (T, n, n) of the states of experiment k."""
+def _without_undetermined(estimate: Estimate) -> np.ndarray:
+    """The covariance of the estimates; where some are not determined, of the combinations of them that are."""
+    if np.isfinite(estimate.covariance).all():
+        return estimate.covariance
+    assert isinstance(estimate.evaluation, LikelihoodEvaluation)
+    information = np.where(np.outer(estimate.free, estimate.free), estimate.evaluation.curvature, 0.0)
+    size = np.sqrt(np.maximum(np.diag(information), 1e-300))
+    return np.asarray(
+        np.linalg.pinv(information / np.outer(size, size), rcond=1e-10, hermitian=True) / np.outer(size, size)
+    )
+
+
+def _with_knots_at_samples(method: Any, evaluation: CollocationEvaluation, k: int) -> Quadratic:
+    """The trajectories with knots at every instant of an experiment, where those of the fit were placed by itself."""
+    found = evaluation.quadratic
+    assert found is not None
+    task, program, betas = found.task, found.task.programs[k], found.betas
+    mesh = folded_at(program.mesh, program.record.times)
+    if not isinstance(method.knots, str) or mesh is program.mesh:
+        return found
+    programs = list(task.programs)
+    programs[k] = on_mesh(program, mesh, found.given[k], method.quadrature)
+    programs[k].noise_states = program.noise_states
+    betas[k] = program.mesh.moved_to(mesh, betas[k])
+    limits = [tuple(limit) for limit in zip(*(state_bounds(p) for p in programs), strict=True)]
+    floors, ceilings = limits if len(task.floors) else ((), ())
+    finer = replace(task, programs=programs, floors=floors, ceilings=ceilings)
+    nothing = np.zeros(len(found.xi), dtype=bool)
+    again = descent.minimize(finer, found.xi, betas, wanted=nothing, near=True, tolerance=INNER)
+    return again.quadratic if again.converged else found
+
+
+def moments(
+    quadratic: Quadratic, k: int, times: np.ndarray, covariance: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, Uncertain]:
+    """Of the states of experiment k: means (T, n), covariances (T, n, n) at fixed unknowns, how these move them."""
     program, part, given = quadratic.task.programs[k], quadratic.parts[k], quadratic.given[k]
     factors = quadratic.factors()
-    S, _, carried, _ = quadratic.reduced(factors)
+    carried = quadratic.reduced(factors)[2]
     held = quadratic.held[k]
     band = banded.without(factors[k].inverse_band, held)
     band[0, held] = 0.0
     local = program.mesh.at(times)
     P = local.phi @ banded.gathered(band, local.index) @ np.swapaxes(local.phi, 1, 2)
-    free = quadratic.free(np.ones(len(S), dtype=bool))
-    moved, mine = -carried[k], np.array(quadratic.task.moved[k], dtype=int)
-    known = np.isfinite(given.start)
-    slopes = quadratic.task.slopes(quadratic.theta)[mine]
-    moved[np.ix_(program.mesh.first[known], mine)] += given.dstart[:, known].T * slopes
-    along = (local.phi @ moved[local.index])[:, :, free]
-    inverse = np.linalg.pinv(S[np.ix_(free, free)], hermitian=True)
-    return local.values(part.beta), np.asarray(P + along @ inverse @ np.swapaxes(along, 1, 2))
-
-
-def _solved(fit: Fit) -> Quadratic:
-    """The trajectories of the fit, solved for again where a file did not keep them."""
-    evaluation = fit.estimate.evaluation
-    if isinstance(evaluation, CollocationEvaluation) and evaluation.quadratic is not None:
-        return evaluation.quadratic
-    problem = _posed(fit)
-    assert isinstance(problem, CollocationProblem)
-    found = problem.solved(fit.estimate.theta)
-    if isinstance(found, str):
-        raise EstimationError(f"The trajectories of the loaded fit could not be solved for again: {found}")
-    return found
-
-
-def _direct_solution(fit: Fit) -> Any:
-    """Paths of a loaded fit by direct collocation; None for splines."""
-    if isinstance(fit.estimate.evaluation, CollocationEvaluation):
-        return None
-    problem: Any = _posed(fit)
-    if isinstance(problem, CollocationProblem):
-        return None
-    return problem.program.solve(fit.estimate.theta)
-
-
-def _posed(fit: Fit) -> Any:
-    guess = {u.name: float(v) for u, v in zip(fit.estimate.unknowns, fit.estimate.theta, strict=True)}
-    return build_problem(fit.initial_model, fit.experiments, list(guess), fit.method, guess=guess)
-
-
-def _path_statistics(
-    path: Any, samples: int, names: Iterable[str] | None, width: float
-) -> tuple[list[str], np.ndarray]:
-    at = np.empty(samples, dtype=int)
-    there = path.sample_at >= 0
-    at[path.sample_at[there]] = np.flatnonzero(there)
-    chosen = [*path.observed_names] if names is None else [names] if isinstance(names, str) else list(names)
-    for name in chosen:
-        if name not in path.observed_names and name not in path.state_names:
-            raise EstimationError(f"The path has no quantity '{name}'; it has {', '.join(path.observed_names)}.")
-    mean = np.column_stack([path[name][at] for name in chosen])
-    std = np.full_like(mean, np.nan)
-    for i, name in enumerate(chosen):
-        std[:, i] = path.deviation(name)[at]
-    return chosen, np.stack([mean, std, mean - width * std, mean + width * std])
+    slopes, mine = quadratic.task.slopes(quadratic.theta), np.array(quadratic.task.moved[k], dtype=int)
+    moved, known = -carried[k] / slopes, np.isfinite(given.start)
+    moved[np.ix_(program.mesh.first[known], mine)] += given.dstart[:, known].T
+    dq = np.zeros((len(slopes), given.dq.shape[1]))
+    dq[mine] = given.dq
+    return local.values(part.beta), P, Uncertain(local.phi @ moved[local.index], dq, covariance)

@@ -20,33 +20,42 @@ OFFSET = 1e-4
 """The estimate is then within a ten-thousandth of its standard error."""
 ENOUGH = 1e-11
 """Nothing is left to polish."""
+SCATTER = 1e-8
+"""Of the objective, relative: implicit steps are solved to a tolerance, and a rise below it tells nothing."""
+HALVES = (1.0, 0.5, 0.25, 0.125)
 
 
 def polish(search: Search, evaluation: Evaluation, most: int = 12) -> Evaluation:
     """Plain Gauss–Newton steps from a point that is nearly a minimum, as long as they bring it nearer.
 
-    Near a minimum the objective no longer tells points apart (it is flat to rounding); the offset still does.
+    Near a minimum the objective no longer tells points apart: it is flat and its values scatter. The offset still does.
     """
-    lower, upper = search.inner_bounds()
     offset = relative_offset(search, evaluation)
     for _ in range(most):
-        if offset < ENOUGH:
+        found = _nearer(search, evaluation, offset) if offset >= ENOUGH else None
+        if found is None:
             break
-        xi = search.problem.inner(evaluation.theta)
-        free = _free(search, evaluation, xi, lower, upper)
-        J = search.jacobian(evaluation)
-        step = np.zeros_like(xi)
-        step[free] = np.linalg.lstsq(J[:, free], -evaluation.residuals, rcond=1e-13)[0]
-        if not step.any() or np.abs(step).max() <= 1e-16 * (1 + np.abs(xi).max()):
-            break
-        trial = search.problem.evaluate(search.problem.outer(np.clip(xi + step, lower, upper)))
-        if not trial.completed or trial.objective > evaluation.objective * (1 + 1e-12):
-            break
-        nearer = relative_offset(search, trial)
-        if nearer >= offset:
-            break
-        evaluation, offset = trial, nearer
+        evaluation, offset = found
     return evaluation
+
+
+def _nearer(search: Search, evaluation: Evaluation, offset: float) -> tuple[Evaluation, float] | None:
+    """The Gauss–Newton step, halved where that is worth it, with the offset that is left."""
+    lower, upper = search.inner_bounds()
+    xi = search.problem.inner(evaluation.theta)
+    free = _free(search, evaluation, xi, lower, upper)
+    J = search.jacobian(evaluation)
+    step = np.zeros_like(xi)
+    step[free] = np.linalg.lstsq(J[:, free], -evaluation.residuals, rcond=1e-13)[0]
+    if not step.any() or np.abs(step).max() <= 1e-16 * (1 + np.abs(xi).max()):
+        return None
+    for share in HALVES if offset >= OFFSET else HALVES[:1]:
+        trial = search.problem.evaluate(search.problem.outer(np.clip(xi + share * step, lower, upper)))
+        if trial.completed and trial.objective <= evaluation.objective * (1 + SCATTER):
+            nearer = relative_offset(search, trial)
+            if nearer < offset:
+                return trial, nearer
+    return None
 
 
 def relative_offset(search: Search, evaluation: Evaluation) -> float:

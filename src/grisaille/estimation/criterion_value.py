@@ -22,6 +22,7 @@ class CriterionValue:
 
     objective: float
     log_likelihood: float
+    """NaN where the criterion is not a likelihood."""
     gradient: dict[str, float]
     residuals: np.ndarray
     """Weighted; standardised innovations of likelihoods; then one per prior."""
@@ -30,17 +31,25 @@ class CriterionValue:
     names: tuple[str, ...]
     values: dict[str, float] = field(default_factory=dict)
     _problem: Any = None
+    _method: Any = None
 
     @cached_property
     def states(self) -> dict[str, xr.Dataset]:
-        """By experiment: filtered and smoothed states with bands, as ``fit.states()`` has them; of likelihoods."""
+        """By experiment: states with bands for the given values, as ``fit.states()`` has them."""
         from grisaille.estimation.states import states_of_case
 
         problem = self._problem
+        theta = np.array([self.values[n] for n in self.names])
+        if hasattr(problem, "transcription"):
+            from grisaille.estimation.collocation_states import states_along
+
+            known, at = np.zeros((len(theta), len(theta))), problem.evaluate(theta)
+            return {case.name: states_along(self._method, at, k, known) for k, case in enumerate(problem.cases)}
         runners = [filter_runner(c) for c in problem.cases] if isinstance(problem, LikelihoodProblem) else []
         if not runners or any(r is None for r in runners):
-            raise EstimationError("States are estimated by gr.KalmanML(); use method=gr.KalmanML(), or gr.simulate.")
-        theta = np.array([self.values[n] for n in self.names])
+            raise EstimationError(
+                "States are estimated by gr.KalmanML() and gr.Collocation(): use method=gr.KalmanML(), or gr.simulate."
+            )
         return {
             case.name: states_of_case(case, runner, problem.values_for(case, theta))
             for case, runner in zip(problem.cases, runners, strict=True)
@@ -49,7 +58,8 @@ class CriterionValue:
 
     def __str__(self) -> str:
         width = max([len(n) for n in self.names], default=4) + 2
-        lines = [f"objective {self.objective:.12g}, log-likelihood {self.log_likelihood:.12g}"]
+        likelihood = "" if np.isnan(self.log_likelihood) else f", log-likelihood {self.log_likelihood:.12g}"
+        lines = [f"objective {self.objective:.12g}{likelihood}"]
         lines += [f"{'':<{width}}{'value':>14}{'gradient':>14}"]
         lines += [f"{n:<{width}}{self.values.get(n, np.nan):>14.7g}{self.gradient[n]:>14.5g}" for n in self.names]
         rms = float(np.sqrt(np.mean(self.residuals**2))) if self.residuals.size else 0.0
@@ -60,7 +70,9 @@ class CriterionValue:
     __repr__ = __str__
 
 
-def evaluated(problem: Problem, point: Evaluation, log_likelihood: float, gradient: np.ndarray) -> CriterionValue:
+def evaluated(
+    problem: Problem, point: Evaluation, log_likelihood: float, gradient: np.ndarray, method: Any = None
+) -> CriterionValue:
     """The answer at one point."""
     names = tuple(u.name for u in problem.unknowns)
     return CriterionValue(
@@ -72,4 +84,5 @@ def evaluated(problem: Problem, point: Evaluation, log_likelihood: float, gradie
         names,
         {n: float(v) for n, v in zip(names, point.theta, strict=True)},
         problem,
+        method,
     )

@@ -8,6 +8,7 @@ both with priors. Residuals are those of the data against the path.
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,10 +18,18 @@ import casadi as ca
 import numpy as np
 
 from grisaille.collocation.direct import DirectOptions, DirectProgram, DirectSolution
+from grisaille.collocation.direct_ipopt import violates
 from grisaille.collocation.direct_marginal import marginal
 from grisaille.collocation.direct_summary import curvature_at, output_slopes
 from grisaille.errors import EstimationError
 from grisaille.estimation.cases import Case, compared_samples
+from grisaille.estimation.collocation_bias import describe_lean, is_believed, lean, without_lean
+from grisaille.estimation.collocation_refusals import (
+    level_parameters,
+    refuse_levels,
+    refuse_open_noise,
+    refuse_zero_noise,
+)
 from grisaille.estimation.determination import describe_determination
 from grisaille.estimation.direct_cases import pose_direct
 from grisaille.estimation.estimate import Estimate
@@ -53,24 +62,39 @@ class DirectEvaluation(LikelihoodEvaluation):
     """An evaluation with the paths it was made at."""
 
     solution: DirectSolution | None = field(default=None, compare=False)
+    program: DirectProgram | None = field(default=None, compare=False)
+
+
+SPLINES_ONLY = {"order": 4, "knots": "auto", "kinks": "auto", "quadrature": "gauss", "trajectories": None}
+"""Options that direct collocation does not read, and what they are when not given."""
 
 
 class DirectProblem(Problem):
     """Unknowns, experiments and the program of one estimation."""
 
-    def __init__(self, unknowns: Sequence[Unknown], cases: Sequence[Case], program: DirectProgram) -> None:
+    def __init__(
+        self, unknowns: Sequence[Unknown], cases: Sequence[Case], program: DirectProgram, reason: str = ""
+    ) -> None:
         super().__init__(unknowns, cases)
-        self.program = program
+        self.program, self.reason = program, reason
+
+    @property
+    def transcription(self) -> str:
+        """How trajectories are represented, and why so."""
+        return f"direct collocation at Radau points, {f'because {self.reason}' if self.reason else 'as asked'}"
 
     def evaluate(self, theta: np.ndarray, *, sensitive: bool = True) -> LikelihoodEvaluation:
         """The criterion at θ, with the best path there."""
         self.evaluations += 1
-        solution = self.program.solve(theta, free=False)
+        solution = evaluated_program(self.program).solve(theta, free=False)
         if not solution.converged:
             self.failures.append(solution.status)
-            empty = np.zeros(0)
-            return DirectEvaluation(theta, empty, np.zeros((0, len(theta))), empty, (), f"the path {solution.status}")
+            return self._broken(theta, f"the path {solution.status}")
         return self.at(solution)
+
+    def _broken(self, theta: np.ndarray, reason: str) -> DirectEvaluation:
+        empty = np.zeros(0)
+        return DirectEvaluation(theta, empty, np.zeros((0, len(theta))), empty, (), reason)
 
     def at(self, solution: DirectSolution) -> DirectEvaluation:
         """The evaluation of a solved path."""
@@ -104,7 +128,7 @@ class DirectProblem(Problem):
         return DirectEvaluation(
             theta, np.concatenate([*residuals, extra]), np.concatenate([*rows, extra_slopes]), np.concatenate(errors),
             tuple(predictions), value=value, slope=gradient, curvature=curvature, log_likelihood=likelihood,
-            solution=solution,
+            solution=solution, program=self.program,
         )  # fmt: skip
 
     def renewed(self, values: Sequence[np.ndarray] | None = None, guess: np.ndarray | None = None) -> DirectProblem:
@@ -118,37 +142,68 @@ class DirectProblem(Problem):
                 y[s.rows, self.program.model.outputs.index(s.output)] = s.values
             cases.append(replace(case, samples=samples))
             measured.append(y)
-        problem = DirectProblem(self.unknowns, cases, self.program.with_measurements(measured))
+        problem = DirectProblem(self.unknowns, cases, self.program.with_measurements(measured), self.reason)
         if guess is not None:
             problem.with_guess(guess)
         return problem
 
 
+def evaluated_program(program: DirectProgram) -> DirectProgram:
+    """The program that has the paths of a fit: the marginal likelihood does not keep bounds of states."""
+    if program.options.criterion != "laplace" or not program.options.state_bounds:
+        return program
+    other = copy.copy(program)
+    other.options = replace(program.options, state_bounds={})
+    return other
+
+
+def on_elements(program: DirectProgram, pieces: int) -> DirectProgram:
+    """The same program, on the elements that a solution with so many pieces ended with."""
+    if program.options.pieces != "auto":
+        return program
+    other = copy.copy(program)
+    other.options = replace(program.options, pieces=pieces, longest=program.options.longest / pieces)
+    return other
+
+
 def pose_direct_problem(
-    model: Model, structure: Structure, data: Sequence[Any], unknowns: Sequence[Unknown], options: DirectOptions
-) -> DirectProblem:
-    """The problem of a model and its data."""
+    model: Model, structure: Structure, data: Sequence[Any], unknowns: Sequence[Unknown], options: DirectOptions,
+    reason: str = "",
+) -> DirectProblem:  # fmt: skip
+    """The problem of a model and its data; ``reason`` says why splines are not taken."""
     bounds = {n: v.bounds for n, v in structure.model.variables.items() if v.bounds is not None}
     limits = {
         n: (-np.inf if a is None else float(a), np.inf if b is None else float(b)) for n, (a, b) in bounds.items()
     }
     chosen = replace(options, state_bounds={**limits, **dict(options.state_bounds)})
+    if options.criterion == "amle":
+        outputs = list(dict.fromkeys(o for e in data for o in e.outputs))
+        refuse_open_noise(structure, data)
+        refuse_levels(unknowns, level_parameters(structure, unknowns, outputs))
     program = pose_direct(structure, data, unknowns, chosen, _priors(unknowns))
+    refuse_zero_noise(program, [e.name for e in data])
     posed = tuple(replace(u, guess=float(g)) for u, g in zip(unknowns, program.guess, strict=True))
     cases = [_case(model, structure, e, posed) for e in data]
-    return DirectProblem(posed, cases, program)
+    return DirectProblem(posed, cases, program, reason)
 
 
-def estimate_direct(problem: DirectProblem, progress: Callable[[int, float], None] | None = None) -> Estimate:
+def estimate_direct(
+    problem: DirectProblem, progress: Callable[[int, float], None] | None = None, debias: bool = False
+) -> Estimate:
     """Solve a problem."""
     begin = time.perf_counter()
-    solution = problem.program.solve(problem.guess)
+    scales = [k for k, u in enumerate(problem.unknowns) if u.kind == "scale"]
+    solution, found = _solved(problem, scales)
+    solution, leaning = _told_of_lean(problem, solution, debias)
     evaluation = problem.at(solution)
     problem.evaluations += max(solution.iterations, 1)
     if progress is not None:
         progress(problem.evaluations, evaluation.objective)
-    free = solution.inside
+    free = solution.inside.copy()
     covariance = without_undetermined(np.nan_to_num(solution.covariance), free & np.isnan(np.diag(solution.covariance)))
+    if problem.program.options.criterion == "amle":
+        free[scales] = True
+        _add_scale_variances(solution, scales, covariance)
     is_likelihood = problem.program.options.criterion == "laplace"
     word = "converged" if solution.converged else "NOT converged"
     hint = "" if solution.converged else ". Try another guess=, bounds, or gr.multistart"
@@ -166,7 +221,7 @@ def estimate_direct(problem: DirectProblem, progress: Callable[[int, float], Non
         cases=problem.cases,
         converged=solution.converged,
         status=f"{word}: {solution.result.message}, {solution.iterations} iterations{hint}",
-        notes=tuple(_notes(problem, evaluation, covariance, free)),
+        notes=(*_notes(problem, evaluation, covariance, free), *found, *leaning),
         trace=({"evaluation": float(problem.evaluations), "objective": evaluation.objective},),
         evaluations=problem.evaluations,
         failures=tuple(problem.failures),
@@ -176,6 +231,47 @@ def estimate_direct(problem: DirectProblem, progress: Callable[[int, float], Non
             "pieces": float(solution.pieces),
         },
     )
+
+
+def _solved(problem: DirectProblem, scales: list[int]) -> tuple[DirectSolution, list[str]]:
+    """The solution, with scales as roots around it where the criterion cannot have them as unknowns."""
+    if not scales or problem.program.options.criterion != "amle":
+        return problem.program.solve(problem.guess), []
+    from grisaille.estimation.direct_intensities import find_direct_intensities, with_held
+
+    theta, notes = find_direct_intensities(problem)
+    return with_held(problem.program, theta, scales).solve(theta), notes
+
+
+def _add_scale_variances(solution: DirectSolution, scales: list[int], covariance: np.ndarray) -> None:
+    """A scale has the information of its own freedom γ: var(log σ) = 1/(2γ)."""
+    found = marginal(solution.program, solution.point, 1e-10, solution.result.multipliers) if scales else None
+    if found is None:
+        return
+    for k in scales:
+        freedom = max(abs(found.freedom[k]) * solution.theta[k], 0.5)
+        covariance[k, k] = solution.theta[k] ** 2 / (2 * freedom)
+
+
+def _told_of_lean(problem: DirectProblem, solution: DirectSolution, debias: bool) -> tuple[DirectSolution, list[str]]:
+    """A note on how far approximate maximum likelihood leans, or the solution without that (``collocation_bias``)."""
+    if problem.program.options.criterion != "amle" or not solution.converged:
+        return solution, []
+    found = marginal(solution.program, solution.point, 1e-10, solution.result.multipliers)
+    if found is None:
+        return solution, []
+    covariance = np.nan_to_num(solution.covariance)
+    leaning = lean(covariance, found.freedom)
+    if not debias or not is_believed(leaning, covariance):
+        return solution, describe_lean(problem.unknowns, leaning, covariance, False)
+    theta, leaning = without_lean(problem.bounds, solution.theta, leaning, ~solution.inside)
+    there = on_elements(problem.program, solution.pieces).solve(theta, free=False)
+    if not there.converged:
+        return solution, [f"bias: it could not be taken off, as the path without it {there.status}."]
+    moved = replace(
+        there, covariance=solution.covariance, inside=solution.inside, iterations=solution.iterations + there.iterations
+    )
+    return moved, describe_lean(problem.unknowns, leaning, covariance, True)
 
 
 def _case(model: Model, structure: Structure, experiment: Any, unknowns: Sequence[Unknown]) -> Case:
@@ -201,7 +297,22 @@ def _notes(problem: DirectProblem, evaluation: DirectEvaluation, covariance: np.
         if zero:
             notes = [n for n in notes if not n.startswith(f"at bound: {u.name} ")]
             notes.append(f"zero: {u.name} is zero to all digits that the data have.")
-    return [*notes, *_drift(problem, evaluation)]
+    return [*notes, *_drift(problem, evaluation), *_beyond_bounds(problem, evaluation)]
+
+
+def _beyond_bounds(problem: DirectProblem, evaluation: DirectEvaluation) -> list[str]:
+    """The marginal likelihood integrates over all paths, so that the best one may leave its bounds."""
+    solution, bounds = evaluation.solution, problem.program.options.state_bounds
+    if problem.program.options.criterion != "laplace" or solution is None or not bounds:
+        return []
+    named = {*solution.program.model.state_names, *solution.program.model.structure.system.implicit_names}
+    broken = [n for n, b in bounds.items() if n in named and violates(solution.program, solution.point, {n: b})]
+    if not broken:
+        return []
+    return [
+        f"bounds: the path leaves the bounds of {', '.join(broken)}, which criterion='laplace' of direct collocation "
+        f"does not keep; criterion='amle' does."
+    ]
 
 
 def _vanished(problem: DirectProblem, theta: np.ndarray, free: np.ndarray) -> np.ndarray:
@@ -257,14 +368,16 @@ def _priors(unknowns: Sequence[Unknown]) -> Callable[[ca.SX], ca.SX] | None:
 
 def direct_options(method: Any, reason: str) -> DirectOptions:
     """What the options of ``gr.Collocation`` mean here; ``reason`` says why splines are not taken."""
-    why = reason or "direct collocation was asked for"
+    why = f"{reason[0].upper()}{reason[1:]}" if reason else "Direct collocation was asked for"
     if method.criterion not in ("amle", "laplace"):
         raise EstimationError(
             f"{why}, and direct collocation has no criterion={method.criterion!r}: use 'amle' or 'laplace'."
         )
-    if method.intensities == "estimate" and method.criterion == "amle":
+    unread = [n for n, usual in SPLINES_ONLY.items() if getattr(method, n) != usual]
+    if unread:
         raise EstimationError(
-            f"{why}; direct collocation estimates intensities by criterion='laplace', not together with the path."
+            f"{why}: {unread[0]}={getattr(method, unread[0])!r} belongs to splines and says nothing here. Leave it "
+            f"out; refine=1 makes elements shorter until the estimates stop moving."
         )
     solver: Any = "ipopt" if method.optimizer == "ipopt" else "auto"
     pieces: Any = "auto" if method.refine not in (0, "auto") else 1

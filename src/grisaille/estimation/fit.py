@@ -49,6 +49,8 @@ class Fit:
         self.method = method
         self.estimate = estimate
         self.why = dict(why or {})
+        self.kept: dict[str, np.ndarray] = {}
+        """What a file keeps for the method (knots, say)."""
 
     @cached_property
     def model_name(self) -> str:
@@ -260,12 +262,18 @@ class Fit:
         horizon : None simulates from the start. For fits by ``gr.KalmanML`` a whole number k predicts every sample from
             the data up to k samples before, with standard deviations and 95 % bands (of outputs as measured); np.inf
             gives a simulation with its bands. For output error every horizon is a simulation, for simulated prediction
-            errors the mean of an ensemble.
+            errors the mean of an ensemble. Collocation has none but np.inf, a simulation.
         """
         if horizon is not None and hasattr(self.method, "case_of"):
             from grisaille.estimation.states import predictions
 
             return predictions(self, experiment, horizon)
+        if horizon is not None and horizon != np.inf and getattr(self.method, "smooths", False):
+            raise EstimationError(
+                f"{type(self.method).__name__} estimates trajectories from all data together and predicts nothing from "
+                f"a part of them: use gr.fit(model, data, method=gr.KalmanML(), guess=fit).predict(horizon={horizon}), "
+                f"or horizon=None to simulate."
+            )
         chosen = self.experiments[0] if experiment is None else self._experiment(experiment)
         signals, hold = chosen.input_signals()
         values, starts = self._values_for(chosen.name)

@@ -19,6 +19,7 @@ from grisaille.estimation.noise import noise_levels
 from grisaille.estimation.output_error import OutputError
 from grisaille.estimation.problem import Problem
 from grisaille.estimation.unknowns import Unknown, refuse_strangers, resolve_unknowns, wanted_names
+from grisaille.estimation.warm_start import state_courses
 from grisaille.experiment.experiment import Experiment
 from grisaille.model.classes import Model
 from grisaille.structure.parameters import evaluate_parameters
@@ -70,6 +71,8 @@ def fit_problem(model: Model, problem: Problem, method: Any, why: Mapping[str, s
             f"takes them into account."
         )
         found = replace(found, notes=(*found.notes, note))
+    if hasattr(problem, "transcription"):
+        why = {**why, type(method).__name__: f"{why.get(type(method).__name__, 'given')}: {problem.transcription}"}
     return Fit(model, [c.experiment for c in problem.cases], method, found, why)
 
 
@@ -90,7 +93,8 @@ def evaluate(
     if not point.completed:
         raise EstimationError(f"The model cannot be simulated at the given parameters: {point.failure}")
     if isinstance(point, LikelihoodEvaluation):
-        return evaluated(problem, point, point.log_likelihood, point.slope)
+        likelihood = point.log_likelihood if getattr(chosen, "criterion", "laplace") == "laplace" else np.nan
+        return evaluated(problem, point, likelihood, point.slope, chosen)
     if problem.sigma:
         problem.sigma = _levels(problem, point)
         point = problem.evaluate(problem.guess)
@@ -126,7 +130,10 @@ def build_problem(
     _refuse_levels(unknowns, method)
     noise = noise_levels(structure.model, tuple(dict.fromkeys(o for e in data for o in e.outputs)))
     cases = [build_case(model, e, unknowns, noise, method.rtol, method.compiled) for e in data]
-    return _checked(Problem(start_guesses(unknowns, cases), cases, noise))
+    problem = Problem(start_guesses(unknowns, cases), cases, noise)
+    if isinstance(guess, Fit) and method.shooting == "multiple":
+        problem.courses = state_courses(guess, data)
+    return _checked(problem)
 
 
 def _checked(problem: Problem) -> Problem:

@@ -24,12 +24,20 @@ from grisaille.estimation import scoring
 from grisaille.estimation.bound_penalty import BoundPenalty, transformed
 from grisaille.estimation.cases import Case, Samples, known_starts, start_guesses
 from grisaille.estimation.estimate import Estimate
-from grisaille.estimation.levels import Zeros, find_zeros, level_guess, level_parameters, scan
+from grisaille.estimation.levels import (
+    Zeros,
+    evaluate_quietly,
+    find_zeros,
+    level_guess,
+    level_parameters,
+    scan,
+)
 from grisaille.estimation.likelihood import PLACES, LikelihoodEvaluation, LikelihoodProblem
 from grisaille.estimation.likelihood_report import (
     covariance_of,
     describe,
     discretisation_notes,
+    edge_notes,
     failure_note,
     sentence,
 )
@@ -211,7 +219,7 @@ class KalmanML:
             assert isinstance(outcome.evaluation, LikelihoodEvaluation)
             zeros = find_zeros(problem, outcome.evaluation)
             restart = np.where(zeros.saddle, 0.1 * problem.guess, outcome.evaluation.theta)
-            if not zeros.saddle.any() and not self._renew_steps(problem, restart):
+            if not self._goes_on(problem, zeros, restart):
                 break
             search.best = search.last = None
             problem.with_guess(restart)
@@ -219,10 +227,26 @@ class KalmanML:
         polished = _polish(search, zeros.evaluation, free, zeros.zero)
         return self._conclude(problem, guessed, outcome, polished, free, zeros, time.perf_counter() - begin)
 
-    def _renew_steps(self, problem: LikelihoodProblem, theta: np.ndarray) -> bool:
-        """Choose the steps of nonlinear filters again at the optimum, so that the guess does not matter; if others."""
-        if self.substeps != "auto":
+    def _goes_on(self, problem: LikelihoodProblem, zeros: Zeros, restart: np.ndarray) -> bool:
+        """Whether there is a reason to search again from a point, and a likelihood there.
+
+        A level ended on a saddle, or the steps of nonlinear filters, chosen again so that the guess does not matter,
+        are others. Steps with which the filter breaks down at the optimum are not taken.
+        """
+        if zeros.saddle.any():
+            return evaluate_quietly(problem, restart).completed
+        filters = [f for c in problem.cases if isinstance(f := problem.runner_of(c).filter, ExtendedFilter)]
+        before = [(f.substeps, f.doublings) for f in filters]
+        if self.substeps != "auto" or not self._renew_steps(problem, restart):
             return False
+        if evaluate_quietly(problem, restart).completed:
+            return True
+        for f, kept in zip(filters, before, strict=True):
+            f.substeps, f.doublings = kept
+        return False
+
+    def _renew_steps(self, problem: LikelihoodProblem, theta: np.ndarray) -> bool:
+        """Choose the steps of nonlinear filters for these values; whether they are others."""
         changed = False
         for case in problem.cases:
             runner = problem.runner_of(case)
@@ -248,7 +272,7 @@ class KalmanML:
         evaluation = polished.evaluation
         converged = polished.is_minimum and polished.decrement < CONVERGED
         covariance = covariance_of(problem, polished)
-        notes = describe(problem, evaluation, covariance, free, zeros)
+        notes = describe(problem, evaluation, covariance, free, zeros) + edge_notes(problem, polished)
         notes += discretisation_notes(problem, evaluation)
         if problem.failures:
             notes.append(failure_note(problem.failures))

@@ -102,12 +102,12 @@ def scan(problem: LikelihoodProblem) -> np.ndarray:
             trial[mine[kind]] = np.clip(
                 (theta if start is None else start)[mine[kind]] * factor, lower[mine[kind]], upper[mine[kind]]
             )
-            tried.append((_quiet(problem, trial).objective, trial))
+            tried.append((evaluate_quietly(problem, trial).objective, trial))
         best, theta = min(tried, key=lambda found: found[0])
     return theta
 
 
-def _quiet(problem: LikelihoodProblem, theta: np.ndarray, sensitive: bool = False) -> LikelihoodEvaluation:
+def evaluate_quietly(problem: LikelihoodProblem, theta: np.ndarray, sensitive: bool = False) -> LikelihoodEvaluation:
     """An evaluation whose failure is expected and not counted."""
     found = problem.evaluate(theta, sensitive=sensitive)
     if not found.completed:
@@ -145,7 +145,7 @@ def find_zeros(problem: LikelihoodProblem, evaluation: LikelihoodEvaluation) -> 
             continue
         theta = evaluation.theta.copy()
         theta[k] = 0.0
-        trial = _quiet(problem, theta, sensitive=True)
+        trial = evaluate_quietly(problem, theta, sensitive=True)
         if not trial.completed or trial.objective > evaluation.objective + ZERO:
             continue
         if abs(trial.slope[k]) * unknown.size > EVEN * (1 + abs(trial.objective)):
@@ -162,5 +162,5 @@ def rate_at_zero(problem: LikelihoodProblem, at: LikelihoodEvaluation, k: int, s
     """∂(−log L)/∂(σ²) at σ = 0, from the slope at a small σ."""
     theta = at.theta.copy()
     theta[k] = small
-    found = _quiet(problem, theta, sensitive=True)
+    found = evaluate_quietly(problem, theta, sensitive=True)
     return float(found.slope[k] / (2 * small)) if found.completed else np.nan

@@ -39,7 +39,9 @@ class LikelihoodEvaluation(Evaluation):
     log_likelihood: float = -np.inf
     penalty: float = 0.0
     hessians: dict[Any, np.ndarray] = field(init=False, default_factory=dict, compare=False, repr=False)
-    """Formed here before, by the unknowns that were free (``scoring``)."""
+    """Formed here before, by the unknowns that were free (``hessian``)."""
+    edges: list[np.ndarray] = field(init=False, default_factory=list, compare=False, repr=False)
+    """Steps in ξ that led to where the objective has no value."""
 
     @property
     def objective(self) -> float:

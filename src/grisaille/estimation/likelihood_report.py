@@ -9,7 +9,7 @@ import numpy as np
 
 from grisaille.estimation import scoring
 from grisaille.estimation.determination import describe_determination
-from grisaille.estimation.levels import Zeros
+from grisaille.estimation.levels import Zeros, evaluate_quietly
 from grisaille.estimation.likelihood import LikelihoodEvaluation, LikelihoodProblem
 from grisaille.estimation.search import Outcome
 
@@ -47,20 +47,38 @@ def discretisation_notes(problem: LikelihoodProblem, evaluation: LikelihoodEvalu
     before = [f.substeps for f in filters]
     for f in filters:
         f.substeps *= 2
-    finer = problem.evaluate(evaluation.theta, sensitive=False)
+    finer = evaluate_quietly(problem, evaluation.theta)
     for f, n in zip(filters, before, strict=True):
         f.substeps = n
     change = abs(finer.log_likelihood - evaluation.log_likelihood)
     if change < COARSE:
         return []
+    if not finer.completed:
+        return [f"discretisation: with steps half as long the filter breaks down at the estimate: {finer.failure}"]
     return [
         f"discretisation: steps half as long change log L by {change:.2g}; use gr.KalmanML(substeps={2 * max(before)})."
     ]
 
 
+def edge_notes(problem: LikelihoodProblem, polished: scoring.Polished) -> list[str]:
+    """Whether values close to the estimate have no likelihood, which no curvature shows."""
+    errors = np.sqrt(np.diag(polished.covariance))
+    seen = np.flatnonzero(errors > 0)
+    if not polished.edges or not len(seen):
+        return []
+    away = np.array([np.abs(step[seen]) / errors[seen] for step in polished.edges])
+    nearest = away[np.argmin(away.max(axis=1))]
+    name = problem.unknowns[seen[np.argmax(nearest)]].name
+    return [
+        f"edge: {nearest.max():.1g} standard errors of {name} from the estimate the filter breaks down; intervals and "
+        f"tests, which extrapolate the curvature at the estimate, say nothing about that side."
+    ]
+
+
 def _root(information: np.ndarray) -> np.ndarray:
-    """J with JᵀJ = information."""
-    size = np.sqrt(np.maximum(np.diag(information), 1e-300))
+    """J with JᵀJ = information; of a filter on the way to break down, diagonals may be nonsense."""
+    size = np.sqrt(np.abs(np.diag(information)))
+    size = np.where(size > 0, size, 1.0)
     values, vectors = np.linalg.eigh(information / np.outer(size, size))
     return np.asarray(np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T * size)
 

@@ -22,7 +22,7 @@ from grisaille.estimation.fit import Fit
 from grisaille.estimation.likelihood import PLACES, LikelihoodEvaluation
 from grisaille.estimation.noise import noise_levels
 from grisaille.estimation.problem import Evaluation
-from grisaille.estimation.saving import ENGINE, FORMAT, KIND, digest
+from grisaille.estimation.saving import ENGINE, FORMAT, KEPT, KIND, digest
 from grisaille.estimation.unknowns import Unknown
 from grisaille.experiment.experiment import Experiment
 from grisaille.model import packing, priors
@@ -104,7 +104,9 @@ def _restore(
     cases = tuple(
         _case(chosen, e, unknowns, method, steps) for e, steps in zip(experiments, record["steps"], strict=True)
     )
-    return Fit(chosen, experiments, method, _estimate(record, arrays, unknowns, cases, predictions), record["why"])
+    fit = Fit(chosen, experiments, method, _estimate(record, arrays, unknowns, cases, predictions), record["why"])
+    fit.kept = {n.removeprefix(KEPT): a for n, a in arrays.items() if n.startswith(KEPT)}
+    return fit
 
 
 def _model(target: Path, text: str, record: Mapping[str, Any], given: Model | None, check: bool) -> Model:

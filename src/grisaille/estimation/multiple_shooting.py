@@ -95,7 +95,8 @@ class MultipleShooting:
         return self.problem.unknowns[j].kind == "start"
 
     def first_nodes(self, theta: np.ndarray) -> np.ndarray:
-        """Node states to begin with: measured values where an output is a state, else the simulated course."""
+        """Node states to begin with: those of a fit that was given as a guess, measured values where an output is a
+        state, else the simulated course."""
         nodes = np.zeros(self.size)
         for piece in self.pieces:
             case = self.problem.cases[piece.case]
@@ -109,11 +110,18 @@ class MultipleShooting:
                 near = int(np.argmin(np.abs(s.rows - piece.first)))
                 if column is not None:
                     guess[column] = s.values[near]
-            guess = self._slopes_from_data(case, piece, guess)
+            guess = self._as_in_courses(case, piece, self._slopes_from_data(case, piece, guess))
             nodes[piece.nodes] = guess
             prediction = self._predict(piece, theta, guess, sensitive=False)
             course = prediction.y[-1, len(case.outputs) :] if prediction.completed else guess
         return nodes
+
+    def _as_in_courses(self, case: Case, piece: Piece, guess: np.ndarray) -> np.ndarray:
+        times, values = self.problem.courses.get(case.name, (np.zeros(0), {}))
+        for k, state in enumerate(self.states):
+            if state in values:
+                guess[k] = np.interp(case.grid[piece.first], times, values[state])
+        return guess
 
     def _state_of(self, case: Case, output: str) -> int | None:
         """The state that an output measures directly."""
@@ -220,7 +228,7 @@ class Joined:
     stopped_well: bool
     reason: str
     trace: tuple[dict[str, float], ...]
-    gap: float
+    joins: bool
 
 
 def solve(problem: Problem, pieces: int, tolerance: float, progress: Progress | None = None) -> Joined:
@@ -335,7 +343,7 @@ def _joined(
     if held.any():
         jacobian[:, held[:n]] = _along_pieces(shot, n, held[:n])
     evaluation = replace(shot.evaluation, jacobian=jacobian, covariance=root @ root.T)
-    return Joined(evaluation, well, reason, tuple(trace), _gap(shot))
+    return Joined(evaluation, well, reason, tuple(trace), _gap(shot) < JOINED)
 
 
 def _along_pieces(shot: Shot, n: int, held: np.ndarray) -> np.ndarray:

@@ -128,7 +128,7 @@ class OutputError:
         if self.shooting == "multiple":
             joined = multiple_shooting.solve(search.problem, self.pieces, self.tolerance, search.progress)
             search.best = joined.evaluation
-            return Outcome(joined.evaluation, joined.stopped_well, joined.reason, joined.trace)
+            return Outcome(joined.evaluation, joined.stopped_well, joined.reason, joined.trace, joined.joins)
         linear = (
             linear_unknowns(search.problem) if self.projection and self.loss == "linear" else np.zeros(0, dtype=bool)
         )
@@ -166,7 +166,7 @@ class OutputError:
         offset = relative_offset(search, evaluation) if self.loss == "linear" else 0.0
         runaway = _growth_note(problem, evaluation) if self.shooting == "single" else []
         converged = (offset < OFFSET if self.loss == "linear" else outcome.stopped_well) and not runaway
-        converged = converged and evaluation.discretisation < COARSE
+        converged = converged and evaluation.discretisation < COARSE and outcome.joins
         data = slice(0, problem.count)
         if evaluation.covariance is not None:
             covariance = evaluation.covariance

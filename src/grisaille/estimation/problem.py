@@ -22,6 +22,7 @@ from grisaille.errors import EstimationError
 from grisaille.estimation.cases import Case
 from grisaille.estimation.noise import NoiseLevel
 from grisaille.estimation.unknowns import Unknown, prior_residual
+from grisaille.estimation.warm_start import Course
 from grisaille.model.priors import MultivariateNormal
 from grisaille.simulation.runner import Prediction
 
@@ -76,6 +77,8 @@ class Problem:
         self.sigma = {name: 1.0 for name in self.outputs if noise and not noise[name].known}
         self.frozen: dict[tuple[str, str], np.ndarray] = {}
         """σ of each sample by (case, output), where it is a formula."""
+        self.courses: dict[str, Course] = {}
+        """States of experiments, by name, that a search over them may begin with."""
         self.evaluations = 0
         self.failures: list[str] = []
 

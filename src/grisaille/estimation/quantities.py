@@ -7,6 +7,7 @@ differentiated along: exact where h is linear. White noise has no value at an in
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import casadi as ca
@@ -20,30 +21,58 @@ from grisaille.model.expression import Expression, Name, Reference, as_expressio
 from grisaille.model.lowering import lower
 from grisaille.model.names import suggestion
 from grisaille.model.rewriting import Rewriter
+from grisaille.structure.reduction import Structure
 
 STATISTICS = ("mean", "std", "lower", "upper")
+
+
+@dataclass(frozen=True, eq=False)
+class Uncertain:
+    """How p unknowns move what is seen, X by ``along`` (T, n, p) and q by ``dq`` (p, len(q)), and their covariance."""
+
+    along: np.ndarray
+    dq: np.ndarray
+    covariance: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Observed:
+    """What names need of a model that is not a ``StochasticModel``."""
+
+    structure: Structure
+    t: ca.SX
+    q: ca.SX
+    quantities: tuple[str, ...]
+    outputs: tuple[str, ...]
+    observed: ca.SX
+    observed_names: tuple[str, ...]
+    infinite: tuple[str, ...]
 
 
 class Quantities:
     """Formulas by label."""
 
-    def __init__(self, model: StochasticModel, wanted: Any = None) -> None:
+    def __init__(self, model: StochasticModel | Observed, wanted: Any = None) -> None:
         self.model = model
         self.rows = {label: self._formula(what) for label, what in _labelled(model, wanted).items()}
 
     def statistics(
         self, t: np.ndarray, x: np.ndarray, P: np.ndarray, z: np.ndarray, u: np.ndarray, q: np.ndarray, width: float,
-        noisy: bool = False,
+        noisy: bool = False, unknowns: Uncertain | None = None,
     ) -> np.ndarray:  # fmt: skip
         """(4, times, quantities): mean, standard deviation and a band of ±width of them.
 
         noisy : outputs as they are measured, with the variance of their noise
+        unknowns : whose uncertainty is to be in the bands; P is then that for given unknowns
         """
-        value, H, R = self._evaluated(t, x, z, u, q)
+        value, H, R, by_q = self._evaluated(t, x, z, u, q)
         unknown = ~np.isfinite(P).all(axis=(1, 2))
         variance = np.einsum("tij,tjk,tik->ti", H, np.where(unknown[:, None, None], 0.0, P), H)
         if noisy:
             variance = variance + R
+        if unknowns is not None:
+            moved = H @ unknowns.along + by_q @ unknowns.dq.T
+            variance = variance + np.einsum("tij,jk,tik->ti", moved, unknowns.covariance, moved)
         std = np.sqrt(np.clip(variance, 0.0, None))
         std[unknown] = np.inf
         with np.errstate(invalid="ignore"):
@@ -51,21 +80,23 @@ class Quantities:
 
     def _evaluated(
         self, t: np.ndarray, x: np.ndarray, z: np.ndarray, u: np.ndarray, q: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        m, closed, N, k = self.model, Closed(self.model), len(t), len(self.rows)
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        m, N, k = self.model, len(t), len(self.rows)
+        assert isinstance(m, StochasticModel)
+        closed = Closed(m)
         rows = closed.formula(ca.densify(ca.vertcat(*self.rows.values())))
         noise = ca.vertcat(*(self._noise(label) for label in self.rows))
-        function = ca.Function(
-            "seen", closed.symbols, [rows, ca.densify(ca.jacobian(rows, m.X)), ca.densify(closed.formula(noise))]
-        )
+        slopes = [ca.densify(ca.jacobian(rows, by)) for by in (m.X, m.q)]
+        function = ca.Function("seen", closed.symbols, [rows, ca.densify(closed.formula(noise)), *slopes])
         known = np.nan_to_num(x)
-        value, slope, R = function(t[None, :], known.T, z.T, u.T, np.repeat(q[:, None], N, axis=1))
+        value, R, *slope = function(t[None, :], known.T, z.T, u.T, np.repeat(q[:, None], N, axis=1))
         mean = np.array(value.full()).reshape(k, N).T
         mean[np.isnan(x).any(axis=1)] = np.nan
-        H = np.array(slope.full()).reshape(k, N, m.n).transpose(1, 0, 2)
-        return mean, H, np.array(R.full()).reshape(k, N).T
+        H, by_q = (np.array(s.full()).reshape(k, N, -1).transpose(1, 0, 2) for s in slope)
+        return mean, H, np.array(R.full()).reshape(k, N).T, by_q
 
     def _noise(self, label: str) -> ca.SX:
+        assert isinstance(self.model, StochasticModel)
         outputs = self.model.outputs
         return self.model.variance[outputs.index(label), outputs.index(label)] if label in outputs else ca.SX(0)
 
@@ -104,7 +135,7 @@ def _full_name(node: Expression) -> Expression | None:
     return Name(node.label) if isinstance(node, Declaration) and node.label else None
 
 
-def _labelled(model: StochasticModel, wanted: Any) -> dict[str, Any]:
+def _labelled(model: StochasticModel | Observed, wanted: Any) -> dict[str, Any]:
     flat = model.structure.model
     if wanted is None:
         kept = (n for n in model.observed_names if n not in model.infinite)

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     import xarray as xr
 
 KIND, FORMAT = "grisaille fit", 1
+KEPT = "kept_"
+"""Begins the names of arrays that belong to the method."""
 ENGINE: Literal["h5netcdf"] = "h5netcdf"
 
 
@@ -91,6 +93,8 @@ def numbers(fit: Fit) -> dict[str, np.ndarray]:
     }  # fmt: skip
     if isinstance(e.evaluation, LikelihoodEvaluation):
         arrays |= {"slope": e.evaluation.slope, "curvature": e.evaluation.curvature}
+    if hasattr(fit.method, "kept_of"):
+        arrays |= {f"{KEPT}{name}": value for name, value in fit.method.kept_of(fit).items()}
     columns = list(dict.fromkeys(c for row in e.trace for c in row))
     rows = [[row.get(c, np.nan) for c in columns] for row in e.trace]
     arrays["trace"] = np.array(rows, dtype=float).reshape(len(rows), len(columns))

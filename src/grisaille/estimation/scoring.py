@@ -2,10 +2,12 @@
 
     (I + λ diag I) Δξ = −∇f,        I = expected information in ξ
 
-Steps that lower f are taken and λ falls, others raise it; a bound holds an unknown as long as the gradient pushes it
-out. Where scoring ends on a saddle, or I does not tell what a step gains (robust losses, models that are not quite
-right), the Hessian takes the place of I, formed by central differences of exact gradients and kept up to date by BFGS.
-At the end it is formed anew: it gives the covariance, and Newton steps with it reach the minimum to rounding.
+Steps that lower f are taken and λ falls, others raise it and let the next ones bend along a valley (``damped_step``);
+a bound holds an unknown as long as the gradient pushes it out. Where scoring ends on a saddle, or I does not tell what
+a step gains (robust losses, models that are not quite right), the Hessian takes the place of I, formed by central
+differences of exact gradients and kept up to date by BFGS. At the end it is formed anew: it gives the covariance, and
+Newton steps with it reach the minimum to rounding. Those are judged by the gradient, ∇fᵀ H⁻¹ ∇f: near the minimum f is
+flat to its last digits, or its values scatter more than that.
 Reference: A. C. Harvey, Forecasting, Structural Time Series Models and the Kalman Filter (1989), section 3.4.
 """
 
@@ -15,26 +17,28 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from grisaille.estimation.likelihood import LikelihoodEvaluation, LikelihoodProblem
+from grisaille.estimation.damped_step import acceleration, damped_step
+from grisaille.estimation.hessian import hessian_at, inverse, scaled_model
+from grisaille.estimation.likelihood import LikelihoodEvaluation
 from grisaille.estimation.search import Outcome, Search
 
-LONGEST = 2.0
-"""A step changes the logarithm of an unknown, or an unknown relative to its size, by no more than this."""
-DEAD = 1e-6
-"""Unknowns whose change by an e-fold, or by their own size, moves the objective by less than this are not seen."""
-BENT_UP, FLAT = -1e-6, 1e-9
-"""Eigenvalues of the Hessian with unit diagonal: below the first the point is no minimum; below the second a direction
-is not determined."""
 SLOW = 0.1
 """Steps that gain less log-likelihood than this, and not what was predicted, say that the model of f is poor."""
 ENDED = 1e-6
 """Newton decrement below which a point is near enough to be polished."""
-SMALLEST = 1e-9
-"""Damping that is none."""
+SMALLEST, LEAST = 1e-9, 1e-6
+"""Damping that is none, and the least after a step that failed."""
+BENT = 3
+"""Steps that failed before the next ones bend."""
 CLOSE = 1e-6
 """A part of the range: unknowns searched by a logit count as on a bound below it."""
-DIFFERENCE = 1e-3
-"""Steps of the differences, in standard errors, and at most relative to 1 + |ξ|."""
+ENOUGH, NOTHING = 1e-10, 1e-14
+"""Newton decrements below which halved steps or another Hessian, or any step, are not worth their cost."""
+ROUNDING = 1e-9
+"""Of f, relative to 1 + |f|: a rise below it is none."""
+HALVES = tuple(0.5**k for k in range(7))
+ROUNDS = 12
+"""Hessians of one polish, as long as each takes half of the decrement away."""
 
 
 def minimize(search: Search, *, max_evaluations: int, tolerance: float) -> Outcome:
@@ -46,8 +50,9 @@ def minimize(search: Search, *, max_evaluations: int, tolerance: float) -> Outco
         now = _likelihood(search.best)
         free = free_unknowns(search, now)
         hessian = hessian_at(search, now, free)
-        inverse, is_minimum = _inverse(hessian, free)
-        if search.problem.evaluations >= limit or (ended and is_minimum and _decrement(search, now, inverse) < ENDED):
+        covariance, is_minimum = inverse(hessian, free)
+        is_near = is_minimum and _decrement(search, now, covariance) < ENDED
+        if search.problem.evaluations >= limit or (ended and is_near):
             break
         # a saddle, or a valley that the expected information does not show
         ended = _descend(search, _QuasiNewton(search, hessian), limit, tolerance)
@@ -59,6 +64,7 @@ class _Expected:
     """The expected information; gives up where it no longer predicts what a step gains."""
 
     patience = 6
+    follows_valleys = True
 
     def __init__(self, search: Search) -> None:
         self.search = search
@@ -74,6 +80,7 @@ class _QuasiNewton:
     """The Hessian of the first point, brought up to date by the gradients of the next ones (BFGS, damped by Powell)."""
 
     patience = 10**6
+    follows_valleys = False
 
     def __init__(self, search: Search, hessian: np.ndarray) -> None:
         self.search, self.hessian = search, hessian
@@ -101,19 +108,22 @@ def _descend(search: Search, model: _Expected | _QuasiNewton, limit: int, tolera
     now = _likelihood(search.best)
     lower, upper = search.inner_bounds()
     xi, damping, H, slow = np.clip(search.where(now), lower, upper), 1e-2, model.first(now), 0
-    relaxed = False
+    relaxed, failed = False, 0
     while search.problem.evaluations < limit and slow < model.patience:
         g = scaled_model(search, now)[0]
-        step = _damped_step(xi, g, H, damping, lower, upper)
+        step = damped_step(xi, g, H, damping, lower, upper)
         predicted = -float(g @ step + 0.5 * step @ H @ step)
         if abs(predicted) <= tolerance * (1 + abs(now.objective)):
             if damping <= SMALLEST or damping > 1e3:
                 return True
             damping, relaxed = max(damping * 1e-3, SMALLEST), True
             continue
+        if failed >= BENT and model.follows_valleys:
+            step = np.clip(xi + step + acceleration(search, now, step, H, damping), lower, upper) - xi
         trial = _likelihood(search.at(xi + step)) if predicted > 0 else None
         gained = now.objective - trial.objective if trial is not None and trial.completed else -np.inf
-        slow += gained < SLOW and not 0.8 < gained / predicted < 1.2
+        is_foretold = gained >= SLOW or 0.8 < gained / predicted < 1.2
+        slow = max(slow - 1, 0) if is_foretold else slow + 1
         if trial is not None and gained > 1e-4 * predicted:
             before, xi, now, relaxed = now, xi + step, trial, False
             H = model.after(before, now, H)
@@ -121,7 +131,7 @@ def _descend(search: Search, model: _Expected | _QuasiNewton, limit: int, tolera
         elif relaxed or damping > 1e12:
             return True
         else:
-            damping = max(5 * damping, 1e-4)
+            damping, failed = max(5 * damping, LEAST), failed + 1
     return search.problem.evaluations < limit and slow < model.patience
 
 
@@ -136,73 +146,54 @@ class Polished:
     """∇fᵀ H⁻¹ ∇f that is left: twice the gain still to be had, the squared distance in standard errors."""
     is_minimum: bool
     """Whether f bends upwards in every direction that the data see."""
+    edges: tuple[np.ndarray, ...]
+    """Steps in ξ, so short and yet to where f has no value."""
 
 
 def polish(search: Search, evaluation: LikelihoodEvaluation, free: np.ndarray, most: int = 6) -> Polished:
-    """Newton steps from a point that is nearly a minimum; unknowns that are not free stay."""
-    hessian = hessian_at(search, evaluation, free)
-    covariance, is_minimum = _inverse(hessian, free)
-    lower, upper = search.inner_bounds()
+    """Newton steps from a point that is nearly a minimum; unknowns that are not free stay.
+
+    Where they converge slowly, or not in full length, the Hessian is formed again where they have led.
+    """
+    for _ in range(ROUNDS):
+        begin = evaluation
+        covariance, is_minimum = inverse(hessian_at(search, begin, free), free)
+        decrement = left = _decrement(search, begin, covariance)
+        if is_minimum:
+            evaluation, left = _newton(search, begin, covariance, most)
+        if left < ENOUGH or left > 0.5 * decrement:
+            break
+    return Polished(evaluation, covariance, left, is_minimum, tuple(begin.edges))
+
+
+def _newton(
+    search: Search, evaluation: LikelihoodEvaluation, covariance: np.ndarray, most: int
+) -> tuple[LikelihoodEvaluation, float]:
+    """Steps with one Hessian as long as each takes most of the decrement away."""
     decrement = _decrement(search, evaluation, covariance)
     for _ in range(most):
-        if not is_minimum or decrement < 1e-14:
+        found = _nearer(search, evaluation, covariance, decrement) if decrement >= NOTHING else None
+        if found is None:
             break
-        xi = search.where(evaluation)
-        step = -covariance @ scaled_model(search, evaluation)[0]
-        trial = search.problem.evaluate(search.problem.outer(np.clip(xi + step, lower, upper)))
-        left = _decrement(search, _likelihood(trial), covariance) if trial.completed else np.inf
-        if not left < decrement or trial.objective > evaluation.objective + 1e-9 * (1 + abs(evaluation.objective)):
+        evaluation, before, decrement = found[0], decrement, found[1]
+        if decrement > max(ENOUGH, 0.1 * before):
             break
-        evaluation, decrement = _likelihood(trial), left
-    return Polished(evaluation, covariance, decrement, is_minimum)
+    return evaluation, decrement
 
 
-def hessian_at(search: Search, evaluation: LikelihoodEvaluation, free: np.ndarray) -> np.ndarray:
-    """∂²f/∂ξ² of the free unknowns by central differences of exact gradients; zero elsewhere.
-
-    That of an evaluation is kept with it: search and polish ask for the same one.
-    """
-    key = (free.tobytes(), *((u.logarithmic, u.logit) for u in search.problem.unknowns))
-    if key not in evaluation.hessians:
-        evaluation.hessians[key] = _differences(search, evaluation, free)
-    return evaluation.hessians[key].copy()
-
-
-def _differences(search: Search, evaluation: LikelihoodEvaluation, free: np.ndarray) -> np.ndarray:
-    xi = search.where(evaluation)
-    _, H = scaled_model(search, evaluation)
-    steps = np.minimum(DIFFERENCE / np.sqrt(np.maximum(np.diag(H), 1e-300)), DIFFERENCE * (1 + np.abs(xi)))
-    hessian = np.zeros_like(H)
-    for k in np.flatnonzero(free):
-        ends = []
-        for side in (1, -1):
-            moved = xi.copy()
-            moved[k] += side * steps[k]
-            # not through the bounds: an unknown may sit close to one
-            point = np.array([u.outer(v) for u, v in zip(search.problem.unknowns, moved, strict=True)])
-            slope = _gradient(search, point)
-            if slope is None:
-                return H
-            ends.append(slope)
-        hessian[k] = (ends[0] - ends[1]) / (2 * steps[k])
-    hessian[:, ~free] = 0.0
-    return np.asarray((hessian + hessian.T) / 2)
-
-
-def _gradient(search: Search, theta: np.ndarray) -> np.ndarray | None:
-    """∇f in ξ, in reverse mode where the problem has it; None where f has no value."""
-    problem = search.problem
-    if isinstance(problem, LikelihoodProblem):
-        value, slope = problem.gradient(theta)
-        return slope * problem.slopes(theta) if np.isfinite(value) else None
-    found = problem.evaluate(theta)
-    return scaled_model(search, _likelihood(found))[0] if found.completed else None
-
-
-def scaled_model(search: Search, evaluation: LikelihoodEvaluation) -> tuple[np.ndarray, np.ndarray]:
-    """Gradient and expected information in ξ."""
-    slopes = search.problem.slopes(evaluation.theta)
-    return evaluation.slope * slopes, evaluation.curvature * np.outer(slopes, slopes)
+def _nearer(
+    search: Search, evaluation: LikelihoodEvaluation, covariance: np.ndarray, decrement: float
+) -> tuple[LikelihoodEvaluation, float] | None:
+    """The Newton step, halved as long as it does not lower the decrement; with the decrement that is left."""
+    lower, upper = search.inner_bounds()
+    xi, step = search.where(evaluation), -covariance @ scaled_model(search, evaluation)[0]
+    highest = evaluation.objective + ROUNDING * (1 + abs(evaluation.objective))
+    for share in HALVES if decrement >= ENOUGH else HALVES[:1]:
+        trial = _likelihood(search.problem.evaluate(search.problem.outer(np.clip(xi + share * step, lower, upper))))
+        left = _decrement(search, trial, covariance) if trial.completed else np.inf
+        if left < decrement and trial.objective <= highest:
+            return trial, left
+    return None
 
 
 def free_unknowns(search: Search, evaluation: LikelihoodEvaluation) -> np.ndarray:
@@ -223,52 +214,6 @@ def _at_unreachable_bounds(search: Search, evaluation: LikelihoodEvaluation) -> 
         low, high = (value - u.lower) < CLOSE * span and slope > 0, (u.upper - value) < CLOSE * span and slope < 0
         held.append(u.logit and (low or high))
     return np.array(held, dtype=bool)
-
-
-def _damped_step(
-    xi: np.ndarray, g: np.ndarray, H: np.ndarray, damping: float, lower: np.ndarray, upper: np.ndarray
-) -> np.ndarray:
-    """−(H + λ D²)⁻¹ g inside the bounds and a box of side ``LONGEST``; λ is at least what makes the matrix definite.
-
-    Components that leave the box go to its side and the others are solved for again, so that a direction that the data
-    hardly see does not shorten the whole step.
-    """
-    low, high = np.maximum(lower - xi, -LONGEST), np.minimum(upper - xi, LONGEST)
-    free = ~(((xi <= lower) & (g > 0)) | ((xi >= upper) & (g < 0)))
-    step = np.zeros_like(xi)
-    for _ in range(len(xi)):
-        if not free.any():
-            break
-        part, slope = H[np.ix_(free, free)], g[free] + H[np.ix_(free, ~free)] @ step[~free]
-        wanted = _solve_damped(part, slope, damping)
-        step[free] = np.clip(wanted, low[free], high[free])
-        outside = np.flatnonzero(free)[wanted != step[free]]
-        if not len(outside):
-            break
-        free[outside] = False
-    return step
-
-
-def _solve_damped(H: np.ndarray, g: np.ndarray, damping: float) -> np.ndarray:
-    size = np.sqrt(np.maximum(np.abs(np.diag(H)), DEAD))
-    values, vectors = np.linalg.eigh(H / np.outer(size, size))
-    damping = max(damping, damping - 1.5 * float(values.min()))
-    return np.asarray(-(vectors @ ((vectors.T @ (g / size)) / (values + damping))) / size)
-
-
-def _inverse(hessian: np.ndarray, free: np.ndarray) -> tuple[np.ndarray, bool]:
-    """Pseudo-inverse over the directions that are seen, and whether none of them bends the wrong way."""
-    inverse = np.zeros_like(hessian)
-    seen = np.flatnonzero(free & (np.abs(np.diag(hessian)) > DEAD))
-    if not len(seen):
-        return inverse, True
-    part = hessian[np.ix_(seen, seen)]
-    size = np.sqrt(np.abs(np.diag(part)))
-    values, vectors = np.linalg.eigh(part / np.outer(size, size))
-    kept = values > FLAT
-    root = vectors[:, kept] / np.sqrt(values[kept]) / size[:, None]
-    inverse[np.ix_(seen, seen)] = root @ root.T
-    return inverse, bool(values.min() > BENT_UP)
 
 
 def _decrement(search: Search, evaluation: LikelihoodEvaluation, covariance: np.ndarray) -> float:

@@ -23,6 +23,8 @@ class Outcome:
     """The optimizer's own criterion was met; ``convergence.py`` decides whether that is a minimum."""
     reason: str
     trace: tuple[dict[str, float], ...]
+    joins: bool = True
+    """Whether the pieces of a record that was cut fit together."""
 
 
 @dataclass

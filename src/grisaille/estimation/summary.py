@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,12 +19,13 @@ WIDTH = 98
 def summarize(fit: Fit) -> str:
     """The table that ``print(fit)`` shows."""
     e = fit.estimate
-    name = type(fit.method).__name__
+    name, way = type(fit.method).__name__, _transcription(fit)
     lines = [
         f"{fit.model_name} fitted by {name}",
         "═" * WIDTH,
         f"{'experiments':<18}{len(fit.experiments):<12}{'measurements':<18}{e.count:<12}{'unknowns':<12}{len(e.unknowns)}",
         _criteria(fit),
+        *textwrap.wrap(f"{'trajectories':<18}{way}" if way else "", WIDTH, subsequent_indent=" " * 18),
         "─" * WIDTH,
         f"{'':<22}{'estimate':>13}{'std. error':>12}{'95 % interval':>27}{'t':>9}{'p':>8}  unit",
     ]
@@ -60,11 +62,18 @@ def summarize_html(fit: Fit) -> str:
     head = ("", "estimate", "std. error", "95 % interval", "unit", "status")
     said = f"{fit.model_name}, fitted by {type(fit.method).__name__} to {_many(fit.estimate.count, 'measurement')}"
     quality = [f"{o}: {q.fit_percent:.2f} % fit, R² {q.r2:.5f}" for o, q in fit.quality.iterrows()]
-    notes = [*quality, *(fit.notes or ["every unknown is determined by the data"])]
+    way = _transcription(fit)
+    notes = [*([way] if way else []), *quality, *(fit.notes or ["every unknown is determined by the data"])]
     status = tag("p", "✓ " if fit.converged else "✗ ", fit.status)
     return tag(
         "div", tag("p", tag("strong", said)), table(head, rows), status, tag("ul", *(tag("li", n) for n in notes))
     )
+
+
+def _transcription(fit: Fit) -> str:
+    """How collocation represents trajectories; nothing for other estimators."""
+    said = fit.why.get(type(fit.method).__name__, "") if hasattr(fit.method, "transcription") else ""
+    return said.partition(": ")[2]
 
 
 def _criteria(fit: Fit) -> str:

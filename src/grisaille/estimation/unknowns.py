@@ -246,13 +246,13 @@ def _is_logarithmic(transform: str | None, lower: float, upper: float, prior: An
     return isinstance(prior, LogNormal) or (lower > 0 and upper / lower >= LOG_RATIO)
 
 
-def _prior_table(priors: Mapping[str, Any] | Sequence[Any] | None) -> dict[str, Any]:
+def _prior_table(priors: Mapping[str, Any] | Sequence[Any] | MultivariateNormal | None) -> dict[str, Any]:
     if priors is None:
         return {}
     if isinstance(priors, Mapping):
         return dict(priors)
     table: dict[str, Any] = {}
-    for prior in priors:
+    for prior in [priors] if isinstance(priors, MultivariateNormal) else priors:
         if not isinstance(prior, MultivariateNormal):
             raise EstimationError(
                 "priors= takes a dict of names, or a list of gr.MultivariateNormal(names, mean, cov)."

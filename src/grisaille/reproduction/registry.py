@@ -109,6 +109,7 @@ ENTRIES = (
     _varziri("figures-3.6-3.7", "Linear stirred tank: weights of the model, output error", "linear", "weights"),
     _varziri("figures-3.9-3.10", "Stirred tank: two parameters, output error", "nonlinear", "two_parameters"),
     _varziri("table-4.1", "Stirred tank: four parameters, output error", "nonlinear", "measured"),
+    _varziri("table-4.1-strong", "Stirred tank: the same, larger steps", "nonlinear", "strongly_measured"),
     _varziri("table-4.2", "Stirred tank: concentration unmeasured", "nonlinear", "unmeasured"),
     _varziri("table-4.3", "Stirred tank: a drifting disturbance", "nonlinear", "drifting"),
     _varziri("intensity", "Stirred tank: unknown intensities, Tables 5.1, 5.2", "intensity", "unknown_intensities"),

@@ -64,29 +64,36 @@ class DriftingReactor(Reactor):
     ]  # fmt: skip
 
 
-def inputs() -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Each input in turn steps up for four minutes, down for four, and back."""
-    found = {}
+def inputs(**other: float) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Each input in turn steps up for four minutes, down for four, and back; ``other`` steps by name."""
+    found, steps = {}, {**STEPS, **other}
     for k, (name, level) in enumerate(STEADY.items()):
         times = np.array([0.0, 2.0, 6.0, 10.0]) + np.array([0.0, 12.0 * k, 12.0 * k, 12.0 * k])
-        found[name] = (times, level + STEPS[name] * np.array([0.0, 1.0, -1.0, 0.0]))
+        found[name] = (times, level + steps[name] * np.array([0.0, 1.0, -1.0, 0.0]))
     return found
 
 
-def sample_times() -> dict[str, np.ndarray]:
-    """64 concentrations and 213 temperatures."""
-    return {"y_C": np.arange(1, 65) * 1.0, "y_T": np.round(np.arange(1, 214) * 0.3, 10)}
+def sample_times(at_once: bool = False) -> dict[str, np.ndarray]:
+    """64 concentrations and 213 temperatures, from the first instant on or from one interval after it.
+
+    The source says only how many. Chapter 5, where starts are unknown, prints standard errors of the starts that no
+    record without a sample there can have.
+    """
+    first = 0 if at_once else 1
+    return {"y_C": np.arange(first, first + 64) * 1.0, "y_T": np.round(np.arange(first, first + 213) * 0.3, 10)}
 
 
-def simulate_experiment(seed: int, model: gr.Model | None = None, outputs: Any = ("y_C", "y_T")) -> gr.Experiment:
+def simulate_experiment(
+    seed: int, model: gr.Model | None = None, outputs: Any = ("y_C", "y_T"), **steps: float
+) -> gr.Experiment:
     """One data set."""
-    chosen, wanted = model or Reactor(), sample_times()
+    chosen, wanted, signals = model or Reactor(), sample_times(), inputs(**steps)
     grid = np.unique(np.concatenate([[0.0], *wanted.values()]))
     # the noise of each sample on a grid of its own: the record is the same whichever outputs are kept
-    found = gr.simulate(chosen, grid, inputs=inputs(), realizations=1, seed=seed, noise=True)
+    found = gr.simulate(chosen, grid, inputs=signals, realizations=1, seed=seed, noise=True)
     rows = {name: np.searchsorted(grid, t) for name, t in wanted.items()}
-    signals = {name: (wanted[name], found[name].values.reshape(-1)[rows[name]]) for name in outputs}
-    return gr.Experiment(inputs=inputs(), outputs=signals, t0=0.0, name=f"data set {seed}")
+    seen = {name: (wanted[name], found[name].values.reshape(-1)[rows[name]]) for name in outputs}
+    return gr.Experiment(inputs=signals, outputs=seen, t0=0.0, name=f"data set {seed}")
 
 
 def halved_guess() -> dict[str, float]:

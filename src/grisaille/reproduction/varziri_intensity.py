@@ -15,9 +15,10 @@ import numpy as np
 
 import grisaille as gr
 from grisaille.reproduction import varziri_cstr as cstr
-from grisaille.reproduction.comparison import Comparison, Row, Size, new_figure, save_figures
+from grisaille.reproduction.comparison import Comparison, Row, Size, save_figures
+from grisaille.reproduction.varziri_intensity_figures import draw_intensities
 from grisaille.reproduction.varziri_nonlinear import ORDER, STEP, plan
-from grisaille.reproduction.varziri_spread import box_plots, endings, run_studies, side_by_side
+from grisaille.reproduction.varziri_spread import endings, run_studies, side_by_side
 
 STARTS = ("start(C_A)", "start(T)")
 INTENSITIES = {"scale(w_C)": 4e-3, "scale(w_T)": 4.0}
@@ -26,6 +27,7 @@ SHOWN = {"scale(w_C)": "Q_p1", "scale(w_T)": "Q_p2"}
 UNKNOWNS = (*ORDER, *STARTS, *INTENSITIES)
 METHODS: dict[str, Any] = {
     "AMLE": gr.Collocation(intensities="estimate", refine=0),
+    "AMLE, debiased": gr.Collocation(intensities="estimate", refine=0, debias=True),
     "AMLE, 200 knots": gr.Collocation(intensities="estimate", knots=200),
     "marginal": gr.Collocation(criterion="laplace", refine=0),
     "Kalman": gr.KalmanML(initial_covariance={"C_A": 0.0, "T": 0.0}),
@@ -37,7 +39,7 @@ ERRORS = {
 """Standard deviations of Tables 5.1 (AMLE) and 5.2 (CTSM), from one data set."""
 SINGLE = {"scale(w_C)": (2.43e-3, 3.00e-3), "scale(w_T)": (2.87, 2.63)}
 """Intensities of the same."""
-FULL = {"AMLE": 500, "AMLE, 200 knots": 200, "Kalman": 200, "marginal": 200}
+FULL = {"AMLE": 500, "AMLE, debiased": 200, "AMLE, 200 knots": 200, "Kalman": 200, "marginal": 200}
 
 
 def unknown_intensities(size: Size, folder: Path | None, executor: Any, data_sets: int | None = None) -> Comparison:
@@ -47,7 +49,7 @@ def unknown_intensities(size: Size, folder: Path | None, executor: Any, data_set
     runs = {label: data_sets or count for label, count in chosen.items()}
     methods = {label: METHODS[label] for label in chosen}
     studies = run_studies(
-        cstr.Reactor(), plan(), UNKNOWNS, methods, runs, guess=first_guess(), size=size, name="intensity",
+        cstr.Reactor(), plan(at_once=True), UNKNOWNS, methods, runs, guess=first_guess(), size=size, name="intensity",
         folder=folder, executor=executor, step=STEP,
     )  # fmt: skip
     errors = {name: f"AMLE {ours:g} | CTSM {theirs:g}" for name, (ours, theirs) in ERRORS.items()}
@@ -61,11 +63,7 @@ def unknown_intensities(size: Size, folder: Path | None, executor: Any, data_set
     ]
     figures: dict[str, Any] = {}
     if folder is not None:
-        figures = {
-            "varziri-intensity": box_plots(studies, (*ORDER, *STARTS)),
-            "varziri-intensity-Q": _histograms(studies),
-            "varziri-intensity-scatter": _scatter(studies["AMLE"]),
-        }
+        figures = draw_intensities(studies, (*ORDER, *STARTS), {n: (SHOWN[n], q) for n, q in INTENSITIES.items()})
     title = "Stirred tank, unknown intensities (Figs. 5.2–5.8, Tables 5.1, 5.2)"
     return Comparison(title, tuple(rows), tuple(notes), save_figures(figures, folder))
 
@@ -104,30 +102,3 @@ def _times(study: Any, methods: dict[str, Any], fits: int) -> list[Row]:
         Row("processor seconds per fit, data included", " | ".join(f"{s:.2f}" for s in spent.values())),
         Row("500 fits on two processors [min]", many, None, "< 10"),
     ]
-
-
-def _histograms(studies: dict[str, Any]) -> Any:
-    figure, axes = new_figure(len(studies), len(INTENSITIES), height=2.2)
-    cells = ((label, study, name) for label, study in studies.items() for name in INTENSITIES)
-    for axis, (label, study, name) in zip(axes, cells, strict=True):
-        ratios = intensity_ratios(study, name)
-        axis.hist(ratios, bins=np.linspace(0.0, 4.0, 41), color="0.8")
-        axis.axvline(1.0, linestyle=":", color="0.3")
-        axis.axvline(float(np.median(ratios)), color="tab:red")
-        axis.set(xlabel=f"{SHOWN[name]}, estimate over truth ({label})", yticks=[])
-    return figure
-
-
-def _scatter(study: Any) -> Any:
-    """Fig. 5.4."""
-    names = (*ORDER, *INTENSITIES)
-    found = study.estimates[study.table["converged"]]
-    figure, axes = new_figure(len(names), len(names), width=1.6, height=1.5)
-    for k, axis in enumerate(axes):
-        row, column = divmod(k, len(names))
-        if row == column:
-            axis.text(0.5, 0.5, SHOWN.get(names[row], names[row]), ha="center", transform=axis.transAxes)
-        else:
-            axis.plot(found[names[column]], found[names[row]], ".", markersize=1, color="0.2")
-        axis.set(xticks=[], yticks=[])
-    return figure

@@ -58,11 +58,11 @@ def run_studies(
     return found
 
 
-def accuracy(study: Any) -> pd.DataFrame:
+def accuracy(study: Any, left_out: Sequence[int] = ()) -> pd.DataFrame:
     """One row per unknown: bias (also in standard deviations), standard deviation, root-mean-square error,
     inter-quartile range, mean standard error, and the share of 95 % intervals that hold the truth."""
-    told = study.summary(0.95).table
-    error = study.estimates[study.table["converged"]] - study.truth
+    told = study.summary(0.95, left_out).table
+    error = study.estimates[_used(study, left_out)] - study.truth
     return pd.DataFrame(
         {
             "bias": told["bias"],
@@ -76,12 +76,19 @@ def accuracy(study: Any) -> pd.DataFrame:
     )
 
 
-def side_by_side(studies: Mapping[str, Any], names: Sequence[str], errors: Mapping[str, Shown]) -> list[Row]:
+def _used(study: Any, left_out: Sequence[int]) -> Any:
+    return study.table["converged"] & ~study.table.index.isin(list(left_out))
+
+
+def side_by_side(
+    studies: Mapping[str, Any], names: Sequence[str], errors: Mapping[str, Shown], left_out: Sequence[int] = ()
+) -> list[Row]:
     """The methods' numbers in one cell each, in the order of the first row.
 
     errors : published standard errors by name
+    left_out : runs that do not count
     """
-    tables = {label: accuracy(study) for label, study in studies.items()}
+    tables = {label: accuracy(study, left_out) for label, study in studies.items()}
     rows = [
         Row("methods, in the order of the numbers", " | ".join(studies)),
         Row("converged", " | ".join(f"{s.counts['converged']} of {len(s)}" for s in studies.values())),
@@ -118,12 +125,12 @@ def endings(studies: Mapping[str, Any]) -> list[str]:
     return told
 
 
-def box_plots(studies: Mapping[str, Any], names: Sequence[str]) -> Any:
+def box_plots(studies: Mapping[str, Any], names: Sequence[str], left_out: Sequence[int] = ()) -> Any:
     """One panel per unknown, one box per method, the truth as a line."""
     figure, axes = new_figure(1, len(names), width=1.2 + 0.8 * len(studies))
     for axis, name in zip(axes, names, strict=True):
         symbol = SYMBOLS[name]
-        samples = [symbol.factor * s.estimates[name][s.table["converged"]].to_numpy() for s in studies.values()]
+        samples = [symbol.factor * s.estimates[name][_used(s, left_out)].to_numpy() for s in studies.values()]
         axis.boxplot(samples, tick_labels=list(studies), widths=0.6)
         truth = float(next(iter(studies.values())).truth[name])
         axis.axhline(symbol.factor * truth, linestyle=":", color="0.4")

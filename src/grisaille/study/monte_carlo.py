@@ -115,9 +115,13 @@ class MonteCarlo(Study):
         prepared = self._prepared
         return prepared.task.variation.experiments(prepared.problem, run, prepared.seed(run))
 
-    def summary(self, level: float = 0.95) -> Summary:
-        """Mean, median, spread, bias and coverage of each unknown over the converged runs, and how all runs ended."""
-        return summarize(self, level)
+    def summary(self, level: float = 0.95, left_out: Sequence[int] = ()) -> Summary:
+        """Mean, median, spread, bias and coverage of each unknown over the converged runs, and how all runs ended.
+
+        left_out : runs that do not count, such as those whose plant left the domain of the model; the headline says
+            how many
+        """
+        return summarize(self, level, left_out)
 
     def plot(self, *, ax: Any = None) -> Figure:
         """Histograms of the estimates with box plots above them, the truth marked.

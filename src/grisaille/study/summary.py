@@ -6,6 +6,7 @@ taken over converged runs; the others are counted beside them, never dropped in 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
@@ -50,15 +51,21 @@ class Summary:
         return f"<p>{escape(self.headline)}</p>{self.table.to_html(float_format=lambda v: f'{v:.5g}')}"
 
 
-def summarize(study: MonteCarlo, level: float) -> Summary:
+def summarize(study: MonteCarlo, level: float, left_out: Sequence[int] = ()) -> Summary:
     """The summary of a study."""
     import pandas as pd
 
+    strangers = sorted(set(left_out) - set(range(len(study))))
+    if strangers:
+        raise EstimationError(f"left_out names run {strangers[0]}: runs are numbered from 0 to {len(study) - 1}.")
+
     if not 0 < level < 1:
         raise EstimationError(f"level is {level!r}; give a number between 0 and 1, such as 0.95.")
-    used = study.table[study.table["converged"]]
+    used = study.table[study.table["converged"] & ~study.table.index.isin(list(left_out))]
     rows = {n: _row(used, n, float(study.truth[n]), level) for n in study.names}
     headline = f"{study._prepared.task.kind} of {study.model_name}: {study._counted()}"
+    if left_out:
+        headline += f", {len(set(left_out))} left out"
     return Summary(pd.DataFrame.from_dict(rows, orient="index"), study.counts, level, headline)
 
 

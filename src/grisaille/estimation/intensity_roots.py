@@ -1,0 +1,144 @@
+"""Scales of disturbances as roots: where the misfit of each one's output is as large as its noise says.
+
+What is solved for given scales, and how scales and outputs are paired, belongs to the transcription; see
+``collocation.intensity`` for the conditions and for why they have to be roots.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+
+from grisaille.collocation.intensity import HIGHEST, STRIDE, first_root, joint_root
+from grisaille.errors import EstimationError
+from grisaille.estimation.problem import Problem
+
+SWEEPS = 12
+"""Rounds over all scales."""
+COARSE, FINE = 2e-2, 1e-3
+"""Accuracy of the logarithm of a scale in the first round and in later ones."""
+NEXT = 0.1
+"""Step of the bracketing in later rounds."""
+REACH = 2.1
+"""How far from the guess, in the logarithm, the first round looks: a factor of eight."""
+
+
+class Conditions(ABC):
+    """log σ̂²/σ² of the paired outputs as functions of the logarithms of the scales, relative to their guesses.
+
+    pairs : unknown that is a scale → number of the output whose misfit decides it
+    """
+
+    def __init__(self, problem: Problem, pairs: dict[int, int]) -> None:
+        self.problem = problem
+        self.scales, self.columns = list(pairs), list(pairs.values())
+        self.current = problem.guess.copy()
+        self.sizes = self.current[self.scales]
+
+    @abstractmethod
+    def ratios(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """σ̂²/σ² of all outputs with the scales of θ, and θ with the other unknowns at their best."""
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        trial = self.current.copy()
+        trial[self.scales] = self.sizes * np.exp(x)
+        found, self.current = self.ratios(trial)
+        return np.asarray(np.log(found[self.columns]))
+
+    def alone(self, x: np.ndarray, k: int, value: float) -> float:
+        """Condition k by its own scale."""
+        moved = x.copy()
+        moved[k] = value
+        return float(self(moved)[k])
+
+    def names(self, k: int) -> tuple[str, str]:
+        """A scale and its output."""
+        return self.problem.unknowns[self.scales[k]].name, self.problem.outputs[self.columns[k]]
+
+
+def solve_conditions(g: Conditions) -> tuple[np.ndarray, list[str]]:
+    """θ with scales at which every paired output's misfit is what its noise says, and notes."""
+    x, zero = np.zeros(len(g.scales)), np.zeros(len(g.scales), dtype=bool)
+    for sweep in range(SWEEPS):
+        before = x.copy()
+        for k in range(len(x)):
+            if not zero[k] or g(x)[k] > 0:
+                x[k], zero[k] = _bracketed(g, x, k, sweep)
+        moved = np.abs(x - before)[~zero].max(initial=0.0)
+        if len(x) == 1 or (sweep and moved < 3 * FINE):
+            break
+        if not zero.any():
+            found, met = joint_root(g, x, FINE)
+            if met:
+                x = found
+                break
+    g.current[g.scales] = g.sizes * np.exp(x)
+    notes = [
+        f"zero: {g.names(k)[0]} is below {np.exp(x[k]):.1g} of its guess: the misfit of {g.names(k)[1]} leaves no room "
+        f"for a disturbance."
+        for k in np.flatnonzero(zero).tolist()
+    ]
+    notes.append("the intervals of the other unknowns hold for the intensities found, as if they were known.")
+    return g.current, notes
+
+
+def _bracketed(g: Conditions, x: np.ndarray, k: int, sweep: int) -> tuple[float, bool]:
+    """The root of one condition by its own scale, or where that is as good as zero."""
+    # an output's misfit may stay too large for as long as another scale is too small: do not climb at first
+    first = sweep == 0 and len(x) > 1
+    coarse = sweep == 0
+    start = x[k] - REACH if coarse else x[k]
+    found, met = first_root(
+        partial(g.alone, x, k), start, COARSE if first else FINE, STRIDE if coarse else NEXT,
+        x[k] + REACH if first else HIGHEST,
+    )  # fmt: skip
+    if met or first:
+        return found, False
+    if found >= start:
+        name, output = g.names(k)
+        raise EstimationError(
+            f"No intensity makes the misfit of '{output}' as small as its noise says, up to {name} = "
+            f"{g.sizes[k] * np.exp(HIGHEST):.3g}: the model cannot follow these data, or noise={output} is too small."
+        )
+    return found, True
+
+
+def find_scales(problem: Problem) -> list[int]:
+    """The unknowns that are scales; refused where there are too many, or where something is known of them."""
+    scales = [k for k, u in enumerate(problem.unknowns) if u.kind == "scale"]
+    known = [k for k in scales if problem.unknowns[k].prior is not None]
+    if known:
+        raise EstimationError(
+            f"What is known of {listed(problem, known)} has no place in criterion='amle', which takes scales from the "
+            f"misfit of the data alone: use criterion='laplace', or leave out that prior."
+        )
+    if len(scales) > len(problem.outputs):
+        given = len(scales) - len(problem.outputs)
+        raise EstimationError(
+            f"{len(scales)} intensities ({listed(problem, scales)}) cannot be found from the misfit of "
+            f"{len(problem.outputs)} output{'s' * (len(problem.outputs) > 1)}: give {given} of them (name the others "
+            f"in estimate=), or use criterion='laplace'."
+        )
+    return scales
+
+
+def assigned(problem: Problem, scales: Sequence[int], cost: np.ndarray, unseen: np.ndarray) -> dict[int, int]:
+    """Scale → output, the cheapest way; refused where only an output is left that does not see the disturbance."""
+    from scipy.optimize import linear_sum_assignment
+
+    rows, columns = linear_sum_assignment(cost)
+    blind = [scales[i] for i, j in zip(rows, columns, strict=True) if unseen[i, j]]
+    if blind:
+        raise EstimationError(
+            f"{listed(problem, blind)} cannot be found from the misfit of an output: every output that sees the "
+            f"disturbance decides another one's scale, or none does. Give it (name the others in estimate=), or use "
+            f"criterion='laplace'."
+        )
+    return {scales[i]: int(j) for i, j in zip(rows, columns, strict=True)}
+
+
+def listed(problem: Problem, which: Sequence[int]) -> str:
+    return ", ".join(problem.unknowns[k].name for k in which)
