@@ -26,11 +26,11 @@ class Decay(gr.Model):
 class Hidden(gr.Model):
     """A second state that no output sees."""
 
-    k = gr.Parameter(0.5, bounds=(0.1, 5.0))
+    k, c = gr.Parameter(0.5, bounds=(0.1, 5.0)), gr.Parameter(1.0, bounds=(0.1, 5.0))
     x, z = gr.Variable(start=1.0), gr.Variable(start=0.0)
     w, v = gr.Disturbance(gr.spectra.white(), scale=0.1), gr.Disturbance(gr.spectra.white(), scale=0.1)
     y = gr.Output(x, noise=0.1)
-    equations = [der(x) == -k * x + w, der(z) == x - z + v]
+    equations = [der(x) == -k * x + w, der(z) == x - c * z + v]
 
 
 class Calm(gr.Model):
@@ -150,6 +150,17 @@ def test_a_level_that_no_output_sees_is_dead_and_one_that_is_not_needed_zero(rec
     exact = gr.KalmanML(initial_covariance={"x": 0.0}, compiled=False)
     there = gr.evaluate(Decay(), record, exact, {"scale(w)": limit}).log_likelihood
     assert fit.log_likelihood - there == pytest.approx(1.35, abs=0.3)
+
+
+def test_an_unknown_that_no_output_sees_stays_at_its_guess(record):
+    fit = gr.fit(Hidden(), record, ["k", "c"], gr.Collocation(criterion="laplace"))
+    assert fit.converged
+    assert float(fit["c"]) == 1.0
+    assert np.isinf(fit["c"].std_error)
+    assert [n for n in fit.notes if n.startswith("dead: no output moves with c;")]
+    alone = gr.fit(Hidden(), record, ["k"], gr.Collocation(criterion="laplace"))
+    assert float(fit["k"]) == pytest.approx(float(alone["k"]), rel=1e-5)
+    assert fit["k"].std_error == pytest.approx(alone["k"].std_error, rel=1e-3)
 
 
 def test_options_of_splines_say_nothing_to_direct_collocation():

@@ -193,3 +193,35 @@ def test_refined_knots_come_back(tmp_path):
     fit.save(tmp_path / "fit.nc")
     again = gr.load(tmp_path / "fit.nc")
     np.testing.assert_allclose(again.states()["x"], fit.states()["x"], atol=1e-9)
+
+
+# elements of direct collocation
+
+
+class Spring(gr.Model):
+    """A third of a turn between samples, undisturbed in its position."""
+
+    a, b = gr.Parameter(400.0, bounds=(10.0, 1000.0)), gr.Parameter(0.5, bounds=(0.0, 10.0))
+    x, v = gr.Variable(1.0), gr.Variable(0.0)
+    w = gr.Disturbance(gr.spectra.white(), scale=0.4)
+    y = gr.Output(x, noise=0.05)
+    equations = [der(x) == v, der(v) == -a * x - b * v + w]
+
+
+def test_elements_are_halved_until_the_estimates_stop_moving():
+    times = np.linspace(0.0, 4.0, 41)
+    run = gr.simulate(Spring(), times, realizations=1, seed=1, noise=True, compiled=False)
+    data = gr.Experiment(times, {}, {"y": run["y"].values.ravel()}, name="A")
+    truth = gr.fit(Spring(), data, ["a", "b"], gr.KalmanML(initial_covariance={"x": 0.0, "v": 0.0}, compiled=False))
+    coarse = gr.fit(Spring(), data, ["a", "b"], gr.Collocation(criterion="laplace", refine=0))
+    note = next(n for n in coarse.notes if n.startswith("elements"))
+    moved = abs(float(coarse["b"]) - float(truth["b"])) / truth["b"].std_error
+    assert moved > 4
+    assert float(note.split("about ")[1].split()[0]) == pytest.approx(moved, rel=0.1)
+    fine = gr.fit(Spring(), data, ["a", "b"], gr.Collocation(criterion="laplace"))
+    assert fine.estimate.extra["pieces"] > 1
+    assert not any(n.startswith("elements") for n in fine.notes)
+    for name in ("a", "b"):
+        assert abs(float(fine[name]) - float(truth[name])) < 0.01 * truth[name].std_error
+    fine_profile, exact_profile = (f.profile("b", points=2).interval for f in (fine, truth))
+    np.testing.assert_allclose(fine_profile, exact_profile, rtol=1e-3)

@@ -90,7 +90,7 @@ def test_renewed_data_give_an_independent_problem(swing) -> None:
     structure = structure_of(Pendulum())
     unknowns = resolve_unknowns(structure, [swing], ["k"], guess={"k": 0.2})
     from grisaille.collocation.direct import DirectOptions
-    from grisaille.estimation.direct_problem import estimate_direct
+    from grisaille.estimation.direct_estimate import estimate_direct
 
     problem = pose_direct_problem(Pendulum(), structure, [swing], unknowns, DirectOptions())
     values = swing.measurements("phi")[1]

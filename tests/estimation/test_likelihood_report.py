@@ -75,7 +75,9 @@ def test_the_nearest_edge_is_told() -> None:
     )
     (note,) = edge_notes(problem, polished)
     assert note.startswith("edge: 5e-05 standard errors of b from the estimate the filter breaks down")
-    assert edge_notes(problem, SimpleNamespace(covariance=polished.covariance, edges=())) == []
+    for edges in ((), (np.array([1.0, 0.0, 0.0]),)):
+        polished.edges = edges
+        assert edge_notes(problem, polished) == []
 
 
 def test_information_that_makes_no_sense_has_a_root() -> None:

@@ -11,6 +11,7 @@ from study.examples import METHOD, PLAN, SERIAL, Line, line_study
 
 import grisaille as gr
 from grisaille.errors import EstimationError
+from grisaille.study.header import _chosen
 from grisaille.study.store import Store
 from grisaille.study.task import Answer
 
@@ -75,3 +76,10 @@ def test_a_multistart_resumes_and_grows(tmp_path: Path) -> None:
     few = gr.multistart(Line(), data, ["p", "q"], METHOD, starts=3, **options)
     many = gr.multistart(Line(), data, ["p", "q"], METHOD, starts=6, **options)
     assert few.table["p"].tolist() == many.table["p"].tolist()[:3]
+
+
+def test_methods_are_known_by_the_options_that_were_chosen() -> None:
+    """An option that comes with a later version does not make older stores strangers."""
+    assert _chosen(gr.Collocation()) == "Collocation()"
+    assert _chosen(gr.Collocation(knots=[1.0, 2.0], debias=True)) == "Collocation(debias=True, knots=(1.0, 2.0))"
+    assert _chosen(gr.OutputError(rtol=gr.OutputError().rtol)) == "OutputError()"

@@ -23,7 +23,8 @@ from grisaille.errors import EstimationError
 from grisaille.estimation.cases import Case
 from grisaille.estimation.collocation_again import solved_again
 from grisaille.estimation.collocation_problem import CollocationEvaluation, CollocationProblem
-from grisaille.estimation.direct_problem import DirectEvaluation, DirectProblem, evaluated_program, on_elements
+from grisaille.estimation.direct_problem import DirectEvaluation, DirectProblem
+from grisaille.estimation.direct_programs import evaluated_program, on_elements
 from grisaille.estimation.fit import Fit
 from grisaille.estimation.likelihood import LikelihoodEvaluation
 from grisaille.estimation.unknowns import Unknown

@@ -9,9 +9,6 @@
  * from the diagonal, band[d * count + j] being the entry (j + d, j). Returns the length of work needed where work is
  * null, else 0.
  */
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC optimize("O3")
-#endif
 #include <string.h>
 
 #if defined(_WIN32)

@@ -65,7 +65,7 @@ GR_EXPORT long gr_condense(const long long *size, const double *J, const double 
   const long long part[3] = {N - slots, 0, past + m}, length[3] = {slots, past, noise};
   double *A = work, *HM = work + m * m;
   long long e, i, j, k, b, at;
-  for (e = 0; e < E; e++, J += N * m, H += N * N, g += N, c += m, M += N * w, S += w * w, onto += Q * w, damping += noise) {
+  for (e = 0; e < E; e++, J += N * m, H += N * N, g += N, c += m, damping += noise, M += N * w, S += w * w) {
     double *T = M + past * w;
     memset(M, 0, (size_t)(N * w) * sizeof(double));
     for (i = 0; i < m; i++) {
@@ -111,13 +111,14 @@ GR_EXPORT long gr_condense(const long long *size, const double *J, const double 
     memset(onto, 0, (size_t)(Q * w) * sizeof(double));
     for (i = 0; i < 1 + slots; i++) onto[i * w + i] = 1.0;
     memcpy(onto + (1 + slots) * w, M + (past + m - n - nz) * w, (size_t)(n * w) * sizeof(double));
+    onto += Q * w;
   }
   return 0;
 }
 
-/* Backwards over the elements of one record; size as above, for these elements, past = n. P is (elements + 1, q, q), its
- * last block given; K (elements, noise, q), root (elements, noise, noise). work: q w + w^2. Returns the number of the
- * element whose curvature is not positive, counted from 1, or 0. */
+/* Backwards over the elements of one record; size as above, for these elements, past = n. P is (elements + 1, q, q),
+ * the last block given; K (elements, noise, q), root (elements, noise, noise). work: q w + w^2. Returns the number of
+ * the element whose curvature is not positive, counted from 1, or 0. */
 GR_EXPORT long gr_sweep(const long long *size, const double *S, const double *onto, double *P, double *K, double *root,
                         double *work) {
   const long long E = size[0], noise = size[3], slots = size[4], n = size[5];

@@ -177,9 +177,26 @@ def bounded_step(H: Floats, g: Floats, lower: Floats, upper: Floats, damping: fl
         return np.asarray(whole / size)
     step = np.zeros_like(g)
     keep = np.flatnonzero(high > low)
-    found = lsq_linear(L.T[:, keep], target, (low[keep], high[keep]), method="bvls")
-    step[keep] = np.clip(found.x, low[keep], high[keep]) / size[keep]
+    root, box = L.T[:, keep], (low[keep], high[keep])
+    found = _boxed(root.T @ root, root.T @ target, *box)
+    found = lsq_linear(root, target, box, method="bvls").x if found is None else found
+    step[keep] = np.clip(found / size[keep], lower[keep], upper[keep])
     return step
+
+
+def _boxed(A: Floats, b: Floats, low: Floats, high: Floats) -> Floats | None:
+    """argmin ½xᵀAx − bᵀx in a box by guessing which bounds hold, again and again; None where the guesses go round."""
+    side = np.zeros(len(b), dtype=int)
+    for _ in range(20):
+        x, free = np.where(side < 0, low, high), side == 0
+        x[free] = np.linalg.solve(A[np.ix_(free, free)], b[free] - A[np.ix_(free, ~free)] @ x[~free])
+        pull = b - A @ x
+        after = np.where(x < low, -1, np.where(x > high, 1, 0))
+        after = np.where(free, after, np.where(side * pull < 0, 0, side))
+        if np.array_equal(after, side):
+            return x
+        side = after
+    return None
 
 
 def _step(program: Transcription, model: Linearized, dtheta: Floats) -> tuple[Point, tuple[Floats, Floats]]:

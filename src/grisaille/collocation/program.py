@@ -227,9 +227,10 @@ class SplineProgram:
         known = np.isfinite(given.start)
         if not given.dstart[:, known].any():
             return sums.slope, sums.border, sums.corner
-        S = np.zeros((self.mesh.count, len(given.dstart)))
+        S, AS = np.zeros((self.mesh.count, len(given.dstart))), np.zeros((self.mesh.count, len(given.dstart)))
         S[self.mesh.first[known]] = given.dstart[:, known].T
-        AS = banded.times(sums.band, S)
+        reach = int(self.mesh.first.max()) + self.width + 1  # known starts are the first coefficients
+        AS[:reach] = banded.times(sums.band[:, :reach], S[:reach])
         corner = sums.corner + S.T @ sums.border + sums.border.T @ S + S.T @ AS
         return sums.slope + S.T @ sums.gradient, sums.border + AS, corner
 

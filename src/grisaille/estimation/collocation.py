@@ -23,7 +23,8 @@ from grisaille.errors import EstimationError
 from grisaille.estimation.collocation_criteria import solve
 from grisaille.estimation.collocation_posing import pose_splines, spline_obstacle
 from grisaille.estimation.collocation_refinement import AFTER
-from grisaille.estimation.direct_problem import DirectProblem, direct_options, estimate_direct, pose_direct_problem
+from grisaille.estimation.direct_estimate import estimate_direct
+from grisaille.estimation.direct_problem import DirectProblem, direct_options, pose_direct_problem
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.levels import level_guess
 from grisaille.estimation.problem import Problem
@@ -43,7 +44,7 @@ class Collocation:
         the data misfit alone; ``"laplace"`` is the marginal likelihood, which also estimates noise levels
     intensities : ``"given"``, or ``"estimate"``: every disturbance's scale is estimated too
     debias : the criterion ``"amle"`` leans, as it leaves out that trajectories scatter more widely for some parameters
-        than for others; True takes this off to first order, at little cost
+        than for others; True takes this off, at little cost
     order : of the splines (4: cubic, 2: straight lines), or ``{state: order}``
     knots : ``"auto"`` (every observation), a number, times, or ``{state: …}``; inputs that step have theirs in any case
     kinks : where the slope of a state may jump: where ``"inputs"`` step, or at ``"observations"`` too, where the best
@@ -51,8 +52,9 @@ class Collocation:
     quadrature : ``"gauss"``, a number of Gauss points, ``"simpson"`` or ``"ends+midpoints"``
     trajectories : where the search for trajectories starts, ``{state: number | (times, values)}``; by default in the
         data for states that are measured, in a simulation for the others
-    refine : how often knots may be added where the trajectories need them, until no estimate moves by more than a
-        twentieth of its standard error; ``"auto"``: ten times, never where knots are given
+    refine : how often knots may be added where the trajectories need them, or elements of direct collocation halved,
+        until no estimate moves by more than a twentieth of its standard error; ``"auto"``: ten times (four), never
+        where knots are given
     optimizer : ``"gauss-newton"`` (own, with the exact Hessian near the end) or ``"ipopt"``
     transcription : ``"spline"``; ``"direct"`` collocation at Radau points for differential-algebraic models and
         undisturbed equations; ``"auto"`` takes splines where they apply
@@ -151,7 +153,7 @@ class Collocation:
     def estimate(self, problem: Any, progress: Callable[[int, float], None] | None = None) -> Estimate:
         """Solve a problem."""
         if isinstance(problem, DirectProblem):
-            return estimate_direct(problem, progress, self.debias)
+            return estimate_direct(problem, progress, self.debias, self.refine)
         return solve(self, problem, progress)
 
     def states_of(self, fit: Any, experiment: Any, names: Any, level: float) -> Any:

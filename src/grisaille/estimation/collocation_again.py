@@ -18,7 +18,8 @@ from grisaille.collocation.record import Given
 from grisaille.collocation.splines import Spline
 from grisaille.errors import EstimationError
 from grisaille.estimation.collocation_problem import CollocationEvaluation, CollocationProblem
-from grisaille.estimation.direct_problem import DirectEvaluation, DirectProblem, evaluated_program, on_elements
+from grisaille.estimation.direct_problem import DirectEvaluation, DirectProblem
+from grisaille.estimation.direct_programs import evaluated_program, on_elements
 from grisaille.estimation.fit import Fit
 from grisaille.estimation.unknowns import Unknown
 from grisaille.structure.prepared import structure_of
@@ -63,7 +64,7 @@ def kept_arrays(fit: Fit) -> dict[str, np.ndarray]:
         zip(evaluation.quadratic.task.programs, evaluation.quadratic.betas, strict=True)
     ):
         kept |= {f"knots_{k}_{i}": s.knots for i, s in enumerate(program.mesh.splines)}
-        kept[f"coefficients_{k}"] = beta
+        kept |= {f"coefficients_{k}": beta, f"noise_states_{k}": program.noise_states}
     return kept
 
 
@@ -104,7 +105,7 @@ def _on_knots(fit: Fit, problem: CollocationProblem, kept: Mapping[str, np.ndarr
         given = program.record.at(problem.guess[list(case.unknowns)].tolist())
         beta = np.asarray(kept[f"coefficients_{k}"], dtype=float)
         programs.append(on_mesh(program, mesh, given, fit.method.quadrature))
-        programs[-1].noise_states = programs[-1].samples.local.values(beta)
+        programs[-1].noise_states = np.asarray(kept[f"noise_states_{k}"], dtype=float)
         betas.append(beta)
     return CollocationProblem(problem.unknowns, problem.cases, programs, betas, problem.criterion)
 

@@ -25,6 +25,7 @@ from grisaille.estimation.collocation_profiling import maximize_likelihood, mini
 from grisaille.estimation.collocation_refinement import NEGLIGIBLE, left_over, prepared, refined
 from grisaille.estimation.determination import describe_determination
 from grisaille.estimation.estimate import Estimate
+from grisaille.estimation.uncertainty import inverse_information
 
 COARSE = 0.1
 """Of the criterion: knots that cost more are refined further, and mentioned where they are not."""
@@ -95,19 +96,31 @@ def _told_of_lean(method: Any, problem: CollocationProblem, found: Any, answer: 
     at = answer.evaluation
     try:
         slope = problem.marginal_at(found.quadratic, at.curvature, True)[1] - at.slope
-    except NotPositiveDefinite:
+    except NotPositiveDefinite:  # nothing is known about the scatter of trajectories
         return answer
     leaning = lean(answer.covariance, np.where(problem.levels, 0.0, slope))
     if not method.debias or not is_believed(leaning, answer.covariance):
         answer.notes += describe_lean(problem.unknowns, leaning, answer.covariance, False)
         return answer
-    theta, leaning = without_lean(problem.bounds, at.theta, leaning, problem.levels)
-    there = problem.solved(theta)
-    if isinstance(there, str):
-        answer.notes.append(f"bias: it could not be taken off, as at the estimates without it {there}.")
+
+    def step_at(theta: np.ndarray) -> np.ndarray | None:
+        there = problem.solved(theta)
+        if isinstance(there, str):
+            return None
+        try:
+            information = problem.at_trajectories(there).curvature
+            slope = problem.marginal_at(there, information, True)[1]
+        except NotPositiveDefinite:
+            return None
+        return np.asarray(-inverse_information(information, answer.free & ~problem.levels)[0] @ slope)
+
+    theta = without_lean(problem.bounds, at.theta, answer.covariance, step_at)
+    there = None if theta is None else problem.solved(theta)
+    if theta is None or there is None or isinstance(there, str):
+        answer.notes.append(f"bias: it could not be taken off{f', as there {there}' if there else ''}.")
         return answer
     moved = from_quadratic(problem, replace(found, quadratic=there))
-    moved.notes += [*answer.notes, *describe_lean(problem.unknowns, leaning, answer.covariance, True)]
+    moved.notes += [*answer.notes, *describe_lean(problem.unknowns, at.theta - theta, answer.covariance, True)]
     return moved
 
 
@@ -135,7 +148,7 @@ def _dressed(
         cases=problem.cases,
         converged=answer.converged,
         status=_sentence(answer, problem),
-        notes=(*notes, *answer.notes),
+        notes=tuple(dict.fromkeys((*notes, *answer.notes))),
         trace=tuple(answer.trace),
         evaluations=problem.evaluations,
         failures=tuple(problem.failures),

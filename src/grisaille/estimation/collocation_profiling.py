@@ -6,6 +6,7 @@ belong to the trajectories. The marginal likelihood is searched by scoring, from
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,11 +15,15 @@ import numpy as np
 from grisaille.estimation import convergence, scoring, trust_region
 from grisaille.estimation.collocation_joint import Answer, Progress, refuse_nothing, settled
 from grisaille.estimation.collocation_problem import CollocationEvaluation, CollocationProblem
+from grisaille.estimation.determination import DEAD
 from grisaille.estimation.levels import ONE_SIDED
 from grisaille.estimation.likelihood import LikelihoodEvaluation
 from grisaille.estimation.search import Search
 from grisaille.estimation.uncertainty import inverse_information, without_undetermined
+from grisaille.estimation.unknowns import Unknown
 
+SAME = 1e-3
+"""Of the log-likelihood: no difference."""
 VANISHED = 0.1
 """Standard errors: a level below is zero."""
 
@@ -76,20 +81,33 @@ def maximize_likelihood(method: Any, problem: CollocationProblem, progress: Prog
     slopes = problem.slopes(evaluation.theta)
     covariance = np.asarray(polished.covariance * np.outer(slopes, slopes))
     unseen = free & problem.levels & (np.diag(covariance) == 0)
-    covariance = without_undetermined(covariance, unseen)
-    notes = _level_notes(problem, evaluation, covariance, unseen)
+    dead = ~problem.levels & (np.diag(evaluation.curvature) * slopes**2 < DEAD)
+    evaluation, free = _left_alone(problem, evaluation, dead, asked), free | dead
+    covariance = without_undetermined(covariance, unseen | dead)
+    notes = _level_notes(problem, evaluation, covariance, unseen | dead)
     problem.unknowns = asked
     converged = polished.is_minimum and polished.decrement < 1e-6
     reason = outcome.reason if polished.is_minimum else "the point is not a maximum of the likelihood"
     return Answer(evaluation, covariance, free, converged, reason, notes, outcome.trace)
 
 
+def _left_alone(
+    problem: CollocationProblem, evaluation: CollocationEvaluation, dead: np.ndarray, asked: Sequence[Unknown]
+) -> CollocationEvaluation:
+    """With unknowns that no output sees back at their guesses, from which rounding alone has moved them."""
+    if not dead.any():
+        return evaluation
+    back = problem.evaluate(np.where(dead, [u.guess for u in asked], evaluation.theta))
+    assert isinstance(back, CollocationEvaluation)
+    return back if back.completed and back.objective < evaluation.objective + SAME else evaluation
+
+
 def _level_notes(
     problem: CollocationProblem, evaluation: CollocationEvaluation, covariance: np.ndarray, unseen: np.ndarray
 ) -> list[str]:
-    """Levels that no output sees, and those that are as good as zero."""
+    """Unknowns that no output sees, and levels that are as good as zero."""
     notes, errors = [], np.sqrt(np.diag(covariance))
-    for k in map(int, np.flatnonzero(problem.levels)):
+    for k in map(int, np.flatnonzero(problem.levels | unseen)):
         name = problem.unknowns[k].name
         if unseen[k]:
             notes.append(f"dead: no output moves with {name}; fix it, or measure something that depends on it.")

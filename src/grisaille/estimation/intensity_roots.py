@@ -101,7 +101,7 @@ def _bracketed(g: Conditions, x: np.ndarray, k: int, sweep: int) -> tuple[float,
         name, output = g.names(k)
         raise EstimationError(
             f"No intensity makes the misfit of '{output}' as small as its noise says, up to {name} = "
-            f"{g.sizes[k] * np.exp(HIGHEST):.3g}: the model cannot follow these data, or noise={output} is too small."
+            f"{g.sizes[k] * np.exp(HIGHEST):.3g}: the model cannot follow these data, or noise({output}) is too small."
         )
     return found, True
 

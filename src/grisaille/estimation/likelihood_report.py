@@ -16,6 +16,9 @@ from grisaille.estimation.search import Outcome
 COARSE = 1e-2
 """Change of the log-likelihood with shorter steps from which on a fit says so."""
 
+CLOSE = 1.0
+"""Standard errors; edges further away do not matter."""
+
 
 def covariance_of(problem: LikelihoodProblem, polished: scoring.Polished) -> np.ndarray:
     """Inverse Hessian in the unknowns themselves."""
@@ -68,6 +71,8 @@ def edge_notes(problem: LikelihoodProblem, polished: scoring.Polished) -> list[s
         return []
     away = np.array([np.abs(step[seen]) / errors[seen] for step in polished.edges])
     nearest = away[np.argmin(away.max(axis=1))]
+    if nearest.max() > CLOSE:
+        return []
     name = problem.unknowns[seen[np.argmax(nearest)]].name
     return [
         f"edge: {nearest.max():.1g} standard errors of {name} from the estimate the filter breaks down; intervals and "

@@ -25,7 +25,8 @@ def states(fit: Fit, album: Album, runs: list[str]) -> Html | None:
             return None
         charts = [album.place(chart) for chart in _charts(fit, run, found, f"states{k}")]
         parts.append((run, joined(charts)))
-    words = "Given all data of the experiment; the band holds 95 % and does not contain the uncertainty of parameters."
+    holds = "contains" if getattr(fit.method, "smooths", False) else "does not contain"
+    words = f"Given all data of the experiment; the band holds 95 % and {holds} the uncertainty of parameters."
     return card(tag("p", words, class_="muted"), choices("Experiment", parts, "states"), title="States with bands")
 
 

@@ -22,15 +22,16 @@ STRONG = 0.95
 
 def uncertainty(fit: Fit, album: Album, profiles: bool) -> Html:
     """Correlations, then profiles."""
+    what = "likelihood" if fit.estimate.is_likelihood else "criterion"
     parts: list[Html | None] = [card(*_correlation(fit), title="Correlation of the estimates")]
     if profiles:
-        parts.append(card(*_profiles(fit, album), title="Profiles of the likelihood"))
+        parts.append(card(*_profiles(fit, album), title=f"Profiles of the {what}"))
     else:
         words = (
             "Intervals here rest on a linear model around the estimates; profiles do not. To have them: "
             'fit.report("report.html", profiles=True).'
         )
-        parts.append(card(tag("p", words, class_="muted"), title="Profiles of the likelihood"))
+        parts.append(card(tag("p", words, class_="muted"), title=f"Profiles of the {what}"))
     return joined(parts)
 
 

@@ -3,10 +3,10 @@
 Four cases: two parameters (Figs. 3.9, 3.10), four (Figs. 4.2–4.9, Table 4.1), four without measured concentration
 (Figs. 4.10–4.17, Table 4.2), four under a drifting disturbance (Figs. 4.18–4.26, Table 4.3). The second case is also
 run with steps of 5 K instead of 3 K of the coolant: its standard errors are then nearer to the published ones, but some
-runs ignite, which are counted and left out. Splines as in the source:
-knots every 0.3 min for the temperature, every 0.2 min for the concentration, five quadrature points between two, starts
-known, first guess half of every true value. The marginal likelihood by Laplace's approximation is ours, and so is the
-first step towards it, which takes off the bias that the source's criterion has.
+runs ignite, which are counted and left out. Splines as in the source: knots every 0.3 min for the temperature, every
+0.2 min for the concentration, five quadrature points between two, starts known, first guess half of every true value.
+Ours are the marginal likelihood by Laplace's approximation, and the few steps towards it that take off the bias of the
+source's criterion.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def _compare(case: Case, size: Size, folder: Path | None, executor: Any, data_se
         f"{runs} data sets; first guess: half of every true value.",
         "Published: standard errors from the printed interval of one data set; box plots are printed as pictures only.",
         "AMLE is biased: it leaves out how far paths scatter around the best one, which depends on the parameters. "
-        "AMLE debiased: gr.Collocation(debias=True), which takes this off to first order.",
+        "AMLE debiased: gr.Collocation(debias=True), which takes this off.",
         *_ignitions(studies[AMLE], ignited),
         *endings(studies),
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import grisaille
@@ -17,7 +18,7 @@ def header_of(task: Task) -> dict[str, str]:
         "model": task.model.fingerprint[:16],
         "parameters": json.dumps({n: p.formula or repr(p.value) for n, p in task.model.parameters.items()}),
         "data": json.dumps({e.name: e.fingerprint[:16] for e in task.experiments}),
-        "method": repr(task.method),
+        "method": _chosen(task.method),
         **{name: _text(options[name]) for name in ("estimate", "guess", "bounds", "priors", "local")},
         "seed": str(task.seed),
         **task.variation.header(),
@@ -27,3 +28,12 @@ def header_of(task: Task) -> dict[str, str]:
 
 def _text(value: Any) -> str:
     return json.dumps({str(k): repr(v) for k, v in sorted(value.items())}) if isinstance(value, dict) else repr(value)
+
+
+def _chosen(method: Any) -> str:
+    """A method by the options that were chosen: those at their defaults may become more without a store noticing."""
+    if not is_dataclass(method) or isinstance(method, type):
+        return repr(method)
+    usual, given = ({f.name: repr(getattr(m, f.name)) for f in fields(m)} for m in (type(method)(), method))
+    chosen = ", ".join(f"{name}={value}" for name, value in given.items() if value != usual[name])
+    return f"{type(method).__name__}({chosen})"

@@ -1,0 +1,119 @@
+"""The estimate of a problem of direct collocation: intensities as roots around it, elements short enough, its lean."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from grisaille.collocation.direct import DirectSolution
+from grisaille.collocation.direct_marginal import marginal
+from grisaille.estimation.collocation_bias import describe_lean, is_believed, lean, without_lean
+from grisaille.estimation.direct_discretisation import ROUNDS, on_short_elements
+from grisaille.estimation.direct_intensities import find_direct_intensities, with_held
+from grisaille.estimation.direct_notes import direct_notes, vanished_levels
+from grisaille.estimation.direct_problem import DirectProblem
+from grisaille.estimation.direct_programs import on_elements
+from grisaille.estimation.estimate import Estimate
+from grisaille.estimation.uncertainty import inverse_information, without_undetermined
+
+
+def estimate_direct(
+    problem: DirectProblem, progress: Callable[[int, float], None] | None = None, debias: bool = False,
+    refine: int | str = "auto",
+) -> Estimate:  # fmt: skip
+    """Solve a problem; ``refine`` says how often elements may be halved."""
+    begin = time.perf_counter()
+    scales = [k for k, u in enumerate(problem.unknowns) if u.kind == "scale"]
+    solution, found = _solved(problem, scales, ROUNDS if isinstance(refine, str) else refine)
+    solution, leaning = _told_of_lean(problem, solution, debias)
+    evaluation = problem.at(solution)
+    problem.evaluations += max(solution.iterations, 1)
+    if progress is not None:
+        progress(problem.evaluations, evaluation.objective)
+    free = solution.inside.copy()
+    covariance = without_undetermined(np.nan_to_num(solution.covariance), free & np.isnan(np.diag(solution.covariance)))
+    if problem.program.options.criterion == "amle":
+        free[scales] = True
+        _add_scale_variances(solution, scales, covariance)
+    is_likelihood = problem.program.options.criterion == "laplace"
+    word = "converged" if solution.converged else "NOT converged"
+    hint = "" if solution.converged else ". Try another guess=, bounds, or gr.multistart"
+    return Estimate(
+        unknowns=problem.unknowns,
+        theta=np.where(vanished_levels(problem, solution.theta, free), 0.0, solution.theta),
+        covariance=covariance,
+        free=free,
+        noise={},
+        log_likelihood=evaluation.log_likelihood,
+        is_likelihood=is_likelihood,
+        count=problem.count,
+        objective=evaluation.objective,
+        evaluation=evaluation,
+        cases=problem.cases,
+        converged=solution.converged,
+        status=f"{word}: {solution.result.message}, {solution.iterations} iterations{hint}",
+        notes=(*direct_notes(problem, evaluation, covariance, free), *found, *leaning),
+        trace=({"evaluation": float(problem.evaluations), "objective": evaluation.objective},),
+        evaluations=problem.evaluations,
+        failures=tuple(problem.failures),
+        seconds=time.perf_counter() - begin,
+        extra={
+            "elements": float(sum(len(m.lengths) for m in solution.program.meshes)),
+            "pieces": float(solution.pieces),
+        },
+    )
+
+
+def _solved(problem: DirectProblem, scales: list[int], rounds: int) -> tuple[DirectSolution, list[str]]:
+    """The solution, with scales as roots around it where the criterion cannot have them as unknowns."""
+    program = problem.program
+    if not scales or program.options.criterion != "amle":
+        return on_short_elements(program, program.solve(problem.guess), lambda p: p, rounds)
+    theta, notes = find_direct_intensities(problem)
+    solution, short = on_short_elements(
+        program, with_held(program, theta, scales).solve(theta), lambda p: with_held(p, theta, scales), rounds
+    )
+    return solution, [*notes, *short]
+
+
+def _add_scale_variances(solution: DirectSolution, scales: list[int], covariance: np.ndarray) -> None:
+    """A scale has the information of its own freedom γ: var(log σ) = 1/(2γ)."""
+    found = marginal(solution.program, solution.point, 1e-10, solution.result.multipliers) if scales else None
+    if found is None:
+        return
+    for k in scales:
+        freedom = max(abs(found.freedom[k]) * solution.theta[k], 0.5)
+        covariance[k, k] = solution.theta[k] ** 2 / (2 * freedom)
+
+
+def _told_of_lean(problem: DirectProblem, solution: DirectSolution, debias: bool) -> tuple[DirectSolution, list[str]]:
+    """A note on how far approximate maximum likelihood leans, or the solution without that (``collocation_bias``)."""
+    if problem.program.options.criterion != "amle" or not solution.converged:
+        return solution, []
+    found = marginal(solution.program, solution.point, 1e-10, solution.result.multipliers)
+    if found is None:
+        return solution, []
+    covariance = np.nan_to_num(solution.covariance)
+    leaning = lean(covariance, found.freedom)
+    if not debias or not is_believed(leaning, covariance):
+        return solution, describe_lean(problem.unknowns, leaning, covariance, False)
+    path, lam = solution.point, solution.result.multipliers
+
+    def step_at(theta: np.ndarray) -> np.ndarray | None:
+        found = marginal(solution.program, replace(path, theta=theta), 1e-10, lam)
+        return None if found is None else -inverse_information(found.curvature, solution.inside)[0] @ found.gradient
+
+    theta = without_lean(problem.bounds, solution.theta, covariance, step_at)
+    if theta is None:
+        return solution, ["bias: it could not be taken off."]
+    there = on_elements(problem.program, solution.pieces).solve(theta, free=False)
+    if not there.converged:
+        return solution, [f"bias: it could not be taken off, as the path without it {there.status}."]
+    leaning = solution.theta - theta
+    moved = replace(
+        there, covariance=solution.covariance, inside=solution.inside, iterations=solution.iterations + there.iterations
+    )
+    return moved, describe_lean(problem.unknowns, leaning, covariance, True)
