@@ -6,8 +6,8 @@ Its criterion J(β, θ) is minimised over trajectories where a likelihood integr
 
 H, the curvature of J by the trajectories, moves with θ, so that leaving D out moves the estimate by  C ∇D,  C its
 covariance: the first Newton step from one criterion to the other, backwards. Of the stirred tank's parameters it
-predicts the way to a tenth. To take it off, up to four such steps are taken, each with slope and curvature of its own
-place. Reference for corrections by such steps: D. Firth, Biometrika 80 (1993) 27.
+predicts the way to a tenth. To take it off, up to ten such steps are taken, each with slope and curvature of its own
+place, as far as they lower −log L. Reference for corrections by such steps: D. Firth, Biometrika 80 (1993) 27.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ import numpy as np
 
 from grisaille.estimation.unknowns import Unknown
 
-StepAt = Callable[[np.ndarray], np.ndarray | None]
-"""θ → Newton's step towards the maximum of the marginal likelihood there; None where it cannot be had."""
+Look = Callable[[np.ndarray], tuple[float, np.ndarray] | None]
+"""θ → −log L by Laplace's method and Newton's step towards its minimum; None where they cannot be had."""
 NOTICED, BELIEVED = 0.25, 4.0
 """Standard errors from which on it is told, and up to which steps are thought to take it off."""
-STEPS, ENOUGH = 4, 0.03
+STEPS, ENOUGH = 10, 0.03
 """Steps to take it off, and standard errors below which another is not needed."""
+LENGTHS = (1.0, 0.5, 0.25, 0.125)
+"""Of a step, until it lowers −log L."""
 
 
 def lean(covariance: np.ndarray, determinant_slope: np.ndarray) -> np.ndarray:
@@ -32,22 +34,33 @@ def lean(covariance: np.ndarray, determinant_slope: np.ndarray) -> np.ndarray:
 
 
 def without_lean(
-    bounds: tuple[np.ndarray, np.ndarray], theta: np.ndarray, covariance: np.ndarray, step_at: StepAt
+    bounds: tuple[np.ndarray, np.ndarray], theta: np.ndarray, covariance: np.ndarray, look: Look
 ) -> np.ndarray | None:
-    """θ moved to where −log L is least, inside its bounds; None where a first step cannot be had."""
-    errors, last = np.sqrt(np.clip(np.diag(covariance), 0.0, None)), np.inf
-    for count in range(STEPS):
-        step = step_at(theta)
-        if step is None:
-            return theta if count else None
-        moved = np.clip(theta + step, *bounds)
-        size = float(np.abs(_shares(moved - theta, errors)).max(initial=0.0))
-        if size >= last:
+    """θ moved towards the least −log L inside its bounds, by steps each of which lowers it; None where none does."""
+    errors, here = np.sqrt(np.clip(np.diag(covariance), 0.0, None)), look(theta)
+    moved_once = False
+    for _ in range(STEPS):
+        found = None if here is None else _lower(bounds, theta, here, look)
+        if found is None:
             break
-        theta, last = moved, size
+        size = float(np.abs(_shares(found[0] - theta, errors)).max(initial=0.0))
+        (theta, here), moved_once = found, True
         if size < ENOUGH:
             break
-    return theta
+    return theta if moved_once else None
+
+
+def _lower(
+    bounds: tuple[np.ndarray, np.ndarray], theta: np.ndarray, here: tuple[float, np.ndarray], look: Look
+) -> tuple[np.ndarray, tuple[float, np.ndarray]] | None:
+    """A place along the step where −log L is lower, and what is seen there."""
+    value, step = here
+    for length in LENGTHS:
+        trial = np.clip(theta + length * step, *bounds)
+        there = look(trial)
+        if there is not None and there[0] < value:
+            return trial, there
+    return None
 
 
 def is_believed(leaning: np.ndarray, covariance: np.ndarray) -> bool:

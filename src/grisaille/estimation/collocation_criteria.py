@@ -103,18 +103,18 @@ def _told_of_lean(method: Any, problem: CollocationProblem, found: Any, answer: 
         answer.notes += describe_lean(problem.unknowns, leaning, answer.covariance, False)
         return answer
 
-    def step_at(theta: np.ndarray) -> np.ndarray | None:
+    def look(theta: np.ndarray) -> tuple[float, np.ndarray] | None:
         there = problem.solved(theta)
         if isinstance(there, str):
             return None
         try:
             information = problem.at_trajectories(there).curvature
-            slope = problem.marginal_at(there, information, True)[1]
+            value, slope, _ = problem.marginal_at(there, information, True)
         except NotPositiveDefinite:
             return None
-        return np.asarray(-inverse_information(information, answer.free & ~problem.levels)[0] @ slope)
+        return value, -inverse_information(information, answer.free & ~problem.levels)[0] @ slope
 
-    theta = without_lean(problem.bounds, at.theta, answer.covariance, step_at)
+    theta = without_lean(problem.bounds, at.theta, answer.covariance, look)
     there = None if theta is None else problem.solved(theta)
     if theta is None or there is None or isinstance(there, str):
         answer.notes.append(f"bias: it could not be taken off{f', as there {there}' if there else ''}.")

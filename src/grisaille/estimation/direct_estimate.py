@@ -10,6 +10,7 @@ import numpy as np
 
 from grisaille.collocation.direct import DirectSolution
 from grisaille.collocation.direct_marginal import marginal
+from grisaille.collocation.direct_summary import theta_covariance
 from grisaille.estimation.collocation_bias import describe_lean, is_believed, lean, without_lean
 from grisaille.estimation.direct_discretisation import ROUNDS, on_short_elements
 from grisaille.estimation.direct_intensities import find_direct_intensities, with_held
@@ -102,11 +103,13 @@ def _told_of_lean(problem: DirectProblem, solution: DirectSolution, debias: bool
         return solution, describe_lean(problem.unknowns, leaning, covariance, False)
     path, lam = solution.point, solution.result.multipliers
 
-    def step_at(theta: np.ndarray) -> np.ndarray | None:
+    def look(theta: np.ndarray) -> tuple[float, np.ndarray] | None:
         found = marginal(solution.program, replace(path, theta=theta), 1e-10, lam)
-        return None if found is None else -inverse_information(found.curvature, solution.inside)[0] @ found.gradient
+        if found is None:
+            return None
+        return found.value, -inverse_information(found.curvature, solution.inside)[0] @ found.gradient
 
-    theta = without_lean(problem.bounds, solution.theta, covariance, step_at)
+    theta = without_lean(problem.bounds, solution.theta, covariance, look)
     if theta is None:
         return solution, ["bias: it could not be taken off."]
     there = on_elements(problem.program, solution.pieces).solve(theta, free=False)
@@ -114,6 +117,7 @@ def _told_of_lean(problem: DirectProblem, solution: DirectSolution, debias: bool
         return solution, [f"bias: it could not be taken off, as the path without it {there.status}."]
     leaning = solution.theta - theta
     moved = replace(
-        there, covariance=solution.covariance, inside=solution.inside, iterations=solution.iterations + there.iterations
-    )
+        there, covariance=theta_covariance(there.program, there.result, solution.inside), inside=solution.inside,
+        iterations=solution.iterations + there.iterations,
+    )  # fmt: skip
     return moved, describe_lean(problem.unknowns, leaning, covariance, True)
