@@ -117,7 +117,7 @@ def estimates(size: Size, folder: Path | None, executor: Any) -> Comparison:
         "The theory column holds J of an independent program on the document's knots, whose estimates were k_p0 = "
         "0.0081, K_a0 = 49.1, E = 0, a = 0.165, ΔH = −55.9; the source prints no J.",
         LIMIT,
-        "Debiased: with debias=True, which takes off that trajectories scatter more widely for some parameters than for "
+        "Debiased: with debias=True, which counts that trajectories scatter more widely for some parameters than for "
         "others.",
         "E is at its bound of zero, so its published interval of ±53 kJ/mol has no counterpart.",
     )
