@@ -10,6 +10,7 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
+from grisaille.estimation.fitting import build_problem
 from grisaille.estimation.likelihood_report import _root, edge_notes
 from grisaille.filtering.runner import Filtered, FilterRunner
 
@@ -59,6 +60,24 @@ def test_steps_that_break_the_filter_at_the_optimum_are_not_taken(
     fit = gr.fit(Growth(), data, ["r"], METHOD)
     assert fit.converged, fit.status
     assert float(fit["r"]) == pytest.approx(float(plain["r"]), rel=1e-6)
+
+
+def test_steps_stay_those_of_the_optimum_unless_the_search_goes_on(
+    data: gr.Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem: Any = build_problem(Growth(), data, ["r"], METHOD)
+    filter = problem.runner_of(problem.cases[0]).filter
+    objective, before = problem.evaluate(problem.guess).objective, (filter.substeps, filter.doublings)
+    zeros: Any = SimpleNamespace(saddle=np.zeros(len(problem.unknowns), dtype=bool))
+
+    def more_doublings(runner: FilterRunner, filter: Any, values: Any) -> None:
+        filter.doublings += 3
+
+    monkeypatch.setattr(FilterRunner, "choose_steps", more_doublings)
+    assert not METHOD._goes_on(problem, zeros, problem.guess, objective)
+    assert (filter.substeps, filter.doublings) == before
+    assert METHOD._goes_on(problem, zeros, problem.guess, objective + 1e-3)
+    assert filter.doublings == before[1] + 3
 
 
 def test_a_fit_says_that_shorter_steps_break_its_filter(data: gr.Experiment, monkeypatch: pytest.MonkeyPatch) -> None:

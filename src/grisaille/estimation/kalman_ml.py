@@ -55,6 +55,8 @@ _examined: Memo[WellPosedness] = Memo(256)
 
 CONVERGED = 1e-8
 """The Newton decrement: the estimate is then within a ten-thousandth of its standard error."""
+SAME = 1e-6
+"""Log-likelihoods of the same steps, with matrix exponentials of other accuracy, that agree."""
 
 
 @dataclass(frozen=True)
@@ -214,12 +216,12 @@ class KalmanML:
             problem.with_guess(scan(problem))
         guessed = problem.unknowns
         search = Search(problem, progress)
-        for _ in range(4):
+        for rounds_left in (3, 2, 1, 0):
             outcome = scoring.minimize(search, max_evaluations=self.max_evaluations, tolerance=self.tolerance)
             assert isinstance(outcome.evaluation, LikelihoodEvaluation)
             zeros = find_zeros(problem, outcome.evaluation)
             restart = np.where(zeros.saddle, 0.1 * problem.guess, outcome.evaluation.theta)
-            if not self._goes_on(problem, zeros, restart):
+            if not rounds_left or not self._goes_on(problem, zeros, restart, outcome.evaluation.objective):
                 break
             search.best = search.last = None
             problem.with_guess(restart)
@@ -227,7 +229,7 @@ class KalmanML:
         polished = _polish(search, zeros.evaluation, free, zeros.zero)
         return self._conclude(problem, guessed, outcome, polished, free, zeros, time.perf_counter() - begin)
 
-    def _goes_on(self, problem: LikelihoodProblem, zeros: Zeros, restart: np.ndarray) -> bool:
+    def _goes_on(self, problem: LikelihoodProblem, zeros: Zeros, restart: np.ndarray, objective: float) -> bool:
         """Whether there is a reason to search again from a point, and a likelihood there.
 
         A level ended on a saddle, or the steps of nonlinear filters, chosen again so that the guess does not matter,
@@ -237,10 +239,11 @@ class KalmanML:
             return evaluate_quietly(problem, restart).completed
         filters = [f for c in problem.cases if isinstance(f := problem.runner_of(c).filter, ExtendedFilter)]
         before = [(f.substeps, f.doublings) for f in filters]
-        if self.substeps != "auto" or not self._renew_steps(problem, restart):
-            return False
-        if evaluate_quietly(problem, restart).completed:
-            return True
+        if self.substeps == "auto" and self._renew_steps(problem, restart):
+            found = evaluate_quietly(problem, restart)
+            others = any(f.substeps != steps for f, (steps, _) in zip(filters, before, strict=True))
+            if found.completed and (others or abs(found.objective - objective) > SAME):
+                return True
         for f, kept in zip(filters, before, strict=True):
             f.substeps, f.doublings = kept
         return False
@@ -256,7 +259,7 @@ class KalmanML:
                     runner.choose_steps(runner.filter, problem.values_for(case, theta))
                 except EstimationError:
                     runner.filter.substeps, runner.filter.doublings = before
-                changed |= runner.filter.substeps != before[0]
+                changed |= (runner.filter.substeps, runner.filter.doublings) != before
         return changed
 
     def _conclude(
