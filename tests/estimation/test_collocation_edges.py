@@ -46,6 +46,20 @@ def test_gradient_of_the_marginal_likelihood_with_states_on_their_bounds(record:
     assert at.slope[0] == pytest.approx((moved[0] - moved[1]) / (2 * h), rel=1e-6)
 
 
+@pytest.mark.parametrize("transcription", ["spline", "direct"])
+def test_bands_end_at_the_bounds_of_their_states(record: gr.Experiment, transcription: str) -> None:
+    free, bounded = (
+        gr.fit(m(), record, ["a"], gr.Collocation(transcription=transcription), progress=False).states()["x"]
+        for m in (Chain, Bounded)
+    )
+    assert float(free.sel(statistic="lower").min()) < -0.05
+    assert float(bounded.sel(statistic="lower").min()) >= -1e-9
+    high = bounded.sel(statistic="mean") > 0.5
+    np.testing.assert_allclose(
+        bounded.sel(statistic="lower").values[high.values], free.sel(statistic="lower").values[high.values], atol=0.05
+    )
+
+
 def test_direct_marginal_likelihood_says_that_it_does_not_keep_bounds(record: gr.Experiment) -> None:
     method = gr.Collocation(criterion="laplace", transcription="direct")
     noted = gr.fit(Bounded(), record, ["a"], method, progress=False).notes

@@ -12,6 +12,7 @@ placed automatically, instants without a measurement get knots of their own befo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,7 @@ from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.fit import Fit
 from grisaille.estimation.likelihood import LikelihoodEvaluation
 from grisaille.estimation.quantities import STATISTICS, Observed, Quantities, Uncertain
+from grisaille.structure.reduction import Structure
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -75,7 +77,21 @@ def _of_splines(
     table = program.record.signals(given.q[: program.record.structure.system.np])
     u = np.array([table.at(float(t)) for t in times]).reshape(len(times), -1)
     block = quantities.statistics(times, X, P, np.zeros((len(times), 0)), u, given.q, width, unknowns=unknowns)
-    return program.record.name, times, list(quantities.rows), block
+    chosen = list(quantities.rows)
+    return program.record.name, times, chosen, _inside_bounds(block, chosen, program.record.structure)
+
+
+def _inside_bounds(block: np.ndarray, chosen: Sequence[str], structure: Structure) -> np.ndarray:
+    """Bands end at the bounds that a variable declares."""
+    for i, name in enumerate(chosen):
+        variable = structure.model.variables.get(name)
+        if variable is None or variable.bounds is None:
+            continue
+        low, high = (np.nan if b is None else b for b in variable.bounds)
+        mean = block[0, :, i]
+        block[2, :, i] = np.minimum(np.fmax(block[2, :, i], low), mean)
+        block[3, :, i] = np.maximum(np.fmin(block[3, :, i], high), mean)
+    return block
 
 
 def _of_path(evaluation: DirectEvaluation, k: int, covariance: np.ndarray, names: Any, width: float) -> Statistics:
@@ -87,12 +103,8 @@ def _of_path(evaluation: DirectEvaluation, k: int, covariance: np.ndarray, names
     mean, std = seen(program, result, curvature, k, covariance, ca.vertcat(*quantities.rows.values()))
     record, there = program.records[k], program.meshes[k].sample_at >= 0
     mean, std = mean[there], std[there]
-    return (
-        record.name,
-        record.times,
-        list(quantities.rows),
-        np.stack([mean, std, mean - width * std, mean + width * std]),
-    )
+    chosen, block = list(quantities.rows), np.stack([mean, std, mean - width * std, mean + width * std])
+    return record.name, record.times, chosen, _inside_bounds(block, chosen, program.model.structure)
 
 
 def _observed(model: DirectModel) -> Observed:
