@@ -9,6 +9,8 @@ from zoo.mechanics import Pendulum
 import grisaille as gr
 from grisaille import der, sin
 from grisaille.errors import EstimationError
+from grisaille.estimation import multiple_shooting
+from grisaille.estimation.fitting import build_problem
 
 pytestmark = pytest.mark.compiled
 TIMES = np.linspace(0.0, 1.0, 21)
@@ -75,14 +77,41 @@ class Disturbed(gr.Model):
     equations = [der(x1) == x2 + w1, der(x2) == mu**2 * x1 - (mu**2 + p**2) * sin(p * gr.time) + w2]
 
 
-def test_pieces_begin_on_the_trajectories_of_a_collocation_fit() -> None:
+@pytest.fixture(scope="module")
+def disturbed() -> gr.Experiment:
     t = np.linspace(0.0, 2.0, 41)
     y = np.sin(np.pi * t) + 0.05 * np.random.default_rng(1).standard_normal(t.size)
-    data, unknowns = gr.Experiment(t, outputs={"y": y}), ["p", "start(x1)", "start(x2)"]
-    method = gr.OutputError(shooting="multiple", pieces=20)
-    lost = gr.fit(Disturbed(), data, unknowns, method, guess={"p": 5.0}, progress=False)
-    assert not lost.converged  # its pieces do not join, though p ends at a bound
-    splines = gr.fit(Disturbed(), data, unknowns, gr.Collocation(), guess={"p": 5.0}, progress=False)
-    fit = gr.fit(Disturbed(), data, unknowns, method, guess=splines, progress=False)
+    return gr.Experiment(t, outputs={"y": y})
+
+
+SHOTS = gr.OutputError(shooting="multiple", pieces=20)
+
+
+def test_pieces_begin_on_the_trajectories_of_a_collocation_fit(disturbed: gr.Experiment) -> None:
+    alone = gr.fit(Disturbed(), disturbed, UNKNOWNS, SHOTS, guess={"p": 5.0}, progress=False)
+    splines = gr.fit(Disturbed(), disturbed, UNKNOWNS, gr.Collocation(), guess={"p": 5.0}, progress=False)
+    fit = gr.fit(Disturbed(), disturbed, UNKNOWNS, SHOTS, guess=splines, progress=False)
+    assert fit.converged and alone.converged
+    assert fit["p"] == pytest.approx(float(alone["p"]), rel=1e-6)
+    assert fit.estimate.evaluations < 0.5 * alone.estimate.evaluations
+    assert fit["p"] == pytest.approx(np.pi, abs=4 * fit["p"].std_error)
+
+
+def test_nodes_that_a_simulation_left_far_away_are_found_again(disturbed: gr.Experiment) -> None:
+    """x2 is not measured; the slope of x1 is its first value, also where x1 is disturbed."""
+    problem = build_problem(Disturbed(), disturbed, UNKNOWNS, SHOTS)
+    nodes = multiple_shooting.MultipleShooting(problem, 20).first_nodes(problem.guess)
+    assert np.abs(nodes).max() < 10.0
+    far = nodes + 1e9 * (np.arange(len(nodes)) % 2)
+    shooting = multiple_shooting.MultipleShooting
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shooting, "first_nodes", lambda *_: far)
+        fit = gr.fit(Disturbed(), disturbed, UNKNOWNS, SHOTS, guess={"p": 3.0}, progress=False)
     assert fit.converged
     assert fit["p"] == pytest.approx(np.pi, abs=4 * fit["p"].std_error)
+
+
+def test_pieces_that_do_not_join_are_no_fit(disturbed: gr.Experiment, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(multiple_shooting, "MOST_ITERATIONS", 1)
+    fit = gr.fit(Disturbed(), disturbed, UNKNOWNS, SHOTS, guess={"p": 5.0}, progress=False)
+    assert not fit.converged and "iterations were used up" in fit.status

@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+import casadi as ca
 import numpy as np
 
 from grisaille.errors import EstimationError
@@ -136,7 +137,9 @@ class MultipleShooting:
     def _slopes_from_data(self, case: Case, piece: Piece, guess: np.ndarray) -> np.ndarray:
         """A state that is the rate of a measured one gets its slope."""
         system = piece.runner.structure.system
-        texts = [str(system.rhs[k]) for k in range(system.nx)]
+        quiet = [system.u[k] if s.kind != "disturbance" else ca.SX(0) for k, s in enumerate(system.signals)]
+        rates = ca.substitute(system.rhs, system.u, ca.vertcat(*quiet)) if quiet else system.rhs
+        texts = [str(ca.simplify(rates[k])) for k in range(system.nx)]
         for s in case.samples:
             column = self._state_of(case, s.output)
             if column is None or len(s.rows) < 3:
@@ -240,9 +243,11 @@ def solve(problem: Problem, pieces: int, tolerance: float, progress: Progress | 
     now = shooting.shoot(v[:n], v[n:])
     if not now.completed:
         raise EstimationError(f"The pieces cannot be simulated at the guess: {now.evaluation.failure}")
-    scale = np.concatenate([[u.size for u in problem.unknowns], 1e-3 + np.abs(v[n:])])
+    sizes = np.array([u.size for u in problem.unknowns], dtype=float)
     weight, trace = 1.0, []
     for _ in range(MOST_ITERATIONS):
+        # of now: nodes may have begun where a simulation ran away
+        scale = np.concatenate([sizes, 1e-3 + np.abs(v[n:])])
         trace.append({"evaluation": float(problem.evaluations), "objective": now.evaluation.objective,
                       "gap": float(np.abs(now.gaps).max(initial=0.0))})  # fmt: skip
         if progress is not None:
