@@ -225,3 +225,21 @@ def test_elements_are_halved_until_the_estimates_stop_moving():
         assert abs(float(fine[name]) - float(truth[name])) < 0.01 * truth[name].std_error
     fine_profile, exact_profile = (f.profile("b", points=2).interval for f in (fine, truth))
     np.testing.assert_allclose(fine_profile, exact_profile, rtol=1e-3)
+
+
+def test_the_own_experiment_is_known_also_without_its_name() -> None:
+    times = np.arange(0.0, 5.0, 0.25)
+
+    class Sinking(gr.Model):
+        k = gr.Parameter(0.5, bounds=(0.01, 5.0))
+        x = gr.Variable(start=0.5)
+        w = gr.Disturbance(gr.spectra.white(), scale=0.1)
+        y = gr.Output(x, noise=0.05)
+        equations = [gr.der(x) == -k * x + w]
+
+    found = gr.simulate(Sinking(), times, start={"x": 2.0}, realizations=1, seed=1, noise=True, compiled=False)
+    record = gr.Experiment(times, outputs={"y": found["y"].values.ravel()})
+    fit = gr.fit(Sinking(), record, ["k", "start(x)"], gr.Collocation(), progress=False)
+    np.testing.assert_allclose(fit.states(record)["x"], fit.states()["x"])
+    np.testing.assert_allclose(fit.predict(record)["x"], fit.predict()["x"])
+    assert float(fit.predict(record)["x"][0]) > 1.5

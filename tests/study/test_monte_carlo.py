@@ -35,6 +35,10 @@ def test_runs_can_be_left_out_and_are_counted(study) -> None:
     assert summary.table.loc["p", "mean"] == pytest.approx(float(kept["p"].mean()), rel=1e-12)
     assert summary.table.loc["p", "intervals"] == 118
     assert "120 of 120 runs converged, 2 left out" in str(summary)
+    assert study.summary(left_out=np.array([0, 5])).table.equals(summary.table)
+    for wrong in (3, None, [True, False], "12"):
+        with pytest.raises(EstimationError, match=r"left_out is .*; give the numbers of runs"):
+            study.summary(left_out=wrong)
     with pytest.raises(EstimationError, match="left_out names run 120: runs are numbered from 0 to 119"):
         study.summary(left_out=[120])
 

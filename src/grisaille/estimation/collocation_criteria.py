@@ -16,7 +16,9 @@ import numpy as np
 
 from grisaille.collocation.banded import NotPositiveDefinite
 from grisaille.collocation.descent import Quadratic
-from grisaille.estimation.collocation_bias import describe_lean, is_believed, lean, without_lean
+from grisaille.errors import EstimationError
+from grisaille.estimation import scoring
+from grisaille.estimation.collocation_bias import describe_lean, lean
 from grisaille.estimation.collocation_intensities import find_intensities
 from grisaille.estimation.collocation_ipda import minimize_in_turn
 from grisaille.estimation.collocation_joint import Answer, Progress, from_quadratic, refuse_nothing, settled
@@ -25,10 +27,12 @@ from grisaille.estimation.collocation_profiling import maximize_likelihood, mini
 from grisaille.estimation.collocation_refinement import NEGLIGIBLE, left_over, prepared, refined
 from grisaille.estimation.determination import describe_determination
 from grisaille.estimation.estimate import Estimate
-from grisaille.estimation.uncertainty import inverse_information
+from grisaille.estimation.search import Search
 
 COARSE = 0.1
 """Of the criterion: knots that cost more are refined further, and mentioned where they are not."""
+DEBIASED = 1e-6
+"""Predicted gain of −log L at which a debiased estimate has arrived: within a thousandth of a standard error."""
 SETTLED = 0.05
 """Standard errors: estimates that move less with more knots have stopped moving."""
 
@@ -99,28 +103,34 @@ def _told_of_lean(method: Any, problem: CollocationProblem, found: Any, answer: 
     except NotPositiveDefinite:  # nothing is known about the scatter of trajectories
         return answer
     leaning = lean(answer.covariance, np.where(problem.levels, 0.0, slope))
-    if not method.debias or not is_believed(leaning, answer.covariance):
+    if not method.debias:
         answer.notes += describe_lean(problem.unknowns, leaning, answer.covariance, False)
         return answer
+    return _debiased(method, problem, found, answer)
 
-    def look(theta: np.ndarray) -> tuple[float, np.ndarray] | None:
-        there = problem.solved(theta)
-        if isinstance(there, str):
-            return None
-        try:
-            information = problem.at_trajectories(there).curvature
-            value, slope, _ = problem.marginal_at(there, information, True)
-        except NotPositiveDefinite:
-            return None
-        return value, -inverse_information(information, answer.free & ~problem.levels)[0] @ slope
 
-    theta = without_lean(problem.bounds, at.theta, answer.covariance, look)
-    there = None if theta is None else problem.solved(theta)
-    if theta is None or there is None or isinstance(there, str):
-        answer.notes.append(f"bias: it could not be taken off{f', as there {there}' if there else ''}.")
-        return answer
-    moved = from_quadratic(problem, replace(found, quadratic=there))
-    moved.notes += [*answer.notes, *describe_lean(problem.unknowns, at.theta - theta, answer.covariance, True)]
+def _debiased(method: Any, problem: CollocationProblem, found: Any, answer: Answer) -> Answer:
+    """Where the marginal likelihood is largest at the same intensities, from the minimum of the criterion on."""
+    asked, criterion, theta = problem.unknowns, problem.criterion, answer.evaluation.theta
+    try:
+        problem.with_guess(theta)
+        problem.criterion = "laplace"
+        problem.unknowns = tuple(
+            replace(u, lower=v, upper=v) if level else u
+            for u, v, level in zip(problem.unknowns, theta.tolist(), problem.levels, strict=True)
+        )
+        search = Search(problem)
+        outcome = scoring.score(search, max_evaluations=method.max_iterations, tolerance=DEBIASED)
+        there: Any = outcome.evaluation
+        free = scoring.free_unknowns(search, there) | problem.levels
+    except EstimationError as error:
+        answer.notes.append(f"bias: it could not be taken off: {error}")
+        return replace(answer, converged=False)
+    finally:
+        problem.unknowns, problem.criterion = asked, criterion
+    moved = from_quadratic(problem, replace(found, quadratic=there.quadratic, converged=outcome.stopped_well), free)
+    leaning = np.where(problem.levels, 0.0, theta - there.theta)
+    moved.notes += [*answer.notes, *describe_lean(problem.unknowns, leaning, moved.covariance, True)]
     return moved
 
 

@@ -111,7 +111,8 @@ def _descended(
     )  # fmt: skip
 
 
-def from_quadratic(problem: CollocationProblem, found: Any) -> Answer:
+def from_quadratic(problem: CollocationProblem, found: Any, free: np.ndarray | None = None) -> Answer:
+    """What a solution says; ``free``: the unknowns that no bound decides, where another criterion says so."""
     try:
         evaluation = problem.at_trajectories(found.quadratic)
     except NotPositiveDefinite:
@@ -120,7 +121,8 @@ def from_quadratic(problem: CollocationProblem, found: Any) -> Answer:
             "more quadrature points (quadrature='gauss'), fewer knots, or fix a start."
         ) from None
     every = np.ones(len(evaluation.theta), dtype=bool)
-    free = found.quadratic.free(every) | (np.diag(found.quadratic.corner) <= 0)
+    if free is None:
+        free = found.quadratic.free(every) | (np.diag(found.quadratic.corner) <= 0)
     counted = free & ~problem.levels
     information = evaluation.curvature.copy()
     covariance, lost = inverse_information(information, counted)

@@ -10,15 +10,14 @@ import numpy as np
 
 from grisaille.collocation.direct import DirectSolution
 from grisaille.collocation.direct_marginal import marginal
-from grisaille.collocation.direct_summary import theta_covariance
-from grisaille.estimation.collocation_bias import describe_lean, is_believed, lean, without_lean
+from grisaille.estimation.collocation_bias import describe_lean, lean
 from grisaille.estimation.direct_discretisation import ROUNDS, on_short_elements
 from grisaille.estimation.direct_intensities import find_direct_intensities, with_held
 from grisaille.estimation.direct_notes import direct_notes, vanished_levels
 from grisaille.estimation.direct_problem import DirectProblem
 from grisaille.estimation.direct_programs import on_elements
 from grisaille.estimation.estimate import Estimate
-from grisaille.estimation.uncertainty import inverse_information, without_undetermined
+from grisaille.estimation.uncertainty import without_undetermined
 
 
 def estimate_direct(
@@ -29,7 +28,7 @@ def estimate_direct(
     begin = time.perf_counter()
     scales = [k for k, u in enumerate(problem.unknowns) if u.kind == "scale"]
     solution, found = _solved(problem, scales, ROUNDS if isinstance(refine, str) else refine)
-    solution, leaning = _told_of_lean(problem, solution, debias)
+    solution, leaning = _told_of_lean(problem, solution, scales, debias)
     evaluation = problem.at(solution)
     problem.evaluations += max(solution.iterations, 1)
     if progress is not None:
@@ -90,7 +89,9 @@ def _add_scale_variances(solution: DirectSolution, scales: list[int], covariance
         covariance[k, k] = solution.theta[k] ** 2 / (2 * freedom)
 
 
-def _told_of_lean(problem: DirectProblem, solution: DirectSolution, debias: bool) -> tuple[DirectSolution, list[str]]:
+def _told_of_lean(
+    problem: DirectProblem, solution: DirectSolution, scales: list[int], debias: bool
+) -> tuple[DirectSolution, list[str]]:
     """A note on how far approximate maximum likelihood leans, or the solution without that (``collocation_bias``)."""
     if problem.program.options.criterion != "amle" or not solution.converged:
         return solution, []
@@ -99,25 +100,14 @@ def _told_of_lean(problem: DirectProblem, solution: DirectSolution, debias: bool
         return solution, []
     covariance = np.nan_to_num(solution.covariance)
     leaning = lean(covariance, found.freedom)
-    if not debias or not is_believed(leaning, covariance):
+    if not debias:
         return solution, describe_lean(problem.unknowns, leaning, covariance, False)
-    path, lam = solution.point, solution.result.multipliers
-
-    def look(theta: np.ndarray) -> tuple[float, np.ndarray] | None:
-        found = marginal(solution.program, replace(path, theta=theta), 1e-10, lam)
-        if found is None:
-            return None
-        return found.value, -inverse_information(found.curvature, solution.inside)[0] @ found.gradient
-
-    theta = without_lean(problem.bounds, solution.theta, covariance, look)
-    if theta is None:
-        return solution, ["bias: it could not be taken off."]
-    there = on_elements(problem.program, solution.pieces).solve(theta, free=False)
+    program = with_held(on_elements(problem.program, solution.pieces), solution.theta, scales)
+    program.options = replace(program.options, criterion="laplace")
+    there = program.solve(solution.theta, solution.point)
     if not there.converged:
-        return solution, [f"bias: it could not be taken off, as the path without it {there.status}."]
-    leaning = solution.theta - theta
-    moved = replace(
-        there, covariance=theta_covariance(there.program, there.result, solution.inside), inside=solution.inside,
-        iterations=solution.iterations + there.iterations,
-    )  # fmt: skip
+        status = f"it could not be taken off: {there.status}"
+        return replace(solution, converged=False, status=status), [f"bias: {status}."]
+    moved = replace(there, iterations=solution.iterations + there.iterations)
+    leaning, covariance = solution.theta - there.theta, np.nan_to_num(there.covariance)
     return moved, describe_lean(problem.unknowns, leaning, covariance, True)

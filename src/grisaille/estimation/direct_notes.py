@@ -34,15 +34,15 @@ def direct_notes(
 def _beyond_bounds(problem: DirectProblem, evaluation: DirectEvaluation) -> list[str]:
     """The marginal likelihood integrates over all paths, so that the best one may leave its bounds."""
     solution, bounds = evaluation.solution, problem.program.options.state_bounds
-    if problem.program.options.criterion != "laplace" or solution is None or not bounds:
+    if solution is None or not bounds:
         return []
     named = {*solution.program.model.state_names, *solution.program.model.structure.system.implicit_names}
     broken = [n for n, b in bounds.items() if n in named and violates(solution.program, solution.point, {n: b})]
     if not broken:
         return []
     return [
-        f"bounds: the path leaves the bounds of {', '.join(broken)}, which criterion='laplace' of direct collocation "
-        f"does not keep; criterion='amle' does."
+        f"bounds: the path leaves the bounds of {', '.join(broken)}, which the marginal likelihood "
+        f"(criterion='laplace', debias=True) of direct collocation does not keep; criterion='amle' does."
     ]
 
 

@@ -295,7 +295,9 @@ class Fit:
                     f"An experiment or the name of one is expected, not {type(which).__name__}. For other times and "
                     f"inputs use fit.simulate(times, inputs)."
                 )
-            return which
+            # one of the fit's own, which got a name from it
+            own = [e for e in self.experiments if which.replace(name=e.name).fingerprint == e.fingerprint]
+            return own[0] if own else which
         for e in self.experiments:
             if e.name == which:
                 return e

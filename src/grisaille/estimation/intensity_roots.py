@@ -81,7 +81,10 @@ def solve_conditions(g: Conditions) -> tuple[np.ndarray, list[str]]:
         f"for a disturbance."
         for k in np.flatnonzero(zero).tolist()
     ]
-    notes.append("the intervals of the other unknowns hold for the intensities found, as if they were known.")
+    notes.append(
+        "the intervals of the other unknowns hold for the intensities found, as if they were known; those of the "
+        "intensities are a likelihood's, narrower than what the misfit tells (criterion='laplace' has its own)."
+    )
     return g.current, notes
 
 

@@ -60,6 +60,15 @@ def minimize(search: Search, *, max_evaluations: int, tolerance: float) -> Outco
     return search.finish(well, "the predicted gain vanished" if well else "the limit of evaluations was reached")
 
 
+def score(search: Search, *, max_evaluations: int, tolerance: float) -> Outcome:
+    """The same by the expected information alone, where that leads to an end; for criteria that it describes well."""
+    _likelihood(search.first())
+    limit = search.problem.evaluations + max_evaluations
+    if _descend(search, _Expected(search), limit, tolerance):
+        return search.finish(True, "the predicted gain vanished")
+    return minimize(search, max_evaluations=max_evaluations, tolerance=tolerance)
+
+
 class _Expected:
     """The expected information; gives up where it no longer predicts what a step gains."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -55,6 +55,7 @@ def summarize(study: MonteCarlo, level: float, left_out: Sequence[int] = ()) -> 
     """The summary of a study."""
     import pandas as pd
 
+    left_out = _runs(left_out)
     strangers = sorted(set(left_out) - set(range(len(study))))
     if strangers:
         raise EstimationError(f"left_out names run {strangers[0]}: runs are numbered from 0 to {len(study) - 1}.")
@@ -67,6 +68,14 @@ def summarize(study: MonteCarlo, level: float, left_out: Sequence[int] = ()) -> 
     if left_out:
         headline += f", {len(set(left_out))} left out"
     return Summary(pd.DataFrame.from_dict(rows, orient="index"), study.counts, level, headline)
+
+
+def _runs(left_out: Any) -> list[int]:
+    """Numbers of runs, from whatever holds whole numbers."""
+    found = np.asarray(left_out)
+    if found.ndim != 1 or (found.size and found.dtype.kind not in "iu"):
+        raise EstimationError(f"left_out is {left_out!r}; give the numbers of runs, such as left_out=[3, 17].")
+    return [int(k) for k in found]
 
 
 def _row(used: pd.DataFrame, name: str, truth: float, level: float) -> dict[str, object]:
