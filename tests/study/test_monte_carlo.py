@@ -43,6 +43,12 @@ def test_runs_can_be_left_out_and_are_counted(study) -> None:
         study.summary(left_out=[120])
 
 
+def test_a_fit_of_more_unknowns_may_be_the_guess(study) -> None:
+    fit = study.repeat(3)
+    one = gr.monte_carlo(Line(), PLAN, ["p"], runs=2, guess=fit, **SERIAL)
+    assert one.names == ("p",) and one.table["converged"].all()
+
+
 def test_data_of_a_run_are_those_of_simulate(study) -> None:
     (made,) = study.data(7)
     seed = int(study.table["seed"][7])

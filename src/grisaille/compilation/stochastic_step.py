@@ -137,7 +137,11 @@ def formulate(diffusion: Diffusion, choice: Choice) -> StepFormula:
     system, nw = diffusion.system, diffusion.nw
     if system.nz:
         names = ", ".join(system.implicit_names)
-        raise CompilationError(f"A stochastic step needs explicit equations, but {names} remain implicit.")
+        raise CompilationError(
+            f"A step under white noise needs explicit equations, but {names} remain implicit. Give the noise a colour, "
+            f"such as gr.spectra.lowpass(bandwidth=…), or estimate by gr.Collocation() or gr.KalmanML(), which do not "
+            f"simulate it."
+        )
     t, h, x = ca.SX.sym("t"), ca.SX.sym("h"), ca.SX.sym("x", system.nx)
     ua, um, ub = (ca.SX.sym(name, system.nu) for name in ("ua", "um", "ub"))
     p, nominal = ca.SX.sym("p", system.np + nw * nw), ca.SX.sym("nominal", system.nx)
