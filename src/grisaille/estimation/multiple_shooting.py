@@ -24,6 +24,8 @@ from grisaille.estimation.search import Progress
 from grisaille.simulation.runner import Prediction, Runner
 
 MOST_ITERATIONS = 100
+ROUNDING = 1e-12
+"""Of the merit function: smaller gains are none."""
 JOINED = 1e-9
 """Pieces are joined when the gaps are below this part of the states' size."""
 
@@ -253,7 +255,8 @@ def solve(problem: Problem, pieces: int, tolerance: float, progress: Progress | 
         if progress is not None:
             progress(problem.evaluations, now.evaluation.objective)
         step, multipliers, held = _bounded_step(now, scale, v, lower, upper)
-        weight = max(weight, 2 * float(np.abs(multipliers).max(initial=0.0)))
+        needed = 2 * float(np.abs(multipliers).max(initial=0.0))
+        weight = max(needed, (weight + needed) / 2)
         if np.abs(step / scale).max() < max(tolerance, 1e-11) and _gap(now) < JOINED:
             return _joined(problem, now, True, "the step vanished and the pieces join", trace, held)
         v, now, moved = _search(shooting, v, step, now, weight, lower, upper)
@@ -325,7 +328,7 @@ def _search(
         shot = shooting.shoot(trial[:n], trial[n:])
         if shot.completed:
             value = shot.evaluation.objective + weight * float(np.abs(shot.gaps).sum())
-            if value < merit * (1 - 1e-4 * length) or (length == 1.0 and value <= merit):
+            if value < merit * (1 - ROUNDING) or (length == 1.0 and value <= merit):
                 return trial, shot, True
         length /= 2
     return v, now, False
