@@ -11,7 +11,8 @@ import pytest
 import grisaille as gr
 from grisaille import der
 from grisaille.estimation.fitting import build_problem
-from grisaille.estimation.likelihood_report import _root, edge_notes
+from grisaille.estimation.likelihood_report import edge_notes
+from grisaille.estimation.uncertainty import root_of
 from grisaille.filtering.runner import Filtered, FilterRunner
 
 TIMES = np.linspace(0.0, 4.0, 41)
@@ -100,6 +101,6 @@ def test_the_nearest_edge_is_told() -> None:
 
 
 def test_information_that_makes_no_sense_has_a_root() -> None:
-    assert np.isfinite(_root(np.array([[-1e9, 4e9], [4e9, 1e4]]))).all()
+    assert np.isfinite(root_of(np.array([[-1e9, 4e9], [4e9, 1e4]]))).all()
     sound = np.array([[4.0, 1.0], [1.0, 9.0]])
-    assert _root(sound).T @ _root(sound) == pytest.approx(sound)
+    assert root_of(sound).T @ root_of(sound) == pytest.approx(sound)

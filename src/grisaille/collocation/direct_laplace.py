@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from grisaille.collocation.direct_marginal import Marginal, marginal
 from grisaille.collocation.direct_mesh import Floats
 from grisaille.collocation.direct_newton import NewtonResult, bounded_step, solve_newton
-from grisaille.collocation.direct_summary import DEAD, or_nan, pseudo_inverse
+from grisaille.collocation.direct_summary import DEAD
 from grisaille.collocation.direct_transcription import Point, Transcription
+from grisaille.collocation.flat_directions import or_nan, pseudo_inverse
 
 DIFFERENCE = 1e-4
 """Step of the differences of gradients that give the Hessian, in units of the scaled unknowns."""

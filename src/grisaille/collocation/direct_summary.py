@@ -15,11 +15,12 @@ from grisaille.collocation.direct_elimination import IndefiniteError, scatter, s
 from grisaille.collocation.direct_mesh import Floats
 from grisaille.collocation.direct_newton import Linearized, NewtonResult, linearize
 from grisaille.collocation.direct_transcription import Transcription
+from grisaille.collocation.flat_directions import or_nan, pseudo_inverse
 
 DEAD = 1e-6
 """Of the criterion: unknowns that move it by less are not seen."""
-FLAT, BENT_DOWN = 1e-9, -1e-7
-"""Eigenvalues of a curvature with unit diagonal: below the first a direction is flat, below the second no minimum."""
+BENT_DOWN = -1e-7
+"""Least eigenvalue of a curvature with unit diagonal: below it there is no minimum."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,26 +72,6 @@ def curvature_at(
         if pseudo_inverse(model.curvature, own)[2] > BENT_DOWN:
             return model
     return None
-
-
-def pseudo_inverse(curvature: Floats, own: NDArray[np.bool_]) -> tuple[Floats, NDArray[np.bool_], float]:
-    """The inverse over some unknowns, without flat directions; what these leave open; and the least eigenvalue."""
-    inverse, lost = np.zeros(curvature.shape), ~own
-    part = curvature[np.ix_(own, own)]
-    if not len(part):
-        return inverse, lost, 0.0
-    size = np.sqrt(np.abs(np.diag(part)))
-    values, vectors = np.linalg.eigh(part / np.outer(size, size))
-    kept = values > FLAT
-    root = vectors[:, kept] / np.sqrt(values[kept]) / size[:, None]
-    inverse[np.ix_(own, own)] = root @ root.T
-    lost[own] = np.abs(vectors[:, ~kept]).max(axis=1, initial=0.0) > 1e-6
-    return inverse, lost, float(values[0])
-
-
-def or_nan(inverse: Floats, lost: NDArray[np.bool_]) -> Floats:
-    """A covariance with NaN for what is not determined."""
-    return np.asarray(np.where(lost[:, None] | lost[None, :], np.nan, inverse))
 
 
 def seen_unknowns(curvature: Floats, theta: Floats) -> NDArray[np.bool_]:

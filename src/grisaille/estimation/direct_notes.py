@@ -7,6 +7,7 @@ import numpy as np
 from grisaille.collocation.direct_ipopt import violates
 from grisaille.estimation.determination import describe_determination
 from grisaille.estimation.direct_problem import DirectEvaluation, DirectProblem
+from grisaille.estimation.uncertainty import root_of
 
 DRIFT = 1e-3
 """Change of hidden constraints along a path, relative to their terms, from which on a fit says so."""
@@ -16,10 +17,7 @@ def direct_notes(
     problem: DirectProblem, evaluation: DirectEvaluation, covariance: np.ndarray, free: np.ndarray
 ) -> list[str]:
     """What is not determined, what vanished, and where the path is not what it should be."""
-    H = evaluation.curvature
-    size = np.sqrt(np.maximum(np.diag(H), 1e-300))
-    values, vectors = np.linalg.eigh(H / np.outer(size, size)) if len(H) else (np.zeros(0), np.zeros((0, 0)))
-    root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T * size
+    root = root_of(evaluation.curvature)
     level = np.array([u.kind in ("scale", "noise", "start") for u in problem.unknowns], dtype=bool)
     notes = describe_determination(problem.unknowns, evaluation.theta, root, covariance, free)
     skipped = tuple(f"dead: no output moves with {u.name};" for u, k in zip(problem.unknowns, level, strict=True) if k)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from grisaille.collocation.flat_directions import pseudo_inverse
 from grisaille.estimation.likelihood import LikelihoodEvaluation, LikelihoodProblem
 from grisaille.estimation.search import Search
 
@@ -24,9 +25,8 @@ SHORTER = 4
 """How often steps are shortened."""
 DEAD = 1e-6
 """Unknowns whose change by an e-fold, or by their own size, moves the objective by less than this are not seen."""
-BENT_UP, FLAT = -1e-6, 1e-9
-"""Eigenvalues of the Hessian with unit diagonal: below the first the point is no minimum; below the second a direction
-is not determined."""
+BENT_UP = -1e-6
+"""Least eigenvalue of the Hessian with unit diagonal: below it the point is no minimum."""
 
 
 def hessian_at(search: Search, evaluation: LikelihoodEvaluation, free: np.ndarray) -> np.ndarray:
@@ -42,17 +42,8 @@ def hessian_at(search: Search, evaluation: LikelihoodEvaluation, free: np.ndarra
 
 def inverse(hessian: np.ndarray, free: np.ndarray) -> tuple[np.ndarray, bool]:
     """Pseudo-inverse over the directions that are seen, and whether none of them bends the wrong way."""
-    found = np.zeros_like(hessian)
-    seen = np.flatnonzero(free & (np.abs(np.diag(hessian)) > DEAD))
-    if not len(seen):
-        return found, True
-    part = hessian[np.ix_(seen, seen)]
-    size = np.sqrt(np.abs(np.diag(part)))
-    values, vectors = np.linalg.eigh(part / np.outer(size, size))
-    kept = values > FLAT
-    root = vectors[:, kept] / np.sqrt(values[kept]) / size[:, None]
-    found[np.ix_(seen, seen)] = root @ root.T
-    return found, bool(values.min() > BENT_UP)
+    found, _, least = pseudo_inverse(hessian, free & (np.abs(np.diag(hessian)) > DEAD))
+    return found, least > BENT_UP
 
 
 def scaled_model(search: Search, evaluation: LikelihoodEvaluation) -> tuple[np.ndarray, np.ndarray]:

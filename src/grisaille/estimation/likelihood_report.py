@@ -12,6 +12,7 @@ from grisaille.estimation.determination import describe_determination
 from grisaille.estimation.levels import Zeros, evaluate_quietly
 from grisaille.estimation.likelihood import LikelihoodEvaluation, LikelihoodProblem
 from grisaille.estimation.search import Outcome
+from grisaille.estimation.uncertainty import root_of
 
 COARSE = 1e-2
 """Change of the log-likelihood with shorter steps from which on a fit says so."""
@@ -35,7 +36,7 @@ def describe(
 ) -> list[str]:
     """What the data determined; levels at zero are named as such, not as dead."""
     names = [u.name for u, z in zip(problem.unknowns, zeros.zero, strict=True) if z]
-    root = _root(evaluation.curvature)
+    root = root_of(evaluation.curvature)
     notes = describe_determination(problem.unknowns, evaluation.theta, root, covariance, free | zeros.zero)
     known = tuple(f"dead: no output moves with {name};" for name in names)
     kept = [n for n in notes if not n.startswith(known)] if known else notes
@@ -78,14 +79,6 @@ def edge_notes(problem: LikelihoodProblem, polished: scoring.Polished) -> list[s
         f"edge: {nearest.max():.1g} standard errors of {name} from the estimate the filter breaks down; intervals and "
         f"tests, which extrapolate the curvature at the estimate, say nothing about that side."
     ]
-
-
-def _root(information: np.ndarray) -> np.ndarray:
-    """J with JᵀJ = information; of a filter on the way to break down, diagonals may be nonsense."""
-    size = np.sqrt(np.abs(np.diag(information)))
-    size = np.where(size > 0, size, 1.0)
-    values, vectors = np.linalg.eigh(information / np.outer(size, size))
-    return np.asarray(np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T * size)
 
 
 def sentence(converged: bool, outcome: Outcome, polished: scoring.Polished, evaluations: int) -> str:

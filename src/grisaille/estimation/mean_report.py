@@ -13,6 +13,7 @@ from grisaille.estimation.mean_criterion import MeanCriterion, MeanValue
 from grisaille.estimation.mean_identifiability import collinear_notes
 from grisaille.estimation.mean_search import Ending, MeanSearch, free_unknowns
 from grisaille.estimation.problem import Evaluation
+from grisaille.estimation.uncertainty import root_of
 from grisaille.simulation.runner import Prediction
 
 ZERO = 1e-6
@@ -64,7 +65,7 @@ def conclude(search: MeanSearch, found: Finding, seconds: float) -> Estimate:
     criterion, problem, value = search.criterion, search.criterion.problem, found.ending.value
     named = [u.name for u, z in zip(problem.unknowns, found.zero, strict=True) if z]
     notes = [f"zero: {name} is zero to all digits that the data have." for name in named]
-    root = _root(value.curvature)
+    root = root_of(value.curvature)
     told = describe_determination(problem.unknowns, value.theta, root, found.covariance, found.free | found.zero)
     notes += [n for n in told if not any(n.startswith(f"dead: no output moves with {name};") for name in named)]
     if not criterion.with_variance:
@@ -142,10 +143,3 @@ def _estimate(
         seconds=seconds,
         extra={**extra, "disturbed_residuals": 1.0},
     )
-
-
-def _root(information: np.ndarray) -> np.ndarray:
-    """J with JᵀJ = information."""
-    size = np.sqrt(np.maximum(np.diag(information), 1e-300))
-    values, vectors = np.linalg.eigh(information / np.outer(size, size))
-    return np.asarray(np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T * size)

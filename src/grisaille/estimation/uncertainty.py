@@ -46,6 +46,14 @@ def inverse_information(information: np.ndarray, free: np.ndarray) -> tuple[np.n
     return _spread(root @ root.T, vectors[:, ~kept], free)
 
 
+def root_of(information: np.ndarray) -> np.ndarray:
+    """J with JᵀJ = information; of a filter on the way to break down, diagonals may be nonsense."""
+    size = np.sqrt(np.abs(np.diag(information)))
+    size = np.where(size > 0, size, 1.0)
+    values, vectors = np.linalg.eigh(information / np.outer(size, size))
+    return np.asarray(np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T * size)
+
+
 def _inverse(jacobian: np.ndarray, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(JᵀJ)⁻¹ from the singular values of J, which lose half as many digits as those of JᵀJ."""
     J = jacobian[:, free]
