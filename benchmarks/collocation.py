@@ -9,8 +9,8 @@ states with triple knots at 256 sampling instants and 15 input steps.
     Pyomo.DAE     Lagrange–Radau collocation on the same intervals, disturbances as variables, solved by IPOPT: its
                   executable where there is one, else through CasADi's reader of .nl files
 
-Each prints processor seconds to pose and to solve, and where it arrived. ``--many 20`` also fits so many data sets with
-unknown intensities. Pyomo is skipped where it is not installed.
+Each prints processor seconds to pose and to solve, and where it arrived. ``--many 500`` also fits so many data sets
+with unknown intensities, by two processes. Pyomo is skipped where it is not installed.
 
     python benchmarks/collocation.py [--many N] [--seed K]
 """
@@ -34,6 +34,9 @@ from scipy.interpolate import BSpline
 import grisaille as gr
 from grisaille.estimation.fitting import build_problem, fit_problem
 from grisaille.reproduction import varziri_cstr as cstr
+from grisaille.reproduction import varziri_intensity as intensity
+from grisaille.reproduction.varziri_nonlinear import STEP, plan
+from grisaille.reproduction.varziri_spread import SEED
 
 NAMES = list(cstr.TRUE)
 ROUNDS = 3
@@ -213,19 +216,17 @@ def _solved_by_ipopt(m: Any, pyo: Any) -> tuple[float, np.ndarray, str, float]:
 
 
 def many(count: int) -> None:
-    """Fits with unknown intensities and starts, one after the other."""
-    seconds, scales = [], []
-    unknown = [*NAMES, "start(C_A)", "start(T)"]
-    for seed in range(1, count + 1):
-        data = cstr.simulate_experiment(seed)
-        begin = time.process_time()
-        fit = gr.fit(cstr.Reactor(), data, unknown, gr.Collocation(intensities="estimate"), guess=cstr.halved_guess())
-        seconds.append(time.process_time() - begin)
-        scales.append([fit["scale(w_C)"] ** 2 / 4e-3, fit["scale(w_T)"] ** 2 / 4.0])
-    median = np.median(scales, axis=0)
+    """Fits with unknown intensities and starts, as in ``grisaille reproduce varziri/intensity``, by two processes."""
+    begin = time.perf_counter()
+    study = gr.monte_carlo(
+        cstr.Reactor(), plan(at_once=True), intensity.UNKNOWNS, intensity.METHODS["AMLE"], runs=count, seed=SEED,
+        step=STEP, guess=intensity.first_guess(), executor=2,
+    )  # fmt: skip
+    took = time.perf_counter() - begin
+    medians = ", ".join(f"{np.median(intensity.intensity_ratios(study, n)):.2f}" for n in intensity.INTENSITIES)
     print(
-        f"\n{count} fits with unknown intensities: {np.mean(seconds):.2f} s each, so 500 on two cores take "
-        f"{500 * np.mean(seconds) / 120:.1f} min; median Q/Q_true {median[0]:.2f} and {median[1]:.2f}"
+        f"\n{count} fits with unknown intensities by two processes: {took / 60:.1f} min, {study.counts['converged']} "
+        f"converged, median Q/Q_true {medians}"
     )
 
 
