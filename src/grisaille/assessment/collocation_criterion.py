@@ -9,7 +9,6 @@ Knots and elements are those that the fit ended with; noise formulas that contai
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -24,7 +23,7 @@ from grisaille.estimation.cases import Case
 from grisaille.estimation.collocation_again import solved_again
 from grisaille.estimation.collocation_problem import CollocationEvaluation, CollocationProblem
 from grisaille.estimation.direct_problem import DirectEvaluation, DirectProblem
-from grisaille.estimation.direct_programs import evaluated_program, on_elements
+from grisaille.estimation.direct_programs import evaluated_program, on_elements, with_held
 from grisaille.estimation.fit import Fit
 from grisaille.estimation.likelihood import LikelihoodEvaluation
 from grisaille.estimation.unknowns import Unknown
@@ -115,11 +114,7 @@ class DirectCriterion(LikelihoodCriterion):
         theta[list(held)] = list(held.values())
         if len(held) == len(theta):
             return super().minimize(held, start)
-        program = copy.copy(self.problem.program)
-        lower, upper = (b.copy() for b in program.bounds)
-        lower[list(held)] = upper[list(held)] = list(held.values())
-        program.bounds = (lower, upper)
-        found = self.problem.followed(program, theta, free=True)
+        found = self.problem.followed(with_held(self.problem.program, held), theta, free=True)
         if not found.converged:
             return Point(theta, np.inf, f"the path {found.status}")
         value = found.result.costs.total if found.log_likelihood is None else -found.log_likelihood

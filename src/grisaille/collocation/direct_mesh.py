@@ -77,6 +77,11 @@ class Mesh:
     def lengths(self) -> Floats:
         return np.diff(self.bounds)
 
+    @property
+    def ends_of_samples(self) -> NDArray[np.int64]:
+        """The end at which each sample lies: they come in the order of time."""
+        return np.flatnonzero(self.sample_at >= 0)
+
 
 def make_mesh(record: DirectRecord, points: int, pieces: int, longest: float) -> Mesh:
     """Cells cut into ``pieces`` equal parts, or more where these are longer than ``longest``."""

@@ -1,6 +1,7 @@
 """How each criterion of collocation is minimised, and what becomes of the result.
 
-amle       descent over unknowns and trajectories together; scales, where wanted, as roots around it
+amle       descent over unknowns and trajectories together; scales, where wanted, as roots around it; debiased, where
+           wanted, by scoring on −log L from there on
 ipda       trajectories for given unknowns, then unknowns for given trajectories, until they stay
 smoothing  least squares over the unknowns, the trajectories following
 laplace    scoring on −log L, from where the descent leads
@@ -28,11 +29,13 @@ from grisaille.estimation.collocation_refinement import NEGLIGIBLE, left_over, p
 from grisaille.estimation.determination import describe_determination
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.search import Search
+from grisaille.estimation.uncertainty import root_of
 
 COARSE = 0.1
 """Of the criterion: knots that cost more are refined further, and mentioned where they are not."""
-DEBIASED = 1e-6
-"""Predicted gain of −log L at which a debiased estimate has arrived: within a thousandth of a standard error."""
+DEBIASED = 1e-9
+"""Predicted gain of −log L, relative to 1 + |log L|, at which a debiased estimate has arrived: within a thousandth of a
+standard error for a few hundred samples."""
 SETTLED = 0.05
 """Standard errors: estimates that move less with more knots have stopped moving."""
 
@@ -97,16 +100,16 @@ def _amle(method: Any, problem: CollocationProblem, progress: Progress | None) -
 
 def _told_of_lean(method: Any, problem: CollocationProblem, found: Any, answer: Answer) -> Answer:
     """With a note on how far the criterion leans, or without the lean."""
+    if method.debias:
+        return _debiased(method, problem, found, answer)
     at = answer.evaluation
     try:
         slope = problem.marginal_at(found.quadratic, at.curvature, True)[1] - at.slope
     except NotPositiveDefinite:  # nothing is known about the scatter of trajectories
         return answer
     leaning = lean(answer.covariance, np.where(problem.levels, 0.0, slope))
-    if not method.debias:
-        answer.notes += describe_lean(problem.unknowns, leaning, answer.covariance, False)
-        return answer
-    return _debiased(method, problem, found, answer)
+    answer.notes += describe_lean(problem.unknowns, leaning, answer.covariance, False)
+    return answer
 
 
 def _debiased(method: Any, problem: CollocationProblem, found: Any, answer: Answer) -> Answer:
@@ -125,10 +128,11 @@ def _debiased(method: Any, problem: CollocationProblem, found: Any, answer: Answ
         free = scoring.free_unknowns(search, there) | problem.levels
     except EstimationError as error:
         answer.notes.append(f"bias: it could not be taken off: {error}")
-        return replace(answer, converged=False)
+        return replace(answer, converged=False, reason="the bias could not be taken off")
     finally:
         problem.unknowns, problem.criterion = asked, criterion
-    moved = from_quadratic(problem, replace(found, quadratic=there.quadratic, converged=outcome.stopped_well), free)
+    ended = replace(found, quadratic=there.quadratic, converged=outcome.stopped_well, reason=outcome.reason)
+    moved = from_quadratic(problem, ended, free)
     leaning = np.where(problem.levels, 0.0, theta - there.theta)
     moved.notes += [*answer.notes, *describe_lean(problem.unknowns, leaning, moved.covariance, True)]
     return moved
@@ -138,7 +142,7 @@ def _dressed(
     method: Any, problem: CollocationProblem, guessed: Any, answer: Answer, rounds: int, seconds: float
 ) -> Estimate:
     evaluation = answer.evaluation
-    root = _root(evaluation.curvature)
+    root = root_of(evaluation.curvature)
     alive = answer.free | problem.levels
     notes = describe_determination(problem.unknowns, evaluation.theta, root, answer.covariance, alive)
     dead = [f"dead: no output moves with {u.name};" for u in problem.unknowns if u.kind in ("scale", "start")]
@@ -170,13 +174,6 @@ def _dressed(
             "refinements": float(rounds),
         },
     )
-
-
-def _root(information: np.ndarray) -> np.ndarray:
-    """J with JᵀJ = information."""
-    size = np.sqrt(np.maximum(np.diag(information), 1e-300))
-    values, vectors = np.linalg.eigh(information / np.outer(size, size))
-    return np.asarray(np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T * size)
 
 
 def _sentence(answer: Answer, problem: CollocationProblem) -> str:

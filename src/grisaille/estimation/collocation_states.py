@@ -130,7 +130,7 @@ def _followed(fit: Fit, experiment: Any) -> tuple[Trajectories, int, np.ndarray]
     if not hasattr(experiment, "fingerprint"):
         raise EstimationError(f"An experiment or the name of one is expected, not {type(experiment).__name__}.")
     for k, case in enumerate(fit.estimate.cases):
-        if fit._experiment(experiment) is case.experiment:
+        if fit.find_experiment(experiment) is case.experiment:
             return solved_again(fit), k, own
     found, covariance = of_new_experiment(fit, experiment)
     return found, 0, covariance

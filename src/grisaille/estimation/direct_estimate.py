@@ -12,10 +12,10 @@ from grisaille.collocation.direct import DirectSolution
 from grisaille.collocation.direct_marginal import marginal
 from grisaille.estimation.collocation_bias import describe_lean, lean
 from grisaille.estimation.direct_discretisation import ROUNDS, on_short_elements
-from grisaille.estimation.direct_intensities import find_direct_intensities, with_held
+from grisaille.estimation.direct_intensities import find_direct_intensities
 from grisaille.estimation.direct_notes import direct_notes, vanished_levels
 from grisaille.estimation.direct_problem import DirectProblem
-from grisaille.estimation.direct_programs import on_elements
+from grisaille.estimation.direct_programs import by_marginal_likelihood, on_elements, with_held
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.uncertainty import without_undetermined
 
@@ -73,8 +73,9 @@ def _solved(problem: DirectProblem, scales: list[int], rounds: int) -> tuple[Dir
     if not scales or program.options.criterion != "amle":
         return on_short_elements(program, program.solve(problem.guess), lambda p: p, rounds)
     theta, notes = find_direct_intensities(problem)
+    held = {k: float(theta[k]) for k in scales}
     solution, short = on_short_elements(
-        program, with_held(program, theta, scales).solve(theta), lambda p: with_held(p, theta, scales), rounds
+        program, with_held(program, held).solve(theta), lambda p: with_held(p, held), rounds
     )
     return solution, [*notes, *short]
 
@@ -95,19 +96,23 @@ def _told_of_lean(
     """A note on how far approximate maximum likelihood leans, or the solution without that (``collocation_bias``)."""
     if problem.program.options.criterion != "amle" or not solution.converged:
         return solution, []
+    if debias:
+        return _debiased(problem, solution, {k: float(solution.theta[k]) for k in scales})
     found = marginal(solution.program, solution.point, 1e-10, solution.result.multipliers)
-    if found is None:
-        return solution, []
     covariance = np.nan_to_num(solution.covariance)
-    leaning = lean(covariance, found.freedom)
-    if not debias:
-        return solution, describe_lean(problem.unknowns, leaning, covariance, False)
-    program = with_held(on_elements(problem.program, solution.pieces), solution.theta, scales)
-    program.options = replace(program.options, criterion="laplace")
-    there = program.solve(solution.theta, solution.point)
+    return solution, [] if found is None else describe_lean(
+        problem.unknowns, lean(covariance, found.freedom), covariance, False
+    )
+
+
+def _debiased(
+    problem: DirectProblem, solution: DirectSolution, scales: dict[int, float]
+) -> tuple[DirectSolution, list[str]]:
+    """Where the marginal likelihood is largest at the same intensities, from the minimum of the criterion on."""
+    program = by_marginal_likelihood(on_elements(problem.program, solution.pieces))
+    there = with_held(program, scales).solve(solution.theta, solution.point)
     if not there.converged:
-        status = f"it could not be taken off: {there.status}"
-        return replace(solution, converged=False, status=status), [f"bias: {status}."]
+        result = replace(solution.result, message=f"the bias could not be taken off: {there.result.message}")
+        return replace(solution, converged=False, result=result), [f"bias: it could not be taken off: {there.status}."]
     moved = replace(there, iterations=solution.iterations + there.iterations)
-    leaning, covariance = solution.theta - there.theta, np.nan_to_num(there.covariance)
-    return moved, describe_lean(problem.unknowns, leaning, covariance, True)
+    return moved, describe_lean(problem.unknowns, solution.theta - there.theta, np.nan_to_num(there.covariance), True)

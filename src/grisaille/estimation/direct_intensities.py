@@ -7,7 +7,6 @@ Var ŷ is that of the band of the output, parameters included: the trace of (5.1
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from grisaille.collocation.direct import DirectProgram, DirectSolution
 from grisaille.collocation.direct_summary import curvature_at, seen
 from grisaille.collocation.direct_transcription import Point
 from grisaille.errors import EstimationError
+from grisaille.estimation.direct_programs import with_held
 from grisaille.estimation.intensity_roots import Conditions, assigned, find_scales, solve_conditions
 from grisaille.estimation.problem import Problem
 
@@ -35,7 +35,7 @@ class DirectConditions(Conditions):
         self.columns = self._paired()
 
     def ratios(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        program = with_held(self.program, theta, self.scales)
+        program = with_held(self.program, {k: float(theta[k]) for k in self.scales})
         solution = program.solve(theta, self.last)
         if not solution.converged and self.last is not None:
             solution = program.solve(theta)
@@ -66,15 +66,6 @@ def find_direct_intensities(problem: Any) -> tuple[np.ndarray, list[str]]:
     return solve_conditions(DirectConditions(problem))
 
 
-def with_held(program: DirectProgram, theta: np.ndarray, held: list[int]) -> DirectProgram:
-    """The same program with some unknowns at their values."""
-    other = copy.copy(program)
-    lower, upper = (b.copy() for b in program.bounds)
-    lower[held] = upper[held] = theta[held]
-    other.bounds = lower, upper
-    return other
-
-
 def direct_ratios(problem: Problem, solution: DirectSolution) -> np.ndarray:
     """σ̂²/σ² of every output at a solution."""
     program, sums, counts = solution.program, np.zeros(len(problem.outputs)), np.zeros(len(problem.outputs))
@@ -83,9 +74,7 @@ def direct_ratios(problem: Problem, solution: DirectSolution) -> np.ndarray:
     for r, case in enumerate(problem.cases):
         y, deviation = seen(program, solution.result, model, r, covariance, "measured")
         sigma = program.look("deviation", solution.point, r)[0]
-        ends = np.empty(len(case.grid), dtype=int)
-        there = program.meshes[r].sample_at >= 0
-        ends[program.meshes[r].sample_at[there]] = np.flatnonzero(there)
+        ends = program.meshes[r].ends_of_samples
         for s in case.samples:
             j, column, at = problem.outputs.index(s.output), program.model.outputs.index(s.output), ends[s.rows]
             scaled = (s.weights / sigma[at, column]) ** 2

@@ -98,9 +98,7 @@ class DirectProblem(Problem):
                 slopes = np.zeros((*y.shape, len(theta)))
             else:
                 y, sigma, slopes = output_slopes(program, model, solution.result, r)
-            ends = np.empty(len(case.grid), dtype=int)
-            there = program.meshes[r].sample_at >= 0
-            ends[program.meshes[r].sample_at[there]] = np.flatnonzero(there)
+            ends = program.meshes[r].ends_of_samples
             predictions.append(Prediction(y[ends], np.zeros((0, 0, 0))))
             for s in case.samples:
                 column, at = program.model.outputs.index(s.output), ends[s.rows]

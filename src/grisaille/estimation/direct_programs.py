@@ -1,8 +1,9 @@
-"""Programs of direct collocation with other options: on other elements, without bounds of states."""
+"""Programs of direct collocation with other options: on other elements, another criterion, unknowns held."""
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +22,20 @@ def evaluated_program(program: DirectProgram) -> DirectProgram:
     if program.options.criterion != "laplace" or not program.options.state_bounds:
         return program
     return _changed(program, state_bounds={})
+
+
+def with_held(program: DirectProgram, held: Mapping[int, float]) -> DirectProgram:
+    """The same program with some unknowns at given values."""
+    other = copy.copy(program)
+    lower, upper = (b.copy() for b in program.bounds)
+    lower[list(held)] = upper[list(held)] = list(held.values())
+    other.bounds = lower, upper
+    return other
+
+
+def by_marginal_likelihood(program: DirectProgram) -> DirectProgram:
+    """The same program with paths integrated out."""
+    return _changed(program, criterion="laplace")
 
 
 def _changed(program: DirectProgram, **options: Any) -> DirectProgram:

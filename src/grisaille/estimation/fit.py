@@ -274,7 +274,7 @@ class Fit:
                 f"a part of them: use gr.fit(model, data, method=gr.KalmanML(), guess=fit).predict(horizon={horizon}), "
                 f"or horizon=None to simulate."
             )
-        chosen = self.experiments[0] if experiment is None else self._experiment(experiment)
+        chosen = self.experiments[0] if experiment is None else self.find_experiment(experiment)
         signals, hold = chosen.input_signals()
         values, starts = self._values_for(chosen.name)
         options = self.method.predicting(self.estimate, chosen.name) if hasattr(self.method, "predicting") else {}
@@ -288,7 +288,8 @@ class Fit:
         """``gr.simulate`` with the fitted model."""
         return simulate(self.model, times, inputs, **options)
 
-    def _experiment(self, which: Any) -> Any:
+    def find_experiment(self, which: Any) -> Any:
+        """One of the fit's experiments, by its name or by its content; another one as it is."""
         if not isinstance(which, str):
             if not hasattr(which, "input_signals"):
                 raise EstimationError(

@@ -12,6 +12,7 @@ Reference: H. G. Bock, Recent advances in parameter identification techniques fo
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 
 import casadi as ca
@@ -136,12 +137,17 @@ class MultipleShooting:
                 return k
         return None
 
-    def _slopes_from_data(self, case: Case, piece: Piece, guess: np.ndarray) -> np.ndarray:
-        """A state that is the rate of a measured one gets its slope."""
-        system = piece.runner.structure.system
+    @cached_property
+    def _rates(self) -> list[str]:
+        """The derivatives of the states without disturbances, as texts."""
+        system = self.pieces[0].runner.structure.system
         quiet = [system.u[k] if s.kind != "disturbance" else ca.SX(0) for k, s in enumerate(system.signals)]
         rates = ca.substitute(system.rhs, system.u, ca.vertcat(*quiet)) if quiet else system.rhs
-        texts = [str(ca.simplify(rates[k])) for k in range(system.nx)]
+        return [str(ca.simplify(rates[k])) for k in range(system.nx)]
+
+    def _slopes_from_data(self, case: Case, piece: Piece, guess: np.ndarray) -> np.ndarray:
+        """A state that is the rate of a measured one gets its slope."""
+        system, texts = piece.runner.structure.system, self._rates
         for s in case.samples:
             column = self._state_of(case, s.output)
             if column is None or len(s.rows) < 3:
