@@ -1,0 +1,245 @@
+"""Formulas in pieces: relations, ``sign`` and ``floor``, whose slope does not tell that they change.
+
+CasADi's derivative of ``x > 1``, ``sign(x)``, ``floor(x)`` is zero, so a formula may look affine by its slope and still
+jump. *Affine* here means affine everywhere: a slope that does not depend on the symbols, and no relation of them.
+
+A formula is taken apart by replacing every relation by a symbol of its own, its *piece*: between switches the pieces
+are constant and the formula is smooth. Whether it *jumps* at a switch or only bends (``where(h > 1, 2*h - 1, h)``) is
+found by computing: points on the switch are looked for, and the formula is compared for the pieces on its two sides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+
+COMPARISONS = {ca.OP_LT: "lt", ca.OP_LE: "le", ca.OP_EQ: "eq", ca.OP_NE: "ne"}
+STEPS = {ca.OP_SIGN: "sign", ca.OP_FLOOR: "floor", ca.OP_CEIL: "ceil"}
+SAMPLES = 12
+"""Random points tried for each relation."""
+ENOUGH = 4
+"""Points on the switch without a jump that decide for a bend."""
+TOLERANCE = 1e-6
+"""Jumps below this, relative to the formula's size, are what a square root makes of rounding."""
+
+Matrix = np.ndarray
+
+
+@dataclass(frozen=True)
+class Relation:
+    """One relation inside a formula."""
+
+    value: ca.SX
+    """The relation itself: 0 or 1, a sign, an integer."""
+    gap: ca.SX
+    """Zero at the switch; for ``floor`` and ``ceil`` an integer there."""
+    kind: str
+    """``"lt"``, ``"le"``, ``"eq"``, ``"ne"``, ``"sign"``, ``"floor"`` or ``"ceil"``."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A relation with the symbol that stands for it; ``relation`` may contain symbols of pieces before it."""
+
+    symbol: ca.SX
+    relation: Relation
+
+
+def separate(formulas: Sequence[ca.SX], symbols: ca.SX) -> tuple[list[ca.SX], list[Piece]]:
+    """The formulas with every relation whose argument depends on ``symbols`` replaced by a symbol of its own."""
+    return _Walk(formulas, symbols).run()
+
+
+def relations_of(formula: ca.SX, symbols: ca.SX) -> list[Relation]:
+    """Every relation in ``formula`` (of any shape) whose argument depends on ``symbols``, written out in full."""
+    return [p.relation for p in _written_out(separate([formula], symbols)[1])]
+
+
+def is_affine(formula: ca.SX, symbols: ca.SX) -> bool:
+    """Whether a formula of any shape is affine in ``symbols`` everywhere: one slope, and no relation of them."""
+    formula = ca.vec(formula)
+    if not formula.numel() or not symbols.numel() or not ca.depends_on(formula, symbols):
+        return True
+    return not ca.depends_on(ca.jacobian(formula, symbols), symbols) and not separate([formula], symbols)[1]
+
+
+def jumps_of(formula: ca.SX, symbols: ca.SX) -> list[Relation]:
+    """The relations of ``symbols`` across which ``formula`` (of any shape) is not continuous."""
+    (smooth,), pieces = separate([formula], symbols)
+    if not pieces:
+        return []
+    full = _written_out(pieces)
+    return [f.relation for f, jumps in zip(full, _which_jump(smooth, pieces, symbols), strict=True) if jumps]
+
+
+def separate_jumps(formulas: Sequence[ca.SX], symbols: ca.SX) -> tuple[list[ca.SX], list[Piece]]:
+    """As ``separate``, for the relations across which some formula jumps; those that only bend stay as they are."""
+    smooth, pieces = separate(formulas, symbols)
+    if not pieces:
+        return list(formulas), []
+    jumping = _which_jump(ca.vertcat(*map(ca.vec, smooth)), pieces, symbols)
+    rest = [(p.symbol, p.relation.value) for p, jumps in zip(pieces, jumping, strict=True) if not jumps]
+    kept = [p for p, jumps in zip(pieces, jumping, strict=True) if jumps]
+
+    def back(formula: ca.SX) -> ca.SX:
+        for symbol, value in reversed(rest):
+            formula = ca.substitute(formula, symbol, value)
+        return formula
+
+    kept = [Piece(p.symbol, Relation(back(p.relation.value), back(p.relation.gap), p.relation.kind)) for p in kept]
+    return [back(f) for f in smooth], kept
+
+
+class _Walk:
+    """One walk over the instructions of the formulas, rebuilt with pieces in place of relations."""
+
+    def __init__(self, formulas: Sequence[ca.SX], symbols: ca.SX) -> None:
+        self.formulas = list(formulas)
+        arguments = ca.symvar(ca.vertcat(*map(ca.vec, self.formulas))) if self.formulas else []
+        of_interest = {s.element_hash() for s in ca.symvar(ca.vec(symbols))}
+        self.arguments = [(s, s.element_hash() in of_interest) for s in arguments]
+        self.pieces: list[Piece] = []
+        self._known: dict[tuple[int, tuple[int, ...]], ca.SX] = {}
+
+    def run(self) -> tuple[list[ca.SX], list[Piece]]:
+        if not any(touched for _, touched in self.arguments):
+            return self.formulas, []
+        vector = ca.vertcat(*(s for s, _ in self.arguments))
+        function = ca.Function("pieces", [vector], [ca.densify(ca.vec(f)) for f in self.formulas])
+        slots: dict[int, tuple[ca.SX, bool]] = {}
+        results = [[ca.SX(0)] * f.numel() for f in self.formulas]
+        for k in range(function.n_instructions()):
+            operation, inputs, outputs = (
+                function.instruction_id(k),
+                function.instruction_input(k),
+                function.instruction_output(k),
+            )
+            if operation == ca.OP_OUTPUT:
+                results[outputs[0]][outputs[1]] = slots[inputs[0]][0]
+            elif operation == ca.OP_INPUT:
+                slots[outputs[0]] = self.arguments[inputs[1]]
+            elif operation == ca.OP_CONST:
+                slots[outputs[0]] = ca.SX(function.instruction_constant(k)), False
+            else:
+                slots[outputs[0]] = self._apply(operation, [slots[i] for i in inputs])
+        if not self.pieces:
+            return self.formulas, []
+        return [
+            ca.reshape(ca.vertcat(*entries), *f.shape) if entries else f
+            for f, entries in zip(self.formulas, results, strict=True)
+        ], self.pieces
+
+    def _apply(self, operation: int, operands: list[tuple[ca.SX, bool]]) -> tuple[ca.SX, bool]:
+        values = [value for value, _ in operands]
+        touched = any(flag for _, flag in operands)
+        value = ca.SX.unary(operation, *values) if len(values) == 1 else ca.SX.binary(operation, *values)
+        if not touched or value.is_constant():
+            return value, touched
+        if operation in COMPARISONS:
+            return self._piece(operation, values, Relation(value, values[0] - values[1], COMPARISONS[operation])), True
+        if operation in STEPS:
+            return self._piece(operation, values, Relation(value, values[0], STEPS[operation])), True
+        return value, True
+
+    def _piece(self, operation: int, values: list[ca.SX], relation: Relation) -> ca.SX:
+        key = operation, tuple(v.element_hash() for v in values)
+        if key not in self._known:
+            self._known[key] = ca.SX.sym(f"piece{len(self.pieces)}")
+            self.pieces.append(Piece(self._known[key], relation))
+        return self._known[key]
+
+
+def _written_out(pieces: Sequence[Piece]) -> list[Piece]:
+    """Pieces whose relations contain no symbols of other pieces."""
+    done: list[Piece] = []
+    for piece in pieces:
+        value, gap = piece.relation.value, piece.relation.gap
+        for before in reversed(done):
+            value, gap = ca.substitute([value, gap], [before.symbol], [before.relation.value])
+        done.append(Piece(piece.symbol, Relation(value, gap, piece.relation.kind)))
+    return done
+
+
+def _which_jump(formula: ca.SX, pieces: Sequence[Piece], symbols: ca.SX) -> list[bool]:
+    """For every piece: whether the formula changes across its switch."""
+    full = _written_out(pieces)
+    own = {p.symbol.element_hash() for p in pieces}
+    inside = ca.symvar(ca.vertcat(ca.vec(formula), *(p.relation.gap for p in full)))
+    free = [s for s in inside if s.element_hash() not in own]
+    movable = {s.element_hash() for s in ca.symvar(ca.vec(symbols))}
+    columns = [i for i, s in enumerate(free) if s.element_hash() in movable]
+    vector, marks = ca.vertcat(*free), ca.vertcat(*(p.symbol for p in pieces))
+    value = ca.Function("value", [vector, marks], [ca.densify(ca.vec(formula))])
+    now = ca.Function("now", [vector], [ca.vertcat(*(p.relation.value for p in full))])
+    return [_Switch(value, now, k, piece, vector, columns).jumps() for k, piece in enumerate(full)]
+
+
+class _Switch:
+    """The switch of piece ``k``: random points on it, and the formula on its two sides."""
+
+    def __init__(
+        self, value: ca.Function, now: ca.Function, k: int, piece: Piece, vector: ca.SX, columns: list[int]
+    ) -> None:
+        self.value, self.now, self.k, self.kind, self.columns = value, now, k, piece.relation.kind, columns
+        self.size = int(vector.numel())
+        self.gap = ca.Function("gap", [vector], [piece.relation.gap, ca.jacobian(piece.relation.gap, vector)])
+
+    def jumps(self) -> bool:
+        random = np.random.default_rng(11)
+        seen, elsewhere = 0, False
+        for sample in range(SAMPLES):
+            point = random.uniform(*((0.3, 1.7) if sample % 3 else (-2.0, 2.0)), self.size)
+            on = self._on_switch(point)
+            # the size of the formula is that of its values beside the switch, where it may vanish
+            beside = self._ends(point)
+            ends = beside if on is None else self._ends(on)
+            if not np.isfinite(ends).all():
+                continue
+            size = np.nan_to_num(np.abs(np.vstack([ends, beside])), nan=0.0, posinf=0.0).max(axis=0, initial=0.0)
+            differs = bool((np.abs(ends[0] - ends[1]) > TOLERANCE * size).any())
+            if on is None:
+                elsewhere = elsewhere or differs
+            elif differs:
+                return True
+            else:
+                seen += 1
+            if seen == ENOUGH:
+                return False
+        return elsewhere and seen == 0
+
+    def _ends(self, point: Matrix) -> Matrix:
+        """The formula with the piece of either side; one row each."""
+        marks = np.array(self.now(point).full()).ravel()
+        rows = []
+        for side in self._sides(point):
+            marks[self.k] = side
+            rows.append(np.array(self.value(point, marks).full()).ravel())
+        return np.array(rows)
+
+    def _sides(self, point: Matrix) -> tuple[float, float]:
+        if self.kind == "sign":
+            return -1.0, 1.0
+        if self.kind in ("floor", "ceil"):
+            level = float(np.round(np.nan_to_num(float(self.gap(point)[0]))))
+            return (level - 1.0, level) if self.kind == "floor" else (level, level + 1.0)
+        return 0.0, 1.0
+
+    def _on_switch(self, point: Matrix) -> Matrix | None:
+        """A point on the switch, reached by moving the symbols in ``columns`` along the gap's gradient."""
+        point, goal = point.copy(), 0.0
+        for iteration in range(30):
+            found, slope = (np.array(part.full()).ravel() for part in self.gap(point))
+            along = slope[self.columns]
+            square = float(along @ along)
+            if not (np.isfinite(found).all() and 0.0 < square < np.inf):
+                return None
+            if iteration == 0 and self.kind in ("floor", "ceil"):
+                goal = float(np.round(found[0]))
+            step = (goal - found[0]) / square * along
+            point[self.columns] += step
+            if np.abs(step).max() <= 1e-13 * (1.0 + np.abs(point[self.columns]).max()):
+                return point
+        return None

@@ -1,0 +1,70 @@
+"""Affine everywhere, or in pieces; jumps told from bends."""
+
+from __future__ import annotations
+
+import casadi as ca
+import pytest
+
+from grisaille.structure.pieces import is_affine, jumps_of, relations_of, separate, separate_jumps
+
+x, y, p = ca.SX.sym("x"), ca.SX.sym("y"), ca.SX.sym("p")
+SMOOTH = {"affine": 2 * x + y, "parameter": ca.if_else(p > 1, 2 * x, x), "of another": x + ca.sign(y)}
+BENDING = {
+    "where": ca.if_else(x > 1, 2 * x - 1, x),
+    "at a parameter": ca.if_else(x > p, p * x, p * p),
+    "x sign(x)": x * ca.sign(x),
+    "square root": ca.if_else(x > 1e5, ca.sqrt(ca.fmax(x - 1e5, 0)), 0),
+    "scaled": ca.if_else(x > 3e8, 1e-9 * (x - 3e8), 0),
+}
+JUMPING = {
+    "where": x + ca.if_else(x > 1, 0.5, 0),
+    "sign": p * ca.sign(x),
+    "floor": 2 * x + ca.floor(x),
+    "ceil": ca.ceil(3 * x),
+    "beyond 300": ca.if_else(x > 300, x, y),
+    "tiny": 1e-9 * ca.if_else(x >= 1e-9, 1, 0),
+    "both": ca.if_else(ca.logic_and(x > 0, y > 0), 1, 0),
+    "nonlinear switch": ca.if_else(x * x * x + x > 5, 1, 2),
+    "nested": ca.if_else(ca.sign(x) > 0, 1, 0),
+}
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_affine_formulas_have_no_relations(name: str) -> None:
+    assert is_affine(SMOOTH[name], x)
+    assert relations_of(SMOOTH[name], x) == [] == jumps_of(SMOOTH[name], x)
+
+
+@pytest.mark.parametrize("name", BENDING)
+def test_bends_are_neither_affine_nor_jumps(name: str) -> None:
+    assert not is_affine(BENDING[name], x)
+    assert jumps_of(BENDING[name], x) == []
+    assert separate_jumps([BENDING[name]], x)[1] == []
+
+
+@pytest.mark.parametrize("name", JUMPING)
+def test_jumps_are_found_and_taken_apart(name: str) -> None:
+    formula = JUMPING[name]
+    assert not is_affine(formula, x)
+    assert len(jumps_of(formula, x)) == 1
+    (smooth,), pieces = separate_jumps([formula], x)
+    back = smooth
+    for piece in reversed(pieces):
+        back = ca.substitute(back, piece.symbol, piece.relation.value)
+    both = ca.Function("both", [x, y, p], [formula, back])
+    for at in (-3.7, -0.4, 0.0, 0.9, 1.0, 1.6, 301.0):
+        one, other = both(at, 0.3, 1.2)
+        assert float(one) == float(other)
+
+
+def test_pieces_share_a_symbol_where_the_relation_is_the_same() -> None:
+    formulas, pieces = separate([ca.if_else(x > 1, y, 0), 3 * ca.if_else(x > 1, 1, p)], x)
+    assert len(formulas) == 2 and len(pieces) == 1
+    assert pieces[0].relation.kind == "lt"
+
+
+def test_vectors_keep_their_shape() -> None:
+    matrix = ca.vertcat(ca.horzcat(x, ca.sign(x)), ca.horzcat(1, y))
+    (smooth,), pieces = separate([matrix], x)
+    assert smooth.shape == (2, 2) and len(pieces) == 1
+    assert not is_affine(matrix, x) and is_affine(matrix, y)
