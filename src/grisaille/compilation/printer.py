@@ -196,7 +196,8 @@ def _in_parts(name: str, signature: _Signature, lines: list[_Statement], results
     texts = []
     for part in range(n_parts):
         mine = lines[part * PART : (part + 1) * PART]
-        needed = sorted({o for s in mine for o in s.operands if part_of.get(o, part) < part}, key=part_of.__getitem__)
+        # in the order of first use: a set's own order follows PYTHONHASHSEED, and the text is the key of the cache
+        needed = dict.fromkeys(o for s in mine for o in s.operands if part_of.get(o, part) < part)
         number = signature.number
         body = [f"  const {number} {o} = w[{slots[o]}];" for o in needed]
         body += [f"  const {number} {s.target} = {s.text};" for s in mine]
