@@ -275,7 +275,8 @@ def test_words_are_completed() -> None:
 def test_mistakes_on_the_command_line(folder: Path, arguments: str, said: str, capsys: Capture) -> None:
     assert main(arguments.split()) == 2
     captured = capsys.readouterr()
-    assert captured.err.startswith("grisaille: ") and said in captured.err
+    told = captured.err.removeprefix("Runs tank/model.py.\n")
+    assert told.startswith("grisaille: ") and said in told
     assert captured.out == ""
 
 

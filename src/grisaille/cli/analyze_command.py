@@ -20,6 +20,7 @@ def command(output: Output, target: str, equations: bool, plot: Path | None) -> 
     import grisaille
 
     check_ending("--plot", plot, (".png", ".svg", ".pdf"))
+    output.runs(target)
     model = model_of(target)
     found = grisaille.analyze(model)
     if equations:

@@ -37,10 +37,11 @@ def command(
 ) -> int:  # fmt: skip
     """Fit the problem in a FOLDER: print the table, write fit.nc and report.html.
 
-    Executes the folder's model.py. The status is 1 when the fit did not converge.
+    Executes the model file in the folder. The status is 1 when the fit did not converge.
     """
     from grisaille.problem.folder import load_problem
 
+    output.runs(folder)
     problem = load_problem(folder)
     changes: dict[str, Any] = {"method": _method(problem, method, values("--option", options))}
     if names:

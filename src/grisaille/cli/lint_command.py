@@ -18,6 +18,7 @@ def command(output: Output, folder: Path, strict: bool) -> int:
     """Find all mistakes in a problem FOLDER at once. Executes its model.py."""
     from grisaille.problem.linting import lint
 
+    output.runs(folder)
     found = lint(folder)
     errors, notes = len(found.errors), len(found.notes)
     for finding in found.items:

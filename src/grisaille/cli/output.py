@@ -26,6 +26,15 @@ class Output:
         if not (self.as_json or self.quiet):
             click.echo(str(text))
 
+    def runs(self, target: Path | str) -> None:
+        """Says, beside the answer, which file of a problem folder is about to be executed."""
+        from grisaille.problem.linting import FILE, file_to_run
+
+        is_folder = Path(target).is_dir() or Path(target).name == FILE
+        file = file_to_run(target) if is_folder else None
+        if file is not None and not (self.as_json or self.quiet):
+            click.echo(f"Runs {file}.", err=True)
+
     def written(self, path: Path) -> None:
         self.say(f"Written: {path}")
 

@@ -40,6 +40,7 @@ def command(
     """Simulate a model, or an experiment of a problem folder."""
     check_ending("--output", file, (".csv", ".nc"))
     check_ending("--plot", plot, (".png", ".svg", ".pdf"))
+    output.runs(target)
     result = _simulate(target, times, experiment, given, output.progress)
     if file is not None:
         _write(result, file)

@@ -48,6 +48,7 @@ def run(
     from grisaille.problem.folder import load_problem
     from grisaille.problem.study_file import Plan
 
+    output.runs(folder)
     problem = load_problem(folder)
     chosen = {**problem.settings, **{k: v for k, v in settings.items() if v is not None}}
     named = kind or chosen.get("kind", "monte-carlo")
@@ -76,6 +77,7 @@ def resume(
     plan = read_plan(file)
     plan = plan if runs is None else replace(plan, runs=runs)
     output.say(f"{file}: {read_store(file).counts['runs']} of {plan.runs} runs are there.")
+    output.runs(plan.folder_from(file))
     return _carry_out(output, load_problem(plan.folder_from(file)), plan, file, workers, Extras(table, page))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from grisaille.errors import DataError, GrisailleError
@@ -14,6 +14,7 @@ from grisaille.model.flat import FlatModel
 from grisaille.model.names import nearest, suggestion
 from grisaille.problem.document import Place
 from grisaille.problem.findings import Findings
+from grisaille.problem.inside import leads_outside
 from grisaille.problem.priors import make_prior
 
 UNKNOWN = "unknown"
@@ -39,13 +40,14 @@ def _files(folder: Path, table: Mapping[str, Any], place: Place, findings: Findi
     name = table.get("file")
     if name is None:
         return []
-    if Path(name).is_absolute() or ".." in Path(name).parts:
-        findings.error(
-            (*place, "file"), f"is {name!r}, outside the folder; put the data into it: data/{Path(name).name}."
-        )
-        return []
-    found = sorted(folder.glob(name)) if "*" in name else [folder / name]
-    files = [path for path in found if path.is_file()]
+    found = [name]
+    if "*" in name and not leads_outside(folder, name):
+        found = sorted(p.relative_to(folder).as_posix() for p in folder.glob(name))
+    for one in found:
+        if why := leads_outside(folder, one):
+            findings.error((*place, "file"), f"{why} Put the data into the folder: data/{PurePath(one).name}.")
+            return []
+    files = [folder / one for one in found if (folder / one).is_file()]
     if not files:
         there = sorted(str(p.relative_to(folder)) for p in folder.glob("**/*.csv"))
         hint = suggestion(name, there) if there else "There is no .csv file in the folder."

@@ -81,7 +81,9 @@ class Problem:
 def load_problem(folder: str | Path) -> Problem:
     """The problem in a folder of ``model.py``, ``data/*.csv`` and ``problem.toml``.
 
-    Executes the folder's ``model.py``: load only what you would run. All mistakes are told in one ``DataError``.
+    Executes the model file in the folder (``model.py`` unless ``problem.toml`` names another) and no other: load only
+    what you would run. Files outside the folder, by ``..``, by absolute paths or by links, are refused. All mistakes
+    are told in one ``DataError``.
     """
     root = find_folder(folder)
     findings, contents = inspect(root)

@@ -18,6 +18,7 @@ from grisaille.model.names import suggestion
 from grisaille.problem.document import Document, Unreadable, read_document
 from grisaille.problem.experiments import make_experiments
 from grisaille.problem.findings import Findings
+from grisaille.problem.inside import leads_outside
 from grisaille.problem.methods import make_method
 from grisaille.problem.pruning import pruned
 from grisaille.problem.schema import problem_schema
@@ -41,7 +42,7 @@ class Contents:
 
 
 def lint(folder: str | Path) -> Findings:
-    """Every mistake in a folder, and remarks. Executes its ``model.py``."""
+    """Every mistake in a folder, and remarks. Executes the model file inside it."""
     return inspect(folder)[0]
 
 
@@ -67,7 +68,7 @@ def inspect(folder: str | Path) -> tuple[Findings, Contents]:
     method = _method(data, findings)
     if model is not None and experiments and not findings.errors:
         check_unknowns(model, experiments, wanted, method, findings)
-    _check_study(data, flat, wanted, findings)
+    _check_study(root, data, flat, wanted, findings)
     _unused_files(root, data, findings)
     return findings, Contents(data, model, tuple(experiments), wanted, method)
 
@@ -89,6 +90,17 @@ def folder_model(folder: str | Path) -> Any:
         model = _with_values(model, flat, read_wanted(data, unheard), findings)
     findings.refuse(str(root))
     return model
+
+
+def file_to_run(folder: str | Path) -> Path | None:
+    """The model file that loading a folder executes; None where it executes none, because it will be refused."""
+    root = find_folder(folder)
+    try:
+        data = read_document(root / FILE).data
+    except Unreadable:
+        return None
+    file = _model_file(data)[0] if isinstance(data.get("model", ""), str) else "model.py"
+    return root / file if not leads_outside(root, file) and (root / file).is_file() else None
 
 
 def find_folder(folder: str | Path) -> Path:
@@ -131,9 +143,10 @@ def _quoted_name(data: dict[str, Any], place: Any) -> str:
 
 
 def _load(root: Path, data: dict[str, Any], findings: Findings) -> tuple[Any, FlatModel | None]:
-    named = data.get("model", "")
-    file, colon, name = named.rpartition(":") if ".py" in named else ("model.py", "", named)
-    file, name = (name, "") if not colon and name.endswith(".py") else (file, name)
+    file, name = _model_file(data)
+    if why := leads_outside(root, file):
+        findings.error(("model",), f"{why} A folder runs only a model file inside it: put a copy there.")
+        return None, None
     path = root / file
     if not path.is_file():
         there = sorted(p.name for p in root.glob("*.py"))
@@ -151,6 +164,13 @@ def _load(root: Path, data: dict[str, Any], findings: Findings) -> tuple[Any, Fl
         line = _LINE.search(str(error)) if str(path) in str(error) else None
         findings.elsewhere("error", file, int(line[1]) if line else None, re.sub(r"^line \d+: ", "", said))
         return None, None
+
+
+def _model_file(data: dict[str, Any]) -> tuple[str, str]:
+    """The file and the class that ``model`` names; no class where the file's only one is meant."""
+    named = data.get("model", "")
+    file, colon, name = named.rpartition(":") if ".py" in named else ("model.py", "", named)
+    return (name, "") if not colon and name.endswith(".py") else (file, name)
 
 
 def _with_values(model: Any, flat: FlatModel, wanted: Wanted, findings: Findings) -> Any:
@@ -173,7 +193,7 @@ def _method(data: dict[str, Any], findings: Findings) -> Any:
     return made
 
 
-def _check_study(data: dict[str, Any], flat: FlatModel | None, wanted: Wanted, findings: Findings) -> None:
+def _check_study(root: Path, data: dict[str, Any], flat: FlatModel | None, wanted: Wanted, findings: Findings) -> None:
     study = data.get("study", {})
     only = {
         "monte-carlo": ("truth", "noise"),
@@ -185,6 +205,8 @@ def _check_study(data: dict[str, Any], flat: FlatModel | None, wanted: Wanted, f
         for key in keys:
             if kind is not None and key in study and owner != kind:
                 findings.error(("study", key), f"belongs to studies of the kind {owner}; this one is {kind}.")
+    if why := leads_outside(root, study.get("store", "")):
+        findings.error(("study", "store"), f"{why} Name a file in the folder, or give another one with --store.")
     if flat is None:
         return
     for name in study.get("noise", {}):
@@ -199,7 +221,8 @@ def _check_study(data: dict[str, Any], flat: FlatModel | None, wanted: Wanted, f
 
 def _unused_files(root: Path, data: dict[str, Any], findings: Findings) -> None:
     """Data that no experiment reads may be there by mistake, or may have been forgotten."""
-    used = {p for table in data.get("experiments", []) if "file" in table for p in root.glob(table["file"])}
+    named = [table["file"] for table in data.get("experiments", []) if "file" in table]
+    used = {p for name in named if name and not leads_outside(root, name) for p in root.glob(name)}
     for path in sorted(root.glob("data/*.csv")):
         if path not in used:
             findings.elsewhere("note", str(path.relative_to(root)), None, "no experiment reads this file.")
