@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from grisaille.collocation.direct_conditions import choose_conditions
 from grisaille.collocation.direct_laplace import maximize_laplace
 from grisaille.collocation.direct_mesh import TABLEAUX, DirectRecord, Floats, make_mesh
-from grisaille.collocation.direct_model import build_direct_model
+from grisaille.collocation.direct_model import DirectModel, build_direct_model
 from grisaille.collocation.direct_newton import NewtonResult, solve_newton
 from grisaille.collocation.direct_refinement import interpolated
 from grisaille.collocation.direct_slots import DirectUnknown, make_slots
@@ -34,9 +34,13 @@ from grisaille.collocation.direct_start import first_points
 from grisaille.collocation.direct_summary import DirectPath, inside_bounds, paths_of, theta_covariance
 from grisaille.collocation.direct_transcription import Functions, Point, Transcription
 from grisaille.errors import EstimationError
+from grisaille.experiment.cells import cut_into_cells
 from grisaille.structure.reduction import Structure
 
 __all__ = ["DirectOptions", "DirectProgram", "DirectRecord", "DirectSolution", "DirectUnknown"]
+
+CONTINUOUS = 1e-12
+"""Change of an input, relative to its size, that is rounding and no jump."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +144,8 @@ class DirectProgram:
         values |= dict(zip(slots.names, slots.values(theta)[0].tolist(), strict=True))
         self.model = build_direct_model(structure, outputs, slots.levels, values)
         conditions, self.starts = choose_conditions(self.model, records, parameters, slots.values(theta), slots.names)
-        self.functions = Functions(self.model, slots, conditions, self.options.points)
+        jumps = any(algebraic_jumps(self.model, r) for r in records)
+        self.functions = Functions(self.model, slots, conditions, self.options.points, jumps)
         self.bounds = (np.array([u.lower for u in unknowns]), np.array([u.upper for u in unknowns]))
         self.information = _information(information, len(unknowns))
         self.slots, self.guess = slots, theta
@@ -257,6 +262,18 @@ class DirectProgram:
             result=result,
             program=program,
         )
+
+
+def algebraic_jumps(model: DirectModel, record: DirectRecord) -> bool:
+    """Whether an input jumps that algebraic equations contain."""
+    inside = sorted(set(ca.jacobian_sparsity(model.residual, model.u).get_col())) if model.nz else []
+    if not inside or len(record.times) < 2:
+        return False
+    cells = cut_into_cells(record.times, record.signals)
+    before = cells.coefficients.sum(axis=2)[:, inside]
+    after = np.stack([record.signals.at(float(t)) for t in cells.bounds[1:]])[:, inside]
+    size = np.abs(before).max(axis=0, initial=0.0) + np.abs(after).max(axis=0, initial=0.0)
+    return bool(np.any(np.abs(after - before) > CONTINUOUS * size))
 
 
 def _information(formula: Callable[[ca.SX], ca.SX] | None, count: int) -> ca.Function | None:

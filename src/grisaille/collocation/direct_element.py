@@ -3,10 +3,14 @@
 ::
 
     c_j = X_j − X_prev − h Σ_k a_jk f(t_k, X_k, Z_k, v_k),    0 = g(t_j, X_j, Z_j, v_j)        j = 1 … s
-    ℓ   = ½ h Σ_j b_j |v_j|² + ½ eᵀR⁻¹e + ½ log det 2πR        e = y − h(X_s, Z_s) if there is a sample at the end
+    ℓ   = ½ h Σ_j b_j |v_j|² + ½ eᵀR⁻¹e + ½ log det 2πR        e = y − h(X_s, Z⁺) if there is a sample at the end
+
+Inputs may jump there. The equations of the element see them before the jump, a sample after it, as in a simulation: so
+where inputs of algebraic equations jump their unknowns have a second value Z⁺, 0 = g(t_s, X_s, Z⁺, v_s) with the inputs
+after the jump; elsewhere Z⁺ = Z_s.
 
 and of the first point, which has no past: hidden constraints, algebraic equations, start conditions, x_w − L ζ = 0,
-with cost ½|ζ|² and the sample there. Arguments are a = (X_prev, (X_1, Z_1, …, X_s, Z_s), (v_1 … v_s), θ); the slots θ
+with cost ½|ζ|² and the sample there. Arguments are a = (X_prev, (Z⁺, X_1, Z_1, …, X_s, Z_s), (v_1 … v_s), θ); slots θ
 hold whatever is estimated, with its value for the record at hand. Curvature is exact, ∇²(ℓ + λᵀc), or Gauss–Newton's.
 """
 
@@ -181,8 +185,9 @@ class Parts:
     """All quantities as formulas of slots and constants."""
 
 
-def element_functions(model: DirectModel, parts: Parts, points: int) -> ElementFunctions:
-    """An element with s points. Data: t_prev, h, u at the points, u at the end, y, weights, constants."""
+def element_functions(model: DirectModel, parts: Parts, points: int, jumps: bool) -> ElementFunctions:
+    """An element with s points; ``jumps``: with Z⁺. Data: t_prev, h, u at the points, u at the end, y, weights,
+    constants."""
     c, A = TABLEAUX[points]
     n, nz, nv, nu, ny = model.n, model.nz, model.nv, int(model.u.numel()), len(model.outputs)
     past = ca.SX.sym("X0", n)
@@ -191,7 +196,8 @@ def element_functions(model: DirectModel, parts: Parts, points: int) -> ElementF
     u, u_end = ca.SX.sym("u", nu, points), ca.SX.sym("ue", nu)
     y, weight = ca.SX.sym("y", ny), ca.SX.sym("weight", ny)
     data = ca.vertcat(t, h, ca.vec(u), u_end, y, weight, parts.constants)
-    inner = ca.vec(ca.vertcat(X, Z))
+    after = ca.SX.sym("Zp", nz if jumps else 0)
+    inner = ca.vertcat(after, ca.vec(ca.vertcat(X, Z)))
     a = ca.vertcat(past, inner, ca.vec(v), parts.slots)
     dynamics = ca.Function("dynamics", model.arguments, [model.rates, model.residual])
     found = [dynamics(t + c[j] * h, X[:, j], Z[:, j], v[:, j], u[:, j], parts.q) for j in range(points)]
@@ -199,9 +205,12 @@ def element_functions(model: DirectModel, parts: Parts, points: int) -> ElementF
     moved = X - ca.repmat(past, 1, points) - h * ca.mtimes(F, ca.DM(A.T))
     equations = ca.vec(ca.vertcat(moved, ca.horzcat(*(g for _, g in found)) if nz else ca.SX(0, points)))
     noise = 0.5 * h * sum(A[-1, j] * ca.sumsqr(v[:, j]) for j in range(points))
-    match, spread, gauss = _compare(model, parts.q, t + h, X[:, -1], Z[:, -1], u_end, y, weight, a)
+    seen = after if jumps else Z[:, -1]
+    if jumps:
+        equations = ca.vertcat(dynamics(t + h, X[:, -1], after, v[:, -1], u_end, parts.q)[1], equations)
+    match, spread, gauss = _compare(model, parts.q, t + h, X[:, -1], seen, u_end, y, weight, a)
     costs = ca.vertcat(noise, match, spread)
-    sizes = Sizes(n, points * (n + nz), points * nv, int(parts.slots.numel()))
+    sizes = Sizes(n, int(inner.numel()), points * nv, int(parts.slots.numel()))
     return ElementFunctions(sizes, a, data, costs, equations, gauss + ca.hessian(noise, a)[0])
 
 

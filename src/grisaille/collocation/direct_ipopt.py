@@ -62,12 +62,15 @@ def run_solver(
 
 def violates(program: Transcription, point: Point, state_bounds: Mapping[str, tuple[float, float]]) -> bool:
     """Whether a bound of a state is broken at some Radau point."""
-    width = program.model.n + program.model.nz
-    states = np.vstack([point.first, point.inner.reshape(-1, width)])
+    states = np.vstack([point.first, program.nodes(point.inner), *_after_jumps(program, point)])
     return any(
         bool(np.any((states[:, k] < low) | (states[:, k] > high)))
         for k, (low, high) in _places(program.model, state_bounds)
     )
+
+
+def _after_jumps(program: Transcription, point: Point) -> list[Floats]:
+    return [program.seen_points(point, r) for r in range(len(program.records))] if program.functions.after else []
 
 
 def _places(
@@ -141,7 +144,8 @@ def _limits(
         for k, limits in _places(program.model, state_bounds):
             wide[k] = limits[side]
         free = -np.inf if side == 0 else np.inf
-        first, inner = np.tile(wide, len(point.first)), np.tile(wide, point.inner.size // width if width else 0)
+        first, element = np.tile(wide, len(point.first)), np.tile(wide, program.functions.points)
+        inner = np.tile(np.concatenate([wide[program.model.n :][: program.functions.after], element]), len(point.inner))
         sides.append(
             np.concatenate(
                 [bounds[side], first, np.full(point.zeta.size, free), inner, np.full(point.noise.size, free)]

@@ -90,7 +90,7 @@ def _determinant_gradient(program: Transcription, result: NewtonResult, model: L
 
 def _blocks(program: Transcription, model: Linearized) -> tuple[Floats, Floats, Floats, Floats]:
     """Covariances of (X_prev, v) and the costs to go at the ends, for first points and elements."""
-    n, slots = program.model.n, len(program.slots.names)
+    slots = len(program.slots.names)
     first_joint, joint, first_P, P = [], [], [], []
     for r, swept in enumerate(model.swept):
         found = scatter(swept, model.start, r, model.elements, *program.span(r))[1]
@@ -98,7 +98,7 @@ def _blocks(program: Transcription, model: Linearized) -> tuple[Floats, Floats, 
         joint += found[1:]
         first_P.append(swept.P[0][1 + slots :, 1 + slots :])
         P.append(swept.P[1:, 1 + slots :, 1 + slots :])
-    return np.stack(first_joint), np.stack(joint), np.stack(first_P).reshape(-1, n, n), np.concatenate(P)
+    return np.stack(first_joint), np.stack(joint), np.stack(first_P), np.concatenate(P)
 
 
 def _inverse_blocks(c: Condensed, joint: Floats, P: Floats, nz: int) -> tuple[Floats, Floats]:

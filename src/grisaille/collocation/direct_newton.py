@@ -223,12 +223,12 @@ def _decrement(
 
 def _scaled(program: Transcription, point: Point, costs: Costs) -> float:
     """The largest residual of the equations, relative to the size of what it is an equation for."""
-    n, nz = program.model.n, program.model.nz
-    blocks = costs.inner.reshape(-1, n + nz)
-    states = point.inner.reshape(-1, n + nz)
+    n = program.model.n
+    blocks, states = program.nodes(costs.inner), program.nodes(point.inner)
     size = np.abs(states).max(axis=0, initial=0.0) + 1e-12
     worst = np.abs(blocks[:, :n] / size[:n]).max(initial=0.0)
-    algebraic = np.abs(blocks[:, n:]).max(initial=0.0) / (1.0 + np.abs(states[:, n:]).max(initial=0.0))
+    jumped = np.abs(costs.inner[:, : program.functions.after]).max(initial=0.0)
+    algebraic = max(np.abs(blocks[:, n:]).max(initial=0.0), jumped) / (1.0 + np.abs(states[:, n:]).max(initial=0.0))
     return float(
         max(worst, algebraic, np.abs(costs.first).max(initial=0.0) / (1.0 + np.abs(point.first).max(initial=0.0)))
     )
@@ -273,11 +273,11 @@ class Filter:
 
 def _distance(program: Transcription, point: Point, costs: Costs) -> float:
     """Sum of residuals of the equations, each relative to the size of its state, per element."""
-    n, nz = program.model.n, program.model.nz
-    size = np.abs(point.inner.reshape(-1, n + nz)).max(axis=0, initial=0.0) + 1e-12
-    inner = np.abs(costs.inner.reshape(-1, n + nz)) / size
+    size = np.abs(program.nodes(point.inner)).max(axis=0, initial=0.0) + 1e-12
+    inner = np.abs(program.nodes(costs.inner)) / size
+    jumped = np.abs(costs.inner[:, : program.functions.after]) / size[program.model.n :][: program.functions.after]
     first = np.abs(costs.first).sum() / (1.0 + np.abs(point.first).max(initial=0.0))
-    return float((inner.sum() + first) / len(costs.inner))
+    return float((inner.sum() + jumped.sum() + first) / len(costs.inner))
 
 
 def _slope(program: Transcription, step: Point, model: Linearized) -> float:

@@ -12,7 +12,8 @@ def interpolated(coarse: Transcription, fine: Transcription, point: Point) -> Po
     """The same trajectories on another mesh of the same records."""
     n, nz, nv, s = coarse.model.n, coarse.model.nz, coarse.model.nv, coarse.functions.points
     c = TABLEAUX[s][0]
-    inner = np.empty((len(fine.record_of), s * (n + nz)))
+    after = coarse.functions.after
+    inner = np.empty((len(fine.record_of), after + s * (n + nz)))
     noise = np.empty((len(fine.record_of), s * nv))
     previous = coarse.previous(point)
     for r in range(len(coarse.records)):
@@ -21,15 +22,18 @@ def interpolated(coarse: Transcription, fine: Transcription, point: Point) -> Po
         middle = (new.bounds[:-1] + new.bounds[1:]) / 2
         e = np.clip(np.searchsorted(old.bounds, middle) - 1, 0, len(old.lengths) - 1)
         where = (new.nodes - old.bounds[e][:, None]) / old.lengths[e][:, None]
-        values = point.inner[a + e].reshape(-1, s, n + nz)
+        values = point.inner[a + e, after:].reshape(len(e), s, n + nz)
         X = np.concatenate([previous[a + e][:, None], values[:, :, :n]], axis=1)
         states = np.einsum("ejk,eki->eji", _lagrange(np.append(0.0, c), where), X)
         inside = _lagrange(c, where)
         rest = np.einsum("ejk,eki->eji", inside, values[:, :, n:])
-        inner[first:last] = np.concatenate([states, rest], axis=2).reshape(last - first, -1)
-        noise[first:last] = np.einsum("ejk,eki->eji", inside, point.noise[a + e].reshape(-1, s, nv)).reshape(
-            last - first, -1
-        )
+        inner[first:last, after:] = np.concatenate([states, rest], axis=2).reshape(last - first, s * (n + nz))
+        if after:
+            # only old ends can be jumps
+            same = np.isclose(new.bounds[1:], old.bounds[e + 1], rtol=0.0, atol=1e-6 * old.lengths.min(initial=np.inf))
+            inner[first:last, :after] = np.where(same[:, None], point.inner[a + e, :after], rest[:, -1])
+        drive = point.noise[a + e].reshape(len(e), s, nv)
+        noise[first:last] = np.einsum("ejk,eki->eji", inside, drive).reshape(last - first, s * nv)
     return Point(point.theta, point.first, point.zeta, inner, noise)
 
 

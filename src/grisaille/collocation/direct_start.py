@@ -53,19 +53,19 @@ def measured_point(program: Transcription, point: Point) -> Point | None:
                 continue
             found = True
             values = np.interp(program.meshes[r].nodes, record.times[there], record.y[there, column])
-            inner[first:last, state + width * np.arange(s)] = values
+            inner[first:last, program.functions.after + state + width * np.arange(s)] = values
     return replace(point, inner=inner) if found else None
 
 
 def simulated_point(program: Transcription, theta: Floats, starts: list[Start]) -> Point:
     """The first point of a search."""
-    n, nz, s = program.model.n, program.model.nz, program.functions.points
+    n, nz = program.model.n, program.model.nz
     values = program.slots.values(theta)
     wave = _invisible(program, theta, starts)
     first = np.zeros((len(starts), n + nz))
     zeta = np.zeros((len(starts), n - program.model.nx))
-    inner = np.zeros((len(program.record_of), s * (n + nz)))
-    noise = np.zeros((len(program.record_of), s * program.model.nv))
+    inner = np.zeros((len(program.record_of), program.functions.element.sizes.inner))
+    noise = np.zeros((len(program.record_of), program.functions.element.sizes.noise))
     for r, start in enumerate(starts):
         first[r] = np.concatenate([start.x, wave, start.z])
     _march(program, values, first, wave, inner)
@@ -75,20 +75,20 @@ def simulated_point(program: Transcription, theta: Floats, starts: list[Start]) 
 def _march(program: Transcription, slots: Floats, now: Floats, wave: Floats, inner: Floats) -> None:
     """Fills inner, element by element and all records abreast; records that end early repeat their last element."""
     n, nz, s = program.model.n, program.model.nz, program.functions.points
-    held = np.arange(program.model.nx, n)
+    held, after = np.arange(program.model.nx, n), program.functions.after
     spans = np.array([program.span(r) for r in range(len(now))]).reshape(-1, 2)
     stuck = np.zeros(len(now), dtype=bool)
     for k in range(int(np.diff(spans, axis=1).max(initial=0))):
         live = spans[:, 0] + k < spans[:, 1]
         elements = np.minimum(spans[:, 0] + k, spans[:, 1] - 1)
-        ahead = np.tile(now, s)
+        ahead = np.hstack([now[:, n : n + after], np.tile(now, s)])
         found, solved = _solved(program, elements, now[:, :n], ahead, slots, live & ~stuck)
         stuck |= live & ~solved
         ahead[solved & live] = found[solved & live]
         for j in range(s) if wave.any() else ():
-            ahead[:, j * (n + nz) + held] = wave
+            ahead[:, after + j * (n + nz) + held] = wave
         inner[elements[live]] = ahead[live]
-        now = np.where(live[:, None], ahead[:, (s - 1) * (n + nz) :], now)
+        now = np.where(live[:, None], ahead[:, program.seen_columns], now)
 
 
 def _solved(

@@ -103,8 +103,7 @@ def _path(
     program: Transcription, result: NewtonResult, curvature: Linearized | None, covariance: Floats, r: int
 ) -> DirectPath:
     model, point = program.model, result.point
-    mesh, (first, last) = program.meshes[r], program.span(r)
-    points = np.vstack([point.first[r : r + 1], point.inner[first:last, -(model.n + model.nz) :]])
+    mesh, points = program.meshes[r], program.seen_points(point, r)
     states, observed = _deviations(program, result, curvature, r, covariance)
     return DirectPath(
         name=program.records[r].name,
@@ -143,7 +142,7 @@ def point_slopes(program: Transcription, model: Linearized, r: int) -> tuple[Flo
     head[1 + own, np.arange(len(own))] = 1.0
     steps = substitute(model.swept[r], model.start, r, model.elements, *program.span(r), head)
     width = program.model.n + program.model.nz
-    ends = steps.elements[:, program.functions.element.sizes.parts[1]][:, -width:]
+    ends = steps.elements[:, program.functions.element.sizes.parts[1]][:, program.seen_columns]
     return np.concatenate([steps.start[None, :width], ends]), own
 
 
@@ -183,8 +182,7 @@ def _covariances(program: Transcription, model: Linearized, r: int) -> Floats:
     joint = scatter(model.swept[r], model.start, r, model.elements, first, last)[1]
     width, slots = program.model.n + program.model.nz, len(program.slots.names)
     sizes = program.functions.element.sizes
-    stop = sizes.past + sizes.inner
-    rows = model.elements.M[first:last, stop - width : stop, 1 + slots :]
+    rows = model.elements.M[first:last, sizes.past + program.seen_columns, 1 + slots :]
     at_start = model.start.M[r, :width, 1 + slots :]
     inner = rows @ np.stack(joint[1:]) @ rows.swapaxes(1, 2)
     return np.concatenate([(at_start @ joint[0] @ at_start.T)[None], inner])

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
+from numpy.typing import NDArray
 
 from grisaille.collocation.direct_conditions import StartConditions
 from grisaille.collocation.direct_element import ElementFunctions, Parts, element_functions, start_functions
@@ -29,7 +30,7 @@ class Point:
     zeta: Floats
     """(R, n_w)"""
     inner: Floats
-    """(E, s (n + nz)): X₁, Z₁, X₂, …"""
+    """(E, s (n + nz)): X₁, Z₁, X₂, …; behind Z⁺ where algebraic unknowns have values after jumps."""
     noise: Floats
     """(E, s nv)"""
 
@@ -65,11 +66,15 @@ class Costs:
 class Functions:
     """The functions of a model: built once, used on every mesh."""
 
-    def __init__(self, model: DirectModel, slots: Slots, conditions: StartConditions, points: int) -> None:
+    def __init__(
+        self, model: DirectModel, slots: Slots, conditions: StartConditions, points: int, jumps: bool = False
+    ) -> None:
         self.model, self.slots, self.conditions, self.points = model, slots, conditions, points
+        self.after = model.nz if jumps else 0
+        """How many algebraic unknowns of an element have values after a jump at its end."""
         symbols, constants = ca.SX.sym("slot", len(slots.names)), ca.SX.sym("constant", len(slots.constants))
         parts = Parts(symbols, constants, slots.quantities(symbols, constants))
-        self.element: ElementFunctions = element_functions(model, parts, points)
+        self.element: ElementFunctions = element_functions(model, parts, points, jumps)
         self.start: ElementFunctions = start_functions(model, parts, conditions.formulas, conditions.wanted)
         self._symbols = [model.t, ca.vertcat(model.X, model.Z), model.u, symbols, constants]
         self._q, self._looks = parts.q, dict[str, ca.Function]()
@@ -144,6 +149,23 @@ class Transcription:
         n, nz = self.model.n, self.model.nz
         return point.inner[:, point.inner.shape[1] - n - nz : point.inner.shape[1] - nz]
 
+    def nodes(self, inner: Floats) -> Floats:
+        """(E s, n + nz): (X, Z) at all Radau points, or what belongs to them."""
+        width = self.model.n + self.model.nz
+        return inner[:, self.functions.after :].reshape(len(inner) * self.functions.points, width)
+
+    @property
+    def seen_columns(self) -> NDArray[np.int64]:
+        """Where (X, Z) at the right end stand among the inner unknowns, Z after a jump there."""
+        n, nz, size = self.model.n, self.model.nz, self.functions.element.sizes.inner
+        Z = np.arange(nz) if self.functions.after else np.arange(size - nz, size)
+        return np.concatenate([np.arange(size - n - nz, size - nz), Z])
+
+    def seen_points(self, point: Point, r: int) -> Floats:
+        """(E + 1, n + nz): (X, Z) at the first instant and at the ends of a record, after jumps of inputs."""
+        first, last = self.span(r)
+        return np.vstack([point.first[r : r + 1], point.inner[first:last, self.seen_columns]])
+
     def previous(self, point: Point) -> Floats:
         """(E, n): X at the left end."""
         X = np.roll(self.ends(point), 1, axis=0)
@@ -176,8 +198,8 @@ class Transcription:
         """A column of the model's formulas at the first instant and all ends of a record, (E + 1, rows)."""
         model, (first, last) = self.model, self.span(r)
         function = ca.Function("observe", model.arguments, [ca.densify(formula)])
-        n, nz, nv = model.n, model.nz, model.nv
-        w = np.vstack([point.first[r : r + 1], point.inner[first:last, -(n + nz) :]])
+        n, nv = model.n, model.nv
+        w = self.seen_points(point, r)
         v = point.noise[first:last, point.noise.shape[1] - nv :]
         v = np.vstack([np.zeros((1, nv)), v]) if nv else np.zeros((len(w), 0))
         mesh = self.meshes[r]
@@ -190,8 +212,7 @@ class Transcription:
 
         Values (N, rows), derivatives by (X, Z), (N, rows, n + nz), and by the slots, (N, rows, slots).
         """
-        (first, last), mesh, width = self.span(r), self.meshes[r], self.model.n + self.model.nz
-        w = np.vstack([point.first[r : r + 1], point.inner[first:last, -width:]])
+        mesh, w = self.meshes[r], self.seen_points(point, r)
         N, slots, constants = len(w), self.slots.values(point.theta)[r], self.slots.constant_values[r]
         repeated = [np.repeat(x[:, None], N, axis=1) for x in (slots, constants)]
         look = self.functions.look(what) if isinstance(what, str) else self.functions.look_at(what)

@@ -92,6 +92,8 @@ def _path(fit: Fit, problem: DirectProblem, theta: np.ndarray, kept: Mapping[str
     e = fit.estimate
     problem.program = on_elements(problem.program, int(e.extra.get("pieces", 1)))
     start = Point(**{f.name: kept[f"path_{f.name}"] for f in fields(Point)}) if kept else None
+    if start is not None and start.inner.shape[1] != problem.program.functions.element.sizes.inner:
+        start = None  # of a file that kept no algebraic unknowns after jumps of inputs
     path = evaluated_program(problem.program).solve(theta, start, free=False)
     if not path.converged:
         raise EstimationError(f"The path at the estimates could not be solved for: it {path.status}")

@@ -19,6 +19,7 @@ def direct_notes(
     """What is not determined, what vanished, and where the path is not what it should be."""
     root = root_of(evaluation.curvature)
     level = np.array([u.kind in ("scale", "noise", "start") for u in problem.unknowns], dtype=bool)
+    level &= np.isfinite(np.diag(covariance))
     notes = describe_determination(problem.unknowns, evaluation.theta, root, covariance, free)
     skipped = tuple(f"dead: no output moves with {u.name};" for u, k in zip(problem.unknowns, level, strict=True) if k)
     notes = [n for n in notes if not (skipped and n.startswith(skipped))]
