@@ -23,6 +23,7 @@ from grisaille.simulation.directions import Directions
 from grisaille.simulation.ensemble import EnsembleOptions, simulate_ensemble
 from grisaille.simulation.frozen import choose_step
 from grisaille.simulation.integration import integrate
+from grisaille.simulation.leeway import with_leeway
 from grisaille.simulation.measurement_noise import with_noise
 from grisaille.simulation.outcome import describe
 from grisaille.simulation.posing import Posed, pose
@@ -171,6 +172,7 @@ def prepare(
     at, structure, table, initializer = posed.times, posed.structure, posed.table, posed.initializer
     values, directions, found = posed.values, posed.directions, posed.start
     system = structure.system
+    table = with_leeway(table, system, rtol)
     kernel = build_kernel(system, sensitive=bool(directions.names), compiled=compiled)
     task = Task.create(
         kernel, float(at[0]), float(at[-1]), p=values.values, x=found.x, z=found.z, times=at,

@@ -13,6 +13,7 @@ import casadi as ca
 
 from grisaille.errors import StructureError
 from grisaille.structure.equations import Equations, Row
+from grisaille.structure.pieces import is_affine
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ def _as_link(row: Row, equations: Equations) -> _Link | None:
     if any(m is None or m.kind != "unknown" or m.order > 0 for m in meanings):
         return None
     slopes = ca.jacobian(row.residual, ca.vertcat(*symbols))
-    if not slopes.is_constant() or slopes.nnz() != len(symbols):
+    if not slopes.is_constant() or slopes.nnz() != len(symbols) or not is_affine(row.residual, ca.vertcat(*symbols)):
         return None
     c = [float(v) for v in slopes.nonzeros()]
     offset = float(ca.substitute(row.residual, ca.vertcat(*symbols), ca.SX.zeros(len(symbols))))

@@ -3,10 +3,10 @@
 After index reduction the leading derivatives and algebraic unknowns v satisfy a square system f(v, …) = 0. Its
 strongly connected blocks are taken in order of dependence. A block is
 
-- *explicit*: one equation, linear in its unknown: v = −f(0)/slope, where the slope is the block's only pivot;
+- *explicit*: one equation, affine in its unknown: v = −f(0)/slope, where the slope is the block's only pivot;
 - *linear*, up to three torn unknowns: solved by Cramer's rule, so that the only divisor is the determinant;
 - *implicit*: everything else. Its torn unknowns become entries of z, solved by Newton with pivoted elimination in
-  every step.
+  every step. Relations of its own unknowns across which its equations jump become entries of z too (``held.py``).
 
 Tearing inside a block only divides by numbers and by functions of parameters; the latter are recorded as pivots and
 checked before each run, and a block whose pivot vanishes is not torn there.
@@ -15,14 +15,16 @@ checked before each run, and a block whose pivot vanishes is not torn there.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import casadi as ca
 
 from grisaille.errors import StructureError
+from grisaille.structure.held import USUAL_LEEWAY, HeldPiece, hold_pieces
 from grisaille.structure.matching import maximum_matching, strong_components
+from grisaille.structure.pieces import is_affine
 
 CRAMER_LIMIT = 3
 
@@ -31,6 +33,7 @@ CRAMER_LIMIT = 3
 class Unknown:
     symbol: ca.SX
     text: str
+    nominal: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,8 @@ class SolvedBlocks:
     residuals: tuple[ca.SX, ...]
     residual_texts: tuple[str, ...]
     pivots: tuple[Pivot, ...]
+    pieces: tuple[HeldPiece, ...] = ()
+    """Relations of implicit unknowns that are unknowns themselves; they follow the others in z."""
 
 
 def solve_blocks(
@@ -76,6 +81,7 @@ def solve_blocks(
     unknowns: Sequence[Unknown],
     parameters: Sequence[ca.SX],
     refused_pivots: frozenset[str] = frozenset(),
+    leeway: Callable[[], ca.SX] = lambda: ca.SX(USUAL_LEEWAY),
 ) -> SolvedBlocks:
     """Order the leading system and solve every block as far as formulas go."""
     position = {u.symbol.element_hash(): k for k, u in enumerate(unknowns)}
@@ -91,7 +97,7 @@ def solve_blocks(
         )
     owner = {j: i for i, j in enumerate(partner)}
     components = strong_components([{owner[j] for j in row} for row in incidence])
-    solver = _Solver(equations, unknowns, incidence, parameters, refused_pivots)
+    solver = _Solver(equations, unknowns, incidence, parameters, refused_pivots, leeway)
     for rows in components:
         solver.solve(rows, [partner[i] for i in rows])
     return solver.result()
@@ -107,21 +113,23 @@ class _Solver:
         incidence: Sequence[set[int]],
         parameters: Sequence[ca.SX],
         refused_pivots: frozenset[str],
+        leeway: Callable[[], ca.SX],
     ) -> None:
         self.equations, self.unknowns, self.incidence = equations, unknowns, incidence
         self.parameters = {p.element_hash() for p in parameters}
-        self.refused_pivots = refused_pivots
+        self.refused_pivots, self.leeway = refused_pivots, leeway
         self.blocks: list[Block] = []
         self.definitions: list[tuple[ca.SX, ca.SX]] = []
         self.implicit: list[int] = []
         self.residuals: list[ca.SX] = []
         self.texts: list[str] = []
         self.pivots: list[Pivot] = []
+        self.pieces: list[HeldPiece] = []
 
     def result(self) -> SolvedBlocks:
         return SolvedBlocks(
             tuple(self.blocks), tuple(self.definitions), tuple(self.implicit), tuple(self.residuals), tuple(self.texts),
-            tuple(self.pivots),
+            tuple(self.pivots), tuple(self.pieces),
         )  # fmt: skip
 
     def solve(self, rows: list[int], columns: list[int]) -> None:
@@ -132,11 +140,10 @@ class _Solver:
 
     def _solve_single(self, row: int, column: int) -> None:
         residual, symbol = self.equations[row].residual, self.unknowns[column].symbol
-        slope = ca.jacobian(residual, symbol)
-        if ca.depends_on(slope, symbol):
+        if not is_affine(residual, symbol):
             self._leave_implicit([row], [column], [residual], [column], [row])
             return
-        formula = -ca.substitute(residual, symbol, ca.SX(0)) / slope
+        formula = -ca.substitute(residual, symbol, ca.SX(0)) / ca.jacobian(residual, symbol)
         self.definitions.append((symbol, formula))
         self.blocks.append(Block((row,), (column,), "explicit"))
 
@@ -145,9 +152,8 @@ class _Solver:
         inner = [(self.unknowns[j].symbol, self._solve_for(i, j)) for i, j in order]
         residuals = substitute_sequence(inner, [self.equations[i].residual for i in rest])
         symbols = [self.unknowns[j].symbol for j in torn]
-        matrix = ca.jacobian(ca.vertcat(*residuals), ca.vertcat(*symbols))
-        is_linear = not ca.depends_on(matrix, ca.vertcat(*symbols))
-        if is_linear and len(torn) <= CRAMER_LIMIT:
+        if len(torn) <= CRAMER_LIMIT and is_affine(ca.vertcat(*residuals), ca.vertcat(*symbols)):
+            matrix = ca.jacobian(ca.vertcat(*residuals), ca.vertcat(*symbols))
             zero = ca.SX.zeros(len(torn))
             constant = ca.substitute(ca.vertcat(*residuals), ca.vertcat(*symbols), zero)
             for symbol, value in zip(symbols, cramer(matrix, -constant), strict=True):
@@ -161,9 +167,12 @@ class _Solver:
     def _leave_implicit(
         self, rows: list[int], columns: list[int], residuals: Sequence[ca.SX], torn: list[int], rest: list[int]
     ) -> None:
+        texts = [self.equations[i].text for i in rest]
+        held, pieces = hold_pieces(residuals, texts, [self.unknowns[j] for j in torn], self.leeway)
         self.implicit.extend(torn)
-        self.residuals.extend(residuals)
-        self.texts.extend(self.equations[i].text for i in rest)
+        self.residuals.extend(held)
+        self.texts.extend(texts)
+        self.pieces.extend(pieces)
         self.blocks.append(Block(tuple(rows), tuple(columns), "implicit", tuple(torn)))
 
     def _solve_for(self, row: int, column: int) -> ca.SX:
@@ -180,6 +189,8 @@ class _Solver:
     def _may_divide(self, row: int, column: int) -> bool:
         residual, symbol = self.equations[row].residual, self.unknowns[column].symbol
         slope = ca.jacobian(residual, symbol)
+        if not is_affine(residual, symbol):
+            return False
         if slope.is_constant():
             return bool(slope.nnz() == 1 and float(slope) != 0)
         only_parameters = all(s.element_hash() in self.parameters for s in ca.symvar(slope))

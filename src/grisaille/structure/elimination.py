@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import casadi as ca
 
 from grisaille.structure.equations import Equations
+from grisaille.structure.pieces import is_affine
 from grisaille.structure.signature import Offsets
 
 
@@ -78,8 +79,9 @@ def _candidates(equations: Equations, offsets: Offsets, i: int, position: dict[s
         j = position[name]
         if not offsets.is_tight(i, j, order):
             continue
-        slope = ca.jacobian(residual, equations.jets.symbol(name, order))
-        if slope.is_constant() and slope.nnz() == 1 and float(slope) != 0:
+        symbol = equations.jets.symbol(name, order)
+        slope = ca.jacobian(residual, symbol)
+        if slope.is_constant() and slope.nnz() == 1 and float(slope) != 0 and is_affine(residual, symbol):
             variable = equations.model.variables.get(name)
             has_start = variable is not None and variable.start is not None
             found.append((-order, has_start, -name.count("."), -j, j))

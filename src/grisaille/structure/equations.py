@@ -8,6 +8,7 @@ that the index reduction also finds *their* derivatives.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import casadi as ca
 
@@ -15,6 +16,7 @@ from grisaille.errors import ModelError
 from grisaille.model.expression import Call, Expression, postorder
 from grisaille.model.flat import FlatModel
 from grisaille.model.lowering import lower
+from grisaille.structure.differentiability import differentiate
 from grisaille.structure.jets import Jets
 from grisaille.structure.switching import Switches
 
@@ -64,6 +66,7 @@ def lower_equations(model: FlatModel) -> Equations:
     parameters = {name: ca.SX.sym(f"p{k}") for k, name in enumerate(model.parameters)}
 
     switches = Switches(jets, parameters)
+    der = partial(differentiate, jets, parameters)
     formulas = {**model.quantities, **{n: o.definition for n, o in model.outputs.items() if n not in model.variables}}
     known: dict[str, ca.SX] = {}
 
@@ -76,16 +79,14 @@ def lower_equations(model: FlatModel) -> Equations:
             return jets.symbol(path)
         if path in formulas:
             if path not in known:
-                known[path] = lower([formulas[path]], leaf, jets.differentiate, switches.inspect)[0]
+                known[path] = lower([formulas[path]], leaf, der, switches.inspect)[0]
             return known[path]
         raise ModelError(f"'{path}' occurs in an equation of {model.name} but is not one of its members.")
 
-    sides = lower(
-        [side for e in model.equations for side in (e.left, e.right)], leaf, jets.differentiate, switches.inspect
-    )
+    sides = lower([side for e in model.equations for side in (e.left, e.right)], leaf, der, switches.inspect)
     rows = [Row(sides[2 * k] - sides[2 * k + 1], e.text, e.source, e.kind) for k, e in enumerate(model.equations)]
     for name in differentiated:
-        definition = lower([formulas[name]], leaf, jets.differentiate, switches.inspect)[0]
+        definition = lower([formulas[name]], leaf, der, switches.inspect)[0]
         rows.append(Row(jets.symbol(name) - definition, f"{name} == <its formula>", "named quantity"))
     observed = {name: leaf(name) for name in (*model.variables, *formulas, *model.inputs, *model.disturbances)}
     return Equations(model, jets, parameters, unknowns, tuple(rows), observed, switches, {})

@@ -18,6 +18,7 @@ import numpy as np
 
 COMPARISONS = {ca.OP_LT: "lt", ca.OP_LE: "le", ca.OP_EQ: "eq", ca.OP_NE: "ne"}
 STEPS = {ca.OP_SIGN: "sign", ca.OP_FLOOR: "floor", ca.OP_CEIL: "ceil"}
+SWITCHING = frozenset((*COMPARISONS, *STEPS))
 SAMPLES = 12
 """Random points tried for each relation."""
 ENOUGH = 4
@@ -109,6 +110,8 @@ class _Walk:
             return self.formulas, []
         vector = ca.vertcat(*(s for s, _ in self.arguments))
         function = ca.Function("pieces", [vector], [ca.densify(ca.vec(f)) for f in self.formulas])
+        if not any(function.instruction_id(k) in SWITCHING for k in range(function.n_instructions())):
+            return self.formulas, []
         slots: dict[int, tuple[ca.SX, bool]] = {}
         results = [[ca.SX(0)] * f.numel() for f in self.formulas]
         for k in range(function.n_instructions()):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import casadi as ca
 
@@ -18,8 +18,10 @@ from grisaille.model.flat import FlatModel
 from grisaille.structure.aliases import eliminate_aliases
 from grisaille.structure.blocks import Block, Leading, SolvedBlocks, Unknown, solve_blocks, substitute_sequence
 from grisaille.structure.diagnosis import explain_singular, refuse_wrong_count
+from grisaille.structure.differentiability import differentiate, in_names
 from grisaille.structure.elimination import Definition, eliminate_explicit
 from grisaille.structure.equations import Equations, lower_equations
+from grisaille.structure.held import LEEWAY, USUAL_LEEWAY
 from grisaille.structure.incidence import leading_incidence
 from grisaille.structure.jets import Jets, JetSymbol, derivative_text
 from grisaille.structure.matching import decompose
@@ -84,7 +86,12 @@ def reduce_model(model: FlatModel, refused_pivots: frozenset[str] = frozenset())
     levels = _differentiate(equations, offsets)
     pairs, definitions = eliminate_explicit(equations, offsets, levels)
     leading = _leading_system(equations, offsets, levels, pairs, definitions)
-    solved = solve_blocks(*leading, list(equations.parameters.values()), refused_pivots)
+    solved = solve_blocks(
+        *leading,
+        list(equations.parameters.values()),
+        refused_pivots,
+        partial(equations.switches.constant, LEEWAY, USUAL_LEEWAY),
+    )
     system, states = _collect(equations, offsets, levels, pairs, definitions, leading[1], solved)
     return Structure(
         model,
@@ -129,7 +136,7 @@ def _differentiate(equations: Equations, offsets: Offsets) -> list[list[ca.SX]]:
     for row, times in zip(equations.rows, offsets.equations, strict=True):
         chain = [row.residual]
         for _ in range(times):
-            chain.append(equations.jets.differentiate(chain[-1]))
+            chain.append(differentiate(equations.jets, equations.parameters, chain[-1], row.text))
         levels.append(chain)
     return levels
 
@@ -153,11 +160,20 @@ def _leading_system(
     ]
     solved = set(pairs.values())
     unknowns = [
-        Unknown(equations.jets.symbol(name, offsets.unknowns[j]), derivative_text(name, offsets.unknowns[j]))
+        Unknown(
+            equations.jets.symbol(name, offsets.unknowns[j]),
+            derivative_text(name, offsets.unknowns[j]),
+            _nominal(equations.model, name),
+        )
         for j, name in enumerate(equations.unknowns)
         if j not in solved
     ]
     return leading, unknowns
+
+
+def _nominal(model: FlatModel, name: str) -> float:
+    variable = model.variables.get(name)
+    return float(variable.nominal) if variable is not None and variable.nominal else 1.0
 
 
 def _collect(
@@ -186,14 +202,16 @@ def _collect(
     hidden.sort(key=lambda entry: entry[0])
     sequence = [*solved.definitions, *((d.symbol, d.formula) for d in definitions)]
     rates = [jets.symbol(s.name, s.order + 1) for s in states]
-    formulas = [*rates, *(e[2] for e in hidden), *solved.residuals, *equations.observed.values()]
+    residuals = [*solved.residuals, *(piece.residual for piece in solved.pieces)]
+    formulas = [*rates, *(e[2] for e in hidden), *residuals, *equations.observed.values()]
     closed = substitute_sequence(sequence, formulas)
-    nx, nc, nz = len(states), len(hidden), len(solved.residuals)
+    nx, nc, nz = len(states), len(hidden), len(residuals)
+    pieces = [(in_names(equations.jets, equations.parameters, piece.relation), piece.text) for piece in solved.pieces]
     signals = _signals(equations, closed)
     system = System(
         t=jets.time,
         x=_column([jets.symbol(s.name, s.order) for s in states]),
-        z=_column([unknowns[k].symbol for k in solved.implicit]),
+        z=_column([*(unknowns[k].symbol for k in solved.implicit), *(piece.symbol for piece in solved.pieces)]),
         u=_column([jets.symbol(s.name, s.order) for s in signals]),
         p=_column(list(equations.parameters.values())),
         rhs=_column(closed[:nx]),
@@ -201,13 +219,14 @@ def _collect(
         residual=_column(closed[nx + nc : nx + nc + nz]),
         observed=_column(closed[nx + nc + nz :]),
         state_names=tuple(s.text for s in states),
-        implicit_names=tuple(unknowns[k].text for k in solved.implicit),
+        implicit_names=(*(unknowns[k].text for k in solved.implicit), *(f"[{relation}]" for relation, _ in pieces)),
         signals=signals,
         parameter_names=tuple(equations.parameters),
         observed_names=tuple(equations.observed),
         constraint_texts=tuple(e[1] for e in hidden),
         constraint_levels=tuple(e[0] for e in hidden),
-        residual_texts=solved.residual_texts,
+        residual_texts=(*solved.residual_texts, *(text for _, text in pieces)),
+        pieces=tuple(pieces),
         switches=_column([equations.switches.values[s.name] for s in signals if s.kind == "switch" and s.order == 0]),
         bends=_column(equations.switches.bends),
         smooth=tuple(_must_be_continuous(equations, offsets, levels)),

@@ -25,6 +25,7 @@ import casadi as ca
 import numpy as np
 
 from grisaille.errors import StructureError
+from grisaille.structure.differentiability import differentiate
 from grisaille.structure.equations import Equations, Row
 from grisaille.structure.matching import strong_components
 from grisaille.structure.signature import Offsets
@@ -190,7 +191,7 @@ def _combine(
     for i, factor in zip(dependence.equations, dependence.factors, strict=True):
         residual = equations.rows[i].residual
         for _ in range(offsets.equations[i] - base):
-            residual = jets.differentiate(residual)
+            residual = differentiate(jets, equations.parameters, residual, equations.rows[i].text)
         total += factor * residual
     # the highest derivatives of the block's own unknowns cancel identically, so any value may stand for them
     cancelled = [

@@ -55,6 +55,13 @@ class Switches:
             self._bend(arguments[0], lambda x: sum((x > float(knot) for knot in node.data[2]), start=ca.SX(0)))
         return value
 
+    def constant(self, name: str, value: float) -> ca.SX:
+        """A signal that has this value unless a simulation sets another."""
+        if name not in self.values:
+            self._jets.declare(name, "switch")
+            self.values[name] = ca.SX(value)
+        return self._jets.symbol(name)
+
     def _bend(self, argument: ca.SX, side: Callable[[ca.SX], ca.SX]) -> None:
         formula = self._of_time(argument)
         if formula is not None:

@@ -1,0 +1,40 @@
+"""What may be differentiated by time: formulas that do not jump with a state, an unknown or an input.
+
+Where ``where(x > 0, 1, 2)`` is differentiated, by ``der`` or by index reduction, its derivative contains an impulse at
+x = 0 that the chain rule does not see. Formulas that only bend there (``abs``, ``maximum``) may be differentiated once.
+Jumps of time alone are looked at before each run, when their instants are known (``experiment/switching.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import casadi as ca
+
+from grisaille.errors import StructureError
+from grisaille.structure.jets import Jets
+from grisaille.structure.pieces import jumps_of
+
+
+def differentiate(jets: Jets, parameters: Mapping[str, ca.SX], formula: ca.SX, text: str = "") -> ca.SX:
+    """The total time derivative of a formula; ``text`` is the equation that index reduction differentiates."""
+    symbols = [jets.symbol(m.name, m.order) for m in jets.within(formula) if m.kind != "switch"]
+    jumping = jumps_of(formula, ca.vertcat(*symbols)) if symbols else []
+    if jumping:
+        relation = in_names(jets, parameters, jumping[0].value)
+        what = f"Index reduction differentiates '{text}', but" if text else "der(…) is taken of a formula, but there"
+        raise StructureError(
+            f"{what} '{relation}' makes it jump: the derivative would be an impulse. Replace the relation by a smooth "
+            f"formula (gr.smooth_sign, or a ramp with gr.minimum and gr.maximum), or let a state with an equation of "
+            f"its own follow it, der(y) == (formula - y) / tau, and differentiate that."
+        )
+    return jets.differentiate(formula)
+
+
+def in_names(jets: Jets, parameters: Mapping[str, ca.SX], formula: ca.SX) -> str:
+    """A short formula in the user's names."""
+    names = {s.element_hash(): name for name, s in parameters.items()} | {jets.time.element_hash(): "time"}
+    symbols = ca.symvar(formula)
+    texts = [m.text if (m := jets.meaning(s)) else names.get(s.element_hash(), "…") for s in symbols]
+    shown = str(ca.substitute(formula, ca.vertcat(*symbols), ca.vertcat(*map(ca.SX.sym, texts))))
+    return shown[1:-1] if shown.startswith("(") and shown.endswith(")") else shown
