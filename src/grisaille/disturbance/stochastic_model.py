@@ -108,6 +108,12 @@ def build_stochastic_model(
     values : of all parameters; they decide the rank of correlations only
     """
     system, flat = structure.system, structure.model
+    if system.pieces:
+        relation, text = system.pieces[0]
+        raise EstimationError(
+            f"'{text}' jumps with '{relation}', an unknown of its own: filters and collocation follow slopes and do "
+            f"not see the jump. Use gr.OutputError() or gr.SimulatedPEM(), which simulate it, or a smooth formula."
+        )
     free = (*(f"scale({w})" for w in scales), *(f"noise({y})" for y in noises))
     extra = ca.SX.sym("level", len(free))
     q = ca.vertcat(system.p, extra)

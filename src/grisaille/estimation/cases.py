@@ -12,6 +12,7 @@ from grisaille.errors import EstimationError
 from grisaille.estimation.noise import NoiseLevel
 from grisaille.estimation.unknowns import Unknown
 from grisaille.model.classes import Model
+from grisaille.simulation.crossings import Crossing
 from grisaille.simulation.rows import RowRunner
 from grisaille.simulation.runner import Prediction, Runner
 
@@ -46,10 +47,17 @@ class Case:
 
     def predict(self, unknowns: Sequence[Unknown], theta: np.ndarray, *, sensitive: bool) -> Prediction:
         """The outputs at values of all unknowns."""
+        return self.runner.predict(*self._values(unknowns, theta), sensitive=sensitive)
+
+    def crossings(self, unknowns: Sequence[Unknown], theta: np.ndarray) -> list[Crossing]:
+        """Switches that the trajectory crosses and at which its equations jump; static rows have none."""
+        return self.runner.crossings(*self._values(unknowns, theta)) if isinstance(self.runner, Runner) else []
+
+    def _values(self, unknowns: Sequence[Unknown], theta: np.ndarray) -> tuple[dict[str, float], dict[str, float]]:
+        """Parameters and starts by name."""
         mine = [(unknowns[k], float(theta[k])) for k in self.unknowns]
         values = {u.target: v for u, v in mine if u.kind == "parameter"}
-        starts = {u.target: v for u, v in mine if u.kind == "start"}
-        return self.runner.predict(values, starts, sensitive=sensitive)
+        return values, {u.target: v for u, v in mine if u.kind == "start"}
 
     def column(self, name: str) -> int:
         return self.outputs.index(name)

@@ -18,6 +18,8 @@ from grisaille.estimation.search import Search
 
 OFFSET = 1e-4
 """The estimate is then within a ten-thousandth of its standard error."""
+OFFSET_OF_DIFFERENCES = 1e-2
+"""The same where derivatives are differences, which carry the scatter of adaptive steps."""
 ENOUGH = 1e-11
 """Nothing is left to polish."""
 SCATTER = 1e-8

@@ -41,6 +41,8 @@ class Estimate:
     offset: float = 0.0
     """How far from the minimum, in standard errors."""
     extra: dict[str, float] = field(default_factory=dict)
+    caution: str = ""
+    """Why standard errors and intervals are not to be taken at their word; empty where they are."""
 
     @property
     def degrees_of_freedom(self) -> int:

@@ -86,7 +86,8 @@ class Fit:
                 f"in fit.predict()."
             )
         k = self.names.index(name)
-        return Value(float(self.estimate.theta[k]), float(self.std_errors[k]), self.estimate.unknowns[k].unit, name)
+        value, error, unit = float(self.estimate.theta[k]), float(self.std_errors[k]), self.estimate.unknowns[k].unit
+        return Value(value, error, unit, name, is_approximate=bool(self.estimate.caution))
 
     @cached_property
     def std_errors(self) -> np.ndarray:
@@ -176,7 +177,8 @@ class Fit:
     @property
     def notes(self) -> tuple[str, ...]:
         """The diagnosis in words."""
-        return self.estimate.notes
+        e = self.estimate
+        return (e.caution, *e.notes) if e.caution else e.notes
 
     @property
     def objective(self) -> float:

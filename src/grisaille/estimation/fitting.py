@@ -21,9 +21,11 @@ from grisaille.estimation.problem import Problem
 from grisaille.estimation.unknowns import Unknown, refuse_strangers, resolve_unknowns, wanted_names
 from grisaille.estimation.warm_start import state_courses
 from grisaille.experiment.experiment import Experiment
+from grisaille.experiment.switching import refuse_moving_thresholds
 from grisaille.model.classes import Model
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.prepared import structure_of
+from grisaille.structure.reduction import Structure
 
 
 def fit(
@@ -124,6 +126,7 @@ def build_problem(
     if not isinstance(guess, Fit):
         refuse_strangers(unknowns, given, "guess")
     unknowns = _parameter_guesses(structure.model, unknowns, data)
+    _refuse_thresholds(structure, unknowns)
     if hasattr(method, "pose"):
         posed: Problem = method.pose(model, structure, data, unknowns)
         return _checked(posed)
@@ -134,6 +137,14 @@ def build_problem(
     if isinstance(guess, Fit) and method.shooting == "multiple":
         problem.courses = state_courses(guess, data)
     return _checked(problem)
+
+
+def _refuse_thresholds(structure: Structure, unknowns: Sequence[Unknown]) -> None:
+    """Unknowns that move a threshold which an input passes, under every estimator."""
+    mine = [u for u in unknowns if u.kind == "parameter"]
+    values = evaluate_parameters(structure.model, {u.target: u.guess for u in mine})
+    slopes = [values.jacobian[:, values.names.index(u.target)] for u in mine]
+    refuse_moving_thresholds(structure, np.array(slopes), [u.name for u in mine])
 
 
 def _checked(problem: Problem) -> Problem:

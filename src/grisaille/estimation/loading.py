@@ -227,5 +227,6 @@ def _estimate(
     return Estimate(
         unknowns=unknowns, theta=arrays["theta"], covariance=arrays["covariance"], free=arrays["free"].astype(bool),
         evaluation=evaluation, cases=cases, notes=tuple(record["notes"]), trace=trace,
+        caution=record.get("caution", ""),
         failures=tuple(record["failures"]), **{key: record[key] for key in plain},
     )  # fmt: skip

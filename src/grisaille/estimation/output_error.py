@@ -20,8 +20,9 @@ import numpy as np
 from grisaille.errors import EstimationError
 from grisaille.estimation import gauss_newton, levenberg_marquardt, multiple_shooting, nelder_mead, trust_region
 from grisaille.estimation.cases import Case
-from grisaille.estimation.convergence import OFFSET, polish, relative_offset
+from grisaille.estimation.convergence import OFFSET, OFFSET_OF_DIFFERENCES, polish, relative_offset
 from grisaille.estimation.determination import describe_determination
+from grisaille.estimation.differences import caution, crossings_at, has_jumps, steps_across_jumps
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.noise import refuse_estimated_noise
 from grisaille.estimation.problem import Evaluation, Problem
@@ -93,7 +94,19 @@ class OutputError:
             problem.refine(evaluation)
             self._restart(search, evaluation)
             outcome, evaluation = self._solve(search)
+        outcome, evaluation = self._across_jumps(search, outcome, evaluation)
         return self._conclude(search, outcome, evaluation, time.perf_counter() - begin)
+
+    def _across_jumps(self, search: Search, outcome: Outcome, evaluation: Evaluation) -> tuple[Outcome, Evaluation]:
+        """Go on by differences where the derivatives of the pieces lack the share of a jump."""
+        if self.shooting == "multiple" or not evaluation.completed or not has_jumps(search.problem):
+            return outcome, evaluation
+        steps = steps_across_jumps(search.problem, evaluation)
+        if steps is None:
+            return outcome, evaluation
+        search.problem.differences = steps
+        self._restart(search, evaluation)
+        return self._solve(search)
 
     def _solve(self, search: Search) -> tuple[Outcome, Evaluation]:
         """Minimise, updating noise levels until they stay."""
@@ -165,7 +178,8 @@ class OutputError:
         free = _free(search, evaluation)
         offset = relative_offset(search, evaluation) if self.loss == "linear" else 0.0
         runaway = _growth_note(problem, evaluation) if self.shooting == "single" else []
-        converged = (offset < OFFSET if self.loss == "linear" else outcome.stopped_well) and not runaway
+        enough = OFFSET if problem.differences is None else OFFSET_OF_DIFFERENCES
+        converged = (offset < enough if self.loss == "linear" else outcome.stopped_well) and not runaway
         converged = converged and evaluation.discretisation < COARSE and outcome.joins
         data = slice(0, problem.count)
         if evaluation.covariance is not None:
@@ -180,6 +194,9 @@ class OutputError:
             covariance = gauss_newton_covariance(evaluation.jacobian, free)
         notes = describe_determination(problem.unknowns, evaluation.theta, evaluation.jacobian, covariance, free)
         notes += runaway + _correlation_notes(problem)
+        careful = ""
+        if problem.differences is not None or (self.shooting == "multiple" and has_jumps(problem)):
+            careful = caution(crossings_at(problem, evaluation.theta))
         if problem.failures:
             notes.append(f"{len(problem.failures)} simulations failed on the way; the last: {problem.failures[-1]}")
         if evaluation.discretisation > TOO_LONG:
@@ -209,6 +226,7 @@ class OutputError:
             failures=tuple(problem.failures),
             seconds=seconds,
             offset=offset,
+            caution=careful,
         )
 
 

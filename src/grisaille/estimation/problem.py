@@ -81,6 +81,8 @@ class Problem:
         """States of experiments, by name, that a search over them may begin with."""
         self.evaluations = 0
         self.failures: list[str] = []
+        self.differences: np.ndarray | None = None
+        """Steps by which residuals are differenced instead of differentiated (``differences.py``)."""
 
     @property
     def count(self) -> int:
@@ -108,6 +110,8 @@ class Problem:
 
     def evaluate(self, theta: np.ndarray, *, sensitive: bool = True) -> Evaluation:
         """Residuals and their Jacobian at θ."""
+        if sensitive and self.differences is not None:
+            return self._differenced(theta, self.differences)
         self.evaluations += 1
         predictions, errors, slopes, scales = [], [], [], []
         for case in self.cases:
@@ -138,6 +142,24 @@ class Problem:
             e,
             tuple(predictions),
         )
+
+    def _differenced(self, theta: np.ndarray, steps: np.ndarray) -> Evaluation:
+        """Central differences; one-sided at a bound and beside a point that cannot be simulated."""
+        here = self.evaluate(theta, sensitive=False)
+        if not here.completed:
+            return here
+        lower, upper = self.bounds
+        columns = []
+        for k, step in enumerate(steps):
+            ends = []
+            for side in (-step, step):
+                moved = theta.copy()
+                moved[k] = np.clip(theta[k] + side, lower[k], upper[k])
+                other = self.evaluate(moved, sensitive=False) if moved[k] != theta[k] else here
+                ends.append((moved[k], other) if other.completed else (theta[k], here))
+            (a, left), (b, right) = ends
+            columns.append((right.residuals - left.residuals) / (b - a) if b > a else np.zeros_like(here.residuals))
+        return replace(here, jacobian=np.stack(columns, axis=1))
 
     def refine(self, evaluation: Evaluation) -> None:
         """Shorter frozen steps in every experiment where those of an evaluation are too long."""

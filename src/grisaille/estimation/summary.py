@@ -11,6 +11,7 @@ from grisaille.markup import table, tag
 from grisaille.model.mathml import symbol
 
 if TYPE_CHECKING:
+    from grisaille.estimation.estimate import Estimate
     from grisaille.estimation.fit import Fit
 
 WIDTH = 98
@@ -27,7 +28,8 @@ def summarize(fit: Fit) -> str:
         _criteria(fit),
         *textwrap.wrap(f"{'trajectories':<18}{way}" if way else "", WIDTH, subsequent_indent=" " * 18),
         "─" * WIDTH,
-        f"{'':<22}{'estimate':>13}{'std. error':>12}{'95 % interval':>27}{'t':>9}{'p':>8}  unit",
+        f"{'':<22}{'estimate':>13}{_doubtful(e, 'std. error'):>12}{_doubtful(e, '95 % interval'):>27}"
+        f"{'t':>9}{'p':>8}  unit",
     ]
     units = {u.name: u.unit for u in e.unknowns}
     for label, row in fit.parameters.iterrows():
@@ -45,6 +47,7 @@ def summarize(fit: Fit) -> str:
         lines.append(f"{output!s:<22}{samples}, rms {_short(row.rms)}, R² {row.r2:.5f}, {row.fit_percent:.2f} %")
     lines.append("─" * WIDTH)
     lines.append(e.status)
+    lines += [f"* {e.caution}"] if e.caution else []
     lines += [f"• {note}" for note in e.notes] or ["• every unknown is determined by the data"]
     return "\n".join(lines)
 
@@ -59,15 +62,22 @@ def summarize_html(fit: Fit) -> str:
         )
         for name, row in fit.parameters.iterrows()
     ]  # fmt: skip
-    head = ("", "estimate", "std. error", "95 % interval", "unit", "status")
+    e = fit.estimate
+    head = ("", "estimate", _doubtful(e, "std. error"), _doubtful(e, "95 % interval"), "unit", "status")
     said = f"{fit.model_name}, fitted by {type(fit.method).__name__} to {_many(fit.estimate.count, 'measurement')}"
     quality = [f"{o}: {q.fit_percent:.2f} % fit, R² {q.r2:.5f}" for o, q in fit.quality.iterrows()]
     way = _transcription(fit)
-    notes = [*([way] if way else []), *quality, *(fit.notes or ["every unknown is determined by the data"])]
+    doubt = [f"* {e.caution}"] if e.caution else []
+    notes = [*([way] if way else []), *quality, *doubt, *(fit.notes or ["every unknown is determined by the data"])]
     status = tag("p", "✓ " if fit.converged else "✗ ", fit.status)
     return tag(
         "div", tag("p", tag("strong", said)), table(head, rows), status, tag("ul", *(tag("li", n) for n in notes))
     )
+
+
+def _doubtful(estimate: Estimate, heading: str) -> str:
+    """A heading with the mark of a caution."""
+    return f"{heading}*" if estimate.caution else heading
 
 
 def _transcription(fit: Fit) -> str:

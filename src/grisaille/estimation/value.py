@@ -11,20 +11,26 @@ class Value(float):
     std_error: float
     unit: str
     name: str
+    is_approximate: bool
+    """The standard error is not to be taken at its word; the fit's notes say why."""
 
-    def __new__(cls, value: float, std_error: float, unit: str = "", name: str = "") -> Value:
+    def __new__(
+        cls, value: float, std_error: float, unit: str = "", name: str = "", is_approximate: bool = False
+    ) -> Value:
         made = super().__new__(cls, value)
         made.std_error, made.unit, made.name = float(std_error), unit, name
+        made.is_approximate = is_approximate
         return made
 
     def __str__(self) -> str:
         text = with_error(float(self), self.std_error)
-        return f"{text} {self.unit}" if self.unit else text
+        text = f"{text} {self.unit}" if self.unit else text
+        return f"{text} (approximate error)" if self.is_approximate else text
 
     __repr__ = __str__
 
-    def __reduce__(self) -> tuple[type[Value], tuple[float, float, str, str]]:
-        return Value, (float(self), self.std_error, self.unit, self.name)
+    def __reduce__(self) -> tuple[type[Value], tuple[float, float, str, str, bool]]:
+        return Value, (float(self), self.std_error, self.unit, self.name, self.is_approximate)
 
 
 def with_error(value: float, std_error: float) -> str:

@@ -12,7 +12,8 @@ import casadi as ca
 import numpy as np
 
 from grisaille.errors import DataError, ModelError
-from grisaille.experiment.interpolation import Polynomials
+from grisaille.experiment.interpolation import Polynomials, constant
+from grisaille.structure.reduction import Structure
 from grisaille.structure.system import System
 
 Values = Callable[[np.ndarray], np.ndarray]
@@ -26,6 +27,10 @@ def find_switches(system: System, p: np.ndarray, times: np.ndarray) -> tuple[dic
     formulas = ca.vertcat(system.switches, system.bends)
     if formulas.numel() == 0:
         return {}, np.zeros(0)
+    if formulas.is_constant():
+        levels = np.array(ca.evalf(formulas).full()).ravel()
+        span = float(times[0]), float(times[-1])
+        return {name: constant(float(level), span) for name, level in zip(names, levels, strict=False)}, np.zeros(0)
     span = float(times[0]), float(times[-1])
     function = ca.Function("switches", [system.t, system.p], [ca.densify(formulas)])
 
@@ -90,6 +95,26 @@ def refuse_moving_jumps(
                     f"t = {instant:g}, an instant that moves with it. Replace the condition by a smooth formula (a "
                     f"ramp with gr.minimum and gr.maximum, or gr.smooth_sign), or leave this name out."
                 )
+
+
+def refuse_moving_thresholds(structure: Structure, dp: np.ndarray, names: Sequence[str]) -> None:
+    """Refuse derivatives by what moves a threshold that an input passes.
+
+    ``where(u > th, a, b)`` with a held u does not change with th until th reaches a value of u: the derivative is zero
+    almost everywhere and says nothing.
+    """
+    system = structure.system
+    known = {s.element_hash(): k for k, s in enumerate(ca.vertsplit(system.p))}
+    for jump in structure.jumps.of_inputs if len(names) else ():
+        inside = [known[s.element_hash()] for s in ca.symvar(jump.gap) if s.element_hash() in known]
+        moving = [n for n, row in zip(names, dp, strict=True) if row[inside].any()]
+        if moving:
+            raise ModelError(
+                f"The derivative by '{moving[0]}' would be wrong: it moves the threshold of '{jump.text}', which an "
+                f"input passes and at which the model jumps, so that nothing changes with it until it reaches the next "
+                f"value of the input. Replace the relation by a smooth formula, such as (1 + tanh((u - threshold) / "
+                f"width)) / 2, or compare fits at fixed values of '{moving[0]}'."
+            )
 
 
 def _level(signal: Polynomials, t: float, side: int) -> float:

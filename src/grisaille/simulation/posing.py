@@ -10,7 +10,12 @@ import numpy as np
 
 from grisaille.errors import ModelError
 from grisaille.experiment.interpolation import SignalTable, make_table, split_signal
-from grisaille.experiment.switching import find_switches, refuse_jumps, refuse_moving_jumps
+from grisaille.experiment.switching import (
+    find_switches,
+    refuse_jumps,
+    refuse_moving_jumps,
+    refuse_moving_thresholds,
+)
 from grisaille.simulation.arguments import as_number, checked_times, demanded_starts, refuse_driven
 from grisaille.simulation.directions import Directions, resolve_directions
 from grisaille.simulation.naming import by_name, deal, names_of
@@ -79,6 +84,7 @@ def pose(
     if directions.candidates:
         free = initializer.independent(float(at[0]), u, values.values, found, list(directions.starts))
         directions = directions.without([n for n in directions.candidates if n not in free])
+    refuse_moving_thresholds(structure, directions.parameters, directions.names[: len(directions.parameters)])
     if switches and directions.names:
         w = np.concatenate([found.x, found.z])
         refuse_moving_jumps(system, switches, values.values, directions.parameters, directions.names, w)

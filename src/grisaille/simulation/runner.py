@@ -14,17 +14,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
 from grisaille.compilation.kernel import Kernel, build_kernel
 from grisaille.compilation.task import Status, Task
 from grisaille.errors import GrisailleError, SimulationError
 from grisaille.experiment.interpolation import SignalTable, make_table
-from grisaille.experiment.switching import find_switches, refuse_moving_jumps
+from grisaille.experiment.switching import find_switches, refuse_moving_jumps, refuse_moving_thresholds
 from grisaille.model.classes import Model
+from grisaille.simulation.crossings import Crossing, find_crossings
 from grisaille.simulation.direct_start import DirectStart
 from grisaille.simulation.frozen import choose_step
 from grisaille.simulation.integration import integrate
+from grisaille.simulation.leeway import with_leeway
 from grisaille.simulation.outcome import describe
 from grisaille.structure.initialization import Initializer, Start, StartSensitivity
 from grisaille.structure.parameters import ParameterFormulas, ParameterValues
@@ -119,6 +122,19 @@ class Runner:
         start = self.initializer.solve(t0, u, given.values, self.demands)
         return self.initializer.observe(t0, start, u, given.values)
 
+    def crossings(self, values: Mapping[str, float], starts: Mapping[str, float]) -> list[Crossing]:
+        """The switches that the trajectory at these values crosses and at which its equations jump."""
+        if not self.structure.jumps.of_states:
+            return []
+        given = self.formulas.evaluate({**self.constants, **values})
+        dp, moved = self._directions(given)
+        table = self._signals(given.values)
+        start, _ = self._start(
+            table.at(float(self.times[0])), given.values, {**self.demands, **starts}, dp, moved, sensitive=False
+        )
+        task = self._task(given.values, start, table)
+        return find_crossings(self.structure, self.kernel, task, self.method or "auto")
+
     @property
     def tolerance(self) -> float:
         """Of the integrator; tighter once the steps have been left adaptive."""
@@ -159,16 +175,12 @@ class Runner:
         table = self._signals(given.values)
         dp, moved = self._directions(given)
         start, s = self._start(table.at(t0), given.values, demands, dp, moved, sensitive)
+        if sensitive:
+            refuse_moving_thresholds(self.structure, dp, (*self.parameters, *self.starts))
         if sensitive and self._switches:
             names = (*self.parameters, *self.starts)
             refuse_moving_jumps(system, self._switches, given.values, dp, names, np.concatenate([start.x, start.z]))
-        task = Task.create(
-            self.kernel, t0, float(self.times[-1]), p=given.values, x=start.x, z=start.z, times=self.times,
-            breaks=table.breaks, coef=table.coef, kink=table.kink, dp=dp if sensitive else None,
-            sx=s.sx if s else None, sz=s.sz if s else None,
-            rtol=self.tolerance, atol=1e-3 * self.tolerance * self.initializer.nominal,
-            nominal=self.initializer.nominal[: system.nx], max_steps=20_000_000,
-        )  # fmt: skip
+        task = self._task(given.values, start, table, dp if sensitive else None, s)
         chosen_here = not self.method
         if chosen_here:
             self._choose(task)
@@ -182,6 +194,21 @@ class Runner:
             return self._failed(describe(task, system, method), sensitive)
         sy = np.swapaxes(task.sy[:, :, self.columns], 1, 2) if sensitive else np.zeros((0, 0, 0))
         return Prediction(task.y[:, self.columns], sy, "", task.error_estimate)
+
+    def _task(
+        self,
+        p: np.ndarray,
+        start: Start,
+        table: SignalTable,
+        dp: np.ndarray | None = None,
+        s: StartSensitivity | None = None,
+    ) -> Task:
+        return Task.create(
+            self.kernel, float(self.times[0]), float(self.times[-1]), p=p, x=start.x, z=start.z, times=self.times,
+            breaks=table.breaks, coef=table.coef, kink=table.kink, dp=dp, sx=s.sx if s else None,
+            sz=s.sz if s else None, rtol=self.tolerance, atol=1e-3 * self.tolerance * self.initializer.nominal,
+            nominal=self.initializer.nominal[: self.structure.system.nx], max_steps=20_000_000,
+        )  # fmt: skip
 
     def _start(
         self,
@@ -218,11 +245,13 @@ class Runner:
     def _signals(self, p: np.ndarray) -> SignalTable:
         """Made once, unless formulas of time switch at instants that depend on parameters."""
         system = self.structure.system
-        moving = system.switches.numel() + system.bends.numel() > 0
+        formulas = ca.vertcat(system.switches, system.bends)
+        moving = formulas.numel() > 0 and ca.depends_on(formulas, system.p)
         if self._table is None or moving:
             defaults = {n: i.default for n, i in self.structure.model.inputs.items()}
             switches, bends = find_switches(system, p, self.times)
-            self._table = make_table(system.signals, self.inputs, self.hold, self.times, defaults, switches, bends)
+            table = make_table(system.signals, self.inputs, self.hold, self.times, defaults, switches, bends)
+            self._table = with_leeway(table, system, self.rtol)
             self._switches = switches
         return self._table
 

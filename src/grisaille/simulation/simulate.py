@@ -18,6 +18,7 @@ from grisaille.simulation.arguments import (
     longest_step,
     most_steps,
 )
+from grisaille.simulation.crossings import find_crossings, refuse_crossings
 from grisaille.simulation.dataset import as_dataset
 from grisaille.simulation.directions import Directions
 from grisaille.simulation.ensemble import EnsembleOptions, simulate_ensemble
@@ -136,6 +137,8 @@ def simulate(
         model, times, inputs, parameters, start, hold=hold, sensitivities=sensitivities, rtol=rtol, atol=atol,
         method=method, max_step=max_step, max_steps=max_steps, compiled=compiled,
     )  # fmt: skip
+    if prepared.directions.names:
+        _refuse_wrong_derivatives(prepared)
     solver = _run(prepared, method, step, progress)
     task, system = prepared.task, prepared.structure.system
     sentence = describe(task, system, solver)
@@ -187,6 +190,11 @@ def prepare(
         )  # fmt: skip
         task.sx[:], task.sz[:] = sensitivity.sx, sensitivity.sz
     return Prepared(structure, values, table, initializer, found, directions, kernel, task, posed)
+
+
+def _refuse_wrong_derivatives(prepared: Prepared) -> None:
+    crossings = find_crossings(prepared.structure, prepared.kernel, prepared.task, "auto")
+    refuse_crossings(crossings, prepared.directions.names)
 
 
 def _run(prepared: Prepared, method: str, step: float | None, progress: bool) -> str:

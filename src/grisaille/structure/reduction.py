@@ -24,6 +24,7 @@ from grisaille.structure.equations import Equations, lower_equations
 from grisaille.structure.held import LEEWAY, USUAL_LEEWAY
 from grisaille.structure.incidence import leading_incidence
 from grisaille.structure.jets import Jets, JetSymbol, derivative_text
+from grisaille.structure.jumps import Jumps
 from grisaille.structure.matching import decompose
 from grisaille.structure.signature import Offsets, solve_offsets
 from grisaille.structure.singularity import repair_singular_block
@@ -65,6 +66,7 @@ class Structure:
     system: System
     start_functions: StartFunctions
     written_index: WrittenIndex
+    jumps: Jumps
 
     @property
     def index(self) -> int:
@@ -106,6 +108,7 @@ def reduce_model(model: FlatModel, refused_pivots: frozenset[str] = frozenset())
         system,
         StartFunctions(system),
         WrittenIndex(equations, offsets),
+        Jumps(system, equations.jets, equations.parameters),
     )
 
 

@@ -1,0 +1,61 @@
+"""Derivatives of residuals by differences, where a trajectory crosses a switch at which its equations jump.
+
+The derivatives of the pieces lack the share of the jump. Differences over a third of a standard error contain it: the
+residuals are continuous in the unknowns, and curvature over so short a way is below the noise. Whether they are needed
+is found by comparing both at the estimate.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from grisaille.estimation.problem import Evaluation, Problem
+from grisaille.simulation.crossings import Crossing
+
+SHARE = 0.3
+"""Of a standard error."""
+LARGEST = 0.01
+"""Of an unknown's own size; the step where the derivatives of the pieces tell no standard error."""
+AGREE = 0.01
+"""Relative difference up to which the derivatives of the pieces are right."""
+
+
+def has_jumps(problem: Problem) -> bool:
+    """Whether some experiment's equations jump with states."""
+    return any(case.runner.structure.jumps.of_states for case in problem.cases)
+
+
+def steps_across_jumps(problem: Problem, evaluation: Evaluation) -> np.ndarray | None:
+    """Steps of differences by each unknown; None where the derivatives of the pieces agree with them."""
+    steps = _step_sizes(problem, evaluation)
+    problem.differences = steps
+    differenced = problem.evaluate(evaluation.theta)
+    problem.differences = None
+    if not differenced.completed:
+        return None
+    away = np.linalg.norm(differenced.jacobian - evaluation.jacobian, axis=0)
+    return steps if (away > AGREE * np.linalg.norm(differenced.jacobian, axis=0)).any() else None
+
+
+def crossings_at(problem: Problem, theta: np.ndarray) -> list[tuple[str, Crossing]]:
+    """Experiment and crossing, in every experiment."""
+    return [(case.name, crossing) for case in problem.cases for crossing in case.crossings(problem.unknowns, theta)]
+
+
+def caution(found: list[tuple[str, Crossing]]) -> str:
+    """The sentence under the table."""
+    where = ", ".join(f"{crossing} in '{name}'" for name, crossing in found[:3]) or "a relation of its states"
+    more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+    return (
+        f"jumps: the trajectory crosses {where}{more}, where the equations jump. Derivatives were taken by differences "
+        f"over a third of a standard error: standard errors and intervals are approximate"
+    )
+
+
+def _step_sizes(problem: Problem, evaluation: Evaluation) -> np.ndarray:
+    information = evaluation.jacobian.T @ evaluation.jacobian
+    size = np.array([max(abs(v), 1e-3 * u.size) for u, v in zip(problem.unknowns, evaluation.theta, strict=True)])
+    scaled = information * np.outer(size, size)
+    error = np.sqrt(np.abs(np.diag(np.linalg.pinv(scaled, rcond=1e-10, hermitian=True)))) * size
+    known = (error > 0) & (np.diag(scaled) > 0)
+    return np.where(known, np.minimum(SHARE * error, LARGEST * size), LARGEST * size)

@@ -1,0 +1,94 @@
+"""Whether a trajectory crosses a switch of its states at which the equations jump, and when first.
+
+The run is repeated without derivatives in short stretches, and the gap of every relation is looked at where they join:
+a switch that is crossed there and back within one stretch can be missed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from grisaille.compilation.kernel import Kernel
+from grisaille.compilation.task import Status, Task
+from grisaille.errors import ModelError
+from grisaille.experiment.interpolation import SignalTable
+from grisaille.simulation.integration import integrate
+from grisaille.structure.reduction import Structure
+
+STRETCHES = 400
+"""At least this many over a run, and two for every requested time."""
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """The first time at which a relation switches."""
+
+    relation: str
+    t: float
+
+    def __str__(self) -> str:
+        return f"'{self.relation}' at t = {self.t:.6g}"
+
+
+def find_crossings(structure: Structure, kernel: Kernel, task: Task, method: str) -> list[Crossing]:
+    """The switches that the run of ``task``, from its start, crosses; ``task`` itself is not changed."""
+    jumps = structure.jumps.of_states
+    if not jumps or task.t1 <= task.t0:
+        return []
+    joints = _joints(task)
+    table = SignalTable(task.breaks, task.coef, task.kink)
+    x, z, found = task.x.copy(), task.z.copy(), dict[str, Crossing]()
+    before = _gaps(structure, joints[0], x, z, table, task.p)
+    for left, right in pairwise(joints):
+        part = Task.create(
+            kernel, float(left), float(right), p=task.p, x=x, z=z, times=np.array([right]), breaks=task.breaks,
+            coef=task.coef, kink=task.kink, rtol=task.rtol, atol=task.atol, nominal=task.nominal, max_steps=100_000,
+        )  # fmt: skip
+        integrate(kernel, part, method)
+        if part.status != Status.DONE:
+            break
+        x, z = part.x.copy(), part.z.copy()
+        after = _gaps(structure, float(right), x, z, table, task.p)
+        for k, jump in enumerate(jumps):
+            if jump.text not in found and _has_switched(before[k], after[k], jump.is_integer):
+                found[jump.text] = Crossing(jump.text, float(left + right) / 2)
+        # a gap of zero takes the side it comes from, so that a start on the switch is no crossing
+        before = np.where(after == 0, before, after)
+        if len(found) == len(jumps):
+            break
+    return sorted(found.values(), key=lambda c: c.t)
+
+
+def refuse_crossings(crossings: Sequence[Crossing], names: Sequence[str]) -> None:
+    """Derivatives of a run that crosses a switch are refused."""
+    if crossings:
+        raise ModelError(
+            f"The derivative by '{names[0]}' would be wrong: the trajectory crosses {crossings[0]}, where the "
+            f"equations jump, and the instant moves with it. Replace the relation by a smooth formula "
+            f"(gr.smooth_sign, or a ramp with gr.minimum and gr.maximum), or take differences of simulations."
+        )
+
+
+def _joints(task: Task) -> np.ndarray:
+    times = np.unique(np.concatenate([[task.t0], task.times[(task.times > task.t0) & (task.times <= task.t1)]]))
+    parts = max(2, int(np.ceil(STRETCHES / max(times.size - 1, 1))))
+    if times.size < 2:
+        times = np.array([task.t0, task.t1])
+    return np.unique(np.concatenate([np.linspace(a, b, parts + 1) for a, b in pairwise(times)]))
+
+
+def _gaps(
+    structure: Structure, t: float, x: np.ndarray, z: np.ndarray, table: SignalTable, p: np.ndarray
+) -> np.ndarray:
+    u = table.at(float(t)) if structure.system.nu else np.zeros(0)
+    return np.array(structure.jumps.gaps(t, x, z, u, p).full()).ravel()
+
+
+def _has_switched(before: float, after: float, is_integer: bool) -> bool:
+    if is_integer:
+        return bool(np.floor(before) != np.floor(after))
+    return bool(before * after < 0)
