@@ -5,7 +5,7 @@ from __future__ import annotations
 import casadi as ca
 import pytest
 
-from grisaille.structure.pieces import is_affine, jumps_of, relations_of, separate, separate_jumps
+from grisaille.structure.pieces import certain_jumps_of, is_affine, jumps_of, relations_of, separate, separate_jumps
 
 x, y, p = ca.SX.sym("x"), ca.SX.sym("y"), ca.SX.sym("p")
 SMOOTH = {"affine": 2 * x + y, "parameter": ca.if_else(p > 1, 2 * x, x), "of another": x + ca.sign(y)}
@@ -55,6 +55,13 @@ def test_jumps_are_found_and_taken_apart(name: str) -> None:
     for at in (-3.7, -0.4, 0.0, 0.9, 1.0, 1.6, 301.0):
         one, other = both(at, 0.3, 1.2)
         assert float(one) == float(other)
+
+
+def test_a_jump_on_a_part_of_a_switch_is_not_certain() -> None:
+    formula = ca.if_else(x > 0, x + ca.fmax(y, 0), 0)
+    assert len(jumps_of(formula, ca.vertcat(x, y))) == 1
+    assert certain_jumps_of(formula, ca.vertcat(x, y)) == []
+    assert len(certain_jumps_of(ca.if_else(x > 0, y, 0), x)) == 1
 
 
 def test_pieces_share_a_symbol_where_the_relation_is_the_same() -> None:

@@ -53,6 +53,14 @@ def _too_many(task: Task, system: System, at: str) -> str:
 
 
 def _newton(task: Task, system: System, at: str) -> str:
+    if system.pieces:
+        relation, text = next((p for p in system.pieces if p[1] in _equation(task, system)), system.pieces[0])
+        return (
+            f"'{text}' has no solution {at} in any piece that was tried: it jumps with '{relation}', over the value "
+            f"that it would need there ({_point(task, system)}). Where the jump stands for something that takes any "
+            f"value in between (friction at rest, a blocking diode), write that value as a smooth, steep function, "
+            f"such as gr.smooth_sign(z, width)"
+        )
     return (
         f"the equations of a step could not be solved {at}; the worst is {_equation(task, system)}. The algebraic "
         f"equations may have no solution beyond this point ({_point(task, system)}); check them there"

@@ -13,22 +13,27 @@ import casadi as ca
 
 from grisaille.errors import StructureError
 from grisaille.structure.jets import Jets
-from grisaille.structure.pieces import jumps_of
+from grisaille.structure.pieces import certain_jumps_of
 
 
 def differentiate(jets: Jets, parameters: Mapping[str, ca.SX], formula: ca.SX, text: str = "") -> ca.SX:
     """The total time derivative of a formula; ``text`` is the equation that index reduction differentiates."""
+    refuse_jump(jets, parameters, formula, f"'{text}'" if text else "")
+    return jets.differentiate(formula)
+
+
+def refuse_jump(jets: Jets, parameters: Mapping[str, ca.SX], formula: ca.SX, text: str = "") -> None:
+    """Refuse a formula that is to be differentiated and jumps; ``text`` names the equations it stands for."""
     symbols = [jets.symbol(m.name, m.order) for m in jets.within(formula) if m.kind != "switch"]
-    jumping = jumps_of(formula, ca.vertcat(*symbols)) if symbols else []
+    jumping = certain_jumps_of(formula, ca.vertcat(*symbols)) if symbols else []
     if jumping:
         relation = in_names(jets, parameters, jumping[0].value)
-        what = f"Index reduction differentiates '{text}', but" if text else "der(…) is taken of a formula, but there"
+        what = f"Index reduction differentiates {text}, but" if text else "der(…) is taken of a formula, but there"
         raise StructureError(
             f"{what} '{relation}' makes it jump: the derivative would be an impulse. Replace the relation by a smooth "
             f"formula (gr.smooth_sign, or a ramp with gr.minimum and gr.maximum), or let a state with an equation of "
             f"its own follow it, der(y) == (formula - y) / tau, and differentiate that."
         )
-    return jets.differentiate(formula)
 
 
 def in_names(jets: Jets, parameters: Mapping[str, ca.SX], formula: ca.SX) -> str:

@@ -21,8 +21,8 @@ STEPS = {ca.OP_SIGN: "sign", ca.OP_FLOOR: "floor", ca.OP_CEIL: "ceil"}
 SWITCHING = frozenset((*COMPARISONS, *STEPS))
 SAMPLES = 12
 """Random points tried for each relation."""
-ENOUGH = 4
-"""Points on the switch without a jump that decide for a bend."""
+ENOUGH = 6
+"""Points on the switch that decide."""
 TOLERANCE = 1e-6
 """Jumps below this, relative to the formula's size, are what a square root makes of rounding."""
 
@@ -74,6 +74,19 @@ def jumps_of(formula: ca.SX, symbols: ca.SX) -> list[Relation]:
         return []
     full = _written_out(pieces)
     return [f.relation for f, jumps in zip(full, _which_jump(smooth, pieces, symbols), strict=True) if jumps]
+
+
+def certain_jumps_of(formula: ca.SX, symbols: ca.SX) -> list[Relation]:
+    """Those of ``jumps_of`` at which ``formula`` jumps wherever their switch was looked at.
+
+    Formulas of devices are often continuous only where their arguments have a meaning (a transistor's drain above its
+    source): they jump on a part of a switch that no trajectory visits.
+    """
+    (smooth,), pieces = separate([formula], symbols)
+    if not pieces:
+        return []
+    found = _which_jump(smooth, pieces, symbols, everywhere=True)
+    return [f.relation for f, jumps in zip(_written_out(pieces), found, strict=True) if jumps]
 
 
 def separate_jumps(formulas: Sequence[ca.SX], symbols: ca.SX) -> tuple[list[ca.SX], list[Piece]]:
@@ -166,7 +179,7 @@ def _written_out(pieces: Sequence[Piece]) -> list[Piece]:
     return done
 
 
-def _which_jump(formula: ca.SX, pieces: Sequence[Piece], symbols: ca.SX) -> list[bool]:
+def _which_jump(formula: ca.SX, pieces: Sequence[Piece], symbols: ca.SX, *, everywhere: bool = False) -> list[bool]:
     """For every piece: whether the formula changes across its switch."""
     full = _written_out(pieces)
     own = {p.symbol.element_hash() for p in pieces}
@@ -177,7 +190,7 @@ def _which_jump(formula: ca.SX, pieces: Sequence[Piece], symbols: ca.SX) -> list
     vector, marks = ca.vertcat(*free), ca.vertcat(*(p.symbol for p in pieces))
     value = ca.Function("value", [vector, marks], [ca.densify(ca.vec(formula))])
     now = ca.Function("now", [vector], [ca.vertcat(*(p.relation.value for p in full))])
-    return [_Switch(value, now, k, piece, vector, columns).jumps() for k, piece in enumerate(full)]
+    return [_Switch(value, now, k, piece, vector, columns).jumps(everywhere) for k, piece in enumerate(full)]
 
 
 class _Switch:
@@ -190,28 +203,29 @@ class _Switch:
         self.size = int(vector.numel())
         self.gap = ca.Function("gap", [vector], [piece.relation.gap, ca.jacobian(piece.relation.gap, vector)])
 
-    def jumps(self) -> bool:
+    def jumps(self, everywhere: bool) -> bool:
+        """Whether the formula jumps at some point of the switch, or at all that were found."""
         random = np.random.default_rng(11)
-        seen, elsewhere = 0, False
+        on_switch: list[bool | None] = []
+        beside: list[bool | None] = []
         for sample in range(SAMPLES):
             point = random.uniform(*((0.3, 1.7) if sample % 3 else (-2.0, 2.0)), self.size)
             on = self._on_switch(point)
-            # the size of the formula is that of its values beside the switch, where it may vanish
-            beside = self._ends(point)
-            ends = beside if on is None else self._ends(on)
-            if not np.isfinite(ends).all():
-                continue
-            size = np.nan_to_num(np.abs(np.vstack([ends, beside])), nan=0.0, posinf=0.0).max(axis=0, initial=0.0)
-            differs = bool((np.abs(ends[0] - ends[1]) > TOLERANCE * size).any())
-            if on is None:
-                elsewhere = elsewhere or differs
-            elif differs:
-                return True
-            else:
-                seen += 1
-            if seen == ENOUGH:
-                return False
-        return elsewhere and seen == 0
+            (beside if on is None else on_switch).append(self._differs(point, on))
+            if sum(d is not None for d in on_switch) == ENOUGH:
+                break
+        seen = [d for d in on_switch if d is not None] or [d for d in beside if d is not None]
+        return bool(seen) and (all(seen) if everywhere else any(seen))
+
+    def _differs(self, point: Matrix, on: Matrix | None) -> bool | None:
+        """Whether the two sides differ at a point; None where the formula has no value there."""
+        # the size of the formula is that of its values beside the switch, where it may vanish
+        beside = self._ends(point)
+        ends = beside if on is None else self._ends(on)
+        if not np.isfinite(ends).all():
+            return None
+        size = np.nan_to_num(np.abs(np.vstack([ends, beside])), nan=0.0, posinf=0.0).max(axis=0, initial=0.0)
+        return bool((np.abs(ends[0] - ends[1]) > TOLERANCE * size).any())
 
     def _ends(self, point: Matrix) -> Matrix:
         """The formula with the piece of either side; one row each."""

@@ -25,12 +25,13 @@ import casadi as ca
 import numpy as np
 
 from grisaille.errors import StructureError
-from grisaille.structure.differentiability import differentiate
+from grisaille.structure.differentiability import refuse_jump
 from grisaille.structure.equations import Equations, Row
 from grisaille.structure.matching import strong_components
 from grisaille.structure.signature import Offsets
 
 SAMPLES = 4
+EQUILIBRATIONS = 3
 RANK_TOLERANCE = 1e-9
 """Relative to the largest singular value of the scaled block; rounding is 1e-15, generic blocks lie above 1e-4."""
 
@@ -88,13 +89,14 @@ def _system_jacobian(equations: Equations, offsets: Offsets) -> tuple[ca.SX, lis
 def _sample(equations: Equations, jacobian: ca.SX) -> list[np.ndarray]:
     """Finite values of the Jacobian at random points."""
     symbols = ca.symvar(jacobian)
+    size = _typical_sizes(equations, symbols)
     function = ca.Function("jacobian", [ca.vertcat(*symbols)] if symbols else [ca.SX(0, 1)], [jacobian])
     random = np.random.default_rng(20011)
     samples = []
     for attempt in range(6 * SAMPLES):
         # positive first: logarithms, roots and concentrations live there; then of any sign
         low = 0.3 if attempt < 3 * SAMPLES else -1.3
-        value = np.array(function(random.uniform(low, 1.7, len(symbols))).full())
+        value = np.array(function(size * random.uniform(low, 1.7, len(symbols))).full())
         if np.isfinite(value).all():
             samples.append(value)
         if len(samples) == SAMPLES:
@@ -102,16 +104,28 @@ def _sample(equations: Equations, jacobian: ca.SX) -> list[np.ndarray]:
     return samples
 
 
-def _equilibrated(block: np.ndarray) -> np.ndarray:
-    scaled = block.copy()
-    for axis in (1, 0):
-        largest = np.abs(scaled).max(axis=axis, keepdims=True)
-        scaled = scaled / np.where(largest > 0, largest, 1.0)
-    return scaled
+def _typical_sizes(equations: Equations, symbols: Sequence[ca.SX]) -> np.ndarray:
+    """Nominal values of unknowns, one for everything else."""
+    variables = equations.model.variables
+    names = [m.name if (m := equations.jets.meaning(s)) else "" for s in symbols]
+    return np.array([float(variables[n].nominal or 1.0) if n in variables else 1.0 for n in names])
+
+
+def _equilibrated(block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The block with rows and columns of one size, and the sizes of the rows; units do not change its rank."""
+    scaled, size = block.copy(), np.ones(block.shape[0])
+    for _ in range(EQUILIBRATIONS):
+        for axis in (1, 0):
+            largest = np.abs(scaled).max(axis=axis, keepdims=True)
+            largest = np.where(largest > 0, largest, 1.0)
+            scaled = scaled / largest
+            if axis == 1:
+                size = size * largest[:, 0]
+    return scaled, size
 
 
 def _nullity(block: np.ndarray) -> int:
-    singular = np.linalg.svd(_equilibrated(block), compute_uv=False)
+    singular = np.linalg.svd(_equilibrated(block)[0], compute_uv=False)
     return int(np.sum(singular <= RANK_TOLERANCE * max(singular[0], 1e-300)))
 
 
@@ -145,14 +159,13 @@ def _dependent_rows(value: np.ndarray) -> list[int]:
 
 
 def _row_nullity(rows: np.ndarray) -> int:
-    singular = np.linalg.svd(_equilibrated(rows), compute_uv=False)
+    singular = np.linalg.svd(_equilibrated(rows)[0], compute_uv=False)
     return int(rows.shape[0] - np.sum(singular > RANK_TOLERANCE * max(singular[0], 1e-300)))
 
 
 def _left_null(rows: np.ndarray) -> np.ndarray | None:
-    scale = np.abs(rows).max(axis=1)
-    scale[scale == 0] = 1.0
-    u, singular, _ = np.linalg.svd(rows / scale[:, None])
+    scaled, scale = _equilibrated(rows)
+    u, singular, _ = np.linalg.svd(scaled)
     rank = int(np.sum(singular > RANK_TOLERANCE * max(singular[0] if singular.size else 0.0, 1e-300)))
     if rank != rows.shape[0] - 1:
         return None
@@ -170,10 +183,9 @@ def _tidy(value: float) -> float:
 
 def _cofactors(picked: list[int], columns: list[int], value: np.ndarray, jacobian: ca.SX) -> tuple[ca.SX, ...]:
     """λ_i = (−1)^i · minor without row i, over columns on which the rows have full rank but one."""
-    chosen: list[int] = []
-    for k in range(len(columns)):
-        if np.linalg.matrix_rank(value[:, [*chosen, k]], tol=1e-9) == len(chosen) + 1:
-            chosen.append(k)
+    from scipy.linalg import qr
+
+    chosen = sorted(qr(_equilibrated(value)[0], mode="r", pivoting=True)[1][: len(picked) - 1].tolist())
     factors = []
     for i in range(len(picked)):
         rest = [r for k, r in enumerate(picked) if k != i]
@@ -187,20 +199,25 @@ def _combine(
 ) -> Equations:
     jets = equations.jets
     base = offsets.equations[dependence.replaced]
-    total = ca.SX(0)
-    for i, factor in zip(dependence.equations, dependence.factors, strict=True):
-        residual = equations.rows[i].residual
-        for _ in range(offsets.equations[i] - base):
-            residual = differentiate(jets, equations.parameters, residual, equations.rows[i].text)
-        total += factor * residual
+    residuals = [equations.rows[i].residual for i in dependence.equations]
+    times = [offsets.equations[i] - base for i in dependence.equations]
+    for level in range(max(times)):
+        # a jump may cancel in the combination, as it does where equations were written as sums of others
+        rising = [k for k, n in enumerate(times) if n > level]
+        together = sum((dependence.factors[k] * residuals[k] for k in rising), start=ca.SX(0))
+        refuse_jump(jets, equations.parameters, together, _list_texts(equations, dependence.equations))
+        for k in rising:
+            residuals[k] = jets.differentiate(residuals[k])
+    parts = [factor * residual for factor, residual in zip(dependence.factors, residuals, strict=True)]
     # the highest derivatives of the block's own unknowns cancel identically, so any value may stand for them
     cancelled = [
         jets.symbol(equations.unknowns[j], offsets.unknowns[j] - base)
         for j in columns
         if offsets.unknowns[j] - base >= 0
     ]
-    total = ca.simplify(ca.substitute(total, ca.vertcat(*cancelled), ca.SX.zeros(len(cancelled))))
-    if _vanishes(total):
+    parts = [ca.substitute(part, ca.vertcat(*cancelled), ca.SX.zeros(len(cancelled))) for part in parts]
+    total = ca.simplify(sum(parts, start=ca.SX(0)))
+    if _vanishes(equations, parts):
         total = ca.SX(0)
     if not jets.unknowns(total):
         free = [equations.unknowns[columns[k]] for k in _undetermined(block)]
@@ -216,26 +233,25 @@ def _list_texts(equations: Equations, indices: Sequence[int]) -> str:
     return ", ".join(f"'{equations.rows[i].text}'" for i in indices)
 
 
-def _vanishes(formula: ca.SX) -> bool:
-    """Whether a formula is zero at random points, up to the rounding of its largest derivative."""
-    symbols = ca.symvar(formula)
+def _vanishes(equations: Equations, parts: Sequence[ca.SX]) -> bool:
+    """Whether a sum is zero at random points, up to the rounding of its parts and their derivatives."""
+    symbols = ca.symvar(ca.vertcat(*parts))
     if not symbols:
         return False
-    v = ca.vertcat(*symbols)
-    function = ca.Function("total", [v], [formula, ca.jacobian(formula, v)])
+    v, size = ca.vertcat(*symbols), _typical_sizes(equations, symbols)
+    function = ca.Function("parts", [v], [ca.vertcat(*parts), ca.jacobian(ca.vertcat(*parts), v)])
     random = np.random.default_rng(5)
-    seen = [function(random.uniform(0.3, 1.7, len(symbols))) for _ in range(SAMPLES)]
-    return all(
-        np.isfinite(float(value)) and abs(float(value)) < 1e-12 and np.abs(slope.full()).max() < 1e-12
-        for value, slope in seen
-    )
+    for _ in range(SAMPLES):
+        values, slopes = (np.array(p.full()) for p in function(size * random.uniform(0.3, 1.7, len(symbols))))
+        terms = np.hstack([values, slopes * size])
+        if not np.isfinite(terms).all() or (np.abs(terms.sum(axis=0)) > 1e-12 * np.abs(terms).max(initial=0.0)).any():
+            return False
+    return True
 
 
 def _undetermined(block: np.ndarray) -> list[int]:
     """Columns that a right null vector of the block moves."""
-    scale = np.abs(block).max(axis=0)
-    scale[scale == 0] = 1.0
-    _, singular, vt = np.linalg.svd(block / scale)
+    _, singular, vt = np.linalg.svd(_equilibrated(block)[0])
     null = vt[singular <= RANK_TOLERANCE * max(singular[0], 1e-300)]
     return [int(k) for k in np.flatnonzero(np.abs(null).max(axis=0) > 1e-6)]
 

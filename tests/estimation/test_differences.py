@@ -1,0 +1,91 @@
+"""Fits whose trajectories cross a switch of their states: right estimates, errors marked as approximate."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import least_squares
+
+import grisaille as gr
+from grisaille import der
+
+times = np.linspace(0, 6, 61)
+
+
+class Coulomb(gr.Model):
+    k = gr.Parameter(3.9, bounds=(0.5, 20))
+    mu = gr.Parameter(0.18, bounds=(0.001, 2))
+    x, v = gr.Variable(1.0), gr.Variable(0.0)
+    y = gr.Output(x, noise=0.01)
+    equations = [der(x) == v, der(v) == -k * x - mu * gr.sign(v)]
+
+
+def ring_down(k: float, mu: float) -> np.ndarray:
+    """Half a turn after another about a centre at ±mu/k."""
+    w, centre, x0, t0, out = np.sqrt(k), mu / k, 1.0, 0.0, np.zeros_like(times)
+    while t0 < times[-1]:
+        here = (times >= t0 - 1e-12) & (times <= t0 + np.pi / w + 1e-12)
+        out[here] = centre + (x0 - centre) * np.cos(w * (times[here] - t0))
+        x0, t0, centre = 2 * centre - x0, t0 + np.pi / w, -centre
+    return out
+
+
+class Leaking(gr.Model):
+    """A tank that leaks faster below a level that is unknown."""
+
+    g = gr.Parameter(1.0, bounds=(0.2, 5))
+    level = gr.Parameter(1.0, bounds=(0.2, 1.8))
+    T = gr.Variable(2.0)
+    y = gr.Output(T, noise=0.01)
+    equations = [der(T) == -gr.where(T < level, g, 0.3)]
+
+
+def leaking(g: float, level: float) -> np.ndarray:
+    crossing = (2.0 - level) / 0.3
+    return np.where(times < crossing, 2.0 - 0.3 * times, level - g * (times - crossing))
+
+
+@pytest.mark.parametrize(
+    "model, formula, truth, margin",
+    [(Coulomb, ring_down, (4.0, 0.2), 0.02), (Leaking, leaking, (0.7, 1.1), 0.3)],
+)
+def test_estimates_and_errors_are_those_of_the_closed_form(model, formula, truth, margin) -> None:  # type: ignore[no-untyped-def]
+    """A threshold bends the prediction at each sample it passes, so its margin is that of the differences' step."""
+    y = formula(*truth) + 0.01 * np.random.default_rng(3).standard_normal(times.size)
+    fit = gr.fit(model(), gr.Experiment(times, outputs={"y": y}), method=gr.OutputError())
+    own = least_squares(lambda q: (y - formula(*q)) / 0.01, truth, diff_step=1e-4)
+    errors = np.sqrt(np.diag(np.linalg.inv(own.jac.T @ own.jac)))
+    found = np.array([float(fit[n]) for n in fit.names])
+    assert fit.converged
+    assert np.abs((found - own.x) / errors).max() < margin
+    assert np.allclose(fit.std_errors, errors, rtol=0.1)
+    assert "crosses" in fit.notes[0] and "approximate" in fit.notes[0]
+    assert "std. error*" in str(fit) and "(approximate error)" in str(fit[fit.names[0]])
+
+
+def test_a_fit_that_crosses_nothing_is_as_before() -> None:
+    early = times[times < 1.4]
+    y = ring_down(4.0, 0.2)[: early.size] + 0.01 * np.random.default_rng(3).standard_normal(early.size)
+    fit = gr.fit(Coulomb(), gr.Experiment(early, outputs={"y": y}), method=gr.OutputError())
+    assert fit.converged and not fit.estimate.caution and "std. error*" not in str(fit)
+
+
+def test_derivatives_of_a_simulation_that_crosses_are_refused() -> None:
+    with pytest.raises(gr.ModelError, match=r"crosses 'sign\(v\)' at t = 1.5"):
+        gr.simulate(Coulomb(k=4.0), times, sensitivities=["k"], compiled=False)
+    gr.simulate(Coulomb(k=4.0), times[times < 1.4], sensitivities=["k"], compiled=False)
+
+
+class Threshold(gr.Model):
+    th = gr.Parameter(1.0, bounds=(0.1, 4))
+    u, x = gr.Input(), gr.Variable(0.0)
+    w = gr.Disturbance(gr.spectra.lowpass(bandwidth=1.0), scale=0.1)
+    y = gr.Output(x, noise=0.01)
+    equations = [der(x) == -x + gr.where(u > th, 1.0, 0.0) + w]
+
+
+@pytest.mark.parametrize("method", [gr.OutputError(), gr.KalmanML(), gr.SimulatedPEM(), gr.Collocation()])
+def test_thresholds_that_an_input_passes_are_refused_by_every_estimator(method: object) -> None:
+    data = gr.Experiment(times, {"u": 3 * np.sin(times)}, {"y": np.zeros(times.size)})
+    with pytest.raises(gr.GrisailleError, match="moves the threshold of 'th<u'"):
+        gr.fit(Threshold(), data, ["th"], method=method)
