@@ -145,7 +145,7 @@ def test_an_interrupt_stops_the_batch():
         ({"x0": START[:5]}, r"different numbers of realizations: \[5, 70\]"),
         ({"grid": GRID[::-1]}, "increasing times"),
         ({"hold": "spline"}, '"zoh" or "foh"'),
-        ({"keep": [3, 2]}, "increasing grid indices below 61"),
+        ({"keep": [3, 2]}, "do not decrease, all below 61"),
         ({"dp": np.eye(4)}, "dp has shape"),
         ({"substeps": 0}, "substeps"),
     ],

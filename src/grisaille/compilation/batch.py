@@ -166,8 +166,8 @@ def _filters(fused: Sizes, filters: Filters | None, cells: int, count: int, subs
 
 def _kept(keep: int | ArrayLike, n: int) -> NDArray[np.int64]:
     kept = np.arange(0, n, int(keep)) if isinstance(keep, int | np.integer) else np.array(keep, dtype=np.int64)
-    if kept.ndim != 1 or np.any(np.diff(kept) <= 0) or (kept.size and not 0 <= kept[0] <= kept[-1] < n):
-        raise DataError(f"keep must be a stride or increasing grid indices below {n}.")
+    if kept.ndim != 1 or np.any(np.diff(kept) < 0) or (kept.size and not 0 <= kept[0] <= kept[-1] < n):
+        raise DataError(f"keep must be a stride or grid indices that do not decrease, all below {n}.")
     return kept.astype(np.int64)
 
 

@@ -59,14 +59,17 @@ class _Block:
         slow = (p, np.broadcast_to(batch.nominal, (m, fused.nx)), *((dp,) if ns else ()))
         constants = self.once(*slow)[0]
         filters = FilterStates(batch.filters, fused.layout, self.members, ns)
-        rows = {int(k): row for row, k in enumerate(batch.kept)}
+        rows: dict[int, list[int]] = {}
+        for row, kept in enumerate(batch.kept):
+            rows.setdefault(int(kept), []).append(row)
         for k, now in enumerate(batch.grid):
             left, dleft = self._table(k, 0), filters.dsignals
             left[:, list(fused.layout.places)] = filters.signals
             if k in rows:
                 seen = self.observe(now, x, left, p, *((sx, dleft, dp) if ns else ()))
                 sy = seen[-1].reshape(m, ns, -1) if ns else np.zeros((m, 0, fused.ny))
-                self._keep(answer, part, rows[k], k, x, seen[0].reshape(m, -1), sy)
+                for row in rows[k]:
+                    self._keep(answer, part, row, k, x, seen[0].reshape(m, -1), sy)
             if k + 1 == batch.grid.size:
                 break
             filters.advance(k)

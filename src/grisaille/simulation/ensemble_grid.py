@@ -1,8 +1,9 @@
 """The grid of an ensemble: where disturbances have their points, and known signals on it.
 
-Cells end on output times and kinks; between two of those they are equal and at most ``step`` long. Where disturbances
-are drawn from their bridges, they have states on a lattice of its own, t₀ + k·step, which depends on neither: other
-output times see the same paths.
+Cells end on output times and kinks; between two of those they are equal and at most ``step`` long, so that two outputs
+close to each other make one short cell and leave the others as they are. Instants that differ by rounding are one.
+Where disturbances are drawn from their bridges, they have states on a lattice of its own, t₀ + k·step, which depends on
+neither: other output times see the same paths.
 """
 
 from __future__ import annotations
@@ -12,18 +13,23 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from grisaille.errors import DataError
 from grisaille.experiment.interpolation import SignalTable
 
 Floats = NDArray[np.float64]
 MERGED = 1e-9
 """Kinks closer than this part of a step to an output time are taken to be there."""
+SAME_TIME = 1e-12
+"""Instants closer than this part of the span are one, and so are those closer than four units of their last digit."""
+MOST_CELLS = 1 << 27
+"""A grid with its signals takes about a hundred bytes for each."""
 
 
 @dataclass(frozen=True, eq=False)
 class Grid:
     points: Floats
     kept: NDArray[np.int64]
-    """Indices of the output times."""
+    """Indices of the output times, not decreasing."""
     roots: Floats
     """Where the states of disturbances come from their recursion: the points, or a lattice that covers them."""
 
@@ -33,20 +39,37 @@ class Grid:
 
 
 def make_grid(times: Floats, kinks: Floats, step: float, *, has_lattice: bool = False) -> Grid:
-    """``times`` increase; kinks outside their span are ignored."""
-    lattice = times[0] + step * np.arange(int(np.ceil(np.ptp(times) / step * (1 - 1e-9))) + 1)
+    """``times`` increase; kinks outside their span are ignored. Instants that differ by rounding are one."""
+    rounding = SAME_TIME * np.ptp(times) + 4 * np.spacing(np.abs(times).max())
+    cells = np.ptp(times) / step
+    if not cells < MOST_CELLS:
+        raise DataError(
+            f"Disturbances would be sampled at {cells:.3g} points from t = {times[0]:g} to {times[-1]:g}, one every "
+            f"{step:.3g}; {MOST_CELLS:g} are possible. Simulate a shorter span, give a longer step=, or take a "
+            f"disturbance of a lower bandwidth."
+        )
+    lattice = times[0] + step * np.arange(int(np.ceil(cells * (1 - 1e-9))) + 1) if has_lattice else times[:1]
     kinks = np.concatenate([kinks, lattice]) if has_lattice else kinks
-    inside = kinks[(kinks > times[0]) & (kinks < times[-1])]
-    nearest = np.abs(times[np.clip(np.searchsorted(times, inside), 0, times.size - 1)] - inside)
-    before = np.abs(times[np.clip(np.searchsorted(times, inside) - 1, 0, times.size - 1)] - inside)
-    ends = np.unique(np.concatenate([times, inside[np.minimum(nearest, before) > MERGED * step]]))
+    outputs, which = _merged(times, rounding)
+    inside = np.unique(kinks[(kinks > times[0]) & (kinks < times[-1])])
+    right = np.searchsorted(outputs, inside)
+    after = np.abs(outputs[np.clip(right, 0, outputs.size - 1)] - inside)
+    before = np.abs(outputs[np.clip(right - 1, 0, outputs.size - 1)] - inside)
+    own = inside[np.minimum(after, before) > max(MERGED * step, rounding)]
+    ends = np.unique(np.concatenate([outputs, _merged(own, rounding)[0]]))
     counts = np.maximum(1, np.ceil(np.diff(ends) / step * (1 - 1e-9)).astype(np.int64))
     first = np.concatenate([[0], np.cumsum(counts)])
     cell = np.arange(first[-1]) - np.repeat(first[:-1], counts)
     lengths = np.repeat(np.diff(ends) / counts, counts)
     points = np.append(np.repeat(ends[:-1], counts) + cell * lengths, ends[-1])
     roots = _snapped(lattice, points, MERGED * step) if has_lattice else points
-    return Grid(points, first[np.searchsorted(ends, times)], roots)
+    return Grid(points, first[np.searchsorted(ends, outputs)][which], roots)
+
+
+def _merged(instants: Floats, rounding: float) -> tuple[Floats, NDArray[np.int64]]:
+    """Increasing instants without those that follow another one by rounding, and which of the rest each one is."""
+    fresh = np.diff(instants, prepend=-np.inf) > rounding
+    return instants[fresh], np.cumsum(fresh) - 1
 
 
 def _snapped(lattice: Floats, points: Floats, tolerance: float) -> Floats:

@@ -94,6 +94,8 @@ class TaskEngine:
         sy = np.full((members.size, n, len(s.dp), len(self.columns)), np.nan)
         failed = np.full(members.size, -1, dtype=np.int64)
         signals = self._signals(members)
+        # outputs that differ by rounding share an instant of the task
+        instants = np.unique(s.grid.kept, return_inverse=True)[1][slab]
 
         def one(i: int) -> None:
             if int(members[i]) in skip:
@@ -103,10 +105,9 @@ class TaskEngine:
             integrate(self.kernel, task, self.solver.method)
             if task.status != Status.DONE:
                 failed[i] = np.clip(np.searchsorted(s.grid.points, task.t), 0, s.grid.cells)
-            done = slice(slab.start, min(slab.stop, task.written))
-            if done.stop > done.start:
-                y[i, : done.stop - done.start] = task.y[done][:, self.columns]
-                sy[i, : done.stop - done.start] = task.sy[done][:, :, self.columns]
+            done = instants[instants < task.written]
+            y[i, : done.size] = task.y[done][:, self.columns]
+            sy[i, : done.size] = task.sy[done][:, :, self.columns]
 
         # the interpreted integrators hold the interpreter's lock anyway
         workers = (s.threads or os.cpu_count() or 1) if self.kernel.is_compiled else 1
@@ -158,7 +159,7 @@ class TaskEngine:
         shapes = ((s.starts.x, 1), (s.starts.z, 1), (s.starts.sx, 2), (s.starts.sz, 2))
         x, z, sx, sz = (a[m] if a.ndim > d else a for a, d in shapes)
         breaks, coef = signals
-        times = s.grid.points[s.grid.kept[:end]]
+        times = s.grid.points[np.unique(s.grid.kept[:end])]
         extended = np.eye(ns) if self.moving else np.zeros((ns, 0))
         return Task.create(
             self.kernel, float(s.grid.points[0]), float(times[-1]),

@@ -52,7 +52,7 @@ typedef struct {
   long sx0_stride;
   double *sx;                   /* realizations x NS x GR_NX: the end */
   long n_kept;
-  const long *kept;             /* grid indices to observe, increasing */
+  const long *kept;             /* grid indices to observe, not decreasing */
   double *y, *sy;               /* realizations x n_kept (x NS) x GR_NY, or NULL */
   double *mean, *spread;        /* n_kept x GR_NY, or NULL: mean over this call and sum of squared deviations from it */
   double *smean, *scross;       /* n_kept x NS x GR_NY: mean of the sensitivities, sum of products of deviations */
@@ -258,7 +258,7 @@ GR_FN void gr_abreast(const gr_batch *b, gr_lanes *g) {
     gr_ends(b, g, k, from, to);
     gr_filter_place(d, from);
     for (i = 0; i < GR_SW * GR_NS * GR_ND; i++) dfrom[i] = dto[i];
-    if (row < b->n_kept && b->kept[row] == k) gr_keep(b, g, row++, from, dfrom);
+    while (row < b->n_kept && b->kept[row] == k) gr_keep(b, g, row++, from, dfrom);
     for (i = 0; i < GR_ND; i++) left[i] = d[i];
     gr_advance_filters(b, g, k);
     gr_read_filters(g, d, dto);
@@ -302,7 +302,7 @@ GR_FN void gr_abreast(const gr_batch *b, gr_lanes *g) {
   if (row < b->n_kept && b->kept[row] == b->n_cells) {
     gr_ends(b, g, b->n_cells, from, 0);
     gr_filter_place(d, from);
-    gr_keep(b, g, row, from, dto);
+    while (row < b->n_kept) gr_keep(b, g, row++, from, dto);
   }
 }
 
