@@ -46,18 +46,6 @@ class Pendulum(gr.Model):
     ]
 
 
-class SquaredForce(Pendulum):
-    """The same with a force that is never negative."""
-
-    def equations(self):
-        m, k, vx, vy, tension = self.m, self.k, self.vx, self.vy, self.tension
-        yield der(self.x) == vx
-        yield der(self.y) == vy
-        yield m * der(vx) == tension * self.x - k * abs(vx) * vx + self.u + self.w**2
-        yield m * der(vy) == tension * self.y - k * abs(vy) * vy - m * 9.81
-        yield self.x**2 + self.y**2 == 1.0
-
-
 class Buffer(gr.Model):
     """A tank behind an equation that stays implicit: flow + flow³ = head; index 1."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from collocation.direct_problems import Buffer, Oscillator, Pendulum, SquaredForce, buffered, data, program
+from collocation.direct_problems import Buffer, Oscillator, Pendulum, buffered, data, program
 
 import grisaille as gr
 from grisaille import der
@@ -86,16 +86,6 @@ def test_pendulum_of_index_three() -> None:
     assert np.corrcoef(force, true)[0, 1] > 0.7
     # tension follows from the path: m v̇ along the rod
     assert np.isfinite(path["tension"]).all()
-
-
-def test_squared_disturbance_leaves_its_saddle() -> None:
-    times = np.linspace(0.0, 5.0, 51)
-    model = SquaredForce(s=0.5)
-    record, run = data(model, times, "phi", u=0.2 * np.sign(np.sin(times)), seed=2)
-    path = program(model, record, ["k"]).solve(free=False).paths[0]
-    true, found = run["w"].to_numpy().reshape(-1), path["w"][path.sample_at >= 0]
-    assert np.abs(found).max() > 0.1
-    assert np.corrcoef(true**2, found**2)[0, 1] > 0.7
 
 
 def test_chaotic_model_begins_in_the_data_where_its_simulation_is_far_away() -> None:

@@ -1,9 +1,7 @@
 """Where a search begins: the trajectory without disturbances at the guess, element by element.
 
 Elements that Newton's method does not solve there keep the last values: the program itself does not need a trajectory.
-Where that trajectory is far from the data, and data measure states, a second search begins with these in the data. A
-disturbance that enters as w² has no effect to first order at w = 0, where the search would stay for ever: such ones
-begin at one standard deviation.
+Where that trajectory is far from the data, and data measure states, a second search begins with these in the data.
 """
 
 from __future__ import annotations
@@ -61,21 +59,20 @@ def simulated_point(program: Transcription, theta: Floats, starts: list[Start]) 
     """The first point of a search."""
     n, nz = program.model.n, program.model.nz
     values = program.slots.values(theta)
-    wave = _invisible(program, theta, starts)
     first = np.zeros((len(starts), n + nz))
     zeta = np.zeros((len(starts), n - program.model.nx))
     inner = np.zeros((len(program.record_of), program.functions.element.sizes.inner))
     noise = np.zeros((len(program.record_of), program.functions.element.sizes.noise))
     for r, start in enumerate(starts):
-        first[r] = np.concatenate([start.x, wave, start.z])
-    _march(program, values, first, wave, inner)
+        first[r] = np.concatenate([start.x, np.zeros(n - program.model.nx), start.z])
+    _march(program, values, first, inner)
     return Point(theta, first, zeta, inner, noise)
 
 
-def _march(program: Transcription, slots: Floats, now: Floats, wave: Floats, inner: Floats) -> None:
+def _march(program: Transcription, slots: Floats, now: Floats, inner: Floats) -> None:
     """Fills inner, element by element and all records abreast; records that end early repeat their last element."""
-    n, nz, s = program.model.n, program.model.nz, program.functions.points
-    held, after = np.arange(program.model.nx, n), program.functions.after
+    n, s = program.model.n, program.functions.points
+    after = program.functions.after
     spans = np.array([program.span(r) for r in range(len(now))]).reshape(-1, 2)
     stuck = np.zeros(len(now), dtype=bool)
     for k in range(int(np.diff(spans, axis=1).max(initial=0))):
@@ -85,8 +82,6 @@ def _march(program: Transcription, slots: Floats, now: Floats, wave: Floats, inn
         found, solved = _solved(program, elements, now[:, :n], ahead, slots, live & ~stuck)
         stuck |= live & ~solved
         ahead[solved & live] = found[solved & live]
-        for j in range(s) if wave.any() else ():
-            ahead[:, after + j * (n + nz) + held] = wave
         inner[elements[live]] = ahead[live]
         now = np.where(live[:, None], ahead[:, program.seen_columns], now)
 
@@ -120,32 +115,3 @@ def _quotients(J: Floats, c: Floats) -> Floats:
         if len(J) == 1:
             return np.full_like(c, np.nan)
         return np.vstack([_quotients(J[k : k + 1], c[k : k + 1]) for k in range(len(J))])
-
-
-def _invisible(program: Transcription, theta: Floats, starts: list[Start]) -> Floats:
-    """One standard deviation for the states of disturbances without effect to first order, else zero."""
-    model = program.model
-    nw = model.n - model.nx
-    wave = np.zeros(nw)
-    if not nw:
-        return wave
-    plant = ca.vertcat(model.rates[: model.nx], model.residual, model.measured)
-    J = ca.densify(ca.jacobian(plant, model.X[model.nx :]))
-    function = ca.Function("gain", model.arguments, [J, model.start_root])
-    parameters = program.slots.parameters(theta)
-    q = np.concatenate(
-        [parameters[0], program.slots.values(theta)[0][[program.slots.names.index(n) for n in program.slots.levels]]]
-    )
-    record = program.records[0]
-    t0 = float(record.times[0])
-    gain, root = function(
-        t0, np.concatenate([starts[0].x, wave]), starts[0].z, np.zeros(model.nv), record.signals.at(t0), q
-    )
-    reached = np.abs(gain.full()).max(axis=0, initial=0.0)
-    groups = [n.rpartition("[")[0] for n in model.state_names[model.nx :]]
-    deviation = np.sqrt((root.full() ** 2).sum(axis=1))
-    for name in dict.fromkeys(groups):
-        own = [k for k, g in enumerate(groups) if g == name]
-        if not reached[own].any():
-            wave[own[0]] = deviation[own[0]] or 1.0
-    return wave

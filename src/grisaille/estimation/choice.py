@@ -89,7 +89,7 @@ def _with_disturbances(model: StochasticModel, flat: Any) -> tuple[Any, dict[str
         return SimulatedPEM(), {
             "OutputError": ignored,
             "KalmanML": f"refused: {hidden} has no linear effect where it is zero, so a linearised filter would not "
-            "see it (filter='unscented' would)",
+            "see it",
             "SimulatedPEM": f"chosen: it simulates {hidden}, whatever the way it enters",
             "Collocation": f"refused: where {hidden} is zero its effect has no slope to start from",
         }  # fmt: skip

@@ -21,7 +21,7 @@ from grisaille.collocation.knots import SplineOptions
 from grisaille.collocation.option_checks import refuse_limits, refuse_spline_options
 from grisaille.errors import EstimationError
 from grisaille.estimation.collocation_criteria import solve
-from grisaille.estimation.collocation_posing import pose_splines, spline_obstacle
+from grisaille.estimation.collocation_posing import pose_splines, refuse_without_slope, spline_obstacle
 from grisaille.estimation.collocation_refinement import AFTER
 from grisaille.estimation.direct_estimate import estimate_direct
 from grisaille.estimation.direct_problem import DirectProblem, direct_options, pose_direct_problem
@@ -139,6 +139,7 @@ class Collocation:
 
     def pose(self, model: Model, structure: Structure, data: Sequence[Any], unknowns: Sequence[Unknown]) -> Problem:
         """The problem of a model and its data."""
+        refuse_without_slope(structure, data, unknowns)
         obstacle = spline_obstacle(structure, data, unknowns)
         if self.transcription == "direct" or (self.transcription == "auto" and obstacle):
             guessed = [level_guess(structure, data, u, unknowns) for u in unknowns]

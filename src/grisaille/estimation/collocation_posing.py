@@ -25,6 +25,7 @@ from grisaille.estimation.collocation_problem import CollocationProblem
 from grisaille.estimation.collocation_refusals import refuse_levels, refuse_open_noise
 from grisaille.estimation.levels import level_guess
 from grisaille.estimation.unknowns import Unknown
+from grisaille.filtering.hidden import refuse_hidden_disturbances
 from grisaille.model.classes import Model
 from grisaille.simulation.simulate import simulate
 from grisaille.structure.parameters import evaluate_parameters
@@ -39,9 +40,7 @@ def spline_obstacle(structure: Structure, data: Sequence[Any], unknowns: Sequenc
         return f"{', '.join(names)} of {flat.name} {'is' if len(names) == 1 else 'are'} defined implicitly"
     if system.nc:
         return f"{flat.name} has hidden constraints ({system.constraint_texts[0]})"
-    given = {u.target: u.guess for u in unknowns if u.kind == "parameter" and np.isfinite(u.guess)}
-    values = evaluate_parameters(flat, given)
-    numbers = dict(zip(values.names, values.values.tolist(), strict=True))
+    numbers = _numbers(structure, unknowns)
     measured = [o for e in data for o in e.outputs if flat.outputs[o].noise is not None]
     model = build_stochastic_model(structure, list(dict.fromkeys(measured)), values=numbers)
     for i in range(model.n):
@@ -54,6 +53,24 @@ def spline_obstacle(structure: Structure, data: Sequence[Any], unknowns: Sequenc
     if ca.sprank(model.noise) < model.n:
         return f"the {model.n} states {', '.join(model.names)} share {ca.sprank(model.noise)} white noise"
     return ""
+
+
+def refuse_without_slope(structure: Structure, data: Sequence[Any], unknowns: Sequence[Unknown]) -> None:
+    """Disturbances without a linear effect where they are zero, which is where every search for a path begins."""
+    if not structure.model.disturbances:
+        return
+    numbers = _numbers(structure, unknowns)
+    outputs = list(dict.fromkeys(o for e in data for o in e.outputs))
+    refuse_hidden_disturbances(
+        build_stochastic_model(structure, outputs, noises=outputs, values=numbers),
+        "a path of it has no slope to start from",
+    )
+
+
+def _numbers(structure: Structure, unknowns: Sequence[Unknown]) -> dict[str, float]:
+    given = {u.target: u.guess for u in unknowns if u.kind == "parameter" and np.isfinite(u.guess)}
+    values = evaluate_parameters(structure.model, given)
+    return dict(zip(values.names, values.values.tolist(), strict=True))
 
 
 def _undisturbed(model: StochasticModel, state: int) -> str:

@@ -8,6 +8,9 @@ import numpy as np
 from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.errors import EstimationError
 
+NOTHING = 1e-12
+"""Of the gain where the disturbance is not zero: rounding."""
+
 
 def hidden_disturbance(model: StochasticModel) -> str:
     """The name of a disturbance without a linear effect where it is zero, or nothing."""
@@ -22,27 +25,28 @@ def hidden_disturbance(model: StochasticModel) -> str:
             continue
         gain = ca.densify(ca.jacobian(seen, own))
         at_zero = ca.substitute([gain], [xw], [ca.SX.zeros(xw.numel())])[0]
-        if _vanishes(ca.Function("gain", [model.t, model.X, model.z, model.u, model.q], [at_zero])):
+        if _vanishes(ca.Function("gain", [model.t, model.X, model.z, model.u, model.q], [at_zero, gain])):
             return name
     return ""
 
 
-def refuse_hidden_disturbances(model: StochasticModel) -> None:
-    """For filters that linearise."""
+def refuse_hidden_disturbances(model: StochasticModel, so: str = "an extended Kalman filter cannot see it") -> None:
+    """For whatever linearises where disturbances are zero; ``so`` says what follows."""
     name = hidden_disturbance(model)
     if name:
         raise EstimationError(
-            f"The disturbance {name} has no linear effect where it is zero (it enters as {name}**2 or alike), so "
-            f"an extended Kalman filter cannot see it. Use gr.KalmanML(filter='unscented'), which averages over its "
-            f"values, or gr.SimulatedPEM(), which simulates it."
+            f"The disturbance {name} has no linear effect where it is zero (it enters as {name}**2 or alike), so {so}. "
+            f"Use gr.SimulatedPEM(), which simulates it."
         )
 
 
 def _vanishes(function: ca.Function) -> bool:
+    """Whether the gain at zero is nothing beside that elsewhere, whatever the units."""
     random = np.random.default_rng(11)
     for _ in range(5):
         values = [random.uniform(0.3, 1.7, function.size_in(i)) for i in range(function.n_in())]
-        found = np.array(function(*values).full())
-        if np.any(np.abs(found[np.isfinite(found)]) > 1e-12):
+        at_zero, elsewhere = (np.array(f.full()) for f in function(*values))
+        size = np.abs(elsewhere[np.isfinite(elsewhere)]).max(initial=0.0)
+        if np.any(np.abs(at_zero[np.isfinite(at_zero)]) > NOTHING * size):
             return False
     return True
