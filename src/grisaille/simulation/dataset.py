@@ -122,4 +122,5 @@ def _statistics(structure: Structure, task: Task, start: Start, solver: str, sen
         "error_estimate": task.error_estimate,
         "start_residual": start.residual,
         "adjusted_starts": "; ".join(f"{n}: wished {a:g}, got {b:g}" for n, (a, b) in start.wishes_missed.items()),
+        "start_note": start.note,
     }

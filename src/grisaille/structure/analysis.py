@@ -13,6 +13,7 @@ from grisaille.structure.initialization import Initializer
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.prepared import structure_of
 from grisaille.structure.reduction import Structure
+from grisaille.structure.start_description import describe_start
 from grisaille.structure.switching import steady_signals
 
 if TYPE_CHECKING:
@@ -104,8 +105,7 @@ def _consistent_start(structure: Structure) -> tuple[dict[str, float], str]:
     except GrisailleError as error:
         return {}, f"not computed: {error}"
     start = {n: v for n, v in initializer.observe(0.0, found, u, values.values).items() if n in flat.variables}
-    missed = "; ".join(f"{n} wished {a:g}, got {b:g}" for n, (a, b) in found.wishes_missed.items())
-    return start, f"adjusted: {missed}" if missed else "all declared starts are met"
+    return start, describe_start(initializer, 0.0, u, values.values, found)
 
 
 def _lines(a: Analysis) -> list[str]:

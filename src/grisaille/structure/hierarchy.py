@@ -6,23 +6,27 @@ in the null space left by those above it (singular value decomposition, relative
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
 RANK_TOLERANCE = 1e-11
 
 
-def solve_levels(levels: Sequence[tuple[np.ndarray, np.ndarray]], n: int) -> np.ndarray:
-    """The correction Δ, shape (n,) or (n, m) for right-hand sides with m columns."""
-    columns = levels[0][1].shape[1:] if levels else ()
-    delta = np.zeros((n, *columns))
-    free = np.eye(n)
+def solve_levels(levels: Iterable[tuple[np.ndarray, np.ndarray]], n: int) -> np.ndarray:
+    """The correction Δ, shape (n,) or (n, m) for right-hand sides with m columns.
+
+    A level is asked for only while those above it leave freedom. Raises ``numpy.linalg.LinAlgError`` where one that is
+    needed is not finite.
+    """
+    delta, free = np.zeros(n), np.eye(n)
     for matrix, right in levels:
-        if free.shape[1] == 0:
-            break
+        if delta.ndim < right.ndim:
+            delta = np.zeros((n, *right.shape[1:]))
         if matrix.shape[0] == 0:
             continue
+        if not (np.isfinite(matrix).all() and np.isfinite(right).all()):
+            raise np.linalg.LinAlgError("a level is not finite")
         reduced = matrix @ free
         u, s, vt = np.linalg.svd(reduced, full_matrices=True)
         scale = np.linalg.norm(matrix, ord=np.inf)
@@ -33,4 +37,6 @@ def solve_levels(levels: Sequence[tuple[np.ndarray, np.ndarray]], n: int) -> np.
         y = vt[:rank].T @ ((u[:, :rank].T @ gap).T / s[:rank]).T
         delta = delta + free @ y
         free = free @ vt[rank:].T
+        if free.shape[1] == 0:
+            break
     return delta

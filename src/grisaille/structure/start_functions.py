@@ -21,6 +21,12 @@ class StartFunctions:
         return self._with_jacobian(ca.vertcat(self.system.constraints, self.system.residual))
 
     @cached_property
+    def implicit(self) -> ca.Function:
+        """The implicit equations with their derivative in z; takes many columns at once."""
+        residual, z = self.system.residual, self.system.z
+        return ca.Function("r", self.arguments, [ca.densify(residual), ca.densify(ca.jacobian(residual, z))])
+
+    @cached_property
     def rates(self) -> ca.Function:
         return self._with_jacobian(self.system.rhs)
 

@@ -1,24 +1,41 @@
-"""One start: what must hold, what is wished for, and the damped iteration on the two."""
+"""One start: what must hold, and what is wished for in which order.
+
+Wishes come in levels, each met as well as those above it allow: declared starts of differentiated variables, zero for
+the states that nothing was declared for, declared starts of algebraic variables.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
 
 from grisaille.errors import StructureError
-from grisaille.structure.hierarchy import solve_levels
-from grisaille.structure.start_refusal import refuse_start
 
 if TYPE_CHECKING:
     from grisaille.structure.initialization import Initializer
 
-MAXIMUM_ITERATIONS = 60
-TOLERANCE = 1e-11
-"""On scaled corrections and scaled residuals; starts enter every later digit."""
+Hard = tuple[np.ndarray, np.ndarray, np.ndarray, list[str]]
+NOTABLE = 1e-7
+"""A wish that is missed by less, in nominal values, is met."""
+
+
+@dataclass(frozen=True, eq=False)
+class WishLevel:
+    """Wishes of one rank: rows of the observed quantities, or of w itself."""
+
+    names: tuple[str, ...]
+    rows: np.ndarray
+    of_unknowns: bool
+    """Whether ``rows`` counts entries of w instead of observed quantities."""
+    targets: np.ndarray
+    sizes: np.ndarray
+    """Nominal values by which misses are weighed."""
+    declared: bool
 
 
 class StartProblem:
@@ -47,6 +64,11 @@ class StartProblem:
         wishes = {n: float(v) for n, v in zip(declared.names, numbers, strict=True) if n not in self.demands}
         self.wishes = [{n: v for n, v in wishes.items() if self._is_differential(n) is d} for d in (True, False)]
         self.wishes = [self._movable(level) for level in self.wishes]
+        self.zero = np.zeros(owner.system.nx)
+        """What states without a declared start wish to be."""
+        self.note = ""
+        """What the search has to say about a start that nothing declared decides."""
+        self._last: tuple[np.ndarray, Hard] | None = None
         self.names = list(owner.system.constraint_texts) + list(owner.system.residual_texts)
 
     def _root(self, name: str) -> str:
@@ -68,8 +90,13 @@ class StartProblem:
         index = [self.owner.observed_position[n] for n in names]
         return [a[index] for a in observed]
 
-    def hard(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[str]]:
-        """Residuals, ∂/∂w, ∂/∂p and names of everything that must hold."""
+    def hard(self, w: np.ndarray) -> Hard:
+        """Residuals, ∂/∂w, ∂/∂p and names of everything that must hold; the last point's are kept."""
+        if self._last is None or not np.array_equal(self._last[0], w, equal_nan=True):
+            self._last = (w.copy(), self._hard(w))
+        return self._last[1]
+
+    def _hard(self, w: np.ndarray) -> Hard:
         parts = [self.evaluate(self.owner.functions.hard, w)]
         names = list(self.names)
         if self.steady:
@@ -82,138 +109,91 @@ class StartProblem:
         value, jw, jp = (np.concatenate([part[k] for part in parts]) for k in range(3))
         return value, jw, jp, names
 
-    def soft(self, w: np.ndarray, guess: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    @cached_property
+    def undeclared_states(self) -> np.ndarray:
+        """Entries of x without a demand or a declared start."""
+        names = self.owner.undeclared_states(self.demands)
+        return np.array([self.owner.system.state_names.index(n) for n in names], dtype=int)
+
+    @property
+    def levels(self) -> list[WishLevel]:
+        """All wishes, the most important first; empty levels are left out."""
+        states = self.undeclared_states
+        names = tuple(self.owner.system.state_names[k] for k in states)
+        zero = WishLevel(names, states, True, self.zero[states], self.owner.nominal[states], False)
+        first, last = (self._declared_level(wishes) for wishes in self.wishes)
+        return [level for level in (first, zero, last) if level.names]
+
+    def _declared_level(self, wishes: dict[str, float]) -> WishLevel:
+        variables = self.owner.structure.model.variables
+        sizes = np.array([nominal_of(variables[n]) for n in wishes])
+        rows = np.array([self.owner.observed_position[n] for n in wishes], dtype=int)
+        return WishLevel(tuple(wishes), rows, False, np.array(list(wishes.values())), sizes, True)
+
+    def wish_rows(self, w: np.ndarray) -> Iterator[tuple[WishLevel, np.ndarray, np.ndarray, np.ndarray]]:
+        """Each level with its values, ∂/∂w and ∂/∂p; what is observed is evaluated when first needed."""
+        observed: list[np.ndarray] | None = None
+        for level in self.levels:
+            if level.of_unknowns:
+                yield level, w[level.rows], np.eye(len(w))[level.rows], np.zeros((len(level.rows), len(self.p)))
+                continue
+            observed = observed or self.evaluate(self.owner.functions.observed, w)
+            yield level, *(a[level.rows] for a in observed)
+
+    def soft(self, w: np.ndarray, guess: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Wishes and closeness to the guess as (matrix, right-hand side), in scaled unknowns."""
         scale = self.owner.nominal
-        observed = self.evaluate(self.owner.functions.observed, w)
-        levels = []
-        for wishes in self.wishes:
-            if wishes:
-                value, jw, _ = self.observed_rows(observed, list(wishes))
-                size = np.array([nominal_of(self.owner.structure.model.variables[n]) for n in wishes])
-                levels.append((jw * scale / size[:, None], (np.array(list(wishes.values())) - value) / size))
-        levels.append((np.eye(len(w)), (guess - w) / scale))
-        return levels
+        for level, value, jw, _ in self.wish_rows(w):
+            yield jw * scale / level.sizes[:, None], (level.targets - value) / level.sizes
+        yield np.eye(len(w)), (guess - w) / scale
+
+    def misses(self, w: np.ndarray) -> list[float]:
+        """How far each level of differentiated wishes is from being met, in units of nominal values."""
+        found = []
+        for level, value, _, _ in self.wish_rows(w):
+            if level.of_unknowns or level.names == tuple(self.wishes[0]):
+                found.append(float(np.linalg.norm((value - level.targets) / level.sizes)))
+        return found
 
     def first_guess(self) -> np.ndarray:
         """Wishes and demands read into w where they name an entry of it, zero elsewhere."""
         wanted = {**self.wishes[1], **self.wishes[0], **self.demands}
-        system = self.owner.system
-        w = np.array([wanted.get(n, 0.0) for n in (*system.state_names, *system.implicit_names)])
-        for name, value in wanted.items():
-            root = self.owner.structure.equations.aliases.get(name)
-            for k, entry in enumerate((*system.state_names, *system.implicit_names)):
-                if root is not None and root.lstrip("-") == entry and entry not in wanted:
-                    w[k] = -value if root.startswith("-") else value
+        w = np.zeros(self.owner.system.nx + self.owner.system.nz)
+        w[: len(self.zero)] = self.zero
+        for k, equal in enumerate(self.owner.equal_names):
+            w[k] = next((sign * wanted[n] for n, sign in equal if n in wanted), w[k])
         return w
 
-    def solve(self, guess: np.ndarray) -> np.ndarray:
-        value = self.hard(guess)[0]
-        if not np.isfinite(value).all():
-            guess = self._finite_guess(guess)
-        elif self._holds_already(guess, value):
-            return guess
-        for start in chain([guess], self._moved_guesses(guess)):
-            w, converged = self._newton(start, start, 0.0)
-            if converged:
-                return w
-        w, converged = self._homotopy(guess)
-        if not converged:
-            refuse_start(self, w, MAXIMUM_ITERATIONS)
-        return w
-
-    def _holds_already(self, w: np.ndarray, hard: np.ndarray) -> bool:
-        """Whether a point meets everything to rounding, as it does for models without constraints."""
-        if np.abs(hard).max(initial=0.0) > 1e-14:
-            return False
-        wanted = {**self.wishes[0], **self.wishes[1]}
-        if not wanted:
-            return True
-        observed = self.evaluate(self.owner.functions.observed, w)[0]
-        got = np.array([observed[self.owner.observed_position[n]] for n in wanted])
-        return bool(np.array_equal(got, list(wanted.values())))
-
-    def _moved_guesses(self, guess: np.ndarray) -> Iterator[np.ndarray]:
-        """Entries moved off their first values, where squares and products have no slope: first those without a
-        declared start, then all that are not demanded."""
-        random = np.random.default_rng(7)
-        names = (*self.owner.system.state_names, *self.owner.system.implicit_names)
-        movable = np.array([n not in self.demands for n in names])
-        for free, sizes in ((self._undeclared(), (0.1, 1.0, 3.0, 10.0)), (movable, (0.1, 1.0, 3.0))):
-            for size in sizes if free.any() else ():
-                yield guess + size * random.uniform(-1, 1, len(guess)) * self.owner.nominal * free
-
-    def _undeclared(self) -> np.ndarray:
-        names = (*self.owner.system.state_names, *self.owner.system.implicit_names)
+    def undeclared(self) -> np.ndarray:
+        """Which entries of w have neither a wish nor a demand."""
         wanted = {**self.wishes[1], **self.wishes[0], **self.demands}
-        return np.array([n not in wanted for n in names])
+        return np.array([not any(n in wanted for n, _ in equal) for equal in self.owner.equal_names], dtype=bool)
 
-    def _finite_guess(self, guess: np.ndarray) -> np.ndarray:
-        """A point near the guess where all equations have values: undeclared entries are moved off zero."""
-        names = (*self.owner.system.state_names, *self.owner.system.implicit_names)
-        free = self._undeclared()
-        for shift in (1.0, 1e-3, -1.0, 10.0):
-            trial = guess + shift * self.owner.nominal * free
-            if np.isfinite(self.hard(trial)[0]).all():
-                return np.asarray(trial)
-        value, _, _, labels = self.hard(guess)
-        bad = [labels[k] for k in np.flatnonzero(~np.isfinite(value))]
-        named = ", ".join(f"{n} = {v:g}" for n, v in zip(names, guess, strict=True))
-        raise StructureError(
-            f"The equation '{bad[0]}' has no finite value at the start ({named}): a division by zero, or a root or "
-            f"logarithm of a number outside its domain. Give start values inside the model's domain."
-        )
+    def undemanded(self) -> np.ndarray:
+        return np.array([not any(n in self.demands for n, _ in e) for e in self.owner.equal_names], dtype=bool)
 
-    def _newton(
-        self, w: np.ndarray, guess: np.ndarray, lift: float, base: np.ndarray | None = None
-    ) -> tuple[np.ndarray, bool]:
-        scale = self.owner.nominal
-        for _ in range(MAXIMUM_ITERATIONS):
-            value, jw, _, _ = self.hard(w)
-            target = value - lift * base if base is not None else value
-            rows = row_sizes(jw * scale)
-            levels = [(jw * scale / rows[:, None], -target / rows), *self.soft(w, guess)]
-            if not all(np.isfinite(a).all() and np.isfinite(b).all() for a, b in levels):
-                return w, False
-            step = solve_levels(levels, len(w))
-            w, taken = self._damped(w, step * scale, target / rows, rows, lift, base)
-            if taken == 0.0:
-                return w, bool(np.abs(target / rows).max(initial=0.0) < 1e-9)
-            if taken == 1.0 and np.abs(step).max(initial=0.0) < TOLERANCE * (1 + np.abs(w / scale).max(initial=0.0)):
-                final = self.hard(w)[0] - (lift * base if base is not None else 0.0)
-                return w, bool(np.abs(final / rows).max(initial=0.0) < 1e-8)
-        final = self.hard(w)[0] - (lift * base if base is not None else 0.0)
-        return w, bool(np.abs(final / rows).max(initial=0.0) < 1e-9)
+    def holds_already(self, w: np.ndarray) -> bool:
+        """Whether a point meets everything to rounding, as it does for models without constraints."""
+        value, jw, _, _ = self.hard(w)
+        if not (np.isfinite(value).all() and np.isfinite(jw).all()):
+            return False
+        if value.any() and np.abs(value / row_sizes(jw * self.owner.nominal)).max() > (
+            0.0 if self.owner.system.nz else 1e-14
+        ):
+            return False
+        return all(np.array_equal(value, level.targets) for level, value, _, _ in self.wish_rows(w))
 
-    def _damped(
-        self, w: np.ndarray, step: np.ndarray, now: np.ndarray, rows: np.ndarray, lift: float, base: np.ndarray | None
-    ) -> tuple[np.ndarray, float]:
-        """Halve the step until the scaled residual does not grow (small ones may wander within rounding)."""
-        merit = float(np.linalg.norm(now))
-        fraction = 1.0
-        while fraction > 1e-4:
-            trial = w + fraction * step
-            value = self.hard(trial)[0]
-            if base is not None:
-                value = value - lift * base
-            if np.isfinite(value).all():
-                size = float(np.linalg.norm(value / rows))
-                if size <= (1 - 0.1 * fraction) * merit or size < 1e-9:
-                    return trial, fraction
-            fraction /= 2
-        return w, 0.0
+    @property
+    def states_are_free(self) -> bool:
+        """Whether every wish for a state names one entry of x, and none is named twice."""
+        named = [[n for n, _ in equal if n in self.wishes[0]] for equal in self.owner.equal_names]
+        states = named[: self.owner.system.nx]
+        return all(len(n) <= 1 for n in states) and sum(map(len, states)) == len(self.wishes[0])
 
-    def _homotopy(self, guess: np.ndarray) -> tuple[np.ndarray, bool]:
-        base = self.hard(guess)[0]
-        w, done, stride = guess.copy(), 0.0, 0.25
-        while done < 1.0 and stride > 1e-4:
-            goal = min(1.0, done + stride)
-            trial, converged = self._newton(w, guess, 1.0 - goal, base)
-            if converged:
-                w, done, stride = trial, goal, stride * 2
-            else:
-                stride /= 4
-        return w, done >= 1.0
+    @cached_property
+    def is_separable(self) -> bool:
+        """Whether states are determined before the implicit unknowns: no demand and no state's wish contains them."""
+        return not self.steady and not any(self.owner.is_implicit(n) for n in (*self.demands, *self.wishes[0]))
 
     def worst(self, w: np.ndarray) -> tuple[float, int]:
         value, jw, _, _ = self.hard(w)
@@ -223,14 +203,21 @@ class StartProblem:
         k = int(np.argmax(scaled))
         return float(scaled[k]), k
 
-    def missed(self, w: np.ndarray) -> dict[str, tuple[float, float]]:
-        observed = self.evaluate(self.owner.functions.observed, w)[0]
+    def missed(self, w: np.ndarray, level: int = 0) -> dict[str, tuple[float, float]]:
+        """Declared starts that are not met, (wished, got): of differentiated variables (0) or algebraic ones (1)."""
+        wishes = self.wishes[level]
+        observed = self.evaluate(self.owner.functions.observed, w)[0] if wishes else np.zeros(0)
         found = {}
-        for name, wished in self.wishes[0].items():
+        for name, wished in wishes.items():
             got = float(observed[self.owner.observed_position[name]])
             if abs(got - wished) > 1e-8 * max(nominal_of(self.owner.structure.model.variables[name]), abs(wished)):
                 found[name] = (wished, got)
         return found
+
+    def lifted(self, w: np.ndarray) -> dict[str, float]:
+        """States without a declared start that could not begin at zero, with the values they got."""
+        scale, names = self.owner.nominal, self.owner.system.state_names
+        return {names[k]: float(w[k]) for k in self.undeclared_states if abs(w[k]) > 1e-8 * scale[k]}
 
     def hard_names(self) -> list[str]:
         steady = [f"der({n}) == 0 (steady state)" for n in self.owner.system.state_names] if self.steady else []
@@ -245,6 +232,14 @@ class StartProblem:
         for slope, other in zip(self.given_slopes[row], self.owner.declared.referred, strict=True):
             own = own + slope * demand_directions.get(other, 0.0)
         return own + directions @ self.slopes[row]
+
+
+def is_nearer(now: list[float], before: list[float]) -> bool:
+    """Whether wishes are missed by less, in the first level in which the two differ."""
+    for a, b in zip(now, before, strict=True):
+        if abs(a - b) > NOTABLE * (1 + max(a, b)):
+            return a < b
+    return False
 
 
 def row_sizes(matrix: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def refuse_start(problem: StartProblem, w: np.ndarray, iterations: int) -> NoReturn:
-    _refuse_undefined(problem, w)
+    _refuse_undefined_wishes(problem, w)
     value, jw, _, names = problem.hard(w)
     scale = problem.owner.nominal
     rows = np.abs(jw * scale).max(axis=1, initial=0.0)
@@ -43,7 +43,19 @@ def refuse_start(problem: StartProblem, w: np.ndarray, iterations: int) -> NoRet
     )
 
 
-def _refuse_undefined(problem: StartProblem, w: np.ndarray) -> None:
+def refuse_undefined(problem: StartProblem, guess: np.ndarray) -> NoReturn:
+    """Equations without a value at the guess and near it."""
+    value, _, _, labels = problem.hard(guess)
+    bad = [labels[k] for k in np.flatnonzero(~np.isfinite(value))]
+    names = (*problem.owner.system.state_names, *problem.owner.system.implicit_names)
+    named = ", ".join(f"{n} = {v:g}" for n, v in zip(names, guess, strict=True))
+    raise StructureError(
+        f"The equation '{bad[0]}' has no finite value at the start ({named}): a division by zero, or a root or "
+        f"logarithm of a number outside its domain. Give start values inside the model's domain."
+    )
+
+
+def _refuse_undefined_wishes(problem: StartProblem, w: np.ndarray) -> None:
     """Wished variables that are undefined at the start, where no equation is left to blame."""
     observed = problem.evaluate(problem.owner.functions.observed, w)[0]
     names = problem.owner.system.observed_names

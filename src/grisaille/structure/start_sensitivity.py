@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import casadi as ca
 import numpy as np
 
 from grisaille.errors import StructureError
 from grisaille.structure.hierarchy import solve_levels
-from grisaille.structure.start_problem import StartProblem, nominal_of, row_sizes
+from grisaille.structure.start_optimality import conflicting_levels, optimality_conditions
+from grisaille.structure.start_problem import StartProblem, WishLevel, row_sizes
 
 RANK_TOLERANCE = 1e-7
 """On rows scaled to their largest entry."""
@@ -25,16 +25,12 @@ def differentiate_start(
         right[offset + k] += problem.start_direction(name, directions, demand_directions)
     rows = row_sizes(jw * scale)
     levels = [(jw * scale / rows[:, None], right / rows[:, None])]
-    observed = problem.evaluate(problem.owner.functions.observed, w)
-    for wishes in problem.wishes:
-        if wishes:
-            _, ow, op = problem.observed_rows(observed, list(wishes))
-            size = np.array([nominal_of(problem.owner.structure.model.variables[n]) for n in wishes])[:, None]
-            moved = np.array([problem.start_direction(n, directions, demand_directions) for n in wishes])
-            levels.append((ow * scale / size, (moved - op @ directions.T) / size))
+    for level, _, ow, op in problem.wish_rows(w):
+        moved = _level_directions(problem, level, directions, demand_directions)
+        levels.append((ow * scale / level.sizes[:, None], (moved - op @ directions.T) / level.sizes[:, None]))
     first = solve_levels(levels, len(w)) * scale[:, None] if len(w) else np.zeros((0, ns))
     _refuse_tied(problem, demand_directions, (jw @ first - right) / rows[:, None])
-    if problem.missed(w):
+    if problem.missed(w) or problem.lifted(w):
         return _with_curvature(problem, w, directions, demand_directions, first)
     return first
 
@@ -72,6 +68,15 @@ def _refuse_tied(problem: StartProblem, demand_directions: dict[str, np.ndarray]
     )
 
 
+def _level_directions(
+    problem: StartProblem, level: WishLevel, directions: np.ndarray, demand_directions: dict[str, np.ndarray]
+) -> np.ndarray:
+    """How the wished values of a level move, (wishes, ns); zero does not."""
+    if not level.declared:
+        return np.zeros((len(level.names), directions.shape[0]))
+    return np.array([problem.start_direction(n, directions, demand_directions) for n in level.names])
+
+
 def _with_curvature(
     problem: StartProblem,
     w: np.ndarray,
@@ -79,49 +84,20 @@ def _with_curvature(
     demand_directions: dict[str, np.ndarray],
     first: np.ndarray,
 ) -> np.ndarray:
-    """The exact derivative where wishes conflict: the optimality conditions, differentiated.
+    """The exact derivative where wishes conflict: the optimality conditions of all levels, differentiated.
 
-    L(w) = ½|r(w)|² + μᵀH(w) with scaled wishes r; ∇L = 0 and H = 0 are solved for dw by least squares, relative to
-    ``first`` so that directions that nothing determines keep the hierarchy's answer.
+    The conditions F = 0 over v are solved for dv by least squares, relative to ``first`` so that directions that
+    nothing determines keep the hierarchy's answer.
     """
-    owner, system = problem.owner, problem.owner.system
-    sx_t, sx_w, sx_u, sx_p = owner.functions.arguments
-    wishes = list(problem.wishes[0])
-    size = np.array([nominal_of(owner.structure.model.variables[n]) for n in wishes])
-    target = ca.SX.sym("target", len(wishes))
-    demanded = ca.SX.sym("demanded", len(problem.demands))
-    pick = [owner.observed_position[n] for n in wishes]
-    r = (system.observed[pick] - target) / ca.DM(size)
-    parts = [system.constraints, system.residual]
-    if problem.steady:
-        parts.append(system.rhs)
-    if problem.demands:
-        parts.append(system.observed[[owner.observed_position[n] for n in problem.demands]] - demanded)
-    h = ca.vertcat(*parts)
-    mu = ca.SX.sym("mu", h.numel())
-    gradient = ca.gradient(0.5 * ca.sumsqr(r) + ca.dot(mu, h), sx_w)
-    system_of = ca.vertcat(gradient, h)
-    outer = ca.vertcat(sx_p, target, demanded)
-    arguments = [sx_t, sx_w, sx_u, sx_p, target, demanded, mu]
-    function = ca.Function(
-        "kkt", arguments, [ca.densify(ca.jacobian(system_of, ca.vertcat(sx_w, mu))),
-                           ca.densify(ca.jacobian(system_of, outer)), ca.densify(ca.jacobian(r, sx_w)), r],
-    )  # fmt: skip
-    wished = np.array([problem.wishes[0][n] for n in wishes])
-    numbers = [problem.t, w, problem.u, problem.p, wished, np.array(list(problem.demands.values()))]
-    _, _, jr, r0 = function(*numbers, np.zeros(h.numel()))
-    jw = problem.hard(w)[1]
-    multipliers = np.linalg.lstsq(jw.T, -np.array(jr.full()).T @ np.array(r0.full()).ravel(), rcond=None)[0]
-    matrix, outer_jacobian, _, _ = function(*numbers, multipliers)
+    levels = conflicting_levels(problem, w)
+    conditions = optimality_conditions(problem, levels)
     moved = np.vstack(
         [directions.T]
-        + [
-            np.atleast_2d(problem.start_direction(n, directions, demand_directions))
-            for n in (*wishes, *problem.demands)
-        ]
+        + [_level_directions(problem, level, directions, demand_directions) for level in levels]
+        + [np.atleast_2d(problem.start_direction(n, directions, demand_directions)) for n in problem.demands]
     )
-    kkt = np.array(matrix.full())
-    right = -np.array(outer_jacobian.full()) @ moved
-    guess = np.vstack([first, np.zeros((h.numel(), first.shape[1]))])
-    correction = np.linalg.lstsq(kkt, right - kkt @ guess, rcond=1e-10)[0]
+    v, _, F, outer = conditions.linearize(problem, w, levels)
+    guess = np.vstack([first, np.zeros((len(v) - len(w), first.shape[1]))])
+    right = -outer @ moved
+    correction = np.linalg.lstsq(F, right - F @ guess, rcond=1e-10)[0]
     return np.asarray((guess + correction)[: len(w)])
