@@ -10,24 +10,28 @@ of all sizes along each unknown), and compared by the distances
 which are distances of the user's variables, eliminated ones included. Where neither differs by more than a hundredth,
 nothing that was declared decides: the root whose first differing variable is larger is taken, and the start says so.
 
+Where the derivative ∂residual/∂z keeps all principal minors positive at those first values, after a permutation and
+signs of rows, the equations have one root at most (Gale and Nikaido 1965, here from samples), and nothing is iterated.
+
 Not guaranteed: that all roots are found. Systems with more than ``LARGEST`` implicit unknowns are not searched.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
 from grisaille.structure.start_problem import StartProblem, nominal_of
 
 LARGEST = 6
-LADDER = (1e-3, 0.1, 1.0, 3.0, 10.0, 1e2, 1e3, 1e4, 1e6)
+LADDER = (1e-2, 0.1, 0.5, 1.0, 3.0, 10.0, 30.0, 1e2, 1e3)
 """First values are the wishes moved by these many nominal values, up and down, one unknown at a time."""
 PARTS = (1.0, 0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4)
 """And by these parts of the distance of a root that is known."""
-ITERATIONS = 40
-HALVINGS = 6
+ITERATIONS = 30
+HALVINGS = 8
 EQUAL = 1e-2
 
 
@@ -44,7 +48,11 @@ def nearest_root(problem: StartProblem, guess: np.ndarray, known: np.ndarray | N
     """The root z at the states of ``guess`` that lies nearest to the wishes, ``known`` being one of them."""
     system, scale = problem.owner.system, problem.owner.nominal
     points = [] if known is None else [known]
-    for z in _iterate(problem, guess, _first_values(problem, guess, known)):
+    first = _first_values(problem, guess, known)
+    r, J = _residuals(problem, guess, first)
+    if known is not None and _is_injective(J[np.isfinite(J).all(axis=(1, 2))]):
+        return Roots(known, 1, "")
+    for z in _iterate(problem, guess, first, r, J):
         w = np.concatenate([guess[: system.nx], z])
         if all(np.abs((w - other) / (1e-3 * scale + np.abs(other))).max() > 1e-6 for other in points):
             points.append(w)
@@ -67,7 +75,8 @@ def _first_values(problem: StartProblem, guess: np.ndarray, known: np.ndarray | 
     sizes = [*LADDER]
     if known is not None:
         # a root nearer than the known one differs by less than its distance in every unknown
-        sizes += [float(np.hypot(*_distances(problem, known))) * part for part in PARTS]
+        distance = float(np.hypot(*_distances(problem, known)))
+        sizes += [part * distance for part in PARTS]
     moved = [s * size * scale * along for size in sizes for s in (1, -1) for along in np.eye(len(scale))]
     random = np.random.default_rng(7)
     mixed = [size * scale * random.uniform(-1, 1, len(scale)) for size in sizes] if len(scale) > 1 else []
@@ -75,41 +84,65 @@ def _first_values(problem: StartProblem, guess: np.ndarray, known: np.ndarray | 
     return np.asarray(center + np.array([*moved, *mixed, *across]))
 
 
-def _iterate(problem: StartProblem, guess: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """Damped Newton steps on all first values at once; (K, nz) of those that converged."""
+def _is_injective(J: np.ndarray) -> bool:
+    """Whether all principal minors are positive at all samples (K, nz, nz), after rows are permuted and signed."""
+    if not len(J):
+        return False
+    from scipy.optimize import linear_sum_assignment
+
+    usual = np.median(np.abs(J), axis=0)
+    columns, rows = linear_sum_assignment(-np.log(usual.T + 1e-300))
+    P = J[:, rows[columns]]
+    P = P * np.sign(np.diagonal(P[0]))[:, None]
+    n = P.shape[1]
+    for k in range(1, n + 1):
+        for chosen in combinations(range(n), k):
+            minor = P[np.ix_(range(len(P)), chosen, chosen)]
+            sizes = np.prod(np.linalg.norm(minor, axis=2), axis=1)
+            if not (np.linalg.det(minor) > 1e-12 * sizes).all():
+                return False
+    return True
+
+
+def _iterate(problem: StartProblem, guess: np.ndarray, z: np.ndarray, r: np.ndarray, J: np.ndarray) -> np.ndarray:
+    """Damped Newton steps from all first values at once; (K, nz) of those that converged."""
     scale = problem.owner.nominal[problem.owner.system.nx :]
+    found: list[np.ndarray] = []
     with np.errstate(all="ignore"):
-        r, J = _residuals(problem, guess, z)
-        done = np.zeros(len(z), dtype=bool)
         for _ in range(ITERATIONS):
             usable = np.isfinite(r).all(axis=1) & np.isfinite(J).all(axis=(1, 2))
-            z, r, J, done = z[usable], r[usable], J[usable], done[usable]
-            if not len(z) or done.all():
+            z, r, J = z[usable], r[usable], J[usable]
+            if not len(z):
                 break
             S = J * scale
             rows = np.where((largest := np.abs(S).max(axis=2)) > 0, largest, 1.0)
             step = -(np.linalg.pinv(S / rows[:, :, None]) @ (r / rows)[:, :, None])[:, :, 0] * scale
-            step[done] = 0.0
             merit = np.linalg.norm(r / rows, axis=1)
-            z, r, J = _damped(problem, guess, z, step, merit, rows)
             small = (np.abs(step) <= 1e-10 * (1e-3 * scale + np.abs(z))).all(axis=1)
-            done = done | (small & (merit <= 1e-8 * (1e-3 + np.abs(z / scale).max(axis=1))))
-    return z[done]
+            done = small & (merit <= 1e-8 * (1e-3 + np.abs(z / scale).max(axis=1)))
+            found.extend(z[done] + step[done])
+            z, step, merit, rows = z[~done], step[~done], merit[~done], rows[~done]
+            if not len(z):
+                break
+            z, r, J = _damped(problem, guess, z, step, merit, rows)
+    return np.array(found).reshape(-1, len(scale))
 
 
 def _damped(
     problem: StartProblem, guess: np.ndarray, z: np.ndarray, step: np.ndarray, merit: np.ndarray, rows: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Each step halved until its residual has fallen; the shortest is taken anyway and may lead out of a flat place."""
-    fraction = np.ones(len(z))
-    for _ in range(HALVINGS):
-        trial = z + fraction[:, None] * step
-        r, J = _residuals(problem, guess, trial)
-        size = np.linalg.norm(r / rows, axis=1)
-        worse = ~((size < merit) | (np.abs(step).max(axis=1) <= 1e-8 * (1 + np.abs(z).max(axis=1))))
-        if not worse.any():
+    """Each step halved until its residual has fallen; one that does not fall is given up."""
+    trial = z + step
+    r, J = _residuals(problem, guess, trial)
+    for halving in range(1, HALVINGS + 1):
+        worse = np.flatnonzero(
+            ~(np.linalg.norm(r / rows, axis=1) < merit) & (np.abs(step) > 1e-8 * np.abs(z)).any(axis=1)
+        )
+        if not worse.size:
             break
-        fraction[worse] /= 2
+        trial[worse] = z[worse] + 0.5**halving * step[worse]
+        r[worse], J[worse] = _residuals(problem, guess, trial[worse])
+    r[worse] = np.nan
     return trial, r, J
 
 
@@ -125,10 +158,10 @@ def _residuals(problem: StartProblem, guess: np.ndarray, z: np.ndarray) -> tuple
 
 def _distances(problem: StartProblem, w: np.ndarray) -> tuple[float, float]:
     """From the declared starts of algebraic variables, and of the others from zero; in nominal values."""
-    declared = problem.wishes[1]
-    wished = np.array([declared.get(n, 0.0) for n in _names(problem)])
-    sizes = np.array([_size(problem, n) for n in _names(problem)])
-    is_declared = np.array([n in declared for n in _names(problem)])
+    declared, names = problem.wishes[1], _names(problem)
+    wished = np.array([declared.get(n, 0.0) for n in names])
+    sizes = np.array([_size(problem, n) for n in names])
+    is_declared = np.array([n in declared for n in names], dtype=bool)
     off = (np.array(_values(problem, w)) - wished) / sizes
     return float(np.linalg.norm(off[is_declared])), float(np.linalg.norm(off[~is_declared]))
 
