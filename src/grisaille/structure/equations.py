@@ -29,6 +29,8 @@ class Row:
     text: str
     source: str = ""
     kind: str = "equation"
+    raised: int | None = None
+    """How often the written equations are differentiated in a row that replaced one of them; None for a written row."""
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from grisaille.errors import StructureError
 from grisaille.model.flat import FlatModel
 from grisaille.structure.aliases import eliminate_aliases
 from grisaille.structure.blocks import Block, Leading, SolvedBlocks, Unknown, solve_blocks, substitute_sequence
+from grisaille.structure.derivative_array import index_by_array
 from grisaille.structure.diagnosis import explain_singular, refuse_wrong_count
 from grisaille.structure.differentiability import differentiate, in_names
 from grisaille.structure.elimination import Definition, eliminate_explicit
@@ -43,9 +44,16 @@ class WrittenIndex:
 
     @cached_property
     def value(self) -> int:
-        if not self._reduced.aliases:
-            return self._offsets.index
-        return _find_offsets(lower_equations(self._reduced.model))[1].index
+        equations, offsets = self._reduced, self._offsets
+        if equations.aliases:
+            equations, offsets, _ = _find_offsets(lower_equations(equations.model))
+        raised = [row.raised for row in equations.rows if row.raised is not None]
+        if not raised:
+            return offsets.index
+        # combinations contain derivatives themselves, which count; how many are needed, the derivative array knows
+        most = offsets.index + max(raised)
+        found = index_by_array(lower_equations(equations.model), most)
+        return most if found is None else found
 
 
 @dataclass(frozen=True)

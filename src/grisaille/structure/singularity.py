@@ -89,7 +89,7 @@ def _system_jacobian(equations: Equations, offsets: Offsets) -> tuple[ca.SX, lis
 def _sample(equations: Equations, jacobian: ca.SX) -> list[np.ndarray]:
     """Finite values of the Jacobian at random points."""
     symbols = ca.symvar(jacobian)
-    size = _typical_sizes(equations, symbols)
+    size = typical_sizes(equations, symbols)
     function = ca.Function("jacobian", [ca.vertcat(*symbols)] if symbols else [ca.SX(0, 1)], [jacobian])
     random = np.random.default_rng(20011)
     samples = []
@@ -104,14 +104,14 @@ def _sample(equations: Equations, jacobian: ca.SX) -> list[np.ndarray]:
     return samples
 
 
-def _typical_sizes(equations: Equations, symbols: Sequence[ca.SX]) -> np.ndarray:
+def typical_sizes(equations: Equations, symbols: Sequence[ca.SX]) -> np.ndarray:
     """Nominal values of unknowns, one for everything else."""
     variables = equations.model.variables
     names = [m.name if (m := equations.jets.meaning(s)) else "" for s in symbols]
     return np.array([float(variables[n].nominal or 1.0) if n in variables else 1.0 for n in names])
 
 
-def _equilibrated(block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def equilibrated(block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The block with rows and columns of one size, and the sizes of the rows; units do not change its rank."""
     scaled, size = block.copy(), np.ones(block.shape[0])
     for _ in range(EQUILIBRATIONS):
@@ -125,7 +125,7 @@ def _equilibrated(block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _nullity(block: np.ndarray) -> int:
-    singular = np.linalg.svd(_equilibrated(block)[0], compute_uv=False)
+    singular = np.linalg.svd(equilibrated(block)[0], compute_uv=False)
     return int(np.sum(singular <= RANK_TOLERANCE * max(singular[0], 1e-300)))
 
 
@@ -159,12 +159,12 @@ def _dependent_rows(value: np.ndarray) -> list[int]:
 
 
 def _row_nullity(rows: np.ndarray) -> int:
-    singular = np.linalg.svd(_equilibrated(rows)[0], compute_uv=False)
+    singular = np.linalg.svd(equilibrated(rows)[0], compute_uv=False)
     return int(rows.shape[0] - np.sum(singular > RANK_TOLERANCE * max(singular[0], 1e-300)))
 
 
 def _left_null(rows: np.ndarray) -> np.ndarray | None:
-    scaled, scale = _equilibrated(rows)
+    scaled, scale = equilibrated(rows)
     u, singular, _ = np.linalg.svd(scaled)
     rank = int(np.sum(singular > RANK_TOLERANCE * max(singular[0] if singular.size else 0.0, 1e-300)))
     if rank != rows.shape[0] - 1:
@@ -185,7 +185,7 @@ def _cofactors(picked: list[int], columns: list[int], value: np.ndarray, jacobia
     """λ_i = (−1)^i · minor without row i, over columns on which the rows have full rank but one."""
     from scipy.linalg import qr
 
-    chosen = sorted(qr(_equilibrated(value)[0], mode="r", pivoting=True)[1][: len(picked) - 1].tolist())
+    chosen = sorted(qr(equilibrated(value)[0], mode="r", pivoting=True)[1][: len(picked) - 1].tolist())
     factors = []
     for i in range(len(picked)):
         rest = [r for k, r in enumerate(picked) if k != i]
@@ -216,6 +216,9 @@ def _combine(
         if offsets.unknowns[j] - base >= 0
     ]
     parts = [ca.substitute(part, ca.vertcat(*cancelled), ca.SX.zeros(len(cancelled))) for part in parts]
+    rounded = _cancelling(equations, parts)
+    if rounded:
+        parts = [ca.substitute(part, ca.vertcat(*rounded), ca.SX.zeros(len(rounded))) for part in parts]
     total = ca.simplify(sum(parts, start=ca.SX(0)))
     if _vanishes(equations, parts):
         total = ca.SX(0)
@@ -225,7 +228,8 @@ def _combine(
     rows = list(equations.rows)
     old = rows[dependence.replaced]
     others = ", ".join(f"'{equations.rows[i].text}'" for i in dependence.equations if i != dependence.replaced)
-    rows[dependence.replaced] = Row(total, f"'{old.text}' combined with {others}", old.source, old.kind)
+    raised = max((equations.rows[i].raised or 0) + n for i, n in zip(dependence.equations, times, strict=True))
+    rows[dependence.replaced] = Row(total, f"'{old.text}' combined with {others}", old.source, old.kind, raised)
     return replace(equations, rows=tuple(rows))
 
 
@@ -233,12 +237,29 @@ def _list_texts(equations: Equations, indices: Sequence[int]) -> str:
     return ", ".join(f"'{equations.rows[i].text}'" for i in indices)
 
 
+def _cancelling(equations: Equations, parts: Sequence[ca.SX]) -> list[ca.SX]:
+    """Symbols of unknowns that a sum contains up to rounding only: what is left of them must not count as a term."""
+    symbols = ca.symvar(ca.vertcat(*parts))
+    own = [s for s in symbols if (m := equations.jets.meaning(s)) is not None and m.kind == "unknown"]
+    if not own:
+        return []
+    function = ca.Function("slopes", [ca.vertcat(*symbols)], [ca.jacobian(ca.vertcat(*parts), ca.vertcat(*own))])
+    size, random = typical_sizes(equations, symbols), np.random.default_rng(5)
+    cancels = np.ones(len(own), dtype=bool)
+    for _ in range(SAMPLES):
+        slopes = np.array(function(size * random.uniform(0.3, 1.7, len(symbols))).full())
+        if not np.isfinite(slopes).all():
+            return []
+        cancels &= np.abs(slopes.sum(axis=0)) <= 1e-13 * np.abs(slopes).max(axis=0)
+    return [s for s, gone in zip(own, cancels, strict=True) if gone]
+
+
 def _vanishes(equations: Equations, parts: Sequence[ca.SX]) -> bool:
     """Whether a sum is zero at random points, up to the rounding of its parts and their derivatives."""
     symbols = ca.symvar(ca.vertcat(*parts))
     if not symbols:
         return False
-    v, size = ca.vertcat(*symbols), _typical_sizes(equations, symbols)
+    v, size = ca.vertcat(*symbols), typical_sizes(equations, symbols)
     function = ca.Function("parts", [v], [ca.vertcat(*parts), ca.jacobian(ca.vertcat(*parts), v)])
     random = np.random.default_rng(5)
     for _ in range(SAMPLES):
@@ -251,7 +272,7 @@ def _vanishes(equations: Equations, parts: Sequence[ca.SX]) -> bool:
 
 def _undetermined(block: np.ndarray) -> list[int]:
     """Columns that a right null vector of the block moves."""
-    _, singular, vt = np.linalg.svd(_equilibrated(block)[0])
+    _, singular, vt = np.linalg.svd(equilibrated(block)[0])
     null = vt[singular <= RANK_TOLERANCE * max(singular[0], 1e-300)]
     return [int(k) for k in np.flatnonzero(np.abs(null).max(axis=0) > 1e-6)]
 
