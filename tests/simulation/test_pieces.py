@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -123,3 +124,41 @@ def test_a_static_fit_sees_both_sides_of_a_preload() -> None:
     assert fit.converged
     assert abs(fit["k"] - 2.0) < 3 * fit["k"].std_error and fit["k"].std_error < 0.01
     assert abs(fit["F0"] - 1.0) < 3 * fit["F0"].std_error
+
+
+def _solutions(A: np.ndarray, D: np.ndarray, b: np.ndarray) -> list[np.ndarray]:
+    """Every z with A z + D [z > 0] = b, piece by piece."""
+    found = []
+    for pieces in itertools.product((0.0, 1.0), repeat=len(b)):
+        z = np.linalg.solve(A, b - D @ np.array(pieces))
+        if ((z > 0) == np.array(pieces, dtype=bool)).all():
+            found.append(z)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_coupled_pieces_are_right_or_refused(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    n = 2 + seed % 2
+    A, D = 2 * np.eye(n) + random.normal(size=(n, n)), np.diag(random.uniform(0.2, 1.5, n))
+
+    class Coupled(gr.Model):
+        z, b, x = gr.Variable(size=n), gr.Input(size=n), gr.Variable(0.0)
+
+        def equations(self) -> Any:
+            step = [gr.where(self.z[i] > 0, 1.0, 0.0) for i in range(n)]
+            for i in range(n):
+                yield sum(A[i, j] * self.z[j] + D[i, j] * step[j] for j in range(n)) == self.b[i]
+            yield der(self.x) == self.z[0]
+
+    refused = 0
+    for b in 2 * random.normal(size=(6, n)):
+        roots = _solutions(A, D, b)
+        try:
+            got = gr.simulate(Coupled(), [0.0, 0.1], inputs={f"b[{i}]": b[i] for i in range(n)}, compiled=False)
+        except gr.GrisailleError:
+            refused += bool(roots)
+            continue
+        z = np.array([got[f"z[{i}]"].values[0] for i in range(n)])
+        assert any(np.abs(z - root).max() < 1e-6 for root in roots)
+    assert refused <= 1

@@ -15,7 +15,7 @@ errors of integration. The leeway is a signal, which a simulation sets to ten ti
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import casadi as ca
@@ -25,6 +25,7 @@ from grisaille.structure.pieces import Piece, separate_jumps
 LEEWAY = "[leeway]"
 """The name of the signal; not one that a user can give."""
 USUAL_LEEWAY = 1e-5
+TRUTHS = ("lt", "le", "eq", "ne")
 SOLVED_IN_FORMULAS = 4
 """Largest block whose change with a piece is written out; beyond, the gap's own size stands for it."""
 
@@ -55,6 +56,13 @@ def hold_pieces(
     """The residuals over unknowns and pieces, and the pieces with their equations."""
     z = ca.vertcat(*(u.symbol for u in unknowns))
     smooth, pieces = separate_jumps(residuals, z)
+    # a truth value found by iteration is 1e-18 as well as 0
+    truths = [p.symbol for p in pieces if p.relation.kind in TRUTHS]
+    clear = [symbol > 0.5 for symbol in truths]
+    if truths:
+        smooth = ca.substitute(smooth, truths, clear)
+        gaps = ca.substitute([p.relation.gap for p in pieces], truths, clear)
+        pieces = [replace(p, relation=replace(p.relation, gap=g)) for p, g in zip(pieces, gaps, strict=True)]
     held = []
     for piece in pieces:
         width = leeway() * _change_of_gap(piece, smooth, z, unknowns)
@@ -71,7 +79,7 @@ def _change_of_gap(piece: Piece, smooth: Sequence[ca.SX], z: ca.SX, unknowns: Se
     if z.numel() > SOLVED_IN_FORMULAS:
         return typical
     r = ca.vertcat(*smooth)
-    here, there = (0, 1) if piece.relation.kind in ("lt", "le") else (piece.symbol - 1, piece.symbol + 1)
+    here, there = (0, 1) if piece.relation.kind in TRUTHS else (piece.symbol - 1, piece.symbol + 1)
     change = ca.substitute(r, piece.symbol, ca.SX(there)) - ca.substitute(r, piece.symbol, ca.SX(here))
     moved = ca.fabs(ca.mtimes(slope, ca.solve(ca.jacobian(r, z), change)))
     return ca.fmin(typical, moved)

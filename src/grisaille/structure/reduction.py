@@ -33,6 +33,10 @@ from grisaille.structure.start_functions import StartFunctions
 from grisaille.structure.system import Signal, System
 
 
+READABLE = 60
+"""Characters of a relation that are still read."""
+
+
 class WrittenIndex:
     """The differential index of the equations as the user wrote them, before equal variables are merged.
 
@@ -217,7 +221,12 @@ def _collect(
     formulas = [*rates, *(e[2] for e in hidden), *residuals, *equations.observed.values()]
     closed = substitute_sequence(sequence, formulas)
     nx, nc, nz = len(states), len(hidden), len(residuals)
-    pieces = [(in_names(equations.jets, equations.parameters, piece.relation), piece.text) for piece in solved.pieces]
+    texts = [in_names(equations.jets, equations.parameters, piece.relation) for piece in solved.pieces]
+    # tearing may have replaced the unknown that the relation was written in
+    pieces = [
+        (t if len(t) <= READABLE else f"relation {k + 1}", piece.text)
+        for k, (t, piece) in enumerate(zip(texts, solved.pieces, strict=True))
+    ]
     signals = _signals(equations, closed)
     system = System(
         t=jets.time,
