@@ -109,6 +109,17 @@ def conclude_interrupted(search: MeanSearch, seconds: float) -> Estimate:
     return _estimate(search, value, covariance, free, False, status, [], extra, seconds)
 
 
+def _caution(search: MeanSearch) -> str:
+    """Errors rest on differences where paths jump with their states."""
+    jumps = [jump for runner in search.criterion.runners for jump in runner.structure.jumps.of_states]
+    if not jumps:
+        return ""
+    return (
+        f"jumps: the equations jump with '{jumps[0].text}', and paths that cross it have no derivative there. "
+        f"Derivatives of the mean were taken by differences: standard errors and intervals are approximate"
+    )
+
+
 def _estimate(
     search: MeanSearch,
     value: MeanValue,
@@ -137,6 +148,7 @@ def _estimate(
         converged=converged,
         status=status,
         notes=tuple(notes),
+        caution=_caution(search),
         trace=tuple(search.trace),
         evaluations=problem.evaluations,
         failures=tuple(problem.failures),

@@ -34,9 +34,14 @@ from grisaille.estimation.stochastic_approximation import stochastic_approximati
 from grisaille.estimation.unknowns import Unknown
 from grisaille.model.classes import Model
 from grisaille.simulation.ensemble import EnsembleOptions
+from grisaille.simulation.ensemble_runner import SMALL
 from grisaille.structure.reduction import Structure
 
 SEARCHES, MATCHES = ("gauss-newton", "grid", "stochastic", "nelder-mead"), ("mean", "mean-variance")
+ACROSS_JUMPS = 0.01
+"""Relative step of differences where paths jump: many paths must cross the switch in another step of the grid."""
+SCATTER = 1e-2
+"""Tolerance of a search by differences, in standard errors."""
 REFINEMENTS = 3
 
 
@@ -176,6 +181,11 @@ class SimulatedPEM:
 
     def _accept(self, criterion: MeanCriterion, start: np.ndarray) -> tuple[list[str], str]:
         """Whether there are derivatives at the guess; how to search, and what is to be said about it."""
+        if any(runner.structure.jumps.of_states for runner in criterion.runners):
+            # the derivative of a path lacks the share of the jumps it crosses; that of the mean is not seen in any path
+            for case, runner in zip(criterion.problem.cases, criterion.runners, strict=True):
+                sizes = [ACROSS_JUMPS / SMALL * criterion.problem.unknowns[k].size for k in case.unknowns]
+                runner.differences = dict(zip(runner.names, sizes, strict=True))
         first = criterion.at(start)
         if first.completed:
             criterion.update_levels(first)
@@ -226,6 +236,9 @@ class SimulatedPEM:
         return self._newton(search, settled.value.theta, self.tolerance), None
 
     def _newton(self, search: MeanSearch, start: np.ndarray, tolerance: float) -> Ending:
+        if any(runner.differences is not None for runner in search.criterion.runners):
+            # differences scatter: the last digits of a minimum are not there to be found
+            tolerance = max(tolerance, SCATTER)
         return gauss_newton(search, start, most=self.max_iterations, tolerance=tolerance)
 
     def _minimize(
