@@ -40,8 +40,8 @@ from grisaille.structure.reduction import Structure
 SEARCHES, MATCHES = ("gauss-newton", "grid", "stochastic", "nelder-mead"), ("mean", "mean-variance")
 ACROSS_JUMPS = 0.01
 """Relative step of differences where paths jump: many paths must cross the switch in another step of the grid."""
-SCATTER = 1e-2
-"""Tolerance of a search by differences, in standard errors."""
+SCATTER = 1e-3
+"""Gain at which a search by differences ends: a thirtieth of a standard error."""
 REFINEMENTS = 3
 
 
