@@ -32,7 +32,6 @@ from grisaille.structure.singularity import repair_singular_block
 from grisaille.structure.start_functions import StartFunctions
 from grisaille.structure.system import Signal, System
 
-
 READABLE = 60
 """Characters of a relation that are still read."""
 
