@@ -12,7 +12,7 @@ Statistical Society B 69 (2007) 741.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -154,8 +154,10 @@ class Collocation:
     def estimate(self, problem: Any, progress: Callable[[int, float], None] | None = None) -> Estimate:
         """Solve a problem."""
         if isinstance(problem, DirectProblem):
-            return estimate_direct(problem, progress, self.debias, self.refine)
-        return solve(self, problem, progress)
+            found = estimate_direct(problem, progress, self.debias, self.refine)
+        else:
+            found = solve(self, problem, progress)
+        return replace(found, caution=_caution(problem))
 
     def states_of(self, fit: Any, experiment: Any, names: Any, level: float) -> Any:
         """What ``fit.states`` gives."""
@@ -168,6 +170,17 @@ class Collocation:
         from grisaille.estimation.collocation_again import kept_arrays
 
         return kept_arrays(fit)
+
+
+def _caution(problem: Any) -> str:
+    """Trajectories are fitted by slopes, which do not see that the equations jump with them."""
+    jumps = [jump for case in problem.cases for jump in case.runner.structure.jumps.of_states]
+    if not jumps:
+        return ""
+    return (
+        f"jumps: the equations jump with '{jumps[0].text}', which the slopes that trajectories are fitted by do not "
+        f"see: standard errors and intervals are approximate; gr.KalmanML(filter='unscented') or gr.SimulatedPEM() do"
+    )
 
 
 def _as_plain(value: Any) -> Any:
