@@ -41,6 +41,17 @@ def test_products_of_unknowns_are_not_jointly_linear() -> None:
     assert sum(is_linear(Product(), ["a", "b"])) == 1
 
 
+def test_relations_of_unknowns_are_not_linear() -> None:
+    class Stairs(gr.Model):
+        a, b, c = gr.Parameter(1.0), gr.Parameter(0.3), gr.Parameter(2.0)
+        x = gr.Input()
+        y = gr.Output(a * x + gr.where(b > x, 0.0, 1.0) + gr.floor(c))
+
+    system = build_problem(Stairs(b=0.3), DATA, ["a"], gr.OutputError(compiled=False))
+    assert linear_unknowns(system).tolist() == [True]
+    assert is_linear(Stairs(), ["a", "c"]) == [True, False]
+
+
 def test_parameters_of_the_dynamics_are_not_linear() -> None:
     class Gain(gr.Model):
         k, g = gr.Parameter(1.0), gr.Parameter(2.0)

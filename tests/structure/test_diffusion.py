@@ -83,6 +83,9 @@ class TestRefused:
             (lambda a, v, w: [der(a) == -a + w**2 + v], r"White noise w enters 'der\(a\) == -a \+ w\*\*2 \+ v'"),
             (lambda a, v, w: [der(a) == gr.sin(v)], r"White noise v enters .*sin\(v\).* nonlinearly"),
             (lambda a, v, w: [der(a) == v * w], r"enters 'der\(a\) == v\*w' nonlinearly"),
+            (lambda a, v, w: [der(a) == gr.sign(v)], r"White noise v enters 'der\(a\) == sign\(v\)' nonlinearly"),
+            (lambda a, v, w: [der(a) == gr.floor(w) - a], r"White noise w enters .*floor\(w\).* nonlinearly"),
+            (lambda a, v, w: [der(a) == gr.where(w > a, 1.0, 0.0)], r"White noise w enters .*where.* nonlinearly"),
         ],
     )
     def test_nonlinear_noise_with_equation_and_remedy(self, equations, words):

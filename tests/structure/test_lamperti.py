@@ -103,6 +103,15 @@ def inside(drift: Any, factor: Any, point: Point | None) -> bool:
     return stays_inside(d, find_charts(d)[0], point)
 
 
+def test_factors_in_pieces_have_no_chart() -> None:
+    for factor in (
+        lambda x, k, s, u: gr.where(x > 1, 0.4, 0.2),
+        lambda x, k, s, u: x + gr.where(x > 1, 1.0, 0.0),
+        lambda x, k, s, u: k * gr.floor(x),
+    ):
+        assert find_charts(scalar(lambda x, k, s, u: -x, factor)) is None
+
+
 class TestBoundary:
     def test_proportional_drift_needs_no_numbers(self):
         assert inside(lambda x, k, s, u: k * x - x**2 + u * x, lambda x, k, s, u: x, None)

@@ -156,3 +156,21 @@ def test_a_row_that_does_not_fit_is_refused() -> None:
     p = evaluate_parameters(structure.model).values
     with pytest.raises(gr.StructureError, match=r"row at t = 2 .* does not satisfy the equations of Pendulum"):
         locate(structure, {"x": 9.0, "y": 1.0, "vx": 0.0, "vy": 0.0, "tension": 0.0}, 2.0, p, "row")
+
+
+@pytest.mark.parametrize(
+    ("rate", "is_linear"),
+    [
+        (lambda x: -2 * x, True),
+        (lambda x: -2 * x - gr.sign(x), False),
+        (lambda x: gr.where(x > 1, 0.5, 0.0), False),
+        (lambda x: -gr.floor(x), False),
+        (lambda x: -abs(x), False),
+    ],
+)
+def test_linear_is_affine_everywhere(rate, is_linear) -> None:
+    class Plant(gr.Model):
+        x = gr.Variable(start=1.0)
+        equations = [der(x) == rate(x)]
+
+    assert Linearizer(structure_of(Plant()).equations, ("x",)).is_linear is is_linear

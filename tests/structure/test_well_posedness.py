@@ -235,6 +235,20 @@ class TestNonlinear:
         assert "enter linearly" in str(found)
         assert well_posedness(Squared(w=gr.Disturbance(gr.spectra.lowpass(3.0))))
 
+    def test_the_sign_of_white_noise_has_no_meaning(self) -> None:
+        """Its slope is zero, and the model not linear for that."""
+
+        class Signed(gr.Model):
+            x, z = gr.Variable(), gr.Variable()
+            w = gr.Disturbance(WHITE)
+            y = gr.Output(x)
+            equations = [der(x) == -x + gr.sign(z), z == x + w]
+
+        found = well_posedness(Signed())
+        assert not found and not found.is_exact
+        assert "enters nonlinearly" in found.verdicts["y"].note
+        assert well_posedness(Signed(w=gr.Disturbance(gr.spectra.lowpass(3.0))))
+
     def test_state_dependent_diffusion_is_fine(self) -> None:
         class Growth(gr.Model):
             x = gr.Variable(start=1.0)

@@ -2,8 +2,8 @@
 
 Where ŷ = b(η) + A(η) λ, the best λ for given η is a linear least-squares problem; the optimizer sees only η and the
 projected residuals (I − A A⁺)(y − b). Which unknowns are linear is decided symbolically: they occur in no equation,
-constraint or start, and the outputs' second derivatives by them vanish. The Jacobian by η is Kaufman's,
-(I − A A⁺) ∂r/∂η at the projected point.
+constraint or start, and the outputs are affine in them: no second derivatives, no relations of them. The Jacobian by η
+is Kaufman's, (I − A A⁺) ∂r/∂η at the projected point.
 
 Reference: G. Golub, V. Pereyra, Inverse Problems 19 (2003) R1.
 """
@@ -19,6 +19,7 @@ from grisaille.estimation.cases import Case
 from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.estimation.search import Search
 from grisaille.estimation.unknowns import Unknown
+from grisaille.structure.pieces import is_affine
 from grisaille.structure.reduction import Structure
 from grisaille.structure.starts import declared_starts
 
@@ -55,7 +56,7 @@ def _linear_in(case: Case, unknowns: tuple[Unknown, ...], candidates: np.ndarray
         symbol = system.p[names.index(unknowns[k].target)]
         targets = dict.fromkeys(unknowns[j].target for j in (*kept, k))  # one symbol, however many runs have their own
         joint = ca.vertcat(*(system.p[names.index(target)] for target in targets))
-        is_linear = not ca.depends_on(elsewhere, symbol) and not ca.depends_on(ca.jacobian(outputs, joint), joint)
+        is_linear = not ca.depends_on(elsewhere, symbol) and is_affine(outputs, joint)
         answer[k] = is_linear
         if is_linear:
             kept.append(k)

@@ -12,7 +12,7 @@ variance when r < p, the pole excess of the spectrum of w (0 for white noise).
 
 The count looks at which symbols occur, so it holds for nonlinear models and all parameter values, but misses
 cancellations: it may be too high, never too low. Where a signal of infinite variance enters the reduced system
-nonlinearly (the square of white noise), what depends on it has no meaning and is marked ``undefined``.
+nonlinearly (the square of white noise, its sign), what depends on it has no meaning and is marked ``undefined``.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ import casadi as ca
 from grisaille.structure.equations import Equations
 from grisaille.structure.jets import JetSymbol, derivative_text
 from grisaille.structure.matching import maximum_matching
+from grisaille.structure.pieces import relations_of
 from grisaille.structure.reduction import Structure
 
 Reach = dict[str, int]
@@ -125,8 +126,9 @@ class _Sense:
         here = [self.symbols[key] for key in keys if key in self.wild]
         if not here:
             return None
-        slopes = ca.jacobian(formula, ca.vertcat(*here))
-        again = [key for key in self._within(slopes) if key in self.wild]
+        wild = ca.vertcat(*here)
+        curved = ca.vertcat(ca.vec(ca.jacobian(formula, wild)), *(r.gap for r in relations_of(formula, wild)))
+        again = [key for key in self._within(curved) if key in self.wild]
         return derivative_text(*self.meaning[again[0]]) if again else None
 
     def _within(self, formula: ca.SX) -> list[int]:

@@ -25,6 +25,7 @@ import numpy as np
 
 from grisaille.errors import ModelError, StructureError
 from grisaille.model.flat import FlatModel
+from grisaille.structure.pieces import relations_of
 from grisaille.structure.reduction import Structure
 from grisaille.structure.system import System
 from grisaille.structure.white_noise import (
@@ -203,7 +204,7 @@ def split_noise(
     nw = len(white)
     names = tuple(system.signals[i].name for i in white)
     w = _entries(system.u, white)
-    if nw and ca.depends_on(_gain(system, white), w):
+    if nw and (ca.depends_on(_gain(system, white), w) or relations_of(system.rhs, w)):
         raise StructureError(f"The right-hand side is not linear in the white noise {', '.join(names)}.")
     return Diffusion(
         system,

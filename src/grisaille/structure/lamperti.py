@@ -30,6 +30,7 @@ import casadi as ca
 import numpy as np
 
 from grisaille.structure.diffusion import Diffusion
+from grisaille.structure.pieces import relations_of
 
 _LEVELS = (0.3, 0.8, 1.7, 4.1)
 """Where a factor is compared with a power."""
@@ -131,6 +132,8 @@ def _chart(diffusion: Diffusion, i: int) -> Chart | None:
     columns = diffusion.gain[i, :].sparsity().get_col()
     entries = [diffusion.gain[i, k] for k in columns]
     if others and ca.depends_on(ca.vertcat(*entries), ca.vertcat(*others)):
+        return None
+    if entries and relations_of(ca.vertcat(*entries), x[i]):  # a factor in pieces has no single chart
         return None
     return _linear(diffusion, i) or _power(diffusion, i, columns)
 

@@ -6,13 +6,15 @@ higher derivative makes the variable and its lower derivatives entries of z, joi
 input or disturbance that is differentiated by the user, or that stands in an output, becomes an entry of z too
 (0 = z_u − u).
 
-Where no matrix depends on variables or time the model is linear and the result holds everywhere.
+Where no matrix depends on variables or time, and no relation of them switches, the model is linear and the result holds
+everywhere.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import casadi as ca
 import numpy as np
@@ -20,6 +22,7 @@ import numpy as np
 from grisaille.structure.equations import Equations
 from grisaille.structure.jets import JetKind, JetSymbol, derivative_text
 from grisaille.structure.pencil import Matrix
+from grisaille.structure.pieces import relations_of
 
 Jet = tuple[str, int]
 """The name of a quantity and how often it is differentiated."""
@@ -56,10 +59,15 @@ class Linearizer:
         self.depends_on_time = bool(ca.depends_on(ca.vertcat(*(ca.vec(m) for m in self.matrices)), arguments[0]))
         self._function = ca.Function("linearize", arguments, [ca.densify(m) for m in self.matrices])
 
-    @property
+    @cached_property
     def is_linear(self) -> bool:
-        """Linear with constant coefficients."""
-        return not self.needed and not self.depends_on_time
+        """Affine everywhere, with constant coefficients: ``sign(x)`` has a constant slope and is not."""
+        if self.needed or self.depends_on_time:
+            return False
+        formulas = [row.residual for row in self.equations.rows] + [self.equations.observed[n] for n in self.outputs]
+        formula = ca.vertcat(*formulas) if formulas else ca.SX(0, 1)
+        jets = [self.equations.jets.symbol(m.name, m.order) for m in self.equations.jets.within(formula)]
+        return not jets or not relations_of(formula, ca.vertcat(*jets))
 
     def at(self, parameters: Matrix, values: Mapping[Jet, float] | None = None, time: float = 0.0) -> Linearization:
         """The matrices at given parameter values (all of them, in order) and values of the ``needed`` jets."""

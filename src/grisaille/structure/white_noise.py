@@ -25,6 +25,7 @@ from grisaille.model.lowering import lower
 from grisaille.structure.differentiation_count import Reach, count_differentiations
 from grisaille.structure.equations import Equations
 from grisaille.structure.jets import JetSymbol
+from grisaille.structure.pieces import relations_of
 from grisaille.structure.reduction import Structure
 from grisaille.structure.remedies import Arrival, advise
 from grisaille.structure.well_posedness import Verdict
@@ -76,9 +77,9 @@ def refuse_nonlinear(structure: Structure, white: Sequence[str]) -> None:
     """White noise that enters a derivative other than linearly, with the equation where it does."""
     system, w = structure.system, _white_signals(structure, white)
     for rate in ca.vertsplit(system.rhs) if system.nx else []:
-        slopes = ca.simplify(ca.jacobian(rate, w))
-        if ca.depends_on(slopes, w):
-            again = [m.name for m in structure.equations.jets.within(slopes) if m.name in white]
+        curved = _curved(rate, w)
+        if ca.depends_on(curved, w):
+            again = [m.name for m in structure.equations.jets.within(curved) if m.name in white]
             raise StructureError(_nonlinear_text(structure, white, again[0]))
 
 
@@ -115,7 +116,7 @@ def _nonlinear_text(structure: Structure, white: Sequence[str], name: str) -> st
     for row in structure.equations.rows:
         wild = _symbols(structure.equations, row.residual, _reach(structure), white, wild=True)
         if wild.numel():
-            inside = ca.symvar(ca.simplify(ca.jacobian(row.residual, wild)))
+            inside = ca.symvar(_curved(row.residual, wild))
             hashes = {s.element_hash() for s in ca.vertsplit(wild)}
             guilty = [structure.equations.jets.meaning(s) for s in inside if s.element_hash() in hashes]
             if guilty and guilty[0] is not None:
@@ -177,7 +178,13 @@ def _levels(equations: Equations, residual: ca.SX, times: int) -> list[ca.SX]:
 def _bends(equations: Equations, formula: ca.SX, reach: dict[str, Reach], white: Sequence[str]) -> bool:
     """Whether a formula is nonlinear in quantities with Brownian paths: Itô's formula then has a second-order term."""
     driven = _symbols(equations, formula, reach, white, wild=False)
-    return bool(driven.numel()) and ca.depends_on(ca.simplify(ca.jacobian(formula, driven)), driven)
+    return bool(driven.numel()) and ca.depends_on(_curved(formula, driven), driven)
+
+
+def _curved(formula: ca.SX, symbols: ca.SX) -> ca.SX:
+    """Slopes of a formula and arguments of its relations: free of the symbols where it is affine in them."""
+    slopes = ca.simplify(ca.vec(ca.jacobian(formula, symbols)))
+    return ca.vertcat(slopes, *(r.gap for r in relations_of(formula, symbols)))
 
 
 def _symbols(
