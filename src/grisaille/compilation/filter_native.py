@@ -9,9 +9,9 @@ import numpy as np
 from grisaille.compilation.filter_pass import FilterPass, Floats, PassResult
 from grisaille.compilation.library import Library
 
-_NUMBERS = {"n_cells", "substeps", "directions", "condition", "doublings", "count", "failed"}
+_NUMBERS = {"n_cells", "directions", "condition", "doublings", "count", "failed"}
 _NAMES = (
-    "n_cells substeps directions condition robust bounds stages signals sample y mask scale q nominal dq s ds base "
+    "n_cells directions condition robust bounds stages steps signals sample given y mask scale q nominal dq s ds base "
     "information innovations variances slopes kept tape lq doublings room work count failed"
 ).split()
 _LONG = np.dtype(ctypes.c_long)
@@ -33,6 +33,9 @@ class PreparedPass:
         names = ("bounds", "stages", "signals", "y", "mask", "scale", "nominal")
         self._arrays = {n: np.ascontiguousarray(getattr(given, n), dtype=float) for n in names}
         self._arrays["sample"] = np.ascontiguousarray(given.sample, dtype=_LONG)
+        self._arrays["steps"] = np.ascontiguousarray(given.steps, dtype=_LONG)
+        if given.given is not None:
+            self._arrays["given"] = np.ascontiguousarray(given.given, dtype=float)
         self._addresses = {n: a.ctypes.data for n, a in self._arrays.items()}
 
     def __deepcopy__(self, memo: dict[int, object]) -> PreparedPass:
@@ -41,7 +44,7 @@ class PreparedPass:
     def task(self, q: Floats, **more: object) -> FilterTask:
         g = self.given
         return FilterTask(
-            n_cells=len(g.bounds) - 1, substeps=g.substeps, condition=int(g.condition), robust=g.robust,
+            n_cells=len(g.bounds) - 1, condition=int(g.condition), robust=g.robust,
             doublings=g.doublings, q=q.ctypes.data, **self._addresses, **more,
         )  # fmt: skip
 
@@ -72,7 +75,7 @@ def run_reverse(library: Library, given: PreparedPass, q: Floats, s: Floats) -> 
     result = PassResult.empty(given.given, s, np.zeros((0, len(s))), False)
     result.ds, result.lq = np.zeros(len(s)), np.zeros(len(q))
     g = given.given
-    size = library.function("gr_filter_tape", ctypes.c_long, ctypes.c_long)(len(g.bounds) - 1, g.substeps)
+    size = library.function("gr_filter_tape", ctypes.c_long, ctypes.c_long)(len(g.bounds) - 1, int(g.steps.sum()))
     tape, room = np.empty(int(size)), _room(library, given)
     task = given.task(
         np.ascontiguousarray(q), ds=result.ds.ctypes.data, lq=result.lq.ctypes.data, tape=tape.ctypes.data,

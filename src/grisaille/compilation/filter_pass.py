@@ -7,7 +7,7 @@ to rounding.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ class FilterPass:
 
     bounds: Floats
     stages: Floats
-    """(K, 2 substeps + 1, nu)"""
+    """(Σ (2 steps + 1), nu), cell after cell."""
     signals: Floats
     """(K + 1, nu) at the bounds."""
     sample: NDArray[np.int64]
@@ -35,19 +35,49 @@ class FilterPass:
     """(samples, ny): values with zeros where there are none, one where there are, and factors of noise deviations."""
     q: Floats
     nominal: Floats
-    substeps: int
+    steps: NDArray[np.int64]
+    """(K,) steps of each cell."""
     robust: float = np.inf
     """Huber's threshold in standard deviations; −c for the smooth loss."""
     condition: bool = False
     doublings: int = 0
     """Frozen, of a linearised step."""
+    given: Floats | None = None
+    """(K + 1, size): what the filter carries at a bound before its update, not what it arrives with; NaN: keep."""
 
-    def without_samples(self, first: int, last: int) -> FilterPass:
-        """Cells first … last − 1 alone."""
+    @property
+    def edges(self) -> NDArray[np.int64]:
+        """(K + 1,) where the stages of each cell begin."""
+        return np.concatenate([[0], np.cumsum(2 * self.steps + 1)])
+
+    def part(self, first: int, last: int, sample: NDArray[np.int64] | None = None) -> FilterPass:
+        """Cells first … last − 1 alone, with no samples or those given at their bounds."""
         none = np.full(last - first + 1, -1, dtype=np.int64)
-        return FilterPass(
-            self.bounds[first : last + 1], self.stages[first:last], self.signals[first : last + 1], none, self.y,
-            self.mask, self.scale, self.q, self.nominal, self.substeps, doublings=self.doublings,
+        edges = self.edges
+        return replace(
+            self, bounds=self.bounds[first : last + 1], stages=self.stages[edges[first] : edges[last]],
+            signals=self.signals[first : last + 1], sample=none if sample is None else sample,
+            steps=self.steps[first:last], given=None if self.given is None else self.given[first : last + 1],
+        )  # fmt: skip
+
+    def step_by_step(self) -> FilterPass:
+        """The same pass with a bound after every step, so that all that is carried can be kept."""
+        first = np.concatenate([[0], np.cumsum(self.steps)])
+        lengths, number = np.diff(self.bounds), np.concatenate([np.arange(m) for m in self.steps])
+        cell = np.repeat(np.arange(len(self.steps)), self.steps)
+        bounds = np.append(self.bounds[cell] + lengths[cell] * (number / self.steps[cell]), self.bounds[-1])
+        rows = self.edges[:-1][cell] + 2 * number
+        sample, signals = np.full(len(bounds), -1, dtype=np.int64), np.empty((len(bounds), self.signals.shape[1]))
+        signals[:-1], sample[first] = self.stages[rows], self.sample
+        signals[first] = self.signals
+        given = None
+        if self.given is not None:
+            given = np.full((len(bounds), self.given.shape[1]), np.nan)
+            given[first] = self.given
+        stages = self.stages[(rows[:, None] + np.arange(3)).ravel()]
+        return replace(
+            self, bounds=bounds, stages=stages, signals=signals, sample=sample, given=given,
+            steps=np.ones(len(cell), dtype=np.int64),
         )  # fmt: skip
 
 
@@ -84,12 +114,15 @@ def run_interpreted(
     """The pass from s along directions ds, (ns, size), and dq, (ns, nq)."""
     update = program.evaluate("gr_update", len(ds))
     result = PassResult.empty(given, s, ds, keep)
-    waiting = given.condition
+    waiting, edges = given.condition, given.edges
     for k, sample in enumerate(given.sample.tolist()):
         if k:
-            _over_cell(program, given, k - 1, result, dq)
+            _over_cell(program, given, k - 1, int(edges[k - 1]), result, dq)
         if result.kept is not None:
             result.kept[k, 0] = result.s
+        if given.given is not None:
+            there = ~np.isnan(given.given[k])
+            result.s, result.ds = np.where(there, given.given[k], result.s), np.where(there, 0.0, result.ds)
         if sample >= 0:
             if not _at_sample(update, given, k, sample, result, dq, counted=not waiting):
                 result.failed = sample
@@ -100,11 +133,11 @@ def run_interpreted(
     return result
 
 
-def _over_cell(program: FilterProgram, given: FilterPass, cell: int, r: PassResult, dq: Floats) -> None:
-    m, length = given.substeps, given.bounds[cell + 1] - given.bounds[cell]
+def _over_cell(program: FilterProgram, given: FilterPass, cell: int, first: int, r: PassResult, dq: Floats) -> None:
+    m, length = int(given.steps[cell]), given.bounds[cell + 1] - given.bounds[cell]
     carry = _linearized if program.formulas.settle is not None else _direct
     for i in range(m):
-        t, u = given.bounds[cell] + length * (i / m), given.stages[cell, 2 * i : 2 * i + 3]
+        t, u = given.bounds[cell] + length * (i / m), given.stages[first + 2 * i : first + 2 * i + 3]
         found = carry(program, given, t, length / m, u, np.concatenate([r.s[None], r.ds]), dq)
         r.s, r.ds = found[0], found[1:]
 

@@ -20,6 +20,7 @@ from functools import cached_property
 
 import casadi as ca
 
+from grisaille.compilation.memo import Memo
 from grisaille.disturbance import Process, group_correlated
 from grisaille.disturbance.free_levels import (
     filter_state_names,
@@ -27,8 +28,10 @@ from grisaille.disturbance.free_levels import (
     noise_root,
     symbolic_process,
 )
+from grisaille.disturbance.model_jumps import Jump, Part, find_jumps
 from grisaille.errors import EstimationError
 from grisaille.structure.diffusion import find_diffusion
+from grisaille.structure.pieces import relations_of
 from grisaille.structure.reduction import Structure
 from grisaille.structure.white_noise import white_names
 
@@ -78,19 +81,73 @@ class StochasticModel:
 
     @cached_property
     def nonlinear(self) -> str:
-        """What is not linear in the states, in words; empty for a linear model."""
+        """What is not affine in the states everywhere, in words; empty for a linear model."""
         if self.z.numel():
             return f"the equation of {self.structure.system.implicit_names[0]}"
-        for what, formula, names in (
-            ("the equation of der({})", ca.jacobian(self.drift, self.X), self.names),
-            ("the output {}", ca.jacobian(self.measured, self.X), self.outputs),
-            ("the noise that drives {}", self.noise, self.names),
-            ("the measurement noise of {}", self.variance, self.outputs),
+        drift, measured, noise, variance = self.parts
+        for part, formula in (
+            (drift, ca.jacobian(self.drift, self.X)),
+            (measured, ca.jacobian(self.measured, self.X)),
+            (noise, self.noise),
+            (variance, self.variance),
         ):
-            for i, name in enumerate(names):
+            for i, name in enumerate(part.names):
                 if formula.size2() and ca.depends_on(ca.simplify(formula[i, :]), self.X):
-                    return what.format(name)
+                    return part.words.format(name)
+        if self._has_relations:
+            for part in (drift, measured):
+                for i, name in enumerate(part.names):
+                    if relations_of(part.formula[i, :], self.X):
+                        return part.words.format(name)
         return ""
+
+    @property
+    def parts(self) -> tuple[Part, Part, Part, Part]:
+        """Formulas that filters read, row by row with words for each: drift, measured, noise, variance."""
+        return (
+            Part("the equation of der({})", self.drift, self.names),
+            Part("the output {}", self.measured, self.outputs),
+            Part("the noise that drives {}", self.noise, self.names),
+            Part("the measurement noise of {}", self.variance, self.outputs),
+        )
+
+    @cached_property
+    def jumps(self) -> tuple[Jump, ...]:
+        """Relations of states and algebraic unknowns across which a formula of the model is not continuous."""
+        if not self._has_relations:
+            return ()
+        parts = [*self.parts]
+        if self.z.numel():
+            parts.append(Part("the equation of {}", self.residual, self.structure.system.implicit_names))
+        return find_jumps(parts, ca.vertcat(self.X, self.z), self.symbol_names)
+
+    @property
+    def symbol_names(self) -> dict[int, str]:
+        """The user's name of every symbol, by its hash."""
+        return {
+            **{s.element_hash(): n for s, n in zip(_entries(self.X), self.names, strict=True)},
+            **{s.element_hash(): n for s, n in zip(_entries(self.q), self.quantities, strict=True)},
+            **{
+                s.element_hash(): n for s, n in zip(_entries(self.z), self.structure.system.implicit_names, strict=True)
+            },
+            **{s.element_hash(): n.name for s, n in zip(_entries(self.u), self.structure.system.signals, strict=True)},
+            self.t.element_hash(): "time",
+        }
+
+    @cached_property
+    def _has_relations(self) -> bool:
+        """Whether anything switches with states or algebraic unknowns; known once for all fits of a model."""
+        formulas = [self.drift, self.measured, self.noise, self.variance, self.residual]
+        content = ca.Function("content", [self.t, self.X, self.z, self.u, self.q], formulas)
+        unknowns = ca.vertcat(self.X, self.z)
+        return _relations.get(content.serialize(), lambda: any(relations_of(f, unknowns) for f in formulas))
+
+
+_relations: Memo[bool] = Memo(256)
+
+
+def _entries(vector: ca.SX) -> list[ca.SX]:
+    return list(ca.vertsplit(vector)) if vector.numel() else []
 
 
 def build_stochastic_model(

@@ -2,6 +2,7 @@
 
     static, or without disturbances        → OutputError       a simulation is all there is to compare with
     linear in its states                   → KalmanML          the exact likelihood
+    a jump with a state                    → KalmanML          unscented filter: averages over both sides
     a disturbance without a linear effect  → SimulatedPEM      linearisation would not see it
     otherwise                              → KalmanML          extended filter: the likelihood, linearised on the way
 
@@ -96,6 +97,9 @@ def _with_disturbances(model: StochasticModel, flat: Any) -> tuple[Any, dict[str
     mean = "refused: it compares means only, and the likelihood uses what the data say about each disturbance"
     if not model.nonlinear:
         what = f"chosen: {flat.name} is linear in its states, so the filter and its likelihood are exact"
+    elif model.jumps:
+        first = model.jumps[0]
+        what = f"chosen: the unscented filter, because {first.place} jumps with {first.text}"
     else:
         what = f"chosen: the extended filter, because {model.nonlinear} is not linear"
     return KalmanML(), {"OutputError": ignored, "KalmanML": what, "SimulatedPEM": mean, "Collocation": UNASKED}

@@ -14,7 +14,7 @@ from grisaille.estimation.choice import choose_method
 from grisaille.estimation.criterion_value import CriterionValue, evaluated
 from grisaille.estimation.fit import Fit
 from grisaille.estimation.interruption import Interrupted
-from grisaille.estimation.likelihood import LikelihoodEvaluation
+from grisaille.estimation.likelihood import LikelihoodEvaluation, LikelihoodProblem
 from grisaille.estimation.noise import noise_levels
 from grisaille.estimation.output_error import OutputError
 from grisaille.estimation.problem import Problem
@@ -94,6 +94,9 @@ def evaluate(
     point = problem.evaluate(problem.guess)
     if not point.completed:
         raise EstimationError(f"The model cannot be simulated at the given parameters: {point.failure}")
+    refusal = problem.refusal(problem.guess) if isinstance(problem, LikelihoodProblem) else ""
+    if refusal:
+        raise EstimationError(refusal)
     if isinstance(point, LikelihoodEvaluation):
         likelihood = point.log_likelihood if getattr(chosen, "criterion", "laplace") == "laplace" else np.nan
         return evaluated(problem, point, likelihood, point.slope, chosen)

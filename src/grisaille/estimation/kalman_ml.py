@@ -46,7 +46,7 @@ from grisaille.estimation.unknowns import Unknown
 from grisaille.filtering.extended import ExtendedFilter
 from grisaille.filtering.horizon import HorizonRunner
 from grisaille.filtering.runner import FilterOptions, FilterRunner, Moved
-from grisaille.filtering.unscented import SigmaPoints
+from grisaille.filtering.sigma_points import SigmaPoints
 from grisaille.model.classes import Model
 from grisaille.structure.reduction import Structure
 from grisaille.structure.well_posedness import WellPosedness, well_posedness
@@ -57,6 +57,8 @@ CONVERGED = 1e-8
 """The Newton decrement: the estimate is then within a ten-thousandth of its standard error."""
 SAME = 1e-6
 """Log-likelihoods of the same steps, with matrix exponentials of other accuracy, that agree."""
+HARDLY = 2e-3
+"""The same of steps that were refined in other cells."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,8 @@ class KalmanML:
 
     filter : ``"linear"``, the exact filter of models that are linear in their states; ``"extended"``, by linearisation
         along the way; ``"iterated"``, which linearises again at the updated state; ``"unscented"``, by sigma points;
-        ``"auto"`` takes the exact one where it applies and the extended one elsewhere
+        ``"auto"`` takes the exact one where it applies, the unscented one where the model jumps with a state, and the
+        extended one elsewhere
     propagation : of nonlinear filters between samples: ``"linearize"``, exact for the model linearised on each substep;
         ``"moments"``, integrating the equations of mean and covariance with error control; ``"square-root"``, of the
         unscented filter, integrating the sigma points themselves
@@ -238,14 +241,15 @@ class KalmanML:
         if zeros.saddle.any():
             return evaluate_quietly(problem, restart).completed
         filters = [f for c in problem.cases if isinstance(f := problem.runner_of(c).filter, ExtendedFilter)]
-        before = [(f.substeps, f.doublings) for f in filters]
+        before = [f.discretisation for f in filters]
         if self.substeps == "auto" and self._renew_steps(problem, restart):
             found = evaluate_quietly(problem, restart)
-            others = any(f.substeps != steps for f, (steps, _) in zip(filters, before, strict=True))
-            if found.completed and (others or abs(found.objective - objective) > SAME):
+            others = any(f.substeps != kept.substeps for f, kept in zip(filters, before, strict=True))
+            same = HARDLY if any(f.finer is not None for f in filters) else SAME
+            if found.completed and (others or abs(found.objective - objective) > same):
                 return True
         for f, kept in zip(filters, before, strict=True):
-            f.substeps, f.doublings = kept
+            f.discretisation = kept
         return False
 
     def _renew_steps(self, problem: LikelihoodProblem, theta: np.ndarray) -> bool:
@@ -254,12 +258,12 @@ class KalmanML:
         for case in problem.cases:
             runner = problem.runner_of(case)
             if isinstance(runner.filter, ExtendedFilter):
-                before = runner.filter.substeps, runner.filter.doublings
+                before = runner.filter.discretisation
                 try:
                     runner.choose_steps(runner.filter, problem.values_for(case, theta))
                 except EstimationError:
-                    runner.filter.substeps, runner.filter.doublings = before
-                changed |= (runner.filter.substeps, runner.filter.doublings) != before
+                    runner.filter.discretisation = before
+                changed |= runner.filter.discretisation.key != before.key
         return changed
 
     def _conclude(
@@ -273,6 +277,9 @@ class KalmanML:
         seconds: float,
     ) -> Estimate:
         evaluation = polished.evaluation
+        refusal = problem.refusal(evaluation.theta)
+        if refusal:
+            raise EstimationError(f"{refusal} {_where(problem.unknowns, evaluation.theta)}")
         converged = polished.is_minimum and polished.decrement < CONVERGED
         covariance = covariance_of(problem, polished)
         notes = describe(problem, evaluation, covariance, free, zeros) + edge_notes(problem, polished)
@@ -319,6 +326,12 @@ class KalmanML:
                 f"penalty: bounds are kept by a penalty of {evaluation.penalty:.3g}, not in the log-likelihood."
             )
         return notes
+
+
+def _where(unknowns: Sequence[Unknown], theta: np.ndarray) -> str:
+    """Where the search had ended."""
+    found = ", ".join(f"{u.name} = {v:.4g}" for u, v in zip(unknowns, theta, strict=True))
+    return f"(The search ended at {found}.)"
 
 
 def _samples(experiment: Any, output: str, grid: np.ndarray) -> Samples:

@@ -115,6 +115,14 @@ class LikelihoodProblem(Problem):
         fence, fence_slope, _ = self.penalty.at(self.unknowns, theta)
         return -total + 0.5 * float(extra @ extra) + fence, slope + extra_slopes.T @ extra + fence_slope
 
+    def refusal(self, theta: np.ndarray) -> str:
+        """Why the likelihood at θ must not be believed, in words; empty where it may."""
+        for case in self.cases:
+            reason = self.runner_of(case).refusal(self.values_for(case, theta))
+            if reason:
+                return f"Experiment '{case.name}': {reason}"
+        return ""
+
     def values_for(self, case: Case, theta: np.ndarray) -> dict[str, float]:
         """What the filter of a case must know, by name without the experiment."""
         mine = [(self.unknowns[k], float(theta[k])) for k in case.unknowns]

@@ -49,6 +49,7 @@ def discretisation_notes(problem: LikelihoodProblem, evaluation: LikelihoodEvalu
     if not filters:
         return []
     before = [f.substeps for f in filters]
+    most = max(n * (1 if f.finer is None else int(f.finer.max())) for f, n in zip(filters, before, strict=True))
     for f in filters:
         f.substeps *= 2
     finer = evaluate_quietly(problem, evaluation.theta)
@@ -59,9 +60,7 @@ def discretisation_notes(problem: LikelihoodProblem, evaluation: LikelihoodEvalu
         return []
     if not finer.completed:
         return [f"discretisation: with steps half as long the filter breaks down at the estimate: {finer.failure}"]
-    return [
-        f"discretisation: steps half as long change log L by {change:.2g}; use gr.KalmanML(substeps={2 * max(before)})."
-    ]
+    return [f"discretisation: steps half as long change log L by {change:.2g}; use gr.KalmanML(substeps={2 * most})."]
 
 
 def edge_notes(problem: LikelihoodProblem, polished: scoring.Polished) -> list[str]:

@@ -87,7 +87,7 @@ class Quantities:
         rows = closed.formula(ca.densify(ca.vertcat(*self.rows.values())))
         noise = ca.vertcat(*(self._noise(label) for label in self.rows))
         slopes = [ca.densify(ca.jacobian(rows, by)) for by in (m.X, m.q)]
-        function = ca.Function("seen", closed.symbols, [rows, ca.densify(closed.formula(noise)), *slopes])
+        function = ca.Function("seen", closed.plain_symbols, [rows, ca.densify(closed.formula(noise)), *slopes])
         known = np.nan_to_num(x)
         value, R, *slope = function(t[None, :], known.T, z.T, u.T, np.repeat(q[:, None], N, axis=1))
         mean = np.array(value.full()).reshape(k, N).T

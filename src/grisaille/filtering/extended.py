@@ -11,12 +11,13 @@ Reference: A. H. Jazwinski, Stochastic Processes and Filtering Theory (1970), se
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import casadi as ca
 import numpy as np
+from numpy.typing import NDArray
 
 from grisaille.compilation.evaluation import flat_function
 from grisaille.compilation.filter_native import PreparedPass, run_forward, run_reverse
@@ -33,15 +34,30 @@ from grisaille.errors import EstimationError
 from grisaille.experiment.cells import Cells, Record, cut_into_cells
 from grisaille.filtering.formulation import FilterKind, formulate
 from grisaille.filtering.hidden import refuse_hidden_disturbances
-from grisaille.filtering.implicit import Closed
+from grisaille.filtering.implicit import Closed, packing_of
 from grisaille.filtering.kalman import States, Sums
 from grisaille.filtering.measurement import settle_function
-from grisaille.filtering.packing import Packing
 from grisaille.filtering.projection import Projection
+from grisaille.filtering.roots import Roots, UnsolvedError, restarts, unsolved_message
 from grisaille.filtering.start import start_covariance
 
 WORTH_REVERSE = 5e7
 """Instructions of a pass with all directions, some 20 ms, above which reverse mode is worth its compilation."""
+
+
+@dataclass(frozen=True, eq=False)
+class Discretisation:
+    """Steps per cell, where they are shorter and how much, doublings of exponentials, Newton steps."""
+
+    substeps: int
+    doublings: int
+    newton: int
+    finer: NDArray[np.int64] | None
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """Equal where two are the same."""
+        return self.substeps, self.doublings, self.newton, None if self.finer is None else self.finer.tobytes()
 
 
 class ExtendedFilter:
@@ -68,7 +84,12 @@ class ExtendedFilter:
         self.model, self.record, self.initial_covariance, self.substeps = model, record, initial_covariance, substeps
         self.doublings = 2
         self.nominal = np.concatenate([nominal, np.ones(model.n - model.nx)])
-        self.packing, self.compiled = Packing(model.n, int(model.z.numel())), compiled
+        self.packing, self.compiled = packing_of(model), compiled
+        self.finer: NDArray[np.int64] | None = None
+        """(K,) by which factor the steps of each cell are shorter than ``substeps`` says."""
+        self.roots = Roots(model) if model.z.numel() else None
+        self.restarts: Floats | None = None
+        """(K + 1, nz) algebraic unknowns after jumps of the inputs, NaN elsewhere (``roots``)."""
         self._cells: Cells | None = None
         self._passes: dict[tuple[Any, ...], PreparedPass] = {}
         self._read: Record | None = None
@@ -78,6 +99,37 @@ class ExtendedFilter:
         """Step and update, compiled where that is possible and wished."""
         kind = replace(self.kind, constant=self._is_constant())
         return build_program(formulate(self.model, kind), self.compiled)
+
+    @property
+    def newton(self) -> int:
+        """Newton steps for algebraic unknowns, at every point."""
+        return self.kind.newton
+
+    @newton.setter
+    def newton(self, steps: int) -> None:
+        if steps != self.kind.newton:
+            self.kind = replace(self.kind, newton=steps)
+            self.__dict__.pop("program", None)
+            self.__dict__.pop("_functions", None)
+
+    @property
+    def discretisation(self) -> Discretisation:
+        """How finely the filter steps and iterates."""
+        return Discretisation(self.substeps, self.doublings, self.newton, self.finer)
+
+    @discretisation.setter
+    def discretisation(self, wanted: Discretisation) -> None:
+        self.substeps, self.doublings, self.finer = wanted.substeps, wanted.doublings, wanted.finer
+        self.newton = wanted.newton
+
+    def steps(self, q: Floats) -> NDArray[np.int64]:
+        """(K,) steps of every cell."""
+        count = len(self.cells(q).lengths)
+        return self.substeps * (np.ones(count, dtype=np.int64) if self.finer is None else self.finer)
+
+    def operations(self, q: Floats) -> float:
+        """Instructions of one pass without derivatives: the same on every machine."""
+        return float(self.steps(q).sum()) * self.program.formulas.instructions
 
     def _is_constant(self) -> bool:
         m, cells = self.model, self._cells
@@ -101,12 +153,17 @@ class ExtendedFilter:
     ) -> Sums:  # fmt: skip
         """One pass over the data; x0, (1 + ns, nx), and z0, (1 + ns, nz), are the start of the plant.
 
-        states, algebraic : lists that receive moments and algebraic unknowns at every cell boundary
+        states, algebraic : lists that receive moments and what is carried of algebraic unknowns at every cell boundary
         """
         with np.errstate(all="ignore"):  # a model that runs away is a failure, not a warning
             given = self.prepared(q, robust, condition)
             s = self.start(given, q, dq, x0, z0)
             found = self.carry(given, q, s, dq, keep=states is not None)
+            if not self._is_solved(found):
+                self.restart(q, s[0])
+                given = self.prepared(q, robust, condition)
+                found = self.carry(given, q, s, dq, keep=states is not None)
+                self._require_solved(found, given, q, s[0])
         if states is not None and found.kept is not None and found.failed < 0:
             x, P, z = self.packing.split(found.kept)
             states.append(States(x[:, 0], P[:, 0], x[:, 1], P[:, 1]))
@@ -119,8 +176,7 @@ class ExtendedFilter:
         z0: Floats | None = None,
     ) -> Sums:  # fmt: skip
         """The same without the information and the derivatives of innovations: in reverse, where that pays."""
-        cells = self.cells(q)
-        work = len(cells.lengths) * self.substeps * len(dq) * self.program.formulas.instructions
+        work = self.operations(q) * len(dq)
         library = self.program.reverse if work > WORTH_REVERSE else None
         if library is None or not len(dq):
             return self.run(q, dq, x0, robust=robust, condition=condition, z0=z0)
@@ -128,6 +184,11 @@ class ExtendedFilter:
             given = self.prepared(q, robust, condition)
             s = self.start(given, q, dq, x0, z0)
             found = run_reverse(library, given, q, s[0])
+            if not self._is_solved(found):
+                self.restart(q, s[0])
+                given = self.prepared(q, robust, condition)
+                found = run_reverse(library, given, q, s[0])
+                self._require_solved(found, given, q, s[0])
             assert found.lq is not None
             found.base = np.concatenate([found.base, s[1:] @ found.ds + dq @ found.lq])
         return _sums(found)
@@ -135,7 +196,8 @@ class ExtendedFilter:
     def prepared(self, q: Floats, robust: float = np.inf, condition: bool = False) -> PreparedPass:
         """The record as a pass; kept, because only q changes from call to call."""
         cells, m = self.cells(q), self.substeps
-        key = (m, self.doublings, robust, condition)
+        finer = b"" if self.finer is None else self.finer.tobytes()
+        key = (m, finer, self.doublings, robust, condition)
         if self._read is not self.record:
             self._passes, self._read = {}, self.record
         if key not in self._passes:
@@ -144,10 +206,12 @@ class ExtendedFilter:
             sample = np.where(cells.sample_at >= 0, cells.sample_at, 0)
             sample = np.where((cells.sample_at >= 0) & np.asarray(mask.any(axis=1))[sample], cells.sample_at, -1)
             weights = np.where(self.record.weights > 0, self.record.weights, 1.0)
+            steps = self.steps(q)
             given = FilterPass(
-                cells.bounds, cells.at(np.arange(2 * m + 1) / (2 * m))[1],
+                cells.bounds, _stages(cells, steps),
                 np.concatenate([cells.at(np.zeros(1))[1][:, 0], cells.end[None]]), sample, np.where(mask, y, 0.0),
-                mask.astype(float), 1 / weights, q, self.nominal, m, robust, condition, self.doublings,
+                mask.astype(float), 1 / weights, q, self.nominal, steps, robust, condition, self.doublings,
+                self._given(),
             )  # fmt: skip
             self._passes = {**self._passes, key: PreparedPass(given)}
         return self._passes[key]
@@ -158,15 +222,15 @@ class ExtendedFilter:
         x, z = np.zeros((nd, n)), np.zeros((nd, pack.nz))
         x[:, : self.model.nx] = x0
         if z0 is not None and pack.nz:
-            z[:] = z0
+            z[:, : self.model.z.numel()] = z0
         t, u = given.given.bounds[0], given.given.signals[0]
         nothing = pack.join(x, np.zeros((nd, n, n)), z)
         first = np.zeros((nd, n, n))
         if isinstance(self.initial_covariance, str) and self.initial_covariance == "first-sample":
             end = int(np.flatnonzero(self.cells(q).sample_at >= 0)[1])
-            over = ("start", given.given.substeps, given.given.doublings)
+            over = ("start", given.given.steps[:end].tobytes(), given.given.doublings)
             if over not in self._passes:
-                self._passes = {**self._passes, over: PreparedPass(given.given.without_samples(0, end))}
+                self._passes = {**self._passes, over: PreparedPass(replace(given.given.part(0, end), given=None))}
             built = self.carry(self._passes[over], q, nothing, dq, keep=False)
             first = pack.split(np.concatenate([built.s[None], built.ds]))[1]
             if not self.model.starts and not self.model.constraints.numel():
@@ -192,11 +256,59 @@ class ExtendedFilter:
             return run_forward(library, given, q, s[0], s[1:], dq, keep)
         return run_interpreted(self.program, replace(given.given, q=q), s[0], s[1:], dq, keep)
 
+    def with_steps(self, q: Floats, steps: NDArray[np.int64]) -> FilterPass:
+        """The record as a pass with other steps."""
+        given = self.prepared(q).given
+        return replace(given, steps=steps, stages=_stages(self.cells(q), steps))
+
+    def measure_roots(self, q: Floats, x0: Floats, z0: Floats | None) -> None:
+        """Solve algebraic unknowns after jumps of the inputs, and see how large they are along the record."""
+        if self.roots is None:
+            return
+        nothing = np.zeros((0, len(q)))
+        with np.errstate(all="ignore"):
+            s = self.start(self.prepared(q), q, nothing, x0, z0)
+            self.roots.sizes = np.maximum(self.roots.sizes, np.abs(s[0, -2 * self.roots.nz : -self.roots.nz]))
+            self.restart(q, s[0])
+            given = self.prepared(q)
+            kept = self.carry(given, q, s, nothing, keep=True).kept
+            assert kept is not None
+            self.roots.measure(given.given, kept, q, self.model.n)
+
+    def restart(self, q: Floats, s: Floats) -> None:
+        """Solve algebraic unknowns afresh after every jump of the inputs, from s at the start."""
+        assert self.roots is not None
+        self._passes = {}
+        self.restarts = restarts(self, self.roots, self.prepared(q).given, q, s)
+        self._passes = {}
+
+    def _given(self) -> Floats | None:
+        """What is carried at bounds where algebraic unknowns begin again."""
+        if self.restarts is None:
+            return None
+        nz = self.restarts.shape[1]
+        given = np.full((len(self.restarts), self.packing.size), np.nan)
+        given[:, -2 * nz : -nz] = self.restarts
+        return given
+
+    def _is_solved(self, found: PassResult) -> bool:
+        return self.roots is None or (self.roots.is_solved(found.s) and found.failed < 0)
+
+    def _require_solved(self, found: PassResult, given: PreparedPass, q: Floats, s: Floats) -> None:
+        assert self.roots is not None
+        if self.roots.is_solved(found.s):
+            return
+        again = self.carry(given, q, s[None], np.zeros((0, len(q))), keep=True)
+        assert again.kept is not None
+        raise UnsolvedError(unsolved_message(self.roots, given.given, again.kept, self.newton))
+
     def settled(self, t: float, u: Floats, q: Floats, dq: Floats, s: Floats) -> Floats:
         """s with its moments on the constraints and z solved, with derivatives."""
         function = self._known(
             "settle", len(dq),
-            lambda: with_directions(settle_function(self.model, Projection(self.model)), ("s", "q"), SETTLE, len(dq)),
+            lambda: with_directions(
+                settle_function(Closed(self.model, self.newton), Projection(self.model)), ("s", "q"), SETTLE, len(dq)
+            ),
         )  # fmt: skip
         return _with_value(function(t, s[0], u, q, self.nominal, *((s[1:], dq) if len(dq) else ())), len(dq))
 
@@ -216,6 +328,17 @@ class ExtendedFilter:
         if (name, ns) not in found:
             found[name, ns] = flat_function(build())
         return found[name, ns]
+
+
+def _stages(cells: Cells, steps: NDArray[np.int64]) -> Floats:
+    """Signals at halves of the steps, cell after cell."""
+    edges = np.concatenate([[0], np.cumsum(2 * steps + 1)])
+    stages = np.empty((edges[-1], cells.coefficients.shape[1]))
+    for m in np.unique(steps).tolist():
+        mine, s = np.flatnonzero(steps == m), np.arange(2 * m + 1)
+        powers = (s[:, None] / (2 * m)) ** np.arange(cells.coefficients.shape[2])
+        stages[edges[mine][:, None] + s] = np.einsum("kud,sd->ksu", cells.coefficients[mine], powers)
+    return stages
 
 
 def _start_function(model: StochasticModel, ns: int) -> ca.Function:

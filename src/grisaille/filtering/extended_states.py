@@ -39,7 +39,7 @@ def states_of(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats) -> Exte
         for k, (t, u) in enumerate(zip(given.bounds, given.signals, strict=True)):
             s = filter.packing.join(x[k], P[k], zs[0][k])[None]
             x[k], P[k], _ = filter.packing.split(filter.settled(t, u, q, none, s)[0])
-    return ExtendedStates(kept[0], x, P, zs[0])
+    return ExtendedStates(kept[0], x, P, zs[0][:, : filter.model.z.numel()])
 
 
 def transitions(filter: ExtendedFilter, q: Floats, states: States, z: Floats) -> list[Floats]:
@@ -50,7 +50,7 @@ def transitions(filter: ExtendedFilter, q: Floats, states: States, z: Floats) ->
     found = []
     for k in range(len(given.bounds) - 1):
         s = filter.packing.join(states.x_filt[k], states.P_filt[k], z[k])
-        cell = PreparedPass(given.without_samples(k, k + 1))
+        cell = PreparedPass(given.part(k, k + 1))
         moved = filter.carry(cell, q, np.concatenate([s[None], directions]), still, keep=False).ds
         found.append(np.asarray(moved[:, :n].T))
     return found
@@ -74,4 +74,4 @@ def observation(model: StochasticModel, names: list[str]) -> ca.Function:
     closed = Closed(model)
     rows = ca.vertcat(*(model.observed[model.observed_names.index(n)] for n in names))
     value = ca.densify(closed.formula(rows))
-    return ca.Function("seen", closed.symbols, [value, ca.densify(ca.jacobian(value, model.X))])
+    return ca.Function("seen", closed.plain_symbols, [value, ca.densify(ca.jacobian(value, model.X))])

@@ -5,7 +5,8 @@ for all instants,
 
     f(u, q) = Σ_i c_i(q) m_i(u),        m = 1, u_j, u_j u_k,
 
-and a matrix product does the rest.
+and a matrix product does the rest. A formula with relations of the inputs, where(u > 1, …) or sign(u), is no
+polynomial: it is evaluated instant by instant.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from grisaille.disturbance.duals import Floats
 from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.experiment.cells import Cells
 from grisaille.filtering.transition import polynomial_nodes
+from grisaille.structure.pieces import relations_of
 
 SMOOTH = 6
 """Degree of the polynomials that stand for formulas of time and for nonlinear formulas of inputs, on each cell."""
@@ -35,7 +37,9 @@ class Formula:
         self._rows = ca.densify(ca.vec(ca.densify(formula).T))
         self.signals = sorted(set(ca.jacobian_sparsity(self._rows, model.u).get_col()))
         self.depends_on_time = bool(ca.depends_on(self._rows, model.t))
-        self.power = SMOOTH if self.depends_on_time else _power(self._rows, model.u)
+        self.switches = bool(self.signals) and bool(relations_of(self._rows, model.u))
+        """Whether it has pieces: relations of the inputs."""
+        self.power = SMOOTH if self.depends_on_time or self.switches else _power(self._rows, model.u)
         """Degree as a polynomial of inputs: 1, 2, or what stands for more."""
         m = len(self.signals)
         self._count = 1 + m if self.power == 1 else (1 + m) * (2 + m) // 2

@@ -10,14 +10,15 @@ import casadi as ca
 from grisaille.compilation.filter_program import FilterFormulas
 from grisaille.compilation.memo import Memo
 from grisaille.disturbance.stochastic_model import StochasticModel
-from grisaille.filtering.implicit import Closed
+from grisaille.filtering.implicit import STEPS, Closed
 from grisaille.filtering.iterated import iterated_update
 from grisaille.filtering.linearization import after_step_function, coefficients_function
 from grisaille.filtering.measurement import linearized_update, update_function
 from grisaille.filtering.moments import linearized_rates, moment_step
 from grisaille.filtering.projection import Projection
+from grisaille.filtering.sigma_points import SigmaPoints
 from grisaille.filtering.square_root_steps import square_root_step
-from grisaille.filtering.unscented import SigmaPoints, unscented_rates, unscented_update
+from grisaille.filtering.unscented import unscented_rates, unscented_update
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class FilterKind:
     solver : steps of the last two, ``"rk4"`` or ``"euler"``
     constant : nothing in the equations moves between samples but the states (held inputs, no formulas of time)
     sigma : points of the unscented filter
+    newton : steps that solve algebraic unknowns at every point
     """
 
     update: str = "extended"
@@ -37,6 +39,7 @@ class FilterKind:
     constant: bool = False
     sigma: SigmaPoints = field(default_factory=SigmaPoints)
     solver: str = "rk4"
+    newton: int = STEPS
 
 
 def formulate(model: StochasticModel, kind: FilterKind) -> FilterFormulas:
@@ -53,19 +56,19 @@ _formulated: Memo[FilterFormulas] = Memo()
 
 def _formulate(model: StochasticModel, kind: FilterKind) -> FilterFormulas:
     is_plain = kind.propagation == "moments" and kind.update != "unscented"
-    closed, projection = Closed(model), Projection(model, 1 if is_plain else 2)
+    closed, projection = Closed(model, kind.newton), Projection(model, 1 if is_plain else 2)
     rates = unscented_rates(closed, kind.sigma) if kind.update == "unscented" else linearized_rates(closed)
     if kind.update == "unscented":
         update = unscented_update(closed, kind.sigma)
     else:
         update = iterated_update(closed) if kind.update == "iterated" else linearized_update(closed)
-    at_samples = update_function(model, update, projection)
+    at_samples = update_function(closed, update, projection)
     if kind.propagation == "linearize":
         coefficients, settle = (
-            coefficients_function(model, rates, kind.constant),
-            after_step_function(model, projection),
+            coefficients_function(closed, rates, kind.constant),
+            after_step_function(closed, projection),
         )
         return FilterFormulas(coefficients, at_samples, settle, model.n)
     if kind.propagation == "square-root":
-        return FilterFormulas(square_root_step(model, closed, kind.sigma, projection, kind.solver), at_samples)
-    return FilterFormulas(moment_step(model, rates, projection, kind.solver), at_samples)
+        return FilterFormulas(square_root_step(closed, kind.sigma, projection, kind.solver), at_samples)
+    return FilterFormulas(moment_step(closed, rates, projection, kind.solver), at_samples)

@@ -144,7 +144,7 @@ def _nonlinear_moments(
         s, _ = walk.state_before(j, horizon)
         found.append(s)
     x, P, z = filter.packing.split(np.array(found))
-    return x, P, z
+    return x, P, z[:, : filter.model.z.numel()]
 
 
 def _nonlinear_sums(
@@ -182,6 +182,8 @@ class _Walk:
 
     def __init__(self, filter: ExtendedFilter, q: Floats, dq: Floats, start: Starting) -> None:
         self.filter, self.q, self.dq = filter, q, dq
+        if filter.roots is not None:  # algebraic unknowns must be solved all along, or this says why not
+            filter.run(q, np.zeros((0, len(q))), start.x[:1], z0=start.z[:1])
         self.prepared = filter.prepared(q)
         self.given: FilterPass = self.prepared.given
         self.at = np.flatnonzero(filter.cells(q).sample_at >= 0)
@@ -219,7 +221,7 @@ class _Walk:
         if sample is not None:
             which[-1], rows = 0, slice(sample, sample + 1)
         part = replace(
-            g, bounds=g.bounds[begin : end + 1], stages=g.stages[begin:end], signals=g.signals[begin : end + 1],
-            sample=which, y=g.y[rows], mask=g.mask[rows], scale=g.scale[rows], robust=robust, condition=False,
+            g.part(begin, end, which), y=g.y[rows], mask=g.mask[rows], scale=g.scale[rows], robust=robust,
+            condition=False,
         )  # fmt: skip
         return self.filter.carry(PreparedPass(part), self.q, np.concatenate([s[0][None], s[1]]), self.dq, keep=False)

@@ -30,17 +30,17 @@ def iterated_update(closed: Closed) -> Update:
     """The update of the iterated filter."""
 
     def update(a: UpdateSymbols, x: ca.SX, P: ca.SX, z: ca.SX) -> Updated:
-        h, H, R = masked_measurement(closed, a, x, z)
+        h, H, R, z = masked_measurement(closed, a, x, z)
         e, S = a.mask * a.y - h, ca.mtimes([H, P, H.T]) + R
         point, innovation, covariance = x, e, S
         for i in range(ITERATIONS):
             if i:
-                h, H, R = masked_measurement(closed, a, point, z)
+                h, H, R, z = masked_measurement(closed, a, point, z)
                 innovation = a.mask * a.y - h - ca.mtimes(H, x - point)
                 covariance = ca.mtimes([H, P, H.T]) + R
             K = solve_symmetric(covariance, ca.mtimes(H, P)).T
             point = x + ca.mtimes(K, innovation)
             z = solved(closed, a.t, point, z, a.u, a.q)
-        return Updated(point, joseph(P, K, H, R), e, S)
+        return Updated(point, joseph(P, K, H, R), e, S, z)
 
     return update

@@ -34,9 +34,11 @@ class LinearFilter:
         compiled: bool | None = None,
     ) -> None:
         if model.nonlinear:
+            jumps = [j for j in model.jumps if j.place == model.nonlinear]
+            what = f" (it jumps with {jumps[0].text})" if jumps else ""
             raise EstimationError(
-                f"filter='linear' needs a model that is linear in its states, but {model.nonlinear} is not: use "
-                f"filter='extended'."
+                f"filter='linear' needs a model that is linear in its states, but {model.nonlinear} is not{what}: use "
+                f"filter='{'unscented' if model.jumps else 'extended'}'."
             )
         self.model, self.record, self.initial_covariance, self.compiled = model, record, initial_covariance, compiled
         zero = ca.SX.zeros(model.n)

@@ -18,20 +18,19 @@ from __future__ import annotations
 
 import casadi as ca
 
-from grisaille.disturbance.stochastic_model import StochasticModel
-from grisaille.filtering.implicit import Closed, solved
+from grisaille.filtering.implicit import Closed, solved, with_corrections
 from grisaille.filtering.moments import Rates, StepSymbols
-from grisaille.filtering.packing import Packing, lower_triangle
+from grisaille.filtering.packing import lower_triangle
 from grisaille.filtering.projection import Projection
 
 
-def coefficients_function(model: StochasticModel, rates: Rates, constant: bool) -> ca.Function:
+def coefficients_function(closed: Closed, rates: Rates, constant: bool) -> ca.Function:
     """(arguments of a step) → A, G row by row, lower triangle of W, z.
 
     constant : the drift does not change with time inside a step but through the states; g is then one vector
     """
-    packing = Packing(model.n, model.z.numel())
-    a = StepSymbols.of(model, packing)
+    packing = closed.packing
+    a = StepSymbols.of(closed.model, packing)
     x, P, z = packing.unpack(a.s)
     middle, spread, z = _middle(rates, a, x, P, z)
     begin, mid, end = (
@@ -42,17 +41,18 @@ def coefficients_function(model: StochasticModel, rates: Rates, constant: bool) 
     if not constant:
         forcing = ca.horzcat(forcing, 4 * mid[0] - 3 * begin[0] - end[0], 2 * (begin[0] - 2 * mid[0] + end[0]))
         W = (begin[2] + 4 * mid[2] + end[2]) / 6
-    column = ca.vertcat(ca.vec(ca.densify(A.T)), ca.vec(ca.densify(forcing.T)), lower_triangle(W), end[3])
+    z = with_corrections(end[3], [z, begin[3], mid[3]])
+    column = ca.vertcat(ca.vec(ca.densify(A.T)), ca.vec(ca.densify(forcing.T)), lower_triangle(W), z)
     return ca.Function("coefficients", a.arguments, ca.cse([ca.densify(column)]))
 
 
-def after_step_function(model: StochasticModel, projection: Projection) -> ca.Function:
+def after_step_function(closed: Closed, projection: Projection) -> ca.Function:
     """(t, s, u, q, nominal) → s on the constraints after a step."""
-    packing = Packing(model.n, model.z.numel())
-    a = StepSymbols.of(model, packing)
+    packing = closed.packing
+    a = StepSymbols.of(closed.model, packing)
     x, P, z = packing.unpack(a.s)
     x, P = projection.after_step(a.t, x, P, a.u[0], a.q, a.nominal)
-    z = solved(Closed(model), a.t, x, z, a.u[0], a.q)
+    z = solved(closed, a.t, x, z, a.u[0], a.q)
     arguments = [a.t, a.s, a.u[0], a.q, a.nominal]
     return ca.Function("settle", arguments, ca.cse([packing.pack(x, P, z)]))
 

@@ -21,9 +21,6 @@ from grisaille.filtering.implicit import Closed, solved
 from grisaille.filtering.packing import Packing, lower_triangle
 from grisaille.filtering.projection import Projection
 
-RESTARTS = 8
-"""Newton steps for algebraic unknowns after an update, which moves states further than a step does."""
-
 
 @dataclass(frozen=True, eq=False)
 class UpdateSymbols:
@@ -54,37 +51,38 @@ class UpdateSymbols:
 
 @dataclass(frozen=True, eq=False)
 class Updated:
-    """Moments after an update, innovation and its covariance."""
+    """Moments after an update, innovation and its covariance, and z as the update knew it."""
 
     x: ca.SX
     P: ca.SX
     e: ca.SX
     S: ca.SX
+    z: ca.SX
 
 
 Update = Callable[[UpdateSymbols, ca.SX, ca.SX, ca.SX], Updated]
 """(symbols, x, P, z) → moments after it"""
 
 
-def update_function(model: StochasticModel, update: Update, projection: Projection) -> ca.Function:
+def update_function(closed: Closed, update: Update, projection: Projection) -> ca.Function:
     """(t, s, u, q, nominal, y, mask, scale) → s after it, e, lower triangle of S."""
-    packing = Packing(model.n, model.z.numel())
-    a = UpdateSymbols.of(model, packing)
+    packing = closed.packing
+    a = UpdateSymbols.of(closed.model, packing)
     x, P, z = packing.unpack(a.s)
     found = update(a, x, P, z)
     x, P = projection.after_update(a.t, found.x, found.P, a.u, a.q, a.nominal)
-    z = solved(Closed(model, RESTARTS), a.t, x, z, a.u, a.q)
+    z = solved(closed.restarting, a.t, x, found.z, a.u, a.q)
     outputs = [packing.pack(x, P, z), ca.densify(found.e), ca.densify(lower_triangle(found.S))]
     return ca.Function("update", a.arguments, ca.cse(outputs))
 
 
-def settle_function(model: StochasticModel, projection: Projection) -> ca.Function:
+def settle_function(closed: Closed, projection: Projection) -> ca.Function:
     """(t, s, u, q, nominal) → s with its moments on the constraints: an update without a measurement."""
-    packing = Packing(model.n, model.z.numel())
-    a = UpdateSymbols.of(model, packing)
+    packing = closed.packing
+    a = UpdateSymbols.of(closed.model, packing)
     x, P, z = packing.unpack(a.s)
     x, P = projection.after_update(a.t, x, P, a.u, a.q, a.nominal)
-    z = solved(Closed(model, RESTARTS), a.t, x, z, a.u, a.q)
+    z = solved(closed.restarting, a.t, x, z, a.u, a.q)
     return ca.Function("settle", a.arguments[:5], ca.cse([packing.pack(x, P, z)]))
 
 
@@ -92,20 +90,20 @@ def linearized_update(closed: Closed) -> Update:
     """That of the extended filter."""
 
     def update(a: UpdateSymbols, x: ca.SX, P: ca.SX, z: ca.SX) -> Updated:
-        h, H, R = masked_measurement(closed, a, x, z)
+        h, H, R, z = masked_measurement(closed, a, x, z)
         e = a.mask * a.y - h
         S = ca.mtimes([H, P, H.T]) + R
         K = solve_symmetric(S, ca.mtimes(H, P)).T
-        return Updated(x + ca.mtimes(K, e), joseph(P, K, H, R), e, S)
+        return Updated(x + ca.mtimes(K, e), joseph(P, K, H, R), e, S, z)
 
     return update
 
 
-def masked_measurement(closed: Closed, a: UpdateSymbols, x: ca.SX, z: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
-    """h, H and R with rows that are not measured out of the way."""
-    h, H, R = closed.seen(a.t, x, z, a.u, a.q)
+def masked_measurement(closed: Closed, a: UpdateSymbols, x: ca.SX, z: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
+    """h, H and R with rows that are not measured out of the way, and z."""
+    h, H, R, z = closed.seen(a.t, x, z, a.u, a.q)
     rows = ca.diag(a.mask)
-    return a.mask * h, ca.mtimes(rows, H), masked_noise(a, R)
+    return a.mask * h, ca.mtimes(rows, H), masked_noise(a, R), z
 
 
 def masked_noise(a: UpdateSymbols, R: ca.SX) -> ca.SX:

@@ -76,9 +76,9 @@ def linearized_rates(closed: Closed) -> Rates:
     return rates
 
 
-def moment_step(model: StochasticModel, rates: Rates, projection: Projection, solver: str = "rk4") -> ca.Function:
+def moment_step(closed: Closed, rates: Rates, projection: Projection, solver: str = "rk4") -> ca.Function:
     """One step of both moments."""
-    packing = Packing(model.n, model.z.numel())
+    model, packing = closed.model, closed.packing
     a = StepSymbols.of(model, packing)
     x, P, z = packing.unpack(a.s)
     method = STAGES[solver]
@@ -91,5 +91,5 @@ def moment_step(model: StochasticModel, rates: Rates, projection: Projection, so
         sum_x, sum_P = sum_x + weight * dx, sum_P + weight * dP
     end = a.t + a.h
     x, P = projection.after_step(end, x + a.h * sum_x, P + a.h * sum_P, a.u[2], a.q, a.nominal)
-    z = solved(Closed(model), end, x, z, a.u[2], a.q)
+    z = solved(closed, end, x, z, a.u[2], a.q)
     return ca.Function("step", a.arguments, ca.cse([packing.pack(x, P, z)]))

@@ -1,7 +1,8 @@
 """What a nonlinear filter carries from instant to instant, as one column: s = (x, lower triangle of P, z).
 
 P is symmetric, so its lower triangle is all there is, column by column; z are algebraic unknowns that stay implicit,
-carried because their solution at one instant is where the next one starts from.
+carried because their solution at one instant is where the next one starts from, and how well they were solved
+(``implicit``).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from grisaille.disturbance.duals import Floats
 
 @dataclass(frozen=True)
 class Packing:
-    """Sizes: n states, nz algebraic unknowns."""
+    """Sizes: n states, nz numbers of algebraic unknowns."""
 
     n: int
     nz: int = 0

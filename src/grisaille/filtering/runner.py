@@ -28,9 +28,10 @@ from grisaille.filtering.free_start import FreeStart, starts_freely
 from grisaille.filtering.kalman import Likelihood, States, Sums, centred, finish, run_filter
 from grisaille.filtering.linear import LinearFilter
 from grisaille.filtering.native import add_up
+from grisaille.filtering.near_switches import near_switch
+from grisaille.filtering.sigma_points import SigmaPoints
 from grisaille.filtering.smoother import smooth
 from grisaille.filtering.substeps import choose_substeps, freeze_doublings
-from grisaille.filtering.unscented import SigmaPoints
 from grisaille.model.classes import Model
 from grisaille.structure.initialization import Initializer
 from grisaille.structure.parameters import ParameterFormulas, ParameterValues
@@ -208,27 +209,32 @@ class FilterRunner:
         q, _, start = self.posed(values, False)
         chosen = self.options.substeps
         if isinstance(chosen, int):
-            filter.substeps = chosen
+            filter.substeps, filter.finer = chosen, None
             freeze_doublings(filter, q, start.x, start.z)
         else:
             choose_substeps(filter, q, start.x, start.z)
 
     def _choose(self, model: StochasticModel, q: Floats) -> LinearFilter | ExtendedFilter:
-        """The exact filter where it applies, unless another was asked for."""
+        """Unless one was asked for: the exact filter where it applies, the unscented one where the model jumps."""
         o = self.options
         if o.filter == "linear" or (o.filter == "auto" and not model.nonlinear):
             exact = LinearFilter(model, self.record, o.initial_covariance, o.compiled)
             if o.filter == "linear" or not exact.varies(q):
                 exact.cells(q)
                 return exact
-        kind = FilterKind(
-            o.filter if o.filter in ("iterated", "unscented") else "extended", o.propagation, sigma=o.sigma,
-            solver=o.solver,
-        )  # fmt: skip
+        update = o.filter if o.filter in ("iterated", "unscented") else "extended"
+        if o.filter == "auto" and model.jumps:
+            update = "unscented"
+        kind = FilterKind(update, o.propagation, sigma=o.sigma, solver=o.solver)
         return ExtendedFilter(
             model, self.record, self.initializer.nominal[: model.nx], o.initial_covariance, kind=kind,
             compiled=o.compiled,
         )  # fmt: skip
+
+    def refusal(self, values: Mapping[str, float]) -> str:
+        """Why the likelihood at these values must not be believed, in words; empty where it may."""
+        q, _, start = self.posed(values, False)
+        return near_switch(self.filter, q, start.x, start.z) if isinstance(self.filter, ExtendedFilter) else ""
 
     def with_measurements(self, y: Floats) -> FilterRunner:
         """The same experiment with other measurements."""

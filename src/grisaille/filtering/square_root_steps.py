@@ -6,7 +6,8 @@ With P = L Lᵀ, L lower triangular, and averages over the sigma points x ± √
 
 Φ takes the lower triangle and half of the diagonal, so that L'Lᵀ + L L'ᵀ = P'. The exact solution is that of
 ``moments``; at a finite step the two differ by the order of the method. P must be positive definite, and B is taken at
-the mean: programs that integrate sigma points do so, and their numbers are reached step by step.
+the mean: programs that integrate sigma points do so, and their numbers are reached step by step. Where f or B jump with
+a state the averages are those of ``averages``, B included.
 
 Reference: S. Särkkä, IEEE Trans. Autom. Control 52 (2007) 1631, eq. (35).
 """
@@ -15,27 +16,25 @@ from __future__ import annotations
 
 import casadi as ca
 
-from grisaille.disturbance.stochastic_model import StochasticModel
-from grisaille.filtering.implicit import Closed, solved
+from grisaille.filtering.averages import Average, average
+from grisaille.filtering.implicit import Closed, solved, with_corrections
 from grisaille.filtering.moments import STAGES, StepSymbols
-from grisaille.filtering.packing import Packing
 from grisaille.filtering.projection import Projection
-from grisaille.filtering.unscented import SigmaPoints, square_root
+from grisaille.filtering.sigma_points import SigmaPoints, square_root
 
 
-def square_root_step(
-    model: StochasticModel, closed: Closed, sigma: SigmaPoints, projection: Projection, solver: str
-) -> ca.Function:
+def square_root_step(closed: Closed, sigma: SigmaPoints, projection: Projection, solver: str) -> ca.Function:
     """One step of mean and square root; it takes and gives the covariance, whose factor is unique."""
-    packing = Packing(model.n, model.z.numel())
+    model, packing = closed.model, closed.packing
     a = StepSymbols.of(model, packing)
     x, P, z = packing.unpack(a.s)
     L, method = square_root(P), STAGES[solver]
+    jumping = average(closed, model.drift, ca.mtimes(model.noise, model.noise.T), sigma)
     dx, dL, sum_x, sum_L = ca.SX.zeros(model.n), ca.SX.zeros(model.n, model.n), 0, 0
     for part, u, weight in zip(method.parts, method.signals, method.weights, strict=True):
         here, root = x + part * a.h * dx, L + part * a.h * dL
         z = solved(closed, a.t + part * a.h, here, z, a.u[u], a.q)
-        dx, rate = _averaged(closed, sigma, (a.t + part * a.h, here, root, z, a.u[u], a.q))
+        dx, rate, z = _averaged(closed, sigma, jumping, (a.t + part * a.h, here, root, z, a.u[u], a.q))
         dL = ca.mtimes(root, _lower_half(_inside(root, rate)))
         sum_x, sum_L = sum_x + weight * dx, sum_L + weight * dL
     end, root = a.t + a.h, L + a.h * sum_L
@@ -45,17 +44,23 @@ def square_root_step(
 
 
 def _averaged(
-    closed: Closed, sigma: SigmaPoints, at: tuple[ca.SX, ca.SX, ca.SX, ca.SX, ca.SX, ca.SX]
-) -> tuple[ca.SX, ca.SX]:
-    """E f and P'."""
+    closed: Closed,
+    sigma: SigmaPoints,
+    jumping: Average | None,
+    at: tuple[ca.SX, ca.SX, ca.SX, ca.SX, ca.SX, ca.SX],
+) -> tuple[ca.SX, ca.SX, ca.SX]:
+    """E f, P', and z with the corrections of all points."""
     t, x, root, z, u, q = at
+    if jumping is not None:
+        mean, W, together, _, points = jumping(t, x, ca.mtimes(root, root.T), z, u, q)
+        return mean, together + together.T + W, with_corrections(z, [points])
     points, means, covariances = sigma.along(x, root)
     flows = [closed.flow(t, point, z, u, q) for point in points]
     mean = sum((means[i] * f[0] for i, f in enumerate(flows)), start=0)
     together = ca.SX(x.numel(), x.numel())
     for i, (point, f) in enumerate(zip(points, flows, strict=True)):
         together += covariances[i] * ca.mtimes(point - x, (f[0] - mean).T)
-    return mean, together + together.T + flows[0][1]
+    return mean, together + together.T + flows[0][1], with_corrections(z, [f[2] for f in flows])
 
 
 def _inside(L: ca.SX, P: ca.SX) -> ca.SX:

@@ -2,7 +2,11 @@
 
 Steps per cell are doubled until log L stays. Runge–Kutta steps of the moments converge with the fourth power of their
 length, linearised ones with the second; the change by the last doubling, divided by 15 or 3, is what the finer
-steps still miss.
+steps still miss. From ``EVERYWHERE`` steps on only those cells are refined that need it (``local_errors``): together
+they make up nearly all of the error that single cells commit.
+
+Beyond ``WORK``, counted in operations so that every machine decides alike, steps are taken that move log L by less than
+``FELT``: a change by 0.02 moves an estimate by at most a fifth of its standard error.
 """
 
 from __future__ import annotations
@@ -15,9 +19,22 @@ from grisaille.disturbance.duals import Floats
 from grisaille.errors import EstimationError
 from grisaille.filtering.extended import ExtendedFilter
 from grisaille.filtering.implicit import Closed
-from grisaille.filtering.kalman import States, finish
+from grisaille.filtering.kalman import States, Whole, finish
+from grisaille.filtering.local_errors import local_errors
+from grisaille.filtering.roots import UnsolvedError
 
-MOST = 128
+EVERYWHERE = 16
+"""Steps that every cell may have."""
+USUAL = 128
+"""Steps per cell that are never too much work on average."""
+WORK = 2e8
+"""Operations of one pass over a record without derivatives."""
+NEARLY_ALL = 0.98
+"""Part of the error whose cells are refined."""
+FELT = 0.02
+PATIENCE = 3
+"""Refinements in a row that do not lower the change by a doubling, until a model counts as hopeless."""
+MOST_NEWTON = 32
 RUNAWAY = 1e9
 """‖A‖h of a model that is no longer there."""
 TOLERANCE = {"moments": (1e-6, 1e-7), "square-root": (1e-6, 1e-7), "linearize": (1e-3, 1e-5)}
@@ -25,33 +42,88 @@ TOLERANCE = {"moments": (1e-6, 1e-7), "square-root": (1e-6, 1e-7), "linearize": 
 
 
 def choose_substeps(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None = None) -> int:
-    """Steps per cell from which on halving them does not move log L."""
-    nothing = np.zeros((0, len(q)))
-    absolute, relative = TOLERANCE[filter.kind.propagation]
-    filter.substeps = 1
+    """Steps of every cell from which on halving them does not move log L; the fewest of a cell."""
+    filter.substeps, filter.finer = 1, None
     freeze_doublings(filter, q, x0, z0)
-    value = finish(filter.run(q, nothing, x0, z0=z0)).value
     while True:
+        try:
+            _choose(filter, q, x0, z0)
+            break
+        except UnsolvedError:
+            if filter.newton >= MOST_NEWTON:
+                raise
+            filter.newton *= 2
+            filter.substeps, filter.finer = 1, None
+    freeze_doublings(filter, q, x0, z0)
+    return filter.substeps
+
+
+def _choose(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None) -> None:
+    absolute, relative = TOLERANCE[filter.kind.propagation]
+    value, best, stalled = _value(filter, q, x0, z0), np.inf, 0
+    while True:
+        steps = filter.steps(q)
         filter.substeps *= 2
-        finer = finish(filter.run(q, nothing, x0, z0=z0)).value
-        if np.isfinite(finer) and abs(finer - value) < absolute + relative * abs(finer):
-            freeze_doublings(filter, q, x0, z0)
-            return filter.substeps
-        if filter.substeps >= MOST:
-            raise EstimationError(_too_stiff(filter, value, finer))
-        value = finer
+        finer = _value(filter, q, x0, z0)
+        change = abs(finer - value) if np.isfinite(finer) and np.isfinite(value) else np.inf
+        if change < absolute + relative * abs(finer):
+            return
+        if filter.substeps < EVERYWHERE:
+            value = finer
+            continue
+        if filter.roots is not None:
+            filter.run(q, np.zeros((0, len(q))), x0, z0=z0)  # raises where algebraic unknowns are not solved
+        is_too_much = filter.operations(q) > max(WORK, USUAL * len(steps) * filter.program.formulas.instructions)
+        stalled = stalled + 1 if steps.max() >= USUAL / 2 and not change < best else 0
+        if is_too_much or stalled == PATIENCE or (stalled and not np.isfinite(finer)):
+            if change < FELT:
+                return
+            raise EstimationError(_too_stiff(filter, q, value, finer))
+        best = min(best, change)
+        value = _refine(filter, steps, value, finer, q, x0, z0)
+
+
+def _refine(
+    filter: ExtendedFilter, steps: Whole, value: float, finer: float, q: Floats, x0: Floats, z0: Floats | None
+) -> float:
+    """Half the steps of the cells that need it; log L with the steps that are then taken."""
+    if not (np.isfinite(value) and np.isfinite(finer)):
+        return finer
+    errors = local_errors(filter, steps, q, x0, z0)
+    order = np.argsort(errors)[::-1]
+    total = np.cumsum(errors[order])
+    if not (np.isfinite(total[-1]) and total[-1] > 0):
+        return finer
+    marked = order[: 1 + int(np.searchsorted(total, NEARLY_ALL * total[-1]))]
+    if len(marked) > 0.8 * len(errors):
+        return finer
+    chosen = steps.copy()
+    chosen[marked] *= 2
+    filter.substeps = int(np.gcd.reduce(chosen))
+    filter.finer = chosen // filter.substeps
+    return _value(filter, q, x0, z0)
+
+
+def _value(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None) -> float:
+    """log L; nothing where algebraic unknowns are not solved with these steps."""
+    try:
+        return finish(filter.run(q, np.zeros((0, len(q))), x0, z0=z0)).value
+    except UnsolvedError:
+        return np.nan
 
 
 def freeze_doublings(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None = None) -> None:
     """Doublings of the matrix exponential that are enough all along the record, with a margin."""
+    filter.measure_roots(q, x0, z0)
     if filter.kind.propagation != "linearize":
         return
-    longest = float(filter.cells(q).lengths.max()) / filter.substeps
+    longest = float((filter.cells(q).lengths / filter.steps(q)).max())
     function = _jacobian(filter)
     first = np.array(function(*_start(filter, q, x0, z0)))
     filter.doublings = MARGIN + _needed([first], longest)
     for _ in range(3):
-        largest = _needed(_along(filter, function, q, x0, z0), longest)
+        found = _averaged_along(filter, q, x0, z0) if filter.model.jumps else _along(filter, function, q, x0, z0)
+        largest = _needed(found, longest)
         if largest < filter.doublings:
             return
         filter.doublings = largest + MARGIN
@@ -63,36 +135,60 @@ def _needed(jacobians: list[Floats], h: float) -> int:
     return max((doublings(A, h) for A in sane), default=0)
 
 
-def _too_stiff(filter: ExtendedFilter, value: float, finer: float) -> str:
+def _too_stiff(filter: ExtendedFilter, q: Floats, value: float, finer: float) -> str:
     stiff = (
         "the model is too stiff for explicit steps, or runs away. Try gr.KalmanML(propagation='linearize'), another "
         if filter.kind.propagation != "linearize"
         else "the model changes fast between samples, or runs away. Try another "
     )
+    most = int(filter.steps(q).max())
     return (
-        f"The {filter.kind.update} filter needs more than {MOST} steps between samples at the guess (log L = "
-        f"{finer:.6g} with {MOST}, {value:.6g} with {MOST // 2}): {stiff}guess, or set gr.KalmanML(substeps=…)."
+        f"The {filter.kind.update} filter needs more than {most} steps between samples at the guess (log L = "
+        f"{finer:.6g} with {most}, {value:.6g} with {most // 2}): {stiff}guess, or set gr.KalmanML(substeps=…)."
     )
 
 
 def _jacobian(filter: ExtendedFilter) -> ca.Function:
-    closed = Closed(filter.model)
+    closed = Closed(filter.model, filter.newton)
     return ca.Function("A", closed.symbols, [ca.densify(closed.rates(*closed.symbols)[1])])
 
 
 def _start(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None) -> list[Floats]:
     x = np.zeros(filter.model.n)
     x[: filter.model.nx] = x0[0]
-    z = z0[0] if z0 is not None else np.zeros(filter.packing.nz)
+    z = np.zeros(filter.packing.nz)
+    if z0 is not None:
+        z[: z0.shape[1]] = z0[0]
     given = filter.prepared(q).given
     return [given.bounds[0], x, z, given.signals[0], q]
+
+
+def _averaged_along(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None) -> list[Floats]:
+    """The Jacobians that the steps use themselves: where a model jumps those of averages, which depend on P."""
+    nothing, n = np.zeros((0, len(q))), filter.model.n
+    with np.errstate(all="ignore"):
+        given = filter.prepared(q)
+        s = filter.start(given, q, nothing, x0, z0)
+        kept = filter.carry(given, q, s, nothing, keep=True).kept
+    assert kept is not None
+    g, coefficients = given.given, filter.program.evaluate("gr_coefficients", 0)
+    return [
+        coefficients(g.bounds[k], (g.bounds[k + 1] - g.bounds[k]) / g.steps[k], s, u, u, u, q, filter.nominal)[0][
+            : n * n
+        ].reshape(n, n)
+        for k, u in enumerate(g.signals[:-1])
+        for s in kept[k]
+    ]
 
 
 def _along(filter: ExtendedFilter, function: ca.Function, q: Floats, x0: Floats, z0: Floats | None) -> list[Floats]:
     """Jacobians at every predicted and updated mean, as far as the filter comes."""
     kept: list[States] = []
     zs: list[Floats] = []
-    filter.run(q, np.zeros((0, len(q))), x0, z0=z0, states=kept, algebraic=zs)
+    try:
+        filter.run(q, np.zeros((0, len(q))), x0, z0=z0, states=kept, algebraic=zs)
+    except UnsolvedError:
+        return []
     if not kept:
         return []
     given = filter.prepared(q).given

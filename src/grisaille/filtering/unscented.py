@@ -1,16 +1,11 @@
 """The unscented filter: averages over sigma points in place of linearisation.
 
-    x₀ = x,   x_{±i} = x ± √(n + λ) L_i,   P = L Lᵀ        λ = α² (n + κ) − n
-    weights of means       w₀ = λ/(n + λ),                    w_i = 1/(2 (n + λ))
-    weights of covariances w₀ = λ/(n + λ) + 1 − α² + β,       w_i the same
-
 Between samples the moments follow x' = E f, P' = cov(X, f) + cov(f, X) + E BBᵀ, averages over sigma points of the
 present moments; so a disturbance that enters as w² moves the mean and the spread. At a sample ȳ = E h,
-S = cov(h) + R, K = cov(X, h) S⁻¹, P ← P − K S Kᵀ. α = 1, β = 0, κ = 3 are the defaults: all weights are positive, and
-on linear models nothing is lost by cancellation (α = 1e-3 loses six digits).
+S = cov(h) + R, K = cov(X, h) S⁻¹, P ← P − K S Kᵀ.
 
-L is Cholesky's factor. A pivot below 1e-12 of its diagonal entry is a direction without uncertainty: its column is
-zero, and so is its derivative, because a variance that vanishes has its minimum there.
+Where a formula jumps with a state the Gaussian is cut at the switch first (``averages``), and the Jacobian that a
+linearised step needs is that of the average: the mean's own slope, which sees the jump.
 
 References: S. Särkkä, IEEE Trans. Autom. Control 52 (2007) 1631, eqs. (34), (35); S. J. Julier, J. K. Uhlmann, Proc.
 IEEE 92 (2004) 401.
@@ -18,60 +13,13 @@ IEEE 92 (2004) 401.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import casadi as ca
-import numpy as np
 
-from grisaille.filtering.implicit import Closed
+from grisaille.filtering.averages import average
+from grisaille.filtering.implicit import Closed, with_corrections
 from grisaille.filtering.measurement import Update, Updated, UpdateSymbols, masked_noise, solve_symmetric
 from grisaille.filtering.moments import Rates
-
-NO_VARIANCE = 1e-12
-"""Pivots of Cholesky's factor, relative to the diagonal, that count as zero."""
-
-
-@dataclass(frozen=True)
-class SigmaPoints:
-    """Spread and weights of the points."""
-
-    alpha: float = 1.0
-    beta: float = 0.0
-    kappa: float = 3.0
-
-    def weights(self, n: int) -> tuple[float, ca.DM, ca.DM]:
-        """√(n + λ), weights of means and of covariances, the centre first."""
-        total = self.alpha**2 * (n + self.kappa)
-        means = np.full(2 * n + 1, 1 / (2 * total))
-        means[0] = (total - n) / total
-        covariances = means.copy()
-        covariances[0] += 1 - self.alpha**2 + self.beta
-        return float(np.sqrt(total)), ca.DM(means), ca.DM(covariances)
-
-    def around(self, x: ca.SX, P: ca.SX) -> tuple[list[ca.SX], ca.DM, ca.DM]:
-        """The points, and both sets of weights."""
-        return self.along(x, square_root(P))
-
-    def along(self, x: ca.SX, L: ca.SX) -> tuple[list[ca.SX], ca.DM, ca.DM]:
-        """The same for P = L Lᵀ."""
-        spread, means, covariances = self.weights(x.numel())
-        columns = [spread * L[:, j] for j in range(x.numel())]
-        return [x, *(x + c for c in columns), *(x - c for c in columns)], means, covariances
-
-
-def square_root(P: ca.SX) -> ca.SX:
-    """L with L Lᵀ = P, lower triangular, zero columns where P is singular."""
-    n = P.size1()
-    L = ca.SX(n, n)
-    for j in range(n):
-        pivot = P[j, j] - ca.sumsqr(L[j, :j]) if j else P[j, j]
-        is_there = pivot > NO_VARIANCE * P[j, j]
-        root = ca.sqrt(ca.if_else(is_there, pivot, 1.0))
-        L[j, j] = ca.if_else(is_there, root, 0.0)
-        for i in range(j + 1, n):
-            rest = P[i, j] - (ca.dot(L[i, :j], L[j, :j]) if j else 0.0)
-            L[i, j] = ca.if_else(is_there, rest / root, 0.0)
-    return L
+from grisaille.filtering.sigma_points import SigmaPoints
 
 
 def unscented_rates(closed: Closed, sigma: SigmaPoints) -> Rates:
@@ -80,6 +28,9 @@ def unscented_rates(closed: Closed, sigma: SigmaPoints) -> Rates:
     A is the Jacobian at the mean, which ``linearization`` needs; the W that goes with it makes A P + P Aᵀ + W the
     covariance's rate over sigma points: E BBᵀ and what cov(X, f − A X) adds, nothing on linear models whatever P is.
     """
+    jumping = _jumping_rates(closed, sigma)
+    if jumping is not None:
+        return jumping
 
     def rates(t: ca.SX, x: ca.SX, P: ca.SX, z: ca.SX, u: ca.SX, q: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
         _, A, _, z = closed.rates(t, x, z, u, q)
@@ -89,13 +40,24 @@ def unscented_rates(closed: Closed, sigma: SigmaPoints) -> Rates:
         rest = ca.SX(x.numel(), x.numel())
         for i, (point, value) in _enumerated(points, values):
             rest += covariances[i] * ca.mtimes(point - x, (value[0] - f - ca.mtimes(A, point - x)).T)
-        return f, A, W + rest + rest.T, z
+        return f, A, W + rest + rest.T, with_corrections(z, [value[2] for value in values])
 
     return rates
 
 
 def unscented_update(closed: Closed, sigma: SigmaPoints) -> Update:
     """The update over sigma points of the predicted moments."""
+    m = closed.model
+    jumping = average(closed, m.measured, m.variance, sigma)
+
+    def cut(a: UpdateSymbols, x: ca.SX, P: ca.SX, z: ca.SX) -> Updated:
+        assert jumping is not None
+        mean, R, together, spread, z = jumping(a.t, x, P, z, a.u, a.q)
+        rows = ca.diag(a.mask)
+        S = ca.mtimes([rows, spread, rows]) + masked_noise(a, R)
+        e = a.mask * (a.y - mean)
+        K = solve_symmetric(S, ca.mtimes(rows, together.T)).T
+        return Updated(x + ca.mtimes(K, e), P - ca.mtimes([K, S, K.T]), e, S, z)
 
     def update(a: UpdateSymbols, x: ca.SX, P: ca.SX, z: ca.SX) -> Updated:
         points, means, covariances = sigma.around(x, P)
@@ -109,9 +71,32 @@ def unscented_update(closed: Closed, sigma: SigmaPoints) -> Update:
             together += covariances[i] * ca.mtimes(point - x, (value - mean).T)
         e = a.mask * a.y - mean
         K = solve_symmetric(S, together.T).T
-        return Updated(x + ca.mtimes(K, e), P - ca.mtimes([K, S, K.T]), e, S)
+        z = with_corrections(seen[0][3], [s[3] for s in seen[1:]])
+        return Updated(x + ca.mtimes(K, e), P - ca.mtimes([K, S, K.T]), e, S, z)
 
-    return update
+    return update if jumping is None else cut
+
+
+def _jumping_rates(closed: Closed, sigma: SigmaPoints) -> Rates | None:
+    """The same where drift or intensity jump with a state; A = ∂E f/∂x then sees the jump."""
+    m = closed.model
+    averaged = average(closed, m.drift, ca.mtimes(m.noise, m.noise.T), sigma)
+    if averaged is None:
+        return None
+    P = ca.SX.sym("P", m.n, m.n)
+    t, x, z, u, q = closed.symbols
+    arguments = [t, x, P, z, u, q]
+    f, W, together, _, points = averaged(*arguments)
+    A = ca.jacobian(f, m.X)
+    rest = together - ca.mtimes(P, A.T)
+    outputs = [f, A, W + rest + rest.T, with_corrections(closed.z, [points])]
+    function = ca.Function("rates", arguments, ca.cse(outputs))
+
+    def rates(t: ca.SX, x: ca.SX, P: ca.SX, z: ca.SX, u: ca.SX, q: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
+        f, A, W, z = function(t, x, P, z, u, q)
+        return f, A, W, z
+
+    return rates
 
 
 def _enumerated(points: list[ca.SX], values: list[ca.SX]) -> list[tuple[int, tuple[ca.SX, ca.SX]]]:

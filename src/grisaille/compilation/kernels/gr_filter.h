@@ -107,10 +107,10 @@ GR_FN int gr_filter_sample(gr_filter_task *k, long at, long sample, long *waitin
   return 1;
 }
 
-GR_FN void gr_filter_cell(gr_filter_task *k, long cell) {
-  const long m = k->substeps, blocks = (k->directions + GR_ABREAST - 1) / GR_ABREAST;
+/* signals u begin with those of the cell */
+GR_FN void gr_filter_cell(gr_filter_task *k, long cell, const double *u) {
+  const long m = k->steps[cell], blocks = (k->directions + GR_ABREAST - 1) / GR_ABREAST;
   const double length = k->bounds[cell + 1] - k->bounds[cell], h = length / m;
-  const double *u = k->stages + cell * (2 * m + 1) * GR_NU;
   double after[GR_NS];
   long i, b;
   for (i = 0; i < m; i++, u += 2 * GR_NU) {
@@ -124,13 +124,29 @@ GR_FN void gr_filter_cell(gr_filter_task *k, long cell) {
   }
 }
 
+GR_FN void gr_filter_replace(gr_filter_task *k, const double *given) {
+  const long blocks = (k->directions + GR_ABREAST - 1) / GR_ABREAST;
+  long b;
+  int i;
+  for (i = 0; i < GR_NS; i++)
+    if (!isnan(given[i])) {
+      k->s[i] = given[i];
+      for (b = 0; b < blocks; b++) ((gr_lanes *)k->ds)[b * GR_NS + i] = GR_ALL(0.0);
+    }
+}
+
 GR_API long gr_filter(gr_filter_task *k) {
+  const double *u = k->stages;
   long at, waiting = k->condition;
   k->count = 0;
   k->failed = -1;
   for (at = 0; at <= k->n_cells; at++) {
-    if (at) gr_filter_cell(k, at - 1);
+    if (at) {
+      gr_filter_cell(k, at - 1, u);
+      u += (2 * k->steps[at - 1] + 1) * GR_NU;
+    }
     if (k->kept) memcpy(k->kept + 2 * at * GR_NS, k->s, sizeof(double) * GR_NS);
+    if (k->given) gr_filter_replace(k, k->given + at * GR_NS);
     if (k->sample[at] >= 0 && !gr_filter_sample(k, at, k->sample[at], &waiting)) {
       k->failed = k->sample[at];
       return -1;

@@ -1,6 +1,6 @@
 /* One pass of a filter over a record and back: the gradient of base (gr_filter.h) by what it started from and by q.
  *
- * tape: s before every step and every update, in the order of the pass, (n_cells (substeps + 1) + 1) GR_NS numbers;
+ * tape: s before every step and every update, in the order of the pass, (all steps + n_cells + 1) GR_NS numbers;
  * behind it what each sample's sums need, (n_cells + 1)(GR_NY + GR_NV).
  */
 #ifndef GR_FILTER_REVERSE_H
@@ -16,8 +16,8 @@
 #endif
 
 GR_API long gr_filter_size(void) { return (long)sizeof(gr_filter_task); }
-GR_API long gr_filter_tape(long n_cells, long substeps) {
-  return (n_cells * (substeps + 1) + 1) * GR_NS + (n_cells + 1) * (GR_NY + GR_NV);
+GR_API long gr_filter_tape(long n_cells, long steps) {
+  return (steps + n_cells + 1) * GR_NS + (n_cells + 1) * (GR_NY + GR_NV);
 }
 
 /* derivatives of what a sample adds by its e and V; ds, q adjoints before the update */
@@ -37,22 +37,29 @@ GR_FN void gr_filter_sample_back(gr_filter_task *k, long at, const double *befor
 }
 
 GR_API long gr_filter_gradient(gr_filter_task *k) {
-  const long m = k->substeps, K = k->n_cells;
-  double *tape = k->tape, *eVs = k->tape + (K * (m + 1) + 1) * GR_NS, after[GR_NS], lq[GR_NQ + 1];
-  long at, i, first = -1;
+  const long K = k->n_cells;
+  const double *stages = k->stages;
+  double *tape = k->tape, *eVs, after[GR_NS], lq[GR_NQ + 1];
+  long at, i, first = -1, all = 0;
   int j;
+  for (at = 0; at < K; at++) all += k->steps[at];
+  eVs = k->tape + (all + K + 1) * GR_NS;
   k->count = 0;
   k->failed = -1;
   for (at = 0; at <= K; at++) {
     if (at) {
+      const long m = k->steps[at - 1];
       const double length = k->bounds[at] - k->bounds[at - 1], h = length / m;
-      const double *u = k->stages + (at - 1) * (2 * m + 1) * GR_NU;
-      for (i = 0; i < m; i++, u += 2 * GR_NU) {
+      for (i = 0; i < m; i++, stages += 2 * GR_NU) {
         memcpy(tape, k->s, sizeof after);
-        gr_carry(k, k->bounds[at - 1] + length * ((double)i / m), h, tape, u, k->s);
+        gr_carry(k, k->bounds[at - 1] + length * ((double)i / m), h, tape, stages, k->s);
         tape += GR_NS;
       }
+      stages += GR_NU;
     }
+    if (k->given)
+      for (j = 0; j < GR_NS; j++)
+        if (!isnan(k->given[at * GR_NS + j])) k->s[j] = k->given[at * GR_NS + j];
     memcpy(tape, k->s, sizeof after);
     if (k->sample[at] >= 0) {
       const long sample = k->sample[at];
@@ -80,12 +87,17 @@ GR_API long gr_filter_gradient(gr_filter_task *k) {
     tape -= GR_NS;
     if (k->sample[at] >= 0)
       gr_filter_sample_back(k, at, tape, eVs + at * (GR_NY + GR_NV), !(k->condition && at == first));
+    if (k->given)
+      for (j = 0; j < GR_NS; j++)
+        if (!isnan(k->given[at * GR_NS + j])) k->ds[j] = 0.0;
     if (at) {
+      const long m = k->steps[at - 1];
       const double length = k->bounds[at] - k->bounds[at - 1], h = length / m;
+      stages -= GR_NU;
       for (i = m - 1; i >= 0; i--) {
-        const double *u = k->stages + ((at - 1) * (2 * m + 1) + 2 * i) * GR_NU;
         tape -= GR_NS;
-        gr_carry_reverse(k, k->bounds[at - 1] + length * ((double)i / m), h, tape, u, k->ds, lq);
+        stages -= 2 * GR_NU;
+        gr_carry_reverse(k, k->bounds[at - 1] + length * ((double)i / m), h, tape, stages, k->ds, lq);
         for (j = 0; j < GR_NQ; j++) k->lq[j] += lq[j];
       }
     }

@@ -9,13 +9,15 @@
 #define GR_NV (GR_NY * (GR_NY + 1) / 2)
 
 typedef struct {
-  long n_cells, substeps, directions;
+  long n_cells, directions;
   long condition;              /* 1: the first sample is left out of the sums */
   double robust;               /* Huber's threshold, or infinity; -c: smooth */
   const double *bounds;        /* n_cells + 1 */
-  const double *stages;        /* (n_cells, 2 substeps + 1, GR_NU) signals at halves of steps */
+  const double *stages;        /* (2 steps + 1, GR_NU) signals at halves of steps, cell after cell */
+  const long *steps;           /* n_cells */
   const double *signals;       /* (n_cells + 1, GR_NU) at the bounds */
   const long *sample;          /* n_cells + 1, -1: none */
+  const double *given;         /* (n_cells + 1, GR_NS) what is carried at a bound before its update, NAN: as it comes; or NULL */
   const double *y, *mask, *scale; /* (samples, GR_NY) */
   const double *q, *nominal;
   const double *dq;            /* forward: (blocks, GR_NQ, lanes) */

@@ -1,0 +1,124 @@
+"""Steps of nonlinear filters: where they are needed, judged by log L, the same with and without a compiler."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import grisaille as gr
+from grisaille import der
+from grisaille.compilation.filter_native import PreparedPass, run_forward, run_reverse
+from grisaille.compilation.filter_pass import run_interpreted
+from grisaille.estimation.fitting import build_problem
+from grisaille.filtering import substeps
+from grisaille.filtering.local_errors import local_errors
+
+
+class Pulse(gr.Model):
+    """Van der Pol's oscillator: slow, then sudden."""
+
+    m = gr.Parameter(8.0, bounds=(1.0, 100.0))
+    x, v = gr.Variable(2.0), gr.Variable(0.0)
+    u = gr.Input()
+    w = gr.Disturbance(gr.spectra.white(), scale=0.1)
+    y = gr.Output(x, noise=0.05)
+    equations = [der(x) == v, der(v) == m * (1 - x**2) * v - x + u + w]
+
+
+TIMES = np.arange(0, 16, 0.5)
+
+
+def data(times=TIMES):
+    """Integrated here, by small steps of Heun's method."""
+    x, seen, step, noise = np.array([2.0, 0.0]), [], 1e-3, np.random.default_rng(4)
+
+    def rate(x):
+        return np.array([x[1], 8.0 * (1 - x[0] ** 2) * x[1] - x[0]])
+
+    for _ in times:
+        seen.append(x[0])
+        for _ in range(round(0.5 / step)):
+            first = rate(x)
+            x = x + step / 2 * (first + rate(x + step * first))
+    u = 0.1 * (times > 8)
+    return gr.Experiment(times, {"u": u}, {"y": np.array(seen) + 0.05 * noise.standard_normal(len(times))})
+
+
+def problem_of(**options):
+    problem = build_problem(Pulse(), data(), ["m"], gr.KalmanML(**({"compiled": True} | options)))
+    runner = problem.runner_of(problem.cases[0])
+    q, dq, start = runner.posed(problem.values_for(problem.cases[0], problem.guess), True)
+    return problem, runner.filter, q, dq, start
+
+
+@pytest.mark.parametrize("propagation", ["moments", "linearize"])
+def test_fine_steps_only_where_they_are_needed(propagation):
+    problem, filter, q, _, _ = problem_of(propagation=propagation)
+    steps, value = filter.steps(q), problem.evaluate(problem.guess).log_likelihood
+    assert steps.max() >= 4 * np.median(steps)
+    filter.finer, filter.substeps = None, int(2 * steps.max())
+    change = abs(problem.evaluate(problem.guess).log_likelihood - value)
+    absolute, relative = substeps.TOLERANCE[propagation]
+    assert change < 3 * (absolute + relative * abs(value))
+
+
+def test_both_kinds_of_steps_have_one_limit():
+    values = [
+        p.evaluate(p.guess).log_likelihood
+        for p, *_ in map(lambda o: problem_of(propagation=o), ("moments", "linearize"))
+    ]
+    assert values[0] == pytest.approx(values[1], abs=5e-3)
+
+
+@pytest.mark.parametrize("propagation", ["moments", "linearize"])
+def test_cells_with_steps_of_their_own(propagation):
+    """Interpreted, forward and reverse passes agree; and a cell twice as fine is two cells."""
+    _, filter, q, dq, start = problem_of(propagation=propagation, substeps=16)
+    filter.finer = np.array([1, 3, 2] * 11, dtype=np.int64)[: len(TIMES) - 1]
+    given = filter.prepared(q)
+    s = filter.start(given, q, dq, start.x, start.z)
+    forward = run_forward(filter.program.forward, given, q, s[0], s[1:], dq, True)
+    plain = run_interpreted(filter.program, given.given, s[0], s[1:], dq, True)
+    back = run_reverse(filter.program.reverse, given, q, s[0])
+    assert np.allclose(forward.base, plain.base, rtol=1e-9)
+    assert back.base[0] == pytest.approx(forward.base[0], rel=1e-12)
+    assert (s[1:] @ back.ds + dq @ back.lq)[0] == pytest.approx(forward.base[1], rel=1e-7)
+    every = given.given.step_by_step()
+    split = run_forward(filter.program.forward, PreparedPass(every), q, s[0], s[1:], dq, True)
+    assert np.allclose(split.base, forward.base, rtol=1e-10)
+    at = np.concatenate([[0], np.cumsum(filter.steps(q))])
+    assert np.allclose(split.kept[at], forward.kept, rtol=1e-9, atol=1e-12)
+
+
+def test_local_errors_are_of_the_order_of_the_method():
+    """A quarter with steps half as long, where the steps are small enough."""
+    _, filter, q, _, start = problem_of(substeps=64)
+    found = []
+    for n in (64, 128):
+        filter.substeps = 2 * n
+        found.append(local_errors(filter, np.full(len(TIMES) - 1, n), q, start.x[:1], start.z[:1]))
+    slow = found[0] < 1e-2
+    assert slow.sum() > 15
+    assert np.median(found[0][slow] / found[1][slow]) == pytest.approx(4.0, rel=0.1)
+
+
+def test_what_is_hardly_felt_is_taken_at_the_limit_and_more_is_refused(monkeypatch):
+    """Where the work ends, steps that move log L by less than 0.02 are good enough."""
+    monkeypatch.setattr(substeps, "USUAL", 4)
+    monkeypatch.setattr(substeps, "WORK", 0.0)
+    monkeypatch.setattr(substeps, "FELT", 1e-9)
+    with pytest.raises(gr.EstimationError, match=r"needs more than \d+ steps between samples at the guess \(log L"):
+        problem_of(propagation="linearize")
+    monkeypatch.setattr(substeps, "FELT", 1e3)
+    _, filter, q, _, _ = problem_of(propagation="linearize")
+    assert filter.steps(q).sum() <= 2 * substeps.EVERYWHERE * (len(TIMES) - 1)
+
+
+def test_every_machine_decides_alike():
+    short = gr.Experiment(TIMES[:9], {"u": np.zeros(9)}, {"y": data().outputs["y"].values[:9]})
+    steps = []
+    for compiled in (True, False):
+        problem = build_problem(Pulse(), short, ["m"], gr.KalmanML(compiled=compiled, propagation="moments"))
+        filter = problem.runner_of(problem.cases[0]).filter
+        steps.append(filter.steps(np.zeros(len(filter.model.quantities))).tolist())
+    assert steps[0] == steps[1]
