@@ -14,7 +14,7 @@ P. J. McLellan, Ind. Eng. Chem. Res. 47 (2008) 7274; L. T. Biegler, Nonlinear Pr
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
@@ -30,7 +30,7 @@ from grisaille.collocation.direct_model import DirectModel, build_direct_model
 from grisaille.collocation.direct_newton import NewtonResult, solve_newton
 from grisaille.collocation.direct_refinement import interpolated
 from grisaille.collocation.direct_slots import DirectUnknown, make_slots
-from grisaille.collocation.direct_start import first_points
+from grisaille.collocation.direct_start import first_points, simulated_point
 from grisaille.collocation.direct_summary import DirectPath, inside_bounds, paths_of, theta_covariance
 from grisaille.collocation.direct_transcription import Functions, Point, Transcription
 from grisaille.errors import EstimationError
@@ -149,6 +149,7 @@ class DirectProgram:
         self.bounds = (np.array([u.lower for u in unknowns]), np.array([u.upper for u in unknowns]))
         self.information = _information(information, len(unknowns))
         self.slots, self.guess = slots, theta
+        self._simulated: dict[bytes, tuple[int, Point]] = {}
 
     def _refuse(self, theta: Floats) -> None:
         if len(theta) != len(self.unknowns):
@@ -179,6 +180,14 @@ class DirectProgram:
             longest = o.longest * float(r.times[-1] - r.times[0]) / (pieces if o.pieces == "auto" else 1)
             meshes.append(make_mesh(r, o.points, pieces, longest))
         return Transcription(self.functions, self.records, meshes, self.information)
+
+    def simulated(self, program: Transcription, theta: Floats) -> Point:
+        """The trajectory without disturbances on a mesh, kept: it does not depend on measurements."""
+        key, size = theta.tobytes(), len(program.record_of)
+        if key not in self._simulated or self._simulated[key][0] != size:
+            self._simulated.clear()
+            self._simulated[key] = size, simulated_point(program, theta, self.starts)
+        return self._simulated[key][1]
 
     def solve(
         self, theta0: Floats | Sequence[float] | None = None, start: Point | None = None, *, free: bool = True
@@ -213,33 +222,55 @@ class DirectProgram:
         self, program: Transcription, theta: Floats, start: Point | None, free: bool, pieces: int
     ) -> DirectSolution:
         o = self.options
-        points = first_points(program, theta, self.starts) if start is None else [replace(start, theta=theta)]
+        if start is None:
+            points = first_points(program, self.simulated(program, theta))
+        else:
+            points = [replace(start, theta=theta)]
         if o.criterion == "laplace" and free:
-            path = self._best(program, points, False).point if len(points) > 1 else points[0]
-            found = maximize_laplace(program, path, self.bounds, o.tolerance, o.max_iterations)
+            paths = self._before_laplace(program, points) if start is None else iter(points)
+            found = maximize_laplace(program, next(paths), self.bounds, o.tolerance, o.max_iterations)
+            for path in paths if not found[0].converged else ():
+                other = maximize_laplace(program, path, self.bounds, o.tolerance, o.max_iterations)
+                found = other if other[0].converged else found
             return self._conclude(program, found[0], pieces, *found[1:])
-        result = self._best(program, points, free)
+        result = self._best(program, points, self.bounds if free else (theta, theta))
         inside = inside_bounds(result.point.theta, self.bounds)
         covariance = theta_covariance(program, result, inside) if free else np.zeros((len(theta), len(theta)))
         return self._conclude(program, result, pieces, None, covariance, inside)
 
-    def _best(self, program: Transcription, points: Sequence[Point], free: bool) -> NewtonResult:
-        """The lowest minimum that the points lead to."""
-        results = [self._minimise(program, p, free) for p in points]
+    def _before_laplace(self, program: Transcription, points: Sequence[Point]) -> Iterator[Point]:
+        """Paths from which the likelihood is searched: the best one for free θ, levels held; that of the guess.
+
+        At a guess that is far from the data the best path may leave what the model means, and the search would end
+        there.
+        """
+        theta, (lower, upper) = points[0].theta, self.bounds
+        index = program.slots.index[:, sorted(self.functions.level_slots)]
+        held = np.isin(np.arange(len(theta)), index[index >= 0])
+        bounds = np.where(held, theta, lower), np.where(held, theta, upper)
+        if np.any(bounds[0] < bounds[1]):
+            joint = self._best(program, points, bounds)
+            if joint.converged:
+                yield joint.point
+        yield self._best(program, points, (theta, theta)).point if len(points) > 1 else points[0]
+
+    def _best(self, program: Transcription, points: Sequence[Point], bounds: tuple[Floats, Floats]) -> NewtonResult:
+        """The lowest minimum that the points lead to; with equal bounds, θ stays."""
+        results = [self._minimise(program, p, bounds) for p in points]
         return min(results, key=lambda r: r.costs.total if r.converged else np.inf)
 
-    def _minimise(self, program: Transcription, point: Point, free: bool) -> NewtonResult:
+    def _minimise(self, program: Transcription, point: Point, bounds: tuple[Floats, Floats]) -> NewtonResult:
         from grisaille.collocation.direct_ipopt import solve_ipopt, violates
 
-        o = self.options
+        o, free = self.options, bool(np.any(bounds[0] < bounds[1]))
         if o.solver != "ipopt":
             result = solve_newton(
-                program, point, self.bounds, free=free, tolerance=o.tolerance, max_iterations=o.max_iterations
+                program, point, bounds, free=free, tolerance=o.tolerance, max_iterations=o.max_iterations
             )
             if o.solver == "newton" or (result.converged and not violates(program, result.point, o.state_bounds)):
                 return result
             point = result.point if result.converged else point
-        return solve_ipopt(program, point, self.bounds, free=free, state_bounds=o.state_bounds)
+        return solve_ipopt(program, point, bounds, free=free, state_bounds=o.state_bounds)
 
     def _conclude(
         self, program: Transcription, result: NewtonResult, pieces: int, likelihood: float | None, covariance: Floats,

@@ -28,7 +28,7 @@ def solve_ipopt(
 def build_solver(program: Transcription, point: Point, options: Mapping[str, Any]) -> ca.Function:
     """The program with its derivatives; ``options`` of IPOPT, beside silence. Only sizes are taken from the point."""
     x, f, g = _expressions(program, point)
-    quiet = {"print_time": False, "ipopt.print_level": 0, "ipopt.sb": "yes"}
+    quiet = {"print_time": False, "ipopt.print_level": 0, "ipopt.sb": "yes", "show_eval_warnings": False}
     return ca.nlpsol("direct", "ipopt", {"x": x, "f": f, "g": g}, {**quiet, **options})
 
 

@@ -72,6 +72,8 @@ class DirectModel:
     """Every disturbance as a signal, in the order of the model."""
     start_root: ca.SX
     """L, (n_w, n_w); zero columns for what starts at zero."""
+    levels: ca.SX
+    """Everything that says how strong noise is, and how disturbances move, as a column."""
 
     @property
     def n(self) -> int:
@@ -119,6 +121,7 @@ def build_direct_model(
     observed = put(system.observed)
     rows = {name: observed[k] for k, name in enumerate(system.observed_names)}
     leaves = {**rows, **{n: q[k] for n, k in place.items()}, "time": system.t}
+    variance = measurement_covariance(flat, outputs, levels, leaves)
     return DirectModel(
         structure=structure,
         state_names=(*system.state_names, *filter_state_names(coloured)),
@@ -131,7 +134,10 @@ def build_direct_model(
         residual=put(system.residual),
         constraints=put(system.constraints),
         measured=ca.densify(ca.vertcat(*(rows[y] for y in outputs))),
-        variance=measurement_covariance(flat, outputs, levels, leaves),
+        variance=variance,
+        levels=ca.densify(
+            ca.vertcat(ca.vec(variance), *(ca.vec(ca.SX(m)) for p in processes for m in (p.A, p.B, p.C, p.D)))
+        ),
         observed=observed,
         disturbances=_as_signals(structure, signals),
         start_root=_block([start_root_symbolic(p, n) for p, n in zip(processes, at_guess, strict=True)

@@ -24,8 +24,8 @@ def interpolated(coarse: Transcription, fine: Transcription, point: Point) -> Po
         where = (new.nodes - old.bounds[e][:, None]) / old.lengths[e][:, None]
         values = point.inner[a + e, after:].reshape(len(e), s, n + nz)
         X = np.concatenate([previous[a + e][:, None], values[:, :, :n]], axis=1)
-        states = np.einsum("ejk,eki->eji", _lagrange(np.append(0.0, c), where), X)
-        inside = _lagrange(c, where)
+        states = np.einsum("ejk,eki->eji", lagrange(np.append(0.0, c), where), X)
+        inside = lagrange(c, where)
         rest = np.einsum("ejk,eki->eji", inside, values[:, :, n:])
         inner[first:last, after:] = np.concatenate([states, rest], axis=2).reshape(last - first, s * (n + nz))
         if after:
@@ -37,7 +37,7 @@ def interpolated(coarse: Transcription, fine: Transcription, point: Point) -> Po
     return Point(point.theta, point.first, point.zeta, inner, noise)
 
 
-def _lagrange(nodes: Floats, where: Floats) -> Floats:
+def lagrange(nodes: Floats, where: Floats) -> Floats:
     """(…, points, nodes): weights of the nodes' values at given places."""
     weights = np.ones((*where.shape, len(nodes)))
     for k, own in enumerate(nodes):

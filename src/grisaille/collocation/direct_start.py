@@ -16,7 +16,6 @@ from grisaille.collocation.direct_mesh import Floats
 from grisaille.collocation.direct_transcription import Point, Transcription
 from grisaille.structure.initialization import Start
 
-Integers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 FAR = 12.5
 """Half the squared residual of a sample, in standard deviations, from which on a trajectory is far from the data."""
@@ -25,9 +24,8 @@ SOLVED, NEARLY = 1e-9, 1e-4
 """Relative steps of Newton's method at which it ends, and up to which an element counts as solved."""
 
 
-def first_points(program: Transcription, theta: Floats, starts: list[Start]) -> list[Point]:
+def first_points(program: Transcription, simulated: Point) -> list[Point]:
     """Where to begin at a guess: the simulation and, where that is far from the data, the data."""
-    simulated = simulated_point(program, theta, starts)
     count = sum(int(r.measured.sum()) for r in program.records)
     costs = program.evaluate(simulated)
     if costs.is_finite and costs.residuals < FAR * count:
@@ -79,19 +77,20 @@ def _march(program: Transcription, slots: Floats, now: Floats, inner: Floats) ->
         live = spans[:, 0] + k < spans[:, 1]
         elements = np.minimum(spans[:, 0] + k, spans[:, 1] - 1)
         ahead = np.hstack([now[:, n : n + after], np.tile(now, s)])
-        found, solved = _solved(program, elements, now[:, :n], ahead, slots, live & ~stuck)
+        data = program.element_data[elements]
+        found, solved = solve_elements(program, data, now[:, :n], ahead, slots, live & ~stuck)
         stuck |= live & ~solved
         ahead[solved & live] = found[solved & live]
         inner[elements[live]] = ahead[live]
         now = np.where(live[:, None], ahead[:, program.seen_columns], now)
 
 
-def _solved(
-    program: Transcription, elements: Integers, past: Floats, guess: Floats, slots: Floats, moving: Mask
+def solve_elements(
+    program: Transcription, data: Floats, past: Floats, guess: Floats, slots: Floats, moving: Mask
 ) -> tuple[Floats, Mask]:
     """Inner unknowns of elements by Newton's method without disturbances, and where it converged."""
     element, found = program.functions.element, guess.copy()
-    own, data = element.sizes.parts[1], program.element_data[elements]
+    own = element.sizes.parts[1]
     v, nothing = np.zeros((len(past), element.sizes.noise)), np.zeros((len(past), element.m))
     last, moving = np.where(moving, np.inf, np.nan), moving.copy()
     with np.errstate(all="ignore"):

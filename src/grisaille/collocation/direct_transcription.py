@@ -78,6 +78,10 @@ class Functions:
         self.start: ElementFunctions = start_functions(model, parts, conditions.formulas, conditions.wanted)
         self._symbols = [model.t, ca.vertcat(model.X, model.Z), model.u, symbols, constants]
         self._q, self._looks = parts.q, dict[str, ca.Function]()
+        self.level_slots = frozenset(
+            ca.jacobian_sparsity(ca.substitute(model.levels, model.q, parts.q), symbols).get_col()
+        )
+        """Slots that levels of noise or the motion of disturbances depend on."""
 
     def look(self, what: str) -> ca.Function:
         """``"measured"``, ``"deviation"`` (σ) or ``"observed"`` at (t, (X, Z), u, slots, constants), with slopes."""

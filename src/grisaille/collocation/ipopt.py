@@ -41,7 +41,7 @@ def minimize(
     problem = {"x": ca.vertcat(s, *symbols), "f": total}
     options = {
         "ipopt.print_level": 0, "ipopt.sb": "yes", "print_time": False, "ipopt.max_iter": most,
-        "ipopt.tol": max(tolerance, 1e-10), "error_on_fail": False,
+        "ipopt.tol": max(tolerance, 1e-10), "error_on_fail": False, "show_eval_warnings": False,
     }  # fmt: skip
     solver = ca.nlpsol("solver", "ipopt", problem, options)
     low, high = _bounds(task, theta, scale, given, betas, wanted)

@@ -61,6 +61,8 @@ def solve(method: Any, problem: CollocationProblem, progress: Progress | None) -
             break
     else:
         answer.notes += _coarse(left, own, most)
+        if rounds and not own and left > COARSE:
+            answer = replace(answer, converged=False, reason="estimates still move as knots are added")
     return _dressed(method, problem, guessed, answer, rounds, time.perf_counter() - begin)
 
 

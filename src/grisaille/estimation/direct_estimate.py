@@ -11,7 +11,7 @@ import numpy as np
 from grisaille.collocation.direct import DirectSolution
 from grisaille.collocation.direct_marginal import marginal
 from grisaille.estimation.collocation_bias import describe_lean, lean
-from grisaille.estimation.direct_discretisation import ROUNDS, on_short_elements
+from grisaille.estimation.direct_discretisation import ROUNDS, elements_to_begin_with, on_short_elements
 from grisaille.estimation.direct_intensities import find_direct_intensities
 from grisaille.estimation.direct_notes import direct_notes, vanished_levels
 from grisaille.estimation.direct_problem import DirectProblem
@@ -70,8 +70,10 @@ def estimate_direct(
 def _solved(problem: DirectProblem, scales: list[int], rounds: int) -> tuple[DirectSolution, list[str]]:
     """The solution, with scales as roots around it where the criterion cannot have them as unknowns."""
     program = problem.program
+    pieces = elements_to_begin_with(program, problem.guess) if rounds else 1
     if not scales or program.options.criterion != "amle":
-        return on_short_elements(program, program.solve(problem.guess), lambda p: p, rounds)
+        first = on_elements(program, pieces).solve(problem.guess)
+        return on_short_elements(program, first, lambda p: p, rounds)
     theta, notes = find_direct_intensities(problem)
     held = {k: float(theta[k]) for k in scales}
     solution, short = on_short_elements(
