@@ -23,7 +23,7 @@ from grisaille.experiment.interpolation import SignalTable, make_table
 from grisaille.experiment.switching import find_switches
 from grisaille.model.classes import Model
 from grisaille.structure.initialization import Initializer
-from grisaille.structure.parameters import ParameterFormulas
+from grisaille.structure.parameters import ParameterFormulas, ParameterValues
 from grisaille.structure.prepared import structure_of
 
 Floats = NDArray[np.float64]
@@ -71,11 +71,12 @@ class Record:
         self.unknowns, self.outputs = tuple(unknowns), tuple(outputs)
         self.constants, self.demands = dict(constants), dict(demands)
         self.inputs, self.hold, self.known = dict(inputs), hold, dict(known)
-        self.structure = structure_of(model)
-        self.initializer = Initializer(self.structure)
         own = [target for kind, target in self.unknowns if kind == "parameter"]
-        self.formulas = ParameterFormulas(self.structure.model, {*self.constants, *own})
-        self.stochastic = self._stochastic(known)
+        self.formulas = ParameterFormulas(structure_of(model).model, {*self.constants, *own})
+        values = self.formulas.evaluate({**self.constants, **{n: known[n] for n in own}})
+        self.structure = structure_of(model, values.values)
+        self.initializer = Initializer(self.structure)
+        self.stochastic = self._stochastic(values)
         self._table: SignalTable | None = None
         self._refuse_moving_switches(own)
         self.places = {name: k for k, name in enumerate(self.stochastic.quantities)}
@@ -83,11 +84,8 @@ class Record:
         self._fixed_start = self._start_stays(own)
         self._kept_start: Floats | None = None
 
-    def _stochastic(self, known: Mapping[str, float]) -> StochasticModel:
+    def _stochastic(self, values: ParameterValues) -> StochasticModel:
         levels = {kind: [t for k, t in self.unknowns if k == kind] for kind in ("scale", "noise")}
-        values = self.formulas.evaluate(
-            {**self.constants, **{t: known[t] for k, t in self.unknowns if k == "parameter"}}
-        )
         numbers = dict(zip(values.names, values.values.tolist(), strict=True))
         return build_stochastic_model(
             self.structure, self.outputs, scales=levels["scale"], noises=levels["noise"], values=numbers

@@ -129,6 +129,8 @@ def build_problem(
     if not isinstance(guess, Fit):
         refuse_strangers(unknowns, given, "guess")
     unknowns = _parameter_guesses(structure.model, unknowns, data)
+    guessed = {**data[0].constants, **{u.target: u.guess for u in unknowns if u.kind == "parameter"}}
+    structure = structure_of(model, evaluate_parameters(structure.model, guessed).values)
     _refuse_thresholds(structure, unknowns)
     if hasattr(method, "pose"):
         posed: Problem = method.pose(model, structure, data, unknowns)

@@ -48,10 +48,14 @@ from grisaille.filtering.horizon import HorizonRunner
 from grisaille.filtering.runner import FilterOptions, FilterRunner, Moved
 from grisaille.filtering.sigma_points import SigmaPoints
 from grisaille.model.classes import Model
+from grisaille.simulation.conditions import conditions_of
+from grisaille.structure.operating_point import Conditions
 from grisaille.structure.reduction import Structure
-from grisaille.structure.well_posedness import WellPosedness, well_posedness
+from grisaille.structure.well_posedness import WellPosedness, examine
 
 _examined: Memo[WellPosedness] = Memo(256)
+EXAMINED = 2
+"""Records at whose inputs a nonlinear model is examined."""
 
 CONVERGED = 1e-8
 """The Newton decrement: the estimate is then within a ten-thousandth of its standard error."""
@@ -153,8 +157,9 @@ class KalmanML:
         """The problem of a model and its data; outputs of infinite variance are refused."""
         measured = tuple(dict.fromkeys(o for e in data for o in e.outputs))
         known = {u.target: u.guess for u in unknowns if u.kind == "parameter" and np.isfinite(u.guess)}
-        key = (model.fingerprint, tuple(sorted(known.items())))
-        _examined.get(key, lambda: well_posedness(model, parameters=known)).require("gr.fit", measured)
+        record = _conditions(structure, data)
+        key = (model.fingerprint, tuple(sorted(known.items())), repr(record))
+        _examined.get(key, lambda: examine(model, None, record, parameters=known)).require("gr.fit", measured)
         open_levels = [k for k, u in enumerate(unknowns) if u.kind in ("scale", "noise") and not np.isfinite(u.guess)]
         guessed = [level_guess(structure, data, u, unknowns) for u in unknowns]
         cases = [self.case_of(model, e, guessed) for e in data]
@@ -332,6 +337,16 @@ def _where(unknowns: Sequence[Unknown], theta: np.ndarray) -> str:
     """Where the search had ended."""
     found = ", ".join(f"{u.name} = {v:.4g}" for u, v in zip(unknowns, theta, strict=True))
     return f"(The search ended at {found}.)"
+
+
+def _conditions(structure: Structure, data: Sequence[Any]) -> list[Conditions]:
+    """Where the first records are, for the test of well-posedness."""
+    found: list[Conditions] = []
+    for experiment in data[:EXAMINED]:
+        if not experiment.is_static:
+            signals, hold = experiment.input_signals()
+            found += conditions_of(structure, experiment.grid(), signals, hold, known_starts(experiment))
+    return found
 
 
 def _samples(experiment: Any, output: str, grid: np.ndarray) -> Samples:

@@ -35,7 +35,7 @@ from grisaille.filtering.substeps import choose_substeps, freeze_doublings
 from grisaille.model.classes import Model
 from grisaille.structure.initialization import Initializer
 from grisaille.structure.parameters import ParameterFormulas, ParameterValues
-from grisaille.structure.prepared import structure_of
+from grisaille.structure.prepared import structure_of, vanishing_pivots
 
 
 @dataclass(frozen=True)
@@ -187,13 +187,21 @@ class FilterRunner:
     def start_at(self, values: Mapping[str, float]) -> dict[str, float]:
         """Every observed name at the consistent start, without the starts that come with a call."""
         given = self._parameters(values)
+        self._restructure(given.values)
         t0, u = float(self.times[0]), self.signals(given.values).at(float(self.times[0]))
         start = self.initializer.solve(t0, u, given.values, self.demands)
         return self.initializer.observe(t0, start, u, given.values)
 
+    def _restructure(self, p: Floats) -> None:
+        """Equations that do not divide by anything that vanishes at these values."""
+        if vanishing_pivots(self.structure, p):
+            self.structure = structure_of(self.model, p)
+            self.initializer = Initializer(self.structure)
+
     def prepare(self, values: Mapping[str, float]) -> StochasticModel:
         """The stochastic model and its filter; raises what a user must know before anything is minimised."""
         given = self._parameters(values)
+        self._restructure(given.values)
         known = dict(zip(given.names, given.values.tolist(), strict=True))
         model = build_stochastic_model(
             self.structure, self.outputs, scales=self.moved.scales, noises=self.moved.noises, values=known

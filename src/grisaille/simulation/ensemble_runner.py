@@ -18,6 +18,7 @@ import numpy as np
 from grisaille.disturbance import Purpose
 from grisaille.errors import GrisailleError
 from grisaille.model.classes import Model
+from grisaille.simulation.conditions import conditions_of
 from grisaille.simulation.disturbances import Disturbances
 from grisaille.simulation.ensemble import Ensemble, EnsembleOptions, run_ensemble
 from grisaille.simulation.ensemble_pairs import covariances, pair_names, with_sums
@@ -27,7 +28,7 @@ from grisaille.simulation.reducers import BLOCK, Statistic
 from grisaille.structure.parameters import ParameterFormulas
 from grisaille.structure.prepared import structure_of
 from grisaille.structure.reduction import Structure
-from grisaille.structure.well_posedness import well_posedness
+from grisaille.structure.well_posedness import examine
 
 ROWS = 1 << 21
 """Numbers of trajectories held at a time when every realization is projected (16 MB)."""
@@ -234,7 +235,8 @@ class EnsembleRunner:
 
     def _require_finite_variance(self, values: Mapping[str, float]) -> None:
         known = {n: v for n, v in {**self.constants, **values}.items() if not n.startswith("scale(")}
-        well_posedness(self.model, parameters=known).require("gr.fit", self.outputs)
+        record = conditions_of(self.structure, self.times, self.inputs, self.hold, self.demands)
+        examine(self.model, None, record, parameters=known).require("gr.fit", self.outputs)
 
     def _run(self, posed: Posed, reduce: list[Any]) -> Ensemble:
         if self._disturbances is None:

@@ -117,6 +117,8 @@ class Runner:
     def start_at(self, values: Mapping[str, float]) -> dict[str, float]:
         """Every observed name at the consistent start, without the starts that come with a call."""
         given = self.formulas.evaluate({**self.constants, **values})
+        if vanishing_pivots(self.structure, given.values):
+            self._prepare(given.values)
         t0 = float(self.times[0])
         u = self._signals(given.values).at(t0)
         start = self.initializer.solve(t0, u, given.values, self.demands)

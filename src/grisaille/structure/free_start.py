@@ -70,6 +70,10 @@ def free_start(model: Model, parameters: Mapping[str, float] | None = None) -> F
     else:
         point = start_point(structure, values)
         linear = linearizer.at(values, jet_values(structure.system, point, values, linearizer.needed), point.t)
+    linear.require_finite(
+        f"at the start of {structure.model.name}, inputs at their defaults: give inputs defaults and "
+        "variables starts inside the model's domain."
+    )
     parts = separate_modes(linear.E, linear.F)
     columns = parts.staircase.scaling.columns
     basis, size = linear.H @ parts.free_basis, np.abs(linear.H) @ columns[:, None]

@@ -19,6 +19,7 @@ from functools import cached_property
 import casadi as ca
 import numpy as np
 
+from grisaille.errors import StructureError
 from grisaille.structure.equations import Equations
 from grisaille.structure.jets import JetKind, JetSymbol, derivative_text
 from grisaille.structure.pencil import Matrix
@@ -42,6 +43,14 @@ class Linearization:
     inputs: tuple[str, ...]
     disturbances: tuple[str, ...]
     outputs: tuple[str, ...]
+
+    def require_finite(self, where: str) -> None:
+        """Raise ``StructureError`` naming an equation or output that has no finite slope here."""
+        rows = ~np.isfinite(np.hstack([self.E, self.F, self.G, self.J])).all(axis=1)
+        bad = [f"the equation '{self.equations[k]}'" for k in np.flatnonzero(rows)]
+        bad += [self.outputs[k] for k in np.flatnonzero(~np.isfinite(self.H).all(axis=1))]
+        if bad:
+            raise StructureError(f"{bad[0]} has no finite derivatives {where}")
 
 
 class Linearizer:

@@ -11,7 +11,7 @@ are taken as zero.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import casadi as ca
 import numpy as np
@@ -47,14 +47,30 @@ def jet_values(
     return {jet: values[jet] for jet in wanted}
 
 
+@dataclass(frozen=True)
+class Conditions:
+    """Where a start is asked for: the instant, what inputs are there, and which starts are demanded."""
+
+    label: str = "the start"
+    t: float = 0.0
+    inputs: Mapping[str, float] = field(default_factory=dict)
+    """Those that are not named have their default, or zero."""
+    starts: Mapping[str, float] = field(default_factory=dict)
+
+
 def start_point(
-    structure: Structure, p: Matrix, disturbances: Mapping[str, float] | None = None, label: str = "the start"
+    structure: Structure,
+    p: Matrix,
+    conditions: Conditions | None = None,
+    disturbances: Mapping[str, float] | None = None,
 ) -> OperatingPoint:
-    """The consistent start, inputs at their defaults, disturbances at zero or at given values."""
-    values = {n: i.default or 0.0 for n, i in structure.model.inputs.items()} | dict(disturbances or {})
-    u = steady_signals(structure.system, values, 0.0, p)
-    found = Initializer(structure).solve(0.0, u, p)
-    return OperatingPoint(label, 0.0, found.x, found.z, u)
+    """The consistent start, disturbances at zero or at given values."""
+    at = conditions or Conditions()
+    defaults = {n: i.default or 0.0 for n, i in structure.model.inputs.items()}
+    u = steady_signals(structure.system, {**defaults, **at.inputs, **(disturbances or {})}, at.t, p)
+    found = Initializer(structure).solve(at.t, u, p, at.starts)
+    label = f"{at.label} with disturbances away from zero" if disturbances else at.label
+    return OperatingPoint(label, at.t, found.x, found.z, u)
 
 
 def locate(structure: Structure, values: Mapping[str, float], t: float, p: Matrix, label: str) -> OperatingPoint:

@@ -14,7 +14,7 @@ For a linear model the computed view decides and the other explains; for a nonli
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,7 @@ from grisaille.structure.differentiation_count import DifferentiationCount, coun
 from grisaille.structure.finite_variance import DisturbedSystem, VarianceDecision, decide_variance
 from grisaille.structure.linearization import Linearization, Linearizer
 from grisaille.structure.noise_filters import noise_correlation, noise_filters
-from grisaille.structure.operating_point import OperatingPoint, jet_values, locate, start_point
+from grisaille.structure.operating_point import Conditions, OperatingPoint, jet_values, locate, start_point
 from grisaille.structure.parameters import ParameterValues, evaluate_parameters
 from grisaille.structure.pencil import CloseDecisionWarning, Matrix, find_dependence
 from grisaille.structure.prepared import structure_of
@@ -108,17 +108,32 @@ def well_posedness(
     variables: Iterable[Any] | None = None,
     *,
     parameters: Mapping[str, float] | None = None,
+    inputs: Mapping[str, float] | None = None,
     trajectory: xarray.Dataset | None = None,
 ) -> WellPosedness:
     """Has every output, and every listed variable, finite variance?
 
     variables : names (or members) that must have finite variance besides the outputs
     parameters : values that replace declared ones
+    inputs : values of inputs at which a nonlinear model is tested, instead of their defaults (zero where none is given)
     trajectory : a result of ``gr.simulate`` without realizations; nonlinear models are also tested along it
     """
+    where = Conditions(inputs=_given_inputs(structure_of(model), inputs))
+    return examine(model, variables, [where], parameters=parameters, trajectory=trajectory)
+
+
+def examine(
+    model: Model,
+    variables: Iterable[Any] | None,
+    conditions: Sequence[Conditions],
+    *,
+    parameters: Mapping[str, float] | None = None,
+    trajectory: xarray.Dataset | None = None,
+) -> WellPosedness:
+    """``well_posedness`` of a nonlinear model under several conditions, for instance those of a record."""
     values = evaluate_parameters(structure_of(model).model, parameters)
     structure = structure_of(model, values.values)
-    examined = _Examination(structure, values, trajectory)
+    examined = _Examination(structure, values, trajectory, conditions)
     listed = _listed(structure, variables)
     required = tuple(dict.fromkeys((*structure.model.outputs, *listed)))
     names = dict.fromkeys((*required, *structure.model.variables))
@@ -128,8 +143,15 @@ def well_posedness(
 class _Examination:
     """Both views of one model."""
 
-    def __init__(self, structure: Structure, values: ParameterValues, trajectory: xarray.Dataset | None) -> None:
+    def __init__(
+        self,
+        structure: Structure,
+        values: ParameterValues,
+        trajectory: xarray.Dataset | None,
+        conditions: Sequence[Conditions],
+    ) -> None:
         self.structure, self.values, self.trajectory = structure, values, trajectory
+        self.conditions = conditions
         self.flat = structure.model
         self.filters = noise_filters(self.flat, values)
         self.correlation = noise_correlation(self.flat, values)
@@ -150,7 +172,12 @@ class _Examination:
         return WellPosedness(self.flat.name, {v.name: v for v in verdicts}, required, linearizer.is_linear, notes)
 
     def _exactly(self, linearizer: Linearizer, names: tuple[str, ...], count: DifferentiationCount) -> list[Verdict]:
-        decision = self._decide(linearizer.at(self.values.values))
+        linear = linearizer.at(self.values.values)
+        linear.require_finite(
+            f"at the given parameter values of {self.flat.name}: a division by zero, or a root or "
+            "logarithm outside its domain. Change the parameters in it."
+        )
+        decision = self._decide(linear)
         self._doubts(decision)
         verdicts = []
         for i, name in enumerate(names):
@@ -167,6 +194,13 @@ class _Examination:
 
     def _everywhere(self, linearizer: Linearizer, names: tuple[str, ...], count: DifferentiationCount) -> list[Verdict]:
         decisions = self._decide_at_points(linearizer)
+        if not decisions:
+            given = ", ".join(f"'{n}': …" for n in self.flat.inputs)
+            call = f"inputs={{{given}}}" if given else "trajectory=gr.simulate(…)"
+            self.notes.append(
+                "the linearised equations were tested nowhere, so that derivatives were only counted; "
+                f"gr.well_posedness(model, {call}) gives an operating point"
+            )
         verdicts = []
         for i, name in enumerate(names):
             arrivals = self._arrivals(count.reach[name], {})
@@ -231,8 +265,11 @@ class _Examination:
         decisions = {}
         for point in self._points():
             try:
-                jets = jet_values(self.structure.system, point, self.values.values, linearizer.needed)
-                decision = self._decide(linearizer.at(self.values.values, jets, point.t))
+                with np.errstate(all="ignore"):
+                    jets = jet_values(self.structure.system, point, self.values.values, linearizer.needed)
+                    linear = linearizer.at(self.values.values, jets, point.t)
+                linear.require_finite(f"there ({self._inputs_at(point) or self._states_at(point)})")
+                decision = self._decide(linear)
             except (GrisailleError, np.linalg.LinAlgError) as error:
                 self.notes.append(f"not tested at {point.label}: {error}")
                 continue
@@ -247,15 +284,23 @@ class _Examination:
         points: list[OperatingPoint] = []
         # away from zero, because a disturbance that enters as w² has no slope there
         shifted = {n: 0.7 + 0.1 * k for k, n in enumerate(self.flat.disturbances)}
-        for disturbances, label in (({}, "the start"), (shifted, "the start with disturbances away from zero")):
-            try:
-                with np.errstate(all="ignore"):
-                    points.append(start_point(self.structure, self.values.values, disturbances, label))
-            except GrisailleError as error:
-                self.notes.append(f"not tested at {label}: {error}")
+        for conditions in self.conditions:
+            for disturbances in ({}, shifted):
+                try:
+                    with np.errstate(all="ignore"):
+                        points.append(start_point(self.structure, self.values.values, conditions, disturbances))
+                except GrisailleError as error:
+                    self.notes.append(f"not tested at {conditions.label}: {error}")
         if self.trajectory is not None:
             points += self._rows(self.trajectory)
         return points
+
+    def _inputs_at(self, point: OperatingPoint) -> str:
+        signals = zip(self.structure.system.signals, point.u, strict=True)
+        return ", ".join(f"{s.name} = {v:g}" for s, v in signals if s.kind == "input" and s.order == 0)
+
+    def _states_at(self, point: OperatingPoint) -> str:
+        return ", ".join(f"{n} = {v:g}" for n, v in zip(self.structure.system.state_names, point.x, strict=True))
 
     def _rows(self, trajectory: xarray.Dataset) -> list[OperatingPoint]:
         if "realization" in trajectory.dims:
@@ -305,6 +350,14 @@ class _Examination:
     def _row(self, name: str) -> Matrix:
         row: Matrix = self.values.jacobian[self.values.names.index(name)]
         return row
+
+
+def _given_inputs(structure: Structure, inputs: Mapping[str, float] | None) -> dict[str, float]:
+    known = list(structure.model.inputs)
+    for name in inputs or {}:
+        if str(name) not in known:
+            raise ModelError(f"{structure.model.name} has no input '{name}'. {suggestion(str(name), known)}")
+    return {str(n): float(v) for n, v in (inputs or {}).items()}
 
 
 def _listed(structure: Structure, variables: Iterable[Any] | None) -> tuple[str, ...]:
