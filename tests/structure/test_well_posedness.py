@@ -464,3 +464,42 @@ class TestFreeStart:
         found = free_start(Pendulum(start={"x": 3.0, "y": -5.48}))
         assert found.degrees_of_freedom == 2
         assert found.can_choose(("x", "vx")) and not found.can_choose(("x", "y"))
+
+
+def test_an_equation_without_slope_at_zero_inputs_is_named_and_a_point_asked_for() -> None:
+    class Flow(gr.Model):
+        F, h = gr.Input(), gr.Variable(1.0)
+        w = gr.Disturbance(gr.spectra.lowpass(bandwidth=1.0))
+        y = gr.Output(h)
+        equations = [der(h) == F**1.5 / (F + 0.5 * F**0.5) - h * gr.log(1 + h * F) / F + w]
+
+    found = gr.well_posedness(Flow())
+    assert found and "has no finite derivatives there (F = 0)" in str(found)
+    assert "gr.well_posedness(model, inputs={'F': …}) gives an operating point" in str(found)
+    at = gr.well_posedness(Flow(), inputs={"F": 2.0})
+    assert at and not at.notes
+    with pytest.raises(gr.GrisailleError, match="no input 'G'"):
+        gr.well_posedness(Flow(), inputs={"G": 2.0})
+
+
+def test_infinite_variance_is_found_where_the_inputs_are() -> None:
+    """At F = 0 nothing can be said; at F = 2 white noise is seen to reach the output through z."""
+
+    class Rough(gr.Model):
+        F, x, z = gr.Input(), gr.Variable(1.0), gr.Variable()
+        w = gr.Disturbance(gr.spectra.white())
+        y = gr.Output(z)
+        equations = [der(x) == -x * gr.log(F) + w, z == der(x) / F]
+
+    assert gr.well_posedness(Rough(), inputs={"F": 2.0}).violated == ("y",)
+
+
+def test_a_linear_model_without_finite_coefficients_names_its_equation() -> None:
+    class Divided(gr.Model):
+        tau, x = gr.Parameter(1.0), gr.Variable(1.0)
+        w = gr.Disturbance(gr.spectra.white())
+        y = gr.Output(x)
+        equations = [der(x) == -x / tau + w]
+
+    with pytest.raises(gr.GrisailleError, match=r"'der\(x\) == -x/tau \+ w' has no finite derivatives"):
+        gr.well_posedness(Divided(), parameters={"tau": 0.0})

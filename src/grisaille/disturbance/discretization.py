@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg.lapack import dgebal
 
-from grisaille.errors import DataError
+from grisaille.errors import DataError, EstimationError
 
 Floats = NDArray[np.float64]
 
@@ -77,7 +77,10 @@ def balanced_norm(A: ArrayLike) -> float:
     if not a.size:
         return 0.0
     if not np.isfinite(a).all():
-        raise ValueError("array must not contain infs or NaNs")
+        raise EstimationError(
+            "The model's slope in its states is infinite or undefined at these values: a division by zero, or a root "
+            "or logarithm outside its domain. Give bounds= that keep the parameters inside it."
+        )
     return float(np.abs(dgebal(a, scale=1, permute=0)[0]).sum(axis=0).max())
 
 

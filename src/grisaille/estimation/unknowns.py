@@ -20,7 +20,9 @@ from grisaille.errors import EstimationError
 from grisaille.model.flat import FlatModel
 from grisaille.model.names import matching
 from grisaille.model.priors import LogNormal, MultivariateNormal, Normal, Uniform
-from grisaille.structure.initialization import Initializer
+from grisaille.simulation.conditions import conditions_of
+from grisaille.structure.initialization import Initializer, Start
+from grisaille.structure.operating_point import Conditions, start_point
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.reduction import Structure
 
@@ -97,7 +99,7 @@ def resolve_unknowns(
         base, _, where = wanted.partition("@")
         if where and where not in names:
             raise EstimationError(f"'{wanted}' names the experiment '{where}'; there are {', '.join(names)}.")
-        for target in _expand(structure, base):
+        for target in _expand(structure, experiments, base):
             targets.append(target)
             for unknown in known.spread(target, where, names, own):
                 if unknown.name in found:
@@ -136,9 +138,9 @@ def wanted_names(structure: Structure, estimate: Iterable[object] | None) -> lis
     return marked
 
 
-def _expand(structure: Structure, name: str) -> list[str]:
+def _expand(structure: Structure, experiments: Sequence[Any], name: str) -> list[str]:
     if name == "start(*)":
-        return [f"start({s})" for s in _free_states(structure)]
+        return [f"start({s})" for s in _free_states(structure, experiments)]
     flat = structure.model
     pool = [*flat.parameters, *(f"start({v})" for v in flat.variables)]
     pool += [*(f"scale({w})" for w in flat.disturbances), *(f"noise({y})" for y in flat.outputs)]
@@ -163,17 +165,22 @@ def _meant(flat: FlatModel, name: str, pool: Sequence[str]) -> str:
     return f" Nearest: {', '.join(near)}." if near else ""
 
 
-def _free_states(structure: Structure) -> list[str]:
-    """States whose starts can be chosen together: all without hidden constraints, else as many as there is freedom."""
+def _free_states(structure: Structure, experiments: Sequence[Any]) -> list[str]:
+    """States whose starts can be chosen together: all without hidden constraints, else as many as there is freedom at
+    the start of the first record."""
     names = [s.name for s in structure.states if s.order == 0]
-    system = structure.system
-    if not system.nc:
+    if not structure.system.nc:
         return names
-    values = evaluate_parameters(structure.model)
-    u = np.array([structure.model.inputs[s.name].default or 0.0 if s.kind == "input" else 0.0 for s in system.signals])
+    conditions, constants = Conditions(), {}
+    if experiments and not experiments[0].is_static:
+        first = experiments[0]
+        signals, hold = first.input_signals()
+        conditions = conditions_of(structure, first.grid(), signals, hold, {})[0]
+        constants = dict(first.constants)
+    p = evaluate_parameters(structure.model, constants).values
+    point = start_point(structure, p, conditions)
     initializer = Initializer(structure)
-    start = initializer.solve(0.0, u, values.values)
-    return initializer.independent(0.0, u, values.values, start, names)
+    return initializer.independent(point.t, point.u, p, Start(point.x, point.z, 0.0, {}), names)
 
 
 @dataclass(frozen=True)
