@@ -11,8 +11,8 @@ import pytest
 import grisaille as gr
 from grisaille import der
 
-TIMES = np.linspace(0.0, 15.0, 61)
-ESTIMATORS = [gr.OutputError(compiled=False), gr.SimulatedPEM(realizations=24), gr.KalmanML(), gr.Collocation()]
+TIMES = np.linspace(0.0, 12.0, 41)
+ESTIMATORS = [gr.OutputError(rtol=1e-5, compiled=False), gr.SimulatedPEM(realizations=24), gr.KalmanML(), gr.Collocation()]
 
 
 def flow(t: np.ndarray) -> np.ndarray:
@@ -69,7 +69,7 @@ def record(model: type, truth: float) -> gr.Experiment:
         for _ in range(fine):
             x += h * model.rate(truth, x, F) + 0.02 * np.sqrt(h) * random.normal()
         path.append(x)
-    return gr.Experiment(TIMES, inputs={"F": held}, outputs={"y": np.array(path) + 0.02 * random.normal(size=61)})
+    return gr.Experiment(TIMES, inputs={"F": held}, outputs={"y": np.array(path) + 0.02 * random.normal(size=41)})
 
 
 @pytest.fixture(scope="module")
