@@ -12,7 +12,12 @@ import grisaille as gr
 from grisaille import der
 
 TIMES = np.linspace(0.0, 12.0, 41)
-ESTIMATORS = [gr.OutputError(rtol=1e-5, compiled=False), gr.SimulatedPEM(realizations=24), gr.KalmanML(), gr.Collocation()]
+ESTIMATORS = [
+    gr.OutputError(rtol=1e-5, compiled=False),
+    gr.SimulatedPEM(realizations=24),
+    gr.KalmanML(),
+    gr.Collocation(),
+]
 
 
 def flow(t: np.ndarray) -> np.ndarray:
