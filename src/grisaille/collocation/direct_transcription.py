@@ -82,6 +82,10 @@ class Functions:
             ca.jacobian_sparsity(ca.substitute(model.levels, model.q, parts.q), symbols).get_col()
         )
         """Slots that levels of noise or the motion of disturbances depend on."""
+        plant = ca.vertcat(model.rates[: model.nx], model.residual)
+        gains = ca.densify(ca.vec(ca.substitute(ca.jacobian(plant, model.v), model.q, parts.q)))
+        self.gain_slots = frozenset(ca.jacobian_sparsity(gains, symbols).get_col()) - self.level_slots
+        """Slots of other unknowns that decide how strongly white noise acts: C in C ẋ = f + w."""
 
     def look(self, what: str) -> ca.Function:
         """``"measured"``, ``"deviation"`` (σ) or ``"observed"`` at (t, (X, Z), u, slots, constants), with slopes."""

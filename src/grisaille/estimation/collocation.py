@@ -44,7 +44,8 @@ class Collocation:
         the data misfit alone; ``"laplace"`` is the marginal likelihood, which also estimates noise levels
     intensities : ``"given"``, or ``"estimate"``: every disturbance's scale is estimated too
     debias : the criterion ``"amle"`` leans, as it leaves out that trajectories scatter more widely for some parameters
-        than for others; True takes this off, at little cost
+        than for others; True takes this off, at little cost; so does a model with an unknown that decides how strongly
+        white noise acts (C in C ẋ = f + w), which leans by any number of standard errors
     order : of the splines (4: cubic, 2: straight lines), or ``{state: order}``
     knots : ``"auto"`` (every observation), a number, times, or ``{state: …}``; inputs that step have theirs in any case
     kinks : where the slope of a state may jump: where ``"inputs"`` step, or at ``"observations"`` too, where the best
@@ -140,7 +141,7 @@ class Collocation:
     def pose(self, model: Model, structure: Structure, data: Sequence[Any], unknowns: Sequence[Unknown]) -> Problem:
         """The problem of a model and its data."""
         refuse_without_slope(structure, data, unknowns)
-        obstacle = spline_obstacle(structure, data, unknowns)
+        obstacle = spline_obstacle(structure, data, unknowns, self.criterion)
         if self.transcription == "direct" or (self.transcription == "auto" and obstacle):
             guessed = [level_guess(structure, data, u, unknowns) for u in unknowns]
             return pose_direct_problem(model, structure, data, guessed, direct_options(self, obstacle), obstacle)

@@ -22,7 +22,7 @@ from grisaille.disturbance.stochastic_model import StochasticModel, build_stocha
 from grisaille.errors import EstimationError, GrisailleError
 from grisaille.estimation.cases import Case, compared_samples, known_starts, start_guesses
 from grisaille.estimation.collocation_problem import CollocationProblem
-from grisaille.estimation.collocation_refusals import refuse_levels, refuse_open_noise
+from grisaille.estimation.collocation_refusals import behind, level_parameters, refuse_levels, refuse_open_noise
 from grisaille.estimation.levels import level_guess
 from grisaille.estimation.unknowns import Unknown
 from grisaille.filtering.hidden import refuse_hidden_disturbances
@@ -32,7 +32,7 @@ from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.reduction import Structure
 
 
-def spline_obstacle(structure: Structure, data: Sequence[Any], unknowns: Sequence[Unknown]) -> str:
+def spline_obstacle(structure: Structure, data: Sequence[Any], unknowns: Sequence[Unknown], criterion: str) -> str:
     """Why splines do not apply, in words that can follow "because"; empty where they do."""
     system, flat = structure.system, structure.model
     if system.nz:
@@ -52,7 +52,23 @@ def spline_obstacle(structure: Structure, data: Sequence[Any], unknowns: Sequenc
             return _undisturbed(model, i)
     if ca.sprank(model.noise) < model.n:
         return f"the {model.n} states {', '.join(model.names)} share {ca.sprank(model.noise)} white noise"
-    return ""
+    return "" if criterion == "laplace" else _unknown_gain(structure, model, data, unknowns)
+
+
+def _unknown_gain(
+    structure: Structure, model: StochasticModel, data: Sequence[Any], unknowns: Sequence[Unknown]
+) -> str:
+    """Whether a parameter that is no level of noise stands between a disturbance and a state: C in C ẋ = f + w.
+
+    The penalty |ẋ − f/C|²/(Q/C²) would be made small by a small C; direct collocation weighs w itself.
+    """
+    inside = {model.quantities[k] for k in ca.jacobian_sparsity(ca.vec(ca.densify(model.noise)), model.q).get_col()}
+    outputs = list(dict.fromkeys(o for e in data for o in e.outputs))
+    gains = behind(structure, unknowns, inside) - level_parameters(structure, unknowns, outputs)
+    if not gains:
+        return ""
+    name = min(gains, key=[u.target for u in unknowns].index)
+    return f"the unknown {name} decides how strongly a disturbance acts"
 
 
 def refuse_without_slope(structure: Structure, data: Sequence[Any], unknowns: Sequence[Unknown]) -> None:

@@ -58,8 +58,14 @@ def level_parameters(structure: Structure, unknowns: Sequence[Unknown], outputs:
         parts += [ca.vec(ca.densify(ca.SX(m))) for m in (p.A, p.B, p.C, p.D) if ca.SX(m).numel()]
     depends = _inside(ca.vertcat(*parts), system.p) if parts else set()
     moved = {system.parameter_names[k] for k in depends} | _in_noise(structure, outputs)
-    tied = ParameterFormulas(flat, own).evaluate(own)
-    rows = [tied.names.index(n) for n in moved if n in tied.names]
+    return behind(structure, unknowns, moved)
+
+
+def behind(structure: Structure, unknowns: Sequence[Unknown], names: Iterable[str]) -> set[str]:
+    """Estimated parameters that move some parameters, themselves or through formulas."""
+    own = {u.target: u.guess for u in unknowns if u.kind == "parameter"}
+    tied = ParameterFormulas(structure.model, own).evaluate(own)
+    rows = [tied.names.index(n) for n in names if n in tied.names]
     return {n for n in own if np.any(tied.jacobian[rows, tied.names.index(n)])}
 
 

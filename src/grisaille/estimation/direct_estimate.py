@@ -98,7 +98,8 @@ def _told_of_lean(
     """A note on how far approximate maximum likelihood leans, or the solution without that (``collocation_bias``)."""
     if problem.program.options.criterion != "amle" or not solution.converged:
         return solution, []
-    if debias:
+    # an unknown that decides how strongly noise acts leans as a level would: by any number of standard errors
+    if debias or problem.program.functions.gain_slots:
         return _debiased(problem, solution, {k: float(solution.theta[k]) for k in scales})
     found = marginal(solution.program, solution.point, 1e-10, solution.result.multipliers)
     covariance = np.nan_to_num(solution.covariance)
