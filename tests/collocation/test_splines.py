@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy.interpolate import BSpline
 
+from grisaille.collocation.knots import SAME, merged
 from grisaille.collocation.mesh import Mesh
 from grisaille.collocation.quadrature import make_quadrature
 from grisaille.collocation.splines import make_spline
@@ -77,3 +80,23 @@ def test_orders_that_make_no_sense_are_refused(order: object) -> None:
 def test_quadrature_that_does_not_exist_is_refused() -> None:
     with pytest.raises(EstimationError, match="gauss"):
         make_quadrature("trapezoid", BREAKS, 4)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e9, 1e-9])
+def test_knots_of_two_sources_are_merged_as_by_all_distances(scale: float) -> None:
+    random = np.random.default_rng(2)
+    first, second = scale * random.uniform(0, 1, 40), scale * random.uniform(-0.2, 1.2, 30)
+    second[:5] = first[:5] + 1e-14 * scale
+    distances = np.abs(second[:, None] - first[None, :]).min(axis=1)
+    expected = np.union1d(first, second[distances > SAME * scale])
+    np.testing.assert_array_equal(merged(first, second, (0.0, scale)), expected)
+    assert merged(first, np.zeros(0), (0.0, scale)).size == 40
+
+
+def test_merging_many_knots_takes_little_memory() -> None:
+    times = np.arange(20_000.0)
+    tracemalloc.start()
+    assert len(merged(times, times + 0.25, (0.0, 20_000.0))) == 40_000
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20e6

@@ -98,8 +98,9 @@ def merged(first: Floats, second: Floats, span: tuple[float, float]) -> Floats:
     first = np.unique(first)
     if not len(first):
         return np.unique(second)
-    near = np.abs(second[:, None] - first[None, :]).min(axis=1, initial=np.inf) if len(second) else np.zeros(0)
-    return np.union1d(first, second[near > SAME * (span[1] - span[0])])
+    after = np.searchsorted(first, second)
+    beside = first[np.clip(np.stack([after - 1, after]), 0, len(first) - 1)]
+    return np.union1d(first, second[np.abs(beside - second).min(axis=0) > SAME * (span[1] - span[0])])
 
 
 def _halved(spline: Spline, cells: Floats) -> Spline:
