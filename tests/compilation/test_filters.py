@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 from compilation.systems import constrained
 
+from grisaille.compilation.filter_twin import FilterStates
 from grisaille.compilation.filters import FilterLayout, Filters, Group
 from grisaille.compilation.frozen import build_step
 from grisaille.compilation.step import StepFormula
 from grisaille.disturbance import Stream
 from grisaille.errors import DataError
+from grisaille.simulation.brownian import BrownianPath
 
 RNG = np.random.default_rng(8)
 CELLS, M, NS = 40, 37, 2
@@ -152,10 +154,56 @@ def test_white_noise_of_each_step_comes_from_its_stream(compiled):
     step = build_step(plain, filters=FilterLayout(white=(1, 2)), formula=formula, compiled=compiled)
     streams = Stream((5, 6)), Stream((7, 8))
     filters = Filters(np.zeros(4, dtype=np.int64), white=streams, first_point=3)
-    found = step.run([0, 0], np.arange(5.0), [], [2.0], filters=filters, substeps=2, realizations=3)
-    one, two = (s.normals(np.arange(3)[:, None], np.arange(7, 15), n) for s, n in zip(streams, (1, 2), strict=True))
-    np.testing.assert_allclose(found.x[:, 0], 2 * one[..., 0].sum(axis=1), rtol=1e-13)
-    np.testing.assert_allclose(found.x[:, 1], (two @ [1.0, 10.0]).sum(axis=1), rtol=1e-13)
+    one, two = (s.normals(np.arange(3)[:, None], np.arange(4, 8), n) for s, n in zip(streams, (1, 2), strict=True))
+    for substeps in (1, 2, 8):
+        found = step.run([0, 0], np.arange(5.0), [], [2.0], filters=filters, substeps=substeps, realizations=3)
+        root = np.sqrt(substeps)
+        np.testing.assert_allclose(found.x[:, 0], 2 * root * one[..., 0].sum(axis=1), rtol=1e-13)
+        np.testing.assert_allclose(found.x[:, 1], root * (two @ [1.0, 10.0]).sum(axis=1), rtol=1e-13)
+    with pytest.raises(DataError, match="a power of two"):
+        step.run([0, 0], np.arange(5.0), [], [2.0], filters=filters, substeps=3, realizations=3)
+
+
+def normals_of_steps(layout, substeps, count=4000):
+    """The twin's normals of one cell, (realizations, steps, nv)."""
+    filters = Filters(np.zeros(1, dtype=np.int64), white=(Stream((5, 6)),))
+    states = FilterStates(filters, layout, np.arange(count), 0)
+    return np.stack([states.white(0, j, substeps) for j in range(substeps)], axis=1)
+
+
+def test_halving_the_steps_keeps_the_path():
+    """Increments and integrals of 16 steps, joined two by two, are those of 8; all are independent standard normals."""
+    layout, found = FilterLayout(white=(4,), paired=True), {}
+    for n in (16, 8, 1):
+        z, h = normals_of_steps(layout, n), 1 / n
+        dW = np.sqrt(h) * z[..., :2]
+        dZ = h * (0.5 * dW + np.sqrt(h / 12) * z[..., 2:])
+        found[n] = BrownianPath(np.linspace(0, 1, n + 1), dW, dZ), z
+    for n in (8, 1):
+        coarse = found[16][0].coarsen(16 // n)
+        np.testing.assert_allclose(coarse.normals(), found[n][1], atol=1e-13)
+    flat = found[16][1].reshape(4000, -1)
+    np.testing.assert_allclose(flat.T @ flat / 4000, np.eye(64), atol=6 / np.sqrt(4000))
+    assert abs(np.mean(flat**4) - 3) < 0.05
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("paired", [False, True])
+def test_compiled_halvings_are_those_of_the_twin(paired):
+    plain = constrained(ca.SX.sym("x", 2), ca.SX(0, 1))
+    t, h, x, v = ca.SX.sym("t"), ca.SX.sym("h"), ca.SX.sym("x", 2), ca.SX.sym("v", 2)
+    empty = ca.SX(0, 1)
+    after = ca.vertcat(0.5 * x[0] + v[0], 0.7 * x[1] + v[1])  # keeps the order of the steps
+    formula = StepFormula(t, h, x, (empty, empty, empty), ca.SX.sym("p", 1), ca.SX.sym("n", 2), after, v)
+    layout = FilterLayout(white=(2,), paired=paired)
+    filters = Filters(np.zeros(1, dtype=np.int64), white=(Stream((5, 6)),))
+    step = build_step(plain, filters=layout, formula=formula, compiled=True)
+    for n in (1, 4, 64):
+        found = step.run([0, 0], [0.0, 1.0], [], [2.0], filters=filters, substeps=n, realizations=5).x
+        expected = np.zeros((5, 2))
+        for z in np.moveaxis(normals_of_steps(layout, n, 5), 1, 0):
+            expected = expected * [0.5, 0.7] + z
+        np.testing.assert_allclose(found, expected, rtol=1e-13)
 
 
 @pytest.mark.parametrize(

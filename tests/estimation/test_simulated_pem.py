@@ -296,3 +296,24 @@ def test_grid_needs_one_bounded_unknown() -> None:
     data = gr.Experiment(TIMES, {"u": INPUT}, {"y": INPUT})
     with pytest.raises(EstimationError, match="exactly one unknown"):
         gr.fit(Drifting(), data, ["a", "b"], gr.SimulatedPEM(realizations=4, search="grid"))
+
+
+class Fading(gr.Model):
+    """dx = −a x dt + s dW: the steps that a = 1 needs become unstable at a = 50."""
+
+    a = gr.Parameter(1.0, bounds=(0.1, 2000.0))
+    x = gr.Variable(1.0)
+    w = gr.Disturbance(gr.spectra.white(), scale=0.05)
+    y = gr.Output(x, noise=0.01)
+    equations = [der(x) == -a * x + w]
+
+
+@pytest.mark.compiled
+def test_steps_under_white_noise_follow_the_estimate():
+    """Data of a = 300 fitted from a = 1: neither the edge of stability of the first steps nor anything near it."""
+    times = np.concatenate([[0.0, 0.002, 0.004, 0.006], np.arange(0.1, 4.0, 0.1)])
+    y = np.exp(-300 * times) + 0.01 * np.random.default_rng(1).normal(size=times.size)
+    fit = gr.fit(Fading(), gr.Experiment(times, {}, {"y": y}), ["a"], gr.SimulatedPEM(realizations=50))
+    p = fit.parameters.loc["a"]
+    assert not fit.converged or abs(p["estimate"] - 300) < 4 * p["std_error"]
+    assert fit.converged, fit.status

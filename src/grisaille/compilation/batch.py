@@ -80,6 +80,8 @@ class Batch:
 
 
 HOLDS = ("foh", "zoh", "stages")
+DEEPEST = 1 << 24
+"""Steps of a cell under white noise, at most (``GR_DEEPEST`` halvings)."""
 
 
 def check_batch(
@@ -156,6 +158,8 @@ def _filters(fused: Sizes, filters: Filters | None, cells: int, count: int, subs
         raise DataError(f"Filters with {orders} states were given to a step built for {layout.orders}.")
     if given.which.shape != (cells,):
         raise DataError(f"The filters' steps are given for {given.which.size} cells; the grid has {cells}.")
+    if layout.white and (substeps & (substeps - 1) or substeps > DEEPEST):
+        raise DataError(f"substeps={substeps}: under white noise a cell is cut into a power of two, {DEEPEST} at most.")
     expected = (2 * substeps - 1, layout.nb)
     if layout.chains and (given.mix is None or given.mix.shape[1:] != expected):
         raise DataError(f"{2 * substeps - 1} rows of {layout.nb} numbers are needed to mix derivatives inside a cell.")

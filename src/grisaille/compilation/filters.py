@@ -5,6 +5,13 @@
     w_0 = R z_0        w_k = F w_{k−1} + L z_k        u = C w            one group of correlated disturbances
     dw_k = F dw_{k−1} + dF w_{k−1} + dL z_k           du = C dw + dC w   in every direction that moves the filters
 
+White noise has increments ΔW = √h z over a step and, for schemes that need it, H = (1/h)∫(W − W₀)dt − ΔW/2 = √(h/12) y,
+z and y independent normals. Those of a whole cell are drawn like z_k; halves of an interval have, with fresh a and b,
+
+    z = (z ± (√3/2 y + a/2))/√2        y = (y/2 − √3/2 a ± b)/√2        (where y is not needed: z = (z ± a)/√2)
+
+drawn under the number of the interval in the tree of halvings: a path stays what it is, however many steps resolve it.
+
 z_k is drawn under (realization, number of the grid point) from the group's stream; sums run from the first column to
 the last, so that digits are those of the same path computed anywhere else. Which groups there are and which signals
 they drive is a ``FilterLayout``, printed as straight-line C; the matrices are ``Filters``.
@@ -29,7 +36,7 @@ class Normals(Protocol):
     def key(self) -> tuple[int, int]: ...
     @property
     def antithetic(self) -> bool: ...
-    def normals(self, realization: Any, step: Any, components: int) -> Floats: ...
+    def normals(self, realization: Any, step: Any, components: int, node: Any = 0) -> Floats: ...
 
 
 @dataclass(frozen=True)
@@ -42,6 +49,8 @@ class FilterLayout:
     """(place in u, group) of each signal that a filter drives, groups in order."""
     white: tuple[int, ...] = ()
     """Standard normals that each group of white noise draws in a step."""
+    paired: bool = False
+    """Whether the second half of them are those of the integrals beside the increments."""
     sensitive: bool = False
     """Whether sensitivity directions move the filters."""
     chains: tuple[tuple[int, ...], ...] = ()
@@ -148,6 +157,7 @@ def filter_source(layout: FilterLayout, nu: int) -> str:
             _function("gr_filter_read_tangent", "a da w dw", "out", _read_tangent_rows(layout)),
             _draw("gr_filter_draw", layout.orders),
             _draw("gr_white_draw", layout.white),
+            _halve(layout),
         ]
     )
 
@@ -226,8 +236,47 @@ def _readings(layout: FilterLayout) -> Iterator[tuple[int, int, int]]:
 
 def _draw(name: str, counts: tuple[int, ...]) -> str:
     offsets = np.cumsum([0, *counts])
-    calls = [f"  gr_normals_wide(s + {g}, m, step, {n}, z + {offsets[g]});" for g, n in enumerate(counts)]
-    arguments = "const gr_stream *s, const gr_u32 *m, gr_u32 step, gr_wide *z"
+    calls = [f"  gr_normals_wide(s + {g}, m, step, node, {n}, z + {offsets[g]});" for g, n in enumerate(counts)]
+    arguments = "const gr_stream *s, const gr_u32 *m, gr_u32 step, gr_u32 node, gr_wide *z"
     return "\n".join(
-        [f"GR_FN void {name}({arguments}) {{", *(calls or ["  (void)s, (void)m, (void)step, (void)z;"]), "}"]
+        [
+            f"GR_FN void {name}({arguments}) {{",
+            *(calls or ["  (void)s, (void)m, (void)step, (void)node, (void)z;"]),
+            "}",
+        ]
     )
+
+
+HALF, QUARTER, MIXED = 0.7071067811865476, 0.3535533905932738, 0.6123724356957945
+"""√½, √2/4 and √6/4, the weights of a halving."""
+
+
+def white_pairs(layout: FilterLayout) -> list[tuple[int, int | None]]:
+    """Places of the increment of each independent noise and, where it has one, of its integral."""
+    pairs: list[tuple[int, int | None]] = []
+    first = 0
+    for n in layout.white:
+        count = n // 2 if layout.paired else n
+        pairs += [(first + i, first + count + i if layout.paired else None) for i in range(count)]
+        first += n
+    return pairs
+
+
+def _halve(layout: FilterLayout) -> str:
+    """Normals z of both halves of an interval from those of the whole and fresh ones."""
+    lines = []
+    for i, k in white_pairs(layout):
+        z, a = f"whole[{i}]", f"fresh[{i}]"
+        if k is None:
+            # left may be where the fresh ones are
+            lines.append(f"  right[{i}] = GR_SPLAT({HALF}) * ({z} - {a}); left[{i}] = GR_SPLAT({HALF}) * ({z} + {a});")
+            continue
+        y, b = f"whole[{k}]", f"fresh[{k}]"
+        lines += [
+            f"  {{ const gr_wide p = GR_SPLAT({HALF}) * {z}, q = GR_SPLAT({MIXED}) * {y} + GR_SPLAT({QUARTER}) * {a};",
+            f"    const gr_wide r = GR_SPLAT({QUARTER}) * {y} - GR_SPLAT({MIXED}) * {a}, s = GR_SPLAT({HALF}) * {b};",
+            f"    left[{i}] = p + q; right[{i}] = p - q; left[{k}] = r + s; right[{k}] = r - s; }}",
+        ]
+    arguments = "const gr_wide *whole, const gr_wide *fresh, gr_wide *left, gr_wide *right"
+    body = lines or ["  (void)whole, (void)fresh, (void)left, (void)right;"]
+    return "\n".join([f"GR_FN void gr_white_halve({arguments}) {{", *body, "}"])

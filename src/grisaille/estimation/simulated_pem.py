@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from grisaille.errors import EstimationError
+from grisaille.errors import EstimationError, GrisailleError
 from grisaille.estimation.checkpoint import Checkpoint
 from grisaille.estimation.ensemble_size import FIRST, MOST, describe_choice, describe_size, enough
 from grisaille.estimation.estimate import Estimate
@@ -42,7 +42,8 @@ ACROSS_JUMPS = 0.01
 """Relative step of differences where paths jump: many paths must cross the switch in another step of the grid."""
 SCATTER = 1e-3
 """Gain at which a search by differences ends: a thirtieth of a standard error."""
-REFINEMENTS = 3
+REFINEMENTS = 5
+"""Searches, each with the steps that the end of the one before needs."""
 
 
 @dataclass(frozen=True)
@@ -207,10 +208,20 @@ class SimulatedPEM:
         """Minimise until Λ, noise formulas and steps stay as they are, and assess the minimum."""
         for _ in range(REFINEMENTS):
             ending, spread = self._settle(search, start, search_as)
-            if not _refine(search.criterion, ending.value.theta):
+            try:
+                changed = _refine(search.criterion, ending.value.theta)
+            except GrisailleError as error:
+                ending = replace(ending, is_minimum=False, reason=f"no steps are short enough there: {error}")
+                break
+            if not changed:
                 break
             start = ending.value.theta
             search.restart(search.criterion)
+        else:
+            reason = (
+                f"steps that were short enough where a search began were too long where it ended, {REFINEMENTS} times"
+            )
+            ending = Ending(search.criterion.at(ending.value.theta), False, reason)
         ending, zero = without_spent_levels(search.criterion, ending)
         return assess(search.criterion, ending, zero, spread)
 

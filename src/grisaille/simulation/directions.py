@@ -31,6 +31,10 @@ class Directions:
     candidates: tuple[str, ...] = ()
     """Variables that only ``"start(*)"`` names: those that are tied to others are to be left out."""
 
+    def none(self) -> Directions:
+        """No direction."""
+        return Directions((), self.parameters[:0], {}, {})
+
     def without(self, tied: Sequence[str]) -> Directions:
         """The same without the starts of some variables."""
         left_out = {f"start({name})" for name in tied}

@@ -134,6 +134,7 @@ class Disturbances:
             orders=tuple(sum(d.spectrum.order for d in group) for group in self.groups),
             outputs=tuple((s.place, g) for g, signals in enumerate(self.driven) for s in signals),
             white=tuple(normals_per_noise * len(group) for group in self.white),
+            paired=normals_per_noise == 2,
             sensitive=self.is_moved(values),
             chains=self._chains(),
         )

@@ -54,6 +54,8 @@ class Setting:
     compiled: bool | None
     threads: int | None
     white: WhiteStep | None = None
+    louder: float = 1.0
+    """Factor of the white noise."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +138,7 @@ class SampledEngine:
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
-        self.step = _build(setting, FilterLayout(white=layout_of(setting).white))
+        self.step = _build(setting, FilterLayout(white=layout_of(setting).white, paired=layout_of(setting).paired))
         self.signals, self.hold = known_signals(setting)
         self.white = setting.disturbances.filters(setting.values, setting.grid.points, setting.draw).white
 
@@ -188,7 +190,7 @@ def known_signals(s: Setting) -> tuple[list[Floats], list[str]]:
 
 def extended_parameters(s: Setting) -> Floats:
     """p, followed by the gains of white noise where there is any."""
-    return np.concatenate([s.p, s.disturbances.white_gains(s.values)])
+    return np.concatenate([s.p, s.louder * s.disturbances.white_gains(s.values)])
 
 
 def join_answers(parts: Sequence[Answer]) -> Answer:

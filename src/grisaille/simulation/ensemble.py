@@ -30,11 +30,12 @@ from grisaille.simulation.engines import Answer, Engine, FusedEngine, SampledEng
 from grisaille.simulation.ensemble_grid import Grid, make_grid
 from grisaille.simulation.ensemble_starts import StartRequest, solve_starts
 from grisaille.simulation.measurement_noise import with_noise
-from grisaille.simulation.pilot import Pilot, choose_substeps
+from grisaille.simulation.pilot import Pilot, choose_substeps, nominal_of
 from grisaille.simulation.posing import Posed
 from grisaille.simulation.progress import progress_over
 from grisaille.simulation.reducers import BLOCK, Block, Statistic, make_reducers
 from grisaille.simulation.task_engine import TaskEngine
+from grisaille.simulation.white_pilot import INSTANTS, Scale, WhitePilot, choose_halvings, paths_of
 from grisaille.structure.lamperti import Point
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ STIFF_SUBSTEPS = 24
 """Explicit steps per cell from which on an implicit method is cheaper."""
 LATTICE = 128
 """Cells of a span, at least, on which bridges rest."""
+TOO_FAR = 5.0
+"""Errors of steps under white noise, in units of their tolerance, from which on a run is refused."""
 HELD = 1 << 25
 """Numbers of trajectories held at a time when a statistic needs every realization (256 MB)."""
 
@@ -73,6 +76,8 @@ class EnsembleOptions:
     method: str = "auto"
     compiled: bool | None = None
     threads: int | None = None
+    strict: bool = True
+    """Refuse statistics that the steps get wrong by more than ``TOO_FAR`` tolerances."""
     observed: tuple[str, ...] | None = None
     """Names to keep or reduce; everything that has a value when not given."""
 
@@ -142,7 +147,7 @@ def run_ensemble(
     """Pilot, then all realizations; ``disturbances`` of the same model spare a caller who comes again some work."""
     _check(options)
     setting, noise = _setting(posed, options, disturbances)
-    engine_of, pilot = _choose(posed, options, setting)
+    engine_of, pilot = _choose(posed, options, setting, noise)
     setting = replace(setting, substeps=pilot.substeps)
     names = tuple(posed.structure.system.observed_names[i] for i in setting.observed)
     engine = engine_of(setting)
@@ -156,7 +161,7 @@ def run_ensemble(
         statistics, failed = _reduce(engine, setting, options.reduce, progress)
     bad = {int(m): float(setting.grid.points[failed[m]]) for m in np.flatnonzero(failed >= 0)}
     solver = f"frozen {engine.name}, {pilot.substeps} steps per cell" if pilot.substeps else f"frozen {engine.name}"
-    remark, scheme = (noise.status, noise.choice.name) if noise else ("", "")
+    remark, scheme = (noise.status + pilot.remark, noise.choice.name) if noise else ("", "")
     inner = engine.solver.step if isinstance(engine, TaskEngine) else None
     return Ensemble(
         names, y, sy, statistics, bad, setting.grid, pilot.substeps, pilot.error, solver, remark, scheme, inner
@@ -296,7 +301,9 @@ def _cell(posed: Posed, options: EnsembleOptions, disturbances: Disturbances, va
     return min(interval, RESOLUTION / rate) if rate > 0 else interval
 
 
-def _choose(posed: Posed, options: EnsembleOptions, setting: Setting) -> tuple[Callable[[Setting], Engine], Pilot]:
+def _choose(
+    posed: Posed, options: EnsembleOptions, setting: Setting, noise: WhiteNoiseInfo | None
+) -> tuple[Callable[[Setting], Engine], Pilot]:
     """The engine, and how many steps each cell needs."""
     system = posed.structure.system
     if system.nx == 0 and system.nz:
@@ -310,8 +317,10 @@ def _choose(posed: Posed, options: EnsembleOptions, setting: Setting) -> tuple[C
         engine = TaskEngine.prepared(setting, posed, options.rtol, options.method, options.inner_step)
         return engine, Pilot(0, engine.error_estimate)
     fused = FusedEngine if options.between == "linear" else SampledEngine
-    if setting.white is not None or options.substeps is not None:
-        return fused, Pilot(options.substeps or 1, float("nan"))
+    if options.substeps is not None:
+        return fused, Pilot(options.substeps, float("nan"))
+    if noise is not None:
+        return fused, _white_pilot(posed, options, setting, noise, fused)
     if options.method == "auto" and _is_stiff(posed, setting):
         engine = TaskEngine.prepared(setting, posed, options.rtol, "frozen-implicit", options.inner_step)
         return engine, Pilot(0, engine.error_estimate)
@@ -322,6 +331,48 @@ def _choose(posed: Posed, options: EnsembleOptions, setting: Setting) -> tuple[C
         engine = TaskEngine.prepared(setting, posed, options.rtol, "frozen-implicit", options.inner_step)
         return engine, Pilot(0, engine.error_estimate)
     return fused, pilot
+
+
+def _white_pilot(
+    posed: Posed, options: EnsembleOptions, setting: Setting, noise: WhiteNoiseInfo, engine: Callable[[Setting], Engine]
+) -> Pilot:
+    """Steps per cell under white noise; the first realizations decide, whichever are asked for."""
+    kept = np.unique(setting.grid.kept)
+    kept = kept[np.unique(np.linspace(0, kept.size - 1, INSTANTS).round().astype(int))]
+    choice = noise.choice
+    own = replace(options, realizations=paths_of(setting.grid.cells, choice.strong_order), first=0)
+    still = replace(posed, directions=posed.directions.none())
+    small = replace(_setting(still, own, setting.disturbances)[0], grid=replace(setting.grid, kept=kept))
+
+    def rows(substeps: int, louder: float) -> Floats:
+        made = engine(replace(small, substeps=substeps, louder=louder))
+        (answer,) = made.run([slice(0, kept.size)], (), False, True, None)
+        return np.asarray(answer.y)
+
+    model, names = posed.structure.model, [setting.system.observed_names[i] for i in setting.observed]
+    nominal = np.array([nominal_of(model, n) for n in names])
+    times = setting.grid.points[kept]
+    scale = Scale(tuple(names), nominal, times, options.rtol, choice.weak_order, choice.strong_order)
+    has_tails = not noise.is_decoupled and choice.strong_order >= 1
+    found = choose_halvings(rows, scale, setting.grid.cells, options.compiled is not False, has_tails)
+    _say_white(found, posed, setting, options)
+    return Pilot(found.substeps, found.error, remark=f" Steps: {found.sentence}.")
+
+
+def _say_white(found: WhitePilot, posed: Posed, setting: Setting, options: EnsembleOptions) -> None:
+    """Raises or warns where steps within the limit of work are too long."""
+    if found.error <= 1.0:
+        return
+    h = float(np.diff(setting.grid.points).max()) / found.substeps
+    told = "do not stay finite" if not np.isfinite(found.error) else f"are {found.error:.2g} times the tolerance off"
+    sentence = (
+        f"{posed.structure.model.name}: under white noise, steps of {h:.3g} ({found.substeps} in a cell, the limit of "
+        f"work) {told} at {found.where}: {found.sentence}. Give a shorter step= or span, or a noise with a "
+        f"bandwidth; method= takes another scheme."
+    )
+    if found.error > TOO_FAR and options.strict:
+        raise SimulationError(sentence)
+    warnings.warn(sentence, UserWarning, stacklevel=6)
 
 
 def _blank(y: Floats | None, sy: Floats | None, failed: NDArray[np.int64], grid: Grid) -> None:

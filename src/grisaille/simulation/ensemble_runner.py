@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from grisaille.compilation.stochastic_step import SCHEMES
 from grisaille.disturbance import Purpose
 from grisaille.errors import GrisailleError
 from grisaille.model.classes import Model
@@ -162,12 +163,19 @@ class EnsembleRunner:
             yield self.renewed(min(each, count - begin), first + begin)
 
     def steps_at(self, values: Mapping[str, float], starts: Mapping[str, float]) -> Ensemble:
-        """What grid and steps would be chosen at these values, with two realizations."""
-        fresh = replace(self.options, realizations=2, substeps=None, inner_step=None, method="auto", reduce=["mean"])
+        """What steps would be chosen at these values on the same grid, with two realizations.
+
+        Raises ``GrisailleError`` where no steps within the limit of work are short enough.
+        """
+        method = self.options.method if self.options.method in SCHEMES[1:] else "auto"
+        fresh = replace(self.options, realizations=2, substeps=None, inner_step=None, method=method, reduce=["mean"])
         return run_ensemble(self._posed(values, starts, False), fresh, None, self._disturbances)
 
     def refine(self, found: Ensemble) -> bool:
-        """Take the steps of ``steps_at`` where they are more; gives whether anything changed."""
+        """Take the steps of ``steps_at`` where they are more; gives whether anything changed.
+
+        Under white noise the paths stay what they are, however many steps resolve them.
+        """
         more = found.substeps > (self.options.substeps or found.substeps)
         inner, known = found.inner_step, self.options.inner_step
         shorter = inner is not None and known is not None and inner < 0.75 * known

@@ -34,12 +34,13 @@ class Pilot:
     """In units of the tolerance."""
     is_unstable: bool = False
     """Whether even the finest steps did not stay finite or did not converge: the model is stiff."""
+    remark: str = ""
 
 
 def choose_substeps(engine: Callable[[Setting], Engine], setting: Setting, model: FlatModel, rtol: float) -> Pilot:
     """The smallest power of two that meets the tolerance; rough paths (bridges) may miss it."""
     small = _of_two(setting)
-    floor = np.array([_nominal(model, setting.system.observed_names[i]) for i in setting.observed]) * 1e-3
+    floor = np.array([nominal_of(model, setting.system.observed_names[i]) for i in setting.observed]) * 1e-3
     substeps, coarse = 1, _rows(engine, small, 1)
     while True:
         fine = _rows(engine, small, 2 * substeps)
@@ -97,6 +98,7 @@ def _first_bad(y: Floats) -> int:
     return int(np.argmax(bad)) if bad.any() else len(y)
 
 
-def _nominal(model: FlatModel, name: str) -> float:
+def nominal_of(model: FlatModel, name: str) -> float:
+    """Of a variable; one for other quantities."""
     variable = model.variables.get(name)
     return float(variable.nominal) if variable is not None and variable.nominal else 1.0

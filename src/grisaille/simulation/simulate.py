@@ -100,7 +100,10 @@ def simulate(
         kinks, with sensitivities that are exact for them (``"frozen-explicit"``, ``"frozen-implicit"``).
     step : largest step of the frozen discretisation; chosen from the error estimate when not given. With
         ``realizations``, largest cell of the grid on which disturbances are sampled; by default a twentieth of the
-        time constant of the fastest one, or the output interval if that is shorter.
+        time constant of the fastest one, or the mean output interval if that is shorter. Cells are cut into as many
+        steps as the tolerance needs; under white noise, until halving them moves mean and standard deviation of every
+        variable by less than 1 % of its standard deviation (``error_estimate`` is in units of that), or the run is
+        refused.
     max_step : longest step of the adaptive methods; by default one output interval or a hundredth of the span,
         whichever is longer, so that short events are seen.
     max_steps : a run that needs more stops with a status; 5 000 000 compiled, 200 000 interpreted.
@@ -128,7 +131,7 @@ def simulate(
         posed = pose(model, times, inputs, parameters, start, hold=hold, sensitivities=sensitivities)
         options = EnsembleOptions(
             realizations=realizations, seed=seed, reduce=reduce, antithetic=antithetic, between=between, step=step,
-            rtol=rtol, method=method, compiled=compiled, threads=threads,
+            rtol=rtol, method=method, compiled=compiled, threads=threads, strict=strict,
         )  # fmt: skip
         return simulate_ensemble(posed, options, noise=noise, strict=strict, progress=progress)
     if reduce is not None:

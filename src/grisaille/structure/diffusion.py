@@ -94,6 +94,15 @@ class Diffusion:
         at_zero = ca.substitute(self.system.rhs, _entries(self.system.u, self.white), ca.SX.zeros(self.nw))
         return ca.densify(at_zero + self.correction)
 
+    @cached_property
+    def smooth_drift(self) -> ca.SX:
+        """The drift in the sense of Stratonovich, where the chain rule is that of smooth paths."""
+        total = ca.substitute(self.system.rhs, _entries(self.system.u, self.white), ca.SX.zeros(self.nw))
+        for k, reading in enumerate(self.readings):
+            if reading != "stratonovich":
+                total -= 0.5 * self.own_correction(k)
+        return ca.densify(total)
+
     def own_correction(self, k: int) -> ca.SX:
         """Σ_l Q_kl (∂G_k/∂x) G_l: d⟨G_k, w_k⟩/dt, which vanishes where both readings of w_k agree."""
         intensity = ca.mtimes(self.masked_root, self.masked_root.T)

@@ -6,7 +6,7 @@
  *   GR_NX, GR_NU, GR_NP   sizes      GR_NY  quantities observed here      GR_NS  sensitivity directions, or 0
  *   GR_NK                 constants of a realization
  *   GR_NT, gr_tabled[]    signals read from tables, their places in u
- *   GR_NV                 standard normals of one step (white noise)
+ *   GR_NV                 standard normals of one step (white noise); cells are then cut into powers of two
  *   void gr_once   (p, nominal, c)                                 the constants
  *   void gr_step   (t, h, x, ua, um, ub, v, p, nominal, c, out)    one step; ua, um, ub: signals at t, t + h/2, t + h
  *   void gr_observe(t, x, u, p, out)
@@ -30,7 +30,7 @@
 #include "gr_task.h"
 #include "gr_wide.h"
 
-enum { GR_LINEAR = 0, GR_CONSTANT = 1, GR_STAGES = 2 };
+enum { GR_LINEAR = 0, GR_CONSTANT = 1, GR_STAGES = 2, GR_DEEPEST = 24 };
 
 typedef struct {
   long n_members;
@@ -165,7 +165,7 @@ GR_FN void gr_enter_filters(const gr_batch *b, gr_lanes *g) {
       for (i = 0; i < GR_NW; i++) GR_LANE(g->w[i], l) = b->w0[g->m[l] * GR_NW + i];
   } else {
     gr_spread(b->start, GR_NR, root);
-    gr_filter_draw(b->stream, g->number, (gr_u32)b->first_point, g->z);
+    gr_filter_draw(b->stream, g->number, (gr_u32)b->first_point, 0, g->z);
     gr_filter_start(root, g->z, g->w);
   }
 #if GR_SW
@@ -193,7 +193,7 @@ GR_FN void gr_advance_filters(const gr_batch *b, gr_lanes *g, long k) {
     gr_spread(b->dfilter + g->which * GR_NS * GR_NF, GR_NS * GR_NF, g->dfilter);
 #endif
   }
-  gr_filter_draw(b->stream, g->number, (gr_u32)(b->first_point + k + 1), g->z);
+  gr_filter_draw(b->stream, g->number, (gr_u32)(b->first_point + k + 1), 0, g->z);
 #if GR_SW
   for (long s = 0; s < GR_NS; s++)
     gr_filter_tangent(g->filter, g->dfilter + s * GR_NF, g->w, g->dw + s * GR_NW, g->z, g->dw + s * GR_NW);
@@ -242,10 +242,35 @@ GR_FN void gr_ends(const gr_batch *b, const gr_lanes *g, long k, gr_wide *from, 
   }
 }
 
+#if GR_NV > 0
+/* Normals of step j of cell k, which has 2^deep steps: halves of halves of the cell's own. `held` keeps, at each depth,
+ * the right half that is still to come; step j begins where j has its lowest bit. */
+GR_FN void gr_white_step(const gr_batch *b, const gr_lanes *g, long k, long j, gr_wide *held, gr_wide *v) {
+  const gr_u32 point = (gr_u32)(b->first_point + k + 1);
+  gr_wide fresh[GR_NV];
+  long deep = 0, depth = 0, i;
+  while ((1L << deep) < b->substeps) deep++;
+  if (j == 0) {
+    gr_white_draw(b->stream + GR_NG, g->number, point, 0, v);
+  } else {
+    for (depth = deep; !((j >> (deep - depth)) & 1); depth--) {}
+    for (i = 0; i < GR_NV; i++) v[i] = held[depth * GR_NV + i];
+  }
+  for (; depth < deep; depth++) {
+    gr_white_draw(b->stream + GR_NG, g->number, point, (gr_u32)((1L << depth) + (j >> (deep - depth))), fresh);
+    gr_white_halve(v, fresh, fresh, held + (depth + 1) * GR_NV);
+    for (i = 0; i < GR_NV; i++) v[i] = fresh[i];
+  }
+}
+#endif
+
 /* GR_LANES realizations from the first to the last grid point */
 GR_FN void gr_abreast(const gr_batch *b, gr_lanes *g) {
   gr_wide ua[GR_LEN(GR_NU)], um[GR_LEN(GR_NU)], ub[GR_LEN(GR_NU)], from[GR_LEN(GR_NU)], to[GR_LEN(GR_NU)];
   gr_wide v[GR_LEN(GR_NV)], d[GR_LEN(GR_ND)], left[GR_LEN(GR_ND)];
+#if GR_NV > 0
+  gr_wide held[(GR_DEEPEST + 1) * GR_NV];
+#endif
   gr_wide da[GR_LEN(GR_NS * GR_ND)], dm[GR_LEN(GR_NS * GR_ND)], db[GR_LEN(GR_NS * GR_ND)];
   gr_wide dfrom[GR_LEN(GR_NS * GR_ND)], dto[GR_LEN(GR_NS * GR_ND)];
   const long n = b->substeps, width = 2 * n + 1;
@@ -291,7 +316,9 @@ GR_FN void gr_abreast(const gr_batch *b, gr_lanes *g) {
         gr_mix(mix, left, d, dfrom, dto, um, dm);
         if (!last) gr_mix(mix + GR_NB, left, d, dfrom, dto, ub, db);
       }
-      gr_white_draw(b->stream + GR_NG, g->number, (gr_u32)((b->first_point + k) * n + j + 1), v);
+#if GR_NV > 0
+      gr_white_step(b, g, k, j, held, v);
+#endif
 #if GR_NS > 0
       gr_step(t + (double)j * h, h, g->x, ua, um, ub, v, g->sx, da, dm, db, g->p, g->nominal, g->dp, g->c, g->x, g->sx);
 #else
