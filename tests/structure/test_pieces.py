@@ -75,3 +75,23 @@ def test_vectors_keep_their_shape() -> None:
     (smooth,), pieces = separate([matrix], x)
     assert smooth.shape == (2, 2) and len(pieces) == 1
     assert not is_affine(matrix, x) and is_affine(matrix, y)
+
+
+@pytest.mark.parametrize("size", [1e-9, 1.0, 1e9])
+@pytest.mark.parametrize("beside", [1e-6, 1.0, 1e6])
+def test_jumps_and_bends_in_any_unit(size, beside):
+    """A jump beside terms that are far larger is one; what joins at the switch is none, however small it is."""
+    h, q, k = ca.SX.sym("h"), ca.SX.sym("q"), ca.SX.sym("k")
+    rest = beside * q - k * h
+    jumping = [
+        rest - ca.if_else(h > size, 0.5 * size / beside, 0.0),
+        rest + ca.sign(h - size) * size,
+        rest + ca.if_else(h > size, h - 0.5 * size, 0.0),
+    ]
+    bending = [
+        rest + ca.if_else(h > size, 2 * h - size, h),
+        rest + ca.if_else(h > size, ca.sqrt(ca.fmax(h - size, 0.0)), 0.0),
+        rest + ca.if_else(h > size, 3 * h**2 * size - 3 * h * size**2 + size**3, h**3),
+    ]
+    assert all(jumps_of(f, h) for f in jumping)
+    assert not any(jumps_of(f, h) for f in bending)

@@ -23,8 +23,12 @@ SAMPLES = 12
 """Random points tried for each relation."""
 ENOUGH = 6
 """Points on the switch that decide."""
-TOLERANCE = 1e-6
-"""Jumps below this, relative to the formula's size, are what a square root makes of rounding."""
+ROUNDING = 1e-11
+"""Differences below this part of the terms they are made of are rounding."""
+NEAR = 1e-6
+"""Where a formula is looked at beside the switch, as a part of the distance from zero."""
+VANISHING = 1e-2
+"""A difference at the switch below this part of that beside it is what a square root makes of rounding: a bend."""
 
 Matrix = np.ndarray
 
@@ -187,19 +191,78 @@ def _which_jump(formula: ca.SX, pieces: Sequence[Piece], symbols: ca.SX, *, ever
     free = [s for s in inside if s.element_hash() not in own]
     movable = {s.element_hash() for s in ca.symvar(ca.vec(symbols))}
     columns = [i for i, s in enumerate(free) if s.element_hash() in movable]
-    vector, marks = ca.vertcat(*free), ca.vertcat(*(p.symbol for p in pieces))
-    value = ca.Function("value", [vector, marks], [ca.densify(ca.vec(formula))])
+    vector, marks = ca.vertcat(*free), [p.symbol for p in pieces]
     now = ca.Function("now", [vector], [ca.vertcat(*(p.relation.value for p in full))])
-    return [_Switch(value, now, k, piece, vector, columns).jumps(everywhere) for k, piece in enumerate(full)]
+    changes = [_change_across(formula, vector, marks, k) for k in range(len(pieces))]
+    return [
+        _Switch(change, now, k, piece, vector, columns).jumps(everywhere)
+        for k, (piece, change) in enumerate(zip(full, changes, strict=True))
+    ]
+
+
+def _change_across(formula: ca.SX, vector: ca.SX, marks: Sequence[ca.SX], k: int) -> ca.Function:
+    """(vector, marks, both values of mark k) → by how much the formula changes, and the size of the terms of that.
+
+    Terms that do not change are left out, not subtracted, so that a jump is seen however small it is beside them.
+    """
+    sides = ca.SX.sym("sides", 2)
+    function = ca.Function("value", [vector, ca.vertcat(*marks)], [ca.densify(ca.vec(formula))])
+    arguments = [*ca.vertsplit(vector), *marks]
+    zero = ca.SX(0)
+    slots: dict[int, tuple[ca.SX, ca.SX, ca.SX, ca.SX]] = {}
+    change, size = [zero] * formula.numel(), [zero] * formula.numel()
+    for number in range(function.n_instructions()):
+        operation = function.instruction_id(number)
+        inputs, outputs = function.instruction_input(number), function.instruction_output(number)
+        if operation == ca.OP_OUTPUT:
+            change[outputs[1]], size[outputs[1]] = slots[inputs[0]][2:]
+        elif operation == ca.OP_INPUT:
+            place = inputs[1] + (vector.numel() if inputs[0] else 0)
+            if place == vector.numel() + k:
+                slots[outputs[0]] = sides[0], sides[1], sides[1] - sides[0], ca.fabs(sides[1] - sides[0])
+            else:
+                slots[outputs[0]] = arguments[place], arguments[place], zero, zero
+        elif operation == ca.OP_CONST:
+            constant = ca.SX(function.instruction_constant(number))
+            slots[outputs[0]] = constant, constant, zero, zero
+        else:
+            slots[outputs[0]] = _changed(operation, [slots[i] for i in inputs])
+    return ca.Function("change", [vector, ca.vertcat(*marks), sides], [ca.vertcat(*change), ca.vertcat(*size)])
+
+
+def _changed(
+    operation: int, operands: Sequence[tuple[ca.SX, ca.SX, ca.SX, ca.SX]]
+) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
+    """Values on both sides, their difference, and the size of its terms."""
+    before, after = (
+        ca.SX.unary(operation, *v) if len(v) == 1 else ca.SX.binary(operation, *v)
+        for v in ([o[0] for o in operands], [o[1] for o in operands])
+    )
+    if all(o[2].is_zero() for o in operands):
+        return before, after, ca.SX(0), ca.SX(0)
+    first = operands[0]
+    if operation == ca.OP_NEG:
+        return before, after, -first[2], first[3]
+    if operation in (ca.OP_ADD, ca.OP_SUB):
+        sign = 1 if operation == ca.OP_ADD else -1
+        return before, after, first[2] + sign * operands[1][2], first[3] + operands[1][3]
+    if operation == ca.OP_MUL:
+        one, other = first[2] * operands[1][1], first[0] * operands[1][2]
+        size = first[3] * ca.fabs(operands[1][1]) + ca.fabs(first[0]) * operands[1][3]
+        return before, after, one + other, size
+    if operation == ca.OP_IF_ELSE_ZERO and first[2].is_zero():
+        chosen = operands[1]
+        return before, after, ca.if_else(first[0], chosen[2], 0), ca.if_else(first[0], chosen[3], 0)
+    return before, after, after - before, ca.fabs(before) + ca.fabs(after)
 
 
 class _Switch:
     """The switch of piece ``k``: random points on it, and the formula on its two sides."""
 
     def __init__(
-        self, value: ca.Function, now: ca.Function, k: int, piece: Piece, vector: ca.SX, columns: list[int]
+        self, change: ca.Function, now: ca.Function, k: int, piece: Piece, vector: ca.SX, columns: list[int]
     ) -> None:
-        self.value, self.now, self.k, self.kind, self.columns = value, now, k, piece.relation.kind, columns
+        self.change, self.now, self.k, self.kind, self.columns = change, now, k, piece.relation.kind, columns
         self.size = int(vector.numel())
         self.gap = ca.Function("gap", [vector], [piece.relation.gap, ca.jacobian(piece.relation.gap, vector)])
 
@@ -219,22 +282,25 @@ class _Switch:
 
     def _differs(self, point: Matrix, on: Matrix | None) -> bool | None:
         """Whether the two sides differ at a point; None where the formula has no value there."""
-        # the size of the formula is that of its values beside the switch, where it may vanish
-        beside = self._ends(point)
-        ends = beside if on is None else self._ends(on)
-        if not np.isfinite(ends).all():
+        change, size = self._across(point if on is None else on)
+        if not (np.isfinite(change).all() and np.isfinite(size).all()):
             return None
-        size = np.nan_to_num(np.abs(np.vstack([ends, beside])), nan=0.0, posinf=0.0).max(axis=0, initial=0.0)
-        return bool((np.abs(ends[0] - ends[1]) > TOLERANCE * size).any())
+        there = np.abs(change) > ROUNDING * size
+        if on is None or not there.any():
+            return bool(there.any())
+        away = np.where(on[self.columns] != 0, np.abs(on[self.columns]), np.abs(point[self.columns]))
+        beside = []
+        for side in (NEAR, -NEAR):
+            near = on.copy()
+            near[self.columns] += side * away
+            beside.append(np.nan_to_num(np.abs(self._across(near)[0]), nan=0.0, posinf=0.0))
+        return bool((there & (np.abs(change) > VANISHING * np.maximum(*beside))).any())
 
-    def _ends(self, point: Matrix) -> Matrix:
-        """The formula with the piece of either side; one row each."""
+    def _across(self, point: Matrix) -> tuple[Matrix, Matrix]:
+        """The change of the formula with the piece, and the size of its terms."""
         marks = np.array(self.now(point).full()).ravel()
-        rows = []
-        for side in self._sides(point):
-            marks[self.k] = side
-            rows.append(np.array(self.value(point, marks).full()).ravel())
-        return np.array(rows)
+        change, size = self.change(point, marks, np.array(self._sides(point)))
+        return np.array(change.full()).ravel(), np.array(size.full()).ravel()
 
     def _sides(self, point: Matrix) -> tuple[float, float]:
         if self.kind == "sign":
@@ -257,6 +323,6 @@ class _Switch:
                 goal = float(np.round(found[0]))
             step = (goal - found[0]) / square * along
             point[self.columns] += step
-            if np.abs(step).max() <= 1e-13 * (1.0 + np.abs(point[self.columns]).max()):
+            if (np.abs(step) <= 1e-15 * np.abs(point[self.columns])).all():
                 return point
-        return None
+        return point if np.abs(step).max() <= 1e-13 * (1.0 + np.abs(point[self.columns]).max()) else None
