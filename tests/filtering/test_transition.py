@@ -7,6 +7,7 @@ import pytest
 from scipy.linalg import expm
 
 from grisaille.disturbance.duals import constant
+from grisaille.filtering import transition_native
 from grisaille.filtering.transition import noise_covariance, polynomial_nodes, state_transition
 
 A = np.array([[-0.3, 1.0, 0.0], [0.2, -2.0, 0.4], [0.0, 0.0, 0.0]])
@@ -74,3 +75,15 @@ def test_polynomials_through_nodes():
         s, fit = polynomial_nodes(degree)
         truth = np.arange(1.0, degree + 2)
         assert np.allclose(fit @ np.polyval(truth[::-1], s), truth, rtol=1e-9)
+
+
+@pytest.mark.parametrize("compiled", [False, None])
+def test_many_intervals_are_what_each_is(compiled):
+    random = np.random.default_rng(6)
+    A, W = random.normal(size=(3, 2, 2)), random.normal(size=(2, 3, 2, 2))
+    W = W + np.swapaxes(W, -1, -2)
+    h = np.array([1e-6, 0.01, 0.3, 0.31, 2.0, 9.0])
+    together = transition_native.many(A, h, 1, W, compiled)
+    for k, step in enumerate(h):
+        for found, alone in zip(together, transition_native.both(A, float(step), 1, W, compiled), strict=True):
+            np.testing.assert_array_equal(found[k], alone)

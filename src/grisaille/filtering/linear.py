@@ -20,7 +20,10 @@ from grisaille.experiment.cells import Cells, Record, cut_into_cells
 from grisaille.filtering.formulas import Formula
 from grisaille.filtering.kalman import DiscreteModel
 from grisaille.filtering.start import start_covariance
-from grisaille.filtering.transition_native import both, noise_covariance, state_transition
+from grisaille.filtering.transition_native import both, many, noise_covariance, state_transition
+
+MANY = 512
+"""Intervals of different lengths from which on their transitions are made side by side, so many at a time."""
 
 
 class LinearFilter:
@@ -98,6 +101,8 @@ class LinearFilter:
         self, cells: Cells, q: Floats, dq: Floats, A: Floats, W: Floats
     ) -> tuple[Floats, Any, Floats, Floats, Any]:
         groups, of, members = self._once(cells, "groups", lambda: self._groups(cells))
+        if len(groups) > MANY and len(A) == 1 and len(W) == 1:
+            return self._many_transitions(cells, q, dq, A[0, 0], W[0])
         n, nd, K = self.model.n, 1 + len(dq), len(cells.lengths)
         forcing = _Forcing(self.b, cells, q, dq)
         still = len(W) == 1
@@ -117,6 +122,21 @@ class LinearFilter:
                 c[mine] = forced
         return F, of, c, Q, of if still else np.arange(K)
 
+    def _many_transitions(
+        self, cells: Cells, q: Floats, dq: Floats, A: Floats, W: Floats
+    ) -> tuple[Floats, Any, Floats, Floats, Any]:
+        """The same where nearly every interval has a length of its own; a part of them at a time, for memory."""
+        groups, of, members = self._once(cells, "groups", lambda: self._groups(cells))
+        n, nd, K, G = self.model.n, 1 + len(dq), len(cells.lengths), len(groups)
+        forcing, lengths = _Forcing(self.b, cells, q, dq), np.array([h for _, h in groups])
+        F, Q, c = np.empty((G, nd, n, n)), np.empty((G, nd, n, n)), np.empty((K, nd, n))
+        for first in range(0, G, MANY):
+            own = slice(first, first + MANY)
+            F[own], Psi, Q[own] = many(A, lengths[own], forcing.degree, W, self.compiled)
+            mine = np.concatenate(members[own])
+            c[mine] = forcing.carried_each(Psi[of[mine] - first], mine)
+        return F, of, c, Q, of
+
     def _noise_of_cells(self, cells: Cells, A: Floats, h: float, W: Floats, mine: Any) -> Floats:
         """Q of every cell of a group; those with the same signals are integrated once."""
         keys = cells.coefficients[mine][:, self.W.signals].reshape(len(mine), -1)
@@ -132,7 +152,7 @@ class LinearFilter:
             rows = np.column_stack([steps[of], cells.coefficients[:, self.A.signals, 0]])
             _, group = np.unique(rows, axis=0, return_inverse=True)
             steps, of = steps[of][np.unique(group.ravel(), return_index=True)[1]], group.ravel()
-        members = [np.flatnonzero(of == g) for g in range(len(steps))]
+        members = np.split(np.argsort(of, kind="stable"), np.cumsum(np.bincount(of, minlength=len(steps)))[:-1])
         return [(int(m[0]), float(h)) for m, h in zip(members, steps, strict=True)], of, members
 
     def _measurement(self, cells: Cells, q: Floats, dq: Floats) -> tuple[Floats, Any, Floats, Floats, Any]:
@@ -192,6 +212,21 @@ class _Forcing:
         given = np.concatenate([np.ones((len(mine), 1)), inputs], axis=1)
         stacked = np.concatenate(columns, axis=-1).reshape(-1, given.shape[1])
         return np.asarray((given @ stacked.T).reshape(len(mine), *matrix.shape[:2]))
+
+    def carried_each(self, Psi: Floats, mine: Any) -> Floats:
+        """The same with Ψ of every cell, (cells, degree + 1, 1 + ns, n, n)."""
+        if not self.affine:
+            b = self.b[mine % len(self.b)]
+            out = np.einsum("kdij,kdsj->ksi", Psi[:, :, 0], b)
+            out[:, 1:] += np.einsum("kdsij,kdj->ksi", Psi[:, :, 1:], b[:, :, 0])
+            return np.asarray(out)
+        matrix, powers = np.moveaxis(self.shared, 0, -1), self.inputs.shape[2]
+        given = np.zeros((len(mine), powers, matrix.shape[-1]))
+        given[:, 0, 0], given[:, :, 1:] = 1.0, self.inputs[mine].transpose(0, 2, 1)
+        b = np.einsum("sjm,kdm->kdsj", matrix, given)
+        out = np.einsum("kdij,kdsj->ksi", Psi[:, :powers, 0], b)
+        out[:, 1:] += np.einsum("kdsij,kdj->ksi", Psi[:, :powers, 1:], b[:, :, 0])
+        return np.asarray(out)
 
 
 def _apply(Psi: Floats, b: Floats) -> Floats:

@@ -60,12 +60,18 @@ static void add_shifted(int degree, int size, int stride, double eta, const doub
     for (i = 0; i <= j; i++) add_scaled(size, choose(j, i) * pow(eta, j - i), in + i * stride, out + j * stride);
 }
 
+/* η^{m+j+1} j!/(m+j+1)! for m = 0; η is a power of two, so that going on to the next m by η/(m+j+2) rounds once */
+static void first_weights(int degree, double eta, double *weight) {
+  int j;
+  for (j = 0; j <= degree; j++) weight[j] = pow(eta, j + 1.0) / (j + 1);
+}
+
 /* F = e^{Ah} and hΨ_0 … hΨ_degree; work: (degree + 5) nd n² */
 EXPORT long gr_transition(long n_, long nd_, long degree_, long terms, long doublings, double h, const double *A, double *F,
                           double *Psi, double *work) {
   const int n = (int)n_, nd = (int)nd_, degree = (int)degree_, size = nd * n * n;
   double *Ah = work, *power = Ah + size, *next = power + size, *E = next + size, *moved = E + size;
-  double eta = ldexp(1.0, (int)-doublings), factorial = 1.0;
+  double eta = ldexp(1.0, (int)-doublings), factorial = 1.0, scale = eta;
   int i, j;
   long m;
   for (i = 0; i < size; i++) Ah[i] = A[i] * h;
@@ -73,17 +79,17 @@ EXPORT long gr_transition(long n_, long nd_, long degree_, long terms, long doub
   for (i = 0; i < n; i++) power[i * n + i] = 1.0;
   memset(E, 0, sizeof(double) * size);
   memset(Psi, 0, sizeof(double) * size * (degree + 1));
+  first_weights(degree, eta, moved);
   for (m = 0; m < terms; m++) {
     for (j = 0; j <= degree; j++) {
-      /* η^{m+j+1} j!/(m+j+1)! */
-      double weight = pow(eta, (double)(m + j + 1));
-      for (i = j + 1; i <= m + j + 1; i++) weight /= i;
-      add_scaled(size, weight, power, Psi + j * size);
+      add_scaled(size, moved[j], power, Psi + j * size);
+      moved[j] = moved[j] * eta / (m + j + 2);
     }
     dual_product(n, nd, Ah, power, next);
     memcpy(power, next, sizeof(double) * size);
     factorial *= m + 1;
-    add_scaled(size, pow(eta, (double)(m + 1)) / factorial, power, E);
+    add_scaled(size, scale / factorial, power, E);
+    scale *= eta;
   }
   for (m = 0; m < doublings; m++) {
     for (j = 0; j <= degree; j++) {
@@ -115,18 +121,17 @@ EXPORT long gr_noise(long n_, long nd_, long degree_, long terms, long doublings
   for (i = 0; i < size; i++) Ah[i] = A[i] * h;
   memset(M, 0, sizeof(double) * p * p * size);
   for (j = 0; j < p; j++) memcpy(now + j * size, W + j * size, sizeof(double) * size);
-  for (m = 0; m < terms; m++)
+  first_weights(degree, eta, moved);
+  for (m = 0; m < terms; m++) {
     for (j = 0; j < p; j++) {
-      for (k = 0; k <= j; k++) {
-        /* M[k][j] = M_k[W_j] */
-        double weight = pow(eta, (double)(m + k + 1));
-        for (i = k + 1; i <= m + k + 1; i++) weight /= i;
-        add_scaled(size, weight, now + j * size, M + (k * p + j) * size);
-      }
+      /* M[k][j] = M_k[W_j] */
+      for (k = 0; k <= j; k++) add_scaled(size, moved[k], now + j * size, M + (k * p + j) * size);
       dual_product(n, nd, Ah, now + j * size, next);
       dual_transpose(n, nd, next, turned);
       for (i = 0; i < size; i++) now[j * size + i] = next[i] + turned[i];
     }
+    for (k = 0; k < p; k++) moved[k] = moved[k] * eta / (m + k + 2);
+  }
   for (m = 0; m < doublings; m++) {
     dual_transpose(n, nd, F, turned);
     for (k = 0; k < p; k++)
@@ -144,5 +149,22 @@ EXPORT long gr_noise(long n_, long nd_, long degree_, long terms, long doublings
   for (j = 0; j < p; j++) add_scaled(size, h, M + (j * p + j) * size, Q);
   dual_transpose(n, nd, Q, turned);
   for (i = 0; i < size; i++) Q[i] = 0.5 * (Q[i] + turned[i]);
+  return 0;
+}
+
+/* Φ, hΨ and Q of many intervals of one equation, each as above; size = {count, n, nd, degree of Ψ, terms, degree of W},
+   work: what gr_transition and gr_noise need together, and nd n² more */
+EXPORT long gr_many(const long long *size, const long long *doublings, const double *h, const double *A, const double *W,
+                    double *F, double *Psi, double *Q, double *work) {
+  const long n = (long)size[1], nd = (long)size[2], degree = (long)size[3], terms = (long)size[4], noise = (long)size[5];
+  const long long block = size[2] * size[1] * size[1];
+  double *small = work, *unused = small + block, *room = unused + block;
+  long long k;
+  for (k = 0; k < size[0]; k++, F += block, Psi += (degree + 1) * block, Q += block) {
+    const long s = (long)doublings[k];
+    gr_transition(n, nd, degree, terms, s, h[k], A, F, Psi, room);
+    gr_transition(n, nd, 0, terms, 0, ldexp(h[k], (int)-s), A, small, unused, room);
+    gr_noise(n, nd, noise, terms, s, h[k], A, W, small, Q, room);
+  }
   return 0;
 }

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from grisaille.compilation.library import build_library
-from grisaille.disturbance.discretization import DEGREE, doublings
+from grisaille.disturbance.discretization import DEGREE, balanced_norm, doublings
 from grisaille.disturbance.duals import Floats
 from grisaille.filtering import transition
 from grisaille.filtering.native import build_key
@@ -39,6 +39,25 @@ def both(A: Floats, h: float, degree: int, W: Floats, compiled: bool | None = No
         return *transition.state_transition(A, h, degree), transition.noise_covariance(A, h, W)
     A, s = np.ascontiguousarray(A), doublings(A[0], h)
     return *_transition(entry, A, h, degree, s), _noise(entry, A, h, W, s)
+
+
+def many(A: Floats, h: Floats, degree: int, W: Floats, compiled: bool | None = None) -> tuple[Floats, Floats, Floats]:
+    """Φ, hΨ and Q of many intervals with the same A and W: (G, …) each."""
+    entry = _functions(compiled)
+    if entry is None:
+        found = [both(A, float(step), degree, W, compiled) for step in h]
+        F, Psi, Q = (np.stack(parts) for parts in zip(*found, strict=True))
+        return F, Psi, Q
+    A, W = np.ascontiguousarray(A), np.ascontiguousarray(W)
+    G, nd, n, noise = len(h), *A.shape[:2], len(W) - 1
+    F, Psi, Q = np.empty((G, *A.shape)), np.empty((G, degree + 1, *A.shape)), np.empty((G, *A.shape))
+    work = np.empty((2 + max(degree + 5, 3 * (noise + 1) ** 2 + 3)) * A.size)
+    size = np.array([G, n, nd, degree, DEGREE + 2 * n + 1, noise], dtype=np.int64)
+    with np.errstate(divide="ignore"):
+        s = np.maximum(np.ceil(np.log2(2 * balanced_norm(A[0]) * h)), 0.0).astype(np.int64)
+    places = (size, s, np.ascontiguousarray(h), A, W, F, Psi, Q, work)
+    entry[2](*(x.ctypes.data for x in places))
+    return F, Psi, Q
 
 
 def _transition(entry: Any, A: Floats, h: float, degree: int, s: int) -> tuple[Floats, Floats]:
@@ -80,4 +99,5 @@ def _entry(key: tuple[str | None, ...]) -> Any:
     return (
         library.function("gr_transition", *counts, ctypes.c_double, *[pointer] * 4),
         library.function("gr_noise", *counts, ctypes.c_double, *[pointer] * 5),
+        library.function("gr_many", *[pointer] * 9),
     )
