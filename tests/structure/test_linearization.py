@@ -107,7 +107,7 @@ def test_jets_satisfy_the_equations_and_their_derivatives(model: gr.Model) -> No
     """Values of all derivatives at the start make every row vanish, and so does the row differentiated in time."""
     structure = structure_of(model)
     p = evaluate_parameters(structure.model).values
-    point = start_point(structure, p, {"w": 0.3})
+    point = start_point(structure, p, disturbances={"w": 0.3})
     equations = structure.equations
     rows = ca.vertcat(*(row.residual for row in equations.rows))
     rows = ca.vertcat(rows, ca.vertcat(*(equations.jets.differentiate(row.residual) for row in equations.rows)))
@@ -143,7 +143,7 @@ def test_a_row_of_a_trajectory_is_located() -> None:
     model = Pendulum()
     structure = structure_of(model)
     p = evaluate_parameters(structure.model).values
-    point = start_point(structure, p, {"w": 0.2})
+    point = start_point(structure, p, disturbances={"w": 0.2})
     names = structure.system.observed_names
     values = {jet[0]: v for jet, v in jet_values(structure.system, point, p, [(n, 0) for n in names]).items()}
     again = locate(structure, values, 0.0, p, "row")

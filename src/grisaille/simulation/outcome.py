@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import casadi as ca
 import numpy as np
 
 from grisaille.compilation.task import Status, Task
+from grisaille.experiment.interpolation import SignalTable
+from grisaille.structure.pieces import jumps_of
 from grisaille.structure.system import System
 
 
@@ -46,10 +49,38 @@ def _step_too_small(task: Task, system: System, at: str) -> str:
 
 
 def _too_many(task: Task, system: System, at: str) -> str:
+    slides = _sliding(task, system)
+    if slides:
+        return (
+            f"{task.max_steps} steps were used up {at}, where the trajectory slides along the switch of {slides}: both "
+            f"sides drive it back, and every step crosses it again. Give the switch a width (gr.smooth_sign(x, width), "
+            f"or a ramp with gr.minimum and gr.maximum), or let a second state decide which side holds"
+        )
     return (
         f"{task.max_steps} steps were used up {at}. Give a larger max_steps=, a looser rtol=, or method='implicit' if "
         f"the model is stiff"
     )
+
+
+def _sliding(task: Task, system: System) -> str:
+    """The relation of states at whose switch a run stands and across which its rates jump, as its equation has it."""
+    jumps = jumps_of(system.rhs, system.x) if system.nx else []
+    if not jumps:
+        return ""
+    u = SignalTable(task.breaks, task.coef, task.kink).at(task.t) if system.nu else np.zeros(0)
+    rows = ca.vertcat(*(j.gap for j in jumps))
+    function = ca.Function(
+        "gaps", [system.t, system.x, system.z, system.u, system.p], [rows, ca.jacobian(rows, system.x)]
+    )
+    gaps, slopes = (np.array(part.full()) for part in function(task.t, task.x, task.z, u, task.p))
+    # within what a step's tolerance moves the states by
+    reach = np.abs(slopes) @ (1e3 * (task.atol[: system.nx] + task.rtol * np.abs(task.x)))
+    for jump, gap, near in zip(jumps, gaps[:, 0], reach, strict=True):
+        if abs(gap - (np.round(gap) if jump.kind in ("floor", "ceil") else 0.0)) <= near:
+            names = [n for n, s in zip(system.state_names, ca.vertsplit(system.x), strict=True)
+                     if ca.depends_on(jump.gap, s)]  # fmt: skip
+            return f"a relation of {', '.join(names)}"
+    return ""
 
 
 def _newton(task: Task, system: System, at: str) -> str:

@@ -31,7 +31,8 @@ from grisaille.structure.matching import strong_components
 from grisaille.structure.signature import Offsets
 
 SAMPLES = 4
-EQUILIBRATIONS = 3
+EQUILIBRATIONS = 20
+"""Passes of Ruiz's scaling; each halves the logarithm of what is left."""
 RANK_TOLERANCE = 1e-9
 """Relative to the largest singular value of the scaled block; rounding is 1e-15, generic blocks lie above 1e-4."""
 
@@ -115,12 +116,10 @@ def equilibrated(block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The block with rows and columns of one size, and the sizes of the rows; units do not change its rank."""
     scaled, size = block.copy(), np.ones(block.shape[0])
     for _ in range(EQUILIBRATIONS):
-        for axis in (1, 0):
-            largest = np.abs(scaled).max(axis=axis, keepdims=True)
-            largest = np.where(largest > 0, largest, 1.0)
-            scaled = scaled / largest
-            if axis == 1:
-                size = size * largest[:, 0]
+        rows, columns = (np.sqrt(np.abs(scaled).max(axis=axis, keepdims=True)) for axis in (1, 0))
+        rows, columns = np.where(rows > 0, rows, 1.0), np.where(columns > 0, columns, 1.0)
+        scaled = scaled / rows / columns
+        size = size * rows[:, 0]
     return scaled, size
 
 
@@ -143,7 +142,7 @@ def _dependence(
     replaced = next(i for i in reversed(picked) if offsets.equations[i] == lowest)
     anchor = picked.index(replaced)
     numbers = numbers / numbers[:, [anchor]]
-    if np.abs(numbers - numbers[0]).max() <= 1e-7 * np.abs(numbers).max():
+    if (np.abs(numbers - numbers[0]) <= 1e-7 * np.abs(numbers)).all():
         return Dependence(tuple(picked), tuple(ca.SX(_tidy(v)) for v in numbers[0]), replaced)
     return Dependence(tuple(picked), _cofactors(picked, columns, values[0][members], jacobian), replaced)
 
@@ -176,7 +175,7 @@ def _tidy(value: float) -> float:
     """±1, 2, ½ … as they are meant, not as the decomposition found them."""
     for denominator in range(1, 13):
         nearest = round(value * denominator) / denominator
-        if abs(value - nearest) <= 1e-9 * max(1.0, abs(value)):
+        if nearest and abs(value - nearest) <= 1e-9 * abs(value):
             return nearest
     return value
 
@@ -215,6 +214,7 @@ def _combine(
         for j in columns
         if offsets.unknowns[j] - base >= 0
     ]
+    _require_cancelling(equations, dependence, parts, cancelled)
     parts = [ca.substitute(part, ca.vertcat(*cancelled), ca.SX.zeros(len(cancelled))) for part in parts]
     rounded = _cancelling(equations, parts)
     if rounded:
@@ -237,6 +237,26 @@ def _list_texts(equations: Equations, indices: Sequence[int]) -> str:
     return ", ".join(f"'{equations.rows[i].text}'" for i in indices)
 
 
+def _require_cancelling(
+    equations: Equations, dependence: Dependence, parts: Sequence[ca.SX], cancelled: Sequence[ca.SX]
+) -> None:
+    """Refuse a combination that does not do what it was made for."""
+    symbols = ca.symvar(ca.vertcat(*parts))
+    if not symbols or not cancelled:
+        return
+    slopes = ca.jacobian(ca.vertcat(*parts), ca.vertcat(*cancelled))
+    function = ca.Function("slopes", [ca.vertcat(*symbols)], [slopes])
+    size, random = typical_sizes(equations, symbols), np.random.default_rng(5)
+    for _ in range(SAMPLES):
+        value = np.array(function(size * random.uniform(0.3, 1.7, len(symbols))).full())
+        if np.isfinite(value).all() and (np.abs(value.sum(axis=0)) > 1e-6 * np.abs(value).max(axis=0)).any():
+            raise StructureError(
+                f"The derivatives in {_list_texts(equations, dependence.equations)} nearly cancel, not to rounding: "
+                f"whether they do decides what the model is. Write them without sums of one another, or in units in "
+                f"which their terms are of one size (nominal= tells the sizes of variables)."
+            )
+
+
 def _cancelling(equations: Equations, parts: Sequence[ca.SX]) -> list[ca.SX]:
     """Symbols of unknowns that a sum contains up to rounding only: what is left of them must not count as a term."""
     symbols = ca.symvar(ca.vertcat(*parts))
@@ -250,7 +270,7 @@ def _cancelling(equations: Equations, parts: Sequence[ca.SX]) -> list[ca.SX]:
         slopes = np.array(function(size * random.uniform(0.3, 1.7, len(symbols))).full())
         if not np.isfinite(slopes).all():
             return []
-        cancels &= np.abs(slopes.sum(axis=0)) <= 1e-13 * np.abs(slopes).max(axis=0)
+        cancels &= np.abs(slopes.sum(axis=0)) <= 1e-12 * np.abs(slopes).max(axis=0)
     return [s for s, gone in zip(own, cancels, strict=True) if gone]
 
 
