@@ -23,6 +23,7 @@ import numpy as np
 from grisaille.structure.reduction import Structure
 from grisaille.structure.start_optimality import OptimalityConditions
 from grisaille.structure.start_problem import StartProblem, base_name, nominal_of
+from grisaille.structure.start_refusal import check_wishes
 from grisaille.structure.start_roots import LARGEST
 from grisaille.structure.start_search import solve_start
 from grisaille.structure.start_sensitivity import differentiate_start, independent_starts
@@ -133,6 +134,7 @@ class Initializer:
         """
         problem = StartProblem(self, t, u, p, dict(demands or {}), steady)
         w = solve_start(problem, problem.first_guess() if guess is None else guess, among_several=guess is None)
+        check_wishes(problem, w)
         nx = self.system.nx
         return Start(w[:nx], w[nx:], problem.worst(w)[0], problem.missed(w), problem.lifted(w), problem.note)
 
