@@ -45,6 +45,14 @@ WORTH_REVERSE = 5e7
 """Instructions of a pass with all directions, some 20 ms, above which reverse mode is worth its compilation."""
 
 
+LINEARISED = "an extended Kalman filter cannot see it"
+HIDDEN = {
+    "unscented": "sigma points, drawn anew at every step from a covariance that is zero by symmetry, forget how the "
+    "states follow it"
+}
+"""What becomes of a disturbance without a linear effect where it is zero."""
+
+
 @dataclass(frozen=True, eq=False)
 class Discretisation:
     """Steps per cell, where they are shorter and how much, doublings of exponentials, Newton steps."""
@@ -79,8 +87,7 @@ class ExtendedFilter:
             )  # fmt: skip
             raise EstimationError(f"initial_covariance='diffuse' needs {need} give variances, {{state: variance}}.")
         self.kind = kind or FilterKind()
-        if self.kind.update != "unscented":
-            refuse_hidden_disturbances(model)
+        refuse_hidden_disturbances(model, HIDDEN.get(self.kind.update, LINEARISED))
         self.model, self.record, self.initial_covariance, self.substeps = model, record, initial_covariance, substeps
         self.doublings = 2
         self.nominal = np.concatenate([nominal, np.ones(model.n - model.nx)])
