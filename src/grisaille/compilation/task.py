@@ -36,6 +36,7 @@ class Status(IntEnum):
     NEWTON = 6
     SINGULAR = 7
     PROJECTION = 8
+    BRANCH_ENDS = 9
 
 
 class Sizes(Protocol):
@@ -65,7 +66,7 @@ FIELDS: tuple[tuple[str, Any], ...] = (
     ("max_steps", _L), ("slice", _L), ("work", _DP),
     ("t", _D), ("steps", _L), ("rejected", _L), ("evaluations", _L), ("jacobians", _L), ("factorizations", _L),
     ("newton_iterations", _L), ("status", _L), ("where", _L),
-    ("amount", _D), ("error_estimate", _D), ("worst_constraint", _D), ("resumed", _L),
+    ("amount", _D), ("error_estimate", _D), ("worst_constraint", _D), ("resumed", _L), ("rescues", _L),
 )  # fmt: skip
 
 
@@ -125,6 +126,7 @@ class Task:
     error_estimate: float = 0.0
     worst_constraint: float = 0.0
     resumed: int = 0
+    rescues: int = 0
     memory: Any = None
     """Room for an interpreted integrator's own state between slices; C never sees it."""
 

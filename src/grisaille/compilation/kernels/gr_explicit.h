@@ -108,27 +108,44 @@ GR_FN void gr_rk_argument(gr_rk *r, long i) {
   gr_combine(GR_NX, GR_N, r->k->x, r->h, GR_ROW(r->pair.a, i), i, r->f, r->x + GR_NX * i);
 }
 
-/* F of stage i at its argument; z starts from `warm` */
-GR_FN long gr_rk_evaluate(gr_rk *r, long i, double t, const double *x, const double *warm) {
+/* F of stage i at its argument; z, which comes in as a prediction, continues `from` */
+GR_FN long gr_rk_evaluate(gr_rk *r, long i, double t, const double *x, const gr_anchor *from) {
   double u[GR_LEN(GR_NU)], *z = r->z + GR_NZ * i;
   gr_signals_from(r->k, r->segment, t, u);
-  for (long j = 0; j < GR_NZ; j++) z[j] = warm[j];
   r->newton.f = r->f + GR_N * i;
-  long status = gr_solve_implicit(r->k, &r->newton, t, x, z, u);
+  long status = gr_solve_implicit(r->k, &r->newton, from, t, x, z, u);
   r->newton.f = r->own;
   return status;
 }
 
+/* stage i as a root from which others continue */
+GR_FN gr_anchor gr_rk_known(const gr_rk *r, long i) {
+  const gr_anchor start = {r->k->t, r->k->x, r->k->z, r->segment};
+  const gr_anchor stage = {gr_rk_stage_time(r, i), r->x + GR_NX * i, r->z + GR_NZ * i, r->segment};
+  return i == 0 ? start : stage;
+}
+
+/* z of a stage on the line through two others */
+GR_FN void gr_rk_line(const gr_rk *r, long a, long b, double c, double *z) {
+  const double *from = a == 0 ? r->k->z : r->z + GR_NZ * a, *to = b == 0 ? r->k->z : r->z + GR_NZ * b;
+  const double apart = r->pair.c[b] - r->pair.c[a], part = apart != 0.0 ? (c - r->pair.c[a]) / apart : 0.0;
+  for (long i = 0; i < GR_NZ; i++) z[i] = from[i] + part * (to[i] - from[i]);
+}
+
 GR_FN long gr_rk_stage(gr_rk *r, long i) {
+  const gr_anchor from = gr_rk_known(r, i - 1);
+  gr_rk_line(r, (long)r->pair.near[2 * i], (long)r->pair.near[2 * i + 1], r->pair.c[i], r->z + GR_NZ * i);
   gr_rk_argument(r, i);
-  return gr_rk_evaluate(r, i, gr_rk_stage_time(r, i), r->x + GR_NX * i, i > 1 ? r->z + GR_NZ * (i - 1) : r->k->z);
+  return gr_rk_evaluate(r, i, gr_rk_stage_time(r, i), r->x + GR_NX * i, &from);
 }
 
 /* F, z and the argument of stage 0 at the current point, with the values that hold from here on */
 GR_FN long gr_rk_open(gr_rk *r) {
   gr_task *k = r->k;
+  const gr_anchor before = gr_rk_known(r, 0);
   r->segment = gr_segment(k, k->t, r->segment);
-  long status = gr_rk_evaluate(r, 0, k->t, k->x, k->z);
+  for (long i = 0; i < GR_NZ; i++) r->z[i] = k->z[i];
+  long status = gr_rk_evaluate(r, 0, k->t, k->x, &before);
   if (status) return status;
   for (long i = 0; i < GR_NZ; i++) k->z[i] = r->z[i];
   r->m->follows = 0.0;
@@ -225,10 +242,12 @@ GR_FN double gr_rk_first_step(gr_rk *r) {
   h = d0 < 1e-5 || d1 < 1e-5 ? 1e-6 : 0.01 * d0 / d1;
   if (h > span) h = span;
   if (k->hmax > 0.0 && h > k->hmax) h = k->hmax;
+  const gr_anchor from = gr_rk_known(r, 0);
   for (long attempt = 0; attempt < 20; attempt++, h *= 0.1) {
     const double *g = r->f + GR_N;
     for (long i = 0; i < GR_NX; i++) r->x[GR_NX + i] = k->x[i] + h * r->f[i];
-    if (gr_rk_evaluate(r, 1, k->t + h, r->x + GR_NX, k->z)) continue;
+    for (long i = 0; i < GR_NZ; i++) r->z[GR_NZ + i] = k->z[i];
+    if (gr_rk_evaluate(r, 1, k->t + h, r->x + GR_NX, &from)) continue;
     for (long i = 0; i < GR_NX; i++) r->row_x[i] = (g[i] - r->f[i]) / h;
     d2 = sqrt(gr_mean_square(k, k->x, r->row_x));
     if (d2 < d1) d2 = d1;
@@ -311,6 +330,18 @@ GR_FN void gr_rk_weights(const gr_tableau *p, double s, double *weight) {
   }
 }
 
+/* z at t + s h between the stages beside it; answers the nearer one */
+GR_FN long gr_rk_between(const gr_rk *r, double s, double *z) {
+  const double *c = r->pair.c;
+  long below = 0, above = r->pair.last, rows = r->pair.e3 ? r->pair.rows : r->pair.last + 1;
+  for (long i = 1; i < rows; i++) {
+    if (c[i] <= s && c[i] > c[below]) below = i;
+    if (c[i] >= s && c[i] < c[above]) above = i;
+  }
+  gr_rk_line(r, below, above, s, z);
+  return s - c[below] < c[above] - s ? below : above;
+}
+
 GR_FN long gr_rk_rows(gr_rk *r) {
   gr_task *k = r->k;
   double weight[GR_ROWS];
@@ -318,11 +349,13 @@ GR_FN long gr_rk_rows(gr_rk *r) {
   long status = GR_DONE;
   while (!status && gr_row_before(k, r->t_new)) {
     double t = k->times[k->written];
-    gr_rk_weights(&r->pair, (t - k->t) / r->h, weight);
+    const double s = (t - k->t) / r->h;
+    gr_rk_weights(&r->pair, s, weight);
     gr_combine(GR_NX, GR_N, k->x, r->h, weight, r->pair.rows, r->f, r->row_x);
     if (n > 0) gr_combine(n, n, k->sx, r->h, weight, r->pair.rows, r->ks, r->row_sx);
-    for (long i = 0; i < GR_NZ; i++) r->row_z[i] = r->z[GR_NZ * r->pair.last + i];
-    status = gr_emit(k, &r->newton, &r->projection, t, k->t + 0.5 * r->h, r->row_x, r->row_z, r->row_sx, r->row_sz, r->fp);
+    const gr_anchor from = gr_rk_known(r, gr_rk_between(r, s, r->row_z));
+    status = gr_emit(k, &r->newton, &r->projection, &from, t, k->t + 0.5 * r->h, r->row_x, r->row_z, r->row_sx,
+                     r->row_sz, r->fp);
   }
   return status;
 }
@@ -370,8 +403,10 @@ GR_FN long gr_rk_try(gr_rk *r, double *err) {
   gr_rk_argument(r, last);
   if (r->pair.e3 && !((*err = gr_rk_error(r)) < 1.0)) return GR_ERROR_LARGE;
   gr_signals_from(k, r->segment, r->t_new, u);
-  status = gr_project(k, &r->projection, r->t_new, x, r->z + GR_NZ * (last - 1), u);
-  if (!status) status = gr_rk_evaluate(r, last, r->t_new, x, r->z + GR_NZ * (last - 1));
+  const gr_anchor from = gr_rk_known(r, last - 1);
+  status = gr_project(k, &r->projection, r->t_new, x, from.z, u);
+  for (long i = 0; i < GR_NZ; i++) r->z[GR_NZ * last + i] = from.z[i];
+  if (!status) status = gr_rk_evaluate(r, last, r->t_new, x, &from);
   if (!status && !r->pair.e3 && !((*err = gr_rk_error(r)) < 1.0)) return GR_ERROR_LARGE;
   return status ? status : gr_rk_extend(r, err);
 }
@@ -437,7 +472,7 @@ GR_FN long gr_rk_reject(gr_rk *r, long failure, double err) {
 GR_FN long gr_rk_step(gr_rk *r) {
   gr_task *k = r->k;
   double err = 0.0, start = k->t;
-  long written = k->written;
+  long written = k->written, rescues = k->rescues;
   gr_rk_choose(r);
   long status = gr_rk_try(r, &err);
   if (!status) status = gr_rk_follow_step(r);
@@ -447,6 +482,7 @@ GR_FN long gr_rk_step(gr_rk *r) {
     return gr_rk_reject(r, status, err);
   }
   long stiff = gr_rk_looks_stiff(r);
+  if (k->rescues > rescues) r->m->after_rejection = 1.0; /* z is at the limit of what can be followed */
   gr_rk_accepted_step_size(r, err);
   gr_rk_commit(r);
   k->error_estimate = err;
@@ -466,6 +502,7 @@ GR_FN long gr_rk_start(gr_rk *r) {
   r->pair = gr_pair((long)r->m->order);
   r->m->cell = k->t;
   r->m->kink = gr_next_kink(k, k->t);
+  r->segment = gr_segment(k, k->t, 0);
   long status = gr_rk_open(r);
   if (!status) status = gr_rk_rows_here(r);
   if (status || k->t >= k->t1) return status;

@@ -67,14 +67,16 @@ GR_FN void gr_radau_slope_sensitivities(gr_task *k, gr_radau_room *r) {
 #endif
 }
 
-/* x onto the constraints, z onto its equations with signals from the right, sensitivities likewise; F comes with it */
-GR_FN long gr_radau_settle(gr_task *k, gr_radau_room *r) {
+/* x onto the constraints, z onto its equations with signals from the right, sensitivities likewise; F comes with it.
+ * known: r->y is the point with signals from the left. */
+GR_FN long gr_radau_settle(gr_task *k, gr_radau_room *r, long known) {
   gr_newton newton = gr_newton_in(r->newton);
   gr_projection projection = gr_projection_in(r->projection);
   newton.valid = r->s->z_valid;
   gr_signals(k, k->t, k->t, r->u);
+  const gr_anchor before = {k->t, r->y, r->y + GR_NX, r->s->segment};
   long status = gr_project(k, &projection, k->t, k->x, k->z, r->u);
-  if (!status) status = gr_solve_implicit(k, &newton, k->t, k->x, k->z, r->u);
+  if (!status) status = gr_solve_implicit(k, &newton, known ? &before : 0, k->t, k->x, k->z, r->u);
   r->s->z_valid = newton.valid;
   if (status) return status;
   gr_radau_copy(r->f, newton.f, GR_N);
@@ -97,11 +99,12 @@ GR_FN long gr_radau_settle(gr_task *k, gr_radau_room *r) {
 
 /* ---- rows ---- */
 
-GR_FN long gr_radau_row(gr_task *k, gr_radau_room *r, double t, double inside) {
+GR_FN long gr_radau_row(gr_task *k, gr_radau_room *r, const gr_anchor *from, double t, double inside) {
   gr_newton newton = gr_newton_in(r->newton);
   gr_projection projection = gr_projection_in(r->projection);
   newton.valid = r->s->z_valid;
-  const long status = gr_emit(k, &newton, &projection, t, inside, r->row_x, r->row_z, r->row_sx, r->row_sz, r->emit);
+  const long status =
+      gr_emit(k, &newton, &projection, from, t, inside, r->row_x, r->row_z, r->row_sx, r->row_sz, r->emit);
   r->s->z_valid = newton.valid;
   return status;
 }
@@ -113,7 +116,8 @@ GR_FN long gr_radau_rows_here(gr_task *k, gr_radau_room *r) {
     gr_radau_copy(r->row_z, k->z, GR_NZ);
     gr_radau_copy(r->row_sx, k->sx, GR_NX * k->ns);
     gr_radau_copy(r->row_sz, k->sz, GR_NZ * k->ns);
-    const long status = gr_radau_row(k, r, k->t, k->t);
+    const gr_anchor here = {k->t, k->x, k->z, gr_segment(k, k->t, r->s->segment)};
+    const long status = gr_radau_row(k, r, &here, k->t, k->t);
     if (status) return status;
   }
   return GR_DONE;
@@ -131,7 +135,9 @@ GR_FN long gr_radau_row_inside(gr_task *k, gr_radau_room *r, double h, double s)
     gr_radau_mix(w, h, r->S + at, r->SF + at, r->stage, r->slope_S + at, r->previous_S + at, r->previous_SF + at,
                  r->row_sx + d * GR_NX);
   }
-  return gr_radau_row(k, r, k->times[k->written], k->t + 0.5 * h);
+  const gr_anchor start = {k->t, r->y, r->y + GR_NX, r->s->segment};
+  const gr_anchor end = {k->t + h, r->end, r->end + GR_NX, r->s->segment};
+  return gr_radau_row(k, r, s < 0.5 ? &start : &end, k->times[k->written], k->t + 0.5 * h);
 }
 
 /* ---- one step: from a converged iteration to the next start ---- */
@@ -197,7 +203,7 @@ GR_FN long gr_radau_advance(gr_task *k, gr_radau_room *r, double t, double h) {
   long status = GR_DONE;
   if (GR_NC > 0 || kink) {
     s->jacobian_here = 0;
-    status = gr_radau_settle(k, r);
+    status = gr_radau_settle(k, r, 1);
     if (!status && t < k->t1) gr_radau_slope_sensitivities(k, r);
   }
   return status ? status : gr_radau_rows_here(k, r);
@@ -383,7 +389,7 @@ GR_FN long gr_radau_start(gr_task *k, gr_radau_room *r) {
   s->kink = gr_next_kink(k, k->t);
   s->h = k->h;
   k->resumed = 1;
-  long status = gr_radau_settle(k, r);
+  long status = gr_radau_settle(k, r, 0);
   if (status) return status;
   gr_radau_slope_sensitivities(k, r);
   status = gr_radau_rows_here(k, r);

@@ -60,16 +60,18 @@ GR_FN long gr_write_row(gr_task *k, gr_newton *n, double t, const double *x, con
   return GR_DONE;
 }
 
-/* the row of an interpolated point; x, z, sx, sz are moved onto the equations */
-GR_FN long gr_emit(gr_task *k, gr_newton *n, gr_projection *c, double t, double inside, double *x, double *z,
-                   double *sx, double *sz, double *scratch) {
+/* the row of an interpolated point; x, z, sx, sz are moved onto the equations, z to the root that continues `from` */
+GR_FN long gr_emit(gr_task *k, gr_newton *n, gr_projection *c, const gr_anchor *from, double t, double inside, double *x,
+                   double *z, double *sx, double *sz, double *scratch) {
   double u[GR_LEN(GR_NU)];
   gr_signals(k, t, inside, u);
   long status = gr_project(k, c, t, x, z, u);
   if (status) return status;
 #if GR_NZ > 0
-  status = gr_solve_implicit(k, n, t, x, z, u);
+  status = gr_solve_implicit(k, n, from, t, x, z, u);
   if (status) return status;
+#else
+  (void)from;
 #endif
 #if GR_SENSITIVE
   gr_project_sensitivity(k, c, t, x, z, u, sx);

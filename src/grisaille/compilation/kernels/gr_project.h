@@ -1,7 +1,4 @@
-/* Back onto the equations: z from residual(t, x, z, u, p) = 0, x from C(t, x, u, p) = 0, and both for sensitivities.
- *
- * z: Newton with the last factorization of dF/dz as long as it contracts well. The right-hand side belonging to the
- * answer comes with it, so a stage costs no evaluation beyond those of Newton's method.
+/* Back onto the hidden constraints: x from C(t, x, u, p) = 0, and its sensitivities.
  *
  * x: the point x0 + W Cx(x0)' lambda with C = 0, W = diag(nominal^2): the nearest one in units of `nominal`, up to
  * second order in the distance. With A = W^(1/2) Cx(x0)' = V R (V orthogonal, R unit upper triangular) each correction is
@@ -21,33 +18,11 @@
 #ifndef GR_PROJECT_H
 #define GR_PROJECT_H
 
-#include "gr_linear.h"
+#include "gr_rescue.h"
 #include "gr_signal.h"
 #include "gr_task.h"
 
-#define GR_NEWTON_MOST 15
 #define GR_DEPENDENT 1e-20 /* squared sine of the angle to the span of the constraints before */
-
-/* dF/d[x; z], the factors of dF/dz and where they stand; `valid` must survive between slices */
-typedef struct {
-  double *jac;   /* N x N */
-  double *lu;    /* NZ x NZ */
-  long *pivot;   /* NZ */
-  double *f;     /* N: right-hand side and residual of the last evaluation */
-  long valid;
-} gr_newton;
-
-#define GR_NEWTON_WORK (GR_N * GR_N + GR_NZ * GR_NZ + GR_NZ + GR_N + 1)
-
-GR_FN gr_newton gr_newton_in(double *work) {
-  gr_newton n;
-  n.jac = work;
-  n.lu = n.jac + GR_N * GR_N;
-  n.f = n.lu + GR_NZ * GR_NZ;
-  n.pivot = (long *)(n.f + GR_N);
-  n.valid = 0;
-  return n;
-}
 
 /* one projection: where it started and its factors, kept for the sensitivities */
 typedef struct {
@@ -78,156 +53,6 @@ GR_FN gr_projection gr_projection_in(double *work) {
   c.p = c.cp + GR_NC * GR_NP;
   return c;
 }
-
-GR_FN long gr_finite(double value) { return value - value == 0.0; }
-
-/* index of the first entry that is not finite, or -1 */
-GR_FN long gr_not_finite(long n, const double *v) {
-  double sum = 0.0;
-  for (long i = 0; i < n; i++) sum += v[i] * 0.0;
-  if (sum == 0.0) return -1;
-  for (long i = 0; i < n; i++)
-    if (!gr_finite(v[i])) return i;
-  return -1;
-}
-
-/* remembers what failed; answers the status */
-GR_FN long gr_fail(gr_task *k, long status, long where, double amount) {
-  k->where = where;
-  k->amount = amount;
-  return status;
-}
-
-/* the end of a call: nothing failed unless the status says so, whatever was repaired on the way */
-GR_FN long gr_end(gr_task *k, long status) {
-  if (status == GR_DONE || status == GR_MORE || status == GR_STIFF) gr_fail(k, status, -1, 0.0);
-  return k->status = status;
-}
-
-/* ---- implicit unknowns ---- */
-
-GR_FN long gr_factor_z(gr_task *k, gr_newton *n) {
-  for (long j = 0; j < GR_NZ; j++)
-    for (long i = 0; i < GR_NZ; i++) n->lu[i + GR_NZ * j] = n->jac[GR_NX + i + GR_N * (GR_NX + j)];
-  long column = gr_lu(GR_NZ, n->lu, n->pivot);
-  k->factorizations++;
-  n->valid = column == 0;
-  return column == 0 ? GR_DONE : gr_fail(k, GR_SINGULAR, column - 1, 0.0);
-}
-
-GR_FN long gr_linearise_z(gr_task *k, gr_newton *n, double t, const double *x, const double *z, const double *u) {
-  gr_J(t, x, z, u, k->p, n->jac);
-  k->jacobians++;
-  return gr_factor_z(k, n);
-}
-
-/* largest entry of the correction in units of its tolerance */
-GR_FN double gr_size_z(const gr_task *k, const double *z, const double *dz) {
-  double size = 0.0;
-  for (long i = 0; i < GR_NZ; i++) {
-    double one = fabs(dz[i]) / (k->atol[GR_NX + i] + k->rtol * fabs(z[i]));
-    if (!(one <= size)) size = one;
-  }
-  return size;
-}
-
-/* corrections that shrink from `before` to `size` will need more than three further ones */
-GR_FN long gr_is_slow(double size, double before, double enough) {
-  double rate = size / before;
-  return !(rate <= 0.1) || size * rate * rate * rate > enough;
-}
-
-/* 1 when every residual is within what rounding of x and z alone makes of it. Entries of z with small tolerances cannot
- * be had more precisely where others in the same equations are large. */
-GR_FN long gr_at_rounding(const gr_newton *n, const double *x, const double *z) {
-  for (long i = GR_NX; i < GR_N; i++) {
-    double noise = 0.0;
-    for (long j = 0; j < GR_NX; j++) noise += fabs(n->jac[i + GR_N * j] * x[j]);
-    for (long j = 0; j < GR_NZ; j++) noise += fabs(n->jac[i + GR_N * (GR_NX + j)] * z[j]);
-    if (!(fabs(n->f[i]) <= 4.0 * GR_EPS * noise)) return 0;
-  }
-  return 1;
-}
-
-/* n->f = F(t, x, z, u, p) with z moved until its residual vanishes. Adaptive runs stop where the next correction is
- * below 1e-4 of the tolerance (1e-2 where corrections no longer shrink), frozen ones at rounding. */
-GR_FN long gr_solve_implicit(gr_task *k, gr_newton *n, double t, const double *x, double *z, const double *u) {
-#if GR_NZ > 0
-  double dz[GR_LEN(GR_NZ)], last[GR_LEN(GR_NZ)], size = 0.0, before = 0.0;
-  double enough = k->fixed_step > 0.0 ? 1e-13 / k->rtol : 1e-4, floor = k->fixed_step > 0.0 ? 1e-9 / k->rtol : 1e-2;
-  long age = 1, worst = 0; /* age: corrections made since the factors were taken */
-  for (long it = 0; it < GR_NEWTON_MOST; it++) {
-    gr_F(t, x, z, u, k->p, n->f);
-    k->evaluations++;
-    long bad = gr_not_finite(GR_N, n->f);
-    if (bad >= 0) {
-      n->valid = n->valid && it == 0;
-      return gr_fail(k, GR_NOT_FINITE, bad, n->f[bad]);
-    }
-    if (!n->valid) {
-      long status = gr_linearise_z(k, n, t, x, z, u);
-      if (status) return status;
-      age = 0;
-    }
-    for (long i = 0; i < GR_NZ; i++) dz[i] = -n->f[GR_NX + i];
-    gr_lu_solve(GR_NZ, n->lu, n->pivot, dz);
-    k->newton_iterations++;
-    size = gr_size_z(k, z, dz);
-    if (it > 0) before = gr_size_z(k, z, last); /* anew: the tolerances move with z */
-    if (size <= enough || (it > 0 && size <= floor && size > 0.5 * before)) return GR_DONE;
-    if (it > 0 && size > 0.1 * before && gr_at_rounding(n, x, z)) return GR_DONE;
-    if (it > 0 && !(size <= 10.0 * before) && age == 1) break; /* diverges with the right factors */
-    if (it > 0 && gr_is_slow(size, before, enough)) { /* take new factors here */
-      long status = gr_linearise_z(k, n, t, x, z, u);
-      if (status) return status;
-      for (long i = 0; i < GR_NZ; i++) dz[i] = -n->f[GR_NX + i];
-      gr_lu_solve(GR_NZ, n->lu, n->pivot, dz);
-      age = 0;
-    }
-    for (long i = 0; i < GR_NZ; i++) {
-      z[i] += dz[i];
-      last[i] = dz[i];
-    }
-    age++;
-  }
-  for (long i = 1; i < GR_NZ; i++)
-    if (fabs(n->f[GR_NX + i]) > fabs(n->f[GR_NX + worst])) worst = i;
-  n->valid = 0;
-  return gr_fail(k, GR_NEWTON, GR_NX + worst, n->f[GR_NX + worst]);
-#else
-  (void)z;
-  gr_F(t, x, z, u, k->p, n->f);
-  k->evaluations++;
-  long bad = gr_not_finite(GR_NX, n->f);
-  return bad >= 0 ? gr_fail(k, GR_NOT_FINITE, bad, n->f[bad]) : GR_DONE;
-#endif
-}
-
-#if GR_SENSITIVE
-/* out = column of dF/dp times dp, rows first .. first + rows - 1 */
-GR_FN void gr_along_p(const double *m, long n, long first, long rows, const double *dp, double *out) {
-  for (long i = 0; i < rows; i++) out[i] = 0.0;
-  for (long j = 0; j < GR_NP; j++)
-    if (dp[j] != 0.0)
-      for (long i = 0; i < rows; i++) out[i] += m[first + i + n * j] * dp[j];
-}
-
-/* sz from dF/dz sz + dF/dx sx + dF/dp dp = 0; n->jac and its factors must belong to this very point.
- * fp: dF/dp there. */
-GR_FN void gr_sensitivity_z(const gr_task *k, const gr_newton *n, const double *fp, const double *sx, double *sz) {
-#if GR_NZ > 0
-  for (long s = 0; s < k->ns; s++, sx += GR_NX, sz += GR_NZ) {
-    gr_along_p(fp, GR_N, GR_NX, GR_NZ, k->dp + GR_NP * s, sz);
-    for (long j = 0; j < GR_NX; j++)
-      for (long i = 0; i < GR_NZ; i++) sz[i] += n->jac[GR_NX + i + GR_N * j] * sx[j];
-    for (long i = 0; i < GR_NZ; i++) sz[i] = -sz[i];
-    gr_lu_solve(GR_NZ, n->lu, n->pivot, sz);
-  }
-#else
-  (void)k; (void)n; (void)fp; (void)sx; (void)sz;
-#endif
-}
-#endif
 
 /* ---- hidden constraints ---- */
 

@@ -55,11 +55,12 @@ GR_FN long gr_rk4_work(long ns) {
   return GR_RK4_MEMORY + GR_NEWTON_WORK + GR_PROJECT_WORK + GR_N + GR_OUTPUT_WORK + (3 * GR_NX + GR_NZ) * ns;
 }
 
-/* f = F at (t, x), z solved; u is left for whoever needs it at the same point */
-GR_FN long gr_rk4_evaluate(gr_rk4_run *r, double t, const double *x, double *z, double *u, double *f) {
+/* f = F at (t, x), z solved as it continues `from`; u is left for whoever needs it at the same point */
+GR_FN long gr_rk4_evaluate(gr_rk4_run *r, const gr_anchor *from, double t, const double *x, double *z, double *u,
+                           double *f) {
   gr_signals_from(r->k, r->segment, t, u);
   r->newton.f = f;
-  return gr_solve_implicit(r->k, &r->newton, t, x, z, u);
+  return gr_solve_implicit(r->k, &r->newton, from, t, x, z, u);
 }
 
 #if GR_SENSITIVE
@@ -93,10 +94,12 @@ GR_FN long gr_rk4_sensitivity(gr_rk4_run *r, double t, const double *x, const do
  * the weighted sum of the stages' sensitivities. */
 GR_FN long gr_rk4_advance(gr_rk4_run *r, double t, double end, const double *x, double *z, const double *k1,
                           double *k2, double *k3, double *k4, double *out, long follow) {
-  double h = end - t, middle = t + 0.5 * h, u[GR_LEN(GR_NU)], at[GR_LEN(GR_NX)];
+  double h = end - t, middle = t + 0.5 * h, u[GR_LEN(GR_NU)], at[GR_LEN(GR_NX)], start[GR_LEN(GR_NZ)];
+  const gr_anchor from = {t, x, start, r->segment};
   double *k[3];
   const double *before = k1;
   k[0] = k2; k[1] = k3; k[2] = k4;
+  for (long i = 0; i < GR_NZ; i++) start[i] = z[i];
 #if GR_SENSITIVE
   const double weight[3] = {2.0, 2.0, 1.0};
   if (follow) {
@@ -111,7 +114,7 @@ GR_FN long gr_rk4_advance(gr_rk4_run *r, double t, double end, const double *x, 
   for (long stage = 0; stage < 3; stage++) {
     double step = stage < 2 ? 0.5 * h : h, time = stage < 2 ? middle : end;
     for (long i = 0; i < GR_NX; i++) at[i] = x[i] + step * before[i];
-    long status = gr_rk4_evaluate(r, time, at, z, u, k[stage]);
+    long status = gr_rk4_evaluate(r, &from, time, at, z, u, k[stage]);
     if (status) return status;
     before = k[stage];
 #if GR_SENSITIVE
@@ -143,8 +146,9 @@ GR_FN void gr_rk4_compare(gr_rk4_run *r, double t, double end, const double *who
   double k1[GR_LEN(GR_N)], k2[GR_LEN(GR_N)], k3[GR_LEN(GR_N)], k4[GR_LEN(GR_N)], half[GR_LEN(GR_NX)], x[GR_LEN(GR_NX)];
   double estimate = HUGE_VAL;
   for (long i = 0; i < GR_NZ; i++) z[i] = k->z[i];
+  const gr_anchor from = {t, k->x, k->z, r->segment};
   if (!gr_rk4_advance(r, t, middle, k->x, z, r->k1, k2, k3, k4, half, 0) &&
-      !gr_rk4_evaluate(r, middle, half, z, u, k1) && !gr_rk4_advance(r, middle, end, half, z, k1, k2, k3, k4, x, 0)) {
+      !gr_rk4_evaluate(r, &from, middle, half, z, u, k1) && !gr_rk4_advance(r, middle, end, half, z, k1, k2, k3, k4, x, 0)) {
     for (long i = 0; i < GR_NX; i++) x[i] -= whole[i];
     estimate = 16.0 / 15.0 * sqrt(gr_mean_square(k, whole, x));
   }
@@ -218,9 +222,12 @@ GR_FN double gr_rk4_time(const gr_rk4_memory *m, double step) {
 GR_FN long gr_rk4_arrive(gr_rk4_run *r, long done) {
   gr_task *k = r->k;
   double u[GR_LEN(GR_NU)], inside = done ? k->t : 0.5 * (k->t + gr_rk4_time(r->m, r->m->step + 1.0));
+  double z[GR_LEN(GR_NZ)];
+  const gr_anchor before = {k->t, k->x, z, r->segment};
   r->segment = gr_segment(k, inside, r->segment);
   if (!done || GR_NZ > 0) {
-    long status = gr_rk4_evaluate(r, k->t, k->x, k->z, u, r->k1);
+    for (long i = 0; i < GR_NZ; i++) z[i] = k->z[i];
+    long status = gr_rk4_evaluate(r, &before, k->t, k->x, k->z, u, r->k1);
     if (status) return status;
   } else {
     gr_signals_from(k, r->segment, k->t, u);
@@ -262,6 +269,7 @@ GR_FN long gr_rk4(gr_task *k) {
     const gr_rk4_memory fresh = {0, 0, 0, 0, 0, 0, 0, 0, 0};
     *r.m = fresh;
     r.m->kink = gr_next_kink(k, k->t);
+    r.m->segment = (double)gr_segment(k, k->t, 0);
   }
   k->resumed = 1;
   r.segment = (long)r.m->segment;

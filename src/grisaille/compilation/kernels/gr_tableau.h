@@ -9,7 +9,8 @@
  *
  * Order 5: Dormand and Prince, J. Comput. Appl. Math. 6 (1980); extension of order 4. Order 8: Hairer, Norsett and
  * Wanner, Solving Ordinary Differential Equations I, 2nd ed., section II.10 (DOP853); extension of order 7.
- * `stiff`: |h lambda| beyond which the stability region ends (section IV.2 of the second volume). simulation/tableaux.py
+ * near: the two earlier stages through which a line predicts what is algebraic at stage i; both the same where there is
+ * only one. `stiff`: |h lambda| beyond which the stability region ends (section IV.2 of the second volume). simulation/tableaux.py
  * holds the same numbers.
  */
 #ifndef GR_TABLEAU_H
@@ -28,6 +29,7 @@
 typedef struct {
   long order, last, rows, levels; /* rows: stages with those of the extension; levels: rows of d */
   const double *a, *c, *e, *e3, *d; /* e3: second error estimate or NULL */
+  const double *near;               /* pairs of stage numbers */
   double beta, grow, shrink, stiff;
 } gr_tableau;
 
@@ -52,6 +54,10 @@ GR_TABLE gr_e5[] = {
 GR_TABLE gr_d5[] = {
   -1.1270175653862835, 0.0, 2.675424484351598, -5.685526961588504, 3.5219323679207912, -1.7672812570757455,
   2.382468931778144,
+};
+
+GR_TABLE gr_near5[] = {
+  0, 0, 0, 0, 0, 1, 0, 2, 2, 3, 3, 4, 5, 5,
 };
 
 GR_TABLE gr_a8[] = {
@@ -107,9 +113,13 @@ GR_TABLE gr_d8[] = {
   -39.17726167561544, -149.72683625798564,
 };
 
+GR_TABLE gr_near8[] = {
+  0, 0, 0, 0, 0, 1, 0, 2, 0, 3, 3, 4, 3, 4, 4, 5, 3, 5, 5, 8, 5, 8, 8, 10, 11, 11, 2, 3, 3, 6, 8, 10,
+};
+
 GR_FN gr_tableau gr_pair(long order) {
-  gr_tableau five = {5, 6, 7, 1, gr_a5, gr_c5, gr_e5, 0, gr_d5, 0.04, 10.0, 0.2, 3.25};
-  gr_tableau eight = {8, 12, 16, 4, gr_a8, gr_c8, gr_e8, gr_e83, gr_d8, 0.02, 6.0, 0.333, 6.1};
+  gr_tableau five = {5, 6, 7, 1, gr_a5, gr_c5, gr_e5, 0, gr_d5, gr_near5, 0.04, 10.0, 0.2, 3.25};
+  gr_tableau eight = {8, 12, 16, 4, gr_a8, gr_c8, gr_e8, gr_e83, gr_d8, gr_near8, 0.02, 6.0, 0.333, 6.1};
   return order == 8 ? eight : five;
 }
 

@@ -34,6 +34,15 @@
 #endif
 #endif
 
+/* functions that are rarely called or long: kept out of their callers, which costs a call and saves the compiler's time */
+#if defined(__GNUC__) && !defined(__CUDACC__)
+#define GR_APART GR_FN __attribute__((noinline))
+#define GR_COLD GR_FN __attribute__((noinline, cold))
+#else
+#define GR_APART GR_FN
+#define GR_COLD GR_FN
+#endif
+
 #define GR_N (GR_NX + GR_NZ)
 /* array lengths must not be zero in C */
 #define GR_LEN(n) ((n) > 0 ? (n) : 1)
@@ -47,7 +56,8 @@ enum {
   GR_NOT_FINITE = 5,    /* F gave a NaN or an infinity even at the smallest step; `where` = entry of F */
   GR_NEWTON = 6,        /* implicit equations or stages not solved at the smallest step; `where` = worst entry of F */
   GR_SINGULAR = 7,      /* dF/dz or a Newton matrix is singular; `where` = pivot column */
-  GR_PROJECTION = 8     /* hidden constraints not met; `where` = worst constraint, `amount` = its residual */
+  GR_PROJECTION = 8,    /* hidden constraints not met; `where` = worst constraint, `amount` = its residual */
+  GR_BRANCH_ENDS = 9    /* z cannot be followed from where it was; `where` = entry of z, `amount` = share of the way */
 };
 
 typedef struct {
@@ -93,6 +103,7 @@ typedef struct {
   double error_estimate;  /* frozen: largest scaled error estimate seen; else the last one */
   double worst_constraint;/* largest |C| seen at an accepted point or output */
   long resumed;           /* 0 at the first call, set by the integrator */
+  long rescues;           /* solutions for z that plain Newton did not find (gr_rescue.h) */
 } gr_task;
 
 #endif

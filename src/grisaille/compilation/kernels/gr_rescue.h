@@ -1,0 +1,276 @@
+/* z where plain Newton does not find it, or may have found another root: stages, tried in turn.
+ *
+ * 1. afresh: Newton from the prediction with its own factors, if dF/dz is oriented there as where the root is known;
+ * 2. along the way: from the known root z_a at (t_a, x_a, u_a) in a straight line to (t, x, u), with strides short enough
+ *    that dF/dz of one end contracts at the other (by 1/2), so that the root stays the only one near; what jumps with
+ *    time or an input is thus followed through the jump;
+ * 3. along the residual: F(z) = (1 - s) F(z_a) at (t, x, u), where the equations themselves change at once;
+ * 4. damped: Newton with steps halved until the next correction would be smaller (Deuflhard's natural monotonicity),
+ *    from the prediction and from where the way ended; both must lead to the same root.
+ *
+ * On a branch of solutions the sign of det dF/dz does not change: a root with the other sign belongs to another branch.
+ * Where the way ends before its goal, at a fold, the branch ends too. Adaptive steps then try a shorter one; stages 3
+ * and 4 are left to jumps and frozen steps, which cannot.
+ *
+ * Reference: Deuflhard, Newton Methods for Nonlinear Problems, sections 3.3 and 5.1.
+ */
+#ifndef GR_RESCUE_H
+#define GR_RESCUE_H
+
+#include "gr_root.h"
+
+#define GR_SHORTEST_STRIDE 1e-10
+#define GR_LEAP_BELOW 1e-6  /* strides at which a bend of F (abs, minimum) is passed, not resolved */
+#define GR_STRIDES_IN_STEP 80
+#define GR_STRIDES 1000
+
+/* a known root: x, z at time t, signals as segment sees them */
+typedef struct {
+  double t;
+  const double *x, *z;
+  long segment;
+} gr_anchor;
+
+#if GR_NZ > 0
+
+/* from a known root to where one is wanted */
+typedef struct {
+  const gr_anchor *from;
+  double t;
+  const double *x, *u;
+  double u_from[GR_LEN(GR_NU)];
+  double lift[GR_LEN(GR_NZ)]; /* residual of the known root at the goal */
+  long fades;                 /* 0: t, x, u move in a straight line; 1: the residual `lift` fades */
+} gr_way;
+
+GR_COLD void gr_way_point(const gr_way *w, double s, double *t, double *x, double *u) {
+  const double kept = w->fades ? 0.0 : 1.0 - s, taken = 1.0 - kept;
+  *t = kept > 0.0 ? kept * w->from->t + taken * w->t : w->t;
+  for (long i = 0; i < GR_NX; i++) x[i] = kept > 0.0 ? kept * w->from->x[i] + taken * w->x[i] : w->x[i];
+  for (long i = 0; i < GR_NU; i++) u[i] = kept > 0.0 ? kept * w->u_from[i] + taken * w->u[i] : w->u[i];
+}
+
+/* the residual at share s of the way into n->f; 1 when it is finite */
+GR_COLD long gr_way_values(gr_task *k, gr_newton *n, const gr_way *w, double s, const double *z) {
+  double t, x[GR_LEN(GR_NX)], u[GR_LEN(GR_NU)];
+  gr_way_point(w, s, &t, x, u);
+  gr_F(t, x, z, u, k->p, n->f);
+  k->evaluations++;
+  if (w->fades)
+    for (long i = 0; i < GR_NZ; i++) n->f[GR_NX + i] -= (1.0 - s) * w->lift[i];
+  return gr_not_finite(GR_NZ, n->f + GR_NX) < 0;
+}
+
+/* 1 when dF/dz at share s could be factored */
+GR_COLD long gr_way_linearise(gr_task *k, gr_newton *n, const gr_way *w, double s, const double *z) {
+  double t, x[GR_LEN(GR_NX)], u[GR_LEN(GR_NU)];
+  gr_way_point(w, s, &t, x, u);
+  return gr_linearise_z(k, n, t, x, z, u) == GR_DONE;
+}
+
+/* sign of det dF/dz, from its factors */
+GR_FN long gr_orientation(const gr_newton *n) {
+  long sign = 1;
+  for (long i = 0; i < GR_NZ; i++) {
+    if (n->lu[i + GR_NZ * i] < 0.0) sign = -sign;
+    if (n->pivot[i] != i) sign = -sign;
+  }
+  return sign;
+}
+
+/* One stride to share `goal` with the factors of its start: `next` there, and the largest quotient of two corrections;
+ * 1 when all of them contract. */
+GR_COLD long gr_stride(gr_task *k, gr_newton *n, const gr_way *w, double goal, const double *z, double *next,
+                     double *contraction) {
+  double dz[GR_LEN(GR_NZ)], first = 0.0, before = 0.0;
+  *contraction = 0.0;
+  for (long i = 0; i < GR_NZ; i++) next[i] = z[i];
+  for (long it = 0; it < GR_NEWTON_MOST; it++) {
+    if (!gr_way_values(k, n, w, goal, next)) return 0;
+    gr_correction_z(k, n, dz);
+    const double size = gr_size_z(k, z, dz);
+    if (it == 0) first = size;
+    else if (size > 1e-2 && !(size <= GR_STALE_CONTRACTION * before)) return 0;
+    else *contraction = fmax(*contraction, size / before);
+    for (long i = 0; i < GR_NZ; i++) next[i] += dz[i];
+    if (size <= 1e-2 || size <= 1e-3 * first) return 1;
+    before = size;
+  }
+  return 0;
+}
+
+/* A stride across a bend: Newton with factors of every point. The root must lie where the slopes of both ends let it,
+ * which at so short a stride no other root does. */
+GR_COLD long gr_leap(gr_task *k, gr_newton *n, const gr_way *w, double s, double goal, const double *z, double *next) {
+  double dz[GR_LEN(GR_NZ)], ahead = 0.0, back, moved;
+  for (long i = 0; i < GR_NZ; i++) next[i] = z[i];
+  for (long it = 0;; it++) {
+    if (it == GR_NEWTON_MOST || !gr_way_values(k, n, w, goal, next) || !gr_way_linearise(k, n, w, goal, next)) return 0;
+    gr_correction_z(k, n, dz);
+    const double size = gr_size_z(k, z, dz);
+    if (it == 0) ahead = size;
+    for (long i = 0; i < GR_NZ; i++) next[i] += dz[i];
+    if (size <= 1e-2) break;
+    if (!(size <= DBL_MAX)) return 0;
+  }
+  if (!gr_way_linearise(k, n, w, goal, next) || !gr_way_values(k, n, w, s, next)) return 0;
+  gr_correction_z(k, n, dz);
+  back = gr_size_z(k, z, dz);
+  for (long i = 0; i < GR_NZ; i++) dz[i] = next[i] - z[i];
+  moved = gr_size_z(k, z, dz);
+  return moved <= 4.0 * fmax(fmax(ahead, back), 1.0);
+}
+
+/* Follows the root along the way; z ends at the goal or where the way ends, *share says how far that is. The factors are
+ * those of the end. */
+GR_COLD long gr_follow(gr_task *k, gr_newton *n, const gr_way *w, double *z, long strides, double *share) {
+  double next[GR_LEN(GR_NZ)], contraction, stride = 0.5;
+  *share = 0.0;
+  for (long i = 0; i < GR_NZ; i++) z[i] = w->from->z[i];
+  if (!gr_way_linearise(k, n, w, 0.0, z)) return 0;
+  const long orientation = gr_orientation(n);
+  for (; *share < 1.0; strides--) {
+    const double goal = *share + stride < 1.0 ? *share + stride : 1.0;
+    if (strides == 0 || stride < GR_SHORTEST_STRIDE) return 0;
+    long kept = 1, taken = gr_stride(k, n, w, goal, z, next, &contraction);
+    if (!taken && stride <= GR_LEAP_BELOW) {
+      kept = 0;
+      contraction = 0.0;
+      taken = gr_leap(k, n, w, *share, goal, z, next);
+    }
+    if (taken) {
+      kept = 0;
+      taken = gr_way_linearise(k, n, w, goal, next) && gr_orientation(n) == orientation;
+    }
+    if (!taken) {
+      stride *= 0.5;
+      if (!kept && !gr_way_linearise(k, n, w, *share, z)) return 0;
+      continue;
+    }
+    *share = goal;
+    for (long i = 0; i < GR_NZ; i++) z[i] = next[i];
+    stride *= contraction <= 0.05 ? 4.0 : contraction <= 0.2 ? 2.0 : 1.0;
+  }
+  return 1;
+}
+
+/* Newton with damped corrections; near the root the plain one takes over */
+GR_COLD long gr_newton_damped(gr_task *k, gr_newton *n, double t, const double *x, double *z, const double *u) {
+  double dz[GR_LEN(GR_NZ)], next[GR_LEN(GR_NZ)], trial[GR_LEN(GR_NZ)], part = 1.0;
+  for (long it = 0; it < 100; it++) {
+    gr_F(t, x, z, u, k->p, n->f);
+    k->evaluations++;
+    const long bad = gr_not_finite(GR_NZ, n->f + GR_NX);
+    if (bad >= 0) return gr_fail(k, GR_NOT_FINITE, GR_NX + bad, n->f[GR_NX + bad]);
+    const long status = gr_linearise_z(k, n, t, x, z, u);
+    if (status) return status;
+    gr_correction_z(k, n, dz);
+    const double size = gr_size_z(k, z, dz);
+    if (!(size <= DBL_MAX)) break;
+    if (size <= 1.0) return gr_newton_iterate(k, n, t, x, z, u);
+    for (part = fmin(1.0, 4.0 * part);; part *= 0.5) {
+      if (part < 1e-12) return gr_unsolved(k, n);
+      for (long i = 0; i < GR_NZ; i++) next[i] = z[i] + part * dz[i];
+      gr_F(t, x, next, u, k->p, n->f);
+      k->evaluations++;
+      if (gr_not_finite(GR_NZ, n->f + GR_NX) >= 0) continue;
+      gr_correction_z(k, n, trial);
+      if (gr_size_z(k, z, trial) <= (1.0 - 0.25 * part) * size) break;
+    }
+    for (long i = 0; i < GR_NZ; i++) z[i] = next[i];
+  }
+  return gr_unsolved(k, n);
+}
+
+/* ---- the stages; each answers GR_DONE with z at its root, or why not ---- */
+
+GR_COLD long gr_rescue_afresh(gr_task *k, gr_newton *n, const gr_way *w, double *z) {
+  if (!gr_way_linearise(k, n, w, 0.0, w->from->z)) return GR_SINGULAR;
+  const long orientation = gr_orientation(n);
+  long status = gr_linearise_z(k, n, w->t, w->x, z, w->u);
+  if (!status && gr_orientation(n) != orientation) status = GR_NEWTON;
+  if (!status) status = gr_newton_iterate(k, n, w->t, w->x, z, w->u);
+  return !status && gr_orientation(n) != orientation ? GR_NEWTON : status;
+}
+
+GR_COLD long gr_rescue_along(gr_task *k, gr_newton *n, const gr_way *w, double *z, long strides, double *share) {
+  if (gr_follow(k, n, w, z, strides, share)) return gr_newton_iterate(k, n, w->t, w->x, z, w->u);
+  /* the entry that would have to move most beyond the end */
+  double dz[GR_LEN(GR_NZ)];
+  long worst = 0;
+  if (n->valid && gr_way_values(k, n, w, fmin(1.0, *share + 1e-6), z)) {
+    gr_correction_z(k, n, dz);
+    for (long i = 0; i < GR_NZ; i++) dz[i] /= k->atol[GR_NX + i] + k->rtol * fabs(z[i]);
+    for (long i = 1; i < GR_NZ; i++)
+      if (fabs(dz[i]) > fabs(dz[worst])) worst = i;
+  }
+  return gr_fail(k, GR_BRANCH_ENDS, worst, *share);
+}
+
+/* from the prediction and from the end of the way: another root is taken only where both lead to it */
+GR_COLD long gr_rescue_damped(gr_task *k, gr_newton *n, const gr_way *w, double *z, double *ended) {
+  double apart[GR_LEN(GR_NZ)];
+  long status = gr_newton_damped(k, n, w->t, w->x, ended, w->u);
+  if (!status) status = gr_newton_damped(k, n, w->t, w->x, z, w->u);
+  if (status) return status;
+  for (long i = 0; i < GR_NZ; i++) apart[i] = z[i] - ended[i];
+  return gr_size_z(k, z, apart) <= 10.0 ? GR_DONE : GR_NEWTON;
+}
+
+GR_COLD long gr_rescue(gr_task *k, gr_newton *n, const gr_anchor *from, double t, const double *x, double *z,
+                     const double *u) {
+  double guess[GR_LEN(GR_NZ)], ended[GR_LEN(GR_NZ)], share = 0.0;
+  gr_way w;
+  for (long i = 0; i < GR_NZ; i++) guess[i] = z[i];
+  w.from = from;
+  w.t = t;
+  w.x = x;
+  w.u = u;
+  w.fades = 0;
+  gr_signals_from(k, from->segment, from->t, w.u_from);
+  if (!gr_rescue_afresh(k, n, &w, z)) return GR_DONE;
+
+  const long may_shorten = !(k->fixed_step > 0.0) && t != from->t;
+  long status = gr_rescue_along(k, n, &w, z, may_shorten ? GR_STRIDES_IN_STEP : GR_STRIDES, &share);
+  if (!status || may_shorten) return status;
+  const long where = k->where;
+  for (long i = 0; i < GR_NZ; i++) ended[i] = z[i];
+
+  w.fades = 1;
+  if (gr_way_values(k, n, &w, 1.0, from->z)) {
+    double faded;
+    for (long i = 0; i < GR_NZ; i++) w.lift[i] = n->f[GR_NX + i];
+    if (!gr_rescue_along(k, n, &w, z, GR_STRIDES, &faded)) return GR_DONE;
+  }
+  for (long i = 0; i < GR_NZ; i++) z[i] = guess[i];
+  if (!gr_rescue_damped(k, n, &w, z, ended)) return GR_DONE;
+  return gr_fail(k, GR_BRANCH_ENDS, where, share);
+}
+
+#endif
+
+/* z and n->f = F(t, x, z, u, p) at the root that continues `from`; z comes in as its prediction */
+GR_FN long gr_solve_implicit(gr_task *k, gr_newton *n, const gr_anchor *from, double t, const double *x, double *z,
+                             const double *u) {
+#if GR_NZ > 0
+  double guess[GR_LEN(GR_NZ)];
+  for (long i = 0; i < GR_NZ; i++) guess[i] = z[i];
+  const long plain = gr_newton_iterate(k, n, t, x, z, u);
+  if (!plain) return GR_DONE;
+  const long where = k->where;
+  const double amount = k->amount;
+  for (long i = 0; i < GR_NZ; i++) z[i] = guess[i];
+  k->rescues++;
+  const long status = from ? gr_rescue(k, n, from, t, x, z, u) : gr_newton_damped(k, n, t, x, z, u);
+  if (status) n->valid = 0;
+  return !status || plain == GR_NEWTON ? status : gr_fail(k, plain, where, amount);
+#else
+  (void)z; (void)from;
+  gr_F(t, x, z, u, k->p, n->f);
+  k->evaluations++;
+  long bad = gr_not_finite(GR_NX, n->f);
+  return bad >= 0 ? gr_fail(k, GR_NOT_FINITE, bad, n->f[bad]) : GR_DONE;
+#endif
+}
+
+#endif
