@@ -8,7 +8,7 @@ import pytest
 from simulation.reduced import decay, held, kernel_of, linear, loop, pendulum
 
 from grisaille.compilation.task import Status, Task
-from grisaille.simulation import steps
+from grisaille.simulation import roots, steps
 
 
 def test_signals_at_a_kink_take_the_side_of_the_step():
@@ -49,7 +49,7 @@ def test_kinks_and_requested_times_are_mandatory_points():
 def test_newton_solves_the_loop_and_keeps_its_factors():
     kernel = loop()
     task = Task.create(kernel, 0.0, 1.0, p=[2.0], x=[1.5], z=[0.0], rtol=1e-8, fixed_step=1.0)
-    newton = steps.Newton(kernel, task)
+    newton = roots.Newton(kernel, task)
     z, f = newton.solve(0.0, task.x, task.z, np.zeros(1))
     assert z + z**3 / 10 == pytest.approx([3.0], rel=1e-14)
     assert f[0] == -z[0]
@@ -63,7 +63,7 @@ def test_newton_without_a_solution_names_the_residual():
     kernel = kernel_of(-x, x, z=z, residual=z**2 + 1 + x**2)
     task = Task.create(kernel, 0.0, 1.0, x=[1.0], z=[0.3])
     with np.errstate(all="ignore"), pytest.raises(steps.StepFailure) as failure:
-        steps.Newton(kernel, task).solve(0.0, task.x, task.z, np.zeros(0))
+        roots.Newton(kernel, task).solve(0.0, task.x, task.z, np.zeros(0))
     assert failure.value.status in (Status.NEWTON, Status.SINGULAR)
     assert failure.value.status != Status.NEWTON or failure.value.where == 1
 
@@ -73,7 +73,7 @@ def test_a_singular_loop_names_its_column():
     kernel = kernel_of(-x, x, z=z, residual=ca.vertcat(z[0] + z[1] - x, 3 * z[0] + 3 * z[1] - x))
     task = Task.create(kernel, 0.0, 1.0, x=[1.0])
     with pytest.raises(steps.StepFailure) as failure:
-        steps.Newton(kernel, task).solve(0.0, task.x, task.z, np.zeros(0))
+        roots.Newton(kernel, task).solve(0.0, task.x, task.z, np.zeros(0))
     assert (failure.value.status, failure.value.where) == (Status.SINGULAR, 1)
 
 
@@ -152,7 +152,8 @@ def test_contradicting_constraints_are_reported_with_their_residual():
 def test_rows_obey_the_equations_and_their_derivative():
     task, u, z = off_the_circle(), np.zeros(1), np.zeros(0)
     task.times, task.n_times, task.y, task.sy = np.array([0.5]), 1, np.zeros((1, 4)), np.zeros((1, 3, 4))
-    steps.emit(pendulum(), task, steps.Newton(pendulum(), task), 0.5, 0.5, task.x, z, task.sx)
+    here = roots.Anchor(0.5, task.x, z, 0.5)
+    steps.emit(pendulum(), task, roots.Newton(pendulum(), task), here, 0.5, 0.5, task.x, z, task.sx)
     row, rows = task.y[0], task.sy[0]
     assert np.abs(pendulum().C(0.5, row, z, u, task.p)).max() < 2e-8
     identity = pendulum().CJ(0.5, row, z, u, task.p) @ rows.T + pendulum().CP(0.5, row, z, u, task.p) @ task.dp.T

@@ -39,6 +39,8 @@ class Kernel:
     np: int
     nc: int
     ny: int
+    nm: int
+    """Last entries of z that are relations of the others."""
     sensitive: bool
     library: Library | None
     F: Evaluation
@@ -80,7 +82,7 @@ def build_kernel(system: System, *, sensitive: bool = False, compiled: bool | No
     ``compiled=None`` compiles where a compiler (or an earlier build in the cache) is found and otherwise interprets,
     with one notice per process; ``True`` insists; ``False`` interprets.
     """
-    key = (_content(system), sensitive, *_mode(compiled))
+    key = (_content(system), len(system.pieces), sensitive, *_mode(compiled))
     return _known.get(key, lambda: _build(system, sensitive, compiled))
 
 
@@ -110,7 +112,7 @@ def _build(system: System, sensitive: bool, compiled: bool | None) -> Kernel:
     calls = {name: _callable(name, functions) for name in (*PLAIN, *PARAMETRIC)}
     return Kernel(
         nx=system.nx, nz=system.nz, nu=system.nu, np=system.np, nc=system.nc, ny=system.ny,
-        sensitive=sensitive, library=library, **calls,
+        nm=len(system.pieces), sensitive=sensitive, library=library, **calls,
     )  # fmt: skip
 
 
@@ -133,7 +135,10 @@ def _load(system: System, sensitive: bool, functions: Mapping[str, ca.Function])
 
 def c_source(system: System, sensitive: bool, functions: Mapping[str, ca.Function]) -> str:
     """The C file of a model: sizes, functions, integrators. No name of the user's is in it."""
-    sizes = {"NX": system.nx, "NZ": system.nz, "NU": system.nu, "NP": system.np, "NC": system.nc, "NY": system.ny}
+    sizes = {
+        "NX": system.nx, "NZ": system.nz, "NU": system.nu, "NP": system.np, "NC": system.nc, "NY": system.ny,
+        "NM": len(system.pieces),
+    }  # fmt: skip
     return "\n".join(
         [
             *(f"#define GR_{name} {size}" for name, size in sizes.items()),

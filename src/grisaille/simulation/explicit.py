@@ -18,11 +18,11 @@ import numpy as np
 
 from grisaille.compilation.task import Status, Task
 from grisaille.simulation import rk4
+from grisaille.simulation.roots import Anchor, Newton
 from grisaille.simulation.steps import (
     EPS,
     Equations,
     Floats,
-    Newton,
     Projection,
     StepFailure,
     complete_sensitivity,
@@ -98,7 +98,7 @@ class _Run:
         self.ks0: Floats | None = None
 
     def start(self) -> None:
-        self.open()
+        self.open(self.task.t)
         self.rows_here()
         if self.task.t < self.task.t1:
             self.h = self.task.h if self.task.h > 0 else self.first_step()
@@ -129,7 +129,7 @@ class _Run:
 
     def step(self) -> bool:
         """True when the problem looks stiff from here on."""
-        task, written = self.task, self.task.written
+        task, written, rescues = self.task, self.task.written, self.task.rescues
         step = self.choose()
         try:
             err = self.attempt(step)
@@ -140,6 +140,7 @@ class _Run:
             self.reject(step, failure)
             return False
         stiff = self.looks_stiff(step)
+        self.after_rejection |= task.rescues > rescues  # z is at the limit of what can be followed
         self.accepted_step_size(step, err)
         self.commit(step)
         task.error_estimate = err
@@ -175,7 +176,7 @@ class _Run:
         err = self.error(step) if self.pair.e3 is not None else 0.0
         u = signals(task, step.t_new, step.inside)
         step.x[last], step.factors = project(self.kernel, task, step.t_new, step.x[last], step.z[last - 1], u)
-        self.evaluate(step, last)
+        self.evaluate(step, last, step.z[last - 1])
         if self.pair.e3 is None:
             return self.error(step)
         return self.extend(step, err)
@@ -202,17 +203,31 @@ class _Run:
 
     def stage(self, step: _Step, i: int) -> None:
         step.x[i] = self.argument(step, i)
-        self.evaluate(step, i)
+        self.evaluate(step, i, self.line(step, *self.pair.near[i], float(self.pair.c[i])))
 
-    def evaluate(self, step: _Step, i: int) -> None:
+    def line(self, step: _Step, a: int, b: int, c: float) -> Floats:
+        """``z`` at ``t + c h`` on the line through two stages."""
+        apart = self.pair.c[b] - self.pair.c[a]
+        part = (c - self.pair.c[a]) / apart if apart != 0 else 0.0
+        z: Floats = step.z[a] + part * (step.z[b] - step.z[a])
+        return z
+
+    def known(self, step: _Step, i: int) -> Anchor:
+        """Stage i as a root from which others continue."""
+        return Anchor(self.time(step, i), step.x[i], step.z[i], step.inside)
+
+    def evaluate(self, step: _Step, i: int, z: Floats) -> None:
+        """F of stage i; its ``z``, predicted, continues that of the stage before."""
         t = self.time(step, i)
-        z, f = self.newton.solve(t, step.x[i], step.z[i - 1], signals(self.task, t, step.inside))
-        step.z[i], step.f[i] = z, f[: self.kernel.nx]
+        u = signals(self.task, t, step.inside)
+        step.z[i], f = self.newton.solve(t, step.x[i], z, u, self.known(step, i - 1))
+        step.f[i] = f[: self.kernel.nx]
 
-    def open(self) -> None:
-        """F and z at the current point, with the values that hold from here on."""
+    def open(self, inside: float) -> None:
+        """F and z at the current point, with the values that hold from here on; ``inside`` the step that ends here."""
         task = self.task
-        z, f = self.newton.solve(task.t, task.x, task.z, signals(task, task.t, task.t))
+        before = Anchor(task.t, task.x, task.z, inside)
+        z, f = self.newton.solve(task.t, task.x, task.z, signals(task, task.t, task.t), before)
         task.z[:], self.f0, self.ks0 = z, f[: self.kernel.nx], None
 
     def commit(self, step: _Step) -> None:
@@ -292,7 +307,8 @@ class _Run:
         for _ in range(20):
             try:
                 u = signals(task, task.t + h, task.t)
-                _, f = self.newton.solve(task.t + h, task.x + h * f0, task.z, u)
+                start = Anchor(task.t, task.x, task.z, task.t)
+                _, f = self.newton.solve(task.t + h, task.x + h * f0, task.z, u, start)
             except StepFailure:
                 h *= 0.1
                 continue
@@ -310,7 +326,7 @@ class _Run:
         """At a kink: the right limits where a signal jumps, the next kink, and whether order 5 may do here."""
         task, whole = self.task, step.t <= self.cell
         if signals_jump(task, task.t, step.inside):
-            self.open()
+            self.open(step.inside)
         self.cell, self.kink = task.t, next_kink(task, task.t)
         if self.wait > 0:
             self.wait -= 1
@@ -363,10 +379,21 @@ class _Run:
         task, pair = self.task, self.pair
         while has_row_before(task, step.t_new):
             t = float(task.times[task.written])
-            w = pair.weights((t - step.t) / step.h)
+            s = (t - step.t) / step.h
+            w = pair.weights(s)
             x = step.x[0] + step.h * (w @ step.f)
             sx = task.sx + step.h * np.tensordot(w, step.ks, axes=1)
-            emit(self.kernel, task, self.newton, t, step.inside, x, step.z[pair.last], sx)
+            near, z = self.between(step, s)
+            emit(self.kernel, task, self.newton, near, t, step.inside, x, z, sx)
+
+    def between(self, step: _Step, s: float) -> tuple[Anchor, Floats]:
+        """The nearer of the stages beside ``t + s h``, and ``z`` on the line between them."""
+        c, below, above = self.pair.c, 0, self.pair.last
+        for i in range(1, self.pair.rows if self.pair.e3 is not None else self.pair.last + 1):
+            below = i if c[below] < c[i] <= s else below
+            above = i if s <= c[i] < c[above] else above
+        near = below if s - c[below] < c[above] - s else above
+        return self.known(step, near), self.line(step, below, above, s)
 
     def rows_here(self) -> None:
         """Rows asked for at the current point itself."""

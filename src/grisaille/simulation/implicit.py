@@ -23,6 +23,7 @@ from grisaille.simulation import steps
 from grisaille.simulation.radau import Outcome, Polynomial, Step, collocation_weights, refuse_not_finite
 from grisaille.simulation.radau_dense import Previous, doubt, mix, quintic_weights, third_derivative
 from grisaille.simulation.radau_tangent import stage_sensitivities
+from grisaille.simulation.roots import Anchor, Newton
 from grisaille.simulation.steps import EPS, Equations, Floats, StepFailure
 
 MOST_ITERATIONS = 7
@@ -77,7 +78,7 @@ class _Run:
     def __init__(self, kernel: Equations, task: Task) -> None:
         self.kernel, self.task = kernel, task
         self.h = task.h
-        self.newton = steps.Newton(kernel, task)
+        self.newton = Newton(kernel, task)
         self.polynomial: Polynomial | None = None
         self.previous: Previous | None = None
         self.h_accepted = self.error_accepted = self.roughness = 0.0
@@ -90,7 +91,7 @@ class _Run:
         task.resumed = 1
         self.kink = steps.next_kink(task, task.t)
         self.step = Step(kernel, task)
-        self._settle()
+        self._settle(None)
         self.V = np.zeros((task.ns, 3, self.S.shape[1]))
         self.SF = self.slope_S = np.zeros_like(self.S)
         self._slope_sensitivities()
@@ -130,12 +131,15 @@ class _Run:
         fp = self.kernel.FP(task.t, *step.split(step.y), step.u, task.p)
         self.SF = self.S @ step.jac.T + task.dp @ fp.T
 
-    def _settle(self) -> None:
-        """x onto the constraints, z onto its equations with signals from the right, sensitivities likewise."""
+    def _settle(self, before: Anchor | None) -> None:
+        """x onto the constraints, z onto its equations with signals from the right, sensitivities likewise.
+
+        ``before`` is the point with signals from the left.
+        """
         kernel, task, t = self.kernel, self.task, self.task.t
         self.step.u = u = steps.signals(task, t, t)
         x, factors = steps.project(kernel, task, t, task.x, task.z, u)
-        z, self.step.f = self.newton.solve(t, x, task.z, u)
+        z, self.step.f = self.newton.solve(t, x, task.z, u, before)
         task.x[:], task.z[:] = x, z
         if task.ns > 0:
             task.sx[:] = steps.project_sensitivity(kernel, task, factors, t, x, z, u, task.sx)
@@ -150,7 +154,8 @@ class _Run:
     def _rows_here(self) -> None:
         task = self.task
         while steps.has_row_at(task, task.t):
-            steps.emit(self.kernel, task, self.newton, task.t, task.t, task.x, task.z, task.sx)
+            here = Anchor(task.t, task.x, task.z, task.t)
+            steps.emit(self.kernel, task, self.newton, here, task.t, task.t, task.x, task.z, task.sx)
 
     def _interpolate(self, h: float, s: float) -> Floats:
         """x at t + s h."""
@@ -165,9 +170,11 @@ class _Run:
         before = (previous.S, previous.SF) if previous else (None, None)
         sx = mix(weights, h, self.S, self.SF, self.S + self.V[:, 2], self.slope_S, *before)[:, :nx]
         z = (step.y + collocation_weights(s) @ step.Z)[nx:]
-        t = float(task.times[task.written])
+        t, inside = float(task.times[task.written]), task.t + 0.5 * h
+        near = (task.t, step.y) if s < 0.5 else (task.t + h, self.end)
+        start = Anchor(near[0], *step.split(near[1]), inside)
         try:
-            steps.emit(self.kernel, task, self.newton, t, task.t + 0.5 * h, self._interpolate(h, s), z, sx)
+            steps.emit(self.kernel, task, self.newton, start, t, inside, self._interpolate(h, s), z, sx)
         except StepFailure:
             return False
         return True
@@ -231,7 +238,7 @@ class _Run:
             self.kink, self.polynomial, self.previous = steps.next_kink(task, t), None, None
         if kink or self.kernel.nc > 0:
             self.jacobian_here = False
-            self._settle()
+            self._settle(Anchor(t, *step.split(step.y), t - 0.5 * h))
             if t < task.t1:
                 self._slope_sensitivities()
         self._rows_here()

@@ -15,10 +15,10 @@ import math
 import numpy as np
 
 from grisaille.compilation.task import Status, Task
+from grisaille.simulation.roots import Anchor, Newton
 from grisaille.simulation.steps import (
     Equations,
     Floats,
-    Newton,
     StepFailure,
     complete_sensitivity,
     end_with,
@@ -60,7 +60,7 @@ class _Run:
         self.kernel, self.task, self.newton = kernel, task, Newton(kernel, task)
         self.kink = next_kink(task, task.t)
         self.start, self.goal, self.count, self.counts = task.t, task.t, 0, 0
-        self.ready, self.seen = False, 0.0
+        self.ready, self.seen, self.inside = False, 0.0, task.t
         self.k1 = np.zeros(kernel.nx)
 
     def loop(self) -> Status:
@@ -98,9 +98,11 @@ class _Run:
     def arrive(self, done: bool) -> None:
         """F and z with the values that hold from here on, then the rows asked for here."""
         kernel, task = self.kernel, self.task
-        u = signals(task, task.t, task.t if done else 0.5 * (task.t + self.time(self.count + 1)))
+        before = Anchor(task.t, task.x, task.z, self.inside)
+        self.inside = task.t if done else 0.5 * (task.t + self.time(self.count + 1))
+        u = signals(task, task.t, self.inside)
         if not done or kernel.nz > 0:
-            z, f = self.newton.solve(task.t, task.x, task.z, u)
+            z, f = self.newton.solve(task.t, task.x, task.z, u, before)
             task.z[:], self.k1 = z, f[: kernel.nx]
         while has_row_at(task, task.t):
             write_row(kernel, task, self.newton, task.t, task.x, task.z, u, task.sx)
@@ -127,14 +129,14 @@ class _Run:
         self, t: float, end: float, inside: float, x: Floats, z: Floats, k1: Floats, follow: bool
     ) -> tuple[Floats, Floats, list[Floats], Floats]:
         """``x`` at ``end``, ``z`` of the last stage, the stages' F and the weighted sum of their sensitivities."""
-        kernel, task, h = self.kernel, self.task, end - t
+        kernel, task, h, start = self.kernel, self.task, end - t, Anchor(t, x, z, inside)
         k, total, rate = [k1], np.zeros((task.ns, kernel.nx)), np.zeros((task.ns, kernel.nx))
         if follow:
             rate = stage_rate(kernel, self.newton, t, x, z, signals(task, t, inside), task.sx)
             total = rate
         for step, time, weight in ((0.5 * h, t + 0.5 * h, 2.0), (0.5 * h, t + 0.5 * h, 2.0), (h, end, 1.0)):
             at, u = x + step * k[-1], signals(task, time, inside)
-            z, f = self.newton.solve(time, at, z, u)
+            z, f = self.newton.solve(time, at, z, u, start)
             k.append(f[: kernel.nx])
             if follow:
                 rate = stage_rate(kernel, self.newton, time, at, z, u, task.sx + step * rate)
@@ -157,7 +159,8 @@ class _Run:
         middle = 0.5 * (task.t + end)
         try:
             half, z, _, _ = self.advance(task.t, middle, inside, task.x, task.z, self.k1, False)
-            z, f = self.newton.solve(middle, half, z, signals(task, middle, inside))
+            start = Anchor(task.t, task.x, task.z, inside)
+            z, f = self.newton.solve(middle, half, z, signals(task, middle, inside), start)
             x, _, _, _ = self.advance(middle, end, inside, half, z, f[:nx], False)
         except StepFailure:
             return math.inf

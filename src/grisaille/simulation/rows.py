@@ -1,7 +1,7 @@
 """Static models on many rows at once: every row is an algebraic problem of its own.
 
-0 = residual(z, u_i, p) is solved for all rows i together by damped Newton steps, and y_i = observed(z_i, u_i, p) with
-its derivatives follows by the implicit function theorem:  dz/dp = −(∂r/∂z)⁻¹ ∂r/∂p.
+0 = residual(z, u_i, p) is solved for all rows i (``row_roots``), and y_i = observed(z_i, u_i, p) with its derivatives
+follows by the implicit function theorem:  dz/dp = −(∂r/∂z)⁻¹ ∂r/∂p.
 """
 
 from __future__ import annotations
@@ -13,12 +13,10 @@ import numpy as np
 
 from grisaille.errors import DataError, GrisailleError
 from grisaille.model.classes import Model
+from grisaille.simulation.row_roots import RowRoots
 from grisaille.simulation.runner import Prediction
-from grisaille.structure.initialization import Initializer
 from grisaille.structure.parameters import ParameterFormulas, ParameterValues
 from grisaille.structure.prepared import structure_of
-
-MAXIMUM_ITERATIONS = 60
 
 
 class RowRunner:
@@ -48,14 +46,13 @@ class RowRunner:
         arguments = [system.z, system.u, system.p]
         free = [system.p[self.formulas.names.index(n)] for n in self.formulas.names]
         p = ca.vertcat(*free) if free else ca.SX(0, 1)
-        self._residual = _rowwise(arguments, [system.residual, ca.jacobian(system.residual, system.z)])
         self._observed = _rowwise(arguments, [chosen])
         self._slopes = _rowwise(
             arguments,
             [ca.jacobian(system.residual, p), ca.jacobian(chosen, system.z), ca.jacobian(chosen, p)],
         )
         self.ny, self.nz = len(outputs), system.nz
-        self._z: np.ndarray | None = None
+        self.roots = RowRoots(self.structure, self.u)
 
     def refine(self, excess: float = 1.0) -> None:
         """Nothing to refine: there are no steps."""
@@ -64,7 +61,7 @@ class RowRunner:
         """Outputs (rows, outputs) and their derivatives by ``parameters``."""
         try:
             given = self.formulas.evaluate({**self.constants, **values})
-            z = self._solve(given)
+            z = self.roots.solve(given.values)
         except GrisailleError as error:
             return self._failed(str(error), sensitive)
         with np.errstate(all="ignore"):
@@ -83,34 +80,12 @@ class RowRunner:
         results = results if isinstance(results, tuple | list) else [results]
         return [np.array(r.full()).reshape(-1, n, order="F").T for r in results]
 
-    def _solve(self, given: ParameterValues) -> np.ndarray:
-        n = self.u.shape[1]
-        if self.nz == 0:
-            return np.zeros((0, n))
-        z = self._z if self._z is not None else self._first(given)
-        for _ in range(MAXIMUM_ITERATIONS):
-            r, j = self._call(self._residual, z, given)
-            step = np.linalg.solve(j.reshape(n, self.nz, self.nz).swapaxes(1, 2), -r[:, :, None])[:, :, 0]
-            z = z + step.T
-            if not np.isfinite(z).all():
-                raise DataError("the algebraic equations have no finite solution in some row")
-            if np.abs(step).max() <= 1e-13 * (1 + np.abs(z).max()):
-                self._z = z
-                return z
-        raise DataError("the algebraic equations could not be solved in every row")
-
-    def _first(self, given: ParameterValues) -> np.ndarray:
-        initializer = Initializer(self.structure)
-        start = initializer.solve(0.0, self.u[:, 0], given.values)
-        return np.repeat(start.z[:, None], self.u.shape[1], axis=1)
-
     def _differentiate(self, z: np.ndarray, given: ParameterValues) -> np.ndarray:
         n, np_ = self.u.shape[1], len(given.names)
         rp, oz, op = self._call(self._slopes, z, given)
         slopes = op.reshape(n, np_, self.ny).swapaxes(1, 2)
         if self.nz:
-            j = self._call(self._residual, z, given)[1].reshape(n, self.nz, self.nz).swapaxes(1, 2)
-            dz = -np.linalg.solve(j, rp.reshape(n, np_, self.nz).swapaxes(1, 2))
+            dz = -np.linalg.solve(self.roots.slopes(z, given.values)[1], rp.reshape(n, np_, self.nz).swapaxes(1, 2))
             slopes = slopes + oz.reshape(n, self.nz, self.ny).swapaxes(1, 2) @ dz
         picked = np.array([given.names.index(name) for name in self.parameters], dtype=int)
         return np.asarray(slopes @ given.jacobian[:, picked])

@@ -1,4 +1,4 @@
-"""Models without derivatives: every requested time is an algebraic problem of its own."""
+"""Models without derivatives: every requested time is an algebraic problem of its own, continued from the one before."""
 
 from __future__ import annotations
 
@@ -9,29 +9,42 @@ from grisaille.compilation.task import Status, Task
 from grisaille.errors import StructureError
 from grisaille.experiment.interpolation import SignalTable
 from grisaille.simulation.directions import Directions
-from grisaille.structure.initialization import Initializer
+from grisaille.simulation.roots import Anchor, Newton
+from grisaille.simulation.steps import Floats, StepFailure, end_with
+from grisaille.structure.initialization import Initializer, Start
 
 
 def solve_static(
     initializer: Initializer, kernel: Kernel, table: SignalTable, task: Task, directions: Directions
 ) -> None:
-    """Fills the rows of a task without states, each solution starting from the one before it."""
-    guess = np.array(task.z)
-    for row, t in enumerate(task.times):
-        u = table.at(float(t))
+    """Fills the rows of a task without states; where a root cannot be continued, its own start decides."""
+    task.fixed_step = 1.0  # to rounding, and nothing could be shortened
+    newton, before, x = Newton(kernel, task), Anchor(task.t, np.zeros(0), task.z, u=table.at(task.t)), np.zeros(0)
+    for row, t in enumerate(map(float, task.times)):
+        u = table.at(t)
         try:
-            point = initializer.solve(float(t), u, task.p, guess=guess)
-        except StructureError:
-            residual = initializer.functions.hard(float(t), guess, u, task.p)[0]
-            task.status, task.t, task.z[:] = Status.NEWTON, float(t), guess
-            task.where = int(np.argmax(np.abs(residual.full()))) if residual.numel() else -1
+            z = _continued(initializer, newton, before, t, u)
+        except StepFailure as failure:
+            end_with(task, failure)
+            task.t, task.fixed_step = t, 0.0
             return
-        guess = point.z
-        task.y[row] = kernel.O(float(t), point.x, point.z, u, task.p)
+        before = Anchor(t, x, z, u=u)
+        task.y[row] = kernel.O(t, x, z, u, task.p)
         if task.ns:
-            s = initializer.sensitivity(float(t), u, task.p, point, directions.parameters)
-            outer = kernel.OP(float(t), point.x, point.z, u, task.p) @ task.dp.T
-            task.sy[row] = (kernel.OJ(float(t), point.x, point.z, u, task.p) @ s.sz.T + outer).T
-        task.written, task.t = row + 1, float(t)
-    task.z[:] = guess
-    task.status = Status.DONE
+            s = initializer.sensitivity(t, u, task.p, Start(x, z, 0.0, {}), directions.parameters)
+            outer = kernel.OP(t, x, z, u, task.p) @ task.dp.T
+            task.sy[row] = (kernel.OJ(t, x, z, u, task.p) @ s.sz.T + outer).T
+        task.z[:], task.written, task.t = z, row + 1, t
+    task.status, task.fixed_step = Status.DONE, 0.0
+
+
+def _continued(initializer: Initializer, newton: Newton, before: Anchor, t: float, u: Floats) -> Floats:
+    task = newton.task
+    try:
+        with np.errstate(all="ignore"):
+            return newton.solve(t, before.x, before.z, u, before)[0]
+    except StepFailure as failure:
+        try:
+            return initializer.solve(t, u, task.p).z
+        except StructureError:
+            raise failure from None

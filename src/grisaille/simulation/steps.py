@@ -1,7 +1,7 @@
 """What every interpreted integrator needs around its steps; the twins of gr_signal.h, gr_project.h and gr_output.h.
 
-Signals are read with the limit from inside a step; ``z`` solves its equations by Newton's method; ``x`` is moved onto
-the hidden constraints along the gradients at the point where it was found::
+Signals are read with the limit from inside a step; ``z`` solves its equations (``roots``); ``x`` is moved onto the hidden
+constraints along the gradients at the point where it was found::
 
     x = x₀ + W Cx(x₀)ᵀ λ,   C(x) = 0,   W = diag(nominal²)
 
@@ -13,17 +13,19 @@ same formulas and the same constants. Sensitivity arrays hold one row per direct
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from grisaille.compilation.task import Status, Task
 
+if TYPE_CHECKING:
+    from grisaille.simulation.roots import Anchor, Newton
+
 Floats = NDArray[np.float64]
 
 EPS = float(np.finfo(float).eps)
-NEWTON_MOST = 15
 DEPENDENT = 1e-20
 LU_NOISE = 4.0 * EPS
 
@@ -40,6 +42,7 @@ class Equations(Protocol):
     nu: int
     nc: int
     ny: int
+    nm: int
     F: Function
     J: Function
     C: Function
@@ -132,7 +135,7 @@ def has_row_at(task: Task, t: float) -> bool:
     return task.written < task.n_times and bool(task.times[task.written] <= t + smallest_step(task, t))
 
 
-# implicit unknowns
+# linear equations
 
 
 def lu(a: Floats) -> tuple[Floats, list[int]]:
@@ -166,96 +169,6 @@ def lu_solve(factors: tuple[Floats, list[int]], b: Floats) -> Floats:
     for k in range(len(pivots) - 1, -1, -1):
         x[k] = (x[k] - a[k, k + 1 :] @ x[k + 1 :]) / a[k, k]
     return x
-
-
-@dataclass
-class Newton:
-    """dF/d[x; z] and the factors of dF/dz, kept from stage to stage as long as they serve."""
-
-    kernel: Equations
-    task: Task
-    jac: Floats | None = None
-    factors: Any = None
-
-    def linearise(self, t: float, x: Floats, z: Floats, u: Floats) -> None:
-        """dF/d[x; z] at this point and the factors of its block dF/dz."""
-        nx = self.kernel.nx
-        self.factors = None
-        self.jac = self.kernel.J(t, x, z, u, self.task.p)
-        self.task.jacobians += 1
-        if self.kernel.nz > 0:
-            self.task.factorizations += 1
-            self.factors = lu(self.jac[nx:, nx:])
-
-    def solve(self, t: float, x: Floats, z: Floats, u: Floats) -> tuple[Floats, Floats]:
-        """``(z, F)`` with ``z`` moved until its residual vanishes; ``F`` is the whole vector at that point."""
-        kernel, task, nx = self.kernel, self.task, self.kernel.nx
-        if kernel.nz == 0:
-            return z, self._evaluate(t, x, z, u, keep=True)
-        frozen, z = task.fixed_step > 0, z.copy()
-        enough = 1e-13 / task.rtol if frozen else 1e-4
-        floor = 1e-9 / task.rtol if frozen else 1e-2
-        age, last = 1, z
-        for iteration in range(NEWTON_MOST):
-            f = self._evaluate(t, x, z, u, keep=iteration == 0)
-            if self.factors is None:
-                self.linearise(t, x, z, u)
-                age = 0
-            dz = lu_solve(self.factors, -f[nx:])
-            size = self._size(dz, z)
-            before = self._size(last, z)
-            task.newton_iterations += 1
-            if size <= enough or (iteration > 0 and floor >= size > 0.5 * before):
-                return z, f
-            if iteration > 0 and size > 0.1 * before and self._at_rounding(f, x, z):
-                return z, f
-            if iteration > 0 and not size <= 10.0 * before and age == 1:
-                break
-            if iteration > 0 and _is_slow(size, before, enough):
-                self.linearise(t, x, z, u)
-                dz = lu_solve(self.factors, -f[nx:])
-                age = 0
-            z, last, age = z + dz, dz, age + 1
-        self.factors = None
-        worst = nx + int(np.argmax(np.abs(f[nx:])))
-        raise StepFailure(Status.NEWTON, worst, f[worst])
-
-    def _evaluate(self, t: float, x: Floats, z: Floats, u: Floats, keep: bool) -> Floats:
-        f = self.kernel.F(t, x, z, u, self.task.p)
-        self.task.evaluations += 1
-        if not np.all(np.isfinite(f)):
-            if not keep:
-                self.factors = None
-            bad = int(np.argmin(np.isfinite(f)))
-            raise StepFailure(Status.NOT_FINITE, bad, f[bad])
-        return f
-
-    def _at_rounding(self, f: Floats, x: Floats, z: Floats) -> bool:
-        """Every residual is within what rounding of x and z alone makes of it."""
-        assert self.jac is not None
-        nx = self.kernel.nx
-        noise = np.abs(self.jac[nx:]) @ np.abs(np.concatenate([x, z]))
-        return bool(np.all(np.abs(f[nx:]) <= 4.0 * EPS * noise))
-
-    def _size(self, dz: Floats, z: Floats) -> float:
-        nx, task = self.kernel.nx, self.task
-        return float(np.max(np.abs(dz) / (task.atol[nx:] + task.rtol * np.abs(z))))
-
-    def sensitivity(self, fp: Floats, sx: Floats) -> Floats:
-        """``sz`` from dF/dz sz + dF/dx sx + dF/dp dp = 0 at the point linearised last; ``fp`` is dF/dp there."""
-        nx = self.kernel.nx
-        if self.kernel.nz == 0:
-            return np.zeros((len(sx), 0))
-        assert self.jac is not None
-        right = self.jac[nx:, :nx] @ sx.T + fp[nx:] @ self.task.dp.T
-        sz: Floats = lu_solve(self.factors, -right).T
-        return sz
-
-
-def _is_slow(size: float, before: float, enough: float) -> bool:
-    """Corrections that shrink from ``before`` to ``size`` will need more than three further ones."""
-    rate = size / before if before > 0 else np.inf
-    return not rate <= 0.1 or size * rate**3 > enough
 
 
 # hidden constraints
@@ -406,13 +319,13 @@ def write_row(
 
 
 def emit(
-    kernel: Equations, task: Task, newton: Newton, t: float, inside: float, x: Floats, z: Floats, sx: Floats
+    kernel: Equations, task: Task, newton: Newton, start: Anchor, t: float, inside: float, x: Floats, z: Floats, sx: Floats
 ) -> None:
-    """The row of an interpolated point, moved onto the equations first."""
+    """The row of an interpolated point, moved onto the equations first, ``z`` to the root that continues ``start``."""
     u = signals(task, t, inside)
     x, factors = project(kernel, task, t, x, z, u)
     if kernel.nz > 0:
-        z, _ = newton.solve(t, x, z, u)
+        z, _ = newton.solve(t, x, z, u, start)
     sx = project_sensitivity(kernel, task, factors, t, x, z, u, sx)
     write_row(kernel, task, newton, t, x, z, u, sx)
 

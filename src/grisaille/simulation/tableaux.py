@@ -34,6 +34,8 @@ class Tableau:
     grow: float
     shrink: float
     stiff: float
+    near: tuple[tuple[int, int], ...]
+    """Per stage the two earlier ones through which a line predicts what is algebraic there."""
 
     @property
     def rows(self) -> int:
@@ -86,6 +88,7 @@ FIVE = Tableau(
     grow=10.0,
     shrink=0.2,
     stiff=3.25,
+    near=((0, 0), (0, 0), (0, 1), (0, 2), (2, 3), (3, 4), (5, 5)),
 )  # fmt: skip
 
 EIGHT = Tableau(
@@ -148,4 +151,8 @@ EIGHT = Tableau(
     grow=6.0,
     shrink=0.333,
     stiff=6.1,
+    near=(
+        (0, 0), (0, 0), (0, 1), (0, 2), (0, 3), (3, 4), (3, 4), (4, 5), (3, 5), (5, 8), (5, 8), (8, 10), (11, 11),
+        (2, 3), (3, 6), (8, 10),
+    ),
 )  # fmt: skip

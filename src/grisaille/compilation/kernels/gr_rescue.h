@@ -194,10 +194,15 @@ GR_COLD long gr_rescue_afresh(gr_task *k, gr_newton *n, const gr_way *w, double 
 }
 
 GR_COLD long gr_rescue_along(gr_task *k, gr_newton *n, const gr_way *w, double *z, long strides, double *share) {
-  if (gr_follow(k, n, w, z, strides, share)) return gr_newton_iterate(k, n, w->t, w->x, z, w->u);
-  /* the entry that would have to move most beyond the end */
   double dz[GR_LEN(GR_NZ)];
   long worst = 0;
+  if (gr_follow(k, n, w, z, strides, share)) {
+    for (long i = 0; i < GR_NZ; i++) dz[i] = z[i];
+    if (!gr_newton_iterate(k, n, w->t, w->x, z, w->u)) return GR_DONE;
+    for (long i = 0; i < GR_NZ; i++) z[i] = dz[i];
+    return gr_fail(k, GR_BRANCH_ENDS, worst, *share);
+  }
+  /* the entry that would have to move most beyond the end */
   if (n->valid && gr_way_values(k, n, w, fmin(1.0, *share + 1e-6), z)) {
     gr_correction_z(k, n, dz);
     for (long i = 0; i < GR_NZ; i++) dz[i] /= k->atol[GR_NX + i] + k->rtol * fabs(z[i]);
@@ -263,7 +268,7 @@ GR_FN long gr_solve_implicit(gr_task *k, gr_newton *n, const gr_anchor *from, do
   k->rescues++;
   const long status = from ? gr_rescue(k, n, from, t, x, z, u) : gr_newton_damped(k, n, t, x, z, u);
   if (status) n->valid = 0;
-  return !status || plain == GR_NEWTON ? status : gr_fail(k, plain, where, amount);
+  return !status || (plain == GR_NEWTON && GR_NM == 0) ? status : gr_fail(k, plain, where, amount);
 #else
   (void)z; (void)from;
   gr_F(t, x, z, u, k->p, n->f);

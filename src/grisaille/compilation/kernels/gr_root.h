@@ -6,7 +6,8 @@
  * A root is meant to be the continuation of a root nearby. With factors taken at the point before, the second correction
  * is half of Kantorovich's h_0 = w |dz_0| times the first: above a quarter nothing says that there is one root near the
  * prediction and that it is found. With older factors the quotient bounds how much dF/dz has changed on the way; above
- * a half it is another matrix. In both cases the answer is GR_NEWTON, and gr_rescue.h follows the root step by step.
+ * a half it is another matrix. As one quotient may be small by chance, new factors must give a correction that differs
+ * by no more than that from what the old ones gave. Else the answer is GR_NEWTON, and gr_rescue.h follows the root.
  *
  * Reference: Deuflhard, Newton Methods for Nonlinear Problems, sections 2.1 and 5.1.
  */
@@ -125,14 +126,22 @@ GR_FN void gr_correction_z(gr_task *k, const gr_newton *n, double *dz) {
   k->newton_iterations++;
 }
 
+/* 1 when a correction changes a piece: the last GR_NM entries of z are relations of the others, which jump by whole
+ * numbers */
+GR_FN long gr_changes_pieces(const double *dz) {
+  for (long i = GR_NZ - GR_NM; i < GR_NZ; i++)
+    if (fabs(dz[i]) > 0.5) return 1;
+  return 0;
+}
+
 #if GR_NZ > 0
 /* n->f = F(t, x, z, u, p) with z moved until its residual vanishes. Adaptive runs stop where the next correction is
  * below 1e-4 of the tolerance (1e-2 where corrections no longer shrink), frozen ones at rounding. Corrections below the
- * tolerance decide nothing about roots: there only divergence ends the iteration. */
+ * tolerance decide nothing about roots: there only divergence ends the iteration. Nor do those that change a piece. */
 GR_APART long gr_newton_iterate(gr_task *k, gr_newton *n, double t, const double *x, double *z, const double *u) {
   double dz[GR_LEN(GR_NZ)], last[GR_LEN(GR_NZ)], size = 0.0, before = 0.0;
   double enough = k->fixed_step > 0.0 ? 1e-13 / k->rtol : 1e-4, floor = k->fixed_step > 0.0 ? 1e-9 / k->rtol : 1e-2;
-  long age = 1; /* corrections made since the factors were taken */
+  long age = 1, jumps = 0; /* corrections made since the factors were taken; a piece has just changed */
   for (long it = 0; it < GR_NEWTON_MOST; it++) {
     gr_F(t, x, z, u, k->p, n->f);
     k->evaluations++;
@@ -151,13 +160,21 @@ GR_APART long gr_newton_iterate(gr_task *k, gr_newton *n, double t, const double
     if (it > 0) before = gr_size_z(k, z, last); /* anew: the tolerances move with z */
     if (size <= enough || (it > 0 && size <= floor && size > 0.5 * before)) return GR_DONE;
     if (it > 0 && size > 0.1 * before && gr_at_rounding(n, x, z)) return GR_DONE;
-    if (it > 0 && before > 1.0 && !(size <= (age == 1 ? GR_FRESH_CONTRACTION : GR_STALE_CONTRACTION) * before)) break;
-    if (it > 0 && !(size <= 10.0 * before) && age == 1) break; /* diverges with the right factors */
+    const long jumped = jumps;
+    jumps = gr_changes_pieces(dz);
+    if (it > 0 && !jumps && !jumped) {
+      if (before > 1.0 && !(size <= (age == 1 ? GR_FRESH_CONTRACTION : GR_STALE_CONTRACTION) * before)) break;
+      if (!(size <= 10.0 * before) && age == 1) break; /* diverges with the right factors */
+    }
     if (it > 0 && gr_is_slow(size, before, enough)) { /* take new factors here */
       long status = gr_linearise_z(k, n, t, x, z, u);
       if (status) return status;
+      for (long i = 0; i < GR_NZ; i++) last[i] = -dz[i];
       gr_correction_z(k, n, dz);
       k->newton_iterations--;
+      for (long i = 0; i < GR_NZ; i++) last[i] += dz[i];
+      if (before > 1.0 && !jumps && !jumped &&
+          !(gr_size_z(k, z, last) <= GR_STALE_CONTRACTION * fmax(size, gr_size_z(k, z, dz)))) break;
       age = 0;
     }
     for (long i = 0; i < GR_NZ; i++) {

@@ -4,6 +4,7 @@
  *
  *   GR_NX  states x            GR_NZ  implicit unknowns z     GR_NU  signals u (inputs, their derivatives, disturbances)
  *   GR_NP  parameters p        GR_NC  hidden constraints      GR_NY  observed quantities
+ *   GR_NM  last entries of z that are relations of the others (pieces), with the equations m - relation = 0
  *   GR_SENSITIVE               1 when the parameter derivatives below are present, else 0
  *
  * and these static functions, argument order (t, x, z, u, p), matrices dense and column-major, every entry written:
@@ -36,13 +37,16 @@
 
 /* functions that are rarely called or long: kept out of their callers, which costs a call and saves the compiler's time */
 #if defined(__GNUC__) && !defined(__CUDACC__)
-#define GR_APART GR_FN __attribute__((noinline))
-#define GR_COLD GR_FN __attribute__((noinline, cold))
+#define GR_APART static __attribute__((noinline, unused))
+#define GR_COLD static __attribute__((noinline, cold, unused))
 #else
 #define GR_APART GR_FN
 #define GR_COLD GR_FN
 #endif
 
+#ifndef GR_NM
+#define GR_NM 0
+#endif
 #define GR_N (GR_NX + GR_NZ)
 /* array lengths must not be zero in C */
 #define GR_LEN(n) ((n) > 0 ? (n) : 1)
