@@ -254,9 +254,21 @@ class _Run:
         if pair.e3 is not None and square > 0:
             e3 = step.h * (pair.e3 @ step.f[: len(pair.e3)]) / self.scale(step)
             err = square / np.sqrt((square + 0.01 * float(e3 @ e3)) * n)
+        err = max(float(err), self.unresolved(step)) if err < 1.0 else err
         if not err < 1.0:
             raise _TooLarge(float(err), int(np.argmax(np.abs(e))))
         return float(err)
+
+    def unresolved(self, step: _Step) -> float:
+        """How badly the stages resolve z: the error of its quadrature against the spread of its values."""
+        e, n, task = self.pair.e, self.kernel.nz - self.kernel.nm, self.task
+        if n == 0:
+            return 0.0
+        z = step.z[: len(e), :n]
+        low, high = z.min(axis=0), z.max(axis=0)
+        nx = self.kernel.nx
+        unit = task.atol[nx : nx + n] + task.rtol * np.maximum(np.abs(low), np.abs(high))
+        return float(np.max(np.abs(e @ z) / (np.abs(e).sum() * (0.02 * (high - low) + 100.0 * unit))))
 
     def looks_stiff(self, step: _Step) -> bool:
         last, scale = self.pair.last, self.scale(step)

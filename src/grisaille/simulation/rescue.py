@@ -146,25 +146,35 @@ class Way:
             return False
         return True
 
-    def stride(self, goal: float, z: Floats) -> tuple[Floats, float] | None:
-        """The root at ``goal`` with the factors of the stride's start, and the largest quotient of two corrections."""
+    def stride(self, s: float, goal: float, z: Floats) -> tuple[Floats, float] | None:
+        """The root at ``goal`` with the factors of the stride's start, and the largest quotient of two corrections.
+
+        ``None`` unless all contract and the root moves as its slope at the start says, within a half.
+        """
         after, first, before, contraction = z, 0.0, 0.0, 0.0
+        slope = self.correction(s + (goal - s) / 64.0, z)
+        if slope is None:
+            return None
         for iteration in range(MOST_ITERATIONS):
             dz = self.correction(goal, after)
             if dz is None:
                 return None
-            size = self.newton.size(dz, z)
+            length = self.newton.size(dz, z)
             if iteration == 0:
-                first = size
-            elif size > 1e-2 and not size <= CONTRACTION * before:
+                first = length
+            elif length > 1e-2 and not length <= CONTRACTION * before:
                 return None
             else:
-                contraction = max(contraction, size / before)
+                contraction = max(contraction, length / before)
             after = after + dz
-            if size <= 1e-2 or size <= 1e-3 * first:
-                return after, contraction
-            before = size
-        return None
+            if length <= 1e-2 or length <= 1e-3 * first:
+                break
+            before = length
+        else:
+            return None
+        size, ahead, moved = self.newton.size, 64.0 * slope, after - z
+        is_straight = size(ahead - moved, z) <= 0.5 * max(size(ahead, z), size(moved, z)) + 2.0
+        return (after, contraction) if is_straight else None
 
     def leap(self, s: float, goal: float, z: Floats) -> Floats | None:
         """A stride across a bend, with factors of every point; the root must lie where the slopes of both ends let it."""
@@ -220,7 +230,7 @@ def _follow(way: Way, strides: int) -> tuple[Floats, float]:
         if strides == 0 or length < SHORTEST_STRIDE:
             return z, share
         strides -= 1
-        kept, taken = True, way.stride(goal, z)
+        kept, taken = True, way.stride(share, goal, z)
         if taken is None and length <= LEAP_BELOW:
             kept, after = False, way.leap(share, goal, z)
             taken = None if after is None else (after, 0.0)

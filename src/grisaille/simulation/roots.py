@@ -100,10 +100,12 @@ class Newton:
                 if not size <= 10.0 * before and age == 1:
                     break
             if iteration > 0 and _is_slow(size, before, enough):
+                orientation = self.orientation
                 self.linearise(t, x, z, u)
                 old, dz, age = dz, lu_solve(self.factors, -f[nx:]), 0
                 change, most = self.size(dz - old, z), max(size, self.size(dz, z))
-                if before > 1.0 and not jumps and not jumped and not change <= STALE_CONTRACTION * most:
+                is_other = self.orientation != orientation or not change <= STALE_CONTRACTION * most
+                if before > 1.0 and not jumps and not jumped and is_other:
                     break
             z, last, age = z + dz, dz, age + 1
         self.factors = None

@@ -68,22 +68,14 @@ GR_COLD long gr_way_linearise(gr_task *k, gr_newton *n, const gr_way *w, double 
   return gr_linearise_z(k, n, t, x, z, u) == GR_DONE;
 }
 
-/* sign of det dF/dz, from its factors */
-GR_FN long gr_orientation(const gr_newton *n) {
-  long sign = 1;
-  for (long i = 0; i < GR_NZ; i++) {
-    if (n->lu[i + GR_NZ * i] < 0.0) sign = -sign;
-    if (n->pivot[i] != i) sign = -sign;
-  }
-  return sign;
-}
-
 /* One stride to share `goal` with the factors of its start: `next` there, and the largest quotient of two corrections;
- * 1 when all of them contract. */
-GR_COLD long gr_stride(gr_task *k, gr_newton *n, const gr_way *w, double goal, const double *z, double *next,
-                     double *contraction) {
-  double dz[GR_LEN(GR_NZ)], first = 0.0, before = 0.0;
+ * 1 when all of them contract, and the root has moved as its slope at the start says, within a half. */
+GR_COLD long gr_stride(gr_task *k, gr_newton *n, const gr_way *w, double s, double goal, const double *z, double *next,
+                       double *contraction) {
+  double dz[GR_LEN(GR_NZ)], slope[GR_LEN(GR_NZ)], first = 0.0, before = 0.0;
   *contraction = 0.0;
+  if (!gr_way_values(k, n, w, s + (goal - s) / 64.0, z)) return 0;
+  gr_correction_z(k, n, slope);
   for (long i = 0; i < GR_NZ; i++) next[i] = z[i];
   for (long it = 0; it < GR_NEWTON_MOST; it++) {
     if (!gr_way_values(k, n, w, goal, next)) return 0;
@@ -93,10 +85,14 @@ GR_COLD long gr_stride(gr_task *k, gr_newton *n, const gr_way *w, double goal, c
     else if (size > 1e-2 && !(size <= GR_STALE_CONTRACTION * before)) return 0;
     else *contraction = fmax(*contraction, size / before);
     for (long i = 0; i < GR_NZ; i++) next[i] += dz[i];
-    if (size <= 1e-2 || size <= 1e-3 * first) return 1;
+    if (size <= 1e-2 || size <= 1e-3 * first) break;
+    if (it == GR_NEWTON_MOST - 1) return 0;
     before = size;
   }
-  return 0;
+  for (long i = 0; i < GR_NZ; i++) slope[i] *= 64.0, dz[i] = next[i] - z[i];
+  before = fmax(gr_size_z(k, z, slope), gr_size_z(k, z, dz));
+  for (long i = 0; i < GR_NZ; i++) slope[i] -= dz[i];
+  return gr_size_z(k, z, slope) <= 0.5 * before + 2.0;
 }
 
 /* A stride across a bend: Newton with factors of every point. The root must lie where the slopes of both ends let it,
@@ -132,7 +128,7 @@ GR_COLD long gr_follow(gr_task *k, gr_newton *n, const gr_way *w, double *z, lon
   for (; *share < 1.0; strides--) {
     const double goal = *share + stride < 1.0 ? *share + stride : 1.0;
     if (strides == 0 || stride < GR_SHORTEST_STRIDE) return 0;
-    long kept = 1, taken = gr_stride(k, n, w, goal, z, next, &contraction);
+    long kept = 1, taken = gr_stride(k, n, w, *share, goal, z, next, &contraction);
     if (!taken && stride <= GR_LEAP_BELOW) {
       kept = 0;
       contraction = 0.0;

@@ -7,7 +7,7 @@
  * is half of Kantorovich's h_0 = w |dz_0| times the first: above a quarter nothing says that there is one root near the
  * prediction and that it is found. With older factors the quotient bounds how much dF/dz has changed on the way; above
  * a half it is another matrix. As one quotient may be small by chance, new factors must give a correction that differs
- * by no more than that from what the old ones gave. Else the answer is GR_NEWTON, and gr_rescue.h follows the root.
+ * by no more than that from what the old ones gave, and leave the sign of det dF/dz. Else the answer is GR_NEWTON, and gr_rescue.h follows the root.
  *
  * Reference: Deuflhard, Newton Methods for Nonlinear Problems, sections 2.1 and 5.1.
  */
@@ -111,6 +111,16 @@ GR_FN long gr_at_rounding(const gr_newton *n, const double *x, const double *z) 
   return 1;
 }
 
+/* sign of det dF/dz, from its factors */
+GR_FN long gr_orientation(const gr_newton *n) {
+  long sign = 1;
+  for (long i = 0; i < GR_NZ; i++) {
+    if (n->lu[i + GR_NZ * i] < 0.0) sign = -sign;
+    if (n->pivot[i] != i) sign = -sign;
+  }
+  return sign;
+}
+
 /* what cannot be solved: the entry of F furthest from zero */
 GR_COLD long gr_unsolved(gr_task *k, gr_newton *n) {
   long worst = 0;
@@ -167,6 +177,7 @@ GR_APART long gr_newton_iterate(gr_task *k, gr_newton *n, double t, const double
       if (!(size <= 10.0 * before) && age == 1) break; /* diverges with the right factors */
     }
     if (it > 0 && gr_is_slow(size, before, enough)) { /* take new factors here */
+      const long orientation = gr_orientation(n);
       long status = gr_linearise_z(k, n, t, x, z, u);
       if (status) return status;
       for (long i = 0; i < GR_NZ; i++) last[i] = -dz[i];
@@ -174,7 +185,8 @@ GR_APART long gr_newton_iterate(gr_task *k, gr_newton *n, double t, const double
       k->newton_iterations--;
       for (long i = 0; i < GR_NZ; i++) last[i] += dz[i];
       if (before > 1.0 && !jumps && !jumped &&
-          !(gr_size_z(k, z, last) <= GR_STALE_CONTRACTION * fmax(size, gr_size_z(k, z, dz)))) break;
+          (gr_orientation(n) != orientation ||
+           !(gr_size_z(k, z, last) <= GR_STALE_CONTRACTION * fmax(size, gr_size_z(k, z, dz))))) break;
       age = 0;
     }
     for (long i = 0; i < GR_NZ; i++) {
