@@ -23,6 +23,7 @@ from grisaille.simulation import steps
 from grisaille.simulation.radau import Outcome, Polynomial, Step, collocation_weights, refuse_not_finite
 from grisaille.simulation.radau_dense import Previous, doubt, mix, quintic_weights, third_derivative
 from grisaille.simulation.radau_tangent import stage_sensitivities
+from grisaille.simulation.rescue import STRIDES, Way, follow
 from grisaille.simulation.roots import Anchor, Newton
 from grisaille.simulation.steps import EPS, Equations, Floats, StepFailure
 
@@ -377,7 +378,8 @@ class _Run:
         size = np.abs(step.y) + task.atol / task.rtol
         step.scale = np.where(size > 0, size, 1.0)
         step.predict(self._prediction(h), task.t, h)
-        step.iterate_exact(task.t, h, self._prediction(h))
+        if step.iterate_exact(task.t, h, self._prediction(h)) and self.kernel.nz > 0 and self.kernel.nm == 0:
+            self._verify(h)
         self._complete(h, 1e-15, 8)
         self._scale(self.end)
         error, _ = step.error(task.t, h, again=False)
@@ -385,6 +387,19 @@ class _Run:
         self.part += 1
         last = self.part == self.parts
         self._advance(self.stretch[1] if last else self.stretch[0] + self.part * h, h)
+
+    def _verify(self, h: float) -> None:
+        """Refuses a step at whose end z is not the root that continues the one at its start."""
+        step, task, nx = self.step, self.task, self.kernel.nx
+        x, found = step.split(step.y + step.Z[2])
+        start = Anchor(task.t, *step.split(step.y), task.t + 0.5 * h)
+        self.newton.factors = None
+        z, share = follow(Way(self.newton, start, task.t + h, x, step.stage_u[2]), STRIDES)
+        self.newton.factors = None
+        limit = 1e-3 * np.abs(z) + 10.0 * (task.atol[nx:] + task.rtol * np.abs(z))
+        other = np.flatnonzero(~(np.abs(z - found) <= limit))
+        if share >= 1.0 and other.size:
+            raise StepFailure(Status.NEWTON, nx + int(other[0]), float((z - found)[other[0]]))
 
     def _next_stretch(self) -> None:
         task = self.task

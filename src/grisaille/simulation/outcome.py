@@ -92,9 +92,10 @@ def _newton(task: Task, system: System, at: str) -> str:
             f"value in between (friction at rest, a blocking diode), write that value as a smooth, steep function, "
             f"such as gr.smooth_sign(z, width)"
         )
+    shorter = ", or give a shorter step=" if task.fixed_step > 0 else ""
     return (
         f"the equations of a step could not be solved {at}; the worst is {_equation(task, system)}. The algebraic "
-        f"equations may have no solution beyond this point ({_point(task, system)}); check them there"
+        f"equations may have no solution beyond this point ({_point(task, system)}); check them there{shorter}"
     )
 
 

@@ -177,8 +177,12 @@ class Step:
                 return Outcome.CONVERGED, 1.0
         return Outcome.DIVERGED, 0.5
 
-    def iterate_exact(self, t: float, h: float, polynomial: Polynomial | None) -> None:
-        """Newton to rounding, simplified where that contracts; ``scale`` must be the size of the solution."""
+    def iterate_exact(self, t: float, h: float, polynomial: Polynomial | None) -> bool:
+        """Newton to rounding, simplified where that contracts; ``scale`` must be the size of the solution.
+
+        True when it did not contract by a half, as the Jacobian of the start makes it near one root.
+        """
+        strained = False
         try:
             old = math.inf
             for m in range(50):
@@ -187,9 +191,10 @@ class Step:
                 size = rms(d, self.scale)
                 if not math.isfinite(size) or (m > 1 and size > 0.9 * old and size > 1e-10):
                     break
+                strained |= size > 0.5 * old and size > 1e-7
                 self._add(d)
                 if at_rounding(size, old):
-                    return
+                    return strained
                 old = size
         except StepFailure:
             pass
@@ -199,6 +204,7 @@ class Step:
         except StepFailure:
             self.Z = np.zeros_like(self.Z)
         self._iterate_whole(t, h)
+        return True
 
     def _add(self, d: Floats) -> None:
         self.W = self.W + d

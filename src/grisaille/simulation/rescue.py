@@ -2,7 +2,7 @@
 
 Stages, tried in turn: Newton afresh from the prediction; along the way from a known root to where one is wanted, in
 strides so short that the root stays the only one near; along the residual, where the equations themselves change at
-once; damped, from the prediction and from where the way ended, if both lead to the same root. The header explains them.
+once; damped, from the prediction, from where the way ended and from beyond. The header explains them.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from grisaille.simulation.steps import Floats, StepFailure
 if TYPE_CHECKING:
     from grisaille.simulation.roots import Anchor, Newton
 
-SHORTEST_STRIDE = 1e-10
+SHORTEST_STRIDE, SHORTEST_IN_STEP = 1e-10, 1e-7
 LEAP_BELOW = 1e-6
-STRIDES_IN_STEP = 80
+STRIDES_IN_STEP = 50
 STRIDES = 1000
 MOST_ITERATIONS = 15
 CONTRACTION = 0.5
@@ -45,7 +45,7 @@ def rescue(newton: Newton, start: Anchor, t: float, x: Floats, z: Floats, u: Flo
     except StepFailure:
         pass
     try:
-        return _damped_twice(way, z, ended.z)
+        return _damped(way, z, ended.z)
     except StepFailure:
         raise ended from None
 
@@ -210,7 +210,7 @@ def _afresh(way: Way, z: Floats) -> tuple[Floats, Floats]:
 
 
 def _along(way: Way, strides: int) -> tuple[Floats, Floats]:
-    z, share = _follow(way, strides)
+    z, share = follow(way, strides)
     if share < 1.0:
         raise _Ended(_moving(way, share, z), share, z)
     try:
@@ -219,15 +219,16 @@ def _along(way: Way, strides: int) -> tuple[Floats, Floats]:
         raise _Ended(0, share, z) from None
 
 
-def _follow(way: Way, strides: int) -> tuple[Floats, float]:
+def follow(way: Way, strides: int) -> tuple[Floats, float]:
     """The root followed along the way, to its goal or to where it ends; the factors are those of the end."""
     newton, z, share, length = way.newton, way.start.z, 0.0, 0.5
+    shortest = SHORTEST_STRIDE if strides > STRIDES_IN_STEP else SHORTEST_IN_STEP
     if not way.linearise(0.0, z):
         return z, share
     orientation = newton.orientation
     while share < 1.0:
         goal = min(share + length, 1.0)
-        if strides == 0 or length < SHORTEST_STRIDE:
+        if strides == 0 or length < shortest:
             return z, share
         strides -= 1
         kept, taken = True, way.stride(share, goal, z)
@@ -259,11 +260,17 @@ def _moving(way: Way, share: float, z: Floats) -> int:
     return int(np.argmax(np.abs(dz) / (task.atol[nx:] + task.rtol * np.abs(z))))
 
 
-def _damped_twice(way: Way, z: Floats, ended: Floats) -> tuple[Floats, Floats]:
-    """Another root is taken only where the prediction and the end of the way both lead to it."""
-    newton = way.newton
-    other, _ = damped(newton, way.t, way.x, ended, way.u)
-    z, f = damped(newton, way.t, way.x, z, way.u)
-    if not newton.size(z - other, z) <= 10.0:
+def _damped(way: Way, z: Floats, ended: Floats) -> tuple[Floats, Floats]:
+    """Another root is taken only where two starts lead to it and none to a further one."""
+    newton, found = way.newton, 0
+    for start in (z, *(ended + beyond * (ended - way.start.z) for beyond in (0.0, 1.0, 4.0, 16.0))):
+        try:
+            trial, _ = damped(newton, way.t, way.x, start, way.u)
+        except StepFailure:
+            continue
+        if found and newton.size(trial - z, trial) > 10.0:
+            raise StepFailure(Status.NEWTON)
+        z, found = trial, found + 1
+    if found < 2:
         raise StepFailure(Status.NEWTON)
-    return z, f
+    return newton.iterate(way.t, way.x, z, way.u)

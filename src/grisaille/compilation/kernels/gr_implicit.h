@@ -355,8 +355,36 @@ GR_FN void gr_radau_next_stretch(gr_task *k, gr_radau *s) {
   s->part = 0;
 }
 
+/* GR_NEWTON where z at the end of the step is not the root that continues the one at its start */
+GR_COLD long gr_radau_verify(gr_task *k, gr_radau_room *r, double h) {
+#if GR_NZ > 0
+  gr_newton newton = gr_newton_in(r->newton);
+  const gr_anchor start = {k->t, r->y, r->y + GR_NX, r->s->segment};
+  const double *end = r->Z + 2 * GR_N;
+  double x[GR_LEN(GR_NX)], z[GR_LEN(GR_NZ)], apart[GR_LEN(GR_NZ)], share;
+  gr_way w;
+  for (long i = 0; i < GR_NX; i++) x[i] = r->y[i] + end[i];
+  w.from = &start;
+  w.t = k->t + h;
+  w.x = x;
+  w.u = r->u + 3 * GR_NU;
+  w.fades = 0;
+  gr_signals_from(k, start.segment, start.t, w.u_from);
+  r->s->z_valid = 0;
+  if (!gr_follow(k, &newton, &w, z, GR_STRIDES, &share)) return GR_DONE;
+  for (long i = 0; i < GR_NZ; i++) apart[i] = z[i] - r->y[GR_NX + i] - end[GR_NX + i];
+  for (long i = 0; i < GR_NZ; i++)
+    if (!(fabs(apart[i]) <= 1e-3 * fabs(z[i]) + 10.0 * (k->atol[GR_NX + i] + k->rtol * fabs(z[i]))))
+      return gr_fail(k, GR_NEWTON, GR_NX + i, apart[i]);
+#else
+  (void)k; (void)r; (void)h;
+#endif
+  return GR_DONE;
+}
+
 GR_FN long gr_radau_frozen_step(gr_task *k, gr_radau_room *r) {
   gr_radau *s = r->s;
+  long strained;
   if (k->steps >= k->max_steps) return gr_fail(k, GR_TOO_MANY_STEPS, -1, 0.0);
   if (s->part == s->parts) gr_radau_next_stretch(k, s);
   const double h = (s->to - s->from) / (double)s->parts;
@@ -366,8 +394,10 @@ GR_FN long gr_radau_frozen_step(gr_task *k, gr_radau_room *r) {
   gr_radau_stage_signals(k, r, k->t, h);
   gr_radau_sizes(k, r);
   gr_radau_predict(r, k->t, h);
-  const long outcome = gr_radau_iterate_exact(k, r, k->t, h);
+  const long outcome = gr_radau_iterate_exact(k, r, k->t, h, &strained);
   if (outcome != GR_RADAU_CONVERGED) return outcome == GR_RADAU_BAD_VALUE ? GR_NOT_FINITE : GR_NEWTON;
+  if (strained && GR_NM == 0) status = gr_radau_verify(k, r, h);
+  if (status) return status;
   status = gr_radau_complete(k, r, h, 1e-15, 8);
   if (status) return status;
   gr_radau_scales(k, r, r->end);

@@ -299,19 +299,23 @@ GR_FN long gr_radau_iterate_whole(gr_task *k, gr_radau_room *r, double t, double
   return GR_RADAU_DIVERGED;
 }
 
-/* Simplified Newton to rounding; r->scale must be the size of the solution, not a tolerance */
-GR_FN long gr_radau_iterate_exact(gr_task *k, gr_radau_room *r, double t, double h) {
+/* Simplified Newton to rounding; r->scale must be the size of the solution, not a tolerance. *strained: it did not
+ * contract by a half, as the Jacobian of the start makes it near one root. */
+GR_FN long gr_radau_iterate_exact(gr_task *k, gr_radau_room *r, double t, double h, long *strained) {
   double old = DBL_MAX;
+  *strained = 0;
   for (long m = 0; m < 50; m++) {
     if (gr_radau_stage_values(k, r, t, h) >= 0) break;
     gr_radau_transformed_solve(r, h, r->W, r->G);
     k->newton_iterations++;
     const double size = gr_radau_rms(r->G, r->scale, 3);
     if (!(size <= DBL_MAX) || (m > 1 && size > 0.9 * old && size > 1e-10)) break;
+    if (size > 0.5 * old && size > 1e-7) *strained = 1;
     gr_radau_add_update(r->W, r->Z, r->G);
     if (gr_radau_at_rounding(size, old)) return GR_RADAU_CONVERGED;
     old = size;
   }
+  *strained = 1;
   gr_radau_predict(r, t, h);
   if (gr_radau_stage_values(k, r, t, h) >= 0)
     for (long i = 0; i < 3 * GR_N; i++) r->Z[i] = 0.0;

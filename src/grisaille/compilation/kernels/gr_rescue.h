@@ -6,7 +6,8 @@
  *    time or an input is thus followed through the jump;
  * 3. along the residual: F(z) = (1 - s) F(z_a) at (t, x, u), where the equations themselves change at once;
  * 4. damped: Newton with steps halved until the next correction would be smaller (Deuflhard's natural monotonicity),
- *    from the prediction and from where the way ended; both must lead to the same root.
+ *    from the prediction, from where the way ended and from beyond; two of these must lead to a root, and none to
+ *    another one.
  *
  * On a branch of solutions the sign of det dF/dz does not change: a root with the other sign belongs to another branch.
  * Where the way ends before its goal, at a fold, the branch ends too. Adaptive steps then try a shorter one; stages 3
@@ -21,7 +22,8 @@
 
 #define GR_SHORTEST_STRIDE 1e-10
 #define GR_LEAP_BELOW 1e-6  /* strides at which a bend of F (abs, minimum) is passed, not resolved */
-#define GR_STRIDES_IN_STEP 80
+#define GR_SHORTEST_IN_STEP 1e-7
+#define GR_STRIDES_IN_STEP 50
 #define GR_STRIDES 1000
 
 /* a known root: x, z at time t, signals as segment sees them */
@@ -120,6 +122,7 @@ GR_COLD long gr_leap(gr_task *k, gr_newton *n, const gr_way *w, double s, double
 /* Follows the root along the way; z ends at the goal or where the way ends, *share says how far that is. The factors are
  * those of the end. */
 GR_COLD long gr_follow(gr_task *k, gr_newton *n, const gr_way *w, double *z, long strides, double *share) {
+  const double shortest = strides > GR_STRIDES_IN_STEP ? GR_SHORTEST_STRIDE : GR_SHORTEST_IN_STEP;
   double next[GR_LEN(GR_NZ)], contraction, stride = 0.5;
   *share = 0.0;
   for (long i = 0; i < GR_NZ; i++) z[i] = w->from->z[i];
@@ -127,7 +130,7 @@ GR_COLD long gr_follow(gr_task *k, gr_newton *n, const gr_way *w, double *z, lon
   const long orientation = gr_orientation(n);
   for (; *share < 1.0; strides--) {
     const double goal = *share + stride < 1.0 ? *share + stride : 1.0;
-    if (strides == 0 || stride < GR_SHORTEST_STRIDE) return 0;
+    if (strides == 0 || stride < shortest) return 0;
     long kept = 1, taken = gr_stride(k, n, w, *share, goal, z, next, &contraction);
     if (!taken && stride <= GR_LEAP_BELOW) {
       kept = 0;
@@ -208,14 +211,21 @@ GR_COLD long gr_rescue_along(gr_task *k, gr_newton *n, const gr_way *w, double *
   return gr_fail(k, GR_BRANCH_ENDS, worst, *share);
 }
 
-/* from the prediction and from the end of the way: another root is taken only where both lead to it */
-GR_COLD long gr_rescue_damped(gr_task *k, gr_newton *n, const gr_way *w, double *z, double *ended) {
-  double apart[GR_LEN(GR_NZ)];
-  long status = gr_newton_damped(k, n, w->t, w->x, ended, w->u);
-  if (!status) status = gr_newton_damped(k, n, w->t, w->x, z, w->u);
-  if (status) return status;
-  for (long i = 0; i < GR_NZ; i++) apart[i] = z[i] - ended[i];
-  return gr_size_z(k, z, apart) <= 10.0 ? GR_DONE : GR_NEWTON;
+/* from the prediction, from the end of the way, and from points beyond it in the direction in which z has moved */
+GR_COLD long gr_rescue_damped(gr_task *k, gr_newton *n, const gr_way *w, double *z, const double *ended) {
+  double trial[GR_LEN(GR_NZ)], apart[GR_LEN(GR_NZ)];
+  const double beyond[4] = {0.0, 1.0, 4.0, 16.0};
+  long found = 0;
+  for (long start = 0; start < 5; start++) {
+    for (long i = 0; i < GR_NZ; i++)
+      trial[i] = start == 0 ? z[i] : ended[i] + beyond[start - 1] * (ended[i] - w->from->z[i]);
+    if (gr_newton_damped(k, n, w->t, w->x, trial, w->u)) continue;
+    for (long i = 0; i < GR_NZ; i++) apart[i] = found ? trial[i] - z[i] : 0.0;
+    if (gr_size_z(k, trial, apart) > 10.0) return GR_NEWTON;
+    for (long i = 0; i < GR_NZ; i++) z[i] = trial[i];
+    found++;
+  }
+  return found < 2 ? GR_NEWTON : gr_newton_iterate(k, n, w->t, w->x, z, w->u);
 }
 
 GR_COLD long gr_rescue(gr_task *k, gr_newton *n, const gr_anchor *from, double t, const double *x, double *z,
