@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -35,9 +36,21 @@ def algebraic(left: Callable[[Any], Any], nominal: float = 1.0) -> gr.Model:
 
 UNIQUE: dict[str, tuple[Any, Any, float]] = {
     "cubic": (lambda z: z + z**3, lambda z: z + z**3, 300.0),
-    "diode, 0.7 V": (lambda z: z + 1e-9 * (gr.exp(z / 0.025) - 1), lambda z: z + 1e-9 * np.expm1(min(z / 0.025, 700)), 0.7),
-    "diode, 5 V": (lambda z: z + 1e-9 * (gr.exp(z / 0.025) - 1), lambda z: z + 1e-9 * np.expm1(min(z / 0.025, 700)), 5.0),
-    "diode, 230 V": (lambda z: z + 1e-9 * (gr.exp(z / 0.025) - 1), lambda z: z + 1e-9 * np.expm1(min(z / 0.025, 700)), 230.0),
+    "diode, 0.7 V": (
+        lambda z: z + 1e-9 * (gr.exp(z / 0.025) - 1),
+        lambda z: z + 1e-9 * np.expm1(min(z / 0.025, 700)),
+        0.7,
+    ),
+    "diode, 5 V": (
+        lambda z: z + 1e-9 * (gr.exp(z / 0.025) - 1),
+        lambda z: z + 1e-9 * np.expm1(min(z / 0.025, 700)),
+        5.0,
+    ),
+    "diode, 230 V": (
+        lambda z: z + 1e-9 * (gr.exp(z / 0.025) - 1),
+        lambda z: z + 1e-9 * np.expm1(min(z / 0.025, 700)),
+        230.0,
+    ),
     "hydraulic": (lambda z: z * abs(z) + 0.01 * z, lambda z: z * abs(z) + 0.01 * z, 10.0),
     "softplus": (lambda z: gr.log(1 + gr.exp(z)) + 1e-3 * z - 1, lambda z: np.logaddexp(0, z) + 1e-3 * z - 1, 1.5),
     "saturation": (lambda z: 3 * gr.atan(z) + 0.01 * z, lambda z: 3 * np.arctan(z) + 0.01 * z, 4.9),
@@ -51,7 +64,7 @@ def test_a_jumping_input_finds_the_one_root(name: str, method: str) -> None:
     left, formula, level = UNIQUE[name]
     step = {"step": 0.25} if method.startswith("frozen") else {}
     got = gr.simulate(algebraic(left), times, inputs={"u": level * square}, method=method, compiled=False, **step)
-    want = {u: brentq(lambda z: formula(z) - u, -2000, 2000, xtol=1e-13) for u in {level, -level}}
+    want = {u: brentq(lambda z, u: formula(z) - u, -2000, 2000, args=(u,), xtol=1e-13) for u in {level, -level}}
     assert np.abs(got["z"].values - [want[u] for u in level * square]).max() < 1e-7 * (1 + abs(want[-level]))
 
 
@@ -88,7 +101,7 @@ def test_the_rectifier_of_the_library_on_a_square_wave(method: str) -> None:
         return [((u - v[0] - w) / 1e3 - v[0] / 1e4) / 1e-6]
 
     v = [0.0]
-    for a, b in zip(t[:-1], t[1:], strict=True):
+    for a, b in pairwise(t):
         run = solve_ivp(rate, (a, b - 1e-12), v[-1:], rtol=1e-9, atol=1e-11)
         v.append(float(run.y[0, -1]))
     assert np.abs(got["c.v"].values - v).max() < 2e-5
@@ -117,14 +130,18 @@ def test_a_static_model_follows_its_root_from_row_to_row() -> None:
         equations = [gr.sin(z) == u]
 
     u = np.where(square > 0, 0.995, -0.5)
-    assert np.abs(gr.simulate(Static(), times, inputs={"u": u}, compiled=False)["z"].values - np.arcsin(u)).max() < 1e-12
+    assert (
+        np.abs(gr.simulate(Static(), times, inputs={"u": u}, compiled=False)["z"].values - np.arcsin(u)).max() < 1e-12
+    )
     with pytest.raises(gr.SimulationError, match=r"z could not be followed at t = 0.5.*71.4 % of the jump"):
         gr.simulate(Static(), times, inputs={"u": np.where(times < 0.5, 0.5, 1.2)}, compiled=False)
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_branch_that_ends_in_a_jump_is_refused_by_name(method: str) -> None:
-    with pytest.raises(gr.SimulationError, match=r"z could not be followed at t = 1:.*71.4 % of the jump.*tau\*der\(z\)"):
+    with pytest.raises(
+        gr.SimulationError, match=r"z could not be followed at t = 1:.*71.4 % of the jump.*tau\*der\(z\)"
+    ):
         gr.simulate(Arcs(), times, inputs={"u": np.where(times < 1, 0.5, 1.2)}, method=method, compiled=False)
 
 
@@ -239,7 +256,7 @@ class Diode(gr.Model):
 
 def test_a_static_fit_of_a_diode() -> None:
     force = np.concatenate([np.linspace(-5, 0, 30), np.linspace(1, 50, 30)])
-    truth = np.array([brentq(lambda v: 2 * v + 1e-9 * np.expm1(v / 0.025) - f, -5, 1) for f in force])
+    truth = np.array([brentq(lambda v, f: 2 * v + 1e-9 * np.expm1(v / 0.025) - f, -5, 1, args=(f,)) for f in force])
     y = truth + 0.01 * np.random.default_rng(1).standard_normal(force.size)
     fit = gr.fit(Diode(), gr.Experiment(inputs={"F": force}, outputs={"y": y}))
     assert fit.converged and abs(fit["a"] - 2.0) < 3 * fit["a"].std_error

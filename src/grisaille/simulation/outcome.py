@@ -102,14 +102,14 @@ def _newton(task: Task, system: System, at: str) -> str:
 def _branch_ends(task: Task, system: System, at: str) -> str:
     name = system.implicit_names[task.where] if 0 <= task.where < system.nz else "an unknown"
     value = f" = {task.z[task.where]:.4g}" if 0 <= task.where < system.nz else ""
-    jumps = task.n_breaks > 0 and bool(np.any(task.kink.astype(bool) & np.isclose(task.breaks, task.t, rtol=1e-14)))
+    jumps = bool(np.any(task.kink.astype(bool) & (np.abs(task.breaks - task.t) <= 1e-14 * abs(task.t))))
     where = f" after {100 * task.amount:.3g} % of the jump of the inputs there" if jumps and task.amount > 0 else ""
     return (
         f"{name} could not be followed {at}: the solution of its equations that goes on from {name}{value} comes to an "
-        f"end{where}, where it meets another solution, or jumps ({_point(task, system)}). Beyond, there is no solution, "
-        f"or there are others and nothing says which one is meant. Check the equations of {name} for such inputs; where "
-        f"it is meant to snap to another solution, give it dynamics of its own, such as tau*der({name}) == "
-        f"<left side> - <right side>"
+        f"end{where}, where it meets another solution, or jumps ({_point(task, system)}). Beyond, there is no "
+        f"solution, or there are others and nothing says which one is meant. Check the equations of {name} for such "
+        f"inputs; where it is meant to snap to another solution, give it dynamics of its own, such as "
+        f"tau*der({name}) == <left side> - <right side>"
     )
 
 

@@ -177,7 +177,7 @@ class Way:
         return (after, contraction) if is_straight else None
 
     def leap(self, s: float, goal: float, z: Floats) -> Floats | None:
-        """A stride across a bend, with factors of every point; the root must lie where the slopes of both ends let it."""
+        """A stride across a bend, with factors of every point; the root lies where the slopes of both ends let it."""
         after, ahead, size = z, 0.0, np.inf
         for iteration in range(MOST_ITERATIONS):
             residual = self.values(goal, after)

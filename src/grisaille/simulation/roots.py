@@ -2,7 +2,8 @@
 
 Newton's method with the last factors of dF/dz as long as they contract well. A root is meant to be the continuation of
 a root nearby: where two corrections do not contract as they do near a single root (by 1/4 with factors of the point
-before, by 1/2 with older ones), or new factors change a correction by half, ``rescue`` follows the root from where it is known.
+before, by 1/2 with older ones), or new factors change a correction by half, ``rescue`` follows the root from where it
+is known.
 """
 
 from __future__ import annotations
@@ -56,9 +57,7 @@ class Newton:
             self.task.factorizations += 1
             self.factors = lu(self.jac[nx:, nx:])
 
-    def solve(
-        self, t: float, x: Floats, z: Floats, u: Floats, start: Anchor | None = None
-    ) -> tuple[Floats, Floats]:
+    def solve(self, t: float, x: Floats, z: Floats, u: Floats, start: Anchor | None = None) -> tuple[Floats, Floats]:
         """``(z, F)`` with ``z``, a prediction, moved to the root that continues ``start``; ``F`` is all of F there."""
         if self.kernel.nz == 0:
             return z, self.evaluate(t, x, z, u)

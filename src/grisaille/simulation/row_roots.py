@@ -50,7 +50,7 @@ class RowRoots:
         with np.errstate(all="ignore"):
             z, doubtful = self._together(self._guess(p), p)
             for row in doubtful:
-                z[:, row] = self._one(int(row), z, p)
+                z[:, row] = self._one(row, z, p)
         self._known = z, np.array(p)
         return z
 
@@ -65,7 +65,7 @@ class RowRoots:
             return self._known[0].copy()
         return np.repeat(self._started(0, p)[:, None], self.u.shape[1], axis=1)
 
-    def _together(self, z: Floats, p: Floats) -> tuple[Floats, Floats]:
+    def _together(self, z: Floats, p: Floats) -> tuple[Floats, list[int]]:
         """Newton on every row; the rows that did not converge to the root beside them keep their guess."""
         n = self.u.shape[1]
         guess, before = z.copy(), np.full(n, np.inf)
@@ -83,7 +83,7 @@ class RowRoots:
                 break
         doubtful |= moving
         z[:, doubtful] = guess[:, doubtful]
-        return z, np.flatnonzero(doubtful)
+        return z, np.flatnonzero(doubtful).tolist()
 
     def _one(self, row: int, z: Floats, p: Floats) -> Floats:
         """The root of one row, followed from where it is known."""
@@ -100,7 +100,7 @@ class RowRoots:
             return self._started(row, p)
 
     def _newton(self, p: Floats) -> Newton:
-        equations = _Rows(self)
+        equations: Any = _Rows(self)
         task = Task.create(
             equations, 0.0, 1.0, p=p, z=np.zeros(self.nz), rtol=1e-8, atol=1e-11 * self.nominal, fixed_step=1.0
         )
@@ -130,9 +130,6 @@ class _Rows:
 
     def J(self, t: float, x: Floats, z: Floats, u: Floats, p: Floats) -> Floats:
         return np.array(self._residual(z, u, p)[1].full()).reshape(self.nz, self.nz, order="F")
-
-    def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"a row has no {name}")
 
 
 def _steps(r: Floats, j: Floats) -> Floats:

@@ -1,6 +1,8 @@
-"""Models without derivatives: every requested time is an algebraic problem of its own, continued from the one before."""
+"""Models without derivatives: every requested time is an algebraic problem, continued from the one before."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +21,9 @@ def solve_static(
 ) -> None:
     """Fills the rows of a task without states; where a root cannot be continued, its own start decides."""
     task.fixed_step = 1.0  # to rounding, and nothing could be shortened
-    newton, before, x = Newton(kernel, task), Anchor(task.t, np.zeros(0), task.z, u=table.at(task.t)), np.zeros(0)
+    equations: Any = kernel
+    newton, x = Newton(equations, task), np.zeros(0)
+    before = Anchor(task.t, x, task.z, u=table.at(task.t))
     for row, t in enumerate(map(float, task.times)):
         u = table.at(t)
         try:

@@ -1,7 +1,7 @@
 """What every interpreted integrator needs around its steps; the twins of gr_signal.h, gr_project.h and gr_output.h.
 
-Signals are read with the limit from inside a step; ``z`` solves its equations (``roots``); ``x`` is moved onto the hidden
-constraints along the gradients at the point where it was found::
+Signals are read with the limit from inside a step; ``z`` solves its equations (``roots``); ``x`` is moved onto the
+hidden constraints along the gradients at the point where it was found::
 
     x = x₀ + W Cx(x₀)ᵀ λ,   C(x) = 0,   W = diag(nominal²)
 
@@ -319,7 +319,15 @@ def write_row(
 
 
 def emit(
-    kernel: Equations, task: Task, newton: Newton, start: Anchor, t: float, inside: float, x: Floats, z: Floats, sx: Floats
+    kernel: Equations,
+    task: Task,
+    newton: Newton,
+    start: Anchor,
+    t: float,
+    inside: float,
+    x: Floats,
+    z: Floats,
+    sx: Floats,
 ) -> None:
     """The row of an interpolated point, moved onto the equations first, ``z`` to the root that continues ``start``."""
     u = signals(task, t, inside)
