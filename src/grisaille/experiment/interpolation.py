@@ -6,11 +6,13 @@ function of time — becomes polynomials between breaks,
     u(t) = Σ_k c_k (t − τ)^k,   τ ≤ t < τ',
 
 with flags at the breaks where a value or a slope jumps: steps end there. A function of time is approximated by
-polynomials of degree 7 on intervals halved until the error is below 1e-11 of its size.
+polynomials of degree 7 on intervals halved until the error is below 1e-11 of its size, at their own points and at those
+of a scan of the whole span; steps end between short ones, so that none passes over what they describe.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import comb
@@ -26,7 +28,13 @@ Hold = Literal["zoh", "foh", "spline"]
 HOLDS = ("zoh", "foh", "spline")
 DEGREE = 7
 FIRST_PIECES = 16
-"""With 13 samples in each: a pulse shorter than a hundredth of the span may be missed; give it as samples."""
+SCAN = 1 << 14
+"""Instants at which a function is looked at: what is shorter than this part of the span may be missed; give ``breaks``
+there, or samples."""
+SHORT = 1 / 400
+"""Pieces below this part of the span are not passed over: a step ends after every fourth of them."""
+SPIKES = 100
+"""So many values that stand out of a scan by themselves are not narrow features but noise or a fast oscillation."""
 NOISE = 100
 """So many shortest intervals side by side are not a jump but noise."""
 FUNCTION_TOLERANCE = 1e-11
@@ -91,7 +99,7 @@ def make_table(
         if how not in HOLDS:
             raise DataError(f"hold for input '{name}' is {how!r}; it must be one of 'zoh', 'foh', 'spline'.")
         orders = [s.order for s in signals if s.kind == "input" and s.name == name]
-        polynomial = _read(name, inputs.get(name, defaults[name]), how, times, span)
+        polynomial = _read(name, inputs.get(name, defaults[name]), how, times, span, bends)
         smoothness = _smoothness(inputs.get(name, defaults[name]), how)
         for order in sorted(orders):
             if order > smoothness:
@@ -133,11 +141,13 @@ def _refuse_derivative(name: str, order: int, hold: str) -> None:
     )
 
 
-def _read(name: str, value: Any, hold: str, times: np.ndarray, span: tuple[float, float]) -> Polynomials:
+def _read(
+    name: str, value: Any, hold: str, times: np.ndarray, span: tuple[float, float], bends: np.ndarray | None
+) -> Polynomials:
     if value is None:
         raise DataError(f"Input '{name}' has no values: give inputs={{'{name}': …}} (a number, samples or a function).")
     if callable(value):
-        return _from_function(name, value, span)
+        return _from_function(name, value, span, np.zeros(0) if bends is None else bends)
     if np.isscalar(value) or (hasattr(value, "dtype") and np.ndim(value) == 0):
         return constant(_number(name, value), span)
     t, y = _samples(name, value, times)
@@ -255,7 +265,9 @@ def _refuse_gap(name: str, first: float, last: float, span: tuple[float, float])
         )
 
 
-def _from_function(name: str, function: Callable[[float], Any], span: tuple[float, float]) -> Polynomials:
+def _from_function(
+    name: str, function: Callable[[float], Any], span: tuple[float, float], bends: np.ndarray
+) -> Polynomials:
     """Polynomials of degree 7 through Chebyshev points, intervals halved until they fit."""
 
     def sample(t: float) -> float:
@@ -277,7 +289,11 @@ def _from_function(name: str, function: Callable[[float], Any], span: tuple[floa
     if span[1] == span[0]:
         return constant(sample(span[0]), span)
     shortest = 1e-12 * (span[1] - span[0]) + 4 * np.spacing(max(abs(span[0]), abs(span[1])))
-    edges = np.linspace(*span, FIRST_PIECES + 1)
+    inside = bends[(bends > span[0]) & (bends < span[1])]
+    edges = np.union1d(np.linspace(*span, FIRST_PIECES + 1), inside)
+    seen_at, seen = _scan(function, sample, span)
+    spacing = (span[1] - span[0]) / SCAN
+    _warn_of_spikes(name, seen_at, seen, inside)
     stack = [(float(a), float(b)) for a, b in zip(edges[-2::-1], edges[:0:-1], strict=True)]
     breaks, rows, tiny, size, in_a_row = [span[0]], [], list[tuple[float, float]](), 1e-300, 0
     while stack:
@@ -290,7 +306,14 @@ def _from_function(name: str, function: Callable[[float], Any], span: tuple[floa
         error = float(np.abs(check[:-1] @ c - inner).max())
         # rounding of t moves the value by this much: late times have few digits left for the fraction
         rounding = 4 * np.spacing(max(abs(a), abs(b))) * float(np.ptp(values)) / (b - a)
-        if error > FUNCTION_TOLERANCE * size + rounding + 1e-14 and b - a > shortest:
+        allowed = FUNCTION_TOLERANCE * size + rounding + 1e-14
+        first, last = int(np.ceil((a - span[0]) / spacing)), int(np.ceil((b - span[0]) / spacing))
+        if error <= allowed and last > first and b - a > shortest:
+            s, fitted = (seen_at[first:last] - a) / (b - a), c[DEGREE]
+            for k in range(DEGREE - 1, -1, -1):
+                fitted = fitted * s + c[k]
+            error = float(np.abs(fitted - seen[first:last]).max())
+        if error > allowed and b - a > shortest:
             middle = 0.5 * (a + b)
             stack += [(middle, b), (a, middle)]
             continue
@@ -312,7 +335,56 @@ def _from_function(name: str, function: Callable[[float], Any], span: tuple[floa
                 f"Input '{name}' needs more than {MAXIMUM_PIECES} polynomials up to t = {b:g}: it varies too fast for "
                 f"a function of time. Give it as samples (times, values)."
             )
-    return Polynomials(np.array(breaks), np.array(rows), _centres(tiny, 1e-5 * (span[1] - span[0])))
+    kinks = np.union1d(_centres(tiny, 1e-5 * (span[1] - span[0])), _between_short(np.array(breaks), inside))
+    return Polynomials(np.array(breaks), np.array(rows), kinks)
+
+
+def _scan(
+    function: Callable[[Any], Any], sample: Callable[[float], float], span: tuple[float, float]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Instants and values; at once where the function takes arrays and gives the same as for numbers."""
+    at = np.linspace(*span, SCAN + 1)[:-1]
+    few = np.linspace(0, SCAN - 1, 7).astype(int)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            values = np.asarray(function(at), dtype=float)
+        except Exception:  # whatever a function says to an array: it is asked with numbers then
+            values = np.zeros(0)
+    if values.shape == at.shape and np.isfinite(values).all():
+        known = np.array([sample(t) for t in at[few]])
+        if np.allclose(values[few], known, rtol=1e-9, atol=1e-12 * np.abs(known).max()):
+            return at, values
+    return at, np.array([sample(t) for t in at])
+
+
+def _warn_of_spikes(name: str, at: np.ndarray, values: np.ndarray, known: np.ndarray) -> None:
+    """Features of one or two points of the scan: others between its points would not have been seen."""
+    rise = np.diff(values)
+    large = np.abs(rise) > 0.1 * np.ptp(values)
+    pairs = [large[:-w] & large[w:] & (np.sign(rise[:-w]) == -np.sign(rise[w:])) for w in (1, 2)]
+    places = np.unique(np.concatenate([np.flatnonzero(p) for p in pairs])) + 1
+    width = at[1] - at[0]
+    alone = [k for k in places if not (np.abs(known - at[k]) < 3 * width).any()]
+    if not 0 < len(alone) <= SPIKES:
+        return
+    warnings.warn(
+        f"Input '{name}' has a feature near t = {at[alone[0]]:.6g} that is hardly longer than {width:.3g}, the "
+        f"distance of the instants at which its function was looked at: others like it may have been missed. Say "
+        f"where they are by breaks=[…] in gr.simulate, or give samples: (times, values).",
+        UserWarning,
+        stacklevel=7,
+    )
+
+
+def _between_short(breaks: np.ndarray, given: np.ndarray) -> np.ndarray:
+    """Breaks between short pieces: the ends of a row of them, and every fourth inside."""
+    short = np.diff(breaks) < SHORT * (breaks[-1] - breaks[0])
+    edges = np.flatnonzero(np.diff(short.astype(int), prepend=0, append=0))
+    chosen = [np.append(np.arange(a, b, 4), b) for a, b in zip(edges[::2], edges[1::2], strict=True)]
+    inner = np.concatenate(chosen) if chosen else np.zeros(0, dtype=int)
+    inner = inner[(inner > 0) & (inner < len(breaks) - 1)]
+    return np.union1d(breaks[inner], given)
 
 
 def _centres(tiny: Sequence[tuple[float, float]], gap: float) -> np.ndarray:

@@ -62,6 +62,17 @@ def checked_times(times: Any) -> np.ndarray:
     return at
 
 
+def checked_breaks(breaks: Any, times: np.ndarray) -> np.ndarray:
+    """Instants at which steps end, in order; those outside the span do not matter."""
+    try:
+        at = np.atleast_1d(np.asarray(breaks, dtype=float)) if np.size(breaks) else np.zeros(0)
+    except (TypeError, ValueError, ModelError):
+        at = np.full(1, np.nan)
+    if at.ndim != 1 or not np.isfinite(at).all():
+        raise DataError(f"breaks is {breaks!r}; give finite instants in one dimension, such as [3.0, 3.01].")
+    return np.unique(at[(at > times[0]) & (at < times[-1])])
+
+
 def _plain_array(times: Any) -> np.ndarray:
     try:
         given = np.asarray(times)

@@ -84,6 +84,7 @@ def _ensemble_statistics(posed: Posed, options: EnsembleOptions, found: Ensemble
         "antithetic": int(options.antithetic),
         "between": options.between,
         "disturbance_step": float(steps.max()) if steps.size else 0.0,
+        "linear_loss": found.linear_loss,
         "cells": int(steps.size),
         "substeps": found.substeps,
         "rtol": options.rtol,

@@ -128,6 +128,22 @@ class Disturbances:
         """Largest |pole| of any filter; zero without one."""
         return max((float(np.abs(np.linalg.eigvals(p.A)).max()) for p in self.processes(values)), default=0.0)
 
+    def linear_loss(self, values: Values, step: float) -> float:
+        """Part of E w² that lines between points ``step`` apart lose: (1 − ρ(step))/3, the largest of any disturbance.
+
+        Averaged over a cell, ((1 − f) w₀ + f w₁)² has the mean (2/3 + ρ/3) E w². Disturbances whose derivatives are
+        used too are joined by smoother polynomials, and those that are not stationary have no E w² to lose.
+        """
+        lost = [0.0]
+        for process, signals in zip(self.processes(values), self.driven, strict=True):
+            if not np.all(np.linalg.eigvals(process.A).real < 0):
+                continue
+            F, P = discretize(process.A, process.intensity, step)[0], process.start_covariance()
+            now, later = np.diag(process.C @ P @ process.C.T), np.diag(process.C @ F @ P @ process.C.T)
+            chained = {s.component for s in signals if s.order}
+            lost += [(1 - later[i] / now[i]) / 3 for i in range(len(now)) if now[i] > 0 and i not in chained]
+        return float(max(lost))
+
     def layout(self, values: Values, normals_per_noise: int = 1) -> FilterLayout:
         """What the fused step must be built for."""
         return FilterLayout(

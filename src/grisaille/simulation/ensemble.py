@@ -34,6 +34,7 @@ from grisaille.simulation.pilot import Pilot, choose_substeps, nominal_of
 from grisaille.simulation.posing import Posed
 from grisaille.simulation.progress import progress_over
 from grisaille.simulation.reducers import BLOCK, Block, Statistic, make_reducers
+from grisaille.simulation.rough_signals import without_rough_signals
 from grisaille.simulation.task_engine import TaskEngine
 from grisaille.simulation.white_pilot import INSTANTS, Scale, WhitePilot, choose_halvings, paths_of
 from grisaille.structure.lamperti import Point
@@ -105,6 +106,8 @@ class Ensemble:
     """Of the steps with white noise."""
     inner_step: float | None = None
     """Where every realization was integrated by itself."""
+    linear_loss: float = 0.0
+    """Part of the variance of a disturbance that lines between grid points lose."""
 
 
 def simulate_ensemble(
@@ -146,6 +149,7 @@ def run_ensemble(
 ) -> Ensemble:
     """Pilot, then all realizations; ``disturbances`` of the same model spare a caller who comes again some work."""
     _check(options)
+    posed = without_rough_signals(posed)
     setting, noise = _setting(posed, options, disturbances)
     engine_of, pilot = _choose(posed, options, setting, noise)
     setting = replace(setting, substeps=pilot.substeps)
@@ -162,9 +166,11 @@ def run_ensemble(
     bad = {int(m): float(setting.grid.points[failed[m]]) for m in np.flatnonzero(failed >= 0)}
     solver = f"frozen {engine.name}, {pilot.substeps} steps per cell" if pilot.substeps else f"frozen {engine.name}"
     remark, scheme = (noise.status + pilot.remark, noise.choice.name) if noise else ("", "")
+    longest = float(np.diff(setting.grid.points).max(initial=0.0))
+    loss = setting.disturbances.linear_loss(setting.values, longest) if options.between == "linear" else 0.0
     inner = engine.solver.step if isinstance(engine, TaskEngine) else None
     return Ensemble(
-        names, y, sy, statistics, bad, setting.grid, pilot.substeps, pilot.error, solver, remark, scheme, inner
+        names, y, sy, statistics, bad, setting.grid, pilot.substeps, pilot.error, solver, remark, scheme, inner, loss
     )  # fmt: skip
 
 

@@ -26,6 +26,7 @@ from grisaille.simulation.ensemble_pairs import covariances, pair_names, with_su
 from grisaille.simulation.ensemble_projection import Form, Projection, SlopeEnergy
 from grisaille.simulation.posing import Posed, pose
 from grisaille.simulation.reducers import BLOCK, Statistic
+from grisaille.simulation.rough_signals import without_rough_signals
 from grisaille.structure.parameters import ParameterFormulas
 from grisaille.structure.prepared import structure_of
 from grisaille.structure.reduction import Structure
@@ -247,6 +248,7 @@ class EnsembleRunner:
         examine(self.model, None, record, parameters=known).require("gr.fit", self.outputs)
 
     def _run(self, posed: Posed, reduce: list[Any]) -> Ensemble:
+        posed = without_rough_signals(posed)
         if self._disturbances is None:
             self._disturbances = Disturbances(posed.structure.model, posed.structure.system)
         found = run_ensemble(posed, replace(self.options, reduce=reduce), None, self._disturbances)

@@ -16,7 +16,7 @@ from grisaille.experiment.switching import (
     refuse_moving_jumps,
     refuse_moving_thresholds,
 )
-from grisaille.simulation.arguments import as_number, checked_times, demanded_starts, refuse_driven
+from grisaille.simulation.arguments import as_number, checked_breaks, checked_times, demanded_starts, refuse_driven
 from grisaille.simulation.directions import Directions, resolve_directions
 from grisaille.simulation.naming import by_name, deal, names_of
 from grisaille.structure.initialization import Initializer, Start
@@ -61,6 +61,7 @@ def pose(
     *,
     hold: Mapping[str, str] | str | None,
     sensitivities: Sequence[object],
+    breaks: Any = (),
 ) -> Posed:
     """Every check of what a user gave, except the method's own options."""
     at = checked_times(times)
@@ -75,6 +76,7 @@ def pose(
     hold = by_name(model, "hold", hold, deal) if hasattr(hold, "items") else hold
     switches, bends = find_switches(system, values.values, at)
     refuse_jumps(system, switches, values.values)
+    bends = np.union1d(bends, checked_breaks(breaks, at))
     table = make_table(system.signals, signals, hold, at, defaults, switches, bends)
     initializer = Initializer(structure)
     demands, steady = demanded_starts(structure, model, start)
