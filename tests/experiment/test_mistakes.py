@@ -141,7 +141,7 @@ CASES = {
     "missing weight": (lambda: made(weights={"y": changed(Y, 2, np.nan)}), "is nan in row 2.*wherever the output"),
     "weights too few": (lambda: made(weights=[1.0, 2.0]), "Weight of output 'y' has 2 values for 5 samples"),
     "weight of nobody": (lambda: made(weights={"yy": 1.0}), "weights= names 'yy'.*Did you mean 'y'"),
-    "weights all zero": (lambda: made(weights=0), "Every weight is zero"),
+    "weights all zero": (lambda: made(weights=0), "Every weight of a measured sample is zero"),
     "weight elsewhere": (lambda: made(weights={"y": (T + 1, Y)}), "other times than the output"),
     "skip negative": (lambda: made(skip=-1), "skip is -1; it counts samples"),
     "skip a time": (lambda: made(skip=0.5), "skip is 0.5; it counts samples"),

@@ -108,13 +108,12 @@ def unknown_starts(experiment: Any) -> dict[str, Any]:
 
 
 def compared_samples(experiment: Any, grid: np.ndarray) -> tuple[Samples, ...]:
-    """What is compared, by output; a weight of zero takes a sample out, and it does not count as measured either."""
+    """What is compared, by output; an output without samples is not among them."""
     found = []
     for output in experiment.outputs:
         times, values, weights = experiment.measurements(output)
-        rows, kept = np.searchsorted(grid, times), weights > 0
-        if kept.any():
-            found.append(Samples(output, rows[kept], values[kept], weights[kept]))
+        if len(times):
+            found.append(Samples(output, np.searchsorted(grid, times), values, weights))
     return tuple(found)
 
 

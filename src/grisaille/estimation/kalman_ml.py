@@ -22,7 +22,7 @@ from grisaille.errors import EstimationError
 from grisaille.estimation import filter_choices as choices
 from grisaille.estimation import scoring
 from grisaille.estimation.bound_penalty import BoundPenalty, transformed
-from grisaille.estimation.cases import Case, Samples, known_starts, start_guesses
+from grisaille.estimation.cases import Case, compared_samples, known_starts, start_guesses
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.levels import (
     Zeros,
@@ -182,9 +182,10 @@ class KalmanML:
         outputs, grid = tuple(experiment.outputs), experiment.grid()
         if len(grid) < 2:
             raise EstimationError(f"Experiment '{experiment.name}' has {len(grid)} instant; a filter needs two.")
-        samples = tuple(_samples(experiment, name, grid) for name in outputs)
+        samples = compared_samples(experiment, grid)
         y, weights = np.full((len(grid), len(outputs)), np.nan), np.ones((len(grid), len(outputs)))
-        for column, s in enumerate(samples):
+        for s in samples:
+            column = outputs.index(s.output)
             y[s.rows, column], weights[s.rows, column] = s.values, s.weights
         signals, hold = experiment.input_signals()
         kind = FilterRunner if self.horizon == 1 else HorizonRunner
@@ -347,11 +348,6 @@ def _conditions(structure: Structure, data: Sequence[Any]) -> list[Conditions]:
             signals, hold = experiment.input_signals()
             found += conditions_of(structure, experiment.grid(), signals, hold, known_starts(experiment))
     return found
-
-
-def _samples(experiment: Any, output: str, grid: np.ndarray) -> Samples:
-    times, values, weights = experiment.measurements(output)
-    return Samples(output, np.searchsorted(grid, times), values, weights)
 
 
 def _searched_by_logarithm(model: StochasticModel, unknowns: Sequence[Unknown]) -> list[Unknown]:

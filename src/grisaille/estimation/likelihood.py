@@ -140,8 +140,8 @@ class LikelihoodProblem(Problem):
         for case in self.cases:
             samples = tuple(replace(s, values=next(given)) for s in case.samples)
             y = np.full_like(self.runner_of(case).record.y, np.nan)
-            for column, s in enumerate(samples):
-                y[s.rows, column] = np.where(s.weights > 0, s.values, np.nan)
+            for s in samples:
+                y[s.rows, case.column(s.output)] = s.values
             runner: Any = self.runner_of(case).with_measurements(y)
             cases.append(replace(case, samples=samples, runner=runner))
         problem = LikelihoodProblem(self.unknowns, cases, self.penalty, self.open_levels if guess is None else ())
@@ -157,10 +157,11 @@ class LikelihoodProblem(Problem):
         errors, scales, rows = np.zeros(count), np.ones(count), np.zeros((count if sensitive else 0, n))
         first = 0
         for case, found in parts:
-            for column, s in enumerate(case.samples):
+            for s in case.samples:
+                column = case.column(s.output)
                 here, first = slice(first, first + len(s.rows)), first + len(s.rows)
                 e = found.innovations[s.rows, column]
-                is_there = np.isfinite(e)  # a sample of weight zero has no innovation
+                is_there = np.isfinite(e)  # after a filter broke down there are none
                 errors[here] = np.where(is_there, e, 0.0)
                 scales[here] = np.where(is_there, np.sqrt(found.variances[s.rows, column]), 1.0)
                 if sensitive:

@@ -49,7 +49,7 @@ class Experiment(Record):
     constants : values of parameters in this run.
     start : variables at ``t0``: a number (known), None (unknown) or a prior (unknown, believed to be near).
     t0 : when the start holds, if before the first row (the default).
-    weights : factors of residuals: a number, a dict by output, or one number per sample.
+    weights : factors of residuals: a number, a dict by output, or one number per sample; zero: not measured.
     skip : how many first samples of each output, measured or not, are not compared with the model.
     unit : of time, ``"s"``, ``"min"``, ``"h"`` or ``"d"``. Dates are converted to it; numbers are taken to be in it
         (then any text will do).
@@ -176,12 +176,15 @@ class Experiment(Record):
         return self.output_times if self.t0 is None else np.union1d(self.output_times, [self.t0])
 
     def measurements(self, name: str) -> Measurements:
-        """Times, values and weights of one output: measured samples after the skipped ones."""
+        """Times, values and weights of one output: measured samples after the skipped ones.
+
+        A sample of weight zero counts as not measured, for every estimator and every test.
+        """
         if not isinstance(name, str) or name not in self.outputs:
             raise DataError(f"{self._who()} has no output '{name}'. {suggestion(str(name), self.outputs)}")
         times, values = self.outputs[name]
         weights = np.broadcast_to(self.weights[name], values.shape)
-        kept = np.flatnonzero(np.isfinite(values[self.skip :])) + self.skip
+        kept = np.flatnonzero((np.isfinite(values) & (weights > 0))[self.skip :]) + self.skip
         return Measurements(times[kept], values[kept], weights[kept].astype(float))
 
     def input_signals(self, model_inputs: Iterable[str] | None = None) -> tuple[dict[str, Any], dict[str, str]]:

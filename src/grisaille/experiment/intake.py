@@ -233,8 +233,9 @@ def _read_weights(weights: Any, outputs: Mapping[str, Samples], axis: Axis) -> d
                 )
     per_output = weights if isinstance(weights, Mapping) else dict.fromkeys(outputs, weights)
     read = {name: _read_weight(name, per_output.get(name), samples, axis) for name, samples in outputs.items()}
-    if not any(np.any(np.nan_to_num(weight) > 0) for weight in read.values()):
-        raise DataError("every weight is zero: nothing would be compared with the model.")
+    there = (np.isfinite(samples.values) & (np.nan_to_num(read[name]) > 0) for name, samples in outputs.items())
+    if not any(map(np.any, there)):
+        raise DataError("every weight of a measured sample is zero: nothing would be compared with the model.")
     return read
 
 
