@@ -85,3 +85,25 @@ def test_what_the_unknowns_took_is_not_tested() -> None:
     """An input that the unknowns reproduce exactly leaves nothing to test."""
     columns = np.vander(T, 3)[:, :2] - np.vander(T, 3)[:, :2].mean(axis=0)
     assert tests.input_dependence(residuals(T), Q, columns, known=True).degrees_of_freedom == 0
+
+
+@pytest.mark.parametrize(("n", "count"), [(24, 2), (84, 3), (300, 3)])
+def test_ljung_box_keeps_its_size(n: int, count: int) -> None:
+    """Refused at the level 1 %, over 300 draws: more than nine once in a thousand."""
+    t = np.arange(n) / n
+    q = tests.orthonormal(np.column_stack([np.exp(-3 * t), t * np.exp(-3 * t), np.sin(5 * t)][:count]))
+    r = np.random.default_rng(n).standard_normal((300, n))
+    r -= (r @ q) @ q.T
+    assert sum(tests.ljung_box(row, q).p < 0.01 for row in r) <= 9
+
+
+def test_what_a_likelihood_takes_is_less_than_its_jacobian_spans():
+    """r ~ N(0, I − J F⁻¹ Jᵀ): with F = JᵀJ a projection, with more information about a column less of it."""
+    rng = np.random.default_rng(3)
+    J = rng.standard_normal((40, 3)) * [1.0, 1e-9, 1e6]
+    q = tests.taken_directions(J, J.T @ J)
+    basis = tests.orthonormal(J)
+    assert np.allclose(q @ q.T, basis @ basis.T, atol=1e-9)
+    more = J.T @ J + np.diag([0.0, 1.0, 0.0])
+    less = tests.taken_directions(J, more)
+    assert np.allclose(less @ less.T, J @ np.linalg.inv(more) @ J.T, atol=1e-9)

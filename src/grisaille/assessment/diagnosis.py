@@ -114,7 +114,7 @@ def diagnose(fit: Fit, level: float = 0.01) -> Diagnosis:
     """
     check_level(level)
     estimate = fit.estimate
-    q = tests.orthonormal(estimate.evaluation.jacobian[:, estimate.free])
+    q = _taken(estimate)
     verdicts: list[Verdict] = []
     series: list[Series] = []
     at = 0
@@ -128,6 +128,14 @@ def diagnose(fit: Fit, level: float = 0.01) -> Diagnosis:
             verdicts += part_series.verdicts()
             series.append(part_series.series())
     return Diagnosis(tuple(verdicts), tuple(series), level)
+
+
+def _taken(estimate: Any) -> np.ndarray:
+    """What the unknowns took from the residuals: of a likelihood by all that it tells of them."""
+    J, information = estimate.evaluation.jacobian, getattr(estimate.evaluation, "curvature", np.zeros((0, 0)))
+    if not information.size or not np.isfinite(information).all():
+        return tests.orthonormal(J[:, estimate.free])
+    return tests.taken_directions(J[:, estimate.free], information[np.ix_(estimate.free, estimate.free)])
 
 
 class _Part:

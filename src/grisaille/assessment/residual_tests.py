@@ -1,11 +1,14 @@
 """Tests of standardized residuals that know what the fit has already taken from them.
 
-If the noise is white and of unit variance, the residuals of a fit are, to first order, r ~ N(0, I − QQᵀ), where the
-columns of Q span what the unknowns can move (weighted Jacobian J = QR). Means and variances below follow from that, so
-that tests keep their size whatever the model is, where textbook degrees of freedom (lags minus parameters) are right
-for autoregressions only.
+If the noise is white and of unit variance, the residuals of a fit are, to first order, r ~ N(0, I − QQᵀ),
+Q = J F^(−1/2), with the weighted Jacobian J and the information F of the unknowns. Of least squares F = JᵀJ, and Q is
+an orthonormal basis of what the unknowns can move; a likelihood learns about levels of noise from variances too,
+F = JᵀJ + …, and takes less from the innovations. Means and variances below follow from that, so that tests keep their
+size whatever the model is, where textbook degrees of freedom (lags minus parameters) are right for autoregressions
+only.
 
-    autocorrelation    Ljung–Box Q = ν(ν+2) Σ (ρ_k − E ρ_k)²/(n−k), ν = n − |Q|², as χ² with E Q degrees of freedom
+    autocorrelation    Ljung–Box Q = ν(ν+2) Σ (ρ_k − E ρ_k)²/(n−k), ν = n − |Q|²; its law under r ~ N(0, I − QQᵀ) as
+                       Pearson's of type III, with three moments from draws of a fixed seed
     periodogram        cumulated, each ordinate divided by its expectation; Kolmogorov's distance (Bartlett)
     inputs             c = Uᵀr,  cᵀ (UᵀU − UᵀQQᵀU)⁺ c;  U: the input and its past (static models: powers)
     normality          Shapiro–Wilk, beyond 5000 samples Jarque–Bera
@@ -18,11 +21,14 @@ Reference: G. Box, G. Jenkins, Time Series Analysis (1976), chapter 8; R. D. Coo
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 FEWEST = 8
 MOST_LAGS = 20
+LONG, DRAWN = 4000, 400_000
+"""Samples from which on the autocorrelations are independent enough for χ², and numbers drawn for fewer."""
 TAKEN = 0.9
 """Frequencies of which the unknowns took more than this are left out of the periodogram."""
 
@@ -45,6 +51,18 @@ def orthonormal(jacobian: np.ndarray) -> np.ndarray:
     return np.asarray(u[:, s > 1e-10 * s.max(initial=0.0)] if s.max(initial=0.0) > 0 else u[:, :0])
 
 
+def taken_directions(jacobian: np.ndarray, information: np.ndarray) -> np.ndarray:
+    """J F^(−1/2): what unknowns with the information F take from residuals with the Jacobian J."""
+    size = np.sqrt(np.abs(np.diag(information)))
+    size = np.where(size > 0, size, 1.0)
+    values, vectors = np.linalg.eigh(information / np.outer(size, size))
+    kept = values > 1e-10 * values.max(initial=0.0)
+    taken = (jacobian / size) @ (vectors[:, kept] / np.sqrt(values[kept]))
+    # no more than all: rounding, and an information that lacks a part of JᵀJ
+    largest = float(np.linalg.norm(taken, 2)) if taken.size else 0.0
+    return np.asarray(taken / max(largest, 1.0))
+
+
 def lag_count(n: int) -> int:
     return max(1, min(MOST_LAGS, n // 5))
 
@@ -57,15 +75,20 @@ def autocorrelation(r: np.ndarray, lags: int) -> np.ndarray:
 
 def ljung_box(r: np.ndarray, q: np.ndarray) -> Test:
     """Whether residuals can be predicted from earlier ones."""
-    from scipy.stats import chi2
+    from scipy.stats import chi2, gamma
 
     n, lags = len(r), lag_count(len(r))
     left = n - float(np.sum(q**2))
     mean, variance = np.array([_moments(q, n, k) for k in range(1, lags + 1)]).T
-    weight = 1 / (n - np.arange(1, lags + 1))
-    statistic = left * (left + 2) * float(np.sum(weight * (autocorrelation(r, lags) - mean / left) ** 2))
-    dof = float(np.sum(weight * variance))
-    return Test(statistic, float(chi2.sf(statistic, dof)), dof)
+    weight = left * (left + 2) / (n - np.arange(1, lags + 1))
+    statistic = float(np.sum(weight * (autocorrelation(r, lags) - mean / left) ** 2))
+    dof = float(np.sum(weight * variance)) / (left * (left + 2))
+    if n > LONG:
+        return Test(statistic, float(chi2.sf(statistic, dof)), dof)
+    centre, spread, skewness = _drawn_law(np.ascontiguousarray(q).tobytes(), n)
+    shape = 4 / skewness**2
+    p = gamma.sf(shape + (statistic - centre) / spread * np.sqrt(shape), shape)
+    return Test(statistic, float(p), dof)
 
 
 def _moments(q: np.ndarray, n: int, k: int) -> tuple[float, float]:
@@ -75,6 +98,30 @@ def _moments(q: np.ndarray, n: int, k: int) -> tuple[float, float]:
     aq[k:] += q[:-k] / 2
     inner = q.T @ aq
     return -float(np.trace(inner)), float((n - k) - 4 * np.sum(aq**2) + 2 * np.sum(inner**2))
+
+
+@lru_cache(maxsize=32)
+def _drawn_law(taken: bytes, n: int) -> tuple[float, float, float]:
+    """Mean, standard deviation and skewness of the statistic under r ~ N(0, I − QQᵀ)."""
+    q, lags = np.frombuffer(taken).reshape(n, -1), lag_count(n)
+    left = n - float(np.sum(q**2))
+    mean = np.array([_moments(q, n, k)[0] for k in range(1, lags + 1)])
+    weight = left * (left + 2) / (n - np.arange(1, lags + 1))
+    drawn = ((_drawn_correlations(q, n, lags) - mean / left) ** 2) @ weight
+    centre, spread = float(drawn.mean()), float(drawn.std())
+    return centre, spread, max(float(np.mean((drawn - centre) ** 3)) / spread**3, 0.1)
+
+
+def _drawn_correlations(q: np.ndarray, n: int, lags: int) -> np.ndarray:
+    """(draws, lags) autocorrelations of r ~ N(0, I − QQᵀ), always the same ones."""
+    draws = int(np.clip(DRAWN // n, 500, 2000))
+    r = np.random.default_rng(0).standard_normal((draws, n))
+    u, s, _ = np.linalg.svd(q, full_matrices=False)
+    r -= ((r @ u) * (1 - np.sqrt(np.clip(1 - s**2, 0.0, None)))) @ u.T
+    size = 1 << int(np.ceil(np.log2(n + lags)))
+    power = np.abs(np.fft.rfft(r, size, axis=1)) ** 2
+    products = np.fft.irfft(power, size, axis=1)[:, : lags + 1]
+    return np.asarray(products[:, 1:] / products[:, :1])
 
 
 @dataclass(frozen=True)
