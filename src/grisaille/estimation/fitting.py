@@ -12,6 +12,7 @@ from grisaille.errors import EstimationError
 from grisaille.estimation.cases import build_case, start_guesses, unknown_starts
 from grisaille.estimation.choice import choose_method
 from grisaille.estimation.criterion_value import CriterionValue, evaluated
+from grisaille.estimation.explanation import with_explanation
 from grisaille.estimation.fit import Fit
 from grisaille.estimation.interruption import Interrupted
 from grisaille.estimation.likelihood import LikelihoodEvaluation, LikelihoodProblem
@@ -67,6 +68,7 @@ def fit_problem(model: Model, problem: Problem, method: Any, why: Mapping[str, s
     except Interrupted as interruption:
         found = replace(interruption.estimate, unknowns=asked)
     disturbances = structure_of(model).model.disturbances
+    found = with_explanation(found, _remedy(method, bool(disturbances)))
     if disturbances and isinstance(method, OutputError):
         note = (
             f"output error holds the disturbances {', '.join(disturbances)} at zero; method=gr.SimulatedPEM() "
@@ -104,6 +106,15 @@ def evaluate(
         problem.sigma = _levels(problem, point)
         point = problem.evaluate(problem.guess)
     return evaluated(problem, point, _log_likelihood(problem, point), point.jacobian.T @ point.residuals)
+
+
+def _remedy(method: Any, disturbed: bool) -> str:
+    """What leads out of a minimum that explains nothing."""
+    single = isinstance(method, OutputError) and method.shooting == "single"
+    ways = ["gr.multistart(…)", "another guess="]
+    ways += ["gr.OutputError(shooting='multiple')"] if single else []
+    ways += ["method=gr.KalmanML(), for what disturbances do"] if disturbed and isinstance(method, OutputError) else []
+    return f"Try {', '.join(ways)}, or leave the noise open (noise=None)."
 
 
 def build_problem(

@@ -1,0 +1,53 @@
+"""Whether a fit explains its data: residuals against the noise that was declared.
+
+A search may end, and truly converge, in a minimum far from every explanation: small standard errors there are those of
+a model that is known to be wrong. Where the noise of an output is declared, the root mean square of its standardized
+residuals says so; where it is estimated, nothing does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from grisaille.estimation.estimate import Estimate
+
+LARGE, FAR = 3.0, 10.0
+"""Root mean squares, in units of the declared noise, from which on a note says so, and the status too."""
+
+
+def with_explanation(estimate: Estimate, remedy: str) -> Estimate:
+    """The estimate with a first note, and another status, where its residuals are far larger than the noise.
+
+    remedy : what may help, for this estimator
+    """
+    worst = _sizes(estimate)
+    if not worst or max(worst.values()) <= LARGE:
+        return estimate
+    output = max(worst, key=lambda n: worst[n])
+    told = f"the residuals of {output} are {worst[output]:.3g} times the declared noise (root mean square)"
+    if worst[output] <= FAR:
+        note = f"large residuals: {told}: the noise is larger than declared, or the model is not complete."
+        return replace(estimate, notes=(note, *estimate.notes))
+    note = (
+        f"not an explanation: {told}: a local minimum far from the data, a wrong model, or a noise that is declared "
+        f"too small; estimates and standard errors mean nothing then. {remedy}"
+    )
+    status = estimate.status
+    if estimate.converged:
+        status = status.replace("converged:", "converged, but NOT to an explanation of the data:", 1)
+    return replace(estimate, status=status, notes=(note, *estimate.notes))
+
+
+def _sizes(estimate: Estimate) -> dict[str, float]:
+    """Root mean square of the standardized residuals of each output whose noise was declared."""
+    if "disturbed_residuals" in estimate.extra:
+        return {}
+    names = [s.output for c in estimate.cases for s in c.samples for _ in s.values]
+    r = np.asarray(estimate.evaluation.residuals[: len(names)], dtype=float)
+    if len(r) < len(names):
+        return {}
+    of = np.array(names)
+    known = [n for n in dict.fromkeys(names) if n not in estimate.noise]
+    return {n: float(np.sqrt(np.mean(r[of == n] ** 2))) for n in known}
