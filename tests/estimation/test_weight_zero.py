@@ -94,5 +94,5 @@ def test_an_output_without_weight_is_left_out() -> None:
 
 
 def test_weights_only_where_nothing_was_measured() -> None:
-    with pytest.raises(gr.DataError, match="(?i)every weight of a measured sample is zero"):
+    with pytest.raises(gr.DataError, match=r"(?i)every weight of a measured sample is zero"):
         gr.Experiment([0.0, 1.0, 2.0], {}, {"y": [np.nan, 1.0, 2.0]}, weights={"y": [1.0, 0.0, 0.0]})

@@ -138,7 +138,7 @@ class DirectProgram:
         self.options, self.records, self.unknowns = options or DirectOptions(), tuple(records), tuple(unknowns)
         theta = np.asarray(guess, dtype=float)
         self._refuse(theta)
-        slots = make_slots(structure, records, unknowns)
+        slots = make_slots(structure, records, unknowns, theta)
         parameters = slots.parameters(theta)
         values = dict(zip(slots.formulas.names, parameters[0].tolist(), strict=True))
         values |= dict(zip(slots.names, slots.values(theta)[0].tolist(), strict=True))
@@ -234,7 +234,7 @@ class DirectProgram:
                 found = other if other[0].converged else found
             return self._conclude(program, found[0], pieces, *found[1:])
         result = self._best(program, points, self.bounds if free else (theta, theta))
-        inside = inside_bounds(result.point.theta, self.bounds)
+        inside = inside_bounds(result.point.theta, self.bounds, program.slots.sizes)
         covariance = theta_covariance(program, result, inside) if free else np.zeros((len(theta), len(theta)))
         return self._conclude(program, result, pieces, None, covariance, inside)
 

@@ -19,14 +19,16 @@ from grisaille.collocation.direct_summary import DEAD
 from grisaille.collocation.direct_transcription import Point, Transcription
 from grisaille.collocation.flat_directions import or_nan, pseudo_inverse
 
-DIFFERENCE = 1e-4
-"""Step of the differences of gradients that give the Hessian, in units of the scaled unknowns."""
+DIFFERENCE, SHORT = 1e-4, 1e-2
+"""Longest step of the differences that give the Hessian, in units of the scaled unknowns and of standard errors."""
 VANISHED = 7.0
 """A level this far below its guess, in logarithms, counts as zero."""
 LONGEST = 2.0
 """A step changes no scaled unknown by more."""
 SADDLE = -1e-4
 """Least eigenvalue of the Hessian with unit diagonal: along a flat direction rounding gives a little less than 0."""
+ACCURACY, ASYMMETRY = 1e-7, 10.0
+"""Of the Hessian with unit diagonal: at best, and in units of what it lacks of symmetry."""
 CONVERGED = 1e-5
 """Newton decrement at the end: within a few thousandths of a standard error."""
 
@@ -42,6 +44,7 @@ def maximize_laplace(
         message = "Laplace's approximation has no value at the guess: no path with positive curvature was found there"
         nothing = np.full((len(point.theta),) * 2, np.nan)
         return replace(failed, converged=False, message=message), None, nothing, np.ones(len(point.theta), dtype=bool)
+    search.enlarge(point.theta, first)
     limits = search.limits(point.theta, bounds)
     xi, steps = search.descend(search.inner(point.theta), limits, max_iterations)
     xi, hessian, decrement = search.polish(xi, limits)
@@ -60,9 +63,20 @@ class _Search:
     def __init__(self, program: Transcription, point: Point, bounds: tuple[Floats, Floats], tolerance: float) -> None:
         self.program, self.point, self.tolerance = program, point, tolerance
         self.logarithmic = _levels(program, len(point.theta)) & (bounds[0] >= 0)
-        self.size = np.maximum(np.abs(point.theta), 1e-3)
+        self.size = np.where(point.theta != 0, np.abs(point.theta), program.slots.sizes)
+        self.size[self.size == 0] = 1.0
         self.multipliers: tuple[Floats, Floats] | None = None
         self._kept: tuple[Floats, Marginal | None] | None = None
+        self.accuracy = ACCURACY
+        """Of the last Hessian, in units of its diagonal."""
+
+    def enlarge(self, theta: Floats, first: Marginal) -> None:
+        """Makes unknowns at least as large as their standard errors: a guess near zero tells no size."""
+        bend = np.diag(first.curvature)
+        errors = 1 / np.sqrt(np.where(bend > 0, bend, np.inf))
+        known = (theta != 0) | (self.program.slots.sizes > 0)
+        self.size = np.where(known | (errors == 0), np.maximum(self.size, errors), errors)
+        self._kept = (self.inner(theta), first)
 
     def inner(self, theta: Floats) -> Floats:
         with np.errstate(divide="ignore"):
@@ -158,16 +172,21 @@ class _Search:
         return xi, H, decrement
 
     def hessian(self, xi: Floats) -> Floats:
-        rows = []
-        for unit in np.eye(len(xi)) * DIFFERENCE:
+        rows, now = [], self.at(xi)
+        bend = np.zeros(len(xi)) if now is None else np.abs(np.diag(now.curvature)) * self.slope(xi) ** 2
+        steps = np.minimum(DIFFERENCE, SHORT / np.sqrt(np.maximum(bend, 1e-300)))
+        for unit, step in zip(np.diag(steps), steps, strict=True):
             ahead, behind = (self.value_and_gradient(xi + s * unit)[1] for s in (1, -1))
-            rows.append((ahead - behind) / (2 * DIFFERENCE))
+            rows.append((ahead - behind) / (2 * step))
         H = np.array(rows).reshape(len(xi), len(xi))
+        size = np.sqrt(np.maximum(np.abs(np.diag(H)), DEAD))
+        asymmetry = float((np.abs(H - H.T) / np.outer(size, size)).max(initial=0.0))
+        self.accuracy = float(np.clip(ASYMMETRY * asymmetry, ACCURACY, -SADDLE))
         return np.asarray((H + H.T) / 2)
 
     def covariance(self, xi: Floats, hessian: Floats, limits: Floats) -> Floats:
         free = self.free(xi, limits) & (np.abs(np.diag(hessian)) > DEAD)
-        inverse, lost, lowest = pseudo_inverse(hessian, free)
+        inverse, lost, lowest = pseudo_inverse(hessian, free, flat=self.accuracy)
         slope = self.slope(xi)
         return or_nan(inverse * np.outer(slope, slope), lost | (lowest < SADDLE))
 

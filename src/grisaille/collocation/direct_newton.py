@@ -160,7 +160,7 @@ def theta_step(
 
 def bounded_step(H: Floats, g: Floats, lower: Floats, upper: Floats, damping: float, strict: bool) -> Floats:
     """argmin gᵀd + ½dᵀHd with lower ≤ d ≤ upper; where H is not positive definite it is shifted, unless ``strict``."""
-    size = np.sqrt(np.maximum(np.abs(np.diag(H)), 1e-30))
+    size = np.sqrt(np.maximum(np.abs(np.diag(H)), 1e-200))
     scaled = H / np.outer(size, size) + (damping + (0.0 if strict else 1e-9)) * np.eye(len(g))
     try:
         L = np.linalg.cholesky(scaled)

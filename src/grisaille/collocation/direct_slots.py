@@ -53,6 +53,8 @@ class Slots:
     constant_values: Floats
     """(R, constants)"""
     formulas: ParameterFormulas
+    sizes: Floats
+    """(nθ,) typical magnitudes of θ, from its guess and its bounds; 0 where neither tells one."""
 
     @property
     def levels(self) -> tuple[str, ...]:
@@ -81,8 +83,10 @@ class Slots:
         return ca.vertcat(self.formulas.symbolic(given), *levels)
 
 
-def make_slots(structure: Structure, records: Sequence[DirectRecord], unknowns: Sequence[DirectUnknown]) -> Slots:
-    """The slots of a problem."""
+def make_slots(
+    structure: Structure, records: Sequence[DirectRecord], unknowns: Sequence[DirectUnknown], guess: Floats
+) -> Slots:
+    """The slots of a problem; ``guess`` is θ to begin with."""
     names = tuple(dict.fromkeys(u.slot for u in unknowns))
     free = {u.slot for u in unknowns if u.kind == "parameter"}
     constants = tuple(dict.fromkeys(c for r in records for c in r.constants if c not in free))
@@ -98,7 +102,9 @@ def make_slots(structure: Structure, records: Sequence[DirectRecord], unknowns: 
             if index[r, k] < 0:
                 known[r, k] = _known_value(structure, record, name, name in free)
     values = np.array([[_constant(structure, r, c) for c in constants] for r in records])
-    return Slots(names, index, known, constants, values.reshape(len(records), len(constants)), formulas)
+    spans = np.array([u.upper - u.lower for u in unknowns])
+    sizes = np.maximum(np.abs(guess), np.where(np.isfinite(spans), spans / 4, 0.0))
+    return Slots(names, index, known, constants, values.reshape(len(records), len(constants)), formulas, sizes)
 
 
 def _constant(structure: Structure, record: DirectRecord, name: str) -> float:

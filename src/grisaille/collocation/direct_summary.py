@@ -67,21 +67,22 @@ def curvature_at(
             model = linearize(program, result.point, result.multipliers, exact=exact)
         except (IndefiniteError, np.linalg.LinAlgError):
             continue
-        own = seen_unknowns(model.curvature, result.point.theta)
+        own = seen_unknowns(model.curvature, result.point.theta, program.slots.sizes)
         own = own if inside is None else own & inside
         if pseudo_inverse(model.curvature, own)[2] > BENT_DOWN:
             return model
     return None
 
 
-def seen_unknowns(curvature: Floats, theta: Floats) -> NDArray[np.bool_]:
-    """Entries of θ whose change by their own size moves the criterion."""
-    return np.asarray(np.abs(np.diag(curvature)) * np.maximum(np.abs(theta), 1e-3) ** 2 > DEAD)
+def seen_unknowns(curvature: Floats, theta: Floats, sizes: Floats) -> NDArray[np.bool_]:
+    """Entries of θ whose change by their own size moves the criterion; by any change where no size is known."""
+    size, bend = np.maximum(np.abs(theta), sizes), np.abs(np.diag(curvature))
+    return np.asarray(np.where(size > 0, bend * size**2 > DEAD, bend > 0))
 
 
-def inside_bounds(theta: Floats, bounds: tuple[Floats, Floats]) -> NDArray[np.bool_]:
+def inside_bounds(theta: Floats, bounds: tuple[Floats, Floats], sizes: Floats) -> NDArray[np.bool_]:
     """Which entries no bound decided."""
-    size = 1e-7 * np.maximum(1e-3, np.abs(theta))
+    size = 1e-7 * np.maximum(1e-3 * sizes, np.abs(theta))
     return np.asarray((theta > bounds[0] + size) & (theta < bounds[1] - size))
 
 
@@ -90,7 +91,8 @@ def theta_covariance(program: Transcription, result: NewtonResult, inside: NDArr
     model = curvature_at(program, result, inside)
     if model is None:
         return np.full((len(inside), len(inside)), np.nan)
-    return or_nan(*pseudo_inverse(model.curvature, inside & seen_unknowns(model.curvature, result.point.theta))[:2])
+    seen = seen_unknowns(model.curvature, result.point.theta, program.slots.sizes)
+    return or_nan(*pseudo_inverse(model.curvature, inside & seen)[:2])
 
 
 def paths_of(program: Transcription, result: NewtonResult, covariance: Floats) -> tuple[DirectPath, ...]:

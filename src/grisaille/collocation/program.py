@@ -206,7 +206,9 @@ class SplineProgram:
         """∂P/∂θ of the stationary covariance, (p, states, states), by central differences."""
         slopes = []
         for direction in given.dq:
-            h = 1e-5 * max(float(np.abs(given.q[direction != 0]).max(initial=0.0)), 1e-3)
+            moved = direction != 0
+            sizes = np.abs(given.q[moved] / direction[moved])  # of θ itself: q may be a multiple of it
+            h = 1e-5 * float(min(sizes[sizes > 0], default=1 / np.abs(direction[moved]).max(initial=1.0)))
             ends = [self.stationary(replace(given, q=given.q + side * h * direction)) for side in (1, -1)]
             slopes.append((ends[0] - ends[1]) / (2 * h))
         return np.array(slopes).reshape(len(given.dq), len(self.start_states()), len(self.start_states()))

@@ -17,6 +17,9 @@ from grisaille.errors import EstimationError
 from grisaille.estimation.collocation_joint import Answer, Progress, from_quadratic
 from grisaille.estimation.collocation_problem import CollocationProblem
 
+STILL = 1e-7
+"""Standard errors, at fixed trajectories, that unknowns move by when they move no more."""
+
 
 def minimize_in_turn(method: Any, problem: CollocationProblem, progress: Progress | None) -> Answer:
     """Step one: trajectories for given unknowns. Step two: unknowns for given trajectories."""
@@ -29,9 +32,10 @@ def minimize_in_turn(method: Any, problem: CollocationProblem, progress: Progres
         if progress is not None:
             progress(k + 1, found.objective)
         after = _second_step(found)
-        moved = np.abs(problem.inner(after) - problem.inner(theta)).max()
+        errors = 1 / np.sqrt(np.maximum(np.diag(found.corner), 1e-300))
+        moved = (np.abs(problem.inner(after) - problem.inner(theta)) / errors).max()
         theta = after
-        if moved < 1e-9:
+        if moved < STILL:
             reason, settled = "neither step moves the unknowns any more", True
             break
     problem.evaluations += len(trace)

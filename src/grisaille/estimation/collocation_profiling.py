@@ -81,9 +81,10 @@ def maximize_likelihood(method: Any, problem: CollocationProblem, progress: Prog
     slopes = problem.slopes(evaluation.theta)
     covariance = np.asarray(polished.covariance * np.outer(slopes, slopes))
     unseen = free & problem.levels & (np.diag(covariance) == 0)
+    flat = polished.lost & (np.diag(covariance) != 0)
     dead = ~problem.levels & (np.diag(evaluation.curvature) * slopes**2 < DEAD)
     evaluation, free = _left_alone(problem, evaluation, dead, asked), free | dead
-    covariance = without_undetermined(covariance, unseen | dead)
+    covariance = without_undetermined(covariance, unseen | dead | flat)
     notes = _level_notes(problem, evaluation, covariance, unseen | dead)
     problem.unknowns = asked
     converged = polished.is_minimum and polished.decrement < 1e-6

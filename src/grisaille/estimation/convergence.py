@@ -18,6 +18,8 @@ from grisaille.estimation.search import Search
 
 OFFSET = 1e-4
 """The estimate is then within a ten-thousandth of its standard error."""
+NEAR = 1e-3
+"""Standard errors from a minimum that make no difference, where rounding keeps a search from coming nearer."""
 OFFSET_OF_DIFFERENCES = 1e-2
 """The same where derivatives are differences, which carry the scatter of adaptive steps."""
 ENOUGH = 1e-11

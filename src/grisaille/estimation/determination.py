@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from grisaille.estimation.combinations import Same, find_combinations
 from grisaille.estimation.uncertainty import correlation_of
 from grisaille.estimation.unknowns import Unknown
 
@@ -18,14 +19,23 @@ DEAD, FLAT, TRADE_OFF = 1e-6, 1e-3, 0.95
 
 
 def describe_determination(
-    unknowns: Sequence[Unknown], theta: np.ndarray, jacobian: np.ndarray, covariance: np.ndarray, free: np.ndarray
+    unknowns: Sequence[Unknown],
+    theta: np.ndarray,
+    jacobian: np.ndarray,
+    covariance: np.ndarray,
+    free: np.ndarray,
+    same: Same | None = None,
 ) -> list[str]:
-    """Sentences, the most serious first; empty when everything is determined."""
+    """Sentences, the most serious first; empty when everything is determined.
+
+    same : whether the criterion at other values is that of the estimate
+    """
     notes = []
     names = [u.name for u in unknowns]
-    scaled = jacobian * np.array(
+    sizes = np.array(
         [u.slope(v) if u.logarithmic else max(abs(v), u.size) for u, v in zip(unknowns, theta, strict=True)]
     )
+    scaled = jacobian * sizes
     norms = np.linalg.norm(scaled, axis=0)
     largest = norms.max(initial=0.0)
     dead = norms <= DEAD * largest if largest > 0 else np.ones(len(names), dtype=bool)
@@ -38,6 +48,11 @@ def describe_determination(
         )
     alive = free & ~dead
     notes += _flat_directions(scaled[:, alive], [n for n, a in zip(names, alive, strict=True) if a])
+    for c in find_combinations(names, theta, jacobian, alive, same):
+        if not np.isfinite(covariance[c.unknowns[0], c.unknowns[0]]):
+            told = " and ".join(names[k] for k in c.unknowns)
+            notes.append(f"determined: {c.text} = {c.value:.6g} ± {c.std_error:.2g}, all that the data tell of {told}.")
+    notes += _not_told(covariance, names, free, notes)
     notes += _trade_offs(covariance, names, alive)
     notes += _not_pinned(unknowns, covariance, alive)
     return notes
@@ -57,6 +72,16 @@ def _flat_directions(scaled: np.ndarray, names: list[str]) -> list[str]:
                 f"flat direction: the outputs hardly see {' '.join(parts)} (relative changes); fix one of them."
             )
     return notes
+
+
+def _not_told(covariance: np.ndarray, names: list[str], free: np.ndarray, notes: list[str]) -> list[str]:
+    """Unknowns of infinite variance that no sentence has named."""
+    is_open = np.isinf(np.diag(covariance)) & free
+    silent = [n for n, k in zip(names, is_open, strict=True) if k and not any(n in note.split() for note in notes)]
+    if not silent:
+        return []
+    what = "it" if len(silent) == 1 else "one of them"
+    return [f"not determined: the criterion does not change along {', '.join(silent)}; fix {what}."]
 
 
 def _trade_offs(covariance: np.ndarray, names: list[str], alive: np.ndarray) -> list[str]:

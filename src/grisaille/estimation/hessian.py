@@ -18,7 +18,7 @@ from grisaille.estimation.search import Search
 DIFFERENCE = 1e-3
 """Steps of the differences, in standard errors, and at most relative to 1 + |ξ|."""
 SHORTEST = 1e-11
-"""Of steps relative to 1 + |ξ|: shorter ones are lost in rounding."""
+"""Of steps relative to |ξ|: shorter ones are lost in rounding."""
 STEEP = 100.0
 """Curvature over the expected one from which on steps are too long."""
 SHORTER = 4
@@ -40,10 +40,13 @@ def hessian_at(search: Search, evaluation: LikelihoodEvaluation, free: np.ndarra
     return evaluation.hessians[key].copy()
 
 
-def inverse(hessian: np.ndarray, free: np.ndarray) -> tuple[np.ndarray, bool]:
-    """Pseudo-inverse over the directions that are seen, and whether none of them bends the wrong way."""
-    found, _, least = pseudo_inverse(hessian, free & (np.abs(np.diag(hessian)) > DEAD))
-    return found, least > BENT_UP
+def inverse(hessian: np.ndarray, free: np.ndarray, expected: np.ndarray) -> tuple[np.ndarray, bool, np.ndarray]:
+    """Pseudo-inverse over the directions that are seen, whether none of them bends the wrong way, and what is open.
+
+    expected : the expected information in ξ, which tells what no output sees (``flat_directions``)
+    """
+    found, lost, least = pseudo_inverse(hessian, free & (np.abs(np.diag(hessian)) > DEAD), expected)
+    return found, least > BENT_UP, free & lost
 
 
 def scaled_model(search: Search, evaluation: LikelihoodEvaluation) -> tuple[np.ndarray, np.ndarray]:
@@ -60,7 +63,7 @@ def _differences(search: Search, evaluation: LikelihoodEvaluation, free: np.ndar
         return np.zeros_like(H)
     longest = 1 + np.abs(xi)
     errors = 1 / np.sqrt(np.maximum(np.diag(H), 1e-300))
-    steps = np.clip(DIFFERENCE * errors, SHORTEST * longest, DIFFERENCE * longest)
+    steps = np.clip(DIFFERENCE * errors, SHORTEST * np.abs(xi), DIFFERENCE * longest)
     hessian, is_steep = _along(search, evaluation, np.diag(steps)[free])
     if hessian is not None and is_steep:
         axes, _ = _along(search, evaluation, _main_axes(hessian, H, free))
@@ -100,7 +103,8 @@ def _main_axes(hessian: np.ndarray, expected: np.ndarray, free: np.ndarray) -> n
 def _product(search: Search, evaluation: LikelihoodEvaluation, step: np.ndarray) -> tuple[np.ndarray | None, bool]:
     """H times a step, and whether it had to be shortened; None where f has no value beside ξ however close."""
     xi, share, product = search.where(evaluation), 1.0, None
-    least = min(1.0, SHORTEST / float(np.max(np.abs(step) / (1 + np.abs(xi)))))
+    longest = float(np.max(np.abs(step) / np.maximum(np.abs(xi), 1e-300)))
+    least = min(1.0, SHORTEST / max(longest, SHORTEST))
     for _ in range(1 + SHORTER):
         if share < least:
             break

@@ -23,6 +23,7 @@ from grisaille.estimation import filter_choices as choices
 from grisaille.estimation import scoring
 from grisaille.estimation.bound_penalty import BoundPenalty, transformed
 from grisaille.estimation.cases import Case, compared_samples, known_starts, start_guesses
+from grisaille.estimation.convergence import NEAR
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.levels import (
     Zeros,
@@ -57,8 +58,6 @@ _examined: Memo[WellPosedness] = Memo(256)
 EXAMINED = 2
 """Records at whose inputs a nonlinear model is examined."""
 
-CONVERGED = 1e-8
-"""The Newton decrement: the estimate is then within a ten-thousandth of its standard error."""
 SAME = 1e-6
 """Log-likelihoods of the same steps, with matrix exponentials of other accuracy, that agree."""
 HARDLY = 2e-3
@@ -286,7 +285,7 @@ class KalmanML:
         refusal = problem.refusal(evaluation.theta)
         if refusal:
             raise EstimationError(f"{refusal} {_where(problem.unknowns, evaluation.theta)}")
-        converged = polished.is_minimum and polished.decrement < CONVERGED
+        converged = polished.is_minimum and polished.decrement < NEAR**2
         covariance = covariance_of(problem, polished)
         notes = describe(problem, evaluation, covariance, free, zeros) + edge_notes(problem, polished)
         notes += discretisation_notes(problem, evaluation)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,19 +12,22 @@ from grisaille.estimation.determination import describe_determination
 from grisaille.estimation.levels import Zeros, evaluate_quietly
 from grisaille.estimation.likelihood import LikelihoodEvaluation, LikelihoodProblem
 from grisaille.estimation.search import Outcome
-from grisaille.estimation.uncertainty import root_of
+from grisaille.estimation.uncertainty import root_of, without_undetermined
 
 COARSE = 1e-2
 """Change of the log-likelihood with shorter steps from which on a fit says so."""
+
+SAME = 1e-7
+"""Of the objective, relative to 1 + its size."""
 
 CLOSE = 1.0
 """Standard errors; edges further away do not matter."""
 
 
 def covariance_of(problem: LikelihoodProblem, polished: scoring.Polished) -> np.ndarray:
-    """Inverse Hessian in the unknowns themselves."""
+    """Inverse Hessian in the unknowns themselves, infinite for what the data leave open."""
     slopes = problem.slopes(polished.evaluation.theta)
-    return np.asarray(polished.covariance * np.outer(slopes, slopes))
+    return without_undetermined(polished.covariance * np.outer(slopes, slopes), polished.lost)
 
 
 def describe(
@@ -37,10 +40,23 @@ def describe(
     """What the data determined; levels at zero are named as such, not as dead."""
     names = [u.name for u, z in zip(problem.unknowns, zeros.zero, strict=True) if z]
     root = root_of(evaluation.curvature)
-    notes = describe_determination(problem.unknowns, evaluation.theta, root, covariance, free | zeros.zero)
+    seen = free | zeros.zero
+    notes = describe_determination(
+        problem.unknowns, evaluation.theta, root, covariance, seen, _same_as(problem, evaluation)
+    )
     known = tuple(f"dead: no output moves with {name};" for name in names)
     kept = [n for n in notes if not n.startswith(known)] if known else notes
     return zeros.sentences(problem.unknowns) + kept
+
+
+def _same_as(problem: LikelihoodProblem, evaluation: LikelihoodEvaluation) -> Callable[[np.ndarray], bool]:
+    """Whether other values have the likelihood of an evaluation."""
+
+    def same(theta: np.ndarray) -> bool:
+        there = evaluate_quietly(problem, theta)
+        return there.completed and abs(there.objective - evaluation.objective) < SAME * (1 + abs(evaluation.objective))
+
+    return same
 
 
 def discretisation_notes(problem: LikelihoodProblem, evaluation: LikelihoodEvaluation) -> list[str]:

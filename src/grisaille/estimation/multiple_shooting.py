@@ -251,11 +251,13 @@ def solve(problem: Problem, pieces: int, tolerance: float, progress: Progress | 
     now = shooting.shoot(v[:n], v[n:])
     if not now.completed:
         raise EstimationError(f"The pieces cannot be simulated at the guess: {now.evaluation.failure}")
-    sizes = np.array([u.size for u in problem.unknowns], dtype=float)
+    norms = np.linalg.norm(now.jacobian, axis=0)
+    errors = 1 / np.where(norms > 0, norms, 1.0)
+    sizes = np.array([replace(u, reach=float(e)).size for u, e in zip(problem.unknowns, errors[:n], strict=True)])
     weight, trace = 1.0, []
     for _ in range(MOST_ITERATIONS):
         # of now: nodes may have begun where a simulation ran away
-        scale = np.concatenate([sizes, 1e-3 + np.abs(v[n:])])
+        scale = np.concatenate([sizes, np.maximum(np.abs(v[n:]), errors[n:])])
         trace.append({"evaluation": float(problem.evaluations), "objective": now.evaluation.objective,
                       "gap": float(np.abs(now.gaps).max(initial=0.0))})  # fmt: skip
         if progress is not None:

@@ -20,7 +20,7 @@ import numpy as np
 from grisaille.errors import EstimationError
 from grisaille.estimation import gauss_newton, levenberg_marquardt, multiple_shooting, nelder_mead, trust_region
 from grisaille.estimation.cases import Case
-from grisaille.estimation.convergence import OFFSET, OFFSET_OF_DIFFERENCES, polish, relative_offset
+from grisaille.estimation.convergence import NEAR, OFFSET, OFFSET_OF_DIFFERENCES, polish, relative_offset
 from grisaille.estimation.determination import describe_determination
 from grisaille.estimation.differences import caution, crossings_at, has_jumps, steps_across_jumps
 from grisaille.estimation.estimate import Estimate
@@ -29,6 +29,7 @@ from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.estimation.robust_losses import robust_covariance, robust_level
 from grisaille.estimation.search import Outcome, Search
 from grisaille.estimation.uncertainty import gauss_newton_covariance, sandwich_covariance
+from grisaille.estimation.unknowns import Unknown
 from grisaille.estimation.variable_projection import ProjectedSearch, linear_unknowns
 from grisaille.simulation.runner import COARSE, Prediction
 
@@ -147,7 +148,8 @@ class OutputError:
         )
         if linear.any() and not linear.all() and self.optimizer != "nelder-mead":
             projected = self._optimize(ProjectedSearch(search.problem, search.progress, linear=linear))
-            if relative_offset(search, polish(search, projected.evaluation)) < OFFSET and not _ran_away(projected):
+            is_minimum = relative_offset(search, polish(search, projected.evaluation)) < OFFSET
+            if is_minimum and not _ran_away(projected, search.problem.unknowns):
                 return projected
             plain = self._optimize(search)
             return min(projected, plain, key=lambda o: o.evaluation.objective)
@@ -178,7 +180,7 @@ class OutputError:
         free = _free(search, evaluation)
         offset = relative_offset(search, evaluation) if self.loss == "linear" else 0.0
         runaway = _growth_note(problem, evaluation) if self.shooting == "single" else []
-        enough = OFFSET if problem.differences is None else OFFSET_OF_DIFFERENCES
+        enough = NEAR if problem.differences is None else OFFSET_OF_DIFFERENCES
         converged = (offset < enough if self.loss == "linear" else outcome.stopped_well) and not runaway
         converged = converged and evaluation.discretisation < COARSE and outcome.joins
         data = slice(0, problem.count)
@@ -192,7 +194,9 @@ class OutputError:
             covariance = sandwich_covariance(evaluation.jacobian[data], evaluation.residuals[data], free)
         else:
             covariance = gauss_newton_covariance(evaluation.jacobian, free)
-        notes = describe_determination(problem.unknowns, evaluation.theta, evaluation.jacobian, covariance, free)
+        notes = describe_determination(
+            problem.unknowns, evaluation.theta, evaluation.jacobian, covariance, free, _same_as(problem, evaluation)
+        )
         notes += runaway + _correlation_notes(problem)
         careful = ""
         if problem.differences is not None or (self.shooting == "multiple" and has_jumps(problem)):
@@ -217,7 +221,7 @@ class OutputError:
             evaluation=evaluation,
             cases=problem.cases,
             converged=converged,
-            status=_sentence(converged, outcome, offset, problem.evaluations)
+            status=_sentence(converged, outcome, evaluation, offset, problem.evaluations)
             if not runaway
             else f"NOT converged: {runaway[0]}",
             notes=tuple(notes),
@@ -280,10 +284,23 @@ def _leverage(problem: Problem, case: Case, prediction: Prediction) -> float:
     return float((moved / np.where(ranges > 0, ranges, 1.0)).max())
 
 
-def _ran_away(outcome: Outcome) -> bool:
+def _same_as(problem: Problem, evaluation: Evaluation) -> Callable[[np.ndarray], bool]:
+    """Whether other values have the sum of squares of an evaluation, up to the accuracy of simulations."""
+
+    def same(theta: np.ndarray) -> bool:
+        there = problem.evaluate(theta, sensitive=False)
+        if not there.completed:
+            problem.failures.pop()
+        return abs(there.objective - evaluation.objective) < 1e-3 * (1 + abs(evaluation.objective))
+
+    return same
+
+
+def _ran_away(outcome: Outcome, unknowns: Sequence[Unknown]) -> bool:
     """Whether an estimate left the magnitude of where it began: a valley that falls towards infinity."""
     first = np.array([v for k, v in outcome.trace[0].items() if k not in ("evaluation", "objective", "seconds")])
-    return bool((np.abs(outcome.evaluation.theta) > RAN_AWAY * np.maximum(np.abs(first), 1e-3)).any())
+    sizes = [u.size for u in unknowns]
+    return bool((np.abs(outcome.evaluation.theta) > RAN_AWAY * np.maximum(np.abs(first), sizes)).any())
 
 
 def _choose(name: str, value: str, allowed: Sequence[str]) -> None:
@@ -340,9 +357,16 @@ def _log_likelihood(problem: Problem, evaluation: Evaluation) -> float:
     return total
 
 
-def _sentence(converged: bool, outcome: Outcome, offset: float, evaluations: int) -> str:
+def _sentence(converged: bool, outcome: Outcome, evaluation: Evaluation, offset: float, evaluations: int) -> str:
     if converged:
         return f"converged: {outcome.reason}, {evaluations} evaluations"
+    if not outcome.joins:
+        return f"NOT converged after {evaluations} evaluations: {outcome.reason}. Try more pieces, or another guess"
+    if offset < NEAR and evaluation.discretisation >= COARSE:
+        return (
+            f"NOT converged: the minimum was reached in {evaluations} evaluations, but simulations miss their "
+            f"tolerance there by a factor {evaluation.discretisation:.2g}. Use a smaller rtol in gr.OutputError"
+        )
     return (
         f"NOT converged after {evaluations} evaluations: {outcome.reason}; the point is {offset:.2g} standard errors "
         f"from a minimum. Try another guess, gr.multistart, or a larger max_evaluations"

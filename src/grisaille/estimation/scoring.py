@@ -50,7 +50,7 @@ def minimize(search: Search, *, max_evaluations: int, tolerance: float) -> Outco
         now = _likelihood(search.best)
         free = free_unknowns(search, now)
         hessian = hessian_at(search, now, free)
-        covariance, is_minimum = inverse(hessian, free)
+        covariance, is_minimum, _ = inverse(hessian, free, scaled_model(search, now)[1])
         is_near = is_minimum and _decrement(search, now, covariance) < ENDED
         if search.problem.evaluations >= limit or (ended and is_near):
             break
@@ -157,6 +157,8 @@ class Polished:
     """Whether f bends upwards in every direction that the data see."""
     edges: tuple[np.ndarray, ...]
     """Steps in ξ, so short and yet to where f has no value."""
+    lost: np.ndarray
+    """Free unknowns that a direction without information moves: their variance is infinite."""
 
 
 def polish(search: Search, evaluation: LikelihoodEvaluation, free: np.ndarray, most: int = 6) -> Polished:
@@ -166,13 +168,14 @@ def polish(search: Search, evaluation: LikelihoodEvaluation, free: np.ndarray, m
     """
     for _ in range(ROUNDS):
         begin = evaluation
-        covariance, is_minimum = inverse(hessian_at(search, begin, free), free)
+        expected = scaled_model(search, begin)[1]
+        covariance, is_minimum, lost = inverse(hessian_at(search, begin, free), free, expected)
         decrement = left = _decrement(search, begin, covariance)
         if is_minimum:
             evaluation, left = _newton(search, begin, covariance, most)
         if left < ENOUGH or left > 0.5 * decrement:
             break
-    return Polished(evaluation, covariance, left, is_minimum, tuple(begin.edges))
+    return Polished(evaluation, covariance, left, is_minimum, tuple(begin.edges), lost)
 
 
 def _newton(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -12,6 +13,9 @@ from grisaille.errors import EstimationError
 from grisaille.estimation.problem import Evaluation, Problem
 
 Progress = Callable[[int, float], None]
+ELSEWHERE = (0.5, 0.8, 1.25, 2.0)
+"""Multiples of a guess at which a refusal is tried again."""
+NUMBERS = re.compile(r"[-+]?[0-9.]+(?:e[-+]?[0-9]+)?")
 
 
 @dataclass(frozen=True)
@@ -55,10 +59,39 @@ class Search:
         if not evaluation.completed:
             values = ", ".join(f"{u.name} = {u.guess:g}" for u in self.problem.unknowns)
             raise EstimationError(
-                f"The model cannot be simulated at the guess ({values}): {evaluation.failure} Give other values by "
-                f"guess=, or let gr.multistart find a start."
+                f"The model cannot be simulated at the guess ({values}): {evaluation.failure} {self._what_next()}"
             )
+        self._learn_sizes(evaluation)
         return evaluation
+
+    def _what_next(self) -> str:
+        """Another guess is worth trying where the model can be simulated elsewhere, or fails in another way there."""
+        failed = self.last.failure if self.last is not None else ""
+        for factor in ELSEWHERE:
+            there = self.problem.evaluate(self._elsewhere(factor), sensitive=False)
+            if there.completed or NUMBERS.sub("", there.failure) != NUMBERS.sub("", failed):
+                return "Give other values by guess=, or let gr.multistart find a start."
+        tried = f"{len(ELSEWHERE)} other values of the unknowns, half to twice the guess,"
+        return f"The same happens at {tried} so that another guess is not likely to help: look at what is said above."
+
+    def _elsewhere(self, factor: float) -> np.ndarray:
+        lower, upper = self.problem.bounds
+        sizes = np.array([u.size for u in self.problem.unknowns])
+        guess = self.problem.guess
+        moved = np.where(guess != 0, factor * guess, np.log(factor) * sizes)
+        return np.clip(moved, lower, upper)
+
+    def _learn_sizes(self, evaluation: Evaluation) -> None:
+        """A guess of zero, or near it, tells no magnitude: unknowns are at least as large as their standard errors."""
+        curvature = getattr(evaluation, "curvature", np.zeros((0, 0)))
+        bend = np.diag(curvature) if curvature.size else np.sum(evaluation.jacobian**2, axis=0)
+        if len(bend) != len(self.problem.unknowns):
+            return
+        self.problem.unknowns = tuple(
+            u if u.reach or u.logarithmic or u.logit or not (np.isfinite(b) and b > 0)
+            else replace(u, reach=min(float(1 / np.sqrt(b)), u.upper - u.lower))
+            for u, b in zip(self.problem.unknowns, bend, strict=True)
+        )  # fmt: skip
 
     def at(self, xi: np.ndarray, *, sensitive: bool = True) -> Evaluation:
         """The evaluation at ξ, remembered."""

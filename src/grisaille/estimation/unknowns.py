@@ -26,6 +26,8 @@ from grisaille.structure.operating_point import Conditions, start_point
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.reduction import Structure
 
+FAR = 100.0
+"""Standard errors that an unknown without a magnitude may be away from its guess."""
 LOG_RATIO = 100.0
 """Positive bounds further apart than this mean that the order of magnitude is unknown."""
 
@@ -49,13 +51,20 @@ class Unknown:
     prior: Any = None
     logit: bool = False
     """Searched by log((θ − lower)/(upper − θ)): a bound is never reached."""
+    reach: float = 0.0
+    """The standard error that the data at the first guess would leave to it alone; 0 before that is known."""
 
     @property
     def size(self) -> float:
-        """A typical magnitude, for scaling."""
-        if self.guess != 0:
+        """A typical magnitude, for scaling: the guess, unless it is zero or less than what the data leave open.
+
+        Then curvature and bounds tell it; one where nothing does.
+        """
+        if self.guess != 0 and abs(self.guess) >= self.reach:
             return abs(self.guess)
         span = self.upper - self.lower
+        if self.reach:
+            return min(FAR * self.reach, span / 4)
         return span / 4 if np.isfinite(span) else 1.0
 
     def inner(self, value: float) -> float:

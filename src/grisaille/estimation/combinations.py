@@ -1,0 +1,103 @@
+"""What the data do tell where two unknowns are seen together only: their product, quotient, sum or difference.
+
+Two columns of the Jacobian that are multiples of one another, J_i = c J_j, belong to a function f(θ_i, θ_j) that is all
+the outputs see, with f_i / f_j = c:
+
+    θ_i^p θ_j^q :  c = (p/q) θ_j/θ_i            θ_i ± θ_j :  c = ± 1
+
+Its standard error is that of θ_i when θ_j is held, times |∂f/∂θ_i|.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+ALIKE = 1e-6
+"""1 − |cos| of two columns below which they are one."""
+CLOSE = 1e-4
+"""Relative distance of c from what a formula says."""
+POWERS = {1.0: (1, 1), -1.0: (1, -1), 2.0: (2, 1), 0.5: (1, 2), -2.0: (2, -1), -0.5: (1, -2)}
+MOVED = 1.2
+"""Factor of an unknown, for telling formulas with the same derivative apart."""
+
+Same = Callable[[np.ndarray], bool]
+
+
+@dataclass(frozen=True)
+class Combination:
+    """A function of two unknowns that the data determine although they determine neither."""
+
+    unknowns: tuple[int, int]
+    text: str
+    value: float
+    std_error: float
+
+
+def find_combinations(
+    names: Sequence[str], theta: np.ndarray, jacobian: np.ndarray, alive: np.ndarray, same: Same | None = None
+) -> list[Combination]:
+    """One for each pair of unknowns that are seen together only.
+
+    jacobian : of weighted residuals, or a root of the information
+    same : whether the criterion at other values is that of the estimate; decides between formulas with one derivative
+    """
+    kept = [int(k) for k in np.flatnonzero(alive)]
+    norms = np.linalg.norm(jacobian, axis=0)
+    found: list[tuple[int, int, float, str, float]] = []
+    taken: set[int] = set()
+    for at, i in enumerate(kept):
+        for j in kept[at + 1 :]:
+            if {i, j} & taken or not norms[i] * norms[j] > 0:
+                continue
+            cosine = float(jacobian[:, i] @ jacobian[:, j] / (norms[i] * norms[j]))
+            if 1 - abs(cosine) > ALIKE**2:
+                continue
+            ratio = float(np.sign(cosine) * norms[i] / norms[j])
+            formula = _formula(names, theta, i, j, ratio, same)
+            if formula is not None:
+                found.append((i, j, *formula))
+                taken |= {i, j}
+    if not found:
+        return []
+    held = np.zeros(len(theta), dtype=bool)
+    held[[j for _, j, *_ in found]] = True
+    free = [k for k in kept if not held[k]]
+    scaled = jacobian[:, free] / norms[free]
+    covariance = np.linalg.pinv(scaled.T @ scaled, rcond=1e-10, hermitian=True)
+    errors = dict(zip(free, np.sqrt(np.diag(covariance)) / norms[free], strict=True))
+    return [Combination((i, j), text, value, abs(slope) * float(errors[i])) for i, j, value, text, slope in found]
+
+
+def _formula(
+    names: Sequence[str], theta: np.ndarray, i: int, j: int, ratio: float, same: Same | None
+) -> tuple[float, str, float] | None:
+    """Value, text and ∂/∂θ_i of the formula that suits the ratio of derivatives."""
+    a, b = float(theta[i]), float(theta[j])
+    candidates = []
+    if a and b:
+        for power, (p, q) in POWERS.items():
+            if abs(ratio * a / (b * power) - 1) < CLOSE:
+                value = a**p * b**q
+                there = theta.copy()
+                there[i], there[j] = MOVED * a, b * MOVED ** (-p / q)
+                candidates.append((value, f"{_power(names[i], p)} {_factor(names[j], q)}", p * value / a, there))
+    for sign in (1.0, -1.0):
+        if abs(ratio / sign - 1) < CLOSE:
+            there = theta.copy()
+            change = (MOVED - 1) * max(abs(a), abs(b))
+            there[i], there[j] = a + change, b - sign * change
+            candidates.append((a + sign * b, f"{names[i]} {'+' if sign > 0 else '-'} {names[j]}", 1.0, there))
+    if len(candidates) > 1 and same is not None:
+        candidates = [c for c in candidates if same(c[3])] or candidates
+    return candidates[0][:3] if len(candidates) == 1 or (candidates and same is None) else None
+
+
+def _power(name: str, p: int) -> str:
+    return name if p == 1 else f"{name}**{p}"
+
+
+def _factor(name: str, q: int) -> str:
+    return f"* {_power(name, q)}" if q > 0 else f"/ {_power(name, -q)}"
