@@ -1,6 +1,6 @@
 """``z`` where plain Newton does not find it, or may have found another root; the twin of gr_rescue.h.
 
-Stages, tried in turn: Newton afresh from the prediction; along the way from a known root to where one is wanted, in
+Stages, tried in turn: a search for pieces, where relations of z are entries of z; Newton afresh from the prediction; along the way from a known root to where one is wanted, in
 strides so short that the root stays the only one near; along the residual, where the equations themselves change at
 once; damped, from the prediction, from where the way ended and from beyond. The header explains them.
 """
@@ -22,6 +22,8 @@ SHORTEST_STRIDE, SHORTEST_IN_STEP = 1e-10, 1e-7
 LEAP_BELOW = 1e-6
 STRIDES_IN_STEP = 50
 STRIDES = 1000
+PIECE_TRIALS = 40
+ALL_AT_ONCE = 6
 MOST_ITERATIONS = 15
 CONTRACTION = 0.5
 
@@ -50,11 +52,31 @@ def rescue(newton: Newton, start: Anchor, t: float, x: Floats, z: Floats, u: Flo
         raise ended from None
 
 
+def search_pieces(newton: Newton, t: float, x: Floats, z: Floats, u: Floats) -> tuple[Floats, Floats]:
+    """``(z, F)`` with pieces that agree with their solution: all that do not change at once, then the first one only."""
+    nx, nm, z = newton.kernel.nx, newton.kernel.nm, z.copy()
+    for trial in range(PIECE_TRIALS):
+        z[-nm:] = np.floor(z[-nm:] + 0.5)
+        newton.held, newton.factors = True, None
+        try:
+            z, _ = damped(newton, t, x, z, u)
+        finally:
+            newton.held = False
+        f = newton.evaluate(t, x, z, u)
+        differ = np.flatnonzero(np.abs(f[-nm:]) > 0.5)
+        if not differ.size:
+            return z, f
+        chosen = z.size - nm + (differ if trial < ALL_AT_ONCE else differ[:1])
+        z = z.copy()
+        z[chosen] -= f[nx + chosen]
+    raise StepFailure(Status.NEWTON, nx + int(np.argmax(np.abs(f[nx:]))), float(np.max(np.abs(f[nx:]))))
+
+
 def damped(newton: Newton, t: float, x: Floats, z: Floats, u: Floats) -> tuple[Floats, Floats]:
     """Newton with corrections halved until the next one would be smaller; near the root the plain one takes over."""
     kernel, task, nx, part = newton.kernel, newton.task, newton.kernel.nx, 1.0
     for _ in range(100):
-        f = kernel.F(t, x, z, u, task.p)
+        f = newton.hold(kernel.F(t, x, z, u, task.p))
         task.evaluations += 1
         if not np.all(np.isfinite(f[nx:])):
             bad = nx + int(np.argmin(np.isfinite(f[nx:])))
@@ -77,7 +99,7 @@ def damped(newton: Newton, t: float, x: Floats, z: Floats, u: Floats) -> tuple[F
 
 def _is_closer(newton: Newton, t: float, x: Floats, z: Floats, u: Floats, step: Floats, limit: float) -> bool:
     """Deuflhard's natural monotonicity: would the next correction with the same matrix be small enough?"""
-    f = newton.kernel.F(t, x, z + step, u, newton.task.p)
+    f = newton.hold(newton.kernel.F(t, x, z + step, u, newton.task.p))
     newton.task.evaluations += 1
     finite = bool(np.all(np.isfinite(f[newton.kernel.nx :])))
     return finite and newton.size(newton.correction(f), z) <= limit

@@ -8,13 +8,14 @@ is known.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from grisaille.compilation.task import Status, Task
-from grisaille.simulation.rescue import damped, rescue
+from grisaille.simulation.rescue import damped, rescue, search_pieces
 from grisaille.simulation.steps import EPS, Equations, Floats, StepFailure, lu, lu_solve, signals
 
 MOST_ITERATIONS = 15
@@ -46,6 +47,13 @@ class Newton:
     task: Task
     jac: Floats | None = None
     factors: Any = None
+    held: bool = False
+    """Pieces stay as they are: their equations count as met."""
+
+    def hold(self, f: Floats) -> Floats:
+        if self.held:
+            f[-self.kernel.nm :] = 0.0
+        return f
 
     def linearise(self, t: float, x: Floats, z: Floats, u: Floats, p: Floats | None = None) -> None:
         """dF/d[x; z] at this point and the factors of its block dF/dz."""
@@ -66,6 +74,9 @@ class Newton:
         except StepFailure as failure:
             plain = failure
         self.task.rescues += 1
+        if self.kernel.nm > 0:
+            with suppress(StepFailure):
+                return search_pieces(self, t, x, z, u)
         try:
             return damped(self, t, x, z, u) if start is None else rescue(self, start, t, x, z, u)
         except StepFailure as failure:
@@ -111,7 +122,7 @@ class Newton:
         raise unsolved(f, nx)
 
     def evaluate(self, t: float, x: Floats, z: Floats, u: Floats, keep: bool = True) -> Floats:
-        f = self.kernel.F(t, x, z, u, self.task.p)
+        f = self.hold(self.kernel.F(t, x, z, u, self.task.p))
         self.task.evaluations += 1
         if not np.all(np.isfinite(f)):
             if not keep:

@@ -1,5 +1,6 @@
 /* z where plain Newton does not find it, or may have found another root: stages, tried in turn.
  *
+ * 0. pieces: where relations of z are entries of z, a search for pieces that agree with their solution;
  * 1. afresh: Newton from the prediction with its own factors, if dF/dz is oriented there as where the root is known;
  * 2. along the way: from the known root z_a at (t_a, x_a, u_a) in a straight line to (t, x, u), with strides short enough
  *    that dF/dz of one end contracts at the other (by 1/2), so that the root stays the only one near; what jumps with
@@ -25,6 +26,8 @@
 #define GR_SHORTEST_IN_STEP 1e-7
 #define GR_STRIDES_IN_STEP 50
 #define GR_STRIDES 1000
+#define GR_PIECE_TRIALS 40
+#define GR_ALL_AT_ONCE 6
 
 /* a known root: x, z at time t, signals as segment sees them */
 typedef struct {
@@ -159,6 +162,7 @@ GR_COLD long gr_newton_damped(gr_task *k, gr_newton *n, double t, const double *
   for (long it = 0; it < 100; it++) {
     gr_F(t, x, z, u, k->p, n->f);
     k->evaluations++;
+    gr_hold(n);
     const long bad = gr_not_finite(GR_NZ, n->f + GR_NX);
     if (bad >= 0) return gr_fail(k, GR_NOT_FINITE, GR_NX + bad, n->f[GR_NX + bad]);
     const long status = gr_linearise_z(k, n, t, x, z, u);
@@ -172,6 +176,7 @@ GR_COLD long gr_newton_damped(gr_task *k, gr_newton *n, double t, const double *
       for (long i = 0; i < GR_NZ; i++) next[i] = z[i] + part * dz[i];
       gr_F(t, x, next, u, k->p, n->f);
       k->evaluations++;
+      gr_hold(n);
       if (gr_not_finite(GR_NZ, n->f + GR_NX) >= 0) continue;
       gr_correction_z(k, n, trial);
       if (gr_size_z(k, z, trial) <= (1.0 - 0.25 * part) * size) break;
@@ -258,6 +263,29 @@ GR_COLD long gr_rescue(gr_task *k, gr_newton *n, const gr_anchor *from, double t
   return gr_fail(k, GR_BRANCH_ENDS, where, share);
 }
 
+/* Which pieces: z is solved for the pieces it comes with, and those that do not agree with the solution change, all at
+ * once or, where that goes in circles, the first one only (Murty's rule, which ends wherever the solution is unique). */
+GR_COLD long gr_search_pieces(gr_task *k, gr_newton *n, double t, const double *x, double *z, const double *u) {
+  for (long trial = 0; GR_NM > 0 && trial < GR_PIECE_TRIALS; trial++) {
+    long differ = 0;
+    for (long i = GR_NZ - GR_NM; i < GR_NZ; i++) z[i] = floor(z[i] + 0.5);
+    n->held = 1;
+    n->valid = 0;
+    const long status = gr_newton_damped(k, n, t, x, z, u);
+    n->held = 0;
+    if (status) return status;
+    gr_F(t, x, z, u, k->p, n->f);
+    k->evaluations++;
+    for (long i = GR_NZ - GR_NM; i < GR_NZ; i++) {
+      if (!(fabs(n->f[GR_NX + i]) > 0.5) || (differ && trial >= GR_ALL_AT_ONCE)) continue;
+      z[i] -= n->f[GR_NX + i];
+      differ = 1;
+    }
+    if (!differ) return GR_DONE;
+  }
+  return gr_unsolved(k, n);
+}
+
 #endif
 
 /* z and n->f = F(t, x, z, u, p) at the root that continues `from`; z comes in as its prediction */
@@ -272,6 +300,10 @@ GR_FN long gr_solve_implicit(gr_task *k, gr_newton *n, const gr_anchor *from, do
   const double amount = k->amount;
   for (long i = 0; i < GR_NZ; i++) z[i] = guess[i];
   k->rescues++;
+  if (GR_NM > 0) {
+    if (!gr_search_pieces(k, n, t, x, z, u)) return GR_DONE;
+    for (long i = 0; i < GR_NZ; i++) z[i] = guess[i];
+  }
   const long status = from ? gr_rescue(k, n, from, t, x, z, u) : gr_newton_damped(k, n, t, x, z, u);
   if (status) n->valid = 0;
   return !status || (plain == GR_NEWTON && GR_NM == 0) ? status : gr_fail(k, plain, where, amount);

@@ -29,6 +29,7 @@ typedef struct {
   long *pivot;   /* NZ */
   double *f;     /* N: right-hand side and residual of the last evaluation */
   long valid;
+  long held;     /* pieces stay as they are: their equations count as met */
 } gr_newton;
 
 #define GR_NEWTON_WORK (GR_N * GR_N + GR_NZ * GR_NZ + GR_NZ + GR_N + 1)
@@ -39,8 +40,12 @@ GR_FN gr_newton gr_newton_in(double *work) {
   n.lu = n.jac + GR_N * GR_N;
   n.f = n.lu + GR_NZ * GR_NZ;
   n.pivot = (long *)(n.f + GR_N);
-  n.valid = 0;
+  n.valid = n.held = 0;
   return n;
+}
+
+GR_FN void gr_hold(gr_newton *n) {
+  for (long i = GR_N - GR_NM; n->held && i < GR_N; i++) n->f[i] = 0.0;
 }
 
 GR_FN long gr_finite(double value) { return value - value == 0.0; }
@@ -155,6 +160,7 @@ GR_APART long gr_newton_iterate(gr_task *k, gr_newton *n, double t, const double
   for (long it = 0; it < GR_NEWTON_MOST; it++) {
     gr_F(t, x, z, u, k->p, n->f);
     k->evaluations++;
+    gr_hold(n);
     long bad = gr_not_finite(GR_N, n->f);
     if (bad >= 0) {
       n->valid = n->valid && it == 0;
