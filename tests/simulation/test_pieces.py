@@ -162,3 +162,26 @@ def test_coupled_pieces_are_right_or_refused(seed: int) -> None:
         z = np.array([got[f"z[{i}]"].values[0] for i in range(n)])
         assert any(np.abs(z - root).max() < 1e-6 for root in roots)
     assert refused <= 1
+
+
+@pytest.mark.parametrize("options", [{}, {"compiled": False}, {"compiled": False, "method": "implicit"}])
+def test_pieces_that_go_in_circles_are_searched_for(options: dict[str, Any]) -> None:
+    """All pieces that disagree, changed at once, alternate here between two wrong sets."""
+    A, D = np.array([[1.0, 0.9, 0.0], [0.0, 1.0, 0.9], [0.9, 0.0, 1.0]]), 1.5 * np.eye(3)
+
+    class Ring(gr.Model):
+        z, b, x = gr.Variable(size=3), gr.Input(size=3), gr.Variable(0.0)
+
+        def equations(self) -> Any:
+            for i in range(3):
+                j = (i + 1) % 3
+                yield self.z[i] + 0.9 * self.z[j] + 1.5 * gr.where(self.z[i] > 0, 1.0, 0.0) == self.b[i]
+            yield der(self.x) == self.z[0]
+
+    t = np.arange(9.0)
+    b = np.random.default_rng(5).normal(size=(40, 3)) * 3
+    solvable = [row for row in b if len(_solutions(A, D, row)) == 1][: t.size]
+    got = gr.simulate(Ring(), t, inputs={f"b[{i}]": np.array(solvable)[:, i] for i in range(3)}, **options)
+    z = np.array([got[f"z[{i}]"].values for i in range(3)]).T
+    wanted = np.array([_solutions(A, D, row)[0] for row in solvable])
+    assert np.abs(z - wanted).max() < 1e-6
