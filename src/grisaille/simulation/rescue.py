@@ -1,8 +1,9 @@
 """``z`` where plain Newton does not find it, or may have found another root; the twin of gr_rescue.h.
 
-Stages, tried in turn: a search for pieces, where relations of z are entries of z; Newton afresh from the prediction; along the way from a known root to where one is wanted, in
-strides so short that the root stays the only one near; along the residual, where the equations themselves change at
-once; damped, from the prediction, from where the way ended and from beyond. The header explains them.
+Stages, tried in turn: a search for pieces, where relations of z are entries of z; Newton afresh from the prediction;
+along the way from a known root to where one is wanted, in strides so short that the root stays the only one near; along
+the residual, where the equations themselves change at once; damped, from the prediction and from where the way ended,
+if both lead to the same root. The header explains them.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def rescue(newton: Newton, start: Anchor, t: float, x: Floats, z: Floats, u: Flo
 
 
 def search_pieces(newton: Newton, t: float, x: Floats, z: Floats, u: Floats) -> tuple[Floats, Floats]:
-    """``(z, F)`` with pieces that agree with their solution: all that do not change at once, then the first one only."""
+    """``(z, F)`` with pieces that agree with their solution: those that do not change, at once, then one at a time."""
     nx, nm, z = newton.kernel.nx, newton.kernel.nm, z.copy()
     for trial in range(PIECE_TRIALS):
         z[-nm:] = np.floor(z[-nm:] + 0.5)
