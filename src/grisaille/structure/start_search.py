@@ -243,7 +243,8 @@ def _damped(
         trial = w + fraction * step
         value = problem.hard(trial)[0][part.rows] - lift
         if np.isfinite(value).all():
-            size = float(np.linalg.norm(value / rows))
+            with np.errstate(over="ignore"):  # an exponential far from its root: infinite is worse, and that is all
+                size = float(np.linalg.norm(value / rows))
             if size <= (1 - 0.1 * fraction) * now or size < floor:
                 return trial, fraction
         fraction /= 2
