@@ -16,6 +16,7 @@ import numpy as np
 from grisaille.errors import EstimationError
 from grisaille.estimation.cases import known_starts
 from grisaille.estimation.estimate import Estimate
+from grisaille.estimation.limits import interval_limits
 from grisaille.estimation.summary import summarize, summarize_html
 from grisaille.estimation.uncertainty import correlation_of, half_width, t_test
 from grisaille.estimation.value import Value
@@ -99,7 +100,7 @@ class Fit:
         import pandas as pd
 
         e = self.estimate
-        half = half_width(self.std_errors, 0.95, self._student)
+        lower, upper = self._limits(0.95)
         t, p = t_test(e.theta, self.std_errors, self._student)
         status = [
             "free" if f else "zero" if _is_zero(u, v) else "at bound"
@@ -107,19 +108,19 @@ class Fit:
         ]
         table = pd.DataFrame(
             {
-                "estimate": e.theta, "std_error": self.std_errors, "lower": e.theta - half, "upper": e.theta + half,
+                "estimate": e.theta, "std_error": self.std_errors, "lower": lower, "upper": upper,
                 "t": t, "p": p, "guess": [u.guess for u in e.unknowns], "status": status,
             },
             index=pd.Index(self.names, name="parameter"),
         )  # fmt: skip
         for output, sigma in e.noise.items():
             error = self._noise_error(output)
-            w = float(half_width(np.array([error]), 0.95, e.degrees_of_freedom)[0])
+            factor = float(np.exp(half_width(np.array([error / sigma]), 0.95, e.degrees_of_freedom)[0]))
             table.loc[f"noise({output})"] = [
                 sigma,
                 error,
-                max(sigma - w, 0.0),
-                sigma + w,
+                sigma / factor,
+                sigma * factor,
                 np.nan,
                 np.nan,
                 np.nan,
@@ -157,14 +158,23 @@ class Fit:
         return pd.DataFrame(correlation_of(self.estimate.covariance), index=self.names, columns=self.names)
 
     def intervals(self, level: float = 0.95) -> pd.DataFrame:
-        """Two-sided intervals by Student's t, normal ones where the noise is known."""
+        """Two-sided intervals by Student's t, normal ones where the noise is known.
+
+        Those of levels (``scale(…)``, ``noise(…)``) are symmetric in the logarithm. An unknown at a bound has a
+        one-sided limit on its other side, where the curvature tells one: NaN says that nothing is known there.
+        """
         import pandas as pd
 
         if not 0 < level < 1:
             raise EstimationError(f"level is {level!r}; give a number between 0 and 1, such as 0.95.")
+        lower, upper = self._limits(level)
+        return pd.DataFrame({"lower": lower, "upper": upper}, index=self.names)
+
+    def _limits(self, level: float) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper limits of all unknowns."""
+        e = self.estimate
         half = half_width(self.std_errors, level, self._student)
-        theta = self.estimate.theta
-        return pd.DataFrame({"lower": theta - half, "upper": theta + half}, index=self.names)
+        return interval_limits(e, half, level)
 
     @property
     def converged(self) -> bool:

@@ -286,6 +286,11 @@ class KalmanML:
         if refusal:
             raise EstimationError(f"{refusal} {_where(problem.unknowns, evaluation.theta)}")
         converged = polished.is_minimum and polished.decrement < NEAR**2
+        limits = {
+            f"limit({u.name})": float(limit)
+            for u, limit in zip(problem.unknowns, zeros.limits, strict=True)
+            if np.isfinite(limit)
+        }
         covariance = covariance_of(problem, polished)
         notes = describe(problem, evaluation, covariance, free, zeros) + edge_notes(problem, polished)
         notes += discretisation_notes(problem, evaluation)
@@ -312,7 +317,7 @@ class KalmanML:
             failures=tuple(problem.failures),
             seconds=seconds,
             offset=float(np.sqrt(polished.decrement)),
-            extra={"penalty": evaluation.penalty} if self.bounds == "transform" else {},
+            extra={**({"penalty": evaluation.penalty} if self.bounds == "transform" else {}), **limits},
         )
 
     def _conventions(self, evaluation: LikelihoodEvaluation) -> list[str]:

@@ -35,6 +35,7 @@ EVEN = 1e-7
 """A slope at zero, by the level's typical size, below which the likelihood is even there."""
 ONE_SIDED = 1.3528
 """Half the 90 % quantile of χ²(1): the drop of log L at the one-sided 95 % limit."""
+STEPS_TO_LIMIT = 12
 DECADES = (1e-4, 1e-3, 1e-2, 1e-1, 1e1, 1e2, 1e3, 1e4)
 TENTHS = (1.0, 0.3, 0.1)
 """What levels are multiplied with to find the order of magnitude."""
@@ -126,13 +127,15 @@ class Zeros:
     """Levels that ended near zero although the likelihood rises from there."""
     rates: np.ndarray
     """∂(−log L)/∂(σ²) at zero; NaN elsewhere."""
+    limits: np.ndarray
+    """Where log L has fallen by ``ONE_SIDED``, the other unknowns held; NaN elsewhere, and where it does not."""
 
     def sentences(self, unknowns: Sequence[Unknown]) -> list[str]:
         notes = []
-        for u, is_zero, rate in zip(unknowns, self.zero, self.rates, strict=True):
+        for u, is_zero, limit in zip(unknowns, self.zero, self.limits, strict=True):
             if is_zero:
-                limit = f"; one-sided 95 % limit about {np.sqrt(ONE_SIDED / rate):.3g}" if rate > 0 else ""
-                notes.append(f"zero: {u.name} is zero to all digits that the data have{limit}.")
+                said = f"; one-sided 95 % limit about {limit:.3g}" if np.isfinite(limit) else ""
+                notes.append(f"zero: {u.name} is zero to all digits that the data have{said}.")
         return notes
 
 
@@ -155,7 +158,27 @@ def find_zeros(problem: LikelihoodProblem, evaluation: LikelihoodEvaluation) -> 
             saddle[k] = True
         else:
             evaluation, zero[k] = trial, True
-    return Zeros(evaluation, zero, saddle, rates)
+    limits = [
+        limit_above_zero(problem, evaluation, k, float(rates[k])) if zero[k] and rates[k] > 0 else np.nan
+        for k in range(n)
+    ]
+    return Zeros(evaluation, zero, saddle, rates, np.array(limits))
+
+
+def limit_above_zero(problem: LikelihoodProblem, at: LikelihoodEvaluation, k: int, rate: float) -> float:
+    """σ at which log L has fallen by ``ONE_SIDED``: the derivative at zero, then what evaluations show."""
+    value = float(np.sqrt(ONE_SIDED / rate))
+    for _ in range(STEPS_TO_LIMIT):
+        theta = at.theta.copy()
+        theta[k] = value
+        found = evaluate_quietly(problem, theta)
+        drop = found.objective - at.objective
+        if not found.completed or not drop > 0:
+            return np.nan
+        if abs(drop / ONE_SIDED - 1) < 0.01:
+            break
+        value *= float(np.sqrt(np.clip(ONE_SIDED / drop, 0.1, 10.0)))
+    return value
 
 
 def rate_at_zero(problem: LikelihoodProblem, at: LikelihoodEvaluation, k: int, small: float) -> float:

@@ -1,0 +1,65 @@
+"""Limits of intervals: levels on the log scale, and one-sided ones of what a bound holds.
+
+    free          θ ± h,    h = quantile · standard error
+    free levels   θ e^{± h/θ}: positive, and nearer to the law of a standard deviation than θ ± h
+    at a bound    the bound, and on the other side where the criterion has risen by ½q², q the one-sided quantile:
+                  g d + ½ c d² = ½ q²,    g: its slope into the range, c: its curvature (expected, others held)
+
+The criterion is even in a level that is zero; the likelihood itself was followed to the limit there (``levels``).
+Reference: S. G. Self, K.-Y. Liang, Journal of the American Statistical Association 82 (1987) 605.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from grisaille.estimation.estimate import Estimate
+
+
+def interval_limits(estimate: Estimate, half: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
+    """Lower and upper limits of all unknowns; ``half`` is half the length of symmetric ones."""
+    theta = estimate.theta
+    lower, upper = theta - half, theta + half
+    for k, u in enumerate(estimate.unknowns):
+        if not estimate.free[k]:
+            lower[k], upper[k] = _held(estimate, k, level)
+        elif u.kind in ("scale", "noise") and theta[k] > 0 and np.isfinite(half[k]):
+            factor = np.exp(min(half[k] / theta[k], 700.0))
+            lower[k], upper[k] = theta[k] / factor, theta[k] * factor
+    return lower, upper
+
+
+def _held(estimate: Estimate, k: int, level: float) -> tuple[float, float]:
+    """The bound and the limit on its other side, NaN where nothing tells it."""
+    from scipy.stats import norm
+
+    u, value = estimate.unknowns[k], float(estimate.theta[k])
+    at_lower = abs(value - u.lower) <= abs(value - u.upper)
+    quantile = float(norm.ppf(level))
+    found = estimate.extra.get(f"limit({u.name})", np.nan) / norm.ppf(0.95)  # of a level that is zero, at 95 %
+    reach = quantile * (found if found > 0 else _distance(*_slope_and_curvature(estimate, k), quantile) / quantile)
+    other = value + reach if at_lower else value - reach
+    if not np.isfinite(other):
+        other = np.nan
+    return (value, min(other, u.upper)) if at_lower else (max(other, u.lower), value)
+
+
+def _slope_and_curvature(estimate: Estimate, k: int) -> tuple[float, float]:
+    evaluation = estimate.evaluation
+    curvature = getattr(evaluation, "curvature", np.zeros((0, 0)))
+    J, r = evaluation.jacobian, evaluation.residuals
+    if curvature.size:
+        slope = getattr(evaluation, "slope", np.zeros(0))
+        return (abs(float(slope[k])) if len(slope) else np.nan), float(curvature[k, k])
+    if len(J) != len(r):
+        return np.nan, np.nan
+    return abs(float(J[:, k] @ r)), float(J[:, k] @ J[:, k])
+
+
+def _distance(slope: float, curvature: float, quantile: float) -> float:
+    """The positive d at which slope · d + ½ curvature · d² is half the square of a quantile."""
+    drop = 0.5 * quantile**2
+    if not (np.isfinite(slope) and np.isfinite(curvature)) or (slope <= 0 and curvature <= 0):
+        return np.nan
+    curvature = max(curvature, 0.0)
+    return float(2 * drop / (slope + np.sqrt(slope**2 + 2 * curvature * drop)))
