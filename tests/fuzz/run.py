@@ -1,0 +1,101 @@
+"""Many random problems and a table of what became of them.
+
+    python tests/fuzz/run.py --count 1000 --seed 0 --jobs 1
+
+Problems with even seeds are interpreted, with odd ones compiled.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from multiprocessing import get_context
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from fuzz.judge import Verdict, judge
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--compiled", choices=["yes", "no", "alternate"], default="alternate")
+    parser.add_argument("--quiet", action="store_true")
+    chosen = parser.parse_args()
+    compiled = {"yes": True, "no": False, "alternate": None}[chosen.compiled]
+    seeds = range(chosen.seed, chosen.seed + chosen.count)
+    verdicts = []
+    for verdict in _all(seeds, compiled, chosen.jobs):
+        verdicts.append(verdict)
+        if not chosen.quiet and verdict.outcome not in ("skipped", "solved"):
+            print(line(verdict), flush=True)
+    print(table(verdicts))
+    return int(any(is_fault(v) for v in verdicts))
+
+
+def _all(seeds: range, compiled: bool | None, jobs: int) -> Iterator[Verdict]:
+    if jobs == 1:
+        for seed in seeds:
+            yield judge(seed, compiled)
+        return
+    with get_context("spawn").Pool(jobs) as pool:
+        yield from pool.imap(_Task(compiled), seeds)
+
+
+class _Task:
+    def __init__(self, compiled: bool | None) -> None:
+        self.compiled = compiled
+
+    def __call__(self, seed: int) -> Verdict:
+        return judge(seed, self.compiled)
+
+
+def is_fault(verdict: Verdict) -> bool:
+    """Neither right nor refused."""
+    return verdict.outcome in ("wrong", "crash", "slow")
+
+
+def line(v: Verdict) -> str:
+    F = v.features
+    tags = (
+        f"n{F.states} m{F.chain} r{F.relations}{'f' if F.relation_in_force else ''} {F.signal} mix-{F.mixing} "
+        f"rows-{F.rows} {F.scales} {F.method} {F.outputs} [{', '.join(v.kinds)}]"
+    )
+    return f"{v.seed:6d} {v.outcome:8s} {v.error:8.1e} {v.seconds:5.1f}s {tags}: {without_quotes(v.detail)[:200]}"
+
+
+def table(verdicts: list[Verdict]) -> str:
+    """How many of each outcome, refusals by their reason."""
+    posed = [v for v in verdicts if v.expected == "solved"]
+    unsolvable = [v for v in verdicts if v.expected == "refused"]
+    lines = [f"{len(verdicts)} problems, {len(posed)} well posed, {len(unsolvable)} without a solution"]
+    counts = Counter(v.outcome for v in posed)
+    for outcome in ("solved", "refused", "wrong", "crash", "slow"):
+        share = 100 * counts[outcome] / max(len(posed), 1)
+        lines.append(f"  {outcome:10s} {counts[outcome]:5d}  {share:5.1f} %")
+    for reason, count in Counter(reason_of(v.detail) for v in posed if v.outcome == "refused").most_common():
+        lines.append(f"      {count:4d}  {reason}")
+    counts = Counter(v.outcome for v in unsolvable)
+    lines.append(f"  without a solution: {dict(counts)}")
+    lines.append(f"  not posed: {dict(Counter(v.detail for v in verdicts if v.outcome == 'skipped'))}")
+    return "\n".join(lines)
+
+
+def reason_of(detail: str) -> str:
+    """The first words of a refusal, without numbers and without the equations it quotes."""
+    words = without_quotes(detail).removeprefix("The simulation of Fuzz stopped: ").split()
+    return " ".join(w for w in words[:14] if not any(c.isdigit() for c in w))
+
+
+def without_quotes(detail: str) -> str:
+    return re.sub(r"'[^']{12,}'", "'…'", detail)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,170 @@
+"""The reference: DOP853 of SciPy at 1e-11 on smooth pieces, which end where a relation or a known signal switches.
+
+Independent of the package under test. Besides the trajectory it tells whether the problem is well posed: no sliding
+along a relation, no grazing contact, no growth of small errors beyond a factor.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.integrate import solve_ivp
+
+from fuzz.algebra import Numbers
+from fuzz.hidden import Hidden, breaks_of
+
+MOST_PIECES = 200
+
+
+class IllPosed(Exception):
+    """Why no reference is given."""
+
+
+@dataclass
+class Truth:
+    theta: np.ndarray
+    y: np.ndarray
+    q: np.ndarray
+    multiplier: np.ndarray
+    a: np.ndarray
+    switches: np.ndarray
+    """Instants at which a relation or a known signal switches."""
+
+
+@dataclass
+class Point:
+    y: list[float]
+    q: list[float]
+    multiplier: list[float]
+    a: list[float]
+    rates: list[float]
+
+
+class Reference:
+    def __init__(self, hidden: Hidden, end: float) -> None:
+        self.hidden, self.end = hidden, end
+        self.at, self.u, self.held = breaks_of(hidden, end)
+        self.ops = Numbers()
+
+    def signal(self, theta: float, piece: int) -> float:
+        if self.hidden.features.signal == "none":
+            return 0.0
+        if self.hidden.features.signal == "zoh":
+            return float(self.u[piece])
+        return float(np.interp(theta, self.at, self.u))
+
+    def point(self, theta: float, y: Any, piece: int) -> Point:
+        """Everything that follows from the states."""
+        hidden, ops = self.hidden, self.ops
+        y = [float(v) for v in y]
+        u = self.signal(theta, piece)
+        m = hidden.features.chain
+        q = [hidden.path(ops, theta, k) for k in range(m)]
+        if hidden.k:
+            q[0] -= hidden.k * np.sin(y[0])
+        a: list[float] = []
+        for k, layer in enumerate(hidden.layers):
+            g = hidden.right_sides(ops, k, y, q, theta, u, float(self.held[k][piece]))
+            a += [float(v) for v in layer.solve(ops, g)]
+        rates = hidden.rates(ops, y, q, a, theta, u)
+        multiplier = []
+        if m:
+            force = hidden.force_on_chain(ops, y, q, u)
+            wanted = hidden.path(ops, theta, m) - force
+            share = 1.0
+            if hidden.k:
+                wanted -= hidden.k * np.cos(y[0]) * rates[0]
+                share += hidden.k * np.cos(y[0]) * float(hidden.b[0])
+            multiplier = [float(wanted / share)]
+            rates = [r + float(b) * multiplier[0] for r, b in zip(rates, hidden.b, strict=True)]
+        return Point(y, q, multiplier, a, rates)
+
+    def solve(self, theta: np.ndarray, y0: np.ndarray) -> Truth:
+        self.ops.modes.clear()
+        points: list[Point | None] = [None] * theta.size
+        switches: list[float] = []
+        y = np.array(y0, dtype=float)
+        for piece in range(self.at.size - 1):
+            t, stop = float(self.at[piece]), float(self.at[piece + 1])
+            switches.append(t)
+            self._settle(t, y, piece)
+            while t < stop:
+                t_next, y_next, dense, turned = self._advance(t, stop, y, piece)
+                last = piece == self.at.size - 2 and t_next >= stop
+                for k in np.flatnonzero((theta >= t) & ((theta < t_next) | (last & (theta <= t_next)))):
+                    points[k] = self.point(float(theta[k]), dense(float(theta[k])) if y.size else [], piece)
+                for name in turned:
+                    self.ops.turn(name)
+                if turned:
+                    switches.append(t_next)
+                    if len(switches) > MOST_PIECES:
+                        raise IllPosed("very many switches")
+                    self._check_leaving(t_next, y_next, piece, turned)
+                t, y = t_next, y_next
+        found = [p for p in points if p is not None]
+        if len(found) != theta.size:
+            raise IllPosed("no reference")
+        columns = [np.array([getattr(p, f) for p in found]).reshape(theta.size, -1) for f in ("y", "q", "multiplier", "a")]
+        return Truth(theta, *columns, np.unique(switches))
+
+    def _settle(self, t: float, y: np.ndarray, piece: int) -> None:
+        """Modes anew after a known signal has jumped."""
+        self.ops.modes.clear()
+        for _ in range(3):
+            self.point(t, y, piece)
+        if any(abs(v) < 1e-6 for v in self.ops.margins.values()):
+            raise IllPosed("starts on a switch")
+
+    def _advance(self, t: float, stop: float, y: np.ndarray, piece: int) -> Any:
+        names = sorted(self.ops.margins)
+
+        def rates(theta: float, state: np.ndarray) -> list[float]:
+            return self.point(theta, state, piece).rates
+
+        def margin(name: str) -> Any:
+            def value(theta: float, state: np.ndarray) -> float:
+                self.point(theta, state[: y.size], piece)
+                return self.ops.margins[name]
+
+            value.terminal, value.direction = True, -1  # type: ignore[attr-defined]
+            return value
+
+        state = y if y.size else np.zeros(1)
+        function = rates if y.size else (lambda theta, state: [0.0])
+        done = solve_ivp(
+            function, (t, stop), state, method="DOP853", rtol=1e-11, atol=1e-12, dense_output=True, max_step=0.1,
+            events=[margin(name) for name in names] or None,
+        )  # fmt: skip
+        if done.status < 0 or not np.isfinite(done.y).all() or np.abs(done.y).max() > 1e4:
+            raise IllPosed("the hidden equation blows up")
+        end, last = float(done.t[-1]), done.y[:, -1]
+        self.point(end, last[: y.size], piece)
+        turned = [n for n, e in zip(names, done.t_events or [], strict=False) if len(e)] if done.status == 1 else []
+        return end, last[: y.size], done.sol, turned
+
+    def _check_leaving(self, t: float, y: np.ndarray, piece: int, turned: list[str]) -> None:
+        """Past the switch the new mode has to hold: its margin grows, and not too slowly."""
+        before = self.point(t, y, piece)
+        start = {n: self.ops.margins[n] for n in turned}
+        dt = 1e-5
+        ahead = np.array(before.y) + dt * np.array(before.rates)
+        self.point(t + dt, ahead, piece)
+        for name in turned:
+            speed = (self.ops.margins[name] - start[name]) / dt
+            if speed < 0:
+                raise IllPosed("sliding along a relation")
+            if speed < 0.02:
+                raise IllPosed("grazing a relation")
+
+
+def growth(reference: Reference, theta: np.ndarray, y0: np.ndarray, truth: Truth) -> float:
+    """By how much a small error of the start is magnified at most, in the states."""
+    if not y0.size:
+        return 1.0
+    worst = 1.0
+    for sign in (1.0, -1.0):
+        other = reference.solve(theta, y0 + sign * 1e-6)
+        worst = max(worst, float(np.abs(other.y - truth.y).max() / 1e-6))
+    return worst
