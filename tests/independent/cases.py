@@ -1,0 +1,34 @@
+"""What an independent case consists of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+import grisaille as gr
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model, and its trajectories by other code.
+
+    exact : at the given times, by variable; None where the equations have no solution at some instant
+    margin : largest error allowed, relative to the largest size of each variable; at rtol = 1e-8
+    frozen_margin : the same for frozen steps, which do not end on switches of states
+    words : of which one occurs in every refusal: the relation or the equation concerned
+    refused : methods that may refuse by such words; the others have to agree
+    """
+
+    model: Callable[[], gr.Model]
+    times: np.ndarray
+    exact: Callable[[np.ndarray], dict[str, np.ndarray]] | None
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+    margin: float = 1e-6
+    frozen_margin: float = 1e-5
+    words: tuple[str, ...] = ()
+    refused: frozenset[str] = frozenset()
+    beside: tuple[float, ...] = ()
+    """Instants at which a variable jumps with a state: rows nearer than 1e-6 of the span are not compared."""

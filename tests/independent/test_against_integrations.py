@@ -1,0 +1,107 @@
+"""Models that jump, bend or have several roots, against integrations in NumPy that share no code with the package.
+
+Every case is run compiled by the adaptive methods and with frozen steps, with many and with few outputs, and some of
+them interpreted. A run agrees within the case's margin, or it is refused by a sentence that holds one of the case's
+words, where the case says that a method may refuse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+import pytest
+
+import grisaille as gr
+from independent import electrical, mechanical, processes
+from independent.cases import Case
+
+CASES: dict[str, Callable[[], Case]] = {
+    "diode with a constant drop": electrical.drop,
+    "the same in units of 1e-9": lambda: electrical.drop(1e-9),
+    "the same in units of 1e9": lambda: electrical.drop(1e9),
+    "diode with a constant drop, switched": electrical.drop_switched,
+    "bridge of four diodes": electrical.bridge,
+    "junction at 0.7 V": lambda: electrical.junction(0.7),
+    "junction at 5 V": lambda: electrical.junction(5.0),
+    "junction at 230 V": lambda: electrical.junction(230.0),
+    "rectifier of the library": electrical.rectifier,
+    "battery at constant power": electrical.battery,
+    "crank, nothing fed back": lambda: mechanical.crank(1.2, False, 121),
+    "crank, fed back, few outputs": lambda: mechanical.crank(1.2, True, 13),
+    "long rod, few outputs": lambda: mechanical.crank(2.0, False, 13),
+    "ring-down with dry friction": mechanical.coulomb,
+    "ring-down until it sticks": lambda: mechanical.coulomb(20.0),
+    "jump in the acceleration": mechanical.acceleration,
+    "pendulum in one-sided wind, index 3": mechanical.pendulum,
+    "coupled masses, index 2": mechanical.coupled_masses,
+    "preloaded spring, static": mechanical.preload,
+    "sign over its gap": processes.sign_over,
+    "sign over its gap, units of 1e-9": lambda: processes.sign_over(1e-9),
+    "sign through its gap": processes.sign_gap,
+    "floor through its gap": processes.floor_gap,
+    "floor over its gaps": processes.floor_over,
+    "valve in three pieces": processes.three_pieces,
+    "relay without hysteresis": processes.thermostat,
+    "tank with a pump": processes.pump,
+    "saturations": processes.saturations,
+    "sine after a jump": processes.sine_root,
+    "cubic at ±10": lambda: processes.cubic(10.0),
+    "cubic at ±1000": lambda: processes.cubic(1000.0),
+    "cascade of five tanks": processes.cascade,
+}
+RTOL = 1e-8
+ADAPTIVE = ("auto", "explicit", "implicit")
+
+
+@cache
+def case_of(name: str) -> Case:
+    return CASES[name]()
+
+
+@cache
+def exact_of(name: str) -> dict[str, np.ndarray]:
+    case = case_of(name)
+    assert case.exact is not None
+    return case.exact(case.times)
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("method", [*ADAPTIVE, "frozen"])
+@pytest.mark.parametrize("name", CASES)
+def test_compiled(name: str, method: str) -> None:
+    compare(name, method, every=1, compiled=True)
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("name", CASES)
+def test_few_outputs(name: str) -> None:
+    compare(name, "auto", every=4, compiled=True)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["diode with a constant drop, switched", "sign through its gap", "valve in three pieces", "coupled masses, index 2",
+     "sine after a jump", "junction at 5 V"],
+)  # fmt: skip
+def test_interpreted(name: str) -> None:
+    compare(name, "auto", every=4, compiled=False)
+
+
+def compare(name: str, method: str, every: int, compiled: bool) -> None:
+    case = case_of(name)
+    times = case.times if case.exact is None else case.times[::every]
+    try:
+        got = gr.simulate(case.model(), times, case.inputs, rtol=RTOL, method=method, compiled=compiled)
+    except gr.GrisailleError as refusal:
+        assert method in case.refused, f"refused: {refusal}"
+        assert any(word in str(refusal) for word in case.words), f"names neither of {case.words}: {refusal}"
+        return
+    assert case.exact is not None, f"completed although there is no solution: {got.attrs['status']}"
+    margin = case.frozen_margin if method == "frozen" else case.margin
+    for variable, values in exact_of(name).items():
+        size = np.abs(values).max()
+        error = np.abs(got[variable].values - values[::every]) / size
+        worst = int(np.argmax(error))
+        assert error[worst] <= margin, f"{variable} is off by {error[worst]:.2g} of its size at t = {times[worst]:g}"
