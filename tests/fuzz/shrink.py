@@ -11,7 +11,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from fuzz.judge import RTOL, judge, pose
+from fuzz.judge import RTOL, Verdict, judge, pose
+from fuzz.run import reason_of
 
 SIMPLER: tuple[dict[str, Any], ...] = (
     {"scales": "unit"}, {"scales": "mild"}, {"mixing": "none"}, {"mixing": "dense"}, {"rows": "none"}, {"rows": "dense"},
@@ -37,10 +38,16 @@ def shrink(seed: int, compiled: bool = False) -> dict[str, Any]:
                 trial = judge(seed, compiled, **{**kept, **change})
             except Exception:
                 continue
-            if trial.outcome == first.outcome and trial.expected == first.expected:
+            if _same(trial, first):
                 kept.update(change)
                 changed = True
     return kept
+
+
+def _same(trial: Verdict, first: Verdict) -> bool:
+    if (trial.outcome, trial.expected) != (first.outcome, first.expected):
+        return False
+    return trial.outcome != "refused" or reason_of(trial.detail)[:40] == reason_of(first.detail)[:40]
 
 
 def _is_simpler(name: str, value: Any, current: Any) -> bool:
