@@ -107,7 +107,9 @@ class Hidden:
     def _relation(self, k: int, n: int) -> Term:
         rng = self.stream(f"relation {k}")
         kind = str(rng.choice(["sign", "absolute", "where", "maximum", "floor"]))
-        size, level, slope = (float(rounded(v)) for v in (rng.uniform(-0.8, 0.8), rng.uniform(-0.6, 0.6), rng.uniform(-1, 1)))
+        size, level, slope = (
+            float(rounded(v)) for v in (rng.uniform(-0.8, 0.8), rng.uniform(-0.6, 0.6), rng.uniform(-1, 1))
+        )
         i, j, row = (int(v) for v in rng.integers(n, size=3))
         name = f"{kind}{k}"
 
@@ -182,7 +184,11 @@ class Hidden:
         for row in G:
             value = float(row[n]) * ops.sin(0.7 * theta) + float(row[n + 1]) * 0.5 + layer.lift
             bound = 1.0 if not layer.lift else 0.8
-            value = value + sum(bound * float(c) * (v if not layer.lift else ops.tanh(v)) for c, v in zip(row, [*y, *q], strict=False) if c)
+            value = value + sum(
+                bound * float(c) * (v if not layer.lift else ops.tanh(v))
+                for c, v in zip(row, [*y, *q], strict=False)
+                if c
+            )
             if self.features.signal == "zoh" or (self.features.signal == "foh" and not layer.lift):
                 value = value + 0.5 * float(row[n + 2]) * u
             result.append(value)

@@ -35,7 +35,7 @@ class Verdict:
     seconds: float
     features: Features
     expected: str
-    """``solved``, or why no solution exists."""
+    """``solved``; ``refused`` where the equations have no solution; ``either`` where a jump is mixed into a constraint."""
     kinds: tuple[str, ...] = ()
 
 
@@ -63,6 +63,18 @@ def pose(seed: int, **changes: Any) -> Problem:
     return Problem(hidden, truth, disguise(hidden, END, first), factor, solvable)
 
 
+def mixes_jumps(hidden: Hidden) -> bool:
+    """Whether equations that jump or bend are added to others of which some combination has to be differentiated.
+
+    The jump cancels in the right combination, so there is a solution; but an analysis that differentiates one of the
+    equations as they are written meets an impulse, and may refuse.
+    """
+    F = hidden.features
+    switched = F.signal != "none" or F.relations or F.relation_in_force
+    switched = switched or any(layer.has_relation or layer.held for layer in hidden.layers)
+    return bool(F.chain and switched and F.rows != "none")
+
+
 def _reaches_gap(hidden: Hidden, truth: Truth) -> bool:
     column = 0
     for layer in hidden.layers:
@@ -80,7 +92,7 @@ def judge(seed: int, compiled: bool | None = None, **changes: Any) -> Verdict:
     except IllPosed as reason:
         return Verdict(seed, "skipped", str(reason), 0.0, 0.0, features, "")
     kinds = tuple(layer.kind for layer in problem.hidden.layers)
-    expected = "solved" if problem.solvable else "refused"
+    expected = "refused" if not problem.solvable else "either" if mixes_jumps(problem.hidden) else "solved"
     begin = time.process_time()
     compiled = bool(seed % 2) if compiled is None else compiled
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,6 @@ class Layer:
     """What the held input takes."""
     solvable: bool = True
     has_relation: bool = False
-    notes: dict[str, float] = field(default_factory=dict)
 
 
 def increasing_root(function: Callable[[float], float], target: float) -> float:
@@ -190,15 +189,16 @@ def jump_over(rng: np.random.Generator) -> Layer:
     which = int(rng.integers(3))
     values = np.round(rng.uniform(-2, 2, 6), 2)
     values = np.where(np.abs(values - np.round(values)) < 0.1, values + 0.25, values)
-    if which == 0:
-        forward: Callable[[float], float] = lambda v: 2 * v + math.floor(v)
-        equation = lambda ops, a, g: [(2 * a[0] + ops.floor(name, a[0]), g[0])]
-    elif which == 1:
-        forward = lambda v: v + 0.5 * math.copysign(1, v)
-        equation = lambda ops, a, g: [(a[0] + 0.5 * ops.sign(name, a[0]), g[0])]
-    else:
-        forward = lambda v: v + v**3 + (1.0 if v > 0 else -0.5)
-        equation = lambda ops, a, g: [(a[0] + a[0] ** 3 + ops.switch(name, a[0], 1.0, -0.5), g[0])]
+    forward: Callable[[float], float] = (
+        lambda v: 2 * v + math.floor(v),
+        lambda v: v + 0.5 * math.copysign(1, v),
+        lambda v: v + v**3 + (1.0 if v > 0 else -0.5),
+    )[which]
+    equation = (
+        lambda ops, a, g: [(2 * a[0] + ops.floor(name, a[0]), g[0])],
+        lambda ops, a, g: [(a[0] + 0.5 * ops.sign(name, a[0]), g[0])],
+        lambda ops, a, g: [(a[0] + a[0] ** 3 + ops.switch(name, a[0], 1.0, -0.5), g[0])],
+    )[which]
     table = {float(forward(v)): float(v) for v in values}
     return Layer(
         ("floor over", "sign over", "cubic and where over")[which],
@@ -239,7 +239,9 @@ def gap(rng: np.random.Generator) -> Layer:
         "gap",
         1,
         lambda ops, a, g: [(a[0] + 0.8 * ops.sign(name, a[0]), g[0])],
-        lambda ops, g: [ops.switch(name + "+", g[0] - 0.8, g[0] - 0.8, ops.switch(name + "-", g[0] + 0.8, 0.0, g[0] + 0.8))],
+        lambda ops, g: [
+            ops.switch(name + "+", g[0] - 0.8, g[0] - 0.8, ops.switch(name + "-", g[0] + 0.8, 0.0, g[0] + 0.8))
+        ],
         solvable=False,
         has_relation=True,
     )

@@ -72,18 +72,21 @@ def line(v: Verdict) -> str:
 
 def table(verdicts: list[Verdict]) -> str:
     """How many of each outcome, refusals by their reason."""
-    posed = [v for v in verdicts if v.expected == "solved"]
-    unsolvable = [v for v in verdicts if v.expected == "refused"]
-    lines = [f"{len(verdicts)} problems, {len(posed)} well posed, {len(unsolvable)} without a solution"]
-    counts = Counter(v.outcome for v in posed)
-    for outcome in ("solved", "refused", "wrong", "crash", "slow"):
-        share = 100 * counts[outcome] / max(len(posed), 1)
-        lines.append(f"  {outcome:10s} {counts[outcome]:5d}  {share:5.1f} %")
-    for reason, count in Counter(reason_of(v.detail) for v in posed if v.outcome == "refused").most_common():
-        lines.append(f"      {count:4d}  {reason}")
-    counts = Counter(v.outcome for v in unsolvable)
-    lines.append(f"  without a solution: {dict(counts)}")
-    lines.append(f"  not posed: {dict(Counter(v.detail for v in verdicts if v.outcome == 'skipped'))}")
+    groups = {
+        "well posed": [v for v in verdicts if v.expected == "solved"],
+        "well posed, with a jump mixed into a constraint": [v for v in verdicts if v.expected == "either"],
+        "without a solution": [v for v in verdicts if v.expected == "refused"],
+    }
+    lines = [f"{len(verdicts)} problems"]
+    for title, group in groups.items():
+        lines.append(f"{title}: {len(group)}")
+        counts = Counter(v.outcome for v in group)
+        for outcome in ("solved", "refused", "wrong", "crash", "slow"):
+            if counts[outcome]:
+                lines.append(f"  {outcome:8s} {counts[outcome]:5d}  {100 * counts[outcome] / len(group):5.1f} %")
+        for reason, count in Counter(reason_of(v.detail) for v in group if v.outcome == "refused").most_common():
+            lines.append(f"      {count:4d}  {reason}")
+    lines.append(f"not posed: {dict(Counter(v.detail for v in verdicts if v.outcome == 'skipped'))}")
     return "\n".join(lines)
 
 

@@ -1,6 +1,6 @@
 """A failing problem made smaller, and printed as a program that stands alone.
 
-    python tests/fuzz/shrink.py 39
+python tests/fuzz/shrink.py 39
 """
 
 from __future__ import annotations
@@ -87,7 +87,9 @@ def main() -> None:
     compiled = "compiled" in sys.argv[2:]
     kept = shrink(seed, compiled)
     verdict = judge(seed, compiled, **kept)
-    print(f"# seed {seed}: {verdict.outcome}, expected {verdict.expected}, error {verdict.error:.2g}, {verdict.seconds:.1f} s")
+    print(
+        f"# seed {seed}: {verdict.outcome}, expected {verdict.expected}, error {verdict.error:.2g}, {verdict.seconds:.1f} s"
+    )
     print(f"# changed: {kept}; layers: {verdict.kinds}")
     print(f"# {verdict.detail[:1500]}")
     print(program(seed, compiled, **kept))

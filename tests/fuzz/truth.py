@@ -106,7 +106,9 @@ class Reference:
         found = [p for p in points if p is not None]
         if len(found) != theta.size:
             raise IllPosed("no reference")
-        columns = [np.array([getattr(p, f) for p in found]).reshape(theta.size, -1) for f in ("y", "q", "multiplier", "a")]
+        columns = [
+            np.array([getattr(p, f) for p in found]).reshape(theta.size, -1) for f in ("y", "q", "multiplier", "a")
+        ]
         return Truth(theta, *columns, np.unique(switches))
 
     def _settle(self, t: float, y: np.ndarray, piece: int) -> None:

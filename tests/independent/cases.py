@@ -17,7 +17,8 @@ class Case:
 
     exact : at the given times, by variable; None where the equations have no solution at some instant
     margin : largest error allowed, relative to the largest size of each variable; at rtol = 1e-8
-    frozen_margin : the same for frozen steps, which do not end on switches of states
+    implicit_margin, frozen_margin : the same for the implicit method and for frozen steps; neither ends a step where a
+        relation of states switches
     words : of which one occurs in every refusal: the relation or the equation concerned
     refused : methods that may refuse by such words; the others have to agree
     """
@@ -27,8 +28,7 @@ class Case:
     exact: Callable[[np.ndarray], dict[str, np.ndarray]] | None
     inputs: Mapping[str, Any] = field(default_factory=dict)
     margin: float = 1e-6
+    implicit_margin: float = 1e-6
     frozen_margin: float = 1e-5
     words: tuple[str, ...] = ()
     refused: frozenset[str] = frozenset()
-    beside: tuple[float, ...] = ()
-    """Instants at which a variable jumps with a state: rows nearer than 1e-6 of the span are not compared."""

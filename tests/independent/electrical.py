@@ -15,8 +15,9 @@ def drop(unit: float = 1.0) -> Case:
     """A diode with a constant drop charges a capacitor: v = 4.3 (1 − exp(−t)), i = 4.3 exp(−t)."""
 
     class Drop(gr.Model):
+        U, F = gr.Parameter(5.0 * unit), gr.Parameter(0.7 * unit)
         i, v = gr.Variable(nominal=unit), gr.Variable(start=0.0, nominal=unit)
-        equations = [5.0 * unit == i + gr.where(i > 0, 0.7 * unit, 0.0) + v, der(v) == i]
+        equations = [U == i + gr.where(i > 0, F, 0.0) + v, der(v) == i]
 
     def exact(t: np.ndarray) -> dict[str, np.ndarray]:
         return {"v": 4.3 * unit * (1 - np.exp(-t)), "i": 4.3 * unit * np.exp(-t)}
@@ -90,7 +91,9 @@ def bridge() -> Case:
         found = np.array([nodes(float(s), float(v)) for s, v in zip(t, p, strict=True)])
         return {"p": p, "a": found[:, 0], "b": found[:, 1]}
 
-    return Case(Bridge, np.linspace(0, 10, 41), exact, margin=2e-5, frozen_margin=2e-3, words=("where(",))
+    return Case(
+        Bridge, np.linspace(0, 10, 41), exact, margin=2e-5, implicit_margin=5e-5, frozen_margin=2e-3, words=("where(",)
+    )
 
 
 def junction(level: float) -> Case:

@@ -9,6 +9,7 @@ Independent of the package under test.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -32,7 +33,7 @@ def integrate(
     y = np.array(y0, dtype=float)
     rows = {float(stops[0]): y}
     mode = modes(float(stops[0]), y)
-    for begin, end in zip(stops[:-1], stops[1:], strict=True):
+    for begin, end in pairwise(stops):
         t, count = float(begin), max(1, int(np.ceil((end - begin) / step)))
         for k in range(count):
             target = float(begin + (end - begin) * (k + 1) / count)
