@@ -1,7 +1,7 @@
 """The hidden problem as a user's model: other variables, other equations, other units.
 
-Variables X = D S w with a dense S and sizes D; equations are dense combinations P of the hidden ones, each multiplied by
-a size of its own; time runs τ times as fast. ``true_values`` maps the reference to the same variables.
+Variables X = D S w with a dense S and sizes D; equations are dense combinations P of the hidden ones, each times a
+size of its own; time runs τ times as fast. ``true_values`` maps the reference to the same variables.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A random small differential-algebraic problem made from an ordinary differential equation, so that its truth is known.
+"""A random small differential-algebraic problem, made from an ordinary differential equation: its truth is known.
 
 In scaled time θ, with states y, a prescribed chain q, its multiplier λ, algebraic unknowns a and known signals u:
 

@@ -35,7 +35,7 @@ class Verdict:
     seconds: float
     features: Features
     expected: str
-    """``solved``; ``refused`` where the equations have no solution; ``either`` where a jump is mixed into a constraint."""
+    """``solved``; ``refused`` where there is no solution; ``either`` where a jump is mixed into a constraint."""
     kinds: tuple[str, ...] = ()
 
 

@@ -1,7 +1,7 @@
 """Algebraic unknowns that are defined implicitly, with their solution known.
 
-A layer has ``count`` unknowns a. ``equations(ops, a, g)`` states them (pairs of sides); ``solve(ops, g)`` gives them, by
-closed forms or by bisection of an increasing function. g is a list of known right-hand sides of size about one.
+A layer has ``count`` unknowns a. ``equations(ops, a, g)`` states them (pairs of sides), ``solve(ops, g)`` gives them,
+by closed forms or by bisection of an increasing function. g is a list of known right-hand sides of size about one.
 """
 
 from __future__ import annotations

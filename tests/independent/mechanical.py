@@ -14,12 +14,12 @@ def crank(rod: float, fed_back: bool, outputs: int) -> Case:
     """A slider on a turning crank: s = cos θ + √(l² − sin² θ) is one of two assemblies."""
 
     class Crank(gr.Model):
-        l, share = gr.Parameter(rod), gr.Parameter(float(fed_back))
-        th, om, s, q = gr.Variable(0.0), gr.Variable(3.0), gr.Variable(start=1 + l), gr.Variable(0.0)
+        rod_length, share = gr.Parameter(rod), gr.Parameter(float(fed_back))
+        th, om, s, q = gr.Variable(0.0), gr.Variable(3.0), gr.Variable(start=1 + rod_length), gr.Variable(0.0)
         equations = [
             der(th) == om,
             der(om) == -0.3 * gr.sin(th),
-            (s - gr.cos(th)) ** 2 + gr.sin(th) ** 2 == l**2,
+            (s - gr.cos(th)) ** 2 + gr.sin(th) ** 2 == rod_length**2,
             der(q) == share * s - q,
         ]
 

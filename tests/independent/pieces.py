@@ -1,4 +1,4 @@
-"""Integration of smooth pieces in NumPy: short steps of the classical Runge-Kutta method, which end where a gap vanishes.
+"""Integration of smooth pieces in NumPy: short steps of the classical Runge-Kutta method that end where a gap vanishes.
 
     y' = f(t, y, mode),   mode_k = (gap_k(t, y) > 0), kept within a piece
 
