@@ -40,9 +40,9 @@ def _integers(rng: np.random.Generator, n: int) -> np.ndarray:
     if n == 0:
         return np.zeros((0, 0))
     while True:
-        low = np.tril(rng.integers(-2, 3, (n, n)), -1) + np.eye(n)
-        high = np.triu(rng.integers(-2, 3, (n, n)), 1) + np.eye(n)
-        m = low @ high
+        kept = rng.random((n, n)) < 3.0 / n
+        entries = kept * rng.integers(-2, 3, (n, n)) if n < 4 else kept * rng.integers(-1, 2, (n, n))
+        m = (np.tril(entries, -1) + np.eye(n)) @ (np.triu(entries, 1) + np.eye(n))
         if np.linalg.cond(m) < 300:
             return m[rng.permutation(n)]
 

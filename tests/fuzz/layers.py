@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.optimize import brentq
 
 Sides = list[tuple[Any, Any]]
 
@@ -41,15 +42,7 @@ def increasing_root(function: Callable[[float], float], target: float) -> float:
         low *= 2.0
     while function(high) < target:
         high *= 2.0
-    for _ in range(200):
-        middle = 0.5 * (low + high)
-        if middle in (low, high):
-            break
-        if function(middle) < target:
-            low = middle
-        else:
-            high = middle
-    return 0.5 * (low + high)
+    return float(brentq(lambda a: function(a) - target, low, high, xtol=1e-15, rtol=1e-15))
 
 
 def _matrix(rng: np.random.Generator, n: int) -> np.ndarray:
