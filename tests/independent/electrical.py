@@ -92,7 +92,14 @@ def bridge() -> Case:
         return {"p": p, "a": found[:, 0], "b": found[:, 1]}
 
     return Case(
-        Bridge, np.linspace(0, 10, 41), exact, margin=2e-5, implicit_margin=5e-5, frozen_margin=2e-3, words=("where(",)
+        Bridge,
+        np.linspace(0, 10, 41),
+        exact,
+        margin=2e-5,
+        implicit_margin=5e-5,
+        frozen_margin=2e-3,
+        words=("where(", "a could not be followed"),
+        refused=frozenset({"auto", "explicit", "implicit"}),
     )
 
 

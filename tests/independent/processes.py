@@ -84,7 +84,15 @@ def three_pieces() -> Case:
         ]
         return {"z": root(t), "x": x}
 
-    return Case(Valve, np.linspace(0, 8, 33), exact, implicit_margin=5e-5, frozen_margin=1e-3, words=("where(",))
+    return Case(
+        Valve,
+        np.linspace(0, 8, 33),
+        exact,
+        implicit_margin=5e-5,
+        frozen_margin=1e-3,
+        words=("where(",),
+        refused=frozenset({"implicit"}),
+    )
 
 
 def thermostat() -> Case:
