@@ -107,7 +107,7 @@ def thermostat() -> Case:
 
     return Case(
         Thermostat, np.linspace(0, 8, 33), exact, margin=1e-4, implicit_margin=5e-5, frozen_margin=1e-2,
-        words=("T < 20",), refused=ALL,
+        words=("T < 20", "relation of T"), refused=ALL,
     )  # fmt: skip
 
 
