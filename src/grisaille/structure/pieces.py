@@ -129,6 +129,9 @@ class _Walk:
         function = ca.Function("pieces", [vector], [ca.densify(ca.vec(f)) for f in self.formulas])
         if not any(function.instruction_id(k) in SWITCHING for k in range(function.n_instructions())):
             return self.formulas, []
+        # equal relations are one piece, also where they were written twice
+        shared = ca.cse([ca.densify(ca.vec(f)) for f in self.formulas])
+        function = ca.Function("pieces", [vector], shared)
         slots: dict[int, tuple[ca.SX, bool]] = {}
         results = [[ca.SX(0)] * f.numel() for f in self.formulas]
         for k in range(function.n_instructions()):

@@ -28,6 +28,7 @@ from grisaille.errors import StructureError
 from grisaille.structure.differentiability import refuse_jump
 from grisaille.structure.equations import Equations, Row
 from grisaille.structure.matching import strong_components
+from grisaille.structure.pieces import separate
 from grisaille.structure.signature import Offsets
 
 SAMPLES = 4
@@ -168,7 +169,12 @@ def _left_null(rows: np.ndarray) -> np.ndarray | None:
     rank = int(np.sum(singular > RANK_TOLERANCE * max(singular[0] if singular.size else 0.0, 1e-300)))
     if rank != rows.shape[0] - 1:
         return None
-    return np.asarray(u[:, -1] / scale)
+    factors = u[:, -1] / scale
+    # once more with rows that count alike in every column: small factors are then as precise as large ones
+    weighted = rows * factors[:, None]
+    largest = np.abs(weighted).max(axis=0)
+    again = np.linalg.svd(weighted[:, largest > 0] / largest[largest > 0])[0][:, -1]
+    return np.asarray(factors * again)
 
 
 def _tidy(value: float) -> float:
@@ -219,6 +225,7 @@ def _combine(
     rounded = _cancelling(equations, parts)
     if rounded:
         parts = [ca.substitute(part, ca.vertcat(*rounded), ca.SX.zeros(len(rounded))) for part in parts]
+    parts = _without_cancelling_relations(equations, parts)
     total = ca.simplify(sum(parts, start=ca.SX(0)))
     if _vanishes(equations, parts):
         total = ca.SX(0)
@@ -258,9 +265,9 @@ def _require_cancelling(
 
 
 def _cancelling(equations: Equations, parts: Sequence[ca.SX]) -> list[ca.SX]:
-    """Symbols of unknowns that a sum contains up to rounding only: what is left of them must not count as a term."""
+    """Unknowns and signals that a sum contains up to rounding only: what is left of them must not count as a term."""
     symbols = ca.symvar(ca.vertcat(*parts))
-    own = [s for s in symbols if (m := equations.jets.meaning(s)) is not None and m.kind == "unknown"]
+    own = [s for s in symbols if equations.jets.meaning(s) is not None]
     if not own:
         return []
     function = ca.Function("slopes", [ca.vertcat(*symbols)], [ca.jacobian(ca.vertcat(*parts), ca.vertcat(*own))])
@@ -272,6 +279,30 @@ def _cancelling(equations: Equations, parts: Sequence[ca.SX]) -> list[ca.SX]:
             return []
         cancels &= np.abs(slopes.sum(axis=0)) <= 1e-12 * np.abs(slopes).max(axis=0)
     return [s for s, gone in zip(own, cancels, strict=True) if gone]
+
+
+def _without_cancelling_relations(equations: Equations, parts: Sequence[ca.SX]) -> list[ca.SX]:
+    """The parts without relations whose shares in their sum cancel up to rounding."""
+    moving = [s for s in ca.symvar(ca.vertcat(*parts)) if equations.jets.meaning(s) is not None]
+    smooth, pieces = separate(parts, ca.vertcat(*moving)) if moving else (list(parts), [])
+    for piece in reversed(pieces):
+        stands_for = ca.SX(0) if _share_cancels(equations, smooth, piece.symbol) else piece.relation.value
+        smooth = ca.substitute(smooth, [piece.symbol], [stands_for])
+    return list(smooth)
+
+
+def _share_cancels(equations: Equations, parts: Sequence[ca.SX], symbol: ca.SX) -> bool:
+    """Whether a sum is the same for two values of a symbol, up to the rounding of its parts."""
+    column = ca.vertcat(*parts)
+    change = ca.substitute(column, symbol, ca.SX(1)) - ca.substitute(column, symbol, ca.SX(0))
+    symbols = ca.symvar(change)
+    function = ca.Function("change", [ca.vertcat(*symbols)] if symbols else [ca.SX(0, 1)], [ca.densify(change)])
+    size, random = typical_sizes(equations, symbols), np.random.default_rng(7)
+    for _ in range(SAMPLES):
+        value = np.array(function(size * random.uniform(0.3, 1.7, len(symbols))).full())
+        if not np.isfinite(value).all() or abs(value.sum()) > 1e-12 * np.abs(value).max(initial=0.0):
+            return False
+    return True
 
 
 def _vanishes(equations: Equations, parts: Sequence[ca.SX]) -> bool:
