@@ -297,7 +297,7 @@ def test_division_by_a_parameter_that_is_zero() -> None:
 def test_lost_root_is_named_in_a_static_model() -> None:
     z = gr.Variable(1.0)
     model = plant(z**2 == 1 - gr.time, z=z)
-    with pytest.raises(SimulationError, match=r"t = 2; the worst is the equation 'z\*\*2 == 1 - time'.*z = 0.7071"):
+    with pytest.raises(SimulationError, match=r"z could not be followed at t = 2: .* from z = 0.7071 comes to an end"):
         run(model, [0.0, 0.5, 2.0])
     assert run(model, [0.0, 0.5, 2.0], strict=False).sizes["time"] == 2
 

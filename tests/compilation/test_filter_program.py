@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from zoo.filtered import FEED, FEED_TIMES, REACTOR, Pendulum, Reactor, Squared, swing
+from zoo.filtered import FEED, FEED_TIMES, REACTOR, Bent, Pendulum, Reactor, swing
 
 import grisaille as gr
 from grisaille.compilation.filter_program import FilterProgram
@@ -21,7 +21,7 @@ RECORD = gr.Experiment(
     },
     hold="zoh",
 )
-SQUARED = gr.Experiment(FEED_TIMES[:30], {}, {"y": 1 + FEED_TIMES[:30] + 0.1 * np.sin(60 * FEED_TIMES[:30])})
+BENT = gr.Experiment(FEED_TIMES[:30], {}, {"y": 1 + FEED_TIMES[:30] + 0.1 * np.sin(60 * FEED_TIMES[:30])})
 PENDULUM = {"k": 0.5, "L": 2.05, "scale(w)": 0.35, "noise(phi)": 0.025}
 
 
@@ -45,10 +45,10 @@ def pair(model, data, values, **options):
 CASES = [
     (Reactor, RECORD, REACTOR, {"propagation": "moments", "robust": 1.5}),
     (Reactor, RECORD, REACTOR, {"first_observation": "condition", "robust": ("smooth", 2.0)}),
-    (Squared, SQUARED, {"a": 0.7, "scale(w)": 1.2}, {"filter": "unscented", "propagation": "moments"}),
-    (Squared, SQUARED, {"a": 0.7, "scale(w)": 1.2}, {"filter": "unscented"}),
+    (Bent, BENT, {"a": 0.7, "scale(w)": 1.2}, {"filter": "unscented", "propagation": "moments"}),
+    (Bent, BENT, {"a": 0.7, "scale(w)": 1.2}, {"filter": "unscented"}),
     (
-        Squared, SQUARED, {"a": 0.7, "scale(w)": 1.2},
+        Bent, BENT, {"a": 0.7, "scale(w)": 1.2},
         {"filter": "unscented", "propagation": "square-root", "initial_covariance": {"x": 0.1}},
     ),
     (Pendulum, None, PENDULUM, {}),

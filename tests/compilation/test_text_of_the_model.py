@@ -63,5 +63,5 @@ def printed(seed: str) -> list[list[str]]:
 def test_two_orders_of_sets_print_one_text():
     first, second = printed("1"), printed("2")
     assert len(first) == 7
-    assert sum(int(parts) > 1 for _, parts, _ in first) >= 4  # long functions, where the order once followed a set's
+    assert sum(int(parts) > 1 for _, parts, _ in first) >= 3  # long functions, where the order once followed a set's
     assert first == second

@@ -82,6 +82,16 @@ class Squared(gr.Model):
     equations = [der(x) == -a * x + w**2]
 
 
+class Bent(gr.Model):
+    """The same with a linear share, so that a filter can follow it."""
+
+    a = gr.Parameter(0.8)
+    x = gr.Variable(start=1.0)
+    w = gr.Disturbance(gr.spectra.lowpass(bandwidth=1.0), scale=1.0)
+    y = gr.Output(x, noise=0.05)
+    equations = [der(x) == -a * x + w + 0.3 * w**2]
+
+
 class Reactor(gr.Model):
     """Fed batch: growth with substrate inhibition; μ has a pole at S = −0.0305."""
 

@@ -32,6 +32,7 @@ from grisaille.estimation.uncertainty import gauss_newton_covariance, sandwich_c
 from grisaille.estimation.unknowns import Unknown
 from grisaille.estimation.variable_projection import ProjectedSearch, linear_unknowns
 from grisaille.simulation.runner import COARSE, Prediction
+from grisaille.structure.start_problem import nominal_of
 
 OPTIMIZERS = ("trust-region", "gauss-newton", "levenberg-marquardt", "nelder-mead")
 LOSSES = ("linear", "soft_l1", "huber", "cauchy", "arctan")
@@ -277,7 +278,10 @@ def _correlation_notes(problem: Problem) -> list[str]:
 
 def _leverage(problem: Problem, case: Case, prediction: Prediction) -> float:
     """Largest change of an output at the end, in its measured range, by a change of an unknown of its own size."""
-    sizes = np.array([problem.unknowns[k].size for k in case.unknowns])
+    variables = case.runner.structure.model.variables
+    mine = [problem.unknowns[k] for k in case.unknowns]
+    # a start of zero says nothing about its size; its variable does
+    sizes = np.array([max(u.size, nominal_of(variables.get(u.target))) if u.kind == "start" else u.size for u in mine])
     ranges = np.array([np.ptp(s.values) if len(s.values) > 1 else 0.0 for s in case.samples])
     columns = [case.column(s.output) for s in case.samples]
     moved = (np.abs(prediction.sy[-1, columns]) * sizes).max(axis=1)
