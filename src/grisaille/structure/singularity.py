@@ -247,16 +247,30 @@ def _list_texts(equations: Equations, indices: Sequence[int]) -> str:
 def _require_cancelling(
     equations: Equations, dependence: Dependence, parts: Sequence[ca.SX], cancelled: Sequence[ca.SX]
 ) -> None:
-    """Refuse a combination that does not do what it was made for."""
+    """Refuse a combination that does not do what it was made for.
+
+    Where the factors depend on what is to cancel, Σ λ f contains it through them, and no value may stand for it.
+    """
     symbols = ca.symvar(ca.vertcat(*parts))
     if not symbols or not cancelled:
         return
+    own = [s for s in cancelled if any(ca.depends_on(factor, s) for factor in dependence.factors)]
+    if own:
+        names = ", ".join(m.text for s in own if (m := equations.jets.meaning(s)))
+        raise StructureError(
+            f"The equations {_list_texts(equations, dependence.equations)} hide another one, which follows by "
+            f"combining them with factors that depend on {{{names}}}, the very unknowns they are to be solved for: "
+            f"such a combination is not made. Write them without sums of one another, so that the hidden one is alone."
+        )
     slopes = ca.jacobian(ca.vertcat(*parts), ca.vertcat(*cancelled))
     function = ca.Function("slopes", [ca.vertcat(*symbols)], [slopes])
     size, random = typical_sizes(equations, symbols), np.random.default_rng(5)
+    units = typical_sizes(equations, cancelled)
     for _ in range(SAMPLES):
-        value = np.array(function(size * random.uniform(0.3, 1.7, len(symbols))).full())
-        if np.isfinite(value).all() and (np.abs(value.sum(axis=0)) > 1e-6 * np.abs(value).max(axis=0)).any():
+        value = np.array(function(size * random.uniform(0.3, 1.7, len(symbols))).full()) * units
+        largest = np.abs(value).max(axis=0)
+        counts = largest > 1e-12 * largest.max(initial=0.0)  # the others are rounding themselves
+        if np.isfinite(value).all() and (np.abs(value.sum(axis=0)) > 1e-6 * largest)[counts].any():
             raise StructureError(
                 f"The derivatives in {_list_texts(equations, dependence.equations)} nearly cancel, not to rounding: "
                 f"whether they do decides what the model is. Write them without sums of one another, or in units in "
