@@ -13,9 +13,8 @@ import numpy as np
 
 from grisaille.estimation.estimate import Estimate
 
-LARGE, FAR, HOPELESS = 3.0, 10.0, 100.0
-"""Root mean squares, in units of the declared noise, from which on a note says so, the status too, and the fit counts
-as not converged."""
+LARGE, FAR = 3.0, 10.0
+"""Root mean squares, in units of the declared noise, from which on a note says so, and the status too."""
 
 
 def with_explanation(estimate: Estimate, remedy: str) -> Estimate:
@@ -36,10 +35,7 @@ def with_explanation(estimate: Estimate, remedy: str) -> Estimate:
         f"too small; estimates and standard errors mean nothing then. {remedy}"
     )
     status = estimate.status
-    if estimate.converged and worst[output] > HOPELESS:
-        status = status.replace("converged:", "NOT converged to an explanation of the data:", 1)
-        estimate = replace(estimate, converged=False)
-    elif estimate.converged:
+    if estimate.converged:
         status = status.replace("converged:", "converged, but NOT to an explanation of the data:", 1)
     return replace(estimate, status=status, notes=(note, *estimate.notes))
 
