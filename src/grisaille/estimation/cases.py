@@ -50,8 +50,8 @@ class Case:
         return self.runner.predict(*self._values(unknowns, theta), sensitive=sensitive)
 
     def crossings(self, unknowns: Sequence[Unknown], theta: np.ndarray) -> list[Crossing]:
-        """Switches that the trajectory crosses and at which its equations jump; static rows have none."""
-        return self.runner.crossings(*self._values(unknowns, theta)) if isinstance(self.runner, Runner) else []
+        """Switches that the trajectory crosses and at which its equations jump."""
+        return self.runner.crossings(*self._values(unknowns, theta))
 
     def _values(self, unknowns: Sequence[Unknown], theta: np.ndarray) -> tuple[dict[str, float], dict[str, float]]:
         """Parameters and starts by name."""

@@ -42,14 +42,18 @@ def crossings_at(problem: Problem, theta: np.ndarray) -> list[tuple[str, Crossin
     return [(case.name, crossing) for case in problem.cases for crossing in case.crossings(problem.unknowns, theta)]
 
 
-def caution(found: list[tuple[str, Crossing]]) -> str:
-    """The sentence under the table."""
+def caution(found: list[tuple[str, Crossing]], *, differenced: bool) -> str:
+    """The sentence under the table; nothing where derivatives were exact and no crossing was found."""
+    if not (found or differenced):
+        return ""
     where = ", ".join(f"{crossing} in '{name}'" for name, crossing in found[:3]) or "a relation of its states"
     more = f" and {len(found) - 3} more" if len(found) > 3 else ""
-    return (
-        f"jumps: the trajectory crosses {where}{more}, where the equations jump. Derivatives were taken by differences "
-        f"over a third of a standard error: standard errors and intervals are approximate"
+    taken = (
+        "were taken by differences over a third of a standard error: standard errors and intervals are approximate"
+        if differenced
+        else "lack the share of the jump: estimates, standard errors and intervals are approximate"
     )
+    return f"jumps: the trajectory crosses {where}{more}, where the equations jump. Derivatives {taken}"
 
 
 def _step_sizes(problem: Problem, evaluation: Evaluation) -> np.ndarray:

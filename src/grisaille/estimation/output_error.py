@@ -201,7 +201,8 @@ class OutputError:
         notes += runaway + _correlation_notes(problem)
         careful = ""
         if problem.differences is not None or (self.shooting == "multiple" and has_jumps(problem)):
-            careful = caution(crossings_at(problem, evaluation.theta))
+            crossed = crossings_at(problem, evaluation.theta)
+            careful = caution(crossed, differenced=problem.differences is not None)
         if problem.failures:
             notes.append(f"{len(problem.failures)} simulations failed on the way; the last: {problem.failures[-1]}")
         if evaluation.discretisation > TOO_LONG:

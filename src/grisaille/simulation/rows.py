@@ -13,6 +13,7 @@ import numpy as np
 
 from grisaille.errors import DataError, GrisailleError
 from grisaille.model.classes import Model
+from grisaille.simulation.crossings import Crossing
 from grisaille.simulation.row_roots import RowRoots
 from grisaille.simulation.runner import Prediction
 from grisaille.structure.parameters import ParameterFormulas, ParameterValues
@@ -56,6 +57,10 @@ class RowRunner:
 
     def refine(self, excess: float = 1.0) -> None:
         """Nothing to refine: there are no steps."""
+
+    def crossings(self, values: Mapping[str, float], starts: Mapping[str, float]) -> list[Crossing]:
+        """None: there is no trajectory."""
+        return []
 
     def predict(self, values: Mapping[str, float], starts: Mapping[str, float], *, sensitive: bool) -> Prediction:
         """Outputs (rows, outputs) and their derivatives by ``parameters``."""

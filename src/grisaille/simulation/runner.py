@@ -21,7 +21,7 @@ from grisaille.compilation.kernel import Kernel, build_kernel
 from grisaille.compilation.task import Status, Task
 from grisaille.errors import GrisailleError, SimulationError
 from grisaille.experiment.interpolation import SignalTable, make_table
-from grisaille.experiment.switching import find_switches, refuse_moving_jumps, refuse_moving_thresholds
+from grisaille.experiment.switching import find_switches, refuse_moving_jumps
 from grisaille.model.classes import Model
 from grisaille.simulation.crossings import Crossing, find_crossings
 from grisaille.simulation.direct_start import DirectStart
@@ -103,6 +103,8 @@ class Runner:
         self.kernel: Kernel = build_kernel(self.structure.system, sensitive=True, compiled=self.compiled)
         self.direct = DirectStart.of(self.initializer, frozenset({*self.demands, *self.starts}))
         self._table: SignalTable | None = None
+        formulas = ca.vertcat(self.structure.system.switches, self.structure.system.bends)
+        self._switches_move = formulas.numel() > 0 and bool(ca.depends_on(formulas, self.structure.system.p))
 
     def predict(self, values: Mapping[str, float], starts: Mapping[str, float], *, sensitive: bool) -> Prediction:
         """Outputs (and derivatives by ``parameters`` then ``starts``) at given values."""
@@ -177,8 +179,6 @@ class Runner:
         table = self._signals(given.values)
         dp, moved = self._directions(given)
         start, s = self._start(table.at(t0), given.values, demands, dp, moved, sensitive)
-        if sensitive:
-            refuse_moving_thresholds(self.structure, dp, (*self.parameters, *self.starts))
         if sensitive and self._switches:
             names = (*self.parameters, *self.starts)
             refuse_moving_jumps(system, self._switches, given.values, dp, names, np.concatenate([start.x, start.z]))
@@ -247,9 +247,7 @@ class Runner:
     def _signals(self, p: np.ndarray) -> SignalTable:
         """Made once, unless formulas of time switch at instants that depend on parameters."""
         system = self.structure.system
-        formulas = ca.vertcat(system.switches, system.bends)
-        moving = formulas.numel() > 0 and ca.depends_on(formulas, system.p)
-        if self._table is None or moving:
+        if self._table is None or self._switches_move:
             defaults = {n: i.default for n, i in self.structure.model.inputs.items()}
             switches, bends = find_switches(system, p, self.times)
             table = make_table(system.signals, self.inputs, self.hold, self.times, defaults, switches, bends)

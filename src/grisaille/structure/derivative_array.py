@@ -16,8 +16,9 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
+from grisaille.structure.cancellation import typical_sizes
 from grisaille.structure.equations import Equations
-from grisaille.structure.singularity import equilibrated, typical_sizes
+from grisaille.structure.singularity import equilibrated
 
 LARGEST = 800
 """Rows of the largest array that is formed."""

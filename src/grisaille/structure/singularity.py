@@ -25,10 +25,10 @@ import casadi as ca
 import numpy as np
 
 from grisaille.errors import StructureError
+from grisaille.structure.cancellation import typical_sizes, vanishes, without_cancelling_terms
 from grisaille.structure.differentiability import refuse_jump
 from grisaille.structure.equations import Equations, Row
 from grisaille.structure.matching import strong_components
-from grisaille.structure.pieces import separate
 from grisaille.structure.signature import Offsets
 
 SAMPLES = 4
@@ -104,13 +104,6 @@ def _sample(equations: Equations, jacobian: ca.SX) -> list[np.ndarray]:
         if len(samples) == SAMPLES:
             break
     return samples
-
-
-def typical_sizes(equations: Equations, symbols: Sequence[ca.SX]) -> np.ndarray:
-    """Nominal values of unknowns, one for everything else."""
-    variables = equations.model.variables
-    names = [m.name if (m := equations.jets.meaning(s)) else "" for s in symbols]
-    return np.array([float(variables[n].nominal or 1.0) if n in variables else 1.0 for n in names])
 
 
 def equilibrated(block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -222,12 +215,9 @@ def _combine(
     ]
     _require_cancelling(equations, dependence, parts, cancelled)
     parts = [ca.substitute(part, ca.vertcat(*cancelled), ca.SX.zeros(len(cancelled))) for part in parts]
-    rounded = _cancelling(equations, parts)
-    if rounded:
-        parts = [ca.substitute(part, ca.vertcat(*rounded), ca.SX.zeros(len(rounded))) for part in parts]
-    parts = _without_cancelling_relations(equations, parts)
+    parts = without_cancelling_terms(equations, parts)
     total = ca.simplify(sum(parts, start=ca.SX(0)))
-    if _vanishes(equations, parts):
+    if vanishes(equations, parts):
         total = ca.SX(0)
     if not jets.unknowns(total):
         free = [equations.unknowns[columns[k]] for k in _undetermined(block)]
@@ -276,63 +266,6 @@ def _require_cancelling(
                 f"whether they do decides what the model is. Write them without sums of one another, or in units in "
                 f"which their terms are of one size (nominal= tells the sizes of variables)."
             )
-
-
-def _cancelling(equations: Equations, parts: Sequence[ca.SX]) -> list[ca.SX]:
-    """Unknowns and signals that a sum contains up to rounding only: what is left of them must not count as a term."""
-    symbols = ca.symvar(ca.vertcat(*parts))
-    own = [s for s in symbols if equations.jets.meaning(s) is not None]
-    if not own:
-        return []
-    function = ca.Function("slopes", [ca.vertcat(*symbols)], [ca.jacobian(ca.vertcat(*parts), ca.vertcat(*own))])
-    size, random = typical_sizes(equations, symbols), np.random.default_rng(5)
-    cancels = np.ones(len(own), dtype=bool)
-    for _ in range(SAMPLES):
-        slopes = np.array(function(size * random.uniform(0.3, 1.7, len(symbols))).full())
-        if not np.isfinite(slopes).all():
-            return []
-        cancels &= np.abs(slopes.sum(axis=0)) <= 1e-12 * np.abs(slopes).max(axis=0)
-    return [s for s, gone in zip(own, cancels, strict=True) if gone]
-
-
-def _without_cancelling_relations(equations: Equations, parts: Sequence[ca.SX]) -> list[ca.SX]:
-    """The parts without relations whose shares in their sum cancel up to rounding."""
-    moving = [s for s in ca.symvar(ca.vertcat(*parts)) if equations.jets.meaning(s) is not None]
-    smooth, pieces = separate(parts, ca.vertcat(*moving)) if moving else (list(parts), [])
-    for piece in reversed(pieces):
-        stands_for = ca.SX(0) if _share_cancels(equations, smooth, piece.symbol) else piece.relation.value
-        smooth = ca.substitute(smooth, [piece.symbol], [stands_for])
-    return list(smooth)
-
-
-def _share_cancels(equations: Equations, parts: Sequence[ca.SX], symbol: ca.SX) -> bool:
-    """Whether a sum is the same for two values of a symbol, up to the rounding of its parts."""
-    column = ca.vertcat(*parts)
-    change = ca.substitute(column, symbol, ca.SX(1)) - ca.substitute(column, symbol, ca.SX(0))
-    symbols = ca.symvar(change)
-    function = ca.Function("change", [ca.vertcat(*symbols)] if symbols else [ca.SX(0, 1)], [ca.densify(change)])
-    size, random = typical_sizes(equations, symbols), np.random.default_rng(7)
-    for _ in range(SAMPLES):
-        value = np.array(function(size * random.uniform(0.3, 1.7, len(symbols))).full())
-        if not np.isfinite(value).all() or abs(value.sum()) > 1e-12 * np.abs(value).max(initial=0.0):
-            return False
-    return True
-
-
-def _vanishes(equations: Equations, parts: Sequence[ca.SX]) -> bool:
-    """Whether a sum is zero at random points, up to the rounding of its parts and their derivatives."""
-    symbols = ca.symvar(ca.vertcat(*parts))
-    if not symbols:
-        return False
-    v, size = ca.vertcat(*symbols), typical_sizes(equations, symbols)
-    function = ca.Function("parts", [v], [ca.vertcat(*parts), ca.jacobian(ca.vertcat(*parts), v)])
-    random = np.random.default_rng(5)
-    for _ in range(SAMPLES):
-        values, slopes = (np.array(p.full()) for p in function(size * random.uniform(0.3, 1.7, len(symbols))))
-        terms = np.hstack([values, slopes * size])
-        if not np.isfinite(terms).all() or (np.abs(terms.sum(axis=0)) > 1e-12 * np.abs(terms).max(initial=0.0)).any():
-            return False
-    return True
 
 
 def _undetermined(block: np.ndarray) -> list[int]:
