@@ -117,7 +117,7 @@ class Coloured(gr.Model):
 
 
 @pytest.mark.parametrize(
-    ("model", "name", "inside", "outside"), [(Rate(), "kappa", 1.0, 0.49), (Coloured(), "b", 2.0, 20.0)]
+    ("model", "name", "inside", "outside"), [(Rate(), "kappa", 1.0, 0.4), (Coloured(), "b", 2.0, 20.0)]
 )
 def test_the_discretisation_is_chosen_at_the_first_call_and_kept(model, name, inside, outside):
     """Elsewhere the choice would be another one; the statistics must not jump."""

@@ -22,7 +22,8 @@ kept to the accuracy of RK4. Reference: J. Foster, G. dos Reis, C. Strange, SIAM
     k3 = f(t + h/2, x + h/2 k2 + B η3)      k4 = f(t + h, x + h k3 + B ΔW)          η3 = ΔW/2 + (3 − √3)/2 H
     x⁺ = x + h/6 (k1 + 2 k2 + 2 k3 + k4) + B (ΔW/2 + H) + B(t + h, x + h k1) (ΔW/2 − H)
 
-``lamperti``         ``additive-rk4`` in coordinates where the noise is additive (``structure.lamperti``).
+``lamperti``         ``additive-rk4`` in coordinates where the noise is additive (``structure.lamperti``); near the
+boundary of a power, where a step might overstep it, Milstein's step instead.
 
 The weights of H follow from two conditions, Σ b_i η_i = ∫(V − V₀)ds/h and Σ b_i E η_i η_iᵀ = (h/2) I: then the terms
 f'BΔZ and ½ f''[B, B] h²/2 of the expansion are met, and what remains is of order h² in mean square and h³ in the mean.
@@ -113,6 +114,10 @@ class Cell(NamedTuple):
     ua: ca.SX
     um: ca.SX
     ub: ca.SX
+
+
+Step = Callable[[Field, Cell, ca.SX], ca.SX]
+"""(f and B, a step, normals) → x after it"""
 
 
 def white_step(
@@ -265,7 +270,11 @@ def _milstein(field: Field, c: Cell, v: ca.SX) -> ca.SX:
     B = ca.densify(field.noise(c.t, c.x, c.ua))
     products = ca.mtimes(dW, dW.T) - c.h * ca.SX.eye(v.numel())
     directions = ca.densify(ca.mtimes(B, products))
-    second = sum((ca.jtimes(B[:, k], c.x, directions[:, k]) for k in range(v.numel())), ca.SX(c.x.numel(), 1))
+    second = ca.SX(c.x.numel(), 1)
+    for k in range(v.numel()):
+        # where the noise vanishes with a root its slope is infinite, and the product zero
+        is_there = ca.sumsqr(directions[:, k]) > 0
+        second += ca.if_else(is_there, ca.jtimes(B[:, k], c.x, directions[:, k]), 0)
     return _rk4_maruyama(field, c, v) + 0.5 * second
 
 
@@ -314,7 +323,26 @@ def _stages(field: Field, c: Cell, shifts: Sequence[ca.SX]) -> ca.SX:
 
 
 def _lamperti(diffusion: Diffusion, charts: Sequence[Chart], c: Cell, p: ca.SX, root: ca.SX, v: ca.SX) -> ca.SX:
-    """The additive step in coordinates that are zero at the beginning of the step for states with a chart."""
+    """The additive step in coordinates that are zero at the beginning of the step for states with a chart.
+
+    So near to a power's boundary that a step might overstep it, Milstein's step takes over smoothly.
+    """
+    numbers = ca.SX.sym("start", c.x.numel()), ca.SX.sym("h")
+    weight, clear = ca.SX(1), ca.SX(numbers[0])
+    for chart in charts:
+        share, clear[chart.state] = chart.clear_start(numbers[0][chart.state], numbers[1])
+        weight = weight * share
+    if all(chart.exponent == 1.0 for chart in charts):
+        return _transformed(diffusion, charts, c, p, root, v)
+    t, _, u, q, D = diffusion.symbols
+    clearance = ca.Function("clearance", [*numbers, t, u, q, D], [weight, clear])
+    share, start = clearance(c.x, c.h, c.t, c.ua, p, root)
+    moved = _transformed(diffusion, charts, c._replace(x=start), p, root, v)
+    plain = _milstein(_field(diffusion, p, root), c, v[: diffusion.nw])
+    return share * moved + (1 - share) * plain
+
+
+def _transformed(diffusion: Diffusion, charts: Sequence[Chart], c: Cell, p: ca.SX, root: ca.SX, v: ca.SX) -> ca.SX:
     symbols = diffusion.symbols
     y, start = ca.SX.sym("y", c.x.numel()), ca.SX.sym("start", c.x.numel())
     position, noise, begin = ca.SX(y), ca.SX(diffusion.noise), ca.SX(c.x)
@@ -335,7 +363,7 @@ def _lamperti(diffusion: Diffusion, charts: Sequence[Chart], c: Cell, p: ca.SX, 
     return back(c.t, moved, c.ub, p, root, c.x)
 
 
-_STEPS: dict[str, Callable[[Field, Cell, ca.SX], ca.SX]] = {
+_STEPS: dict[str, Step] = {
     "euler-maruyama": _euler_maruyama,
     "rk4-maruyama": _rk4_maruyama,
     "milstein": _milstein,

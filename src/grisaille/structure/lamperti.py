@@ -36,6 +36,11 @@ _LEVELS = (0.3, 0.8, 1.7, 4.1)
 """Where a factor is compared with a power."""
 _NEAR = 1e-5
 """How near to the boundary, in y relative to the start, its dimension is computed."""
+TOUCHING, CLEAR = 5.0, 7.0
+"""Standard deviations of a step's noise between a power's boundary and y: up to the first a step may overstep it, from
+the second on none does."""
+_TINY = 1e-200
+"""Keeps starts away from zero where there is no noise."""
 
 
 class Point(NamedTuple):
@@ -79,6 +84,22 @@ class Chart:
         """x^{1−a}; beyond zero, mirrored paths stand for paths that overstep it."""
         a = self.exponent
         return (ca.sqrt(start) if a == 0.5 else start ** (1.0 - a)) + (1.0 - a) * y
+
+    def clear_start(self, start: ca.SX, h: ca.SX) -> tuple[ca.SX, ca.SX]:
+        """Weight of the transform in a step of length h, from 0 near the boundary to 1, and a start it can be taken at.
+
+        The drift of y is like 1/y: a step that comes near zero would be thrown out by any distance.
+        """
+        if self.exponent == 1.0:
+            return ca.SX(1), start
+        reach = (1.0 - self.exponent) ** 2 * ca.sumsqr(self.strength) * h
+        power = 2.0 * (1.0 - self.exponent)
+        nearest = TOUCHING**2 * reach
+        safe = ca.fmax(start, (nearest if power == 1.0 else nearest ** (1.0 / power)) + _TINY)
+        part = reach / (safe if power == 1.0 else safe**power)
+        first, last = 1.0 / TOUCHING**2, 1.0 / CLEAR**2
+        s = ca.fmin(ca.fmax((first - part) / (first - last), 0.0), 1.0)
+        return s**2 * (3 - 2 * s), safe
 
     def describe(self, name: str) -> str:
         """The transform and its condition, in words."""
