@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import grisaille.assessment.diagnosis
 import grisaille.assessment.profile
+import grisaille.assessment.profile_intervals
 import grisaille.assessment.ratio_test
 import grisaille.assessment.surface
 import grisaille.estimation.saving

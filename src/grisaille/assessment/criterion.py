@@ -20,7 +20,7 @@ import numpy as np
 
 from grisaille.assessment.collocation_criterion import collocation_criterion
 from grisaille.assessment.likelihood_criterion import LikelihoodCriterion
-from grisaille.assessment.points import Point
+from grisaille.assessment.points import Local, Point
 from grisaille.errors import EstimationError
 from grisaille.estimation import trust_region
 from grisaille.estimation.collocation import Collocation
@@ -74,6 +74,43 @@ class Criterion:
     def deviance(self, evaluation: Evaluation) -> float:
         """D at an evaluated point; infinite where the simulation failed."""
         return self._total(evaluation) - self._best if evaluation.completed else np.inf
+
+    def local(self, theta: np.ndarray) -> Local:
+        """½ ν (exp(D/m) − 1) around a point, m = Σ m_k, ν degrees of freedom: for one output ½ (RSS − RSS at θ̂)/s².
+
+        ½ D itself where all noise is known.
+        """
+        found = self.problem.evaluate(theta)
+        if not found.completed:
+            return Local(np.inf, np.zeros(0), np.zeros((0, 0)), found.failure)
+        problem, counts, n = self.problem, self._counts, len(theta)
+        slope, curvature = np.zeros(n), np.zeros((n, n))
+        known = np.ones(len(found.residuals), dtype=bool)
+        for name, m in counts.items():
+            mine = np.flatnonzero(problem.output_of == problem.outputs.index(name))
+            known[mine] = False
+            J, r = found.jacobian[mine], found.residuals[mine]
+            squares = max(float(r @ r), 1e-300)
+            pull = J.T @ r / squares
+            slope += m * pull
+            curvature += m * (J.T @ J / squares - 2 * np.outer(pull, pull))
+        J, r = found.jacobian[known], found.residuals[known]
+        slope, curvature = slope + J.T @ r, curvature + J.T @ J
+        deviance, total = self.deviance(found), sum(counts.values())
+        if total == 0:
+            return Local(0.5 * deviance, slope, curvature)
+        nu, grown = max(self.degrees_of_freedom, 1), float(np.exp(min(deviance / total, 600.0)))
+        factor = nu / total * grown
+        bent = factor * (curvature + 2 / total * np.outer(slope, slope))
+        return Local(0.5 * nu * (grown - 1), factor * slope, bent)
+
+    def reached(self, level: float) -> float:
+        """Twice the value of ``local`` at the ends of an interval: the χ² quantile, or t²."""
+        from scipy.stats import chi2, f
+
+        if not self._counts:
+            return float(chi2.ppf(level, 1))
+        return float(f.ppf(level, 1, max(self.degrees_of_freedom, 1)))
 
     def threshold(self, level: float, kind: Threshold = "t", dimension: int = 1) -> float:
         """The deviance that a region of the given confidence reaches.

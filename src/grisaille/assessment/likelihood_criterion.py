@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from grisaille.assessment.points import Point
+from grisaille.assessment.points import Local, Point
 from grisaille.errors import EstimationError
 from grisaille.estimation import scoring
 from grisaille.estimation.fit import Fit
@@ -42,6 +42,18 @@ class LikelihoodCriterion:
 
     def deviance(self, evaluation: Evaluation) -> float:
         return 2 * (evaluation.objective - self._best) if evaluation.completed else np.inf
+
+    def local(self, theta: np.ndarray) -> Local:
+        """Half the deviance around a point."""
+        found = self.problem.evaluate(theta)
+        assert isinstance(found, LikelihoodEvaluation)
+        if not found.completed:
+            return Local(np.inf, np.zeros(0), np.zeros((0, 0)), found.failure)
+        return Local(found.objective - self._best, found.slope, found.curvature)
+
+    def reached(self, level: float) -> float:
+        """Twice the value of ``local`` at the ends of an interval."""
+        return self.threshold(level)
 
     def threshold(self, level: float, kind: str = "t", dimension: int = 1) -> float:
         """The deviance that a region of the given confidence reaches."""

@@ -1,4 +1,4 @@
-"""Points of profiles: the least deviance with some unknowns held."""
+"""Points of profiles: the least deviance with some unknowns held, and the deviance around a point."""
 
 from __future__ import annotations
 
@@ -14,4 +14,17 @@ class Point:
     theta: np.ndarray
     """All unknowns."""
     deviance: float
+    failure: str = ""
+
+
+@dataclass(frozen=True)
+class Local:
+    """Half the deviance at a point, with its gradient and (expected) curvature by the unknowns.
+
+    Transformed where that makes it a sum of squares: a linear model then has θ ± t · standard error exactly.
+    """
+
+    value: float
+    slope: np.ndarray
+    curvature: np.ndarray
     failure: str = ""

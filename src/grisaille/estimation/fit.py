@@ -16,7 +16,7 @@ import numpy as np
 from grisaille.errors import EstimationError
 from grisaille.estimation.cases import known_starts
 from grisaille.estimation.estimate import Estimate
-from grisaille.estimation.limits import interval_limits
+from grisaille.estimation.intervals import Intervals, find_intervals
 from grisaille.estimation.summary import summarize, summarize_html
 from grisaille.estimation.uncertainty import correlation_of, half_width, t_test
 from grisaille.estimation.value import Value
@@ -52,6 +52,8 @@ class Fit:
         self.why = dict(why or {})
         self.kept: dict[str, np.ndarray] = {}
         """What a file keeps for the method (knots, say)."""
+        self.known_intervals: dict[tuple[float, str], Intervals] = {}
+        """Those that have been asked for before, by level and method."""
 
     @cached_property
     def model_name(self) -> str:
@@ -96,20 +98,21 @@ class Fit:
 
     @cached_property
     def parameters(self) -> pd.DataFrame:
-        """One row per unknown: estimate, std_error, lower, upper (95 %), t, p, guess, status."""
+        """One row per unknown: estimate, std_error, lower, upper (95 %, as ``intervals`` has them), t, p, guess, status,
+        and which kind of interval it is."""
         import pandas as pd
 
         e = self.estimate
-        lower, upper = self._limits(0.95)
-        t, p = t_test(e.theta, self.std_errors, self._student)
+        found = self.limits()
+        t, p = t_test(e.theta, self.std_errors, self.student)
         status = [
             "free" if f else "zero" if _is_zero(u, v) else "at bound"
             for f, (u, v) in zip(e.free, self._pairs(), strict=True)
         ]
         table = pd.DataFrame(
             {
-                "estimate": e.theta, "std_error": self.std_errors, "lower": lower, "upper": upper,
-                "t": t, "p": p, "guess": [u.guess for u in e.unknowns], "status": status,
+                "estimate": e.theta, "std_error": self.std_errors, "lower": found.lower, "upper": found.upper,
+                "t": t, "p": p, "guess": [u.guess for u in e.unknowns], "status": status, "interval": found.kinds,
             },
             index=pd.Index(self.names, name="parameter"),
         )  # fmt: skip
@@ -125,11 +128,18 @@ class Fit:
                 np.nan,
                 np.nan,
                 "noise",
+                "Wald",
             ]
         return table
 
+    @cached_property
+    def estimates(self) -> dict[str, float]:
+        """Estimates by name, levels of noise included; without intervals, which may take longer."""
+        found = {u.name: float(v) for u, v in self._pairs()}
+        return {**found, **{f"noise({o})": float(v) for o, v in self.estimate.noise.items()}}
+
     @property
-    def _student(self) -> float:
+    def student(self) -> float:
         """Degrees of freedom of Student's t; infinite, so that it is normal, where the noise is known."""
         e = self.estimate
         known = e.is_likelihood and not e.noise and not hasattr(e.evaluation, "log_likelihood")
@@ -157,24 +167,35 @@ class Fit:
 
         return pd.DataFrame(correlation_of(self.estimate.covariance), index=self.names, columns=self.names)
 
-    def intervals(self, level: float = 0.95) -> pd.DataFrame:
-        """Two-sided intervals by Student's t, normal ones where the noise is known.
+    def intervals(
+        self, level: float = 0.95, method: str = "auto", *, samples: int | None = None, seed: int | None = None
+    ) -> pd.DataFrame:
+        """Two-sided intervals, by Student's t; by normal quantiles where the noise is known.
 
-        Those of levels (``scale(…)``, ``noise(…)``) are symmetric in the logarithm. An unknown at a bound has a
-        one-sided limit on its other side, where the curvature tells one: NaN says that nothing is known there.
+        method : ``"wald"``, estimate ± quantile · standard error, for levels (``scale(…)``, ``noise(…)``) in the
+            logarithm; ``"profile"``, where the deviance with the others following has grown by the square of the
+            quantile; ``"auto"``, Wald's, but profiles where the two disagree by more than a tenth of the width;
+            ``"bootstrap"``, by fits of data drawn from the fitted model, which also holds near a unit root
+        samples, seed : of the bootstrap: data sets, and the number that they follow from
+
+        An unknown at a bound has a one-sided limit on its other side: NaN says that nothing is known there. The kind
+        of each interval is in ``attrs["kinds"]``, what is to be said about them in ``attrs["notes"]``.
         """
         import pandas as pd
 
-        if not 0 < level < 1:
-            raise EstimationError(f"level is {level!r}; give a number between 0 and 1, such as 0.95.")
-        lower, upper = self._limits(level)
-        return pd.DataFrame({"lower": lower, "upper": upper}, index=self.names)
+        given = {name: v for name, v in (("samples", samples), ("seed", seed)) if v is not None}
+        found = self.limits(level, method, **given)
+        table = pd.DataFrame({"lower": found.lower, "upper": found.upper}, index=self.names)
+        table.attrs = {"kinds": dict(zip(self.names, found.kinds, strict=True)), "notes": list(found.notes)}
+        return table
 
-    def _limits(self, level: float) -> tuple[np.ndarray, np.ndarray]:
-        """Lower and upper limits of all unknowns."""
-        e = self.estimate
-        half = half_width(self.std_errors, level, self._student)
-        return interval_limits(e, half, level)
+    def limits(self, level: float = 0.95, method: str = "auto", **options: Any) -> Intervals:
+        """What ``intervals`` shows, computed once."""
+        if options:
+            return find_intervals(self, level, method, **options)
+        if (level, method) not in self.known_intervals:
+            self.known_intervals[level, method] = find_intervals(self, level, method)
+        return self.known_intervals[level, method]
 
     @property
     def converged(self) -> bool:

@@ -133,7 +133,7 @@ def build_problem(
     data = named_experiments(experiments)
     for experiment in data:
         experiment.check(model)
-    given = guess.parameters["estimate"].to_dict() if isinstance(guess, Fit) else dict(guess or {})
+    given = dict(guess.estimates) if isinstance(guess, Fit) else dict(guess or {})
     unknowns = find_unknowns(
         model, data, estimate, guess=given, bounds=bounds, priors=priors, local=local, method=method
     )

@@ -134,7 +134,7 @@ class Zeros:
         notes = []
         for u, is_zero, limit in zip(unknowns, self.zero, self.limits, strict=True):
             if is_zero:
-                said = f"; one-sided 95 % limit about {limit:.3g}" if np.isfinite(limit) else ""
+                said = f"; one-sided 95 % limit about {limit:.3g} with the others held" if np.isfinite(limit) else ""
                 notes.append(f"zero: {u.name} is zero to all digits that the data have{said}.")
         return notes
 

@@ -68,8 +68,8 @@ def monte_carlo(
     posed = build_problem(model, data, method=chosen, **options)
     truth = _with_levels(model, posed.unknowns, posed.guess, dict(noise or {}))
     if isinstance(guess, Fit):  # which may have estimated more than this study does
-        known = guess.parameters["estimate"]
-        guess = {u.name: float(known[u.name]) for u in posed.unknowns if u.name in known.index}
+        known = guess.estimates
+        guess = {u.name: known[u.name] for u in posed.unknowns if u.name in known}
     rtol = min(getattr(chosen, "rtol", 1e-6), 1e-6) / 10
     variation = Simulated(model, dict(noise or {}), rtol, getattr(chosen, "compiled", None), step)
     variation.prepare(data)

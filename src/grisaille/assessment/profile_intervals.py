@@ -1,0 +1,134 @@
+"""Intervals by profiles, and those of the table: profiles where Wald's would be misleading.
+
+The deviance is computed once at each of Wald's limits, the others where the covariance says that they follow, and what
+its model there foretells of the profile is compared (``profile_limits``). Where that is further away than a twentieth
+of the interval's width, the profile is followed to its limits; where those differ from Wald's by more than a tenth of
+the width, they take its place. A fit that is nearly linear in its unknowns pays two evaluations for each.
+
+What a bound holds has its limit where the deviance, the others following, has reached the one-sided quantile.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from grisaille.assessment.criterion import Criterion, criterion_of
+from grisaille.assessment.likelihood_criterion import LikelihoodCriterion
+from grisaille.assessment.profile_limits import Limit, Limits
+from grisaille.errors import EstimationError
+from grisaille.estimation.fit import Fit
+from grisaille.estimation.intervals import Intervals, interval_method, wald_intervals
+
+DISAGREE, SUSPECT = 0.1, 0.05
+"""Of the width: differences between Wald's limits and the profile's that count, and that are worth a closer look."""
+ALWAYS = 40
+"""Evaluations that are spent on the comparison in any case; more only where the fit itself took as many."""
+
+
+@interval_method("auto")
+def auto_intervals(fit: Fit, level: float) -> Intervals:
+    """Wald's, and profiles where these disagree by more than a tenth of the width."""
+    wald = wald_intervals(fit, level)
+    reason = _why_wald(fit)
+    if reason:
+        return Intervals(wald.lower, wald.upper, wald.kinds, (reason,))
+    try:
+        return _Comparison(fit, level, wald).compared(always=False)
+    except EstimationError as error:
+        said = f"intervals: Wald's, not compared with profiles: {_first(str(error))}"
+        return Intervals(wald.lower, wald.upper, wald.kinds, (said,))
+
+
+@interval_method("profile")
+def profile_intervals(fit: Fit, level: float) -> Intervals:
+    """Profiles of all unknowns; the bound or infinity on a side that the data leave open."""
+    return _Comparison(fit, level, wald_intervals(fit, level)).compared(always=True)
+
+
+class _Comparison:
+    """Wald's limits beside the profile's."""
+
+    def __init__(self, fit: Fit, level: float, wald: Intervals) -> None:
+        self.fit, self.level, self.wald = fit, level, wald
+        self.criterion: Criterion | LikelihoodCriterion = criterion_of(fit)
+        self.criterion.problem.failures.clear()
+        e = fit.estimate
+        zero = np.array([e.extra.get(f"limit({u.name})", np.nan) for u in e.unknowns])
+        self.limits = Limits(self.criterion.local, e.unknowns, self.criterion.theta, e.covariance, zero)
+        if self.limits.failure:
+            raise EstimationError(self.limits.failure)
+        self.lower, self.upper = wald.lower.copy(), wald.upper.copy()
+        self.kinds, self.notes = list(wald.kinds), list[str]()
+
+    def compared(self, *, always: bool) -> Intervals:
+        e = self.fit.estimate
+        for k, name in enumerate(self.fit.names):
+            if not e.free[k]:
+                self._one_sided(k)
+            elif 0 < self.fit.std_errors[k] < np.inf:
+                self._two_sided(k, name, always)
+        return Intervals(self.lower, self.upper, tuple(self.kinds), tuple(self.notes))
+
+    def _two_sided(self, k: int, name: str, always: bool) -> None:
+        u = self.fit.estimate.unknowns[k]
+        low, high = max(float(self.wald.lower[k]), u.lower), min(float(self.wald.upper[k]), u.upper)
+        self.lower[k], self.upper[k] = low, high
+        width, threshold = float(self.wald.upper[k] - self.wald.lower[k]), self.criterion.reached(self.level)
+        ends = [self.limits.find(k, end, threshold, 0.0 if always else SUSPECT * width) for end in (low, high)]
+        if not always and not self._is_suspect(k, ends, SUSPECT * width):
+            return
+        found = [
+            self.limits.find(k, at, threshold) if end.is_foretold else end
+            for end, at in zip(ends, (low, high), strict=True)
+        ]
+        failed = next((end.failure for end in found if end.failure), "")
+        if failed:
+            said = f"interval: Wald's for {name}; its profile could not be followed: {_first(failed)}"
+            self.notes.append(said)
+            return
+        if always or self._is_suspect(k, found, DISAGREE * width):
+            self.lower[k], self.upper[k] = (end.value for end in found)
+            self.kinds[k] = "profile"
+
+    def _is_suspect(self, k: int, ends: list[Limit], far: float) -> bool:
+        """Whether one of the limits is further than this from Wald's inside of the bounds; or unknown."""
+        wald = self.lower[k], self.upper[k]
+        return any(not abs(end.value - at) <= far for end, at in zip(ends, wald, strict=True))
+
+    def _one_sided(self, k: int) -> None:
+        """From the limit with the others held to the one with the others following."""
+        theta = self.fit.estimate.theta[k]
+        other = self.wald.upper[k] if self.wald.lower[k] == theta else self.wald.lower[k]
+        if not np.isfinite(other) or other == theta:
+            return
+        found = self.limits.find(k, float(other), self.criterion.reached(max(2 * self.level - 1, 1e-6)))
+        if found.failure:
+            return
+        if other > theta:
+            self.upper[k] = found.value
+        else:
+            self.lower[k] = found.value
+
+
+def _why_wald(fit: Fit) -> str:
+    """Why profiles are not asked for, in words; empty where they are."""
+    e = fit.estimate
+    if not e.is_likelihood:
+        return f"intervals: Wald's; the criterion of {type(fit.method).__name__} is not a likelihood and has no profile."
+    if not e.converged:
+        return "intervals: Wald's; not compared with profiles, because the fit has not converged."
+    if e.caution:
+        return "intervals: Wald's; not compared with profiles, whose derivatives would lack the share of a jump."
+    if getattr(fit.method, "covariance", "") == "sandwich":
+        return "intervals: Wald's with sandwich errors, which profiles do not have."
+    if 2 * len(e.unknowns) > max(ALWAYS, e.evaluations):
+        return (
+            f"intervals: Wald's, not compared with the profiles of {len(e.unknowns)} unknowns, which would take longer "
+            "than the fit: fit.intervals(method='profile')."
+        )
+    return ""
+
+
+def _first(text: str) -> str:
+    """The first sentence."""
+    return text.split(". ")[0].rstrip(".") + "."

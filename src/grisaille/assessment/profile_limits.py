@@ -1,0 +1,303 @@
+"""One limit of a profile, without the profile: where the deviance has reached a threshold and the others are at their best.
+
+    f(ξ) = ½ q²,        ∂f/∂ξ_o = 0 for all others,        f = ½ (deviance above its minimum)
+
+With the local model f + gᵀd + ½ dᵀH d and the others eliminated from it, ξ_o following ξ_k by −H_oo⁻¹ (g_o + H_ok u),
+
+    f_r = f − ½ g_oᵀH_oo⁻¹g_o,     g_r = g_k − H_ko H_oo⁻¹g_o,     ζ = √(2 f_r),     u = (q − ζ) ζ / g_r:
+
+Newton's method on ζ, which is nearly a straight line along a profile. H is the expected information where the point is,
+corrected by what the Hessian at the estimate differs from it. A bound holds others as long as the gradient pushes them
+out. A level that is zero at the estimate moves by its square, in which the likelihood is not flat there.
+Reference: D. J. Venzon, S. H. Moolgavkar, Applied Statistics 37 (1988) 87.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from grisaille.assessment.points import Local
+from grisaille.estimation.unknowns import Unknown
+
+MOST = 40
+"""Evaluations of one limit."""
+CLOSE = 1e-4
+"""Of the threshold: how closely the deviance and the others' share of it are met."""
+REACH, LOG_REACH = 1e3, 12.0
+"""In sizes or logarithms: limits further away are none."""
+FARTHEST = 3.0
+"""Of the distance to Wald's limit: the longest step."""
+SMALLEST = 1e-3
+"""Of its limit: what a level that is zero begins with."""
+FAILURES = 6
+
+
+@dataclass(frozen=True)
+class Coordinate:
+    """How one unknown is moved: by its logarithm, its square, or itself, in units of a size."""
+
+    kind: str
+    size: float
+    lower: float
+    upper: float
+
+    @classmethod
+    def of(cls, unknown: Unknown, value: float, error: float, limit: float) -> Coordinate:
+        """For an unknown whose estimate is ``value`` ± ``error``; ``limit``: of a level that is zero."""
+        if value == 0 and unknown.lower == 0 and limit > 0:
+            return cls("square", limit, SMALLEST**2, (unknown.upper / limit) ** 2)
+        positive = value > 0 and unknown.lower >= 0
+        if positive and (unknown.logarithmic or unknown.kind in ("scale", "noise")):
+            low = np.log(unknown.lower / value) if unknown.lower > 0 else -np.inf
+            return cls("log", value, low, np.log(unknown.upper / value))
+        size = max(abs(value), error if np.isfinite(error) else 0.0) or unknown.size
+        return cls("plain", size, unknown.lower / size, unknown.upper / size)
+
+    def inner(self, value: float) -> float:
+        if self.kind == "square":
+            return max((value / self.size) ** 2, self.lower)
+        return float(np.log(value / self.size)) if self.kind == "log" else value / self.size
+
+    def outer(self, xi: float) -> float:
+        if self.kind == "square":
+            return self.size * float(np.sqrt(xi))
+        return self.size * float(np.exp(xi)) if self.kind == "log" else self.size * xi
+
+    def slope(self, value: float) -> float:
+        """dθ/dξ."""
+        if self.kind == "square":
+            return self.size**2 / (2 * value)
+        return value if self.kind == "log" else self.size
+
+
+@dataclass(frozen=True)
+class Limit:
+    """One end of an interval."""
+
+    value: float
+    """Infinite where the deviance does not reach the threshold; the bound where that comes first."""
+    failure: str = ""
+    """Why there is none."""
+    is_foretold: bool = False
+    """By one evaluation at Wald's limit, not followed."""
+
+
+class Limits:
+    """Limits around one estimate."""
+
+    def __init__(
+        self,
+        local: Callable[[np.ndarray], Local],
+        unknowns: Sequence[Unknown],
+        theta: np.ndarray,
+        covariance: np.ndarray,
+        zero_limits: np.ndarray,
+    ) -> None:
+        self.local, self.theta = local, theta
+        errors = np.sqrt(np.clip(np.diag(covariance), 0.0, None))
+        self.coordinates = [
+            Coordinate.of(u, float(v), float(s), float(m))
+            for u, v, s, m in zip(unknowns, theta, errors, zero_limits, strict=True)
+        ]
+        self.lower = np.array([c.lower for c in self.coordinates])
+        self.upper = np.array([c.upper for c in self.coordinates])
+        self.centre = self._inner(theta)
+        self.known = np.isfinite(np.diag(covariance))
+        slopes = self._slopes(self._outer(self.centre))
+        self.covariance = np.where(self.known[:, None] & self.known, covariance, 0.0) / np.outer(slopes, slopes)
+        here = self._at(self.centre)
+        self.failure = here.failure
+        self.correction = np.zeros_like(covariance)
+        moving = self.known & (np.diag(self.covariance) > 0)
+        if not here.failure and moving.any():
+            part = np.ix_(moving, moving)
+            size = np.sqrt(np.diag(self.covariance)[moving])
+            exact = np.linalg.pinv(self.covariance[part] / np.outer(size, size)) / np.outer(size, size)
+            self.correction[part] = exact - here.curvature[part]
+
+    def find(self, k: int, wald: float, threshold: float, enough: float = 0.0) -> Limit:
+        """The limit of unknown k on the side of Wald's.
+
+        threshold : q², the deviance there
+        enough : a distance; where the first evaluation foretells a limit so close to Wald's, that is the answer
+        """
+        return _Way(self, k, wald, float(np.sqrt(threshold)), enough).follow()
+
+    def curved(self, local: Local, free: np.ndarray) -> np.ndarray:
+        """H of the free unknowns: corrected, where that bends upwards."""
+        part = np.ix_(free, free)
+        for H in (local.curvature + self.correction, local.curvature):
+            size = np.sqrt(np.maximum(np.diag(H)[free], 1e-300))
+            if (np.diag(H)[free] > 0).all() and np.linalg.eigvalsh(H[part] / np.outer(size, size))[0] > 1e-8:
+                return np.asarray(H)
+        return np.asarray(local.curvature + np.diag(1e-6 * np.diag(local.curvature) + 1e-12))
+
+    def _inner(self, theta: np.ndarray) -> np.ndarray:
+        return np.array([c.inner(float(v)) for c, v in zip(self.coordinates, theta, strict=True)])
+
+    def _outer(self, xi: np.ndarray) -> np.ndarray:
+        return np.array([c.outer(float(v)) for c, v in zip(self.coordinates, xi, strict=True)])
+
+    def _slopes(self, theta: np.ndarray) -> np.ndarray:
+        return np.array([c.slope(float(v)) for c, v in zip(self.coordinates, theta, strict=True)])
+
+    def _at(self, xi: np.ndarray) -> Local:
+        theta = self._outer(xi)
+        found = self.local(theta)
+        if found.failure:
+            return found
+        slopes = self._slopes(theta)
+        return Local(found.value, found.slope * slopes, found.curvature * np.outer(slopes, slopes))
+
+
+class _Way:
+    """From Wald's limit to the profile's."""
+
+    def __init__(self, limits: Limits, k: int, wald: float, q: float, enough: float) -> None:
+        self.limits, self.k, self.q, self.enough = limits, k, q, enough
+        self.coordinate = limits.coordinates[k]
+        self.side = 1.0 if wald > limits.theta[k] else -1.0
+        self.wald = wald
+        self.others = limits.known.copy()
+        self.others[k] = False
+        centre = limits.centre[k]
+        reach = LOG_REACH if self.coordinate.kind == "log" else REACH
+        ends = limits.lower[k], limits.upper[k]
+        self.end = max(ends[0], centre - reach) if self.side < 0 else min(ends[1], centre + reach)
+        self.is_bound = self.end in ends
+        self.inside, self.outside = centre, np.nan
+        """Coordinates with a deviance below and above the threshold, the others nearly at their best."""
+
+    def follow(self) -> Limit:
+        limits, k, centre = self.limits, self.k, self.limits.centre
+        xi = self._tangent(self._within(self._inner_of(self.wald)))
+        longest = FARTHEST * max(abs(xi[k] - centre[k]), 1e-12)
+        last, first, failures, found = centre, np.nan, 0, limits._at(xi)
+        for _ in range(MOST):
+            if found.failure:
+                failures += 1
+                if failures > FAILURES:
+                    return Limit(np.nan, found.failure)
+                xi = last + 0.5 * (xi - last)
+                found = limits._at(xi)
+                continue
+            step, zeta, share = self._step(xi, found)
+            target = xi[k] + np.clip(step[k], -longest, longest)
+            if np.isnan(first):
+                first = self.coordinate.outer(self._within(target)) if zeta > 0 else np.nan
+                if abs(first - self.wald) <= self.enough:
+                    return Limit(first, is_foretold=True)
+            settled = share < CLOSE * self.q**2
+            if settled and abs(zeta / self.q - 1) < CLOSE:
+                return Limit(self.coordinate.outer(self._within(target)))
+            if settled and xi[k] == self.end and zeta < self.q:
+                return Limit(self._open())
+            if share < 0.1 * self.q**2:
+                self._narrow(float(xi[k]), zeta)
+            target = self._bracketed(float(xi[k]), target)
+            last, xi = xi, self._moved(xi, found, target)
+            found = limits._at(xi)
+        return Limit(np.nan, "the profile was not followed to its limit")
+
+    def _step(self, xi: np.ndarray, found: Local) -> tuple[np.ndarray, float, float]:
+        """To the limit as the model here has it; ζ here; and twice what the others could still lower f by."""
+        k = self.k
+        free = self._free(xi, found)
+        H = self.limits.curved(found, free | self._mine)
+        solved, pull = self._eliminated(H, found, free)
+        share = float(found.slope[free] @ solved) if free.any() else 0.0
+        reduced = found.value - 0.5 * share
+        slope = float(found.slope[k] - H[k, free] @ solved) if free.any() else float(found.slope[k])
+        bend = float(H[k, k] - H[k, free] @ pull) if free.any() else float(H[k, k])
+        zeta = float(np.sqrt(max(2 * reduced, 0.0)))
+        if slope * self.side > 0 and zeta > 0.05 * self.q:
+            u = (self.q - zeta) * zeta / slope
+        else:
+            u = self.side * (self.q - zeta) / np.sqrt(max(bend, 1e-12))
+        step = np.zeros_like(xi)
+        step[k] = u
+        return step, zeta, share
+
+    def _moved(self, xi: np.ndarray, found: Local, target: float) -> np.ndarray:
+        """Another value of the unknown, the others following it."""
+        u = target - xi[self.k]
+        free = self._free(xi, found)
+        for _ in range(len(xi)):
+            H = self.limits.curved(found, free | self._mine)
+            solved, pull = self._eliminated(H, found, free)
+            moved = xi.copy()
+            moved[self.k] = target
+            if free.any():
+                moved[free] -= solved + pull * u
+            over = free & ((moved < self.limits.lower) | (moved > self.limits.upper))
+            if not over.any():
+                break
+            xi = np.where(over, np.clip(moved, self.limits.lower, self.limits.upper), xi)
+            free = free & ~over
+        return np.asarray(moved)
+
+    def _eliminated(self, H: np.ndarray, found: Local, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """H_oo⁻¹ g_o and H_oo⁻¹ H_ok."""
+        if not free.any():
+            return np.zeros(0), np.zeros(0)
+        size = np.sqrt(np.maximum(np.diag(H)[free], 1e-300))
+        inner = H[np.ix_(free, free)] / np.outer(size, size)
+        right = np.column_stack([found.slope[free], H[free, self.k]]) / size[:, None]
+        solved = np.linalg.lstsq(inner, right, rcond=1e-12)[0] / size[:, None]
+        return solved[:, 0], solved[:, 1]
+
+    @property
+    def _mine(self) -> np.ndarray:
+        return np.arange(len(self.others)) == self.k
+
+    def _free(self, xi: np.ndarray, found: Local) -> np.ndarray:
+        """Others that no bound holds and something sees."""
+        near = 1e-9 * (1 + np.abs(xi))
+        low, high = xi <= self.limits.lower + near, xi >= self.limits.upper - near
+        held = (low & (found.slope > 0)) | (high & (found.slope < 0))
+        return np.asarray(self.others & ~held & (np.diag(found.curvature) > 1e-14))
+
+    def _tangent(self, value: float) -> np.ndarray:
+        """The others on the line that the covariance says they follow."""
+        C, k, centre = self.limits.covariance, self.k, self.limits.centre
+        u = value - centre[k]
+        along = C[:, k] / C[k, k] if C[k, k] > 0 else np.zeros(len(C))
+        xi = np.clip(centre + along * u, self.limits.lower, self.limits.upper)
+        xi[k] = value
+        return np.asarray(xi)
+
+    def _inner_of(self, value: float) -> float:
+        """Wald's limit in the coordinate; where it lies outside of the range, half way to the end."""
+        c = self.coordinate
+        if c.kind == "log" and value <= 0:
+            return max(-LOG_REACH, -1.0 if not np.isfinite(c.lower) else c.lower)
+        return c.inner(value)
+
+    def _within(self, xi: float) -> float:
+        return float(max(xi, self.end) if self.side < 0 else min(xi, self.end))
+
+    def _narrow(self, at: float, zeta: float) -> None:
+        if zeta < self.q:
+            self.inside = at if self.side * (at - self.inside) > 0 else self.inside
+        elif np.isnan(self.outside) or self.side * (self.outside - at) > 0:
+            self.outside = at
+
+    def _bracketed(self, at: float, target: float) -> float:
+        """A target between what is known to lie inside and outside."""
+        target = self._within(target)
+        if self.side * (target - self.inside) <= 0:
+            other = at if np.isnan(self.outside) else self.outside
+            return self.inside + 0.5 * (other - self.inside)
+        if not np.isnan(self.outside) and self.side * (self.outside - target) <= 0:
+            return self.inside + 0.5 * (self.outside - self.inside)
+        return target
+
+    def _open(self) -> float:
+        if self.coordinate.kind == "log" and self.side < 0 and not self.is_bound:
+            return 0.0
+        if self.coordinate.kind == "square" and self.side < 0:
+            return 0.0
+        return self.coordinate.outer(self.end) if self.is_bound else self.side * np.inf
