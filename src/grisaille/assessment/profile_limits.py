@@ -22,7 +22,7 @@ import numpy as np
 from grisaille.assessment.points import Local
 from grisaille.estimation.unknowns import Unknown
 
-MOST = 40
+MOST = 60
 """Evaluations of one limit."""
 CLOSE = 1e-4
 """Of the threshold: how closely the deviance and the others' share of it are met."""
@@ -33,6 +33,10 @@ FARTHEST = 3.0
 SMALLEST = 1e-3
 """Of its limit: what a level that is zero begins with."""
 FAILURES = 6
+FAR = 0.1
+"""Of the threshold: where the others could lower the deviance by more, they are moved first."""
+LONGEST, HALVES = 2.0, 6
+"""The longest move of others, in logarithms or sizes, and how often it is shortened."""
 
 
 @dataclass(frozen=True)
@@ -168,41 +172,65 @@ class _Way:
         ends = limits.lower[k], limits.upper[k]
         self.end = max(ends[0], centre - reach) if self.side < 0 else min(ends[1], centre + reach)
         self.is_bound = self.end in ends
+        self.evaluations = 0
         self.inside, self.outside = centre, np.nan
         """Coordinates with a deviance below and above the threshold, the others nearly at their best."""
 
     def follow(self) -> Limit:
-        limits, k, centre = self.limits, self.k, self.limits.centre
+        k, is_first, failures = self.k, True, 0
+        last = self.limits.centre
         xi = self._tangent(self._within(self._inner_of(self.wald)))
-        longest = FARTHEST * max(abs(xi[k] - centre[k]), 1e-12)
-        last, first, failures, found = centre, np.nan, 0, limits._at(xi)
-        for _ in range(MOST):
+        longest = FARTHEST * max(abs(xi[k] - last[k]), 1e-12)
+        found = self._evaluate(xi)
+        while self.evaluations < MOST:
             if found.failure:
                 failures += 1
                 if failures > FAILURES:
                     return Limit(np.nan, found.failure)
                 xi = last + 0.5 * (xi - last)
-                found = limits._at(xi)
+                found = self._evaluate(xi)
                 continue
-            step, zeta, share = self._step(xi, found)
-            target = xi[k] + np.clip(step[k], -longest, longest)
-            if np.isnan(first):
-                first = self.coordinate.outer(self._within(target)) if zeta > 0 else np.nan
-                if abs(first - self.wald) <= self.enough:
-                    return Limit(first, is_foretold=True)
+            u, zeta, share = self._step(xi, found)
+            target = float(xi[k] + np.clip(u, -longest, longest))
+            if is_first and share < FAR * self.q**2:
+                foretold = self.coordinate.outer(self._within(target))
+                if abs(foretold - self.wald) <= self.enough:
+                    return Limit(foretold, is_foretold=True)
+            is_first = False
+            if xi[k] == self.end and 2 * found.value < self.q**2:
+                return Limit(self._open())
+            if share > FAR * self.q**2:
+                last = xi
+                xi, found = self._settled(xi, found)
+                continue
             settled = share < CLOSE * self.q**2
             if settled and abs(zeta / self.q - 1) < CLOSE:
                 return Limit(self.coordinate.outer(self._within(target)))
-            if settled and xi[k] == self.end and zeta < self.q:
-                return Limit(self._open())
-            if share < 0.1 * self.q**2:
-                self._narrow(float(xi[k]), zeta)
+            self._narrow(float(xi[k]), found, zeta, share)
             target = self._bracketed(float(xi[k]), target)
             last, xi = xi, self._moved(xi, found, target)
-            found = limits._at(xi)
+            found = self._evaluate(xi)
         return Limit(np.nan, "the profile was not followed to its limit")
 
-    def _step(self, xi: np.ndarray, found: Local) -> tuple[np.ndarray, float, float]:
+    def _evaluate(self, xi: np.ndarray) -> Local:
+        self.evaluations += 1
+        return self.limits._at(xi)
+
+    def _settled(self, xi: np.ndarray, found: Local) -> tuple[np.ndarray, Local]:
+        """The others a step nearer to their best with the unknown held, shortened until f is lower."""
+        whole = self._moved(xi, found, float(xi[self.k])) - xi
+        longest = float(np.abs(whole).max())
+        share = min(1.0, LONGEST / longest) if longest > 0 else 0.0
+        for _ in range(HALVES):
+            trial = xi + share * whole
+            there = self._evaluate(trial)
+            if not there.failure and there.value < found.value:
+                return trial, there
+            share *= 0.3
+        self.evaluations = MOST
+        return xi, found
+
+    def _step(self, xi: np.ndarray, found: Local) -> tuple[float, float, float]:
         """To the limit as the model here has it; ζ here; and twice what the others could still lower f by."""
         k = self.k
         free = self._free(xi, found)
@@ -217,9 +245,7 @@ class _Way:
             u = (self.q - zeta) * zeta / slope
         else:
             u = self.side * (self.q - zeta) / np.sqrt(max(bend, 1e-12))
-        step = np.zeros_like(xi)
-        step[k] = u
-        return step, zeta, share
+        return float(u), zeta, share
 
     def _moved(self, xi: np.ndarray, found: Local, target: float) -> np.ndarray:
         """Another value of the unknown, the others following it."""
@@ -240,11 +266,12 @@ class _Way:
         return np.asarray(moved)
 
     def _eliminated(self, H: np.ndarray, found: Local, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """H_oo⁻¹ g_o and H_oo⁻¹ H_ok."""
+        """H_oo⁻¹ g_o and H_oo⁻¹ H_ok, with steps of others that hardly bend f no longer than ``LONGEST``."""
         if not free.any():
             return np.zeros(0), np.zeros(0)
-        size = np.sqrt(np.maximum(np.diag(H)[free], 1e-300))
-        inner = H[np.ix_(free, free)] / np.outer(size, size)
+        inner = H[np.ix_(free, free)] + np.diag(np.abs(found.slope[free]) / LONGEST)
+        size = np.sqrt(np.maximum(np.diag(inner), 1e-300))
+        inner = inner / np.outer(size, size)
         right = np.column_stack([found.slope[free], H[free, self.k]]) / size[:, None]
         solved = np.linalg.lstsq(inner, right, rcond=1e-12)[0] / size[:, None]
         return solved[:, 0], solved[:, 1]
@@ -279,11 +306,12 @@ class _Way:
     def _within(self, xi: float) -> float:
         return float(max(xi, self.end) if self.side < 0 else min(xi, self.end))
 
-    def _narrow(self, at: float, zeta: float) -> None:
-        if zeta < self.q:
+    def _narrow(self, at: float, found: Local, zeta: float, share: float) -> None:
+        """What lies inside for certain, whatever the others do; outside only where they hardly move any more."""
+        if 2 * found.value < self.q**2:
             self.inside = at if self.side * (at - self.inside) > 0 else self.inside
-        elif np.isnan(self.outside) or self.side * (self.outside - at) > 0:
-            self.outside = at
+        elif zeta > self.q and share < 10 * CLOSE * self.q**2:
+            self.outside = at if np.isnan(self.outside) or self.side * (self.outside - at) > 0 else self.outside
 
     def _bracketed(self, at: float, target: float) -> float:
         """A target between what is known to lie inside and outside."""
