@@ -7,7 +7,8 @@ With the local model f + gᵀd + ½ dᵀH d and the others eliminated from it, �
     f_r = f − ½ g_oᵀH_oo⁻¹g_o,     g_r = g_k − H_ko H_oo⁻¹g_o,     ζ = √(2 f_r),     u = (q − ζ) ζ / g_r:
 
 Newton's method on ζ, which is nearly a straight line along a profile. H is the expected information where the point is,
-corrected by what the Hessian at the estimate differs from it. A bound holds others as long as the gradient pushes them
+corrected by what the Hessian at the estimate differs from it and, on the way, by the gradients that are met (symmetric
+rank-one updates). A bound holds others as long as the gradient pushes them
 out. A level that is zero at the estimate moves by its square, in which the likelihood is not flat there.
 Reference: D. J. Venzon, S. H. Moolgavkar, Applied Statistics 37 (1988) 87.
 """
@@ -35,6 +36,8 @@ SMALLEST = 1e-3
 FAILURES = 6
 FAR = 0.1
 """Of the threshold: where the others could lower the deviance by more, they are moved first."""
+NARROW = 1e-2
+"""Of the way: brackets no wider are given up where the model points beyond them."""
 LONGEST, HALVES = 2.0, 6
 """The longest move of others, in logarithms or sizes, and how often it is shortened."""
 
@@ -130,10 +133,10 @@ class Limits:
         """
         return _Way(self, k, wald, float(np.sqrt(threshold)), enough).follow()
 
-    def curved(self, local: Local, free: np.ndarray) -> np.ndarray:
+    def curved(self, local: Local, free: np.ndarray, correction: np.ndarray) -> np.ndarray:
         """H of the free unknowns: corrected, where that bends upwards."""
         part = np.ix_(free, free)
-        for H in (local.curvature + self.correction, local.curvature):
+        for H in (local.curvature + correction, local.curvature + self.correction, local.curvature):
             size = np.sqrt(np.maximum(np.diag(H)[free], 1e-300))
             if (np.diag(H)[free] > 0).all() and np.linalg.eigvalsh(H[part] / np.outer(size, size))[0] > 1e-8:
                 return np.asarray(H)
@@ -173,6 +176,8 @@ class _Way:
         self.end = max(ends[0], centre - reach) if self.side < 0 else min(ends[1], centre + reach)
         self.is_bound = self.end in ends
         self.evaluations = 0
+        self.correction = limits.correction.copy()
+        self.before: tuple[np.ndarray, Local] | None = None
         self.inside, self.outside = centre, np.nan
         """Coordinates with a deviance below and above the threshold, the others nearly at their best."""
 
@@ -214,7 +219,22 @@ class _Way:
 
     def _evaluate(self, xi: np.ndarray) -> Local:
         self.evaluations += 1
-        return self.limits._at(xi)
+        found = self.limits._at(xi)
+        if not found.failure:
+            self._learn(xi, found)
+            self.before = xi, found
+        return found
+
+    def _learn(self, xi: np.ndarray, found: Local) -> None:
+        """Correct H so that it gives the change of the gradient that was seen (symmetric rank one)."""
+        if self.before is None:
+            return
+        s, y = xi - self.before[0], found.slope - self.before[1].slope
+        rest = y - (found.curvature + self.correction) @ s
+        size = float(rest @ s)
+        scale = np.sqrt(np.maximum(np.diag(found.curvature), 1e-12))
+        if abs(size) > 1e-4 * np.linalg.norm(rest / scale) * np.linalg.norm(s * scale):
+            self.correction = self.correction + np.outer(rest, rest) / size
 
     def _settled(self, xi: np.ndarray, found: Local) -> tuple[np.ndarray, Local]:
         """The others a step nearer to their best with the unknown held, shortened until f is lower."""
@@ -234,7 +254,7 @@ class _Way:
         """To the limit as the model here has it; ζ here; and twice what the others could still lower f by."""
         k = self.k
         free = self._free(xi, found)
-        H = self.limits.curved(found, free | self._mine)
+        H = self.limits.curved(found, free | self._mine, self.correction)
         solved, pull = self._eliminated(H, found, free)
         share = float(found.slope[free] @ solved) if free.any() else 0.0
         reduced = found.value - 0.5 * share
@@ -252,12 +272,12 @@ class _Way:
         u = target - xi[self.k]
         free = self._free(xi, found)
         for _ in range(len(xi)):
-            H = self.limits.curved(found, free | self._mine)
+            H = self.limits.curved(found, free | self._mine, self.correction)
             solved, pull = self._eliminated(H, found, free)
             moved = xi.copy()
             moved[self.k] = target
             if free.any():
-                moved[free] -= solved + pull * u
+                moved[free] -= np.clip(solved + pull * u, -LONGEST, LONGEST)
             over = free & ((moved < self.limits.lower) | (moved > self.limits.upper))
             if not over.any():
                 break
@@ -292,8 +312,13 @@ class _Way:
         C, k, centre = self.limits.covariance, self.k, self.limits.centre
         u = value - centre[k]
         along = C[:, k] / C[k, k] if C[k, k] > 0 else np.zeros(len(C))
-        xi = np.clip(centre + along * u, self.limits.lower, self.limits.upper)
-        xi[k] = value
+        along[k] = 1.0
+        # a logarithm may be told with an error of many
+        logs = np.array([c.kind == "log" for c in self.limits.coordinates])
+        widest = float(np.abs(along[logs] * u).max(initial=0.0))
+        share = min(1.0, LONGEST / widest) if widest > 0 else 1.0
+        xi = np.clip(centre + share * along * u, self.limits.lower, self.limits.upper)
+        xi[k] = value if share == 1 else self._within(centre[k] + share * u)
         return np.asarray(xi)
 
     def _inner_of(self, value: float) -> float:
@@ -314,12 +339,15 @@ class _Way:
             self.outside = at if np.isnan(self.outside) or self.side * (self.outside - at) > 0 else self.outside
 
     def _bracketed(self, at: float, target: float) -> float:
-        """A target between what is known to lie inside and outside."""
+        """A target between what is known to lie inside and outside; others that crept on may have moved the outside."""
         target = self._within(target)
         if self.side * (target - self.inside) <= 0:
             other = at if np.isnan(self.outside) else self.outside
             return self.inside + 0.5 * (other - self.inside)
         if not np.isnan(self.outside) and self.side * (self.outside - target) <= 0:
+            if abs(self.outside - at) < NARROW * abs(self.outside - self.limits.centre[self.k]):
+                self.outside = np.nan
+                return target
             return self.inside + 0.5 * (self.outside - self.inside)
         return target
 
