@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import t as student
 
 import grisaille as gr
 from grisaille import der
+from grisaille.estimation.fit import with_levels
 
 T = np.linspace(0.0, 4.0, 41)
 Y = np.exp(-T) + 0.3 * np.random.default_rng(0).standard_normal(41)
@@ -32,16 +34,28 @@ class Line(gr.Model):
 
 
 def test_a_level_at_zero_has_the_limit_of_its_note() -> None:
-    fit = gr.fit(Decay(), gr.Experiment(T, {}, {"y": Y}), ["a", "scale(w)", "noise(y)"], gr.KalmanML())
-    low, high = fit.intervals().loc["scale(w)"]
+    data = gr.Experiment(T, {}, {"y": Y})
+    fit = gr.fit(Decay(), data, ["a", "scale(w)", "noise(y)"], gr.KalmanML())
+    low, high = fit.intervals(method="wald").loc["scale(w)"]
     (note,) = [n for n in fit.notes if n.startswith("zero: scale(w)")]
-    assert low == 0 and high == pytest.approx(float(note.rsplit(" ", 1)[1].rstrip(".")), rel=2e-3)
-    assert (fit.parameters.loc["scale(w)", ["lower", "upper"]].to_numpy(float) == [low, high]).all()
-    assert f"[0, {high:.6g}]" in str(fit)
+    said = float(note.partition("limit about ")[2].split()[0])
+    assert low == 0 and high == pytest.approx(said, rel=2e-3)
     # the likelihood there, the others held, has fallen by half of 1.645²
     held = fit.parameters["estimate"].to_dict()
-    there = gr.evaluate(Decay(), gr.Experiment(T, {}, {"y": Y}), gr.KalmanML(), {**held, "scale(w)": high})
+    there = gr.evaluate(Decay(), data, gr.KalmanML(), {**held, "scale(w)": high})
     assert fit.log_likelihood - there.log_likelihood == pytest.approx(1.3528, rel=0.02)
+
+
+def test_the_table_has_the_limit_with_the_others_following() -> None:
+    data = gr.Experiment(T, {}, {"y": Y})
+    fit = gr.fit(Decay(), data, ["a", "scale(w)", "noise(y)"], gr.KalmanML())
+    low, high = fit.intervals().loc["scale(w)"]
+    assert low == 0 and high > fit.intervals(method="wald").loc["scale(w)", "upper"]
+    assert (fit.parameters.loc["scale(w)", ["lower", "upper"]].to_numpy(float) == [low, high]).all()
+    assert f"[0, {high:.6g}]" in str(fit) and "one-sided: scale(w)" in str(fit)
+    with_limit = with_levels(Decay(), {"w": float(high)}, {})
+    other = gr.fit(with_limit, data, ["a", "noise(y)"], gr.KalmanML(), guess={"a": 1.0, "noise(y)": 0.3})
+    assert fit.log_likelihood - other.log_likelihood == pytest.approx(0.5 * student.ppf(0.95, 38) ** 2, rel=2e-3)
 
 
 def test_levels_are_symmetric_in_their_logarithm() -> None:

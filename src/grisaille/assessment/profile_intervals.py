@@ -10,6 +10,8 @@ What a bound holds has its limit where the deviance, the others following, has r
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from grisaille.assessment.criterion import Criterion, criterion_of
@@ -21,6 +23,8 @@ from grisaille.estimation.intervals import Intervals, interval_method, wald_inte
 
 DISAGREE, SUSPECT = 0.1, 0.05
 """Of the width: differences between Wald's limits and the profile's that count, and that are worth a closer look."""
+EXACT = 1e-10
+"""Relative standard errors that are rounding."""
 ALWAYS = 40
 """Evaluations that are spent on the comparison in any case; more only where the fit itself took as many."""
 
@@ -31,12 +35,11 @@ def auto_intervals(fit: Fit, level: float) -> Intervals:
     wald = wald_intervals(fit, level)
     reason = _why_wald(fit)
     if reason:
-        return Intervals(wald.lower, wald.upper, wald.kinds, (reason,))
+        return replace(wald, said=reason)
     try:
         return _Comparison(fit, level, wald).compared(always=False)
     except EstimationError as error:
-        said = f"intervals: Wald's, not compared with profiles: {_first(str(error))}"
-        return Intervals(wald.lower, wald.upper, wald.kinds, (said,))
+        return replace(wald, said=f"not compared with profiles: {_first(str(error))}")
 
 
 @interval_method("profile")
@@ -67,7 +70,7 @@ class _Comparison:
                 self._one_sided(k)
             elif 0 < self.fit.std_errors[k] < np.inf:
                 self._two_sided(k, name, always)
-        return Intervals(self.lower, self.upper, tuple(self.kinds), tuple(self.notes))
+        return Intervals(self.lower, self.upper, tuple(self.kinds), "", tuple(self.notes))
 
     def _two_sided(self, k: int, name: str, always: bool) -> None:
         u = self.fit.estimate.unknowns[k]
@@ -83,8 +86,7 @@ class _Comparison:
         ]
         failed = next((end.failure for end in found if end.failure), "")
         if failed:
-            said = f"interval: Wald's for {name}; its profile could not be followed: {_first(failed)}"
-            self.notes.append(said)
+            self.notes.append(f"interval: Wald's for {name}; its profile could not be followed: {_first(failed)}.")
             return
         if always or self._is_suspect(k, found, DISAGREE * width):
             self.lower[k], self.upper[k] = (end.value for end in found)
@@ -114,21 +116,23 @@ def _why_wald(fit: Fit) -> str:
     """Why profiles are not asked for, in words; empty where they are."""
     e = fit.estimate
     if not e.is_likelihood:
-        return f"intervals: Wald's; the criterion of {type(fit.method).__name__} is not a likelihood and has no profile."
+        return f"the criterion of {type(fit.method).__name__} is not a likelihood and has no profiles"
     if not e.converged:
-        return "intervals: Wald's; not compared with profiles, because the fit has not converged."
+        return "not compared with profiles, because the fit has not converged"
     if e.caution:
-        return "intervals: Wald's; not compared with profiles, whose derivatives would lack the share of a jump."
+        return "not compared with profiles, whose derivatives would lack the share of a jump"
+    if not (fit.std_errors > EXACT * np.abs(e.theta)).any():
+        return "not compared with profiles: the fit is exact to rounding"
     if getattr(fit.method, "covariance", "") == "sandwich":
-        return "intervals: Wald's with sandwich errors, which profiles do not have."
+        return "with sandwich errors, which profiles do not have"
     if 2 * len(e.unknowns) > max(ALWAYS, e.evaluations):
         return (
-            f"intervals: Wald's, not compared with the profiles of {len(e.unknowns)} unknowns, which would take longer "
-            "than the fit: fit.intervals(method='profile')."
+            f"not compared with the profiles of {len(e.unknowns)} unknowns, which would take longer than the fit: "
+            "fit.intervals(method='profile')"
         )
     return ""
 
 
 def _first(text: str) -> str:
     """The first sentence."""
-    return text.split(". ")[0].rstrip(".") + "."
+    return text.split(". ")[0].rstrip(".")

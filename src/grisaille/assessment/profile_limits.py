@@ -1,4 +1,4 @@
-"""One limit of a profile, without the profile: where the deviance has reached a threshold and the others are at their best.
+"""One limit of a profile: where the deviance has reached a threshold with the others at their best.
 
     f(ξ) = ½ q²,        ∂f/∂ξ_o = 0 for all others,        f = ½ (deviance above its minimum)
 

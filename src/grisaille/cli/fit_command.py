@@ -119,7 +119,7 @@ def content(fit: Fit) -> dict[str, Any]:
         parameters[unknown.name]["unit"] = unknown.unit
     return {
         "model": fit.model_name, "method": type(fit.method).__name__, "converged": fit.converged, "status": fit.status,
-        "notes": list(fit.notes), "parameters": parameters, "quality": frame(fit.quality),
+        "notes": [*fit.notes, *fit.limits().notes], "parameters": parameters, "quality": frame(fit.quality),
         "log_likelihood": fit.log_likelihood if fit.estimate.is_likelihood else None,
         "measurements": fit.estimate.count, "seconds": fit.estimate.seconds,
     }  # fmt: skip

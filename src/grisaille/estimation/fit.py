@@ -98,8 +98,8 @@ class Fit:
 
     @cached_property
     def parameters(self) -> pd.DataFrame:
-        """One row per unknown: estimate, std_error, lower, upper (95 %, as ``intervals`` has them), t, p, guess, status,
-        and which kind of interval it is."""
+        """One row per unknown: estimate, std_error, lower and upper (95 %, by ``intervals``), t, p, guess, status, and
+        which kind of interval it is."""
         import pandas as pd
 
         e = self.estimate
@@ -179,14 +179,18 @@ class Fit:
         samples, seed : of the bootstrap: data sets, and the number that they follow from
 
         An unknown at a bound has a one-sided limit on its other side: NaN says that nothing is known there. The kind
-        of each interval is in ``attrs["kinds"]``, what is to be said about them in ``attrs["notes"]``.
+        of each interval is in ``attrs["kinds"]``, what is to be said about them in ``attrs["said"]`` and ``["notes"]``.
         """
         import pandas as pd
 
         given = {name: v for name, v in (("samples", samples), ("seed", seed)) if v is not None}
         found = self.limits(level, method, **given)
         table = pd.DataFrame({"lower": found.lower, "upper": found.upper}, index=self.names)
-        table.attrs = {"kinds": dict(zip(self.names, found.kinds, strict=True)), "notes": list(found.notes)}
+        table.attrs = {
+            "kinds": dict(zip(self.names, found.kinds, strict=True)),
+            "notes": list(found.notes),
+            "said": found.said,
+        }
         return table
 
     def limits(self, level: float = 0.95, method: str = "auto", **options: Any) -> Intervals:

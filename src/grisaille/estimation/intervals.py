@@ -28,8 +28,10 @@ class Intervals:
     upper: np.ndarray
     kinds: tuple[str, ...]
     """Of each: ``"Wald"``, ``"profile"``, ``"one-sided"`` or ``"bootstrap"``."""
+    said: str = ""
+    """How they were made, where that is not told by the kinds."""
     notes: tuple[str, ...] = ()
-    """What is to be said about them, in words."""
+    """What is to be known about single ones, in words."""
 
 
 Method = Callable[..., Intervals]
@@ -37,7 +39,7 @@ _methods: dict[str, Method] = {}
 
 
 def interval_method(name: str) -> Callable[[Method], Method]:
-    """Makes a function of a later folder a ``method=`` of ``fit.intervals``; its arguments are the fit and the level."""
+    """Makes a function of the fit and the level, in a later folder, a ``method=`` of ``fit.intervals``."""
 
     def keep(function: Method) -> Method:
         _methods[name] = function

@@ -19,6 +19,7 @@ from grisaille.errors import DataError, GrisailleError
 from grisaille.estimation.cases import Case, build_case, compared_samples
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.fit import Fit
+from grisaille.estimation.intervals import Intervals
 from grisaille.estimation.likelihood import PLACES, LikelihoodEvaluation
 from grisaille.estimation.noise import noise_levels
 from grisaille.estimation.problem import Evaluation
@@ -105,6 +106,7 @@ def _restore(
         _case(chosen, e, unknowns, method, steps) for e, steps in zip(experiments, record["steps"], strict=True)
     )
     fit = Fit(chosen, experiments, method, _estimate(record, arrays, unknowns, cases, predictions), record["why"])
+    fit.known_intervals = {(i["level"], i["method"]): _intervals(i) for i in record.get("intervals", ())}
     fit.kept = {n.removeprefix(KEPT): a for n, a in arrays.items() if n.startswith(KEPT)}
     return fit
 
@@ -156,6 +158,11 @@ def _unknowns(saved: list[dict[str, Any]], arrays: Mapping[str, np.ndarray]) -> 
         )
         for k, u in enumerate(saved)
     )  # fmt: skip
+
+
+def _intervals(saved: Mapping[str, Any]) -> Intervals:
+    limits = (np.array(saved[side], dtype=float) for side in ("lower", "upper"))
+    return Intervals(*limits, tuple(saved["kinds"]), saved["said"], tuple(saved["notes"]))
 
 
 def _case(

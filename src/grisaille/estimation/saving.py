@@ -21,6 +21,7 @@ import numpy as np
 
 from grisaille.errors import DataError
 from grisaille.estimation.fit import Fit, fit_method
+from grisaille.estimation.intervals import Intervals
 from grisaille.estimation.likelihood import LikelihoodEvaluation
 from grisaille.estimation.unknowns import Unknown
 from grisaille.model.packing import pack
@@ -119,10 +120,17 @@ def record(fit: Fit) -> dict[str, Any]:
         "trace_columns": list(dict.fromkeys(c for row in e.trace for c in row)),
         "evaluations": int(e.evaluations), "failures": list(e.failures), "seconds": e.seconds, "offset": e.offset,
         "extra": dict(e.extra),
+        "intervals": [_interval(level, method, found) for (level, method), found in fit.known_intervals.items()],
         "discretisation": [p.discretisation for p in e.evaluation.predictions],
         "steps": [_steps(c.runner) for c in e.cases],
         "versions": versions(),
     }  # fmt: skip
+
+
+def _interval(level: float, method: str, found: Intervals) -> dict[str, Any]:
+    """Intervals that have been asked for, so that a loaded fit need not compute them again."""
+    limits = {"lower": found.lower.tolist(), "upper": found.upper.tolist()}
+    return {"level": level, "method": method, **limits, "kinds": found.kinds, "said": found.said, "notes": found.notes}
 
 
 def _unknown(unknown: Unknown) -> dict[str, Any]:

@@ -27,6 +27,7 @@ def summarize(fit: Fit) -> str:
         f"{'experiments':<18}{len(fit.experiments):<12}{'measurements':<18}{e.count:<12}{'unknowns':<12}{len(e.unknowns)}",
         _criteria(fit),
         *textwrap.wrap(f"{'trajectories':<18}{way}" if way else "", WIDTH, subsequent_indent=" " * 18),
+        *textwrap.wrap(f"{'intervals':<18}{kinds_of_intervals(fit)}", WIDTH, subsequent_indent=" " * 18),
         "─" * WIDTH,
         f"{'':<22}{'estimate':>13}{_doubtful(e, 'std. error'):>12}{_doubtful(e, '95 % interval'):>27}"
         f"{'t':>9}{'p':>8}  unit",
@@ -49,6 +50,7 @@ def summarize(fit: Fit) -> str:
     lines.append(e.status)
     lines += [f"* {e.caution}"] if e.caution else []
     lines += [f"• {note}" for note in e.notes] or ["• every unknown is determined by the data"]
+    lines += [f"• {note}" for note in fit.limits().notes]
     return "\n".join(lines)
 
 
@@ -69,10 +71,24 @@ def summarize_html(fit: Fit) -> str:
     way = _transcription(fit)
     doubt = [f"* {e.caution}"] if e.caution else []
     notes = [*([way] if way else []), *quality, *doubt, *(fit.notes or ["every unknown is determined by the data"])]
+    notes += [f"intervals: {kinds_of_intervals(fit)}", *fit.limits().notes]
     status = tag("p", "✓ " if fit.converged else "✗ ", fit.status)
     return tag(
         "div", tag("p", tag("strong", said)), table(head, rows), status, tag("ul", *(tag("li", n) for n in notes))
     )
+
+
+def kinds_of_intervals(fit: Fit) -> str:
+    """Which of the table's intervals are of which kind."""
+    found = fit.limits()
+    by_kind = {kind: [n for n, k in zip(fit.names, found.kinds, strict=True) if k == kind] for kind in found.kinds}
+    others = [f"{kind}: {', '.join(names)}" for kind, names in by_kind.items() if kind != "Wald"]
+    wald = ["Wald's"] if "Wald" in by_kind else []
+    if found.said:
+        wald = [f"Wald's, {found.said}"]
+    elif wald and not others:
+        wald = ["Wald's, within a tenth of their widths of the profiles'"]
+    return "; ".join([*others, *wald])
 
 
 def _doubtful(estimate: Estimate, heading: str) -> str:

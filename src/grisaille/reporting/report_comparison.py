@@ -80,16 +80,15 @@ def _tests(comparison: Comparison) -> Iterator[Html]:
 
 
 def _parameters(fits: Mapping[str, Fit]) -> Html:
-    names = list(dict.fromkeys(str(n) for fit in fits.values() for n in fit.parameters.index))
+    names = list(dict.fromkeys(str(n) for fit in fits.values() for n in fit.estimates))
     rows = [(symbol(n), *(_value(fit, n) for fit in fits.values())) for n in names]
     return table(("", *fits), rows, numbers=range(1, len(fits) + 1))
 
 
 def _value(fit: Fit, name: str) -> str:
-    if name not in fit.parameters.index:
+    if name not in fit.estimates:
         return "—"
-    row = fit.parameters.loc[name]
-    return with_error(float(row.estimate), float(row.std_error)).replace("-", "−")
+    return with_error(fit.estimates[name], fit[name].std_error).replace("-", "−")
 
 
 def _runs(fits: Mapping[str, Fit], album: Album) -> Iterator[tuple[str, Html]]:

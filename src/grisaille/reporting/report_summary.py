@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from grisaille.estimation.fit import Fit
+from grisaille.estimation.summary import kinds_of_intervals
 from grisaille.estimation.unknowns import Unknown
 from grisaille.markup import Html, joined, table, tag
 from grisaille.model.mathml import symbol
@@ -32,7 +33,8 @@ HEAD = (
 def summary(fit: Fit) -> Html:
     """Parameters, outputs, notes."""
     verdict = tag("p", tag("strong", fit.status))
-    notes = bullets(fit.notes) or bullets(["Every unknown is determined by the data."])
+    said = fit.notes or ["Every unknown is determined by the data."]
+    notes = bullets([*said, f"intervals: {kinds_of_intervals(fit)}", *fit.limits().notes])
     estimates = card(wide(parameters(fit)), verdict, notes, title="Parameters")
     outputs = card(facts(_criteria(fit)), wide(_quality(fit)), title="How well the outputs are met")
     return joined((estimates, outputs))
@@ -49,7 +51,8 @@ def parameters(fit: Fit) -> Html:
 
 
 def _row(name: str, row: Any, unknown: Unknown | None) -> list[Any]:
-    interval = f"{short(row.lower)} … {short(row.upper)}" if row.std_error > 0 else "—"
+    has_one = row.std_error > 0 or row.lower < row.upper
+    interval = f"{short(row.lower)} … {short(row.upper)}" if has_one else "—"
     return [
         symbol(name), short(row.estimate, 6), short(row.std_error, 3) if row.std_error > 0 else "—", interval,
         "" if unknown is None else unknown.unit, short(row.t, 4), p_text(row.p), short(row.guess), _bounds(unknown),

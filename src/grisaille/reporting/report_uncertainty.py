@@ -28,7 +28,7 @@ def uncertainty(fit: Fit, album: Album, profiles: bool) -> Html:
         parts.append(card(*_profiles(fit, album), title=f"Profiles of the {what}"))
     else:
         words = (
-            "Intervals here rest on a linear model around the estimates; profiles do not. To have them: "
+            "Wald's intervals rest on a linear model around the estimates; profiles do not. To see them: "
             'fit.report("report.html", profiles=True).'
         )
         parts.append(card(tag("p", words, class_="muted"), title=f"Profiles of the {what}"))
