@@ -18,7 +18,7 @@ V = 2.0 * U / (0.7 + U) + 0.08 * np.array([0.3, -1.1, 0.8, 1.2, -0.9, -0.4, 0.5]
 class Uptake(gr.Model):
     """Michaelis and Menten: linear in v, not in K."""
 
-    v, K = gr.Parameter(2.0, bounds=(0.01, 100.0)), gr.Parameter(0.7, bounds=(0.01, 100.0))
+    v, K = gr.Parameter(2.0), gr.Parameter(0.7, bounds=(0.01, 100.0))
     u = gr.Input()
     y = gr.Output(v * u / (K + u))
     equations: list[object] = []
@@ -74,13 +74,14 @@ def test_a_linear_model_has_walds_for_two_evaluations_each(monkeypatch):
 @pytest.mark.parametrize("scale", [1.0, 1e-9, 1e9])
 def test_a_curved_model_has_profiles(scale):
     model = Uptake(v=2.0 * scale)
-    bounds = {"v": (0.01 * scale, 100.0 * scale)}
-    fit = gr.fit(model, gr.Experiment(None, {"u": U}, {"y": V * scale}), ["v", "K"], bounds=bounds)
+    fit = gr.fit(model, gr.Experiment(None, {"u": U}, {"y": V * scale}), ["v", "K"])
     found = fit.intervals()
-    assert found.attrs["kinds"] == {"v": "profile", "K": "profile"}
+    assert found.attrs["kinds"] == {"v": "Wald", "K": "profile"}  # v: 0.09 of the width
     np.testing.assert_allclose(found.loc["K"], independent_limits(), rtol=1e-3)
-    np.testing.assert_allclose(found.loc["v"] / scale, fit.profile("v").interval / np.float64(scale), rtol=1e-3)
-    assert "profile: v, K" in str(fit)
+    followed = fit.intervals(method="profile").loc["v"]
+    np.testing.assert_allclose(followed, fit.profile("v").interval, rtol=1e-3)
+    assert np.abs(followed - found.loc["v"]).max() < 0.1 * (found.loc["v", "upper"] - found.loc["v", "lower"])
+    assert "profile: K" in str(fit)
     assert (fit.parameters.loc["K", ["lower", "upper"]].to_numpy(float) == found.loc["K"].to_numpy()).all()
 
 
@@ -154,7 +155,7 @@ def test_criteria_without_a_likelihood_say_that_they_have_walds():
 
 def test_mistakes_are_told():
     fit = gr.fit(Uptake(), gr.Experiment(None, {"u": U}, {"y": V}), ["v", "K"])
-    with pytest.raises(EstimationError, match="'auto', 'bootstrap', 'profile', 'wald'"):
+    with pytest.raises(EstimationError, match=r"'auto', .*'profile', 'wald'"):
         fit.intervals(method="exact")
     with pytest.raises(EstimationError, match="samples= goes with method='bootstrap'"):
         fit.intervals(samples=10)

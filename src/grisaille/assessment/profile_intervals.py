@@ -121,7 +121,7 @@ def _why_wald(fit: Fit) -> str:
         return "not compared with profiles, because the fit has not converged"
     if e.caution:
         return "not compared with profiles, whose derivatives would lack the share of a jump"
-    if not (fit.std_errors > EXACT * np.abs(e.theta)).any():
+    if (e.free & (fit.std_errors <= EXACT * np.abs(e.theta))).any():
         return "not compared with profiles: the fit is exact to rounding"
     if getattr(fit.method, "covariance", "") == "sandwich":
         return "with sandwich errors, which profiles do not have"

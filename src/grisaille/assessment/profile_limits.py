@@ -298,7 +298,7 @@ class _Way:
 
     @property
     def _mine(self) -> np.ndarray:
-        return np.arange(len(self.others)) == self.k
+        return np.asarray(np.arange(len(self.others)) == self.k)
 
     def _free(self, xi: np.ndarray, found: Local) -> np.ndarray:
         """Others that no bound holds and something sees."""
@@ -343,12 +343,12 @@ class _Way:
         target = self._within(target)
         if self.side * (target - self.inside) <= 0:
             other = at if np.isnan(self.outside) else self.outside
-            return self.inside + 0.5 * (other - self.inside)
+            return float(self.inside + 0.5 * (other - self.inside))
         if not np.isnan(self.outside) and self.side * (self.outside - target) <= 0:
             if abs(self.outside - at) < NARROW * abs(self.outside - self.limits.centre[self.k]):
                 self.outside = np.nan
                 return target
-            return self.inside + 0.5 * (self.outside - self.inside)
+            return float(self.inside + 0.5 * (self.outside - self.inside))
         return target
 
     def _open(self) -> float:

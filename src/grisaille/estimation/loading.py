@@ -161,8 +161,8 @@ def _unknowns(saved: list[dict[str, Any]], arrays: Mapping[str, np.ndarray]) -> 
 
 
 def _intervals(saved: Mapping[str, Any]) -> Intervals:
-    limits = (np.array(saved[side], dtype=float) for side in ("lower", "upper"))
-    return Intervals(*limits, tuple(saved["kinds"]), saved["said"], tuple(saved["notes"]))
+    lower, upper = (np.array(saved[side], dtype=float) for side in ("lower", "upper"))
+    return Intervals(lower, upper, tuple(saved["kinds"]), saved["said"], tuple(saved["notes"]))
 
 
 def _case(
