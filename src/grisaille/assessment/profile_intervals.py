@@ -17,6 +17,7 @@ import numpy as np
 from grisaille.assessment.criterion import Criterion, criterion_of
 from grisaille.assessment.likelihood_criterion import LikelihoodCriterion
 from grisaille.assessment.profile_limits import Limit, Limits
+from grisaille.assessment.slow_modes import slow_modes
 from grisaille.errors import EstimationError
 from grisaille.estimation.fit import Fit
 from grisaille.estimation.intervals import Intervals, interval_method, wald_intervals
@@ -32,6 +33,11 @@ ALWAYS = 40
 @interval_method("auto")
 def auto_intervals(fit: Fit, level: float) -> Intervals:
     """Wald's, and profiles where these disagree by more than a tenth of the width."""
+    found = _compared(fit, level)
+    return replace(found, notes=(*(mode.sentence for mode in slow_modes(fit)), *found.notes))
+
+
+def _compared(fit: Fit, level: float) -> Intervals:
     wald = wald_intervals(fit, level)
     reason = _why_wald(fit)
     if reason:
