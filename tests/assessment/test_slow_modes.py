@@ -63,7 +63,7 @@ def test_short_records_with_an_estimated_mean_are_told(model, data, names, mean)
     [
         (record(0.5, 101, 0.1), ["a", "scale(w)"]),  # the mean is known
         (record(2.0, 401, 0.25), ["a", "mu", "scale(w)"]),  # 200 time constants
-        (record(0.5, 101, 0.1, SQUARE), ["a", "b", "scale(w)"]),  # a gain of an input that varies is no mean
+        (record(0.5, 101, 0.1, 5 * SQUARE), ["a", "b", "scale(w)"]),  # a gain of an input that varies is no mean
         (record(0.5, 101, 0.1), ["mu", "scale(w)"]),  # the rate is known
     ],
 )
