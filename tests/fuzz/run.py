@@ -1,22 +1,26 @@
 """Many random problems and a table of what became of them.
 
-    python tests/fuzz/run.py --count 1000 --seed 0 --jobs 1
+    python tests/fuzz/run.py --count 1000 --seed 0 --jobs 1 --log verdicts.jsonl
 
-Problems with even seeds are interpreted, with odd ones compiled.
+Problems with even seeds are interpreted, with odd ones compiled. A run that was broken off goes on where its log ends;
+``--count 0`` prints the table of a log.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from multiprocessing import get_context
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from fuzz.hidden import Features
 from fuzz.judge import Verdict, judge
 
 
@@ -27,19 +31,30 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--compiled", choices=["yes", "no", "alternate"], default="alternate")
     parser.add_argument("--quiet", action="store_true")
+    parser.add_argument("--log", type=Path, help="a file that keeps every verdict, and from which they are taken again")
     chosen = parser.parse_args()
     compiled = {"yes": True, "no": False, "alternate": None}[chosen.compiled]
-    seeds = range(chosen.seed, chosen.seed + chosen.count)
-    verdicts = []
+    verdicts = read_log(chosen.log) if chosen.log and chosen.log.exists() else []
+    known = {v.seed for v in verdicts}
+    seeds = [seed for seed in range(chosen.seed, chosen.seed + chosen.count) if seed not in known]
     for verdict in _all(seeds, compiled, chosen.jobs):
         verdicts.append(verdict)
+        if chosen.log:
+            with chosen.log.open("a") as log:
+                log.write(json.dumps(asdict(verdict)) + "\n")
         if not chosen.quiet and verdict.outcome not in ("skipped", "solved"):
             print(line(verdict), flush=True)
     print(table(verdicts))
     return int(any(is_fault(v) for v in verdicts))
 
 
-def _all(seeds: range, compiled: bool | None, jobs: int) -> Iterator[Verdict]:
+def read_log(path: Path) -> list[Verdict]:
+    """The verdicts of a log."""
+    found = [json.loads(text) for text in path.read_text().splitlines()]
+    return [Verdict(**{**v, "features": Features(**v["features"]), "kinds": tuple(v["kinds"])}) for v in found]
+
+
+def _all(seeds: Iterable[int], compiled: bool | None, jobs: int) -> Iterator[Verdict]:
     if jobs == 1:
         for seed in seeds:
             yield judge(seed, compiled)

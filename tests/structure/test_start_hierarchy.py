@@ -100,6 +100,47 @@ def test_declared_states_win_over_undeclared_ones() -> None:
     assert "held off zero by the equations: y = " in gr.analyze(Circle()).start_note
 
 
+@pytest.mark.parametrize("size", [1.0, 1e6, 1e-6])
+def test_what_the_user_differentiates_wins_over_what_index_reduction_differentiates(size: float) -> None:
+    """x and w stand under der, y does not: it is differentiated because the constraint that gives z contains it."""
+
+    class Shared(gr.Model):
+        x, w, z = gr.Variable(0.5), gr.Variable(), gr.Variable()
+        y = gr.Variable(2.0 * size, nominal=size)
+        equations = [der(x) == z - x, der(w) == -z, y == size * (x + w), 2 * y / size - x == gr.cos(gr.time)]
+
+    values, found = start_of(Shared())
+    assert (values["x"], values["w"]) == pytest.approx((0.5, 0.25), abs=1e-12)
+    assert found.wishes_missed == {"y": pytest.approx((2.0 * size, 0.75 * size))}
+    assert "y wished" in gr.analyze(Shared()).start_note
+
+
+def test_what_index_reduction_differentiates_decides_where_the_user_declared_nothing_else() -> None:
+    class Shared(gr.Model):
+        a = gr.Parameter(0.4)
+        x, w, z, y = gr.Variable(), gr.Variable(), gr.Variable(), gr.Variable(start=a)
+        equations = [der(x) == z - x, der(w) == -z, y + 0.1 * y**3 == x + w, 2 * y - x == 1]
+
+    values, found = start_of(Shared())
+    assert values["y"] == pytest.approx(0.4, abs=1e-12) and values["x"] == pytest.approx(-0.2, abs=1e-12)
+    assert not found.wishes_missed
+    assert derivative_error(Shared()) < 1e-8
+
+
+def test_derivatives_where_the_second_level_of_wishes_is_missed() -> None:
+    class Shared(gr.Model):
+        a, b = gr.Parameter(0.5), gr.Parameter(2.0)
+        x, v, w, z = gr.Variable(start=a), gr.Variable(), gr.Variable(), gr.Variable()
+        y, q = gr.Variable(start=b), gr.Variable(0.3)
+        equations = [
+            der(x) == z - x, der(v) == -v, der(w) == -z, y == x + w**3 + v, q == w + 2 * v, 2 * y + q - x == b,
+        ]  # fmt: skip
+
+    _, found = start_of(Shared())
+    assert set(found.wishes_missed) == {"y", "q"}
+    assert derivative_error(Shared()) < 1e-6
+
+
 def test_undeclared_states_on_a_constraint_begin_as_near_to_zero_as_it_allows() -> None:
     class Ellipse(gr.Model):
         a, b = gr.Parameter(1.0), gr.Parameter(2.0)

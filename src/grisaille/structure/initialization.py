@@ -2,8 +2,8 @@
 
 Unknown is w = (x, z) at the first instant. Hard are the hidden constraints, the implicit equations and the demands
 (``fixed=True``, given starts, ``"steady"``: all rates zero). Soft, in this order, are the declared starts of
-differentiated variables, zero for states that nothing was declared for, the declared starts of algebraic variables,
-and to stay near the guess:
+variables that the user differentiates, of those that only index reduction differentiates, zero for states that nothing
+was declared for, the declared starts of algebraic variables, and to stay near the guess:
 
     minimise |(y_wish(w) − start) / nominal|   subject to   H(w, p) = 0,
 

@@ -67,6 +67,8 @@ class Structure:
     equations: Equations
     """After alias elimination and repair, before differentiation."""
     offsets: Offsets
+    written_states: frozenset[str]
+    """Unknowns that the user's equations differentiate; the others of the states only index reduction does."""
     states: tuple[JetSymbol, ...]
     leading_texts: tuple[str, ...]
     leading_unknowns: tuple[str, ...]
@@ -95,6 +97,7 @@ def reduce_model(model: FlatModel, refused_pivots: frozenset[str] = frozenset())
     equations = lower_equations(model)
     refuse_wrong_count(equations)
     equations = eliminate_aliases(equations)
+    written = [equations.jets.unknowns(row.residual).items() for row in equations.rows]
     equations, offsets, repairs = _find_offsets(equations)
     levels = _differentiate(equations, offsets)
     pairs, definitions = eliminate_explicit(equations, offsets, levels)
@@ -110,6 +113,7 @@ def reduce_model(model: FlatModel, refused_pivots: frozenset[str] = frozenset())
         model,
         equations,
         offsets,
+        frozenset(name for row in written for name, order in row if order),
         states,
         tuple(e.text for e in leading[0]),
         tuple(u.text for u in leading[1]),

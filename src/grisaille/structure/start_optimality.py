@@ -71,8 +71,9 @@ def polish(problem: StartProblem, w: np.ndarray) -> np.ndarray:
 
 def conflicting_levels(problem: StartProblem, w: np.ndarray) -> list[WishLevel]:
     """Wishes for states, down to the last level that is not met."""
-    levels = [level for level in problem.levels if level.of_unknowns or level.names == tuple(problem.wishes[0])]
-    while levels and not (problem.lifted(w) if levels[-1].of_unknowns else problem.missed(w)):
+    levels = [level for level in problem.levels if level.of_states]
+    missed = {*problem.missed(w), *problem.lifted(w)}
+    while levels and missed.isdisjoint(levels[-1].names):
         levels.pop()
     return levels
 

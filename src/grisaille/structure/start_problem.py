@@ -1,7 +1,8 @@
 """One start: what must hold, and what is wished for in which order.
 
-Wishes come in levels, each met as well as those above it allow: declared starts of differentiated variables, zero for
-the states that nothing was declared for, declared starts of algebraic variables.
+Wishes come in levels, each met as well as those above it allow: declared starts of variables that the user
+differentiates, of those that only index reduction differentiates, zero for the states that nothing was declared for,
+declared starts of algebraic variables.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ class WishLevel:
     sizes: np.ndarray
     """Nominal values by which misses are weighed."""
     declared: bool
+    of_states: bool = True
+    """Whether it speaks of what is differentiated, by the user or by index reduction."""
 
 
 class StartProblem:
@@ -79,6 +82,10 @@ class StartProblem:
         root = self._root(name)
         return root in equations.unknowns and self.owner.structure.offsets.unknowns[equations.unknowns.index(root)] > 0
 
+    def _is_written(self, name: str) -> bool:
+        """Whether the user's own equations differentiate it."""
+        return self._root(name) in self.owner.structure.written_states
+
     def _movable(self, level: dict[str, float]) -> dict[str, float]:
         return {n: v for n, v in level.items() if self._root(n) in self.owner.structure.equations.unknowns}
 
@@ -121,14 +128,19 @@ class StartProblem:
         states = self.undeclared_states
         names = tuple(self.owner.system.state_names[k] for k in states)
         zero = WishLevel(names, states, True, self.zero[states], self.owner.nominal[states], False)
-        first, last = (self._declared_level(wishes) for wishes in self.wishes)
-        return [level for level in (first, zero, last) if level.names]
+        of_states, algebraic = self.wishes
+        written, raised = (
+            self._declared_level({n: v for n, v in of_states.items() if self._is_written(n) is own})
+            for own in (True, False)
+        )
+        last = self._declared_level(algebraic, of_states=False)
+        return [level for level in (written, raised, zero, last) if level.names]
 
-    def _declared_level(self, wishes: dict[str, float]) -> WishLevel:
+    def _declared_level(self, wishes: dict[str, float], of_states: bool = True) -> WishLevel:
         variables = self.owner.structure.model.variables
         sizes = np.array([nominal_of(variables[n]) for n in wishes])
         rows = np.array([self.owner.observed_position[n] for n in wishes], dtype=int)
-        return WishLevel(tuple(wishes), rows, False, np.array(list(wishes.values())), sizes, True)
+        return WishLevel(tuple(wishes), rows, False, np.array(list(wishes.values())), sizes, True, of_states)
 
     def wish_rows(self, w: np.ndarray) -> Iterator[tuple[WishLevel, np.ndarray, np.ndarray, np.ndarray]]:
         """Each level with its values, ∂/∂w and ∂/∂p; what is observed is evaluated when first needed."""
@@ -151,7 +163,7 @@ class StartProblem:
         """How far each level of differentiated wishes is from being met, in units of nominal values."""
         found = []
         for level, value, _, _ in self.wish_rows(w):
-            if level.of_unknowns or level.names == tuple(self.wishes[0]):
+            if level.of_states:
                 found.append(float(np.linalg.norm((value - level.targets) / level.sizes)))
         return found
 
