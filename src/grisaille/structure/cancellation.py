@@ -16,7 +16,11 @@ import numpy as np
 from grisaille.structure.equations import Equations
 from grisaille.structure.pieces import separate
 
-SAMPLES = 4
+MAGNITUDES = (1.0, 0.1, 1.0, 0.01)
+"""Points are drawn at these parts of typical sizes: an exponential that hides every other term at one does not at all.
+"""
+INSTANTS = (1.0, 1e3, 1.0, 1e6)
+"""And at these sizes of time: what changes in years is constant during the first seconds."""
 ROUNDING = 1e-12
 """Of the largest share in a part."""
 
@@ -56,6 +60,18 @@ def typical_sizes(equations: Equations, symbols: Sequence[ca.SX]) -> np.ndarray:
     return np.array([float(variables[n].nominal or 1.0) if n in variables else 1.0 for n in names])
 
 
+def random_point(
+    equations: Equations, symbols: Sequence[ca.SX], random: np.random.Generator, sample: int, low: float = 0.3
+) -> np.ndarray:
+    """Values of symbols, of a size that changes from sample to sample."""
+    size = MAGNITUDES[sample % len(MAGNITUDES)] * typical_sizes(equations, symbols)
+    instant = equations.jets.time.element_hash()
+    for k, symbol in enumerate(symbols):
+        if symbol.element_hash() == instant:
+            size[k] = INSTANTS[sample % len(INSTANTS)]
+    return np.asarray(size * random.uniform(low, 1.7, len(symbols)))
+
+
 def _moving(equations: Equations, parts: Sequence[ca.SX]) -> ca.SX:
     found = [s for s in ca.symvar(ca.vertcat(*parts)) if equations.jets.meaning(s) is not None]
     return ca.vertcat(*found) if found else ca.SX(0, 1)
@@ -90,10 +106,14 @@ def _cancels(shares: np.ndarray) -> np.ndarray:
 def _values(
     equations: Equations, formulas: Sequence[ca.SX], symbols: Sequence[ca.SX]
 ) -> Iterator[tuple[np.ndarray, ...]]:
-    """Formulas at random points of typical size."""
+    """Formulas at random points; those where they have no finite value are left out, unless there is no other."""
     vector = ca.vertcat(*symbols) if symbols else ca.SX(0, 1)
     function = ca.Function("values", [vector], [ca.densify(f) for f in formulas])
-    size, random = typical_sizes(equations, symbols), np.random.default_rng(5)
-    for _ in range(SAMPLES):
-        found = function.call([size * random.uniform(0.3, 1.7, len(symbols))])
-        yield tuple(np.array(part.full()).reshape(f.shape, order="F") for part, f in zip(found, formulas, strict=True))
+    random, found = np.random.default_rng(5), []
+    for sample in range(len(MAGNITUDES)):
+        values = function.call([random_point(equations, symbols, random, sample)])
+        found.append(
+            tuple(np.array(part.full()).reshape(f.shape, order="F") for part, f in zip(values, formulas, strict=True))
+        )
+    finite = [values for values in found if all(np.isfinite(part).all() for part in values)]
+    yield from finite or found

@@ -18,12 +18,11 @@ import numpy as np
 
 from grisaille.structure.cancellation import typical_sizes
 from grisaille.structure.equations import Equations
-from grisaille.structure.singularity import equilibrated
+from grisaille.structure.scaling import rank
 
 LARGEST = 800
 """Rows of the largest array that is formed."""
 SAMPLES = 2
-RANK_TOLERANCE = 1e-9
 
 
 def index_by_array(equations: Equations, most: int) -> int | None:
@@ -57,15 +56,7 @@ def _determines(equations: Equations, array: ca.SX, first: list[ca.SX], later: l
         low = 0.3 if attempt < 3 * SAMPLES else -1.3
         J = np.array(function(size * random.uniform(low, 1.7, len(symbols))).full())
         if np.isfinite(J).all():
-            scaled = equilibrated(J)[0]
-            found.append(_rank(scaled) == len(first) + _rank(scaled[:, len(first) :]))
+            found.append(rank(J) == len(first) + rank(J[:, len(first) :]))
         if len(found) == SAMPLES:
             break
     return any(found)
-
-
-def _rank(matrix: np.ndarray) -> int:
-    if not matrix.size:
-        return 0
-    singular = np.linalg.svd(matrix, compute_uv=False)
-    return int(np.sum(singular > RANK_TOLERANCE * singular[0]))

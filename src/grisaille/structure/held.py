@@ -26,7 +26,7 @@ LEEWAY = "[leeway]"
 """The name of the signal; not one that a user can give."""
 USUAL_LEEWAY = 1e-5
 TRUTHS = ("lt", "le", "eq", "ne")
-SOLVED_IN_FORMULAS = 4
+SOLVED_IN_FORMULAS = 10
 """Largest block whose change with a piece is written out; beyond, the gap's own size stands for it."""
 
 
@@ -73,10 +73,16 @@ def hold_pieces(
 
 
 def _change_of_gap(piece: Piece, smooth: Sequence[ca.SX], z: ca.SX, unknowns: Sequence[Unknown]) -> ca.SX:
-    """|∂gap/∂z · J⁻¹ (r(other side) − r(this side))|, or the gap's nominal size where that is not a number."""
+    """|∂gap/∂z · J⁻¹ (r(other side) − r(this side))|, or the gap's nominal size where that is not a number.
+
+    The nominal size of a derivative depends on a model's time scale, which is not known: 1e-7 of it may be all of what
+    the gap ever is. Where nothing else limits it, derivatives count for nothing.
+    """
     slope = ca.jacobian(piece.relation.gap, z)
-    typical = ca.mtimes(ca.fabs(slope), ca.DM([u.nominal for u in unknowns]))
-    if z.numel() > SOLVED_IN_FORMULAS:
+    is_large = z.numel() > SOLVED_IN_FORMULAS
+    sizes = [0.0 if is_large and u.text.startswith("der(") else u.nominal for u in unknowns]
+    typical = ca.mtimes(ca.fabs(slope), ca.DM(sizes))
+    if is_large:
         return typical
     r = ca.vertcat(*smooth)
     here, there = (0, 1) if piece.relation.kind in TRUTHS else (piece.symbol - 1, piece.symbol + 1)

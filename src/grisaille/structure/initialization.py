@@ -135,6 +135,7 @@ class Initializer:
         problem = StartProblem(self, t, u, p, dict(demands or {}), steady)
         w = solve_start(problem, problem.first_guess() if guess is None else guess, among_several=guess is None)
         check_wishes(problem, w)
+        self.structure.written_check.require(self.system, t, w, u, p)
         nx = self.system.nx
         return Start(w[:nx], w[nx:], problem.worst(w)[0], problem.missed(w), problem.lifted(w), problem.note)
 

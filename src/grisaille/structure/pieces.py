@@ -319,7 +319,8 @@ class _Switch:
         for iteration in range(30):
             found, slope = (np.array(part.full()).ravel() for part in self.gap(point))
             along = slope[self.columns]
-            square = float(along @ along)
+            with np.errstate(over="ignore"):  # infinite is noticed in the next line
+                square = float(along @ along)
             if not (np.isfinite(found).all() and 0.0 < square < np.inf):
                 return None
             if iteration == 0 and self.kind in ("floor", "ceil"):

@@ -31,6 +31,7 @@ from grisaille.structure.signature import Offsets, solve_offsets
 from grisaille.structure.singularity import repair_singular_block
 from grisaille.structure.start_functions import StartFunctions
 from grisaille.structure.system import Signal, System
+from grisaille.structure.written_check import WrittenCheck, check_of
 
 READABLE = 60
 """Characters of a relation that are still read."""
@@ -80,6 +81,7 @@ class Structure:
     start_functions: StartFunctions
     written_index: WrittenIndex
     jumps: Jumps
+    written_check: WrittenCheck
 
     @property
     def index(self) -> int:
@@ -97,7 +99,7 @@ def reduce_model(model: FlatModel, refused_pivots: frozenset[str] = frozenset())
     equations = lower_equations(model)
     refuse_wrong_count(equations)
     equations = eliminate_aliases(equations)
-    written = [equations.jets.unknowns(row.residual).items() for row in equations.rows]
+    written = equations
     equations, offsets, repairs = _find_offsets(equations)
     levels = _differentiate(equations, offsets)
     pairs, definitions = eliminate_explicit(equations, offsets, levels)
@@ -108,12 +110,13 @@ def reduce_model(model: FlatModel, refused_pivots: frozenset[str] = frozenset())
         refused_pivots,
         partial(equations.switches.constant, LEEWAY, USUAL_LEEWAY),
     )
+    sequence = [*solved.definitions, *((d.symbol, d.formula) for d in definitions)]
     system, states = _collect(equations, offsets, levels, pairs, definitions, leading[1], solved)
     return Structure(
         model,
         equations,
         offsets,
-        frozenset(name for row in written for name, order in row if order),
+        frozenset(n for row in written.rows for n, order in written.jets.unknowns(row.residual).items() if order),
         states,
         tuple(e.text for e in leading[0]),
         tuple(u.text for u in leading[1]),
@@ -124,6 +127,7 @@ def reduce_model(model: FlatModel, refused_pivots: frozenset[str] = frozenset())
         StartFunctions(system),
         WrittenIndex(equations, offsets),
         Jumps(system, equations.jets, equations.parameters),
+        check_of(written, equations, system, partial(substitute_sequence, sequence)),
     )
 
 

@@ -25,17 +25,13 @@ import casadi as ca
 import numpy as np
 
 from grisaille.errors import StructureError
-from grisaille.structure.cancellation import typical_sizes, vanishes, without_cancelling_terms
+from grisaille.structure.cancellation import MAGNITUDES, random_point, typical_sizes, vanishes, without_cancelling_terms
 from grisaille.structure.differentiability import refuse_jump
 from grisaille.structure.equations import Equations, Row
 from grisaille.structure.matching import strong_components
+from grisaille.structure.null_vectors import SampledJacobian
+from grisaille.structure.scaling import RANK_TOLERANCE, balanced
 from grisaille.structure.signature import Offsets
-
-SAMPLES = 4
-EQUILIBRATIONS = 20
-"""Passes of Ruiz's scaling; each halves the logarithm of what is left."""
-RANK_TOLERANCE = 1e-9
-"""Relative to the largest singular value of the scaled block; rounding is 1e-15, generic blocks lie above 1e-4."""
 
 
 @dataclass(frozen=True)
@@ -49,17 +45,16 @@ class Dependence:
 
 def repair_singular_block(equations: Equations, offsets: Offsets) -> Equations | None:
     """The equations with one dependent row replaced by its combination; None where no block is singular."""
-    jacobian, rows_of_block = _system_jacobian(equations, offsets)
-    samples = _sample(equations, jacobian)
-    if not samples:
+    matrix, rows_of_block = _system_jacobian(equations, offsets)
+    jacobian = SampledJacobian(equations, matrix)
+    if not jacobian.points:
         return None
     for block in rows_of_block:
         columns = [offsets.transversal[i] for i in block]
-        values = [s[np.ix_(block, columns)] for s in samples]
-        if all(_nullity(v) > 0 for v in values):
-            dependence = _dependence(block, columns, values, jacobian, offsets)
+        if jacobian.is_singular(block, columns):
+            dependence = _dependence(block, columns, jacobian, offsets)
             if dependence is not None:
-                return _combine(equations, offsets, dependence, columns, values[0])
+                return _combine(equations, offsets, dependence, columns, jacobian.values[0][np.ix_(block, columns)])
             names = ", ".join(equations.unknowns[j] for j in columns)
             raise StructureError(
                 f"The equations {_list_texts(equations, block)} do not determine {{{names}}}: their derivatives cancel "
@@ -88,108 +83,13 @@ def _system_jacobian(equations: Equations, offsets: Offsets) -> tuple[ca.SX, lis
     return jacobian, strong_components(users)
 
 
-def _sample(equations: Equations, jacobian: ca.SX) -> list[np.ndarray]:
-    """Finite values of the Jacobian at random points."""
-    symbols = ca.symvar(jacobian)
-    size = typical_sizes(equations, symbols)
-    function = ca.Function("jacobian", [ca.vertcat(*symbols)] if symbols else [ca.SX(0, 1)], [jacobian])
-    random = np.random.default_rng(20011)
-    samples = []
-    for attempt in range(6 * SAMPLES):
-        # positive first: logarithms, roots and concentrations live there; then of any sign
-        low = 0.3 if attempt < 3 * SAMPLES else -1.3
-        value = np.array(function(size * random.uniform(low, 1.7, len(symbols))).full())
-        if np.isfinite(value).all():
-            samples.append(value)
-        if len(samples) == SAMPLES:
-            break
-    return samples
-
-
-def equilibrated(block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The block with rows and columns of one size, and the sizes of the rows; units do not change its rank."""
-    scaled, size = block.copy(), np.ones(block.shape[0])
-    for _ in range(EQUILIBRATIONS):
-        rows, columns = (np.sqrt(np.abs(scaled).max(axis=axis, keepdims=True)) for axis in (1, 0))
-        rows, columns = np.where(rows > 0, rows, 1.0), np.where(columns > 0, columns, 1.0)
-        scaled = scaled / rows / columns
-        size = size * rows[:, 0]
-    return scaled, size
-
-
-def _nullity(block: np.ndarray) -> int:
-    singular = np.linalg.svd(equilibrated(block)[0], compute_uv=False)
-    return int(np.sum(singular <= RANK_TOLERANCE * max(singular[0], 1e-300)))
-
-
-def _dependence(
-    block: list[int], columns: list[int], values: Sequence[np.ndarray], jacobian: ca.SX, offsets: Offsets
-) -> Dependence | None:
+def _dependence(block: list[int], columns: list[int], jacobian: SampledJacobian, offsets: Offsets) -> Dependence | None:
     """A left null vector of the block with as few entries as possible."""
-    members = _dependent_rows(values[0])
-    factors = [_left_null(v[members]) for v in values]
-    if any(f is None for f in factors):
-        return None
-    numbers = np.array(factors)
-    picked = [block[m] for m in members]
+    picked = jacobian.dependent_rows(block, columns)
     lowest = min(offsets.equations[i] for i in picked)
     replaced = next(i for i in reversed(picked) if offsets.equations[i] == lowest)
-    anchor = picked.index(replaced)
-    numbers = numbers / numbers[:, [anchor]]
-    if (np.abs(numbers - numbers[0]) <= 1e-7 * np.abs(numbers)).all():
-        return Dependence(tuple(picked), tuple(ca.SX(_tidy(v)) for v in numbers[0]), replaced)
-    return Dependence(tuple(picked), _cofactors(picked, columns, values[0][members], jacobian), replaced)
-
-
-def _dependent_rows(value: np.ndarray) -> list[int]:
-    """A minimal set of linearly dependent rows: rows are dropped while the rest stays dependent."""
-    members = list(range(value.shape[0]))
-    for row in list(members):
-        fewer = [m for m in members if m != row]
-        if fewer and _row_nullity(value[fewer]) > 0:
-            members = fewer
-    return members
-
-
-def _row_nullity(rows: np.ndarray) -> int:
-    singular = np.linalg.svd(equilibrated(rows)[0], compute_uv=False)
-    return int(rows.shape[0] - np.sum(singular > RANK_TOLERANCE * max(singular[0], 1e-300)))
-
-
-def _left_null(rows: np.ndarray) -> np.ndarray | None:
-    scaled, scale = equilibrated(rows)
-    u, singular, _ = np.linalg.svd(scaled)
-    rank = int(np.sum(singular > RANK_TOLERANCE * max(singular[0] if singular.size else 0.0, 1e-300)))
-    if rank != rows.shape[0] - 1:
-        return None
-    factors = u[:, -1] / scale
-    # once more with rows that count alike in every column: small factors are then as precise as large ones
-    weighted = rows * factors[:, None]
-    largest = np.abs(weighted).max(axis=0)
-    again = np.linalg.svd(weighted[:, largest > 0] / largest[largest > 0])[0][:, -1]
-    return np.asarray(factors * again)
-
-
-def _tidy(value: float) -> float:
-    """±1, 2, ½ … as they are meant, not as the decomposition found them."""
-    for denominator in range(1, 13):
-        nearest = round(value * denominator) / denominator
-        if nearest and abs(value - nearest) <= 1e-9 * abs(value):
-            return nearest
-    return value
-
-
-def _cofactors(picked: list[int], columns: list[int], value: np.ndarray, jacobian: ca.SX) -> tuple[ca.SX, ...]:
-    """λ_i = (−1)^i · minor without row i, over columns on which the rows have full rank but one."""
-    from scipy.linalg import qr
-
-    chosen = sorted(qr(equilibrated(value)[0], mode="r", pivoting=True)[1][: len(picked) - 1].tolist())
-    factors = []
-    for i in range(len(picked)):
-        rest = [r for k, r in enumerate(picked) if k != i]
-        minor = jacobian[rest, [columns[k] for k in chosen]]
-        factors.append((-1.0) ** i * (ca.det(ca.densify(minor)) if rest else ca.SX(1)))
-    return tuple(factors)
+    factors = jacobian.null_vector(picked, columns, picked.index(replaced))
+    return None if factors is None else Dependence(tuple(picked), factors, replaced)
 
 
 def _combine(
@@ -254,10 +154,9 @@ def _require_cancelling(
         )
     slopes = ca.jacobian(ca.vertcat(*parts), ca.vertcat(*cancelled))
     function = ca.Function("slopes", [ca.vertcat(*symbols)], [slopes])
-    size, random = typical_sizes(equations, symbols), np.random.default_rng(5)
-    units = typical_sizes(equations, cancelled)
-    for _ in range(SAMPLES):
-        value = np.array(function(size * random.uniform(0.3, 1.7, len(symbols))).full()) * units
+    random, units = np.random.default_rng(5), typical_sizes(equations, cancelled)
+    for sample in range(len(MAGNITUDES)):
+        value = np.array(function(random_point(equations, symbols, random, sample)).full()) * units
         largest = np.abs(value).max(axis=0)
         counts = largest > 1e-12 * largest.max(initial=0.0)  # the others are rounding themselves
         if np.isfinite(value).all() and (np.abs(value.sum(axis=0)) > 1e-6 * largest)[counts].any():
@@ -270,7 +169,7 @@ def _require_cancelling(
 
 def _undetermined(block: np.ndarray) -> list[int]:
     """Columns that a right null vector of the block moves."""
-    _, singular, vt = np.linalg.svd(equilibrated(block)[0])
+    _, singular, vt = np.linalg.svd(balanced(block)[0])
     null = vt[singular <= RANK_TOLERANCE * max(singular[0], 1e-300)]
     return [int(k) for k in np.flatnonzero(np.abs(null).max(axis=0) > 1e-6)]
 

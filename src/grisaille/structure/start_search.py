@@ -23,6 +23,7 @@ import numpy as np
 
 from grisaille.structure.hierarchy import solve_levels
 from grisaille.structure.start_optimality import polish
+from grisaille.structure.start_pieces import search_pieces
 from grisaille.structure.start_problem import NOTABLE, StartProblem, is_nearer, row_sizes
 from grisaille.structure.start_refusal import refuse_start, refuse_undefined
 from grisaille.structure.start_roots import nearest_root
@@ -131,6 +132,9 @@ def first_root(problem: StartProblem, guess: np.ndarray, part: Part) -> Ended | 
         found = newton(problem, start, start, part)
         if found.holds:
             return found
+        pieces = search_pieces(newton, problem, start, part)
+        if pieces is not None and pieces.holds:
+            return pieces
     found = _homotopy(problem, guess, part)
     return found if found.holds else None
 
