@@ -24,6 +24,7 @@ from grisaille.disturbance import build_process, sample_path
 from grisaille.reproduction.abdalmoaty import PROGRAM, SHAPE, SPACING, times
 from grisaille.simulation.ensemble import EnsembleOptions
 from grisaille.simulation.ensemble_runner import EnsembleRunner
+from grisaille.trial import Movement, Trial
 
 SAMPLES, REALIZATIONS = 5000, 100
 M, G, K, L = 0.3, 9.81, 6.25, 6.25
@@ -37,14 +38,13 @@ class Ours:
 
     def __init__(self, samples: int = SAMPLES, realizations: int = REALIZATIONS) -> None:
         options = EnsembleOptions(realizations, seed=1, step=SPACING, rtol=1e-4)
-        self.runner = EnsembleRunner(
-            PROGRAM.model(), times(samples), outputs=["phi"], names=["k"], inputs=PROGRAM.inputs(samples), hold="foh",
-            constants={}, demands={}, options=options,
-        )  # fmt: skip
+        moves = Movement.named(["k"])
+        trial = Trial(PROGRAM.model(), times(samples), moves=moves, inputs=PROGRAM.inputs(samples), hold="foh")
+        self.runner = EnsembleRunner(trial, ["phi"], options)
         self.y = np.zeros(samples + 1)
 
     def criterion(self, sensitive: bool) -> float:
-        found = self.runner.predict({"k": K}, {}, sensitive=sensitive)
+        found = self.runner.predict(np.array([K]), sensitive=sensitive)
         e = self.y - found.mean[:, 0]
         return float(e @ e - found.variance.sum() / self.runner.options.realizations)
 

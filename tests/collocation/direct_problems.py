@@ -7,8 +7,8 @@ import numpy as np
 import grisaille as gr
 from grisaille import atan2, der
 from grisaille.collocation.direct import DirectOptions
-from grisaille.estimation.direct_cases import pose_direct
-from grisaille.estimation.unknowns import resolve_unknowns
+from grisaille.estimation.direct_cases import direct_cases, pose_direct
+from grisaille.estimation.unknowns import parameter_guesses, resolve_unknowns
 from grisaille.structure.prepared import structure_of
 
 
@@ -83,6 +83,13 @@ def data(model, times, output, *, u=None, seed=1, noise=True, **options):
 
 def program(model, experiments, estimate, guess=None, **options):
     data = experiments if isinstance(experiments, list) else [experiments]
+    unknowns, cases = posed(model, data, estimate, guess)
+    return pose_direct(cases, unknowns, DirectOptions(**options))
+
+
+def posed(model, data, estimate, guess=None):
+    """Unknowns with guesses, and the experiments."""
+    data = [e if e.name else e.replace(name=f"experiment {k + 1}") for k, e in enumerate(data)]
     structure = structure_of(model)
     unknowns = resolve_unknowns(structure, data, estimate, guess=guess)
-    return pose_direct(structure, data, unknowns, DirectOptions(**options))
+    return direct_cases(model, data, parameter_guesses(structure.model, unknowns))

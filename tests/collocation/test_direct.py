@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from collocation.direct_problems import Buffer, Oscillator, Pendulum, buffered, data, program
+from collocation.direct_problems import Buffer, Oscillator, Pendulum, buffered, data, posed, program
 
 import grisaille as gr
 from grisaille import der
 from grisaille.collocation.direct import DirectOptions
 from grisaille.errors import EstimationError
+from grisaille.estimation.direct_cases import pose_direct
 
 TIMES = np.linspace(0.0, 10.0, 41)
 PUSH = np.sign(np.sin(TIMES))
@@ -160,14 +161,9 @@ def test_elements_are_cut_until_estimates_stay(oscillation) -> None:
 
 def test_what_is_known_of_parameters_counts() -> None:
     record = data(Oscillator(), TIMES, "y", u=PUSH, seed=3)[0]
-    from grisaille.estimation.direct_cases import pose_direct
-    from grisaille.estimation.unknowns import resolve_unknowns
-    from grisaille.structure.prepared import structure_of
-
-    structure = structure_of(Oscillator())
-    unknowns = resolve_unknowns(structure, [record], ["a"])
-    plain = pose_direct(structure, [record], unknowns).solve()
-    told = pose_direct(structure, [record], unknowns, information=lambda t: (t[0] - 5.0) ** 2 / (2 * 1e-6)).solve()
+    unknowns, cases = posed(Oscillator(), [record], ["a"])
+    plain = pose_direct(cases, unknowns).solve()
+    told = pose_direct(cases, unknowns, information=lambda t: (t[0] - 5.0) ** 2 / (2 * 1e-6)).solve()
     assert told.theta[0] == pytest.approx(5.0, abs=1e-2)
     assert abs(plain.theta[0] - 1.0) < 0.5
     assert told.covariance[0, 0] == pytest.approx(1e-6, rel=1e-2)

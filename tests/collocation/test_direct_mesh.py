@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
-from grisaille.collocation.direct_mesh import TABLEAUX, DirectRecord, make_mesh
+from grisaille.collocation.direct_mesh import TABLEAUX, make_mesh
 from grisaille.errors import EstimationError
 from grisaille.experiment.interpolation import make_table
 from grisaille.structure.system import Signal
@@ -13,7 +15,7 @@ from grisaille.structure.system import Signal
 
 def record(times, u, hold="zoh"):
     table = make_table([Signal("u", 0, "input")], {"u": u}, {"u": hold}, times, {"u": None})
-    return DirectRecord("A", times, np.zeros((len(times), 1)), np.ones((len(times), 1)), table)
+    return SimpleNamespace(name="A", times=times, signals=table)
 
 
 @pytest.mark.parametrize("points", TABLEAUX)

@@ -8,7 +8,7 @@ import pytest
 from grisaille.estimation.convergence import OFFSET, polish, relative_offset
 from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.estimation.search import Search
-from grisaille.estimation.unknowns import Unknown
+from grisaille.trial.unknown import Unknown
 
 
 class Scattering(Problem):

@@ -11,7 +11,7 @@ from grisaille.estimation import hessian, scoring
 from grisaille.estimation.damped_step import acceleration
 from grisaille.estimation.likelihood import LikelihoodEvaluation, LikelihoodProblem
 from grisaille.estimation.search import Search
-from grisaille.estimation.unknowns import Unknown
+from grisaille.trial.unknown import Unknown
 
 Formula = Callable[[np.ndarray], tuple[float, np.ndarray, np.ndarray, np.ndarray]]
 

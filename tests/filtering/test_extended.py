@@ -243,8 +243,7 @@ def test_what_it_refuses():
 
 def test_a_model_that_runs_away_is_named():
     """The filter's failure is an answer with the instant, not an exception."""
-    values = {"mu_max": 40.0, "K1": 0.03}
     data = gr.Experiment(FEED_TIMES, {"F": FEED}, {f"y{i}": np.zeros(101) for i in (1, 2, 3)}, hold="zoh")
     runner = posed(Reactor(), {"mu_max": 1.0, "K1": 0.03}, data, compiled=False, substeps=1).cases[0].runner
-    found = runner.likelihood(values, sensitive=False)
+    found = runner.likelihood(np.array([40.0, 0.03]), sensitive=False)
     assert "at t = " in found.failure and "runs away" in found.failure

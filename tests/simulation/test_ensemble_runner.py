@@ -12,15 +12,14 @@ from grisaille import der, spectra
 from grisaille.errors import EstimationError
 from grisaille.simulation.ensemble import EnsembleOptions
 from grisaille.simulation.ensemble_runner import EnsembleRunner
+from grisaille.trial import Movement, Trial
 
 TIMES = np.linspace(0.0, 1.0, 6)
 
 
 def runner(model: gr.Model, outputs: list[str], names: list[str], **options: Any) -> EnsembleRunner:
     chosen = EnsembleOptions(4, compiled=False, **options)
-    return EnsembleRunner(
-        model, TIMES, outputs=outputs, names=names, inputs={}, hold=None, constants={}, demands={}, options=chosen
-    )
+    return EnsembleRunner(Trial(model, TIMES, moves=Movement.named(names)), outputs, chosen)
 
 
 class TwoBodies(gr.Model):
@@ -47,7 +46,7 @@ class Differentiated(gr.Model):
 def test_outputs_of_infinite_variance_are_refused_with_the_verdict(model, bad):
     words = rf"gr.fit of {type(model).__name__} is not a well-posed problem.*[Oo]utput {bad} has infinite variance"
     with pytest.raises(EstimationError, match=words):
-        runner(model, [bad], []).predict({}, {}, sensitive=False)
+        runner(model, [bad], []).predict(np.zeros(0), sensitive=False)
 
 
 @pytest.mark.compiled
@@ -66,7 +65,7 @@ def test_what_is_not_measured_may_have_infinite_variance():
         y = gr.Output(x)
         equations = [der(x) == -x + w]
 
-    found, plain = (runner(m, ["y"], []).predict({}, {}, sensitive=False) for m in (Differentiated(), Plain()))
+    found, plain = (runner(m, ["y"], []).predict(np.zeros(0), sensitive=False) for m in (Differentiated(), Plain()))
     assert found.completed
     np.testing.assert_allclose(found.mean, plain.mean, rtol=1e-12)
     with pytest.raises(gr.GrisailleError, match=r"Output rate .* infinite variance.*well_posedness"):
@@ -95,7 +94,7 @@ def test_values_of_the_call_decide():
 
     assert gr.well_posedness(Switched())
     with pytest.raises(EstimationError, match="infinite variance"):
-        runner(Switched(), ["y"], ["k"]).predict({"k": 0.5}, {}, sensitive=False)
+        runner(Switched(), ["y"], ["k"]).predict(np.array([0.5]), sensitive=False)
 
 
 class Rate(gr.Model):
@@ -122,10 +121,10 @@ class Coloured(gr.Model):
 def test_the_discretisation_is_chosen_at_the_first_call_and_kept(model, name, inside, outside):
     """Elsewhere the choice would be another one; the statistics must not jump."""
     kept = runner(model, ["y"], [name])
-    kept.predict({name: inside}, {}, sensitive=False)
+    kept.predict(np.array([inside]), sensitive=False)
     chosen = kept.options
-    ends = [kept.predict({name: outside + h}, {}, sensitive=False).mean for h in (1e-5, -1e-5)]
-    slope = kept.predict({name: outside}, {}, sensitive=True).mean_slopes[..., 0]
+    ends = [kept.predict(np.array([outside + h]), sensitive=False).mean for h in (1e-5, -1e-5)]
+    slope = kept.predict(np.array([outside]), sensitive=True).mean_slopes[..., 0]
     assert kept.options == chosen and chosen.substeps and chosen.step
     np.testing.assert_allclose(slope, (ends[0] - ends[1]) / 2e-5, rtol=1e-5, atol=1e-7)
     if name == "kappa":
@@ -144,12 +143,12 @@ class Loop(gr.Model):
 
 def test_steps_of_implicit_models_are_kept_too():
     kept = runner(Loop(), ["y"], ["b"], step=0.1, rtol=1e-5)
-    kept.predict({"b": 0.5}, {}, sensitive=False)
+    kept.predict(np.array([0.5]), sensitive=False)
     chosen = kept.options
     fresh = runner(Loop(), ["y"], ["b"], step=0.1, rtol=1e-5)
-    fresh.predict({"b": 8.0}, {}, sensitive=False)
+    fresh.predict(np.array([8.0]), sensitive=False)
     assert fresh.options.inner_step < 0.9 * chosen.inner_step, "the choice would have been another one"
-    ends = [kept.predict({"b": 8.0 + h}, {}, sensitive=False).mean for h in (1e-4, -1e-4)]
-    slope = kept.predict({"b": 8.0}, {}, sensitive=True).mean_slopes[..., 0]
+    ends = [kept.predict(np.array([8.0 + h]), sensitive=False).mean for h in (1e-4, -1e-4)]
+    slope = kept.predict(np.array([8.0]), sensitive=True).mean_slopes[..., 0]
     assert kept.options == chosen
     np.testing.assert_allclose(slope, (ends[0] - ends[1]) / 2e-4, rtol=1e-5, atol=1e-6)

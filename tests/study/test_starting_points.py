@@ -8,8 +8,8 @@ import pytest
 
 import grisaille as gr
 from grisaille.errors import EstimationError
-from grisaille.estimation.unknowns import Unknown
 from grisaille.study.starting_points import make_starts
+from grisaille.trial.unknown import Unknown
 
 
 def unknown(name: str, lower: float = -np.inf, upper: float = np.inf, **more: object) -> Unknown:

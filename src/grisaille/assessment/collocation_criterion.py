@@ -26,7 +26,7 @@ from grisaille.estimation.direct_problem import DirectEvaluation, DirectProblem
 from grisaille.estimation.direct_programs import evaluated_program, on_elements, with_held
 from grisaille.estimation.fit import Fit
 from grisaille.estimation.likelihood import LikelihoodEvaluation
-from grisaille.estimation.unknowns import Unknown
+from grisaille.trial.unknown import Unknown
 
 STEPS = 60
 """Over unknowns and trajectories together, after which trajectories are solved for at each step instead."""

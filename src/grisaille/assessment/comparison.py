@@ -23,10 +23,10 @@ from grisaille.errors import EstimationError
 from grisaille.estimation.collocation import Collocation
 from grisaille.estimation.fit import Fit
 from grisaille.estimation.kalman_ml import KalmanML
-from grisaille.estimation.unknowns import Unknown
 from grisaille.model.lowering import evaluate
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.prepared import structure_of
+from grisaille.trial.unknown import Unknown
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,9 +15,10 @@ import numpy as np
 
 from grisaille.assessment import residual_tests as tests
 from grisaille.assessment.criterion import check_level
-from grisaille.estimation.cases import Case, Samples
+from grisaille.estimation.cases import Case
 from grisaille.estimation.fit import Fit, fit_method
 from grisaille.experiment.signals import evaluate
+from grisaille.trial.data_matrix import Samples
 
 if TYPE_CHECKING:
     import pandas as pd

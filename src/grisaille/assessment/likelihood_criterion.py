@@ -19,7 +19,7 @@ from grisaille.estimation.fit import Fit
 from grisaille.estimation.likelihood import LikelihoodEvaluation, LikelihoodProblem
 from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.estimation.search import Search
-from grisaille.estimation.unknowns import Unknown
+from grisaille.trial.unknown import Unknown
 
 TOLERANCE, MOST = 1e-12, 300
 

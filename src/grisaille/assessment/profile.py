@@ -20,7 +20,7 @@ from grisaille.assessment.likelihood_criterion import LikelihoodCriterion
 from grisaille.assessment.points import Point
 from grisaille.errors import EstimationError
 from grisaille.estimation.fit import Fit, fit_method
-from grisaille.estimation.unknowns import Unknown
+from grisaille.trial.unknown import Unknown
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,7 +13,7 @@ from grisaille.assessment.likelihood_criterion import LikelihoodCriterion
 from grisaille.errors import EstimationError
 from grisaille.estimation.collocation import Collocation
 from grisaille.estimation.fit import Fit, fit_method
-from grisaille.estimation.unknowns import Unknown
+from grisaille.trial.unknown import Unknown
 
 ROUNDING = 1e-10
 """Of log L: smaller ratios are zero."""

@@ -18,15 +18,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grisaille.errors import DataError, EstimationError
-from grisaille.estimation.cases import Case, build_case
+from grisaille.estimation.cases import Case, build_case, start_guesses
 from grisaille.estimation.noise import noise_levels
-from grisaille.estimation.unknowns import Unknown, resolve_unknowns
+from grisaille.estimation.unknowns import resolve_unknowns
 from grisaille.model.classes import Model
 from grisaille.model.expression import Constant
-from grisaille.simulation.runner import Prediction, Runner
+from grisaille.simulation.runner import Prediction
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.prepared import structure_of
 from grisaille.structure.reduction import Structure
+from grisaille.trial.unknown import Unknown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -128,7 +129,7 @@ def sensitivity(
     case = build_case(model, experiment, unknowns, noise, rtol, compiled)
     unknowns = _valued(structure, unknowns, case)
     theta = np.array([u.guess for u in unknowns])
-    prediction = case.predict(unknowns, theta, sensitive=True)
+    prediction = case.runner.predict(case.own(theta), sensitive=True)
     if not prediction.completed:
         raise EstimationError(f"The model cannot be simulated: {prediction.failure}")
     size = np.where(theta == 0, 1.0, np.abs(theta))
@@ -152,10 +153,8 @@ def _numbers(structure: Structure, experiment: Any) -> list[str]:
 def _valued(structure: Structure, unknowns: tuple[Unknown, ...], case: Case) -> tuple[Unknown, ...]:
     """Unknowns at the values of the model and of the consistent start."""
     values = evaluate_parameters(structure.model, case.experiment.constants)
-    start: dict[str, float] = {}
-    if isinstance(case.runner, Runner) and any(u.kind == "start" for u in unknowns):
-        start = case.runner.start_at({u.target: values[u.target] for u in unknowns if u.kind == "parameter"})
-    return tuple(replace(u, guess=values[u.target] if u.kind == "parameter" else start[u.target]) for u in unknowns)
+    known = [replace(u, guess=values[u.target]) if u.kind == "parameter" else u for u in unknowns]
+    return start_guesses(known, [case])
 
 
 def _output_scale(
@@ -166,8 +165,7 @@ def _output_scale(
     if not level.known:
         spread = float(np.std(y))
         return np.full(len(y), spread if spread > 0 else 1.0)
-    values = {unknowns[k].target: theta[k] for k in case.unknowns if unknowns[k].kind == "parameter"}
-    p = case.runner.formulas.evaluate({**case.runner.constants, **values}).values
+    p = case.trial.at(case.own(theta)).p
     return np.asarray(level.at(p, prediction.y[:, [case.column(n) for n in level.needs]], case.grid))
 
 

@@ -21,7 +21,7 @@ from grisaille.assessment.criterion import Criterion, check_level, criterion_of,
 from grisaille.assessment.likelihood_criterion import LikelihoodCriterion
 from grisaille.errors import EstimationError
 from grisaille.estimation.fit import Fit, fit_method
-from grisaille.estimation.unknowns import Unknown
+from grisaille.trial.unknown import Unknown
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -65,8 +65,7 @@ class Task:
     def given(self, theta: Floats) -> list[Given]:
         """Numbers for every program at θ."""
         return [
-            p.record.at(theta[list(mine)].tolist(), self.free_starts)
-            for p, mine in zip(self.programs, self.moved, strict=True)
+            p.record.at(theta[list(mine)], self.free_starts) for p, mine in zip(self.programs, self.moved, strict=True)
         ]
 
     def linearised(self, xi: Floats, betas: Sequence[Floats], exact: bool = False) -> Quadratic:

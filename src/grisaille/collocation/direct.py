@@ -29,15 +29,17 @@ from grisaille.collocation.direct_mesh import TABLEAUX, DirectRecord, Floats, ma
 from grisaille.collocation.direct_model import DirectModel, build_direct_model
 from grisaille.collocation.direct_newton import NewtonResult, solve_newton
 from grisaille.collocation.direct_refinement import interpolated
-from grisaille.collocation.direct_slots import DirectUnknown, make_slots
+from grisaille.collocation.direct_slots import make_slots
 from grisaille.collocation.direct_start import first_points, simulated_point
 from grisaille.collocation.direct_summary import DirectPath, inside_bounds, paths_of, theta_covariance
 from grisaille.collocation.direct_transcription import Functions, Point, Transcription
 from grisaille.errors import EstimationError
 from grisaille.experiment.cells import cut_into_cells
 from grisaille.structure.reduction import Structure
+from grisaille.trial import Trial
+from grisaille.trial.unknown import Unknown
 
-__all__ = ["DirectOptions", "DirectProgram", "DirectRecord", "DirectSolution", "DirectUnknown"]
+__all__ = ["DirectOptions", "DirectProgram", "DirectRecord", "DirectSolution"]
 
 CONTINUOUS = 1e-12
 """Change of an input, relative to its size, that is rounding and no jump."""
@@ -131,7 +133,7 @@ class DirectProgram:
     """
 
     def __init__(
-        self, structure: Structure, records: Sequence[DirectRecord], unknowns: Sequence[DirectUnknown],
+        self, structure: Structure, records: Sequence[DirectRecord], unknowns: Sequence[Unknown],
         outputs: Sequence[str], options: DirectOptions | None = None, *, guess: Floats | Sequence[float],
         information: Callable[[ca.SX], ca.SX] | None = None,
     ) -> None:  # fmt: skip
@@ -167,10 +169,10 @@ class DirectProgram:
                 "they are: use criterion='laplace'."
             )
 
-    def with_measurements(self, values: Sequence[Floats]) -> DirectProgram:
-        """The same program with other y, one array per record."""
+    def with_trials(self, trials: Sequence[Trial]) -> DirectProgram:
+        """The same program with other measurements."""
         other = copy.copy(self)
-        other.records = tuple(replace(r, y=y) for r, y in zip(self.records, values, strict=True))
+        other.records = tuple(replace(r, trial=t) for r, t in zip(self.records, trials, strict=True))
         return other
 
     def transcribe(self, pieces: int) -> Transcription:

@@ -46,12 +46,18 @@ def choose_conditions(
     estimated = {n[6:-1]: k for k, n in enumerate(names) if n.startswith("start(")}
     starts = []
     for r, record in enumerate(records):
-        demands = {**record.starts, **{n: float(slots[r, k]) for n, k in estimated.items()}}
+        demands = {**record.trial.demands, **{n: float(slots[r, k]) for n, k in estimated.items()}}
         u = record.signals.at(float(record.times[0]))
         starts.append(initializer.solve(float(record.times[0]), u, parameters[r], demands))
     system, declared = structure.system, initializer.declared
     fixed = [n for n, f in zip(declared.names, declared.fixed, strict=True) if f]
-    candidates = [*estimated, *(n for r in records for n in r.starts), *fixed, *declared.names, *system.state_names]
+    candidates = [
+        *estimated,
+        *(n for r in records for n in r.trial.demands),
+        *fixed,
+        *declared.names,
+        *system.state_names,
+    ]
     candidates = list(dict.fromkeys(n for n in candidates if n in system.observed_names or n in system.state_names))
     rows = {**dict(zip(system.state_names, ca.vertsplit(system.x), strict=True))} if system.nx else {}
     rows |= dict(zip(system.observed_names, ca.vertsplit(system.observed), strict=True)) if system.ny else {}
@@ -88,10 +94,10 @@ def _conditions(
         for r, record in enumerate(records):
             t0 = float(record.times[0])
             at = (t0, np.concatenate([starts[r].x, starts[r].z]), record.signals.at(t0), parameters[r])
-            met = name in place and name not in record.starts and name not in starts[r].wishes_missed
+            met = name in place and name not in record.trial.demands and name not in starts[r].wishes_missed
             if not met or declared.referred:
                 is_given[r, k] = 1.0
-                given[r, k] = record.starts.get(name, float(value(*at)))
+                given[r, k] = record.trial.demands.get(name, float(value(*at)))
     chosen = ca.vertcat(*(rows[n] for n in picked)) if picked else ca.SX(0, 1)
     return StartConditions(tuple(picked), chosen, ca.vertcat(*wanted) if wanted else ca.SX(0, 1), is_given, given)
 

@@ -7,8 +7,8 @@ the polynomials themselves. Reference: E. Hairer, G. Wanner, Solving Ordinary Di
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from grisaille.errors import EstimationError
 from grisaille.experiment.cells import cut_into_cells
 from grisaille.experiment.interpolation import SignalTable
+from grisaille.trial import Trial
 
 Floats = NDArray[np.float64]
 
@@ -39,19 +40,33 @@ TABLEAUX: dict[int, tuple[Floats, Floats]] = {
 
 @dataclass(frozen=True, eq=False)
 class DirectRecord:
-    """One experiment: what direct collocation must know of it.
+    """A trial as direct collocation reads it.
 
-    times : (N,) the start first; y : (N, ny), NaN where not measured; weights : (N, ny), factors of residuals
-    signals : the table of u; constants : parameters of this record; starts : known starts by variable
+    outputs : the columns of ``y``, those of all records
+    signals : the table of u
     """
 
-    name: str
-    times: Floats
-    y: Floats
-    weights: Floats
+    trial: Trial
+    outputs: tuple[str, ...]
     signals: SignalTable
-    constants: Mapping[str, float] = field(default_factory=dict)
-    starts: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.trial.name
+
+    @property
+    def times(self) -> Floats:
+        return self.trial.times
+
+    @cached_property
+    def y(self) -> Floats:
+        """(N, ny), NaN where not measured."""
+        return self.trial.data.columns(self.outputs)[0]
+
+    @cached_property
+    def weights(self) -> Floats:
+        """(N, ny), factors of residuals."""
+        return self.trial.data.columns(self.outputs)[1]
 
     @property
     def measured(self) -> NDArray[np.bool_]:

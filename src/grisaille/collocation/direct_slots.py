@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -19,24 +19,7 @@ from grisaille.errors import EstimationError
 from grisaille.model.lowering import evaluate
 from grisaille.structure.parameters import ParameterFormulas
 from grisaille.structure.reduction import Structure
-
-Kind = Literal["parameter", "start", "scale", "noise"]
-
-
-@dataclass(frozen=True)
-class DirectUnknown:
-    """One free number; ``record`` is None where all records share it."""
-
-    name: str
-    kind: Kind
-    target: str
-    record: str | None = None
-    lower: float = -np.inf
-    upper: float = np.inf
-
-    @property
-    def slot(self) -> str:
-        return self.target if self.kind == "parameter" else f"{self.kind}({self.target})"
+from grisaille.trial.unknown import Unknown
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,18 +67,18 @@ class Slots:
 
 
 def make_slots(
-    structure: Structure, records: Sequence[DirectRecord], unknowns: Sequence[DirectUnknown], guess: Floats
+    structure: Structure, records: Sequence[DirectRecord], unknowns: Sequence[Unknown], guess: Floats
 ) -> Slots:
     """The slots of a problem; ``guess`` is θ to begin with."""
-    names = tuple(dict.fromkeys(u.slot for u in unknowns))
-    free = {u.slot for u in unknowns if u.kind == "parameter"}
-    constants = tuple(dict.fromkeys(c for r in records for c in r.constants if c not in free))
+    names = tuple(dict.fromkeys(u.local_name for u in unknowns))
+    free = {u.local_name for u in unknowns if u.kind == "parameter"}
+    constants = tuple(dict.fromkeys(c for r in records for c in r.trial.constants if c not in free))
     formulas = ParameterFormulas(structure.model, {*constants, *free})
     index = np.full((len(records), len(names)), -1, dtype=np.int64)
     for k, unknown in enumerate(unknowns):
         for r, record in enumerate(records):
-            if unknown.record in (None, record.name):
-                index[r, names.index(unknown.slot)] = k
+            if unknown.applies_to(record.name):
+                index[r, names.index(unknown.local_name)] = k
     known = np.zeros(index.shape)
     for r, record in enumerate(records):
         for k, name in enumerate(names):
@@ -108,21 +91,22 @@ def make_slots(
 
 
 def _constant(structure: Structure, record: DirectRecord, name: str) -> float:
-    if name in record.constants:
-        return float(record.constants[name])
-    return ParameterFormulas(structure.model, set(record.constants)).evaluate(dict(record.constants))[name]
+    constants = record.trial.constants
+    if name in constants:
+        return float(constants[name])
+    return ParameterFormulas(structure.model, set(constants)).evaluate(constants)[name]
 
 
 def _known_value(structure: Structure, record: DirectRecord, slot: str, is_parameter: bool) -> float:
     if is_parameter:
         return _constant(structure, record, slot)
     kind, _, target = slot.removesuffix(")").partition("(")
-    if kind == "start" and target in record.starts:
-        return float(record.starts[target])
+    if kind == "start" and target in record.trial.demands:
+        return float(record.trial.demands[target])
     flat = structure.model
     sources: dict[str, Any] = {"scale": flat.disturbances, "noise": flat.outputs, "start": flat.variables}
     formula = getattr(sources[kind][target], kind, None)
     if formula is None:
         raise EstimationError(f"'{slot}' has no value in record '{record.name}': estimate it there too.")
-    given = ParameterFormulas(flat, set(record.constants)).evaluate(dict(record.constants))
+    given = ParameterFormulas(flat, set(record.trial.constants)).evaluate(record.trial.constants)
     return evaluate([formula], dict(zip(given.names, given.values.tolist(), strict=True)))[0]

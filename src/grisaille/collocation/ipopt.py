@@ -62,9 +62,10 @@ def minimize(
 def _criterion(program: SplineProgram, theta: Sequence[ca.MX], given: Given, beta: ca.MX) -> ca.MX:
     """½ Σ ρ² of one experiment as a formula; starts that are unknowns replace their coefficients."""
     record = program.record
-    values = {t: v for (kind, t), v in zip(record.unknowns, theta, strict=True) if kind == "parameter"}
-    values.update(record.constants)
-    p = record.formulas.symbolic(values)
+    moves = record.trial.moves
+    values = {t: theta[k] for t, k in zip(moves.targets("parameter"), moves.places("parameter"), strict=True)}
+    values.update(record.trial.constants)
+    p = record.trial.formulas.symbolic(values)
     q = ca.vertcat(p, given.q[record.structure.system.np :])
     for row, state in record.start_of.items():
         place = int(program.mesh.first[state])

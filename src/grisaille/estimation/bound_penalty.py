@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from grisaille.errors import EstimationError
-from grisaille.estimation.unknowns import Unknown
+from grisaille.trial.unknown import Unknown
 
 CLOSEST = 1e-90
 """To a bound; the penalty is then beyond all others, and its second derivative still finite."""

@@ -73,8 +73,7 @@ def _fingerprint(problem: MeanProblem, options: str) -> str:
     for u in problem.unknowns:
         sha.update(repr((u.name, u.lower, u.upper, u.prior)).encode())
     for case in problem.cases:
-        runner = problem.runner_of(case)
-        sha.update(f"{runner.model.fingerprint}{case.experiment.fingerprint}".encode())
+        sha.update(f"{case.trial.model.fingerprint}{case.experiment.fingerprint}".encode())
         arrays: Sequence[np.ndarray] = [a for s in case.samples for a in (s.rows, s.values, s.weights)]
         for array in arrays:
             sha.update(np.ascontiguousarray(array).tobytes())

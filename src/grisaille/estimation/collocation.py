@@ -28,9 +28,9 @@ from grisaille.estimation.direct_problem import DirectProblem, direct_options, p
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.levels import level_guess
 from grisaille.estimation.problem import Problem
-from grisaille.estimation.unknowns import Unknown
 from grisaille.model.classes import Model
 from grisaille.structure.reduction import Structure
+from grisaille.trial.unknown import Unknown
 
 CRITERIA = ("amle", "ipda", "smoothing", "laplace")
 
@@ -175,7 +175,7 @@ class Collocation:
 
 def _caution(problem: Any) -> str:
     """Trajectories are fitted by slopes, which do not see that the equations jump with them."""
-    jumps = [jump for case in problem.cases for jump in case.runner.structure.jumps.of_states]
+    jumps = [jump for case in problem.cases for jump in case.trial.structure.jumps.of_states]
     if not jumps:
         return ""
     return (

@@ -21,8 +21,8 @@ from grisaille.estimation.collocation_problem import CollocationEvaluation, Coll
 from grisaille.estimation.direct_problem import DirectEvaluation, DirectProblem
 from grisaille.estimation.direct_programs import evaluated_program, on_elements
 from grisaille.estimation.fit import Fit
-from grisaille.estimation.unknowns import Unknown
 from grisaille.structure.prepared import structure_of
+from grisaille.trial.unknown import Unknown
 
 Trajectories = CollocationEvaluation | DirectEvaluation
 
@@ -104,7 +104,7 @@ def _on_knots(fit: Fit, problem: CollocationProblem, kept: Mapping[str, np.ndarr
     programs, betas = [], []
     for k, (program, case) in enumerate(zip(problem.programs, problem.cases, strict=True)):
         mesh = Mesh(tuple(_spline(kept[f"knots_{k}_{i}"]) for i in range(len(program.mesh.splines))))
-        given = program.record.at(problem.guess[list(case.unknowns)].tolist())
+        given = program.record.at(case.own(problem.guess))
         beta = np.asarray(kept[f"coefficients_{k}"], dtype=float)
         programs.append(on_mesh(program, mesh, given, fit.method.quadrature))
         programs[-1].noise_states = np.asarray(kept[f"noise_states_{k}"], dtype=float)

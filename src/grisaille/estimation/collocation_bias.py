@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from grisaille.estimation.unknowns import Unknown
+from grisaille.trial.unknown import Unknown
 
 NOTICED, MOVED = 0.25, 0.01
 """Standard errors from which on it is told, and from which on it is told to have been taken off."""

@@ -19,17 +19,18 @@ from grisaille.collocation.program import SplineProgram
 from grisaille.collocation.record import Given, Record
 from grisaille.collocation.starting import measured_states, starting_coefficients
 from grisaille.disturbance.stochastic_model import StochasticModel, build_stochastic_model
-from grisaille.errors import EstimationError, GrisailleError
-from grisaille.estimation.cases import Case, compared_samples, known_starts, start_guesses
+from grisaille.errors import GrisailleError
+from grisaille.estimation.cases import Case, start_guesses, trial_of
 from grisaille.estimation.collocation_problem import CollocationProblem
 from grisaille.estimation.collocation_refusals import behind, level_parameters, refuse_levels, refuse_open_noise
 from grisaille.estimation.levels import level_guess
-from grisaille.estimation.unknowns import Unknown
 from grisaille.filtering.hidden import refuse_hidden_disturbances
 from grisaille.model.classes import Model
 from grisaille.simulation.simulate import simulate
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.reduction import Structure
+from grisaille.trial.refusals import refuse_few_instants, refuse_static
+from grisaille.trial.unknown import Unknown
 
 
 def spline_obstacle(structure: Structure, data: Sequence[Any], unknowns: Sequence[Unknown], criterion: str) -> str:
@@ -112,7 +113,7 @@ def pose_splines(
     if criterion != "laplace":
         refuse_open_noise(structure, data)
     cases = [_case(model, e, guessed) for e in data]
-    records: list[Any] = [c.runner for c in cases]
+    records: list[Record] = [c.runner for c in cases]
     if criterion != "laplace":
         refuse_levels(guessed, set().union(*(r.level_names for r in records)))
     refuse_knots_outside(records, options.knots)
@@ -120,9 +121,9 @@ def pose_splines(
     programs, betas = [], []
     formulas = Formulas(records[0].stochastic, records[0].moved)
     for case, record in zip(cases, records, strict=True):
-        if record.unknowns != records[0].unknowns or record.outputs != records[0].outputs:
+        if record.trial.moves != records[0].trial.moves or record.outputs != records[0].outputs:
             formulas = Formulas(record.stochastic, record.moved)
-        given = record.at([guessed[k].guess for k in case.unknowns])
+        given = record.at(np.array([guessed[k].guess for k in case.unknowns]))
         program, beta = build_spline_program(record, given, formulas, options, quadrature, compiled)
         programs.append(program)
         betas.append(beta)
@@ -153,8 +154,8 @@ def _simulated(record: Record, given: Given, compiled: bool | None) -> np.ndarra
     constant = np.repeat(np.nan_to_num(known)[None], len(record.times), axis=0)
     try:
         found = simulate(
-            record.model, record.times, inputs=record.inputs, hold=record.hold, parameters=p,
-            start={**record.demands, **start}, compiled=compiled,
+            record.trial.model, record.times, inputs=record.trial.inputs, hold=record.trial.hold, parameters=p,
+            start={**record.trial.demands, **start}, compiled=compiled,
         )  # fmt: skip
     except GrisailleError:
         return constant
@@ -164,33 +165,19 @@ def _simulated(record: Record, given: Given, compiled: bool | None) -> np.ndarra
 
 
 def _case(model: Model, experiment: Any, unknowns: Sequence[Unknown]) -> Case:
-    if experiment.is_static:
-        raise EstimationError(
-            f"Experiment '{experiment.name}' is static: collocation follows models in time; use gr.OutputError."
-        )
-    mine = [k for k, u in enumerate(unknowns) if u.applies_to(experiment.name)]
-    outputs, grid = tuple(experiment.outputs), experiment.grid()
-    if len(grid) < 2:
-        raise EstimationError(f"Experiment '{experiment.name}' has {len(grid)} instant; a trajectory needs two.")
-    samples = compared_samples(experiment, grid)
-    y, weights = np.full((len(grid), len(outputs)), np.nan), np.ones((len(grid), len(outputs)))
-    for s in samples:
-        column = outputs.index(s.output)
-        y[s.rows, column], weights[s.rows, column] = s.values, s.weights
-    signals, hold = experiment.input_signals()
-    record: Any = Record(
-        model, experiment.name, grid, y, weights, outputs=outputs, inputs=signals, hold=hold,
-        unknowns=[(unknowns[k].kind, unknowns[k].target) for k in mine], constants=experiment.constants,
-        demands=known_starts(experiment), known={unknowns[k].target: unknowns[k].guess for k in mine},
-    )  # fmt: skip
-    return Case(experiment.name, experiment, record, grid, samples, outputs, tuple(mine))
+    trial, mine = trial_of(model, experiment, unknowns)
+    refuse_static(trial, "collocation")
+    refuse_few_instants(trial, "a trajectory")
+    # the form of the equations does not depend on starts, which are not known yet
+    known = np.array([0.0 if unknowns[k].kind == "start" else unknowns[k].guess for k in mine])
+    return Case(experiment, trial, Record(trial, known), trial.data.outputs, mine)
 
 
 def _start_guesses(unknowns: Sequence[Unknown], cases: Sequence[Case]) -> list[Unknown]:
     """Estimated starts begin at the first measurement of their state, or at the consistent start."""
     done = list(unknowns)
     for case in cases:
-        record: Any = case.runner
+        record: Record = case.runner
         seen = measured_states(record)
         for row, state in record.start_of.items():
             k = case.unknowns[row]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -28,8 +28,8 @@ from grisaille.estimation.cases import Case
 from grisaille.estimation.likelihood import LikelihoodEvaluation
 from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.estimation.search import Search
-from grisaille.estimation.unknowns import Unknown
 from grisaille.simulation.runner import Prediction
+from grisaille.trial.unknown import Unknown
 
 INNER = 1e-13
 """Predicted gain, relative to 1 + J, at which trajectories count as solved for given unknowns."""
@@ -207,17 +207,8 @@ class CollocationProblem(Problem):
         self, values: Sequence[np.ndarray] | None = None, guess: np.ndarray | None = None
     ) -> CollocationProblem:
         """An independent problem with other measurements (an array for each ``samples``, in order) or another guess."""
-        given = iter(values if values is not None else [s.values for c in self.cases for s in c.samples])
-        cases, programs = [], []
-        for case, program in zip(self.cases, self.programs, strict=True):
-            samples = tuple(replace(s, values=next(given)) for s in case.samples)
-            y = np.full_like(program.record.y, np.nan)
-            for s in samples:
-                y[s.rows, program.record.outputs.index(s.output)] = s.values
-            record = program.record.with_measurements(y)
-            runner: Any = record
-            cases.append(replace(case, samples=samples, runner=runner))
-            programs.append(program.with_measurements(record))
+        cases = self.renewed_cases(values)
+        programs = [p.with_measurements(c.runner) for p, c in zip(self.programs, cases, strict=True)]
         problem = CollocationProblem(self.unknowns, cases, programs, self.first_betas, self.criterion)
         if guess is not None:
             problem.with_guess(guess)

@@ -20,7 +20,7 @@ from grisaille.estimation.levels import ONE_SIDED
 from grisaille.estimation.likelihood import LikelihoodEvaluation
 from grisaille.estimation.search import Search
 from grisaille.estimation.uncertainty import inverse_information, without_undetermined
-from grisaille.estimation.unknowns import Unknown
+from grisaille.trial.unknown import Unknown
 
 SAME = 1e-3
 """Of the log-likelihood: no difference."""

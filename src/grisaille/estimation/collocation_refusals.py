@@ -16,10 +16,10 @@ from grisaille.collocation.direct import DirectProgram
 from grisaille.disturbance import group_correlated
 from grisaille.disturbance.free_levels import symbolic_process
 from grisaille.errors import EstimationError
-from grisaille.estimation.unknowns import Unknown
 from grisaille.model.expression import Name, postorder
 from grisaille.structure.parameters import ParameterFormulas, evaluate_parameters
 from grisaille.structure.reduction import Structure
+from grisaille.trial.unknown import Unknown
 
 
 def refuse_open_noise(structure: Structure, data: Sequence[Any]) -> None:

@@ -51,7 +51,7 @@ class CriterionValue:
                 "States are estimated by gr.KalmanML() and gr.Collocation(): use method=gr.KalmanML(), or gr.simulate."
             )
         return {
-            case.name: states_of_case(case, runner, problem.values_for(case, theta))
+            case.name: states_of_case(case, runner, case.own(theta))
             for case, runner in zip(problem.cases, runners, strict=True)
             if runner is not None
         }

@@ -13,7 +13,7 @@ import numpy as np
 
 from grisaille.estimation.combinations import Same, find_combinations
 from grisaille.estimation.uncertainty import correlation_of
-from grisaille.estimation.unknowns import Unknown
+from grisaille.trial.unknown import Unknown
 
 DEAD, FLAT, TRADE_OFF = 1e-6, 1e-3, 0.95
 

@@ -22,7 +22,7 @@ AGREE = 0.01
 
 def has_jumps(problem: Problem) -> bool:
     """Whether some experiment's equations jump with states."""
-    return any(case.runner.structure.jumps.of_states for case in problem.cases)
+    return any(case.trial.structure.jumps.of_states for case in problem.cases)
 
 
 def steps_across_jumps(problem: Problem, evaluation: Evaluation) -> np.ndarray | None:
@@ -39,7 +39,7 @@ def steps_across_jumps(problem: Problem, evaluation: Evaluation) -> np.ndarray |
 
 def crossings_at(problem: Problem, theta: np.ndarray) -> list[tuple[str, Crossing]]:
     """Experiment and crossing, in every experiment."""
-    return [(case.name, crossing) for case in problem.cases for crossing in case.crossings(problem.unknowns, theta)]
+    return [(case.name, crossing) for case in problem.cases for crossing in case.runner.crossings(case.own(theta))]
 
 
 def caution(found: list[tuple[str, Crossing]], *, differenced: bool) -> str:

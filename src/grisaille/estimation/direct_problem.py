@@ -19,33 +19,22 @@ from grisaille.collocation.direct import DirectOptions, DirectProgram, DirectSol
 from grisaille.collocation.direct_marginal import marginal
 from grisaille.collocation.direct_summary import curvature_at, output_slopes
 from grisaille.errors import EstimationError
-from grisaille.estimation.cases import Case, compared_samples
+from grisaille.estimation.cases import Case
 from grisaille.estimation.collocation_refusals import (
     level_parameters,
     refuse_levels,
     refuse_open_noise,
     refuse_zero_noise,
 )
-from grisaille.estimation.direct_cases import pose_direct
+from grisaille.estimation.direct_cases import direct_cases, pose_direct
 from grisaille.estimation.direct_programs import evaluated_program
 from grisaille.estimation.likelihood import LikelihoodEvaluation
 from grisaille.estimation.problem import Problem
-from grisaille.estimation.unknowns import Unknown
 from grisaille.model.classes import Model
 from grisaille.model.priors import LogNormal, MultivariateNormal, Normal
 from grisaille.simulation.runner import Prediction
-from grisaille.structure.parameters import ParameterFormulas
 from grisaille.structure.reduction import Structure
-
-
-@dataclass(frozen=True, eq=False)
-class DirectRunner:
-    """What a case keeps of its experiment."""
-
-    model: Model
-    structure: Structure
-    formulas: ParameterFormulas
-    constants: dict[str, float]
+from grisaille.trial.unknown import Unknown
 
 
 @dataclass(frozen=True)
@@ -122,16 +111,9 @@ class DirectProblem(Problem):
 
     def renewed(self, values: Sequence[np.ndarray] | None = None, guess: np.ndarray | None = None) -> DirectProblem:
         """An independent problem with other measurements (an array for each ``samples``, in order) or another guess."""
-        given = iter(values if values is not None else [s.values for c in self.cases for s in c.samples])
-        cases, measured = [], []
-        for case, record in zip(self.cases, self.program.records, strict=True):
-            samples = tuple(replace(s, values=next(given)) for s in case.samples)
-            y = np.full_like(record.y, np.nan)
-            for s in samples:
-                y[s.rows, self.program.model.outputs.index(s.output)] = s.values
-            cases.append(replace(case, samples=samples))
-            measured.append(y)
-        problem = DirectProblem(self.unknowns, cases, self.program.with_measurements(measured), self.reason)
+        cases = self.renewed_cases(values)
+        program = self.program.with_trials([c.trial for c in cases])
+        problem = DirectProblem(self.unknowns, cases, program, self.reason)
         if guess is not None:
             problem.with_guess(guess)
         return problem
@@ -151,21 +133,10 @@ def pose_direct_problem(
         outputs = list(dict.fromkeys(o for e in data for o in e.outputs))
         refuse_open_noise(structure, data)
         refuse_levels(unknowns, level_parameters(structure, unknowns, outputs))
-    program = pose_direct(structure, data, unknowns, chosen, _priors(unknowns))
+    posed, cases = direct_cases(model, data, unknowns)
+    program = pose_direct(cases, posed, chosen, _priors(posed))
     refuse_zero_noise(program, [e.name for e in data])
-    posed = tuple(replace(u, guess=float(g)) for u, g in zip(unknowns, program.guess, strict=True))
-    cases = [_case(model, structure, e, posed) for e in data]
     return DirectProblem(posed, cases, program, reason)
-
-
-def _case(model: Model, structure: Structure, experiment: Any, unknowns: Sequence[Unknown]) -> Case:
-    mine = tuple(k for k, u in enumerate(unknowns) if u.applies_to(experiment.name))
-    given = {*experiment.constants, *(unknowns[k].target for k in mine if unknowns[k].kind == "parameter")}
-    runner: Any = DirectRunner(model, structure, ParameterFormulas(structure.model, given), dict(experiment.constants))
-    grid = experiment.grid()
-    return Case(
-        experiment.name, experiment, runner, grid, compared_samples(experiment, grid), tuple(experiment.outputs), mine
-    )
 
 
 def _priors(unknowns: Sequence[Unknown]) -> Callable[[ca.SX], ca.SX] | None:

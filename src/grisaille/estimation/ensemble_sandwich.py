@@ -114,7 +114,7 @@ def _scaled(H: np.ndarray) -> np.ndarray:
 def _projections(criterion: MeanCriterion, value: MeanValue, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """For realizations of one experiment, the score of each as a record and the squares of each measured output
     (M, n + outputs); its influence on the gradient (M, n); and the energy of the deviations of sensitivities."""
-    problem, case = criterion.problem, criterion.problem.cases[number]
+    case = criterion.problem.cases[number]
     n, shape = len(value.theta), (len(case.grid), len(case.outputs))
     score, pull = np.zeros((*shape, n)), np.zeros((*shape, n))
     turn = np.zeros(shape)
@@ -137,18 +137,18 @@ def _projections(criterion: MeanCriterion, value: MeanValue, number: int) -> tup
         squares[s.rows, case.column(s.output), case.column(s.output), j] = s.weights**2
     squared = Form(np.zeros((*shape, len(case.samples))), squares)
     influence = Form(pull, bent[1] if curved else None, turn, bent[2] if curved else None, case.unknowns)
-    values, starts = problem.values_for(case, value.theta)
+    theta = case.own(value.theta)
     weights, at_value = slope_weights(value, number, case), value.predictions[number]
     runner = criterion.runners[number]
     if not curved:
-        v, energy = runner.projections(values, starts, [Form(score), squared, influence], at_value, weights)
+        v, energy = runner.projections(theta, [Form(score), squared, influence], at_value, weights)
         m = v.shape[1] - n
         return v[:, :m], v[:, m:], energy
-    pulls, energy = runner.projections(values, starts, [influence], at_value, weights)
+    pulls, energy = runner.projections(theta, [influence], at_value, weights)
     M, first = runner.options.realizations, runner.options.first
     size = Form(np.zeros((*shape, 1)), weights[..., None])
     forms = [Form(score), Form(np.zeros_like(score), bent[0]), size, squared]
-    v, _ = runner.renewed(max(M, RECORDS), first + M).projections(values, starts, forms, at_value)
+    v, _ = runner.renewed(max(M, RECORDS), first + M).projections(theta, forms, at_value)
     expected = sum(float(np.sum(p.W * p.V)) for p in value.parts if p.pattern.case == number)
     c = max(1.0, float(v[:, 2 * n].mean()) / max(expected * (1 + 1 / M), 1e-300))
     scores = v[:, :n] / np.sqrt(c) + v[:, n : 2 * n] / c

@@ -8,7 +8,7 @@ import numpy as np
 
 from grisaille.estimation.cases import Case
 from grisaille.estimation.problem import Evaluation
-from grisaille.estimation.unknowns import Unknown
+from grisaille.trial.unknown import Unknown
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grisaille.errors import EstimationError
-from grisaille.estimation.cases import known_starts
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.intervals import Intervals, find_intervals
 from grisaille.estimation.summary import summarize, summarize_html
@@ -24,6 +23,7 @@ from grisaille.model.classes import Model, restored
 from grisaille.model.expression import as_expression
 from grisaille.simulation.simulate import simulate
 from grisaille.structure.prepared import structure_of
+from grisaille.trial.trial import known_starts
 
 if TYPE_CHECKING:
     import pandas as pd

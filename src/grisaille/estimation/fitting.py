@@ -19,7 +19,7 @@ from grisaille.estimation.likelihood import LikelihoodEvaluation, LikelihoodProb
 from grisaille.estimation.noise import noise_levels
 from grisaille.estimation.output_error import OutputError
 from grisaille.estimation.problem import Problem
-from grisaille.estimation.unknowns import Unknown, refuse_strangers, resolve_unknowns, wanted_names
+from grisaille.estimation.unknowns import parameter_guesses, refuse_strangers, resolve_unknowns, wanted_names
 from grisaille.estimation.warm_start import state_courses
 from grisaille.experiment.experiment import Experiment
 from grisaille.experiment.switching import refuse_moving_thresholds
@@ -27,6 +27,7 @@ from grisaille.model.classes import Model
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.prepared import structure_of
 from grisaille.structure.reduction import Structure
+from grisaille.trial.unknown import Unknown
 
 
 def fit(
@@ -139,7 +140,7 @@ def build_problem(
     )
     if not isinstance(guess, Fit):
         refuse_strangers(unknowns, given, "guess")
-    unknowns = _parameter_guesses(structure.model, unknowns, data)
+    unknowns = parameter_guesses(structure.model, unknowns)
     guessed = {**data[0].constants, **{u.target: u.guess for u in unknowns if u.kind == "parameter"}}
     structure = structure_of(model, evaluate_parameters(structure.model, guessed).values)
     _refuse_thresholds(structure, unknowns)
@@ -237,26 +238,6 @@ def named_experiments(experiments: Any) -> list[Any]:
     if repeated:
         raise EstimationError(f"Several experiments are called {', '.join(sorted(repeated))}: give each its own name=.")
     return named
-
-
-def _parameter_guesses(flat: Any, unknowns: Sequence[Unknown], data: Sequence[Any]) -> tuple[Unknown, ...]:
-    """Values of the model where no guess was given."""
-    given = {u.target: u.guess for u in unknowns if u.kind == "parameter" and np.isfinite(u.guess)}
-    values = evaluate_parameters(flat, given)
-    done = []
-    for u in unknowns:
-        if u.kind == "parameter" and not np.isfinite(u.guess):
-            value = values[u.target]
-            if not u.lower <= value <= u.upper:
-                raise EstimationError(
-                    f"'{u.name}' starts from the model's value {value:g}, outside its bounds ({u.lower:g}, {u.upper:g}"
-                    f"): give guess={{'{u.name}': …}}."
-                )
-            u = replace(u, guess=value)
-        if u.logarithmic and u.guess <= 0:
-            u = replace(u, logarithmic=False)
-        done.append(u)
-    return tuple(done)
 
 
 def _reporter(wanted: bool) -> Any:

@@ -16,13 +16,12 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from grisaille.compilation.memo import Memo
 from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.errors import EstimationError
 from grisaille.estimation import filter_choices as choices
 from grisaille.estimation import scoring
 from grisaille.estimation.bound_penalty import BoundPenalty, transformed
-from grisaille.estimation.cases import Case, compared_samples, known_starts, start_guesses
+from grisaille.estimation.cases import Case, start_guesses, trial_of
 from grisaille.estimation.convergence import NEAR
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.levels import (
@@ -33,7 +32,7 @@ from grisaille.estimation.levels import (
     level_parameters,
     scan,
 )
-from grisaille.estimation.likelihood import PLACES, LikelihoodEvaluation, LikelihoodProblem
+from grisaille.estimation.likelihood import LikelihoodEvaluation, LikelihoodProblem
 from grisaille.estimation.likelihood_report import (
     covariance_of,
     describe,
@@ -43,20 +42,14 @@ from grisaille.estimation.likelihood_report import (
     sentence,
 )
 from grisaille.estimation.search import Outcome, Search
-from grisaille.estimation.unknowns import Unknown
 from grisaille.filtering.extended import ExtendedFilter
 from grisaille.filtering.horizon import HorizonRunner
-from grisaille.filtering.runner import FilterOptions, FilterRunner, Moved
+from grisaille.filtering.runner import FilterOptions, FilterRunner
 from grisaille.filtering.sigma_points import SigmaPoints
 from grisaille.model.classes import Model
-from grisaille.simulation.conditions import conditions_of
-from grisaille.structure.operating_point import Conditions
 from grisaille.structure.reduction import Structure
-from grisaille.structure.well_posedness import WellPosedness, examine
-
-_examined: Memo[WellPosedness] = Memo(256)
-EXAMINED = 2
-"""Records at whose inputs a nonlinear model is examined."""
+from grisaille.trial.refusals import refuse_few_instants, refuse_static, require_finite_variance
+from grisaille.trial.unknown import Unknown
 
 SAME = 1e-6
 """Log-likelihoods of the same steps, with matrix exponentials of other accuracy, that agree."""
@@ -154,16 +147,13 @@ class KalmanML:
         self, model: Model, structure: Structure, data: Sequence[Any], unknowns: Sequence[Unknown]
     ) -> LikelihoodProblem:
         """The problem of a model and its data; outputs of infinite variance are refused."""
-        measured = tuple(dict.fromkeys(o for e in data for o in e.outputs))
         known = {u.target: u.guess for u in unknowns if u.kind == "parameter" and np.isfinite(u.guess)}
-        record = _conditions(structure, data)
-        key = (model.fingerprint, tuple(sorted(known.items())), repr(record))
-        _examined.get(key, lambda: examine(model, None, record, parameters=known)).require("gr.fit", measured)
         open_levels = [k for k, u in enumerate(unknowns) if u.kind in ("scale", "noise") and not np.isfinite(u.guess)]
         guessed = [level_guess(structure, data, u, unknowns) for u in unknowns]
         cases = [self.case_of(model, e, guessed) for e in data]
+        require_finite_variance([c.trial for c in cases], known)
         problem = LikelihoodProblem(start_guesses(guessed, cases), cases, self.bound_penalty, open_levels)
-        prepared = [problem.runner_of(c).prepare(problem.values_for(c, problem.guess)) for c in cases]
+        prepared = [problem.runner_of(c).prepare(c.own(problem.guess)) for c in cases]
         problem.unknowns = tuple(_searched_by_logarithm(prepared[0], problem.unknowns))
         if self.bounds == "transform":
             problem.unknowns = tuple(transformed(problem.unknowns))
@@ -171,29 +161,15 @@ class KalmanML:
 
     def case_of(self, model: Model, experiment: Any, unknowns: Sequence[Unknown]) -> Case:
         """One experiment with its filter."""
-        if experiment.is_static:
-            raise EstimationError(
-                f"Experiment '{experiment.name}' is static: filters follow models in time; use gr.OutputError."
-            )
-        mine = [k for k, u in enumerate(unknowns) if u.applies_to(experiment.name)]
-        order = sorted(mine, key=lambda k: PLACES[unknowns[k].kind])
-        moved = Moved(*(tuple(unknowns[k].target for k in order if unknowns[k].kind == kind) for kind in PLACES))
-        outputs, grid = tuple(experiment.outputs), experiment.grid()
-        if len(grid) < 2:
-            raise EstimationError(f"Experiment '{experiment.name}' has {len(grid)} instant; a filter needs two.")
-        samples = compared_samples(experiment, grid)
-        y, weights = np.full((len(grid), len(outputs)), np.nan), np.ones((len(grid), len(outputs)))
-        for s in samples:
-            column = outputs.index(s.output)
-            y[s.rows, column], weights[s.rows, column] = s.values, s.weights
-        signals, hold = experiment.input_signals()
-        kind = FilterRunner if self.horizon == 1 else HorizonRunner
-        runner: Any = kind(
-            model, experiment.name, grid, y, weights, outputs=outputs, inputs=signals, hold=hold, moved=moved,
-            constants=experiment.constants, demands=known_starts(experiment), options=self._filter_options(),
-        )  # fmt: skip
-        runner.horizon = self.horizon
-        return Case(experiment.name, experiment, runner, grid, samples, outputs, tuple(order))
+        trial, mine = trial_of(model, experiment, unknowns)
+        refuse_static(trial, "a filter")
+        refuse_few_instants(trial, "a filter")
+        runner: FilterRunner = (
+            FilterRunner(trial, self._filter_options())
+            if self.horizon == 1
+            else HorizonRunner(trial, self._filter_options(), self.horizon)
+        )
+        return Case(experiment, trial, runner, trial.data.outputs, mine)
 
     def _filter_options(self) -> FilterOptions:
         return FilterOptions(
@@ -265,7 +241,7 @@ class KalmanML:
             if isinstance(runner.filter, ExtendedFilter):
                 before = runner.filter.discretisation
                 try:
-                    runner.choose_steps(runner.filter, problem.values_for(case, theta))
+                    runner.choose_steps(runner.filter, case.own(theta))
                 except EstimationError:
                     runner.filter.discretisation = before
                 changed |= runner.filter.discretisation.key != before.key
@@ -342,16 +318,6 @@ def _where(unknowns: Sequence[Unknown], theta: np.ndarray) -> str:
     """Where the search had ended."""
     found = ", ".join(f"{u.name} = {v:.4g}" for u, v in zip(unknowns, theta, strict=True))
     return f"(The search ended at {found}.)"
-
-
-def _conditions(structure: Structure, data: Sequence[Any]) -> list[Conditions]:
-    """Where the first records are, for the test of well-posedness."""
-    found: list[Conditions] = []
-    for experiment in data[:EXAMINED]:
-        if not experiment.is_static:
-            signals, hold = experiment.input_signals()
-            found += conditions_of(structure, experiment.grid(), signals, hold, known_starts(experiment))
-    return found
 
 
 def _searched_by_logarithm(model: StochasticModel, unknowns: Sequence[Unknown]) -> list[Unknown]:

@@ -24,10 +24,10 @@ import numpy as np
 from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.errors import EstimationError
 from grisaille.estimation.likelihood import LikelihoodEvaluation, LikelihoodProblem
-from grisaille.estimation.unknowns import Unknown
 from grisaille.model.lowering import evaluate
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.reduction import Structure
+from grisaille.trial.unknown import Unknown
 
 ZERO = 1e-6
 """A level is reported as zero where that costs no more log-likelihood than this."""

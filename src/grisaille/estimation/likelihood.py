@@ -10,7 +10,7 @@ pictures read both alike. Reference: N. R. Kristensen, H. Madsen, S. B. Jørgens
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,13 +18,10 @@ import numpy as np
 from grisaille.estimation.bound_penalty import BoundPenalty
 from grisaille.estimation.cases import Case
 from grisaille.estimation.problem import Evaluation, Problem
-from grisaille.estimation.unknowns import Unknown
 from grisaille.filtering.kalman import Likelihood
 from grisaille.filtering.runner import FilterRunner
 from grisaille.simulation.runner import Prediction
-
-PLACES = {"parameter": 0, "scale": 1, "noise": 2, "start": 3}
-"""In this order filters have their derivatives."""
+from grisaille.trial.unknown import Unknown
 
 
 @dataclass(frozen=True)
@@ -74,7 +71,7 @@ class LikelihoodProblem(Problem):
         total, slope, curvature = 0.0, np.zeros(n), np.zeros((n, n))
         parts: list[tuple[Case, Likelihood]] = []
         for case in self.cases:
-            found = self.runner_of(case).likelihood(self.values_for(case, theta), sensitive=sensitive)
+            found = self.runner_of(case).likelihood(case.own(theta), sensitive=sensitive)
             if found.failure or found.likelihood is None:
                 self.failures.append(f"{case.name}: {found.failure}")
                 return self._broken(theta, f"experiment '{case.name}': {found.failure}")
@@ -92,7 +89,7 @@ class LikelihoodProblem(Problem):
             np.concatenate([errors / scales, extra]),
             np.concatenate([rows, extra_slopes]) if sensitive and len(extra) else rows,
             errors,
-            tuple(Prediction(self.runner_of(c).record.y - p.innovations, np.zeros((0, 0, 0))) for c, p in parts),
+            tuple(Prediction(c.trial.data.y - p.innovations, np.zeros((0, 0, 0))) for c, p in parts),
             value=-total + 0.5 * float(extra @ extra) + fence,
             slope=slope + extra_slopes.T @ extra + fence_slope,
             curvature=curvature + extra_slopes.T @ extra_slopes + np.diag(fence_bend),
@@ -105,7 +102,7 @@ class LikelihoodProblem(Problem):
         self.evaluations += 1
         total, slope = 0.0, np.zeros(len(self.unknowns))
         for case in self.cases:
-            found = self.runner_of(case).gradient(self.values_for(case, theta))
+            found = self.runner_of(case).gradient(case.own(theta))
             if found.failure or found.likelihood is None:
                 self.failures.append(f"{case.name}: {found.failure}")
                 return np.inf, np.full(len(slope), np.nan)
@@ -118,15 +115,10 @@ class LikelihoodProblem(Problem):
     def refusal(self, theta: np.ndarray) -> str:
         """Why the likelihood at θ must not be believed, in words; empty where it may."""
         for case in self.cases:
-            reason = self.runner_of(case).refusal(self.values_for(case, theta))
+            reason = self.runner_of(case).refusal(case.own(theta))
             if reason:
                 return f"Experiment '{case.name}': {reason}"
         return ""
-
-    def values_for(self, case: Case, theta: np.ndarray) -> dict[str, float]:
-        """What the filter of a case must know, by name without the experiment."""
-        mine = [(self.unknowns[k], float(theta[k])) for k in case.unknowns]
-        return {u.target if u.kind == "parameter" else f"{u.kind}({u.target})": v for u, v in mine}
 
     def runner_of(self, case: Case) -> FilterRunner:
         runner = filter_runner(case)
@@ -135,15 +127,7 @@ class LikelihoodProblem(Problem):
 
     def renewed(self, values: Sequence[np.ndarray] | None = None, guess: np.ndarray | None = None) -> LikelihoodProblem:
         """An independent problem with other measurements (an array for each ``samples``, in order) or another guess."""
-        given = iter(values if values is not None else [s.values for c in self.cases for s in c.samples])
-        cases = []
-        for case in self.cases:
-            samples = tuple(replace(s, values=next(given)) for s in case.samples)
-            y = np.full_like(self.runner_of(case).record.y, np.nan)
-            for s in samples:
-                y[s.rows, case.column(s.output)] = s.values
-            runner: Any = self.runner_of(case).with_measurements(y)
-            cases.append(replace(case, samples=samples, runner=runner))
+        cases = self.renewed_cases(values)
         problem = LikelihoodProblem(self.unknowns, cases, self.penalty, self.open_levels if guess is None else ())
         if guess is not None:
             problem.with_guess(guess)

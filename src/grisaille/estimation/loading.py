@@ -16,20 +16,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grisaille.errors import DataError, GrisailleError
-from grisaille.estimation.cases import Case, build_case, compared_samples
+from grisaille.estimation.cases import Case, build_case, trial_of
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.fit import Fit
 from grisaille.estimation.intervals import Intervals
-from grisaille.estimation.likelihood import PLACES, LikelihoodEvaluation
+from grisaille.estimation.likelihood import LikelihoodEvaluation
 from grisaille.estimation.noise import noise_levels
 from grisaille.estimation.problem import Evaluation
 from grisaille.estimation.saving import ENGINE, FORMAT, KEPT, KIND, digest
-from grisaille.estimation.unknowns import Unknown
 from grisaille.experiment.experiment import Experiment
 from grisaille.model import packing, priors
 from grisaille.model.classes import Model, restored
 from grisaille.simulation.runner import Prediction
 from grisaille.structure.prepared import structure_of
+from grisaille.trial.unknown import Unknown
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -172,10 +172,7 @@ def _case(
     flat = structure_of(model).model
     noise = noise_levels(flat, tuple(experiment.outputs))
     outputs = tuple(dict.fromkeys([*experiment.outputs, *(n for o in experiment.outputs for n in noise[o].needs)]))
-    grid = experiment.grid()
-    samples = compared_samples(experiment, grid)
-    mine = [k for k, u in enumerate(unknowns) if u.applies_to(str(experiment.name))]
-    order = sorted(mine, key=lambda k: PLACES[unknowns[k].kind])
+    trial, mine = trial_of(model, experiment, unknowns)
 
     def build() -> Any:
         if hasattr(method, "pose"):
@@ -189,7 +186,7 @@ def _case(
         return runner
 
     later: Any = _Later(build)
-    return Case(str(experiment.name), experiment, later, grid, samples, outputs, tuple(order))
+    return Case(experiment, trial, later, outputs, mine)
 
 
 class _Later:

@@ -91,7 +91,7 @@ class MeanCriterion:
 
     def __init__(self, problem: MeanProblem, runners: Sequence[EnsembleRunner] | None = None) -> None:
         self.problem = problem
-        self.runners = tuple(runners or (problem.runner_of(c) for c in problem.cases))
+        self.runners = tuple(runners or (c.runner for c in problem.cases))
         self.with_variance, self.corrected = problem.matching.with_variance, problem.matching.corrected
         self.patterns = find_patterns(problem.cases)
         self.given = given_weighting(problem.matching.weighting, problem.outputs)
@@ -102,7 +102,7 @@ class MeanCriterion:
 
     @property
     def realizations(self) -> int:
-        return self.runners[0].options.realizations
+        return int(self.runners[0].options.realizations)
 
     @property
     def is_fixed(self) -> bool:
@@ -123,7 +123,7 @@ class MeanCriterion:
         problem.evaluations += 1
         predictions = []
         for case, runner in zip(problem.cases, self.runners, strict=True):
-            p = runner.predict(*problem.values_for(case, theta), sensitive=sensitive)
+            p = runner.predict(case.own(theta), sensitive=sensitive)
             predictions.append(p)
             if not p.completed:
                 problem.failures.append(f"{case.name}: {p.failure}")

@@ -26,9 +26,9 @@ from grisaille.estimation.ensemble_sandwich import slope_weights
 from grisaille.estimation.mean_criterion import MeanCriterion, MeanValue
 from grisaille.estimation.mean_problem import disturbance_parameters
 from grisaille.estimation.uncertainty import correlation_of
-from grisaille.estimation.unknowns import Unknown
 from grisaille.model.flat import FlatModel
 from grisaille.simulation.ensemble_projection import Form
+from grisaille.trial.unknown import Unknown
 
 FEW = 64
 """Realizations that decide where the answer is clear."""
@@ -84,9 +84,8 @@ def _suspects(criterion: MeanCriterion, theta: np.ndarray) -> dict[int, float]:
     n, M = len(theta), criterion.realizations
     floor, spread, signal = np.zeros(n), np.zeros(n), np.zeros(n)
     for number, case in enumerate(criterion.problem.cases):
-        values, starts = criterion.problem.values_for(case, theta)
         weights = slope_weights(value, number, case)
-        _, energy = criterion.runners[number].projections(values, starts, [], value.predictions[number], weights)
+        _, energy = criterion.runners[number].projections(case.own(theta), [], value.predictions[number], weights)
         floor[list(case.unknowns)] += np.diag(energy) / (M * (M - 1))
     for part in value.parts:
         signal += np.einsum("tin,tij,tjn->n", part.psi, part.W, part.psi, optimize=True)
@@ -116,8 +115,7 @@ def _student(direction: MeanValue, tried: MeanCriterion, there: MeanValue) -> np
         own += 0.5 * np.einsum("tikn,tkin->n", G, G)
     for number, case in enumerate(tried.problem.cases):
         forms = [_form(direction, number, case, k) for k in case.unknowns]
-        values, starts = tried.problem.values_for(case, there.theta)
-        v, _ = tried.runners[number].projections(values, starts, forms, there.predictions[number])
+        v, _ = tried.runners[number].projections(case.own(there.theta), forms, there.predictions[number])
         x = np.stack([v[:, i * n + k] for i, k in enumerate(case.unknowns)], axis=1)
         if tried.runners[number].options.antithetic:
             x = 0.5 * (x[::2] + x[1::2])

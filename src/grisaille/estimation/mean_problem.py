@@ -6,21 +6,19 @@ matched too, since a mean does not move with them.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from grisaille.errors import EstimationError
-from grisaille.estimation.cases import Case, compared_samples, known_starts, start_guesses
+from grisaille.estimation.cases import Case, start_guesses, trial_of
 from grisaille.estimation.levels import level_guess
 from grisaille.estimation.likelihood import LikelihoodEvaluation
 from grisaille.estimation.mean_criterion import MeanCriterion
 from grisaille.estimation.noise import NoiseLevel, noise_levels, refuse_estimated_noise
 from grisaille.estimation.problem import Problem
-from grisaille.estimation.unknowns import Unknown
 from grisaille.model.classes import Model
 from grisaille.model.expression import Expression, Name, postorder
 from grisaille.model.flat import FlatModel
@@ -28,9 +26,12 @@ from grisaille.simulation.ensemble import EnsembleOptions
 from grisaille.simulation.ensemble_runner import EnsembleRunner
 from grisaille.simulation.runner import Prediction
 from grisaille.structure.reduction import Structure
+from grisaille.trial.movement import Kind
+from grisaille.trial.refusals import refuse_static
+from grisaille.trial.unknown import Unknown
 
-PLACES = {"parameter": 0, "scale": 1, "start": 2}
-"""In this order ensembles have their derivatives."""
+MOVING: tuple[Kind, ...] = ("parameter", "scale", "start")
+"""What an ensemble moves with."""
 
 
 @dataclass(frozen=True)
@@ -65,17 +66,6 @@ class MeanProblem(Problem):
             slope=value.gradient, curvature=value.curvature, log_likelihood=float("nan"),
         )  # fmt: skip
 
-    def runner_of(self, case: Case) -> EnsembleRunner:
-        runner: Any = case.runner
-        assert isinstance(runner, EnsembleRunner)
-        return runner
-
-    def values_for(self, case: Case, theta: np.ndarray) -> tuple[dict[str, float], dict[str, float]]:
-        """Parameters with scales, and starts, of one experiment."""
-        mine = [(self.unknowns[k], float(theta[k])) for k in case.unknowns]
-        values = {u.target if u.kind == "parameter" else f"scale({u.target})": v for u, v in mine if u.kind != "start"}
-        return values, {u.target: v for u, v in mine if u.kind == "start"}
-
     def noise_unknown(self, case: Case, output: str) -> int | None:
         """The unknown that is the noise level of an output, where there is one."""
         for k, u in enumerate(self.unknowns):
@@ -85,12 +75,7 @@ class MeanProblem(Problem):
 
     def renewed(self, values: Sequence[np.ndarray] | None = None, guess: np.ndarray | None = None) -> MeanProblem:
         """An independent problem with other measurements (an array for each ``samples``, in order) or another guess."""
-        given = iter(values if values is not None else [s.values for c in self.cases for s in c.samples])
-        cases = [
-            replace(c, runner=copy.copy(c.runner), samples=tuple(replace(s, values=next(given)) for s in c.samples))
-            for c in self.cases
-        ]
-        problem = MeanProblem(self.unknowns, cases, self.noise, self.matching)
+        problem = MeanProblem(self.unknowns, self.renewed_cases(values), self.noise, self.matching)
         if guess is not None:
             problem.with_guess(guess)
         return problem
@@ -156,21 +141,9 @@ def _case(
     noise: dict[str, NoiseLevel],
     options: EnsembleOptions,
 ) -> Case:
-    if experiment.is_static:
-        raise EstimationError(
-            f"Experiment '{experiment.name}' is static; disturbances act on models that move in time."
-        )
-    mine = [k for k, u in enumerate(unknowns) if u.applies_to(experiment.name) and u.kind in PLACES]
-    order = sorted(mine, key=lambda k: PLACES[unknowns[k].kind])
-    names = [u.target if u.kind == "parameter" else f"{u.kind}({u.target})" for u in (unknowns[k] for k in order)]
+    trial, mine = trial_of(model, experiment, unknowns, MOVING)
+    refuse_static(trial, "a disturbance")
     measured = tuple(experiment.outputs)
     outputs = tuple(dict.fromkeys([*measured, *(n for m in measured for n in noise[m].needs)]))
-    grid = experiment.grid()
-    signals, hold = experiment.input_signals()
-    samples = compared_samples(experiment, grid)
-    runner: Any = EnsembleRunner(
-        model, grid, outputs=outputs, names=names, inputs=signals, hold=hold, constants=experiment.constants,
-        demands=known_starts(experiment), options=options,
-        paired={s.output: float(np.std(s.values)) or 1.0 for s in samples},
-    )  # fmt: skip
-    return Case(experiment.name, experiment, runner, grid, samples, outputs, tuple(order))
+    paired = {s.output: float(np.std(s.values)) or 1.0 for s in trial.data.samples}
+    return Case(experiment, trial, EnsembleRunner(trial, outputs, options, paired), outputs, mine)

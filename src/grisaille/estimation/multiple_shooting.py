@@ -19,10 +19,11 @@ import casadi as ca
 import numpy as np
 
 from grisaille.errors import EstimationError
-from grisaille.estimation.cases import Case, known_starts
+from grisaille.estimation.cases import Case
 from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.estimation.search import Progress
 from grisaille.simulation.runner import Prediction, Runner
+from grisaille.trial import Movement
 
 MOST_ITERATIONS = 100
 ROUNDING = 1e-12
@@ -74,23 +75,19 @@ class MultipleShooting:
         runner = case.runner
         if not isinstance(runner, Runner):
             raise EstimationError(f"Experiment '{case.name}' is static: there is nothing to shoot at.")
-        system = runner.structure.system
+        trial, system = case.trial, case.trial.structure.system
         if system.nc or any(n.startswith("der(") for n in system.state_names):
             raise EstimationError(
-                f"shooting='multiple' needs independent first-order states, but {runner.structure.model.name} keeps "
+                f"shooting='multiple' needs independent first-order states, but {trial.flat.name} keeps "
                 f"hidden constraints or higher derivatives; use shooting='single'."
             )
         self.states = system.state_names
         cuts = np.unique(np.linspace(0, len(case.grid) - 1, count + 1).round().astype(int))
         for piece, (a, b) in enumerate(pairwise(cuts)):
-            starts = (
-                self.states if piece else [self.problem.unknowns[j].target for j in case.unknowns if self._is_start(j)]
-            )
-            made = Runner(
-                runner.model, case.grid[a : b + 1], outputs=(*case.outputs, *self.states), inputs=runner.inputs,
-                hold=runner.hold, parameters=runner.parameters, starts=starts, constants=runner.constants,
-                demands={} if piece else known_starts(case.experiment), rtol=runner.rtol, compiled=runner.compiled,
-            )  # fmt: skip
+            parameters = tuple(e for e in trial.moves.entries if e[0] != "start")
+            moves = Movement((*parameters, *(("start", n) for n in self.states))) if piece else trial.moves
+            part = trial.part(int(a), int(b), moves, demands={} if piece else trial.demands)
+            made = Runner(part, (*case.outputs, *self.states), rtol=runner.rtol, compiled=runner.compiled)
             nodes = slice(self.size, self.size + len(self.states)) if piece else None
             self.size += len(self.states) if piece else 0
             self.pieces.append(Piece(k, made, int(a), int(b), nodes))
@@ -160,13 +157,10 @@ class MultipleShooting:
 
     def _predict(self, piece: Piece, theta: np.ndarray, nodes: np.ndarray, *, sensitive: bool) -> Prediction:
         case = self.problem.cases[piece.case]
-        mine = [(self.problem.unknowns[j], float(theta[j])) for j in case.unknowns]
-        values = {u.target: v for u, v in mine if u.kind == "parameter"}
-        if piece.nodes is None:
-            starts = {u.target: v for u, v in mine if u.kind == "start"}
-        else:
-            starts = dict(zip(self.states, nodes.tolist(), strict=True))
-        return piece.runner.predict(values, starts, sensitive=sensitive)
+        own = case.own(theta)
+        if piece.nodes is not None:
+            own = np.concatenate([theta[[j for j in case.unknowns if not self._is_start(j)]], nodes])
+        return piece.runner.predict(own, sensitive=sensitive)
 
     def shoot(self, theta: np.ndarray, nodes: np.ndarray) -> Shot:
         """Every piece at one point."""
@@ -201,9 +195,9 @@ class MultipleShooting:
     def _columns(self, case: Case, piece: Piece) -> np.ndarray:
         """Where the derivatives of a piece belong among (θ, nodes)."""
         n = len(self.problem.unknowns)
-        parameters = [j for j in case.unknowns if not self._is_start(j)]
         if piece.nodes is None:
-            return np.array([*parameters, *(j for j in case.unknowns if self._is_start(j))], dtype=int)
+            return np.array(case.unknowns, dtype=int)
+        parameters = [j for j in case.unknowns if not self._is_start(j)]
         return np.concatenate([np.array(parameters, dtype=int), n + np.arange(self.size)[piece.nodes]])
 
     def _assemble(self, theta: np.ndarray, courses: list, slopes: list, gaps: list, gap_slopes: list) -> Shot:  # type: ignore[type-arg]

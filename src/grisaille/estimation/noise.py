@@ -13,10 +13,10 @@ import casadi as ca
 import numpy as np
 
 from grisaille.errors import EstimationError
-from grisaille.estimation.unknowns import Unknown
 from grisaille.model.expression import Expression, Name, postorder
 from grisaille.model.flat import FlatModel
 from grisaille.model.lowering import lower
+from grisaille.trial.unknown import Unknown
 
 
 @dataclass(frozen=True)

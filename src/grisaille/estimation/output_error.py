@@ -29,10 +29,10 @@ from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.estimation.robust_losses import robust_covariance, robust_level
 from grisaille.estimation.search import Outcome, Search
 from grisaille.estimation.uncertainty import gauss_newton_covariance, sandwich_covariance
-from grisaille.estimation.unknowns import Unknown
 from grisaille.estimation.variable_projection import ProjectedSearch, linear_unknowns
 from grisaille.simulation.runner import COARSE, Prediction
 from grisaille.structure.start_problem import nominal_of
+from grisaille.trial.unknown import Unknown
 
 OPTIMIZERS = ("trust-region", "gauss-newton", "levenberg-marquardt", "nelder-mead")
 LOSSES = ("linear", "soft_l1", "huber", "cauchy", "arctan")
@@ -86,7 +86,7 @@ class OutputError:
     def estimate(self, problem: Problem, progress: Callable[[int, float], None] | None = None) -> Estimate:
         """Solve a problem."""
         begin = time.perf_counter()
-        refuse_estimated_noise(problem.cases[0].runner.structure.model, problem.noise, problem.unknowns)
+        refuse_estimated_noise(problem.cases[0].trial.flat, problem.noise, problem.unknowns)
         search = Search(problem, progress)
         outcome, evaluation = self._solve(search)
         for _ in range(4):
@@ -268,7 +268,7 @@ def _growth_note(problem: Problem, evaluation: Evaluation) -> list[str]:
 
 def _correlation_notes(problem: Problem) -> list[str]:
     """Declared covariances between measured outputs, which least squares does not use."""
-    declared = problem.cases[0].runner.structure.model.noise_covariance
+    declared = problem.cases[0].trial.flat.noise_covariance
     return [
         f"correlated noise: output error takes the noise of {a} and {b} to be independent; the declared covariance is "
         f"not used, and standard errors do not account for it."
@@ -279,7 +279,7 @@ def _correlation_notes(problem: Problem) -> list[str]:
 
 def _leverage(problem: Problem, case: Case, prediction: Prediction) -> float:
     """Largest change of an output at the end, in its measured range, by a change of an unknown of its own size."""
-    variables = case.runner.structure.model.variables
+    variables = case.trial.flat.variables
     mine = [problem.unknowns[k] for k in case.unknowns]
     # a start of zero says nothing about its size; its variable does
     sizes = np.array([max(u.size, nominal_of(variables.get(u.target))) if u.kind == "start" else u.size for u in mine])

@@ -11,7 +11,6 @@ residuals.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -21,10 +20,11 @@ import numpy as np
 from grisaille.errors import EstimationError
 from grisaille.estimation.cases import Case
 from grisaille.estimation.noise import NoiseLevel
-from grisaille.estimation.unknowns import Unknown, prior_residual
+from grisaille.estimation.unknowns import prior_residual
 from grisaille.estimation.warm_start import Course
 from grisaille.model.priors import MultivariateNormal
 from grisaille.simulation.runner import Prediction
+from grisaille.trial.unknown import Unknown
 
 HUGE = 1e100
 """Residuals beyond this would overflow when squared; the point counts as failed."""
@@ -115,7 +115,7 @@ class Problem:
         self.evaluations += 1
         predictions, errors, slopes, scales = [], [], [], []
         for case in self.cases:
-            prediction = case.predict(self.unknowns, theta, sensitive=sensitive)
+            prediction = case.runner.predict(case.own(theta), sensitive=sensitive)
             predictions.append(prediction)
             if not prediction.completed:
                 self.failures.append(f"{case.name}: {prediction.failure}")
@@ -176,15 +176,15 @@ class Problem:
 
         Kernels, signals and formulas are shared; what a search changes on its way, noise levels and steps, is not.
         """
-        given = iter(values if values is not None else [s.values for c in self.cases for s in c.samples])
-        cases = [
-            replace(c, runner=copy.copy(c.runner), samples=tuple(replace(s, values=next(given)) for s in c.samples))
-            for c in self.cases
-        ]
-        problem = Problem(self.unknowns, cases, self.noise)
+        problem = Problem(self.unknowns, self.renewed_cases(values), self.noise)
         if guess is not None:
             problem.with_guess(guess)
         return problem
+
+    def renewed_cases(self, values: Sequence[np.ndarray] | None) -> list[Case]:
+        """Independent cases with other measurements."""
+        given = iter(values if values is not None else [s.values for c in self.cases for s in c.samples])
+        return [c.with_values(given) for c in self.cases]
 
     def deviations(
         self, case: Case, output: str, rows: np.ndarray, prediction: Prediction, theta: np.ndarray
@@ -200,10 +200,8 @@ class Problem:
         self, case: Case, output: str, rows: np.ndarray, prediction: Prediction, theta: np.ndarray
     ) -> np.ndarray:
         level = self.noise[output]
-        values = {self.unknowns[k].target: theta[k] for k in case.unknowns if self.unknowns[k].kind == "parameter"}
-        p = case.runner.formulas.evaluate({**case.runner.constants, **values}).values
         observed = prediction.y[rows][:, [case.column(n) for n in level.needs]]
-        return level.at(p, observed, case.grid[rows])
+        return level.at(case.trial.at(case.own(theta)).p, observed, case.grid[rows])
 
     def refreeze(self, evaluation: Evaluation) -> float:
         """Noise formulas at another point; gives the largest relative change of a σ."""

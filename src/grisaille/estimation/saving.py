@@ -23,8 +23,8 @@ from grisaille.errors import DataError
 from grisaille.estimation.fit import Fit, fit_method
 from grisaille.estimation.intervals import Intervals
 from grisaille.estimation.likelihood import LikelihoodEvaluation
-from grisaille.estimation.unknowns import Unknown
 from grisaille.model.packing import pack
+from grisaille.trial.unknown import Unknown
 
 if TYPE_CHECKING:
     import xarray as xr

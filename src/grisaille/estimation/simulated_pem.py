@@ -31,11 +31,11 @@ from grisaille.estimation.mean_report import Finding, assess, conclude, conclude
 from grisaille.estimation.mean_search import Ending, MeanSearch, gauss_newton, grid, nelder_mead
 from grisaille.estimation.mean_settling import ROUGH, settle
 from grisaille.estimation.stochastic_approximation import stochastic_approximation
-from grisaille.estimation.unknowns import Unknown
 from grisaille.model.classes import Model
 from grisaille.simulation.ensemble import EnsembleOptions
 from grisaille.simulation.ensemble_runner import SMALL
 from grisaille.structure.reduction import Structure
+from grisaille.trial.unknown import Unknown
 
 SEARCHES, MATCHES = ("gauss-newton", "grid", "stochastic", "nelder-mead"), ("mean", "mean-variance")
 ACROSS_JUMPS = 0.01
@@ -182,11 +182,11 @@ class SimulatedPEM:
 
     def _accept(self, criterion: MeanCriterion, start: np.ndarray) -> tuple[list[str], str]:
         """Whether there are derivatives at the guess; how to search, and what is to be said about it."""
-        if any(runner.structure.jumps.of_states for runner in criterion.runners):
+        if any(case.trial.structure.jumps.of_states for case in criterion.problem.cases):
             # the derivative of a path lacks the share of the jumps it crosses; that of the mean is not seen in any path
             for case, runner in zip(criterion.problem.cases, criterion.runners, strict=True):
                 sizes = [ACROSS_JUMPS / SMALL * criterion.problem.unknowns[k].size for k in case.unknowns]
-                runner.differences = dict(zip(runner.names, sizes, strict=True))
+                runner.differences = np.array(sizes)
         first = criterion.at(start)
         if first.completed:
             criterion.update_levels(first)
@@ -200,7 +200,7 @@ class SimulatedPEM:
         criterion.update_levels(plain)
         for case, runner in zip(criterion.problem.cases, criterion.runners, strict=True):
             sizes = [criterion.problem.unknowns[k].size for k in case.unknowns]
-            runner.differences = dict(zip(runner.names, sizes, strict=True))
+            runner.differences = np.array(sizes)
         note = f"searched without derivatives (Nelder–Mead), because there are none: {first.failure}"
         return [note], "grid" if self.search == "grid" else "nelder-mead"
 
@@ -278,5 +278,5 @@ def _refine(criterion: MeanCriterion, theta: np.ndarray) -> bool:
     """More steps where those that were chosen at the guess are too few at the minimum."""
     changed = False
     for case, runner in zip(criterion.problem.cases, criterion.runners, strict=True):
-        changed |= runner.refine(runner.steps_at(*criterion.problem.values_for(case, theta)))
+        changed |= runner.refine(runner.steps_at(case.own(theta)))
     return changed

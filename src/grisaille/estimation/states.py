@@ -5,7 +5,6 @@ Filtered values know the data up to their instant, smoothed ones all data, predi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,18 +40,18 @@ def states(fit: Fit, experiment: Any = None, names: Any = None, level: float = 0
     if hasattr(fit.method, "states_of"):
         found: xr.Dataset = fit.method.states_of(fit, experiment, names, level)
         return found
-    case, runner, values = _followed(fit, experiment)
-    return states_of_case(case, runner, values, names, level)
+    case, runner, theta = _followed(fit, experiment)
+    return states_of_case(case, runner, theta, names, level)
 
 
 def states_of_case(
-    case: Case, runner: FilterRunner, values: Mapping[str, float], names: Any = None, level: float = 0.95
+    case: Case, runner: FilterRunner, theta: np.ndarray, names: Any = None, level: float = 0.95
 ) -> xr.Dataset:
     """The same for one experiment at given values."""
     import xarray as xr
 
     width = _width(level)
-    filter, q, filtered, smoothed = _moments(runner, values)
+    filter, q, filtered, smoothed = _moments(runner, theta)
     quantities = Quantities(filter.model, names)
     cells = filter.cells(q)
     at = np.flatnonzero(cells.sample_at >= 0)
@@ -77,11 +76,11 @@ def predictions(fit: Fit, experiment: Any, horizon: float, level: float = 0.95) 
     if not (infinite or whole):
         raise EstimationError(f"horizon is {horizon!r}; give a whole number of samples from 1, or np.inf to simulate.")
     width = _width(level)
-    case, runner, values = _followed(fit, experiment)
-    x, P, z = predict_ahead(runner, values, horizon)
+    case, runner, theta = _followed(fit, experiment)
+    x, P, z = predict_ahead(runner, theta, horizon)
     filter = runner.filter
     assert filter is not None
-    q = runner.posed(values, False)[0]
+    q = runner.posed(theta, False)[0]
     quantities = Quantities(filter.model)
     _, u = filter.at_samples(filter.cells(q))
     block = quantities.statistics(case.grid, x, P, z, u, q, width, noisy=True)
@@ -90,13 +89,13 @@ def predictions(fit: Fit, experiment: Any, horizon: float, level: float = 0.95) 
     return xr.Dataset(data, coordinates, {"experiment": case.name, "level": level, "horizon": float(horizon)})
 
 
-def _moments(runner: FilterRunner, values: Mapping[str, float]) -> Any:
-    q, dq, start = runner.posed(values, False)
+def _moments(runner: FilterRunner, theta: np.ndarray) -> Any:
+    q, dq, start = runner.posed(theta, False)
     if isinstance(runner.filter, LinearFilter):
         matrices = runner.filter.discretise(q, dq, start.x)
         if matrices.X0.shape[1]:
             return runner.filter, q, *diffuse_states(matrices)
-    return runner.states(values)
+    return runner.states(theta)
 
 
 def _width(level: float) -> float:
@@ -107,7 +106,7 @@ def _width(level: float) -> float:
     return float(norm.ppf(0.5 + level / 2))
 
 
-def _followed(fit: Fit, experiment: Any) -> tuple[Case, FilterRunner, dict[str, float]]:
+def _followed(fit: Fit, experiment: Any) -> tuple[Case, FilterRunner, np.ndarray]:
     """The case of an experiment, its filter, and the estimates that apply to it."""
     if not hasattr(fit.method, "case_of"):
         raise EstimationError(
@@ -116,12 +115,7 @@ def _followed(fit: Fit, experiment: Any) -> tuple[Case, FilterRunner, dict[str, 
     case = _case(fit, experiment)
     runner = filter_runner(case)
     assert runner is not None
-    values = {
-        u.target if u.kind == "parameter" else f"{u.kind}({u.target})": float(fit.estimate.theta[k])
-        for k, u in enumerate(fit.estimate.unknowns)
-        if k in case.unknowns
-    }
-    return case, runner, values
+    return case, runner, case.own(fit.estimate.theta)
 
 
 def _case(fit: Fit, experiment: Any) -> Any:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -20,73 +20,15 @@ from grisaille.errors import EstimationError
 from grisaille.model.flat import FlatModel
 from grisaille.model.names import matching
 from grisaille.model.priors import LogNormal, MultivariateNormal, Normal, Uniform
-from grisaille.simulation.conditions import conditions_of
 from grisaille.structure.initialization import Initializer, Start
 from grisaille.structure.operating_point import Conditions, start_point
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.reduction import Structure
+from grisaille.trial.conditions import conditions_of
+from grisaille.trial.unknown import Unknown
 
-FAR = 100.0
-"""Standard errors that an unknown without a magnitude may be away from its guess."""
 LOG_RATIO = 100.0
 """Positive bounds further apart than this mean that the order of magnitude is unknown."""
-
-
-@dataclass(frozen=True)
-class Unknown:
-    """One free number."""
-
-    name: str
-    """As in tables: ``"k"``, ``"k@A"``, ``"start(x)@A"``."""
-    kind: Literal["parameter", "start", "scale", "noise"]
-    target: str
-    """The parameter, the variable, the disturbance or the output."""
-    experiment: str | None
-    """None: shared by all experiments."""
-    guess: float
-    lower: float = -np.inf
-    upper: float = np.inf
-    logarithmic: bool = False
-    unit: str = ""
-    prior: Any = None
-    logit: bool = False
-    """Searched by log((θ − lower)/(upper − θ)): a bound is never reached."""
-    reach: float = 0.0
-    """The standard error that the data at the first guess would leave to it alone; 0 before that is known."""
-
-    @property
-    def size(self) -> float:
-        """A typical magnitude, for scaling: the guess, unless it is zero or less than what the data leave open.
-
-        Then curvature and bounds tell it; one where nothing does.
-        """
-        if self.guess != 0 and abs(self.guess) >= self.reach:
-            return abs(self.guess)
-        span = self.upper - self.lower
-        if self.reach:
-            return min(FAR * self.reach, span / 4)
-        return span / 4 if np.isfinite(span) else 1.0
-
-    def inner(self, value: float) -> float:
-        """ξ of a value."""
-        if self.logit:
-            return float(np.log((value - self.lower) / (self.upper - value)))
-        return float(np.log(value)) if self.logarithmic else value / self.size
-
-    def outer(self, xi: float) -> float:
-        """The value of ξ."""
-        if self.logit:
-            return self.lower + (self.upper - self.lower) * (0.5 + 0.5 * float(np.tanh(xi / 2)))
-        return float(np.exp(xi)) if self.logarithmic else xi * self.size
-
-    def slope(self, value: float) -> float:
-        """d value / dξ."""
-        if self.logit:
-            return (value - self.lower) * (self.upper - value) / (self.upper - self.lower)
-        return value if self.logarithmic else self.size
-
-    def applies_to(self, experiment: str) -> bool:
-        return self.experiment is None or self.experiment == experiment
 
 
 def resolve_unknowns(
@@ -278,8 +220,6 @@ def _prior_table(priors: Mapping[str, Any] | Sequence[Any] | MultivariateNormal 
 
 
 def _with_guess(unknown: Unknown, guess: dict[str, float]) -> Unknown:
-    from dataclasses import replace
-
     base = unknown.name.partition("@")[0]
     for name in (unknown.name, base):
         if name in guess:
@@ -327,3 +267,23 @@ def prior_residual(unknown: Unknown, value: float) -> tuple[float, float] | None
     if prior is None or isinstance(prior, Uniform | MultivariateNormal):
         return None
     raise EstimationError(f"The prior of '{unknown.name}' is {prior!r}; use gr.Normal, gr.LogNormal or gr.Uniform.")
+
+
+def parameter_guesses(flat: FlatModel, unknowns: Sequence[Unknown]) -> tuple[Unknown, ...]:
+    """Values of the model where no guess was given."""
+    given = {u.target: u.guess for u in unknowns if u.kind == "parameter" and np.isfinite(u.guess)}
+    values = evaluate_parameters(flat, given)
+    done = []
+    for u in unknowns:
+        if u.kind == "parameter" and not np.isfinite(u.guess):
+            value = values[u.target]
+            if not u.lower <= value <= u.upper:
+                raise EstimationError(
+                    f"'{u.name}' starts from the model's value {value:g}, outside its bounds ({u.lower:g}, {u.upper:g}"
+                    f"): give guess={{'{u.name}': …}}."
+                )
+            u = replace(u, guess=value)
+        if u.logarithmic and u.guess <= 0:
+            u = replace(u, logarithmic=False)
+        done.append(u)
+    return tuple(done)

@@ -18,10 +18,10 @@ import numpy as np
 from grisaille.estimation.cases import Case
 from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.estimation.search import Search
-from grisaille.estimation.unknowns import Unknown
 from grisaille.structure.pieces import is_affine
 from grisaille.structure.reduction import Structure
 from grisaille.structure.starts import declared_starts
+from grisaille.trial.unknown import Unknown
 
 
 def linear_unknowns(problem: Problem) -> np.ndarray:
@@ -38,9 +38,9 @@ def _may_be_linear(unknown: Unknown) -> bool:
 
 
 def _linear_in(case: Case, unknowns: tuple[Unknown, ...], candidates: np.ndarray) -> np.ndarray:
-    structure: Structure = case.runner.structure
+    structure = case.trial.structure
     system = structure.system
-    formulas = case.runner.formulas
+    formulas = case.trial.formulas
     names = list(formulas.names)
     tied = _tied_parameters(structure, [unknowns[k].target for k in np.flatnonzero(candidates)])
     elsewhere = ca.vertcat(

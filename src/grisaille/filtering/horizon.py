@@ -9,7 +9,6 @@ neighbouring predictions overlap, so it is not a likelihood for k > 1.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -22,18 +21,21 @@ from grisaille.errors import EstimationError
 from grisaille.filtering.extended import ExtendedFilter
 from grisaille.filtering.kalman import DiscreteModel, Sums, Totals, run_filter, update
 from grisaille.filtering.linear import LinearFilter
-from grisaille.filtering.runner import Filtered, FilterRunner, Starting
+from grisaille.filtering.runner import Filtered, FilterOptions, FilterRunner, Starting
+from grisaille.trial import Trial
 
 CHUNK = 256
 """Predictions that are carried together."""
 
 
 class HorizonRunner(FilterRunner):
-    """One experiment whose criterion is that of predictions over ``horizon`` samples."""
+    """One trial whose criterion is that of predictions over ``horizon`` samples."""
 
-    horizon: int = 1
+    def __init__(self, trial: Trial, options: FilterOptions, horizon: int) -> None:
+        super().__init__(trial, options)
+        self.horizon = horizon
 
-    def likelihood(self, values: Mapping[str, float], *, sensitive: bool) -> Filtered:
+    def likelihood(self, theta: Floats, *, sensitive: bool) -> Filtered:
         def sums(q: Floats, dq: Floats, start: Starting) -> Sums:
             o = self.options
             if isinstance(self.filter, ExtendedFilter):
@@ -41,15 +43,15 @@ class HorizonRunner(FilterRunner):
             assert isinstance(self.filter, LinearFilter)
             return linear_sums(self.filter.discretise(q, dq, start.x), self.horizon, o.robust, o.condition)
 
-        return self._likelihood(values, sensitive, sums)
+        return self._likelihood(theta, sensitive, sums)
 
-    def gradient(self, values: Mapping[str, float]) -> Filtered:
-        return self.likelihood(values, sensitive=True)
+    def gradient(self, theta: Floats) -> Filtered:
+        return self.likelihood(theta, sensitive=True)
 
 
-def predict_ahead(runner: FilterRunner, values: Mapping[str, float], horizon: float) -> tuple[Floats, Floats, Floats]:
+def predict_ahead(runner: FilterRunner, theta: Floats, horizon: float) -> tuple[Floats, Floats, Floats]:
     """Means (N, n), covariances (N, n, n) and algebraic unknowns (N, nz) of the states at every sample."""
-    q, dq, start = runner.posed(values, False)
+    q, dq, start = runner.posed(theta, False)
     if isinstance(runner.filter, ExtendedFilter):
         return _nonlinear_moments(runner.filter, horizon, q, dq, start)
     assert isinstance(runner.filter, LinearFilter)

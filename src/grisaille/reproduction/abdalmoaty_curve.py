@@ -19,6 +19,7 @@ import numpy as np
 from grisaille.reproduction.abdalmoaty import SPACING, Settings, times
 from grisaille.simulation.ensemble import EnsembleOptions
 from grisaille.simulation.ensemble_runner import EnsembleRunner
+from grisaille.trial import Movement, Trial
 
 RTOL = 1e-4
 """Of the steps: one per cell of the paths."""
@@ -100,13 +101,14 @@ def simulate_at(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mean and variance of φ after the start, with the random numbers of ``gr.SimulatedPEM(seed=…)``."""
     options = EnsembleOptions(realizations, seed=seed, step=SPACING, rtol=RTOL)
-    runner = EnsembleRunner(
-        settings.model(), times(samples), outputs=["phi"], names=[settings.unknown], inputs=settings.inputs(samples),
-        hold="foh", constants={}, demands={}, options=options,
+    trial = Trial(
+        settings.model(), times(samples), moves=Movement.named([settings.unknown]), inputs=settings.inputs(samples),
+        hold="foh",
     )  # fmt: skip
+    runner = EnsembleRunner(trial, ["phi"], options)
     means, variances = [], []
     for theta in thetas:
-        found = runner.predict({settings.unknown: float(theta)}, {}, sensitive=False)
+        found = runner.predict(np.array([theta]), sensitive=False)
         means.append(found.mean[1:, 0])
         variances.append(found.variance[1:, 0])
     return np.array(means), np.array(variances)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from grisaille.simulation.ensemble import Ensemble, EnsembleOptions
-    from grisaille.simulation.posing import Posed
+    from grisaille.trial import Point
 
 
 def as_dataset(
@@ -36,11 +36,11 @@ def as_dataset(
     return xr.Dataset(variables, coordinates, _statistics(structure, task, start, solver, sentence))
 
 
-def as_ensemble(posed: Posed, options: EnsembleOptions, found: Ensemble) -> xr.Dataset:
+def as_ensemble(posed: Point, options: EnsembleOptions, found: Ensemble) -> xr.Dataset:
     """Every realization (dimensions ``realization``, ``time``), or statistics under the names that ``reduce`` gives."""
     import xarray as xr
 
-    structure, directions = posed.structure, posed.directions.names
+    structure, directions = posed.structure, posed.names
     variables: dict[str, Any] = {}
     coordinates: dict[str, Any] = {"time": ("time", np.array(posed.times))}
     if directions:
@@ -67,7 +67,7 @@ def _add(
     coordinates.update({n: (n, v) for n, v in statistic.coordinates.items()})
 
 
-def _ensemble_statistics(posed: Posed, options: EnsembleOptions, found: Ensemble) -> dict[str, Any]:
+def _ensemble_statistics(posed: Point, options: EnsembleOptions, found: Ensemble) -> dict[str, Any]:
     steps = np.diff(found.grid.points)
     reduced = options.reduce if isinstance(options.reduce, str) else ", ".join(found.statistics)
     failures = sorted(found.failed)

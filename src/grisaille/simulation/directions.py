@@ -1,68 +1,54 @@
-"""Names of things to differentiate by, as directions in parameters and start values.
+"""Names of things to differentiate by, and the values they have.
 
 ``"k"``, ``"r.R"``, ``"legs[*].m"`` are parameters; ``"start(x)"`` is the start of a variable, ``"start(*)"`` those of
-the states that can be chosen independently of each other; ``"scale(w)"`` is the scale of a disturbance. A direction is
-the derivative of every parameter, of the demanded starts and of the scales.
+the states that can be chosen independently of each other; ``"scale(w)"`` is the scale of a disturbance.
 """
 
 from __future__ import annotations
 
 import difflib
 import fnmatch
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-
-import numpy as np
+from collections.abc import Iterable
 
 from grisaille.errors import ModelError
-from grisaille.structure.parameters import ParameterValues
+from grisaille.model.lowering import evaluate
 from grisaille.structure.reduction import Structure
+from grisaille.trial import Movement, Point
 
 
-@dataclass(frozen=True)
-class Directions:
-    names: tuple[str, ...]
-    parameters: np.ndarray
-    """(ns, np)"""
-    starts: dict[str, np.ndarray]
-    """Variable → (ns,) derivative of its start."""
-    scales: dict[str, np.ndarray] = field(default_factory=dict)
-    """Disturbance → (ns,) derivative of its scale."""
-    candidates: tuple[str, ...] = ()
-    """Variables that only ``"start(*)"`` names: those that are tied to others are to be left out."""
-
-    def none(self) -> Directions:
-        """No direction."""
-        return Directions((), self.parameters[:0], {}, {})
-
-    def without(self, tied: Sequence[str]) -> Directions:
-        """The same without the starts of some variables."""
-        left_out = {f"start({name})" for name in tied}
-        kept = [k for k, name in enumerate(self.names) if name not in left_out]
-        starts = {n: d[kept] for n, d in self.starts.items() if n not in tied}
-        scales = {n: d[kept] for n, d in self.scales.items()}
-        return Directions(tuple(self.names[k] for k in kept), self.parameters[kept], starts, scales)
-
-
-def resolve_directions(structure: Structure, values: ParameterValues, wanted: Iterable[str]) -> Directions:
-    """Directions by name; wildcards are expanded, unknown names get the nearest ones."""
+def expanded_names(structure: Structure, wanted: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Names with wildcards expanded, unknown ones refused; and those starts that only ``"start(*)"`` names."""
     listed = list(wanted)
     names = [n for w in listed for n in _expand(structure, w)]
     repeated = {n for n in names if names.count(n) > 1}
     if repeated:
         raise ModelError(f"sensitivities= names {', '.join(sorted(repeated))} more than once.")
-    parameters = np.zeros((len(names), len(values.names)))
-    starts: dict[str, np.ndarray] = {}
-    scales: dict[str, np.ndarray] = {}
-    for k, name in enumerate(names):
-        if name.startswith("start("):
-            starts[name[6:-1]] = np.eye(len(names))[k]
-        elif name.startswith("scale("):
-            scales[name[6:-1]] = np.eye(len(names))[k]
-        else:
-            parameters[k] = values.jacobian[:, values.names.index(name)]
-    candidates = tuple(n for n in starts if f"start({n})" not in listed) if "start(*)" in listed else ()
-    return Directions(tuple(names), parameters, starts, scales, candidates)
+    starts = [n for n in names if n.startswith("start(") and n not in listed] if "start(*)" in listed else []
+    return names, starts
+
+
+def moving_point(point: Point, names: list[str], candidates: list[str]) -> Point:
+    """The same point with derivatives by ``names``; those ``candidates`` that are tied to others are left out."""
+    variables = [n[6:-1] for n in names if n.startswith("start(")]
+    if candidates:
+        free = point.initializer.independent(point.t0, point.u, point.p, point.start, variables)
+        names = [n for n in names if n not in candidates or n[6:-1] in free]
+    moves = Movement.named(names)
+    # differentiating by a start makes it a demand, at the value it has
+    now = point.observed() if variables else {}
+    values = [_value(point, kind, target, now) for kind, target in moves.entries]
+    return point.trial.moving(moves).at(values).starting_at(point.start)
+
+
+def _value(point: Point, kind: str, target: str, now: dict[str, float]) -> float:
+    if kind == "start":
+        return point.demands.get(target, now[target])
+    if kind == "parameter":
+        return point.known[target]
+    if target in point.scales:
+        return point.scales[target]
+    formula = point.trial.flat.disturbances[target].scale
+    return 1.0 if formula is None else evaluate([formula], point.known)[0]
 
 
 def _expand(structure: Structure, name: str) -> list[str]:

@@ -31,13 +31,13 @@ from grisaille.simulation.ensemble_grid import Grid, make_grid
 from grisaille.simulation.ensemble_starts import StartRequest, solve_starts
 from grisaille.simulation.measurement_noise import with_noise
 from grisaille.simulation.pilot import Pilot, choose_substeps, nominal_of
-from grisaille.simulation.posing import Posed
 from grisaille.simulation.progress import progress_over
 from grisaille.simulation.reducers import BLOCK, Block, Statistic, make_reducers
 from grisaille.simulation.rough_signals import without_rough_signals
 from grisaille.simulation.task_engine import TaskEngine
 from grisaille.simulation.white_pilot import INSTANTS, Scale, WhitePilot, choose_halvings, paths_of
-from grisaille.structure.lamperti import Point
+from grisaille.structure import lamperti
+from grisaille.trial import Point
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -111,7 +111,7 @@ class Ensemble:
 
 
 def simulate_ensemble(
-    posed: Posed, options: EnsembleOptions, *, noise: bool, strict: bool, progress: bool
+    posed: Point, options: EnsembleOptions, *, noise: bool, strict: bool, progress: bool
 ) -> xr.Dataset:
     """The ensemble as a labelled dataset; failures raise when ``strict``."""
     if noise and options.reduce is not None:
@@ -142,7 +142,7 @@ def failure_sentence(found: Ensemble, count: int) -> str:
 
 
 def run_ensemble(
-    posed: Posed,
+    posed: Point,
     options: EnsembleOptions,
     progress: Progress | None = None,
     disturbances: Disturbances | None = None,
@@ -194,12 +194,12 @@ def _check(options: EnsembleOptions) -> None:
 
 
 def _setting(
-    posed: Posed, options: EnsembleOptions, known: Disturbances | None
+    posed: Point, options: EnsembleOptions, known: Disturbances | None
 ) -> tuple[Setting, WhiteNoiseInfo | None]:
     """What the engines are given, and what is to be said about white noise."""
-    structure, system, p = posed.structure, posed.structure.system, posed.values.values
+    structure, system, p = posed.structure, posed.structure.system, posed.p
     disturbances = known or Disturbances(structure.model, system)
-    values = Values(posed.known, posed.scales, posed.directions.parameters, posed.directions.scales)
+    values = Values(posed.known, posed.scales, posed.dp, posed.dscales)
     white, noise = _white(posed, options, disturbances, values)
     cell = _cell(posed, options, disturbances, values)
     kinks = posed.table.breaks[posed.table.kink != 0]
@@ -211,13 +211,12 @@ def _setting(
         disturbances.filters(values, grid.points, draw), layout, np.arange(options.realizations), len(values.dp)
     )
     request = StartRequest(
-        float(posed.times[0]), posed.u, p, posed.start, posed.demands, posed.steady, posed.directions.parameters,
-        posed.directions.starts,
+        float(posed.times[0]), posed.u, p, posed.start, posed.demands, posed.trial.steady, posed.dp, posed.ddemands,
     )  # fmt: skip
     setting = Setting(
         system=system, p=p, nominal=posed.initializer.nominal[: system.nx], table=posed.table, grid=grid,
         starts=solve_starts(structure, request, layout.places, first.signals, first.dsignals),
-        dp=posed.directions.parameters, disturbances=disturbances, values=values, draw=draw,
+        dp=posed.dp, disturbances=disturbances, values=values, draw=draw,
         count=int(options.realizations), between=options.between, substeps=1, white=white,
         observed=_observed(posed, (*(noise.infinite if noise else ()), *disturbances.infinite), options.observed),
         compiled=options.compiled, threads=options.threads,
@@ -226,7 +225,7 @@ def _setting(
 
 
 def _white(
-    posed: Posed, options: EnsembleOptions, disturbances: Disturbances, values: Values
+    posed: Point, options: EnsembleOptions, disturbances: Disturbances, values: Values
 ) -> tuple[WhiteStep | None, WhiteNoiseInfo | None]:
     """The step with white noise, where there is any, and what was chosen."""
     if not disturbances.white:
@@ -239,14 +238,14 @@ def _white(
     return make_white_step(formula, info.names, groups, info.choice.normals_per_noise), info
 
 
-def _beginning(posed: Posed, disturbances: Disturbances, values: Values) -> Point:
+def _beginning(posed: Point, disturbances: Disturbances, values: Values) -> lamperti.Point:
     """Where trajectories begin, with the gains of the white noises."""
     n = len(disturbances.white_names)
     root = disturbances.white_gains(values).reshape(n, n, order="F")
-    return Point(float(posed.times[0]), posed.start.x, posed.u, posed.values.values, root)
+    return lamperti.Point(float(posed.times[0]), posed.start.x, posed.u, posed.p, root)
 
 
-def _observed(posed: Posed, infinite: Sequence[str], wanted: Sequence[str] | None) -> tuple[int, ...]:
+def _observed(posed: Point, infinite: Sequence[str], wanted: Sequence[str] | None) -> tuple[int, ...]:
     names, flat = posed.structure.system.observed_names, posed.structure.model
     measured = [name for name in infinite if name in flat.outputs and wanted is None]
     if measured:
@@ -276,22 +275,22 @@ def _refuse_interpolation(layout: FilterLayout, between: str) -> None:
         )
 
 
-def _slopes(posed: Posed) -> Floats:
+def _slopes(posed: Point) -> Floats:
     """∂rhs/∂x at the start; empty where it is not finite."""
     functions, w = posed.structure.start_functions, np.concatenate([posed.start.x, posed.start.z])
-    slopes = np.array(functions.rates(float(posed.times[0]), w, posed.u, posed.values.values)[1].full())
+    slopes = np.array(functions.rates(float(posed.times[0]), w, posed.u, posed.p)[1].full())
     square = slopes[:, : len(slopes)]
     return square if np.isfinite(square).all() else np.zeros((0, 0))
 
 
-def _is_stiff(posed: Posed, setting: Setting) -> bool:
+def _is_stiff(posed: Point, setting: Setting) -> bool:
     """Whether the fastest decay would need very short explicit steps (Runge–Kutta: rate times step below 2.78)."""
     slopes = _slopes(posed)
     longest = float(np.diff(setting.grid.points).max(initial=0.0))
     return bool(slopes.size) and float(-np.linalg.eigvals(slopes).real.min()) * longest > 2.5 * STIFF_SUBSTEPS
 
 
-def _cell(posed: Posed, options: EnsembleOptions, disturbances: Disturbances, values: Values) -> float:
+def _cell(posed: Point, options: EnsembleOptions, disturbances: Disturbances, values: Values) -> float:
     """The longest cell: given, or from the fastest filter (for white noise, from the model's own rates) and outputs."""
     if options.step is not None:
         return float(options.step)
@@ -308,7 +307,7 @@ def _cell(posed: Posed, options: EnsembleOptions, disturbances: Disturbances, va
 
 
 def _choose(
-    posed: Posed, options: EnsembleOptions, setting: Setting, noise: WhiteNoiseInfo | None
+    posed: Point, options: EnsembleOptions, setting: Setting, noise: WhiteNoiseInfo | None
 ) -> tuple[Callable[[Setting], Engine], Pilot]:
     """The engine, and how many steps each cell needs."""
     system = posed.structure.system
@@ -340,14 +339,14 @@ def _choose(
 
 
 def _white_pilot(
-    posed: Posed, options: EnsembleOptions, setting: Setting, noise: WhiteNoiseInfo, engine: Callable[[Setting], Engine]
+    posed: Point, options: EnsembleOptions, setting: Setting, noise: WhiteNoiseInfo, engine: Callable[[Setting], Engine]
 ) -> Pilot:
     """Steps per cell under white noise; the first realizations decide, whichever are asked for."""
     kept = np.unique(setting.grid.kept)
     kept = kept[np.unique(np.linspace(0, kept.size - 1, INSTANTS).round().astype(int))]
     choice = noise.choice
     own = replace(options, realizations=paths_of(setting.grid.cells, choice.strong_order), first=0)
-    still = replace(posed, directions=posed.directions.none())
+    still = posed.still()
     small = replace(_setting(still, own, setting.disturbances)[0], grid=replace(setting.grid, kept=kept))
 
     def rows(substeps: int, louder: float) -> Floats:
@@ -365,7 +364,7 @@ def _white_pilot(
     return Pilot(found.substeps, found.error, remark=f" Steps: {found.sentence}.")
 
 
-def _say_white(found: WhitePilot, posed: Posed, setting: Setting, options: EnsembleOptions) -> None:
+def _say_white(found: WhitePilot, posed: Point, setting: Setting, options: EnsembleOptions) -> None:
     """Raises or warns where steps within the limit of work are too long."""
     if found.error <= 1.0:
         return

@@ -1,4 +1,4 @@
-"""One experiment simulated as an ensemble again and again: mean and covariance of its outputs, with their derivatives.
+"""One trial simulated as an ensemble again and again: mean and covariance of its outputs, with their derivatives.
 
 The random numbers are the same at every call (common random numbers) and come from the model's own streams, not from
 those that ``simulate`` uses for data. The grid, the number of steps per cell and the scheme for white noise are
@@ -18,19 +18,15 @@ import numpy as np
 from grisaille.compilation.stochastic_step import SCHEMES
 from grisaille.disturbance import Purpose
 from grisaille.errors import GrisailleError
-from grisaille.model.classes import Model
-from grisaille.simulation.conditions import conditions_of
 from grisaille.simulation.disturbances import Disturbances
 from grisaille.simulation.ensemble import Ensemble, EnsembleOptions, run_ensemble
 from grisaille.simulation.ensemble_pairs import covariances, pair_names, with_sums
 from grisaille.simulation.ensemble_projection import Form, Projection, SlopeEnergy
-from grisaille.simulation.posing import Posed, pose
 from grisaille.simulation.reducers import BLOCK, Statistic
 from grisaille.simulation.rough_signals import without_rough_signals
-from grisaille.structure.parameters import ParameterFormulas
-from grisaille.structure.prepared import structure_of
 from grisaille.structure.reduction import Structure
-from grisaille.structure.well_posedness import examine
+from grisaille.trial import Point, Trial
+from grisaille.trial.refusals import require_finite_variance
 
 ROWS = 1 << 21
 """Numbers of trajectories held at a time when every realization is projected (16 MB)."""
@@ -64,44 +60,28 @@ class EnsemblePrediction:
 
 
 class EnsembleRunner:
-    """Predicts the outputs of one experiment by their mean over ``realizations``.
+    """Predicts the outputs of one trial by their mean over realizations.
 
-    names : what is differentiated by, in order: parameters, ``"scale(w)"``, ``"start(x)"``
     paired : outputs whose covariances with each other are wanted, with typical sizes
     """
 
     def __init__(
-        self,
-        model: Model,
-        times: np.ndarray,
-        *,
-        outputs: Sequence[str],
-        names: Sequence[str],
-        inputs: Mapping[str, Any],
-        hold: Any,
-        constants: Mapping[str, float],
-        demands: Mapping[str, float],
-        options: EnsembleOptions,
-        paired: Mapping[str, float] | None = None,
+        self, trial: Trial, outputs: Sequence[str], options: EnsembleOptions, paired: Mapping[str, float] | None = None
     ) -> None:
-        self.model, self.times, self.names = model, times, tuple(names)
-        self.outputs = tuple(outputs)
-        self.inputs, self.hold = dict(inputs), hold
-        self.constants, self.demands = dict(constants), dict(demands)
-        self.paired = dict(paired or {})
-        flat = structure_of(model).model
-        self.formulas = ParameterFormulas(flat, {*self.constants, *(n for n in names if n in flat.parameters)})
+        self.trial, self.outputs, self.paired = trial, tuple(outputs), dict(paired or {})
         observed = dict.fromkeys([*outputs, *pair_names(tuple(self.paired)).values()])
         self.options = replace(options, purpose=Purpose.MODEL, observed=tuple(observed))
-        self.differences: dict[str, float] | None = None
-        """Sizes of the names, where derivatives are to be central differences."""
+        self.differences: np.ndarray | None = None
+        """Sizes of θ, where derivatives are to be central differences."""
         self._disturbances: Disturbances | None = None
         self._extended: tuple[object, Structure] | None = None
         self._is_frozen = False
 
-    @property
-    def structure(self) -> Structure:
-        return structure_of(self.model)
+    def with_trial(self, trial: Trial) -> EnsembleRunner:
+        """An independent runner of the same experiment with other measurements."""
+        other = copy.copy(self)
+        other.trial = trial
+        return other
 
     def renewed(self, realizations: int | None = None, first: int = 0) -> EnsembleRunner:
         """The same with another number of realizations, from another one on; what was chosen once is kept."""
@@ -109,21 +89,14 @@ class EnsembleRunner:
         other.options = replace(self.options, realizations=realizations or self.options.realizations, first=first)
         return other
 
-    def start_at(self, values: Mapping[str, float]) -> dict[str, float]:
-        """Every variable at the first instant, without disturbances."""
-        posed = self._posed(values, {}, False)
-        return posed.initializer.observe(float(posed.times[0]), posed.start, posed.u, posed.values.values)
-
-    def predict(
-        self, values: Mapping[str, float], starts: Mapping[str, float], *, sensitive: bool
-    ) -> EnsemblePrediction:
-        """Mean and variance at given values; scales of disturbances are among the values as ``"scale(w)"``."""
+    def predict(self, theta: np.ndarray, *, sensitive: bool) -> EnsemblePrediction:
+        """Mean and variance at θ."""
         if not self._is_frozen:
-            self._require_finite_variance(values)
+            require_finite_variance([self.trial], self.trial.at(theta).known, self.outputs)
         if sensitive and self.differences is not None:
-            return self._by_differences(values, starts, self.differences)
+            return self._by_differences(theta, self.differences)
         try:
-            found = self._run(self._posed(values, starts, sensitive), ["mean", "variance"])
+            found = self._run(self._at(theta, sensitive), ["mean", "variance"])
         except GrisailleError as error:
             return self._failed(str(error), sensitive)
         answer = self._prediction(found, sensitive)
@@ -133,8 +106,7 @@ class EnsembleRunner:
 
     def projections(
         self,
-        values: Mapping[str, float],
-        starts: Mapping[str, float],
+        theta: np.ndarray,
         forms: Sequence[Form],
         at: EnsemblePrediction,
         weights: np.ndarray | None = None,
@@ -142,12 +114,12 @@ class EnsembleRunner:
         """For each realization the vectors of all forms, (M, n₁ + n₂ + …), from deviations from ``at``; and with
         ``weights`` W (times, outputs, outputs) Σ_m Σ_k D_kᵀ W_k D_k over those of the sensitivities."""
         wanted = weights is not None or any(f.slope_linear is not None for f in forms)
-        sensitive = wanted and self.differences is None and bool(self.names)
-        posed = self._posed(values, starts, sensitive)
+        sensitive = wanted and self.differences is None and bool(len(self.trial.moves))
+        posed = self._at(theta, sensitive)
         names = list(self.options.observed or ())
         columns = [names.index(o) for o in self.outputs]
-        vectors, energy = [], np.zeros((len(self.names), len(self.names)))
-        for part in self._parts(len(names) * (1 + len(self.names) * sensitive)):
+        vectors, energy = [], np.zeros(2 * (len(self.trial.moves),))
+        for part in self._parts(len(names) * (1 + len(self.trial.moves) * sensitive)):
             slopes = at.mean_slopes if sensitive else None
             reducers: list[Any] = [Projection(tuple(forms), at.mean, slopes, columns)] if forms else []
             reducers += [SlopeEnergy(weights, slopes, columns)] if weights is not None and slopes is not None else []
@@ -159,18 +131,18 @@ class EnsembleRunner:
     def _parts(self, numbers: int) -> Iterator[EnsembleRunner]:
         """The ensemble cut so that rows with so many numbers at each instant fit into little memory."""
         count, first = self.options.realizations, self.options.first
-        each = max(BLOCK, ROWS // (len(self.times) * numbers) // BLOCK * BLOCK)
+        each = max(BLOCK, ROWS // (len(self.trial.times) * numbers) // BLOCK * BLOCK)
         for begin in range(0, count, each):
             yield self.renewed(min(each, count - begin), first + begin)
 
-    def steps_at(self, values: Mapping[str, float], starts: Mapping[str, float]) -> Ensemble:
+    def steps_at(self, theta: np.ndarray) -> Ensemble:
         """What steps would be chosen at these values on the same grid, with two realizations.
 
         Raises ``GrisailleError`` where no steps within the limit of work are short enough.
         """
         method = self.options.method if self.options.method in SCHEMES[1:] else "auto"
         fresh = replace(self.options, realizations=2, substeps=None, inner_step=None, method=method, reduce=["mean"])
-        return run_ensemble(self._posed(values, starts, False), fresh, None, self._disturbances)
+        return run_ensemble(self._at(theta, False), fresh, None, self._disturbances)
 
     def refine(self, found: Ensemble) -> bool:
         """Take the steps of ``steps_at`` where they are more; gives whether anything changed.
@@ -207,21 +179,14 @@ class EnsembleRunner:
             else covariances(_slopes(variance, paired, True), {k: slopes[:, :, c] for k, c in pairs.items()}, units),
         )
 
-    def _by_differences(
-        self, values: Mapping[str, float], starts: Mapping[str, float], sizes: Mapping[str, float]
-    ) -> EnsemblePrediction:
+    def _by_differences(self, theta: np.ndarray, sizes: np.ndarray) -> EnsemblePrediction:
         """Central differences of the statistics, with the same random numbers at both ends."""
-        here = self.predict(values, starts, sensitive=False)
+        here = self.predict(theta, sensitive=False)
         fields = ("mean", "variance", "covariance")
         columns: dict[str, list[np.ndarray]] = {f: [] for f in fields}
-        for name in self.names:
-            h = SMALL * sizes[name]
-            ends = []
-            for sign in (1, -1):
-                moved, begun = dict(values), dict(starts)
-                place, key = (begun, name[6:-1]) if name.startswith("start(") else (moved, name)
-                place[key] += sign * h
-                ends.append(self.predict(moved, begun, sensitive=False))
+        for step in np.diag(SMALL * sizes):
+            h = float(step.sum())
+            ends = [self.predict(theta + sign * step, sensitive=False) for sign in (1, -1)]
             failed = next((p.failure for p in (here, *ends) if p.failure), "")
             if failed:
                 return self._failed(failed, True)
@@ -230,24 +195,21 @@ class EnsembleRunner:
         slopes = [np.stack(columns[f], axis=-1) for f in fields]
         return replace(here, mean_slopes=slopes[0], variance_slopes=slopes[1], covariance_slopes=slopes[2])
 
-    def _posed(self, values: Mapping[str, float], starts: Mapping[str, float], sensitive: bool) -> Posed:
-        posed = pose(
-            self.model, self.times, self.inputs, {**self.constants, **values}, {**self.demands, **starts},
-            hold=self.hold, sensitivities=self.names if sensitive else (),
-        )  # fmt: skip
+    def _at(self, theta: np.ndarray, sensitive: bool) -> Point:
+        """The point of θ, with sums of outputs where covariances are wanted."""
+        point = self.trial.at(theta)
+        if sensitive:
+            point.refuse_moving_jumps()
+        else:
+            point = point.still()
         if len(self.paired) < 2:
-            return posed
-        if self._extended is None or self._extended[0] is not posed.structure.system:
-            extended = with_sums(posed.structure, tuple(self.paired), self.paired)
-            self._extended = posed.structure.system, extended
-        return replace(posed, structure=replace(self._extended[1], model=posed.structure.model))
+            return point
+        if self._extended is None or self._extended[0] is not point.structure.system:
+            extended = with_sums(point.structure, tuple(self.paired), self.paired)
+            self._extended = point.structure.system, extended
+        return point.with_structure(replace(self._extended[1], model=point.structure.model))
 
-    def _require_finite_variance(self, values: Mapping[str, float]) -> None:
-        known = {n: v for n, v in {**self.constants, **values}.items() if not n.startswith("scale(")}
-        record = conditions_of(self.structure, self.times, self.inputs, self.hold, self.demands)
-        examine(self.model, None, record, parameters=known).require("gr.fit", self.outputs)
-
-    def _run(self, posed: Posed, reduce: list[Any]) -> Ensemble:
+    def _run(self, posed: Point, reduce: list[Any]) -> Ensemble:
         posed = without_rough_signals(posed)
         if self._disturbances is None:
             self._disturbances = Disturbances(posed.structure.model, posed.structure.system)
@@ -257,8 +219,8 @@ class EnsembleRunner:
         return found
 
     def _failed(self, reason: str, sensitive: bool) -> EnsemblePrediction:
-        shape = (len(self.times), len(self.outputs))
-        slopes = np.full((*shape, len(self.names) * sensitive), np.nan)
+        shape = (len(self.trial.times), len(self.outputs))
+        slopes = np.full((*shape, len(self.trial.moves) * sensitive), np.nan)
         return EnsemblePrediction(np.full(shape, np.nan), np.full(shape, np.nan), slopes, slopes, reason)
 
 

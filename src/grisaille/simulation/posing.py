@@ -1,55 +1,23 @@
-"""A run posed: structure, values, signals and a consistent start, with disturbances at zero."""
+"""What a user gave to ``simulate`` as a point of a trial, with disturbances at zero."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from grisaille.errors import ModelError
-from grisaille.experiment.interpolation import SignalTable, make_table, split_signal
-from grisaille.experiment.switching import (
-    find_switches,
-    refuse_jumps,
-    refuse_moving_jumps,
-    refuse_moving_thresholds,
-)
+from grisaille.experiment.interpolation import split_signal
+from grisaille.experiment.switching import refuse_moving_thresholds
 from grisaille.simulation.arguments import as_number, checked_breaks, checked_times, demanded_starts, refuse_driven
-from grisaille.simulation.directions import Directions, resolve_directions
+from grisaille.simulation.directions import expanded_names, moving_point
 from grisaille.simulation.naming import by_name, deal, names_of
-from grisaille.structure.initialization import Initializer, Start
-from grisaille.structure.parameters import ParameterValues, evaluate_parameters
 from grisaille.structure.prepared import structure_of
-from grisaille.structure.reduction import Structure
+from grisaille.trial import Point, Trial
 
 if TYPE_CHECKING:
     from grisaille.model.classes import Model
-
-
-@dataclass(frozen=True)
-class Posed:
-    """What a run knows before it has a method."""
-
-    times: np.ndarray
-    structure: Structure
-    values: ParameterValues
-    scales: dict[str, float]
-    """Disturbance → scale given instead of the declared one."""
-    table: SignalTable
-    initializer: Initializer
-    demands: dict[str, float]
-    steady: bool
-    start: Start
-    u: np.ndarray
-    """Signals at the first instant."""
-    directions: Directions
-
-    @property
-    def known(self) -> dict[str, float]:
-        """Every parameter by name."""
-        return dict(zip(self.values.names, self.values.values.tolist(), strict=True))
 
 
 def pose(
@@ -62,38 +30,28 @@ def pose(
     hold: Mapping[str, str] | str | None,
     sensitivities: Sequence[object],
     breaks: Any = (),
-) -> Posed:
+) -> Point:
     """Every check of what a user gave, except the method's own options."""
     at = checked_times(times)
-    flat = structure_of(model).model
+    structure = structure_of(model)
+    flat = structure.model
     given, scales = split_scales(flat.name, flat.disturbances, by_name(model, "parameters", parameters, deal))
-    values = evaluate_parameters(flat, given)
-    structure = structure_of(model, values.values)
-    system = structure.system
-    defaults = {n: i.default for n, i in flat.inputs.items()}
     signals = by_name(model, "inputs", inputs, split_signal)
     refuse_driven(structure, model, signals)
     hold = by_name(model, "hold", hold, deal) if hasattr(hold, "items") else hold
-    switches, bends = find_switches(system, values.values, at)
-    refuse_jumps(system, switches, values.values)
-    bends = np.union1d(bends, checked_breaks(breaks, at))
-    table = make_table(system.signals, signals, hold, at, defaults, switches, bends)
-    initializer = Initializer(structure)
     demands, steady = demanded_starts(structure, model, start)
-    directions = resolve_directions(structure, values, names_of(model, "sensitivities", sensitivities))
-    u = table.at(float(at[0]))
-    found = initializer.solve(float(at[0]), u, values.values, demands, steady=steady)
-    if directions.candidates:
-        free = initializer.independent(float(at[0]), u, values.values, found, list(directions.starts))
-        directions = directions.without([n for n in directions.candidates if n not in free])
-    refuse_moving_thresholds(structure, directions.parameters, directions.names[: len(directions.parameters)])
-    if switches and directions.names:
-        w = np.concatenate([found.x, found.z])
-        refuse_moving_jumps(system, switches, values.values, directions.parameters, directions.names, w)
-    # differentiating by a start makes it a demand, at the value it has
-    now = initializer.observe(float(at[0]), found, u, values.values) if directions.starts else {}
-    demands = {**{n: now[n] for n in directions.starts}, **demands}
-    return Posed(at, structure, values, scales, table, initializer, demands, steady, found, u, directions)
+    trial = Trial(
+        model, at, inputs=signals, hold=hold, constants=given, scales=scales, demands=demands, steady=steady,
+        breaks=checked_breaks(breaks, at),
+    )  # fmt: skip
+    point = trial.at()
+    names, candidates = expanded_names(point.structure, names_of(model, "sensitivities", sensitivities))
+    if names:
+        point = moving_point(point, names, candidates)
+        places = point.trial.moves.places("parameter")
+        refuse_moving_thresholds(point.structure, point.dp[places], point.trial.moves.targets("parameter"))
+        point.refuse_moving_jumps()
+    return point
 
 
 def split_scales(

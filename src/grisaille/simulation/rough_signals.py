@@ -16,14 +16,14 @@ from dataclasses import replace
 import casadi as ca
 
 from grisaille.errors import ModelError
-from grisaille.simulation.posing import Posed
 from grisaille.structure.initialization import Initializer
 from grisaille.structure.reduction import Structure
 from grisaille.structure.start_functions import StartFunctions
 from grisaille.structure.system import System
+from grisaille.trial import Point
 
 
-def without_rough_signals(posed: Posed) -> Posed:
+def without_rough_signals(posed: Point) -> Point:
     """The same run in coordinates whose equations need no derivative of infinite variance."""
     rough = _rough(posed.structure)
     if not rough:
@@ -31,7 +31,7 @@ def without_rough_signals(posed: Posed) -> Posed:
     structure = posed.structure
     for place in rough:
         structure = _shifted(structure, place)
-    return replace(posed, structure=structure, initializer=Initializer(structure))
+    return posed.with_structure(structure, Initializer(structure))
 
 
 def _rough(structure: Structure) -> list[int]:

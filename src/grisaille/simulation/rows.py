@@ -6,109 +6,96 @@ follows by the implicit function theorem:  dz/dp = −(∂r/∂z)⁻¹ ∂r/∂p
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import copy
+from collections.abc import Sequence
 
 import casadi as ca
 import numpy as np
 
 from grisaille.errors import DataError, GrisailleError
-from grisaille.model.classes import Model
 from grisaille.simulation.crossings import Crossing
 from grisaille.simulation.row_roots import RowRoots
 from grisaille.simulation.runner import Prediction
-from grisaille.structure.parameters import ParameterFormulas, ParameterValues
-from grisaille.structure.prepared import structure_of
+from grisaille.trial import Point, Trial
 
 
 class RowRunner:
-    """Predicts the outputs of one static experiment; the twin of ``Runner`` for models without derivatives."""
+    """Predicts the outputs of one static trial; the twin of ``Runner`` for models without derivatives."""
 
-    starts: tuple[str, ...] = ()
-
-    def __init__(
-        self,
-        model: Model,
-        inputs: Mapping[str, np.ndarray],
-        rows: int,
-        *,
-        outputs: Sequence[str],
-        parameters: Sequence[str] = (),
-        constants: Mapping[str, float] | None = None,
-    ) -> None:
-        self.structure = structure_of(model)
+    def __init__(self, trial: Trial, outputs: Sequence[str]) -> None:
+        self.trial, self.structure = trial, trial.structure
         system = self.structure.system
         if system.nx:
             raise DataError(f"{self.structure.model.name} has derivatives: its experiments need times.")
-        self.parameters, self.constants = tuple(parameters), dict(constants or {})
-        self.formulas = ParameterFormulas(self.structure.model, {*self.constants, *self.parameters})
-        self.u = _table(self.structure.model.inputs, [s.name for s in system.signals], inputs, rows)
+        self.u = _table(trial, [s.name for s in system.signals])
         names = system.observed_names
         chosen = ca.vertcat(*(system.observed[names.index(o)] for o in outputs))
         arguments = [system.z, system.u, system.p]
-        free = [system.p[self.formulas.names.index(n)] for n in self.formulas.names]
-        p = ca.vertcat(*free) if free else ca.SX(0, 1)
         self._observed = _rowwise(arguments, [chosen])
         self._slopes = _rowwise(
             arguments,
-            [ca.jacobian(system.residual, p), ca.jacobian(chosen, system.z), ca.jacobian(chosen, p)],
+            [ca.jacobian(system.residual, system.p), ca.jacobian(chosen, system.z), ca.jacobian(chosen, system.p)],
         )
         self.ny, self.nz = len(outputs), system.nz
         self.roots = RowRoots(self.structure, self.u)
 
+    def with_trial(self, trial: Trial) -> RowRunner:
+        """An independent runner of the same experiment with other measurements."""
+        other = copy.copy(self)
+        other.trial = trial
+        return other
+
     def refine(self, excess: float = 1.0) -> None:
         """Nothing to refine: there are no steps."""
 
-    def crossings(self, values: Mapping[str, float], starts: Mapping[str, float]) -> list[Crossing]:
+    def crossings(self, theta: np.ndarray) -> list[Crossing]:
         """None: there is no trajectory."""
         return []
 
-    def predict(self, values: Mapping[str, float], starts: Mapping[str, float], *, sensitive: bool) -> Prediction:
-        """Outputs (rows, outputs) and their derivatives by ``parameters``."""
+    def predict(self, theta: np.ndarray, *, sensitive: bool) -> Prediction:
+        """Outputs (rows, outputs) and their derivatives by θ."""
         try:
-            given = self.formulas.evaluate({**self.constants, **values})
-            z = self.roots.solve(given.values)
+            point = self.trial.at(theta)
+            z = self.roots.solve(point.p)
         except GrisailleError as error:
             return self._failed(str(error), sensitive)
         with np.errstate(all="ignore"):
-            y = self._call(self._observed, z, given)[0].reshape(-1, self.ny)
-            sy = self._differentiate(z, given) if sensitive else np.zeros((0, 0, 0))
+            y = self._call(self._observed, z, point.p)[0].reshape(-1, self.ny)
+            sy = self._differentiate(z, point) if sensitive else np.zeros((0, 0, 0))
         if not (np.isfinite(y).all() and np.isfinite(sy).all()):
             row = int(np.flatnonzero(~np.isfinite(y).all(axis=1))[0]) if not np.isfinite(y).all() else 0
             return self._failed(f"the outputs are not finite in row {row}", sensitive)
         return Prediction(y, sy)
 
-    def _call(self, function: ca.Function, z: np.ndarray, given: ParameterValues) -> list[np.ndarray]:
+    def _call(self, function: ca.Function, z: np.ndarray, p: np.ndarray) -> list[np.ndarray]:
         """Each result as (rows, …) with rows first."""
         n = self.u.shape[1]
-        p = np.repeat(given.values[:, None], n, axis=1)
-        results = function(z, self.u, p)
+        results = function(z, self.u, np.repeat(p[:, None], n, axis=1))
         results = results if isinstance(results, tuple | list) else [results]
         return [np.array(r.full()).reshape(-1, n, order="F").T for r in results]
 
-    def _differentiate(self, z: np.ndarray, given: ParameterValues) -> np.ndarray:
-        n, np_ = self.u.shape[1], len(given.names)
-        rp, oz, op = self._call(self._slopes, z, given)
+    def _differentiate(self, z: np.ndarray, point: Point) -> np.ndarray:
+        n, np_ = self.u.shape[1], len(point.p)
+        rp, oz, op = self._call(self._slopes, z, point.p)
         slopes = op.reshape(n, np_, self.ny).swapaxes(1, 2)
         if self.nz:
-            dz = -np.linalg.solve(self.roots.slopes(z, given.values)[1], rp.reshape(n, np_, self.nz).swapaxes(1, 2))
+            dz = -np.linalg.solve(self.roots.slopes(z, point.p)[1], rp.reshape(n, np_, self.nz).swapaxes(1, 2))
             slopes = slopes + oz.reshape(n, self.nz, self.ny).swapaxes(1, 2) @ dz
-        picked = np.array([given.names.index(name) for name in self.parameters], dtype=int)
-        return np.asarray(slopes @ given.jacobian[:, picked])
+        return np.asarray(slopes @ point.dp.T)
 
     def _failed(self, reason: str, sensitive: bool) -> Prediction:
         shape = (self.u.shape[1], self.ny)
-        return Prediction(np.full(shape, np.nan), np.full((*shape, len(self.parameters) * sensitive), np.nan), reason)
+        return Prediction(np.full(shape, np.nan), np.full((*shape, len(self.trial.moves) * sensitive), np.nan), reason)
 
 
-def _table(
-    declared: Mapping[str, object], names: Sequence[str], inputs: Mapping[str, np.ndarray], rows: int
-) -> np.ndarray:
-    table = np.zeros((len(names), rows))
+def _table(trial: Trial, names: Sequence[str]) -> np.ndarray:
+    """Inputs (signals, rows)."""
+    table, declared = np.zeros((len(names), len(trial.times))), trial.flat.inputs
     for k, name in enumerate(names):
-        value = inputs.get(name, getattr(declared.get(name), "default", 0.0))
-        if value is None:
+        given = trial.inputs.get(name, declared[name].default if name in declared else 0.0)
+        if given is None:
             raise DataError(f"Input '{name}' has no values: give one per row.")
-        table[k] = value
+        table[k] = given[1] if isinstance(given, tuple) else given
     return table
 
 

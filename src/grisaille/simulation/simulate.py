@@ -20,19 +20,17 @@ from grisaille.simulation.arguments import (
 )
 from grisaille.simulation.crossings import find_crossings, refuse_crossings
 from grisaille.simulation.dataset import as_dataset
-from grisaille.simulation.directions import Directions
 from grisaille.simulation.ensemble import EnsembleOptions, simulate_ensemble
 from grisaille.simulation.frozen import choose_step
 from grisaille.simulation.integration import integrate
 from grisaille.simulation.leeway import with_leeway
 from grisaille.simulation.measurement_noise import with_noise
 from grisaille.simulation.outcome import describe
-from grisaille.simulation.posing import Posed, pose
+from grisaille.simulation.posing import pose
 from grisaille.simulation.progress import progress_of
 from grisaille.simulation.static import solve_static
-from grisaille.structure.initialization import Initializer, Start
-from grisaille.structure.parameters import ParameterValues
 from grisaille.structure.reduction import Structure
+from grisaille.trial import Point
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -46,15 +44,14 @@ METHODS = ("auto", "explicit", "implicit", "frozen", "frozen-explicit", "frozen-
 class Prepared:
     """Everything a run needs before the first step."""
 
-    structure: Structure
-    values: ParameterValues
+    point: Point
     table: SignalTable
-    initializer: Initializer
-    start: Start
-    directions: Directions
     kernel: Kernel
     task: Task
-    posed: Posed
+
+    @property
+    def structure(self) -> Structure:
+        return self.point.structure
 
 
 def simulate(
@@ -145,15 +142,15 @@ def simulate(
         model, times, inputs, parameters, start, hold=hold, sensitivities=sensitivities, rtol=rtol, atol=atol,
         method=method, max_step=max_step, max_steps=max_steps, compiled=compiled, breaks=breaks,
     )  # fmt: skip
-    if prepared.directions.names:
+    if prepared.point.names:
         _refuse_wrong_derivatives(prepared)
     solver = _run(prepared, method, step, progress)
     task, system = prepared.task, prepared.structure.system
     sentence = describe(task, system, solver)
-    result = as_dataset(prepared.structure, task, prepared.directions.names, prepared.start, solver, sentence)
+    result = as_dataset(prepared.structure, task, prepared.point.names, prepared.point.start, solver, sentence)
     if task.status != Status.DONE and strict:
         raise SimulationError(f"The simulation of {prepared.structure.model.name} stopped: {sentence}", result)
-    return with_noise(result, prepared.structure.model, prepared.posed.known, seed) if noise else result
+    return with_noise(result, prepared.structure.model, prepared.point.known, seed) if noise else result
 
 
 def prepare(
@@ -181,29 +178,24 @@ def prepare(
     if compiled not in (None, True, False):
         raise DataError(f"compiled is {compiled!r}; give None (where a compiler is found), True or False.")
     posed = pose(model, times, inputs, parameters, start, hold=hold, sensitivities=sensitivities, breaks=breaks)
-    at, structure, table, initializer = posed.times, posed.structure, posed.table, posed.initializer
-    values, directions, found = posed.values, posed.directions, posed.start
-    system = structure.system
+    structure, table, at = posed.structure, posed.table, posed.times
+    system, found, nominal = structure.system, posed.start, posed.initializer.nominal
     table = with_leeway(table, system, rtol)
-    kernel = build_kernel(system, sensitive=bool(directions.names), compiled=compiled)
+    kernel = build_kernel(system, sensitive=bool(posed.names), compiled=compiled)
     task = Task.create(
-        kernel, float(at[0]), float(at[-1]), p=values.values, x=found.x, z=found.z, times=at,
-        breaks=table.breaks, coef=table.coef, kink=table.kink, dp=directions.parameters, rtol=rtol,
-        atol=absolute_tolerances(structure, model, initializer, rtol, atol), nominal=initializer.nominal[: system.nx],
+        kernel, posed.t0, float(at[-1]), p=posed.p, x=found.x, z=found.z, times=at, breaks=table.breaks,
+        coef=table.coef, kink=table.kink, dp=posed.dp, rtol=rtol,
+        atol=absolute_tolerances(structure, model, posed.initializer, rtol, atol), nominal=nominal[: system.nx],
         max_steps=most_steps(kernel.is_compiled, max_steps), hmax=longest_step(at, max_step),
     )  # fmt: skip
-    if directions.names:
-        sensitivity = initializer.sensitivity(
-            float(at[0]), posed.u, values.values, found, directions.parameters, posed.demands, directions.starts,
-            steady=posed.steady,
-        )  # fmt: skip
-        task.sx[:], task.sz[:] = sensitivity.sx, sensitivity.sz
-    return Prepared(structure, values, table, initializer, found, directions, kernel, task, posed)
+    if posed.names:
+        task.sx[:], task.sz[:] = posed.dstart.sx, posed.dstart.sz
+    return Prepared(posed, table, kernel, task)
 
 
 def _refuse_wrong_derivatives(prepared: Prepared) -> None:
     crossings = find_crossings(prepared.structure, prepared.kernel, prepared.task, "auto")
-    refuse_crossings(crossings, prepared.directions.names)
+    refuse_crossings(crossings, prepared.point.names)
 
 
 def _run(prepared: Prepared, method: str, step: float | None, progress: bool) -> str:
@@ -213,7 +205,7 @@ def _run(prepared: Prepared, method: str, step: float | None, progress: bool) ->
         if not method.startswith("frozen"):
             raise DataError("step= fixes the steps of method='frozen'; the adaptive methods choose theirs (see rtol).")
     if system.nx == 0:
-        solve_static(prepared.initializer, prepared.kernel, prepared.table, task, prepared.directions)
+        solve_static(prepared.point.initializer, prepared.kernel, prepared.table, task)
         return "algebraic"
     with progress_of(task, prepared.structure.model.name, progress) as on_slice:
         if method.startswith("frozen"):

@@ -10,15 +10,12 @@ from grisaille.compilation.kernel import Kernel
 from grisaille.compilation.task import Status, Task
 from grisaille.errors import StructureError
 from grisaille.experiment.interpolation import SignalTable
-from grisaille.simulation.directions import Directions
 from grisaille.simulation.roots import Anchor, Newton
 from grisaille.simulation.steps import Floats, StepFailure, end_with
 from grisaille.structure.initialization import Initializer, Start
 
 
-def solve_static(
-    initializer: Initializer, kernel: Kernel, table: SignalTable, task: Task, directions: Directions
-) -> None:
+def solve_static(initializer: Initializer, kernel: Kernel, table: SignalTable, task: Task) -> None:
     """Fills the rows of a task without states; where a root cannot be continued, its own start decides."""
     task.fixed_step = 1.0  # to rounding, and nothing could be shortened
     equations: Any = kernel
@@ -35,7 +32,7 @@ def solve_static(
         before = Anchor(t, x, z, u=u)
         task.y[row] = kernel.O(t, x, z, u, task.p)
         if task.ns:
-            s = initializer.sensitivity(t, u, task.p, Start(x, z, 0.0, {}), directions.parameters)
+            s = initializer.sensitivity(t, u, task.p, Start(x, z, 0.0, {}), task.dp)
             outer = kernel.OP(t, x, z, u, task.p) @ task.dp.T
             task.sy[row] = (kernel.OJ(t, x, z, u, task.p) @ s.sz.T + outer).T
         task.z[:], task.written, task.t = z, row + 1, t

@@ -28,10 +28,10 @@ from grisaille.simulation.engines import Answer, Progress, Setting, join_answers
 from grisaille.simulation.frozen import choose_step
 from grisaille.simulation.hermite import piece_polynomials
 from grisaille.simulation.integration import integrate
-from grisaille.simulation.posing import Posed
 from grisaille.simulation.reducers import BLOCK
 from grisaille.simulation.sampled import sample_pieces
 from grisaille.structure.system import Signal, System
+from grisaille.trial import Point
 
 Floats = NDArray[np.float64]
 
@@ -62,7 +62,7 @@ class TaskEngine:
 
     @classmethod
     def prepared(
-        cls, setting: Setting, posed: Posed, rtol: float, method: str, step: float | None = None
+        cls, setting: Setting, posed: Point, rtol: float, method: str, step: float | None = None
     ) -> EngineMaker:
         """A maker of engines, with method and step (unless given) chosen on the first realization."""
         nominal = posed.initializer.nominal

@@ -14,7 +14,6 @@ from grisaille.errors import EstimationError
 from grisaille.estimation.choice import choose_method
 from grisaille.estimation.fit import Fit
 from grisaille.estimation.fitting import build_problem, named_experiments
-from grisaille.estimation.unknowns import Unknown
 from grisaille.model.classes import Model
 from grisaille.model.lowering import evaluate
 from grisaille.structure.parameters import evaluate_parameters
@@ -24,6 +23,7 @@ from grisaille.study.simulated_data import Simulated
 from grisaille.study.study import Study
 from grisaille.study.summary import Summary, summarize
 from grisaille.study.task import Answer, Prepared, make_task
+from grisaille.trial.unknown import Unknown
 
 if TYPE_CHECKING:
     import pandas as pd

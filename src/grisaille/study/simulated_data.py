@@ -17,7 +17,6 @@ import numpy as np
 
 from grisaille.disturbance import Purpose, Stream
 from grisaille.errors import EstimationError
-from grisaille.estimation.cases import known_starts
 from grisaille.model.classes import Model
 from grisaille.model.expression import as_expression
 from grisaille.model.flat import FlatModel
@@ -27,6 +26,7 @@ from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.prepared import structure_of
 from grisaille.study.data_sets import DataSet, OtherData
 from grisaille.study.seeds import experiment_seed
+from grisaille.trial.trial import known_starts
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -20,9 +20,9 @@ import numpy as np
 
 from grisaille.errors import EstimationError
 from grisaille.estimation.problem import Problem
-from grisaille.estimation.unknowns import Unknown
 from grisaille.model.priors import LogNormal, Normal, Uniform
 from grisaille.study.seeds import uniforms
+from grisaille.trial.unknown import Unknown
 
 SAMPLINGS = ("sobol", "latin", "grid")
 

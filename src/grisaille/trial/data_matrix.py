@@ -1,0 +1,68 @@
+"""Measurements of one experiment: a matrix over the grid with gaps, and the samples of each output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grisaille.experiment.experiment import Experiment
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """The measurements of one output: rows of the grid they belong to, values and weights."""
+
+    output: str
+    rows: NDArray[np.int64]
+    values: Floats
+    weights: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class DataMatrix:
+    """What is compared with a model."""
+
+    outputs: tuple[str, ...] = ()
+    samples: tuple[Samples, ...] = ()
+    """By output; one without samples is not among them."""
+    y: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    """(times, outputs), NaN where not measured."""
+    weights: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    """(times, outputs), factors of residuals; one where not measured."""
+
+    @classmethod
+    def of(cls, experiment: Experiment, grid: Floats) -> DataMatrix:
+        """The samples of an experiment on its grid."""
+        found = []
+        for output in experiment.outputs:
+            times, values, weights = experiment.measurements(output)
+            if len(times):
+                found.append(Samples(output, np.searchsorted(grid, times), values, weights))
+        return cls._filled(tuple(experiment.outputs), tuple(found), len(grid))
+
+    @classmethod
+    def _filled(cls, outputs: tuple[str, ...], samples: tuple[Samples, ...], rows: int) -> DataMatrix:
+        y, weights = np.full((rows, len(outputs)), np.nan), np.ones((rows, len(outputs)))
+        for s in samples:
+            column = outputs.index(s.output)
+            y[s.rows, column], weights[s.rows, column] = s.values, s.weights
+        return cls(outputs, samples, y, weights)
+
+    def with_values(self, values: Iterator[Floats] | Sequence[Floats]) -> DataMatrix:
+        """The same instants with other values: one array for each of ``samples``, taken in order."""
+        given = iter(values)
+        return self._filled(self.outputs, tuple(replace(s, values=next(given)) for s in self.samples), len(self.y))
+
+    def columns(self, outputs: Sequence[str]) -> tuple[Floats, Floats]:
+        """``y`` and ``weights`` with a column for each of ``outputs``; NaN for those that were not measured."""
+        y, weights = np.full((len(self.y), len(outputs)), np.nan), np.ones((len(self.y), len(outputs)))
+        for k, name in enumerate(outputs):
+            if name in self.outputs:
+                column = self.outputs.index(name)
+                y[:, k], weights[:, k] = self.y[:, column], self.weights[:, column]
+        return y, weights

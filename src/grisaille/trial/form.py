@@ -1,0 +1,67 @@
+"""A structure of the model with what is made of it once: initializer, divisors, signals, starts that can be read off.
+
+A model has one form, unless a divisor of its tearing vanishes at some values: there another form takes its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import casadi as ca
+import numpy as np
+from numpy.typing import NDArray
+
+from grisaille.compilation.evaluation import Evaluation, numpy_vector
+from grisaille.experiment.interpolation import Polynomials, SignalTable
+from grisaille.structure.initialization import Initializer
+from grisaille.structure.reduction import Structure
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Signals:
+    """The table of u, and the formulas of time that switch."""
+
+    table: SignalTable
+    switches: Mapping[str, Polynomials]
+
+
+class Form:
+    """One structure."""
+
+    def __init__(self, structure: Structure) -> None:
+        self.structure = structure
+        self.initializer = Initializer(structure)
+        self.kept: tuple[bytes, Signals] | None = None
+        """Signals, and the parameters they were made at (empty where they do not depend on them)."""
+
+    @cached_property
+    def _pivots(self) -> Evaluation:
+        system = self.structure.system
+        return numpy_vector(ca.Function("pivots", [system.p], [ca.densify(system.pivots)]))
+
+    def holds(self, p: Floats) -> bool:
+        """Whether no divisor vanishes at these parameter values."""
+        if not self.structure.system.pivot_texts:
+            return True
+        values = self._pivots(p)
+        return bool(np.isfinite(values).all() and values.all())
+
+    @cached_property
+    def moving_instants(self) -> tuple[str, ...]:
+        """Parameters that instants at which formulas of time switch or bend depend on."""
+        system = self.structure.system
+        formulas = ca.vertcat(system.switches, system.bends)
+        if not formulas.numel() or not system.np:
+            return ()
+        inside = {s.element_hash() for s in ca.symvar(formulas)}
+        symbols = zip(system.parameter_names, ca.vertsplit(system.p), strict=True)
+        return tuple(n for n, s in symbols if s.element_hash() in inside)
+
+    @cached_property
+    def starts_freely(self) -> bool:
+        """Whether no equation ties the states at the start: nothing is implicit or hidden."""
+        return not (self.structure.system.nz or self.structure.system.nc)

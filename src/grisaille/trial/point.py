@@ -1,0 +1,169 @@
+"""A trial at one θ: numbers with their derivatives, signals, and the consistent start.
+
+What has to be solved is solved when it is first asked for; derivatives have one row for each entry of θ.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grisaille.experiment.interpolation import SignalTable
+from grisaille.experiment.switching import refuse_moving_jumps
+from grisaille.structure.initialization import Initializer, Start, StartSensitivity
+from grisaille.structure.reduction import Structure
+from grisaille.trial.form import Form, Signals
+
+if TYPE_CHECKING:
+    from grisaille.trial.trial import Trial
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """Everything that a method must know of one experiment at one θ."""
+
+    trial: Trial
+    theta: Floats
+    form: Form
+    structure: Structure
+    """The form's, or one with more outputs or other coordinates (``with_structure``)."""
+    q: Floats
+    """All parameters, then the moved scales, then the moved noises."""
+    dq: Floats
+    """(len(θ), len(q))"""
+    demands: dict[str, float]
+    """Starts that are given, known or moved."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of θ."""
+        return self.trial.moves.names if len(self.dq) else ()
+
+    @property
+    def times(self) -> Floats:
+        return self.trial.times
+
+    @property
+    def t0(self) -> float:
+        return float(self.trial.times[0])
+
+    @property
+    def initializer(self) -> Initializer:
+        return self.form.initializer
+
+    @property
+    def p(self) -> Floats:
+        """All parameters."""
+        return self.q[: self.trial.np]
+
+    @property
+    def dp(self) -> Floats:
+        return self.dq[:, : self.trial.np]
+
+    @cached_property
+    def known(self) -> dict[str, float]:
+        """Every parameter by name."""
+        return dict(zip(self.trial.formulas.names, self.p.tolist(), strict=True))
+
+    @cached_property
+    def scales(self) -> dict[str, float]:
+        """Disturbance → scale, where it is given or moves."""
+        moves = self.trial.moves
+        given = zip(moves.targets("scale"), self.theta[moves.places("scale")].tolist(), strict=True)
+        return {**self.trial.scales, **dict(given)}
+
+    @cached_property
+    def dscales(self) -> dict[str, Floats]:
+        """Disturbance → derivative of its scale."""
+        return self._unit_rows("scale")
+
+    @cached_property
+    def ddemands(self) -> dict[str, Floats]:
+        """Variable → derivative of its start, where it moves."""
+        return self._unit_rows("start")
+
+    def _unit_rows(self, kind: Any) -> dict[str, Floats]:
+        moves, one = self.trial.moves, np.eye(len(self.theta))
+        if not len(self.dq):
+            return {}
+        return {target: one[k] for target, k in zip(moves.targets(kind), moves.places(kind), strict=True)}
+
+    @cached_property
+    def signals(self) -> Signals:
+        return self.trial.signals(self.form, self.p)
+
+    @property
+    def table(self) -> SignalTable:
+        return self.signals.table
+
+    @cached_property
+    def u(self) -> Floats:
+        """Signals at the first instant."""
+        return self.table.at(self.t0)
+
+    @cached_property
+    def _read(self) -> tuple[Floats, Floats] | None:
+        reader = self.trial.reader(self.form)
+        if reader is None:
+            return None
+        x, slopes = reader.at(self.theta)
+        return (x, slopes) if np.isfinite(x).all() else None
+
+    @cached_property
+    def start(self) -> Start:
+        """The consistent start; raises ``StructureError`` where there is none."""
+        if self._read is not None:
+            return Start(self._read[0], np.zeros(0), 0.0, {})
+        return self.initializer.solve(self.t0, self.u, self.p, self.demands, steady=self.trial.steady)
+
+    @cached_property
+    def dstart(self) -> StartSensitivity:
+        """Derivatives of the start, (len(θ), nx) and (len(θ), nz)."""
+        if self._read is not None:
+            return StartSensitivity(self._read[1][: len(self.dq)], np.zeros((len(self.dq), 0)))
+        return self.initializer.sensitivity(
+            self.t0, self.u, self.p, self.start, self.dp, self.demands, self.ddemands, steady=self.trial.steady
+        )
+
+    def observed(self) -> dict[str, float]:
+        """Every name the user knows, at the start."""
+        return self.initializer.observe(self.t0, self.start, self.u, self.p)
+
+    def refuse_moving_jumps(self) -> None:
+        """Refuse derivatives by what moves the instant of a jump."""
+        if self.signals.switches and len(self.dq):
+            w = np.concatenate([self.start.x, self.start.z])
+            refuse_moving_jumps(
+                self.structure.system, dict(self.signals.switches), self.p, self.dp, self.names, w
+            )  # fmt: skip
+
+    def still(self) -> Point:
+        """The same without derivatives."""
+        return self._changed(dq=self.dq[:0], _drop=("dstart", "ddemands", "dscales"))
+
+    def starting_at(self, start: Start) -> Point:
+        """The same with a start that is known to be its own."""
+        return self._changed(start=start)
+
+    def with_structure(self, structure: Structure, initializer: Initializer | None = None) -> Point:
+        """The same point of other equations with the same states and signals."""
+        form = self.form
+        if initializer is not None:
+            form = copy.copy(form)
+            form.structure, form.initializer = structure, initializer
+        return self._changed(structure=structure, form=form)
+
+    def _changed(self, _drop: tuple[str, ...] = (), **changes: Any) -> Point:
+        """A copy that keeps what was solved."""
+        other = copy.copy(self)
+        for name in _drop:
+            other.__dict__.pop(name, None)
+        other.__dict__.update(changes)
+        return other

@@ -1,0 +1,223 @@
+"""One experiment of one model, with what moves in it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import casadi as ca
+import numpy as np
+from numpy.typing import NDArray
+
+from grisaille.compilation.evaluation import FlatEvaluation, flat_function
+from grisaille.experiment.experiment import Experiment
+from grisaille.experiment.interpolation import make_table
+from grisaille.experiment.switching import find_switches, refuse_jumps
+from grisaille.model.classes import Model
+from grisaille.structure.operating_point import Conditions
+from grisaille.structure.parameters import ParameterFormulas
+from grisaille.structure.prepared import structure_of
+from grisaille.structure.reduction import Structure
+from grisaille.trial.conditions import conditions_of
+from grisaille.trial.data_matrix import DataMatrix
+from grisaille.trial.form import Form, Signals
+from grisaille.trial.movement import Movement
+from grisaille.trial.point import Point
+from grisaille.trial.read_start import ReadStart, can_be_read
+from grisaille.trial.unknown import Unknown
+
+Floats = NDArray[np.float64]
+
+
+class Trial:
+    """What an experiment is, whatever is done with it.
+
+    times : increasing, the start first; row numbers of a static experiment
+    moves : what comes with every call of ``at``
+    constants, scales, demands : parameters, scales of disturbances and starts that hold for this experiment
+    steady : look for a start at which nothing moves
+    breaks : further instants at which steps end
+
+    Nothing of it changes after it was made; what is computed once is kept.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        times: Floats,
+        *,
+        name: str = "",
+        moves: Movement = Movement(),  # noqa: B008 (frozen)
+        inputs: Mapping[str, Any] | None = None,
+        hold: Mapping[str, str] | str | None = None,
+        constants: Mapping[str, float] | None = None,
+        scales: Mapping[str, float] | None = None,
+        demands: Mapping[str, float] | None = None,
+        steady: bool = False,
+        breaks: Floats | None = None,
+        data: DataMatrix | None = None,
+        is_static: bool = False,
+    ) -> None:
+        self.model, self.name, self.moves, self.is_static = model, name, moves, is_static
+        self.times = np.asarray(times, dtype=float)
+        self.inputs, self.hold, self.breaks = dict(inputs or {}), hold, breaks
+        self.constants, self.scales, self.demands = dict(constants or {}), dict(scales or {}), dict(demands or {})
+        self.steady, self.data = steady, data or DataMatrix()
+        self.flat = structure_of(model).model
+        self.formulas = ParameterFormulas(self.flat, {*self.constants, *moves.targets("parameter")})
+        self.np = len(self.formulas.names)
+        self._forms: list[Form] = []
+        self._readers: dict[int, ReadStart | None] = {}
+
+    @classmethod
+    def of(cls, model: Model, experiment: Experiment, moves: Movement = Movement()) -> Trial:  # noqa: B008
+        """An experiment as it was measured."""
+        grid = experiment.grid()
+        signals, hold = experiment.input_signals()
+        return cls(
+            model, grid, name=str(experiment.name), moves=moves, inputs=signals, hold=hold,
+            constants=experiment.constants, demands=known_starts(experiment), data=DataMatrix.of(experiment, grid),
+            is_static=experiment.is_static,
+        )  # fmt: skip
+
+    def moving(self, moves: Movement) -> Trial:
+        """The same experiment where other things move."""
+        return self._changed(moves=moves)
+
+    def part(self, first: int, last: int, moves: Movement, *, demands: Mapping[str, float]) -> Trial:
+        """A stretch of the record between two of its instants, with its own starts and without measurements."""
+        return self._changed(
+            times=self.times[first : last + 1], moves=moves, demands=demands, data=None
+        )  # fmt: skip
+
+    def with_data(self, data: DataMatrix) -> Trial:
+        """The same instants with other measurements; everything else is shared."""
+        other = copy.copy(self)
+        other.data = data
+        return other
+
+    def _changed(self, **changes: Any) -> Trial:
+        kept = {
+            "times": self.times, "name": self.name, "moves": self.moves, "inputs": self.inputs, "hold": self.hold,
+            "constants": self.constants, "scales": self.scales, "demands": self.demands, "steady": self.steady,
+            "breaks": self.breaks, "data": self.data, "is_static": self.is_static,
+        }  # fmt: skip
+        return Trial(self.model, **{**kept, **changes})
+
+    def at(self, theta: Iterable[float] | Floats = ()) -> Point:
+        """The point of θ; raises ``ModelError`` where a formula of parameters has no value."""
+        values = np.array(theta if isinstance(theta, np.ndarray) else list(theta), dtype=float)
+        q, dq = self._quantities(values)
+        form = self.form(q[: self.np])
+        demands = dict(self.demands)
+        for name, place in zip(self.moves.targets("start"), self.moves.places("start"), strict=True):
+            demands[name] = float(values[place])
+        return Point(self, values, form, form.structure, q, dq, demands)
+
+    def named(self, values: Mapping[str, float]) -> Floats:
+        """θ from its entries by name: ``"k"``, ``"scale(w)"``, ``"noise(y)"``, ``"start(x)"``."""
+        return np.array([values[n] for n in self.moves.names], dtype=float)
+
+    def form(self, p: Floats | None = None) -> Form:
+        """The equations, such that they divide by nothing that vanishes at these parameter values."""
+        for known in self._forms:
+            if p is None or known.holds(p):
+                return known
+        self._forms.append(Form(structure_of(self.model, p)))
+        return self._forms[-1]
+
+    @property
+    def structure(self) -> Structure:
+        """The equations as they were first needed."""
+        return self.form().structure
+
+    def signals(self, form: Form, p: Floats) -> Signals:
+        """The table of u; made once, unless formulas of time switch at instants that depend on parameters."""
+        key = p.tobytes() if form.moving_instants else b""
+        if form.kept is None or form.kept[0] != key:
+            system = form.structure.system
+            switches, bends = find_switches(system, p, self.times)
+            refuse_jumps(system, switches, p)
+            if self.breaks is not None and len(self.breaks):
+                bends = np.union1d(bends, self.breaks)
+            defaults = {n: i.default for n, i in self.flat.inputs.items()}
+            table = make_table(system.signals, self.inputs, self.hold, self.times, defaults, switches, bends)
+            form.kept = key, Signals(table, switches)
+        return form.kept[1]
+
+    def reader(self, form: Form) -> ReadStart | None:
+        """The quick way to a start, where there is one and anything moves."""
+        if not len(self.moves):
+            return None
+        if id(form) not in self._readers:
+            free = not self.steady and can_be_read(form.initializer, self._demanded)
+            self._readers[id(form)] = self._make_reader(form) if free else None
+        return self._readers[id(form)]
+
+    @cached_property
+    def conditions(self) -> list[Conditions]:
+        """Where the record is, for what has to be examined along it before anything is minimised."""
+        return conditions_of(self.structure, self.times, self.inputs, self.hold, self.demands)
+
+    @cached_property
+    def reach(self) -> NDArray[np.bool_]:
+        """Which entries of q each entry of θ moves, through formulas too: (len(θ), len(q))."""
+        q, theta = self._formulas_of_q, self.symbols[0]
+        return np.array(ca.DM(ca.jacobian_sparsity(q, theta)).full(), dtype=bool).T
+
+    @cached_property
+    def _demanded(self) -> frozenset[str]:
+        return frozenset({*self.demands, *self.moves.targets("start")})
+
+    def _make_reader(self, form: Form) -> ReadStart:
+        theta, p = self.symbols
+        demands = {n: ca.SX(v) for n, v in self.demands.items()}
+        demands |= {n: theta[k] for n, k in zip(self.moves.targets("start"), self.moves.places("start"), strict=True)}
+        return ReadStart(form.initializer, theta, p, demands)
+
+    @cached_property
+    def symbols(self) -> tuple[ca.SX, ca.SX]:
+        """θ, and all parameters as formulas of it."""
+        theta = ca.SX.sym("theta", len(self.moves))
+        given = {n: ca.SX(float(v)) for n, v in self.constants.items()}
+        places = zip(self.moves.targets("parameter"), self.moves.places("parameter"), strict=True)
+        return theta, ca.densify(self.formulas.symbolic({**given, **{n: theta[k] for n, k in places}}))
+
+    @cached_property
+    def _formulas_of_q(self) -> ca.SX:
+        theta, p = self.symbols
+        levels = [theta[k] for k in (*self.moves.places("scale"), *self.moves.places("noise"))]
+        return ca.densify(ca.vertcat(p, *levels))
+
+    @cached_property
+    def _encoding(self) -> FlatEvaluation:
+        q, theta = self._formulas_of_q, self.symbols[0]
+        return flat_function(ca.Function("quantities", [theta], [q, ca.densify(ca.jacobian(q, theta))]))
+
+    def _quantities(self, theta: Floats) -> tuple[Floats, Floats]:
+        if len(theta) != len(self.moves):
+            raise ValueError(f"θ has {len(theta)} entries; {len(self.moves)} move: {', '.join(self.moves.names)}")
+        if not len(theta):
+            q = self._constant_quantities
+            return q, np.zeros((0, len(q)))
+        q, dq = self._encoding(theta)
+        if not np.isfinite(q).all():
+            moved = zip(self.moves.targets("parameter"), theta[self.moves.places("parameter")].tolist(), strict=True)
+            self.formulas.evaluate({**self.constants, **dict(moved)})
+        return q, dq.reshape(len(theta), len(q))
+
+    @cached_property
+    def _constant_quantities(self) -> Floats:
+        return self.formulas.evaluate(self.constants).values
+
+
+def known_starts(experiment: Experiment) -> dict[str, float]:
+    """Starts that an experiment gives as numbers."""
+    return {n: float(v) for n, v in experiment.start.items() if isinstance(v, int | float | np.number)}
+
+
+def movement_of(unknowns: Sequence[Unknown]) -> Movement:
+    """The movement of unknowns, in their order."""
+    return Movement(tuple((u.kind, u.target) for u in unknowns))
