@@ -48,7 +48,7 @@ def test_elements_are_cut_and_inputs_read_inside_them() -> None:
 def test_one_instant_is_not_a_record() -> None:
     with pytest.raises(EstimationError, match="needs two"):
         make_mesh(
-            record(np.array([0.0, 1.0]), 1.0).__class__("B", np.zeros(1), np.zeros((1, 1)), np.ones((1, 1)), None),
+            SimpleNamespace(name="B", times=np.zeros(1), signals=None),
             3,
             1,
             1.0,

@@ -37,7 +37,7 @@ def moving_point(point: Point, names: list[str], candidates: list[str]) -> Point
     # differentiating by a start makes it a demand, at the value it has
     now = point.observed() if variables else {}
     values = [_value(point, kind, target, now) for kind, target in moves.entries]
-    return point.trial.moving(moves).at(values).starting_at(point.start)
+    return point.trial.moving(moves).at(values).as_at(point)
 
 
 def _value(point: Point, kind: str, target: str, now: dict[str, float]) -> float:

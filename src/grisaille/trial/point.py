@@ -148,9 +148,9 @@ class Point:
         """The same without derivatives."""
         return self._changed(dq=self.dq[:0], _drop=("dstart", "ddemands", "dscales"))
 
-    def starting_at(self, start: Start) -> Point:
-        """The same with a start that is known to be its own."""
-        return self._changed(start=start)
+    def as_at(self, other: Point) -> Point:
+        """The same with the start of another trial's point that it equals, and with scales given only where there."""
+        return self._changed(start=other.start, scales=other.scales)
 
     def with_structure(self, structure: Structure, initializer: Initializer | None = None) -> Point:
         """The same point of other equations with the same states and signals."""
