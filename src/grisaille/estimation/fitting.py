@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from grisaille.errors import EstimationError
-from grisaille.estimation.cases import build_case, start_guesses, unknown_starts
+from grisaille.estimation.cases import Case, build_case, start_guesses, trial_of, unknown_starts
 from grisaille.estimation.choice import choose_method
 from grisaille.estimation.criterion_value import CriterionValue, evaluated
 from grisaille.estimation.explanation import with_explanation
@@ -22,11 +22,10 @@ from grisaille.estimation.problem import Problem
 from grisaille.estimation.unknowns import parameter_guesses, refuse_strangers, resolve_unknowns, wanted_names
 from grisaille.estimation.warm_start import state_courses
 from grisaille.experiment.experiment import Experiment
-from grisaille.experiment.switching import refuse_moving_thresholds
 from grisaille.model.classes import Model
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.prepared import structure_of
-from grisaille.structure.reduction import Structure
+from grisaille.trial.refusals import refuse_always
 from grisaille.trial.unknown import Unknown
 
 
@@ -143,7 +142,7 @@ def build_problem(
     unknowns = parameter_guesses(structure.model, unknowns)
     guessed = {**data[0].constants, **{u.target: u.guess for u in unknowns if u.kind == "parameter"}}
     structure = structure_of(model, evaluate_parameters(structure.model, guessed).values)
-    _refuse_thresholds(structure, unknowns)
+    _refuse_always(model, data, unknowns)
     if hasattr(method, "pose"):
         posed: Problem = method.pose(model, structure, data, unknowns)
         return _checked(posed)
@@ -156,12 +155,12 @@ def build_problem(
     return _checked(problem)
 
 
-def _refuse_thresholds(structure: Structure, unknowns: Sequence[Unknown]) -> None:
-    """Unknowns that move a threshold which an input passes, under every estimator."""
-    mine = [u for u in unknowns if u.kind == "parameter"]
-    values = evaluate_parameters(structure.model, {u.target: u.guess for u in mine})
-    slopes = [values.jacobian[:, values.names.index(u.target)] for u in mine]
-    refuse_moving_thresholds(structure, np.array(slopes), [u.name for u in mine])
+def _refuse_always(model: Model, data: Sequence[Any], unknowns: Sequence[Unknown]) -> None:
+    """What no estimator can do is refused in the same words under all of them."""
+    for experiment in data:
+        trial, mine = trial_of(model, experiment, unknowns)
+        guessed = start_guesses(unknowns, [Case(experiment, trial, None, (), mine)])
+        refuse_always(trial.at([guessed[k].guess for k in mine]))
 
 
 def _checked(problem: Problem) -> Problem:

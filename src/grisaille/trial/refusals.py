@@ -9,6 +9,7 @@ from grisaille.errors import EstimationError
 from grisaille.experiment.switching import refuse_moving_thresholds
 from grisaille.structure.well_posedness import WellPosedness, examine
 from grisaille.trial.form import Form
+from grisaille.trial.point import Point
 from grisaille.trial.trial import Trial
 
 _examined: Memo[WellPosedness] = Memo(256)
@@ -46,11 +47,12 @@ def refuse_moving_instants(trial: Trial, form: Form, who: str) -> None:
         )
 
 
-def refuse_thresholds(trial: Trial, theta: Sequence[float]) -> None:
-    """Refuse unknowns that move a threshold which an input passes."""
-    point = trial.at(theta)
-    places = trial.moves.places("parameter")
-    refuse_moving_thresholds(point.structure, point.dp[places], trial.moves.targets("parameter"))
+def refuse_always(point: Point) -> None:
+    """What no estimator can do: thresholds and jumps that move with an unknown, jumps that would be differentiated."""
+    moves = point.trial.moves
+    refuse_moving_thresholds(point.structure, point.dp[moves.places("parameter")], moves.targets("parameter"))
+    if not point.trial.is_static:
+        point.refuse_moving_jumps()  # makes the signals, where jumps that index reduction differentiates are refused
 
 
 def require_finite_variance(
