@@ -38,7 +38,7 @@ def pair(model, data, values, **options):
         method = gr.KalmanML(compiled=compiled, **options)
         problem = build_problem(model, data, list(values), method, guess=values)
         runners.append(problem.runner_of(problem.cases[0]))
-        named = problem.values_for(problem.cases[0], problem.guess)
+        named = problem.cases[0].own(problem.guess)
     return *runners, named
 
 

@@ -50,7 +50,7 @@ def test_constraints_hold_at_all_times(options):
     """Predicted, filtered and smoothed means, and their covariances, at every sample."""
     problem = posed(Pendulum(), VALUES, substeps=2, compiled=False, **options)
     runner = problem.runner_of(problem.cases[0])
-    values = problem.values_for(problem.cases[0], problem.guess)
+    values = problem.cases[0].own(problem.guess)
     filter, _, kept, smoothed = runner.states(values)
     names = list(filter.model.names)
     for means, P in ((kept.x_pred, kept.P_pred), (kept.x_filt, kept.P_filt), smoothed):
@@ -97,13 +97,12 @@ def test_consistency():
     random = np.random.default_rng(8)
     nees, nis, covered = [], [], []
     first = posed(Pendulum(), levels, swing(), propagation="moments", substeps=2)
-    runner = first.runner_of(first.cases[0])
     for k in range(50):
         one = runs.isel(realization=k)
         y = one["phi"].values + 0.02 * random.normal(size=len(SWING))
-        other = runner.with_measurements(y[:, None])
-        filter, _, kept, (x_smooth, P_smooth) = other.states(levels)
-        found = other.likelihood(levels, sensitive=False).likelihood
+        other = first.cases[0].with_values(iter([y])).runner
+        filter, _, kept, (x_smooth, P_smooth) = other.states(first.guess)
+        found = other.likelihood(first.guess, sensitive=False).likelihood
         nis.append(np.sum(found.innovations**2 / found.variances))
         truth = np.stack([one[n].values for n in filter.model.names[:4]], axis=1)
         for at in (10, 20, 30):

@@ -63,7 +63,7 @@ def test_equals_the_model_solved_by_hand(options):
 def test_the_equations_hold_after_every_update(options):
     problem = posed(Implicit(), **options)
     runner = problem.runner_of(problem.cases[0])
-    filter, q, kept, _ = runner.states(problem.values_for(problem.cases[0], problem.guess))
+    filter, q, kept, _ = runner.states(problem.cases[0].own(problem.guess))
     m = filter.model
     residual = ca.Function("g", [m.t, m.X, m.z, m.u, m.q], [m.residual])
     u = np.zeros(m.u.numel())

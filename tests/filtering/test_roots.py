@@ -120,7 +120,7 @@ def test_compiled_passes_restart_too():
     for compiled in (True, False):
         problem = build_problem(implicit(symbolic), data, ["a"], gr.KalmanML(compiled=compiled, substeps=2))
         runner = problem.runner_of(problem.cases[0])
-        given = problem.values_for(problem.cases[0], problem.guess)
+        given = problem.cases[0].own(problem.guess)
         whole = runner.likelihood(given, sensitive=True).likelihood
         values.append((whole.value, whole.gradient[0]))
         if compiled:

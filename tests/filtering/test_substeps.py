@@ -47,7 +47,7 @@ def data(times=TIMES):
 def problem_of(**options):
     problem = build_problem(Pulse(), data(), ["m"], gr.KalmanML(**({"compiled": True} | options)))
     runner = problem.runner_of(problem.cases[0])
-    q, dq, start = runner.posed(problem.values_for(problem.cases[0], problem.guess), True)
+    q, dq, start = runner.posed(problem.cases[0].own(problem.guess), True)
     return problem, runner.filter, q, dq, start
 
 

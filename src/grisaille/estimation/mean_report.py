@@ -69,7 +69,7 @@ def conclude(search: MeanSearch, found: Finding, seconds: float) -> Estimate:
     told = describe_determination(problem.unknowns, value.theta, root, found.covariance, found.free | found.zero)
     notes += [n for n in told if not any(n.startswith(f"dead: no output moves with {name};") for name in named)]
     if not criterion.with_variance:
-        flat = criterion.runners[0].structure.model
+        flat = criterion.problem.cases[0].trial.flat
         notes += collinear_notes(flat, problem.unknowns, found.covariance, value, found.free)
     failed = sum(p.failed_realizations for p in value.predictions)
     if failed:
@@ -111,7 +111,7 @@ def conclude_interrupted(search: MeanSearch, seconds: float) -> Estimate:
 
 def _caution(search: MeanSearch) -> str:
     """Errors rest on differences where paths jump with their states."""
-    jumps = [jump for runner in search.criterion.runners for jump in runner.structure.jumps.of_states]
+    jumps = [jump for case in search.criterion.problem.cases for jump in case.trial.structure.jumps.of_states]
     if not jumps:
         return ""
     return (
