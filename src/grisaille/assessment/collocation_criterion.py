@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -34,19 +35,20 @@ STEPS = 60
 
 def collocation_criterion(fit: Fit, held: tuple[str, ...] = ()) -> LikelihoodCriterion:
     """Deviances around a fit by splines or by direct collocation; ``held``: unknowns that will be given values."""
-    if fit.method.criterion == "smoothing":
+    method: Any = fit.method
+    if method.criterion == "smoothing":
         raise EstimationError(
             "criterion='smoothing' has no profiles or regions: its parameters minimise the misfit of trajectories that "
             "follow the data themselves, and differences of that misfit say nothing about confidence. Fit with "
             "criterion='amle' or 'laplace', or see gr.monte_carlo(fit.model, fit.experiments, …)."
         )
-    if getattr(fit.method, "debias", False):
+    if method.debias:
         raise EstimationError(
             "debias=True moved the estimates off the minimum of their criterion, so there are no profiles or regions "
             "around them: fit with criterion='laplace', or without debias."
         )
     found = [u.name for u in fit.estimate.unknowns if u.kind == "scale" and u.name in held]
-    if found and fit.method.criterion != "laplace":
+    if found and method.criterion != "laplace":
         raise EstimationError(
             f"'{found[0]}' was found from the misfit of the outputs and does not minimise the criterion, so it has no "
             f"profile: fit with gr.Collocation(criterion='laplace', intensities='estimate')."
@@ -65,7 +67,7 @@ class SplineCriterion(LikelihoodCriterion):
         assert isinstance(evaluation, CollocationEvaluation) and evaluation.quadratic is not None
         found = evaluation.quadratic
         unknowns = at_estimates(fit.estimate.unknowns, self.theta)
-        criterion = "laplace" if fit.method.criterion == "laplace" else "amle"
+        criterion = "laplace" if fit.estimate.is_likelihood else "amle"
         problem = CollocationProblem(unknowns, fit.estimate.cases, found.task.programs, found.betas, criterion)
         problem.keep(found, True)
         return problem

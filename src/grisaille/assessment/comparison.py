@@ -20,9 +20,7 @@ from grisaille.assessment.boundary import mixture_p, mixture_weights, variance_c
 from grisaille.assessment.criterion import criterion_of
 from grisaille.assessment.ratio_test import ROUNDING
 from grisaille.errors import EstimationError
-from grisaille.estimation.collocation import Collocation
 from grisaille.estimation.fit import Fit
-from grisaille.estimation.kalman_ml import KalmanML
 from grisaille.model.lowering import evaluate
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.prepared import structure_of
@@ -151,12 +149,12 @@ def _ratio(fits: Mapping[str, Fit], small: str, large: str) -> tuple[float, int,
 
 def _said(method: Any) -> str:
     """The option because of which a criterion is not a likelihood."""
-    return f"criterion={method.criterion!r}" if isinstance(method, Collocation) else "a robust loss"
+    return str(method.not_a_likelihood)
 
 
 def levels_at_zero(small: Fit, large: Fit) -> list[str]:
     """Levels that the larger fit estimates and the smaller model has at zero, or not at all."""
-    if not isinstance(large.method, KalmanML | Collocation):
+    if not large.method.has_own_likelihood:
         return []
     return [
         u.name

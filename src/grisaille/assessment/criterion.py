@@ -23,10 +23,7 @@ from grisaille.assessment.likelihood_criterion import LikelihoodCriterion
 from grisaille.assessment.points import Local, Point
 from grisaille.errors import EstimationError
 from grisaille.estimation import trust_region
-from grisaille.estimation.collocation import Collocation
 from grisaille.estimation.fit import Fit
-from grisaille.estimation.kalman_ml import KalmanML
-from grisaille.estimation.likelihood import LikelihoodEvaluation
 from grisaille.estimation.noise import noise_levels
 from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.estimation.search import Search
@@ -39,17 +36,16 @@ LEVEL_ROUNDS = 30
 
 def criterion_of(fit: Fit, *held: str) -> Criterion | LikelihoodCriterion:
     """Deviances around a fit, whatever its criterion; ``held``: names of unknowns that will be given values."""
-    if isinstance(fit.method, Collocation):
+    kind = fit.method.deviance
+    if kind == "trajectories":
         return collocation_criterion(fit, held)
-    if isinstance(fit.method, KalmanML):
-        _accept(fit)
-        return LikelihoodCriterion(fit)
-    if isinstance(fit.estimate.evaluation, LikelihoodEvaluation):
+    _accept(fit)
+    if not kind:
         raise EstimationError(
             f"Profiles and regions of fits by {type(fit.method).__name__} are not available; fit.intervals() uses the "
-            "curvature of the likelihood."
+            "curvature of the criterion."
         )
-    return Criterion(fit)
+    return LikelihoodCriterion(fit) if kind == "likelihood" else Criterion(fit)
 
 
 class Criterion:
@@ -226,9 +222,7 @@ def _accept(fit: Fit) -> None:
             "ensemble."
         )
     if not fit.estimate.is_likelihood:
-        plain = (
-            "robust=None, horizon=1" if isinstance(fit.estimate.evaluation, LikelihoodEvaluation) else "loss='linear'"
-        )
+        plain = "loss='linear'" if fit.estimate.evaluation.is_least_squares else "robust=None, horizon=1"
         raise EstimationError(
             "Profiles and confidence regions need a likelihood, and the criterion of this fit is not one: fit with "
             f"{plain}, or use gr.bootstrap."

@@ -125,7 +125,7 @@ def diagnose(fit: Fit, level: float = 0.01) -> Diagnosis:
             at = part.stop
             known = samples.output not in estimate.noise
             part_series = _Part(case, samples, estimate.evaluation.residuals[part], q[part], known, estimate, level)
-            part_series.smoothed = bool(getattr(fit.method, "smooths", False))
+            part_series.smoothed = fit.method.smooths
             verdicts += part_series.verdicts()
             series.append(part_series.series())
     return Diagnosis(tuple(verdicts), tuple(series), level)
@@ -133,8 +133,8 @@ def diagnose(fit: Fit, level: float = 0.01) -> Diagnosis:
 
 def _taken(estimate: Any) -> np.ndarray:
     """What the unknowns took from the residuals: of a likelihood by all that it tells of them."""
-    J, information = estimate.evaluation.jacobian, getattr(estimate.evaluation, "curvature", np.zeros((0, 0)))
-    if not information.size or not np.isfinite(information).all():
+    J, information = estimate.evaluation.jacobian, estimate.evaluation.information
+    if estimate.evaluation.is_least_squares or not information.size or not np.isfinite(information).all():
         return tests.orthonormal(J[:, estimate.free])
     return tests.taken_directions(J[:, estimate.free], information[np.ix_(estimate.free, estimate.free)])
 

@@ -38,7 +38,7 @@ class LikelihoodCriterion:
 
     def _posed(self, fit: Fit) -> Problem:
         unknowns = at_estimates(fit.estimate.unknowns, self.theta)
-        return LikelihoodProblem(unknowns, fit.estimate.cases, getattr(fit.method, "bound_penalty", None))
+        return LikelihoodProblem(unknowns, fit.estimate.cases, fit.method.bound_penalty)
 
     def deviance(self, evaluation: Evaluation) -> float:
         return 2 * (evaluation.objective - self._best) if evaluation.completed else np.inf

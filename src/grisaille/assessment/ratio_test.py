@@ -11,7 +11,6 @@ from grisaille.assessment.boundary import mixture_p, mixture_weights, variance_c
 from grisaille.assessment.criterion import criterion_of, index_of
 from grisaille.assessment.likelihood_criterion import LikelihoodCriterion
 from grisaille.errors import EstimationError
-from grisaille.estimation.collocation import Collocation
 from grisaille.estimation.fit import Fit, fit_method
 from grisaille.trial.unknown import Unknown
 
@@ -55,11 +54,8 @@ def test(fit: Fit, hypothesis: str | Iterable[str] | Mapping[str, float]) -> Rat
     into account.
     """
     held = _values(fit, hypothesis)
-    if not fit.estimate.is_likelihood and isinstance(fit.method, Collocation):
-        raise EstimationError(
-            f"A ratio test needs a likelihood, and criterion={fit.method.criterion!r} is not one: fit with "
-            f"gr.Collocation(criterion='laplace'). fit.profile(name) shows how the criterion grows."
-        )
+    if fit.method.no_ratio:
+        raise EstimationError(fit.method.no_ratio)
     criterion = criterion_of(fit, *held)
     at = {index_of(fit, name): value for name, value in held.items()}
     start = np.array(criterion.theta, dtype=float)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -26,17 +26,24 @@ from grisaille.estimation.collocation_refinement import AFTER
 from grisaille.estimation.direct_estimate import estimate_direct
 from grisaille.estimation.direct_problem import DirectProblem, direct_options, pose_direct_problem
 from grisaille.estimation.estimate import Estimate
+from grisaille.estimation.estimator import Estimator, Verdict
 from grisaille.estimation.levels import level_guess
-from grisaille.estimation.problem import Problem
+from grisaille.estimation.problem import Evaluation, Problem
+from grisaille.estimation.subject import STATIC, UNASKED, Subject
 from grisaille.model.classes import Model
 from grisaille.structure.reduction import Structure
 from grisaille.trial.unknown import Unknown
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from grisaille.estimation.fit import Fit
 
 CRITERIA = ("amle", "ipda", "smoothing", "laplace")
 
 
 @dataclass(frozen=True)
-class Collocation:
+class Collocation(Estimator):
     """Options of collocation.
 
     criterion : ``"amle"`` minimises over parameters and trajectories together; ``"ipda"`` does so in turn;
@@ -64,7 +71,6 @@ class Collocation:
     """
 
     smooths: ClassVar[bool] = True
-    """Its trajectories follow the data: what is left between them is not white."""
 
     criterion: Literal["amle", "ipda", "smoothing", "laplace"] = "amle"
     intensities: Literal["given", "estimate"] = "given"
@@ -81,7 +87,31 @@ class Collocation:
     max_iterations: int = 300
     compiled: bool | None = None
 
-    can_be_saved: ClassVar[bool] = True
+    has_own_likelihood: ClassVar[bool] = True
+    has_states: ClassVar[bool] = True
+    tells_how: ClassVar[bool] = True
+    deviance: ClassVar[Literal["trajectories"]] = "trajectories"
+
+    @classmethod
+    def verdict(cls, subject: Subject) -> Verdict:
+        if subject.is_static:
+            return Verdict(False, STATIC)
+        if subject.disturbances and subject.hidden:
+            return Verdict(False, f"refused: where {subject.hidden} is zero its effect has no slope to start from")
+        return Verdict(False, UNASKED)
+
+    @property
+    def no_ratio(self) -> str:
+        if self.criterion == "laplace":
+            return ""
+        return (
+            f"A ratio test needs a likelihood, and criterion={self.criterion!r} is not one: fit with "
+            f"gr.Collocation(criterion='laplace'). fit.profile(name) shows how the criterion grows."
+        )
+
+    @property
+    def not_a_likelihood(self) -> str:
+        return f"criterion={self.criterion!r}"
 
     def __post_init__(self) -> None:
         for name in ("order", "knots", "quadrature", "trajectories", "refine"):
@@ -138,7 +168,14 @@ class Collocation:
             more += [f"noise({o})" for o in measured if structure.model.outputs[o].noise is None]
         return [*wanted, *(n for n in more if n not in said)]
 
-    def pose(self, model: Model, structure: Structure, data: Sequence[Any], unknowns: Sequence[Unknown]) -> Problem:
+    def pose(
+        self,
+        model: Model,
+        structure: Structure,
+        data: Sequence[Any],
+        unknowns: Sequence[Unknown],
+        guess: Fit | None = None,
+    ) -> Problem:
         """The problem of a model and its data."""
         refuse_without_slope(structure, data, unknowns)
         obstacle = spline_obstacle(structure, data, unknowns, self.criterion)
@@ -160,14 +197,30 @@ class Collocation:
             found = solve(self, problem, progress)
         return replace(found, caution=_caution(problem))
 
-    def states_of(self, fit: Any, experiment: Any, names: Any, level: float) -> Any:
-        """What ``fit.states`` gives."""
+    def predict_ahead(self, fit: Fit, experiment: Any, horizon: float) -> None:
+        if horizon != np.inf:
+            raise EstimationError(
+                f"{type(self).__name__} estimates trajectories from all data together and predicts nothing from "
+                f"a part of them: use gr.fit(model, data, method=gr.KalmanML(), guess=fit).predict(horizon={horizon}), "
+                f"or horizon=None to simulate."
+            )
+
+    def valued(self, problem: Problem, evaluation: Evaluation) -> tuple[Evaluation, float]:
+        return evaluation, evaluation.log_likelihood if self.criterion == "laplace" else np.nan
+
+    def states_at(self, problem: Any, theta: np.ndarray) -> dict[str, xr.Dataset]:
+        from grisaille.estimation.collocation_states import states_along
+
+        known, at = np.zeros((len(theta), len(theta))), problem.evaluate(theta)
+        return {case.name: states_along(self, at, k, known) for k, case in enumerate(problem.cases)}
+
+    def states(self, fit: Fit, experiment: Any, names: Any, level: float) -> xr.Dataset:
         from grisaille.estimation.collocation_states import trajectory_states
 
         return trajectory_states(fit, experiment, names, level)
 
-    def kept_of(self, fit: Any) -> dict[str, np.ndarray]:
-        """What a file keeps of the trajectories."""
+    def kept(self, fit: Fit) -> dict[str, np.ndarray]:
+        """The trajectories."""
         from grisaille.estimation.collocation_again import kept_arrays
 
         return kept_arrays(fit)

@@ -106,7 +106,7 @@ def _on_knots(fit: Fit, problem: CollocationProblem, kept: Mapping[str, np.ndarr
         mesh = Mesh(tuple(_spline(kept[f"knots_{k}_{i}"]) for i in range(len(program.mesh.splines))))
         given = program.record.at(case.own(problem.guess))
         beta = np.asarray(kept[f"coefficients_{k}"], dtype=float)
-        programs.append(on_mesh(program, mesh, given, fit.method.quadrature))
+        programs.append(on_mesh(program, mesh, given, fit.method.options["quadrature"]))
         programs[-1].noise_states = np.asarray(kept[f"noise_states_{k}"], dtype=float)
         betas.append(beta)
     return CollocationProblem(problem.unknowns, problem.cases, programs, betas, problem.criterion)

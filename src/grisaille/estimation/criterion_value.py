@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grisaille.errors import EstimationError
-from grisaille.estimation.likelihood import LikelihoodProblem, filter_runner
 from grisaille.estimation.problem import Evaluation, Problem
 
 if TYPE_CHECKING:
@@ -36,25 +35,12 @@ class CriterionValue:
     @cached_property
     def states(self) -> dict[str, xr.Dataset]:
         """By experiment: states with bands for the given values, as ``fit.states()`` has them."""
-        from grisaille.estimation.states import states_of_case
-
-        problem = self._problem
-        theta = np.array([self.values[n] for n in self.names])
-        if hasattr(problem, "transcription"):
-            from grisaille.estimation.collocation_states import states_along
-
-            known, at = np.zeros((len(theta), len(theta))), problem.evaluate(theta)
-            return {case.name: states_along(self._method, at, k, known) for k, case in enumerate(problem.cases)}
-        runners = [filter_runner(c) for c in problem.cases] if isinstance(problem, LikelihoodProblem) else []
-        if not runners or any(r is None for r in runners):
-            raise EstimationError(
-                "States are estimated by gr.KalmanML() and gr.Collocation(): use method=gr.KalmanML(), or gr.simulate."
-            )
-        return {
-            case.name: states_of_case(case, runner, case.own(theta))
-            for case, runner in zip(problem.cases, runners, strict=True)
-            if runner is not None
-        }
+        if self._method is None:
+            raise EstimationError("This value was not computed by an estimator: use gr.evaluate.")
+        found: dict[str, xr.Dataset] = self._method.states_at(
+            self._problem, np.array([self.values[n] for n in self.names])
+        )
+        return found
 
     def __str__(self) -> str:
         width = max([len(n) for n in self.names], default=4) + 2

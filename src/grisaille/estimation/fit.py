@@ -15,6 +15,7 @@ import numpy as np
 
 from grisaille.errors import EstimationError
 from grisaille.estimation.estimate import Estimate
+from grisaille.estimation.estimator import Estimator
 from grisaille.estimation.intervals import Intervals, find_intervals
 from grisaille.estimation.summary import summarize, summarize_html
 from grisaille.estimation.uncertainty import correlation_of, half_width, t_test
@@ -41,7 +42,7 @@ class Fit:
         self,
         model: Model,
         experiments: Sequence[Any],
-        method: Any,
+        method: Estimator,
         estimate: Estimate,
         why: Mapping[str, str] | None = None,
     ) -> None:
@@ -142,7 +143,7 @@ class Fit:
     def student(self) -> float:
         """Degrees of freedom of Student's t; infinite, so that it is normal, where the noise is known."""
         e = self.estimate
-        known = e.is_likelihood and not e.noise and not hasattr(e.evaluation, "log_likelihood")
+        known = e.is_likelihood and not e.noise and e.evaluation.is_least_squares
         return np.inf if known else float(e.degrees_of_freedom)
 
     def _noise_names(self) -> list[str]:
@@ -301,20 +302,13 @@ class Fit:
             gives a simulation with its bands. For output error every horizon is a simulation, for simulated prediction
             errors the mean of an ensemble. Collocation has none but np.inf, a simulation.
         """
-        if horizon is not None and hasattr(self.method, "case_of"):
-            from grisaille.estimation.states import predictions
-
-            return predictions(self, experiment, horizon)
-        if horizon is not None and horizon != np.inf and getattr(self.method, "smooths", False):
-            raise EstimationError(
-                f"{type(self.method).__name__} estimates trajectories from all data together and predicts nothing from "
-                f"a part of them: use gr.fit(model, data, method=gr.KalmanML(), guess=fit).predict(horizon={horizon}), "
-                f"or horizon=None to simulate."
-            )
+        ahead = None if horizon is None else self.method.predict_ahead(self, experiment, horizon)
+        if ahead is not None:
+            return ahead
         chosen = self.experiments[0] if experiment is None else self.find_experiment(experiment)
         signals, hold = chosen.input_signals()
         values, starts = self._values_for(chosen.name)
-        options = self.method.predicting(self.estimate, chosen.name) if hasattr(self.method, "predicting") else {}
+        options = self.method.simulated(self.estimate, chosen.name)
         values.update(options.pop("parameters", {}))
         return simulate(
             self.initial_model, chosen.grid(), inputs=signals, hold=hold, parameters={**chosen.constants, **values},

@@ -6,21 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from grisaille.errors import EstimationError
-from grisaille.estimation.cases import Case, build_case, start_guesses, trial_of, unknown_starts
+from grisaille.estimation.cases import Case, start_guesses, trial_of, unknown_starts
 from grisaille.estimation.choice import choose_method
 from grisaille.estimation.criterion_value import CriterionValue, evaluated
+from grisaille.estimation.estimator import Estimator
 from grisaille.estimation.explanation import with_explanation
 from grisaille.estimation.fit import Fit
 from grisaille.estimation.interruption import Interrupted
-from grisaille.estimation.likelihood import LikelihoodEvaluation, LikelihoodProblem
-from grisaille.estimation.noise import noise_levels
-from grisaille.estimation.output_error import OutputError
 from grisaille.estimation.problem import Problem
 from grisaille.estimation.unknowns import parameter_guesses, refuse_strangers, resolve_unknowns, wanted_names
-from grisaille.estimation.warm_start import state_courses
 from grisaille.experiment.experiment import Experiment
 from grisaille.model.classes import Model
 from grisaille.structure.parameters import evaluate_parameters
@@ -60,7 +55,7 @@ def fit(
     return fit_problem(model, problem, chosen, why, _reporter(progress))
 
 
-def fit_problem(model: Model, problem: Problem, method: Any, why: Mapping[str, str], report: Any = None) -> Fit:
+def fit_problem(model: Model, problem: Problem, method: Estimator, why: Mapping[str, str], report: Any = None) -> Fit:
     """Solve a problem that is already posed."""
     asked = problem.unknowns
     try:
@@ -69,14 +64,10 @@ def fit_problem(model: Model, problem: Problem, method: Any, why: Mapping[str, s
         found = replace(interruption.estimate, unknowns=asked)
     disturbances = structure_of(model).model.disturbances
     found = with_explanation(found, _remedy(method, bool(disturbances)))
-    if disturbances and isinstance(method, OutputError):
-        note = (
-            f"output error holds the disturbances {', '.join(disturbances)} at zero; method=gr.SimulatedPEM() "
-            f"takes them into account."
-        )
-        found = replace(found, notes=(*found.notes, note))
-    if hasattr(problem, "transcription"):
-        why = {**why, type(method).__name__: f"{why.get(type(method).__name__, 'given')}: {problem.transcription}"}
+    found = replace(found, notes=(*found.notes, *method.remarks(structure_of(model).model)))
+    if problem.transcription:
+        name = type(method).__name__
+        why = {**why, name: f"{why.get(name, 'given')}: {problem.transcription}"}
     return Fit(model, [c.experiment for c in problem.cases], method, found, why)
 
 
@@ -88,32 +79,22 @@ def evaluate(
     estimate: Iterable[object] | None = None,
 ) -> CriterionValue:
     """The criterion, its gradient by the given parameters and ``estimate``, residuals and states; nothing moves."""
-    from grisaille.estimation.output_error import _levels, _log_likelihood
-
     chosen, _ = choose_method(method, model, experiments, [*(parameters or {}), *(estimate or ())])
     names = list(dict.fromkeys([*(parameters or {}), *(estimate or ())])) or None
     problem = build_problem(model, experiments, names, chosen, guess=parameters, bounds={})
     point = problem.evaluate(problem.guess)
     if not point.completed:
         raise EstimationError(f"The model cannot be simulated at the given parameters: {point.failure}")
-    refusal = problem.refusal(problem.guess) if isinstance(problem, LikelihoodProblem) else ""
+    refusal = problem.refusal(problem.guess)
     if refusal:
         raise EstimationError(refusal)
-    if isinstance(point, LikelihoodEvaluation):
-        likelihood = point.log_likelihood if getattr(chosen, "criterion", "laplace") == "laplace" else np.nan
-        return evaluated(problem, point, likelihood, point.slope, chosen)
-    if problem.sigma:
-        problem.sigma = _levels(problem, point)
-        point = problem.evaluate(problem.guess)
-    return evaluated(problem, point, _log_likelihood(problem, point), point.jacobian.T @ point.residuals)
+    point, likelihood = chosen.valued(problem, point)
+    return evaluated(problem, point, likelihood, point.gradient, chosen)
 
 
-def _remedy(method: Any, disturbed: bool) -> str:
+def _remedy(method: Estimator, disturbed: bool) -> str:
     """What leads out of a minimum that explains nothing."""
-    single = isinstance(method, OutputError) and method.shooting == "single"
-    ways = ["gr.multistart(…)", "another guess="]
-    ways += ["gr.OutputError(shooting='multiple')"] if single else []
-    ways += ["method=gr.KalmanML(), for what disturbances do"] if disturbed and isinstance(method, OutputError) else []
+    ways = ["gr.multistart(…)", "another guess=", *method.ways_out(disturbed)]
     return f"Try {', '.join(ways)}, or leave the noise open (noise=None)."
 
 
@@ -121,7 +102,7 @@ def build_problem(
     model: Model,
     experiments: Any,
     estimate: Iterable[object] | None,
-    method: Any,
+    method: Estimator,
     *,
     guess: Mapping[str, float] | Fit | None = None,
     bounds: Mapping[str, tuple[float, float]] | None = None,
@@ -143,16 +124,9 @@ def build_problem(
     guessed = {**data[0].constants, **{u.target: u.guess for u in unknowns if u.kind == "parameter"}}
     structure = structure_of(model, evaluate_parameters(structure.model, guessed).values)
     _refuse_always(model, data, unknowns)
-    if hasattr(method, "pose"):
-        posed: Problem = method.pose(model, structure, data, unknowns)
-        return _checked(posed)
-    _refuse_levels(unknowns, method)
-    noise = noise_levels(structure.model, tuple(dict.fromkeys(o for e in data for o in e.outputs)))
-    cases = [build_case(model, e, unknowns, noise, method.rtol, method.compiled) for e in data]
-    problem = Problem(start_guesses(unknowns, cases), cases, noise)
-    if isinstance(guess, Fit) and method.shooting == "multiple":
-        problem.courses = state_courses(guess, data)
-    return _checked(problem)
+    if not method.estimates_levels:
+        _refuse_levels(unknowns, method)
+    return _checked(method.pose(model, structure, data, unknowns, guess if isinstance(guess, Fit) else None))
 
 
 def _refuse_always(model: Model, data: Sequence[Any], unknowns: Sequence[Unknown]) -> None:
@@ -171,7 +145,7 @@ def _checked(problem: Problem) -> Problem:
     return problem
 
 
-def _refuse_levels(unknowns: Sequence[Unknown], method: Any) -> None:
+def _refuse_levels(unknowns: Sequence[Unknown], method: Estimator) -> None:
     """Levels of noise are estimated by likelihoods only."""
     levels = [u.name for u in unknowns if u.kind in ("scale", "noise")]
     if levels:
@@ -187,13 +161,13 @@ def find_unknowns(
     estimate: Iterable[object] | None,
     *,
     priors: Any = None,
-    method: Any = None,
+    method: Estimator | None = None,
     **options: Any,
 ) -> tuple[Unknown, ...]:
     """What is estimated, in order, with what the method adds; guesses are NaN where none was given."""
     wanted, beliefs = _with_unknown_starts(data, estimate, priors)
     structure = structure_of(model)
-    if hasattr(method, "further_unknowns"):
+    if method is not None:
         wanted = method.further_unknowns(structure, data, wanted_names(structure, wanted))
     return resolve_unknowns(structure, data, wanted, priors=beliefs, **options)
 

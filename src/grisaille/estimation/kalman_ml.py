@@ -10,9 +10,9 @@ optimum. Reference: N. R. Kristensen, H. Madsen, S. B. Jørgensen, Automatica 40
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from grisaille.estimation.bound_penalty import BoundPenalty, transformed
 from grisaille.estimation.cases import Case, start_guesses, trial_of
 from grisaille.estimation.convergence import NEAR
 from grisaille.estimation.estimate import Estimate
+from grisaille.estimation.estimator import Estimator, Verdict
 from grisaille.estimation.levels import (
     Zeros,
     evaluate_quietly,
@@ -41,7 +42,9 @@ from grisaille.estimation.likelihood_report import (
     failure_note,
     sentence,
 )
+from grisaille.estimation.problem import Problem
 from grisaille.estimation.search import Outcome, Search
+from grisaille.estimation.subject import STATIC, Subject
 from grisaille.filtering.extended import ExtendedFilter
 from grisaille.filtering.horizon import HorizonRunner
 from grisaille.filtering.runner import FilterOptions, FilterRunner
@@ -51,6 +54,11 @@ from grisaille.structure.reduction import Structure
 from grisaille.trial.refusals import refuse_few_instants, refuse_static, require_finite_variance
 from grisaille.trial.unknown import Unknown
 
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from grisaille.estimation.fit import Fit
+
 SAME = 1e-6
 """Log-likelihoods of the same steps, with matrix exponentials of other accuracy, that agree."""
 HARDLY = 2e-3
@@ -58,7 +66,7 @@ HARDLY = 2e-3
 
 
 @dataclass(frozen=True)
-class KalmanML:
+class KalmanML(Estimator):
     """Options of maximum likelihood by Kalman filtering.
 
     filter : ``"linear"``, the exact filter of models that are linear in their states; ``"extended"``, by linearisation
@@ -125,7 +133,56 @@ class KalmanML:
                         f"variances instead, initial_covariance={{state: variance}}."
                     )
 
-    can_be_saved: ClassVar[bool] = True
+    has_own_likelihood: ClassVar[bool] = True
+    has_states: ClassVar[bool] = True
+    deviance: ClassVar[Literal["likelihood"]] = "likelihood"
+    redraws: ClassVar[str] = "model"
+
+    @classmethod
+    def verdict(cls, subject: Subject) -> Verdict:
+        if subject.is_static:
+            return Verdict(False, STATIC)
+        if not subject.disturbances and not subject.levels:
+            return Verdict(False, "refused: without disturbances its likelihood is that of output error")
+        if not subject.disturbances:
+            first = subject.levels[0]
+            return Verdict(True, f"chosen: the likelihood, without disturbances, in which '{first}' is an unknown")
+        if subject.hidden:
+            why = "has no linear effect where it is zero, so a linearised filter would not see it"
+            return Verdict(False, f"refused: {subject.hidden} {why}")
+        model, name = subject.stochastic, subject.flat.name
+        if not model.nonlinear:
+            return Verdict(True, f"chosen: {name} is linear in its states, so the filter and its likelihood are exact")
+        if model.jumps:
+            first_jump = model.jumps[0]
+            jumping = f"{first_jump.place} jumps with {first_jump.text}"
+            return Verdict(True, f"chosen: the unscented filter, because {jumping}")
+        return Verdict(True, f"chosen: the extended filter, because {model.nonlinear} is not linear")
+
+    @property
+    def not_a_likelihood(self) -> str:
+        return "a robust loss"
+
+    def steps(self, runner: FilterRunner) -> dict[str, Any]:
+        return {"filter": runner.steps}
+
+    def with_steps(self, runner: FilterRunner, steps: Mapping[str, Any]) -> None:
+        runner.take_steps(steps.get("filter", {}))
+
+    def predict_ahead(self, fit: Fit, experiment: Any, horizon: float) -> xr.Dataset:
+        from grisaille.estimation.states import predictions
+
+        return predictions(fit, experiment, horizon)
+
+    def states(self, fit: Fit, experiment: Any, names: Any, level: float) -> xr.Dataset:
+        from grisaille.estimation.states import filtered_states
+
+        return filtered_states(fit, experiment, names, level)
+
+    def states_at(self, problem: Problem, theta: np.ndarray) -> dict[str, xr.Dataset]:
+        from grisaille.estimation.states import states_of_case
+
+        return {c.name: states_of_case(c, c.runner, c.own(theta)) for c in problem.cases}
 
     @property
     def is_likelihood(self) -> bool:
@@ -144,7 +201,12 @@ class KalmanML:
         return [*wanted, *(n for n in still if n not in said)]
 
     def pose(
-        self, model: Model, structure: Structure, data: Sequence[Any], unknowns: Sequence[Unknown]
+        self,
+        model: Model,
+        structure: Structure,
+        data: Sequence[Any],
+        unknowns: Sequence[Unknown],
+        guess: Fit | None = None,
     ) -> LikelihoodProblem:
         """The problem of a model and its data; outputs of infinite variance are refused."""
         known = {u.target: u.guess for u in unknowns if u.kind == "parameter" and np.isfinite(u.guess)}

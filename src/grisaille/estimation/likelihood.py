@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -40,9 +40,19 @@ class LikelihoodEvaluation(Evaluation):
     edges: list[np.ndarray] = field(init=False, default_factory=list, compare=False, repr=False)
     """Steps in ξ that led to where the objective has no value."""
 
+    is_least_squares: ClassVar[bool] = False
+
     @property
     def objective(self) -> float:
         return self.value
+
+    @property
+    def gradient(self) -> np.ndarray:
+        return self.slope
+
+    @property
+    def information(self) -> np.ndarray:
+        return self.curvature
 
 
 def filter_runner(case: Case) -> FilterRunner | None:

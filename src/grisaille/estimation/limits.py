@@ -46,14 +46,10 @@ def _held(estimate: Estimate, k: int, level: float) -> tuple[float, float]:
 
 def _slope_and_curvature(estimate: Estimate, k: int) -> tuple[float, float]:
     evaluation = estimate.evaluation
-    curvature = getattr(evaluation, "curvature", np.zeros((0, 0)))
-    J, r = evaluation.jacobian, evaluation.residuals
-    if curvature.size:
-        slope = getattr(evaluation, "slope", np.zeros(0))
-        return (abs(float(slope[k])) if len(slope) else np.nan), float(curvature[k, k])
-    if len(J) != len(r):
+    if not evaluation.information.size or len(evaluation.jacobian) not in (0, len(evaluation.residuals)):
         return np.nan, np.nan
-    return abs(float(J[:, k] @ r)), float(J[:, k] @ J[:, k])
+    slope = evaluation.gradient
+    return (abs(float(slope[k])) if len(slope) else np.nan), float(evaluation.information[k, k])
 
 
 def _distance(slope: float, curvature: float, quantile: float) -> float:

@@ -6,7 +6,6 @@ experiments and the numbers must have the fingerprints they were saved with. Sim
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 from collections.abc import Callable, Mapping
@@ -16,8 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grisaille.errors import DataError, GrisailleError
-from grisaille.estimation.cases import Case, build_case, trial_of
+from grisaille.estimation.cases import Case, trial_of
+from grisaille.estimation.choice import ORDER
 from grisaille.estimation.estimate import Estimate
+from grisaille.estimation.estimator import Estimator
 from grisaille.estimation.fit import Fit
 from grisaille.estimation.intervals import Intervals
 from grisaille.estimation.likelihood import LikelihoodEvaluation
@@ -34,14 +35,11 @@ from grisaille.trial.unknown import Unknown
 if TYPE_CHECKING:
     import xarray as xr
 
-METHODS = {
-    "Collocation": "grisaille.estimation.collocation",
-    "KalmanML": "grisaille.estimation.kalman_ml",
-    "OutputError": "grisaille.estimation.output_error",
-    "SimulatedPEM": "grisaille.estimation.simulated_pem",
-}
 """Estimators that a file may name, and where they are."""
 PRIORS = {c.__name__: c for c in (priors.Normal, priors.LogNormal, priors.Uniform, priors.MultivariateNormal)}
+
+
+ESTIMATORS = {kind.__name__: kind for kind in ORDER}
 
 
 def load(path: str | os.PathLike[str], model: Model | None = None, check: bool = True) -> Fit:
@@ -134,13 +132,14 @@ def _experiment(target: Path, dataset: xr.Dataset, fingerprint: str, check: bool
     return experiment
 
 
-def _method(target: Path, saved: Mapping[str, Any]) -> Any:
-    if saved["class"] not in METHODS:
+def _method(target: Path, saved: Mapping[str, Any]) -> Estimator:
+    found = ESTIMATORS.get(saved["class"], Estimator.known.get(saved["class"]))
+    if found is None:
         raise DataError(
-            f"{str(target)!r} was made by the estimator {saved['class']}, which this version does not know; it knows "
-            f"{', '.join(METHODS)}."
+            f"{str(target)!r} was made by the estimator {saved['class']}, which is not known here: import the module "
+            f"that defines it first. Known are {', '.join({**ESTIMATORS, **Estimator.known})}."
         )
-    return getattr(importlib.import_module(METHODS[saved["class"]]), saved["class"])(**saved["options"])
+    return found(**saved["options"])
 
 
 def _unknowns(saved: list[dict[str, Any]], arrays: Mapping[str, np.ndarray]) -> tuple[Unknown, ...]:
@@ -175,14 +174,8 @@ def _case(
     trial, mine = trial_of(model, experiment, unknowns)
 
     def build() -> Any:
-        if hasattr(method, "pose"):
-            posed = method.pose(model, structure_of(model), [experiment], unknowns).cases[0].runner
-            for name, value in steps.get("filter", {}).items():
-                setattr(posed.filter, name, value)
-            return posed
-        runner: Any = build_case(model, experiment, unknowns, noise, method.rtol, method.compiled).runner
-        if steps["method"]:
-            runner.method, runner.step = steps["method"], steps["step"]
+        runner = method.pose(model, structure_of(model), [experiment], unknowns).cases[0].runner
+        method.with_steps(runner, steps)
         return runner
 
     later: Any = _Later(build)

@@ -11,28 +11,44 @@ Reference: L. Ljung, System Identification (1999), chapter 7.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from grisaille.errors import EstimationError
-from grisaille.estimation import gauss_newton, levenberg_marquardt, multiple_shooting, nelder_mead, trust_region
-from grisaille.estimation.cases import Case
+from grisaille.estimation import (
+    gauss_newton,
+    levenberg_marquardt,
+    multiple_shooting,
+    nelder_mead,
+    robust_losses,
+    trust_region,
+)
+from grisaille.estimation.cases import Case, build_case, start_guesses
 from grisaille.estimation.convergence import NEAR, OFFSET, OFFSET_OF_DIFFERENCES, polish, relative_offset
 from grisaille.estimation.determination import describe_determination
 from grisaille.estimation.differences import caution, crossings_at, has_jumps, steps_across_jumps
 from grisaille.estimation.estimate import Estimate
-from grisaille.estimation.noise import refuse_estimated_noise
+from grisaille.estimation.estimator import Estimator, Verdict
+from grisaille.estimation.noise import noise_levels, refuse_estimated_noise
 from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.estimation.robust_losses import robust_covariance, robust_level
 from grisaille.estimation.search import Outcome, Search
+from grisaille.estimation.subject import Subject
 from grisaille.estimation.uncertainty import gauss_newton_covariance, sandwich_covariance
 from grisaille.estimation.variable_projection import ProjectedSearch, linear_unknowns
+from grisaille.estimation.warm_start import state_courses
+from grisaille.model.classes import Model
+from grisaille.model.flat import FlatModel
 from grisaille.simulation.runner import COARSE, Prediction
+from grisaille.structure.reduction import Structure
 from grisaille.structure.start_problem import nominal_of
 from grisaille.trial.unknown import Unknown
+
+if TYPE_CHECKING:
+    from grisaille.estimation.fit import Fit
 
 OPTIMIZERS = ("trust-region", "gauss-newton", "levenberg-marquardt", "nelder-mead")
 LOSSES = ("linear", "soft_l1", "huber", "cauchy", "arctan")
@@ -48,7 +64,7 @@ RAN_AWAY = 1e5
 
 
 @dataclass(frozen=True)
-class OutputError:
+class OutputError(Estimator):
     """Options of output-error estimation.
 
     optimizer : how the minimum is sought
@@ -73,6 +89,22 @@ class OutputError:
     max_evaluations: int = 4000
     compiled: bool | None = None
 
+    estimates_levels: ClassVar[bool] = False
+    deviance: ClassVar[Literal["squares"]] = "squares"
+    redraws: ClassVar[str] = "noise"
+
+    @classmethod
+    def verdict(cls, subject: Subject) -> Verdict:
+        if subject.is_static:
+            return Verdict(True, "chosen: the model is static, rows are compared with its formulas")
+        if subject.disturbances:
+            names = ", ".join(subject.disturbances)
+            return Verdict(False, f"refused: it would hold the disturbances {names} at zero")
+        if subject.levels:
+            return Verdict(False, f"refused: it does not estimate '{subject.levels[0]}' by name")
+        name = subject.flat.name
+        return Verdict(True, f"chosen: {name} has no disturbances, so its simulation is its best prediction")
+
     def __post_init__(self) -> None:
         _choose("optimizer", self.optimizer, OPTIMIZERS)
         _choose("loss", self.loss, LOSSES)
@@ -82,6 +114,60 @@ class OutputError:
             raise EstimationError("shooting='multiple' minimises squares: use loss='linear'.")
         if self.loss != "linear" and self.optimizer != "trust-region":
             raise EstimationError(f"loss={self.loss!r} needs optimizer='trust-region'.")
+
+    def pose(
+        self,
+        model: Model,
+        structure: Structure,
+        data: Sequence[Any],
+        unknowns: Sequence[Unknown],
+        guess: Fit | None = None,
+    ) -> Problem:
+        """Simulations compared with the data, in units of the noise."""
+        noise = noise_levels(structure.model, tuple(dict.fromkeys(o for e in data for o in e.outputs)))
+        cases = [build_case(model, e, unknowns, noise, self.rtol, self.compiled) for e in data]
+        problem = Problem(start_guesses(unknowns, cases), cases, noise)
+        if guess is not None and self.shooting == "multiple":
+            problem.courses = state_courses(guess, data)
+        return problem
+
+    def remarks(self, flat: FlatModel) -> list[str]:
+        if not flat.disturbances:
+            return []
+        return [
+            f"output error holds the disturbances {', '.join(flat.disturbances)} at zero; method=gr.SimulatedPEM() "
+            f"takes them into account."
+        ]
+
+    def ways_out(self, disturbed: bool) -> list[str]:
+        ways = ["gr.OutputError(shooting='multiple')"] if self.shooting == "single" else []
+        return ways + (["method=gr.KalmanML(), for what disturbances do"] if disturbed else [])
+
+    @property
+    def not_a_likelihood(self) -> str:
+        return "a robust loss"
+
+    def steps(self, runner: Any) -> dict[str, Any]:
+        return dict(runner.steps)
+
+    def with_steps(self, runner: Any, steps: Mapping[str, Any]) -> None:
+        runner.take_steps(steps)
+
+    def valued(self, problem: Problem, evaluation: Evaluation) -> tuple[Evaluation, float]:
+        if problem.sigma:
+            problem.sigma = _levels(problem, evaluation)
+            evaluation = problem.evaluate(evaluation.theta)
+        return evaluation, _log_likelihood(problem, evaluation)
+
+    def comparable(self, estimate: Estimate) -> float:
+        """−log L − log prior; for robust losses Σ (½ C² ρ((w e / σC)²) + log σ), with known σ left out."""
+        if estimate.is_likelihood:
+            return super().comparable(estimate)
+        beyond, data = estimate.evaluation.residuals[estimate.count :], estimate.evaluation.residuals[: estimate.count]
+        value = robust_losses.LOSSES[self.loss].value((data / self.loss_scale) ** 2)
+        levels = [np.full(len(s.values), estimate.noise.get(s.output, 1.0)) for c in estimate.cases for s in c.samples]
+        loss = 0.5 * self.loss_scale**2 * float(np.sum(value))
+        return 0.5 * float(beyond @ beyond) + loss + float(np.sum(np.log(np.concatenate(levels))))
 
     def estimate(self, problem: Problem, progress: Callable[[int, float], None] | None = None) -> Estimate:
         """Solve a problem."""

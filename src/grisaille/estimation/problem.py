@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import ClassVar
 
 import numpy as np
 
@@ -46,9 +47,24 @@ class Evaluation:
     covariance: np.ndarray | None = None
     """Of θ, where the problem has further unknowns and JᵀJ does not tell it (multiple shooting)."""
 
+    log_likelihood = np.nan
+
+    is_least_squares: ClassVar[bool] = True
+    """Whether the objective is ½ Σ r²."""
+
     @property
     def completed(self) -> bool:
         return not self.failure
+
+    @property
+    def gradient(self) -> np.ndarray:
+        """Gradient of the objective by the unknowns."""
+        return np.asarray(self.jacobian.T @ self.residuals) if len(self.jacobian) else np.zeros(0)
+
+    @property
+    def information(self) -> np.ndarray:
+        """What stands for the Hessian of the objective; empty where derivatives were not asked for."""
+        return np.asarray(self.jacobian.T @ self.jacobian) if len(self.jacobian) else np.zeros((0, 0))
 
     @property
     def objective(self) -> float:
@@ -83,6 +99,15 @@ class Problem:
         self.failures: list[str] = []
         self.differences: np.ndarray | None = None
         """Steps by which residuals are differenced instead of differentiated (``differences.py``)."""
+
+    @property
+    def transcription(self) -> str:
+        """How trajectories are represented, and why so, where there is a choice."""
+        return ""
+
+    def refusal(self, theta: np.ndarray) -> str:
+        """Why the criterion at θ must not be believed, in words; empty where it may."""
+        return ""
 
     @property
     def count(self) -> int:

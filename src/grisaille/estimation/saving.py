@@ -22,7 +22,6 @@ import numpy as np
 from grisaille.errors import DataError
 from grisaille.estimation.fit import Fit, fit_method
 from grisaille.estimation.intervals import Intervals
-from grisaille.estimation.likelihood import LikelihoodEvaluation
 from grisaille.model.packing import pack
 from grisaille.trial.unknown import Unknown
 
@@ -39,8 +38,6 @@ ENGINE: Literal["h5netcdf"] = "h5netcdf"
 def save(fit: Fit, path: str | os.PathLike[str]) -> None:
     """Write the fit to a netCDF file; ``gr.load`` gives it back. A file of that name is replaced in one step."""
     target = Path(path)
-    if isinstance(fit.estimate.evaluation, LikelihoodEvaluation) and not getattr(fit.method, "can_be_saved", False):
-        raise DataError(f"Fits by {type(fit.method).__name__} cannot be saved: keep fit.parameters and fit.covariance.")
     if not target.parent.is_dir():
         raise DataError(f"The fit cannot be saved as {str(target)!r}: there is no folder {str(target.parent)!r}.")
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
@@ -92,10 +89,9 @@ def numbers(fit: Fit) -> dict[str, np.ndarray]:
         "guess": np.array([u.guess for u in e.unknowns]), "lower": np.array([u.lower for u in e.unknowns]),
         "upper": np.array([u.upper for u in e.unknowns]),
     }  # fmt: skip
-    if isinstance(e.evaluation, LikelihoodEvaluation):
-        arrays |= {"slope": e.evaluation.slope, "curvature": e.evaluation.curvature}
-    if hasattr(fit.method, "kept_of"):
-        arrays |= {f"{KEPT}{name}": value for name, value in fit.method.kept_of(fit).items()}
+    if not e.evaluation.is_least_squares:
+        arrays |= {"slope": e.evaluation.gradient, "curvature": e.evaluation.information}
+    arrays |= {f"{KEPT}{name}": value for name, value in fit.method.kept(fit).items()}
     columns = list(dict.fromkeys(c for row in e.trace for c in row))
     rows = [[row.get(c, np.nan) for c in columns] for row in e.trace]
     arrays["trace"] = np.array(rows, dtype=float).reshape(len(rows), len(columns))
@@ -109,11 +105,11 @@ def record(fit: Fit) -> dict[str, Any]:
         "model_fingerprint": fit.initial_model.fingerprint,
         "structure_key": fit.initial_model.structure_key,
         "experiment_fingerprints": [x.fingerprint for x in fit.experiments],
-        "method": {"class": type(fit.method).__name__, "options": asdict(fit.method)},
+        "method": {"class": type(fit.method).__name__, "options": fit.method.options},
         "why": fit.why,
         "unknowns": [_unknown(u) for u in e.unknowns],
         "noise": e.noise,
-        "likelihood": isinstance(e.evaluation, LikelihoodEvaluation),
+        "likelihood": not e.evaluation.is_least_squares,
         "log_likelihood": e.log_likelihood, "is_likelihood": bool(e.is_likelihood), "count": int(e.count),
         "objective": e.objective, "converged": bool(e.converged), "status": e.status, "notes": list(e.notes),
         "caution": e.caution,
@@ -122,7 +118,7 @@ def record(fit: Fit) -> dict[str, Any]:
         "extra": dict(e.extra),
         "intervals": [_interval(level, method, found) for (level, method), found in fit.known_intervals.items()],
         "discretisation": [p.discretisation for p in e.evaluation.predictions],
-        "steps": [_steps(c.runner) for c in e.cases],
+        "steps": [fit.method.steps(c.runner) for c in e.cases],
         "versions": versions(),
     }  # fmt: skip
 
@@ -139,13 +135,6 @@ def _unknown(unknown: Unknown) -> dict[str, Any]:
         "name": unknown.name, "kind": unknown.kind, "target": unknown.target, "experiment": unknown.experiment,
         "logarithmic": bool(unknown.logarithmic), "logit": bool(unknown.logit), "unit": unknown.unit, "prior": prior,
     }  # fmt: skip
-
-
-def _steps(runner: Any) -> dict[str, Any]:
-    """How the frozen steps were chosen, so that a loaded fit computes the same digits."""
-    filter = getattr(runner, "filter", None)
-    frozen = {n: int(getattr(filter, n)) for n in ("substeps", "doublings") if hasattr(filter, n)}
-    return {"method": str(getattr(runner, "method", "")), "step": float(getattr(runner, "step", 0.0)), "filter": frozen}
 
 
 def versions() -> dict[str, str]:

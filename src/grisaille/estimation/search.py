@@ -83,8 +83,7 @@ class Search:
 
     def _learn_sizes(self, evaluation: Evaluation) -> None:
         """A guess of zero, or near it, tells no magnitude: unknowns are at least as large as their standard errors."""
-        curvature = getattr(evaluation, "curvature", np.zeros((0, 0)))
-        bend = np.diag(curvature) if curvature.size else np.sum(evaluation.jacobian**2, axis=0)
+        bend = np.diag(evaluation.information)
         if len(bend) != len(self.problem.unknowns):
             return
         self.problem.unknowns = tuple(

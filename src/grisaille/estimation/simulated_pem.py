@@ -15,7 +15,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from grisaille.errors import EstimationError, GrisailleError
 from grisaille.estimation.checkpoint import Checkpoint
 from grisaille.estimation.ensemble_size import FIRST, MOST, describe_choice, describe_size, enough
 from grisaille.estimation.estimate import Estimate
+from grisaille.estimation.estimator import Estimator, Verdict
 from grisaille.estimation.interruption import Interrupted
 from grisaille.estimation.mean_criterion import MeanCriterion
 from grisaille.estimation.mean_identifiability import refuse_unmoved_means
@@ -31,11 +32,15 @@ from grisaille.estimation.mean_report import Finding, assess, conclude, conclude
 from grisaille.estimation.mean_search import Ending, MeanSearch, gauss_newton, grid, nelder_mead
 from grisaille.estimation.mean_settling import ROUGH, settle
 from grisaille.estimation.stochastic_approximation import stochastic_approximation
+from grisaille.estimation.subject import STATIC, Subject
 from grisaille.model.classes import Model
 from grisaille.simulation.ensemble import EnsembleOptions
 from grisaille.simulation.ensemble_runner import SMALL
 from grisaille.structure.reduction import Structure
 from grisaille.trial.unknown import Unknown
+
+if TYPE_CHECKING:
+    from grisaille.estimation.fit import Fit
 
 SEARCHES, MATCHES = ("gauss-newton", "grid", "stochastic", "nelder-mead"), ("mean", "mean-variance")
 ACROSS_JUMPS = 0.01
@@ -47,7 +52,7 @@ REFINEMENTS = 5
 
 
 @dataclass(frozen=True)
-class SimulatedPEM:
+class SimulatedPEM(Estimator):
     """Options of the simulation-based prediction error method.
 
     realizations, seed : size of the ensemble (``"auto"``: doubled until more would change nothing), and which random
@@ -120,7 +125,30 @@ class SimulatedPEM:
         said = {name.partition("@")[0] for name in wanted}
         return [*wanted, *(n for n in open_noise(structure.model, data) if n not in said)]
 
-    def pose(self, model: Model, structure: Structure, data: Sequence[Any], unknowns: Sequence[Unknown]) -> MeanProblem:
+    @property
+    def seeded(self) -> str:
+        return str(self.seed)
+
+    @classmethod
+    def verdict(cls, subject: Subject) -> Verdict:
+        if subject.is_static:
+            return Verdict(False, STATIC)
+        if not subject.disturbances:
+            name = subject.flat.name
+            return Verdict(False, f"refused: {name} has no disturbances, so every simulation is the same")
+        if subject.hidden:
+            return Verdict(True, f"chosen: it simulates {subject.hidden}, whatever the way it enters")
+        better = "the likelihood uses what the data say about each disturbance"
+        return Verdict(False, f"refused: it compares means only, and {better}")
+
+    def pose(
+        self,
+        model: Model,
+        structure: Structure,
+        data: Sequence[Any],
+        unknowns: Sequence[Unknown],
+        guess: Fit | None = None,
+    ) -> MeanProblem:
         """The problem of a model and its data."""
         count = FIRST if self.realizations == "auto" else self.realizations
         options = EnsembleOptions(
@@ -130,7 +158,7 @@ class SimulatedPEM:
         matching = Matching(self.match == "mean-variance", self.correction, self.weighting)
         return pose_mean_problem(model, structure, data, unknowns, options, matching)
 
-    def predicting(self, estimate: Estimate, experiment: str) -> dict[str, Any]:
+    def simulated(self, estimate: Estimate, experiment: str) -> dict[str, Any]:
         """How ``gr.simulate`` gives what this method predicts: the mean of an ensemble."""
         pairs = zip(estimate.unknowns, estimate.theta.tolist(), strict=True)
         scales = {f"scale({u.target})": v for u, v in pairs if u.kind == "scale" and u.applies_to(experiment)}

@@ -37,9 +37,11 @@ def states(fit: Fit, experiment: Any = None, names: Any = None, level: float = 0
     variances are infinite until the data determine the states. Fits by ``gr.Collocation`` have smoothed values only,
     and bands that contain the uncertainty of the parameters.
     """
-    if hasattr(fit.method, "states_of"):
-        found: xr.Dataset = fit.method.states_of(fit, experiment, names, level)
-        return found
+    return fit.method.states(fit, experiment, names, level)
+
+
+def filtered_states(fit: Fit, experiment: Any, names: Any, level: float) -> xr.Dataset:
+    """What a filter and its smoother say."""
     case, runner, theta = _followed(fit, experiment)
     return states_of_case(case, runner, theta, names, level)
 
@@ -108,10 +110,6 @@ def _width(level: float) -> float:
 
 def _followed(fit: Fit, experiment: Any) -> tuple[Case, FilterRunner, np.ndarray]:
     """The case of an experiment, its filter, and the estimates that apply to it."""
-    if not hasattr(fit.method, "case_of"):
-        raise EstimationError(
-            f"{type(fit.method).__name__} does not estimate states; use gr.KalmanML(), or simulate by fit.predict()."
-        )
     case = _case(fit, experiment)
     runner = filter_runner(case)
     assert runner is not None
@@ -131,7 +129,8 @@ def _case(fit: Fit, experiment: Any) -> Any:
             return case
     experiment.check(fit.initial_model)
     named = experiment if experiment.name else experiment.replace(name="new experiment")
-    made = fit.method.case_of(fit.initial_model, named, fit.estimate.unknowns)
+    filters: Any = fit.method
+    made = filters.case_of(fit.initial_model, named, fit.estimate.unknowns)
     _refuse_unknown_levels(fit, made)
     return made
 

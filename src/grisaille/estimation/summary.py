@@ -98,8 +98,7 @@ def _doubtful(estimate: Estimate, heading: str) -> str:
 
 def _transcription(fit: Fit) -> str:
     """How collocation represents trajectories; nothing for other estimators."""
-    said = fit.why.get(type(fit.method).__name__, "") if hasattr(fit.method, "transcription") else ""
-    return said.partition(": ")[2]
+    return fit.why.get(type(fit.method).__name__, "").partition(": ")[2] if fit.method.tells_how else ""
 
 
 def _criteria(fit: Fit) -> str:

@@ -7,7 +7,7 @@ not an exception: optimizers must survive it.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -190,6 +190,18 @@ class FilterRunner:
             other.filter = copy.copy(self.filter)
             other.filter.record = other.record
         return other
+
+    @property
+    def steps(self) -> dict[str, int]:
+        """How steps between samples were chosen; none of the exact filter."""
+        if not isinstance(self.filter, ExtendedFilter):
+            return {}
+        return {"substeps": int(self.filter.substeps), "doublings": int(self.filter.doublings)}
+
+    def take_steps(self, steps: Mapping[str, int]) -> None:
+        """Steps that were chosen before."""
+        if isinstance(self.filter, ExtendedFilter) and steps:
+            self.filter.substeps, self.filter.doublings = int(steps["substeps"]), int(steps["doublings"])
 
     def signals(self, p: Floats) -> SignalTable:
         """The table of u at parameter values."""

@@ -13,16 +13,14 @@ from functools import cache
 from typing import Any, Literal, Union
 
 import grisaille
+from grisaille.estimation.estimator import Estimator
 
 
 @cache
 def estimators() -> dict[str, type]:
     """Public estimators by name."""
-    named = {n: getattr(grisaille, n) for n in grisaille.__all__ if n[0].isupper()}
-    return {
-        n: c for n, c in named.items()
-        if isinstance(c, type) and dataclasses.is_dataclass(c) and callable(getattr(c, "estimate", None))
-    }  # fmt: skip
+    public = {n: getattr(grisaille, n) for n in grisaille.__all__ if n[0].isupper()}
+    return {n: c for n, c in Estimator.known.items() if public.get(n) is c}
 
 
 def options_of(estimator: type) -> dict[str, dict[str, Any]]:

@@ -6,13 +6,13 @@ import base64
 import platform
 import tempfile
 from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from grisaille.errors import GrisailleError
+from grisaille.estimation.estimator import Estimator
 from grisaille.estimation.fit import Fit
 from grisaille.estimation.saving import versions
 from grisaille.markup import Html, joined, table, tag
@@ -33,7 +33,7 @@ def computation(fit: Fit, album: Album) -> Html:
     timing = [
         ("wall time", f"{e.seconds:.3g} s"), ("evaluations", f"{e.evaluations}"),
         ("from the minimum", f"{short(e.offset, 2)} standard errors"),
-        ("seed", str(getattr(fit.method, "seed", "none needed"))),
+        ("seed", fit.method.seeded),
     ]  # fmt: skip
     failures = [f"{count(len(e.failures), 'evaluation')} failed; the first: {e.failures[0]}"] if e.failures else []
     run = card(facts(timing), bullets([fit.status, *failures]), *_trace(fit, album), title="Convergence")
@@ -74,7 +74,7 @@ def _cell(value: Any) -> str:
 
 
 def _method(fit: Fit) -> Iterator[Html | None]:
-    rows = [(f.name, repr(getattr(fit.method, f.name))) for f in fields(fit.method)]
+    rows = [(name, repr(value)) for name, value in fit.method.options.items()]
     yield wide(table((type(fit.method).__name__, "option"), rows))
     if fit.why:
         yield tag("h3", "Why this estimator")
@@ -130,10 +130,10 @@ def _limit(value: float) -> str:
     return repr(float(value)) if np.isfinite(value) else f'float("{value}")'
 
 
-def method_code(method: Any) -> str:
-    default = type(method)()
-    changed = [f for f in fields(method) if getattr(method, f.name) != getattr(default, f.name)]
-    return f"{type(method).__name__}({', '.join(f'{f.name}={getattr(method, f.name)!r}' for f in changed)})"
+def method_code(method: Estimator) -> str:
+    usual = type(method)().options
+    changed = [f"{name}={value!r}" for name, value in method.options.items() if value != usual[name]]
+    return f"{type(method).__name__}({', '.join(changed)})"
 
 
 def _saved(fit: Fit) -> str | None:

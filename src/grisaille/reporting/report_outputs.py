@@ -9,7 +9,6 @@ import numpy as np
 
 from grisaille.errors import GrisailleError
 from grisaille.estimation.fit import Fit
-from grisaille.estimation.likelihood import LikelihoodEvaluation
 from grisaille.experiment.signals import Samples
 from grisaille.markup import Html, joined, tag
 from grisaille.reporting.charts import Album, Chart, Series
@@ -110,7 +109,7 @@ def _input_charts(fit: Fit, run: str, link: str) -> Iterator[Chart]:
 
 def _simulation(fit: Fit, run: str) -> Any:
     """What the model does alone, for estimators whose predictions follow the data."""
-    if not isinstance(fit.estimate.evaluation, LikelihoodEvaluation) or experiment_of(fit, run).is_static:
+    if fit.estimate.evaluation.is_least_squares or experiment_of(fit, run).is_static:
         return None
     try:
         return fit.predict(run)

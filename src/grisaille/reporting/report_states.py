@@ -25,7 +25,7 @@ def states(fit: Fit, album: Album, runs: list[str]) -> Html | None:
             return None
         charts = [album.place(chart) for chart in _charts(fit, run, found, f"states{k}")]
         parts.append((run, joined(charts)))
-    holds = "contains" if getattr(fit.method, "smooths", False) else "does not contain"
+    holds = "contains" if fit.method.smooths else "does not contain"
     words = f"Given all data of the experiment; the band holds 95 % and {holds} the uncertainty of parameters."
     return card(tag("p", words, class_="muted"), choices("Experiment", parts, "states"), title="States with bands")
 

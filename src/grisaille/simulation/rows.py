@@ -7,7 +7,8 @@ follows by the implicit function theorem:  dz/dp = −(∂r/∂z)⁻¹ ∂r/∂p
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import casadi as ca
 import numpy as np
@@ -47,6 +48,11 @@ class RowRunner:
 
     def refine(self, excess: float = 1.0) -> None:
         """Nothing to refine: there are no steps."""
+
+    steps: ClassVar[dict[str, Any]] = {}
+
+    def take_steps(self, steps: Mapping[str, Any]) -> None:
+        """There are none."""
 
     def crossings(self, theta: np.ndarray) -> list[Crossing]:
         """None: there is no trajectory."""

@@ -11,8 +11,9 @@ A run that fails is an answer, not an exception: optimizers must survive it.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -91,6 +92,16 @@ class Runner:
         point = self.trial.at(theta).still()
         kernel = self._kernel(point)
         return find_crossings(point.structure, kernel, self._task(kernel, point), self.method or "auto")
+
+    @property
+    def steps(self) -> dict[str, Any]:
+        """How steps were chosen; they give the same digits again."""
+        return {"method": self.method, "step": float(self.step)}
+
+    def take_steps(self, steps: Mapping[str, Any]) -> None:
+        """Steps that were chosen before."""
+        if steps.get("method"):
+            self.method, self.step = str(steps["method"]), float(steps["step"])
 
     @property
     def tolerance(self) -> float:

@@ -23,8 +23,6 @@ from grisaille.disturbance import Purpose, Stream
 from grisaille.errors import EstimationError
 from grisaille.estimation.fit import Fit
 from grisaille.estimation.fitting import build_problem
-from grisaille.estimation.kalman_ml import KalmanML
-from grisaille.estimation.output_error import OutputError
 from grisaille.study.data_sets import DataSet, OtherData, kept_rows
 from grisaille.study.engine import run_task
 from grisaille.study.monte_carlo import MonteCarlo
@@ -61,11 +59,11 @@ def bootstrap(
     if block is not None and (isinstance(block, bool) or not isinstance(block, int) or block < 1):
         raise EstimationError(f"block is {block!r}; it must be a whole number above zero.")
     options = _options(fit)
-    if isinstance(fit.method, KalmanML):
+    if fit.method.redraws == "model":
         drawn = _drawn_again(fit, kind)
         task = make_task("bootstrap", fit.initial_model, list(fit.experiments), fit.method, drawn, seed, **options)
         return Bootstrap(*run_task(task, runs, store, executor, progress), fit.estimate.theta)
-    if not isinstance(fit.method, OutputError):
+    if not fit.method.redraws:
         raise EstimationError(
             f"gr.bootstrap redraws the measurement noise of output-error fits; this one is by "
             f"{type(fit.method).__name__}, which also knows disturbances: use gr.monte_carlo(fit.model, "

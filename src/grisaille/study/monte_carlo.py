@@ -70,8 +70,7 @@ def monte_carlo(
     if isinstance(guess, Fit):  # which may have estimated more than this study does
         known = guess.estimates
         guess = {u.name: known[u.name] for u in posed.unknowns if u.name in known}
-    rtol = min(getattr(chosen, "rtol", 1e-6), 1e-6) / 10
-    variation = Simulated(model, dict(noise or {}), rtol, getattr(chosen, "compiled", None), step)
+    variation = Simulated(model, dict(noise or {}), min(chosen.rtol, 1e-6) / 10, chosen.compiled, step)
     variation.prepare(data)
     task = make_task("monte_carlo", model, data, method, variation, seed, guess=guess, **options)
     return MonteCarlo(*run_task(task, runs, store, executor, progress), truth)

@@ -1,0 +1,187 @@
+"""What an estimator is, and what it declares about itself.
+
+An estimator is a frozen dataclass of options that derives from ``Estimator`` and says how it poses a problem and how it
+solves it. Everything else has a default: what it cannot do is refused by a sentence that it declares. Whoever reads a
+fit (profiles, studies, saving, reports, the choice of ``method="auto"``) asks this contract and knows no estimator by
+name. A class becomes known by being defined: nothing has to be registered.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+
+from grisaille.errors import EstimationError
+from grisaille.model.classes import Model
+from grisaille.model.flat import FlatModel
+from grisaille.structure.reduction import Structure
+from grisaille.trial.unknown import Unknown
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from grisaille.estimation.bound_penalty import BoundPenalty
+    from grisaille.estimation.estimate import Estimate
+    from grisaille.estimation.fit import Fit
+    from grisaille.estimation.problem import Evaluation, Problem
+    from grisaille.estimation.subject import Subject
+
+Progress = Callable[[int, float], None]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether an estimator is the one for a model and its data, and why."""
+
+    is_choice: bool
+    reason: str
+
+
+class Estimator(ABC):
+    """The contract."""
+
+    known: ClassVar[dict[str, type[Estimator]]] = {}
+    """Every estimator that has been defined, by its name."""
+
+    rtol: float = 1e-6
+    """Tolerance of its simulations."""
+    compiled: bool | None = None
+    """As in ``gr.simulate``."""
+    estimates_levels: ClassVar[bool] = True
+    """Whether ``"scale(w)"`` and ``"noise(y)"`` can be among the unknowns."""
+    has_own_likelihood: ClassVar[bool] = False
+    """Whether noise levels are part of its likelihood, so that one may lie at zero."""
+    has_states: ClassVar[bool] = False
+    """Whether it estimates trajectories from the data."""
+    smooths: ClassVar[bool] = False
+    """Whether its trajectories follow the data: what is left between them is not white, and their bands contain the
+    uncertainty of parameters."""
+    tells_how: ClassVar[bool] = False
+    """Whether its problems say how they represent trajectories (``Problem.transcription``)."""
+    deviance: ClassVar[Literal["squares", "likelihood", "trajectories", ""]] = ""
+    """What profiles, surfaces and ratio tests are made of: least squares with noise levels at their best, its own
+    likelihood, or the criterion of trajectories; empty where they are refused."""
+    redraws: ClassVar[str] = ""
+    """What a bootstrap draws again: ``"noise"`` around the predictions, or ``"model"``, disturbances and noise; empty
+    where it has none."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if not cls.__name__.startswith("_"):
+            Estimator.known[cls.__name__] = cls
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Every option by name, as it would be given to make the same estimator again."""
+        described: Any = self
+        return {f.name: getattr(self, f.name) for f in fields(described) if f.init}
+
+    @classmethod
+    def verdict(cls, subject: Subject) -> Verdict:
+        """What ``method="auto"`` is told about this estimator."""
+        return Verdict(False, "not taken unasked")
+
+    def further_unknowns(self, structure: Structure, data: Sequence[Any], wanted: Sequence[str]) -> list[str]:
+        """The names asked for, with those of unknowns that the method adds."""
+        return list(wanted)
+
+    @abstractmethod
+    def pose(
+        self,
+        model: Model,
+        structure: Structure,
+        data: Sequence[Any],
+        unknowns: Sequence[Unknown],
+        guess: Fit | None = None,
+    ) -> Problem:
+        """The problem of a model and its data; ``guess`` is the fit that the first values come from, if any."""
+
+    @abstractmethod
+    def estimate(self, problem: Any, progress: Progress | None = None) -> Estimate:
+        """Solve a problem that this method posed."""
+
+    def remarks(self, flat: FlatModel) -> list[str]:
+        """What a user must know about any fit of this model by this method."""
+        return []
+
+    def ways_out(self, disturbed: bool) -> list[str]:
+        """What leads out of a minimum that explains nothing, in words."""
+        return []
+
+    @property
+    def seeded(self) -> str:
+        """Which random numbers it uses, in words."""
+        return "none needed"
+
+    @property
+    def not_a_likelihood(self) -> str:
+        """The option because of which the criterion is not a likelihood, as in ``loss='huber'``."""
+        return "its criterion"
+
+    @property
+    def no_ratio(self) -> str:
+        """Why likelihood ratios have no known distribution, and what to do instead; empty where they have."""
+        return ""
+
+    def valued(self, problem: Problem, evaluation: Evaluation) -> tuple[Evaluation, float]:
+        """The criterion at a point, and its log-likelihood; NaN where it is none."""
+        return evaluation, evaluation.log_likelihood
+
+    def steps(self, runner: Any) -> dict[str, Any]:
+        """How a runner's frozen steps were chosen, as data."""
+        return {}
+
+    def with_steps(self, runner: Any, steps: Mapping[str, Any]) -> None:
+        """Take steps that were saved."""
+        if steps:
+            raise EstimationError(f"{type(self).__name__} chooses no steps, but the fit was saved with {dict(steps)}.")
+
+    def kept(self, fit: Fit) -> dict[str, np.ndarray]:
+        """Arrays that a saved fit has beside the usual ones."""
+        return {}
+
+    @property
+    def bound_penalty(self) -> BoundPenalty | None:
+        """What keeps unknowns inside their bounds beside the criterion."""
+        return None
+
+    def simulated(self, estimate: Estimate, experiment: str) -> dict[str, Any]:
+        """Options of ``gr.simulate`` by which the fitted model predicts an experiment."""
+        return {}
+
+    def predict_ahead(self, fit: Fit, experiment: Any, horizon: float) -> xr.Dataset | None:
+        """Predictions from the data up to ``horizon`` samples before; None where every one is a simulation."""
+        return None
+
+    def states(self, fit: Fit, experiment: Any, names: Any, level: float) -> xr.Dataset:
+        """Trajectories with bands, given the data."""
+        raise EstimationError(
+            f"{type(self).__name__} does not estimate states; use gr.KalmanML(), or simulate by fit.predict()."
+        )
+
+    def states_at(self, problem: Problem, theta: np.ndarray) -> dict[str, xr.Dataset]:
+        """The same at given values of the unknowns, by experiment."""
+        raise EstimationError(
+            "States are estimated by gr.KalmanML() and gr.Collocation(): use method=gr.KalmanML(), or gr.simulate."
+        )
+
+    def comparable(self, estimate: Estimate) -> float:
+        """A number by which minima of the same data are compared; lower is better."""
+        beyond = estimate.evaluation.residuals[estimate.count :]
+        if "criterion" in estimate.extra:
+            return estimate.extra["criterion"]
+        likelihood = estimate.log_likelihood if estimate.is_likelihood else -estimate.objective
+        return 0.5 * float(beyond @ beyond) * estimate.is_likelihood - likelihood
+
+
+def estimator_of(method: object) -> Estimator:
+    """What was given as ``method=``, if it is an estimator."""
+    if isinstance(method, Estimator):
+        return method
+    if isinstance(method, type) and issubclass(method, Estimator):
+        raise EstimationError(f"method is the class {method.__name__}; make an instance: gr.{method.__name__}().")
+    raise EstimationError(f"method is {method!r}; give 'auto' or an estimator such as gr.OutputError().")

@@ -1,0 +1,53 @@
+"""A model with its data as the choice of an estimator sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from grisaille.disturbance.stochastic_model import StochasticModel, build_stochastic_model
+from grisaille.filtering.hidden import hidden_disturbance
+from grisaille.model.classes import Model
+from grisaille.model.flat import FlatModel
+from grisaille.structure.parameters import evaluate_parameters
+from grisaille.structure.prepared import structure_of
+
+STATIC = "refused: the experiment is static, and this follows a model in time"
+UNASKED = "possible, but not taken unasked: for models that cannot be simulated from the guess, or unknown trajectories"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is to be fitted to what."""
+
+    model: Model
+    data: Sequence[Any]
+    levels: tuple[str, ...] = ()
+    """Levels of noise that are named among the unknowns."""
+
+    @property
+    def is_static(self) -> bool:
+        return any(e.is_static for e in self.data)
+
+    @property
+    def flat(self) -> FlatModel:
+        return structure_of(self.model).model
+
+    @property
+    def disturbances(self) -> tuple[str, ...]:
+        return tuple(self.flat.disturbances)
+
+    @cached_property
+    def stochastic(self) -> StochasticModel:
+        """The reduced model with its disturbances, at the model's own values."""
+        values = evaluate_parameters(self.flat)
+        outputs = tuple(dict.fromkeys(o for e in self.data for o in e.outputs))
+        known = dict(zip(values.names, values.values.tolist(), strict=True))
+        return build_stochastic_model(structure_of(self.model), outputs, noises=outputs, values=known)
+
+    @cached_property
+    def hidden(self) -> str:
+        """A disturbance without a linear effect where it is zero; empty where there is none."""
+        return hidden_disturbance(self.stochastic) or ""
