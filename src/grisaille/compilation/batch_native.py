@@ -66,12 +66,17 @@ def run_native(
     if reduce:
         wave = max(threads, WAVE // max(1, 2 * batch.kept.size * fused.ny * (1 + fused.ns)))
     total: Moments | None = None
+
+    def run(block: NDArray[np.int64]) -> Moments | None:
+        return _run(entry, fused, batch, disturbances, answer, block, reduce)
+
+    if len(blocks) == 1 and progress is None:  # a thread would take longer to start than the block to run
+        return finish(answer, batch, run(blocks[0]))
     with ThreadPoolExecutor(max_workers=threads) as pool:
         try:
             for start in range(0, len(blocks), wave):
                 now = blocks[start : start + wave]
-                parts = pool.map(lambda block: _run(entry, fused, batch, disturbances, answer, block, reduce), now)
-                for block, part in zip(now, parts, strict=True):
+                for block, part in zip(now, pool.map(run, now), strict=True):
                     total = part if total is None or part is None else total.joined(part)
                     if progress is not None:
                         progress(int(block[-1]) + 1, batch.count)

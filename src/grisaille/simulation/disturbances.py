@@ -37,9 +37,10 @@ from grisaille.disturbance import (
     start_root_symbolic,
     transition_symbolic,
 )
-from grisaille.model.expression import Expression, Name, as_expression
+from grisaille.model.expression import Expression, Name, as_expression, postorder
 from grisaille.model.flat import FlatDisturbance, FlatModel
 from grisaille.simulation.hermite import mixing
+from grisaille.simulation.remembered import Remembered, Same
 from grisaille.structure.system import System
 
 Floats = NDArray[np.float64]
@@ -108,6 +109,7 @@ class Disturbances:
             elif signals:
                 self.groups.append(group)
                 self.driven.append(tuple(signals))
+        self.remembered = Remembered()
         self._derivatives: dict[tuple[object, ...], ca.Function] = {}
         self._dependence: dict[tuple[object, ...], set[int]] = {}
 
@@ -134,8 +136,16 @@ class Disturbances:
         Averaged over a cell, ((1 − f) w₀ + f w₁)² has the mean (2/3 + ρ/3) E w². Disturbances whose derivatives are
         used too are joined by smoother polynomials, and those that are not stationary have no E w² to lose.
         """
+        processes = self.processes(values)
+
+        def make() -> float:
+            return self._loss(processes, step)
+
+        return self.remembered.get(("loss",), (step, *(Same(p) for p in processes)), make)
+
+    def _loss(self, processes: Sequence[Process], step: float) -> float:
         lost = [0.0]
-        for process, signals in zip(self.processes(values), self.driven, strict=True):
+        for process, signals in zip(processes, self.driven, strict=True):
             if not np.all(np.linalg.eigvals(process.A).real < 0):
                 continue
             F, P = discretize(process.A, process.intensity, step)[0], process.start_covariance()
@@ -179,11 +189,18 @@ class Disturbances:
 
     def filters(self, values: Values, grid: Floats, draw: Draw, substeps: int = 1) -> Filters:
         """Matrices and streams for a grid."""
-        steps, which = distinct_steps(grid)
         moved = self.is_moved(values)
-        groups = tuple(self._group(g, values, grid, draw, moved) for g in range(len(self.groups)))
-        white = tuple(draw.stream(group[0].name) for group in self.white)
-        return Filters(which, groups, white, draw.first, mix=self._mix(steps, substeps))
+
+        def make() -> Filters:
+            steps, which = distinct_steps(grid)
+            groups = tuple(self._group(g, values, grid, draw, moved) for g in range(len(self.groups)))
+            white = tuple(draw.stream(group[0].name) for group in self.white)
+            return Filters(which, groups, white, draw.first, mix=self._mix(steps, substeps))
+
+        if moved:
+            return make()
+        key = (Same(grid), draw, *(Same(p) for p in self.processes(values)))
+        return self.remembered.get(("filters", substeps), key, make)
 
     def white_gains(self, values: Values) -> Floats:
         """D of all white disturbances, in order of declaration, column by column: w dt = D dV."""
@@ -196,6 +213,8 @@ class Disturbances:
 
     def white_gain_directions(self, values: Values) -> Floats:
         """(ns, entries): the derivatives of ``white_gains``."""
+        if not self.white:
+            return np.zeros((len(values.dp), 0))
         names, dq, q = self.white_names, self._dq(values), self._symbols()
         D = ca.SX(len(names), len(names))
         for group in self.white:
@@ -205,8 +224,28 @@ class Disturbances:
         return np.asarray(dq @ np.array(slopes.full()).reshape(len(names) ** 2, dq.shape[1]).T)
 
     def _process(self, group: Sequence[FlatDisturbance], values: Values) -> Process:
+        """Made again only where a number that it contains has changed."""
         scales = [Name(f"scale({d.name})") if d.name in values.scales else _scale(d) for d in group]
-        return build_process(*_declared(group), scales, _correlation(group), values.known())
+        known = values.known()
+        key = tuple(known[n] for n in self._inside(group, tuple(scales)))
+
+        def make() -> Process:
+            return build_process(*_declared(group), scales, _correlation(group), known)
+
+        return self.remembered.get(("process", group[0].name, frozenset(values.scales)), key, make)
+
+    def _inside(self, group: Sequence[FlatDisturbance], scales: tuple[Expression, ...]) -> tuple[str, ...]:
+        """Names of the numbers that a group of disturbances contains."""
+
+        def make() -> tuple[str, ...]:
+            formulas: list[Any] = [
+                e for d in group for matrix in d.spectrum.state_space() for row in matrix for e in row
+            ]
+            formulas += [value for row in _correlation(group) or [] for value in row]
+            plain = [f for f in (*formulas, *scales) if isinstance(f, Expression)]
+            return tuple(dict.fromkeys(n.path for n in postorder(plain) if isinstance(n, Name)))
+
+        return self.remembered.get(("inside", group[0].name), tuple(map(str, scales)), make)
 
     def _group(self, g: int, values: Values, grid: Floats, draw: Draw, moved: bool) -> Group:
         process, signals = self._process(self.groups[g], values), self.driven[g]

@@ -26,6 +26,7 @@ from grisaille.simulation.disturbances import Disturbances, Draw, Values
 from grisaille.simulation.ensemble_grid import Grid, stage_table
 from grisaille.simulation.ensemble_starts import Starts
 from grisaille.simulation.reducers import BLOCK
+from grisaille.simulation.remembered import Same
 from grisaille.simulation.sampled import sample_stages
 from grisaille.structure.system import System
 
@@ -184,8 +185,12 @@ class SampledEngine:
 
 def known_signals(s: Setting) -> tuple[list[Floats], list[str]]:
     """Tables and holds of all signals; zeros where a disturbance comes in."""
-    pairs = [stage_table(s.table, s.grid, s.substeps, i) for i in range(s.system.nu)]
-    return [p[0] for p in pairs], [p[1] for p in pairs]
+
+    def make() -> tuple[list[Floats], list[str]]:
+        pairs = [stage_table(s.table, s.grid, s.substeps, i) for i in range(s.system.nu)]
+        return [p[0] for p in pairs], [p[1] for p in pairs]
+
+    return s.disturbances.remembered.get("signals", (Same(s.table), Same(s.grid), s.substeps, s.system.nu), make)
 
 
 def extended_parameters(s: Setting) -> Floats:
@@ -224,9 +229,14 @@ def make_white_step(
 
 def _build(s: Setting, layout: FilterLayout) -> FusedStep:
     formula = None if s.white is None else s.white.formula
-    return build_step(
-        s.system, observed=s.observed, directions=len(s.dp), filters=layout, formula=formula, compiled=s.compiled
-    )
+    key = (Same(s.system), Same(formula), s.observed, len(s.dp), layout, s.compiled)
+
+    def make() -> FusedStep:
+        return build_step(
+            s.system, observed=s.observed, directions=len(s.dp), filters=layout, formula=formula, compiled=s.compiled
+        )
+
+    return s.disturbances.remembered.get(("step", len(s.dp)), key, make)
 
 
 def _options(s: Setting, hold: Sequence[str]) -> dict[str, Any]:

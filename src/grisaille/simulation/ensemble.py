@@ -28,11 +28,12 @@ from grisaille.simulation.dataset import as_ensemble
 from grisaille.simulation.disturbances import RESOLUTION, Disturbances, Draw, Values
 from grisaille.simulation.engines import Answer, Engine, FusedEngine, SampledEngine, Setting, WhiteStep, make_white_step
 from grisaille.simulation.ensemble_grid import Grid, make_grid
-from grisaille.simulation.ensemble_starts import StartRequest, solve_starts
+from grisaille.simulation.ensemble_starts import solve_starts
 from grisaille.simulation.measurement_noise import with_noise
 from grisaille.simulation.pilot import Pilot, choose_substeps, nominal_of
 from grisaille.simulation.progress import progress_over
 from grisaille.simulation.reducers import BLOCK, Block, Statistic, make_reducers
+from grisaille.simulation.remembered import Same
 from grisaille.simulation.rough_signals import without_rough_signals
 from grisaille.simulation.task_engine import TaskEngine
 from grisaille.simulation.white_pilot import INSTANTS, Scale, WhitePilot, choose_halvings, paths_of
@@ -202,26 +203,34 @@ def _setting(
     values = Values(posed.known, posed.scales, posed.dp, posed.dscales)
     white, noise = _white(posed, options, disturbances, values)
     cell = _cell(posed, options, disturbances, values)
-    kinks = posed.table.breaks[posed.table.kink != 0]
-    grid = make_grid(posed.times, kinks, cell, has_lattice=options.between == "exact")
+    grid = _grid(posed, cell, options.between == "exact", disturbances)
     draw = Draw(options.seed, options.purpose, options.antithetic, options.first)
     layout = disturbances.layout(values)
     _refuse_interpolation(layout, options.between)
-    first = FilterStates(
-        disturbances.filters(values, grid.points, draw), layout, np.arange(options.realizations), len(values.dp)
-    )
-    request = StartRequest(
-        float(posed.times[0]), posed.u, p, posed.start, posed.demands, posed.trial.steady, posed.dp, posed.ddemands,
-    )  # fmt: skip
+
+    def first() -> FilterStates:
+        filters = disturbances.filters(values, grid.points, draw)
+        return FilterStates(filters, layout, np.arange(options.realizations), len(values.dp))
+
     setting = Setting(
         system=system, p=p, nominal=posed.initializer.nominal[: system.nx], table=posed.table, grid=grid,
-        starts=solve_starts(structure, request, layout.places, first.signals, first.dsignals),
+        starts=solve_starts(posed, layout.places, first, disturbances.remembered),
         dp=posed.dp, disturbances=disturbances, values=values, draw=draw,
         count=int(options.realizations), between=options.between, substeps=1, white=white,
         observed=_observed(posed, (*(noise.infinite if noise else ()), *disturbances.infinite), options.observed),
         compiled=options.compiled, threads=options.threads,
     )  # fmt: skip
     return setting, noise
+
+
+def _grid(posed: Point, cell: float, has_lattice: bool, disturbances: Disturbances) -> Grid:
+    """The same one as long as signals and cells are the same."""
+
+    def make() -> Grid:
+        kinks = posed.table.breaks[posed.table.kink != 0]
+        return make_grid(posed.times, kinks, cell, has_lattice=has_lattice)
+
+    return disturbances.remembered.get("grid", (Same(posed.table), cell, has_lattice), make)
 
 
 def _white(

@@ -7,16 +7,19 @@ the ordinary way. Otherwise one start serves all; a steady one is then that of t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from grisaille.structure.initialization import Initializer, Start
+from grisaille.compilation.filter_twin import FilterStates
+from grisaille.simulation.remembered import Remembered, Same
+from grisaille.structure.initialization import Initializer
 from grisaille.structure.reduction import Structure
 from grisaille.structure.start_functions import StartFunctions
+from grisaille.trial import Point
 
 Floats = NDArray[np.float64]
 
@@ -31,47 +34,27 @@ class Starts:
     sz: Floats
 
 
-@dataclass(frozen=True, eq=False)
-class StartRequest:
-    """One start as the undisturbed run has it, and the directions in which it is differentiated."""
-
-    t: float
-    u: Floats
-    p: Floats
-    found: Start
-    demands: Mapping[str, float]
-    steady: bool
-    dp: Floats
-    dstarts: Mapping[str, Floats]
-
-
-def solve_starts(structure: Structure, request: StartRequest, places: Sequence[int], w: Floats, dw: Floats) -> Starts:
-    """Starts for disturbances ``w`` (M, nd) at the first instant, at ``places`` of u; ``dw`` (M, ns, nd)."""
-    ns = len(request.dp)
-    if not places or not depends_on_disturbances(structure, request, places):
-        common = Initializer(structure)
-        s = (
-            common.sensitivity(
-                request.t, request.u, request.p, request.found, request.dp, request.demands, request.dstarts,
-                steady=request.steady,
-            )
-            if ns
-            else None
-        )  # fmt: skip
-        nx, nz = structure.system.nx, structure.system.nz
-        sx, sz = (np.zeros((0, nx)), np.zeros((0, nz))) if s is None else (s.sx, s.sz)
-        return Starts(request.found.x, request.found.z, sx, sz)
-    initializer = Initializer(with_disturbances_as_parameters(structure, places))
-    guess = np.concatenate([request.found.x, request.found.z])
-    found = [_one(initializer, request, w[m], dw[m], guess) for m in range(len(w))]
+def solve_starts(
+    point: Point, places: Sequence[int], first: Callable[[], FilterStates], remembered: Remembered
+) -> Starts:
+    """Starts for the disturbances at the first instant, at ``places`` of u."""
+    key = (Same(point.structure.system), tuple(places), *sorted(point.demands))
+    if not places or not remembered.get("starts", key, lambda: depends_on_disturbances(point, places)):
+        return Starts(point.start.x, point.start.z, point.dstart.sx, point.dstart.sz)
+    structure = remembered.get("structure", key, lambda: with_disturbances_as_parameters(point.structure, places))
+    initializer = remembered.get("initializer", Same(structure), lambda: Initializer(structure))
+    guess = np.concatenate([point.start.x, point.start.z])
+    disturbed = first()
+    w, dw = disturbed.signals, disturbed.dsignals
+    found = [_one(initializer, point, w[m], dw[m], guess) for m in range(len(w))]
     return Starts(*(np.array(part) for part in zip(*found, strict=True)))
 
 
-def depends_on_disturbances(structure: Structure, request: StartRequest, places: Sequence[int]) -> bool:
+def depends_on_disturbances(point: Point, places: Sequence[int]) -> bool:
     """Whether a consistent start moves with the disturbances."""
-    system = structure.system
-    declared = [n for n, v in structure.model.variables.items() if v.start is not None]
-    rows = [system.observed_names.index(n) for n in {*declared, *request.demands} if n in system.observed_names]
+    system = point.structure.system
+    declared = [n for n, v in point.structure.model.variables.items() if v.start is not None]
+    rows = [system.observed_names.index(n) for n in {*declared, *point.demands} if n in system.observed_names]
     formulas = ca.vertcat(system.constraints, system.residual, *(system.observed[i] for i in rows))
     return bool(formulas.numel()) and bool(ca.depends_on(formulas, ca.vertcat(*(system.u[i] for i in places))))
 
@@ -87,15 +70,13 @@ def with_disturbances_as_parameters(structure: Structure, places: Sequence[int])
 
 
 def _one(
-    initializer: Initializer, request: StartRequest, w: Floats, dw: Floats, guess: Floats
+    initializer: Initializer, point: Point, w: Floats, dw: Floats, guess: Floats
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    p, ns = np.concatenate([request.p, w]), len(request.dp)
-    start = initializer.solve(request.t, request.u, p, request.demands, steady=request.steady, guess=guess)
+    p, ns, steady = np.concatenate([point.p, w]), len(point.dp), point.trial.steady
+    start = initializer.solve(point.t0, point.u, p, point.demands, steady=steady, guess=guess)
     if not ns:
         nx = start.x.size
         return start.x, start.z, np.zeros((0, nx)), np.zeros((0, start.z.size))
-    dp = np.column_stack([request.dp, dw if dw.shape[0] else np.zeros((ns, w.size))])
-    s = initializer.sensitivity(
-        request.t, request.u, p, start, dp, request.demands, request.dstarts, steady=request.steady
-    )
+    dp = np.column_stack([point.dp, dw if dw.shape[0] else np.zeros((ns, w.size))])
+    s = initializer.sensitivity(point.t0, point.u, p, start, dp, point.demands, point.ddemands, steady=steady)
     return start.x, start.z, s.sx, s.sz
