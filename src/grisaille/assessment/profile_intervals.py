@@ -129,7 +129,7 @@ def _why_wald(fit: Fit) -> str:
         return "not compared with profiles, whose derivatives would lack the share of a jump"
     if (e.free & (fit.std_errors <= EXACT * np.abs(e.theta))).any():
         return "not compared with profiles: the fit is exact to rounding"
-    if getattr(fit.method, "covariance", "") == "sandwich":
+    if fit.method.has_sandwich:
         return "with sandwich errors, which profiles do not have"
     if 2 * len(e.unknowns) > max(ALWAYS, e.evaluations):
         return (

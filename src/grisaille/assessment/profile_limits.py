@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from grisaille.assessment.points import Local
-from grisaille.estimation.unknowns import Unknown
+from grisaille.trial.unknown import Unknown
 
 MOST = 60
 """Evaluations of one limit."""

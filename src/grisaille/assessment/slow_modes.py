@@ -24,8 +24,7 @@ import numpy as np
 
 from grisaille.errors import GrisailleError
 from grisaille.estimation.fit import Fit
-from grisaille.estimation.kalman_ml import KalmanML
-from grisaille.estimation.likelihood import LikelihoodProblem, filter_runner
+from grisaille.estimation.likelihood import filter_runner
 from grisaille.filtering.runner import FilterRunner
 
 SHORT = 10.0
@@ -70,10 +69,9 @@ class SlowMode:
 def slow_modes(fit: Fit) -> list[SlowMode]:
     """All of them, the slowest of each set of unknowns; none where the model cannot be followed again."""
     e = fit.estimate
-    if not e.is_likelihood or not e.free.any() or not isinstance(fit.method, KalmanML):
+    if not e.is_likelihood or not e.free.any() or fit.method.deviance != "likelihood":
         return []
     found: dict[tuple[str, ...], SlowMode] = {}
-    problem = LikelihoodProblem(e.unknowns, e.cases)
     lasted = {c.name: float(c.grid[-1] - c.grid[0]) for c in e.cases}
     for case in e.cases:
         runner = filter_runner(case)
@@ -85,7 +83,7 @@ def slow_modes(fit: Fit) -> list[SlowMode]:
             total = lasted[case.name] if any(own) else sum(lasted.values())
             covariance = np.where(np.outer(e.free, e.free), e.covariance, 0.0)[np.ix_(case.unknowns, case.unknowns)]
             names = [e.unknowns[k].name for k in case.unknowns]
-            modes = _Linearised(runner, problem.values_for(case, e.theta)).slow(total, names, covariance)
+            modes = _Linearised(runner, case.own(e.theta)).slow(total, names, covariance)
             for mode in modes:
                 if mode.rates not in found or mode.constants < found[mode.rates].constants:
                     found[mode.rates] = mode
@@ -97,8 +95,8 @@ def slow_modes(fit: Fit) -> list[SlowMode]:
 class _Linearised:
     """Matrices of one experiment along its path."""
 
-    def __init__(self, runner: FilterRunner, values: dict[str, float]) -> None:
-        self.q, self.dq, _ = runner.posed(values, True)
+    def __init__(self, runner: FilterRunner, theta: np.ndarray) -> None:
+        self.q, self.dq, _ = runner.posed(theta, True)
         filter: Any = runner.filter
         m = self.model = filter.model
         cells = filter.cells(self.q)
@@ -106,7 +104,7 @@ class _Linearised:
         some = np.unique(np.linspace(0, len(at) - 1, INSTANTS).astype(int))
         X, z = np.zeros((len(at), m.n)), np.zeros((len(at), m.z.numel()))
         if m.nonlinear:
-            _, _, _, smoothed = runner.states(values)
+            _, _, _, smoothed = runner.states(theta)
             X, z = smoothed[0][at], runner.algebraic[at] if m.z.numel() else z
         t, u = filter.at_samples(cells)
         self.points = [(t[k], X[k], z[k], u[k]) for k in some]

@@ -123,6 +123,11 @@ class Estimator(ABC):
         return "its criterion"
 
     @property
+    def has_sandwich(self) -> bool:
+        """Whether standard errors come from the scatter of residuals and not from the curvature."""
+        return False
+
+    @property
     def no_ratio(self) -> str:
         """Why likelihood ratios have no known distribution, and what to do instead; empty where they have."""
         return ""

@@ -144,6 +144,10 @@ class OutputError(Estimator):
         return ways + (["method=gr.KalmanML(), for what disturbances do"] if disturbed else [])
 
     @property
+    def has_sandwich(self) -> bool:
+        return self.covariance == "sandwich"
+
+    @property
     def not_a_likelihood(self) -> str:
         return "a robust loss"
 
