@@ -12,7 +12,7 @@ factor its estimate is the minimum of D. Not for robust losses, which are not li
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Literal
 
@@ -20,7 +20,9 @@ import numpy as np
 
 from grisaille.assessment.collocation_criterion import collocation_criterion
 from grisaille.assessment.likelihood_criterion import LikelihoodCriterion
+from grisaille.assessment.own_criterion import OwnCriterion
 from grisaille.assessment.points import Local, Point
+from grisaille.assessment.restricted import RestrictedSquares
 from grisaille.errors import EstimationError
 from grisaille.estimation import trust_region
 from grisaille.estimation.fit import Fit
@@ -45,6 +47,8 @@ def criterion_of(fit: Fit, *held: str) -> Criterion | LikelihoodCriterion:
             f"Profiles and regions of fits by {type(fit.method).__name__} are not available; fit.intervals() uses the "
             "curvature of the criterion."
         )
+    if kind == "itself":
+        return OwnCriterion(fit)
     return LikelihoodCriterion(fit) if kind == "likelihood" else Criterion(fit)
 
 
@@ -138,11 +142,11 @@ class Criterion:
             evaluation = self.problem.evaluate(theta, sensitive=False)
             return Point(theta, self.deviance(evaluation), evaluation.failure)
         try:
-            return self._minimize(_Restricted(self.problem, theta, list(held)))
+            return self._minimize(RestrictedSquares(self.problem, theta, list(held)))
         except EstimationError as error:
             return Point(theta, np.inf, str(error))
 
-    def _minimize(self, restricted: _Restricted) -> Point:
+    def _minimize(self, restricted: RestrictedSquares) -> Point:
         alone = len(self.problem.outputs) == 1 and not self._mixed
         for _ in range(LEVEL_ROUNDS):
             search = Search(restricted)
@@ -181,25 +185,6 @@ class Criterion:
         data = evaluation.residuals[: problem.count][np.isin(problem.output_of, known)]
         priors = evaluation.residuals[problem.count :]
         return float(unknown + data @ data + priors @ priors)
-
-
-class _Restricted(Problem):
-    """A problem in which some unknowns are held."""
-
-    def __init__(self, problem: Problem, theta: np.ndarray, held: Sequence[int]) -> None:
-        self.full, self.theta = problem, theta
-        self.kept = [k for k in range(len(theta)) if k not in held]
-        unknowns = [replace(problem.unknowns[k], guess=float(theta[k])) for k in self.kept]
-        super().__init__(unknowns, problem.cases, problem.noise)
-
-    def whole(self, theta: np.ndarray) -> np.ndarray:
-        values = self.theta.copy()
-        values[self.kept] = theta
-        return values
-
-    def evaluate(self, theta: np.ndarray, *, sensitive: bool = True) -> Evaluation:
-        found = self.full.evaluate(self.whole(theta), sensitive=sensitive)
-        return replace(found, theta=theta, jacobian=found.jacobian[:, self.kept])
 
 
 def index_of(fit: Fit, name: str) -> int:

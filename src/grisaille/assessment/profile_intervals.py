@@ -51,7 +51,21 @@ def _compared(fit: Fit, level: float) -> Intervals:
 @interval_method("profile")
 def profile_intervals(fit: Fit, level: float) -> Intervals:
     """Profiles of all unknowns; the bound or infinity on a side that the data leave open."""
+    if fit.method.deviance == "itself":
+        return _walked(fit, level)
     return _Comparison(fit, level, wald_intervals(fit, level)).compared(always=True)
+
+
+def _walked(fit: Fit, level: float) -> Intervals:
+    """Profiles followed point by point, where only the estimator itself can fit again."""
+    wald = wald_intervals(fit, level)
+    lower, upper, kinds = wald.lower.copy(), wald.upper.copy(), list(wald.kinds)
+    for k, (name, u) in enumerate(zip(fit.names, fit.estimate.unknowns, strict=True)):
+        if fit.estimate.free[k]:
+            low, high = fit.profile(name, level=level, points=4).interval
+            lower[k], upper[k] = u.lower if low is None else low, u.upper if high is None else high
+            kinds[k] = "profile"
+    return Intervals(lower, upper, tuple(kinds))
 
 
 class _Comparison:
@@ -129,6 +143,8 @@ def _why_wald(fit: Fit) -> str:
         return "not compared with profiles, whose derivatives would lack the share of a jump"
     if (e.free & (fit.std_errors <= EXACT * np.abs(e.theta))).any():
         return "not compared with profiles: the fit is exact to rounding"
+    if fit.method.deviance == "itself":
+        return "not compared with profiles, which fit again: fit.intervals(method='profile')"
     if fit.method.has_sandwich:
         return "with sandwich errors, which profiles do not have"
     if 2 * len(e.unknowns) > max(ALWAYS, e.evaluations):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from grisaille.estimation.cases import Case
-from grisaille.estimation.problem import Evaluation
+from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.trial.unknown import Unknown
 
 
@@ -43,6 +44,20 @@ class Estimate:
     extra: dict[str, float] = field(default_factory=dict)
     caution: str = ""
     """Why standard errors and intervals are not to be taken at their word; empty where they are."""
+
+    @classmethod
+    def at(cls, problem: Problem, evaluation: Evaluation, covariance: np.ndarray, **known: Any) -> Estimate:
+        """An estimate with everything that a problem and its evaluation tell; ``known`` replaces or adds fields."""
+        n = len(problem.unknowns)
+        usual: dict[str, Any] = {
+            "unknowns": problem.unknowns, "theta": evaluation.theta, "covariance": covariance,
+            "free": np.ones(n, dtype=bool), "noise": {k: float(v) for k, v in problem.sigma.items()},
+            "log_likelihood": np.nan, "is_likelihood": False, "count": problem.count,
+            "objective": evaluation.objective, "evaluation": evaluation, "cases": problem.cases, "converged": True,
+            "status": "converged", "notes": (), "trace": (), "evaluations": problem.evaluations,
+            "failures": tuple(problem.failures), "seconds": 0.0,
+        }  # fmt: skip
+        return cls(**{**usual, **known})
 
     @property
     def degrees_of_freedom(self) -> int:

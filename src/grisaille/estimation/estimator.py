@@ -62,9 +62,10 @@ class Estimator(ABC):
     uncertainty of parameters."""
     tells_how: ClassVar[bool] = False
     """Whether its problems say how they represent trajectories (``Problem.transcription``)."""
-    deviance: ClassVar[Literal["squares", "likelihood", "trajectories", ""]] = ""
+    deviance: ClassVar[Literal["squares", "likelihood", "trajectories", "itself", ""]] = ""
     """What profiles, surfaces and ratio tests are made of: least squares with noise levels at their best, its own
-    likelihood, or the criterion of trajectories; empty where they are refused."""
+    likelihood, the criterion of trajectories, or ``objective``, minimised by the estimator itself with unknowns held;
+    empty where they are refused."""
     redraws: ClassVar[str] = ""
     """What a bootstrap draws again: ``"noise"`` around the predictions, or ``"model"``, disturbances and noise; empty
     where it has none."""
@@ -131,6 +132,10 @@ class Estimator(ABC):
     def no_ratio(self) -> str:
         """Why likelihood ratios have no known distribution, and what to do instead; empty where they have."""
         return ""
+
+    def objective(self, evaluation: Evaluation) -> float:
+        """What it minimises, at an evaluation; minus a log-likelihood where ``deviance`` is ``"itself"``."""
+        return evaluation.objective
 
     def valued(self, problem: Problem, evaluation: Evaluation) -> tuple[Evaluation, float]:
         """The criterion at a point, and its log-likelihood; NaN where it is none."""

@@ -1,0 +1,30 @@
+"""A least-squares problem in which some unknowns are held."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from grisaille.estimation.problem import Evaluation, Problem
+
+
+class RestrictedSquares(Problem):
+    """A problem in which some unknowns are held."""
+
+    def __init__(self, problem: Problem, theta: np.ndarray, held: Sequence[int]) -> None:
+        self.full, self.theta = problem, theta
+        self.kept = [k for k in range(len(theta)) if k not in held]
+        unknowns = [replace(problem.unknowns[k], guess=float(theta[k])) for k in self.kept]
+        super().__init__(unknowns, problem.cases, problem.noise)
+        self.sigma = problem.sigma
+
+    def whole(self, theta: np.ndarray) -> np.ndarray:
+        values = self.theta.copy()
+        values[self.kept] = theta
+        return values
+
+    def evaluate(self, theta: np.ndarray, *, sensitive: bool = True) -> Evaluation:
+        found = self.full.evaluate(self.whole(theta), sensitive=sensitive)
+        return replace(found, theta=theta, jacobian=found.jacobian[:, self.kept])

@@ -1,0 +1,108 @@
+"""An estimator of thirty lines, written outside the package, has everything that fits have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+import grisaille as gr
+from grisaille import der
+from grisaille.estimation.estimate import Estimate
+from grisaille.estimation.estimator import Estimator
+
+
+@dataclass(frozen=True)
+class LeastAbsolute(Estimator):
+    """Weighted least absolute deviations, √2 Σ |r|: the likelihood of noise with Laplace's law and known σ."""
+
+    rounds: int = 60
+    estimates_levels: ClassVar[bool] = False
+    deviance: ClassVar[Any] = "itself"
+    redraws: ClassVar[str] = "noise"
+
+    def pose(self, model, structure, data, unknowns, guess=None):
+        return gr.OutputError(compiled=False).pose(model, structure, data, unknowns, guess)
+
+    def objective(self, evaluation):
+        return 2**0.5 * float(np.abs(evaluation.residuals).sum())
+
+    def estimate(self, problem, progress=None):
+        here, moved = problem.evaluate(problem.guess), np.inf
+        for _ in range(self.rounds):
+            weight = 1 / np.sqrt(np.maximum(np.abs(here.residuals), 1e-7))  # Σ r²/|r| = Σ |r|
+            step = np.linalg.lstsq(here.jacobian * weight[:, None], -weight * here.residuals, rcond=None)[0]
+            for share in 0.5 ** np.arange(12):
+                there = problem.evaluate(np.clip(here.theta + share * step, *problem.bounds))
+                if there.completed and self.objective(there) <= self.objective(here):
+                    break
+            here, moved = there, np.abs(share * step / (1e-12 + np.abs(here.theta))).max()
+            if moved < 1e-9:
+                break
+        covariance = np.linalg.inv(here.jacobian.T @ here.jacobian) / 2  # 1/(4 f(0)²) of Laplace's law with σ = 1
+        value = self.objective(here)
+        return Estimate.at(
+            problem, here, covariance, objective=value, log_likelihood=-value - problem.count * np.log(2**0.5),
+            is_likelihood=True, converged=moved < 1e-4, status=f"converged: the last step was {moved:.1g}",
+        )  # fmt: skip
+
+
+class Tank(gr.Model):
+    k = gr.Parameter(0.3, bounds=(0.01, 5.0))
+    q = gr.Parameter(1.5, bounds=(0.0, 9.0))
+    h = gr.Variable(0.5)
+    y = gr.Output(h, noise=0.05)
+    equations = [der(h) == q - k * h]
+
+
+TIMES = np.linspace(0.0, 12.0, 41)
+
+
+def record(seed: int, outliers: bool = False) -> gr.Experiment:
+    rng = np.random.default_rng(seed)
+    y = 4.0 + (0.5 - 4.0) * np.exp(-0.5 * TIMES) + rng.laplace(scale=0.05 / 2**0.5, size=41)  # k = 0.5, q = 2
+    y[[7, 30]] += 3.0 * outliers
+    return gr.Experiment(TIMES, {}, {"y": y})
+
+
+@pytest.fixture(scope="module")
+def fit() -> gr.Fit:
+    return gr.fit(Tank(), record(1, outliers=True), ["k", "q"], LeastAbsolute())
+
+
+def test_it_fits_and_shrugs_at_outliers(fit: gr.Fit) -> None:
+    assert fit.converged
+    for name, truth in (("k", 0.5), ("q", 2.0)):
+        assert abs(float(fit[name]) - truth) < 4 * fit.parameters["std_error"][name]
+    squares = gr.fit(Tank(), record(1, outliers=True), ["k", "q"], gr.OutputError(compiled=False))
+    assert abs(float(squares["q"]) - 2.0) > 3 * abs(float(fit["q"]) - 2.0)
+
+
+def test_it_has_a_profile(fit: gr.Fit) -> None:
+    profile = fit.profile("k", level=0.9, points=4)
+    low, high = profile.interval
+    assert low < float(fit["k"]) < high
+    assert 0.5 * (high - low) == pytest.approx(1.7 * fit.parameters["std_error"]["k"], rel=0.5)
+    deviances = profile.table["deviance"].to_numpy()
+    assert deviances.min() > -1e-6 and deviances.max() > 2.0
+
+
+def test_it_has_bootstrap_save_and_report(fit: gr.Fit, tmp_path) -> None:
+    again = gr.bootstrap(fit, runs=4, seed=2)
+    assert again.estimates["k"].std() < 0.1 and len(again.estimates) == 4
+    fit.save(tmp_path / "fit.nc")
+    loaded = gr.load(tmp_path / "fit.nc")
+    assert loaded.method == LeastAbsolute() and float(loaded["k"]) == float(fit["k"])
+    np.testing.assert_array_equal(loaded.predict()["y"], fit.predict()["y"])
+    assert "LeastAbsolute" in fit.report(tmp_path / "fit.html").read_text("utf-8")
+
+
+def test_what_it_does_not_have_is_refused_in_words(fit: gr.Fit) -> None:
+    with pytest.raises(gr.GrisailleError, match="LeastAbsolute does not estimate states"):
+        fit.states()
+    with pytest.raises(gr.GrisailleError, match=r"LeastAbsolute does not estimate 'noise\(y\)'"):
+        gr.fit(Tank(), record(1), ["k", "noise(y)"], LeastAbsolute())
+    with pytest.raises(gr.GrisailleError, match=r"make an instance: gr\.LeastAbsolute\(\)|class LeastAbsolute"):
+        gr.fit(Tank(), record(1), ["k"], LeastAbsolute)
