@@ -71,7 +71,7 @@ def test_covariances_are_those_of_the_realizations() -> None:
     from grisaille.simulation.ensemble import run_ensemble
 
     runner = made.runners[0]
-    rows = run_ensemble(runner._posed({"k": 0.7}, {}, False), runner.options).y
+    rows = run_ensemble(runner._at(np.array([0.7]), False), runner.options).y
     assert rows is not None
     expected = np.array([np.cov(rows[:, t, :2], rowvar=False) for t in range(len(case.grid))])
     np.testing.assert_allclose(found.covariance, expected, rtol=1e-9, atol=1e-13)
@@ -93,7 +93,7 @@ def test_corrected_gradient_is_the_product_over_different_realizations() -> None
     made = criterion(Squared(), data, ["a"], "mean")
     made.level = np.eye(1)
     runner, theta = made.runners[0], np.array([1.1])
-    found = run_ensemble(runner._posed({"a": 1.1}, {}, True), runner.options)
+    found = run_ensemble(runner._at(np.array([1.1]), True), runner.options)
     assert found.y is not None and found.sy is not None
     e, s = data.outputs["y"].values - found.y[:, :, 0], found.sy[:, :, 0, 0]
     pairs = [np.sum(e[i] * s[j]) for i in range(6) for j in range(6) if i != j]

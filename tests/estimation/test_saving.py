@@ -75,8 +75,8 @@ def test_everything_comes_back(fit: gr.Fit, path: Path) -> None:
 def test_a_loaded_fit_computes_the_same(fit: gr.Fit, path: Path) -> None:
     back = gr.load(path)
     for case, other in zip(fit.estimate.cases, back.estimate.cases, strict=True):
-        a = case.predict(fit.estimate.unknowns, fit.estimate.theta, sensitive=True)
-        b = other.predict(back.estimate.unknowns, back.estimate.theta, sensitive=True)
+        a = case.runner.predict(case.own(fit.estimate.theta), sensitive=True)
+        b = other.runner.predict(other.own(back.estimate.theta), sensitive=True)
         assert np.array_equal(a.y, b.y) and np.array_equal(a.sy, b.sy)
     assert fit.diagnose().table.equals(back.diagnose().table)
 
