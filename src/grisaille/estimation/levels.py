@@ -36,6 +36,8 @@ EVEN = 1e-7
 ONE_SIDED = 1.3528
 """Half the 90 % quantile of χ²(1): the drop of log L at the one-sided 95 % limit."""
 STEPS_TO_LIMIT = 12
+NOTHING = 1e-11
+"""Of the likelihood, relative: less is rounding."""
 DECADES = (1e-4, 1e-3, 1e-2, 1e-1, 1e1, 1e2, 1e3, 1e4)
 TENTHS = (1.0, 0.3, 0.1)
 """What levels are multiplied with to find the order of magnitude."""
@@ -154,7 +156,9 @@ def find_zeros(problem: LikelihoodProblem, evaluation: LikelihoodEvaluation) -> 
         if abs(trial.slope[k]) * unknown.size > EVEN * (1 + abs(trial.objective)):
             continue  # not a level: an ordinary bound
         rates[k] = rate_at_zero(problem, trial, k, max(float(evaluation.theta[k]), 1e-4 * unknown.size))
-        if rates[k] < 0 and rates[k] * unknown.size**2 < -1e-6:
+        if _is_dead(problem, trial, k, float(rates[k])):
+            rates[k] = np.nan
+        elif rates[k] < 0 and rates[k] * unknown.size**2 < -1e-6:
             saddle[k] = True
         else:
             evaluation, zero[k] = trial, True
@@ -163,6 +167,17 @@ def find_zeros(problem: LikelihoodProblem, evaluation: LikelihoodEvaluation) -> 
         for k in range(n)
     ]
     return Zeros(evaluation, zero, saddle, rates, np.array(limits))
+
+
+def _is_dead(problem: LikelihoodProblem, at: LikelihoodEvaluation, k: int, rate: float) -> bool:
+    """Whether the likelihood does not move with an unknown at all: it is then anything, not zero."""
+    unknown, rounding = problem.unknowns[k], NOTHING * (1 + abs(at.objective))
+    if abs(rate) * unknown.size**2 > rounding:
+        return False
+    theta = at.theta.copy()
+    theta[k] = min(max(unknown.guess, unknown.size), unknown.upper)
+    there = evaluate_quietly(problem, theta)
+    return there.completed and abs(there.objective - at.objective) <= rounding
 
 
 def limit_above_zero(problem: LikelihoodProblem, at: LikelihoodEvaluation, k: int, rate: float) -> float:

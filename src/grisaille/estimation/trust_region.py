@@ -5,36 +5,87 @@ Reference: M. A. Branch, T. F. Coleman, Y. Li, SIAM J. Sci. Comput. 21 (1999) 1.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from grisaille.estimation.search import Outcome, Search
 
+ROUNDS = 8
+"""Changes of what is held, at most."""
+NOTHING_MOVES = "no unknown moves anything"
 FAILED = 1e8
 """Factor on the first residuals where a simulation fails: the step is rejected and the region shrinks."""
 
 
+class _Died(Exception):
+    """No residual moves with some unknown any more."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """The problem in those unknowns that move something, the others held."""
+
+    search: Search
+    held_at: np.ndarray
+    live: np.ndarray
+    wall: np.ndarray
+    """Residuals where a simulation fails."""
+
+    def whole(self, part: np.ndarray) -> np.ndarray:
+        xi = self.held_at.copy()
+        xi[self.live] = part
+        return xi
+
+    def residuals(self, part: np.ndarray) -> np.ndarray:
+        evaluation = self.search.at(self.whole(part))
+        return evaluation.residuals if evaluation.completed else self.wall
+
+    def jacobian(self, part: np.ndarray) -> np.ndarray:
+        J = self.search.jacobian(self.search.at(self.whole(part)))[:, self.live]
+        if not J.any(axis=0).all():
+            raise _Died
+        return np.asarray(J)
+
+
 def minimize(search: Search, *, loss: str, loss_scale: float, max_evaluations: int, tolerance: float) -> Outcome:
-    """Minimise ½ Σ ρ(r²) from the problem's guess."""
+    """Minimise ½ Σ ρ(r²) from the problem's guess.
+
+    Unknowns that no residual moves with are held where they are, from where they die on and until they move something
+    again: the reflective method would walk them through their whole range.
+    """
     from scipy.optimize import least_squares
 
-    first = search.first()
-    wall = FAILED * (1.0 + np.abs(first.residuals))
-
-    def residuals(xi: np.ndarray) -> np.ndarray:
-        evaluation = search.at(xi)
-        return evaluation.residuals if evaluation.completed else wall
-
-    def jacobian(xi: np.ndarray) -> np.ndarray:
-        return search.jacobian(search.at(xi))
-
+    wall = FAILED * (1.0 + np.abs(search.first().residuals))
     lower, upper = search.inner_bounds()
-    start = np.clip(search.guess, lower, upper)
-    found = least_squares(
-        residuals, _strictly_inside(start, lower, upper), jacobian, bounds=(lower, upper), method="trf", x_scale="jac",
-        loss=loss, f_scale=loss_scale, ftol=tolerance, xtol=tolerance, gtol=tolerance, max_nfev=max_evaluations,
-    )  # fmt: skip
-    search.settle(found.x)
-    return search.finish(found.status > 0, _REASONS.get(found.status, found.message))
+    xi = _strictly_inside(np.clip(search.guess, lower, upper), lower, upper)
+    limit = search.problem.evaluations + max_evaluations
+    live, reason, well = _moving(search, xi), NOTHING_MOVES, False
+    for _ in range(ROUNDS):
+        left = limit - search.problem.evaluations
+        if not live.any() or left <= 0:
+            break
+        part = _Part(search, xi, live, wall)
+        try:
+            found = least_squares(
+                part.residuals, xi[live], part.jacobian, bounds=(lower[live], upper[live]), method="trf",
+                x_scale="jac", loss=loss, f_scale=loss_scale, ftol=tolerance, xtol=tolerance, gtol=tolerance,
+                max_nfev=left,
+            )  # fmt: skip
+            xi, well, reason = part.whole(found.x), found.status > 0, _REASONS.get(found.status, found.message)
+            search.settle(xi)
+        except _Died:
+            assert search.last is not None
+            xi = _strictly_inside(search.where(search.last), lower, upper)
+        live = _moving(search, xi)
+        if well and not (live & ~part.live).any():
+            break
+    return search.finish(well, reason)
+
+
+def _moving(search: Search, xi: np.ndarray) -> np.ndarray:
+    """Unknowns that some residual moves with."""
+    return np.asarray(search.jacobian(search.at(xi)).any(axis=0))
 
 
 _REASONS = {
