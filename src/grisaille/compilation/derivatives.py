@@ -3,6 +3,7 @@
     F  = [rhs; residual]        J  = ∂F/∂[x; z]        FP = ∂F/∂p
     C  = constraints            CJ = ∂C/∂x             CP = ∂C/∂p
     O  = observed               OJ = ∂O/∂[x; z]        OP = ∂O/∂p
+    S  = gaps of the switches of x and z in F, without those of pieces held in z (``structure/sides.py``)
 
 CasADi differentiates ``where(c, a, b)`` by selecting between ``a'`` and ``b'``, so the branch that was not taken cannot
 put its NaN or infinity into a derivative; a test guards this.
@@ -14,9 +15,10 @@ from collections.abc import Mapping
 
 import casadi as ca
 
+from grisaille.structure.sides import sides_of
 from grisaille.structure.system import System
 
-PLAIN = ("F", "J", "C", "CJ", "O")
+PLAIN = ("F", "J", "C", "CJ", "O", "S")
 PARAMETRIC = ("FP", "CP", "OJ", "OP")
 
 
@@ -25,6 +27,8 @@ def differentiate(system: System, *, sensitive: bool = False) -> Mapping[str, ca
     unknowns = ca.vertcat(system.x, system.z)
     rates, hidden, seen = ca.vertcat(system.rhs, system.residual), system.constraints, system.observed
     formulas = {"F": rates, "J": jacobian(rates, unknowns), "C": hidden, "CJ": jacobian(hidden, system.x), "O": seen}
+    held = len(system.pieces)
+    formulas |= {"S": sides_of(rates[: rates.numel() - held], unknowns[: unknowns.numel() - held])}
     if sensitive:
         formulas |= {"FP": jacobian(rates, system.p), "CP": jacobian(hidden, system.p)}
         formulas |= {"OJ": jacobian(seen, unknowns), "OP": jacobian(seen, system.p)}

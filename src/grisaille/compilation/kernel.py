@@ -31,7 +31,7 @@ ENTRIES = ("gr_explicit", "gr_implicit")
 
 @dataclass(frozen=True, eq=False)
 class Kernel:
-    """Callables of ``(t, x, z, u, p)``; vectors 1-D, matrices 2-D. Those after ``O`` only if ``sensitive``."""
+    """Callables of ``(t, x, z, u, p)``; vectors 1-D, matrices 2-D. Those after ``S`` only if ``sensitive``."""
 
     nx: int
     nz: int
@@ -41,6 +41,8 @@ class Kernel:
     ny: int
     nm: int
     """Last entries of z that are relations of the others."""
+    sides: int
+    """Switches of x and z."""
     sensitive: bool
     library: Library | None
     F: Evaluation
@@ -48,6 +50,7 @@ class Kernel:
     C: Evaluation
     CJ: Evaluation
     O: Evaluation  # noqa: E741
+    S: Evaluation
     FP: Evaluation
     CP: Evaluation
     OJ: Evaluation
@@ -112,13 +115,13 @@ def _build(system: System, sensitive: bool, compiled: bool | None) -> Kernel:
     calls = {name: _callable(name, functions) for name in (*PLAIN, *PARAMETRIC)}
     return Kernel(
         nx=system.nx, nz=system.nz, nu=system.nu, np=system.np, nc=system.nc, ny=system.ny,
-        nm=len(system.pieces), sensitive=sensitive, library=library, **calls,
+        nm=len(system.pieces), sides=functions["S"].numel_out(0), sensitive=sensitive, library=library, **calls,
     )  # fmt: skip
 
 
 def _callable(name: str, functions: Mapping[str, ca.Function]) -> Evaluation:
     if name in functions:
-        return (numpy_vector if name in ("F", "C", "O") else numpy_matrix)(functions[name])
+        return (numpy_vector if name in ("F", "C", "O", "S") else numpy_matrix)(functions[name])
 
     def absent(*_: object) -> NDArray[np.float64]:
         raise CompilationError(f"{name} is a parameter derivative; build the kernel with sensitive=True to have it.")
@@ -137,7 +140,7 @@ def c_source(system: System, sensitive: bool, functions: Mapping[str, ca.Functio
     """The C file of a model: sizes, functions, integrators. No name of the user's is in it."""
     sizes = {
         "NX": system.nx, "NZ": system.nz, "NU": system.nu, "NP": system.np, "NC": system.nc, "NY": system.ny,
-        "NM": len(system.pieces),
+        "NM": len(system.pieces), "SIDES": functions["S"].numel_out(0),
     }  # fmt: skip
     return "\n".join(
         [

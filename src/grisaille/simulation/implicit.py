@@ -25,6 +25,7 @@ from grisaille.simulation.radau_dense import Previous, doubt, mix, quintic_weigh
 from grisaille.simulation.radau_tangent import stage_sensitivities
 from grisaille.simulation.rescue import STRIDES, Way, follow
 from grisaille.simulation.roots import Anchor, Newton
+from grisaille.simulation.sides import have_changed
 from grisaille.simulation.steps import EPS, Equations, Floats, StepFailure
 
 MOST_ITERATIONS = 7
@@ -84,6 +85,7 @@ class _Run:
         self.previous: Previous | None = None
         self.h_accepted = self.error_accepted = self.roughness = 0.0
         self.first, self.rejected, self.jacobian_here = True, False, False
+        self.gaps: Floats | None = None
         self.stretch = (task.t, task.t)
         self.part = self.parts = 0
 
@@ -120,7 +122,10 @@ class _Run:
         self._new_jacobian(step.jac)
 
     def _new_jacobian(self, jac: Floats) -> None:
-        self.step.jac, self.step.h_factored, self.jacobian_here = jac, 0.0, True
+        step, kernel = self.step, self.kernel
+        step.jac, step.h_factored, self.jacobian_here = jac, 0.0, True
+        if kernel.sides > 0:
+            self.gaps = kernel.S(self.task.t, *step.split(step.y), step.u, self.task.p)
 
     def _slope_sensitivities(self) -> None:
         """Derivative of F at the start of a step."""
@@ -145,10 +150,10 @@ class _Run:
         if task.ns > 0:
             task.sx[:] = steps.project_sensitivity(kernel, task, factors, t, x, z, u, task.sx)
             task.sz[:] = steps.complete_sensitivity(kernel, task, self.newton, t, x, z, u, task.sx)
+        self.step.y, self.S = np.append(x, z), np.hstack([task.sx, task.sz])
         if task.ns > 0 and kernel.nz > 0:
             assert self.newton.jac is not None
             self._new_jacobian(self.newton.jac)
-        self.step.y, self.S = np.append(x, z), np.hstack([task.sx, task.sz])
 
     # rows
 
@@ -229,9 +234,9 @@ class _Run:
         step.y, step.f, step.u = self.end, self.slope, step.stage_u[2]
         self.S, self.SF = self.S + self.V[:, 2], self.slope_S
         self.first, self.rejected, self.jacobian_here = kink, False, False
+        task.t = t
         if task.ns > 0 and (step.theta > KEEP_JACOBIAN or task.fixed_step > 0):
             self._new_jacobian(step.stage_jacobians[2])
-        task.t = t
         task.steps += 1
         task.x[:], task.z[:] = step.split(step.y)
         task.sx[:], task.sz[:] = self.S[:, :nx], self.S[:, nx:]
@@ -300,11 +305,16 @@ class _Run:
         step.read_signals(task.t, h)
         self._scale(step.y)
         step.predict(self._prediction(h), task.t, h)
+        kappa = max(kappa, 10.0 * EPS / task.rtol)
         try:
-            outcome, factor = step.iterate(task.t, h, max(kappa, 10.0 * EPS / task.rtol), limit)
+            outcome, factor = step.iterate(task.t, h, kappa, limit)
         except StepFailure as failure:
             self.polynomial = None
             raise _Rejected(failure, 0.25) from None
+        if not self._is_of_one_piece(h, outcome):
+            if outcome is not Outcome.CONVERGED:
+                step.Z = np.zeros_like(step.Z)
+            outcome = Outcome.CONVERGED if step.iterate_across(task.t, h, kappa) else Outcome.DIVERGED
         if outcome is not Outcome.CONVERGED:
             worst = int(np.argmax(np.abs(step.update))) % len(step.y)
             raise _Rejected(StepFailure(Status.NEWTON, worst, step.update[0, worst]), factor)
@@ -315,6 +325,18 @@ class _Run:
             too_large = StepFailure(Status.STEP_TOO_SMALL, int(np.argmax(np.abs(where))), error)
             raise _Rejected(too_large, 0.1 if self.first else proposal / h)
         return _Attempt(h, error, proposal)
+
+    def _is_of_one_piece(self, h: float, outcome: Outcome) -> bool:
+        """Whether Newton's Jacobian is that of all stages: beyond a bend corrections with it say nothing.
+
+        Where it failed with the Jacobian of the start, a bend is likely, on whichever side the last iterate is.
+        """
+        kernel, task, step = self.kernel, self.task, self.step
+        if kernel.sides == 0 or kernel.nz == 0:
+            return True
+        if outcome is not Outcome.CONVERGED:
+            return not self.jacobian_here
+        return self.gaps is not None and not have_changed(np.tile(self.gaps, 3), step.stage_gaps(task.t, h))
 
     def _finish(self, h: float) -> None:
         try:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.linalg import lu_factor, lu_solve
 
 from grisaille.compilation.task import Status, Task
-from grisaille.simulation import steps
+from grisaille.simulation import sides, steps
 from grisaille.simulation.steps import EPS, Equations, Floats, StepFailure
 
 C = np.array([0.15505102572168219018, 0.64494897427831780982, 1.0])
@@ -210,9 +210,25 @@ class Step:
         self.W = self.W + d
         self.Z = T @ self.W
 
-    def _iterate_whole(self, t: float, h: float) -> None:
-        """Newton with the exact matrix; a correction is halved until the next one would be smaller."""
-        old, n = math.inf, len(self.y)
+    def iterate_across(self, t: float, h: float, kappa: float) -> bool:
+        """Newton with the exact matrix from ``Z``, to ``kappa``; true where it finds the stages.
+
+        For steps that pass a bend: the Jacobian of the start does not contract there, or contracts to no solution.
+        """
+        try:
+            self._iterate_whole(t, h, kappa)
+        except StepFailure:
+            return False
+        self.W, self.theta = TI @ self.Z, 1.0
+        return True
+
+    def _iterate_whole(self, t: float, h: float, enough: float = 0.0) -> None:
+        """Newton with the exact matrix, to rounding or to ``enough``.
+
+        A correction ends just beyond the first switch that one of the stages passes, and is halved until the next one
+        would be smaller.
+        """
+        old, n, share = math.inf, len(self.y), 1.0
         for _ in range(50):
             self.linearise_stages(t, h)
             try:
@@ -220,18 +236,36 @@ class Step:
             except StepFailure:
                 raise StepFailure(Status.NEWTON, 0) from None
             d, worst = self._correction(factors, t, h)
-            size = rms(d, self.scale)
-            self.Z = self.Z + d
-            if at_rounding(size, old):
+            size, before = rms(d, self.scale), self.Z
+            reach = self._reach(t, h, d)
+            if size <= enough or (reach == 1.0 and at_rounding(size, old)) or (enough == 0.0 and size <= 1e-13):
+                self.Z = before + d
                 return
-            part = 1.0
-            while not self._is_closer(factors, t, h, size, part):
-                part *= 0.5
-                if part < 1e-4:
+            share = min(1.0, 4.0 * share)
+            while not self._is_closer(factors, t, h, before + share * reach * d, (1.0 - 0.25 * share * reach) * size):
+                share *= 0.5
+                if share < 1e-4:
                     raise StepFailure(Status.NEWTON, worst % n)
-                self.Z = self.Z - part * d
             old = size
         raise StepFailure(Status.NEWTON, worst % n)
+
+    def _reach(self, t: float, h: float, d: Floats) -> float:
+        """The share of an update of Z that ends just beyond the first switch of a stage."""
+        if self.kernel.sides == 0:
+            return 1.0
+        Z = self.Z
+
+        def gaps(share: float) -> Floats:
+            self.Z = Z + share * d
+            return self.stage_gaps(t, h)
+
+        share = sides.reach(gaps, gaps(0.0))
+        self.Z = Z
+        return share
+
+    def stage_gaps(self, t: float, h: float) -> Floats:
+        """Gaps of all switches at the stages, one after the other."""
+        return np.concatenate([self.kernel.S(*self.at_stage(j, t, h)) for j in range(3)])
 
     def _correction(self, factors: tuple[Floats, list[int]], t: float, h: float) -> tuple[Floats, int]:
         G = self.values(t, h)
@@ -239,13 +273,14 @@ class Step:
         self.task.newton_iterations += 1
         return steps.lu_solve(factors, G.ravel()).reshape(G.shape), int(np.argmax(np.abs(G)))
 
-    def _is_closer(self, factors: tuple[Floats, list[int]], t: float, h: float, size: float, part: float) -> bool:
-        """Deuflhard's natural monotonicity: would the next correction with the same matrix be smaller?"""
+    def _is_closer(self, factors: tuple[Floats, list[int]], t: float, h: float, Z: Floats, limit: float) -> bool:
+        """Deuflhard's natural monotonicity: would the next correction with the same matrix be small enough?"""
+        self.Z = Z
         try:
             trial = rms(self._correction(factors, t, h)[0], self.scale)
         except StepFailure:
             return False
-        return trial <= (1.0 - 0.25 * part) * size or trial <= 1e-12
+        return trial <= limit * (1.0 + 1e-9) or trial <= 1e-12
 
     def linearise_stages(self, t: float, h: float) -> None:
         self.stage_jacobians = [self.kernel.J(*self.at_stage(j, t, h)) for j in range(3)]

@@ -8,12 +8,14 @@ if both lead to the same root. The header explains them.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from grisaille.compilation.task import Status
+from grisaille.simulation.sides import have_changed
 from grisaille.simulation.steps import Floats, StepFailure
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ LEAP_BELOW = 1e-6
 STRIDES_IN_STEP = 50
 STRIDES = 1000
 PIECE_TRIALS = 40
+MOST_PIECES = 200
 ALL_AT_ONCE = 6
 MOST_ITERATIONS = 15
 CONTRACTION = 0.5
@@ -36,6 +39,8 @@ def rescue(newton: Newton, start: Anchor, t: float, x: Floats, z: Floats, u: Flo
         return _afresh(way, z)
     except StepFailure:
         pass
+    with suppress(StepFailure):
+        return _across_bends(way, z)
     may_shorten = not newton.task.fixed_step > 0 and t != start.t
     try:
         return _along(way, STRIDES_IN_STEP if may_shorten else STRIDES)
@@ -73,28 +78,38 @@ def search_pieces(newton: Newton, t: float, x: Floats, z: Floats, u: Floats) -> 
     raise StepFailure(Status.NEWTON, nx + int(np.argmax(np.abs(f[nx:]))), float(np.max(np.abs(f[nx:]))))
 
 
-def damped(newton: Newton, t: float, x: Floats, z: Floats, u: Floats) -> tuple[Floats, Floats]:
-    """Newton with corrections halved until the next one would be smaller; near the root the plain one takes over."""
-    kernel, task, nx, part = newton.kernel, newton.task, newton.kernel.nx, 1.0
-    for _ in range(100):
+def damped(
+    newton: Newton, t: float, x: Floats, z: Floats, u: Floats, orientation: int | None = None
+) -> tuple[Floats, Floats]:
+    """Newton with corrections halved until the next one would be smaller; near the root the plain one takes over.
+
+    A correction ends just beyond the first switch on its way, so that each belongs to one piece. With ``orientation``,
+    a piece whose det dF/dz has another sign ends the search.
+    """
+    kernel, task, nx, share = newton.kernel, newton.task, newton.kernel.nx, 1.0
+    floor = 1e-9 / task.rtol if task.fixed_step > 0 else 1e-2
+    for _ in range(MOST_PIECES):
         f = newton.hold(kernel.F(t, x, z, u, task.p))
         task.evaluations += 1
         if not np.all(np.isfinite(f[nx:])):
             bad = nx + int(np.argmin(np.isfinite(f[nx:])))
             raise StepFailure(Status.NOT_FINITE, bad, f[bad])
         newton.linearise(t, x, z, u)
+        if orientation is not None and newton.orientation != orientation:
+            break
         dz = newton.correction(f)
         size = newton.size(dz, z)
         if not np.isfinite(size):
             break
-        if size <= 1.0:
+        whole = newton.reach(t, x, z, u, dz)
+        if size <= 1.0 and (whole == 1.0 or size <= floor):
             return newton.iterate(t, x, z, u)
-        part = min(1.0, 4.0 * part)
-        while not _is_closer(newton, t, x, z, u, part * dz, (1.0 - 0.25 * part) * size):
-            part *= 0.5
-            if part < 1e-12:
+        share = min(1.0, 4.0 * share)
+        while not _is_closer(newton, t, x, z, u, share * whole * dz, (1.0 - 0.25 * share * whole) * size):
+            share *= 0.5
+            if share < 1e-12:
                 raise StepFailure(Status.NEWTON, nx + int(np.argmax(np.abs(f[nx:]))), float(np.max(np.abs(f[nx:]))))
-        z = z + part * dz
+        z = z + share * whole * dz
     raise StepFailure(Status.NEWTON, nx + int(np.argmax(np.abs(f[nx:]))), float(np.max(np.abs(f[nx:]))))
 
 
@@ -103,7 +118,7 @@ def _is_closer(newton: Newton, t: float, x: Floats, z: Floats, u: Floats, step: 
     f = newton.hold(newton.kernel.F(t, x, z + step, u, newton.task.p))
     newton.task.evaluations += 1
     finite = bool(np.all(np.isfinite(f[newton.kernel.nx :])))
-    return finite and newton.size(newton.correction(f), z) <= limit
+    return finite and newton.size(newton.correction(f), z) <= limit * (1.0 + 1e-9)
 
 
 class _Ended(StepFailure):
@@ -229,6 +244,18 @@ def _afresh(way: Way, z: Floats) -> tuple[Floats, Floats]:
         z, f = newton.iterate(way.t, way.x, z, way.u)
         if newton.orientation == orientation:
             return z, f
+    raise StepFailure(Status.NEWTON)
+
+
+def _across_bends(way: Way, z: Floats) -> tuple[Floats, Floats]:
+    """From the prediction from piece to piece, if det dF/dz keeps its sign in all of them and there is more than one."""
+    newton, kernel = way.newton, way.newton.kernel
+    if kernel.sides > 0 and way.linearise(0.0, way.start.z):
+        orientation = newton.orientation
+        found, f = damped(newton, way.t, way.x, z, way.u, orientation)
+        gaps = [kernel.S(way.t, way.x, at, way.u, newton.task.p) for at in (way.start.z, z, found)]
+        if newton.orientation == orientation and (have_changed(*gaps[::2]) or have_changed(*gaps[1:])):
+            return found, f
     raise StepFailure(Status.NEWTON)
 
 

@@ -16,11 +16,14 @@ import numpy as np
 
 from grisaille.compilation.task import Status, Task
 from grisaille.simulation.rescue import damped, rescue, search_pieces
+from grisaille.simulation.sides import have_changed, reach
 from grisaille.simulation.steps import EPS, Equations, Floats, StepFailure, lu, lu_solve, signals
 
 MOST_ITERATIONS = 15
 FRESH_CONTRACTION = 0.25
 STALE_CONTRACTION = 0.5
+STALLED = 4
+"""Corrections after which those that neither shrink nor matter are rounding of large terms that cancel."""
 
 
 @dataclass
@@ -47,6 +50,8 @@ class Newton:
     task: Task
     jac: Floats | None = None
     factors: Any = None
+    gaps: Floats | None = None
+    """Of the switches where dF/d[x; z] was taken."""
     held: bool = False
     """Pieces stay as they are: their equations count as met."""
 
@@ -59,8 +64,11 @@ class Newton:
         """dF/d[x; z] at this point and the factors of its block dF/dz."""
         nx = self.kernel.nx
         self.factors = None
-        self.jac = self.kernel.J(t, x, z, u, self.task.p if p is None else p)
+        p = self.task.p if p is None else p
+        self.jac = self.kernel.J(t, x, z, u, p)
         self.task.jacobians += 1
+        if self.kernel.sides > 0:
+            self.gaps = self.kernel.S(t, x, z, u, p)
         if self.kernel.nz > 0:
             self.task.factorizations += 1
             self.factors = lu(self.jac[nx:, nx:])
@@ -99,10 +107,17 @@ class Newton:
                 age = 0
             dz = self.correction(f)
             size, before = self.size(dz, z), self.size(last, z)
-            if size <= enough or (iteration > 0 and floor >= size > 0.5 * before):
-                return z, f
-            if iteration > 0 and size > 0.1 * before and self._at_rounding(f, x, z):
-                return z, f
+            stalls = iteration > 0 and size > 0.5 * before
+            small = size <= enough or (stalls and size <= (0.3 if iteration >= STALLED and not frozen else floor))
+            if small or (iteration > 0 and size > 0.1 * before and self._at_rounding(f, x, z)):
+                if not self._left_its_piece(t, x, z, u):
+                    return z, f
+                self.linearise(t, x, z, u)
+                dz, age = lu_solve(self.factors, -f[nx:]), 0
+                if self.size(dz, z) <= floor or self._at_rounding(f, x, z):
+                    return z, f
+                z, last, age = z + dz, dz, 1
+                continue
             jumped, jumps = jumps, self._changes_pieces(dz)
             if iteration > 0 and not jumps and not jumped:
                 if before > 1.0 and not size <= (FRESH_CONTRACTION if age == 1 else STALE_CONTRACTION) * before:
@@ -139,6 +154,22 @@ class Newton:
         """The largest entry of a correction in units of its tolerance at ``z``."""
         nx, task = self.kernel.nx, self.task
         return float(np.max(np.abs(dz) / (task.atol[nx:] + task.rtol * np.abs(z))))
+
+    def _left_its_piece(self, t: float, x: Floats, z: Floats, u: Floats) -> bool:
+        """The factors belong to the other side of a switch: corrections with them say nothing about the error here."""
+        if self.kernel.sides == 0:
+            return False
+        return self.gaps is None or have_changed(self.gaps, self.kernel.S(t, x, z, u, self.task.p))
+
+    def reach(self, t: float, x: Floats, z: Floats, u: Floats, dz: Floats) -> float:
+        """The share of ``dz`` that ends just beyond the first switch on its way."""
+        if self.kernel.sides == 0:
+            return 1.0
+
+        def gaps(share: float) -> Floats:
+            return self.kernel.S(t, x, z + share * dz, u, self.task.p)
+
+        return reach(gaps, gaps(0.0))
 
     @property
     def orientation(self) -> int:

@@ -18,6 +18,7 @@ from grisaille.simulation.roots import FRESH_CONTRACTION, Anchor, Newton
 from grisaille.simulation.steps import Floats, StepFailure
 from grisaille.structure.initialization import Initializer
 from grisaille.structure.reduction import Structure
+from grisaille.structure.sides import sides_of
 
 MOST_ITERATIONS = 15
 TOLERANCE = 1e-13
@@ -39,6 +40,9 @@ class RowRoots:
             [system.z, system.u, system.p],
             [ca.densify(ca.vec(f)) for f in (system.residual, ca.jacobian(system.residual, system.z))],
         )
+        held = len(system.pieces)
+        gaps = sides_of(system.residual[: system.nz - held], system.z[: system.nz - held])
+        self.sides = ca.Function("sides", [system.z, system.u, system.p], [ca.densify(gaps)])
         self._known: tuple[Floats, Floats] | None = None
         """Roots (nz, rows) and the parameters they belong to."""
 
@@ -124,9 +128,14 @@ class _Rows:
     def __init__(self, roots: RowRoots) -> None:
         system, self._residual = roots.structure.system, roots._residual
         self.nz, self.nu, self.np, self.nm = system.nz, system.nu, system.np, len(system.pieces)
+        self._sides = roots.sides
+        self.sides = int(roots.sides.numel_out(0))
 
     def F(self, t: float, x: Floats, z: Floats, u: Floats, p: Floats) -> Floats:
         return np.array(self._residual(z, u, p)[0].full()).ravel()
+
+    def S(self, t: float, x: Floats, z: Floats, u: Floats, p: Floats) -> Floats:
+        return np.array(self._sides(z, u, p).full()).ravel()
 
     def J(self, t: float, x: Floats, z: Floats, u: Floats, p: Floats) -> Floats:
         return np.array(self._residual(z, u, p)[1].full()).reshape(self.nz, self.nz, order="F")

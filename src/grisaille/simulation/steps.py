@@ -43,11 +43,13 @@ class Equations(Protocol):
     nc: int
     ny: int
     nm: int
+    sides: int
     F: Function
     J: Function
     C: Function
     CJ: Function
     O: Function  # noqa: E741
+    S: Function
     FP: Function
     CP: Function
     OJ: Function

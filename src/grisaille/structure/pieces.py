@@ -291,7 +291,9 @@ class _Switch:
         there = np.abs(change) > ROUNDING * size
         if on is None or not there.any():
             return bool(there.any())
+        # each symbol to the side on which it makes the gap larger: a gap that is homogeneous does not change along on
         away = np.where(on[self.columns] != 0, np.abs(on[self.columns]), np.abs(point[self.columns]))
+        away = np.copysign(away, np.array(self.gap(on)[1].full()).ravel()[self.columns])
         beside = []
         for side in (NEAR, -NEAR):
             near = on.copy()

@@ -1,0 +1,62 @@
+"""On which side of each of its switches a formula is: one number per switch, whose sign changes there.
+
+Relations, ``sign``, ``abs``, ``minimum`` and ``maximum`` cut space into pieces on each of which a formula is smooth. The
+gap of each cut is below zero exactly on the side that CasADi's derivative takes for that side, the cut itself included:
+
+    a < b: a − b,    a ≤ b: b − a,    sign a, |a|: a,    min(a, b): b − a,    max(a, b): a − b.
+
+``floor`` and ``ceil`` change at every integer: their gap is ±1, in turns.
+"""
+
+from __future__ import annotations
+
+import casadi as ca
+
+STEPS = (ca.OP_FLOOR, ca.OP_CEIL)
+FORWARD = (ca.OP_LT, ca.OP_EQ, ca.OP_NE, ca.OP_FMAX)
+BACKWARD = (ca.OP_LE, ca.OP_FMIN)
+ALONE = (ca.OP_SIGN, ca.OP_FABS)
+CUTTING = frozenset((*STEPS, *FORWARD, *BACKWARD, *ALONE))
+
+
+def sides_of(formula: ca.SX, symbols: ca.SX) -> ca.SX:
+    """The gaps of all cuts in a column ``formula`` that depend on ``symbols``, each once."""
+    found: dict[int, ca.SX] = {}
+    arguments = ca.symvar(formula)
+    if not arguments or not symbols.numel() or not ca.depends_on(formula, symbols):
+        return ca.SX(0, 1)
+    function = ca.Function("sides", [ca.vertcat(*arguments)], [ca.densify(ca.cse(formula))])
+    operations = [function.instruction_id(k) for k in range(function.n_instructions())]
+    if CUTTING.isdisjoint(operations):
+        return ca.SX(0, 1)
+    of_interest = {s.element_hash() for s in ca.symvar(symbols)}
+    slots: dict[int, tuple[ca.SX, bool]] = {}
+    for k, operation in enumerate(operations):
+        inputs, outputs = function.instruction_input(k), function.instruction_output(k)
+        if operation == ca.OP_OUTPUT:
+            continue
+        if operation == ca.OP_INPUT:
+            symbol = arguments[inputs[1]]
+            slots[outputs[0]] = symbol, symbol.element_hash() in of_interest
+        elif operation == ca.OP_CONST:
+            slots[outputs[0]] = ca.SX(function.instruction_constant(k)), False
+        else:
+            values = [slots[i][0] for i in inputs]
+            is_moved = any(slots[i][1] for i in inputs)
+            value = ca.SX.unary(operation, *values) if len(values) == 1 else ca.SX.binary(operation, *values)
+            slots[outputs[0]] = value, is_moved
+            if is_moved and operation in CUTTING:
+                gap = _gap(operation, values)
+                found.setdefault(gap.element_hash(), gap)
+    return ca.vertcat(*found.values()) if found else ca.SX(0, 1)
+
+
+def _gap(operation: int, values: list[ca.SX]) -> ca.SX:
+    if operation in FORWARD:
+        return values[0] - values[1]
+    if operation in BACKWARD:
+        return values[1] - values[0]
+    if operation in ALONE:
+        return values[0]
+    level = ca.floor(values[0]) if operation == ca.OP_FLOOR else ca.ceil(values[0])
+    return 1 - 2 * ca.fmod(ca.fabs(level), 2)
