@@ -98,8 +98,6 @@ def bridge() -> Case:
         margin=2e-5,
         implicit_margin=5e-5,
         frozen_margin=2e-3,
-        words=("where(", "a could not be followed"),
-        refused=frozenset({"auto", "explicit", "implicit"}),
     )
 
 

@@ -59,9 +59,7 @@ COMPILED = (
 """Those whose models are compiled as well; some share one."""
 LONG = ("relay without hysteresis", "ring-down with dry friction", "coupled masses, index 2", "tank with a pump")
 """Those for which interpreted frozen steps, or ever more adaptive ones, would take long."""
-PENDING = {
-    ("bridge of four diodes", "implicit"): "a bend of an unknown is refused without its equation",
-}
+PENDING: dict[tuple[str, str], str] = {}
 """What is not right yet, and why."""
 RTOL = 1e-8
 

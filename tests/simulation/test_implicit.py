@@ -35,7 +35,7 @@ class Model:
         O = O or (lambda t, x, z, u, p: [*x, *z])  # noqa: E741
         self.F, self.C, self.O = (_vector(f) for f in (F, C, O))
         point = (0.3, np.ones(nx), np.ones(nz), np.ones(nu), np.ones(np_))
-        self.nc, self.ny, self.nm = len(self.C(*point)), len(self.O(*point)), 0
+        self.nc, self.ny, self.nm, self.sides = len(self.C(*point)), len(self.O(*point)), 0, 0
         self.J, self.OJ = (_derivative(f, ("x", "z")) for f in (self.F, self.O))
         self.CJ = _derivative(self.C, ("x",))
         self.FP, self.CP, self.OP = (_derivative(f, ("p",)) for f in (self.F, self.C, self.O))

@@ -417,7 +417,12 @@ class _Run:
         start = Anchor(task.t, *step.split(step.y), task.t + 0.5 * h)
         self.newton.factors = None
         z, share = follow(Way(self.newton, start, task.t + h, x, step.stage_u[2]), STRIDES)
-        self.newton.factors = None
+        try:
+            z, _ = self.newton.iterate(task.t + h, x, z, step.stage_u[2])
+        except StepFailure:
+            return
+        finally:
+            self.newton.factors = None
         limit = 1e-3 * np.abs(z) + 10.0 * (task.atol[nx:] + task.rtol * np.abs(z))
         other = np.flatnonzero(~(np.abs(z - found) <= limit))
         if share >= 1.0 and other.size:

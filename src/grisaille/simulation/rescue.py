@@ -30,6 +30,8 @@ MOST_PIECES = 200
 ALL_AT_ONCE = 6
 MOST_ITERATIONS = 15
 CONTRACTION = 0.5
+DECIDES_NOTHING = 3.0
+"""Corrections below this, in units of the tolerance, say nothing about roots."""
 
 
 def rescue(newton: Newton, start: Anchor, t: float, x: Floats, z: Floats, u: Floats) -> tuple[Floats, Floats]:
@@ -102,7 +104,7 @@ def damped(
         if not np.isfinite(size):
             break
         whole = newton.reach(t, x, z, u, dz)
-        if size <= 1.0 and (whole == 1.0 or size <= floor):
+        if size <= DECIDES_NOTHING and (whole == 1.0 or size <= floor):
             return newton.iterate(t, x, z, u)
         share = min(1.0, 4.0 * share)
         while not _is_closer(newton, t, x, z, u, share * whole * dz, (1.0 - 0.25 * share * whole) * size):
@@ -248,7 +250,7 @@ def _afresh(way: Way, z: Floats) -> tuple[Floats, Floats]:
 
 
 def _across_bends(way: Way, z: Floats) -> tuple[Floats, Floats]:
-    """From the prediction from piece to piece, if det dF/dz keeps its sign in all of them and there is more than one."""
+    """From the prediction over more than one piece, in all of which det dF/dz has the same sign."""
     newton, kernel = way.newton, way.newton.kernel
     if kernel.sides > 0 and way.linearise(0.0, way.start.z):
         orientation = newton.orientation

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from grisaille.compilation.task import Status, Task
-from grisaille.simulation.rescue import damped, rescue, search_pieces
+from grisaille.simulation.rescue import DECIDES_NOTHING, damped, rescue, search_pieces
 from grisaille.simulation.sides import have_changed, reach
 from grisaille.simulation.steps import EPS, Equations, Floats, StepFailure, lu, lu_solve, signals
 
@@ -23,7 +23,7 @@ MOST_ITERATIONS = 15
 FRESH_CONTRACTION = 0.25
 STALE_CONTRACTION = 0.5
 STALLED = 4
-"""Corrections after which those that neither shrink nor matter are rounding of large terms that cancel."""
+"""Corrections after which small ones that do not shrink are rounding of terms that cancel."""
 
 
 @dataclass
@@ -108,8 +108,9 @@ class Newton:
             dz = self.correction(f)
             size, before = self.size(dz, z), self.size(last, z)
             stalls = iteration > 0 and size > 0.5 * before
-            small = size <= enough or (stalls and size <= (0.3 if iteration >= STALLED and not frozen else floor))
-            if small or (iteration > 0 and size > 0.1 * before and self._at_rounding(f, x, z)):
+            rest = DECIDES_NOTHING if iteration >= STALLED and not frozen else floor
+            is_small = size <= enough or (stalls and size <= rest)
+            if is_small or (iteration > 0 and size > 0.1 * before and self._at_rounding(f, x, z)):
                 if not self._left_its_piece(t, x, z, u):
                     return z, f
                 self.linearise(t, x, z, u)
@@ -120,9 +121,12 @@ class Newton:
                 continue
             jumped, jumps = jumps, self._changes_pieces(dz)
             if iteration > 0 and not jumps and not jumped:
-                if before > 1.0 and not size <= (FRESH_CONTRACTION if age == 1 else STALE_CONTRACTION) * before:
+                if (
+                    before > DECIDES_NOTHING
+                    and not size <= (FRESH_CONTRACTION if age == 1 else STALE_CONTRACTION) * before
+                ):
                     break
-                if not size <= 10.0 * before and age == 1:
+                if not size <= max(10.0 * before, DECIDES_NOTHING) and age == 1:
                     break
             if iteration > 0 and _is_slow(size, before, enough):
                 orientation = self.orientation
@@ -130,7 +134,7 @@ class Newton:
                 old, dz, age = dz, lu_solve(self.factors, -f[nx:]), 0
                 change, most = self.size(dz - old, z), max(size, self.size(dz, z))
                 is_other = self.orientation != orientation or not change <= STALE_CONTRACTION * most
-                if before > 1.0 and not jumps and not jumped and is_other:
+                if before > DECIDES_NOTHING and not jumps and not jumped and is_other:
                     break
             z, last, age = z + dz, dz, age + 1
         self.factors = None

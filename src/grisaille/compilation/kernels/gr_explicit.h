@@ -297,6 +297,7 @@ GR_FN long gr_rk_follow(gr_rk *r, long i, double t, const double *x, const doubl
   k->jacobians++;
   gr_FP(t, x, z, u, k->p, r->fp);
 #if GR_NZ > 0
+  gr_note_sides(k, &r->newton, t, x, z, u);
   long status = gr_factor_z(k, &r->newton);
   if (status) return status;
 #endif

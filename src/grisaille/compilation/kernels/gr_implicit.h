@@ -48,11 +48,22 @@ GR_FN void gr_radau_store(gr_task *k, const gr_radau_room *r) {
   }
 }
 
+/* jac is that of (t, y) now */
+GR_FN void gr_radau_new_jacobian(const gr_task *k, gr_radau_room *r) {
+  r->s->jacobian_here = 1;
+  r->s->h_factored = 0.0;
+#if GR_SIDES > 0
+  gr_S(k->t, r->y, r->y + GR_NX, r->u, k->p, r->gaps);
+  r->s->gaps_known = 1;
+#else
+  (void)k;
+#endif
+}
+
 GR_FN void gr_radau_jacobian_here(gr_task *k, gr_radau_room *r) {
   gr_J(k->t, r->y, r->y + GR_NX, r->u, k->p, r->jac);
   k->jacobians++;
-  r->s->jacobian_here = 1;
-  r->s->h_factored = 0.0;
+  gr_radau_new_jacobian(k, r);
 }
 
 /* derivative of F at the start of a step */
@@ -86,14 +97,15 @@ GR_FN long gr_radau_settle(gr_task *k, gr_radau_room *r, long known) {
     status = gr_complete_sensitivity(k, &newton, k->t, k->x, k->z, r->u, k->sx, k->sz, r->emit);
     if (status) return status;
   }
+#endif
+  gr_radau_load(k, r);
+#if GR_SENSITIVE
   if (k->ns > 0 && GR_NZ > 0) {
     gr_radau_copy(r->jac, newton.jac, GR_N * GR_N);
-    r->s->h_factored = 0.0;
-    r->s->jacobian_here = 1;
+    gr_radau_new_jacobian(k, r);
     r->s->z_valid = 1;
   }
 #endif
-  gr_radau_load(k, r);
   return GR_DONE;
 }
 
@@ -175,8 +187,7 @@ GR_FN void gr_radau_reuse_jacobian(const gr_task *k, gr_radau_room *r) {
   r->s->jacobian_here = 0;
   if (k->ns == 0 || (r->s->theta <= GR_RADAU_KEEP_JACOBIAN && !(k->fixed_step > 0.0))) return;
   gr_radau_copy(r->jac, r->jacs + 2 * GR_N * GR_N, GR_N * GR_N);
-  r->s->h_factored = 0.0;
-  r->s->jacobian_here = 1;
+  gr_radau_new_jacobian(k, r);
 }
 
 /* the end of the step becomes the start of the next one, at time t; steps may be joined smoothly unless t is a kink */
@@ -195,8 +206,8 @@ GR_FN long gr_radau_advance(gr_task *k, gr_radau_room *r, double t, double h) {
   if (kink) s->h_poly = 0.0;
   s->first = kink;
   s->rejected = 0;
-  gr_radau_reuse_jacobian(k, r);
   k->t = t;
+  gr_radau_reuse_jacobian(k, r);
   k->steps++;
   gr_radau_store(k, r);
   if (kink) s->kink = gr_next_kink(k, t);
@@ -252,6 +263,22 @@ GR_FN double gr_radau_retreat(gr_task *k, gr_radau_room *r, double h, double fac
   return factor * h;
 }
 
+/* 1 when Newton's Jacobian is that of all stages: beyond a bend corrections with it say nothing. Where it failed with
+ * the Jacobian of the start, a bend is likely, on whichever side the last iterate is. */
+GR_FN long gr_radau_is_of_one_piece(const gr_task *k, const gr_radau_room *r, double h, long outcome) {
+#if GR_SIDES > 0 && GR_NZ > 0
+  double gaps[3 * GR_SIDES];
+  if (outcome != GR_RADAU_CONVERGED) return !r->s->jacobian_here;
+  gr_radau_stage_gaps(k, r, k->t, h, r->Z, gaps);
+  for (long j = 0; j < 3; j++)
+    if (gr_have_changed(GR_SIDES, r->gaps, gaps + j * GR_SIDES)) return 0;
+  return r->s->gaps_known;
+#else
+  (void)k; (void)r; (void)h; (void)outcome;
+  return 1;
+#endif
+}
+
 /* Newton's iteration for a step of length h and its error; answers 0 or the status that a shorter step may avoid */
 GR_FN long gr_radau_attempt(gr_task *k, gr_radau_room *r, double h, double *factor, double *error, double *proposal) {
   const double eps = 10.0 * DBL_EPSILON / k->rtol, loose = sqrt(k->rtol);
@@ -265,11 +292,15 @@ GR_FN long gr_radau_attempt(gr_task *k, gr_radau_room *r, double h, double *fact
   gr_radau_stage_signals(k, r, k->t, h);
   gr_radau_scales(k, r, r->y);
   gr_radau_predict(r, k->t, h);
-  const long outcome = gr_radau_iterate(k, r, k->t, h, kappa, limit, factor);
+  long outcome = gr_radau_iterate(k, r, k->t, h, kappa, limit, factor);
   if (outcome == GR_RADAU_BAD_VALUE) {
     *factor = 0.25;
     r->s->h_poly = 0.0;
     return GR_NOT_FINITE;
+  }
+  if (!gr_radau_is_of_one_piece(k, r, h, outcome)) {
+    for (long i = 0; outcome != GR_RADAU_CONVERGED && i < 3 * GR_N; i++) r->Z[i] = 0.0;
+    outcome = gr_radau_iterate_across(k, r, k->t, h, kappa);
   }
   if (outcome != GR_RADAU_CONVERGED) {
     k->where = gr_radau_largest(r->G, 3 * GR_N) % GR_LEN(GR_N);
@@ -372,6 +403,7 @@ GR_COLD long gr_radau_verify(gr_task *k, gr_radau_room *r, double h) {
   gr_signals_from(k, start.segment, start.t, w.u_from);
   r->s->z_valid = 0;
   if (!gr_follow(k, &newton, &w, z, GR_STRIDES, &share)) return GR_DONE;
+  if (gr_newton_iterate(k, &newton, w.t, x, z, w.u)) return GR_DONE;
   for (long i = 0; i < GR_NZ; i++) apart[i] = z[i] - r->y[GR_NX + i] - end[GR_NX + i];
   for (long i = 0; i < GR_NZ; i++)
     if (!(fabs(apart[i]) <= 1e-3 * fabs(z[i]) + 10.0 * (k->atol[GR_NX + i] + k->rtol * fabs(z[i]))))
@@ -414,7 +446,7 @@ GR_FN long gr_radau_start(gr_task *k, gr_radau_room *r) {
   s->h_factored = s->h_poly = s->t_poly = s->h_previous = s->h_accepted = s->error_accepted = s->roughness = 0.0;
   s->theta = s->rate = 1.0;
   s->from = s->to = k->t;
-  s->part = s->parts = s->rejected = s->jacobian_here = s->segment = s->z_valid = 0;
+  s->part = s->parts = s->rejected = s->jacobian_here = s->segment = s->gaps_known = s->z_valid = 0;
   s->first = 1;
   s->kink = gr_next_kink(k, k->t);
   s->h = k->h;

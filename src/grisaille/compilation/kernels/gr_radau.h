@@ -272,31 +272,73 @@ GR_FN double gr_radau_correction(gr_task *k, gr_radau_room *r, double t, double 
   return gr_radau_rms(r->G, r->scale, 3);
 }
 
-/* Newton with the exact 3n x 3n matrix, for frozen steps on which the simplified iteration does not contract. A
- * correction (kept in W) is halved until the next one with the same matrix would be smaller: Deuflhard's natural
+#if GR_SIDES > 0
+/* gaps of all switches at the stages, one after the other */
+GR_APART void gr_radau_stage_gaps(const gr_task *k, const gr_radau_room *r, double t, double h, const double *Z,
+                                  double *gaps) {
+  for (long j = 0; j < 3; j++) {
+    for (long i = 0; i < GR_N; i++) r->stage[i] = r->y[i] + Z[i + j * GR_N];
+    gr_S(t + gr_radau_node(j) * h, r->stage, r->stage + GR_NX, r->u + (j + 1) * GR_NU, k->p, gaps + j * GR_SIDES);
+  }
+}
+
+/* r->base + share r->W, updates of all stages */
+typedef struct {
+  const gr_task *k;
+  const gr_radau_room *r;
+  double t, h;
+} gr_line_stages;
+
+GR_COLD void gr_line_stages_gaps(const void *line, double share, double *gaps) {
+  const gr_line_stages *l = (const gr_line_stages *)line;
+  for (long i = 0; i < 3 * GR_N; i++) l->r->Z[i] = l->r->base[i] + share * l->r->W[i];
+  gr_radau_stage_gaps(l->k, l->r, l->t, l->h, l->r->Z, gaps);
+}
+#endif
+
+/* Newton with the exact 3n x 3n matrix, where the simplified iteration does not contract: to rounding, or until a
+ * correction is below `enough` in units of r->scale. A correction (kept in W) ends just beyond the first switch that one
+ * of the stages passes, and is halved until the next one with the same matrix would be smaller: Deuflhard's natural
  * monotonicity. */
-GR_FN long gr_radau_iterate_whole(gr_task *k, gr_radau_room *r, double t, double h) {
-  double old = DBL_MAX, trial;
+GR_COLD long gr_radau_iterate_whole(gr_task *k, gr_radau_room *r, double t, double h, double enough) {
+  double old = DBL_MAX, trial, share = 1.0;
   for (long m = 0; m < 50; m++) {
+    double reach = 1.0;
     gr_radau_stage_jacobians(k, r, t, h);
     if (gr_radau_factor_whole(k, r, h)) return GR_RADAU_DIVERGED;
     const double size = gr_radau_correction(k, r, t, h);
     if (size < 0.0) return GR_RADAU_BAD_VALUE;
     if (!(size <= DBL_MAX)) return GR_RADAU_DIVERGED;
     for (long i = 0; i < 3 * GR_N; i++) r->W[i] = r->G[i];
-    for (long i = 0; i < 3 * GR_N; i++) r->Z[i] += r->W[i];
-    if (gr_radau_at_rounding(size, old)) return GR_RADAU_CONVERGED;
-    double part = 1.0;
-    for (;;) {
+    for (long i = 0; i < 3 * GR_N; i++) r->base[i] = r->Z[i];
+#if GR_SIDES > 0
+    const gr_line_stages line = {k, r, t, h};
+    reach = gr_reach(&line, gr_line_stages_gaps, 3 * GR_SIDES);
+#endif
+    const long stays = reach == 1.0 || size > 0.3 * old;
+    if ((stays && (size <= enough || gr_radau_at_rounding(size, old))) || (enough == 0.0 && size <= 1e-13)) {
+      for (long i = 0; i < 3 * GR_N; i++) r->Z[i] = r->base[i] + r->W[i];
+      return GR_RADAU_CONVERGED;
+    }
+    for (share = fmin(1.0, 4.0 * share);; share *= 0.5) {
+      const double part = share * reach;
+      if (share < 1e-4) return GR_RADAU_DIVERGED;
+      for (long i = 0; i < 3 * GR_N; i++) r->Z[i] = r->base[i] + part * r->W[i];
       trial = gr_radau_correction(k, r, t, h);
-      if (trial >= 0.0 && (trial <= (1.0 - 0.25 * part) * size || trial <= 1e-12)) break;
-      part *= 0.5;
-      if (part < 1e-4) return GR_RADAU_DIVERGED;
-      for (long i = 0; i < 3 * GR_N; i++) r->Z[i] -= part * r->W[i];
+      if (trial >= 0.0 && (trial <= (1.0 - 0.25 * part) * size * (1.0 + 1e-9) || trial <= 1e-12)) break;
     }
     old = size;
   }
   return GR_RADAU_DIVERGED;
+}
+
+/* For steps that pass a bend: the Jacobian of the start does not contract there, or contracts to no solution. */
+GR_COLD long gr_radau_iterate_across(gr_task *k, gr_radau_room *r, double t, double h, double kappa) {
+  const long outcome = gr_radau_iterate_whole(k, r, t, h, kappa);
+  if (outcome != GR_RADAU_CONVERGED) return GR_RADAU_DIVERGED;
+  gr_radau_to_W(r->Z, r->W, GR_N);
+  r->s->theta = 1.0;
+  return GR_RADAU_CONVERGED;
 }
 
 /* Simplified Newton to rounding; r->scale must be the size of the solution, not a tolerance. *strained: it did not
@@ -319,12 +361,14 @@ GR_FN long gr_radau_iterate_exact(gr_task *k, gr_radau_room *r, double t, double
   gr_radau_predict(r, t, h);
   if (gr_radau_stage_values(k, r, t, h) >= 0)
     for (long i = 0; i < 3 * GR_N; i++) r->Z[i] = 0.0;
-  return gr_radau_iterate_whole(k, r, t, h);
+  return gr_radau_iterate_whole(k, r, t, h, 0.0);
 }
 
-/* (g/h M - J)^-1 (F + M (e_1 Z_1 + e_2 Z_2 + e_3 Z_3)/h), F given in `error` */
+/* (g/h M - J)^-1 M (F + (e_1 Z_1 + e_2 Z_2 + e_3 Z_3)/h), F given in `error`. Its rows of z are what Newton left, which
+ * the step does not feel; the error of z is what that of x makes of it. */
 GR_FN void gr_radau_filtered_error(const gr_radau_room *r) {
   for (long i = 0; i < GR_NX; i++) r->error[i] += r->lift[i];
+  for (long i = GR_NX; i < GR_N; i++) r->error[i] = 0.0;
   gr_lu_solve(GR_N, r->real, r->pivot_real, r->error);
 }
 

@@ -23,6 +23,7 @@ typedef struct {
   long first, rejected;              /* no accepted step yet on this piece; the last attempt failed */
   long jacobian_here;                /* jac belongs to (t, y), not to an earlier point */
   long segment;                      /* of the signals */
+  long gaps_known;                   /* gaps are those of the point of jac */
   long z_valid;                      /* the shared helpers' factors of dF/dz can be used */
 } gr_radau;
 
@@ -34,6 +35,7 @@ typedef struct {
   double *Z, *W, *G;                    /* n x 3: stage increments, T^-1 Z, Newton's right-hand sides and updates */
   double *scale, *error, *lift, *third; /* third: h^3 times the third derivative of the collocation polynomial */
   double *jac, *real, *re, *im;
+  double *gaps, *base;                  /* SIDES: of the switches where jac was taken; 3n: Z before a correction */
   double *poly_y, *poly_Z;                      /* the polynomial that predicts */
   double *previous_y, *previous_f, *previous_d; /* the step before: start value, F there, h^3 third derivative */
   double *jacs, *whole;                         /* n x n x 3: Jacobians at the stages; 3n x 3n */
@@ -71,6 +73,8 @@ GR_FN long gr_radau_lay_out(double *base, long ns, gr_radau_room *r) {
   r->lift = gr_radau_take(base, &at, n);
   r->third = gr_radau_take(base, &at, n);
   r->jac = gr_radau_take(base, &at, n * n);
+  r->gaps = gr_radau_take(base, &at, GR_SIDES);
+  r->base = gr_radau_take(base, &at, 3 * n);
   r->real = gr_radau_take(base, &at, n * n);
   r->re = gr_radau_take(base, &at, n * n);
   r->im = gr_radau_take(base, &at, n * n);

@@ -2,17 +2,19 @@
  *
  * 0. pieces: where relations of z are entries of z, a search for pieces that agree with their solution;
  * 1. afresh: Newton from the prediction with its own factors, if dF/dz is oriented there as where the root is known;
- * 2. along the way: from the known root z_a at (t_a, x_a, u_a) in a straight line to (t, x, u), with strides short enough
+ * 2. across bends: where F has switches of z, damped Newton from the prediction, from piece to piece, if dF/dz is oriented
+ *    the same in all of them and there is more than one;
+ * 3. along the way: from the known root z_a at (t_a, x_a, u_a) in a straight line to (t, x, u), with strides short enough
  *    that dF/dz of one end contracts at the other (by 1/2), so that the root stays the only one near; what jumps with
  *    time or an input is thus followed through the jump;
- * 3. along the residual: F(z) = (1 - s) F(z_a) at (t, x, u), where the equations themselves change at once;
- * 4. damped: Newton with steps halved until the next correction would be smaller (Deuflhard's natural monotonicity),
+ * 4. along the residual: F(z) = (1 - s) F(z_a) at (t, x, u), where the equations themselves change at once;
+ * 5. damped: Newton with steps halved until the next correction would be smaller (Deuflhard's natural monotonicity),
  *    from the prediction, from where the way ended and from beyond; two of these must lead to a root, and none to
  *    another one.
  *
  * On a branch of solutions the sign of det dF/dz does not change: a root with the other sign belongs to another branch.
- * Where the way ends before its goal, at a fold, the branch ends too. Adaptive steps then try a shorter one; stages 3
- * and 4 are left to jumps and frozen steps, which cannot.
+ * Where the way ends before its goal, at a fold, the branch ends too. Adaptive steps then try a shorter one; stages 4
+ * and 5 are left to jumps and frozen steps, which cannot.
  *
  * Reference: Deuflhard, Newton Methods for Nonlinear Problems, sections 3.3 and 5.1.
  */
@@ -27,6 +29,7 @@
 #define GR_STRIDES_IN_STEP 50
 #define GR_STRIDES 1000
 #define GR_PIECE_TRIALS 40
+#define GR_MOST_PIECES 200
 #define GR_ALL_AT_ONCE 6
 
 /* a known root: x, z at time t, signals as segment sees them */
@@ -156,10 +159,41 @@ GR_COLD long gr_follow(gr_task *k, gr_newton *n, const gr_way *w, double *z, lon
   return 1;
 }
 
-/* Newton with damped corrections; near the root the plain one takes over */
-GR_COLD long gr_newton_damped(gr_task *k, gr_newton *n, double t, const double *x, double *z, const double *u) {
-  double dz[GR_LEN(GR_NZ)], next[GR_LEN(GR_NZ)], trial[GR_LEN(GR_NZ)], part = 1.0;
-  for (long it = 0; it < 100; it++) {
+#if GR_SIDES > 0
+/* z + share dz at a fixed point */
+typedef struct {
+  const gr_task *k;
+  double t;
+  const double *x, *z, *dz, *u;
+} gr_line_z;
+
+GR_COLD void gr_line_z_gaps(const void *line, double share, double *gaps) {
+  const gr_line_z *l = (const gr_line_z *)line;
+  double z[GR_LEN(GR_NZ)];
+  for (long i = 0; i < GR_NZ; i++) z[i] = l->z[i] + share * l->dz[i];
+  gr_S(l->t, l->x, z, l->u, l->k->p, gaps);
+}
+#endif
+
+/* the share of dz that ends just beyond the first switch on its way */
+GR_FN double gr_reach_z(const gr_task *k, double t, const double *x, const double *z, const double *u,
+                        const double *dz) {
+#if GR_SIDES > 0
+  const gr_line_z line = {k, t, x, z, dz, u};
+  return gr_reach(&line, gr_line_z_gaps, GR_SIDES);
+#else
+  (void)k; (void)t; (void)x; (void)z; (void)u; (void)dz;
+  return 1.0;
+#endif
+}
+
+/* Newton with damped corrections, each of which ends just beyond the first switch on its way; near the root the plain
+ * one takes over. With an orientation, a piece whose det dF/dz has another sign ends the search. */
+GR_COLD long gr_newton_damped(gr_task *k, gr_newton *n, double t, const double *x, double *z, const double *u,
+                              long orientation) {
+  double dz[GR_LEN(GR_NZ)], next[GR_LEN(GR_NZ)], trial[GR_LEN(GR_NZ)], share = 1.0;
+  const double floor = k->fixed_step > 0.0 ? 1e-9 / k->rtol : 1e-2;
+  for (long it = 0; it < GR_MOST_PIECES; it++) {
     gr_F(t, x, z, u, k->p, n->f);
     k->evaluations++;
     gr_hold(n);
@@ -167,19 +201,22 @@ GR_COLD long gr_newton_damped(gr_task *k, gr_newton *n, double t, const double *
     if (bad >= 0) return gr_fail(k, GR_NOT_FINITE, GR_NX + bad, n->f[GR_NX + bad]);
     const long status = gr_linearise_z(k, n, t, x, z, u);
     if (status) return status;
+    if (orientation && gr_orientation(n) != orientation) break;
     gr_correction_z(k, n, dz);
     const double size = gr_size_z(k, z, dz);
     if (!(size <= DBL_MAX)) break;
-    if (size <= 1.0) return gr_newton_iterate(k, n, t, x, z, u);
-    for (part = fmin(1.0, 4.0 * part);; part *= 0.5) {
-      if (part < 1e-12) return gr_unsolved(k, n);
+    const double whole = gr_reach_z(k, t, x, z, u, dz);
+    if (size <= GR_DECIDES_NOTHING && (whole == 1.0 || size <= floor)) return gr_newton_iterate(k, n, t, x, z, u);
+    for (share = fmin(1.0, 4.0 * share);; share *= 0.5) {
+      if (share < 1e-12) return gr_unsolved(k, n);
+      const double part = share * whole;
       for (long i = 0; i < GR_NZ; i++) next[i] = z[i] + part * dz[i];
       gr_F(t, x, next, u, k->p, n->f);
       k->evaluations++;
       gr_hold(n);
       if (gr_not_finite(GR_NZ, n->f + GR_NX) >= 0) continue;
       gr_correction_z(k, n, trial);
-      if (gr_size_z(k, z, trial) <= (1.0 - 0.25 * part) * size) break;
+      if (gr_size_z(k, z, trial) <= (1.0 - 0.25 * part) * size * (1.0 + 1e-9)) break;
     }
     for (long i = 0; i < GR_NZ; i++) z[i] = next[i];
   }
@@ -196,6 +233,21 @@ GR_COLD long gr_rescue_afresh(gr_task *k, gr_newton *n, const gr_way *w, double 
   if (!status) status = gr_newton_iterate(k, n, w->t, w->x, z, w->u);
   return !status && gr_orientation(n) != orientation ? GR_NEWTON : status;
 }
+
+#if GR_SIDES > 0
+GR_COLD long gr_rescue_across_bends(gr_task *k, gr_newton *n, const gr_way *w, double *z) {
+  double first[GR_SIDES], guessed[GR_SIDES], last[GR_SIDES];
+  if (!gr_way_linearise(k, n, w, 0.0, w->from->z)) return GR_SINGULAR;
+  const long orientation = gr_orientation(n);
+  gr_S(w->t, w->x, w->from->z, w->u, k->p, first);
+  gr_S(w->t, w->x, z, w->u, k->p, guessed);
+  const long status = gr_newton_damped(k, n, w->t, w->x, z, w->u, orientation);
+  if (status) return status;
+  gr_S(w->t, w->x, z, w->u, k->p, last);
+  const long passes = gr_have_changed(GR_SIDES, first, last) || gr_have_changed(GR_SIDES, guessed, last);
+  return passes && gr_orientation(n) == orientation ? GR_DONE : GR_NEWTON;
+}
+#endif
 
 GR_COLD long gr_rescue_along(gr_task *k, gr_newton *n, const gr_way *w, double *z, long strides, double *share) {
   double dz[GR_LEN(GR_NZ)];
@@ -224,7 +276,7 @@ GR_COLD long gr_rescue_damped(gr_task *k, gr_newton *n, const gr_way *w, double 
   for (long start = 0; start < 5; start++) {
     for (long i = 0; i < GR_NZ; i++)
       trial[i] = start == 0 ? z[i] : ended[i] + beyond[start - 1] * (ended[i] - w->from->z[i]);
-    if (gr_newton_damped(k, n, w->t, w->x, trial, w->u)) continue;
+    if (gr_newton_damped(k, n, w->t, w->x, trial, w->u, 0)) continue;
     for (long i = 0; i < GR_NZ; i++) apart[i] = found ? trial[i] - z[i] : 0.0;
     if (gr_size_z(k, trial, apart) > 10.0) return GR_NEWTON;
     for (long i = 0; i < GR_NZ; i++) z[i] = trial[i];
@@ -245,6 +297,10 @@ GR_COLD long gr_rescue(gr_task *k, gr_newton *n, const gr_anchor *from, double t
   w.fades = 0;
   gr_signals_from(k, from->segment, from->t, w.u_from);
   if (!gr_rescue_afresh(k, n, &w, z)) return GR_DONE;
+#if GR_SIDES > 0
+  for (long i = 0; i < GR_NZ; i++) z[i] = guess[i];
+  if (!gr_rescue_across_bends(k, n, &w, z)) return GR_DONE;
+#endif
 
   const long may_shorten = !(k->fixed_step > 0.0) && t != from->t;
   long status = gr_rescue_along(k, n, &w, z, may_shorten ? GR_STRIDES_IN_STEP : GR_STRIDES, &share);
@@ -271,7 +327,7 @@ GR_COLD long gr_search_pieces(gr_task *k, gr_newton *n, double t, const double *
     for (long i = GR_NZ - GR_NM; i < GR_NZ; i++) z[i] = floor(z[i] + 0.5);
     n->held = 1;
     n->valid = 0;
-    const long status = gr_newton_damped(k, n, t, x, z, u);
+    const long status = gr_newton_damped(k, n, t, x, z, u, 0);
     n->held = 0;
     if (status) return status;
     gr_F(t, x, z, u, k->p, n->f);
@@ -304,7 +360,7 @@ GR_FN long gr_solve_implicit(gr_task *k, gr_newton *n, const gr_anchor *from, do
     if (!gr_search_pieces(k, n, t, x, z, u)) return GR_DONE;
     for (long i = 0; i < GR_NZ; i++) z[i] = guess[i];
   }
-  const long status = from ? gr_rescue(k, n, from, t, x, z, u) : gr_newton_damped(k, n, t, x, z, u);
+  const long status = from ? gr_rescue(k, n, from, t, x, z, u) : gr_newton_damped(k, n, t, x, z, u, 0);
   if (status) n->valid = 0;
   return !status || (plain == GR_NEWTON && GR_NM == 0) ? status : gr_fail(k, plain, where, amount);
 #else

@@ -73,6 +73,7 @@ GR_FN long gr_rk4_sensitivity(gr_rk4_run *r, double t, const double *x, const do
   k->jacobians++;
   gr_FP(t, x, z, u, k->p, r->fp);
 #if GR_NZ > 0
+  gr_note_sides(k, &r->newton, t, x, z, u);
   long status = gr_factor_z(k, &r->newton);
   if (status) return status;
 #endif

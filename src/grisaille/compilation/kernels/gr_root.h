@@ -15,31 +15,36 @@
 #define GR_ROOT_H
 
 #include "gr_linear.h"
+#include "gr_sides.h"
 #include "gr_signal.h"
 #include "gr_task.h"
 
 #define GR_NEWTON_MOST 15
 #define GR_FRESH_CONTRACTION 0.25 /* h_0 = 1/2 */
 #define GR_STALE_CONTRACTION 0.5
+#define GR_DECIDES_NOTHING 3.0 /* corrections below this, in units of the tolerance, say nothing about roots */
+#define GR_STALLED 4 /* corrections after which small ones that do not shrink are rounding of terms that cancel */
 
 /* dF/d[x; z], the factors of dF/dz and where they stand; `valid` must survive between slices */
 typedef struct {
   double *jac;   /* N x N */
   double *lu;    /* NZ x NZ */
+  double *gaps;  /* SIDES: of the switches where jac was taken */
   long *pivot;   /* NZ */
   double *f;     /* N: right-hand side and residual of the last evaluation */
   long valid;
   long held;     /* pieces stay as they are: their equations count as met */
 } gr_newton;
 
-#define GR_NEWTON_WORK (GR_N * GR_N + GR_NZ * GR_NZ + GR_NZ + GR_N + 1)
+#define GR_NEWTON_WORK (GR_N * GR_N + GR_NZ * GR_NZ + GR_NZ + GR_N + GR_SIDES + 1)
 
 GR_FN gr_newton gr_newton_in(double *work) {
   gr_newton n;
   n.jac = work;
   n.lu = n.jac + GR_N * GR_N;
   n.f = n.lu + GR_NZ * GR_NZ;
-  n.pivot = (long *)(n.f + GR_N);
+  n.gaps = n.f + GR_N;
+  n.pivot = (long *)(n.gaps + GR_SIDES);
   n.valid = n.held = 0;
   return n;
 }
@@ -82,9 +87,32 @@ GR_FN long gr_factor_z(gr_task *k, gr_newton *n) {
   return column == 0 ? GR_DONE : gr_fail(k, GR_SINGULAR, column - 1, 0.0);
 }
 
+/* the sides on which jac was taken */
+GR_FN void gr_note_sides(const gr_task *k, gr_newton *n, double t, const double *x, const double *z, const double *u) {
+#if GR_SIDES > 0 && GR_NZ > 0
+  gr_S(t, x, z, u, k->p, n->gaps);
+#else
+  (void)k; (void)n; (void)t; (void)x; (void)z; (void)u;
+#endif
+}
+
+/* 1 when the factors belong to the other side of a switch: corrections with them say nothing about the error here */
+GR_FN long gr_left_its_piece(const gr_task *k, const gr_newton *n, double t, const double *x, const double *z,
+                             const double *u) {
+#if GR_SIDES > 0 && GR_NZ > 0
+  double gaps[GR_SIDES];
+  gr_S(t, x, z, u, k->p, gaps);
+  return gr_have_changed(GR_SIDES, n->gaps, gaps);
+#else
+  (void)k; (void)n; (void)t; (void)x; (void)z; (void)u;
+  return 0;
+#endif
+}
+
 GR_FN long gr_linearise_z(gr_task *k, gr_newton *n, double t, const double *x, const double *z, const double *u) {
   gr_J(t, x, z, u, k->p, n->jac);
   k->jacobians++;
+  gr_note_sides(k, n, t, x, z, u);
   return gr_factor_z(k, n);
 }
 
@@ -151,7 +179,7 @@ GR_FN long gr_changes_pieces(const double *dz) {
 
 #if GR_NZ > 0
 /* n->f = F(t, x, z, u, p) with z moved until its residual vanishes. Adaptive runs stop where the next correction is
- * below 1e-4 of the tolerance (1e-2 where corrections no longer shrink), frozen ones at rounding. Corrections below the
+ * below 1e-4 of the tolerance (1e-2 where corrections no longer shrink), frozen ones at rounding. Corrections about the
  * tolerance decide nothing about roots: there only divergence ends the iteration. Nor do those that change a piece. */
 GR_APART long gr_newton_iterate(gr_task *k, gr_newton *n, double t, const double *x, double *z, const double *u) {
   double dz[GR_LEN(GR_NZ)], last[GR_LEN(GR_NZ)], size = 0.0, before = 0.0;
@@ -174,13 +202,24 @@ GR_APART long gr_newton_iterate(gr_task *k, gr_newton *n, double t, const double
     gr_correction_z(k, n, dz);
     size = gr_size_z(k, z, dz);
     if (it > 0) before = gr_size_z(k, z, last); /* anew: the tolerances move with z */
-    if (size <= enough || (it > 0 && size <= floor && size > 0.5 * before)) return GR_DONE;
-    if (it > 0 && size > 0.1 * before && gr_at_rounding(n, x, z)) return GR_DONE;
+    const double rest = it >= GR_STALLED && !(k->fixed_step > 0.0) ? GR_DECIDES_NOTHING : floor;
+    if (size <= enough || (it > 0 && size <= rest && size > 0.5 * before) ||
+        (it > 0 && size > 0.1 * before && gr_at_rounding(n, x, z))) {
+      if (!gr_left_its_piece(k, n, t, x, z, u)) return GR_DONE;
+      long status = gr_linearise_z(k, n, t, x, z, u);
+      if (status) return status;
+      gr_correction_z(k, n, dz);
+      k->newton_iterations--;
+      if (gr_size_z(k, z, dz) <= floor || gr_at_rounding(n, x, z)) return GR_DONE;
+      for (long i = 0; i < GR_NZ; i++) z[i] += last[i] = dz[i];
+      age = 1;
+      continue;
+    }
     const long jumped = jumps;
     jumps = gr_changes_pieces(dz);
     if (it > 0 && !jumps && !jumped) {
-      if (before > 1.0 && !(size <= (age == 1 ? GR_FRESH_CONTRACTION : GR_STALE_CONTRACTION) * before)) break;
-      if (!(size <= 10.0 * before) && age == 1) break; /* diverges with the right factors */
+      if (before > GR_DECIDES_NOTHING && !(size <= (age == 1 ? GR_FRESH_CONTRACTION : GR_STALE_CONTRACTION) * before)) break;
+      if (!(size <= fmax(10.0 * before, GR_DECIDES_NOTHING)) && age == 1) break; /* diverges with the right factors */
     }
     if (it > 0 && gr_is_slow(size, before, enough)) { /* take new factors here */
       const long orientation = gr_orientation(n);
@@ -190,7 +229,7 @@ GR_APART long gr_newton_iterate(gr_task *k, gr_newton *n, double t, const double
       gr_correction_z(k, n, dz);
       k->newton_iterations--;
       for (long i = 0; i < GR_NZ; i++) last[i] += dz[i];
-      if (before > 1.0 && !jumps && !jumped &&
+      if (before > GR_DECIDES_NOTHING && !jumps && !jumped &&
           (gr_orientation(n) != orientation ||
            !(gr_size_z(k, z, last) <= GR_STALE_CONTRACTION * fmax(size, gr_size_z(k, z, dz))))) break;
       age = 0;

@@ -5,6 +5,7 @@
  *   GR_NX  states x            GR_NZ  implicit unknowns z     GR_NU  signals u (inputs, their derivatives, disturbances)
  *   GR_NP  parameters p        GR_NC  hidden constraints      GR_NY  observed quantities
  *   GR_NM  last entries of z that are relations of the others (pieces), with the equations m - relation = 0
+ *   GR_SIDES                   switches of x and z
  *   GR_SENSITIVE               1 when the parameter derivatives below are present, else 0
  *
  * and these static functions, argument order (t, x, z, u, p), matrices dense and column-major, every entry written:
@@ -14,6 +15,7 @@
  *   void gr_C (t, x, z, u, p, out)   GR_NC                      constraints (z unused)
  *   void gr_CJ(t, x, z, u, p, out)   GR_NC x GR_NX              dC/dx
  *   void gr_O (t, x, z, u, p, out)   GR_NY                      observed
+ *   void gr_S (t, x, z, u, p, out)   GR_SIDES                   gaps of the switches: below zero on one side
  *   with GR_SENSITIVE:
  *   void gr_FP(...)  (NX+NZ) x NP    dF/dp      void gr_CP(...)  NC x NP   dC/dp
  *   void gr_OJ(...)  NY x (NX+NZ)    dO/d[x;z]  void gr_OP(...)  NY x NP   dO/dp
@@ -46,6 +48,9 @@
 
 #ifndef GR_NM
 #define GR_NM 0
+#endif
+#ifndef GR_SIDES
+#define GR_SIDES 0
 #endif
 #define GR_N (GR_NX + GR_NZ)
 /* array lengths must not be zero in C */
