@@ -241,7 +241,7 @@ def test_compiled_runs_are_rescued_like_interpreted_ones(method: str) -> None:
         integrate(prepared.kernel, prepared.task, method.removeprefix("frozen-"))
         runs.append(prepared.task)
     assert runs[0].rescues > 0 and runs[1].rescues > 0
-    assert runs[0].steps == runs[1].steps
+    assert abs(runs[0].steps - runs[1].steps) <= 2  # rounding decides where a step is cut
     assert np.allclose(runs[0].y, runs[1].y, rtol=0, atol=1e-7)
 
 

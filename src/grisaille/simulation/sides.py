@@ -38,14 +38,15 @@ def reach(gaps: Callable[[float], Floats], here: Floats) -> float:
     for cut in range(MOST_CUTS):
         if not high - low > 1e-12 * high:
             break
-        at = low + (high - low) * (_first(low_gaps, high_gaps) if cut < MOST_CUTS // 4 else 0.5)
-        beyond = min(at * (1.0 + nudge), high)
+        at = low + (high - low) * (_first(low_gaps, high_gaps) if cut % 4 < 3 else 0.5)
+        beside = min(nudge * at, 0.25 * (high - low))
+        beyond = min(at + beside, high)
         found = gaps(beyond)
         if not have_changed(here, found):
-            low, low_gaps, nudge = beyond, found, 8.0 * nudge
+            low, low_gaps, nudge = beyond, found, min(8.0 * nudge, 1e-9)
             continue
-        high, high_gaps = beyond, found
-        before = at * (1.0 - nudge)
+        high, high_gaps, nudge = beyond, found, NUDGE
+        before = at - beside
         if before > low:
             found = gaps(before)
             if have_changed(here, found):

@@ -51,17 +51,18 @@ GR_COLD double gr_reach(const void *line, gr_line_gaps gaps, long n) {
   if (!gr_have_changed(n, here, at_high)) return 1.0;
   for (long i = 0; i < n; i++) at_low[i] = here[i];
   for (long cut = 0; cut < GR_MOST_CUTS && high - low > 1e-12 * high; cut++) {
-    const double at = low + (high - low) * (cut < GR_MOST_CUTS / 4 ? gr_first_change(n, at_low, at_high) : 0.5);
-    const double beyond = fmin(at * (1.0 + nudge), high), before = at * (1.0 - nudge);
+    const double at = low + (high - low) * (cut % 4 < 3 ? gr_first_change(n, at_low, at_high) : 0.5);
+    const double beside = fmin(nudge * at, 0.25 * (high - low)), beyond = fmin(at + beside, high), before = at - beside;
     gaps(line, beyond, found);
     if (!gr_have_changed(n, here, found)) {
       for (long i = 0; i < n; i++) at_low[i] = found[i];
       low = beyond;
-      nudge *= 8.0;
+      nudge = fmin(8.0 * nudge, 1e-9);
       continue;
     }
     for (long i = 0; i < n; i++) at_high[i] = found[i];
     high = beyond;
+    nudge = GR_NUDGE;
     if (!(before > low)) continue;
     gaps(line, before, found);
     if (!gr_have_changed(n, here, found)) break;
