@@ -1,4 +1,4 @@
-"""The sides of switches agree with the derivative that CasADi takes there."""
+"""The sides of switches agree with the derivatives that CasADi takes on them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ def test_a_side_is_that_of_the_slope_also_on_the_switch(formula: ca.SX) -> None:
     f = ca.Function("f", [x], [gap < 0, ca.jacobian(formula, x)])
     below, on, above = ([float(v) for v in f(at)] for at in (-1e-9, 0.0, 1e-9))
     assert below[0] != above[0] and below[1] != above[1]
-    assert (on[0] == below[0]) == (on[1] == below[1])
+    if formula.op() not in (ca.OP_FMIN, ca.OP_FMAX):  # their derivative is the mean of both sides there
+        assert (on[0] == below[0]) == (on[1] == below[1])
 
 
 def test_each_switch_counts_once_and_only_those_of_the_symbols() -> None:

@@ -1,7 +1,8 @@
 """On which side of each of its switches a formula is: one number per switch, whose sign changes there.
 
 Relations, ``sign``, ``abs``, ``minimum`` and ``maximum`` cut space into pieces on each of which a formula is smooth.
-The gap of each cut is below zero exactly where CasADi's derivative is that of this side, also on the cut itself:
+The gap of each cut is below zero exactly where CasADi's derivative is that of this side. On the cut itself a relation
+has the derivative of its own side, ``abs``, ``minimum`` and ``maximum`` have the mean of both:
 
     a < b: a − b,    a ≤ b: b − a,    sign a, |a|: a,    min(a, b): b − a,    max(a, b): a − b.
 
