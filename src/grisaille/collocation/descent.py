@@ -190,8 +190,12 @@ def minimize(
     tolerance: float = 1e-11,
     most: int = 200,
     progress: Callable[[int, float], None] | None = None,
+    better: Callable[[Floats], None] | None = None,
 ) -> Solution:
-    """Minimise J over the unknowns ``wanted`` (all by default) and the coefficients; ``near``: from close by."""
+    """Minimise J over the unknowns ``wanted`` (all by default) and the coefficients; ``near``: from close by.
+
+    better : called with θ of every point that is gone on from
+    """
     wanted = np.ones(len(xi), dtype=bool) if wanted is None else wanted
     xi, betas = np.clip(xi, task.lower, task.upper), _inside(task, betas)
     now = task.linearised(xi, betas, near)
@@ -225,6 +229,8 @@ def minimize(
             if gained > ENOUGH * step.predicted and np.isfinite(trial.objective):
                 damping = damping / 10 if gained > GOOD * step.predicted else damping
                 damping, now = 0.0 if damping < 1e-9 else damping, trial
+                if better is not None:
+                    better(now.theta)
             else:
                 damping = damping / 100 if small else max(4 * damping, 1e-6)
         if damping > 1e12:

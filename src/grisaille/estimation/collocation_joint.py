@@ -107,7 +107,7 @@ def _descended(
         )
     return descent.minimize(
         task, problem.inner(theta), betas, wanted=wanted, near=problem.solved_before, tolerance=method.tolerance,
-        most=min(JOINT, method.max_iterations), progress=progress,
+        most=min(JOINT, method.max_iterations), progress=progress, better=problem.reach,
     )  # fmt: skip
 
 

@@ -73,8 +73,10 @@ def _solved(problem: DirectProblem, scales: list[int], rounds: int) -> tuple[Dir
     pieces = elements_to_begin_with(program, problem.guess) if rounds else 1
     if not scales or program.options.criterion != "amle":
         first = on_elements(program, pieces).solve(problem.guess)
+        problem.reach(first.theta)
         return on_short_elements(program, first, lambda p: p, rounds)
     theta, notes = find_direct_intensities(problem)
+    problem.reach(theta)
     held = {k: float(theta[k]) for k in scales}
     solution, short = on_short_elements(
         program, with_held(program, held).solve(theta), lambda p: with_held(p, held), rounds

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from grisaille.errors import EstimationError
+from grisaille.estimation.interruption import interrupted_estimate
 from grisaille.model.classes import Model
 from grisaille.model.flat import FlatModel
 from grisaille.structure.reduction import Structure
@@ -104,6 +105,10 @@ class Estimator(ABC):
     @abstractmethod
     def estimate(self, problem: Any, progress: Progress | None = None) -> Estimate:
         """Solve a problem that this method posed."""
+
+    def interrupted(self, problem: Problem, seconds: float) -> Estimate | None:
+        """What a search that was interrupted has reached; None where that is nothing."""
+        return interrupted_estimate(problem, seconds)
 
     def remarks(self, flat: FlatModel) -> list[str]:
         """What a user must know about any fit of this model by this method."""

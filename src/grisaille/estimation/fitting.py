@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -57,11 +58,16 @@ def fit(
 
 def fit_problem(model: Model, problem: Problem, method: Estimator, why: Mapping[str, str], report: Any = None) -> Fit:
     """Solve a problem that is already posed."""
-    asked = problem.unknowns
+    asked, begin = problem.unknowns, time.perf_counter()
     try:
         found = replace(method.estimate(problem, report), unknowns=asked)
     except Interrupted as interruption:
         found = replace(interruption.estimate, unknowns=asked)
+    except KeyboardInterrupt:
+        reached = method.interrupted(problem, time.perf_counter() - begin)
+        if reached is None:
+            raise
+        found = replace(reached, unknowns=asked)
     disturbances = structure_of(model).model.disturbances
     found = with_explanation(found, _remedy(method, bool(disturbances)))
     found = replace(found, notes=(*found.notes, *method.remarks(structure_of(model).model)))

@@ -14,10 +14,11 @@ SHORTEST = 2.0**-20
 
 def minimize(search: Search, *, max_evaluations: int, tolerance: float) -> Outcome:
     """Minimise ½|r|² from the problem's guess."""
+    limit = search.problem.evaluations + max_evaluations
     now = search.first()
     xi = search.where(now)
     lower, upper = search.inner_bounds()
-    while search.problem.evaluations < max_evaluations:
+    while search.problem.evaluations < limit:
         J = search.jacobian(now)
         free = ~pushed_out(xi, -(J.T @ now.residuals), lower, upper)
         step = np.zeros_like(xi)

@@ -263,11 +263,13 @@ class KalmanML(Estimator):
         guessed = problem.unknowns
         search = Search(problem, progress)
         for rounds_left in (3, 2, 1, 0):
-            outcome = scoring.minimize(search, max_evaluations=self.max_evaluations, tolerance=self.tolerance)
+            left = max(self.max_evaluations - problem.evaluations, 0)
+            outcome = scoring.minimize(search, max_evaluations=left, tolerance=self.tolerance)
             assert isinstance(outcome.evaluation, LikelihoodEvaluation)
             zeros = find_zeros(problem, outcome.evaluation)
             restart = np.where(zeros.saddle, 0.1 * problem.guess, outcome.evaluation.theta)
-            if not rounds_left or not self._goes_on(problem, zeros, restart, outcome.evaluation.objective):
+            spent = problem.evaluations >= self.max_evaluations
+            if not rounds_left or spent or not self._goes_on(problem, zeros, restart, outcome.evaluation.objective):
                 break
             search.best = search.last = None
             problem.with_guess(restart)

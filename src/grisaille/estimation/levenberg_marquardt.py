@@ -14,12 +14,13 @@ from grisaille.estimation.search import Outcome, Search
 
 def minimize(search: Search, *, max_evaluations: int, tolerance: float) -> Outcome:
     """Minimise ½|r|² from the problem's guess."""
+    limit = search.problem.evaluations + max_evaluations
     now = search.first()
     xi = search.where(now)
     lower, upper = search.inner_bounds()
     damping, growth = 1e-3, 2.0
     scale = np.zeros_like(xi)
-    while search.problem.evaluations < max_evaluations:
+    while search.problem.evaluations < limit:
         J = search.jacobian(now)
         scale = np.maximum(scale, np.linalg.norm(J, axis=0))
         D = np.where(scale > 0, scale, 1.0)

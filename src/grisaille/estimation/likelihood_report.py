@@ -11,7 +11,7 @@ from grisaille.estimation import scoring
 from grisaille.estimation.determination import describe_determination
 from grisaille.estimation.levels import Zeros, evaluate_quietly
 from grisaille.estimation.likelihood import LikelihoodEvaluation, LikelihoodProblem
-from grisaille.estimation.search import Outcome
+from grisaille.estimation.search import Outcome, arrived
 from grisaille.estimation.uncertainty import root_of, without_undetermined
 
 COARSE = 1e-2
@@ -98,7 +98,7 @@ def edge_notes(problem: LikelihoodProblem, polished: scoring.Polished) -> list[s
 
 def sentence(converged: bool, outcome: Outcome, polished: scoring.Polished, evaluations: int) -> str:
     if converged:
-        return f"converged: {outcome.reason}, {evaluations} evaluations"
+        return f"converged: {arrived(outcome, float(np.sqrt(polished.decrement)))}, {evaluations} evaluations"
     if not polished.is_minimum:
         return (
             f"NOT converged: the point is not a maximum of the likelihood, {evaluations} evaluations. Try another guess"

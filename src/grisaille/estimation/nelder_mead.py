@@ -24,7 +24,7 @@ def minimize(search: Search, *, max_evaluations: int, tolerance: float) -> Outco
 
     bounds = [(a if np.isfinite(a) else None, b if np.isfinite(b) else None) for a, b in zip(lower, upper, strict=True)]
     options = {
-        "maxfev": max_evaluations,
+        "maxfev": max(max_evaluations, 1),
         "xatol": max(tolerance, 1e-10),
         "fatol": 1e-14 * (1 + first.objective),
         "adaptive": True,

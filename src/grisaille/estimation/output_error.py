@@ -35,7 +35,7 @@ from grisaille.estimation.estimator import Estimator, Verdict
 from grisaille.estimation.noise import noise_levels, refuse_estimated_noise
 from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.estimation.robust_losses import robust_covariance, robust_level
-from grisaille.estimation.search import Outcome, Search
+from grisaille.estimation.search import Outcome, Search, arrived
 from grisaille.estimation.subject import Subject
 from grisaille.estimation.uncertainty import gauss_newton_covariance, sandwich_covariance
 from grisaille.estimation.variable_projection import ProjectedSearch, linear_unknowns
@@ -247,12 +247,9 @@ class OutputError(Estimator):
         return self._optimize(search)
 
     def _optimize(self, search: Search) -> Outcome:
-        limits: dict[str, Any] = {
-            "max_evaluations": search.problem.evaluations + self.max_evaluations,
-            "tolerance": self.tolerance,
-        }
+        left = max(self.max_evaluations - search.problem.evaluations, 0)
+        limits: dict[str, Any] = {"max_evaluations": left, "tolerance": self.tolerance}
         if self.optimizer == "trust-region":
-            limits["max_evaluations"] = self.max_evaluations
             return trust_region.minimize(search, loss=self.loss, loss_scale=self.loss_scale, **limits)
         modules: dict[str, Any] = {
             "gauss-newton": gauss_newton,
@@ -454,7 +451,7 @@ def _log_likelihood(problem: Problem, evaluation: Evaluation) -> float:
 
 def _sentence(converged: bool, outcome: Outcome, evaluation: Evaluation, offset: float, evaluations: int) -> str:
     if converged:
-        return f"converged: {outcome.reason}, {evaluations} evaluations"
+        return f"converged: {arrived(outcome, offset)}, {evaluations} evaluations"
     if not outcome.joins:
         return f"NOT converged after {evaluations} evaluations: {outcome.reason}. Try more pieces, or another guess"
     if offset < NEAR and evaluation.discretisation >= COARSE:

@@ -97,6 +97,8 @@ class Problem:
         """States of experiments, by name, that a search over them may begin with."""
         self.evaluations = 0
         self.failures: list[str] = []
+        self.reached: np.ndarray | None = None
+        """θ of the best point so far, for who interrupts a search."""
         self.differences: np.ndarray | None = None
         """Steps by which residuals are differenced instead of differentiated (``differences.py``)."""
 
@@ -185,6 +187,10 @@ class Problem:
             (a, left), (b, right) = ends
             columns.append((right.residuals - left.residuals) / (b - a) if b > a else np.zeros_like(here.residuals))
         return replace(here, jacobian=np.stack(columns, axis=1))
+
+    def reach(self, theta: np.ndarray) -> None:
+        """Remember a point as the best so far."""
+        self.reached = theta
 
     def refine(self, evaluation: Evaluation) -> None:
         """Shorter frozen steps in every experiment where those of an evaluation are too long."""

@@ -31,6 +31,11 @@ class Outcome:
     """Whether the pieces of a record that was cut fit together."""
 
 
+def arrived(outcome: Outcome, offset: float) -> str:
+    """Why a point that is a minimum is one, whatever ended the search there."""
+    return outcome.reason if outcome.stopped_well else f"{max(offset, 1e-16):.1g} standard errors from the minimum"
+
+
 @dataclass
 class Search:
     """A problem in ξ with a memory of its last evaluation, a trace and a progress callback."""
@@ -99,6 +104,7 @@ class Search:
         self.last = self.problem.evaluate(self.problem.outer(xi), sensitive=sensitive)
         if self.last.completed and (self.best is None or self.last.objective < self.best.objective):
             self.best = self.last
+            self.problem.reached = self.last.theta
             self._record(self.last)
         return self.last
 

@@ -13,6 +13,7 @@ from grisaille.estimation.search import Outcome, Search
 
 ROUNDS = 8
 """Changes of what is held, at most."""
+LIMIT = "the limit of evaluations was reached"
 NOTHING_MOVES = "no unknown moves anything"
 FAILED = 1e8
 """Factor on the first residuals where a simulation fails: the step is rejected and the region shrinks."""
@@ -56,14 +57,15 @@ def minimize(search: Search, *, loss: str, loss_scale: float, max_evaluations: i
     """
     from scipy.optimize import least_squares
 
+    limit = search.problem.evaluations + max_evaluations
     wall = FAILED * (1.0 + np.abs(search.first().residuals))
     lower, upper = search.inner_bounds()
     xi = _strictly_inside(np.clip(search.guess, lower, upper), lower, upper)
-    limit = search.problem.evaluations + max_evaluations
-    live, reason, well = _moving(search, xi), NOTHING_MOVES, False
+    live, reason, well = _moving(search, xi), "", False
     for _ in range(ROUNDS):
         left = limit - search.problem.evaluations
         if not live.any() or left <= 0:
+            reason = reason or (LIMIT if left <= 0 else NOTHING_MOVES)
             break
         part = _Part(search, xi, live, wall)
         try:
@@ -89,7 +91,7 @@ def _moving(search: Search, xi: np.ndarray) -> np.ndarray:
 
 
 _REASONS = {
-    0: "the limit of evaluations was reached",
+    0: LIMIT,
     1: "the gradient vanished",
     2: "the objective no longer falls",
     3: "the unknowns no longer move",
