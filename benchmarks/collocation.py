@@ -33,10 +33,10 @@ from scipy.interpolate import BSpline
 
 import grisaille as gr
 from grisaille.estimation.fitting import build_problem, fit_problem
-from grisaille.reproduction import varziri_cstr as cstr
-from grisaille.reproduction import varziri_intensity as intensity
-from grisaille.reproduction.varziri_nonlinear import STEP, plan
-from grisaille.reproduction.varziri_spread import SEED
+from grisaille_reproductions import varziri_cstr as cstr
+from grisaille_reproductions import varziri_intensity as intensity
+from grisaille_reproductions.varziri_nonlinear import STEP, plan
+from grisaille_reproductions.varziri_spread import SEED
 
 NAMES = list(cstr.TRUE)
 ROUNDS = 3

@@ -1,7 +1,7 @@
 """One solve of the six nylon runs at given intensities of disturbances: ours, and IPOPT on the same programs.
 
 Trajectories, start values and, in the second kind, five parameters that all runs share; guess and intensities are the
-source's (``grisaille.reproduction.varziri_nylon``).
+source's (``grisaille_reproductions.varziri_nylon``).
 
     splines   60 uniform knots and 20 in the half hour after each step of pressure: ``gr.Collocation``, and the same
               splines and quadrature written by hand in CasADi and solved by IPOPT
@@ -38,8 +38,8 @@ from grisaille.collocation.knots import SplineOptions
 from grisaille.estimation.collocation_joint import settled
 from grisaille.estimation.collocation_posing import build_spline_program
 from grisaille.estimation.fitting import build_problem
-from grisaille.reproduction import varziri_nylon as nylon
-from grisaille.reproduction.varziri_nylon_fits import STARTS, document_knots
+from grisaille_reproductions import varziri_nylon as nylon
+from grisaille_reproductions.varziri_nylon_fits import STARTS, document_knots
 
 KINDS = {"trajectories": list(STARTS), "trajectories and parameters": [*nylon.UNKNOWNS, *STARTS]}
 POINTS = {"document": nylon.DOCUMENT_START, "published": {**nylon.PUBLISHED, "E": 1.0}}

@@ -21,10 +21,10 @@ from functools import partial
 import numpy as np
 
 from grisaille.disturbance import build_process, sample_path
-from grisaille.reproduction.abdalmoaty import PROGRAM, SHAPE, SPACING, times
 from grisaille.simulation.ensemble import EnsembleOptions
 from grisaille.simulation.ensemble_runner import EnsembleRunner
 from grisaille.trial import Movement, Trial
+from grisaille_reproductions.abdalmoaty import PROGRAM, SHAPE, SPACING, times
 
 SAMPLES, REALIZATIONS = 5000, 100
 M, G, K, L = 0.3, 9.81, 6.25, 6.25

@@ -284,3 +284,17 @@ def test_mistakes_as_json(folder: Path, capsys: Capture) -> None:
     assert main(["fit", "nowhere", "--json"]) == 2
     captured = capsys.readouterr()
     assert "There is no folder 'nowhere'" in json.loads(captured.out)["error"] and captured.err
+
+
+def test_reproductions_that_are_not_installed_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    from click.testing import CliRunner
+
+    from grisaille.cli import reproduce_command
+
+    def missing(name: str) -> None:
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+    monkeypatch.setattr(reproduce_command.importlib, "import_module", missing)
+    answer = CliRunner().invoke(reproduce_command.command, ["--list"])
+    assert answer.exit_code != 0
+    assert "checkout" in answer.output + str(answer.exception)

@@ -14,7 +14,7 @@ from grisaille.collocation.intensity import first_root
 from grisaille.collocation.splines import make_spline
 from grisaille.errors import EstimationError
 from grisaille.estimation.fitting import build_problem
-from grisaille.reproduction import varziri_cstr as cstr
+from grisaille_reproductions import varziri_cstr as cstr
 
 TIMES = np.linspace(0.0, 10.0, 41)
 STEP = (np.array([0.0, 5.0]), np.array([0.0, 1.0]))

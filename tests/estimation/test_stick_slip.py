@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import grisaille as gr
-from grisaille.reproduction.fladischer_lugre import UNKNOWNS, LuGre
-from grisaille.reproduction.fladischer_lugre_fit import EXACT, GUESS, WIDE, record
+from grisaille_reproductions.fladischer_lugre import UNKNOWNS, LuGre
+from grisaille_reproductions.fladischer_lugre_fit import EXACT, GUESS, WIDE, record
 
 pytestmark = pytest.mark.compiled
 

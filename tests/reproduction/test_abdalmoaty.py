@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from grisaille.errors import DataError
-from grisaille.reproduction import registry
-from grisaille.reproduction.abdalmoaty import PRINTED, PROGRAM, TRUTH, known_path
-from grisaille.reproduction.abdalmoaty_estimates import Extent, by_gauss_newton, on_grid
-from grisaille.reproduction.abdalmoaty_smoothness import SPACINGS, bend, criterion, turning_points
+from grisaille_reproductions import registry
+from grisaille_reproductions.abdalmoaty import PRINTED, PROGRAM, TRUTH, known_path
+from grisaille_reproductions.abdalmoaty_estimates import Extent, by_gauss_newton, on_grid
+from grisaille_reproductions.abdalmoaty_smoothness import SPACINGS, bend, criterion, turning_points
 
 pytestmark = pytest.mark.compiled
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import grisaille as gr
-from grisaille.reproduction.abdalmoaty import PROGRAM, SPACING, TRANSIENT, TRUTH, times
-from grisaille.reproduction.abdalmoaty_bias import consistency, finite_ensembles, used
-from grisaille.reproduction.abdalmoaty_coverage import _rows, coverage
-from grisaille.reproduction.abdalmoaty_curve import trace_curve
-from grisaille.reproduction.abdalmoaty_estimates import simulate_data
+from grisaille_reproductions.abdalmoaty import PROGRAM, SPACING, TRANSIENT, TRUTH, times
+from grisaille_reproductions.abdalmoaty_bias import consistency, finite_ensembles, used
+from grisaille_reproductions.abdalmoaty_coverage import _rows, coverage
+from grisaille_reproductions.abdalmoaty_curve import trace_curve
+from grisaille_reproductions.abdalmoaty_estimates import simulate_data
 
 pytestmark = pytest.mark.compiled
 N, M = 900, 10

@@ -7,8 +7,8 @@ import pytest
 
 import grisaille as gr
 from grisaille.disturbance import build_process, sample_path
-from grisaille.reproduction.abdalmoaty_disturbances import coarse_grid, disturbance_parameters, lost_gain
-from grisaille.reproduction.two_masses import TwoMasses
+from grisaille_reproductions.abdalmoaty_disturbances import coarse_grid, disturbance_parameters, lost_gain
+from grisaille_reproductions.two_masses import TwoMasses
 
 pytestmark = pytest.mark.compiled
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import grisaille as gr
-from grisaille.reproduction.abdalmoaty_delta_robot import OUTPUTS, identification, reference
-from grisaille.reproduction.delta_robot import DeltaRobot
+from grisaille_reproductions.abdalmoaty_delta_robot import OUTPUTS, identification, reference
+from grisaille_reproductions.delta_robot import DeltaRobot
 
 pytestmark = pytest.mark.compiled
 TIMES = np.linspace(0.0, 2.0, 41)

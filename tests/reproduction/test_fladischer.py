@@ -9,10 +9,10 @@ import pytest
 
 import grisaille as gr
 from grisaille.errors import DataError
-from grisaille.reproduction import registry
-from grisaille.reproduction.comparison import Comparison
-from grisaille.reproduction.fladischer_free_fall import TIMES, FreeFall, exact_height
-from grisaille.reproduction.valleys import count_valleys
+from grisaille_reproductions import registry
+from grisaille_reproductions.comparison import Comparison
+from grisaille_reproductions.fladischer_free_fall import TIMES, FreeFall, exact_height
+from grisaille_reproductions.valleys import count_valleys
 
 pytestmark = pytest.mark.compiled
 

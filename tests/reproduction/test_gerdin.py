@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import grisaille as gr
-from grisaille.reproduction import gerdin_bodies, gerdin_example, gerdin_standard_form, registry
+from grisaille_reproductions import gerdin_bodies, gerdin_example, gerdin_standard_form, registry
 
 
 @pytest.fixture(scope="module")

@@ -8,13 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from grisaille.reproduction import kristensen_reactor as reactor
-from grisaille.reproduction import kristensen_spread as spread
-from grisaille.reproduction import kristensen_wall as wall
-from grisaille.reproduction import registry
-from grisaille.reproduction.kristensen import REACTOR, WALL
-from grisaille.reproduction.kristensen_tables import ESTIMATES, FROM_STARTS
 from grisaille.study.seeds import experiment_seed
+from grisaille_reproductions import kristensen_reactor as reactor
+from grisaille_reproductions import kristensen_spread as spread
+from grisaille_reproductions import kristensen_wall as wall
+from grisaille_reproductions import registry
+from grisaille_reproductions.kristensen import REACTOR, WALL
+from grisaille_reproductions.kristensen_tables import ESTIMATES, FROM_STARTS
 
 
 def _run(number: int, **numbers: int):

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import grisaille as gr
-from grisaille.reproduction import varziri_nylon as nylon
-from grisaille.reproduction import varziri_nylon_equilibrium as equilibrium
-from grisaille.reproduction import varziri_nylon_fits as fits
-from grisaille.reproduction.registry import find
+from grisaille_reproductions import varziri_nylon as nylon
+from grisaille_reproductions import varziri_nylon_equilibrium as equilibrium
+from grisaille_reproductions import varziri_nylon_fits as fits
+from grisaille_reproductions.registry import find
 
 
 def test_tables_ship_complete() -> None:

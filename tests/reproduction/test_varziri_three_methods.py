@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grisaille.reproduction import varziri_three_methods as three
+from grisaille_reproductions import varziri_three_methods as three
 
 
 @pytest.mark.slow

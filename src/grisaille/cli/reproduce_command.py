@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -15,10 +16,21 @@ from grisaille.errors import DataError
 from grisaille.model.names import suggestion
 
 
-def _complete(context: Any, parameter: Any, incomplete: str) -> list[str]:
-    from grisaille.reproduction.registry import ENTRIES
+def _registry() -> Any:
+    """The reproductions: a package beside this one, which a checkout has and an installed package need not have."""
+    try:
+        return importlib.import_module("grisaille_reproductions.registry")
+    except ModuleNotFoundError as error:
+        if not str(error.name).startswith("grisaille_reproductions"):
+            raise
+        raise DataError(
+            "Reproductions of published tables come with a checkout of the project and are not part of the installed "
+            "package: run this command with the Python of a checkout's .venv."
+        ) from None
 
-    names = [e.name for e in ENTRIES]
+
+def _complete(context: Any, parameter: Any, incomplete: str) -> list[str]:
+    names = [e.name for e in _registry().ENTRIES]
     return [n for n in dict.fromkeys([*(n.partition("/")[0] for n in names), *names]) if n.startswith(incomplete)]
 
 
@@ -40,8 +52,7 @@ def command(
     output: Output, name: str | None, listing: bool, size: Any, settings: tuple[str, ...], folder: Path | None
 ) -> int:
     """Compute a published table or figure again, ours beside the published numbers."""
-    from grisaille.reproduction import registry
-
+    registry = _registry()
     if listing or name is None:
         output.say(registry.listing())
         output.answer({"reproductions": {e.name: e.title for e in registry.ENTRIES}})

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 import grisaille as gr
-from grisaille.reproduction.comparison import Comparison, Row, Size, new_figure, save_figures
-from grisaille.reproduction.fladischer_duffing import GUESS, METHOD, SETS, TIMES, UNKNOWNS, HardeningSpring, record
-from grisaille.reproduction.statistics import histogram, moments
+from grisaille_reproductions.comparison import Comparison, Row, Size, new_figure, save_figures
+from grisaille_reproductions.fladischer_duffing import GUESS, METHOD, SETS, TIMES, UNKNOWNS, HardeningSpring, record
+from grisaille_reproductions.statistics import histogram, moments
 
 RANGES = {"A": (60.0, 68.0), "B": (60.0, 68.0), "AB": (62.0, 66.0)}
 PUBLISHED = {

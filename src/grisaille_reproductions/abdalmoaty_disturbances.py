@@ -19,9 +19,9 @@ import numpy as np
 
 import grisaille as gr
 from grisaille import atan2, der, sin
-from grisaille.reproduction.abdalmoaty import PROGRAM, SPACING, Pendulum, known_path, times
-from grisaille.reproduction.comparison import Comparison, Row, Size, new_figure, save_figures
-from grisaille.reproduction.two_masses import TwoMasses
+from grisaille_reproductions.abdalmoaty import PROGRAM, SPACING, Pendulum, known_path, times
+from grisaille_reproductions.comparison import Comparison, Row, Size, new_figure, save_figures
+from grisaille_reproductions.two_masses import TwoMasses
 
 SKIP, COARSE = 100, 0.4
 INPUT, EVERY = 0.6, 5

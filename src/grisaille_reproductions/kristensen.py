@@ -15,8 +15,8 @@ from typing import Any
 import pandas as pd
 
 import grisaille as gr
-from grisaille.reproduction import kristensen_reactor, kristensen_wall
-from grisaille.reproduction.comparison import Size
+from grisaille_reproductions import kristensen_reactor, kristensen_wall
+from grisaille_reproductions.comparison import Size
 
 SEED = 2004
 

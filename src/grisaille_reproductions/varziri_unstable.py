@@ -15,7 +15,7 @@ import numpy as np
 
 import grisaille as gr
 from grisaille import der, sin
-from grisaille.reproduction.comparison import Comparison, Row, Size, new_figure, save_figures
+from grisaille_reproductions.comparison import Comparison, Row, Size, new_figure, save_figures
 
 TIMES = np.linspace(0.0, 2.0, 81)
 NOISE = 0.01

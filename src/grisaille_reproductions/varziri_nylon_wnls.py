@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 import grisaille as gr
-from grisaille.reproduction.comparison import Comparison, Row, Size
-from grisaille.reproduction.varziri_nylon import (
+from grisaille_reproductions.comparison import Comparison, Row, Size
+from grisaille_reproductions.varziri_nylon import (
     DOCUMENT_START,
     ONES,
     STEADY_TERM,

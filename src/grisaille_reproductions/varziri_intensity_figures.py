@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from grisaille.reproduction.comparison import new_figure
-from grisaille.reproduction.varziri_paths import draw_state
-from grisaille.reproduction.varziri_spread import SYMBOLS, box_plots
+from grisaille_reproductions.comparison import new_figure
+from grisaille_reproductions.varziri_paths import draw_state
+from grisaille_reproductions.varziri_spread import SYMBOLS, box_plots
 
 ZOOM = (0.0, 4.0)
 """Of Q̂/Q in the lower box plots and in histograms."""

@@ -15,8 +15,8 @@ import numpy as np
 
 import grisaille as gr
 from grisaille import exp, sin
-from grisaille.reproduction.comparison import Comparison, Row, Size, new_figure, save_figures
-from grisaille.reproduction.valleys import count_valleys
+from grisaille_reproductions.comparison import Comparison, Row, Size, new_figure, save_figures
+from grisaille_reproductions.valleys import count_valleys
 
 
 class Parabola(gr.Model):

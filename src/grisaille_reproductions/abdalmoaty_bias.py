@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from grisaille.reproduction.abdalmoaty import PROGRAM, SAMPLING, TRANSIENT, TRUTH
-from grisaille.reproduction.abdalmoaty_curve import COUNT, Curve, trace_curve
-from grisaille.reproduction.abdalmoaty_estimates import simulate_data
-from grisaille.reproduction.comparison import Comparison, Row, Shown, Size, new_figure, save_figures
+from grisaille_reproductions.abdalmoaty import PROGRAM, SAMPLING, TRANSIENT, TRUTH
+from grisaille_reproductions.abdalmoaty_curve import COUNT, Curve, trace_curve
+from grisaille_reproductions.abdalmoaty_estimates import simulate_data
+from grisaille_reproductions.comparison import Comparison, Row, Shown, Size, new_figure, save_figures
 
 PUBLISHED: dict[tuple[int, str], Shown] = {(50_000, "bias"): "±0.034"}
 EXPECTED = {

@@ -20,10 +20,10 @@ import numpy as np
 
 import grisaille as gr
 from grisaille.errors import GrisailleError
-from grisaille.reproduction import varziri_cstr as cstr
-from grisaille.reproduction.comparison import Comparison, Row, Size, new_figure, save_figures
-from grisaille.reproduction.varziri_paths import draw_state, state_band
-from grisaille.reproduction.varziri_spread import (
+from grisaille_reproductions import varziri_cstr as cstr
+from grisaille_reproductions.comparison import Comparison, Row, Size, new_figure, save_figures
+from grisaille_reproductions.varziri_paths import draw_state, state_band
+from grisaille_reproductions.varziri_spread import (
     SEED,
     accuracy,
     box_plots,

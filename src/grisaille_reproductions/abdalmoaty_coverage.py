@@ -16,8 +16,8 @@ import numpy as np
 from scipy.stats import binomtest
 
 import grisaille as gr
-from grisaille.reproduction.abdalmoaty import PROGRAM, SPACING, TRUTH, times
-from grisaille.reproduction.comparison import Comparison, Row, Size, new_figure, save_figures
+from grisaille_reproductions.abdalmoaty import PROGRAM, SPACING, TRUTH, times
+from grisaille_reproductions.comparison import Comparison, Row, Size, new_figure, save_figures
 
 STUDY = replace(PROGRAM, name="coverage", input_scale=1.0)
 EVERY, SKIP = 5, 100

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 import grisaille as gr
-from grisaille.reproduction.comparison import Comparison, Row, Size, new_figure, save_figures
-from grisaille.reproduction.fladischer_lugre import PERIOD, UNKNOWNS, LuGre, triangle
+from grisaille_reproductions.comparison import Comparison, Row, Size, new_figure, save_figures
+from grisaille_reproductions.fladischer_lugre import PERIOD, UNKNOWNS, LuGre, triangle
 
 TIMES = np.linspace(0.0, PERIOD, 26)
 EXACT = {"b": 0.4, "sigma0": 1e5, "vs": 0.01, "mu0": 0.15, "mu": 0.10}

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 import grisaille as gr
-from grisaille.reproduction.comparison import Comparison, Row, Size, new_figure, save_figures
-from grisaille.reproduction.varziri_nylon import (
+from grisaille_reproductions.comparison import Comparison, Row, Size, new_figure, save_figures
+from grisaille_reproductions.varziri_nylon import (
     DOCUMENT_START,
     INTENSITIES,
     ONES,

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 import grisaille as gr
-from grisaille.reproduction.comparison import Comparison, Row, Size, new_figure, save_figures
-from grisaille.reproduction.delta_robot import START, DeltaRobot
+from grisaille_reproductions.comparison import Comparison, Row, Size, new_figure, save_figures
+from grisaille_reproductions.delta_robot import START, DeltaRobot
 
 GEOMETRY, INERTIA = ("base", "L1", "L2", "legs[1].azimuth"), ("M1", "J1", "J2", "M3")
 FRICTION = ("friction[0]", "friction[1]", "friction[2]", "joint_friction")

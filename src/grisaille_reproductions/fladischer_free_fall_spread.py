@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 import grisaille as gr
-from grisaille.reproduction.comparison import Comparison, Row, Size, new_figure, save_figures
-from grisaille.reproduction.fladischer_free_fall import METHOD, FreeFall, exact_height, fit_drag, record
-from grisaille.reproduction.statistics import histogram, moments
+from grisaille_reproductions.comparison import Comparison, Row, Size, new_figure, save_figures
+from grisaille_reproductions.fladischer_free_fall import METHOD, FreeFall, exact_height, fit_drag, record
+from grisaille_reproductions.statistics import histogram, moments
 
 GUESS = {"c": 0.0}
 STARTS = ["start(s)", "start(v)"]

@@ -18,8 +18,8 @@ import numpy as np
 
 import grisaille as gr
 from grisaille import der, exp
-from grisaille.reproduction.comparison import Comparison, Row, Size, save_figures
-from grisaille.reproduction.varziri_spread import accuracy, box_plots, endings, run_studies
+from grisaille_reproductions.comparison import Comparison, Row, Size, save_figures
+from grisaille_reproductions.varziri_spread import accuracy, box_plots, endings, run_studies
 
 TRUE = {"k_ref": 0.461, "E_R": 8330.1}
 TIMES = np.round(np.arange(241) * 0.1, 10)

@@ -16,9 +16,9 @@ import pandas as pd
 
 import grisaille as gr
 from grisaille.errors import DataError
-from grisaille.reproduction.comparison import Comparison, Row, Size
-from grisaille.reproduction.kristensen import REACTOR, WALL, Example
-from grisaille.reproduction.kristensen_tables import FROM_STARTS, STARTS
+from grisaille_reproductions.comparison import Comparison, Row, Size
+from grisaille_reproductions.kristensen import REACTOR, WALL, Example
+from grisaille_reproductions.kristensen_tables import FROM_STARTS, STARTS
 
 TRIED = 20
 """Data sets among which one is looked for whose levels are all zero, as the source's were."""

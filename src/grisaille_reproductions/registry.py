@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from grisaille.errors import DataError
-from grisaille.reproduction.comparison import Comparison, Size
+from grisaille_reproductions.comparison import Comparison, Size
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Entry:
 
     @property
     def _compute(self) -> Callable[..., Comparison]:
-        module = importlib.import_module(f"grisaille.reproduction.{self.module}")
+        module = importlib.import_module(f"grisaille_reproductions.{self.module}")
         function: Callable[..., Comparison] = getattr(module, self.function)
         return function
 

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 import grisaille as gr
-from grisaille.reproduction.comparison import Row, Size, new_figure
+from grisaille_reproductions.comparison import Row, Size, new_figure
 
 SEED = 2008
 Shown = float | str

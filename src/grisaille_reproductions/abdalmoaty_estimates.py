@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 import grisaille as gr
-from grisaille.reproduction.abdalmoaty import PRINTED, PROGRAM, SPACING, TRANSIENT, TRUTH, Settings, times
-from grisaille.reproduction.abdalmoaty_curve import trace_curve
-from grisaille.reproduction.comparison import Comparison, Row, Shown, Size, new_figure, save_figures
+from grisaille_reproductions.abdalmoaty import PRINTED, PROGRAM, SPACING, TRANSIENT, TRUTH, Settings, times
+from grisaille_reproductions.abdalmoaty_curve import trace_curve
+from grisaille_reproductions.comparison import Comparison, Row, Shown, Size, new_figure, save_figures
 
 METHODS = ("proposed", "corrected", "output error")
 RTOL = 1e-4

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 import grisaille as gr
-from grisaille.reproduction.abdalmoaty import PRINTED, PROGRAM, TRUTH, Settings, times
-from grisaille.reproduction.comparison import Comparison, Row, Size, new_figure, save_figures
+from grisaille_reproductions.abdalmoaty import PRINTED, PROGRAM, TRUTH, Settings, times
+from grisaille_reproductions.comparison import Comparison, Row, Size, new_figure, save_figures
 
 SAMPLES, REALIZATIONS, GRID = 100, 20, 0.1
 SPACINGS = (0.16, 0.08, 0.04)

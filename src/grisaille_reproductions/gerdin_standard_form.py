@@ -15,8 +15,8 @@ import numpy as np
 import scipy.linalg
 
 import grisaille as gr
-from grisaille.reproduction.gerdin_bodies import E, F
 from grisaille.structure.standard_form import StandardForm, standard_form
+from grisaille_reproductions.gerdin_bodies import E, F
 
 BANDWIDTHS = (2.0, 1.0)
 """Of the low-pass forces."""

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from grisaille.reproduction.abdalmoaty import SPACING, Settings, times
 from grisaille.simulation.ensemble import EnsembleOptions
 from grisaille.simulation.ensemble_runner import EnsembleRunner
 from grisaille.trial import Movement, Trial
+from grisaille_reproductions.abdalmoaty import SPACING, Settings, times
 
 RTOL = 1e-4
 """Of the steps: one per cell of the paths."""

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 import grisaille as gr
-from grisaille.reproduction import varziri_cstr as cstr
-from grisaille.reproduction.comparison import Comparison, Row, Size, save_figures
-from grisaille.reproduction.varziri_intensity_figures import draw_intensities
-from grisaille.reproduction.varziri_nonlinear import ORDER, STEP, plan
-from grisaille.reproduction.varziri_spread import endings, run_studies, side_by_side
+from grisaille_reproductions import varziri_cstr as cstr
+from grisaille_reproductions.comparison import Comparison, Row, Size, save_figures
+from grisaille_reproductions.varziri_intensity_figures import draw_intensities
+from grisaille_reproductions.varziri_nonlinear import ORDER, STEP, plan
+from grisaille_reproductions.varziri_spread import endings, run_studies, side_by_side
 
 STARTS = ("start(C_A)", "start(T)")
 INTENSITIES = {"scale(w_C)": 4e-3, "scale(w_T)": 4.0}

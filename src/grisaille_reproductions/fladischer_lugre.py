@@ -17,7 +17,7 @@ import numpy as np
 
 import grisaille as gr
 from grisaille import der, exp, sqrt
-from grisaille.reproduction.comparison import Comparison, Row, Size, new_figure, save_figures
+from grisaille_reproductions.comparison import Comparison, Row, Size, new_figure, save_figures
 
 UNKNOWNS = ["b", "sigma0", "vs", "mu0", "mu"]
 PERIOD = 5.0

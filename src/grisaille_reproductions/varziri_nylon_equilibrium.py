@@ -18,8 +18,8 @@ import pandas as pd
 
 import grisaille as gr
 from grisaille import exp, sqrt
-from grisaille.reproduction.comparison import Comparison, Row, Size, new_figure, save_figures
-from grisaille.reproduction.varziri_nylon import ACTIVITY_0, GAS, REFERENCE, equilibrium_water
+from grisaille_reproductions.comparison import Comparison, Row, Size, new_figure, save_figures
+from grisaille_reproductions.varziri_nylon import ACTIVITY_0, GAS, REFERENCE, equilibrium_water
 
 PUBLISHED_SQUARES = {1: 4058.13, 2: 3956.58, 3: 4058.13, 4: 12955.14, 5: 5351.68, 6: 3573.92, 7: 3487.91, 8: 3573.14}
 PUBLISHED_ESTIMATES = {"a": 0.60, "K_a0": 22.01, "dH": -39.62}

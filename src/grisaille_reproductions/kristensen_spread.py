@@ -14,10 +14,10 @@ import numpy as np
 import pandas as pd
 
 import grisaille as gr
-from grisaille.reproduction.comparison import Comparison, Row, Size, new_figure, save_figures
-from grisaille.reproduction.kristensen import REACTOR, WALL, Example, shelf, where
-from grisaille.reproduction.kristensen_reactor import TIMES, Crossing, crossings, feed
-from grisaille.reproduction.kristensen_tables import ESTIMATES
+from grisaille_reproductions.comparison import Comparison, Row, Size, new_figure, save_figures
+from grisaille_reproductions.kristensen import REACTOR, WALL, Example, shelf, where
+from grisaille_reproductions.kristensen_reactor import TIMES, Crossing, crossings, feed
+from grisaille_reproductions.kristensen_tables import ESTIMATES
 
 JOINT = 10
 """Records fitted together."""

@@ -16,8 +16,8 @@ import numpy as np
 
 import grisaille as gr
 from grisaille import der
-from grisaille.reproduction.comparison import Comparison, Row, Size, new_figure, save_figures
-from grisaille.reproduction.valleys import count_valleys
+from grisaille_reproductions.comparison import Comparison, Row, Size, new_figure, save_figures
+from grisaille_reproductions.valleys import count_valleys
 
 TIMES = np.linspace(0.0, 3.0, 31)
 DRAG = 0.5

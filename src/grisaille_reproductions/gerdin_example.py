@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 import grisaille as gr
-from grisaille.reproduction import gerdin_bodies as bodies
-from grisaille.reproduction import gerdin_standard_form as standard
-from grisaille.reproduction.comparison import Comparison, Row, Size, new_figure, save_figures
 from grisaille.structure.finite_variance import projector_on_null
+from grisaille_reproductions import gerdin_bodies as bodies
+from grisaille_reproductions import gerdin_standard_form as standard
+from grisaille_reproductions.comparison import Comparison, Row, Size, new_figure, save_figures
 
 UNKNOWNS = ["m_1", "m_2", "d", "scale(w_1)", "scale(w_2)", "noise(y_v)", "noise(y_f)"]
 METHOD = gr.KalmanML()

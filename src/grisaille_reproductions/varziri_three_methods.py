@@ -21,7 +21,7 @@ import numpy as np
 
 import grisaille as gr
 from grisaille import atan2, der
-from grisaille.reproduction.comparison import Comparison, Row, Size, new_figure, save_figures
+from grisaille_reproductions.comparison import Comparison, Row, Size, new_figure, save_figures
 
 TRUE_DRAG = 0.3
 SEED = 11
