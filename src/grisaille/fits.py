@@ -16,7 +16,8 @@ import grisaille.estimation.states
 import grisaille.reporting.assessment_plots
 import grisaille.reporting.fit_plots
 import grisaille.reporting.report
-import grisaille.reporting.report_comparison  # noqa: F401
+import grisaille.reporting.report_comparison
+import grisaille.study.bootstrap_intervals  # noqa: F401
 from grisaille.assessment.comparison import compare
 from grisaille.assessment.sensitivity import sensitivity
 from grisaille.estimation.fit import Fit

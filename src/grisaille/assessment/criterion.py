@@ -104,6 +104,11 @@ class Criterion:
         bent = factor * (curvature + 2 / total * np.outer(slope, slope))
         return Local(0.5 * nu * (grown - 1), factor * slope, bent)
 
+    def scaled(self, deviance: float) -> float:
+        """Of a deviance, what is compared with ``reached``."""
+        total = sum(self._counts.values())
+        return float(max(self.degrees_of_freedom, 1) * np.expm1(min(deviance / total, 600.0))) if total else deviance
+
     def reached(self, level: float) -> float:
         """Twice the value of ``local`` at the ends of an interval: the χ² quantile, or t²."""
         from scipy.stats import chi2, f
@@ -156,7 +161,7 @@ class Criterion:
             if alone or not self.problem.sigma:
                 break
             before = self.problem.sigma
-            self.problem.sigma = self._levels(found)
+            self.problem.sigma = self.levels(found)
             if max(abs(self.problem.sigma[n] / before[n] - 1) for n in before) < 1e-8:
                 break
             restricted.with_guess(found.theta)
@@ -174,7 +179,7 @@ class Criterion:
         weighted = (problem.weights * evaluation.errors) ** 2
         return {n: float(weighted[problem.output_of == problem.outputs.index(n)].sum()) for n in problem.sigma}
 
-    def _levels(self, evaluation: Evaluation) -> dict[str, float]:
+    def levels(self, evaluation: Evaluation) -> dict[str, float]:
         counts = self._counts
         return {n: float(np.sqrt(max(s / counts[n], 1e-300))) for n, s in self._squares(evaluation).items()}
 

@@ -51,6 +51,10 @@ class LikelihoodCriterion:
             return Local(np.inf, np.zeros(0), np.zeros((0, 0)), found.failure)
         return Local(found.objective - self._best, found.slope, found.curvature)
 
+    def scaled(self, deviance: float) -> float:
+        """Of a deviance, what is compared with ``reached``."""
+        return deviance
+
     def reached(self, level: float) -> float:
         """Twice the value of ``local`` at the ends of an interval."""
         return self.threshold(level)

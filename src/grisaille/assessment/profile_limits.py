@@ -25,8 +25,8 @@ from grisaille.trial.unknown import Unknown
 
 MOST = 60
 """Evaluations of one limit."""
-CLOSE = 1e-4
-"""Of the threshold: how closely the deviance and the others' share of it are met."""
+CLOSE, ENOUGH = 3e-4, 0.02
+"""Of the threshold: how closely the deviance and the others' share of it are met, or at least when time is up."""
 REACH, LOG_REACH = 1e3, 12.0
 """In sizes or logarithms: limits further away are none."""
 FARTHEST = 3.0
@@ -133,6 +133,13 @@ class Limits:
         """
         return _Way(self, k, wald, float(np.sqrt(threshold)), enough).follow()
 
+    def follow_to(self, k: int, value: float) -> np.ndarray:
+        """Where the covariance says that the others are when unknown k has a value."""
+        way = _Way(self, k, value, 1.0, 0.0)
+        moved = self._outer(way._tangent(way._within(way._inner_of(value))))
+        moved[k] = value
+        return moved
+
     def curved(self, local: Local, free: np.ndarray, correction: np.ndarray) -> np.ndarray:
         """H of the free unknowns: corrected, where that bends upwards."""
         part = np.ix_(free, free)
@@ -186,7 +193,7 @@ class _Way:
         last = self.limits.centre
         xi = self._tangent(self._within(self._inner_of(self.wald)))
         longest = FARTHEST * max(abs(xi[k] - last[k]), 1e-12)
-        found = self._evaluate(xi)
+        found, share, zeta, target = self._evaluate(xi), np.inf, 0.0, 0.0
         while self.evaluations < MOST:
             if found.failure:
                 failures += 1
@@ -215,6 +222,8 @@ class _Way:
             target = self._bracketed(float(xi[k]), target)
             last, xi = xi, self._moved(xi, found, target)
             found = self._evaluate(xi)
+        if not found.failure and share < ENOUGH * self.q**2 and abs(zeta / self.q - 1) < ENOUGH:
+            return Limit(self.coordinate.outer(self._within(target)))
         return Limit(np.nan, "the profile was not followed to its limit")
 
     def _evaluate(self, xi: np.ndarray) -> Local:

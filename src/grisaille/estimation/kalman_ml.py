@@ -43,6 +43,7 @@ from grisaille.estimation.likelihood_report import (
     sentence,
 )
 from grisaille.estimation.problem import Problem
+from grisaille.estimation.score_sandwich import score_sandwich
 from grisaille.estimation.search import Outcome, Search
 from grisaille.estimation.subject import STATIC, Subject
 from grisaille.filtering.extended import ExtendedFilter
@@ -332,6 +333,8 @@ class KalmanML(Estimator):
             if np.isfinite(limit)
         }
         covariance = covariance_of(problem, polished)
+        if not self.is_likelihood:
+            covariance = score_sandwich(problem, evaluation.theta, covariance, self.horizon)
         notes = describe(problem, evaluation, covariance, free, zeros) + edge_notes(problem, polished)
         notes += discretisation_notes(problem, evaluation)
         if problem.failures:
@@ -365,17 +368,29 @@ class KalmanML(Estimator):
         notes = []
         if self.robust is not None:
             kind, c = ("smoothly, ", self.robust[1]) if isinstance(self.robust, tuple) else ("", self.robust)
-            notes.append(f"robust: innovations beyond {c:g} standard deviations count {kind}linearly.")
+            notes.append(
+                f"robust: innovations beyond {c:g} standard deviations count {kind}linearly; standard errors are those "
+                f"of the sandwich.{_smaller_levels(self.robust)}"
+            )
         if self.horizon > 1:
             notes.append(
                 f"horizon: predictions over {self.horizon} samples were fitted; their errors are not independent, so "
-                f"this is no likelihood and standard errors are too small."
+                f"this is no likelihood and standard errors are those of the sandwich."
             )
         if self.bounds == "transform":
             notes.append(
                 f"penalty: bounds are kept by a penalty of {evaluation.penalty:.3g}, not in the log-likelihood."
             )
         return notes
+
+
+def _smaller_levels(robust: Any) -> str:
+    """What linear counting makes of the levels of normal innovations: their size is the root of E ψ(e) e."""
+    e = np.linspace(-10, 10, 4001)
+    c = robust[1] if isinstance(robust, tuple) else robust
+    weight = 1 / np.sqrt(1 + (e / c) ** 2) if isinstance(robust, tuple) else np.minimum(1.0, c / np.maximum(abs(e), c))
+    share = float(np.sqrt(np.sum(weight * e**2 * np.exp(-(e**2) / 2)) / np.sum(np.exp(-(e**2) / 2))))
+    return f" Levels of normal noise come out at about {share:.2g} of their size." if share < 0.99 else ""
 
 
 def _where(unknowns: Sequence[Unknown], theta: np.ndarray) -> str:
