@@ -34,6 +34,8 @@ STEP = 1e-4
 """Of differences, in standard errors."""
 MOVES = 1e-2
 """Change of λ by a standard error, times the length of the record, that counts."""
+OTHERWISE = 0.5
+"""Of √(2|λ|/T), the error that noise alone leaves to λ: where it is smaller, inputs or starts tell λ, not noise."""
 SEEN = 1e-6
 """Of the largest entry: below it there is nothing."""
 
@@ -141,7 +143,10 @@ class _Linearised:
             moves = {j: (m[0] - here[0]) / STEP for j, m in there.items()}
             slope = np.array([moves.get(j, 0.0) / errors[j] if j in moves else 0.0 for j in range(len(names))])
             finite = np.where(np.isfinite(covariance), covariance, 0.0)
-            least = max(abs(rate) - 1.96 * float(np.sqrt(max(slope @ finite @ slope, 0.0))), 0.0)
+            error = float(np.sqrt(max(slope @ finite @ slope, 0.0)))
+            if error < OTHERWISE * np.sqrt(2 * abs(rate) / T):
+                continue
+            least = max(abs(rate) - 1.96 * error, 0.0)
             most = max((abs(v) for v in moves.values()), default=0.0)
             rates = [j for j, v in moves.items() if abs(v) * T > MOVES and abs(v) > 0.1 * most]
             means = [j for j, m in there.items() if _is_mean(m[2] - here[2], here)] if least * T < SHORT else []
