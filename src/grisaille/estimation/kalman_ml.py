@@ -385,12 +385,15 @@ class KalmanML(Estimator):
 
 
 def _smaller_levels(robust: Any) -> str:
-    """What linear counting makes of the levels of normal innovations: their size is the root of E ψ(e) e."""
+    """What linear counting makes of the levels of normal noise: s times their size, with E ψ(e/s) e/s = 1."""
     e = np.linspace(-10, 10, 4001)
-    c = robust[1] if isinstance(robust, tuple) else robust
-    weight = 1 / np.sqrt(1 + (e / c) ** 2) if isinstance(robust, tuple) else np.minimum(1.0, c / np.maximum(abs(e), c))
-    share = float(np.sqrt(np.sum(weight * e**2 * np.exp(-(e**2) / 2)) / np.sum(np.exp(-(e**2) / 2))))
-    return f" Levels of normal noise come out at about {share:.2g} of their size." if share < 0.99 else ""
+    density = np.exp(-(e**2) / 2) / np.sum(np.exp(-(e**2) / 2))
+    c, size = robust[1] if isinstance(robust, tuple) else robust, 1.0
+    for _ in range(50):
+        r = e / size
+        weight = 1 / np.sqrt(1 + (r / c) ** 2) if isinstance(robust, tuple) else c / np.maximum(np.abs(r), c)
+        size *= float(np.sqrt(np.sum(weight * r**2 * density)))
+    return f" Levels of normal noise come out at about {size:.2g} of their size." if size < 0.99 else ""
 
 
 def _where(unknowns: Sequence[Unknown], theta: np.ndarray) -> str:

@@ -119,10 +119,9 @@ class Inversion:
     def root(self, k: int, value: float) -> float:
         """Of the record itself."""
         point = self.criterion.minimize({k: value}, self.limits.follow_to(k, value))
-        return float(np.sign(self.criterion.theta[k] - value) * np.sqrt(max(self._scaled(point.deviance), 0.0)))
-
-    def _scaled(self, deviance: float) -> float:
-        return self.criterion.scaled(deviance)
+        return float(
+            np.sign(self.criterion.theta[k] - value) * np.sqrt(max(self.criterion.scaled(point.deviance), 0.0))
+        )
 
     def _at_root(self, k: int, wanted: float) -> float:
         """The value at which the signed root of the record itself is the wanted one."""
@@ -152,13 +151,12 @@ class Inversion:
             except EstimationError:
                 return np.nan
             return float(np.sign(free[1][k] - at[k]) * np.sqrt(max(2 * (held[0] - free[0]), 0.0)))
-        problem = self.criterion.problem.renewed(values)
-        drawn = replace(e, cases=problem.cases, theta=at)
+        drawn = replace(e, cases=self.criterion.problem.renewed(values).cases, theta=at)
         criterion = criterion_of(Fit(self.fit.initial_model, self.fit.experiments, self.fit.method, drawn))
         best, other = criterion.minimize({}, at), criterion.minimize({k: float(at[k])}, at)
         if best.failure or other.failure:
             return np.nan
-        scaled = self._scaled(other.deviance - best.deviance)
+        scaled = self.criterion.scaled(other.deviance - best.deviance)
         return float(np.sign(best.theta[k] - at[k]) * np.sqrt(max(scaled, 0.0)))
 
 
