@@ -42,18 +42,15 @@ def _scores(problem: LikelihoodProblem, theta: np.ndarray, parts: int) -> Iterat
     """For each experiment, (parts, unknowns) and how many samples a part has."""
     total = sum(len(c.grid) for c in problem.cases)
     for case in problem.cases:
-        runner = problem.runner_of(case)
-        values, y = problem.values_for(case, theta), runner.record.y
-        length = -(-total // parts)
-        ends = [*range(length, len(y), length), len(y)]
+        length, mine = -(-total // parts), case.own(theta)
+        ends = [*range(length, len(case.grid), length), len(case.grid)]
         sums = [np.zeros(len(case.unknowns))]
         for end in ends:
-            part = y.copy()
-            part[end:] = np.nan
-            if not np.isfinite(part).any():
+            known = [np.where(s.rows < end, s.values, np.nan) for s in case.samples]
+            if not any(np.isfinite(values).any() for values in known):
                 sums.append(sums[-1])
                 continue
-            found = runner.with_measurements(part).gradient(values)
+            found = problem.runner_of(case.with_values(iter(known))).gradient(mine)
             sums.append(sums[-1] if found.likelihood is None or found.failure else found.likelihood.gradient)
         scores = np.zeros((len(ends), len(theta)))
         scores[:, list(case.unknowns)] = np.diff(np.array(sums), axis=0)

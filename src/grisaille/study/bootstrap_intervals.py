@@ -24,9 +24,7 @@ from grisaille.errors import EstimationError
 from grisaille.estimation import scoring
 from grisaille.estimation.fit import Fit
 from grisaille.estimation.intervals import Intervals, interval_method
-from grisaille.estimation.kalman_ml import KalmanML
 from grisaille.estimation.likelihood import LikelihoodProblem
-from grisaille.estimation.output_error import OutputError
 from grisaille.estimation.search import Search
 from grisaille.study.redrawn_records import draw_records
 
@@ -44,7 +42,7 @@ def bootstrap_intervals(fit: Fit, level: float, samples: int = SAMPLES, seed: in
     """
     if isinstance(samples, bool) or not isinstance(samples, int) or samples < 20:
         raise EstimationError(f"samples is {samples!r}; give a whole number, at least 20.")
-    if not isinstance(fit.method, KalmanML | OutputError):
+    if not fit.method.redraws:
         raise EstimationError(
             f"method='bootstrap' draws records from fits by gr.KalmanML and gr.OutputError; this one is by "
             f"{type(fit.method).__name__}: use gr.monte_carlo(fit.model, fit.experiments, …)."

@@ -41,10 +41,10 @@ def draw_records(fit: Fit, theta: np.ndarray, count: int, seed: int) -> Iterator
         drawn = []
         for k, case in enumerate(cases):
             runner = problem.runner_of(case)
-            q, dq, start = runner.posed(problem.values_for(case, theta), False)
+            q, dq, start = runner.posed(case.own(theta), False)
             assert isinstance(runner.filter, LinearFilter)
             y = _paths(runner.filter.discretise(q, dq, start.x), count, run_seed(seed, k))
-            drawn += [y[:, s.rows, case.column(s.output)] for s in case.samples]
+            drawn += [y[:, s.rows, case.trial.data.outputs.index(s.output)] for s in case.samples]
         yield from ([values[m] for values in drawn] for m in range(count))
         return
     yield from _simulated(fit, theta, count, seed)
