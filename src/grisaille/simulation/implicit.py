@@ -25,7 +25,7 @@ from grisaille.simulation.radau_dense import Previous, doubt, mix, quintic_weigh
 from grisaille.simulation.radau_tangent import stage_sensitivities
 from grisaille.simulation.rescue import STRIDES, Way, follow
 from grisaille.simulation.roots import Anchor, Newton
-from grisaille.simulation.sides import have_changed
+from grisaille.simulation.sides import have_changed, reach
 from grisaille.simulation.steps import EPS, Equations, Floats, StepFailure
 
 MOST_ITERATIONS = 7
@@ -35,6 +35,10 @@ SAFETY = 0.9
 GROW = 8.0
 SHRINK = 0.2
 SINGULAR_TRIES = 6
+CLOSER = 1e-2
+"""Of the way to a switch that a step leaves."""
+NEAREST = 1e3
+"""Steps towards a switch are not shorter than this, in smallest ones."""
 
 
 def run(kernel: Equations, task: Task) -> Status:
@@ -86,6 +90,7 @@ class _Run:
         self.h_accepted = self.error_accepted = self.roughness = 0.0
         self.first, self.rejected, self.jacobian_here = True, False, False
         self.gaps: Floats | None = None
+        self.switch_at, self.switched_at = math.inf, -math.inf
         self.stretch = (task.t, task.t)
         self.part = self.parts = 0
 
@@ -266,6 +271,11 @@ class _Run:
             try:
                 attempt = self._attempt(h)
                 self._finish(h)
+                passes = self._passes_a_switch(h, attempt.error, wish)
+            except _Crossed as crossed:
+                failure = StepFailure(Status.STEP_TOO_SMALL)
+                wanted, land, task.rejected = crossed.h, False, task.rejected + 1
+                continue
             except _Rejected as rejected:
                 failure = rejected.failure
                 wanted = wish = self._retreat(h, rejected.factor, failure.status)
@@ -281,12 +291,16 @@ class _Run:
             self._next_wish(wish, attempt)
             task.error_estimate = attempt.error
             self._advance(self._end_of(task.t + h), h)
+            if passes:
+                self._leave_switch()
             return
 
     def _cut(self, h: float, land: bool) -> float:
         """The wish, cut so that the step ends where it must: at a kink, or at a row that cannot be interpolated."""
         task = self.task
         h = min(h, task.hmax) if task.hmax > 0 else h
+        ahead = 2.0 * (self.switch_at - task.t)
+        h = ahead if NEAREST * steps.smallest_step(task, task.t) < ahead < h else h
         left = self.kink - task.t
         h = left if h >= left else 0.5 * left if 2.0 * h > left else h
         if not steps.has_row_before(task, task.t + h):
@@ -337,6 +351,38 @@ class _Run:
         if outcome is not Outcome.CONVERGED:
             return not self.jacobian_here
         return self.gaps is not None and not have_changed(np.tile(self.gaps, 3), step.stage_gaps(task.t, h))
+
+    def _passes_a_switch(self, h: float, error: float, wish: float) -> bool:
+        """Whether a switch has changed at the end of a step; raises ``_Crossed`` where the step should end before it.
+
+        The leeway is for smooth solutions: a step over a jump or a bend is taken only where its error is within the
+        tolerance itself. Shortly after a switch the run may slide along it, and steps are judged as all others.
+        """
+        task, step, kernel = self.task, self.step, self.kernel
+        if kernel.sides == 0 or (error * _leeway(task) < 1.0 and self.switch_at == math.inf):
+            return False
+
+        def gaps(share: float) -> Floats:
+            t = task.t + share * h
+            y = step.y + collocation_weights(share) @ step.Z
+            return kernel.S(t, *step.split(y), steps.signals(task, t, task.t + 0.5 * h), task.p)
+
+        here = gaps(0.0)
+        if not have_changed(here, gaps(1.0)):
+            return False
+        if error * _leeway(task) < 1.0 or task.t < self.switched_at + wish:
+            return True
+        share = reach(gaps, here)
+        self.switch_at = task.t + share * h
+        shorter = min((1.0 - CLOSER) * share, 0.5 if share > 0.99 else 1.0) * h
+        if not shorter > NEAREST * steps.smallest_step(task, task.t):
+            shorter = 0.5 * h
+        raise _Crossed(shorter)
+
+    def _leave_switch(self) -> None:
+        """Beyond a switch nothing continues smoothly."""
+        self.switch_at, self.switched_at = math.inf, self.task.t
+        self.polynomial, self.previous, self.first, self.step.theta = None, None, True, 1.0
 
     def _finish(self, h: float) -> None:
         try:
@@ -434,6 +480,14 @@ class _Run:
         length = self.stretch[1] - self.stretch[0]
         self.parts = max(1, math.ceil(length / task.fixed_step * (1.0 - 1e-12)))
         self.part = 0
+
+
+class _Crossed(Exception):
+    """A step that passes a switch with too large an error; one of length ``h`` ends before it."""
+
+    def __init__(self, h: float) -> None:
+        super().__init__()
+        self.h = h
 
 
 class _Rejected(Exception):

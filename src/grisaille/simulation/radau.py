@@ -299,7 +299,10 @@ class Step:
         return steps.lu(whole)
 
     def error(self, t: float, h: float, again: bool) -> tuple[float, Floats]:
-        """The scaled embedded error, filtered a second time where it is above one and ``again`` is set."""
+        """The scaled embedded error, filtered a second time where it is above one and ``again`` is set.
+
+        Not beyond a switch, where F of the other side would make a jump look like the stiffness that is filtered.
+        """
         lift, nx = (E @ self.Z) / h, self.kernel.nx
 
         def filtered(f: Floats) -> Floats:
@@ -308,13 +311,20 @@ class Step:
 
         error = filtered(self.f)
         size = rms(error, self.scale)
-        if again and size >= 1.0:
+        if again and size >= 1.0 and not self._has_other_sides(t, self.y + error):
             f = self.kernel.F(t, *self.split(self.y + error), self.u, self.task.p)
             self.task.evaluations += 1
             if np.all(np.isfinite(f)):
                 error = filtered(f)
                 size = rms(error, self.scale)
         return (max(size, 1e-10) if math.isfinite(size) else math.inf), error
+
+    def _has_other_sides(self, t: float, y: Floats) -> bool:
+        """Whether a point lies beyond a switch that the start of the step has before it."""
+        if self.kernel.sides == 0:
+            return False
+        here, there = (self.kernel.S(t, *self.split(point), self.u, self.task.p) for point in (self.y, y))
+        return sides.have_changed(here, there)
 
 
 def collocation_weights(s: float) -> Floats:

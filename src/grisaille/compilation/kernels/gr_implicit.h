@@ -320,6 +320,62 @@ GR_FN long gr_radau_attempt(gr_task *k, gr_radau_room *r, double h, double *fact
   return GR_DONE;
 }
 
+#if GR_SIDES > 0
+/* the collocation polynomial of a step from k->t */
+typedef struct {
+  const gr_task *k;
+  const gr_radau_room *r;
+  double h;
+} gr_line_step;
+
+GR_COLD void gr_line_step_gaps(const void *line, double share, double *gaps) {
+  const gr_line_step *c = (const gr_line_step *)line;
+  const gr_radau_room *r = c->r;
+  const double t = c->k->t + share * c->h;
+  double l[3], u[GR_LEN(GR_NU)];
+  gr_radau_collocation_weights(share, l);
+  for (long i = 0; i < GR_N; i++)
+    r->stage[i] = r->y[i] + l[0] * r->Z[i] + l[1] * r->Z[i + GR_N] + l[2] * r->Z[i + 2 * GR_N];
+  gr_signals_from(c->k, r->s->segment, t, u);
+  gr_S(t, r->stage, r->stage + GR_NX, u, c->k->p, gaps);
+}
+#endif
+
+/* 1 when a switch has changed at the end of a step. The leeway is for smooth solutions: a step over a jump or a bend is
+ * taken only where its error is within the tolerance itself; else *shorter is the length of one that ends before the
+ * switch. Shortly after a switch the run may slide along it, and steps are judged as all others. */
+GR_FN long gr_radau_passes_a_switch(const gr_task *k, gr_radau_room *r, double h, double error, double wish,
+                                    double *shorter) {
+  *shorter = 0.0;
+#if GR_SIDES > 0
+  gr_radau *s = r->s;
+  double here[GR_SIDES], there[GR_SIDES];
+  const long strict = error * gr_radau_leeway(k) < 1.0;
+  const gr_line_step line = {k, r, h};
+  if (strict && !(s->switch_at < HUGE_VAL)) return 0;
+  gr_line_step_gaps(&line, 0.0, here);
+  gr_line_step_gaps(&line, 1.0, there);
+  if (!gr_have_changed(GR_SIDES, here, there)) return 0;
+  if (strict || k->t < s->switched_at + wish) return 1;
+  const double share = gr_reach(&line, gr_line_step_gaps, GR_SIDES);
+  s->switch_at = k->t + share * h;
+  *shorter = fmin((1.0 - GR_RADAU_CLOSER) * share, share > 0.99 ? 0.5 : 1.0) * h;
+  if (!(*shorter > GR_RADAU_NEAREST * gr_smallest_step(k, k->t))) *shorter = 0.5 * h;
+#else
+  (void)k; (void)r; (void)h; (void)error; (void)wish;
+#endif
+  return 0;
+}
+
+/* beyond a switch nothing continues smoothly */
+GR_FN void gr_radau_leave_switch(const gr_task *k, gr_radau *s) {
+  s->switch_at = HUGE_VAL;
+  s->switched_at = k->t;
+  s->h_poly = s->h_previous = 0.0;
+  s->first = 1;
+  s->theta = 1.0;
+}
+
 /* sensitivities and F at the end of an acceptable step */
 GR_FN long gr_radau_complete(gr_task *k, gr_radau_room *r, double h, double tolerance, long expected) {
   const long bad = gr_radau_finish(k, r, k->t, h);
@@ -346,7 +402,7 @@ GR_FN double gr_radau_end_of(const gr_task *k, const gr_radau *s, double end) {
 /* one accepted step */
 GR_FN long gr_radau_adaptive_step(gr_task *k, gr_radau_room *r) {
   gr_radau *s = r->s;
-  double factor, error = 0.0, proposal = 0.0, wish = s->h, try_h = s->h;
+  double factor, shorter, error = 0.0, proposal = 0.0, wish = s->h, try_h = s->h;
   long land = 0, singular = 0, status = gr_fail(k, GR_STEP_TOO_SMALL, -1, 0.0);
   for (;;) {
     if (k->steps + k->rejected >= k->max_steps) return gr_fail(k, GR_TOO_MANY_STEPS, -1, 0.0);
@@ -365,6 +421,14 @@ GR_FN long gr_radau_adaptive_step(gr_task *k, gr_radau_room *r) {
       if (status == GR_SINGULAR && ++singular >= GR_RADAU_SINGULAR_TRIES) return GR_SINGULAR;
       continue;
     }
+    const long passes = gr_radau_passes_a_switch(k, r, h, error, wish, &shorter);
+    if (shorter > 0.0) {
+      status = gr_fail(k, GR_STEP_TOO_SMALL, -1, 0.0);
+      try_h = shorter;
+      land = 0;
+      k->rejected++;
+      continue;
+    }
     if (!gr_radau_rows_inside(k, r, h)) {
       gr_radau_remember_polynomial(k, r, h);
       land = 1;
@@ -372,7 +436,9 @@ GR_FN long gr_radau_adaptive_step(gr_task *k, gr_radau_room *r) {
     }
     gr_radau_next_wish(s, wish, h, proposal, error);
     k->error_estimate = error;
-    return gr_radau_advance(k, r, gr_radau_end_of(k, s, k->t + h), h);
+    status = gr_radau_advance(k, r, gr_radau_end_of(k, s, k->t + h), h);
+    if (passes) gr_radau_leave_switch(k, s);
+    return status;
   }
 }
 
@@ -445,6 +511,8 @@ GR_FN long gr_radau_start(gr_task *k, gr_radau_room *r) {
   gr_radau *s = r->s;
   s->h_factored = s->h_poly = s->t_poly = s->h_previous = s->h_accepted = s->error_accepted = s->roughness = 0.0;
   s->theta = s->rate = 1.0;
+  s->switch_at = HUGE_VAL;
+  s->switched_at = -HUGE_VAL;
   s->from = s->to = k->t;
   s->part = s->parts = s->rejected = s->jacobian_here = s->segment = s->gaps_known = s->z_valid = 0;
   s->first = 1;

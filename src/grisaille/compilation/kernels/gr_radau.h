@@ -382,6 +382,13 @@ GR_FN double gr_radau_error(gr_task *k, gr_radau_room *r, double t, double h, lo
   double size = gr_radau_rms(r->error, r->scale, 1);
   if (again && size >= 1.0) {
     for (long i = 0; i < GR_N; i++) r->stage[i] = r->y[i] + r->error[i];
+#if GR_SIDES > 0
+    /* beyond a switch F of the other side would make a jump look like the stiffness that is filtered */
+    double here[GR_SIDES], there[GR_SIDES];
+    gr_S(t, r->y, r->y + GR_NX, r->u, k->p, here);
+    gr_S(t, r->stage, r->stage + GR_NX, r->u, k->p, there);
+    if (gr_have_changed(GR_SIDES, here, there)) return size <= DBL_MAX ? size : DBL_MAX;
+#endif
     gr_F(t, r->stage, r->stage + GR_NX, r->u, k->p, r->error);
     k->evaluations++;
     if (gr_not_finite(GR_N, r->error) < 0) {

@@ -16,6 +16,8 @@
 #define GR_RADAU_SAFETY 0.9
 #define GR_RADAU_GROW 8.0
 #define GR_RADAU_SHRINK 0.2
+#define GR_RADAU_CLOSER 1e-2 /* of the way to a switch that a step leaves */
+#define GR_RADAU_NEAREST 1e3 /* steps towards a switch are not shorter than this, in smallest ones */
 
 /* how much looser than rtol the embedded error is judged */
 GR_FN double gr_radau_leeway(const gr_task *k) { return 0.1 / cbrt(k->rtol); }
@@ -56,7 +58,8 @@ GR_FN double gr_radau_first_step(const gr_task *k, gr_radau_room *r) {
  * interpolated */
 GR_FN double gr_radau_cut(const gr_task *k, const gr_radau *s, double h, long land) {
   if (k->hmax > 0.0 && h > k->hmax) h = k->hmax;
-  const double left = s->kink - k->t;
+  const double left = s->kink - k->t, ahead = 2.0 * (s->switch_at - k->t);
+  if (ahead > GR_RADAU_NEAREST * gr_smallest_step(k, k->t) && ahead < h) h = ahead;
   h = h >= left ? left : 2.0 * h > left ? 0.5 * left : h;
   if (!gr_row_before(k, k->t + h)) return h;
   const double row = k->times[k->written] - k->t;
