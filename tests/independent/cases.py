@@ -17,7 +17,7 @@ class Case:
 
     exact : at the given times, by variable; None where the equations have no solution at some instant
     margin : largest error allowed, relative to the largest size of each variable; at rtol = 1e-8
-    implicit_margin, frozen_margin : the same for the implicit method and for frozen steps; neither ends a step where a
+    implicit_margin, frozen_margin : the same for the implicit method and for frozen steps, which do not end where a
         relation of states switches
     words : of which one occurs in every refusal: the relation or the equation concerned
     refused : methods that may refuse by such words; the others have to agree

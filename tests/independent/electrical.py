@@ -96,7 +96,6 @@ def bridge() -> Case:
         np.linspace(0, 10, 41),
         exact,
         margin=2e-5,
-        implicit_margin=5e-5,
         frozen_margin=2e-3,
     )
 

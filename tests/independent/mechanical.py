@@ -53,7 +53,7 @@ def coulomb() -> Case:
         return {"x": x, "v": -2 * amplitude * np.sin(2 * (t - swing * half))}
 
     return Case(
-        Coulomb, np.linspace(0, 12, 41), exact, implicit_margin=5e-5, frozen_margin=2e-3, words=("sign(v)",)
+        Coulomb, np.linspace(0, 12, 41), exact, frozen_margin=2e-3, words=("sign(v)",)
     )  # fmt: skip
 
 
@@ -100,7 +100,6 @@ def pendulum() -> Case:
         np.linspace(0, 5, 41),
         exact,
         margin=5e-6,
-        implicit_margin=5e-5,
         frozen_margin=5e-3,
         words=("where(x > 0.2",),
     )
@@ -128,7 +127,7 @@ def coupled_masses() -> Case:
         x = y[:, 0]
         return {"x": x, "v": y[:, 1], "w": y[:, 1], "force": acceleration(x, x > 0) + 4 * x}
 
-    return Case(Masses, np.linspace(0, 10, 41), exact, implicit_margin=5e-5, frozen_margin=5e-3, words=("where(x > 0",))
+    return Case(Masses, np.linspace(0, 10, 41), exact, frozen_margin=5e-3, words=("where(x > 0",))
 
 
 def preload() -> Case:

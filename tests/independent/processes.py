@@ -88,7 +88,6 @@ def three_pieces() -> Case:
         Valve,
         np.linspace(0, 8, 33),
         exact,
-        implicit_margin=5e-5,
         frozen_margin=1e-3,
         words=("where(",),
         refused=frozenset({"implicit"}),
@@ -124,7 +123,7 @@ def pump() -> Case:
 
         return {"h": integrate(rates, [0.5], t, lambda t, y: [y[0] - 1.0])[:, 0]}
 
-    return Case(Tank, np.linspace(0, 10, 41), exact, implicit_margin=5e-5, frozen_margin=3e-3, words=("where(h > 1",))
+    return Case(Tank, np.linspace(0, 10, 41), exact, frozen_margin=3e-3, words=("where(h > 1",))
 
 
 def saturations() -> Case:
@@ -146,9 +145,7 @@ def saturations() -> Case:
         s = integrate(rates, [1.0, 0.0], t, lambda t, s: [s[1] - 0.5, s[1] + 0.5, s[0] - 0.3])
         return {"x": s[:, 0], "y": s[:, 1]}
 
-    return Case(
-        Saturations, np.linspace(0, 10, 41), exact, implicit_margin=5e-5, frozen_margin=1e-3, words=("minimum", "abs")
-    )
+    return Case(Saturations, np.linspace(0, 10, 41), exact, frozen_margin=1e-3, words=("minimum", "abs"))
 
 
 def sine_root() -> Case:
@@ -206,4 +203,4 @@ def cascade() -> Case:
         h = integrate(rates, [2.0, 0.0, 1.0, 0.0, 0.5], t, lambda t, h: [*(h[:4] - h[1:]), np.sin(t) if t else 1.0])
         return {f"h[{k}]": h[:, k] for k in range(5)}
 
-    return Case(Cascade, np.linspace(0, 10, 41), exact, implicit_margin=5e-5, frozen_margin=1e-3, words=("maximum",))
+    return Case(Cascade, np.linspace(0, 10, 41), exact, frozen_margin=1e-3, words=("maximum",))

@@ -347,7 +347,7 @@ def test_residual_that_does_not_depend_on_its_unknown() -> None:
 def test_residual_that_loses_its_solution() -> None:
     model = Model(lambda t, x, z, u, p: [1.0 + 0 * x[0], z[0] ** 2 - 1 + x[0]], 1, 1)
     task = solve(model, 2.0, [0.0], [1.0], rtol=1e-6)
-    assert task.status in (Status.NEWTON, Status.STEP_TOO_SMALL, Status.SINGULAR)
+    assert task.status == Status.BRANCH_ENDS
     assert task.t == pytest.approx(1.0, abs=1e-3)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -149,7 +150,7 @@ def test_a_branch_that_ends_in_a_jump_is_refused_by_name(method: str) -> None:
 def test_a_branch_that_ends_in_time_is_refused_where_it_ends(method: str) -> None:
     with pytest.raises(gr.SimulationError) as caught:
         gr.simulate(Arcs(), times, inputs={"u": lambda t: 0.5 + 0.2 * t}, method=method, compiled=False)
-    assert "2.5" in str(caught.value) or "2.4999" in str(caught.value)
+    assert re.search(r"z could not be followed at t = 2\.(5|4999).*tau\*der\(z\)", str(caught.value))
     assert caught.value.partial["z"].values[-1] < np.pi / 2
 
 

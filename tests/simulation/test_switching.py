@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -163,3 +165,29 @@ def test_derivative_by_what_moves_the_corners_of_a_ramp(method: str) -> None:
     run = gr.simulate(Clipped(), TIMES, sensitivities=["off"], rtol=1e-8, method=method, compiled=False)
     assert float(run.x[-1]) == pytest.approx(4.25, abs=1e-10)
     assert float(run["d(x)"][-1, 0]) == pytest.approx(1.0, abs=1e-9)
+
+
+# the implicit method at switches of states
+
+
+@pytest.mark.parametrize("rtol", [1e-5, 1e-8])
+@pytest.mark.parametrize(
+    ("rate", "crossings"),
+    [
+        (lambda x: gr.where(x < 1.0, 2.0, 1e-2), "jump"),
+        (lambda x: 1.5 - 0.5 * gr.sign(x - 1.0), "sign"),
+        (lambda x: 2.0 - gr.floor(3 * x) / 4, "floor"),
+        (lambda x: 2.0 - 5 * gr.maximum(x - 1.0, 0.0), "bend"),
+    ],
+)
+def test_an_implicit_run_over_a_switch_is_within_fifty_tolerances(rate: Any, crossings: str, rtol: float) -> None:
+    class Switched(gr.Model):
+        x, y = gr.Variable(0.2), gr.Variable(0.0)
+        equations = [der(x) == rate(x), der(y) == x - 3 * y]
+
+    times = np.linspace(0, 2, 9)
+    got = gr.simulate(Switched(), times, rtol=rtol, method="implicit", compiled=False)
+    exact = gr.simulate(Switched(), times, rtol=1e-12, method="explicit", compiled=False)
+    for name in "xy":
+        size = np.abs(exact[name].values).max()
+        assert np.abs(got[name].values - exact[name].values).max() < 50 * rtol * size, crossings

@@ -23,7 +23,7 @@ from grisaille.simulation import steps
 from grisaille.simulation.radau import Outcome, Polynomial, Step, collocation_weights, refuse_not_finite
 from grisaille.simulation.radau_dense import Previous, doubt, mix, quintic_weights, third_derivative
 from grisaille.simulation.radau_tangent import stage_sensitivities
-from grisaille.simulation.rescue import STRIDES, Way, follow
+from grisaille.simulation.rescue import STRIDES, Way, branch_end, follow
 from grisaille.simulation.roots import Anchor, Newton
 from grisaille.simulation.sides import have_changed, reach
 from grisaille.simulation.steps import EPS, Equations, Floats, StepFailure
@@ -37,6 +37,8 @@ SHRINK = 0.2
 SINGULAR_TRIES = 6
 CLOSER = 1e-2
 """Of the way to a switch that a step leaves."""
+SLIDES = 100.0
+"""Switches passed within so many lengths of the step over the last one are those of a run that slides."""
 NEAREST = 1e3
 """Steps towards a switch are not shorter than this, in smallest ones."""
 
@@ -90,7 +92,7 @@ class _Run:
         self.h_accepted = self.error_accepted = self.roughness = 0.0
         self.first, self.rejected, self.jacobian_here = True, False, False
         self.gaps: Floats | None = None
-        self.switch_at, self.switched_at = math.inf, -math.inf
+        self.switch_at, self.switched_at, self.h_switched = math.inf, -math.inf, 0.0
         self.stretch = (task.t, task.t)
         self.part = self.parts = 0
 
@@ -264,14 +266,14 @@ class _Run:
             if task.steps + task.rejected >= task.max_steps:
                 raise StepFailure(Status.TOO_MANY_STEPS)
             if not wanted > steps.smallest_step(task, task.t):
-                raise failure
+                raise self._named(failure)
             h = self._cut(wanted, land)
             if not self.jacobian_here and self.step.theta > KEEP_JACOBIAN:
                 self._linearise()
             try:
                 attempt = self._attempt(h)
                 self._finish(h)
-                passes = self._passes_a_switch(h, attempt.error, wish)
+                passes = self._passes_a_switch(h, attempt.error)
             except _Crossed as crossed:
                 failure = StepFailure(Status.STEP_TOO_SMALL)
                 wanted, land, task.rejected = crossed.h, False, task.rejected + 1
@@ -292,8 +294,21 @@ class _Run:
             task.error_estimate = attempt.error
             self._advance(self._end_of(task.t + h), h)
             if passes:
-                self._leave_switch()
+                self._leave_switch(h)
             return
+
+    def _named(self, failure: StepFailure) -> StepFailure:
+        """A step that cannot be solved at any length, named as the end of a branch where z cannot be followed on."""
+        task, step, h = self.task, self.step, self.h
+        ended = failure.status in (Status.NEWTON, Status.SINGULAR, Status.STEP_TOO_SMALL)
+        if not ended or self.kernel.nz == 0 or self.kernel.nm > 0:
+            return failure
+        x, z = step.split(step.y)
+        inside = task.t + 0.5 * h
+        u = steps.signals(task, task.t + h, inside)
+        goal = Way(self.newton, Anchor(task.t, x, z, inside), task.t + h, x + h * step.f[: self.kernel.nx], u)
+        self.newton.factors = None
+        return branch_end(goal) or failure
 
     def _cut(self, h: float, land: bool) -> float:
         """The wish, cut so that the step ends where it must: at a kink, or at a row that cannot be interpolated."""
@@ -352,11 +367,12 @@ class _Run:
             return not self.jacobian_here
         return self.gaps is not None and not have_changed(np.tile(self.gaps, 3), step.stage_gaps(task.t, h))
 
-    def _passes_a_switch(self, h: float, error: float, wish: float) -> bool:
+    def _passes_a_switch(self, h: float, error: float) -> bool:
         """Whether a switch has changed at the end of a step; raises ``_Crossed`` where the step should end before it.
 
         The leeway is for smooth solutions: a step over a jump or a bend is taken only where its error is within the
-        tolerance itself. Shortly after a switch the run may slide along it, and steps are judged as all others.
+        tolerance itself. Where a step passed one just before, the run may slide along it, and steps are judged as all
+        others.
         """
         task, step, kernel = self.task, self.step, self.kernel
         if kernel.sides == 0 or (error * _leeway(task) < 1.0 and self.switch_at == math.inf):
@@ -370,18 +386,20 @@ class _Run:
         here = gaps(0.0)
         if not have_changed(here, gaps(1.0)):
             return False
-        if error * _leeway(task) < 1.0 or task.t < self.switched_at + wish:
+        if error * _leeway(task) < 1.0:
             return True
         share = reach(gaps, here)
+        if task.t + share * h < self.switched_at + SLIDES * self.h_switched:
+            return True
         self.switch_at = task.t + share * h
         shorter = min((1.0 - CLOSER) * share, 0.5 if share > 0.99 else 1.0) * h
         if not shorter > NEAREST * steps.smallest_step(task, task.t):
             shorter = 0.5 * h
         raise _Crossed(shorter)
 
-    def _leave_switch(self) -> None:
+    def _leave_switch(self, h: float) -> None:
         """Beyond a switch nothing continues smoothly."""
-        self.switch_at, self.switched_at = math.inf, self.task.t
+        self.switch_at, self.switched_at, self.h_switched = math.inf, self.task.t, h
         self.polynomial, self.previous, self.first, self.step.theta = None, None, True, 1.0
 
     def _finish(self, h: float) -> None:

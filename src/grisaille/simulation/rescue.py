@@ -271,6 +271,12 @@ def _along(way: Way, strides: int) -> tuple[Floats, Floats]:
         raise _Ended(0, share, z) from None
 
 
+def branch_end(way: Way) -> StepFailure | None:
+    """Where the root ends along the way, or ``None`` where it does not."""
+    z, share = follow(way, STRIDES)
+    return _Ended(_moving(way, share, z), share, z) if share < 1.0 else None
+
+
 def follow(way: Way, strides: int) -> tuple[Floats, float]:
     """The root followed along the way, to its goal or to where it ends; the factors are those of the end."""
     newton, z, share, length = way.newton, way.start.z, 0.0, 0.5

@@ -343,9 +343,8 @@ GR_COLD void gr_line_step_gaps(const void *line, double share, double *gaps) {
 
 /* 1 when a switch has changed at the end of a step. The leeway is for smooth solutions: a step over a jump or a bend is
  * taken only where its error is within the tolerance itself; else *shorter is the length of one that ends before the
- * switch. Shortly after a switch the run may slide along it, and steps are judged as all others. */
-GR_FN long gr_radau_passes_a_switch(const gr_task *k, gr_radau_room *r, double h, double error, double wish,
-                                    double *shorter) {
+ * switch. Where a step passed one just before, the run may slide along it, and steps are judged as all others. */
+GR_FN long gr_radau_passes_a_switch(const gr_task *k, gr_radau_room *r, double h, double error, double *shorter) {
   *shorter = 0.0;
 #if GR_SIDES > 0
   gr_radau *s = r->s;
@@ -356,21 +355,23 @@ GR_FN long gr_radau_passes_a_switch(const gr_task *k, gr_radau_room *r, double h
   gr_line_step_gaps(&line, 0.0, here);
   gr_line_step_gaps(&line, 1.0, there);
   if (!gr_have_changed(GR_SIDES, here, there)) return 0;
-  if (strict || k->t < s->switched_at + wish) return 1;
+  if (strict) return 1;
   const double share = gr_reach(&line, gr_line_step_gaps, GR_SIDES);
+  if (k->t + share * h < s->switched_at + GR_RADAU_SLIDES * s->h_switched) return 1;
   s->switch_at = k->t + share * h;
   *shorter = fmin((1.0 - GR_RADAU_CLOSER) * share, share > 0.99 ? 0.5 : 1.0) * h;
   if (!(*shorter > GR_RADAU_NEAREST * gr_smallest_step(k, k->t))) *shorter = 0.5 * h;
 #else
-  (void)k; (void)r; (void)h; (void)error; (void)wish;
+  (void)k; (void)r; (void)h; (void)error;
 #endif
   return 0;
 }
 
 /* beyond a switch nothing continues smoothly */
-GR_FN void gr_radau_leave_switch(const gr_task *k, gr_radau *s) {
+GR_FN void gr_radau_leave_switch(const gr_task *k, gr_radau *s, double h) {
   s->switch_at = HUGE_VAL;
   s->switched_at = k->t;
+  s->h_switched = h;
   s->h_poly = s->h_previous = 0.0;
   s->first = 1;
   s->theta = 1.0;
@@ -399,6 +400,34 @@ GR_FN double gr_radau_end_of(const gr_task *k, const gr_radau *s, double end) {
   return gr_row_at(k, end) ? k->times[k->written] : end;
 }
 
+/* a step that cannot be solved at any length, named as the end of a branch where z cannot be followed on */
+GR_COLD long gr_radau_named(gr_task *k, gr_radau_room *r, long status) {
+#if GR_NZ > 0
+  const double h = r->s->h;
+  const gr_anchor start = {k->t, r->y, r->y + GR_NX, r->s->segment};
+  double x[GR_LEN(GR_NX)], z[GR_LEN(GR_NZ)], u[GR_LEN(GR_NU)], share;
+  gr_newton newton = gr_newton_in(r->newton);
+  gr_way w;
+  if ((status != GR_NEWTON && status != GR_SINGULAR && status != GR_STEP_TOO_SMALL) || GR_NM > 0) return status;
+  const long where = k->where;
+  const double amount = k->amount;
+  for (long i = 0; i < GR_NX; i++) x[i] = r->y[i] + h * r->f[i];
+  gr_signals_from(k, start.segment, k->t + h, u);
+  w.from = &start;
+  w.t = k->t + h;
+  w.x = x;
+  w.u = u;
+  w.fades = 0;
+  gr_signals_from(k, start.segment, start.t, w.u_from);
+  r->s->z_valid = 0;
+  if (gr_rescue_along(k, &newton, &w, z, GR_STRIDES, &share) && share < 1.0) return GR_BRANCH_ENDS;
+  return gr_fail(k, status, where, amount);
+#else
+  (void)k; (void)r;
+  return status;
+#endif
+}
+
 /* one accepted step */
 GR_FN long gr_radau_adaptive_step(gr_task *k, gr_radau_room *r) {
   gr_radau *s = r->s;
@@ -406,7 +435,7 @@ GR_FN long gr_radau_adaptive_step(gr_task *k, gr_radau_room *r) {
   long land = 0, singular = 0, status = gr_fail(k, GR_STEP_TOO_SMALL, -1, 0.0);
   for (;;) {
     if (k->steps + k->rejected >= k->max_steps) return gr_fail(k, GR_TOO_MANY_STEPS, -1, 0.0);
-    if (!(try_h > gr_smallest_step(k, k->t))) return status;
+    if (!(try_h > gr_smallest_step(k, k->t))) return gr_radau_named(k, r, status);
     const double h = gr_radau_cut(k, s, try_h, land);
     if (!s->jacobian_here && s->theta > GR_RADAU_KEEP_JACOBIAN) gr_radau_jacobian_here(k, r);
     status = gr_radau_attempt(k, r, h, &factor, &error, &proposal);
@@ -421,7 +450,7 @@ GR_FN long gr_radau_adaptive_step(gr_task *k, gr_radau_room *r) {
       if (status == GR_SINGULAR && ++singular >= GR_RADAU_SINGULAR_TRIES) return GR_SINGULAR;
       continue;
     }
-    const long passes = gr_radau_passes_a_switch(k, r, h, error, wish, &shorter);
+    const long passes = gr_radau_passes_a_switch(k, r, h, error, &shorter);
     if (shorter > 0.0) {
       status = gr_fail(k, GR_STEP_TOO_SMALL, -1, 0.0);
       try_h = shorter;
@@ -437,7 +466,7 @@ GR_FN long gr_radau_adaptive_step(gr_task *k, gr_radau_room *r) {
     gr_radau_next_wish(s, wish, h, proposal, error);
     k->error_estimate = error;
     status = gr_radau_advance(k, r, gr_radau_end_of(k, s, k->t + h), h);
-    if (passes) gr_radau_leave_switch(k, s);
+    if (passes) gr_radau_leave_switch(k, s, h);
     return status;
   }
 }
@@ -513,6 +542,7 @@ GR_FN long gr_radau_start(gr_task *k, gr_radau_room *r) {
   s->theta = s->rate = 1.0;
   s->switch_at = HUGE_VAL;
   s->switched_at = -HUGE_VAL;
+  s->h_switched = 0.0;
   s->from = s->to = k->t;
   s->part = s->parts = s->rejected = s->jacobian_here = s->segment = s->gaps_known = s->z_valid = 0;
   s->first = 1;

@@ -17,6 +17,7 @@
 #define GR_RADAU_GROW 8.0
 #define GR_RADAU_SHRINK 0.2
 #define GR_RADAU_CLOSER 1e-2 /* of the way to a switch that a step leaves */
+#define GR_RADAU_SLIDES 100.0 /* switches within so many lengths of the step over the last are those of sliding */
 #define GR_RADAU_NEAREST 1e3 /* steps towards a switch are not shorter than this, in smallest ones */
 
 /* how much looser than rtol the embedded error is judged */

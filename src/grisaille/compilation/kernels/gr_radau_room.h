@@ -18,7 +18,8 @@ typedef struct {
   double theta, rate;                /* contraction of Newton's iteration; theta / (1 - theta) */
   double roughness;                  /* interpolation error / h^4 */
   double kink;                       /* steps may not cross this time */
-  double switch_at, switched_at;     /* where a switch is expected, or infinity; where one was passed last */
+  double switch_at;                  /* where a switch is expected, or infinity */
+  double switched_at, h_switched;    /* where one was passed last, by a step of what length */
   double from, to;                   /* frozen: stretch between mandatory points */
   long part, parts;                  /* frozen: equal steps of the stretch done, in all */
   long first, rejected;              /* no accepted step yet on this piece; the last attempt failed */
