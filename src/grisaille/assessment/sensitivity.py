@@ -20,7 +20,7 @@ import numpy as np
 from grisaille.errors import DataError, EstimationError
 from grisaille.estimation.cases import Case, build_case, start_guesses
 from grisaille.estimation.noise import noise_levels
-from grisaille.estimation.unknowns import resolve_unknowns
+from grisaille.estimation.unknowns import resolve_unknowns, wanted_names
 from grisaille.model.classes import Model
 from grisaille.model.expression import Constant
 from grisaille.simulation.runner import Prediction
@@ -124,7 +124,7 @@ def sensitivity(
     experiment.check(model)
     structure = structure_of(model)
     names = _numbers(structure, experiment) if parameters is None else list(parameters)
-    unknowns = resolve_unknowns(structure, [experiment], names)
+    unknowns = resolve_unknowns(structure, [experiment], wanted_names(structure, names))
     noise = noise_levels(structure.model, tuple(experiment.outputs))
     case = build_case(model, experiment, unknowns, noise, rtol, compiled)
     unknowns = _valued(structure, unknowns, case)

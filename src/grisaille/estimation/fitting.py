@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from grisaille.errors import EstimationError
 from grisaille.estimation.cases import Case, start_guesses, trial_of, unknown_starts
@@ -16,13 +16,22 @@ from grisaille.estimation.explanation import with_explanation
 from grisaille.estimation.fit import Fit
 from grisaille.estimation.interruption import Interrupted
 from grisaille.estimation.problem import Problem
-from grisaille.estimation.unknowns import parameter_guesses, refuse_strangers, resolve_unknowns, wanted_names
+from grisaille.estimation.unknowns import (
+    marked_names,
+    parameter_guesses,
+    refuse_strangers,
+    resolve_unknowns,
+    wanted_names,
+)
 from grisaille.experiment.experiment import Experiment
 from grisaille.model.classes import Model
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.prepared import structure_of
 from grisaille.trial.refusals import refuse_always
 from grisaille.trial.unknown import Unknown
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def fit(
@@ -34,7 +43,6 @@ def fit(
     bounds: Mapping[str, tuple[float, float]] | None = None,
     priors: Any = None,
     local: Iterable[str] = (),
-    executor: Any = None,
     progress: bool = False,
 ) -> Fit:
     """Estimate parameters, starts and noise levels from data.
@@ -47,12 +55,12 @@ def fit(
     guess : where to start, by name, or another fit; the model's values otherwise
     bounds, priors : by name, instead of those the model declares; a prior of None takes the declared one away
     local : parameters that each experiment has for itself
+    progress : whether a line on the terminal tells how far the search is
     """
     estimate = list(estimate) if estimate is not None and not isinstance(estimate, str) else estimate
-    chosen, why = choose_method(method, model, experiments, estimate)
-    problem = build_problem(
-        model, experiments, estimate, chosen, guess=guess, bounds=bounds, priors=priors, local=local
-    )
+    data = checked_experiments(model, experiments)
+    chosen, why = choose_method(method, model, data, estimate)
+    problem = build_problem(model, data, estimate, chosen, guess=guess, bounds=bounds, priors=priors, local=local)
     return fit_problem(model, problem, chosen, why, _reporter(progress))
 
 
@@ -81,13 +89,21 @@ def evaluate(
     model: Model,
     experiments: Any,
     method: Any = "auto",
-    parameters: Mapping[str, float] | None = None,
+    parameters: Mapping[str, float] | Fit | pd.DataFrame | None = None,
     estimate: Iterable[object] | None = None,
 ) -> CriterionValue:
-    """The criterion, its gradient by the given parameters and ``estimate``, residuals and states; nothing moves."""
-    chosen, _ = choose_method(method, model, experiments, [*(parameters or {}), *(estimate or ())])
-    names = list(dict.fromkeys([*(parameters or {}), *(estimate or ())])) or None
-    problem = build_problem(model, experiments, names, chosen, guess=parameters, bounds={})
+    """The criterion at given values, its gradient, residuals and states; nothing moves.
+
+    model, experiments, method : as in ``gr.fit``
+    parameters : values by name, a ``Fit``, or the table of one; the model's own values otherwise
+    estimate : what the gradient is taken by beside ``parameters``; where neither is given, what declares bounds or a
+        prior, which may be nothing
+    """
+    given = _given_values(parameters)
+    data = checked_experiments(model, experiments)
+    names: list[object] = list(dict.fromkeys([*given, *(estimate or ())])) or list(marked_names(structure_of(model)))
+    chosen, _ = choose_method(method, model, data, names)
+    problem = build_problem(model, data, names, chosen, guess=given, bounds={}, may_be_empty=True)
     point = problem.evaluate(problem.guess)
     if not point.completed:
         raise EstimationError(f"The model cannot be simulated at the given parameters: {point.failure}")
@@ -96,6 +112,25 @@ def evaluate(
         raise EstimationError(refusal)
     point, likelihood = chosen.valued(problem, point)
     return evaluated(problem, point, likelihood, point.gradient, chosen)
+
+
+def _given_values(parameters: Any) -> dict[str, float]:
+    """Values by name; of a fit or its table those of its unknowns, without noise that follows from residuals."""
+    if isinstance(parameters, Fit):
+        return dict(zip(parameters.names, parameters.estimate.theta.tolist(), strict=True))
+    if hasattr(parameters, "columns"):
+        if "estimate" not in parameters.columns:
+            raise EstimationError(
+                f"parameters= is a table with the columns {', '.join(map(str, parameters.columns))}: a fit's own has "
+                f"'estimate', by name. Give a dict, a Fit, or fit.parameters."
+            )
+        rows = parameters[parameters["status"] != "noise"] if "status" in parameters.columns else parameters
+        return {str(name): float(value) for name, value in rows["estimate"].items()}
+    if parameters is not None and not isinstance(parameters, Mapping):
+        raise EstimationError(
+            f"parameters= is {type(parameters).__name__}; give values by name, a fit, or the table of one."
+        )
+    return dict(parameters or {})
 
 
 def _remedy(method: Estimator, disturbed: bool) -> str:
@@ -114,15 +149,25 @@ def build_problem(
     bounds: Mapping[str, tuple[float, float]] | None = None,
     priors: Any = None,
     local: Iterable[str] = (),
+    may_be_empty: bool = False,
 ) -> Problem:
-    """The problem of a model and its data: the method's own where it poses one, else least squares."""
+    """The problem of a model and its data: the method's own where it poses one, else least squares.
+
+    may_be_empty : whether nothing need be unknown, for a criterion that is not minimised
+    """
     structure = structure_of(model)
-    data = named_experiments(experiments)
-    for experiment in data:
-        experiment.check(model)
+    data = checked_experiments(model, experiments)
     given = dict(guess.estimates) if isinstance(guess, Fit) else dict(guess or {})
     unknowns = find_unknowns(
-        model, data, estimate, guess=given, bounds=bounds, priors=priors, local=local, method=method
+        model,
+        data,
+        estimate,
+        guess=given,
+        bounds=bounds,
+        priors=priors,
+        local=local,
+        method=method,
+        may_be_empty=may_be_empty,
     )
     if not isinstance(guess, Fit):
         refuse_strangers(unknowns, given, "guess")
@@ -144,7 +189,7 @@ def _refuse_always(model: Model, data: Sequence[Any], unknowns: Sequence[Unknown
 
 
 def _checked(problem: Problem) -> Problem:
-    if problem.count <= len(problem.unknowns):
+    if problem.unknowns and problem.count <= len(problem.unknowns):
         raise EstimationError(
             f"{problem.count} measurements cannot determine {len(problem.unknowns)} unknowns; give more data or fewer."
         )
@@ -168,14 +213,16 @@ def find_unknowns(
     *,
     priors: Any = None,
     method: Estimator | None = None,
+    may_be_empty: bool = False,
     **options: Any,
 ) -> tuple[Unknown, ...]:
     """What is estimated, in order, with what the method adds; guesses are NaN where none was given."""
     wanted, beliefs = _with_unknown_starts(data, estimate, priors)
     structure = structure_of(model)
+    names = wanted_names(structure, wanted, may_be_empty)
     if method is not None:
-        wanted = method.further_unknowns(structure, data, wanted_names(structure, wanted))
-    return resolve_unknowns(structure, data, wanted, priors=beliefs, **options)
+        names = method.further_unknowns(structure, data, names)
+    return resolve_unknowns(structure, data, names, priors=beliefs, **options)
 
 
 def _with_unknown_starts(
@@ -198,6 +245,14 @@ def _with_unknown_starts(
     extra = [n for n in found if n not in said and n.partition("@")[0] not in said and "start(*)" not in said]
     beliefs = {n: v for n, v in found.items() if v is not None}
     return [*listed, *extra], {**beliefs, **priors} if isinstance(priors, Mapping) else (priors or beliefs)
+
+
+def checked_experiments(model: Model, experiments: Any) -> list[Any]:
+    """The experiments, named, each with what the model needs."""
+    data = named_experiments(experiments)
+    for experiment in data:
+        experiment.check(model)
+    return data
 
 
 def named_experiments(experiments: Any) -> list[Any]:

@@ -34,25 +34,25 @@ LOG_RATIO = 100.0
 def resolve_unknowns(
     structure: Structure,
     experiments: Sequence[Any],
-    estimate: Iterable[object] | None,
+    names: Sequence[str],
     *,
     guess: Mapping[str, float] | None = None,
     bounds: Mapping[str, tuple[float, float]] | None = None,
     priors: Mapping[str, Any] | Sequence[Any] | None = None,
     local: Iterable[object] = (),
 ) -> tuple[Unknown, ...]:
-    """The unknowns of a problem, in the order of ``estimate``."""
-    names = [e.name for e in experiments]
+    """The unknowns of a problem, in the order of their ``names`` (``wanted_names``)."""
+    runs = [e.name for e in experiments]
     own, targets = _local_names(local), []
     found: dict[str, Unknown] = {}
     known = _Declared(structure, experiments, dict(bounds or {}), _prior_table(priors))
-    for wanted in wanted_names(structure, estimate):
+    for wanted in names:
         base, _, where = wanted.partition("@")
-        if where and where not in names:
-            raise EstimationError(f"'{wanted}' names the experiment '{where}'; there are {', '.join(names)}.")
+        if where and where not in runs:
+            raise EstimationError(f"'{wanted}' names the experiment '{where}'; there are {', '.join(runs)}.")
         for target in _expand(structure, experiments, base):
             targets.append(target)
-            for unknown in known.spread(target, where, names, own):
+            for unknown in known.spread(target, where, runs, own):
                 if unknown.name in found:
                     raise EstimationError(f"estimate= names '{unknown.name}' more than once.")
                 found[unknown.name] = unknown
@@ -71,22 +71,27 @@ def _local_names(local: Iterable[object]) -> tuple[str, ...]:
     return tuple(str(getattr(e, "path", e)) for e in local)
 
 
-def wanted_names(structure: Structure, estimate: Iterable[object] | None) -> list[str]:
+def wanted_names(structure: Structure, estimate: Iterable[object] | None, may_be_empty: bool = False) -> list[str]:
     """The names in ``estimate``, or those of all parameters that are marked as unknown."""
     if isinstance(estimate, str):
         raise EstimationError(f"estimate= takes a list of names: [{estimate!r}].")
     if estimate is not None:
         listed = [str(getattr(e, "path", e)) for e in estimate]
-        if not listed:
+        if not listed and not may_be_empty:
             raise EstimationError("estimate= is empty: name at least one parameter or start.")
         return listed
-    marked = [n for n, p in structure.model.parameters.items() if p.bounds is not None or p.prior is not None]
+    marked = marked_names(structure)
     if not marked:
         raise EstimationError(
             f"No parameter of {structure.model.name} declares bounds or a prior, so nothing is marked as unknown: "
             f"give estimate=[…] with names among {', '.join(list(structure.model.parameters)[:8]) or 'none'}."
         )
     return marked
+
+
+def marked_names(structure: Structure) -> list[str]:
+    """Parameters that declare bounds or a prior."""
+    return [n for n, p in structure.model.parameters.items() if p.bounds is not None or p.prior is not None]
 
 
 def _expand(structure: Structure, experiments: Sequence[Any], name: str) -> list[str]:

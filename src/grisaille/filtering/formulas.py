@@ -5,8 +5,8 @@ for all instants,
 
     f(u, q) = Σ_i c_i(q) m_i(u),        m = 1, u_j, u_j u_k,
 
-and a matrix product does the rest. A formula with relations of the inputs, where(u > 1, …) or sign(u), is no
-polynomial: it is evaluated instant by instant.
+and a matrix product does the rest. A formula with relations of the inputs or of time, where(u > 1, …), sign(u) or
+where(time > 4, …), is no polynomial: it is evaluated instant by instant.
 """
 
 from __future__ import annotations
@@ -37,13 +37,17 @@ class Formula:
         self._rows = ca.densify(ca.vec(ca.densify(formula).T))
         self.signals = sorted(set(ca.jacobian_sparsity(self._rows, model.u).get_col()))
         self.depends_on_time = bool(ca.depends_on(self._rows, model.t))
-        self.switches = bool(self.signals) and bool(relations_of(self._rows, model.u))
-        """Whether it has pieces: relations of the inputs."""
+        self.switches = bool(self.signals) and (self._holds_switches() or bool(relations_of(self._rows, model.u)))
+        """Whether it has pieces: relations of the inputs, or of time (a signal that is 0 or 1, and chooses)."""
         self.power = SMOOTH if self.depends_on_time or self.switches else _power(self._rows, model.u)
         """Degree as a polynomial of inputs: 1, 2, or what stands for more."""
         m = len(self.signals)
         self._count = 1 + m if self.power == 1 else (1 + m) * (2 + m) // 2
         self.is_polynomial = self.power <= 2 and self._count <= MOST_MONOMIALS
+
+    def _holds_switches(self) -> bool:
+        signals = self._model.structure.system.signals
+        return any(signals[k].kind == "switch" for k in self.signals)
 
     @property
     def is_fixed(self) -> bool:

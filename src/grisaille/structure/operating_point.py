@@ -41,8 +41,10 @@ def jet_values(
     """The numbers of the wanted (name, order of derivative)."""
     tower = _Tower(system, point, p)
     values: dict[tuple[str, int], float] = {}
+    switches = {s.name: float(v) for s, v in zip(system.signals, point.u, strict=True) if s.kind == "switch"}
     for order in range(max((k for _, k in wanted), default=-1) + 1):
         observed = tower.derivative_of_observed(order)
+        values.update({(name, order): value if order == 0 else 0.0 for name, value in switches.items()})
         values.update({(name, order): float(v) for name, v in zip(system.observed_names, observed, strict=True)})
     return {jet: values[jet] for jet in wanted}
 

@@ -1,0 +1,84 @@
+"""Mechanisms, written with their constraints."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import grisaille as gr
+from conformance.entry import Entry
+from conformance.integration import follow, lowpass
+from grisaille import atan2, der
+
+TIMES = np.linspace(0.0, 3.0, 31)
+
+
+class Pendulum(gr.Model):
+    """Cartesian, index 3, pushed by a coloured force."""
+
+    m, g, L = gr.Parameter(0.3), gr.Parameter(9.81), gr.Parameter(2.0)
+    k = gr.Parameter(0.3, bounds=(0.01, 5.0))
+    x, y = gr.Variable(start=1.0), gr.Variable(start=-(3.0**0.5))
+    vx, vy = gr.Variable(start=0.0), gr.Variable(start=0.0)
+    tension = gr.Variable()
+    w = gr.Disturbance(gr.spectra.lowpass(bandwidth=2.0), scale=0.1)
+    phi = gr.Output(atan2(x, -y), noise=0.02)
+    equations = [
+        der(x) == vx,
+        der(y) == vy,
+        m * der(vx) == tension * x - k * vx + w,
+        m * der(vy) == tension * y - k * vy - m * g,
+        x**2 + y**2 == L**2,
+    ]
+
+
+def pendulum() -> tuple[gr.Model, list[gr.Experiment]]:
+    """By the angle: m L φ'' = −m g sin φ − k L φ' + w cos φ."""
+    random, m, g, L, k = np.random.default_rng(3), 0.3, 9.81, 2.0, 0.4
+    w = lowpass(random, TIMES, 2.0, 0.1)[:, None]
+
+    def rate(t: float, s: np.ndarray, w: np.ndarray) -> np.ndarray:
+        return np.array([s[1], (-m * g * np.sin(s[0]) - k * L * s[1] + w[0] * np.cos(s[0])) / (m * L)])
+
+    phi = follow(rate, [np.pi / 6, 0.0], TIMES, w)[:, 0]
+    return Pendulum(), [gr.Experiment(TIMES, {}, {"phi": phi + 0.02 * random.normal(size=len(TIMES))})]
+
+
+class Arm(gr.Model):
+    """Two links in a horizontal plane: accelerations that stand in both equations, torques along straight lines."""
+
+    friction = gr.Parameter(0.5, bounds=(0.01, 5.0))
+    a, b = gr.Variable(0.0), gr.Variable(0.5)
+    va, vb = gr.Variable(0.0), gr.Variable(0.0)
+    u = gr.Input()
+    ya, yb = gr.Output(a, noise=0.02), gr.Output(b, noise=0.02)
+    coupling = 0.5 * gr.cos(b - a)
+    equations = [
+        der(a) == va,
+        der(b) == vb,
+        2.0 * der(va) + coupling * der(vb) == u + 0.5 * gr.sin(b - a) * vb**2 - friction * va,
+        coupling * der(va) + der(vb) == -0.5 * gr.sin(b - a) * va**2 - friction * vb,
+    ]
+
+
+def arm() -> tuple[gr.Model, list[gr.Experiment]]:
+    random, u = np.random.default_rng(11), np.cos(2.0 * TIMES)
+
+    def rate(t: float, s: np.ndarray, w: np.ndarray) -> np.ndarray:
+        a, b, va, vb = s
+        c, d = 0.5 * np.cos(b - a), 0.5 * np.sin(b - a)
+        right = [np.interp(t, TIMES, u) + d * vb**2 - 0.3 * va, -d * va**2 - 0.3 * vb]
+        return np.array([va, vb, *np.linalg.solve([[2.0, c], [c, 1.0]], right)])
+
+    x = follow(rate, [0.0, 0.5, 0.0, 0.0], TIMES)[:, :2]
+    seen = x + 0.02 * random.normal(size=x.shape)
+    return Arm(), [gr.Experiment(TIMES, {"u": u}, {"ya": seen[:, 0], "yb": seen[:, 1]}, hold="foh")]
+
+
+ENTRIES = [
+    Entry(
+        "arm", "two links: a mass matrix, straight lines", arm, {"friction": 0.3},
+    ),
+    Entry(
+        "pendulum", "index 3, low-pass noise", pendulum, {"k": 0.4}, frozenset({"coloured", "index"}),
+    ),
+]  # fmt: skip

@@ -1,0 +1,81 @@
+"""``gr.evaluate``: values of criteria without anything unknown, and at the values of fits and their tables."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import grisaille as gr
+from grisaille import der
+
+TIMES = np.linspace(0.0, 4.0, 17)
+SEEN = np.exp(-0.6 * TIMES) + 0.05 * np.cos(9 * TIMES)
+DATA = gr.Experiment(TIMES, outputs={"y": SEEN}, name="run")
+METHODS = [
+    gr.OutputError(compiled=False),
+    gr.SimulatedPEM(realizations=4, compiled=False),
+    gr.KalmanML(compiled=False),
+    gr.Collocation(),
+    gr.Collocation(criterion="laplace", transcription="direct"),
+]
+
+
+class Decay(gr.Model):
+    """No parameter is marked as unknown."""
+
+    k, x = gr.Parameter(0.5), gr.Variable(1.0)
+    w, y = gr.Disturbance(gr.spectra.white(), scale=0.05), gr.Output(x, noise=0.1)
+    equations = [der(x) == -k * x + w]
+
+
+def test_the_criterion_of_a_model_in_which_nothing_is_unknown() -> None:
+    found = gr.evaluate(Decay(), DATA, METHODS[0])
+    r = (SEEN - np.exp(-0.5 * TIMES)) / 0.1
+    assert found.objective == pytest.approx(0.5 * r @ r, rel=1e-6)
+    assert found.log_likelihood == pytest.approx(-0.5 * r @ r - 17 * np.log(0.1 * np.sqrt(2 * np.pi)), rel=1e-6)
+    assert (found.gradient, found.names) == ({}, ())
+    assert str(found)
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda m: type(m).__name__)
+def test_every_method_gives_what_it_gives_at_the_same_values_by_name(method: object) -> None:
+    plain, named = gr.evaluate(Decay(), DATA, method), gr.evaluate(Decay(), DATA, method, {"k": 0.5})
+    assert plain.objective == named.objective
+    np.testing.assert_array_equal(plain.predictions["run"], named.predictions["run"])
+
+
+def test_open_noise_is_still_found() -> None:
+    class Open(Decay):
+        y = gr.Output(Decay.x)
+
+    r = SEEN - np.exp(-0.5 * TIMES)
+    level = np.sqrt(r @ r / 17)
+    found = gr.evaluate(Open(), DATA, METHODS[0])
+    assert found.log_likelihood == pytest.approx(-17 * (0.5 + np.log(level * np.sqrt(2 * np.pi))), rel=1e-6)
+
+
+def test_a_fit_and_its_table_stand_for_their_values() -> None:
+    fit = gr.fit(Decay(), DATA, ["k", "start(x)", "scale(w)"], METHODS[2])
+    for given in (fit, fit.parameters, {n: float(fit[n]) for n in fit.names}):
+        assert gr.evaluate(Decay(), DATA, METHODS[2], given).log_likelihood == pytest.approx(fit.log_likelihood)
+
+
+def test_the_level_of_output_error_is_no_value_of_its_own() -> None:
+    class Open(gr.Model):
+        k, x = gr.Parameter(0.5), gr.Variable(1.0)
+        y = gr.Output(x)
+        equations = [der(x) == -k * x]
+
+    fit = gr.fit(Open(), DATA, ["k"], METHODS[0])
+    assert gr.evaluate(Open(), DATA, METHODS[0], fit.parameters).log_likelihood == pytest.approx(fit.log_likelihood)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [(3.0, "parameters= is float; give values by name"), ("table", "a table with the columns k: a fit's own has")],
+)
+def test_other_things_are_refused(given: object, said: str) -> None:
+    if given == "table":
+        given = gr.fit(Decay(), DATA, ["k"], METHODS[0]).covariance
+    with pytest.raises(gr.EstimationError, match=said):
+        gr.evaluate(Decay(), DATA, METHODS[0], given)
