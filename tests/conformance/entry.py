@@ -17,9 +17,10 @@ class Entry:
     make : the model, and the experiments
     truth : the unknowns, and what they were when the data were made
     sizes : how far an unknown moves where its truth says nothing about that (a truth of zero)
-    guess, priors, local : as in ``gr.fit``
-    traits : what estimators are asked about: ``white``, ``coloured``, ``squared`` (kinds of disturbances), ``linear``,
-        ``algebraic`` (implicit equations), ``index``, ``static``, ``jump`` (with a state), ``levels``, ``open`` (noise)
+    local : as in ``gr.fit``; priors and bounds stand in the model
+    traits : what estimators ask about: ``white``, ``coloured`` or ``squared`` disturbances, white ones in the equations
+        of all states (``everywhere``); ``linear``, ``index`` above two, ``static``, a ``jump`` with a state; unknown
+        ``levels`` of disturbances, ``open`` noise, ``local`` unknowns
     refused : the sentence by which every estimator must refuse it, or nothing
     apart : estimators that refuse it for a reason of its own, with a fragment of the sentence
     """
@@ -30,7 +31,6 @@ class Entry:
     truth: Mapping[str, float]
     traits: frozenset[str] = frozenset()
     sizes: Mapping[str, float] = field(default_factory=dict)
-    guess: Mapping[str, float] = field(default_factory=dict)
     local: tuple[str, ...] = ()
     refused: str = ""
     apart: Mapping[str, str] = field(default_factory=dict)
@@ -41,9 +41,7 @@ class Entry:
 
     def fit(self, method: Any) -> gr.Fit:
         model, experiments = self.made
-        return gr.fit(
-            model, experiments, self.unknowns, method, guess=self.guess or None, local=self.local, progress=False
-        )
+        return gr.fit(model, experiments, self.unknowns, method, local=self.local)
 
     @property
     def unknowns(self) -> list[str]:

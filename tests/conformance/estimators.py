@@ -85,6 +85,7 @@ COLLOCATED = (_when("static", "is static, and collocation follows models in time
 WEIGHED = (*COLLOCATED, _when("open", "collocation weighs data against the model by it"))
 ON_SPLINES = (*COLLOCATED, _not_on_every_state, *WEIGHED)
 NOT_REDRAWN = {"bootstrap": "gr.bootstrap redraws the measurement noise of output-error fits"}
+OFF_THE_MINIMUM = {**NOT_REDRAWN, "profile": "debias=True moved the estimates off the minimum"}
 MEANS = {**NOT_REDRAWN, "profile": "Profiles and confidence regions need a likelihood"}
 
 _ALL = [
@@ -92,7 +93,7 @@ _ALL = [
     Estimator("output-error", gr.OutputError(), (LEVELS,), holds=True),
     Estimator(
         "multiple-shooting", gr.OutputError(shooting="multiple", pieces=3),
-        (_when("static", "there is nothing to shoot at"), _when("index", "needs independent first-order states"), LEVELS),
+        (_when("static", "is nothing to shoot at"), _when("index", "needs independent first-order states"), LEVELS),
         holds=True,
     ),
     Estimator("pem", gr.SimulatedPEM(realizations=16), (_undisturbed,), MEANS),
@@ -103,7 +104,7 @@ _ALL = [
     Estimator("extended", gr.KalmanML(filter="extended"), (STILL, UNSEEN)),
     Estimator("unscented", gr.KalmanML(filter="unscented"), (STILL, UNSEEN)),
     Estimator("amle", gr.Collocation(), WEIGHED, NOT_REDRAWN),
-    Estimator("debiased", gr.Collocation(debias=True), WEIGHED, {**NOT_REDRAWN, "profile": "debias=True moved the estimates"}),
+    Estimator("debiased", gr.Collocation(debias=True), WEIGHED, OFF_THE_MINIMUM),
     Estimator("laplace", gr.Collocation(criterion="laplace"), COLLOCATED, NOT_REDRAWN),
     Estimator("ipda", gr.Collocation(criterion="ipda"), ON_SPLINES, NOT_REDRAWN),
     Estimator("smoothing", gr.Collocation(criterion="smoothing"), ON_SPLINES, NOT_REDRAWN),

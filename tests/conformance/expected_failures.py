@@ -19,8 +19,8 @@ JUMP = (
     "the jump as linearising filters do"
 )
 HELD = (
-    "output error holds w at zero, where w**2 has no mean: half of the truth, a hundred standard errors off, converged; a note says that w is "
-    "held, the filters refuse"
+    "output error holds w at zero, where w**2 has no mean: half of the truth, a hundred standard errors off, "
+    "converged; a note says that w is held, the filters refuse"
 )
 INFINITE = "output error fits an output of infinite variance; the others refuse it by two different sentences"
 

@@ -7,6 +7,7 @@ added after it (white noise).
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 
@@ -23,7 +24,7 @@ def follow(rate: Rate, start: list[float], times: np.ndarray, noise: np.ndarray 
     """
     x = np.array(start, dtype=float)
     rows, k = [x], 0
-    for a, b in zip(times[:-1], times[1:], strict=True):
+    for a, b in pairwise(times):
         h = (b - a) / STEPS
         for i in range(STEPS):
             w = noise[k] if noise is not None else np.zeros(0)

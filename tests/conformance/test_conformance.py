@@ -1,4 +1,4 @@
-"""Every estimator and every animal of the zoo: the truth is found within its errors, or refused by the declared sentence."""
+"""Every estimator and every animal of the zoo: the truth is found within its errors, or refused as declared."""
 
 from __future__ import annotations
 

@@ -31,8 +31,8 @@ class Decay(gr.Model):
 def test_the_criterion_of_a_model_in_which_nothing_is_unknown() -> None:
     found = gr.evaluate(Decay(), DATA, METHODS[0])
     r = (SEEN - np.exp(-0.5 * TIMES)) / 0.1
-    assert found.objective == pytest.approx(0.5 * r @ r, rel=1e-6)
-    assert found.log_likelihood == pytest.approx(-0.5 * r @ r - 17 * np.log(0.1 * np.sqrt(2 * np.pi)), rel=1e-6)
+    assert found.objective == pytest.approx(0.5 * r @ r, rel=1e-5)
+    assert found.log_likelihood == pytest.approx(-0.5 * r @ r - 17 * np.log(0.1 * np.sqrt(2 * np.pi)), rel=1e-5)
     assert (found.gradient, found.names) == ({}, ())
     assert str(found)
 
@@ -40,8 +40,8 @@ def test_the_criterion_of_a_model_in_which_nothing_is_unknown() -> None:
 @pytest.mark.parametrize("method", METHODS, ids=lambda m: type(m).__name__)
 def test_every_method_gives_what_it_gives_at_the_same_values_by_name(method: object) -> None:
     plain, named = gr.evaluate(Decay(), DATA, method), gr.evaluate(Decay(), DATA, method, {"k": 0.5})
-    assert plain.objective == named.objective
-    np.testing.assert_array_equal(plain.predictions["run"], named.predictions["run"])
+    assert plain.objective == pytest.approx(named.objective, rel=1e-9)
+    np.testing.assert_allclose(plain.predictions["run"], named.predictions["run"], rtol=1e-9)
 
 
 def test_open_noise_is_still_found() -> None:

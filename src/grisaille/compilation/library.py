@@ -75,7 +75,7 @@ def build_library(text: str, instructions: int) -> Library | None:
 
 
 def _optimization(instructions: int) -> str:
-    """The level the environment asks for (``GRISAILLE_OPTIMIZATION=-O0`` builds quickly what runs a few times), or ours."""
+    """Ours, or what the environment asks for: ``GRISAILLE_OPTIMIZATION=-O0`` builds quickly what runs a few times."""
     return os.environ.get("GRISAILLE_OPTIMIZATION", "").strip() or ("-O2" if instructions <= LONG else "-O1")
 
 

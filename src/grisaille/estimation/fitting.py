@@ -103,7 +103,7 @@ def evaluate(
     data = checked_experiments(model, experiments)
     names: list[object] = list(dict.fromkeys([*given, *(estimate or ())])) or list(marked_names(structure_of(model)))
     chosen, _ = choose_method(method, model, data, names)
-    problem = build_problem(model, data, names, chosen, guess=given, bounds={}, may_be_empty=True)
+    problem = build_problem(model, data, names, chosen, guess=given, bounds={}, searched=False)
     point = problem.evaluate(problem.guess)
     if not point.completed:
         raise EstimationError(f"The model cannot be simulated at the given parameters: {point.failure}")
@@ -149,11 +149,11 @@ def build_problem(
     bounds: Mapping[str, tuple[float, float]] | None = None,
     priors: Any = None,
     local: Iterable[str] = (),
-    may_be_empty: bool = False,
+    searched: bool = True,
 ) -> Problem:
     """The problem of a model and its data: the method's own where it poses one, else least squares.
 
-    may_be_empty : whether nothing need be unknown, for a criterion that is not minimised
+    searched : whether its minimum is; a criterion that is only evaluated need not have unknowns, and levels may be zero
     """
     structure = structure_of(model)
     data = checked_experiments(model, experiments)
@@ -167,7 +167,7 @@ def build_problem(
         priors=priors,
         local=local,
         method=method,
-        may_be_empty=may_be_empty,
+        searched=searched,
     )
     if not isinstance(guess, Fit):
         refuse_strangers(unknowns, given, "guess")
@@ -213,16 +213,16 @@ def find_unknowns(
     *,
     priors: Any = None,
     method: Estimator | None = None,
-    may_be_empty: bool = False,
+    searched: bool = True,
     **options: Any,
 ) -> tuple[Unknown, ...]:
     """What is estimated, in order, with what the method adds; guesses are NaN where none was given."""
     wanted, beliefs = _with_unknown_starts(data, estimate, priors)
     structure = structure_of(model)
-    names = wanted_names(structure, wanted, may_be_empty)
+    names = wanted_names(structure, wanted, may_be_empty=not searched)
     if method is not None:
         names = method.further_unknowns(structure, data, names)
-    return resolve_unknowns(structure, data, names, priors=beliefs, **options)
+    return resolve_unknowns(structure, data, names, priors=beliefs, searched=searched, **options)
 
 
 def _with_unknown_starts(

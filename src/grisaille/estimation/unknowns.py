@@ -40,6 +40,7 @@ def resolve_unknowns(
     bounds: Mapping[str, tuple[float, float]] | None = None,
     priors: Mapping[str, Any] | Sequence[Any] | None = None,
     local: Iterable[object] = (),
+    searched: bool = True,
 ) -> tuple[Unknown, ...]:
     """The unknowns of a problem, in the order of their ``names`` (``wanted_names``)."""
     runs = [e.name for e in experiments]
@@ -62,7 +63,7 @@ def resolve_unknowns(
     refuse_strangers(found.values(), bounds, "bounds")
     refuse_strangers(found.values(), known.priors, "priors")
     _refuse_constants(found, experiments)
-    return tuple(_with_guess(u, dict(guess or {})) for u in found.values())
+    return tuple(_with_guess(u, dict(guess or {}), searched) for u in found.values())
 
 
 def _local_names(local: Iterable[object]) -> tuple[str, ...]:
@@ -224,7 +225,7 @@ def _prior_table(priors: Mapping[str, Any] | Sequence[Any] | MultivariateNormal 
     return table
 
 
-def _with_guess(unknown: Unknown, guess: dict[str, float]) -> Unknown:
+def _with_guess(unknown: Unknown, guess: dict[str, float], searched: bool) -> Unknown:
     base = unknown.name.partition("@")[0]
     for name in (unknown.name, base):
         if name in guess:
@@ -233,6 +234,8 @@ def _with_guess(unknown: Unknown, guess: dict[str, float]) -> Unknown:
                 raise EstimationError(
                     f"The guess of '{unknown.name}' is {value:g}, outside ({unknown.lower:g}, {unknown.upper:g})."
                 )
+            if unknown.logarithmic and value <= 0 and not searched:
+                return replace(unknown, guess=value, logarithmic=False)
             if unknown.logarithmic and value <= 0:
                 raise EstimationError(f"The guess of '{unknown.name}' is {value:g}, but its logarithm is estimated.")
             return replace(unknown, guess=value)

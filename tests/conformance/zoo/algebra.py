@@ -57,9 +57,12 @@ def divisor() -> tuple[gr.Model, list[gr.Experiment]]:
 
 
 ENTRIES = [
-    Entry("orifice", "0/0 where the input is zero, and it never is", orifice, {"k": 0.4}, frozenset({"white", "everywhere"})),
+    Entry(
+        "orifice", "0/0 where the input is zero, and it never is", orifice, {"k": 0.4},
+        frozenset({"white", "everywhere"}),
+    ),
     Entry(
         "divisor", "a divisor of the tearing that vanishes at the values given", divisor, {"k": 0.4},
-        frozenset({"coloured", "algebraic"}),
+        frozenset({"coloured"}),
     ),
 ]  # fmt: skip

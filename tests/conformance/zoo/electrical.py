@@ -95,10 +95,10 @@ def motor() -> tuple[gr.Model, list[gr.Experiment]]:
 
 
 ENTRIES = [
-    Entry("filter", "units down to 1e-9, components of the library", lowpass_filter, {"C": 1e-9}, frozenset({"linear"})),
+    Entry("filter", "units down to 1e-9, library components", lowpass_filter, {"C": 1e-9}, frozenset({"linear"})),
     Entry(
         "battery", "implicit equations, a table, open noise", battery, {"R": 0.3, "full": 4.1},
-        frozenset({"algebraic", "open"}),
+        frozenset({"open"}),
     ),
-    Entry("motor", "index 2, low-pass noise", motor, {"d": 0.5}, frozenset({"coloured", "linear", "index2"})),
+    Entry("motor", "index 2, low-pass noise", motor, {"d": 0.5}, frozenset({"coloured", "linear"})),
 ]  # fmt: skip

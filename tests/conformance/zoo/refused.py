@@ -108,9 +108,7 @@ ENTRIES = [
     _entry("impulse", "a differentiated jump of time", Impulse, ["d"], "Index reduction differentiates"),
     _entry("relay", "a differentiated jump of a state", Relay, ["d"], "Index reduction differentiates"),
     _entry("stairs", "a differentiated held input", Stairs, ["d"], "Index reduction differentiates the input 'u'"),
-    _entry(
-        "threshold", "an unknown threshold of an input", Threshold, ["level"], "it moves the threshold of 'level<u'"
-    ),
+    _entry("threshold", "an unknown threshold of an input", Threshold, ["level"], "moves the threshold of 'level<u'"),
     _entry("instant", "an unknown instant of a jump", Instant, ["begin"], "begin"),
     _entry("flicker", "white noise is measured", Flicker, ["a"], "infinite variance"),
     _entry("twice", "dependent equations", Twice, ["a"], "Twice"),
