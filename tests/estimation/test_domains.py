@@ -1,6 +1,7 @@
-"""Models without a value where inputs are zero, or where a divisor of the tearing vanishes: every estimator fits them.
+"""Models without a value where inputs are zero, and searches that leave a formula's domain.
 
-Data are made here by an Euler–Maruyama path with small steps; the truth must lie within the stated part of it.
+Data are made here by an Euler–Maruyama path with small steps; the truth must lie within the stated part of it. Others
+of their kind (0/0 at an input of zero, a divisor of the tearing that vanishes) are in the conformance suite.
 """
 
 from __future__ import annotations
@@ -24,19 +25,6 @@ def flow(t: np.ndarray) -> np.ndarray:
     return 1.6 + 0.5 * np.sin(t) + 0.3 * np.cos(0.4 * t)
 
 
-class Orifice(gr.Model):
-    """0/0 at F = 0, white noise."""
-
-    k = gr.Parameter(0.3, bounds=(0.01, 3.0))
-    F, h = gr.Input(), gr.Variable(1.0)
-    w, y = gr.Disturbance(gr.spectra.white(), scale=0.02), gr.Output(h, noise=0.02)
-    equations = [der(h) == F**1.5 / (F + 0.5 * F**0.5) - k * h**2 + w]
-
-    @staticmethod
-    def rate(k: float, x: float, F: float) -> float:
-        return F**1.5 / (F + 0.5 * F**0.5) - k * x**2
-
-
 class Logarithm(gr.Model):
     """Undefined at F = 0 in the slope of its state, coloured noise."""
 
@@ -48,22 +36,6 @@ class Logarithm(gr.Model):
     @staticmethod
     def rate(k: float, x: float, F: float) -> float:
         return 1 - k * x * np.log(1 + x * F) / F
-
-
-class Divisor(gr.Model):
-    """Tearing would divide by b, which is zero; i₂ then follows from the second equation alone."""
-
-    k, b = gr.Parameter(0.5, bounds=(0.05, 5.0)), gr.Parameter(0.0)
-    F, x, i1, i2 = gr.Input(), gr.Variable(1.0), gr.Variable(), gr.Variable()
-    w, y = gr.Disturbance(gr.spectra.lowpass(bandwidth=2.0), scale=0.03), gr.Output(x, noise=0.02)
-    equations = [der(x) == i1 - k * x + w, F - x == i1 + 0.1 * i1**3 + b * i2, i1 + i2**3 + i2 == F]
-
-    @staticmethod
-    def rate(k: float, x: float, F: float) -> float:
-        i = F - x
-        for _ in range(8):
-            i -= (i + 0.1 * i**3 - (F - x)) / (1 + 0.3 * i**2)
-        return i - k * x
 
 
 def record(model: type, truth: float) -> gr.Experiment:
@@ -78,14 +50,13 @@ def record(model: type, truth: float) -> gr.Experiment:
 
 
 @pytest.fixture(scope="module")
-def records() -> dict[str, gr.Experiment]:
-    return {m.__name__: record(m, 0.4) for m in (Orifice, Logarithm, Divisor)}
+def data() -> gr.Experiment:
+    return record(Logarithm, 0.4)
 
 
 @pytest.mark.parametrize("method", ESTIMATORS, ids=lambda m: type(m).__name__)
-@pytest.mark.parametrize("model", [Orifice, Logarithm, Divisor], ids=lambda m: m.__name__)
-def test_every_estimator_fits_where_the_data_are(model: type[gr.Model], method: object, records: dict) -> None:
-    fit = gr.fit(model(), records[model.__name__], ["k"], method, progress=False)
+def test_every_estimator_fits_where_the_data_are(method: object, data: gr.Experiment) -> None:
+    fit = gr.fit(Logarithm(), data, ["k"], method, progress=False)
     assert fit.converged
     assert float(fit["k"]) == pytest.approx(0.4, rel=0.1)
 

@@ -74,7 +74,24 @@ def arm() -> tuple[gr.Model, list[gr.Experiment]]:
     return Arm(), [gr.Experiment(TIMES, {"u": u}, {"ya": seen[:, 0], "yb": seen[:, 1]}, hold="foh")]
 
 
+class Falling(gr.Model):
+    """A ball with drag, seen from the ground; the camera starts late."""
+
+    k = gr.Parameter(0.3, "1/m", bounds=(0.01, 2.0))
+    h, v = gr.Variable(30.0, "m"), gr.Variable(0.0)
+    y = gr.Output(h, noise=0.1, unit="m")
+    equations = [der(h) == v, der(v) == -9.81 - k * abs(v) * v]
+
+
+def falling() -> tuple[gr.Model, list[gr.Experiment]]:
+    """v = −s tanh(g t/s), h = 30 − s²/g log cosh(g t/s) with s² = g/k; seen from t = 0.5 on."""
+    random, times, s = np.random.default_rng(12), np.linspace(0.5, 3.0, 26), np.sqrt(9.81 / 0.2)
+    h = 30.0 - s**2 / 9.81 * np.log(np.cosh(9.81 * times / s))
+    return Falling(), [gr.Experiment(times, {}, {"y": h + 0.1 * random.normal(size=26)}, t0=0.0)]
+
+
 ENTRIES = [
+    Entry("falling", "abs, a record that begins late", falling, {"k": 0.2}),
     Entry(
         "arm", "two links: a mass matrix, straight lines", arm, {"friction": 0.3},
     ),
