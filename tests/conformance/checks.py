@@ -2,9 +2,9 @@
 
     fit        the truth lies within four standard errors, and these are smaller than half of it; the search converged
     gradient   the criterion's slope along one direction agrees with differences of its values
-    save       a fit that is read from its file has the same table and predicts the same
+    save       a fit that is read from its file has the same estimates and errors and predicts the same
     predict    the prediction is finite, at every instant, and near what was measured
-    profile    the interval holds the estimate
+    profile    the interval holds the estimate; the table with its intervals is the same in a file
     bootstrap  a data set is drawn and fitted
 
 Data of a disturbed model lie away from the simulation that output error compares with: its standard errors know nothing
@@ -33,6 +33,8 @@ ERRORS = 4.0
 """Standard errors between an estimate and the truth."""
 SHARP = 0.5
 """Standard errors in parts of an unknown's size: wider ones would agree with anything."""
+NEAR = 0.8
+"""Parts of the scatter of what was measured that a prediction may leave: a mean of many paths leaves the path itself."""
 ROUGH = 0.3
 """Parts of the size between the truth and an estimate that holds disturbances at zero."""
 
@@ -121,7 +123,9 @@ def save(pair: Pair, folder: Path) -> None:
     path = folder / "fit.nc"
     pair.fit.save(path)
     again = gr.load(path)
-    pd.testing.assert_frame_equal(again.parameters, pair.fit.parameters, check_exact=True)
+    for name in pair.entry.truth:
+        assert (float(again[name]), again[name].std_error) == (float(pair.fit[name]), pair.fit[name].std_error)
+    pd.testing.assert_frame_equal(again.covariance, pair.fit.covariance, check_exact=True)
     assert (again.status, again.notes, again.method) == (pair.fit.status, pair.fit.notes, pair.fit.method)
     before, after = _predicted(pair, 0), again.predict()
     for name in pair.fit.experiments[0].outputs:
@@ -137,10 +141,14 @@ def predict(pair: Pair, _: Path) -> None:
             assert values.shape == experiment.grid().shape and np.isfinite(values).all()
             rows = np.searchsorted(experiment.grid(), times) if times is not None else np.arange(len(seen))
             left = np.nanstd(seen - values[rows]) / np.nanstd(seen)
-            assert left < 0.5
+            assert left < NEAR
 
 
-def profile(pair: Pair, _: Path) -> None:
+def profile(pair: Pair, folder: Path) -> None:
+    """The table with its intervals, some of which are profiles, is the same in a file."""
+    table = pair.fit.parameters
+    pair.fit.save(folder / "fit.nc")
+    pd.testing.assert_frame_equal(gr.load(folder / "fit.nc").parameters, table, check_exact=True)
     name = next(iter(pair.entry.truth))
     found = pair.fit.profile(name, points=2)
     lower, upper = found.interval
