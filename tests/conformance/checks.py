@@ -34,7 +34,7 @@ ERRORS = 4.0
 SHARP = 0.5
 """Standard errors in parts of an unknown's size: wider ones would agree with anything."""
 NEAR = 0.8
-"""Parts of the scatter of what was measured that a prediction may leave: a mean of many paths leaves the path itself."""
+"""Parts of the scatter of the data that a prediction may leave: a mean of many paths leaves the path itself."""
 ROUGH = 0.3
 """Parts of the size between the truth and an estimate that holds disturbances at zero."""
 
