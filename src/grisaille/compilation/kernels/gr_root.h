@@ -200,8 +200,12 @@ GR_APART long gr_newton_iterate(gr_task *k, gr_newton *n, double t, const double
       age = 0;
     }
     gr_correction_z(k, n, dz);
-    size = gr_size_z(k, z, dz);
-    if (it > 0) before = gr_size_z(k, z, last); /* anew: the tolerances move with z */
+    size = before = 0.0;
+    for (long i = 0; i < GR_NZ; i++) { /* of the last correction anew: the tolerances move with z */
+      const double per = 1.0 / (k->atol[GR_NX + i] + k->rtol * fabs(z[i])), one = fabs(dz[i]) * per;
+      if (!(one <= size)) size = one;
+      if (it > 0 && fabs(last[i]) * per > before) before = fabs(last[i]) * per;
+    }
     const double rest = it >= GR_STALLED && !(k->fixed_step > 0.0) ? GR_DECIDES_NOTHING : floor;
     if (size <= enough || (it > 0 && size <= rest && size > 0.5 * before) ||
         (it > 0 && size > 0.1 * before && gr_at_rounding(n, x, z))) {
@@ -219,7 +223,7 @@ GR_APART long gr_newton_iterate(gr_task *k, gr_newton *n, double t, const double
     jumps = gr_changes_pieces(dz);
     if (it > 0 && !jumps && !jumped) {
       if (before > GR_DECIDES_NOTHING && !(size <= (age == 1 ? GR_FRESH_CONTRACTION : GR_STALE_CONTRACTION) * before)) break;
-      if (!(size <= fmax(10.0 * before, GR_DECIDES_NOTHING)) && age == 1) break; /* diverges with the right factors */
+      if (!(size <= 10.0 * before) && !(size <= GR_DECIDES_NOTHING) && age == 1) break; /* diverges with the right factors */
     }
     if (it > 0 && gr_is_slow(size, before, enough)) { /* take new factors here */
       const long orientation = gr_orientation(n);
