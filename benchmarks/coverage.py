@@ -5,6 +5,9 @@
 Each set is drawn with its own seed, fitted, and asked for ``fit.intervals()`` as the table prints them. Counts are kept
 in a small JSON file after every 20 sets, and the same command goes on from there. Allowed are counts that an exact
 binomial test at 0.1 % does not refuse: 926 … 971 of 1 000.
+
+``slow`` is a process about an estimated mean, five time constants long: there the table's intervals must fail and say
+so, and those by ``method="bootstrap"`` must not. It takes seconds for each set: ask for fewer.
 """
 
 from __future__ import annotations
@@ -37,6 +40,16 @@ class OrnsteinUhlenbeck(gr.Model):
     w = gr.Disturbance(gr.spectra.white(), scale=0.5)
     y = gr.Output(x, noise=0.1)
     equations = [der(x) == -a * x + w]
+
+
+class AboutMean(gr.Model):
+    """The same about an unknown mean."""
+
+    a, mu = gr.Parameter(0.5, "1/s", bounds=(1e-3, 50.0)), gr.Parameter(0.0)
+    x = gr.Variable(start=0.0)
+    w = gr.Disturbance(gr.spectra.white(), scale=0.5)
+    y = gr.Output(x, noise=0.1)
+    equations = [der(x) == a * (mu - x) + w]
 
 
 class VanDerPol(gr.Model):
@@ -74,21 +87,25 @@ class Study:
     model: gr.Model
     truth: dict[str, float]
     method: Any
+    beside: dict[str, Any] | None = None
+    """Options of other intervals that are counted too."""
 
 
-def wandering(n: int) -> Study:
-    """Exact draws of the process every 0.5 s."""
-    f = np.exp(-0.5)
+def wandering(n: int, a: float = 1.0, step: float = 0.5) -> Study:
+    """Exact draws of the process."""
+    f, spread = np.exp(-a * step), 0.5 / np.sqrt(2 * a)
 
     def draw(random: np.random.Generator) -> gr.Experiment:
         x = np.empty(n)
-        x[0] = 0.5 / np.sqrt(2) * random.standard_normal()
+        x[0] = spread * random.standard_normal()
         for k in range(1, n):
-            x[k] = f * x[k - 1] + 0.5 * np.sqrt((1 - f**2) / 2) * random.standard_normal()
-        return gr.Experiment(0.5 * np.arange(n), {}, {"y": x + 0.1 * random.standard_normal(n)})
+            x[k] = f * x[k - 1] + spread * np.sqrt(1 - f**2) * random.standard_normal()
+        return gr.Experiment(step * np.arange(n), {}, {"y": x + 0.1 * random.standard_normal(n)})
 
-    truth = {"a": 1.0, "scale(w)": 0.5}
-    return Study(draw, OrnsteinUhlenbeck(), truth, gr.KalmanML(initial_covariance="stationary"))
+    method = gr.KalmanML(initial_covariance="stationary")
+    if a == 1:
+        return Study(draw, OrnsteinUhlenbeck(), {"a": 1.0, "scale(w)": 0.5}, method)
+    return Study(draw, AboutMean(), {"a": a, "mu": 0.0}, method, {"method": "bootstrap", "samples": 80})
 
 
 def noisy(model: gr.Model, times: np.ndarray, output: str, sigma: float, truth: dict[str, float]) -> Study:
@@ -104,6 +121,7 @@ def noisy(model: gr.Model, times: np.ndarray, output: str, sigma: float, truth: 
 STUDIES: dict[str, Callable[[], Study]] = {
     "ou41": lambda: wandering(41),
     "ou161": lambda: wandering(161),
+    "slow": lambda: wandering(51, 0.5, 0.2),
     "vanderpol": lambda: noisy(
         VanDerPol(), np.linspace(0.0, 8.0, 25), "y", 0.3, {"m": 1.0, "k": 1.0, "start(x)": 1.0, "start(v)": 0.0}
     ),
@@ -118,11 +136,17 @@ def one(study: Study, name: str, number: int) -> dict[str, int]:
     seed = [sum(map(ord, name)), number]
     fit = gr.fit(study.model, study.draw(np.random.default_rng(seed)), list(study.truth), study.method)
     found = fit.intervals()
-    told = Counter({"sets": 1, "converged": int(fit.converged)})
+    told: Counter[str] = Counter({"sets": 1, "converged": int(fit.converged)})
     for unknown, value in study.truth.items():
         low, high = found.loc[unknown]
         told[f"hit {unknown}"] = int(low <= value <= high)
         told[f"profile {unknown}"] = int(found.attrs["kinds"][unknown] == "profile")
+    if study.beside:
+        told["told"] = int(any("NOT calibrated" in note for note in found.attrs["notes"]))
+        other = fit.intervals(**study.beside)
+        for unknown, value in study.truth.items():
+            low, high = other.loc[unknown]
+            told[f"hit {unknown} by {study.beside['method']}"] = int(low <= value <= high)
     return told
 
 
@@ -153,7 +177,7 @@ def allowed(sets: int) -> tuple[int, int]:
 def main() -> None:
     """Print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("studies", nargs="*", default=list(STUDIES))
+    parser.add_argument("studies", nargs="*", default=[s for s in STUDIES if s != "slow"])
     parser.add_argument("--sets", type=int, default=1000)
     parser.add_argument("--store", type=Path, default=None)
     chosen = parser.parse_args()
@@ -161,11 +185,12 @@ def main() -> None:
     for name in chosen.studies:
         total = run(name, chosen.sets, chosen.store)
         seconds = total["cpu ms"] / 1000
-        print(f"{name}: {total['sets']} sets, {total['converged']} converged, {seconds:.0f} s of CPU time")
+        said = f", {total['told']} said to be not calibrated" if "told" in total else ""
+        print(f"{name}: {total['sets']} sets, {total['converged']} converged{said}, {seconds:.0f} s of CPU time")
         for key in [k for k in total if k.startswith("hit ")]:
             unknown, hits = key[4:], total[key]
             verdict = "as claimed" if low <= hits <= high else "REFUSED"
-            print(f"  {unknown:<12}{hits:>6} hold the truth ({low} … {high} allowed), "
+            print(f"  {unknown:<18}{hits:>6} hold the truth ({low} … {high} allowed), "
                   f"{total[f'profile {unknown}']} by profile: {verdict}", flush=True)  # fmt: skip
 
 

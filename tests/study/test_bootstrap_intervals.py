@@ -73,7 +73,7 @@ def test_the_law_of_the_root_is_not_normal_near_a_unit_root():
 def test_mistakes_are_told():
     y = 1.3 * U + 0.2 * np.random.default_rng(0).standard_normal(12)
     data = gr.Experiment(None, {"u": U}, {"y": y})
-    with pytest.raises(EstimationError, match="at least 20"):
+    with pytest.raises(EstimationError, match="at least 80"):
         gr.fit(Line(), data, ["a"]).intervals(method="bootstrap", samples=3)
     with pytest.raises(EstimationError, match="loss='linear'"):
         gr.fit(Line(), data, ["a"], gr.OutputError(loss="huber")).intervals(method="bootstrap")

@@ -50,18 +50,21 @@ class Coordinate:
     size: float
     lower: float
     upper: float
+    bounds: tuple[float, float]
+    """Of the unknown itself: on the way back rounding may not leave them."""
 
     @classmethod
     def of(cls, unknown: Unknown, value: float, error: float, limit: float) -> Coordinate:
         """For an unknown whose estimate is ``value`` ± ``error``; ``limit``: of a level that is zero."""
+        bounds = unknown.lower, unknown.upper
         if value == 0 and unknown.lower == 0 and limit > 0:
-            return cls("square", limit, SMALLEST**2, (unknown.upper / limit) ** 2)
+            return cls("square", limit, SMALLEST**2, (unknown.upper / limit) ** 2, bounds)
         positive = value > 0 and unknown.lower >= 0
         if positive and (unknown.logarithmic or unknown.kind in ("scale", "noise")):
             low = np.log(unknown.lower / value) if unknown.lower > 0 else -np.inf
-            return cls("log", value, low, np.log(unknown.upper / value))
+            return cls("log", value, low, np.log(unknown.upper / value), bounds)
         size = max(abs(value), error if np.isfinite(error) else 0.0) or unknown.size
-        return cls("plain", size, unknown.lower / size, unknown.upper / size)
+        return cls("plain", size, unknown.lower / size, unknown.upper / size, bounds)
 
     def inner(self, value: float) -> float:
         if self.kind == "square":
@@ -70,8 +73,10 @@ class Coordinate:
 
     def outer(self, xi: float) -> float:
         if self.kind == "square":
-            return self.size * float(np.sqrt(xi))
-        return self.size * float(np.exp(xi)) if self.kind == "log" else self.size * xi
+            value = self.size * float(np.sqrt(xi))
+        else:
+            value = self.size * (float(np.exp(xi)) if self.kind == "log" else xi)
+        return float(np.clip(value, *self.bounds))
 
     def slope(self, value: float) -> float:
         """dθ/dξ."""

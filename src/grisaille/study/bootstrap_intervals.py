@@ -20,7 +20,7 @@ import numpy as np
 from grisaille.assessment.criterion import criterion_of
 from grisaille.assessment.likelihood_criterion import LikelihoodCriterion, Restricted
 from grisaille.assessment.profile_limits import Limits
-from grisaille.errors import EstimationError
+from grisaille.errors import EstimationError, GrisailleError
 from grisaille.estimation import scoring
 from grisaille.estimation.fit import Fit
 from grisaille.estimation.intervals import Intervals, interval_method
@@ -40,8 +40,12 @@ def bootstrap_intervals(fit: Fit, level: float, samples: int = SAMPLES, seed: in
 
     samples : records drawn for each limit, half of them at each of two values
     """
-    if isinstance(samples, bool) or not isinstance(samples, int) or samples < 20:
-        raise EstimationError(f"samples is {samples!r}; give a whole number, at least 20.")
+    # the outermost of half of them must lie beyond the quantile
+    least = int(np.ceil(4 / (1 - level) - 1e-9))
+    if isinstance(samples, bool) or not isinstance(samples, int) or samples < least:
+        raise EstimationError(
+            f"samples is {samples!r}; limits at {100 * level:g} % need a whole number, at least {least}."
+        )
     if not fit.method.redraws:
         raise EstimationError(
             f"method='bootstrap' draws records from fits by gr.KalmanML and gr.OutputError; this one is by "
@@ -56,7 +60,7 @@ def bootstrap_intervals(fit: Fit, level: float, samples: int = SAMPLES, seed: in
         try:
             lower[k], upper[k] = inversion.interval(k)
             kinds[k] = "bootstrap"
-        except EstimationError as error:
+        except GrisailleError as error:
             notes.append(f"interval: {kinds[k]} for {name}: {error}")
     return Intervals(lower, upper, tuple(kinds), f"{samples} records for each limit, seed {seed}", tuple(notes))
 
@@ -137,7 +141,7 @@ class Inversion:
         point = self.criterion.minimize({k: value}, self.limits.follow_to(k, value))
         if point.failure:
             raise EstimationError(point.failure)
-        return point.theta
+        return np.asarray(np.clip(point.theta, *self.criterion.problem.bounds))
 
     def _root_of(self, values: list[np.ndarray], k: int, at: np.ndarray) -> float:
         e = self.fit.estimate
@@ -146,7 +150,7 @@ class Inversion:
             problem = self.criterion.problem.renewed(values, at)
             try:
                 free, held = (_least(problem, at, fixed) for fixed in ([], [k]))
-            except EstimationError:
+            except GrisailleError:
                 return np.nan
             return float(np.sign(free[1][k] - at[k]) * np.sqrt(max(2 * (held[0] - free[0]), 0.0)))
         drawn = replace(e, cases=self.criterion.problem.renewed(values).cases, theta=at)
