@@ -161,3 +161,13 @@ def test_mistakes_are_told():
         fit.intervals(samples=10)
     with pytest.raises(EstimationError, match="between 0 and 1"):
         fit.intervals(95)
+
+
+def test_levels_that_are_zero_move_with_a_profile():
+    """scale(w) takes over what noise(y), zero at the estimate, explains further down: both ways find that."""
+    data = record(1)
+    fit = gr.fit(Wandering(), data, ["a", "scale(w)", "noise(y)"], gr.KalmanML(initial_covariance="stationary"))
+    assert float(fit["noise(y)"]) == 0
+    found, walked = fit.intervals(method="profile").loc["scale(w)"], fit.profile("scale(w)", points=3)
+    np.testing.assert_allclose(found, walked.interval, rtol=5e-3)
+    assert walked.table["noise(y)"].max() > 0.05

@@ -22,6 +22,8 @@ from grisaille.estimation.search import Search
 from grisaille.trial.unknown import Unknown
 
 TOLERANCE, MOST = 1e-12, 300
+LEAST = 0.1
+"""Of the limit of a level that is zero: where a search for it begins."""
 
 
 class LikelihoodCriterion:
@@ -30,6 +32,16 @@ class LikelihoodCriterion:
     def __init__(self, fit: Fit) -> None:
         self.theta = fit.estimate.theta
         self.problem = self._posed(fit)
+        self.zeros = {
+            k: LEAST * fit.estimate.extra[f"limit({u.name})"]
+            for k, u in enumerate(fit.estimate.unknowns)
+            if f"limit({u.name})" in fit.estimate.extra
+        }
+        """Levels that are zero, and what a search begins with: at zero itself log L has no slope in them."""
+        self.problem.unknowns = tuple(
+            replace(u, guess=self.zeros[k], logarithmic=True) if k in self.zeros else u
+            for k, u in enumerate(self.problem.unknowns)
+        )
         self.degrees_of_freedom = fit.estimate.degrees_of_freedom
         best = self.problem.evaluate(self.theta, sensitive=False)
         if not best.completed:
@@ -78,6 +90,8 @@ class LikelihoodCriterion:
         if len(held) == len(theta):
             found = self.problem.evaluate(theta, sensitive=False)
             return Point(theta, self.deviance(found), found.failure)
+        for k in self.zeros.keys() - held.keys():
+            theta[k] = max(theta[k], self.zeros[k])
         restricted = Restricted(self.problem, theta, list(held))
         search = Search(restricted)
         try:

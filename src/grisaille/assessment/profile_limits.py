@@ -116,11 +116,11 @@ class Limits:
         ]
         self.lower = np.array([c.lower for c in self.coordinates])
         self.upper = np.array([c.upper for c in self.coordinates])
-        self.centre = self._inner(theta)
+        self.centre = self.inner(theta)
         self.known = np.isfinite(np.diag(covariance))
-        slopes = self._slopes(self._outer(self.centre))
+        slopes = self._slopes(self.outer(self.centre))
         self.covariance = np.where(self.known[:, None] & self.known, covariance, 0.0) / np.outer(slopes, slopes)
-        here = self._at(self.centre)
+        here = self.at(self.centre)
         self.failure = here.failure
         self.correction = np.zeros_like(covariance)
         moving = self.known & (np.diag(self.covariance) > 0)
@@ -141,7 +141,7 @@ class Limits:
     def follow_to(self, k: int, value: float) -> np.ndarray:
         """Where the covariance says that the others are when unknown k has a value."""
         way = _Way(self, k, value, 1.0, 0.0)
-        moved = self._outer(way._tangent(way._within(way._inner_of(value))))
+        moved = self.outer(way._tangent(way._within(way._inner_of(value))))
         moved[k] = value
         return moved
 
@@ -154,17 +154,17 @@ class Limits:
                 return np.asarray(H)
         return np.asarray(local.curvature + np.diag(1e-6 * np.diag(local.curvature) + 1e-12))
 
-    def _inner(self, theta: np.ndarray) -> np.ndarray:
+    def inner(self, theta: np.ndarray) -> np.ndarray:
         return np.array([c.inner(float(v)) for c, v in zip(self.coordinates, theta, strict=True)])
 
-    def _outer(self, xi: np.ndarray) -> np.ndarray:
+    def outer(self, xi: np.ndarray) -> np.ndarray:
         return np.array([c.outer(float(v)) for c, v in zip(self.coordinates, xi, strict=True)])
 
     def _slopes(self, theta: np.ndarray) -> np.ndarray:
         return np.array([c.slope(float(v)) for c, v in zip(self.coordinates, theta, strict=True)])
 
-    def _at(self, xi: np.ndarray) -> Local:
-        theta = self._outer(xi)
+    def at(self, xi: np.ndarray) -> Local:
+        theta = self.outer(xi)
         found = self.local(theta)
         if found.failure:
             return found
@@ -233,7 +233,7 @@ class _Way:
 
     def _evaluate(self, xi: np.ndarray) -> Local:
         self.evaluations += 1
-        found = self.limits._at(xi)
+        found = self.limits.at(xi)
         if not found.failure:
             self._learn(xi, found)
             self.before = xi, found
