@@ -16,7 +16,7 @@ Reference: D. J. Venzon, S. H. Moolgavkar, Applied Statistics 37 (1988) 87.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -165,7 +165,11 @@ class Limits:
 
     def at(self, xi: np.ndarray) -> Local:
         theta = self.outer(xi)
-        found = self.local(theta)
+        # others may be led to where the model overflows, which is an answer
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            found = self.local(theta)
+        if not found.failure and not all(np.isfinite(v).all() for v in (found.value, found.slope, found.curvature)):
+            found = replace(found, failure="the deviance has no finite slope there")
         if found.failure:
             return found
         slopes = self._slopes(theta)

@@ -89,7 +89,7 @@ def slow_modes(fit: Fit) -> list[SlowMode]:
             for mode in modes:
                 if mode.rates not in found or mode.constants < found[mode.rates].constants:
                     found[mode.rates] = mode
-        except GrisailleError:
+        except (GrisailleError, np.linalg.LinAlgError):
             continue
     return list(found.values())
 
@@ -153,7 +153,7 @@ class _Linearised:
             means = [j for j in means if j not in rates] or means
             if rates and (means or least == 0):
                 yield SlowMode(
-                    abs(rate) * T, least * T, 1 / max(abs(rate), 1e-300), tuple(names[j] for j in rates),
+                    abs(rate) * T, least * T, 1 / abs(rate) if rate else np.inf, tuple(names[j] for j in rates),
                     tuple(names[j] for j in means),
                 )  # fmt: skip
 
