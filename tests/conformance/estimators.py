@@ -86,6 +86,7 @@ WEIGHED = (*COLLOCATED, _when("open", "collocation weighs data against the model
 ON_SPLINES = (*COLLOCATED, _not_on_every_state, *WEIGHED)
 NOT_REDRAWN = {"bootstrap": "gr.bootstrap redraws the measurement noise of output-error fits"}
 OFF_THE_MINIMUM = {**NOT_REDRAWN, "profile": "debias=True moved the estimates off the minimum"}
+MISFIT_ALONE = {**NOT_REDRAWN, "profile": "criterion='smoothing' has no profiles"}
 MEANS = {**NOT_REDRAWN, "profile": "Profiles and confidence regions need a likelihood"}
 
 _ALL = [
@@ -107,7 +108,7 @@ _ALL = [
     Estimator("debiased", gr.Collocation(debias=True), WEIGHED, OFF_THE_MINIMUM),
     Estimator("laplace", gr.Collocation(criterion="laplace"), COLLOCATED, NOT_REDRAWN),
     Estimator("ipda", gr.Collocation(criterion="ipda"), ON_SPLINES, NOT_REDRAWN),
-    Estimator("smoothing", gr.Collocation(criterion="smoothing"), ON_SPLINES, NOT_REDRAWN),
+    Estimator("smoothing", gr.Collocation(criterion="smoothing"), ON_SPLINES, MISFIT_ALONE),
     Estimator(
         "direct", gr.Collocation(transcription="direct"), WEIGHED, NOT_REDRAWN, is_another=_is_direct_anyway
     ),
