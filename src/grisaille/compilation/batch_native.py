@@ -76,7 +76,8 @@ def run_native(
         try:
             for start in range(0, len(blocks), wave):
                 now = blocks[start : start + wave]
-                for block, part in zip(now, pool.map(run, now), strict=True):
+                each = map if threads == 1 else pool.map
+                for block, part in zip(now, each(run, now), strict=True):
                     total = part if total is None or part is None else total.joined(part)
                     if progress is not None:
                         progress(int(block[-1]) + 1, batch.count)

@@ -42,6 +42,7 @@ from typing import NamedTuple
 
 import casadi as ca
 
+from grisaille.compilation.memo import Memo
 from grisaille.compilation.step import StepFormula, project
 from grisaille.errors import CompilationError
 from grisaille.structure.diffusion import Diffusion, find_diffusion, split_noise
@@ -127,7 +128,8 @@ def white_step(
 
     point : where a trajectory begins; decides whether a transform's boundary can be reached, where there is one
     """
-    diffusion = find_diffusion(structure)
+    known = _SPLIT.get((id(structure.model), id(structure.system)), lambda: _Split(structure))
+    diffusion = known.diffusion
     choice = choose_scheme(diffusion, scheme, point)
     info = WhiteNoiseInfo(
         choice,
@@ -138,7 +140,20 @@ def white_step(
         diffusion.is_decoupled,
         _status(diffusion, choice),
     )
-    return formulate(diffusion, choice), info
+    if choice.name not in known.formulas:
+        known.formulas[choice.name] = formulate(diffusion, choice)
+    return known.formulas[choice.name], info
+
+
+class _Split:
+    """What is known of one structure, which is kept so that no other one gets its number."""
+
+    def __init__(self, structure: Structure) -> None:
+        self.structure, self.diffusion = structure, find_diffusion(structure)
+        self.formulas: dict[str, StepFormula] = {}
+
+
+_SPLIT: Memo[_Split] = Memo(16)
 
 
 def formulate_stochastic_step(system: System, white: Sequence[int], scheme: str = "auto") -> StepFormula:

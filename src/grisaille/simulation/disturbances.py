@@ -112,6 +112,7 @@ class Disturbances:
         self.remembered = Remembered()
         self._derivatives: dict[tuple[object, ...], ca.Function] = {}
         self._dependence: dict[tuple[object, ...], set[int]] = {}
+        self._gains: tuple[Values, Floats] | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -204,12 +205,15 @@ class Disturbances:
 
     def white_gains(self, values: Values) -> Floats:
         """D of all white disturbances, in order of declaration, column by column: w dt = D dV."""
+        if self._gains is not None and self._gains[0] is values:
+            return self._gains[1]
         names = self.white_names
         D = np.zeros((len(names), len(names)))
         for group in self.white:
             at = [names.index(d.name) for d in group]
             D[np.ix_(at, at)] = self._process(group, values).D
-        return D.ravel(order="F")
+        self._gains = values, D.ravel(order="F")
+        return self._gains[1]
 
     def white_gain_directions(self, values: Values) -> Floats:
         """(ns, entries): the derivatives of ``white_gains``."""

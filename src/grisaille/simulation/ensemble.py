@@ -53,6 +53,8 @@ LATTICE = 128
 """Cells of a span, at least, on which bridges rest."""
 TOO_FAR = 5.0
 """Errors of steps under white noise, in units of their tolerance, from which on a run is refused."""
+SHORT = 1 << 18
+"""Steps of a pilot that are made on one thread."""
 HELD = 1 << 25
 """Numbers of trajectories held at a time when a statistic needs every realization (256 MB)."""
 
@@ -356,7 +358,10 @@ def _white_pilot(
     choice = noise.choice
     own = replace(options, realizations=paths_of(setting.grid.cells, choice.strong_order), first=0)
     still = posed.still()
-    small = replace(_setting(still, own, setting.disturbances)[0], grid=replace(setting.grid, kept=kept))
+    threads = 1 if setting.grid.cells * own.realizations < SHORT else setting.threads
+    small = replace(
+        _setting(still, own, setting.disturbances)[0], grid=replace(setting.grid, kept=kept), threads=threads
+    )  # fmt: skip
 
     def rows(substeps: int, louder: float) -> Floats:
         made = engine(replace(small, substeps=substeps, louder=louder))
