@@ -14,6 +14,7 @@ from grisaille.estimation.cases import Case
 from grisaille.estimation.fit import Fit, fit_method
 from grisaille.estimation.likelihood import filter_runner
 from grisaille.estimation.quantities import STATISTICS, Quantities
+from grisaille.estimation.simulated_bands import simulated_bands
 from grisaille.filtering.diffuse import diffuse_states
 from grisaille.filtering.horizon import predict_ahead
 from grisaille.filtering.linear import LinearFilter
@@ -69,7 +70,8 @@ def states_of_case(
 def predictions(fit: Fit, experiment: Any, horizon: float, level: float = 0.95) -> xr.Dataset:
     """Every variable and output ``horizon`` samples after the last data used, with standard deviations and bands.
 
-    Outputs are as they would be measured: their standard deviations contain the measurement noise.
+    Outputs are as they would be measured: their standard deviations contain the measurement noise. At horizon ∞ bands
+    of nonlinear models are quantiles of realizations (``simulated_bands``).
     """
     import xarray as xr
 
@@ -79,13 +81,16 @@ def predictions(fit: Fit, experiment: Any, horizon: float, level: float = 0.95) 
         raise EstimationError(f"horizon is {horizon!r}; give a whole number of samples from 1, or np.inf to simulate.")
     width = _width(level)
     case, runner, theta = _followed(fit, experiment)
-    x, P, z = predict_ahead(runner, theta, horizon)
+    q = runner.posed(theta, False)[0]
     filter = runner.filter
     assert filter is not None
-    q = runner.posed(theta, False)[0]
     quantities = Quantities(filter.model)
-    _, u = filter.at_samples(filter.cells(q))
-    block = quantities.statistics(case.grid, x, P, z, u, q, width, noisy=True)
+    if infinite and not isinstance(filter, LinearFilter):
+        block = simulated_bands(fit, case, runner, theta, list(quantities.rows), level)
+    else:
+        x, P, z = predict_ahead(runner, theta, horizon)
+        _, u = filter.at_samples(filter.cells(q))
+        block = quantities.statistics(case.grid, x, P, z, u, q, width, noisy=True)
     coordinates = {"statistic": list(STATISTICS), "time": case.grid}
     data = {name: (("statistic", "time"), block[..., k]) for k, name in enumerate(quantities.rows)}
     return xr.Dataset(data, coordinates, {"experiment": case.name, "level": level, "horizon": float(horizon)})

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from grisaille.compilation.filter_twin import FilterStates
 from grisaille.compilation.filters import FilterLayout
 from grisaille.compilation.stochastic_step import SCHEMES, WhiteNoiseInfo, white_step
-from grisaille.disturbance import Purpose
+from grisaille.disturbance import Purpose, Stream, factorize
 from grisaille.disturbance.bridge import TOLERANCE
 from grisaille.errors import DataError, ModelError, SimulationError
 from grisaille.simulation.arguments import as_positive
@@ -28,7 +28,7 @@ from grisaille.simulation.dataset import as_ensemble
 from grisaille.simulation.disturbances import RESOLUTION, Disturbances, Draw, Values
 from grisaille.simulation.engines import Answer, Engine, FusedEngine, SampledEngine, Setting, WhiteStep, make_white_step
 from grisaille.simulation.ensemble_grid import Grid, make_grid
-from grisaille.simulation.ensemble_starts import solve_starts
+from grisaille.simulation.ensemble_starts import Starts, solve_starts
 from grisaille.simulation.measurement_noise import with_noise
 from grisaille.simulation.pilot import Pilot, choose_substeps, nominal_of
 from grisaille.simulation.progress import progress_over
@@ -84,6 +84,8 @@ class EnsembleOptions:
     """Refuse statistics that the steps get wrong by more than ``TOO_FAR`` tolerances."""
     observed: tuple[str, ...] | None = None
     """Names to keep or reduce; everything that has a value when not given."""
+    start_covariance: Floats | None = None
+    """(nx, nx) of the states at the start, tangent to hidden constraints; none when not given."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,7 +218,7 @@ def _setting(
 
     setting = Setting(
         system=system, p=p, nominal=posed.initializer.nominal[: system.nx], table=posed.table, grid=grid,
-        starts=solve_starts(posed, layout.places, first, disturbances.remembered),
+        starts=_spread(solve_starts(posed, layout.places, first, disturbances.remembered), options),
         dp=posed.dp, disturbances=disturbances, values=values, draw=draw,
         count=int(options.realizations), between=options.between, substeps=1, white=white,
         observed=_observed(posed, (*(noise.infinite if noise else ()), *disturbances.infinite), options.observed),
@@ -233,6 +235,22 @@ def _grid(posed: Point, cell: float, has_lattice: bool, disturbances: Disturbanc
         return make_grid(posed.times, kinks, cell, has_lattice=has_lattice)
 
     return disturbances.remembered.get("grid", (Same(posed.table), cell, has_lattice), make)
+
+
+def _spread(starts: Starts, options: EnsembleOptions) -> Starts:
+    """Starts that differ between realizations by the given covariance; each is a function of its number."""
+    P = options.start_covariance
+    if P is None or not P.any():
+        return starts
+    members = options.first + np.arange(options.realizations)[:, None]
+    stream = Stream.of(options.seed, options.purpose, "start", options.antithetic)
+    normals = stream.normals(members, np.zeros(1, dtype=np.int64), len(P)).reshape(len(members), len(P))
+    x = starts.x + normals @ factorize(P).T
+    z, sx, sz = (
+        np.broadcast_to(part, (len(x), *part.shape[part.ndim - kept :])).copy()
+        for part, kept in ((starts.z, 1), (starts.sx, 2), (starts.sz, 2))
+    )
+    return Starts(x, z, sx, sz)
 
 
 def _white(
