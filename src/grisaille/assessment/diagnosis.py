@@ -123,7 +123,7 @@ def diagnose(fit: Fit, level: float = 0.01) -> Diagnosis:
         for samples in case.samples:
             part = slice(at, at + len(samples.values))
             at = part.stop
-            known = samples.output not in estimate.noise
+            known = samples.output not in estimate.noise and not _has_open_levels(estimate, case, samples.output)
             part_series = _Part(case, samples, estimate.evaluation.residuals[part], q[part], known, estimate, level)
             part_series.smoothed = fit.method.smooths
             verdicts += part_series.verdicts()
@@ -137,6 +137,12 @@ def _taken(estimate: Any) -> np.ndarray:
     if estimate.evaluation.is_least_squares or not information.size or not np.isfinite(information).all():
         return tests.orthonormal(J[:, estimate.free])
     return tests.taken_directions(J[:, estimate.free], information[np.ix_(estimate.free, estimate.free)])
+
+
+def _has_open_levels(estimate: Any, case: Case, output: str) -> bool:
+    """Whether a likelihood found levels of noise that make these residuals as large as they are."""
+    mine = [estimate.unknowns[k] for k in case.unknowns if estimate.free[k]]
+    return any(u.kind == "scale" or (u.kind == "noise" and u.target == output) for u in mine)
 
 
 class _Part:
@@ -158,7 +164,8 @@ class _Part:
         self.enough = len(r) >= tests.FEWEST and float(np.sum(q**2)) < len(r) - 3 and bool(np.ptp(r) > 0)
         self.degrees_of_freedom = max(len(r) - round(float(np.sum(q**2))), 2)
         # the scale of an unknown level comes from all residuals of the output; here each series answers for itself
-        self.scaled = r if known else r * np.sqrt((len(r) - float(np.sum(q**2))) / max(float(r @ r), 1e-300))
+        self.own = r * np.sqrt((len(r) - float(np.sum(q**2))) / max(float(r @ r), 1e-300))
+        self.scaled = r if known else self.own
 
     def verdicts(self) -> Iterator[Verdict]:
         if self.disturbed is not None:
@@ -180,9 +187,7 @@ class _Part:
 
     def series(self) -> Series:
         lags = tests.lag_count(len(self.r))
-        found = (
-            tests.outliers(self.scaled, self.q, self.degrees_of_freedom, self.level)[1] if self.enough else np.zeros(0)
-        )
+        found = tests.outliers(self.own, self.q, self.degrees_of_freedom, self.level)[1] if self.enough else np.zeros(0)
         empty = tests.Periodogram(np.zeros(0), np.zeros(0), 0.0, np.nan)
         return Series(
             self.case.name, self.output, self.times, self.r, self.is_static,
@@ -246,7 +251,7 @@ class _Part:
         return self._verdict("normality", tests.normality(self.r), "they scatter like a normal distribution.", bad)
 
     def _outliers(self) -> Verdict:
-        found, where = tests.outliers(self.scaled, self.q, self.degrees_of_freedom, self.level)
+        found, where = tests.outliers(self.own, self.q, self.degrees_of_freedom, self.level)
         what = "row" if self.is_static else "t ="
         named = ", ".join(f"{self.times[k]:g}" for k in where[:MOST_NAMED]) + (", …" if len(where) > MOST_NAMED else "")
         verb = "sticks" if len(where) == 1 else "stick"

@@ -9,7 +9,8 @@ only.
 
     autocorrelation    Ljung–Box Q = ν(ν+2) Σ (ρ_k − E ρ_k)²/(n−k), ν = n − |Q|²; its law under r ~ N(0, I − QQᵀ) as
                        Pearson's of type III, with three moments from draws of a fixed seed
-    periodogram        cumulated, each ordinate divided by its expectation; Kolmogorov's distance (Bartlett)
+    periodogram        cumulated, each ordinate divided by its expectation; Kolmogorov's distance (Bartlett), with mean
+                       and spread from the same draws
     inputs             c = Uᵀr,  cᵀ (UᵀU − UᵀQQᵀU)⁺ c;  U: the input and its past (static models: powers)
     normality          Shapiro–Wilk, beyond 5000 samples Jarque–Bera
     outliers           largest externally studentized residual, Bonferroni
@@ -85,9 +86,9 @@ def ljung_box(r: np.ndarray, q: np.ndarray) -> Test:
     dof = float(np.sum(weight * variance)) / (left * (left + 2))
     if n > LONG:
         return Test(statistic, float(chi2.sf(statistic, dof)), dof)
-    centre, spread, skewness = _drawn_law(np.ascontiguousarray(q).tobytes(), n)
-    shape = 4 / skewness**2
-    p = gamma.sf(shape + (statistic - centre) / spread * np.sqrt(shape), shape)
+    law = _drawn_law(np.ascontiguousarray(q).tobytes(), n)
+    shape = 4 / law.skewness**2
+    p = gamma.sf(shape + (statistic - law.centre) / law.spread * np.sqrt(shape), shape)
     return Test(statistic, float(p), dof)
 
 
@@ -100,25 +101,49 @@ def _moments(q: np.ndarray, n: int, k: int) -> tuple[float, float]:
     return -float(np.trace(inner)), float((n - k) - 4 * np.sum(aq**2) + 2 * np.sum(inner**2))
 
 
+@dataclass(frozen=True)
+class DrawnLaw:
+    """Of the statistics under r ~ N(0, I − QQᵀ)."""
+
+    centre: float
+    """Mean, standard deviation and skewness of Ljung and Box's."""
+    spread: float
+    skewness: float
+    distance: tuple[float, float]
+    """Mean and standard deviation of Kolmogorov's distance, and of that of the white noise the draws were made of."""
+    white_distance: tuple[float, float]
+
+
 @lru_cache(maxsize=32)
-def _drawn_law(taken: bytes, n: int) -> tuple[float, float, float]:
-    """Mean, standard deviation and skewness of the statistic under r ~ N(0, I − QQᵀ)."""
+def _drawn_law(taken: bytes, n: int) -> DrawnLaw:
     q, lags = np.frombuffer(taken).reshape(n, -1), lag_count(n)
     left = n - float(np.sum(q**2))
     mean = np.array([_moments(q, n, k)[0] for k in range(1, lags + 1)])
     weight = left * (left + 2) / (n - np.arange(1, lags + 1))
-    drawn = ((_drawn_correlations(q, n, lags) - mean / left) ** 2) @ weight
+    white, r = _drawn(q, n)
+    drawn = ((_correlations(r, lags) - mean / left) ** 2) @ weight
     centre, spread = float(drawn.mean()), float(drawn.std())
-    return centre, spread, max(float(np.mean((drawn - centre) ** 3)) / spread**3, 0.1)
+    skewness = max(float(np.mean((drawn - centre) ** 3)) / spread**3, 0.1)
+    taken_off, left_alone = _ordinates(r.T, q)[1].T, _ordinates(white.T, q, is_white=True)[1].T
+    if taken_off.shape[1] < 3:
+        return DrawnLaw(centre, spread, skewness, (0.0, 1.0), (0.0, 1.0))
+    apart, known = _distances(taken_off), _distances(left_alone)
+    return DrawnLaw(
+        centre, spread, skewness, (float(apart.mean()), float(apart.std())), (float(known.mean()), float(known.std()))
+    )  # fmt: skip
 
 
-def _drawn_correlations(q: np.ndarray, n: int, lags: int) -> np.ndarray:
-    """(draws, lags) autocorrelations of r ~ N(0, I − QQᵀ), always the same ones."""
+def _drawn(q: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """(draws, n) white noise and, made of it, residuals r ~ N(0, I − QQᵀ); always the same ones."""
     draws = int(np.clip(DRAWN // n, 500, 2000))
-    r = np.random.default_rng(0).standard_normal((draws, n))
+    white = np.random.default_rng(0).standard_normal((draws, n))
     u, s, _ = np.linalg.svd(q, full_matrices=False)
-    r -= ((r @ u) * (1 - np.sqrt(np.clip(1 - s**2, 0.0, None)))) @ u.T
-    size = 1 << int(np.ceil(np.log2(n + lags)))
+    return white, white - ((white @ u) * (1 - np.sqrt(np.clip(1 - s**2, 0.0, None)))) @ u.T
+
+
+def _correlations(r: np.ndarray, lags: int) -> np.ndarray:
+    """(draws, lags) autocorrelations of each row."""
+    size = 1 << int(np.ceil(np.log2(r.shape[1] + lags)))
     power = np.abs(np.fft.rfft(r, size, axis=1)) ** 2
     products = np.fft.irfft(power, size, axis=1)[:, : lags + 1]
     return np.asarray(products[:, 1:] / products[:, :1])
@@ -152,20 +177,40 @@ def cumulated_periodogram(r: np.ndarray, q: np.ndarray) -> Periodogram:
     """Bartlett's test of a flat spectrum."""
     from scipy.stats import kstwo
 
-    n = len(r)
-    inner = slice(1, (n - 1) // 2 + 1)
-    power = np.abs(np.fft.rfft(r)[inner]) ** 2 / n
-    taken = np.sum(np.abs(np.fft.rfft(q, axis=0)[inner]) ** 2, axis=1) / n
-    kept = taken < TAKEN
-    power = power[kept] / (1 - taken[kept])
-    frequency = np.fft.rfftfreq(n)[inner][kept]
+    frequency, power = _ordinates(r, q)
     if len(power) < 3 or not power.sum() > 0:
         return Periodogram(frequency[:0], power[:0], 0.0, np.nan)
-    cumulated = np.cumsum(power) / power.sum()
-    m = len(cumulated) - 1
+    cumulated, m = np.cumsum(power) / power.sum(), len(power) - 1
+    distance = float(_distances(power[None])[0])
+    like = distance
+    if len(r) <= LONG and q.shape[1]:
+        law = _drawn_law(np.ascontiguousarray(q).tobytes(), len(r))
+        (mean, spread), (white_mean, white_spread) = law.distance, law.white_distance
+        like = white_mean + (distance - mean) / spread * white_spread
+    return Periodogram(frequency, cumulated, distance, float(kstwo.sf(like, m)))
+
+
+def _ordinates(r: np.ndarray, q: np.ndarray, is_white: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """Frequencies, and the power there over its expectation, of one series or of columns.
+
+    is_white : nothing was taken from r; frequencies are those of residuals all the same
+    """
+    n = len(r)
+    inner = slice(1, (n - 1) // 2 + 1)
+    power = np.abs(np.fft.rfft(r, axis=0)[inner]) ** 2 / n
+    taken = np.sum(np.abs(np.fft.rfft(q, axis=0)[inner]) ** 2, axis=1) / n
+    kept = taken < TAKEN
+    left = 1.0 if is_white else 1 - taken[kept]
+    return np.fft.rfftfreq(n)[inner][kept], (power[kept].T / left).T
+
+
+def _distances(power: np.ndarray) -> np.ndarray:
+    """Kolmogorov's, of each row of ordinates."""
+    cumulated = np.cumsum(power, axis=1)
+    m = power.shape[1] - 1
+    cumulated = cumulated[:, :-1] / cumulated[:, -1:]
     grid = np.arange(1, m + 1) / m
-    distance = float(max(np.max(grid - cumulated[:-1]), np.max(cumulated[:-1] - grid + 1 / m)))
-    return Periodogram(frequency, cumulated, distance, float(kstwo.sf(distance, m)))
+    return np.asarray(np.maximum((grid - cumulated).max(axis=1), (cumulated - grid + 1 / m).max(axis=1)))
 
 
 def regressors(u: np.ndarray, n: int, *, is_static: bool) -> np.ndarray:
