@@ -8,6 +8,7 @@ import pytest
 from zoo.filtered import Squared
 
 import grisaille as gr
+from grisaille import der
 from grisaille.estimation.fitting import build_problem
 from grisaille.filtering.sigma_points import SigmaPoints, square_root
 
@@ -51,3 +52,32 @@ def test_the_default_weights_are_positive():
         _, means, covariances = SigmaPoints().weights(n)
         assert np.array(means).min() > 0 and np.array(covariances).min() > 0
         assert float(ca.sum1(means)) == pytest.approx(1.0)
+
+
+class Swinging(gr.Model):
+    """A mass on a circle in its redundant coordinates, pushed by white noise: P has rank two of four."""
+
+    d = gr.Parameter(0.3, bounds=(0.0, 5.0))
+    x, y = gr.Variable(0.6), gr.Variable(-0.8)
+    vx, vy = gr.Variable(0.0), gr.Variable(0.0)
+    tension = gr.Variable()
+    w = gr.Disturbance(gr.spectra.white(), scale=2.0)
+    s = gr.Output(x, noise=0.05)
+    equations = [
+        der(x) == vx, der(y) == vy, der(vx) == tension * x - d * vx + w, der(vy) == tension * y - d * vy - 9.81,
+        x**2 + y**2 == 1.0,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("propagation", "order", "finest"), [("moments", 4, 1e-4), ("linearize", 2, 1e-2)])
+def test_steps_on_a_circle_converge_at_their_order(propagation, order, finest):
+    """The mean of sigma points leaves the circle at a rate that no step may take for its own error."""
+    times = 0.1 * np.arange(9)
+    data = gr.Experiment(times, outputs={"s": 0.6 * np.cos(3.1 * times) + 0.03 * np.cos(40 * times)})
+    method = {
+        n: gr.KalmanML(filter="unscented", propagation=propagation, substeps=n, compiled=False) for n in (2, 4, 8)
+    }
+    found = [float(gr.evaluate(Swinging(), data, m).log_likelihood) for m in method.values()]
+    first, second = found[0] - found[1], found[1] - found[2]
+    assert abs(second) < abs(first) / 2 ** (order - 0.7)
+    assert abs(second) < finest

@@ -65,10 +65,11 @@ def _formulate(model: StochasticModel, kind: FilterKind) -> FilterFormulas:
     at_samples = update_function(closed, update, projection)
     if kind.propagation == "linearize":
         coefficients, settle = (
-            coefficients_function(closed, rates, kind.constant),
+            coefficients_function(closed, rates, kind.constant, projection if kind.update == "unscented" else None),
             after_step_function(closed, projection),
         )
         return FilterFormulas(coefficients, at_samples, settle, model.n)
     if kind.propagation == "square-root":
         return FilterFormulas(square_root_step(closed, kind.sigma, projection, kind.solver), at_samples)
-    return FilterFormulas(moment_step(closed, rates, projection, kind.solver), at_samples)
+    is_averaged = kind.update == "unscented"
+    return FilterFormulas(moment_step(closed, rates, projection, kind.solver, is_averaged), at_samples)

@@ -19,19 +19,23 @@ from __future__ import annotations
 import casadi as ca
 
 from grisaille.filtering.implicit import Closed, solved, with_corrections
-from grisaille.filtering.moments import Rates, StepSymbols
+from grisaille.filtering.moments import StepSymbols
 from grisaille.filtering.packing import lower_triangle
-from grisaille.filtering.projection import Projection
+from grisaille.filtering.projection import Projection, Rates
 
 
-def coefficients_function(closed: Closed, rates: Rates, constant: bool) -> ca.Function:
+def coefficients_function(
+    closed: Closed, rates: Rates, constant: bool, averaged: Projection | None = None
+) -> ca.Function:
     """(arguments of a step) → A, G row by row, lower triangle of W, z.
 
+    averaged : keeps rates that are averages over sigma points on the constraints
     constant : the drift does not change with time inside a step but through the states; g is then one vector
     """
     packing = closed.packing
     a = StepSymbols.of(closed.model, packing)
     x, P, z = packing.unpack(a.s)
+    rates = averaged.tangent(closed, rates, a.nominal) if averaged is not None else rates
     middle, spread, z = _middle(rates, a, x, P, z)
     begin, mid, end = (
         rates(a.t + part * a.h, middle, spread, z, u, a.q) for part, u in zip((0.0, 0.5, 1.0), a.u, strict=True)

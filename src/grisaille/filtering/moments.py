@@ -11,7 +11,6 @@ Reference: A. H. Jazwinski, Stochastic Processes and Filtering Theory (1970), se
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import casadi as ca
@@ -19,10 +18,7 @@ import casadi as ca
 from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.filtering.implicit import Closed, solved
 from grisaille.filtering.packing import Packing
-from grisaille.filtering.projection import Projection
-
-Rates = Callable[[ca.SX, ca.SX, ca.SX, ca.SX, ca.SX, ca.SX], tuple[ca.SX, ca.SX, ca.SX, ca.SX]]
-"""(t, x, P, z, u, q) → f̄, A, W, z"""
+from grisaille.filtering.projection import Projection, Rates
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,11 +72,14 @@ def linearized_rates(closed: Closed) -> Rates:
     return rates
 
 
-def moment_step(closed: Closed, rates: Rates, projection: Projection, solver: str = "rk4") -> ca.Function:
-    """One step of both moments."""
+def moment_step(
+    closed: Closed, rates: Rates, projection: Projection, solver: str = "rk4", averaged: bool = False
+) -> ca.Function:
+    """One step of both moments; ``averaged`` rates are those of sigma points, which leave the constraints."""
     model, packing = closed.model, closed.packing
     a = StepSymbols.of(model, packing)
     x, P, z = packing.unpack(a.s)
+    rates = projection.tangent(closed, rates, a.nominal) if averaged else rates
     method = STAGES[solver]
     dx, dP, sum_x, sum_P = ca.SX.zeros(model.n), ca.SX.zeros(model.n, model.n), 0, 0
     for part, u, weight in zip(method.parts, method.signals, method.weights, strict=True):

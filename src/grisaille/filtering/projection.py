@@ -5,20 +5,32 @@
 after Runge–Kutta steps of the mean, two after others, which leave the constraints further.
 After a measurement update π is repeated until the point lies on the constraints, and Π is the projector on their
 tangent there. The metric is that of the nominal sizes of the states.
+
+Averages over sigma points lead away from the constraints: the mean of points on a circle lies inside it. Corrected
+after steps only, that would cost a step all orders but the first, so the rates themselves are made tangent,
+
+    x' = f + Π c,   c = f̄ − f        P' = (A + N) P + P (A + N)ᵀ + Π W Πᵀ,   N = ∂(Π(x) c)/∂x, c held
+
+f(x) is tangent as it is, and so is A P + P Aᵀ while x' = f. N is what ∂π/∂x does to P at x + c dt: it turns P along
+with the tangent, and stretches it as a circle stretches what lies inside it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import casadi as ca
 
 from grisaille.compilation.step import project
 from grisaille.disturbance.stochastic_model import StochasticModel
+from grisaille.filtering.implicit import Closed
 from grisaille.structure.system import System
 
 CORRECTIONS = 3
 """Gauss–Newton corrections after an update: each squares the violation."""
+Rates = Callable[[ca.SX, ca.SX, ca.SX, ca.SX, ca.SX, ca.SX], tuple[ca.SX, ca.SX, ca.SX, ca.SX]]
+"""(t, x, P, z, u, q) → f̄, A, W, z"""
 
 
 def augmented(model: StochasticModel) -> System:
@@ -45,6 +57,27 @@ class Projection:
                 after = project(s, s.t, after, s.u, s.p, nominal)
             slope = ca.jacobian(after, s.x)
             self._corrections[count] = ca.Function("project", [s.t, s.x, s.u, s.p, nominal], [after, slope])
+
+    def tangent(self, closed: Closed, rates: Rates, nominal: ca.SX) -> Rates:
+        """Rates of averages that stay on the constraints."""
+        if not self.nc:
+            return rates
+        s = augmented(closed.model)
+        held, c = ca.SX.sym("nominal", s.nx), ca.SX.sym("c", s.nx)
+        slope = ca.jacobian(project(s, s.t, s.x, s.u, s.p, held), s.x)
+        turn = ca.jacobian(ca.mtimes(slope, c), s.x)
+        tangent = ca.Function("tangent", [s.t, s.x, s.u, s.p, held], [slope])
+        turning = ca.Function("turning", [s.t, s.x, s.u, s.p, held, c], [turn])
+
+        def kept(t: ca.SX, x: ca.SX, P: ca.SX, z: ca.SX, u: ca.SX, q: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
+            along = tangent(t, x, u, q, nominal)
+            # inside a step P is tangent but for its order: sigma points feel the root of what sticks out
+            mean, A, W, solved = rates(t, x, ca.mtimes([along, P, along.T]), z, u, q)
+            c = mean - closed.flow(t, x, z, u, q)[0]
+            N = turning(t, x, u, q, nominal, c)
+            return mean - c + ca.mtimes(along, c), A + N, ca.mtimes([along, W, along.T]), solved
+
+        return kept
 
     def after_step(
         self, t: ca.SX, x: ca.SX, P: ca.SX, u: ca.SX, q: ca.SX, nominal: ca.SX

@@ -18,7 +18,7 @@ import casadi as ca
 from grisaille.filtering.averages import average
 from grisaille.filtering.implicit import Closed, with_corrections
 from grisaille.filtering.measurement import Update, Updated, UpdateSymbols, masked_noise, solve_symmetric
-from grisaille.filtering.moments import Rates
+from grisaille.filtering.projection import Rates
 from grisaille.filtering.sigma_points import SigmaPoints
 
 
