@@ -55,8 +55,9 @@ def simulated_bands(
     tails = [(1 - level) / 2, (1 + level) / 2]
     for k, name in enumerate(names):
         y = paths[name].values
-        if name in case.outputs and flat.outputs[name].noise is not None:
-            y = y + evaluate_along(paths, flat.outputs[name].noise, posed.known) * random.standard_normal(y.shape)
+        noise = flat.outputs[name].noise if name in case.outputs else None
+        if noise is not None:
+            y = y + evaluate_along(paths, noise, posed.known) * random.standard_normal(y.shape)
         block[:, :, k] = y.mean(axis=0), y.std(axis=0, ddof=1), *np.quantile(y, tails, axis=0)
     return block
 
