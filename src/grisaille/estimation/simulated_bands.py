@@ -18,7 +18,7 @@ import numpy as np
 
 from grisaille.disturbance import Purpose
 from grisaille.errors import EstimationError, GrisailleError
-from grisaille.estimation.cases import Case, known_starts
+from grisaille.estimation.cases import Case
 from grisaille.estimation.fit import Fit, with_levels
 from grisaille.filtering.extended import ExtendedFilter
 from grisaille.filtering.runner import FilterRunner
@@ -27,6 +27,7 @@ from grisaille.simulation.ensemble import EnsembleOptions, failure_sentence, run
 from grisaille.simulation.measurement_noise import evaluate_along
 from grisaille.simulation.posing import pose
 from grisaille.trial import Point
+from grisaille.trial.trial import known_starts
 
 REALIZATIONS = 4000
 SEED = 0
