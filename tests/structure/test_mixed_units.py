@@ -110,3 +110,25 @@ def test_a_wrong_combination_is_noticed_at_the_start(monkeypatch: pytest.MonkeyP
 
     with pytest.raises(gr.StructureError, match="does not hold at the start as it is written"):
         gr.simulate(Mixed(), times, compiled=False)
+
+
+@pytest.mark.parametrize("sizes", [(1.0, 1.0, 1.0), (1 / 3, 0.7, 1 / 7), (7.9e-6, 4e-5, 3e8), (0.1, 3e9, 7e-9)])
+def test_what_is_left_of_terms_that_cancel_is_not_divided_by(sizes: tuple[float, ...]) -> None:
+    """b = a + c is defined by the first equation, and b' − a' is c' alone: x = sin t, c' = cos t, a' = −a + c."""
+    k, m, n = (1 / v for v in sizes)
+
+    class Sums(gr.Model):
+        a = gr.Variable(start=0.3 * sizes[0], nominal=sizes[0])
+        b = gr.Variable(nominal=sizes[1])
+        c = gr.Variable(start=0.0, nominal=sizes[2])
+        equations = [
+            53 * m * b - 53 * (k * a + n * c) == 0,
+            1.7 * (53 * m * der(b) - 53 * k * der(a)) == 1.7 * 53 * gr.cos(gr.time),
+            53 * (m * der(b) - n * der(c)) == 53 * (-k * a + n * c),
+        ]
+
+    got = gr.simulate(Sums(), times, rtol=1e-9, compiled=False)
+    exact = 0.5 * (np.sin(times) - np.cos(times)) + 0.8 * np.exp(-times)
+    assert np.abs(got["a"].values * k - exact).max() < 1e-7
+    assert np.abs(got["c"].values * n - np.sin(times)).max() < 1e-7
+    assert got.attrs["steps"] < 200

@@ -27,6 +27,7 @@ from grisaille.structure.incidence import leading_incidence
 from grisaille.structure.jets import Jets, JetSymbol, derivative_text
 from grisaille.structure.jumps import Jumps
 from grisaille.structure.matching import decompose
+from grisaille.structure.rounded_slopes import without_rounded_slopes
 from grisaille.structure.signature import Offsets, solve_offsets
 from grisaille.structure.singularity import repair_singular_block
 from grisaille.structure.start_functions import StartFunctions
@@ -175,11 +176,8 @@ def _leading_system(
     definitions: Sequence[Definition],
 ) -> tuple[list[Leading], list[Unknown]]:
     rows = [i for i in range(len(equations.rows)) if i not in pairs]
-    residuals = substitute_sequence([(d.symbol, d.formula) for d in definitions], [levels[i][-1] for i in rows])
-    leading = [
-        Leading(r, _level_text(equations.rows[i].text, offsets.equations[i]))
-        for i, r in zip(rows, residuals, strict=True)
-    ]
+    written = [levels[i][-1] for i in rows]
+    inserted = [(d.symbol, d.formula) for d in definitions]
     solved = set(pairs.values())
     unknowns = [
         Unknown(
@@ -189,6 +187,13 @@ def _leading_system(
         )
         for j, name in enumerate(equations.unknowns)
         if j not in solved
+    ]
+    residuals = without_rounded_slopes(
+        written, substitute_sequence(inserted, written), inserted, unknowns, list(equations.parameters.values())
+    )
+    leading = [
+        Leading(r, _level_text(equations.rows[i].text, offsets.equations[i]))
+        for i, r in zip(rows, residuals, strict=True)
     ]
     return leading, unknowns
 
