@@ -23,6 +23,8 @@ errors where that is above ten."""
 LONGEST = 20.0
 """Seconds of processor time."""
 END = 8.0
+FINE = 801
+"""Instants at which a gap is looked for: it may be passed between two outputs."""
 
 
 @dataclass
@@ -59,7 +61,9 @@ def pose(seed: int, **changes: Any) -> Problem:
     if factor > 1e3:
         raise IllPosed("errors grow a thousandfold")
     first = np.hstack([truth.y[0], truth.q[0], truth.multiplier[0], truth.a[0]])
-    solvable = all(layer.solvable for layer in hidden.layers) or not _reaches_gap(hidden, truth)
+    solvable = all(layer.solvable for layer in hidden.layers) or not _reaches_gap(
+        hidden, reference.solve(np.linspace(0.0, END, FINE), hidden.y0)
+    )
     return Problem(hidden, truth, disguise(hidden, END, first), factor, solvable)
 
 

@@ -188,9 +188,7 @@ def _leading_system(
         for j, name in enumerate(equations.unknowns)
         if j not in solved
     ]
-    residuals = without_rounded_slopes(
-        written, substitute_sequence(inserted, written), inserted, unknowns, list(equations.parameters.values())
-    )
+    residuals = without_rounded_slopes(equations, written, substitute_sequence(inserted, written), inserted, unknowns)
     leading = [
         Leading(r, _level_text(equations.rows[i].text, offsets.equations[i]))
         for i, r in zip(rows, residuals, strict=True)
