@@ -20,16 +20,15 @@ COMPILED = SEEDS[::16]
 def test_right_or_refused_and_most_of_them_solved() -> None:
     """One test for all of them: the share needs every verdict, and each is worked out once.
 
-    Nine of ten are wanted. 29 of 33 are solved, and 42 of 50 with those that mix a jump into a constraint; most of the
-    others are combinations of equations with sizes 1e±9 that are refused as nearly cancelling.
+    Nine of ten are wanted, also with those that mix a jump into a constraint: 31 of 33 and 47 of 51 are solved.
     """
     verdicts = [judge(seed, compiled=False) for seed in SEEDS]
     assert not [line(v) for v in verdicts if is_fault(v)]
     assert all(v.outcome == "refused" for v in verdicts if v.expected == "refused")
     assert len([v for v in verdicts if v.expected]) >= 50
-    for kinds, least in ((("solved",), 0.87), (("solved", "either"), 0.83)):
+    for kinds in (("solved",), ("solved", "either")):
         posed = [v for v in verdicts if v.expected in kinds]
-        assert sum(v.outcome == "solved" for v in posed) >= least * len(posed), table(verdicts)
+        assert sum(v.outcome == "solved" for v in posed) >= 0.9 * len(posed), table(verdicts)
 
 
 @pytest.mark.compiled
