@@ -176,7 +176,8 @@ class Fit:
         method : ``"wald"``, estimate ± quantile · standard error, for levels (``scale(…)``, ``noise(…)``) in the
             logarithm; ``"profile"``, where the deviance with the others following has grown by the square of the
             quantile; ``"auto"``, Wald's, but profiles where the two disagree by more than a tenth of the width;
-            ``"bootstrap"``, by fits of data drawn from the fitted model, which also holds near a unit root
+            ``"bootstrap"``, by tests at the law that they have over data drawn from the model, for estimates that
+            are biased or not normal (near a unit root, say)
         samples, seed : of the bootstrap: data sets, and the number that they follow from
 
         An unknown at a bound has a one-sided limit on its other side: NaN says that nothing is known there. The kind
