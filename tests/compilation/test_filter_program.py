@@ -75,8 +75,8 @@ def test_the_same_numbers(model, data, values, options):
 
 
 def test_the_program_tells_failure_as_the_interpreter_does():
-    interpreted, compiled, named = pair(Reactor(), RECORD, REACTOR, propagation="moments", substeps=2)
-    broken = {**named, "K1": -0.2, "mu_max": 50.0}
+    interpreted, compiled, _ = pair(Reactor(), RECORD, REACTOR, propagation="moments", substeps=2)
+    broken = np.array(list({**REACTOR, "K1": -0.2, "mu_max": 50.0}.values()))
     failures = [r.likelihood(broken, sensitive=False).failure for r in (interpreted, compiled)]
     assert failures[0] == failures[1] != ""
     assert compiled.gradient(broken).failure == failures[0]
