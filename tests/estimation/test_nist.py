@@ -39,11 +39,14 @@ def test_certified_values(name: str, start: str, reference_data: Path) -> None:
     fit = gr.fit(model, experiment, [p["name"] for p in parameters])
     assert fit.converged
     certified = np.array([p["certified"] for p in parameters])
-    worst = np.abs(fit.estimate.theta / certified - 1).max()
+    order = np.arange(len(certified))
+    if name == "MGH17" and fit.estimate.theta[3] > fit.estimate.theta[4]:
+        order = np.array([0, 2, 1, 4, 3])  # two exponentials that may change places
+    worst = np.abs(fit.estimate.theta[order] / certified - 1).max()
     assert worst < 1e-6
     if name != "Lanczos1":
         deviations = np.array([p["std_dev"] for p in parameters])
-        assert np.abs(fit.std_errors / deviations - 1).max() < 1e-4
+        assert np.abs(fit.std_errors[order] / deviations - 1).max() < 1e-4
 
 
 def test_every_formula_can_be_posed() -> None:

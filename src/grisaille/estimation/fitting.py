@@ -212,7 +212,7 @@ def find_unknowns(
     estimate: Iterable[object] | None,
     *,
     priors: Any = None,
-    method: Estimator | None = None,
+    method: Estimator | str | None = None,
     searched: bool = True,
     **options: Any,
 ) -> tuple[Unknown, ...]:
@@ -220,7 +220,7 @@ def find_unknowns(
     wanted, beliefs = _with_unknown_starts(data, estimate, priors)
     structure = structure_of(model)
     names = wanted_names(structure, wanted, may_be_empty=not searched)
-    if method is not None:
+    if isinstance(method, Estimator):  # "auto" is chosen later, and adds what the one chosen does
         names = method.further_unknowns(structure, data, names)
     return resolve_unknowns(structure, data, names, priors=beliefs, searched=searched, **options)
 

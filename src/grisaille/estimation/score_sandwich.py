@@ -33,9 +33,22 @@ def score_sandwich(problem: LikelihoodProblem, theta: np.ndarray, inverse: np.nd
     free = int((np.diag(bread) > 0).sum())
     # scores add up to zero, which takes from their products what n unknowns and L lags are worth
     meat = meat * parts / max(count - free, 1) + slopes.T @ slopes
-    found = bread @ meat @ bread
+    found = _not_below(bread @ meat @ bread, bread)
     found[~known, ~known] = np.inf
     return np.asarray(found)
+
+
+def _not_below(found: np.ndarray, bread: np.ndarray) -> np.ndarray:
+    """The sandwich with no variance below that of the curvature.
+
+    What few samples tell, a start say, has its score in one part, and scores that add up to zero leave nothing of it.
+    """
+    least, own = np.diag(bread), np.diag(found)
+    stretch = np.sqrt(np.where((own > 0) & (least > own), least / np.where(own > 0, own, 1.0), 1.0))
+    stretched = found * np.outer(stretch, stretch)
+    missing = (own <= 0) & (least > 0)
+    stretched[missing, missing] = least[missing]
+    return np.asarray(stretched)
 
 
 def _scores(problem: LikelihoodProblem, theta: np.ndarray, parts: int) -> Iterator[tuple[np.ndarray, int]]:

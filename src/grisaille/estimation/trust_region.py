@@ -19,10 +19,6 @@ FAILED = 1e8
 """Factor on the first residuals where a simulation fails: the step is rejected and the region shrinks."""
 
 
-class _Died(Exception):
-    """No residual moves with some unknown any more."""
-
-
 @dataclass(frozen=True, eq=False)
 class _Part:
     """The problem in those unknowns that move something, the others held."""
@@ -43,17 +39,14 @@ class _Part:
         return evaluation.residuals if evaluation.completed else self.wall
 
     def jacobian(self, part: np.ndarray) -> np.ndarray:
-        J = self.search.jacobian(self.search.at(self.whole(part)))[:, self.live]
-        if not J.any(axis=0).all():
-            raise _Died
-        return np.asarray(J)
+        return np.asarray(self.search.jacobian(self.search.at(self.whole(part)))[:, self.live])
 
 
 def minimize(search: Search, *, loss: str, loss_scale: float, max_evaluations: int, tolerance: float) -> Outcome:
     """Minimise ½ Σ ρ(r²) from the problem's guess.
 
-    Unknowns that no residual moves with are held where they are, from where they die on and until they move something
-    again: the reflective method would walk them through their whole range.
+    Unknowns that no residual moves with at the beginning are held until they move something: the reflective method
+    would walk them through their whole range.
     """
     from scipy.optimize import least_squares
 
@@ -68,20 +61,16 @@ def minimize(search: Search, *, loss: str, loss_scale: float, max_evaluations: i
             reason = reason or (LIMIT if left <= 0 else NOTHING_MOVES)
             break
         part = _Part(search, xi, live, wall)
-        try:
-            found = least_squares(
-                part.residuals, xi[live], part.jacobian, bounds=(lower[live], upper[live]), method="trf",
-                x_scale="jac", loss=loss, f_scale=loss_scale, ftol=tolerance, xtol=tolerance, gtol=tolerance,
-                max_nfev=left,
-            )  # fmt: skip
-            xi, well, reason = part.whole(found.x), found.status > 0, _REASONS.get(found.status, found.message)
-            search.settle(xi)
-        except _Died:
-            assert search.last is not None
-            xi = _strictly_inside(search.where(search.last), lower, upper)
-        live = _moving(search, xi)
-        if well and not (live & ~part.live).any():
+        found = least_squares(
+            part.residuals, xi[live], part.jacobian, bounds=(lower[live], upper[live]), method="trf", x_scale="jac",
+            loss=loss, f_scale=loss_scale, ftol=tolerance, xtol=tolerance, gtol=tolerance, max_nfev=left,
+        )  # fmt: skip
+        xi, well, reason = part.whole(found.x), found.status > 0, _REASONS.get(found.status, found.message)
+        search.settle(xi)
+        born = _moving(search, xi) & ~part.live
+        if not born.any():
             break
+        live, xi = part.live | born, _strictly_inside(xi, lower, upper)
     return search.finish(well, reason)
 
 
