@@ -55,7 +55,7 @@ def test_a_limit_is_kept_and_told(name: str) -> None:
     assert not (fit.converged and "limit" in fit.status)
 
 
-@pytest.mark.parametrize("name", [*METHODS, "collocation", "laplace", "simulated"])
+@pytest.mark.parametrize("name", ["trust-region", "gauss-newton", "kalman", "collocation", "laplace", "simulated"])
 def test_an_interruption_keeps_what_was_reached(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     others = {
         "collocation": gr.Collocation(compiled=False),

@@ -133,5 +133,5 @@ def test_standard_errors_are_those_of_an_extrapolated_hessian(robust):
     said = fit.parameters["std_error"].to_numpy(float)
     if robust is None:
         assert np.allclose(said, errors, rtol=1e-5)
-    else:  # the sandwich, which a curvature that is no variance does not tell, and which is not below it
-        assert (said > errors * (1 - 1e-5)).all() and (said < 1.5 * errors).all()
+    else:  # the sandwich, which a curvature that is no variance does not tell
+        assert (said > 0.5 * errors).all() and (said < 1.5 * errors).all()

@@ -24,7 +24,7 @@ class LeastAbsolute(Estimator):
     redraws: ClassVar[str] = "noise"
 
     def pose(self, model, structure, data, unknowns, guess=None):
-        return gr.OutputError(compiled=False).pose(model, structure, data, unknowns, guess)
+        return gr.OutputError().pose(model, structure, data, unknowns, guess)
 
     def objective(self, evaluation):
         return 2**0.5 * float(np.abs(evaluation.residuals).sum())

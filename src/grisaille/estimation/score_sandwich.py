@@ -39,12 +39,12 @@ def score_sandwich(problem: LikelihoodProblem, theta: np.ndarray, inverse: np.nd
 
 
 def _not_below(found: np.ndarray, bread: np.ndarray) -> np.ndarray:
-    """The sandwich with no variance below that of the curvature.
+    """The sandwich with no error below half of the curvature's, which then stands in its place.
 
     What few samples tell, a start say, has its score in one part, and scores that add up to zero leave nothing of it.
     """
     least, own = np.diag(bread), np.diag(found)
-    stretch = np.sqrt(np.where((own > 0) & (least > own), least / np.where(own > 0, own, 1.0), 1.0))
+    stretch = np.sqrt(np.where((own > 0) & (own < 0.25 * least), least / np.where(own > 0, own, 1.0), 1.0))
     stretched = found * np.outer(stretch, stretch)
     missing = (own <= 0) & (least > 0)
     stretched[missing, missing] = least[missing]
