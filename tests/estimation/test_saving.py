@@ -206,3 +206,11 @@ def test_no_trace_and_long_texts_survive(fit: gr.Fit, tmp_path: Path) -> None:
     long.save(tmp_path / "long.nc")
     back = gr.load(tmp_path / "long.nc")
     assert back.notes == long.notes and back.estimate.trace == ()
+
+
+def test_steps_of_older_files_are_none_where_they_are_empty() -> None:
+    empty = {"method": "", "step": 0.0, "filter": {}}
+    for method in (gr.SimulatedPEM(), gr.Collocation()):
+        method.with_steps(None, empty)
+        with pytest.raises(gr.GrisailleError, match="chooses no steps"):
+            method.with_steps(None, {**empty, "step": 0.1})

@@ -39,11 +39,11 @@ def test_gradient_with_gaps_and_huber(options):
     problem = posed(Pendulum(), VALUES, gapped(), substeps=1, robust=2.0, compiled=False, **options)
     found = problem.evaluate(problem.guess).slope
     for k, name in enumerate(VALUES):
-        h = 1e-4 * abs(problem.guess[k]) * np.eye(len(VALUES))[k]
+        # values scatter by roots of rounding where hidden constraints make covariances of sigma points singular
+        h = (1e-3 if options["filter"] == "unscented" else 1e-4) * abs(problem.guess[k]) * np.eye(len(VALUES))[k]
         ends = [problem.evaluate(problem.guess + j * h, sensitive=False).objective for j in (2, 1, -1, -2)]
         slope = (8 * (ends[1] - ends[2]) - (ends[0] - ends[3])) / (12 * h[k])
-        # square roots of covariances that hidden constraints make singular have derivatives to fewer digits
-        assert found[k] == pytest.approx(slope, rel=2e-5 if options["filter"] == "unscented" else 1e-6), name
+        assert found[k] == pytest.approx(slope, rel=1e-6), name
 
 
 @pytest.mark.parametrize("options", WAYS)

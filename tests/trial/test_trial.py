@@ -134,3 +134,12 @@ def test_points_without_derivatives_keep_what_was_solved() -> None:
     start = point.start
     still = point.still()
     assert still.start is start and still.names == () and still.dp.shape[0] == 0 and point.dstart.sx.shape[0] == 1
+
+
+def test_a_prepared_form_is_kept_or_refused() -> None:
+    """What a filter was made for is not replaced by other equations on the way."""
+    trial = Trial(Divided(), TIMES, moves=Movement.named(["b"]))
+    dividing = next(f for f in (trial.at([b]).form for b in (0.5, 0.0)) if f.structure.system.pivot_texts)
+    assert trial.at([0.25], dividing).form is dividing
+    with pytest.raises(ModelError, match="Divided is solved by dividing by something that vanishes"):
+        trial.at([0.0], dividing)

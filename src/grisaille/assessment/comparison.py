@@ -20,6 +20,7 @@ from grisaille.assessment.boundary import mixture_p, mixture_weights, variance_c
 from grisaille.assessment.criterion import criterion_of
 from grisaille.assessment.ratio_test import ROUNDING
 from grisaille.errors import EstimationError
+from grisaille.estimation.estimator import Estimator
 from grisaille.estimation.fit import Fit
 from grisaille.model.lowering import evaluate
 from grisaille.structure.parameters import evaluate_parameters
@@ -147,9 +148,9 @@ def _ratio(fits: Mapping[str, Fit], small: str, large: str) -> tuple[float, int,
     return ratio, more, len(levels), mixture_p(ratio, ordinary, weights)
 
 
-def _said(method: Any) -> str:
+def _said(method: Estimator) -> str:
     """The option because of which a criterion is not a likelihood."""
-    return str(method.not_a_likelihood)
+    return method.not_a_likelihood
 
 
 def levels_at_zero(small: Fit, large: Fit) -> list[str]:

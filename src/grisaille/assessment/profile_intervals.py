@@ -21,7 +21,6 @@ from grisaille.assessment.slow_modes import slow_modes
 from grisaille.errors import EstimationError
 from grisaille.estimation.fit import Fit
 from grisaille.estimation.intervals import Intervals, interval_method, wald_intervals
-from grisaille.estimation.kalman_ml import KalmanML
 
 DISAGREE, SUSPECT = 0.1, 0.05
 """Of the width: differences between Wald's limits and the profile's that count, and that are worth a closer look."""
@@ -137,7 +136,7 @@ def _why_wald(fit: Fit) -> str:
     """Why profiles are not asked for, in words; empty where they are."""
     e = fit.estimate
     if not e.is_likelihood:
-        errors = "with sandwich errors: " if isinstance(fit.method, KalmanML) else ""
+        errors = "with sandwich errors: " if fit.method.has_sandwich else ""
         return f"{errors}the criterion of {type(fit.method).__name__} is not a likelihood and has no profiles"
     if not e.converged:
         return "not compared with profiles, because the fit has not converged"

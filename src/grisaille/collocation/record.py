@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from grisaille.disturbance.stochastic_model import build_stochastic_model, plant_states
 from grisaille.errors import EstimationError
 from grisaille.experiment.interpolation import SignalTable
-from grisaille.structure.reduction import Structure
 from grisaille.trial import Trial
 from grisaille.trial.refusals import refuse_moving_instants
 
@@ -44,7 +43,7 @@ class Record:
     def __init__(self, trial: Trial, known: Floats) -> None:
         self.trial = trial
         point = trial.at(known)
-        self.structure: Structure = point.structure
+        self.form, self.structure = point.form, point.structure
         self.stochastic = build_stochastic_model(
             point.structure, trial.data.outputs, scales=trial.moves.targets("scale"),
             noises=trial.moves.targets("noise"), values=point.known,
@@ -99,7 +98,7 @@ class Record:
 
     def at(self, theta: Floats, free_starts: bool = False) -> Given:
         """The numbers at values of the unknowns; with ``free_starts`` estimated starts belong to the trajectory."""
-        point, model = self.trial.at(theta), self.stochastic
+        point, model = self.trial.at(theta, self.form), self.stochastic
         start, dstart = np.full(model.n, np.nan), np.zeros((len(point.dq), model.n))
         start[: model.nx], dstart[:, : model.nx] = point.start.x, point.dstart.sx
         start[model.nx :][[s == "zero" for s in model.starts]] = 0.0
@@ -117,4 +116,4 @@ class Record:
 
     def signals(self, p: Floats) -> SignalTable:
         """The table of u at parameter values."""
-        return self.trial.signals(self.trial.form(p), p).table
+        return self.trial.signals(self.form, p).table

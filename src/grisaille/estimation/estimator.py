@@ -151,8 +151,8 @@ class Estimator(ABC):
         return {}
 
     def with_steps(self, runner: Any, steps: Mapping[str, Any]) -> None:
-        """Take steps that were saved."""
-        if steps:
+        """Take steps that were saved; files of other versions have empty ones for every estimator."""
+        if any(steps.values()):
             raise EstimationError(f"{type(self).__name__} chooses no steps, but the fit was saved with {dict(steps)}.")
 
     def kept(self, fit: Fit) -> dict[str, np.ndarray]:
@@ -186,11 +186,12 @@ class Estimator(ABC):
 
     def comparable(self, estimate: Estimate) -> float:
         """A number by which minima of the same data are compared; lower is better."""
-        beyond = estimate.evaluation.residuals[estimate.count :]
         if "criterion" in estimate.extra:
             return estimate.extra["criterion"]
-        likelihood = estimate.log_likelihood if estimate.is_likelihood else -estimate.objective
-        return 0.5 * float(beyond @ beyond) * estimate.is_likelihood - likelihood
+        if not estimate.is_likelihood:
+            return estimate.objective
+        priors = estimate.evaluation.residuals[estimate.count :]
+        return 0.5 * float(priors @ priors) - estimate.log_likelihood
 
 
 def estimator_of(method: object) -> Estimator:

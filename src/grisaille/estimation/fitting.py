@@ -151,7 +151,7 @@ def build_problem(
     local: Iterable[str] = (),
     searched: bool = True,
 ) -> Problem:
-    """The problem of a model and its data: the method's own where it poses one, else least squares.
+    """The problem of a model and its data, as the method poses it.
 
     searched : whether its minimum is; a criterion that is only evaluated need not have unknowns, and levels may be zero
     """

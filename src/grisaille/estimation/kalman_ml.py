@@ -161,6 +161,10 @@ class KalmanML(Estimator):
         return Verdict(True, f"chosen: the extended filter, because {model.nonlinear} is not linear")
 
     @property
+    def has_sandwich(self) -> bool:
+        return not self.is_likelihood
+
+    @property
     def not_a_likelihood(self) -> str:
         return "a robust loss"
 

@@ -35,11 +35,9 @@ from grisaille.trial.unknown import Unknown
 if TYPE_CHECKING:
     import xarray as xr
 
-"""Estimators that a file may name, and where they are."""
 PRIORS = {c.__name__: c for c in (priors.Normal, priors.LogNormal, priors.Uniform, priors.MultivariateNormal)}
-
-
 ESTIMATORS = {kind.__name__: kind for kind in ORDER}
+"""The package's own, which a file may name; others once they have been defined (``Estimator.known``)."""
 
 
 def load(path: str | os.PathLike[str], model: Model | None = None, check: bool = True) -> Fit:

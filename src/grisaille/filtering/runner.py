@@ -29,6 +29,7 @@ from grisaille.filtering.sigma_points import SigmaPoints
 from grisaille.filtering.smoother import smooth
 from grisaille.filtering.substeps import choose_substeps, freeze_doublings
 from grisaille.trial import Point, Trial
+from grisaille.trial.form import Form
 from grisaille.trial.refusals import refuse_moving_instants
 
 
@@ -70,6 +71,8 @@ class FilterRunner:
         self.trial, self.options = trial, options
         self.record = self._record()
         self.filter: LinearFilter | ExtendedFilter | None = None
+        self.form: Form | None = None
+        """Of the equations that the filter was made for."""
         self.algebraic = np.zeros((0, 0))
         """Algebraic unknowns at cell boundaries, after ``states``."""
 
@@ -144,6 +147,7 @@ class FilterRunner:
             values=point.known,
         )  # fmt: skip
         refuse_moving_instants(self.trial, point.form, "a filter")
+        self.form = point.form
         self.filter = self._choose(model, point)
         if isinstance(self.filter, ExtendedFilter):
             self.choose_steps(self.filter, theta)
@@ -205,13 +209,13 @@ class FilterRunner:
 
     def signals(self, p: Floats) -> SignalTable:
         """The table of u at parameter values."""
-        return self.trial.signals(self.trial.form(p), p).table
+        return self.trial.signals(self.form or self.trial.form(p), p).table
 
     def posed(self, theta: Floats, sensitive: bool) -> tuple[Floats, Floats, Starting]:
         """q, its directions, and the consistent start with its derivatives."""
         if self.filter is None:
             self.prepare(theta)
-        point = self.trial.at(theta)
+        point = self.trial.at(theta, self.form)
         x0, z0 = point.start.x[None], point.start.z[None]
         if sensitive:
             x0, z0 = np.concatenate([x0, point.dstart.sx]), np.concatenate([z0, point.dstart.sz])

@@ -60,8 +60,3 @@ class Form:
         inside = {s.element_hash() for s in ca.symvar(formulas)}
         symbols = zip(system.parameter_names, ca.vertsplit(system.p), strict=True)
         return tuple(n for n, s in symbols if s.element_hash() in inside)
-
-    @cached_property
-    def starts_freely(self) -> bool:
-        """Whether no equation ties the states at the start: nothing is implicit or hidden."""
-        return not (self.structure.system.nz or self.structure.system.nc)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grisaille.compilation.evaluation import FlatEvaluation, flat_function
+from grisaille.errors import ModelError
 from grisaille.experiment.experiment import Experiment
 from grisaille.experiment.interpolation import make_table
 from grisaille.experiment.switching import find_switches, refuse_jumps
@@ -106,11 +107,17 @@ class Trial:
         }  # fmt: skip
         return Trial(self.model, **{**kept, **changes})
 
-    def at(self, theta: Iterable[float] | Floats = ()) -> Point:
-        """The point of θ; raises ``ModelError`` where a formula of parameters has no value."""
+    def at(self, theta: Iterable[float] | Floats = (), form: Form | None = None) -> Point:
+        """The point of θ; raises ``ModelError`` where a formula of parameters has no value.
+
+        form : the equations that something was prepared for, which then must hold here
+        """
         values = np.array(theta if isinstance(theta, np.ndarray) else list(theta), dtype=float)
         q, dq = self._quantities(values)
-        form = self.form(q[: self.np])
+        if form is None:
+            form = self.form(q[: self.np])
+        elif not form.holds(q[: self.np]):
+            raise ModelError(f"{self.flat.name} is solved by dividing by something that vanishes at these values.")
         demands = dict(self.demands)
         for name, place in zip(self.moves.targets("start"), self.moves.places("start"), strict=True):
             demands[name] = float(values[place])
