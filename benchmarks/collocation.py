@@ -32,7 +32,7 @@ import numpy as np
 from scipy.interpolate import BSpline
 
 import grisaille as gr
-from grisaille.estimation.fitting import build_problem, fit_problem
+from grisaille.estimators.fitting import build_problem, fit_problem
 from grisaille_reproductions import varziri_cstr as cstr
 from grisaille_reproductions import varziri_intensity as intensity
 from grisaille_reproductions.varziri_nonlinear import STEP, plan

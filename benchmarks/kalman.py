@@ -27,7 +27,7 @@ from timing import best_of
 
 import grisaille as gr
 from grisaille import fit
-from grisaille.estimation.fitting import build_problem
+from grisaille.estimators.fitting import build_problem
 
 CLOCKS = (time.process_time,)
 

@@ -31,13 +31,14 @@ from scipy.interpolate import BSpline
 from scipy.sparse import csc_matrix
 
 import grisaille as gr
-from grisaille.collocation import direct_element, direct_ipopt
-from grisaille.collocation.direct_newton import solve_newton
-from grisaille.collocation.direct_start import first_points
+from grisaille.collocation.direct import element as direct_element
+from grisaille.collocation.direct import ipopt as direct_ipopt
+from grisaille.collocation.direct.newton import solve_newton
+from grisaille.collocation.direct.start import first_points
 from grisaille.collocation.knots import SplineOptions
-from grisaille.estimation.collocation_joint import settled
-from grisaille.estimation.collocation_posing import build_spline_program
-from grisaille.estimation.fitting import build_problem
+from grisaille.estimators.collocation.joint import settled
+from grisaille.estimators.collocation.posing import build_spline_program
+from grisaille.estimators.fitting import build_problem
 from grisaille_reproductions import varziri_nylon as nylon
 from grisaille_reproductions.varziri_nylon_fits import STARTS, document_knots
 

@@ -21,8 +21,8 @@ from functools import partial
 import numpy as np
 
 from grisaille.disturbance import build_process, sample_path
-from grisaille.simulation.ensemble import EnsembleOptions
-from grisaille.simulation.ensemble_runner import EnsembleRunner
+from grisaille.simulation.ensembles.ensemble import EnsembleOptions
+from grisaille.simulation.ensembles.runner import EnsembleRunner
 from grisaille.trial import Movement, Trial
 from grisaille_reproductions.abdalmoaty import PROGRAM, SHAPE, SPACING, times
 

@@ -21,9 +21,9 @@ from timing import best_of
 
 import grisaille as gr
 from grisaille.compilation.frozen import build_step
-from grisaille.structure.initialization import Initializer
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.prepared import structure_of
+from grisaille.structure.starts.initialization import Initializer
 
 EPILOG = """
 An index-3 pendulum under a known force and a disturbance, 100 s, both linear between the points of a grid of 0.01 s.

@@ -57,16 +57,16 @@ from grisaille.model.priors import LogNormal, MultivariateNormal, Normal, Unifor
 from grisaille.model.tables import table, table2
 
 if TYPE_CHECKING:
-    from grisaille.estimation.collocation import Collocation
-    from grisaille.estimation.kalman_ml import KalmanML
-    from grisaille.estimation.output_error import OutputError
-    from grisaille.estimation.simulated_pem import SimulatedPEM
+    from grisaille.estimators.collocation.collocation import Collocation
+    from grisaille.estimators.kalman_ml.kalman_ml import KalmanML
+    from grisaille.estimators.output_error.output_error import OutputError
+    from grisaille.estimators.simulated_pem.simulated_pem import SimulatedPEM
     from grisaille.experiment.experiment import Experiment
     from grisaille.fits import Fit, compare, evaluate, fit, load, sensitivity
     from grisaille.problem.folder import load_problem
     from grisaille.simulation.simulate import simulate
     from grisaille.structure.analysis import Analysis, analyze
-    from grisaille.structure.well_posedness import WellPosedness, well_posedness
+    from grisaille.structure.descriptor.well_posedness import WellPosedness, well_posedness
     from grisaille.studies import bootstrap, monte_carlo, multistart
 
 __version__ = "0.1.0"
@@ -151,13 +151,13 @@ __all__ = [
 
 _LAZY = {
     "Analysis": "grisaille.structure.analysis",
-    "Collocation": "grisaille.estimation.collocation",
+    "Collocation": "grisaille.estimators.collocation.collocation",
     "Experiment": "grisaille.experiment.experiment",
     "Fit": "grisaille.fits",
-    "KalmanML": "grisaille.estimation.kalman_ml",
-    "OutputError": "grisaille.estimation.output_error",
-    "SimulatedPEM": "grisaille.estimation.simulated_pem",
-    "WellPosedness": "grisaille.structure.well_posedness",
+    "KalmanML": "grisaille.estimators.kalman_ml.kalman_ml",
+    "OutputError": "grisaille.estimators.output_error.output_error",
+    "SimulatedPEM": "grisaille.estimators.simulated_pem.simulated_pem",
+    "WellPosedness": "grisaille.structure.descriptor.well_posedness",
     "analyze": "grisaille.structure.analysis",
     "bootstrap": "grisaille.studies",
     "compare": "grisaille.fits",
@@ -169,7 +169,7 @@ _LAZY = {
     "multistart": "grisaille.studies",
     "sensitivity": "grisaille.fits",
     "simulate": "grisaille.simulation.simulate",
-    "well_posedness": "grisaille.structure.well_posedness",
+    "well_posedness": "grisaille.structure.descriptor.well_posedness",
 }
 
 

@@ -21,7 +21,7 @@ import grisaille.study.bootstrap_intervals  # noqa: F401
 from grisaille.assessment.comparison import compare
 from grisaille.assessment.sensitivity import sensitivity
 from grisaille.estimation.fit import Fit
-from grisaille.estimation.fitting import evaluate, fit
 from grisaille.estimation.loading import load
+from grisaille.estimators.fitting import evaluate, fit
 
 __all__ = ["Fit", "compare", "evaluate", "fit", "load", "sensitivity"]

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from grisaille.simulation.ensemble import EnsembleOptions
-from grisaille.simulation.ensemble_runner import EnsembleRunner
+from grisaille.simulation.ensembles.ensemble import EnsembleOptions
+from grisaille.simulation.ensembles.runner import EnsembleRunner
 from grisaille.trial import Movement, Trial
 from grisaille_reproductions.abdalmoaty import SPACING, Settings, times
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import grisaille as gr
-from grisaille.structure.finite_variance import projector_on_null
+from grisaille.structure.descriptor.finite_variance import projector_on_null
 from grisaille_reproductions import gerdin_bodies as bodies
 from grisaille_reproductions import gerdin_standard_form as standard
 from grisaille_reproductions.comparison import Comparison, Row, Size, new_figure, save_figures

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.linalg
 
 import grisaille as gr
-from grisaille.structure.standard_form import StandardForm, standard_form
+from grisaille.structure.descriptor.standard_form import StandardForm, standard_form
 from grisaille_reproductions.gerdin_bodies import E, F
 
 BANDWIDTHS = (2.0, 1.0)

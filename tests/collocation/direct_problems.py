@@ -6,9 +6,9 @@ import numpy as np
 
 import grisaille as gr
 from grisaille import atan2, der
-from grisaille.collocation.direct import DirectOptions
-from grisaille.estimation.direct_cases import direct_cases, pose_direct
+from grisaille.collocation.direct.direct import DirectOptions
 from grisaille.estimation.unknowns import parameter_guesses, resolve_unknowns
+from grisaille.estimators.collocation.direct.cases import direct_cases, pose_direct
 from grisaille.structure.prepared import structure_of
 
 

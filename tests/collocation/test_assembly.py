@@ -11,7 +11,7 @@ from grisaille import der, exp
 from grisaille.collocation import assembly
 from grisaille.collocation.assembly import Sums
 from grisaille.collocation.vectorised import Vectorised
-from grisaille.estimation.fitting import build_problem
+from grisaille.estimators.fitting import build_problem
 
 
 class Kettle(gr.Model):

@@ -9,7 +9,7 @@ import grisaille as gr
 from grisaille import der
 from grisaille.collocation import descent
 from grisaille.collocation.banded import NotPositiveDefinite
-from grisaille.estimation.fitting import build_problem
+from grisaille.estimators.fitting import build_problem
 
 
 class Decay(gr.Model):

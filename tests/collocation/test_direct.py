@@ -8,9 +8,9 @@ from collocation.direct_problems import Buffer, Oscillator, Pendulum, buffered, 
 
 import grisaille as gr
 from grisaille import der
-from grisaille.collocation.direct import DirectOptions
+from grisaille.collocation.direct.direct import DirectOptions
 from grisaille.errors import EstimationError
-from grisaille.estimation.direct_cases import pose_direct
+from grisaille.estimators.collocation.direct.cases import pose_direct
 
 TIMES = np.linspace(0.0, 10.0, 41)
 PUSH = np.sign(np.sin(TIMES))
@@ -189,8 +189,8 @@ def test_correlated_measurement_noise() -> None:
     record = gr.Experiment(t, {}, {"y1": y1, "y2": y2})
     likelihood = gr.evaluate(Pair(), record, gr.KalmanML(initial_covariance={"x": 0.0}, compiled=False), {"k": 0.7})
     found = program(Pair(), record, ["k"], criterion="laplace", pieces=2)
-    from grisaille.collocation.direct_marginal import marginal
-    from grisaille.collocation.direct_start import simulated_point
+    from grisaille.collocation.direct.marginal import marginal
+    from grisaille.collocation.direct.start import simulated_point
 
     mesh = found.transcribe(2)
     value = marginal(mesh, simulated_point(mesh, np.array([0.7]), found.starts), 1e-10)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from grisaille.collocation import direct_compiled
-from grisaille.collocation.direct_element import Derivatives, Sizes
-from grisaille.collocation.direct_elimination import IndefiniteError, condense, multipliers, scatter, substitute, sweep
+from grisaille.collocation.direct import compiled as direct_compiled
+from grisaille.collocation.direct.element import Derivatives, Sizes
+from grisaille.collocation.direct.elimination import IndefiniteError, condense, multipliers, scatter, substitute, sweep
 
 N, NZ, POINTS, SLOTS = 2, 1, 2, 2
 FIRST = Sizes(0, N + NZ, 1, SLOTS)

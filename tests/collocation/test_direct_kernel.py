@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from collocation.direct_problems import Buffer, buffered, program
 
-from grisaille.collocation import direct_element
-from grisaille.collocation.direct_start import simulated_point
+from grisaille.collocation.direct import element as direct_element
+from grisaille.collocation.direct.start import simulated_point
 
 TIMES = np.linspace(0.0, 1.0, 9)
 

@@ -10,8 +10,8 @@ from collocation.direct_problems import Buffer, Oscillator, Pendulum, buffered, 
 
 import grisaille as gr
 from grisaille import der
-from grisaille.collocation.direct_marginal import marginal
-from grisaille.collocation.direct_start import simulated_point
+from grisaille.collocation.direct.marginal import marginal
+from grisaille.collocation.direct.start import simulated_point
 
 TIMES = np.linspace(0.0, 10.0, 41)
 PUSH = np.sign(np.sin(TIMES))

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from grisaille.collocation.direct_mesh import TABLEAUX, make_mesh
+from grisaille.collocation.direct.mesh import TABLEAUX, make_mesh
 from grisaille.errors import EstimationError
 from grisaille.experiment.interpolation import make_table
 from grisaille.structure.system import Signal

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
 
-from grisaille.collocation import direct_newton
-from grisaille.collocation.direct_newton import bounded_step
+from grisaille.collocation.direct import newton as direct_newton
+from grisaille.collocation.direct.newton import bounded_step
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -8,7 +8,7 @@ from zoo.filtered import FEED, FEED_TIMES, REACTOR, Bent, Pendulum, Reactor, swi
 
 import grisaille as gr
 from grisaille.compilation.filter_program import FilterProgram
-from grisaille.estimation.fitting import build_problem
+from grisaille.estimators.fitting import build_problem
 
 pytestmark = pytest.mark.compiled
 RECORD = gr.Experiment(

@@ -15,7 +15,7 @@ from grisaille.compilation.frozen import build_step
 from grisaille.compilation.step import StepFormula
 from grisaille.disturbance import Stream
 from grisaille.errors import DataError
-from grisaille.simulation.brownian import BrownianPath
+from grisaille.simulation.ensembles.brownian import BrownianPath
 
 RNG = np.random.default_rng(8)
 CELLS, M, NS = 40, 37, 2

@@ -22,7 +22,7 @@ from grisaille.compilation.stochastic_step import (
     white_step,
 )
 from grisaille.errors import CompilationError
-from grisaille.simulation.brownian import BrownianPath, draw_brownian, noise_root, simulate_sde
+from grisaille.simulation.ensembles.brownian import BrownianPath, draw_brownian, noise_root, simulate_sde
 from grisaille.structure.diffusion import find_diffusion
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.prepared import structure_of

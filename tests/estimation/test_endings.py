@@ -69,7 +69,7 @@ def test_an_interruption_keeps_what_was_reached(name: str, monkeypatch: pytest.M
         if len(seen) == 3:
             raise KeyboardInterrupt
 
-    from grisaille.estimation.fitting import build_problem, fit_problem
+    from grisaille.estimators.fitting import build_problem, fit_problem
 
     assert gr.Fit.intervals  # what later folders add
 
@@ -88,7 +88,7 @@ def test_direct_collocation_keeps_its_first_elements(monkeypatch: pytest.MonkeyP
     def stopped(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("grisaille.estimation.direct_estimate.on_short_elements", stopped)
+    monkeypatch.setattr("grisaille.estimators.collocation.direct.estimate.on_short_elements", stopped)
     fit = gr.fit(Pair(), record(), ["a", "b"], gr.Collocation())
     assert fit.status.startswith("INTERRUPTED") and float(fit["a"]) == pytest.approx(0.8, abs=0.2)
 

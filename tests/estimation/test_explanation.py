@@ -85,6 +85,6 @@ def test_another_guess_is_offered_where_it_may_help() -> None:
 
 
 def test_a_thousandth_of_a_standard_error_is_converged() -> None:
-    from grisaille.estimation.convergence import NEAR, OFFSET
+    from grisaille.optimization.convergence import NEAR, OFFSET
 
     assert OFFSET < NEAR <= 1e-3

@@ -12,7 +12,7 @@ from scipy.stats import binom
 import grisaille as gr
 from grisaille import der
 from grisaille.errors import EstimationError
-from grisaille.estimation.fitting import build_problem
+from grisaille.estimators.fitting import build_problem
 
 INTERPRETED = gr.OutputError(compiled=False)
 TIMES = np.linspace(0.0, 5.0, 41)

@@ -10,8 +10,8 @@ from scipy.stats import norm
 import grisaille as gr
 from grisaille import der
 from grisaille.disturbance.stochastic_model import build_stochastic_model
-from grisaille.filtering.averages import average, truncated_moments
 from grisaille.filtering.implicit import Closed
+from grisaille.filtering.jumps.averages import average, truncated_moments
 from grisaille.filtering.sigma_points import SigmaPoints
 from grisaille.structure.prepared import structure_of
 

@@ -9,7 +9,7 @@ import pytest
 import grisaille as gr
 from grisaille import asinh, der, exp, sinh, sqrt
 from grisaille.errors import EstimationError
-from grisaille.estimation.fitting import build_problem
+from grisaille.estimators.fitting import build_problem
 
 TIMES = np.linspace(0.0, 3.0, 16)
 random = np.random.default_rng(3)

@@ -9,7 +9,7 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
-from grisaille.estimation.fitting import build_problem
+from grisaille.estimators.fitting import build_problem
 
 
 class Drift(gr.Model):

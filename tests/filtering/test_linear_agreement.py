@@ -13,7 +13,7 @@ from zoo.filtered import tank_record as experiment
 
 import grisaille as gr
 from grisaille import der
-from grisaille.estimation.fitting import build_problem
+from grisaille.estimators.fitting import build_problem
 
 EVERY = [
     {"filter": "extended", "substeps": 1},

@@ -8,7 +8,7 @@ from scipy.optimize import brentq
 
 import grisaille as gr
 from grisaille import der
-from grisaille.estimation.fitting import build_problem
+from grisaille.estimators.fitting import build_problem
 from grisaille.filtering import roots
 
 TIMES = np.linspace(0.0, 4.0, 41)

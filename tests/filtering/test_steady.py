@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from grisaille.filtering.exact.transition import noise_covariance, state_transition
+from grisaille.filtering.exact.transition_native import noise_covariance as native_noise
+from grisaille.filtering.exact.transition_native import state_transition as native_transition
 from grisaille.filtering.kalman import DiscreteModel, finish, run_filter
 from grisaille.filtering.native import add_up
-from grisaille.filtering.transition import noise_covariance, state_transition
-from grisaille.filtering.transition_native import noise_covariance as native_noise
-from grisaille.filtering.transition_native import state_transition as native_transition
 
 pytestmark = pytest.mark.compiled
 

@@ -9,7 +9,7 @@ import grisaille as gr
 from grisaille import der
 from grisaille.compilation.filter_native import PreparedPass, run_forward, run_reverse
 from grisaille.compilation.filter_pass import run_interpreted
-from grisaille.estimation.fitting import build_problem
+from grisaille.estimators.fitting import build_problem
 from grisaille.filtering import substeps
 from grisaille.filtering.local_errors import local_errors
 

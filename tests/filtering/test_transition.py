@@ -7,8 +7,8 @@ import pytest
 from scipy.linalg import expm
 
 from grisaille.disturbance.duals import constant
-from grisaille.filtering import transition_native
-from grisaille.filtering.transition import noise_covariance, polynomial_nodes, state_transition
+from grisaille.filtering.exact import transition_native
+from grisaille.filtering.exact.transition import noise_covariance, polynomial_nodes, state_transition
 
 A = np.array([[-0.3, 1.0, 0.0], [0.2, -2.0, 0.4], [0.0, 0.0, 0.0]])
 """Singular: an integrator feeds the second state."""

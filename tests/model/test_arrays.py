@@ -12,7 +12,7 @@ from grisaille import der
 from grisaille.errors import ModelError
 from grisaille.model.arrays import SymbolArray
 from grisaille.model.expression import Condition, Equation
-from grisaille.model.flatten import flatten
+from grisaille.model.flattening.flatten import flatten
 from grisaille.model.functions import array
 
 

@@ -12,7 +12,7 @@ import grisaille as gr
 from grisaille import der
 from grisaille.errors import ModelError
 from grisaille.model.expression import Name, postorder
-from grisaille.model.flatten import flatten
+from grisaille.model.flattening.flatten import flatten
 
 
 def texts(model: gr.Model) -> list[str]:

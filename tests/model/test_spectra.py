@@ -10,7 +10,7 @@ import grisaille as gr
 from grisaille import spectra
 from grisaille.errors import ModelError
 from grisaille.model.expression import Name
-from grisaille.model.lowering import evaluate
+from grisaille.model.lowering.lowering import evaluate
 
 b = Name("b")
 

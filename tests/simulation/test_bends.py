@@ -21,8 +21,8 @@ from grisaille import der
 from grisaille.compilation.kernel import Kernel
 from grisaille.compilation.task import Status, Task
 from grisaille.simulation.integration import integrate
-from grisaille.simulation.roots import Anchor, Newton
-from grisaille.simulation.sides import reach
+from grisaille.simulation.integrators.roots import Anchor, Newton
+from grisaille.simulation.integrators.sides import reach
 
 Floats = np.ndarray
 

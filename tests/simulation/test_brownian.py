@@ -8,7 +8,7 @@ import pytest
 import grisaille as gr
 from grisaille import der
 from grisaille.errors import DataError
-from grisaille.simulation.brownian import draw_brownian, noise_root
+from grisaille.simulation.ensembles.brownian import draw_brownian, noise_root
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.prepared import structure_of
 

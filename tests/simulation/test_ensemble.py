@@ -15,8 +15,8 @@ from grisaille import der
 from grisaille.disturbance import Purpose, build_process, discretize, sample_path
 from grisaille.disturbance.paths import multiply
 from grisaille.errors import DataError, ModelError, SimulationError
-from grisaille.simulation.ensemble import EnsembleOptions, run_ensemble
-from grisaille.simulation.ensemble_grid import make_grid
+from grisaille.simulation.ensembles.ensemble import EnsembleOptions, run_ensemble
+from grisaille.simulation.ensembles.grid import make_grid
 from grisaille.simulation.posing import pose
 
 INTERPRETED = {"compiled": False}
@@ -119,7 +119,7 @@ def test_statistics_are_those_of_the_trajectories(compiled):
 def test_quantiles_in_slabs_are_the_same(monkeypatch):
     given = {"realizations": 20, "reduce": ["variance", "quantiles"], **INTERPRETED}
     whole = pendulum(**given)
-    monkeypatch.setattr("grisaille.simulation.ensemble.HELD", 20 * 8 * 3)
+    monkeypatch.setattr("grisaille.simulation.ensembles.ensemble.HELD", 20 * 8 * 3)
     for between in ("linear", "spline"):
         slabs = pendulum(**given, between=between)
         expected = whole if between == "linear" else None

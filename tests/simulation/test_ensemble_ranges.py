@@ -9,7 +9,7 @@ import pytest
 
 import grisaille as gr
 from grisaille import der, spectra
-from grisaille.simulation.ensemble import EnsembleOptions, run_ensemble
+from grisaille.simulation.ensembles.ensemble import EnsembleOptions, run_ensemble
 from grisaille.simulation.posing import pose
 
 TIMES = np.linspace(0.0, 1.0, 6)

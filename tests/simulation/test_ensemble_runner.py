@@ -10,8 +10,8 @@ import pytest
 import grisaille as gr
 from grisaille import der, spectra
 from grisaille.errors import EstimationError
-from grisaille.simulation.ensemble import EnsembleOptions
-from grisaille.simulation.ensemble_runner import EnsembleRunner
+from grisaille.simulation.ensembles.ensemble import EnsembleOptions
+from grisaille.simulation.ensembles.runner import EnsembleRunner
 from grisaille.trial import Movement, Trial
 
 TIMES = np.linspace(0.0, 1.0, 6)

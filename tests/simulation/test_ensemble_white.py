@@ -9,7 +9,7 @@ import pytest
 
 import grisaille as gr
 from grisaille import der, spectra
-from grisaille.simulation.reducers import Quantiles
+from grisaille.simulation.ensembles.reducers import Quantiles
 
 INTERPRETED = {"compiled": False}
 DEVIATIONS = 4.0

@@ -24,8 +24,8 @@ from simulation.reduced import (
 
 from grisaille.compilation.kernel import Kernel
 from grisaille.compilation.task import Status, Task
-from grisaille.simulation import explicit
-from grisaille.simulation.tableaux import EIGHT, FIVE
+from grisaille.simulation.integrators import explicit
+from grisaille.simulation.integrators.tableaux import EIGHT, FIVE
 
 
 def run(kernel: Kernel, task: Task) -> Task:

@@ -20,7 +20,7 @@ from scipy.optimize import fsolve
 from scipy.special import ellipj
 
 from grisaille.compilation.task import Status, Task
-from grisaille.simulation import implicit
+from grisaille.simulation.integrators import implicit
 
 Function = Callable[..., Any]
 

@@ -9,7 +9,7 @@ import grisaille as gr
 from grisaille import der
 from grisaille.compilation.moments import Moments
 from grisaille.errors import DataError
-from grisaille.simulation.reducers import Block, Mean, Quantiles, Statistic, Variance, make_reducers
+from grisaille.simulation.ensembles.reducers import Block, Mean, Quantiles, Statistic, Variance, make_reducers
 
 RNG = np.random.default_rng(4)
 Y, SY = RNG.normal(size=(50, 6, 2)), RNG.normal(size=(50, 6, 3, 2))

@@ -12,7 +12,7 @@ from grisaille import der
 from grisaille.compilation.step import formulate_step
 from grisaille.compilation.stochastic_step import Point, WhiteNoiseInfo, white_step
 from grisaille.disturbance import build_process, sample_path
-from grisaille.simulation.brownian import draw_brownian, noise_root, simulate_sde
+from grisaille.simulation.ensembles.brownian import draw_brownian, noise_root, simulate_sde
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.prepared import structure_of
 

@@ -8,7 +8,7 @@ import pytest
 from simulation.reduced import decay, held, kernel_of, linear, loop, pendulum
 
 from grisaille.compilation.task import Status, Task
-from grisaille.simulation import roots, steps
+from grisaille.simulation.integrators import roots, steps
 
 
 def test_signals_at_a_kink_take_the_side_of_the_step():

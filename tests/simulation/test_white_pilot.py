@@ -8,10 +8,10 @@ import pytest
 import grisaille as gr
 from grisaille import der
 from grisaille.errors import SimulationError
-from grisaille.simulation import white_pilot
-from grisaille.simulation.ensemble import EnsembleOptions, run_ensemble
+from grisaille.simulation.ensembles import white_pilot
+from grisaille.simulation.ensembles.ensemble import EnsembleOptions, run_ensemble
+from grisaille.simulation.ensembles.white_pilot import Scale, choose_halvings, compare
 from grisaille.simulation.posing import pose
-from grisaille.simulation.white_pilot import Scale, choose_halvings, compare
 
 INTERPRETED = {"compiled": False}
 WHITE = gr.spectra.white

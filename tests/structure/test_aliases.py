@@ -8,7 +8,7 @@ import pytest
 import grisaille as gr
 from grisaille import der
 from grisaille.errors import StructureError
-from grisaille.model.flatten import flatten
+from grisaille.model.flattening.flatten import flatten
 from grisaille.structure.reduction import reduce_model
 
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.integrate import quad
 from zoo.descriptor_systems import SYSTEMS, Known, exact_relative_degree
 
-from grisaille.structure.finite_variance import (
+from grisaille.structure.descriptor.finite_variance import (
     DisturbedSystem,
     NoiseFilter,
     augment,
@@ -17,8 +17,8 @@ from grisaille.structure.finite_variance import (
     range_of_power,
     white_filter,
 )
-from grisaille.structure.pencil import Matrix
-from grisaille.structure.standard_form import separate_modes
+from grisaille.structure.descriptor.pencil import Matrix
+from grisaille.structure.descriptor.standard_form import separate_modes
 
 by_name = pytest.mark.parametrize("known", SYSTEMS, ids=lambda k: k.name)
 

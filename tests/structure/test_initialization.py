@@ -9,9 +9,9 @@ from zoo.mechanics import Pendulum
 import grisaille as gr
 from grisaille import der, exp
 from grisaille.errors import StructureError
-from grisaille.structure.initialization import Initializer
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.prepared import structure_of
+from grisaille.structure.starts.initialization import Initializer
 
 STILL = np.zeros(2)
 

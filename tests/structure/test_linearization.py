@@ -8,12 +8,12 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
-from grisaille.model.flatten import flatten
+from grisaille.model.flattening.flatten import flatten
+from grisaille.structure.descriptor.linearization import Linearizer
+from grisaille.structure.descriptor.operating_point import jet_values, locate, start_point
+from grisaille.structure.descriptor.pencil import build_staircase
 from grisaille.structure.equations import lower_equations
-from grisaille.structure.linearization import Linearizer
-from grisaille.structure.operating_point import jet_values, locate, start_point
 from grisaille.structure.parameters import evaluate_parameters
-from grisaille.structure.pencil import build_staircase
 from grisaille.structure.prepared import structure_of
 
 

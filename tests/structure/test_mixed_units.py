@@ -11,8 +11,8 @@ from scipy.optimize import brentq
 
 import grisaille as gr
 from grisaille import der
-from grisaille.structure import singularity
-from grisaille.structure.null_vectors import SampledJacobian
+from grisaille.structure.singular import singularity
+from grisaille.structure.singular.null_vectors import SampledJacobian
 
 times = np.linspace(0.0, 3.0, 4)
 

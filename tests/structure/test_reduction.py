@@ -9,7 +9,7 @@ from zoo.mechanics import DisguisedIndex, Pendulum, RedundantArm, StateDependent
 
 import grisaille as gr
 from grisaille import der
-from grisaille.model.flatten import flatten
+from grisaille.model.flattening.flatten import flatten
 from grisaille.structure.prepared import structure_of
 from grisaille.structure.reduction import reduce_model
 

@@ -9,9 +9,9 @@ from scipy.optimize import brentq
 import grisaille as gr
 import grisaille.components.electrical as el
 from grisaille import der, exp
-from grisaille.structure.initialization import Initializer
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.prepared import structure_of
+from grisaille.structure.starts.initialization import Initializer
 
 
 def start_of(model: gr.Model, u=(), demands=None, **options):

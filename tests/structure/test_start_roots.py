@@ -7,9 +7,9 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
-from grisaille.structure.initialization import Initializer
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.prepared import structure_of
+from grisaille.structure.starts.initialization import Initializer
 
 
 class Battery(gr.Model):

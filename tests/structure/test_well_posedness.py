@@ -12,17 +12,17 @@ from zoo.descriptor_systems import SYSTEMS, Known
 import grisaille as gr
 from grisaille import der
 from grisaille.components.sampling import IntegratingSampler, Totalizer, presampling_filter
-from grisaille.model.flatten import flatten
-from grisaille.structure.differentiation_count import count_differentiations
+from grisaille.model.flattening.flatten import flatten
+from grisaille.structure.descriptor.differentiation_count import count_differentiations
+from grisaille.structure.descriptor.finite_variance import DisturbedSystem, decide_variance
+from grisaille.structure.descriptor.free_start import free_start
+from grisaille.structure.descriptor.linearization import Linearizer
+from grisaille.structure.descriptor.noise_filters import noise_filters
+from grisaille.structure.descriptor.pencil import CloseDecisionWarning
+from grisaille.structure.descriptor.well_posedness import well_posedness
 from grisaille.structure.equations import lower_equations
-from grisaille.structure.finite_variance import DisturbedSystem, decide_variance
-from grisaille.structure.free_start import free_start
-from grisaille.structure.linearization import Linearizer
-from grisaille.structure.noise_filters import noise_filters
 from grisaille.structure.parameters import evaluate_parameters
-from grisaille.structure.pencil import CloseDecisionWarning
 from grisaille.structure.prepared import structure_of
-from grisaille.structure.well_posedness import well_posedness
 
 WHITE = gr.spectra.white()
 

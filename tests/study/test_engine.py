@@ -141,7 +141,7 @@ def test_workers_have_one_thread_and_the_parent_keeps_its_own(monkeypatch: pytes
 DEADLY = """
 import os
 from dataclasses import dataclass
-from grisaille.estimation.output_error import OutputError
+from grisaille.estimators.output_error.output_error import OutputError
 
 @dataclass(frozen=True)
 class Deadly(OutputError):

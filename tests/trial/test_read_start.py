@@ -8,8 +8,8 @@ from zoo.mechanics import Pendulum
 
 import grisaille as gr
 from grisaille import der
-from grisaille.structure.initialization import Initializer
 from grisaille.structure.prepared import structure_of
+from grisaille.structure.starts.initialization import Initializer
 from grisaille.trial import Movement, Trial
 from grisaille.trial.read_start import can_be_read
 

@@ -18,15 +18,15 @@ import numpy as np
 from grisaille.assessment.likelihood_criterion import LikelihoodCriterion, at_estimates
 from grisaille.assessment.points import Point
 from grisaille.collocation import descent
-from grisaille.collocation.direct import DirectProgram, DirectSolution
+from grisaille.collocation.direct.direct import DirectProgram, DirectSolution
 from grisaille.errors import EstimationError
 from grisaille.estimation.cases import Case
-from grisaille.estimation.collocation_again import solved_again
-from grisaille.estimation.collocation_problem import CollocationEvaluation, CollocationProblem
-from grisaille.estimation.direct_problem import DirectEvaluation, DirectProblem
-from grisaille.estimation.direct_programs import evaluated_program, on_elements, with_held
 from grisaille.estimation.fit import Fit
 from grisaille.estimation.likelihood import LikelihoodEvaluation
+from grisaille.estimators.collocation.again import solved_again
+from grisaille.estimators.collocation.direct.problem import DirectEvaluation, DirectProblem
+from grisaille.estimators.collocation.direct.programs import evaluated_program, on_elements, with_held
+from grisaille.estimators.collocation.problem import CollocationEvaluation, CollocationProblem
 from grisaille.trial.unknown import Unknown
 
 STEPS = 60

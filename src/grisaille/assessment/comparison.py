@@ -22,7 +22,7 @@ from grisaille.assessment.ratio_test import ROUNDING
 from grisaille.errors import EstimationError
 from grisaille.estimation.estimator import Estimator
 from grisaille.estimation.fit import Fit
-from grisaille.model.lowering import evaluate
+from grisaille.model.lowering.lowering import evaluate
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.prepared import structure_of
 from grisaille.trial.unknown import Unknown

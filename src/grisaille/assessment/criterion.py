@@ -24,11 +24,11 @@ from grisaille.assessment.own_criterion import OwnCriterion
 from grisaille.assessment.points import Local, Point
 from grisaille.assessment.restricted import RestrictedSquares
 from grisaille.errors import EstimationError
-from grisaille.estimation import trust_region
 from grisaille.estimation.fit import Fit
 from grisaille.estimation.noise import noise_levels
 from grisaille.estimation.problem import Evaluation, Problem
-from grisaille.estimation.search import Search
+from grisaille.optimization import trust_region
+from grisaille.optimization.search import Search
 from grisaille.structure.prepared import structure_of
 
 Threshold = Literal["t", "chi2"]

@@ -14,11 +14,11 @@ import numpy as np
 
 from grisaille.assessment.points import Local, Point
 from grisaille.errors import EstimationError
-from grisaille.estimation import scoring
 from grisaille.estimation.fit import Fit
 from grisaille.estimation.likelihood import LikelihoodEvaluation, LikelihoodProblem
 from grisaille.estimation.problem import Evaluation, Problem
-from grisaille.estimation.search import Search
+from grisaille.optimization import scoring
+from grisaille.optimization.search import Search
 from grisaille.trial.unknown import Unknown
 
 TOLERANCE, MOST = 1e-12, 300

@@ -21,7 +21,7 @@ from grisaille.disturbance.process import Process
 from grisaille.errors import ModelError
 from grisaille.model.expression import Constant, Expression, as_expression
 from grisaille.model.flat import FlatDisturbance
-from grisaille.model.lowering import lower
+from grisaille.model.lowering.lowering import lower
 from grisaille.model.spectra import Spectrum
 
 Floats = NDArray[np.float64]

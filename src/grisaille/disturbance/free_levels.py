@@ -15,7 +15,7 @@ from grisaille.disturbance.process import Process
 from grisaille.errors import EstimationError
 from grisaille.model.expression import Expression, Name, as_expression
 from grisaille.model.flat import FlatDisturbance, FlatModel
-from grisaille.model.lowering import Leaf, lower
+from grisaille.model.lowering.lowering import Leaf, lower
 from grisaille.structure.diffusion import Diffusion
 
 

@@ -24,7 +24,7 @@ import numpy as np
 from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.errors import EstimationError
 from grisaille.estimation.likelihood import LikelihoodEvaluation, LikelihoodProblem
-from grisaille.model.lowering import evaluate
+from grisaille.model.lowering.lowering import evaluate
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.reduction import Structure
 from grisaille.trial.unknown import Unknown

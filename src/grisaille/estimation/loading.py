@@ -16,7 +16,6 @@ import numpy as np
 
 from grisaille.errors import DataError, GrisailleError
 from grisaille.estimation.cases import Case, trial_of
-from grisaille.estimation.choice import ORDER
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator
 from grisaille.estimation.fit import Fit
@@ -25,6 +24,7 @@ from grisaille.estimation.likelihood import LikelihoodEvaluation
 from grisaille.estimation.noise import noise_levels
 from grisaille.estimation.problem import Evaluation
 from grisaille.estimation.saving import ENGINE, FORMAT, KEPT, KIND, digest
+from grisaille.estimators.choice import ORDER
 from grisaille.experiment.experiment import Experiment
 from grisaille.model import packing, priors
 from grisaille.model.classes import Model, restored

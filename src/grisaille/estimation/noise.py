@@ -15,7 +15,7 @@ import numpy as np
 from grisaille.errors import EstimationError
 from grisaille.model.expression import Expression, Name, postorder
 from grisaille.model.flat import FlatModel
-from grisaille.model.lowering import lower
+from grisaille.model.lowering.lowering import lower
 from grisaille.trial.unknown import Unknown
 
 

@@ -18,7 +18,7 @@ from grisaille.errors import EstimationError, ModelError
 from grisaille.filtering.implicit import Closed
 from grisaille.model.declarations import Declaration
 from grisaille.model.expression import Expression, Name, Reference, as_expression
-from grisaille.model.lowering import lower
+from grisaille.model.lowering.lowering import lower
 from grisaille.model.names import suggestion
 from grisaille.model.rewriting import Rewriter
 from grisaille.structure.reduction import Structure

@@ -23,7 +23,7 @@ from grisaille.estimation.fit import Fit, with_levels
 from grisaille.filtering.extended import ExtendedFilter
 from grisaille.filtering.runner import FilterRunner
 from grisaille.simulation.dataset import as_ensemble
-from grisaille.simulation.ensemble import EnsembleOptions, failure_sentence, run_ensemble
+from grisaille.simulation.ensembles.ensemble import EnsembleOptions, failure_sentence, run_ensemble
 from grisaille.simulation.measurement_noise import evaluate_along
 from grisaille.simulation.posing import pose
 from grisaille.trial import Point

@@ -16,8 +16,8 @@ from grisaille.estimation.likelihood import filter_runner
 from grisaille.estimation.quantities import STATISTICS, Quantities
 from grisaille.estimation.simulated_bands import simulated_bands
 from grisaille.filtering.diffuse import diffuse_states
+from grisaille.filtering.exact.linear import LinearFilter
 from grisaille.filtering.horizon import predict_ahead
-from grisaille.filtering.linear import LinearFilter
 from grisaille.filtering.runner import FilterRunner
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from grisaille.markup import table, tag
-from grisaille.model.mathml import symbol
+from grisaille.model.notation.mathml import symbol
 
 if TYPE_CHECKING:
     from grisaille.estimation.estimate import Estimate

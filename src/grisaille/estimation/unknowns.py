@@ -20,10 +20,10 @@ from grisaille.errors import EstimationError
 from grisaille.model.flat import FlatModel
 from grisaille.model.names import matching
 from grisaille.model.priors import LogNormal, MultivariateNormal, Normal, Uniform
-from grisaille.structure.initialization import Initializer, Start
-from grisaille.structure.operating_point import Conditions, start_point
+from grisaille.structure.descriptor.operating_point import Conditions, start_point
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.reduction import Structure
+from grisaille.structure.starts.initialization import Initializer, Start
 from grisaille.trial.conditions import conditions_of
 from grisaille.trial.unknown import Unknown
 

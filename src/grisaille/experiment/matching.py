@@ -10,7 +10,7 @@ from grisaille.experiment.checks import naming
 from grisaille.experiment.record import Record
 from grisaille.model.expression import Call, postorder
 from grisaille.model.flat import FlatModel
-from grisaille.model.flatten import flatten
+from grisaille.model.flattening.flatten import flatten
 from grisaille.model.names import suggestion
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from grisaille.compilation.filter_native import PreparedPass
 from grisaille.compilation.filter_pass import FilterPass
 from grisaille.disturbance.duals import Floats, times, transpose
 from grisaille.errors import EstimationError
+from grisaille.filtering.exact.linear import LinearFilter
 from grisaille.filtering.extended import ExtendedFilter
 from grisaille.filtering.kalman import DiscreteModel, Sums, Totals, run_filter, update
-from grisaille.filtering.linear import LinearFilter
 from grisaille.filtering.runner import Filtered, FilterOptions, FilterRunner, Starting
 from grisaille.trial import Trial
 

@@ -18,13 +18,13 @@ from grisaille.disturbance.stochastic_model import StochasticModel, build_stocha
 from grisaille.errors import EstimationError, GrisailleError
 from grisaille.experiment.cells import Record
 from grisaille.experiment.interpolation import SignalTable
+from grisaille.filtering.exact.linear import LinearFilter
 from grisaille.filtering.extended import ExtendedFilter
 from grisaille.filtering.extended_states import states_of
 from grisaille.filtering.formulation import FilterKind
+from grisaille.filtering.jumps.near_switches import near_switch
 from grisaille.filtering.kalman import Likelihood, States, Sums, centred, finish, run_filter
-from grisaille.filtering.linear import LinearFilter
 from grisaille.filtering.native import add_up
-from grisaille.filtering.near_switches import near_switch
 from grisaille.filtering.sigma_points import SigmaPoints
 from grisaille.filtering.smoother import smooth
 from grisaille.filtering.substeps import choose_substeps, freeze_doublings

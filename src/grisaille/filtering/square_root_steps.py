@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import casadi as ca
 
-from grisaille.filtering.averages import Average, average
 from grisaille.filtering.implicit import Closed, solved, with_corrections
+from grisaille.filtering.jumps.averages import Average, average
 from grisaille.filtering.moments import STAGES, StepSymbols
 from grisaille.filtering.projection import Projection
 from grisaille.filtering.sigma_points import SigmaPoints, square_root

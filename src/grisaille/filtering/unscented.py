@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import casadi as ca
 
-from grisaille.filtering.averages import average
 from grisaille.filtering.implicit import Closed, with_corrections
+from grisaille.filtering.jumps.averages import average
 from grisaille.filtering.measurement import Update, Updated, UpdateSymbols, masked_noise, solve_symmetric
 from grisaille.filtering.projection import Rates
 from grisaille.filtering.sigma_points import SigmaPoints

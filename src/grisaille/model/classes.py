@@ -14,18 +14,19 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from grisaille.errors import ModelError
-from grisaille.model import packing, printing
+from grisaille.model import packing
 from grisaille.model.connectors import Connection, ConnectorType
 from grisaille.model.content import Content
-from grisaille.model.elaboration import elaborate
 from grisaille.model.expression import Equation, Expression
+from grisaille.model.flattening.elaboration import elaborate
+from grisaille.model.flattening.listing import check_written, list_equations
+from grisaille.model.flattening.scope import Scope
 from grisaille.model.information import ParameterInformation, describe_parameters, describe_starts
-from grisaille.model.listing import check_written, list_equations
 from grisaille.model.names import Labelled, NamedTable
 from grisaille.model.namespace import MemberNamespace, is_part_list, is_symbol, split_members
+from grisaille.model.notation import printing
 from grisaille.model.overriding import override
 from grisaille.model.recording import RecordingNamespace, active_recorder
-from grisaille.model.scope import Scope
 from grisaille.model.views import look_up, members
 
 
@@ -270,7 +271,7 @@ class Model(Labelled, metaclass=ModelType):
         return printing.describe(self._content)
 
     def _repr_html_(self) -> str:
-        from grisaille.model.typesetting import typeset  # only notebooks and reports need it
+        from grisaille.model.notation.typesetting import typeset  # only notebooks and reports need it
 
         return typeset(self._content)
 

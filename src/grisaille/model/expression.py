@@ -139,7 +139,7 @@ class Expression:
     __rmatmul__ = __matmul__
 
     def __repr__(self) -> str:
-        from grisaille.model.text import render  # text.py reads the nodes defined here
+        from grisaille.model.notation.text import render  # text.py reads the nodes defined here
 
         return render(self)
 

@@ -10,7 +10,7 @@ from grisaille.errors import ModelError
 from grisaille.model.content import Content
 from grisaille.model.expression import Constant, Expression, Name, postorder
 from grisaille.model.flat import FlatParameter
-from grisaille.model.text import render
+from grisaille.model.notation.text import render
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def parameter_values(
 
 
 def _evaluate(values: dict[str, float | None], formulas: Mapping[str, Expression], wanted: list[str]) -> None:
-    from grisaille.model.lowering import evaluate  # CasADi is loaded only when formulas are evaluated
+    from grisaille.model.lowering.lowering import evaluate  # CasADi is loaded only when formulas are evaluated
 
     for name in order_formulas(formulas, wanted):
         needed = [leaf.path for leaf in postorder((formulas[name],)) if isinstance(leaf, Name)]

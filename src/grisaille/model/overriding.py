@@ -17,8 +17,8 @@ from grisaille.errors import ModelError
 from grisaille.model.checking import check_inside, check_value
 from grisaille.model.content import Content, below, element_names
 from grisaille.model.declarations import Declaration
-from grisaille.model.elaboration import enter_declaration, insert_component
 from grisaille.model.expression import Equation, Expression, Name, as_expression, postorder
+from grisaille.model.flattening.elaboration import enter_declaration, insert_component
 from grisaille.model.names import matching, suggestion
 from grisaille.model.rewriting import Rewriter
 

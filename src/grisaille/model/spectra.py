@@ -24,7 +24,7 @@ import numpy as np
 
 from grisaille.errors import ModelError
 from grisaille.model.expression import Call, Constant, Expression, as_expression, postorder
-from grisaille.model.text import render
+from grisaille.model.notation.text import render
 
 Matrix = list[list[Expression]]
 

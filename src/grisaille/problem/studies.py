@@ -56,7 +56,7 @@ def _multistart(problem: Problem, runs: int, settings: dict[str, Any], running: 
 
 def _require_ranges(problem: Problem, ranges: Mapping[str, Any]) -> None:
     """Starts can only be drawn between two numbers."""
-    from grisaille.estimation.fitting import find_unknowns
+    from grisaille.estimators.fitting import find_unknowns
 
     found = find_unknowns(
         problem.model, problem.experiments, list(problem.estimate), bounds=problem.bounds or None,

@@ -13,7 +13,7 @@ from grisaille.assessment.comparison import Comparison
 from grisaille.estimation.fit import Fit
 from grisaille.estimation.value import with_error
 from grisaille.markup import Html, joined, table, tag
-from grisaille.model.mathml import symbol
+from grisaille.model.notation.mathml import symbol
 from grisaille.reporting.charts import Album, Chart, Kind, Series
 from grisaille.reporting.labels import count, experiment_of, labelled, output_unit, short
 from grisaille.reporting.page import Chip, Tab, build_page, bullets, card, choices, wide, write_page

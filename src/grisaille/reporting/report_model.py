@@ -8,7 +8,7 @@ from grisaille.errors import GrisailleError
 from grisaille.estimation.fit import Fit
 from grisaille.markup import Html, joined, tag
 from grisaille.model.classes import Model
-from grisaille.model.typesetting import equations, symbols
+from grisaille.model.notation.typesetting import equations, symbols
 from grisaille.reporting.page import bullets, card, facts, wide
 from grisaille.structure.analysis import Analysis, analyze
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from grisaille.estimation.saving import versions
 from grisaille.markup import Html, joined, table, tag
-from grisaille.model.mathml import symbol
+from grisaille.model.notation.mathml import symbol
 from grisaille.reporting.charts import Album, Chart, Series
 from grisaille.reporting.labels import count, labelled, p_text, short
 from grisaille.reporting.page import Chip, Tab, build_page, bullets, card, facts, wide, write_page

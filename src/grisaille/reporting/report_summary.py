@@ -10,7 +10,7 @@ import numpy as np
 from grisaille.estimation.fit import Fit
 from grisaille.estimation.summary import kinds_of_intervals
 from grisaille.markup import Html, joined, table, tag
-from grisaille.model.mathml import symbol
+from grisaille.model.notation.mathml import symbol
 from grisaille.reporting.labels import count, p_text, short
 from grisaille.reporting.page import bullets, card, facts, wide
 from grisaille.trial.unknown import Unknown

@@ -10,7 +10,7 @@ from grisaille.assessment.profile import Profile
 from grisaille.errors import GrisailleError
 from grisaille.estimation.fit import Fit
 from grisaille.markup import Html, joined, tag
-from grisaille.model.mathml import symbol
+from grisaille.model.notation.mathml import symbol
 from grisaille.reporting.charts import Album, Chart, Series
 from grisaille.reporting.labels import labelled, short
 from grisaille.reporting.page import bullets, card, wide

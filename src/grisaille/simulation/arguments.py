@@ -11,8 +11,8 @@ import numpy as np
 
 from grisaille.errors import DataError, ModelError
 from grisaille.simulation.naming import by_name, deal
-from grisaille.structure.initialization import Initializer
 from grisaille.structure.reduction import Structure
+from grisaille.structure.starts.initialization import Initializer
 
 if TYPE_CHECKING:
     from grisaille.model.classes import Model

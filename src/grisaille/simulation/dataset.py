@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grisaille.compilation.task import Status, Task
-from grisaille.simulation.reducers import Statistic
-from grisaille.structure.initialization import Start
+from grisaille.simulation.ensembles.reducers import Statistic
 from grisaille.structure.reduction import Structure
+from grisaille.structure.starts.initialization import Start
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from grisaille.simulation.ensemble import Ensemble, EnsembleOptions
+    from grisaille.simulation.ensembles.ensemble import Ensemble, EnsembleOptions
     from grisaille.trial import Point
 
 

@@ -11,7 +11,7 @@ import fnmatch
 from collections.abc import Iterable
 
 from grisaille.errors import ModelError
-from grisaille.model.lowering import evaluate
+from grisaille.model.lowering.lowering import evaluate
 from grisaille.structure.reduction import Structure
 from grisaille.trial import Movement, Point
 

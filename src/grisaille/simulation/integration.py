@@ -15,7 +15,7 @@ import numpy as np
 
 from grisaille.compilation.kernel import Kernel
 from grisaille.compilation.task import Status, Task
-from grisaille.simulation import explicit, implicit
+from grisaille.simulation.integrators import explicit, implicit
 
 Method = Literal["explicit", "implicit"]
 COMPILED_SLICE, INTERPRETED_SLICE = 20_000, 200

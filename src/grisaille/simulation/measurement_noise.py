@@ -18,7 +18,7 @@ from grisaille.disturbance import Purpose, Stream, factorize
 from grisaille.errors import DataError
 from grisaille.model.expression import Expression
 from grisaille.model.flat import FlatModel
-from grisaille.model.lowering import lower
+from grisaille.model.lowering.lowering import lower
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -16,8 +16,8 @@ import numpy as np
 from grisaille.errors import DataError, ModelError
 from grisaille.model.content import Content, element_names
 from grisaille.model.expression import Expression, Name, Reference
+from grisaille.model.flattening.scope import Scope
 from grisaille.model.names import matching
-from grisaille.model.scope import Scope
 
 if TYPE_CHECKING:
     from grisaille.model.classes import Model

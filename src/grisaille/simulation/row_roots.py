@@ -14,11 +14,11 @@ import numpy as np
 
 from grisaille.compilation.task import Task
 from grisaille.errors import DataError, StructureError
-from grisaille.simulation.roots import FRESH_CONTRACTION, Anchor, Newton
-from grisaille.simulation.steps import Floats, StepFailure
-from grisaille.structure.initialization import Initializer
+from grisaille.simulation.integrators.roots import FRESH_CONTRACTION, Anchor, Newton
+from grisaille.simulation.integrators.steps import Floats, StepFailure
 from grisaille.structure.reduction import Structure
 from grisaille.structure.sides import sides_of
+from grisaille.structure.starts.initialization import Initializer
 
 MOST_ITERATIONS = 15
 TOLERANCE = 1e-13

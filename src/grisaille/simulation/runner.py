@@ -23,7 +23,7 @@ from grisaille.errors import GrisailleError, SimulationError
 from grisaille.simulation.crossings import Crossing, find_crossings
 from grisaille.simulation.frozen import choose_step
 from grisaille.simulation.integration import integrate
-from grisaille.simulation.leeway import with_leeway
+from grisaille.simulation.integrators.leeway import with_leeway
 from grisaille.simulation.outcome import describe
 from grisaille.structure.reduction import Structure
 from grisaille.trial import Point, Trial

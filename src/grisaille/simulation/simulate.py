@@ -20,10 +20,10 @@ from grisaille.simulation.arguments import (
 )
 from grisaille.simulation.crossings import find_crossings, refuse_crossings
 from grisaille.simulation.dataset import as_dataset
-from grisaille.simulation.ensemble import EnsembleOptions, simulate_ensemble
+from grisaille.simulation.ensembles.ensemble import EnsembleOptions, simulate_ensemble
 from grisaille.simulation.frozen import choose_step
 from grisaille.simulation.integration import integrate
-from grisaille.simulation.leeway import with_leeway
+from grisaille.simulation.integrators.leeway import with_leeway
 from grisaille.simulation.measurement_noise import with_noise
 from grisaille.simulation.outcome import describe
 from grisaille.simulation.posing import pose
@@ -116,7 +116,7 @@ def simulate(
         every number of realizations, every parameter value and every number of threads.
     reduce : None keeps every realization. ``"mean"``, ``"variance"`` or ``"quantiles"`` gives that statistic instead,
         under the variable's name; a list of them, under ``x_mean``, ``x_variance``, ``x_quantile``. Reducer objects
-        (``grisaille.simulation.reducers``) are taken too.
+        (``grisaille.simulation.ensembles.reducers``) are taken too.
     antithetic : innovations of realization 2m + 1 are minus those of 2m.
     between : disturbances between grid points: ``"linear"``, ``"spline"``, ``"exact"`` (drawn from their own bridge).
         Lines lose a part of E w², 1.6 % for first-order noise at the default step, less for smoother noise; it is

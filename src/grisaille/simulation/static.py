@@ -10,9 +10,9 @@ from grisaille.compilation.kernel import Kernel
 from grisaille.compilation.task import Status, Task
 from grisaille.errors import StructureError
 from grisaille.experiment.interpolation import SignalTable
-from grisaille.simulation.roots import Anchor, Newton
-from grisaille.simulation.steps import Floats, StepFailure, end_with
-from grisaille.structure.initialization import Initializer, Start
+from grisaille.simulation.integrators.roots import Anchor, Newton
+from grisaille.simulation.integrators.steps import Floats, StepFailure, end_with
+from grisaille.structure.starts.initialization import Initializer, Start
 
 
 def solve_static(initializer: Initializer, kernel: Kernel, table: SignalTable, task: Task) -> None:

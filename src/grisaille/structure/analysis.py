@@ -9,11 +9,11 @@ from grisaille.errors import GrisailleError, StructureError
 from grisaille.markup import tag
 from grisaille.structure.blocks import Block
 from grisaille.structure.incidence import plot_incidence
-from grisaille.structure.initialization import Initializer
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.prepared import structure_of
 from grisaille.structure.reduction import Structure
-from grisaille.structure.start_description import describe_start
+from grisaille.structure.starts.description import describe_start
+from grisaille.structure.starts.initialization import Initializer
 from grisaille.structure.switching import steady_signals
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import casadi as ca
 from grisaille.errors import ModelError
 from grisaille.model.expression import Call, Expression, postorder
 from grisaille.model.flat import FlatModel
-from grisaille.model.lowering import lower
+from grisaille.model.lowering.lowering import lower
 from grisaille.structure.differentiability import differentiate
 from grisaille.structure.jets import Jets
 from grisaille.structure.switching import Switches

@@ -16,7 +16,7 @@ import numpy as np
 from grisaille.errors import ModelError
 from grisaille.model.expression import Constant, Expression
 from grisaille.model.flat import FlatModel
-from grisaille.model.lowering import lower
+from grisaille.model.lowering.lowering import lower
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import numpy as np
 
 from grisaille.errors import ModelError
 from grisaille.model.classes import Model
-from grisaille.model.flatten import flatten
+from grisaille.model.flattening.flatten import flatten
 from grisaille.structure.reduction import Structure, reduce_model
 
 if TYPE_CHECKING:

@@ -17,7 +17,6 @@ from grisaille.errors import StructureError
 from grisaille.model.flat import FlatModel
 from grisaille.structure.aliases import eliminate_aliases
 from grisaille.structure.blocks import Block, Leading, SolvedBlocks, Unknown, solve_blocks, substitute_sequence
-from grisaille.structure.derivative_array import index_by_array
 from grisaille.structure.diagnosis import explain_singular, refuse_wrong_count
 from grisaille.structure.differentiability import differentiate, in_names
 from grisaille.structure.elimination import Definition, eliminate_explicit
@@ -27,12 +26,13 @@ from grisaille.structure.incidence import leading_incidence
 from grisaille.structure.jets import Jets, JetSymbol, derivative_text
 from grisaille.structure.jumps import Jumps
 from grisaille.structure.matching import decompose
-from grisaille.structure.rounded_slopes import without_rounded_slopes
 from grisaille.structure.signature import Offsets, solve_offsets
-from grisaille.structure.singularity import repair_singular_block
-from grisaille.structure.start_functions import StartFunctions
+from grisaille.structure.singular.derivative_array import index_by_array
+from grisaille.structure.singular.rounded_slopes import without_rounded_slopes
+from grisaille.structure.singular.singularity import repair_singular_block
+from grisaille.structure.starts.functions import StartFunctions
+from grisaille.structure.starts.written_check import WrittenCheck, check_of
 from grisaille.structure.system import Signal, System
-from grisaille.structure.written_check import WrittenCheck, check_of
 
 READABLE = 60
 """Characters of a relation that are still read."""

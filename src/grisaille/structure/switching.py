@@ -16,7 +16,7 @@ import casadi as ca
 import numpy as np
 
 from grisaille.model.expression import Call
-from grisaille.model.text import render
+from grisaille.model.notation.text import render
 from grisaille.structure.jets import Jets
 
 if TYPE_CHECKING:

@@ -21,14 +21,14 @@ import casadi as ca
 from grisaille.errors import StructureError
 from grisaille.model.expression import Call, Expression, postorder
 from grisaille.model.flat import FlatModel
-from grisaille.model.lowering import lower
-from grisaille.structure.differentiation_count import Reach, count_differentiations
+from grisaille.model.lowering.lowering import lower
+from grisaille.structure.descriptor.differentiation_count import Reach, count_differentiations
+from grisaille.structure.descriptor.remedies import Arrival, advise
+from grisaille.structure.descriptor.well_posedness import Verdict
 from grisaille.structure.equations import Equations
 from grisaille.structure.jets import JetSymbol
 from grisaille.structure.pieces import relations_of
 from grisaille.structure.reduction import Structure
-from grisaille.structure.remedies import Arrival, advise
-from grisaille.structure.well_posedness import Verdict
 
 
 def white_names(flat: FlatModel) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ import numpy as np
 from grisaille.disturbance import Purpose, Stream
 from grisaille.errors import EstimationError
 from grisaille.estimation.fit import Fit
-from grisaille.estimation.fitting import build_problem
+from grisaille.estimators.fitting import build_problem
 from grisaille.study.data_sets import DataSet, OtherData, kept_rows
 from grisaille.study.engine import run_task
 from grisaille.study.monte_carlo import MonteCarlo

@@ -21,11 +21,11 @@ from grisaille.assessment.criterion import criterion_of
 from grisaille.assessment.likelihood_criterion import LikelihoodCriterion, Restricted
 from grisaille.assessment.profile_limits import Limits
 from grisaille.errors import EstimationError, GrisailleError
-from grisaille.estimation import scoring
 from grisaille.estimation.fit import Fit
 from grisaille.estimation.intervals import Intervals, interval_method
 from grisaille.estimation.likelihood import LikelihoodProblem
-from grisaille.estimation.search import Search
+from grisaille.optimization import scoring
+from grisaille.optimization.search import Search
 from grisaille.study.redrawn_records import draw_records
 
 SAMPLES = 200

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grisaille.errors import EstimationError
-from grisaille.estimation.choice import choose_method
 from grisaille.estimation.fit import Fit
-from grisaille.estimation.fitting import build_problem, named_experiments
+from grisaille.estimators.choice import choose_method
+from grisaille.estimators.fitting import build_problem, named_experiments
 from grisaille.model.classes import Model
-from grisaille.model.lowering import evaluate
+from grisaille.model.lowering.lowering import evaluate
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.prepared import structure_of
 from grisaille.study.engine import run_task

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grisaille.errors import EstimationError
-from grisaille.estimation.choice import choose_method
 from grisaille.estimation.fit import Fit
-from grisaille.estimation.fitting import find_unknowns, named_experiments
+from grisaille.estimators.choice import choose_method
+from grisaille.estimators.fitting import find_unknowns, named_experiments
 from grisaille.model.classes import Model
 from grisaille.study.basins import find_basins
 from grisaille.study.engine import run_task

@@ -19,8 +19,8 @@ from grisaille.disturbance import Purpose, Stream
 from grisaille.errors import EstimationError
 from grisaille.estimation.fit import Fit
 from grisaille.estimation.likelihood import LikelihoodProblem, filter_runner
+from grisaille.filtering.exact.linear import LinearFilter
 from grisaille.filtering.kalman import DiscreteModel
-from grisaille.filtering.linear import LinearFilter
 from grisaille.study.data_sets import kept_rows
 from grisaille.study.seeds import run_seed
 from grisaille.study.simulated_data import Simulated

@@ -18,12 +18,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from grisaille.errors import EstimationError
-from grisaille.estimation.choice import choose_method
 from grisaille.estimation.fit import Fit
-from grisaille.estimation.fitting import build_problem, fit_problem, named_experiments
 from grisaille.estimation.problem import Problem
-from grisaille.estimation.search import Search
+from grisaille.estimators.choice import choose_method
+from grisaille.estimators.fitting import build_problem, fit_problem, named_experiments
 from grisaille.model.classes import Model
+from grisaille.optimization.search import Search
 from grisaille.study.rows import Layout, failed_row, finished_row, layout_of
 from grisaille.study.seeds import run_seed
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from grisaille.experiment.interpolation import make_table
-from grisaille.structure.operating_point import Conditions
+from grisaille.structure.descriptor.operating_point import Conditions
 from grisaille.structure.reduction import Structure
 
 INSTANTS = 3

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from grisaille.compilation.evaluation import Evaluation, numpy_vector
 from grisaille.experiment.interpolation import Polynomials, SignalTable
-from grisaille.structure.initialization import Initializer
 from grisaille.structure.reduction import Structure
+from grisaille.structure.starts.initialization import Initializer
 
 Floats = NDArray[np.float64]
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from grisaille.experiment.interpolation import SignalTable
 from grisaille.experiment.switching import refuse_moving_jumps
-from grisaille.structure.initialization import Initializer, Start, StartSensitivity
 from grisaille.structure.reduction import Structure
+from grisaille.structure.starts.initialization import Initializer, Start, StartSensitivity
 from grisaille.trial.form import Form, Signals
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grisaille.compilation.evaluation import flat_function
-from grisaille.structure.initialization import Initializer
+from grisaille.structure.starts.initialization import Initializer
 
 Floats = NDArray[np.float64]
 

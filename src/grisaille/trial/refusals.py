@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from grisaille.compilation.memo import Memo
 from grisaille.errors import EstimationError
 from grisaille.experiment.switching import refuse_moving_thresholds
-from grisaille.structure.well_posedness import WellPosedness, examine
+from grisaille.structure.descriptor.well_posedness import WellPosedness, examine
 from grisaille.trial.form import Form
 from grisaille.trial.point import Point
 from grisaille.trial.trial import Trial

@@ -17,7 +17,7 @@ from grisaille.experiment.experiment import Experiment
 from grisaille.experiment.interpolation import make_table
 from grisaille.experiment.switching import find_switches, refuse_jumps
 from grisaille.model.classes import Model
-from grisaille.structure.operating_point import Conditions
+from grisaille.structure.descriptor.operating_point import Conditions
 from grisaille.structure.parameters import ParameterFormulas
 from grisaille.structure.prepared import structure_of
 from grisaille.structure.reduction import Structure

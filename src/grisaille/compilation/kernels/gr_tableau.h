@@ -10,7 +10,7 @@
  * Order 5: Dormand and Prince, J. Comput. Appl. Math. 6 (1980); extension of order 4. Order 8: Hairer, Norsett and
  * Wanner, Solving Ordinary Differential Equations I, 2nd ed., section II.10 (DOP853); extension of order 7.
  * near: the two earlier stages through which a line predicts what is algebraic at stage i; both the same where there is
- * only one. `stiff`: |h lambda| beyond which the stability region ends (section IV.2 of the second volume). simulation/tableaux.py
+ * only one. `stiff`: |h lambda| beyond which the stability region ends (section IV.2 of the second volume). simulation/integrators/tableaux.py
  * holds the same numbers.
  */
 #ifndef GR_TABLEAU_H

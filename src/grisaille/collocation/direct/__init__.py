@@ -1,0 +1,1 @@
+"""Direct collocation: Radau elements, constraints, and the Newton steps over them."""

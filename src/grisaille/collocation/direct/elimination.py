@@ -1,0 +1,211 @@
+"""The Newton step of direct collocation: elimination inside elements, then along time; θ stays as a border.
+
+A step minimises ½ dᵀH d + gᵀd under J d + c = 0. In each element the inner unknowns follow from the equations,
+
+    dy = T s,      s = (1, dθ, dX_prev, dv),
+
+which leaves a quadratic form in s. Along time the cost to go is a quadratic form ½ ςᵀP ς of ς = (1, dθ, dX), and
+
+    M = S_vv + BᵀPB,   K = −M⁻¹(S_vς + BᵀPA),   P ← S_ςς + AᵀPA + (S_vς + BᵀPA)ᵀK        (Riccati)
+
+The reduced Hessian is positive definite exactly when every M is, its determinant is the product of theirs, and the
+paths scatter about their optimum with dv = K ς + N(0, M⁻¹): that gives covariances by one sweep forward. Reference:
+C. V. Rao, S. J. Wright, J. B. Rawlings, J. Optim. Theory Appl. 99 (1998) 723.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+from scipy.linalg.lapack import dpotrf, dpotrs
+
+from grisaille.collocation.direct import compiled as direct_compiled
+from grisaille.collocation.direct.element import Derivatives, Sizes
+from grisaille.collocation.direct.mesh import Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Condensed:
+    """A batch of elements after elimination of their inner unknowns."""
+
+    sizes: Sizes
+    derivatives: Derivatives
+    M: Floats
+    """(E, N, 1 + slots + past + noise): a-step of s."""
+    S: Floats
+    """(E, …, …) the quadratic form of s."""
+    onto: Floats
+    """(E, 1 + slots + n, …): s → (1, dθ, dX at the end of the element)."""
+
+    @property
+    def end(self) -> Floats:
+        """(E, n, …): s → dX at the end."""
+        return self.onto[:, 1 + self.sizes.slots :]
+
+
+@dataclass(frozen=True, eq=False)
+class Swept:
+    """What the sweep from the end to the start leaves, for one record: of its first point and of its elements."""
+
+    P: Floats
+    """(E + 1, 1 + slots + n, …): cost to go from each end, zero at the last."""
+    first: Floats
+    """(1 + slots, 1 + slots): the whole record as a quadratic form of (1, dθ)."""
+    first_K: Floats
+    K: Floats
+    """(E, noise, 1 + slots + n)"""
+    first_root: Floats
+    root: Floats
+    """(E, noise, noise): Cholesky factors of M."""
+    log_determinant: float
+
+
+class IndefiniteError(Exception):
+    """The reduced Hessian is not positive definite at some element."""
+
+
+def condense(d: Derivatives, sizes: Sizes, n: int, nz: int, damping: Floats | None = None) -> Condensed:
+    """Eliminate the inner unknowns of every element.
+
+    damping : (E, noise) added to the curvature in v
+    """
+    how = direct_compiled.condensed if direct_compiled.is_there() else _condensed
+    return Condensed(sizes, d, *how(d, sizes, n, nz, damping))
+
+
+def _condensed(d: Derivatives, sizes: Sizes, n: int, nz: int, damping: Floats | None) -> tuple[Floats, Floats, Floats]:
+    past, inner, noise, slots = sizes.parts
+    E, width = len(d.c), 1 + sizes.slots + sizes.past + sizes.noise
+    J = d.jacobian
+    right = np.concatenate([d.c[:, :, None], J[:, :, slots], J[:, :, past], J[:, :, noise]], axis=2)
+    T = -np.linalg.solve(J[:, :, inner], right)
+    M = np.zeros((E, sizes.total, width))
+    M[:, inner] = T
+    at = 1
+    for part, size in ((slots, sizes.slots), (past, sizes.past), (noise, sizes.noise)):
+        M[:, part, at : at + size] = np.eye(size)
+        at += size
+    S = M.swapaxes(1, 2) @ (d.hessian @ M)
+    linear = np.einsum("en,enw->ew", d.gradient, M)
+    S[:, 0, :] += linear
+    S[:, :, 0] += linear
+    if damping is not None and sizes.noise:
+        k = np.arange(width - sizes.noise, width)
+        S[:, k, k] += damping
+    last = sizes.past + sizes.inner - (n + nz)
+    onto = np.zeros((E, 1 + sizes.slots + n, width))
+    kept = np.arange(1 + sizes.slots)
+    onto[:, kept, kept] = 1.0
+    onto[:, 1 + sizes.slots :] = M[:, last : last + n]
+    return M, S, onto
+
+
+def sweep(start: Condensed, r: int, elements: Condensed, first: int, last: int) -> Swept:
+    """The backward sweep over elements first … last − 1 of a record whose first point is start[r]."""
+    own = slice(first, last)
+    how = direct_compiled.swept if direct_compiled.is_there() else _swept
+    try:
+        P, K, roots = how(elements.S[own], elements.onto[own], elements.sizes)
+    except np.linalg.LinAlgError:
+        raise IndefiniteError from None
+    whole, K0, root0 = _back(start.S[r], start.onto[r], P[0], 1 + elements.sizes.slots)
+    pivots = np.concatenate([root0.diagonal(), roots.diagonal(axis1=1, axis2=2).ravel()])
+    return Swept(P, whole, K0, K, root0, roots, 2.0 * float(np.log(pivots).sum()))
+
+
+def _swept(S: Floats, onto: Floats, sizes: Sizes) -> tuple[Floats, Floats, Floats]:
+    E, q, w = onto.shape
+    P, K, roots = np.zeros((E + 1, q, q)), np.empty((E, w - q, q)), np.empty((E, w - q, w - q))
+    for k in range(E - 1, -1, -1):
+        P[k], K[k], roots[k] = _back(S[k], onto[k], P[k + 1], q)
+    return P, K, roots
+
+
+def _back(S: Floats, onto: Floats, P: Floats, q: int) -> tuple[Floats, Floats, Floats]:
+    """One element: the cost to go from its left end, K and the factor of M; s = (ς, v), ς of length q."""
+    full = S + onto.T @ (P @ onto)
+    if len(full) == q:
+        return full, np.zeros((0, q)), np.zeros((0, 0))
+    root, failed = dpotrf(full[q:, q:], lower=1, clean=1)
+    if failed:
+        raise np.linalg.LinAlgError
+    K = -dpotrs(root, full[q:, :q], lower=1)[0]
+    left = full[:q, :q] + full[:q, q:] @ K
+    return 0.5 * (left + left.T), K, root
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """Of one record, (…, D): steps of a of the first point and of every element, and costates at the ends."""
+
+    start: Floats
+    elements: Floats
+    costates: Floats
+    """(E + 1, n, D): ∂(cost to go)/∂X at each end."""
+
+
+def substitute(
+    swept: Swept, start: Condensed, r: int, elements: Condensed, first: int, last: int, head: Floats
+) -> Steps:
+    """The forward sweep at (1, dθ), or at several of them side by side: head is (1 + slots, D)."""
+    own, h = slice(first, last), 1 + elements.sizes.slots
+    s0 = np.concatenate([head, swept.first_K @ head])
+    how = direct_compiled.substituted if direct_compiled.is_there() else _substituted
+    path = how(elements.onto[own], swept.K, start.end[r] @ s0, head, elements.sizes)
+    costates = np.zeros((last - first + 1, elements.end.shape[1], head.shape[1]))
+    costates[:-1] = swept.P[:-1, h:] @ path[:, : swept.P.shape[1]]
+    return Steps(start.M[r] @ s0, elements.M[own] @ path, costates)
+
+
+def _substituted(onto: Floats, K: Floats, X: Floats, head: Floats, sizes: Sizes) -> Floats:
+    h, q = len(head), onto.shape[1]
+    path = np.empty((len(onto), onto.shape[2], head.shape[1]))
+    path[:, :h] = head
+    for now, end, gain in zip(path, onto[:, h:], K, strict=True):
+        now[h:q] = X
+        now[q:] = gain @ now[:q]
+        X = end @ now
+    return path
+
+
+def multipliers(condensed: Condensed, steps: Floats, costates: Floats, nz: int) -> Floats:
+    """λ of the step's equations: J_yᵀλ = −(g + H d)_y − costate at the end, (E, m)."""
+    d, sizes = condensed.derivatives, condensed.sizes
+    _, inner, _, _ = sizes.parts
+    n = condensed.end.shape[1]
+    right = d.gradient[:, inner] + np.einsum("eij,ej->ei", d.hessian[:, inner, :], steps)
+    last = sizes.inner - (n + nz)
+    right[:, last : last + n] += costates
+    solved = np.linalg.solve(d.jacobian[:, :, inner].swapaxes(1, 2), -right[:, :, None])
+    return cast(Floats, solved[:, :, 0])
+
+
+def scatter(
+    swept: Swept, start: Condensed, r: int, elements: Condensed, first: int, last: int
+) -> tuple[Floats, list[Floats]]:
+    """Covariances at fixed θ: of X at every end, (E + 1, n, n), and of (X_prev, v) of the first point and elements."""
+    own, end = slice(first, last), start.end[r][:, 1 + elements.sizes.slots :]
+    joint0 = _inverse(swept.first_root)
+    how = direct_compiled.scattered if direct_compiled.is_there() else _scattered
+    ends, joint = how(elements.onto[own], swept.K, swept.root, end @ joint0 @ end.T, elements.sizes)
+    return ends, [joint0, *joint]
+
+
+def _scattered(onto: Floats, K: Floats, root: Floats, X: Floats, sizes: Sizes) -> tuple[Floats, Floats]:
+    n, h = sizes.past, 1 + sizes.slots
+    ends, joint = np.empty((len(onto) + 1, n, n)), np.empty((len(onto), n + sizes.noise, n + sizes.noise))
+    ends[0] = X
+    for k in range(len(onto)):
+        across, end = K[k, :, h:] @ ends[k], onto[k, h:, h:]
+        joint[k, :n, :n], joint[k, n:, :n], joint[k, :n, n:] = ends[k], across, across.T
+        joint[k, n:, n:] = across @ K[k, :, h:].T + _inverse(root[k])
+        moved = end @ joint[k] @ end.T
+        ends[k + 1] = 0.5 * (moved + moved.T)
+    return ends, joint
+
+
+def _inverse(root: Floats) -> Floats:
+    """(L Lᵀ)⁻¹"""
+    return root if not len(root) else cast(Floats, dpotrs(root, np.eye(len(root)), lower=1)[0])

@@ -1,0 +1,127 @@
+"""The likelihood of θ with paths integrated out by Laplace's approximation, with its gradient.
+
+    −log p(y | θ) ≈ J*(θ) + ½ log det H_red − ½ Σ log(h b_j)
+
+J* is the least cost over paths, ½ log det 2πR included; H_red its reduced Hessian in (ζ, v), the prior of v_j at a
+Radau point being N(0, 1/(h b_j)), which makes increments of states exact: Var ∫v dt = h. For linear models this is the
+likelihood of the discretised model itself.
+
+The gradient is exact. With K = [[H, Jᵀ], [J, 0]] and det H_red = |det K| / det(J_y)²,
+
+    d ½ log det H_red = ½⟨Σ, dH⟩ + ⟨Γ, dJ⟩ − ⟨J_y⁻ᵀ, dJ_y⟩,      Σ, Γ: blocks of K⁻¹ inside an element,
+
+and how H and J move with θ through the optimal path costs one more solve with K.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from grisaille.collocation.direct.element import Derivatives, ElementFunctions
+from grisaille.collocation.direct.elimination import Condensed, IndefiniteError, condense, scatter, sweep
+from grisaille.collocation.direct.mesh import Floats
+from grisaille.collocation.direct.newton import Linearized, NewtonResult, linearize, solve_newton
+from grisaille.collocation.direct.transcription import Point, Transcription
+
+
+@dataclass(frozen=True, eq=False)
+class Marginal:
+    """−log p(y | θ) with its gradient, and the path it belongs to."""
+
+    value: float
+    smooth: Floats
+    """Gradient of J*, and of ½ log det H_red:"""
+    freedom: Floats
+    curvature: Floats
+    """Of J*."""
+    result: NewtonResult
+
+    @property
+    def gradient(self) -> Floats:
+        return self.smooth + self.freedom
+
+
+def marginal(
+    program: Transcription, point: Point, tolerance: float, lam: tuple[Floats, Floats] | None = None
+) -> Marginal | None:
+    """At point.theta; None where no path was found or the curvature is not positive definite."""
+    nowhere = (np.full(len(point.theta), -np.inf), np.full(len(point.theta), np.inf))
+    result = solve_newton(program, point, nowhere, free=False, tolerance=min(tolerance, 1e-10), multiplier=lam)
+    if not result.converged:
+        return None
+    try:
+        model = linearize(program, result.point, result.multipliers, exact=True)
+    except (IndefiniteError, np.linalg.LinAlgError):
+        return None
+    prior = float(np.log(program.noise_weights).sum())
+    value = result.costs.total + 0.5 * (model.log_determinant - prior)
+    freedom = _determinant_gradient(program, result, model)
+    return Marginal(value, model.gradient, freedom, model.curvature, result)
+
+
+def _determinant_gradient(program: Transcription, result: NewtonResult, model: Linearized) -> Floats:
+    """d ½ log det H_red / dθ along the optimal path."""
+    a0, a = program.arguments(result.point)
+    joint0, joint, P0, P = _blocks(program, model)
+    f = program.functions
+    given: list[tuple[ElementFunctions, Floats, Floats, Floats, Condensed, Floats, Floats]] = [
+        (f.start, a0, program.start_data, result.multipliers[0], model.start, joint0, P0),
+        (f.element, a, program.element_data, result.multipliers[1], model.elements, joint, P),
+    ]
+    slopes = [
+        fn.traced(x, data, lam, *_inverse_blocks(c, j, p, program.model.nz)) for fn, x, data, lam, c, j, p in given
+    ]
+    moved = [
+        _with_right_hand_side(c, slope, program) for slope, c in zip(slopes, (model.start, model.elements), strict=True)
+    ]
+    total = np.zeros(len(result.point.theta))
+    own = [fn.sizes.parts[3] for fn in (f.start, f.element)]
+    direct = [slopes[0][:, own[0]], slopes[1][:, own[1]]]
+    for r in range(len(program.records)):
+        first, last = program.span(r)
+        through = sweep(moved[0], r, moved[1], first, last).first[0, 1:]
+        here = direct[0][r] + direct[1][first:last].sum(axis=0) - through
+        index = program.slots.index[r]
+        np.add.at(total, index[index >= 0], here[index >= 0])
+    return total
+
+
+def _blocks(program: Transcription, model: Linearized) -> tuple[Floats, Floats, Floats, Floats]:
+    """Covariances of (X_prev, v) and the costs to go at the ends, for first points and elements."""
+    slots = len(program.slots.names)
+    first_joint, joint, first_P, P = [], [], [], []
+    for r, swept in enumerate(model.swept):
+        found = scatter(swept, model.start, r, model.elements, *program.span(r))[1]
+        first_joint.append(found[0])
+        joint += found[1:]
+        first_P.append(swept.P[0][1 + slots :, 1 + slots :])
+        P.append(swept.P[1:, 1 + slots :, 1 + slots :])
+    return np.stack(first_joint), np.stack(joint), np.stack(first_P), np.concatenate(P)
+
+
+def _inverse_blocks(c: Condensed, joint: Floats, P: Floats, nz: int) -> tuple[Floats, Floats]:
+    """Σ and Γ − (J_y⁻ᵀ in the inner columns), per element."""
+    sizes, d = c.sizes, c.derivatives
+    inner = sizes.parts[1]
+    M, end = c.M[:, :, 1 + sizes.slots :], c.end[:, :, 1 + sizes.slots :]
+    inverse = np.linalg.inv(d.jacobian[:, :, inner])
+    response = np.zeros((len(d.c), sizes.total, sizes.inner))
+    response[:, inner] = -inverse
+    last, n = sizes.past + sizes.inner - (c.end.shape[1] + nz), c.end.shape[1]
+    ends = response[:, last : last + n]
+    cross = M.swapaxes(1, 2) @ (d.hessian @ response) + end.swapaxes(1, 2) @ (P @ ends)
+    moved = response - M @ (joint @ cross)
+    G = -moved.swapaxes(1, 2)
+    G[:, :, inner] -= inverse.swapaxes(1, 2)
+    return M @ joint @ M.swapaxes(1, 2), G
+
+
+def _with_right_hand_side(c: Condensed, slope: Floats, program: Transcription) -> Condensed:
+    """The same matrices with gradient −∂/∂a and residual −∂/∂λ."""
+    d, N = c.derivatives, c.sizes.total
+    gradient = -slope[:, :N]
+    gradient[:, c.sizes.parts[3]] = 0.0
+    changed = Derivatives(d.cost, -slope[:, N:], gradient, d.jacobian, d.hessian)
+    return condense(changed, c.sizes, program.model.n, program.model.nz)

@@ -1,0 +1,237 @@
+"""All records as one nonlinear program: arrays over first points and elements, and its evaluation.
+
+Unknown are θ and, for every record, the first point (X₀, Z₀, ζ) and the points of every element. Elements of all
+records lie behind each other, so that one call of a function serves them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+from numpy.typing import NDArray
+
+from grisaille.collocation.direct.conditions import StartConditions
+from grisaille.collocation.direct.element import ElementFunctions, Parts, element_functions, start_functions
+from grisaille.collocation.direct.mesh import TABLEAUX, DirectRecord, Floats, Mesh
+from grisaille.collocation.direct.model import DirectModel
+from grisaille.collocation.direct.slots import Slots
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """Values of all unknowns."""
+
+    theta: Floats
+    first: Floats
+    """(R, n + nz)"""
+    zeta: Floats
+    """(R, n_w)"""
+    inner: Floats
+    """(E, s (n + nz)): X₁, Z₁, X₂, …; behind Z⁺ where algebraic unknowns have values after jumps."""
+    noise: Floats
+    """(E, s nv)"""
+
+    def moved(self, step: Point, fraction: float) -> Point:
+        return Point(*(getattr(self, f) + fraction * getattr(step, f) for f in self.__dataclass_fields__))
+
+
+@dataclass(frozen=True, eq=False)
+class Costs:
+    """The parts of the criterion, and how far the equations are from holding."""
+
+    noise: float
+    residuals: float
+    levels: float
+    information: float
+    first: Floats
+    inner: Floats
+
+    @property
+    def objective(self) -> float:
+        """Σ (y − ŷ)²/2σ² + ∫ |v|²/2 dt (+ information on θ)."""
+        return self.noise + self.residuals + self.information
+
+    @property
+    def total(self) -> float:
+        return self.objective + self.levels
+
+    @property
+    def is_finite(self) -> bool:
+        return bool(np.isfinite(self.total) and np.isfinite(self.first).all() and np.isfinite(self.inner).all())
+
+
+class Functions:
+    """The functions of a model: built once, used on every mesh."""
+
+    def __init__(
+        self, model: DirectModel, slots: Slots, conditions: StartConditions, points: int, jumps: bool = False
+    ) -> None:
+        self.model, self.slots, self.conditions, self.points = model, slots, conditions, points
+        self.after = model.nz if jumps else 0
+        """How many algebraic unknowns of an element have values after a jump at its end."""
+        symbols, constants = ca.SX.sym("slot", len(slots.names)), ca.SX.sym("constant", len(slots.constants))
+        parts = Parts(symbols, constants, slots.quantities(symbols, constants))
+        self.element: ElementFunctions = element_functions(model, parts, points, jumps)
+        self.start: ElementFunctions = start_functions(model, parts, conditions.formulas, conditions.wanted)
+        self._symbols = [model.t, ca.vertcat(model.X, model.Z), model.u, symbols, constants]
+        self._q, self._looks = parts.q, dict[str, ca.Function]()
+        self.level_slots = frozenset(
+            ca.jacobian_sparsity(ca.substitute(model.levels, model.q, parts.q), symbols).get_col()
+        )
+        """Slots that levels of noise or the motion of disturbances depend on."""
+        plant = ca.vertcat(model.rates[: model.nx], model.residual)
+        gains = ca.densify(ca.vec(ca.substitute(ca.jacobian(plant, model.v), model.q, parts.q)))
+        self.gain_slots = frozenset(ca.jacobian_sparsity(gains, symbols).get_col()) - self.level_slots
+        """Slots of other unknowns that decide how strongly white noise acts: C in C ẋ = f + w."""
+
+    def look(self, what: str) -> ca.Function:
+        """``"measured"``, ``"deviation"`` (σ) or ``"observed"`` at (t, (X, Z), u, slots, constants), with slopes."""
+        if what not in self._looks:
+            model = self.model
+            formulas = {"measured": model.measured, "deviation": ca.sqrt(ca.diag(model.variance))}
+            self._looks[what] = self.look_at(formulas.get(what, model.observed))
+        return self._looks[what]
+
+    def look_at(self, formula: ca.SX) -> ca.Function:
+        """The same for a column of formulas of the model, without white noise."""
+        model, (_, w, _, slots, _) = self.model, self._symbols
+        at_rest = ca.vertcat(self._q, ca.SX.zeros(model.nv))
+        put = ca.densify(ca.substitute(formula, ca.vertcat(model.q, model.v), at_rest))
+        slopes = [ca.densify(ca.vec(ca.jacobian(put, by))) for by in (w, slots)]
+        return ca.Function("look", self._symbols, [put, *slopes])
+
+
+class Transcription:
+    """Functions with the data of records on their meshes."""
+
+    def __init__(
+        self, functions: Functions, records: Sequence[DirectRecord], meshes: Sequence[Mesh],
+        information: ca.Function | None = None,
+    ) -> None:  # fmt: skip
+        self.functions, self.records, self.meshes = functions, tuple(records), tuple(meshes)
+        self.model, self.slots, self.information = functions.model, functions.slots, information
+        counts = [len(m.lengths) for m in meshes]
+        self.edges = np.concatenate([[0], np.cumsum(counts)]).astype(int)
+        self.record_of = np.repeat(np.arange(len(meshes)), counts)
+        self.element_data = np.vstack([self._elements(r) for r in range(len(meshes))])
+        self.start_data = np.vstack([self._start(r) for r in range(len(meshes))])
+        weights = TABLEAUX[functions.points][1][-1]
+        self.noise_weights = np.repeat(self.lengths[:, None] * weights, self.model.nv, axis=1)
+        """(E, s nv): the curvature h b_j of the cost in v."""
+
+    @property
+    def lengths(self) -> Floats:
+        return np.concatenate([m.lengths for m in self.meshes])
+
+    def span(self, r: int) -> tuple[int, int]:
+        return int(self.edges[r]), int(self.edges[r + 1])
+
+    def _measurements(self, r: int) -> tuple[Floats, Floats]:
+        record, mesh = self.records[r], self.meshes[r]
+        measured = record.measured
+        values = np.where(measured, record.y, 0.0)
+        weights = np.where(measured, record.weights, 0.0)
+        at = mesh.sample_at
+        blank = (at < 0)[:, None]
+        return np.where(blank, 0.0, values[at]), np.where(blank, 0.0, weights[at])
+
+    def _elements(self, r: int) -> Floats:
+        mesh = self.meshes[r]
+        y, w = self._measurements(r)
+        E = len(mesh.lengths)
+        constants = np.repeat(self.slots.constant_values[r : r + 1], E, axis=0)
+        u = mesh.u.reshape(E, -1)
+        return np.hstack([mesh.bounds[:-1, None], mesh.lengths[:, None], u, mesh.u_end[1:], y[1:], w[1:], constants])
+
+    def _start(self, r: int) -> Floats:
+        mesh, conditions = self.meshes[r], self.functions.conditions
+        y, w = self._measurements(r)
+        parts = (mesh.bounds[:1], mesh.u_end[0], y[0], w[0], conditions.is_given[r], conditions.given[r])
+        return np.concatenate([*parts, self.slots.constant_values[r]])[None]
+
+    def ends(self, point: Point) -> Floats:
+        """(E, n): X at the right end of every element."""
+        n, nz = self.model.n, self.model.nz
+        return point.inner[:, point.inner.shape[1] - n - nz : point.inner.shape[1] - nz]
+
+    def nodes(self, inner: Floats) -> Floats:
+        """(E s, n + nz): (X, Z) at all Radau points, or what belongs to them."""
+        width = self.model.n + self.model.nz
+        return inner[:, self.functions.after :].reshape(len(inner) * self.functions.points, width)
+
+    @property
+    def seen_columns(self) -> NDArray[np.int64]:
+        """Where (X, Z) at the right end stand among the inner unknowns, Z after a jump there."""
+        n, nz, size = self.model.n, self.model.nz, self.functions.element.sizes.inner
+        Z = np.arange(nz) if self.functions.after else np.arange(size - nz, size)
+        return np.concatenate([np.arange(size - n - nz, size - nz), Z])
+
+    def seen_points(self, point: Point, r: int) -> Floats:
+        """(E + 1, n + nz): (X, Z) at the first instant and at the ends of a record, after jumps of inputs."""
+        first, last = self.span(r)
+        return np.vstack([point.first[r : r + 1], point.inner[first:last, self.seen_columns]])
+
+    def previous(self, point: Point) -> Floats:
+        """(E, n): X at the left end."""
+        X = np.roll(self.ends(point), 1, axis=0)
+        X[self.edges[:-1]] = point.first[:, : self.model.n]
+        return X
+
+    def arguments(self, point: Point) -> tuple[Floats, Floats]:
+        """a of the first points and of the elements."""
+        values = self.slots.values(point.theta)
+        return (
+            np.hstack([point.first, point.zeta, values]),
+            np.hstack([self.previous(point), point.inner, point.noise, values[self.record_of]]),
+        )
+
+    def as_point(self, theta: Floats, start: Floats, elements: Floats) -> Point:
+        """Steps of a as a step of all unknowns."""
+        s, e = self.functions.start.sizes.parts, self.functions.element.sizes.parts
+        return Point(theta, start[:, s[1]], start[:, s[2]], elements[:, e[1]], elements[:, e[2]])
+
+    def evaluate(self, point: Point) -> Costs:
+        start, elements = self.arguments(point)
+        with np.errstate(all="ignore"):
+            cost0, c0 = self.functions.start.values(start, self.start_data)
+            cost, c = self.functions.element.values(elements, self.element_data)
+        noise, residuals, levels = cost0.sum(axis=0) + cost.sum(axis=0)
+        known = float(self.information(point.theta)[0]) if self.information is not None else 0.0
+        return Costs(float(noise), float(residuals), float(levels), known, c0, c)
+
+    def observe(self, point: Point, formula: ca.SX, r: int) -> Floats:
+        """A column of the model's formulas at the first instant and all ends of a record, (E + 1, rows)."""
+        model, (first, last) = self.model, self.span(r)
+        function = ca.Function("observe", model.arguments, [ca.densify(formula)])
+        n, nv = model.n, model.nv
+        w = self.seen_points(point, r)
+        v = point.noise[first:last, point.noise.shape[1] - nv :]
+        v = np.vstack([np.zeros((1, nv)), v]) if nv else np.zeros((len(w), 0))
+        mesh = self.meshes[r]
+        q = np.concatenate([self.slots.parameters(point.theta)[r], self._levels(point.theta, r)])
+        columns = (mesh.bounds[None], w[:, :n].T, w[:, n:].T, v.T, mesh.u_end.T, np.repeat(q[:, None], len(w), axis=1))
+        return np.array(function.map(len(w))(*columns).full()).T
+
+    def look(self, what: str | ca.SX, point: Point, r: int) -> tuple[Floats, Floats, Floats]:
+        """``Functions.look``, or that of a column of formulas, at the first instant and all ends of a record.
+
+        Values (N, rows), derivatives by (X, Z), (N, rows, n + nz), and by the slots, (N, rows, slots).
+        """
+        mesh, w = self.meshes[r], self.seen_points(point, r)
+        N, slots, constants = len(w), self.slots.values(point.theta)[r], self.slots.constant_values[r]
+        repeated = [np.repeat(x[:, None], N, axis=1) for x in (slots, constants)]
+        look = self.functions.look(what) if isinstance(what, str) else self.functions.look_at(what)
+        found = look.map(N)(mesh.bounds[None], w.T, mesh.u_end.T, *repeated)
+        value, *slopes = (np.array(x.full()).reshape(-1, N).T for x in found)
+        by_w, by_slots = (s.reshape(N, -1, value.shape[1]).swapaxes(1, 2) for s in slopes)
+        return value, by_w, by_slots
+
+    def _levels(self, theta: Floats, r: int) -> Floats:
+        values = self.slots.values(theta)[r]
+        return np.array([values[self.slots.names.index(n)] for n in self.slots.levels])
+
+    def with_mesh(self, meshes: Sequence[Mesh]) -> Transcription:
+        return Transcription(self.functions, self.records, meshes, self.information)

@@ -1,0 +1,1 @@
+"""The estimators, one folder each, and how one is chosen and run."""

@@ -1,0 +1,1 @@
+"""Trajectories and unknowns found together."""

@@ -1,0 +1,254 @@
+"""Collocation: trajectories as splines, estimated together with the parameters, weighing data against the model.
+
+    minimise  ½ Σ |y − ŷ|²/σ² + ½ ∫ |ẋ − f(x, u, θ)|²/Q dt        over θ and the splines x
+
+Nothing is simulated, so unstable models, unknown starts and unmeasured states are ordinary. Disturbance intensities are
+given, found from known measurement noise (``collocation.intensity``), or estimated with everything else from the
+marginal likelihood (``collocation.laplace``). References: M. S. Varziri, Parameter Estimation in Stochastic Dynamic
+Models, PhD thesis, Queen's University (2008); J. O. Ramsay, G. Hooker, D. Campbell, J. Cao, Journal of the Royal
+Statistical Society B 69 (2007) 741.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+
+from grisaille.collocation.knots import SplineOptions
+from grisaille.collocation.option_checks import refuse_limits, refuse_spline_options
+from grisaille.errors import EstimationError
+from grisaille.estimation.estimate import Estimate
+from grisaille.estimation.estimator import Estimator, Verdict
+from grisaille.estimation.levels import level_guess
+from grisaille.estimation.problem import Evaluation, Problem
+from grisaille.estimation.subject import STATIC, UNASKED, Subject
+from grisaille.estimators.collocation.criteria import solve
+from grisaille.estimators.collocation.direct.estimate import estimate_direct
+from grisaille.estimators.collocation.direct.problem import DirectProblem, direct_options, pose_direct_problem
+from grisaille.estimators.collocation.posing import pose_splines, refuse_without_slope, spline_obstacle
+from grisaille.estimators.collocation.refinement import AFTER
+from grisaille.model.classes import Model
+from grisaille.structure.reduction import Structure
+from grisaille.trial.unknown import Unknown
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from grisaille.estimation.fit import Fit
+
+CRITERIA = ("amle", "ipda", "smoothing", "laplace")
+
+
+@dataclass(frozen=True)
+class Collocation(Estimator):
+    """Options of collocation.
+
+    criterion : ``"amle"`` minimises over parameters and trajectories together; ``"ipda"`` does so in turn;
+        ``"smoothing"`` (generalised profiling) takes the trajectories from the same criterion but the parameters from
+        the data misfit alone; ``"laplace"`` is the marginal likelihood, which also estimates noise levels
+    intensities : ``"given"``, or ``"estimate"``: every disturbance's scale is estimated too
+    debias : the criterion ``"amle"`` leans, as it leaves out that trajectories scatter more widely for some parameters
+        than for others; True takes this off, at little cost; so does a model with an unknown that decides how strongly
+        white noise acts (C in C ẋ = f + w), which leans by any number of standard errors
+    order : of the splines (4: cubic, 2: straight lines), or ``{state: order}``
+    knots : ``"auto"`` (every observation), a number, times, or ``{state: …}``; inputs that step have theirs in any case
+    kinks : where the slope of a state may jump: where ``"inputs"`` step, or at ``"observations"`` too, where the best
+        trajectory bends; ``"auto"``: at observations for the marginal likelihood, and unless knots are given
+    quadrature : ``"gauss"``, a number of Gauss points, ``"simpson"`` or ``"ends+midpoints"``
+    trajectories : where the search for trajectories starts, ``{state: number | (times, values)}``; by default in the
+        data for states that are measured, in a simulation for the others
+    refine : how often knots may be added where the trajectories need them, or elements of direct collocation halved,
+        until no estimate moves by more than a twentieth of its standard error; ``"auto"``: ten times (four), never
+        where knots are given
+    optimizer : ``"gauss-newton"`` (own, with the exact Hessian near the end) or ``"ipopt"``
+    transcription : ``"spline"``; ``"direct"`` collocation at Radau points for differential-algebraic models and
+        undisturbed equations; ``"auto"`` takes splines where they apply
+    tolerance, max_iterations : when to stop
+    compiled : as in ``gr.simulate``; for the simulation that starts unmeasured states
+    """
+
+    smooths: ClassVar[bool] = True
+
+    criterion: Literal["amle", "ipda", "smoothing", "laplace"] = "amle"
+    intensities: Literal["given", "estimate"] = "given"
+    debias: bool = False
+    order: Any = 4
+    knots: Any = "auto"
+    kinks: Literal["auto", "inputs", "observations"] = "auto"
+    quadrature: Any = "gauss"
+    trajectories: Any = None
+    refine: int | Literal["auto"] = "auto"
+    optimizer: Literal["gauss-newton", "ipopt"] = "gauss-newton"
+    transcription: Literal["auto", "spline", "direct"] = "auto"
+    tolerance: float = 1e-11
+    max_iterations: int = 300
+    compiled: bool | None = None
+
+    has_own_likelihood: ClassVar[bool] = True
+    has_states: ClassVar[bool] = True
+    tells_how: ClassVar[bool] = True
+    deviance: ClassVar[Literal["trajectories"]] = "trajectories"
+
+    @classmethod
+    def verdict(cls, subject: Subject) -> Verdict:
+        if subject.is_static:
+            return Verdict(False, STATIC)
+        if subject.disturbances and subject.hidden:
+            return Verdict(False, f"refused: where {subject.hidden} is zero its effect has no slope to start from")
+        return Verdict(False, UNASKED)
+
+    @property
+    def no_ratio(self) -> str:
+        if self.criterion == "laplace":
+            return ""
+        return (
+            f"A ratio test needs a likelihood, and criterion={self.criterion!r} is not one: fit with "
+            f"gr.Collocation(criterion='laplace'). fit.profile(name) shows how the criterion grows."
+        )
+
+    @property
+    def not_a_likelihood(self) -> str:
+        return f"criterion={self.criterion!r}"
+
+    def __post_init__(self) -> None:
+        for name in ("order", "knots", "quadrature", "trajectories", "refine"):
+            object.__setattr__(self, name, _as_plain(getattr(self, name)))
+        for name, value, allowed in (
+            ("criterion", self.criterion, CRITERIA),
+            ("intensities", self.intensities, ("given", "estimate")),
+            ("kinks", self.kinks, ("auto", "inputs", "observations")),
+            ("optimizer", self.optimizer, ("gauss-newton", "ipopt")),
+            ("transcription", self.transcription, ("auto", "spline", "direct")),
+        ):
+            if value not in allowed:
+                raise EstimationError(f"{name} is {value!r}; it must be one of {', '.join(map(repr, allowed))}.")
+        refuse_spline_options(self.order, self.knots, self.quadrature, self.trajectories)
+        refuse_limits(self.tolerance, self.max_iterations)
+        whole = isinstance(self.refine, int) and not isinstance(self.refine, bool) and self.refine >= 0
+        if not whole and self.refine != "auto":
+            raise EstimationError(f"refine is {self.refine!r}; give a whole number from 0, or 'auto'.")
+        if self.debias and self.criterion != "amle":
+            raise EstimationError(f"debias=True goes with criterion='amle', not {self.criterion!r}.")
+        if self.optimizer == "ipopt" and self.criterion != "amle":
+            raise EstimationError(f"optimizer='ipopt' solves criterion='amle', not {self.criterion!r}.")
+        if self.intensities == "estimate" and self.criterion in ("ipda", "smoothing"):
+            raise EstimationError(
+                f"intensities='estimate' goes with criterion='amle' or 'laplace'; {self.criterion!r} takes them as "
+                f"given."
+            )
+
+    def _spline_options(self) -> SplineOptions:
+        own = "observations" if isinstance(self.knots, str) or self.criterion == "laplace" else "inputs"
+        kinks = own if self.kinks == "auto" else self.kinks
+        return SplineOptions(self.order, self.knots, trajectories=self.trajectories, kinks=kinks)
+
+    @property
+    def refinements(self) -> int:
+        """Rounds of refinement, at most."""
+        if self.refine == "auto":
+            return AFTER if isinstance(self.knots, str) and self.quadrature == "gauss" else 0
+        return self.refine
+
+    def further_unknowns(self, structure: Structure, data: Sequence[Any], wanted: Sequence[str]) -> list[str]:
+        """Scales when intensities are estimated; measurement noise that is left open, for the marginal likelihood."""
+        said = {name.partition("@")[0] for name in wanted}
+        more = []
+        if self.intensities == "estimate" and not structure.model.disturbances:
+            raise EstimationError(
+                f"intensities='estimate' finds scales of disturbances, and {structure.model.name} has none: declare "
+                f"w = gr.Disturbance(gr.spectra.white()) and let it enter an equation, or leave intensities='given'."
+            )
+        if self.intensities == "estimate" and not any(n.startswith("scale(") for n in said):
+            more += [f"scale({w})" for w in structure.model.disturbances]
+        if self.criterion == "laplace":
+            measured = dict.fromkeys(o for e in data for o in e.outputs)
+            more += [f"noise({o})" for o in measured if structure.model.outputs[o].noise is None]
+        return [*wanted, *(n for n in more if n not in said)]
+
+    def pose(
+        self,
+        model: Model,
+        structure: Structure,
+        data: Sequence[Any],
+        unknowns: Sequence[Unknown],
+        guess: Fit | None = None,
+    ) -> Problem:
+        """The problem of a model and its data."""
+        refuse_without_slope(structure, data, unknowns)
+        obstacle = spline_obstacle(structure, data, unknowns, self.criterion)
+        if self.transcription == "direct" or (self.transcription == "auto" and obstacle):
+            guessed = [level_guess(structure, data, u, unknowns) for u in unknowns]
+            return pose_direct_problem(model, structure, data, guessed, direct_options(self, obstacle), obstacle)
+        if obstacle:
+            raise EstimationError(f"Splines do not apply: {obstacle}. Use transcription='direct', or 'auto'.")
+        return pose_splines(
+            model, structure, data, unknowns, self._spline_options(), self.quadrature, self.criterion,
+            self.compiled,
+        )  # fmt: skip
+
+    def estimate(self, problem: Any, progress: Callable[[int, float], None] | None = None) -> Estimate:
+        """Solve a problem."""
+        if isinstance(problem, DirectProblem):
+            found = estimate_direct(problem, progress, self.debias, self.refine)
+        else:
+            found = solve(self, problem, progress)
+        return replace(found, caution=_caution(problem))
+
+    def predict_ahead(self, fit: Fit, experiment: Any, horizon: float) -> None:
+        if horizon != np.inf:
+            raise EstimationError(
+                f"{type(self).__name__} estimates trajectories from all data together and predicts nothing from "
+                f"a part of them: use gr.fit(model, data, method=gr.KalmanML(), guess=fit).predict(horizon={horizon}), "
+                f"or horizon=None to simulate."
+            )
+
+    def valued(self, problem: Problem, evaluation: Evaluation) -> tuple[Evaluation, float]:
+        return evaluation, evaluation.log_likelihood if self.criterion == "laplace" else np.nan
+
+    def states_at(self, problem: Any, theta: np.ndarray) -> dict[str, xr.Dataset]:
+        from grisaille.estimators.collocation.states import states_along
+
+        known, at = np.zeros((len(theta), len(theta))), problem.evaluate(theta)
+        return {case.name: states_along(self, at, k, known) for k, case in enumerate(problem.cases)}
+
+    def states(self, fit: Fit, experiment: Any, names: Any, level: float) -> xr.Dataset:
+        from grisaille.estimators.collocation.states import trajectory_states
+
+        return trajectory_states(fit, experiment, names, level)
+
+    def kept(self, fit: Fit) -> dict[str, np.ndarray]:
+        """The trajectories."""
+        from grisaille.estimators.collocation.again import kept_arrays
+
+        return kept_arrays(fit)
+
+
+def _caution(problem: Any) -> str:
+    """Trajectories are fitted by slopes, which do not see that the equations jump with them."""
+    jumps = [jump for case in problem.cases for jump in case.trial.structure.jumps.of_states]
+    if not jumps:
+        return ""
+    return (
+        f"jumps: the equations jump with '{jumps[0].text}', which the slopes that trajectories are fitted by do not "
+        f"see: standard errors and intervals are approximate; gr.KalmanML(filter='unscented') or gr.SimulatedPEM() do"
+    )
+
+
+def _as_plain(value: Any) -> Any:
+    """Arrays as tuples of numbers, so that options can be compared, hashed and saved."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Mapping):
+        return {str(k): _as_plain(v) for k, v in value.items()}
+    if isinstance(value, np.ndarray | list | tuple):
+        return (
+            tuple(_as_plain(v) for v in np.asarray(value).tolist()) if _is_flat(value) else tuple(map(_as_plain, value))
+        )
+    return value
+
+
+def _is_flat(value: Any) -> bool:
+    return all(np.ndim(v) == 0 for v in value)

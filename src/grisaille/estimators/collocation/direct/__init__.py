@@ -1,0 +1,1 @@
+"""Collocation of differential-algebraic models as they stand."""

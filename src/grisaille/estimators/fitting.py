@@ -1,0 +1,286 @@
+"""``gr.fit`` and ``gr.evaluate``: from a model and data to a ``Fit``, or to the criterion at given values."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from grisaille.errors import EstimationError
+from grisaille.estimation.cases import Case, start_guesses, trial_of, unknown_starts
+from grisaille.estimation.criterion_value import CriterionValue, evaluated
+from grisaille.estimation.estimator import Estimator
+from grisaille.estimation.explanation import with_explanation
+from grisaille.estimation.fit import Fit
+from grisaille.estimation.interruption import Interrupted
+from grisaille.estimation.problem import Problem
+from grisaille.estimation.unknowns import (
+    marked_names,
+    parameter_guesses,
+    refuse_strangers,
+    resolve_unknowns,
+    wanted_names,
+)
+from grisaille.estimators.choice import choose_method
+from grisaille.experiment.experiment import Experiment
+from grisaille.model.classes import Model
+from grisaille.structure.parameters import evaluate_parameters
+from grisaille.structure.prepared import structure_of
+from grisaille.trial.refusals import refuse_always
+from grisaille.trial.unknown import Unknown
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def fit(
+    model: Model,
+    experiments: Any,
+    estimate: Iterable[object] | None = None,
+    method: Any = "auto",
+    guess: Mapping[str, float] | Fit | None = None,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    priors: Any = None,
+    local: Iterable[str] = (),
+    progress: bool = False,
+) -> Fit:
+    """Estimate parameters, starts and noise levels from data.
+
+    model : an instance of a ``gr.Model`` subclass
+    experiments : a ``gr.Experiment`` or a list of them
+    estimate : names (``"k"``, ``"legs[*].m"``, ``"start(x)"``, ``"scale(w)"``); None frees what declares
+        bounds or a prior
+    method : ``gr.OutputError(…)``, ``gr.KalmanML(…)`` or another estimator, or ``"auto"``
+    guess : where to start, by name, or another fit; the model's values otherwise
+    bounds, priors : by name, instead of those the model declares; a prior of None takes the declared one away
+    local : parameters that each experiment has for itself
+    progress : whether a line on the terminal tells how far the search is
+    """
+    estimate = list(estimate) if estimate is not None and not isinstance(estimate, str) else estimate
+    data = checked_experiments(model, experiments)
+    chosen, why = choose_method(method, model, data, estimate)
+    problem = build_problem(model, data, estimate, chosen, guess=guess, bounds=bounds, priors=priors, local=local)
+    return fit_problem(model, problem, chosen, why, _reporter(progress))
+
+
+def fit_problem(model: Model, problem: Problem, method: Estimator, why: Mapping[str, str], report: Any = None) -> Fit:
+    """Solve a problem that is already posed."""
+    asked, begin = problem.unknowns, time.perf_counter()
+    try:
+        found = replace(method.estimate(problem, report), unknowns=asked)
+    except Interrupted as interruption:
+        found = replace(interruption.estimate, unknowns=asked)
+    except KeyboardInterrupt:
+        reached = method.interrupted(problem, time.perf_counter() - begin)
+        if reached is None:
+            raise
+        found = replace(reached, unknowns=asked)
+    disturbances = structure_of(model).model.disturbances
+    found = with_explanation(found, _remedy(method, bool(disturbances)))
+    found = replace(found, notes=(*found.notes, *method.remarks(structure_of(model).model)))
+    if problem.transcription:
+        name = type(method).__name__
+        why = {**why, name: f"{why.get(name, 'given')}: {problem.transcription}"}
+    return Fit(model, [c.experiment for c in problem.cases], method, found, why)
+
+
+def evaluate(
+    model: Model,
+    experiments: Any,
+    method: Any = "auto",
+    parameters: Mapping[str, float] | Fit | pd.DataFrame | None = None,
+    estimate: Iterable[object] | None = None,
+) -> CriterionValue:
+    """The criterion at given values, its gradient, residuals and states; nothing moves.
+
+    model, experiments, method : as in ``gr.fit``
+    parameters : values by name, a ``Fit``, or the table of one; the model's own values otherwise
+    estimate : what the gradient is taken by beside ``parameters``; where neither is given, what declares bounds or a
+        prior, which may be nothing
+    """
+    given = _given_values(parameters)
+    data = checked_experiments(model, experiments)
+    names: list[object] = list(dict.fromkeys([*given, *(estimate or ())])) or list(marked_names(structure_of(model)))
+    chosen, _ = choose_method(method, model, data, names)
+    problem = build_problem(model, data, names, chosen, guess=given, bounds={}, searched=False)
+    point = problem.evaluate(problem.guess)
+    if not point.completed:
+        raise EstimationError(f"The model cannot be simulated at the given parameters: {point.failure}")
+    refusal = problem.refusal(problem.guess)
+    if refusal:
+        raise EstimationError(refusal)
+    point, likelihood = chosen.valued(problem, point)
+    return evaluated(problem, point, likelihood, point.gradient, chosen)
+
+
+def _given_values(parameters: Any) -> dict[str, float]:
+    """Values by name; of a fit or its table those of its unknowns, without noise that follows from residuals."""
+    if isinstance(parameters, Fit):
+        return dict(zip(parameters.names, parameters.estimate.theta.tolist(), strict=True))
+    if hasattr(parameters, "columns"):
+        if "estimate" not in parameters.columns:
+            raise EstimationError(
+                f"parameters= is a table with the columns {', '.join(map(str, parameters.columns))}: a fit's own has "
+                f"'estimate', by name. Give a dict, a Fit, or fit.parameters."
+            )
+        rows = parameters[parameters["status"] != "noise"] if "status" in parameters.columns else parameters
+        return {str(name): float(value) for name, value in rows["estimate"].items()}
+    if parameters is not None and not isinstance(parameters, Mapping):
+        raise EstimationError(
+            f"parameters= is {type(parameters).__name__}; give values by name, a fit, or the table of one."
+        )
+    return dict(parameters or {})
+
+
+def _remedy(method: Estimator, disturbed: bool) -> str:
+    """What leads out of a minimum that explains nothing."""
+    ways = ["gr.multistart(…)", "another guess=", *method.ways_out(disturbed)]
+    return f"Try {', '.join(ways)}, or leave the noise open (noise=None)."
+
+
+def build_problem(
+    model: Model,
+    experiments: Any,
+    estimate: Iterable[object] | None,
+    method: Estimator,
+    *,
+    guess: Mapping[str, float] | Fit | None = None,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    priors: Any = None,
+    local: Iterable[str] = (),
+    searched: bool = True,
+) -> Problem:
+    """The problem of a model and its data, as the method poses it.
+
+    searched : whether its minimum is; a criterion that is only evaluated need not have unknowns, and levels may be zero
+    """
+    structure = structure_of(model)
+    data = checked_experiments(model, experiments)
+    given = dict(guess.estimates) if isinstance(guess, Fit) else dict(guess or {})
+    unknowns = find_unknowns(
+        model,
+        data,
+        estimate,
+        guess=given,
+        bounds=bounds,
+        priors=priors,
+        local=local,
+        method=method,
+        searched=searched,
+    )
+    if not isinstance(guess, Fit):
+        refuse_strangers(unknowns, given, "guess")
+    unknowns = parameter_guesses(structure.model, unknowns)
+    guessed = {**data[0].constants, **{u.target: u.guess for u in unknowns if u.kind == "parameter"}}
+    structure = structure_of(model, evaluate_parameters(structure.model, guessed).values)
+    _refuse_always(model, data, unknowns)
+    if not method.estimates_levels:
+        _refuse_levels(unknowns, method)
+    return _checked(method.pose(model, structure, data, unknowns, guess if isinstance(guess, Fit) else None))
+
+
+def _refuse_always(model: Model, data: Sequence[Any], unknowns: Sequence[Unknown]) -> None:
+    """What no estimator can do is refused in the same words under all of them."""
+    for experiment in data:
+        trial, mine = trial_of(model, experiment, unknowns)
+        guessed = start_guesses(unknowns, [Case(experiment, trial, None, (), mine)])
+        refuse_always(trial.at([guessed[k].guess for k in mine]))
+
+
+def _checked(problem: Problem) -> Problem:
+    if problem.unknowns and problem.count <= len(problem.unknowns):
+        raise EstimationError(
+            f"{problem.count} measurements cannot determine {len(problem.unknowns)} unknowns; give more data or fewer."
+        )
+    return problem
+
+
+def _refuse_levels(unknowns: Sequence[Unknown], method: Estimator) -> None:
+    """Levels of noise are estimated by likelihoods only."""
+    levels = [u.name for u in unknowns if u.kind in ("scale", "noise")]
+    if levels:
+        raise EstimationError(
+            f"gr.{type(method).__name__} does not estimate '{levels[0]}': use gr.KalmanML(). Open measurement noise "
+            f"(noise=None) is estimated without being named."
+        )
+
+
+def find_unknowns(
+    model: Model,
+    data: Sequence[Any],
+    estimate: Iterable[object] | None,
+    *,
+    priors: Any = None,
+    method: Estimator | str | None = None,
+    searched: bool = True,
+    **options: Any,
+) -> tuple[Unknown, ...]:
+    """What is estimated, in order, with what the method adds; guesses are NaN where none was given."""
+    wanted, beliefs = _with_unknown_starts(data, estimate, priors)
+    structure = structure_of(model)
+    names = wanted_names(structure, wanted, may_be_empty=not searched)
+    if isinstance(method, Estimator):  # "auto" is chosen later, and adds what the one chosen does
+        names = method.further_unknowns(structure, data, names)
+    return resolve_unknowns(structure, data, names, priors=beliefs, searched=searched, **options)
+
+
+def _with_unknown_starts(
+    data: Sequence[Any], estimate: Iterable[object] | None, priors: Any
+) -> tuple[Iterable[object] | None, Any]:
+    """Starts that an experiment declares unknown are estimated too, with the prior it gives."""
+    found = {
+        f"start({n})@{e.name}" if len(data) > 1 else f"start({n})": v
+        for e in data
+        for n, v in unknown_starts(e).items()
+    }
+    if not found:
+        return estimate, priors
+    if estimate is None:
+        raise EstimationError(
+            f"The experiments leave {', '.join(found)} unknown: name the parameters beside them in estimate=[…]."
+        )
+    listed = list(estimate)
+    said = {str(getattr(e, "path", e)) for e in listed}
+    extra = [n for n in found if n not in said and n.partition("@")[0] not in said and "start(*)" not in said]
+    beliefs = {n: v for n, v in found.items() if v is not None}
+    return [*listed, *extra], {**beliefs, **priors} if isinstance(priors, Mapping) else (priors or beliefs)
+
+
+def checked_experiments(model: Model, experiments: Any) -> list[Any]:
+    """The experiments, named, each with what the model needs."""
+    data = named_experiments(experiments)
+    for experiment in data:
+        experiment.check(model)
+    return data
+
+
+def named_experiments(experiments: Any) -> list[Any]:
+    """The experiments, each with a name of its own."""
+    data = list(experiments) if isinstance(experiments, Sequence) else [experiments]
+    if not data:
+        raise EstimationError("There are no experiments: give a gr.Experiment or a list of them.")
+    for item in data:
+        if not isinstance(item, Experiment):
+            raise EstimationError(
+                f"experiments= holds {type(item).__name__}, not a gr.Experiment: make one with gr.Experiment(…), "
+                f"gr.Experiment.from_csv(…) or gr.Experiment.from_frame(…)."
+            )
+    named = [e if e.name else e.replace(name=f"experiment {k + 1}") for k, e in enumerate(data)]
+    names = [e.name for e in named]
+    repeated = {n for n in names if names.count(n) > 1}
+    if repeated:
+        raise EstimationError(f"Several experiments are called {', '.join(sorted(repeated))}: give each its own name=.")
+    return named
+
+
+def _reporter(wanted: bool) -> Any:
+    if not wanted:
+        return None
+    import sys
+
+    def report(evaluations: int, objective: float) -> None:
+        sys.stderr.write(f"\revaluation {evaluations:4d}   objective {objective:.8g}   ")
+        sys.stderr.flush()
+
+    return report

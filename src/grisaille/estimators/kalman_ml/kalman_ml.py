@@ -1,0 +1,433 @@
+"""Maximum likelihood by Kalman filtering: parameters, noise levels and starts of models with disturbances.
+
+    maximise  log L(θ) = Σ_k log N(y_k; ŷ_{k|k−1}, S_k)  (+ log prior)
+
+One-step predictions and their covariances come from the exact filter of a linear model, or from one of the filters for
+nonlinear models (``filtering``). The covariance of the estimates is the inverse Hessian of −log L − log prior at the
+optimum. Reference: N. R. Kristensen, H. Madsen, S. B. Jørgensen, Automatica 40 (2004) 225, eqs. (9), (31), (53).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+
+from grisaille.disturbance.stochastic_model import StochasticModel
+from grisaille.errors import EstimationError
+from grisaille.estimation.bound_penalty import BoundPenalty, transformed
+from grisaille.estimation.cases import Case, start_guesses, trial_of
+from grisaille.estimation.estimate import Estimate
+from grisaille.estimation.estimator import Estimator, Verdict
+from grisaille.estimation.levels import (
+    Zeros,
+    evaluate_quietly,
+    find_zeros,
+    level_guess,
+    level_parameters,
+    scan,
+)
+from grisaille.estimation.likelihood import LikelihoodEvaluation, LikelihoodProblem
+from grisaille.estimation.problem import Problem
+from grisaille.estimation.subject import STATIC, Subject
+from grisaille.estimators.kalman_ml import filter_choices as choices
+from grisaille.estimators.kalman_ml.report import (
+    covariance_of,
+    describe,
+    discretisation_notes,
+    edge_notes,
+    failure_note,
+    sentence,
+)
+from grisaille.estimators.kalman_ml.score_sandwich import score_sandwich
+from grisaille.filtering.extended import ExtendedFilter
+from grisaille.filtering.horizon import HorizonRunner
+from grisaille.filtering.runner import FilterOptions, FilterRunner
+from grisaille.filtering.sigma_points import SigmaPoints
+from grisaille.model.classes import Model
+from grisaille.optimization import scoring
+from grisaille.optimization.convergence import NEAR
+from grisaille.optimization.search import Outcome, Search
+from grisaille.structure.reduction import Structure
+from grisaille.trial.refusals import refuse_few_instants, refuse_static, require_finite_variance
+from grisaille.trial.unknown import Unknown
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from grisaille.estimation.fit import Fit
+
+SAME = 1e-6
+"""Log-likelihoods of the same steps, with matrix exponentials of other accuracy, that agree."""
+HARDLY = 2e-3
+"""The same of steps that were refined in other cells."""
+
+
+@dataclass(frozen=True)
+class KalmanML(Estimator):
+    """Options of maximum likelihood by Kalman filtering.
+
+    filter : ``"linear"``, the exact filter of models that are linear in their states; ``"extended"``, by linearisation
+        along the way; ``"iterated"``, which linearises again at the updated state; ``"unscented"``, by sigma points;
+        ``"auto"`` takes the exact one where it applies, the unscented one where the model jumps with a state, and the
+        extended one elsewhere
+    propagation : of nonlinear filters between samples: ``"linearize"``, exact for the model linearised on each substep;
+        ``"moments"``, integrating the equations of mean and covariance with error control; ``"square-root"``, of the
+        unscented filter, integrating the sigma points themselves
+    solver : of the last two: ``"rk4"``, or ``"euler"`` for comparison with programs that take such steps
+    substeps : steps of nonlinear filters between samples, or ``"auto"``: chosen at the guess and again at the optimum
+    sigma : α, β, κ of the unscented filter's points
+    initial_covariance : of the states before the first sample: ``"first-sample"`` (what process noise builds up over
+        the first interval), ``"stationary"``, ``"diffuse"``, ``{state: variance}`` or a matrix; disturbances start
+        stationary
+    first_observation : ``"include"`` it in the likelihood, or ``"condition"`` on it
+    robust : None, or Huber's threshold c in standard deviations: larger innovations count linearly; ``("smooth", c)``
+        goes over from squares to linear without a kink in the second derivative. The filter itself is not changed, and
+        the criterion is then no likelihood
+    horizon : predictions over so many samples enter instead of those over one: a criterion for forecasting, which is a
+        likelihood for 1 only
+    bounds : kept by the ``"optimizer"``, or by ``"transform"``: a search in log((θ − a)/(b − θ)) with a penalty
+    penalty : λ of that penalty, λ Σ (|a|/(θ − a) + |b|/(b − θ) − 1); with bounds="transform" only
+    tolerance, max_evaluations : when to stop
+    compiled : as in ``gr.simulate``
+    """
+
+    filter: Literal["auto", "linear", "extended", "iterated", "unscented"] = "auto"
+    propagation: Literal["linearize", "moments", "square-root"] = "linearize"
+    substeps: int | Literal["auto"] = "auto"
+    initial_covariance: Any = "first-sample"
+    first_observation: Literal["include", "condition"] = "include"
+    robust: Any = None
+    horizon: int = 1
+    bounds: Literal["optimizer", "transform"] = "optimizer"
+    penalty: float = 1e-4
+    tolerance: float = 1e-11
+    max_evaluations: int = 500
+    compiled: bool | None = None
+    solver: Literal["rk4", "euler"] = "rk4"
+    sigma: tuple[float, float, float] = (1.0, 0.0, 3.0)
+
+    def __post_init__(self) -> None:
+        choices.one_of("filter", self.filter, choices.FILTERS)
+        choices.checked_steps(self.filter, self.propagation, self.solver, self.substeps, self.initial_covariance)
+        choices.one_of("first_observation", self.first_observation, choices.FIRST)
+        choices.one_of("bounds", self.bounds, choices.BOUNDS)
+        choices.whole_number("horizon", self.horizon)
+        choices.whole_number("max_evaluations", self.max_evaluations)
+        choices.positive("penalty", self.penalty, zero=True)
+        choices.positive("tolerance", self.tolerance)
+        object.__setattr__(self, "initial_covariance", choices.checked_covariance(self.initial_covariance))
+        object.__setattr__(self, "sigma", choices.checked_sigma(self.sigma))
+        object.__setattr__(self, "robust", choices.checked_robust(self.robust))
+        if self.initial_covariance == "diffuse":
+            for name, value, plain in (
+                ("robust", self.robust, None),
+                ("first_observation", self.first_observation, "include"),
+                ("horizon", self.horizon, 1),
+            ):
+                if value != plain:
+                    raise EstimationError(
+                        f"initial_covariance='diffuse' goes with {name}={plain!r} only, not {value!r}: give large "
+                        f"variances instead, initial_covariance={{state: variance}}."
+                    )
+
+    has_own_likelihood: ClassVar[bool] = True
+    has_states: ClassVar[bool] = True
+    deviance: ClassVar[Literal["likelihood"]] = "likelihood"
+    redraws: ClassVar[str] = "model"
+
+    @classmethod
+    def verdict(cls, subject: Subject) -> Verdict:
+        if subject.is_static:
+            return Verdict(False, STATIC)
+        if not subject.disturbances and not subject.levels:
+            return Verdict(False, "refused: without disturbances its likelihood is that of output error")
+        if not subject.disturbances:
+            first = subject.levels[0]
+            return Verdict(True, f"chosen: the likelihood, without disturbances, in which '{first}' is an unknown")
+        if subject.hidden:
+            why = "has no linear effect where it is zero, so a linearised filter would not see it"
+            return Verdict(False, f"refused: {subject.hidden} {why}")
+        model, name = subject.stochastic, subject.flat.name
+        if not model.nonlinear:
+            return Verdict(True, f"chosen: {name} is linear in its states, so the filter and its likelihood are exact")
+        if model.jumps:
+            first_jump = model.jumps[0]
+            jumping = f"{first_jump.place} jumps with {first_jump.text}"
+            return Verdict(True, f"chosen: the unscented filter, because {jumping}")
+        return Verdict(True, f"chosen: the extended filter, because {model.nonlinear} is not linear")
+
+    @property
+    def has_sandwich(self) -> bool:
+        return not self.is_likelihood
+
+    @property
+    def not_a_likelihood(self) -> str:
+        return "a robust loss"
+
+    def steps(self, runner: FilterRunner) -> dict[str, Any]:
+        return {"filter": runner.steps}
+
+    def with_steps(self, runner: FilterRunner, steps: Mapping[str, Any]) -> None:
+        runner.take_steps(steps.get("filter", {}))
+
+    def predict_ahead(self, fit: Fit, experiment: Any, horizon: float) -> xr.Dataset:
+        from grisaille.estimation.states import predictions
+
+        return predictions(fit, experiment, horizon)
+
+    def states(self, fit: Fit, experiment: Any, names: Any, level: float) -> xr.Dataset:
+        from grisaille.estimation.states import filtered_states
+
+        return filtered_states(fit, experiment, names, level)
+
+    def states_at(self, problem: Problem, theta: np.ndarray) -> dict[str, xr.Dataset]:
+        from grisaille.estimation.states import states_of_case
+
+        return {c.name: states_of_case(c, c.runner, c.own(theta)) for c in problem.cases}
+
+    @property
+    def is_likelihood(self) -> bool:
+        """Robust losses and predictions over several samples are not likelihoods."""
+        return self.robust is None and self.horizon == 1
+
+    @property
+    def bound_penalty(self) -> BoundPenalty:
+        return BoundPenalty(self.penalty if self.bounds == "transform" else 0.0)
+
+    def further_unknowns(self, structure: Structure, data: Sequence[Any], wanted: Sequence[str]) -> list[str]:
+        """Noise levels that the model leaves open are estimated too."""
+        measured = dict.fromkeys(o for e in data for o in e.outputs)
+        said = {name.partition("@")[0] for name in wanted}
+        still = [f"noise({o})" for o in measured if structure.model.outputs[o].noise is None]
+        return [*wanted, *(n for n in still if n not in said)]
+
+    def pose(
+        self,
+        model: Model,
+        structure: Structure,
+        data: Sequence[Any],
+        unknowns: Sequence[Unknown],
+        guess: Fit | None = None,
+    ) -> LikelihoodProblem:
+        """The problem of a model and its data; outputs of infinite variance are refused."""
+        known = {u.target: u.guess for u in unknowns if u.kind == "parameter" and np.isfinite(u.guess)}
+        open_levels = [k for k, u in enumerate(unknowns) if u.kind in ("scale", "noise") and not np.isfinite(u.guess)]
+        guessed = [level_guess(structure, data, u, unknowns) for u in unknowns]
+        cases = [self.case_of(model, e, guessed) for e in data]
+        require_finite_variance([c.trial for c in cases], known)
+        problem = LikelihoodProblem(start_guesses(guessed, cases), cases, self.bound_penalty, open_levels)
+        prepared = [problem.runner_of(c).prepare(c.own(problem.guess)) for c in cases]
+        problem.unknowns = tuple(_searched_by_logarithm(prepared[0], problem.unknowns))
+        if self.bounds == "transform":
+            problem.unknowns = tuple(transformed(problem.unknowns))
+        return problem
+
+    def case_of(self, model: Model, experiment: Any, unknowns: Sequence[Unknown]) -> Case:
+        """One experiment with its filter."""
+        trial, mine = trial_of(model, experiment, unknowns)
+        refuse_static(trial, "a filter")
+        refuse_few_instants(trial, "a filter")
+        runner: FilterRunner = (
+            FilterRunner(trial, self._filter_options())
+            if self.horizon == 1
+            else HorizonRunner(trial, self._filter_options(), self.horizon)
+        )
+        return Case(experiment, trial, runner, trial.data.outputs, mine)
+
+    def _filter_options(self) -> FilterOptions:
+        return FilterOptions(
+            filter=self.filter, propagation=self.propagation, substeps=self.substeps,
+            initial_covariance=self.initial_covariance, condition=self.first_observation == "condition",
+            robust=choices.signed_threshold(self.robust), compiled=self.compiled, sigma=SigmaPoints(*self.sigma),
+            solver=self.solver,
+        )  # fmt: skip
+
+    def level_guesses(
+        self, model: Model, experiments: Any, estimate: Iterable[object] | None = None
+    ) -> dict[str, float]:
+        """Sane starts of all noise levels that are estimated, by name: what a fit without ``guess=`` begins with.
+
+        Each kind, ``scale(…)`` and ``noise(…)``, is moved together over orders of magnitude to the largest likelihood.
+        """
+        from grisaille.estimators.fitting import build_problem
+
+        problem = build_problem(model, experiments, estimate, self)
+        assert isinstance(problem, LikelihoodProblem)
+        theta = scan(problem)
+        return {u.name: float(v) for u, v in zip(problem.unknowns, theta, strict=True) if u.kind in ("scale", "noise")}
+
+    def estimate(self, problem: LikelihoodProblem, progress: Callable[[int, float], None] | None = None) -> Estimate:
+        """Solve a problem."""
+        begin = time.perf_counter()
+        if problem.open_levels:
+            problem.with_guess(scan(problem))
+        guessed = problem.unknowns
+        search = Search(problem, progress)
+        for rounds_left in (3, 2, 1, 0):
+            left = max(self.max_evaluations - problem.evaluations, 0)
+            outcome = scoring.minimize(search, max_evaluations=left, tolerance=self.tolerance)
+            assert isinstance(outcome.evaluation, LikelihoodEvaluation)
+            zeros = find_zeros(problem, outcome.evaluation)
+            restart = np.where(zeros.saddle, 0.1 * problem.guess, outcome.evaluation.theta)
+            spent = problem.evaluations >= self.max_evaluations
+            if not rounds_left or spent or not self._goes_on(problem, zeros, restart, outcome.evaluation.objective):
+                break
+            search.best = search.last = None
+            problem.with_guess(restart)
+        free = scoring.free_unknowns(search, _inside(problem, zeros.evaluation, zeros.zero)) & ~zeros.zero
+        polished = _polish(search, zeros.evaluation, free, zeros.zero)
+        return self._conclude(problem, guessed, outcome, polished, free, zeros, time.perf_counter() - begin)
+
+    def _goes_on(self, problem: LikelihoodProblem, zeros: Zeros, restart: np.ndarray, objective: float) -> bool:
+        """Whether there is a reason to search again from a point, and a likelihood there.
+
+        A level ended on a saddle, or the steps of nonlinear filters, chosen again so that the guess does not matter,
+        are others. Steps with which the filter breaks down at the optimum are not taken.
+        """
+        if zeros.saddle.any():
+            return evaluate_quietly(problem, restart).completed
+        filters = [f for c in problem.cases if isinstance(f := problem.runner_of(c).filter, ExtendedFilter)]
+        before = [f.discretisation for f in filters]
+        if self.substeps == "auto" and self._renew_steps(problem, restart):
+            found = evaluate_quietly(problem, restart)
+            others = any(f.substeps != kept.substeps for f, kept in zip(filters, before, strict=True))
+            same = HARDLY if any(f.finer is not None for f in filters) else SAME
+            if found.completed and (others or abs(found.objective - objective) > same):
+                return True
+        for f, kept in zip(filters, before, strict=True):
+            f.discretisation = kept
+        return False
+
+    def _renew_steps(self, problem: LikelihoodProblem, theta: np.ndarray) -> bool:
+        """Choose the steps of nonlinear filters for these values; whether they are others."""
+        changed = False
+        for case in problem.cases:
+            runner = problem.runner_of(case)
+            if isinstance(runner.filter, ExtendedFilter):
+                before = runner.filter.discretisation
+                try:
+                    runner.choose_steps(runner.filter, case.own(theta))
+                except EstimationError:
+                    runner.filter.discretisation = before
+                changed |= runner.filter.discretisation.key != before.key
+        return changed
+
+    def _conclude(
+        self,
+        problem: LikelihoodProblem,
+        guessed: Sequence[Unknown],
+        outcome: Outcome,
+        polished: scoring.Polished,
+        free: np.ndarray,
+        zeros: Zeros,
+        seconds: float,
+    ) -> Estimate:
+        evaluation = polished.evaluation
+        refusal = problem.refusal(evaluation.theta)
+        if refusal:
+            raise EstimationError(f"{refusal} {_where(problem.unknowns, evaluation.theta)}")
+        converged = polished.is_minimum and polished.decrement < NEAR**2
+        limits = {
+            f"limit({u.name})": float(limit)
+            for u, limit in zip(problem.unknowns, zeros.limits, strict=True)
+            if np.isfinite(limit)
+        }
+        covariance = covariance_of(problem, polished)
+        if not self.is_likelihood:
+            covariance = score_sandwich(problem, evaluation.theta, covariance, self.horizon)
+        notes = describe(problem, evaluation, covariance, free, zeros) + edge_notes(problem, polished)
+        notes += discretisation_notes(problem, evaluation)
+        if problem.failures:
+            notes.append(failure_note(problem.failures))
+        notes += self._conventions(evaluation)
+        return Estimate(
+            unknowns=tuple(guessed),
+            theta=evaluation.theta,
+            covariance=covariance,
+            free=free,
+            noise={},
+            log_likelihood=evaluation.log_likelihood,
+            is_likelihood=self.is_likelihood,
+            count=problem.count,
+            objective=evaluation.objective,
+            evaluation=evaluation,
+            cases=problem.cases,
+            converged=converged,
+            status=sentence(converged, outcome, polished, problem.evaluations),
+            notes=tuple(notes),
+            trace=outcome.trace,
+            evaluations=problem.evaluations,
+            failures=tuple(problem.failures),
+            seconds=seconds,
+            offset=float(np.sqrt(polished.decrement)),
+            extra={**({"penalty": evaluation.penalty} if self.bounds == "transform" else {}), **limits},
+        )
+
+    def _conventions(self, evaluation: LikelihoodEvaluation) -> list[str]:
+        """What makes the criterion something other than a likelihood."""
+        notes = []
+        if self.robust is not None:
+            kind, c = ("smoothly, ", self.robust[1]) if isinstance(self.robust, tuple) else ("", self.robust)
+            notes.append(
+                f"robust: innovations beyond {c:g} standard deviations count {kind}linearly; standard errors are those "
+                f"of the sandwich.{_smaller_levels(self.robust)}"
+            )
+        if self.horizon > 1:
+            notes.append(
+                f"horizon: predictions over {self.horizon} samples were fitted; their errors are not independent, so "
+                f"this is no likelihood and standard errors are those of the sandwich."
+            )
+        if self.bounds == "transform":
+            notes.append(
+                f"penalty: bounds are kept by a penalty of {evaluation.penalty:.3g}, not in the log-likelihood."
+            )
+        return notes
+
+
+def _smaller_levels(robust: Any) -> str:
+    """What linear counting makes of the levels of normal noise: s times their size, with E ψ(e/s) e/s = 1."""
+    e = np.linspace(-10, 10, 4001)
+    density = np.exp(-(e**2) / 2) / np.sum(np.exp(-(e**2) / 2))
+    c, size = robust[1] if isinstance(robust, tuple) else robust, 1.0
+    for _ in range(50):
+        r = e / size
+        weight = 1 / np.sqrt(1 + (r / c) ** 2) if isinstance(robust, tuple) else c / np.maximum(np.abs(r), c)
+        size *= float(np.sqrt(np.sum(weight * r**2 * density)))
+    return f" Levels of normal noise come out at about {size:.2g} of their size." if size < 0.99 else ""
+
+
+def _where(unknowns: Sequence[Unknown], theta: np.ndarray) -> str:
+    """Where the search had ended."""
+    found = ", ".join(f"{u.name} = {v:.4g}" for u, v in zip(unknowns, theta, strict=True))
+    return f"(The search ended at {found}.)"
+
+
+def _searched_by_logarithm(model: StochasticModel, unknowns: Sequence[Unknown]) -> list[Unknown]:
+    """Parameters that are nothing but noise levels (``scale=sigma``) are searched on a log scale too."""
+    levels = level_parameters(model)
+    return [
+        replace(u, logarithmic=True)
+        if u.kind == "parameter" and u.target in levels and u.lower == 0 and u.guess > 0 and not u.logarithmic
+        else u
+        for u in unknowns
+    ]
+
+
+def _inside(problem: LikelihoodProblem, evaluation: LikelihoodEvaluation, zero: np.ndarray) -> LikelihoodEvaluation:
+    """The same with levels at zero where their logarithm exists, for tests of bounds only."""
+    return replace(evaluation, theta=np.where(zero, problem.guess, evaluation.theta))
+
+
+def _polish(search: Search, evaluation: LikelihoodEvaluation, free: np.ndarray, zero: np.ndarray) -> scoring.Polished:
+    """Newton's method in the unknowns that are left; those at zero stay, on a linear scale."""
+    problem = search.problem
+    if zero.any():
+        kept = tuple(
+            replace(u, logarithmic=False, logit=False) if z else u for u, z in zip(problem.unknowns, zero, strict=True)
+        )
+        problem.unknowns = kept
+    return scoring.polish(search, evaluation, free)

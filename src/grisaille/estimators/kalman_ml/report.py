@@ -1,0 +1,115 @@
+"""What a likelihood fit says about itself: covariance, what the data determined, discretisation, how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from grisaille.estimation.determination import describe_determination
+from grisaille.estimation.levels import Zeros, evaluate_quietly
+from grisaille.estimation.likelihood import LikelihoodEvaluation, LikelihoodProblem
+from grisaille.estimation.uncertainty import root_of, without_undetermined
+from grisaille.optimization import scoring
+from grisaille.optimization.search import Outcome, arrived
+
+COARSE = 1e-2
+"""Change of the log-likelihood with shorter steps from which on a fit says so."""
+
+SAME = 1e-7
+"""Of the objective, relative to 1 + its size."""
+
+CLOSE = 1.0
+"""Standard errors; edges further away do not matter."""
+
+
+def covariance_of(problem: LikelihoodProblem, polished: scoring.Polished) -> np.ndarray:
+    """Inverse Hessian in the unknowns themselves, infinite for what the data leave open."""
+    slopes = problem.slopes(polished.evaluation.theta)
+    return without_undetermined(polished.covariance * np.outer(slopes, slopes), polished.lost)
+
+
+def describe(
+    problem: LikelihoodProblem,
+    evaluation: LikelihoodEvaluation,
+    covariance: np.ndarray,
+    free: np.ndarray,
+    zeros: Zeros,
+) -> list[str]:
+    """What the data determined; levels at zero are named as such, not as dead."""
+    names = [u.name for u, z in zip(problem.unknowns, zeros.zero, strict=True) if z]
+    root = root_of(evaluation.curvature)
+    seen = free | zeros.zero
+    notes = describe_determination(
+        problem.unknowns, evaluation.theta, root, covariance, seen, _same_as(problem, evaluation)
+    )
+    known = tuple(f"dead: no output moves with {name};" for name in names)
+    kept = [n for n in notes if not n.startswith(known)] if known else notes
+    return zeros.sentences(problem.unknowns) + kept
+
+
+def _same_as(problem: LikelihoodProblem, evaluation: LikelihoodEvaluation) -> Callable[[np.ndarray], bool]:
+    """Whether other values have the likelihood of an evaluation."""
+
+    def same(theta: np.ndarray) -> bool:
+        there = evaluate_quietly(problem, theta)
+        return there.completed and abs(there.objective - evaluation.objective) < SAME * (1 + abs(evaluation.objective))
+
+    return same
+
+
+def discretisation_notes(problem: LikelihoodProblem, evaluation: LikelihoodEvaluation) -> list[str]:
+    """Whether the steps chosen at the guess are short enough at the estimate."""
+    filters: list[Any] = [f for c in problem.cases if hasattr(f := problem.runner_of(c).filter, "substeps")]
+    if not filters:
+        return []
+    before = [f.substeps for f in filters]
+    most = max(n * (1 if f.finer is None else int(f.finer.max())) for f, n in zip(filters, before, strict=True))
+    for f in filters:
+        f.substeps *= 2
+    finer = evaluate_quietly(problem, evaluation.theta)
+    for f, n in zip(filters, before, strict=True):
+        f.substeps = n
+    change = abs(finer.log_likelihood - evaluation.log_likelihood)
+    if change < COARSE:
+        return []
+    if not finer.completed:
+        return [f"discretisation: with steps half as long the filter breaks down at the estimate: {finer.failure}"]
+    return [f"discretisation: steps half as long change log L by {change:.2g}; use gr.KalmanML(substeps={2 * most})."]
+
+
+def edge_notes(problem: LikelihoodProblem, polished: scoring.Polished) -> list[str]:
+    """Whether values close to the estimate have no likelihood, which no curvature shows."""
+    errors = np.sqrt(np.diag(polished.covariance))
+    seen = np.flatnonzero(errors > 0)
+    if not polished.edges or not len(seen):
+        return []
+    away = np.array([np.abs(step[seen]) / errors[seen] for step in polished.edges])
+    nearest = away[np.argmin(away.max(axis=1))]
+    if nearest.max() > CLOSE:
+        return []
+    name = problem.unknowns[seen[np.argmax(nearest)]].name
+    return [
+        f"edge: {nearest.max():.1g} standard errors of {name} from the estimate the filter breaks down; intervals and "
+        f"tests, which extrapolate the curvature at the estimate, say nothing about that side."
+    ]
+
+
+def sentence(converged: bool, outcome: Outcome, polished: scoring.Polished, evaluations: int) -> str:
+    if converged:
+        return f"converged: {arrived(outcome, float(np.sqrt(polished.decrement)))}, {evaluations} evaluations"
+    if not polished.is_minimum:
+        return (
+            f"NOT converged: the point is not a maximum of the likelihood, {evaluations} evaluations. Try another guess"
+        )
+    left = np.sqrt(polished.decrement)
+    return (
+        f"NOT converged after {evaluations} evaluations: {outcome.reason}; the point is {left:.2g} standard errors "
+        f"from a maximum. Try another guess, gr.multistart, or a larger max_evaluations"
+    )
+
+
+def failure_note(failures: Sequence[str]) -> str:
+    count = len(failures)
+    return f"{count} evaluation{'' if count == 1 else 's'} failed on the way; the last: {failures[-1]}"

@@ -1,0 +1,1 @@
+"""Output error: the trajectory without disturbances against the data."""

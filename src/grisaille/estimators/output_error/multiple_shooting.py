@@ -1,0 +1,364 @@
+"""Multiple shooting: the record is cut into pieces, the states at the cuts are unknowns, continuity is a constraint.
+
+    minimise ½ Σ |r_k(θ, s_k)|²   subject to   x(t_{k+1}; θ, s_k) = s_{k+1}
+
+Each piece is short, so an unstable model cannot run away before the data hold it. Solved by a Gauss–Newton iteration
+that linearises both and steps inside the constraints' null space, with a line search on ½|r|² + μ|c|₁. At the solution
+the pieces join, and the covariance is that of the joined problem, Z (ZᵀJᵀJZ)⁻¹ Zᵀ with Z a basis of the null space.
+
+Reference: H. G. Bock, Recent advances in parameter identification techniques for ODE (1983).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+
+import casadi as ca
+import numpy as np
+
+from grisaille.errors import EstimationError
+from grisaille.estimation.cases import Case
+from grisaille.estimation.problem import Evaluation, Problem
+from grisaille.optimization.search import Progress
+from grisaille.simulation.runner import Prediction, Runner
+from grisaille.trial import Movement
+
+MOST_ITERATIONS = 100
+ROUNDING = 1e-12
+"""Of the merit function: smaller gains are none."""
+JOINED = 1e-9
+"""Pieces are joined when the gaps are below this part of the states' size."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A stretch of one experiment between two cuts."""
+
+    case: int
+    runner: Runner
+    first: int
+    """Grid index of its first point."""
+    last: int
+    nodes: slice | None
+    """Where the states at its beginning stand among the node unknowns; None for the first piece."""
+
+
+@dataclass(frozen=True)
+class Shot:
+    """All pieces at one point: residuals and gaps with their derivatives by (θ, nodes)."""
+
+    residuals: np.ndarray
+    jacobian: np.ndarray
+    gaps: np.ndarray
+    slopes: np.ndarray
+    evaluation: Evaluation
+
+    @property
+    def completed(self) -> bool:
+        return self.evaluation.completed
+
+
+class MultipleShooting:
+    """A problem cut into pieces."""
+
+    def __init__(self, problem: Problem, pieces: int) -> None:
+        self.problem = problem
+        self.states: tuple[str, ...] = ()
+        self.pieces: list[Piece] = []
+        self.size = 0
+        for k, case in enumerate(problem.cases):
+            self._cut(k, case, pieces)
+
+    def _cut(self, k: int, case: Case, count: int) -> None:
+        runner = case.runner
+        if not isinstance(runner, Runner):
+            raise EstimationError(f"Experiment '{case.name}' is static: there is nothing to shoot at.")
+        trial, system = case.trial, case.trial.structure.system
+        if system.nc or any(n.startswith("der(") for n in system.state_names):
+            raise EstimationError(
+                f"shooting='multiple' needs independent first-order states, but {trial.flat.name} keeps "
+                f"hidden constraints or higher derivatives; use shooting='single'."
+            )
+        self.states = system.state_names
+        cuts = np.unique(np.linspace(0, len(case.grid) - 1, count + 1).round().astype(int))
+        for piece, (a, b) in enumerate(pairwise(cuts)):
+            parameters = tuple(e for e in trial.moves.entries if e[0] != "start")
+            moves = Movement((*parameters, *(("start", n) for n in self.states))) if piece else trial.moves
+            part = trial.part(int(a), int(b), moves, demands={} if piece else trial.demands)
+            made = Runner(part, (*case.outputs, *self.states), rtol=runner.rtol, compiled=runner.compiled)
+            nodes = slice(self.size, self.size + len(self.states)) if piece else None
+            self.size += len(self.states) if piece else 0
+            self.pieces.append(Piece(k, made, int(a), int(b), nodes))
+
+    def _is_start(self, j: int) -> bool:
+        return self.problem.unknowns[j].kind == "start"
+
+    def first_nodes(self, theta: np.ndarray) -> np.ndarray:
+        """Node states to begin with: those of a fit that was given as a guess, measured values where an output is a
+        state, else the simulated course."""
+        nodes = np.zeros(self.size)
+        for piece in self.pieces:
+            case = self.problem.cases[piece.case]
+            if piece.nodes is None:
+                prediction = self._predict(piece, theta, np.zeros(0), sensitive=False)
+                course = prediction.y[-1, len(case.outputs) :] if prediction.completed else np.zeros(len(self.states))
+                continue
+            guess = np.where(np.isfinite(course), course, 0.0)
+            for s in case.samples:
+                column = self._state_of(case, s.output)
+                near = int(np.argmin(np.abs(s.rows - piece.first)))
+                if column is not None:
+                    guess[column] = s.values[near]
+            guess = self._as_in_courses(case, piece, self._slopes_from_data(case, piece, guess))
+            nodes[piece.nodes] = guess
+            prediction = self._predict(piece, theta, guess, sensitive=False)
+            course = prediction.y[-1, len(case.outputs) :] if prediction.completed else guess
+        return nodes
+
+    def _as_in_courses(self, case: Case, piece: Piece, guess: np.ndarray) -> np.ndarray:
+        times, values = self.problem.courses.get(case.name, (np.zeros(0), {}))
+        for k, state in enumerate(self.states):
+            if state in values:
+                guess[k] = np.interp(case.grid[piece.first], times, values[state])
+        return guess
+
+    def _state_of(self, case: Case, output: str) -> int | None:
+        """The state that an output measures directly."""
+        system = self.pieces[0].runner.structure.system
+        names = list(system.observed_names)
+        formula = system.observed[names.index(output)]
+        for k, state in enumerate(self.states):
+            if str(formula) == str(system.observed[names.index(state)]):
+                return k
+        return None
+
+    @cached_property
+    def _rates(self) -> list[str]:
+        """The derivatives of the states without disturbances, as texts."""
+        system = self.pieces[0].runner.structure.system
+        quiet = [system.u[k] if s.kind != "disturbance" else ca.SX(0) for k, s in enumerate(system.signals)]
+        rates = ca.substitute(system.rhs, system.u, ca.vertcat(*quiet)) if quiet else system.rhs
+        return [str(ca.simplify(rates[k])) for k in range(system.nx)]
+
+    def _slopes_from_data(self, case: Case, piece: Piece, guess: np.ndarray) -> np.ndarray:
+        """A state that is the rate of a measured one gets its slope."""
+        system, texts = piece.runner.structure.system, self._rates
+        for s in case.samples:
+            column = self._state_of(case, s.output)
+            if column is None or len(s.rows) < 3:
+                continue
+            for k in range(system.nx):
+                if texts[column] == str(system.x[k]):
+                    near = np.argsort(np.abs(s.rows - piece.first))[:5]
+                    guess[k] = np.polyfit(case.grid[s.rows[near]], s.values[near], 1)[0]
+        return guess
+
+    def _predict(self, piece: Piece, theta: np.ndarray, nodes: np.ndarray, *, sensitive: bool) -> Prediction:
+        case = self.problem.cases[piece.case]
+        own = case.own(theta)
+        if piece.nodes is not None:
+            own = np.concatenate([theta[[j for j in case.unknowns if not self._is_start(j)]], nodes])
+        return piece.runner.predict(own, sensitive=sensitive)
+
+    def shoot(self, theta: np.ndarray, nodes: np.ndarray) -> Shot:
+        """Every piece at one point."""
+        problem = self.problem
+        problem.evaluations += 1
+        n = len(problem.unknowns)
+        courses: list[np.ndarray] = [np.zeros((len(c.grid), len(c.outputs))) for c in problem.cases]
+        slopes = [np.zeros((len(c.grid), len(c.outputs), n + self.size)) for c in problem.cases]
+        gaps, gap_slopes = [], []
+        for k, piece in enumerate(self.pieces):
+            case = problem.cases[piece.case]
+            own = nodes[piece.nodes] if piece.nodes is not None else np.zeros(0)
+            prediction = self._predict(piece, theta, own, sensitive=True)
+            if not prediction.completed:
+                problem.failures.append(prediction.failure)
+                return self._failed(theta, prediction.failure)
+            columns = self._columns(case, piece)
+            width = len(case.outputs)
+            rows = slice(piece.first, piece.last + 1)
+            courses[piece.case][rows] = prediction.y[:, :width]
+            slopes[piece.case][rows] = 0.0
+            slopes[piece.case][rows][:, :, columns] = prediction.sy[:, :width]
+            following = self.pieces[k + 1] if k + 1 < len(self.pieces) else None
+            if following is not None and following.nodes is not None:
+                gaps.append(prediction.y[-1, width:] - nodes[following.nodes])
+                row = np.zeros((len(self.states), n + self.size))
+                row[:, columns] = prediction.sy[-1, width:]
+                row[:, n + np.arange(self.size)[following.nodes]] -= np.eye(len(self.states))
+                gap_slopes.append(row)
+        return self._assemble(theta, courses, slopes, gaps, gap_slopes)
+
+    def _columns(self, case: Case, piece: Piece) -> np.ndarray:
+        """Where the derivatives of a piece belong among (θ, nodes)."""
+        n = len(self.problem.unknowns)
+        if piece.nodes is None:
+            return np.array(case.unknowns, dtype=int)
+        parameters = [j for j in case.unknowns if not self._is_start(j)]
+        return np.concatenate([np.array(parameters, dtype=int), n + np.arange(self.size)[piece.nodes]])
+
+    def _assemble(self, theta: np.ndarray, courses: list, slopes: list, gaps: list, gap_slopes: list) -> Shot:  # type: ignore[type-arg]
+        problem = self.problem
+        errors, jacobians, scales = [], [], []
+        predictions = tuple(Prediction(y, np.zeros((0, 0, 0))) for y in courses)
+        for k, case in enumerate(problem.cases):
+            for s in case.samples:
+                column = case.column(s.output)
+                errors.append(s.values - courses[k][s.rows, column])
+                jacobians.append(-slopes[k][s.rows, column])
+                scales.append(problem.deviations(case, s.output, s.rows, predictions[k], theta))
+        e, factor = np.concatenate(errors), problem.weights / np.concatenate(scales)
+        extra, extra_slopes = problem.prior_residuals(theta)
+        r = np.concatenate([factor * e, extra])
+        width = len(problem.unknowns) + self.size
+        padded = np.hstack([extra_slopes, np.zeros((len(extra), self.size))])
+        J = np.vstack([np.concatenate(jacobians) * factor[:, None], padded])
+        c = np.concatenate(gaps) if gaps else np.zeros(0)
+        C = np.vstack(gap_slopes) if gap_slopes else np.zeros((0, width))
+        return Shot(r, J, c, C, Evaluation(theta, r, J[:, : len(theta)], e, predictions))
+
+    def _failed(self, theta: np.ndarray, reason: str) -> Shot:
+        empty = np.zeros(0)
+        return Shot(empty, empty, empty, empty, Evaluation(theta, empty, np.zeros((0, len(theta))), empty, (), reason))
+
+
+@dataclass(frozen=True)
+class Joined:
+    """The joined solution: an evaluation whose Jacobian is that of the constrained problem."""
+
+    evaluation: Evaluation
+    stopped_well: bool
+    reason: str
+    trace: tuple[dict[str, float], ...]
+    joins: bool
+
+
+def solve(problem: Problem, pieces: int, tolerance: float, progress: Progress | None = None) -> Joined:
+    """Minimise over θ and the node states."""
+    shooting = MultipleShooting(problem, pieces)
+    n = len(problem.unknowns)
+    lower, upper = problem.bounds
+    v = np.concatenate([problem.guess, shooting.first_nodes(problem.guess)])
+    now = shooting.shoot(v[:n], v[n:])
+    if not now.completed:
+        raise EstimationError(f"The pieces cannot be simulated at the guess: {now.evaluation.failure}")
+    norms = np.linalg.norm(now.jacobian, axis=0)
+    errors = 1 / np.where(norms > 0, norms, 1.0)
+    sizes = np.array([replace(u, reach=float(e)).size for u, e in zip(problem.unknowns, errors[:n], strict=True)])
+    weight, trace = 1.0, []
+    for _ in range(MOST_ITERATIONS):
+        # of now: nodes may have begun where a simulation ran away
+        scale = np.concatenate([sizes, np.maximum(np.abs(v[n:]), errors[n:])])
+        trace.append({"evaluation": float(problem.evaluations), "objective": now.evaluation.objective,
+                      "gap": float(np.abs(now.gaps).max(initial=0.0))})  # fmt: skip
+        if progress is not None:
+            progress(problem.evaluations, now.evaluation.objective)
+        step, multipliers, held = _bounded_step(now, scale, v, lower, upper)
+        needed = 2 * float(np.abs(multipliers).max(initial=0.0))
+        weight = max(needed, (weight + needed) / 2)
+        if np.abs(step / scale).max() < max(tolerance, 1e-11) and _gap(now) < JOINED:
+            return _joined(problem, now, True, "the step vanished and the pieces join", trace, held)
+        v, now, moved = _search(shooting, v, step, now, weight, lower, upper)
+        if not moved:
+            well = _gap(now) < JOINED and np.abs(step / scale).max() < 1e-6
+            return _joined(problem, now, well, "no step lowers the merit function", trace, held)
+    return _joined(problem, now, False, f"{MOST_ITERATIONS} iterations were used up", trace, held)
+
+
+def _bounded_step(
+    shot: Shot, scale: np.ndarray, v: np.ndarray, lower: np.ndarray, upper: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The constrained step with unknowns held that stand on a bound and would leave it; also which these are."""
+    n = len(lower)
+    held = np.zeros(len(v), dtype=bool)
+    while True:
+        step, multipliers = _constrained_step(shot, scale, held)
+        leaving = ((v[:n] <= lower) & (step[:n] < 0)) | ((v[:n] >= upper) & (step[:n] > 0))
+        if not (leaving & ~held[:n]).any():
+            return step, multipliers, held
+        held[:n] |= leaving
+
+
+def _with_held(slopes: np.ndarray, held: np.ndarray) -> np.ndarray:
+    """Continuity, and one further constraint for each held unknown: it does not move."""
+    return np.vstack([slopes, np.eye(len(held))[held]]) if held.any() else slopes
+
+
+def _constrained_step(shot: Shot, scale: np.ndarray, held: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """min ½|r + JΔ|² subject to c + CΔ = 0, in scaled unknowns; also the multipliers of the gaps."""
+    J, C = shot.jacobian * scale, _with_held(shot.slopes * scale, held)
+    gaps = np.concatenate([shot.gaps, np.zeros(int(held.sum()))])
+    particular = np.linalg.lstsq(C, -gaps, rcond=1e-13)[0] if len(C) else np.zeros(J.shape[1])
+    Z = _null_space(C, J.shape[1])
+    inside = np.linalg.lstsq(J @ Z, -(shot.residuals + J @ particular), rcond=1e-13)[0]
+    step = particular + Z @ inside
+    gradient = J.T @ (shot.residuals + J @ step)
+    multipliers = np.linalg.lstsq(C.T, -gradient, rcond=1e-13)[0] if len(C) else np.zeros(0)
+    step[held] = 0.0
+    return step * scale, multipliers[: len(shot.gaps)]
+
+
+def _null_space(C: np.ndarray, width: int) -> np.ndarray:
+    if not len(C):
+        return np.eye(width)
+    q, _ = np.linalg.qr(C.T, mode="complete")
+    return np.asarray(q[:, len(C) :])
+
+
+def _gap(shot: Shot) -> float:
+    return float(np.abs(shot.gaps).max(initial=0.0))
+
+
+def _search(
+    shooting: MultipleShooting,
+    v: np.ndarray,
+    step: np.ndarray,
+    now: Shot,
+    weight: float,
+    lower: np.ndarray,
+    upper: np.ndarray,
+) -> tuple[np.ndarray, Shot, bool]:
+    n = len(lower)
+    merit = now.evaluation.objective + weight * float(np.abs(now.gaps).sum())
+    length = 1.0
+    while length > 1e-6:
+        trial = v + length * step
+        trial[:n] = np.clip(trial[:n], lower, upper)
+        shot = shooting.shoot(trial[:n], trial[n:])
+        if shot.completed:
+            value = shot.evaluation.objective + weight * float(np.abs(shot.gaps).sum())
+            if value < merit * (1 - ROUNDING) or (length == 1.0 and value <= merit):
+                return trial, shot, True
+        length /= 2
+    return v, now, False
+
+
+def _joined(
+    problem: Problem, shot: Shot, well: bool, reason: str, trace: list[dict[str, float]], held: np.ndarray
+) -> Joined:
+    """Covariance and Jacobian of the joined problem, from coordinates of the null space: θ = T c, ∂r/∂c = R."""
+    n = len(problem.unknowns)
+    scale = np.maximum(np.abs(shot.jacobian).max(axis=0), 1e-300)
+    Z = _null_space(_with_held(shot.slopes / scale, held), shot.jacobian.shape[1])
+    R = (shot.jacobian / scale) @ Z
+    T = (Z / scale[:, None])[:n]
+    _, s, vt = np.linalg.svd(R, full_matrices=False)
+    kept = s > 1e-13 * s[0]
+    root = T @ (vt[kept].T / s[kept])
+    # for the diagnosis only: where a start hardly differs from its neighbours, T has no inverse to rounding
+    jacobian = R @ np.linalg.pinv(T, rcond=1e-12)
+    if held.any():
+        jacobian[:, held[:n]] = _along_pieces(shot, n, held[:n])
+    evaluation = replace(shot.evaluation, jacobian=jacobian, covariance=root @ root.T)
+    return Joined(evaluation, well, reason, tuple(trace), _gap(shot) < JOINED)
+
+
+def _along_pieces(shot: Shot, n: int, held: np.ndarray) -> np.ndarray:
+    """∂r by unknowns that a bound holds, the nodes following: where the bound pushes."""
+    own, nodes = shot.jacobian[:, :n][:, held], shot.jacobian[:, n:]
+    if not len(shot.slopes):
+        return np.asarray(own)
+    return np.asarray(own - nodes @ np.linalg.solve(shot.slopes[:, n:], shot.slopes[:, :n][:, held]))

@@ -1,0 +1,459 @@
+"""Output error: weighted nonlinear least squares between measured and simulated outputs; disturbances are at zero.
+
+    minimise  ½ Σ_i ρ( (w_i (y_i − ŷ_i(θ)) / σ_i)² )
+
+Where noise levels are unknown and there are several (or priors), σ is estimated by iteration: minimise, set each σ from
+its residuals, repeat until they stay. Formulas of σ that move with the prediction are renewed in the same way. With a
+robust loss ρ, unknown σ come from the middle of the residuals and count from the first search on.
+Reference: L. Ljung, System Identification (1999), chapter 7.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+
+from grisaille.errors import EstimationError
+from grisaille.estimation.cases import Case, build_case, start_guesses
+from grisaille.estimation.determination import describe_determination
+from grisaille.estimation.estimate import Estimate
+from grisaille.estimation.estimator import Estimator, Verdict
+from grisaille.estimation.noise import noise_levels, refuse_estimated_noise
+from grisaille.estimation.problem import Evaluation, Problem
+from grisaille.estimation.subject import Subject
+from grisaille.estimation.uncertainty import gauss_newton_covariance, sandwich_covariance
+from grisaille.estimation.warm_start import state_courses
+from grisaille.estimators.output_error import multiple_shooting, robust_losses
+from grisaille.estimators.output_error.differences import caution, crossings_at, has_jumps, steps_across_jumps
+from grisaille.estimators.output_error.robust_losses import robust_covariance, robust_level
+from grisaille.estimators.output_error.variable_projection import ProjectedSearch, linear_unknowns
+from grisaille.model.classes import Model
+from grisaille.model.flat import FlatModel
+from grisaille.optimization import gauss_newton, levenberg_marquardt, nelder_mead, trust_region
+from grisaille.optimization.convergence import NEAR, OFFSET, OFFSET_OF_DIFFERENCES, polish, relative_offset
+from grisaille.optimization.search import Outcome, Search, arrived
+from grisaille.simulation.runner import COARSE, Prediction
+from grisaille.structure.reduction import Structure
+from grisaille.structure.starts.problem import nominal_of
+from grisaille.trial.unknown import Unknown
+
+if TYPE_CHECKING:
+    from grisaille.estimation.fit import Fit
+
+OPTIMIZERS = ("trust-region", "gauss-newton", "levenberg-marquardt", "nelder-mead")
+LOSSES = ("linear", "soft_l1", "huber", "cauchy", "arctan")
+NOISE_ROUNDS = 30
+TOO_LONG = 3.0
+"""Error estimate, in tolerances, from which on the frozen steps are shortened at the optimum; below, it may well be the
+estimate that errs."""
+RUNAWAY = 1e6
+"""Growth of sensitivities along a record from which on single shooting is not believed, where a change of an unknown by
+one part in as many also moves an output over its whole range (a body that begins to slide grows, but stays tame)."""
+RAN_AWAY = 1e5
+"""Growth of an estimate over its first value from which on a projected search is tried again without projection."""
+
+
+@dataclass(frozen=True)
+class OutputError(Estimator):
+    """Options of output-error estimation.
+
+    optimizer : how the minimum is sought
+    loss, loss_scale : robust losses of SciPy's trust region, and where they set in (in standard deviations)
+    shooting, pieces : ``"multiple"`` cuts each record into pieces, for models that run away from a wrong start
+    projection : solve for unknowns that enter the outputs linearly instead of searching them
+    covariance : ``"gauss-newton"`` or ``"sandwich"``
+    rtol : tolerance from which the frozen steps are chosen
+    tolerance, max_evaluations : when to stop
+    compiled : as in ``gr.simulate``
+    """
+
+    optimizer: Literal["trust-region", "gauss-newton", "levenberg-marquardt", "nelder-mead"] = "trust-region"
+    loss: str = "linear"
+    loss_scale: float = 1.0
+    shooting: Literal["single", "multiple"] = "single"
+    pieces: int = 10
+    projection: bool = True
+    covariance: Literal["gauss-newton", "sandwich"] = "gauss-newton"
+    rtol: float = 1e-7
+    tolerance: float = 1e-12
+    max_evaluations: int = 4000
+    compiled: bool | None = None
+
+    estimates_levels: ClassVar[bool] = False
+    deviance: ClassVar[Literal["squares"]] = "squares"
+    redraws: ClassVar[str] = "noise"
+
+    @classmethod
+    def verdict(cls, subject: Subject) -> Verdict:
+        if subject.is_static:
+            return Verdict(True, "chosen: the model is static, rows are compared with its formulas")
+        if subject.disturbances:
+            names = ", ".join(subject.disturbances)
+            return Verdict(False, f"refused: it would hold the disturbances {names} at zero")
+        if subject.levels:
+            return Verdict(False, f"refused: it does not estimate '{subject.levels[0]}' by name")
+        name = subject.flat.name
+        return Verdict(True, f"chosen: {name} has no disturbances, so its simulation is its best prediction")
+
+    def __post_init__(self) -> None:
+        _choose("optimizer", self.optimizer, OPTIMIZERS)
+        _choose("loss", self.loss, LOSSES)
+        _choose("shooting", self.shooting, ("single", "multiple"))
+        _choose("covariance", self.covariance, ("gauss-newton", "sandwich"))
+        if self.shooting == "multiple" and self.loss != "linear":
+            raise EstimationError("shooting='multiple' minimises squares: use loss='linear'.")
+        if self.loss != "linear" and self.optimizer != "trust-region":
+            raise EstimationError(f"loss={self.loss!r} needs optimizer='trust-region'.")
+
+    def pose(
+        self,
+        model: Model,
+        structure: Structure,
+        data: Sequence[Any],
+        unknowns: Sequence[Unknown],
+        guess: Fit | None = None,
+    ) -> Problem:
+        """Simulations compared with the data, in units of the noise."""
+        noise = noise_levels(structure.model, tuple(dict.fromkeys(o for e in data for o in e.outputs)))
+        cases = [build_case(model, e, unknowns, noise, self.rtol, self.compiled) for e in data]
+        problem = Problem(start_guesses(unknowns, cases), cases, noise)
+        if guess is not None and self.shooting == "multiple":
+            problem.courses = state_courses(guess, data)
+        return problem
+
+    def remarks(self, flat: FlatModel) -> list[str]:
+        if not flat.disturbances:
+            return []
+        return [
+            f"output error holds the disturbances {', '.join(flat.disturbances)} at zero; method=gr.SimulatedPEM() "
+            f"takes them into account."
+        ]
+
+    def ways_out(self, disturbed: bool) -> list[str]:
+        ways = ["gr.OutputError(shooting='multiple')"] if self.shooting == "single" else []
+        return ways + (["method=gr.KalmanML(), for what disturbances do"] if disturbed else [])
+
+    @property
+    def has_sandwich(self) -> bool:
+        return self.covariance == "sandwich"
+
+    @property
+    def not_a_likelihood(self) -> str:
+        return "a robust loss"
+
+    def steps(self, runner: Any) -> dict[str, Any]:
+        return dict(runner.steps)
+
+    def with_steps(self, runner: Any, steps: Mapping[str, Any]) -> None:
+        runner.take_steps(steps)
+
+    def valued(self, problem: Problem, evaluation: Evaluation) -> tuple[Evaluation, float]:
+        if problem.sigma:
+            problem.sigma = _levels(problem, evaluation)
+            evaluation = problem.evaluate(evaluation.theta)
+        return evaluation, _log_likelihood(problem, evaluation)
+
+    def comparable(self, estimate: Estimate) -> float:
+        """−log L − log prior; for robust losses Σ (½ C² ρ((w e / σC)²) + log σ), with known σ left out."""
+        if estimate.is_likelihood:
+            return super().comparable(estimate)
+        beyond, data = estimate.evaluation.residuals[estimate.count :], estimate.evaluation.residuals[: estimate.count]
+        value = robust_losses.LOSSES[self.loss].value((data / self.loss_scale) ** 2)
+        levels = [np.full(len(s.values), estimate.noise.get(s.output, 1.0)) for c in estimate.cases for s in c.samples]
+        loss = 0.5 * self.loss_scale**2 * float(np.sum(value))
+        return 0.5 * float(beyond @ beyond) + loss + float(np.sum(np.log(np.concatenate(levels))))
+
+    def estimate(self, problem: Problem, progress: Callable[[int, float], None] | None = None) -> Estimate:
+        """Solve a problem."""
+        begin = time.perf_counter()
+        refuse_estimated_noise(problem.cases[0].trial.flat, problem.noise, problem.unknowns)
+        search = Search(problem, progress)
+        outcome, evaluation = self._solve(search)
+        for _ in range(4):
+            if evaluation.discretisation <= TOO_LONG:
+                break
+            # the steps chosen at the guess are too long at the optimum
+            problem.refine(evaluation)
+            self._restart(search, evaluation)
+            outcome, evaluation = self._solve(search)
+        outcome, evaluation = self._across_jumps(search, outcome, evaluation)
+        return self._conclude(search, outcome, evaluation, time.perf_counter() - begin)
+
+    def _across_jumps(self, search: Search, outcome: Outcome, evaluation: Evaluation) -> tuple[Outcome, Evaluation]:
+        """Go on by differences where the derivatives of the pieces lack the share of a jump."""
+        if self.shooting == "multiple" or not evaluation.completed or not has_jumps(search.problem):
+            return outcome, evaluation
+        steps = steps_across_jumps(search.problem, evaluation)
+        if steps is None:
+            return outcome, evaluation
+        search.problem.differences = steps
+        self._restart(search, evaluation)
+        return self._solve(search)
+
+    def _solve(self, search: Search) -> tuple[Outcome, Evaluation]:
+        """Minimise, updating noise levels until they stay."""
+        problem = search.problem
+        robust = self.loss != "linear"
+        if robust and problem.sigma:
+            problem.sigma = _levels(problem, search.first(), robust)
+            search.best = search.last = None
+        outcome = self._minimize(search)
+        evaluation = self._polished(search, outcome)
+        has_priors = len(evaluation.residuals) > problem.count
+        alone = len(problem.outputs) == 1 and not has_priors and not robust
+        for _ in range(NOISE_ROUNDS):
+            before = dict(problem.sigma)
+            problem.sigma = _levels(problem, evaluation, robust)
+            moved = max([0.0, *(abs(problem.sigma[n] / before[n] - 1) for n in before)])
+            bent = problem.refreeze(evaluation)
+            if (alone and before) or max(moved, bent) < (1e-6 if robust else 1e-10):
+                evaluation = _rescaled(problem, evaluation, before)
+                break
+            self._restart(search, evaluation)
+            outcome = self._minimize(search)
+            evaluation = self._polished(search, outcome)
+        return outcome, evaluation
+
+    def _restart(self, search: Search, evaluation: Evaluation) -> None:
+        """Go on from a point after the criterion has changed."""
+        search.problem.with_guess(evaluation.theta)
+        search.best = search.last = None
+
+    def _minimize(self, search: Search) -> Outcome:
+        if self.shooting == "multiple":
+            joined = multiple_shooting.solve(search.problem, self.pieces, self.tolerance, search.progress)
+            search.best = joined.evaluation
+            return Outcome(joined.evaluation, joined.stopped_well, joined.reason, joined.trace, joined.joins)
+        linear = (
+            linear_unknowns(search.problem) if self.projection and self.loss == "linear" else np.zeros(0, dtype=bool)
+        )
+        if linear.any() and not linear.all() and self.optimizer != "nelder-mead":
+            projected = self._optimize(ProjectedSearch(search.problem, search.progress, linear=linear))
+            is_minimum = relative_offset(search, polish(search, projected.evaluation)) < OFFSET
+            if is_minimum and not _ran_away(projected, search.problem.unknowns):
+                return projected
+            plain = self._optimize(search)
+            return min(projected, plain, key=lambda o: o.evaluation.objective)
+        return self._optimize(search)
+
+    def _optimize(self, search: Search) -> Outcome:
+        left = max(self.max_evaluations - search.problem.evaluations, 0)
+        limits: dict[str, Any] = {"max_evaluations": left, "tolerance": self.tolerance}
+        if self.optimizer == "trust-region":
+            return trust_region.minimize(search, loss=self.loss, loss_scale=self.loss_scale, **limits)
+        modules: dict[str, Any] = {
+            "gauss-newton": gauss_newton,
+            "levenberg-marquardt": levenberg_marquardt,
+            "nelder-mead": nelder_mead,
+        }
+        outcome: Outcome = modules[self.optimizer].minimize(search, **limits)
+        return outcome
+
+    def _polished(self, search: Search, outcome: Outcome) -> Evaluation:
+        plain = self.loss == "linear" and self.shooting == "single"
+        return polish(search, outcome.evaluation) if plain else outcome.evaluation
+
+    def _conclude(self, search: Search, outcome: Outcome, evaluation: Evaluation, seconds: float) -> Estimate:
+        problem = search.problem
+        free = _free(search, evaluation)
+        offset = relative_offset(search, evaluation) if self.loss == "linear" else 0.0
+        runaway = _growth_note(problem, evaluation) if self.shooting == "single" else []
+        enough = NEAR if problem.differences is None else OFFSET_OF_DIFFERENCES
+        converged = (offset < enough if self.loss == "linear" else outcome.stopped_well) and not runaway
+        converged = converged and evaluation.discretisation < COARSE and outcome.joins
+        data = slice(0, problem.count)
+        if evaluation.covariance is not None:
+            covariance = evaluation.covariance
+        elif self.loss != "linear":
+            covariance = robust_covariance(
+                evaluation.jacobian[data], evaluation.residuals[data], free, self.loss, self.loss_scale
+            )
+        elif self.covariance == "sandwich":
+            covariance = sandwich_covariance(evaluation.jacobian[data], evaluation.residuals[data], free)
+        else:
+            covariance = gauss_newton_covariance(evaluation.jacobian, free)
+        notes = describe_determination(
+            problem.unknowns, evaluation.theta, evaluation.jacobian, covariance, free, _same_as(problem, evaluation)
+        )
+        notes += runaway + _correlation_notes(problem)
+        careful = ""
+        if problem.differences is not None or (self.shooting == "multiple" and has_jumps(problem)):
+            crossed = crossings_at(problem, evaluation.theta)
+            careful = caution(crossed, differenced=problem.differences is not None)
+        if problem.failures:
+            notes.append(f"{len(problem.failures)} simulations failed on the way; the last: {problem.failures[-1]}")
+        if evaluation.discretisation > TOO_LONG:
+            notes.append(
+                f"discretisation: the frozen steps miss the tolerance by a factor {evaluation.discretisation:.1f}; use "
+                f"a smaller rtol in gr.OutputError."
+            )
+        return Estimate(
+            unknowns=problem.unknowns,
+            theta=evaluation.theta,
+            covariance=covariance,
+            free=free,
+            noise={n: float(s) for n, s in problem.sigma.items()},
+            log_likelihood=_log_likelihood(problem, evaluation),
+            is_likelihood=self.loss == "linear",
+            count=problem.count,
+            objective=evaluation.objective,
+            evaluation=evaluation,
+            cases=problem.cases,
+            converged=converged,
+            status=_sentence(converged, outcome, evaluation, offset, problem.evaluations)
+            if not runaway
+            else f"NOT converged: {runaway[0]}",
+            notes=tuple(notes),
+            trace=outcome.trace,
+            evaluations=problem.evaluations,
+            failures=tuple(problem.failures),
+            seconds=seconds,
+            offset=offset,
+            caution=careful,
+        )
+
+
+def _rescaled(problem: Problem, evaluation: Evaluation, before: dict[str, float]) -> Evaluation:
+    """The same point after the unknown noise levels have changed: residuals and their Jacobian scale with them."""
+    factor = np.ones(len(evaluation.residuals))
+    for k, name in enumerate(problem.outputs):
+        if name in before:
+            factor[: problem.count][problem.output_of == k] = before[name] / problem.sigma[name]
+    wider = None if evaluation.covariance is None else evaluation.covariance / np.mean(factor[: problem.count] ** 2)
+    return replace(
+        evaluation,
+        residuals=evaluation.residuals * factor,
+        jacobian=evaluation.jacobian * factor[:, None],
+        covariance=wider,
+    )
+
+
+def _growth_note(problem: Problem, evaluation: Evaluation) -> list[str]:
+    """Sensitivities that explode along the record: single shooting cannot be trusted there."""
+    notes = []
+    for case, prediction in zip(problem.cases, evaluation.predictions, strict=False):
+        if prediction.sy.size and case.grid.size > 10:
+            size = np.abs(prediction.sy).max(axis=(1, 2))
+            early = size[1 : max(len(size) // 10, 2)].max()
+            if early > 0 and size[-1] > RUNAWAY * early and _leverage(problem, case, prediction) > RUNAWAY:
+                notes.append(
+                    f"unstable: in '{case.name}' the sensitivities grow {size[-1] / early:.0e}-fold along the record, "
+                    f"so small errors run away; use gr.OutputError(shooting='multiple')."
+                )
+    return notes
+
+
+def _correlation_notes(problem: Problem) -> list[str]:
+    """Declared covariances between measured outputs, which least squares does not use."""
+    declared = problem.cases[0].trial.flat.noise_covariance
+    return [
+        f"correlated noise: output error takes the noise of {a} and {b} to be independent; the declared covariance is "
+        f"not used, and standard errors do not account for it."
+        for a, b in declared
+        if a in problem.outputs and b in problem.outputs
+    ]
+
+
+def _leverage(problem: Problem, case: Case, prediction: Prediction) -> float:
+    """Largest change of an output at the end, in its measured range, by a change of an unknown of its own size."""
+    variables = case.trial.flat.variables
+    mine = [problem.unknowns[k] for k in case.unknowns]
+    # a start of zero says nothing about its size; its variable does
+    sizes = np.array([max(u.size, nominal_of(variables.get(u.target))) if u.kind == "start" else u.size for u in mine])
+    ranges = np.array([np.ptp(s.values) if len(s.values) > 1 else 0.0 for s in case.samples])
+    columns = [case.column(s.output) for s in case.samples]
+    moved = (np.abs(prediction.sy[-1, columns]) * sizes).max(axis=1)
+    return float((moved / np.where(ranges > 0, ranges, 1.0)).max())
+
+
+def _same_as(problem: Problem, evaluation: Evaluation) -> Callable[[np.ndarray], bool]:
+    """Whether other values have the sum of squares of an evaluation, up to the accuracy of simulations."""
+
+    def same(theta: np.ndarray) -> bool:
+        there = problem.evaluate(theta, sensitive=False)
+        if not there.completed:
+            problem.failures.pop()
+        return abs(there.objective - evaluation.objective) < 1e-3 * (1 + abs(evaluation.objective))
+
+    return same
+
+
+def _ran_away(outcome: Outcome, unknowns: Sequence[Unknown]) -> bool:
+    """Whether an estimate left the magnitude of where it began: a valley that falls towards infinity."""
+    first = np.array([v for k, v in outcome.trace[0].items() if k not in ("evaluation", "objective", "seconds")])
+    sizes = [u.size for u in unknowns]
+    return bool((np.abs(outcome.evaluation.theta) > RAN_AWAY * np.maximum(np.abs(first), sizes)).any())
+
+
+def _choose(name: str, value: str, allowed: Sequence[str]) -> None:
+    if value not in allowed:
+        raise EstimationError(f"{name} is {value!r}; it must be one of {', '.join(map(repr, allowed))}.")
+
+
+def _free(search: Search, evaluation: Evaluation) -> np.ndarray:
+    """False for unknowns that a bound holds."""
+    lower, upper = search.problem.bounds
+    span = np.where(np.isfinite(upper - lower), upper - lower, 1.0)
+    descent = -(evaluation.jacobian.T @ evaluation.residuals)
+    low = (evaluation.theta <= lower + 1e-9 * span) & (descent <= 0)
+    high = (evaluation.theta >= upper - 1e-9 * span) & (descent >= 0)
+    return np.asarray(~(low | high))
+
+
+def _levels(problem: Problem, evaluation: Evaluation, robust: bool = False) -> dict[str, float]:
+    """σ of each output from its weighted errors, with the unknowns shared out over the samples."""
+    share = 1 - min(len(problem.unknowns) / max(problem.count, 1), 0.99)
+    levels = {}
+    for name in problem.sigma:
+        mine = problem.output_of == problem.outputs.index(name)
+        errors = problem.weights[mine] * evaluation.errors[mine]
+        rss = robust_level(errors) ** 2 * len(errors) if robust else float(np.sum(errors**2))
+        levels[name] = float(np.sqrt(max(rss / max(len(errors) * share, 1e-300), 1e-300)))
+    return levels
+
+
+def _log_likelihood(problem: Problem, evaluation: Evaluation) -> float:
+    """log p(y | θ, σ), constants included; unknown σ at its maximum-likelihood value RSS/N."""
+    total = 0.0
+    deviations = np.concatenate(
+        [
+            problem.deviations(c, s.output, s.rows, p, evaluation.theta)
+            for c, p in zip(problem.cases, evaluation.predictions, strict=True)
+            for s in c.samples
+        ]
+    )
+    for k, name in enumerate(problem.outputs):
+        mine = problem.output_of == k
+        n = int(mine.sum())
+        weights = problem.weights[mine]
+        if not n:
+            continue
+        log_weights = float(np.sum(np.log(weights[weights > 0])))
+        if problem.noise[name].known:
+            sigma = deviations[mine]
+            r = weights * evaluation.errors[mine] / sigma
+            total += float(-0.5 * r @ r - np.sum(np.log(sigma)) - 0.5 * n * np.log(2 * np.pi)) + log_weights
+        else:
+            variance = max(float(np.mean((weights * evaluation.errors[mine]) ** 2)), 1e-300)
+            total += -0.5 * n * (np.log(2 * np.pi * variance) + 1) + log_weights
+    return total
+
+
+def _sentence(converged: bool, outcome: Outcome, evaluation: Evaluation, offset: float, evaluations: int) -> str:
+    if converged:
+        return f"converged: {arrived(outcome, offset)}, {evaluations} evaluations"
+    if not outcome.joins:
+        return f"NOT converged after {evaluations} evaluations: {outcome.reason}. Try more pieces, or another guess"
+    if offset < NEAR and evaluation.discretisation >= COARSE:
+        return (
+            f"NOT converged: the minimum was reached in {evaluations} evaluations, but simulations miss their "
+            f"tolerance there by a factor {evaluation.discretisation:.2g}. Use a smaller rtol in gr.OutputError"
+        )
+    return (
+        f"NOT converged after {evaluations} evaluations: {outcome.reason}; the point is {offset:.2g} standard errors "
+        f"from a minimum. Try another guess, gr.multistart, or a larger max_evaluations"
+    )

@@ -1,0 +1,278 @@
+"""What simulated prediction error estimation minimises, with exact derivatives.
+
+With the measured outputs of one instant side by side, ȳ and V their mean and covariance over M realizations, e = y − ȳ:
+
+    mean            J(θ) = ½ Σ_k [ eᵀΛ⁻¹e − tr(Λ⁻¹V)/M ]                      (eqs. (2)–(3), corrected for finite M)
+    mean-variance   J(θ) = ½ Σ_k [ eᵀS⁻¹e − tr(S⁻¹V)/M + log det S ],         S = V + R
+
+Λ is a weighting matrix, given or estimated from the errors; R holds the variances of measurement noise. Weights
+multiply e, and divide the standard deviation of noise. Without the correction the mean criterion is biased by the
+covariance of ȳ itself, V/M, which moves the minimum where V depends on θ; with it, the gradient is the product of error
+and sensitivity over different realizations,
+
+    ∂J/∂θ = −Σ_k 1/(M(M−1)) Σ_{i≠j} ∂ŷ_jᵀ Λ⁻¹ (y − ŷ_i),
+
+which is unbiased for any M. (In the second criterion S itself is estimated, which leaves a bias of order 1/M.) The
+Gauss–Newton matrix leaves out second derivatives of ȳ and V. Reference: M. Abdalmoaty, O. Eriksson, R. Bereza,
+D. Broman, H. Hjalmarsson, Identification of non-linear differential-algebraic equation models with process disturbances
+(2021).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from grisaille.estimation.cases import Case
+from grisaille.estimators.simulated_pem.measurement_patterns import Pattern, find_patterns
+from grisaille.estimators.simulated_pem.output_weighting import given_weighting, positive_definite
+from grisaille.simulation.ensembles.runner import EnsemblePrediction, EnsembleRunner
+
+if TYPE_CHECKING:
+    from grisaille.estimators.simulated_pem.problem import MeanProblem
+
+
+@dataclass(frozen=True)
+class Part:
+    """The quantities of one pattern at one point, weights applied; n is the number of unknowns."""
+
+    pattern: Pattern
+    e: np.ndarray
+    """(T, q)"""
+    psi: np.ndarray
+    """(T, q, n)"""
+    V: np.ndarray
+    dV: np.ndarray
+    """(T, q, q, n)"""
+    dS: np.ndarray
+    """Likewise; dV where variances are not matched."""
+    W: np.ndarray
+    """(T, q, q): Λ⁻¹ or S⁻¹"""
+    R: np.ndarray
+    """(T, q): variance of the measurement noise; nan where it is not known"""
+    factor: np.ndarray
+    """(T, q): by what errors were multiplied"""
+
+    @property
+    def We(self) -> np.ndarray:
+        return np.asarray(np.einsum("tij,tj->ti", self.W, self.e))
+
+
+@dataclass(frozen=True)
+class MeanValue:
+    """The criterion at one point."""
+
+    theta: np.ndarray
+    objective: float
+    gradient: np.ndarray
+    curvature: np.ndarray
+    """The Gauss–Newton matrix."""
+    residuals: np.ndarray
+    """Whitened errors, in the order of the samples."""
+    jacobian: np.ndarray
+    errors: np.ndarray
+    """y − ȳ"""
+    spread: np.ndarray
+    """Variance of every sample over the realizations."""
+    predictions: tuple[EnsemblePrediction, ...]
+    parts: tuple[Part, ...] = ()
+    failure: str = ""
+
+    @property
+    def completed(self) -> bool:
+        return not self.failure
+
+
+class MeanCriterion:
+    """The criterion of a problem whose cases are predicted by ensembles."""
+
+    def __init__(self, problem: MeanProblem, runners: Sequence[EnsembleRunner] | None = None) -> None:
+        self.problem = problem
+        self.runners = tuple(runners or (c.runner for c in problem.cases))
+        self.with_variance, self.corrected = problem.matching.with_variance, problem.matching.corrected
+        self.patterns = find_patterns(problem.cases)
+        self.given = given_weighting(problem.matching.weighting, problem.outputs)
+        q = len(problem.outputs)
+        self.level = np.linalg.inv(self.given) if self.given is not None else np.eye(q)
+        """Λ"""
+        self._last: tuple[tuple[object, ...], tuple[EnsemblePrediction, ...]] | None = None
+
+    @property
+    def realizations(self) -> int:
+        return int(self.runners[0].options.realizations)
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether nothing in it is estimated from errors: the weighting is given."""
+        return self.given is not None and not self.with_variance
+
+    def with_runners(self, realizations: int, first: int = 0) -> MeanCriterion:
+        """The same criterion with other realizations; Λ is taken over."""
+        other = MeanCriterion(self.problem, [r.renewed(realizations, first) for r in self.runners])
+        other.level = self.level
+        return other
+
+    def at(self, theta: np.ndarray, *, sensitive: bool = True) -> MeanValue:
+        """Value and derivatives at θ."""
+        if self._last is not None and self._last[0] == self._key(theta, sensitive):
+            return self._compared(theta, self._last[1], sensitive)
+        problem = self.problem
+        problem.evaluations += 1
+        predictions = []
+        for case, runner in zip(problem.cases, self.runners, strict=True):
+            p = runner.predict(case.own(theta), sensitive=sensitive)
+            predictions.append(p)
+            if not p.completed:
+                problem.failures.append(f"{case.name}: {p.failure}")
+                return _failed(theta, p.failure)
+        self._last = self._key(theta, sensitive), tuple(predictions)
+        return self._compared(theta, tuple(predictions), sensitive)
+
+    def _key(self, theta: np.ndarray, sensitive: bool) -> tuple[object, ...]:
+        """What predictions depend on; options change with refined steps."""
+        return theta.tobytes(), sensitive, *((r.options, r.differences is None) for r in self.runners)
+
+    def renew(self, value: MeanValue) -> MeanValue:
+        """The same point after Λ has changed; nothing is simulated."""
+        return self._compared(value.theta, value.predictions, bool(value.gradient.any()))
+
+    def _compared(self, theta: np.ndarray, predictions: tuple[EnsemblePrediction, ...], sensitive: bool) -> MeanValue:
+        try:
+            parts = [self._part(p, predictions[p.case], theta, sensitive) for p in self.patterns]
+            return self._value(theta, parts, predictions, sensitive)
+        except np.linalg.LinAlgError:
+            return _failed(theta, "an output has neither noise nor disturbances at some instant.")
+
+    def _part(self, pattern: Pattern, p: EnsemblePrediction, theta: np.ndarray, sensitive: bool) -> Part:
+        problem, case = self.problem, self.problem.cases[pattern.case]
+        n, rows, mine = len(theta), pattern.rows, list(case.unknowns)
+        y, w = _measured(problem)[pattern.samples], problem.weights[pattern.samples]
+        e = y - p.mean[np.ix_(rows, pattern.columns)]
+        block = np.ix_(rows, pattern.paired, pattern.paired)
+        V = p.covariance[block]
+        psi, dV = np.zeros((*e.shape, n)), np.zeros((*V.shape, n))
+        if sensitive:
+            psi[..., mine] = p.mean_slopes[np.ix_(rows, pattern.columns)]
+            dV[..., mine] = p.covariance_slopes[block]
+        R, dR = self._noise(pattern, case, p, theta)
+        R, dR = R / w**2, dR / w[..., None] ** 2
+        if self.with_variance:
+            at = np.arange(e.shape[1])
+            S, dS = V.copy(), dV.copy()
+            S[:, at, at] += R
+            dS[:, at, at] += dR
+            return Part(pattern, e, psi, V, dV, dS, np.linalg.inv(S), R, np.ones_like(w))
+        index = [problem.outputs.index(o) for o in pattern.outputs]
+        W = np.broadcast_to(np.linalg.inv(self.level[np.ix_(index, index)]), V.shape)
+        pairs = w[:, :, None] * w[:, None, :]
+        dV = pairs[..., None] * dV
+        return Part(pattern, w * e, w[..., None] * psi, pairs * V, dV, dV, W, R, w)
+
+    def _noise(
+        self, pattern: Pattern, case: Case, p: EnsemblePrediction, theta: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Variances of the measurement noise (nan where unknown), and their derivatives."""
+        problem = self.problem
+        R, dR = np.full(pattern.samples.shape, np.nan), np.zeros((*pattern.samples.shape, len(theta)))
+        for j, output in enumerate(pattern.outputs):
+            k = problem.noise_unknown(case, output)
+            if k is not None:
+                R[:, j], dR[:, j, k] = theta[k] ** 2, 2 * theta[k]
+            elif problem.noise[output].known:
+                samples = next(s for s in case.samples if s.output == output)
+                prediction: object = p
+                sigma = problem.deviations(case, output, samples.rows, prediction, theta)  # type: ignore[arg-type]
+                R[:, j] = sigma[np.searchsorted(samples.rows, pattern.rows)] ** 2
+        return R, dR
+
+    def _value(
+        self, theta: np.ndarray, parts: list[Part], predictions: tuple[EnsemblePrediction, ...], sensitive: bool
+    ) -> MeanValue:
+        n, N = len(theta), self.problem.count
+        share = 1.0 / self.realizations if self.corrected else 0.0
+        objective, gradient, curvature = 0.0, np.zeros(n), np.zeros((n, n))
+        residuals, errors, spread, jacobian = np.zeros(N), np.zeros(N), np.zeros(N), np.zeros((N, n))
+        for part in parts:
+            objective += _objective(part, share, self.with_variance)
+            if sensitive:
+                gradient += _gradient(part, share, self.with_variance)
+                curvature += _curvature(part, self.with_variance)
+            root = np.linalg.cholesky(part.W)
+            at = part.pattern.samples
+            residuals[at] = np.einsum("tji,tj->ti", root, part.e)
+            jacobian[at] = -np.einsum("tji,tjn->tin", root, part.psi)
+            errors[at] = part.e / part.factor
+            spread[at] = np.diagonal(part.V, axis1=1, axis2=2) / part.factor**2
+        prior, slopes = self.problem.prior_residuals(theta)
+        return MeanValue(
+            theta, objective + 0.5 * float(prior @ prior), gradient + slopes.T @ prior, curvature + slopes.T @ slopes,
+            residuals, jacobian, errors, spread, predictions, tuple(parts),
+        )  # fmt: skip
+
+    def update_levels(self, value: MeanValue) -> float:
+        """Λ from the errors at a point, with the covariances between outputs; gives the largest relative change."""
+        moved = self._refreeze(value)
+        if self.given is not None or self.with_variance:
+            return moved
+        q = len(self.problem.outputs)
+        total, count = np.zeros((q, q)), np.zeros((q, q))
+        for part in value.parts:
+            index = [self.problem.outputs.index(o) for o in part.pattern.outputs]
+            total[np.ix_(index, index)] += part.e.T @ part.e
+            count[np.ix_(index, index)] += len(part.e)
+        diagonal = self.problem.matching.weighting == "diagonal"
+        level = positive_definite(total / np.maximum(count, 1), count, diagonal)
+        size = np.sqrt(np.outer(np.diag(self.level), np.diag(self.level)))
+        moved = max(moved, float(np.abs((level - self.level) / size).max()))
+        self.level = level
+        return moved
+
+    def _refreeze(self, value: MeanValue) -> float:
+        """Noise formulas at the predictions of a point."""
+        point: object = value
+        return self.problem.refreeze(point) if self.with_variance else 0.0  # type: ignore[arg-type]
+
+    def comparable(self, value: MeanValue) -> float:
+        """A number by which minima of the same data are compared: Λ is taken at its own minimum for each."""
+        if self.with_variance or self.given is not None:
+            return value.objective
+        logs = 0.0
+        for part in value.parts:
+            logs -= 0.5 * float(np.sum(np.linalg.slogdet(part.W)[1]))
+        return value.objective + logs
+
+
+def _objective(part: Part, share: float, with_variance: bool) -> float:
+    value = float(np.sum(part.e * part.We)) - share * float(np.sum(part.W * part.V))
+    if with_variance:
+        value -= float(np.sum(np.linalg.slogdet(part.W)[1]))
+    return 0.5 * value
+
+
+def _gradient(part: Part, share: float, with_variance: bool) -> np.ndarray:
+    We, W, dS = part.We, part.W, part.dS
+    gradient = -np.einsum("tin,ti->n", part.psi, We) - 0.5 * share * np.einsum("tij,tijn->n", W, part.dV)
+    if with_variance:
+        K = W - We[:, :, None] * We[:, None, :] + share * W @ part.V @ W
+        gradient += 0.5 * np.einsum("tij,tijn->n", K, dS)
+    return np.asarray(gradient)
+
+
+def _curvature(part: Part, with_variance: bool) -> np.ndarray:
+    H = np.einsum("tin,tij,tjm->nm", part.psi, part.W, part.psi, optimize=True)
+    if with_variance:
+        G = np.einsum("tij,tjkn->tikn", part.W, part.dS)
+        H = H + 0.5 * np.einsum("tikn,tkim->nm", G, G, optimize=True)
+    return np.asarray(H)
+
+
+def _measured(problem: MeanProblem) -> np.ndarray:
+    return np.concatenate([s.values for c in problem.cases for s in c.samples])
+
+
+def _failed(theta: np.ndarray, reason: str) -> MeanValue:
+    n, empty = len(theta), np.zeros(0)
+    return MeanValue(theta, np.inf, np.zeros(n), np.eye(n), empty, np.zeros((0, n)), empty, empty, (), (), reason)

@@ -1,0 +1,157 @@
+"""From the minimum of a simulated criterion to an ``Estimate``: levels that are zero, errors, a diagnosis in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from grisaille.estimation.determination import describe_determination
+from grisaille.estimation.estimate import Estimate
+from grisaille.estimation.problem import Evaluation
+from grisaille.estimation.uncertainty import root_of
+from grisaille.estimators.simulated_pem.criterion import MeanCriterion, MeanValue
+from grisaille.estimators.simulated_pem.identifiability import collinear_notes
+from grisaille.estimators.simulated_pem.sandwich import Sandwich, ensemble_sandwich
+from grisaille.estimators.simulated_pem.search import Ending, MeanSearch, free_unknowns
+from grisaille.simulation.runner import Prediction
+
+ZERO = 1e-6
+"""A level is reported as zero where that costs no more of the criterion than this."""
+
+
+@dataclass
+class Finding:
+    """The end of a search with its errors."""
+
+    ending: Ending
+    sandwich: Sandwich
+    free: np.ndarray
+    zero: np.ndarray
+    """Levels that are zero."""
+    spread: np.ndarray | None
+    """Covariance from the randomness of a stochastic search, in place of that of the ensemble."""
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def covariance(self) -> np.ndarray:
+        return self.sandwich.covariance if self.spread is None else self.sandwich.data + self.spread
+
+
+def without_spent_levels(criterion: MeanCriterion, ending: Ending) -> tuple[Ending, np.ndarray]:
+    """Levels whose logarithm would run away are set to zero where nothing is lost by it."""
+    zero = np.zeros(len(ending.value.theta), dtype=bool)
+    value = ending.value
+    for k, unknown in enumerate(criterion.problem.unknowns):
+        if unknown.kind not in ("scale", "noise") or unknown.lower > 0 or not criterion.with_variance:
+            continue
+        theta = value.theta.copy()
+        theta[k], before = 0.0, len(criterion.problem.failures)
+        trial = criterion.at(theta)
+        del criterion.problem.failures[before:]
+        if trial.completed and trial.objective <= value.objective + ZERO:
+            value, zero[k] = trial, True
+    return replace(ending, value=value), zero
+
+
+def assess(criterion: MeanCriterion, ending: Ending, zero: np.ndarray, spread: np.ndarray | None) -> Finding:
+    """Standard errors of a minimum."""
+    free = free_unknowns(criterion, ending.value) & ~zero
+    return Finding(ending, ensemble_sandwich(criterion, ending.value, free), free, zero, spread)
+
+
+def conclude(search: MeanSearch, found: Finding, seconds: float) -> Estimate:
+    """The estimate with its diagnosis."""
+    criterion, problem, value = search.criterion, search.criterion.problem, found.ending.value
+    named = [u.name for u, z in zip(problem.unknowns, found.zero, strict=True) if z]
+    notes = [f"zero: {name} is zero to all digits that the data have." for name in named]
+    root = root_of(value.curvature)
+    told = describe_determination(problem.unknowns, value.theta, root, found.covariance, found.free | found.zero)
+    notes += [n for n in told if not any(n.startswith(f"dead: no output moves with {name};") for name in named)]
+    if not criterion.with_variance:
+        flat = criterion.problem.cases[0].trial.flat
+        notes += collinear_notes(flat, problem.unknowns, found.covariance, value, found.free)
+    failed = sum(p.failed_realizations for p in value.predictions)
+    if failed:
+        notes.append(f"{failed} realizations became infinite at the estimate and were left out of the means.")
+    if problem.failures:
+        notes.append(f"{len(problem.failures)} ensembles failed on the way; the last: {problem.failures[-1]}")
+    ending = found.ending
+    if ending.is_minimum:
+        status = f"converged: {ending.reason}, {problem.evaluations} ensembles"
+    else:
+        status = (
+            f"NOT converged after {problem.evaluations} ensembles: {ending.reason}. Try another guess or wider bounds"
+        )
+    extra = {
+        "realizations": float(criterion.realizations),
+        "monte_carlo_share": float(found.sandwich.shares.max(initial=0.0)),
+        "correction": float(found.sandwich.correction_errors.max(initial=0.0)),
+        "criterion": criterion.comparable(value),
+        **found.sandwich.sizes,
+    }
+    return _estimate(search, value, found.covariance, found.free, ending.is_minimum, status, [*notes, *found.notes],
+                     extra, seconds)  # fmt: skip
+
+
+def conclude_interrupted(search: MeanSearch, seconds: float) -> Estimate:
+    """What an interrupted search reached: no errors, which would take another pass over the ensemble."""
+    value, problem = search.best, search.criterion.problem
+    assert value is not None
+    n = len(value.theta)
+    status = (
+        f"INTERRUPTED after {problem.evaluations} ensembles; gr.fit(…, guess=fit) goes on from here, and standard "
+        f"errors come with the end of the search"
+    )
+    covariance = np.diag(np.full(n, np.inf))
+    free = np.ones(n, dtype=bool)
+    extra = {"realizations": float(search.criterion.realizations), "criterion": search.criterion.comparable(value)}
+    return _estimate(search, value, covariance, free, False, status, [], extra, seconds)
+
+
+def _caution(search: MeanSearch) -> str:
+    """Errors rest on differences where paths jump with their states."""
+    jumps = [jump for case in search.criterion.problem.cases for jump in case.trial.structure.jumps.of_states]
+    if not jumps:
+        return ""
+    return (
+        f"jumps: the equations jump with '{jumps[0].text}', and paths that cross it have no derivative there. "
+        f"Derivatives of the mean were taken by differences: standard errors and intervals are approximate"
+    )
+
+
+def _estimate(
+    search: MeanSearch,
+    value: MeanValue,
+    covariance: np.ndarray,
+    free: np.ndarray,
+    converged: bool,
+    status: str,
+    notes: list[str],
+    extra: dict[str, float],
+    seconds: float,
+) -> Estimate:
+    problem = search.criterion.problem
+    predictions = tuple(Prediction(p.mean, p.mean_slopes) for p in value.predictions)
+    return Estimate(
+        unknowns=problem.unknowns,
+        theta=value.theta,
+        covariance=covariance,
+        free=free,
+        noise={},
+        log_likelihood=float("nan"),
+        is_likelihood=False,
+        count=problem.count,
+        objective=value.objective,
+        evaluation=Evaluation(value.theta, value.residuals, value.jacobian, value.errors, predictions),
+        cases=problem.cases,
+        converged=converged,
+        status=status,
+        notes=tuple(notes),
+        caution=_caution(search),
+        trace=tuple(search.trace),
+        evaluations=problem.evaluations,
+        failures=tuple(problem.failures),
+        seconds=seconds,
+        extra={**extra, "disturbed_residuals": 1.0},
+    )

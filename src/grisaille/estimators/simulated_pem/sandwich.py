@@ -1,0 +1,235 @@
+"""Covariance of estimates from an ensemble: what the data leave open, and what a finite ensemble adds.
+
+    C = A⁻¹ (B + B_M) A⁻¹,     A = Σ ψᵀWψ (+ ½ Σ tr(W dS W dS)) − Monte Carlo share
+
+A record differs from the mean as one realization does, so the covariance B of the criterion's gradient over records is
+that over realizations, with measurement noise added,
+
+    B = cov_m[ Σ_k ψᵀW d_m (+ ½ d_mᵀ W dS W d_m) ] + noise,         d_m = ŷ_m − ȳ.
+
+B_M is the variance of the gradient over ensembles, from the influence of each realization on it, slopes included:
+
+    B_M = cov_m[ Σ_k ψᵀW d_m − (∂ŷ_m − ψ)ᵀW e + … ] / M.
+
+Where variances are matched, d_m in B is of fresh realizations, divided by the root of c = Σ_m dᵀWd / Σ tr(WV): those
+that S was made of can lie only so far out in it, and fresh ones lie c times as far out as S says, because S⁻¹ of a
+finite ensemble is too large; the estimate has already made up for that. What of A comes from the Monte Carlo error of
+ψ̂ is taken off again. The errors need be neither white nor normal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from grisaille.estimation.cases import Case
+from grisaille.estimation.uncertainty import inverse_information, without_undetermined
+from grisaille.estimators.simulated_pem.criterion import MeanCriterion, MeanValue, Part
+from grisaille.simulation.ensembles.projection import Form
+
+REMOVED = 0.5
+"""Of a diagonal entry of A, the share that Monte Carlo error may have and be taken off."""
+RECORDS = 200
+"""Fresh realizations, at least, that stand for records where variances are matched."""
+
+
+@dataclass(frozen=True)
+class Sandwich:
+    """A covariance in two parts."""
+
+    covariance: np.ndarray
+    data: np.ndarray
+    """What records differ by."""
+    monte_carlo: np.ndarray
+    """What ensembles of this size differ by."""
+    correction: np.ndarray
+    """How far the correction for finite M moves each unknown."""
+    slope_noise: np.ndarray
+    """Share of each diagonal entry of A that is Monte Carlo error."""
+    sizes: dict[str, float]
+    """``size(y)@run``, the mean square of an output's errors over what realizations have, and ``size_p(y)@run``, how
+    often realizations lie as far out; where the noise is known."""
+    uncertainty: np.ndarray
+    """Of each standard error, its own relative standard deviation from so few realizations."""
+
+    @property
+    def shares(self) -> np.ndarray:
+        """Of each variance, what is due to the finite ensemble; zero where a bound decided."""
+        total = np.diag(self.covariance)
+        safe = np.where(np.isfinite(total) & (total > 0), total, np.inf)
+        return np.asarray(np.diag(self.monte_carlo) / safe)
+
+    @property
+    def correction_errors(self) -> np.ndarray:
+        """The correction in units of standard errors."""
+        total = np.diag(self.data)
+        safe = np.where(np.isfinite(total) & (total > 0), total, np.inf)
+        return np.asarray(np.abs(self.correction) / np.sqrt(safe))
+
+
+def ensemble_sandwich(criterion: MeanCriterion, value: MeanValue, free: np.ndarray) -> Sandwich:
+    """Both parts at a point, from one more pass over the realizations."""
+    n, M = len(value.theta), criterion.realizations
+    middle = sum((_noise_part(p, value, criterion) for p in value.parts), np.zeros((n, n)))
+    inner, floor = np.zeros((n, n)), np.zeros((n, n))
+    scores: list[np.ndarray] = []
+    sizes: dict[str, float] = {}
+    for number, case in enumerate(criterion.problem.cases):
+        told, pulls, energy = _projections(criterion, value, number)
+        middle = middle + np.cov(told[:, :n], rowvar=False).reshape(n, n)
+        inner = inner + np.cov(pulls, rowvar=False).reshape(n, n) / M
+        scores.append(told[:, :n])
+        sizes.update(_sizes(value, number, case, told[:, n:]))
+        # what Σ ψ̂ᵀWψ̂ has from the Monte Carlo error of ψ̂ alone
+        floor[np.ix_(case.unknowns, case.unknowns)] += energy / (M * (M - 1))
+    noise = np.diag(floor) / np.maximum(np.diag(value.curvature), 1e-300)
+    cleaned = value.curvature - floor if (noise < REMOVED).all() else value.curvature
+    if np.linalg.eigvalsh(_scaled(cleaned)).min() <= 0:
+        cleaned = value.curvature
+    bread, undetermined = inverse_information(cleaned, free)
+    data, own = bread @ middle @ bread, bread @ inner @ bread
+    return Sandwich(
+        without_undetermined(data + own, undetermined), without_undetermined(data, undetermined), own,
+        bread @ _correction_slope(criterion, value), noise, sizes, _uncertainty([s @ bread for s in scores], data),
+    )  # fmt: skip
+
+
+def _uncertainty(effects: list[np.ndarray], data: np.ndarray) -> np.ndarray:
+    """Relative standard deviation of each standard error: half that of a variance from M values with their kurtosis."""
+    total = np.zeros(len(data))
+    for x in effects:
+        squares = (x - x.mean(axis=0)) ** 2
+        total += squares.var(axis=0) / len(x)
+    variance = np.diag(data)
+    safe = np.where(np.isfinite(variance) & (variance > 0), variance, np.inf)
+    return np.asarray(0.5 * np.sqrt(total) / safe)
+
+
+def _scaled(H: np.ndarray) -> np.ndarray:
+    size = np.sqrt(np.maximum(np.diag(H), 1e-300))
+    return np.asarray(H / np.outer(size, size))
+
+
+def _projections(criterion: MeanCriterion, value: MeanValue, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """For realizations of one experiment, the score of each as a record and the squares of each measured output
+    (M, n + outputs); its influence on the gradient (M, n); and the energy of the deviations of sensitivities."""
+    case = criterion.problem.cases[number]
+    n, shape = len(value.theta), (len(case.grid), len(case.outputs))
+    score, pull = np.zeros((*shape, n)), np.zeros((*shape, n))
+    turn = np.zeros(shape)
+    bent = (np.zeros((*shape, shape[1], n)), np.zeros((*shape, shape[1], n)), np.zeros((*shape, shape[1])))
+    for part in (p for p in value.parts if p.pattern.case == number):
+        rows, columns = part.pattern.rows, part.pattern.columns
+        at, pairs = np.ix_(rows, columns), np.ix_(rows, columns, columns)
+        f, We = part.factor, part.We
+        score[at] = f[..., None] * np.einsum("tij,tjn->tin", part.W, part.psi)
+        pull[at], turn[at] = score[at], -f * We
+        if criterion.with_variance:
+            WdSW = _between(part)
+            bent[0][pairs] = 0.5 * WdSW
+            bent[1][pairs] = _influence(part, WdSW)
+            bent[2][pairs] = part.W - We[:, :, None] * We[:, None, :]
+            pull[at] += np.einsum("tijn,tj->tin", WdSW, part.e)
+    curved = criterion.with_variance
+    squares = np.zeros((*shape, shape[1], len(case.samples)))
+    for j, s in enumerate(case.samples):
+        squares[s.rows, case.column(s.output), case.column(s.output), j] = s.weights**2
+    squared = Form(np.zeros((*shape, len(case.samples))), squares)
+    influence = Form(pull, bent[1] if curved else None, turn, bent[2] if curved else None, case.unknowns)
+    theta = case.own(value.theta)
+    weights, at_value = slope_weights(value, number, case), value.predictions[number]
+    runner = criterion.runners[number]
+    if not curved:
+        v, energy = runner.projections(theta, [Form(score), squared, influence], at_value, weights)
+        m = v.shape[1] - n
+        return v[:, :m], v[:, m:], energy
+    pulls, energy = runner.projections(theta, [influence], at_value, weights)
+    M, first = runner.options.realizations, runner.options.first
+    size = Form(np.zeros((*shape, 1)), weights[..., None])
+    forms = [Form(score), Form(np.zeros_like(score), bent[0]), size, squared]
+    v, _ = runner.renewed(max(M, RECORDS), first + M).projections(theta, forms, at_value)
+    expected = sum(float(np.sum(p.W * p.V)) for p in value.parts if p.pattern.case == number)
+    c = max(1.0, float(v[:, 2 * n].mean()) / max(expected * (1 + 1 / M), 1e-300))
+    scores = v[:, :n] / np.sqrt(c) + v[:, n : 2 * n] / c
+    return np.hstack([scores, v[:, 2 * n + 1 :]]), pulls, energy
+
+
+def _sizes(value: MeanValue, number: int, case: Case, squares: np.ndarray) -> dict[str, float]:
+    """Sums of squared errors among those of the realizations, (M, outputs), by rank."""
+    found: dict[str, float] = {}
+    for j, s in enumerate(case.samples):
+        own, noise = 0.0, 0.0
+        for part in (p for p in value.parts if p.pattern.case == number and s.output in p.pattern.outputs):
+            at = part.pattern.outputs.index(s.output)
+            w2 = s.weights[np.searchsorted(s.rows, part.pattern.rows)] ** 2
+            own += float(np.sum(w2 * (part.e[:, at] / part.factor[:, at]) ** 2))
+            noise += float(np.sum(w2 * part.R[:, at]))
+        if np.isfinite(noise):
+            total = squares[:, j] + noise
+            rank = (1 + np.sum(total >= own)) / (1 + len(total)), (1 + np.sum(total <= own)) / (1 + len(total))
+            found[f"size({s.output})@{case.name}"] = float(own / total.mean())
+            found[f"size_p({s.output})@{case.name}"] = float(min(1.0, 2 * min(rank)))
+    return found
+
+
+def _between(part: Part) -> np.ndarray:
+    """W dS W, (T, q, q, n)."""
+    return np.asarray(np.einsum("tij,tjkn,tkl->tiln", part.W, part.dS, part.W, optimize=True))
+
+
+def _influence(part: Part, WdSW: np.ndarray) -> np.ndarray:
+    """What multiplies d dᵀ in the influence of a realization on the gradient."""
+    We = part.We
+    Wpsi = np.einsum("tij,tjn->tin", part.W, part.psi)
+    mixed = np.einsum("ti,tjn->tijn", We, Wpsi)
+    turned = np.einsum("tijn,tj,tk->tikn", WdSW, part.e, We, optimize=True)
+    return np.asarray(
+        0.5 * (mixed + np.swapaxes(mixed, 1, 2)) + 0.5 * (turned + np.swapaxes(turned, 1, 2)) - 0.5 * WdSW
+    )
+
+
+def slope_weights(value: MeanValue, number: int, case: Case) -> np.ndarray:
+    """W on the grid of one experiment, (times, outputs, outputs)."""
+    weights = np.zeros((len(case.grid), len(case.outputs), len(case.outputs)))
+    for part in (p for p in value.parts if p.pattern.case == number):
+        pairs = np.ix_(part.pattern.rows, part.pattern.columns, part.pattern.columns)
+        weights[pairs] = part.factor[:, :, None] * part.W * part.factor[:, None, :]
+    return weights
+
+
+def _noise_part(part: Part, value: MeanValue, criterion: MeanCriterion) -> np.ndarray:
+    """Covariance of the score from measurement noise alone."""
+    R = np.where(np.isnan(part.R), _left_over(criterion, value, part), part.R)
+    lead = part.factor[..., None] * np.einsum("tij,tjn->tin", part.W, part.psi)
+    total = np.einsum("tin,ti,tim->nm", lead, R, lead, optimize=True)
+    if criterion.with_variance:
+        Q = 0.5 * _between(part)
+        QR = Q * R[:, None, :, None]
+        spread = 4 * part.V + 2 * R[:, :, None] * np.eye(R.shape[1])
+        total = total + np.einsum("tijn,tkjm,tki->nm", QR, Q, spread, optimize=True)
+    return np.asarray(total)
+
+
+def _left_over(criterion: MeanCriterion, value: MeanValue, part: Part) -> np.ndarray:
+    """Of each output, what its errors hold beyond the spread of the ensemble: an estimate of open measurement noise."""
+    problem = criterion.problem
+    found = []
+    for output in part.pattern.outputs:
+        mine = problem.output_of == problem.outputs.index(output)
+        w2 = problem.weights[mine] ** 2
+        excess = float(np.sum(w2 * (value.errors[mine] ** 2 - value.spread[mine])) / np.sum(w2))
+        found.append(max(excess, 0.0))
+    w = problem.weights[part.pattern.samples]
+    return np.asarray(np.array(found) / w**2)
+
+
+def _correction_slope(criterion: MeanCriterion, value: MeanValue) -> np.ndarray:
+    """½ Σ tr(W dV)/M, by which the correction changes the gradient."""
+    M, n = criterion.realizations, len(value.theta)
+    total = np.zeros(n)
+    for part in value.parts:
+        total += 0.5 / M * np.einsum("tij,tijn->n", part.W, part.dV)
+        if criterion.with_variance:
+            total -= 0.5 / M * np.einsum("tij,tijn->n", part.W @ part.V @ part.W, part.dS)
+    return total

@@ -1,0 +1,316 @@
+"""Simulation-based prediction errors: the model is compared with the data through the mean of many simulations.
+
+For each θ the outputs are simulated with M realizations of the disturbances, the same random numbers every time, and
+their mean is the prediction (``mean_criterion``); with ``match="mean-variance"`` their covariances are compared too.
+Minimised by Gauss–Newton with averaged sensitivities, on a grid, by stochastic approximation with unbiased gradients,
+or without derivatives. The covariance is a sandwich whose middle comes from the ensemble itself
+(``ensemble_sandwich``).
+
+Reference: M. Abdalmoaty, O. Eriksson, R. Bereza, D. Broman, H. Hjalmarsson, Identification of non-linear
+differential-algebraic equation models with process disturbances (2021).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from grisaille.errors import EstimationError, GrisailleError
+from grisaille.estimation.estimate import Estimate
+from grisaille.estimation.estimator import Estimator, Verdict
+from grisaille.estimation.interruption import Interrupted
+from grisaille.estimation.subject import STATIC, Subject
+from grisaille.estimators.simulated_pem.checkpoint import Checkpoint
+from grisaille.estimators.simulated_pem.criterion import MeanCriterion
+from grisaille.estimators.simulated_pem.ensemble_size import FIRST, MOST, describe_choice, describe_size, enough
+from grisaille.estimators.simulated_pem.identifiability import refuse_unmoved_means
+from grisaille.estimators.simulated_pem.problem import Matching, MeanProblem, open_noise, pose_mean_problem
+from grisaille.estimators.simulated_pem.report import (
+    Finding,
+    assess,
+    conclude,
+    conclude_interrupted,
+    without_spent_levels,
+)
+from grisaille.estimators.simulated_pem.search import Ending, MeanSearch, gauss_newton, grid, nelder_mead
+from grisaille.estimators.simulated_pem.settling import ROUGH, settle
+from grisaille.estimators.simulated_pem.stochastic_approximation import stochastic_approximation
+from grisaille.model.classes import Model
+from grisaille.simulation.ensembles.ensemble import EnsembleOptions
+from grisaille.simulation.ensembles.runner import SMALL
+from grisaille.structure.reduction import Structure
+from grisaille.trial.unknown import Unknown
+
+if TYPE_CHECKING:
+    from grisaille.estimation.fit import Fit
+
+SEARCHES, MATCHES = ("gauss-newton", "grid", "stochastic", "nelder-mead"), ("mean", "mean-variance")
+ACROSS_JUMPS = 0.01
+"""Relative step of differences where paths jump: many paths must cross the switch in another step of the grid."""
+SCATTER = 1e-3
+"""Gain at which a search by differences ends: a thirtieth of a standard error."""
+REFINEMENTS = 5
+"""Searches, each with the steps that the end of the one before needs."""
+
+
+@dataclass(frozen=True)
+class SimulatedPEM(Estimator):
+    """Options of the simulation-based prediction error method.
+
+    realizations, seed : size of the ensemble (``"auto"``: doubled until more would change nothing), and which random
+        numbers
+    search : ``"gauss-newton"``; ``"grid"`` for one bounded unknown; ``"stochastic"``, batches of fresh realizations
+        with unbiased gradients, for long records; ``"nelder-mead"``, without derivatives
+    match : ``"mean"``, or ``"mean-variance"`` for disturbance parameters that do not move the mean
+    correction : remove the bias that a finite number of realizations gives to the criterion
+    weighting : of several outputs: None, estimated from the errors with their correlations; ``"diagonal"``, without
+        them; or a matrix, in the order of the outputs
+    points : of the grid, between the bounds
+    batch, band, polish : of the stochastic search: realizations per step; half width of the confidence band at which it
+        stops, in standard errors; and whether Gauss–Newton with common random numbers follows (the band may then be
+        three times as wide)
+    step : grid of the disturbances; chosen from their spectra when not given
+    antithetic, between, rtol, compiled, threads : as in ``gr.simulate``
+    tolerance, max_iterations : when to stop
+    checkpoint : a file that keeps where the search stands, so that the same fit goes on from there
+    """
+
+    realizations: int | Literal["auto"] = 500
+    seed: int = 1
+    search: Literal["gauss-newton", "grid", "stochastic", "nelder-mead"] = "gauss-newton"
+    match: Literal["mean", "mean-variance"] = "mean"
+    correction: bool = True
+    weighting: Any = None
+    points: int = 81
+    batch: int = 16
+    band: float = 0.1
+    polish: bool = True
+    step: float | None = None
+    antithetic: bool = False
+    between: str = "linear"
+    tolerance: float = 1e-8
+    max_iterations: int = 60
+    rtol: float = 1e-6
+    compiled: bool | None = None
+    threads: int | None = None
+    checkpoint: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, value, allowed in (("search", self.search, SEARCHES), ("match", self.match, MATCHES)):
+            if value not in allowed:
+                raise EstimationError(f"{name} is {value!r}; it must be one of {', '.join(map(repr, allowed))}.")
+        for name, number in (("realizations", self.realizations), ("batch", self.batch)):
+            if name == "realizations" and number == "auto":
+                continue
+            if isinstance(number, bool) or not isinstance(number, int) or number < 2:
+                extra = ", or 'auto'" if name == "realizations" else ""
+                raise EstimationError(f"{name} is {number!r}; give a whole number from 2{extra}.")
+        if isinstance(self.weighting, str) and self.weighting != "diagonal":
+            raise EstimationError(f"weighting is {self.weighting!r}; give None, 'diagonal' or a matrix.")
+        if self.weighting is not None and not isinstance(self.weighting, str):
+            rows = np.atleast_2d(np.asarray(self.weighting, dtype=float)).tolist()
+            object.__setattr__(self, "weighting", tuple(map(tuple, rows)))
+        if self.search == "stochastic" and self.match != "mean":
+            raise EstimationError(
+                "search='stochastic' is for match='mean': variances enter the other criterion through logarithms and "
+                "inverses, of which small batches give no unbiased estimate. Use search='gauss-newton'."
+            )
+        if self.search == "stochastic" and not self.correction:
+            raise EstimationError(
+                "search='stochastic' without correction= would not be unbiased: leave it switched on."
+            )
+
+    def further_unknowns(self, structure: Structure, data: Sequence[Any], wanted: Sequence[str]) -> list[str]:
+        """Noise levels that the model leaves open are unknown where variances are matched."""
+        if self.match == "mean":
+            return list(wanted)
+        said = {name.partition("@")[0] for name in wanted}
+        return [*wanted, *(n for n in open_noise(structure.model, data) if n not in said)]
+
+    @property
+    def seeded(self) -> str:
+        return str(self.seed)
+
+    @classmethod
+    def verdict(cls, subject: Subject) -> Verdict:
+        if subject.is_static:
+            return Verdict(False, STATIC)
+        if not subject.disturbances:
+            name = subject.flat.name
+            return Verdict(False, f"refused: {name} has no disturbances, so every simulation is the same")
+        if subject.hidden:
+            return Verdict(True, f"chosen: it simulates {subject.hidden}, whatever the way it enters")
+        better = "the likelihood uses what the data say about each disturbance"
+        return Verdict(False, f"refused: it compares means only, and {better}")
+
+    def pose(
+        self,
+        model: Model,
+        structure: Structure,
+        data: Sequence[Any],
+        unknowns: Sequence[Unknown],
+        guess: Fit | None = None,
+    ) -> MeanProblem:
+        """The problem of a model and its data."""
+        count = FIRST if self.realizations == "auto" else self.realizations
+        options = EnsembleOptions(
+            count, self.seed, antithetic=self.antithetic, between=self.between, step=self.step, rtol=self.rtol,
+            compiled=self.compiled, threads=self.threads,
+        )  # fmt: skip
+        matching = Matching(self.match == "mean-variance", self.correction, self.weighting)
+        return pose_mean_problem(model, structure, data, unknowns, options, matching)
+
+    def simulated(self, estimate: Estimate, experiment: str) -> dict[str, Any]:
+        """How ``gr.simulate`` gives what this method predicts: the mean of an ensemble."""
+        pairs = zip(estimate.unknowns, estimate.theta.tolist(), strict=True)
+        scales = {f"scale({u.target})": v for u, v in pairs if u.kind == "scale" and u.applies_to(experiment)}
+        return {
+            "realizations": int(estimate.extra["realizations"]), "seed": self.seed, "reduce": "mean",
+            "antithetic": self.antithetic, "between": self.between, "step": self.step, "rtol": self.rtol,
+            "parameters": scales, "compiled": self.compiled,
+        }  # fmt: skip
+
+    def estimate(self, problem: MeanProblem, progress: Callable[[int, float], None] | None = None) -> Estimate:
+        """Solve a problem; ``Interrupted`` carries what an interruption leaves."""
+        begin = time.perf_counter()
+        checkpoint = Checkpoint(self.checkpoint, problem, self._identity()) if self.checkpoint else None
+        search = MeanSearch(MeanCriterion(problem), progress, checkpoint.write if checkpoint else None)
+        start = checkpoint.read() if checkpoint else None
+        try:
+            found = self._estimate(search, problem.guess if start is None else start)
+        except KeyboardInterrupt:
+            if search.best is None:
+                raise
+            raise Interrupted(conclude_interrupted(search, time.perf_counter() - begin)) from None
+        if checkpoint and found.ending.is_minimum:
+            checkpoint.remove()
+        if start is not None:
+            found.notes.append(f"the search went on from the checkpoint {self.checkpoint}.")
+        return conclude(search, found, time.perf_counter() - begin)
+
+    def _identity(self) -> str:
+        """Options that a checkpoint must agree in."""
+        return repr(sorted((k, v) for k, v in asdict(self).items() if k not in ("checkpoint", "threads", "compiled")))
+
+    def _estimate(self, search: MeanSearch, start: np.ndarray) -> Finding:
+        criterion = search.criterion
+        notes, search_as = self._accept(criterion, start)
+        notes += refuse_unmoved_means(criterion, start)
+        found = self._solve(search, start, search_as)
+        tried = [criterion.realizations]
+        while self.realizations == "auto" and not enough(found.sandwich, tried[-1]) and 2 * tried[-1] <= MOST:
+            tried.append(2 * tried[-1])
+            search.restart(search.criterion.with_runners(tried[-1]))
+            found = self._solve(search, found.ending.value.theta, search_as)
+        names = [u.name for u in criterion.problem.unknowns]
+        if self.realizations == "auto":
+            notes.append(describe_choice(found.sandwich, tried))
+        elif found.spread is None:
+            notes += describe_size(found.sandwich, tried[-1], names, self.correction)
+        found.notes.extend(notes)
+        return found
+
+    def _accept(self, criterion: MeanCriterion, start: np.ndarray) -> tuple[list[str], str]:
+        """Whether there are derivatives at the guess; how to search, and what is to be said about it."""
+        if any(case.trial.structure.jumps.of_states for case in criterion.problem.cases):
+            # the derivative of a path lacks the share of the jumps it crosses; that of the mean is not seen in any path
+            for case, runner in zip(criterion.problem.cases, criterion.runners, strict=True):
+                sizes = [ACROSS_JUMPS / SMALL * criterion.problem.unknowns[k].size for k in case.unknowns]
+                runner.differences = np.array(sizes)
+        first = criterion.at(start)
+        if first.completed:
+            criterion.update_levels(first)
+            return [], self.search
+        plain = criterion.at(start, sensitive=False)
+        if not plain.completed:
+            raise EstimationError(
+                f"The model cannot be simulated at the guess: {plain.failure} Give another by guess=."
+            )
+        criterion.problem.failures.clear()
+        criterion.update_levels(plain)
+        for case, runner in zip(criterion.problem.cases, criterion.runners, strict=True):
+            sizes = [criterion.problem.unknowns[k].size for k in case.unknowns]
+            runner.differences = np.array(sizes)
+        note = f"searched without derivatives (Nelder–Mead), because there are none: {first.failure}"
+        return [note], "grid" if self.search == "grid" else "nelder-mead"
+
+    def _solve(self, search: MeanSearch, start: np.ndarray, search_as: str) -> Finding:
+        """Minimise until Λ, noise formulas and steps stay as they are, and assess the minimum."""
+        for _ in range(REFINEMENTS):
+            ending, spread = self._settle(search, start, search_as)
+            try:
+                changed = _refine(search.criterion, ending.value.theta)
+            except GrisailleError as error:
+                ending = replace(ending, is_minimum=False, reason=f"no steps are short enough there: {error}")
+                break
+            if not changed:
+                break
+            start = ending.value.theta
+            search.restart(search.criterion)
+        else:
+            reason = (
+                f"steps that were short enough where a search began were too long where it ended, {REFINEMENTS} times"
+            )
+            ending = Ending(search.criterion.at(ending.value.theta), False, reason)
+        ending, zero = without_spent_levels(search.criterion, ending)
+        return assess(search.criterion, ending, zero, spread)
+
+    def _settle(self, search: MeanSearch, start: np.ndarray, search_as: str) -> tuple[Ending, np.ndarray | None]:
+        """The minimum for Λ and noise formulas that belong to it."""
+        criterion, problem = search.criterion, search.criterion.problem
+        has_priors = bool(problem.prior_residuals(start)[0].size)
+        alone = len(problem.outputs) == 1 and not has_priors and not criterion.with_variance
+        rough = max(self.tolerance, ROUGH)
+        is_final = alone or criterion.is_fixed or search_as in ("grid", "nelder-mead")
+        ending, spread = self._minimize(search, start, search_as, self.tolerance if is_final else rough)
+        if alone or search_as == "grid" or spread is not None:
+            criterion.update_levels(ending.value)
+            return replace(ending, value=criterion.renew(ending.value)), spread
+        if search_as == "nelder-mead":
+            return settle(
+                search, ending, lambda theta: self._minimize(search, theta, search_as, self.tolerance)[0]
+            ), None
+        settled = settle(search, ending, lambda theta: self._newton(search, theta, rough))
+        if is_final or not settled.is_minimum:
+            return settled, None
+        search.restart(criterion)
+        return self._newton(search, settled.value.theta, self.tolerance), None
+
+    def _newton(self, search: MeanSearch, start: np.ndarray, tolerance: float) -> Ending:
+        if any(runner.differences is not None for runner in search.criterion.runners):
+            # differences scatter: the last digits of a minimum are not there to be found
+            tolerance = max(tolerance, SCATTER)
+        return gauss_newton(search, start, most=self.max_iterations, tolerance=tolerance)
+
+    def _minimize(
+        self, search: MeanSearch, start: np.ndarray, search_as: str, tolerance: float
+    ) -> tuple[Ending, np.ndarray | None]:
+        """The end of a search, and the covariance that a stochastic one leaves."""
+        if search_as == "grid":
+            return grid(search, self.points), None
+        if search_as == "nelder-mead":
+            return nelder_mead(search, start, most=50 * self.max_iterations, tolerance=tolerance), None
+        if search_as == "stochastic":
+            # a polish needs a start, not the last digit
+            band = 3 * self.band if self.polish else self.band
+            found = stochastic_approximation(
+                search, start, batch=self.batch, tolerance=band, most=50 * self.max_iterations
+            )
+            if not self.polish:
+                value = search.criterion.at(found.theta)
+                return Ending(value, found.has_settled and value.completed, found.reason), found.covariance
+            start = found.theta
+            search.restart(search.criterion)
+        return self._newton(search, start, tolerance), None
+
+
+def _refine(criterion: MeanCriterion, theta: np.ndarray) -> bool:
+    """More steps where those that were chosen at the guess are too few at the minimum."""
+    changed = False
+    for case, runner in zip(criterion.problem.cases, criterion.runners, strict=True):
+        changed |= runner.refine(runner.steps_at(case.own(theta)))
+    return changed

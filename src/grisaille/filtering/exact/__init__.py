@@ -1,0 +1,1 @@
+"""The exact filter of linear models: matrices and transitions."""

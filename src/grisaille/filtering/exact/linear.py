@@ -1,0 +1,244 @@
+"""The exact filter of a linear model on one record: from formulas and data to the matrices of ``kalman``.
+
+A may depend on inputs that are constant between samples; forcing and intensity may vary inside a cell (inputs joined
+by lines, formulas of time), as polynomials (``transition``). Cells of the same A and length share their matrices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from grisaille.disturbance import distinct_steps
+from grisaille.disturbance.duals import Floats, times, transpose
+from grisaille.disturbance.stochastic_model import StochasticModel
+from grisaille.errors import EstimationError
+from grisaille.experiment.cells import Cells, Record, cut_into_cells
+from grisaille.filtering.exact.formulas import Formula
+from grisaille.filtering.exact.transition_native import both, many, noise_covariance, state_transition
+from grisaille.filtering.kalman import DiscreteModel
+from grisaille.filtering.start import start_covariance
+
+MANY = 512
+"""Intervals of different lengths from which on their transitions are made side by side, so many at a time."""
+
+
+class LinearFilter:
+    """Discretises one model on one record again and again, at different values of q."""
+
+    def __init__(
+        self,
+        model: StochasticModel,
+        record: Record,
+        initial_covariance: Any = "first-sample",
+        compiled: bool | None = None,
+    ) -> None:
+        if model.nonlinear:
+            jumps = [j for j in model.jumps if j.place == model.nonlinear]
+            what = f" (it jumps with {jumps[0].text})" if jumps else ""
+            raise EstimationError(
+                f"filter='linear' needs a model that is linear in its states, but {model.nonlinear} is not{what}: use "
+                f"filter='{'unscented' if model.jumps else 'extended'}'."
+            )
+        self.model, self.record, self.initial_covariance, self.compiled = model, record, initial_covariance, compiled
+        zero = ca.SX.zeros(model.n)
+
+        def at_zero(formula: ca.SX) -> ca.SX:
+            return ca.substitute([ca.densify(formula)], [model.X], [zero])[0]
+
+        self.A = Formula(model, at_zero(ca.jacobian(model.drift, model.X)))
+        self.b = Formula(model, at_zero(model.drift))
+        self.W = Formula(model, ca.mtimes(model.noise, model.noise.T))
+        self.H = Formula(model, at_zero(ca.jacobian(model.measured, model.X)))
+        self.d = Formula(model, at_zero(model.measured))
+        self.R = Formula(model, model.variance)
+        self.C = Formula(model, at_zero(ca.jacobian(model.constraints, model.X)))
+        self._cells: Cells | None = None
+        self._kept: tuple[Cells | None, dict[str, Any]] = (None, {})
+
+    def cells(self, q: Floats) -> Cells:
+        """Made once, unless formulas of time switch at instants that depend on parameters."""
+        system = self.model.structure.system
+        if self._cells is None or system.switches.numel() + system.bends.numel():
+            table = self.record.signals(q[: system.np])
+            self._cells = cut_into_cells(self.record.times, table)
+            if self.A.degree(self._cells):
+                raise EstimationError(varying_message(self.model, self.A))
+        return self._cells
+
+    def varies(self, q: Floats) -> bool:
+        """Whether A changes inside a cell, so that no exact transition exists."""
+        table = self.record.signals(q[: self.model.structure.system.np])
+        return bool(self.A.degree(cut_into_cells(self.record.times, table)))
+
+    def discretise(self, q: Floats, dq: Floats, x0: Floats) -> DiscreteModel:
+        """The matrices at q; dq, (ns, nq), are directions and x0, (1 + ns, nx), the start of the plant's states."""
+        cells, nd = self.cells(q), 1 + len(dq)
+        A, W = (f.shared_on_cells(cells, q, dq) for f in (self.A, self.W))
+        F, F_of, c, Q, Q_of = self._transitions(cells, q, dq, A, W)
+        H, H_of, d, R, R_of = self._measurement(cells, q, dq)
+        mean = np.zeros((nd, self.model.n))
+        mean[:, : self.model.nx] = x0
+        first = _built_up(cells, F, F_of, Q, Q_of)
+        signals = self._once(cells, "start", lambda: cells.at(np.zeros(1))[1][0])
+        # a polynomial on the first cell is, where that begins, its first coefficient
+        C = self.C.at(cells.bounds[:1], signals, q, dq)[0] if self.C.shape[0] else np.zeros((nd, 0, self.model.n))
+        P0, X0 = start_covariance(self.model, self.initial_covariance, A[0, 0], W[0, 0], first, C)
+        return DiscreteModel(F, F_of, c, Q, Q_of, H, H_of, d, R, R_of, self.record.y, cells.sample_at, mean, P0, X0)
+
+    def _once(self, cells: Cells, what: str, compute: Callable[[], Any]) -> Any:
+        """What depends on the cells only."""
+        if self._kept[0] is not cells:
+            self._kept = (cells, {})
+        if what not in self._kept[1]:
+            self._kept[1][what] = compute()
+        return self._kept[1][what]
+
+    def _transitions(
+        self, cells: Cells, q: Floats, dq: Floats, A: Floats, W: Floats
+    ) -> tuple[Floats, Any, Floats, Floats, Any]:
+        groups, of, members = self._once(cells, "groups", lambda: self._groups(cells))
+        if len(groups) > MANY and len(A) == 1 and len(W) == 1:
+            return self._many_transitions(cells, q, dq, A[0, 0], W[0])
+        n, nd, K = self.model.n, 1 + len(dq), len(cells.lengths)
+        forcing = _Forcing(self.b, cells, q, dq)
+        still = len(W) == 1
+        F, c = np.empty((len(groups), nd, n, n)), np.empty((K, nd, n))
+        Q = np.empty((len(groups) if still else K, nd, n, n))
+        for g, (k, h) in enumerate(groups):
+            mine, drift = members[g], A[k % len(A), 0]
+            if still:
+                F[g], Psi, Q[g] = both(drift, h, forcing.degree, W[0], self.compiled)
+            else:
+                F[g], Psi = state_transition(drift, h, forcing.degree, self.compiled)
+                Q[mine] = self._noise_of_cells(cells, drift, h, W, mine)
+            forced = forcing.carried(Psi, mine)
+            if len(groups) == 1:
+                c = forced
+            else:
+                c[mine] = forced
+        return F, of, c, Q, of if still else np.arange(K)
+
+    def _many_transitions(
+        self, cells: Cells, q: Floats, dq: Floats, A: Floats, W: Floats
+    ) -> tuple[Floats, Any, Floats, Floats, Any]:
+        """The same where nearly every interval has a length of its own; a part of them at a time, for memory."""
+        groups, of, members = self._once(cells, "groups", lambda: self._groups(cells))
+        n, nd, K, G = self.model.n, 1 + len(dq), len(cells.lengths), len(groups)
+        forcing, lengths = _Forcing(self.b, cells, q, dq), np.array([h for _, h in groups])
+        F, Q, c = np.empty((G, nd, n, n)), np.empty((G, nd, n, n)), np.empty((K, nd, n))
+        for first in range(0, G, MANY):
+            own = slice(first, first + MANY)
+            F[own], Psi, Q[own] = many(A, lengths[own], forcing.degree, W, self.compiled)
+            mine = np.concatenate(members[own])
+            c[mine] = forcing.carried_each(Psi[of[mine] - first], mine)
+        return F, of, c, Q, of
+
+    def _noise_of_cells(self, cells: Cells, A: Floats, h: float, W: Floats, mine: Any) -> Floats:
+        """Q of every cell of a group; those with the same signals are integrated once."""
+        keys = cells.coefficients[mine][:, self.W.signals].reshape(len(mine), -1)
+        if self.W.depends_on_time:
+            keys = np.column_stack([keys, cells.bounds[mine]])
+        _, at, of = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+        return np.asarray(noise_covariance(A, h, W[mine[at]], self.compiled)[of.ravel()])
+
+    def _groups(self, cells: Cells) -> tuple[list[tuple[int, float]], Any, list[Any]]:
+        """Cells that share A and length: (a cell, its length) of each group, the group of each cell, and members."""
+        steps, of = distinct_steps(cells.bounds)
+        if not self.A.is_fixed:
+            rows = np.column_stack([steps[of], cells.coefficients[:, self.A.signals, 0]])
+            _, group = np.unique(rows, axis=0, return_inverse=True)
+            steps, of = steps[of][np.unique(group.ravel(), return_index=True)[1]], group.ravel()
+        members = np.split(np.argsort(of, kind="stable"), np.cumsum(np.bincount(of, minlength=len(steps)))[:-1])
+        return [(int(m[0]), float(h)) for m, h in zip(members, steps, strict=True)], of, members
+
+    def _measurement(self, cells: Cells, q: Floats, dq: Floats) -> tuple[Floats, Any, Floats, Floats, Any]:
+        record, N = self.record, len(self.record.times)
+        t, u = self._once(cells, "samples", lambda: self.at_samples(cells))
+        H, H_of = self._shared(self.H, t, u, q, dq)
+        d = np.repeat(self.d.at(t[:1], u[:1], q, dq), N, axis=0) if self.d.is_fixed else self.d.at(t, u, q, dq)
+        R, R_of = self._shared(self.R, t, u, q, dq)
+        if self._once(cells, "weighted", lambda: bool((record.weights != 1).any())):
+            scale = 1 / np.where(record.weights > 0, record.weights, 1.0)
+            R = R[R_of] * scale[:, None, :, None] * scale[:, None, None, :]
+            R_of = np.arange(N)
+        return H, H_of, d[..., 0], R, R_of
+
+    def _shared(self, formula: Formula, t: Floats, u: Floats, q: Floats, dq: Floats) -> tuple[Floats, Any]:
+        if formula.is_fixed:
+            return formula.at(t[:1], u[:1], q, dq), np.zeros(len(t), dtype=np.int64)
+        return formula.at(t, u, q, dq), np.arange(len(t))
+
+    def at_samples(self, cells: Cells) -> tuple[Floats, Floats]:
+        """Times and signals of all samples, after a jump there."""
+        at_bounds = np.concatenate([cells.at(np.zeros(1))[1][:, 0], cells.end[None]])
+        return self.record.times, at_bounds[np.flatnonzero(cells.sample_at >= 0)]
+
+
+def varying_message(model: StochasticModel, A: Formula) -> str:
+    """Why the exact filter does not apply."""
+    names = [model.structure.system.signals[k].name for k in A.signals]
+    what = ", ".join(["time"] * A.depends_on_time + names)
+    return (
+        f"filter='linear' needs coefficients that are constant between samples, but those of "
+        f"{model.structure.model.name} vary with {what} inside: hold these inputs (hold='zoh'), or use "
+        f"filter='extended'."
+    )
+
+
+class _Forcing:
+    """b on every cell, as polynomials of s; where b is affine in the inputs the matrices are shared by all cells."""
+
+    def __init__(self, b: Formula, cells: Cells, q: Floats, dq: Floats) -> None:
+        self.affine, self.degree = b.is_affine, b.degree(cells)
+        if self.affine:
+            self.inputs = cells.coefficients[:, b.signals, : self.degree + 1]
+            self.shared = b.coefficients(q, dq)[..., 0]
+        else:
+            self.b = b.shared_on_cells(cells, q, dq)[..., 0]
+
+    def carried(self, Psi: Floats, mine: Any) -> Floats:
+        """h Σ_k Ψ_k b_k of some cells with derivatives: (cells, 1 + ns, n)."""
+        if not self.affine:
+            return _apply(Psi, self.b[mine % len(self.b)])
+        matrix = np.moveaxis(self.shared, 0, -1)
+        moved = [times(block, matrix) for block in Psi]
+        # one product for all cells: what is constant, then the inputs' coefficients of every power of s
+        columns = [moved[0][..., :1], *(m[..., 1:] for m in moved[: self.inputs.shape[2]])]
+        inputs = self.inputs[mine].transpose(0, 2, 1).reshape(len(mine), -1)
+        given = np.concatenate([np.ones((len(mine), 1)), inputs], axis=1)
+        stacked = np.concatenate(columns, axis=-1).reshape(-1, given.shape[1])
+        return np.asarray((given @ stacked.T).reshape(len(mine), *matrix.shape[:2]))
+
+    def carried_each(self, Psi: Floats, mine: Any) -> Floats:
+        """The same with Ψ of every cell, (cells, degree + 1, 1 + ns, n, n)."""
+        if not self.affine:
+            b = self.b[mine % len(self.b)]
+            out = np.einsum("kdij,kdsj->ksi", Psi[:, :, 0], b)
+            out[:, 1:] += np.einsum("kdsij,kdj->ksi", Psi[:, :, 1:], b[:, :, 0])
+            return np.asarray(out)
+        matrix, powers = np.moveaxis(self.shared, 0, -1), self.inputs.shape[2]
+        given = np.zeros((len(mine), powers, matrix.shape[-1]))
+        given[:, 0, 0], given[:, :, 1:] = 1.0, self.inputs[mine].transpose(0, 2, 1)
+        b = np.einsum("sjm,kdm->kdsj", matrix, given)
+        out = np.einsum("kdij,kdsj->ksi", Psi[:, :powers, 0], b)
+        out[:, 1:] += np.einsum("kdsij,kdj->ksi", Psi[:, :powers, 1:], b[:, :, 0])
+        return np.asarray(out)
+
+
+def _apply(Psi: Floats, b: Floats) -> Floats:
+    """Σ_k Ψ_k b_k with derivatives: (cells, 1 + ns, n)."""
+    out = np.einsum("dij,kdsj->ksi", Psi[:, 0], b)
+    out[:, 1:] += np.einsum("dsij,kdj->ksi", Psi[:, 1:], b[:, :, 0])
+    return np.asarray(out)
+
+
+def _built_up(cells: Cells, F: Floats, F_of: Any, Q: Floats, Q_of: Any) -> Floats:
+    """The covariance after the first sampling interval, from zero."""
+    P: Floats = np.zeros_like(Q[0])
+    for k in range(int(np.flatnonzero(cells.sample_at >= 0)[1])):
+        P = times(times(F[F_of[k]], P), transpose(F[F_of[k]])) + Q[Q_of[k]]
+    return P

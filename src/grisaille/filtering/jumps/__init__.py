@@ -1,0 +1,1 @@
+"""Filters of models that jump with their states."""

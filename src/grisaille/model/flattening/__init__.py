@@ -1,0 +1,1 @@
+"""From a class to flat equations: members, connections, names."""

@@ -1,0 +1,204 @@
+"""From a class to the content of an instance: every member gets its full name, every formula its names.
+
+Sub-models bring their own content, which is put below their name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from grisaille.errors import ModelError
+from grisaille.model.connectors import (
+    Connection,
+    Connector,
+    connector_arrays,
+    connector_fields,
+    describe_connector,
+)
+from grisaille.model.content import Component, Content, Joint, Law
+from grisaille.model.correlation import check_correlation
+from grisaille.model.declarations import CorrelatedArray, Declaration
+from grisaille.model.expression import Equation, Expression, Name, as_expression
+from grisaille.model.flat import FlatDisturbance, FlatInput, FlatOutput, FlatParameter, FlatVariable
+from grisaille.model.flattening.listing import check_listed, flattened, missing_super
+from grisaille.model.flattening.scope import Scope
+from grisaille.model.names import indexed
+from grisaille.model.recording import recording
+
+
+def elaborate(instance: Any, layers: list[dict[str, Any]], contents: Any) -> Iterator[Content]:
+    """First the members, then the whole: the instance must hold the first while its ``equations`` method runs."""
+    cls = type(instance)
+    scope = Scope(cls.__name__, layers, instance)
+    content = Content(cls.__name__, _description(cls))
+    for name, member in scope.members.items():
+        _Builder(scope, content).add(name, member, contents)
+    yield content
+    with recording() as recorder:
+        listed = list(flattened(cls.__name__, _called(cls, instance)))
+        covariance = _covariances(cls, instance)
+    check_listed(cls.__name__, listed, recorder)
+    own = [_law(scope, item) for item in listed if isinstance(item, Equation)]
+    joints = [_joint(scope, item) for item in listed if isinstance(item, Connection)]
+    yield replace(
+        content,
+        equations=(*own, *content.equations),
+        joints=(*joints, *content.joints),
+        noise_covariance={**content.noise_covariance, **_covariance(scope, content, covariance)},
+        hints=(*content.hints, *missing_super(cls, listed, recorder)),
+    )
+
+
+def _description(cls: type) -> str:
+    return " ".join((cls.__dict__.get("__doc__") or "").split())
+
+
+class _Builder:
+    """Enters members into a content."""
+
+    def __init__(self, scope: Scope, content: Content) -> None:
+        self.scope, self.content = scope, content
+
+    def add(self, name: str, member: Any, contents: Any) -> None:
+        if isinstance(member, np.ndarray):
+            self._array(name, member)
+        elif isinstance(member, list | tuple):
+            self.content.lists[name] = len(member)
+            for i, item in enumerate(member):
+                self.add(f"{name}[{i}]", item, contents)
+        elif isinstance(member, Connector):
+            self._connector(name, member)
+        elif isinstance(member, Declaration) and self.scope.name_of(member) == name:
+            enter_declaration(self.content, name, member, self.scope.resolve)
+        elif isinstance(member, Expression):
+            self.content.quantities[name] = self.scope.open(member)
+        else:
+            insert_component(self.content, name, contents(member), self.scope.below(name))
+
+    def _array(self, name: str, member: Any) -> None:
+        self.content.arrays[name] = member.shape
+        for index in np.ndindex(*member.shape):
+            self.add(indexed(name, index), as_expression(member[index]), None)
+        if isinstance(member, CorrelatedArray) and member.correlation is not None:
+            _correlate(self.content, name, member, self.scope)
+
+    def _connector(self, name: str, member: Connector) -> None:
+        cls = type(member)
+        self.content.connectors[name] = describe_connector(cls)
+        for field, declaration in connector_fields(cls):
+            enter_declaration(self.content, f"{name}.{field}", declaration, self.scope.resolve)
+        for field, shape in connector_arrays(cls).items():
+            self.content.arrays[f"{name}.{field}"] = shape
+
+
+def insert_component(content: Content, name: str, part: Content, change: Any) -> None:
+    """Puts the content of a sub-model below ``name``."""
+    moved = part.mapped(change, name)
+    content.components[name] = Component(part.name, part.description)
+    for table in (
+        "parameters", "variables", "inputs", "bindings", "disturbances", "outputs", "quantities", "connectors",
+        "components", "arrays", "lists", "noise_covariance",
+    ):  # fmt: skip
+        getattr(content, table).update(getattr(moved, table))
+    content.equations += moved.equations
+    content.joints += moved.joints
+    content.hints += moved.hints
+
+
+def enter_declaration(content: Content, name: str, declaration: Declaration, resolve: Any) -> None:
+    """A declaration as an entry of the tables, formulas resolved."""
+    f = {
+        key: resolve(as_expression(value)) if _is_formula(key, value) else value
+        for key, value in declaration.fields.items()
+    }
+    labels = {"unit": f["unit"], "description": f["description"]}
+    for table in (content.parameters, content.variables, content.inputs, content.disturbances, content.outputs):
+        table.pop(name, None)
+    if declaration.kind == "parameter":
+        content.parameters[name] = FlatParameter(
+            name, f["value"], bounds=f["bounds"], prior=f["prior"], transform=f["transform"], **labels
+        )
+    elif declaration.kind == "variable":
+        nominal = None if f["nominal"] is None else float(f["nominal"])
+        content.variables[name] = FlatVariable(
+            name, f["start"], fixed=f["fixed"], nominal=nominal, bounds=f["bounds"], **labels
+        )
+    elif declaration.kind == "input":
+        default = None if f["default"] is None else float(f["default"])
+        content.inputs[name] = FlatInput(name, default, **labels)
+    elif declaration.kind == "disturbance":
+        content.disturbances[name] = FlatDisturbance(name, f["spectrum"].mapped(resolve), f["scale"], **labels)
+    else:
+        definition = f["definition"]
+        if definition is None:
+            definition = Name(name)
+            content.variables[name] = FlatVariable(name, **labels)
+        content.outputs[name] = FlatOutput(name, definition, f["noise"], **labels)
+
+
+def _is_formula(field: str, value: Any) -> bool:
+    return value is not None and field in ("value", "start", "definition", "noise", "scale")
+
+
+def _correlate(content: Content, name: str, member: CorrelatedArray, scope: Scope) -> None:
+    rows = check_correlation(f"{scope.owner}.{name}", member.correlation, member.size)
+    names = [indexed(name, index) for index in np.ndindex(*member.shape)]
+    for i, own in enumerate(names):
+        others = tuple((names[j], scope.resolve(rows[i][j])) for j in range(len(names)) if j != i)
+        content.disturbances[own] = replace(content.disturbances[own], correlation=others or None)
+
+
+def _called(cls: type, instance: Any) -> Any:
+    result = instance.equations()
+    if result is None:
+        raise ModelError(
+            f"{cls.__name__}.equations() returned nothing: use `yield equation` for each one, or return a list."
+        )
+    return result
+
+
+def _covariances(cls: type, instance: Any) -> dict[Any, Any]:
+    method = instance.noise_covariance
+    given = method() if callable(method) else None
+    if not isinstance(given, Mapping):
+        raise ModelError(
+            f'{cls.__name__}.noise_covariance must be a method that returns a dict such as {{("y1", "y2"): 0.1}}, got '
+            f"{method if given is None and not callable(method) else given!r}."
+        )
+    return dict(given)
+
+
+def _law(scope: Scope, equation: Equation) -> Law:
+    return Law(scope.resolve(equation.left), scope.resolve(equation.right), equation.source)
+
+
+def _joint(scope: Scope, connection: Connection) -> Joint:
+    names = []
+    for end in connection.ends:
+        name = scope.name_of(end)
+        if name is None:
+            raise ModelError(
+                f"{scope.owner}: {connection} ({connection.source}): `{end}` is not a member of {scope.owner}."
+            )
+        names.append(name)
+    return Joint(tuple(names), connection.is_signal, connection.source)
+
+
+def _covariance(scope: Scope, content: Content, given: dict[Any, Any]) -> dict[tuple[str, str], Expression]:
+    result = {}
+    for key, value in given.items():
+        if not (isinstance(key, tuple) and len(key) == 2):
+            raise ModelError(f'{scope.owner}.noise_covariance: keys are pairs of outputs ("y1", "y2"), got {key!r}.')
+        names = tuple(item if isinstance(item, str) else scope.name_of(item) for item in key)
+        for name in names:
+            if name not in content.outputs:
+                raise ModelError(
+                    f"{scope.owner}.noise_covariance: '{name}' is not an output; outputs are "
+                    f"{', '.join(content.outputs) or 'none'}."
+                )
+        result[(str(names[0]), str(names[1]))] = scope.resolve(as_expression(value))
+    return result

@@ -1,0 +1,167 @@
+"""From the content of a model to the flat model: connections become equations, named formulas are put in their places.
+
+Texts of equations keep the names of formulas, as the user wrote them; ``left`` and ``right`` hold the formulas
+themselves, so that only parameters, variables, inputs, disturbances and time remain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from grisaille.errors import ModelError
+from grisaille.model.classes import Model
+from grisaille.model.content import Content, Law
+from grisaille.model.expression import Call, Constant, Expression, Name, is_open, postorder
+from grisaille.model.flat import FlatEquation, FlatModel, FlatVariable
+from grisaille.model.flattening.joining import bind_signals, join_connectors
+from grisaille.model.information import FormulaLoop, order_formulas
+from grisaille.model.names import suggestion
+from grisaille.model.notation.text import render
+from grisaille.model.rewriting import Rewriter
+
+
+def flatten(model: Any) -> FlatModel:
+    """The equations and symbols of ``model``, a :class:`Model`; computed once for each instance."""
+    if not isinstance(model, Model):
+        hint = f" Call the class: {model.__name__}()." if isinstance(model, type) else ""
+        raise ModelError(f"A model is needed, got {type(model).__name__}.{hint}")
+    flat: FlatModel = model._cached("flat", lambda: _flatten(model._content))
+    return flat
+
+
+def _flatten(content: Content) -> FlatModel:
+    _check_closed(content)
+    bindings = bind_signals(content)
+    content, loops = _break_loops(_with_bindings(content, bindings))
+    insert = _inserting(_formulas(content))
+    equations = [_equation(law, insert) for law in (*content.equations, *loops)]
+    equations += join_connectors(content)
+    _check_equations(content, equations)
+    return FlatModel(
+        name=content.name,
+        description=content.description,
+        parameters=_parameters(content, insert),
+        variables={n: replace(v, start=_optional(v.start, insert)) for n, v in content.variables.items()},
+        inputs=content.inputs,
+        disturbances={
+            n: replace(
+                d,
+                spectrum=d.spectrum.mapped(insert),
+                scale=_optional(d.scale, insert),
+                correlation=tuple((other, insert(e)) for other, e in d.correlation or ()) or None,
+            )
+            for n, d in content.disturbances.items()
+        },
+        outputs={
+            n: replace(o, definition=insert(o.definition), noise=_optional(o.noise, insert))
+            for n, o in content.outputs.items()
+        },
+        quantities={n: insert(Name(n)) for n in content.quantities},
+        equations=tuple(equations),
+        noise_covariance={pair: insert(e) for pair, e in content.noise_covariance.items()},
+        hints=tuple(dict.fromkeys(content.hints)),
+    )
+
+
+def _check_closed(content: Content) -> None:
+    """Every leaf must be a member of this model."""
+    known = {"time", *content.parameters, *content.variables, *content.inputs, *content.disturbances}
+    known |= {*content.outputs, *content.quantities}
+    for node in postorder(content.formulas()):
+        if isinstance(node, Name) and node.path not in known:
+            raise ModelError(
+                f"{content.name} uses '{node.path}', which does not exist (any more). {suggestion(node.path, known)}"
+            )
+        if is_open(node):
+            raise ModelError(
+                f"{content.name} uses `{node}`, which is not one of its members. A component bound to members of an "
+                "enclosing model can only be used inside that model; members of a parent class are written "
+                "`Parent.x` or `self.x`."
+            )
+
+
+def _with_bindings(content: Content, bindings: dict[str, Expression]) -> Content:
+    """Driven inputs as named formulas, outputs that a connection defines as well."""
+    new = content.copy()
+    for name, formula in bindings.items():
+        if name in new.inputs:
+            del new.inputs[name]
+            new.quantities[name] = formula
+        else:
+            del new.variables[name]
+            new.outputs[name] = replace(new.outputs[name], definition=formula)
+    return new
+
+
+def _formulas(content: Content) -> dict[str, Expression]:
+    defined = {n: o.definition for n, o in content.outputs.items() if n not in content.variables}
+    return {**content.quantities, **defined}
+
+
+def _break_loops(content: Content) -> tuple[Content, list[Law]]:
+    """A formula that uses itself through connections becomes an unknown with an equation."""
+    content, loops = content.copy(), []
+    while True:
+        formulas = _formulas(content)
+        try:
+            order_formulas(formulas, list(formulas))
+        except FormulaLoop as loop:
+            loops.append(Law(Name(loop.name), formulas[loop.name], f"algebraic loop through {loop.name}"))
+            _make_unknown(content, loop.name)
+        else:
+            return content, loops
+
+
+def _make_unknown(content: Content, name: str) -> None:
+    content.quantities.pop(name, None)
+    unit = content.outputs[name].unit if name in content.outputs else ""
+    content.variables[name] = FlatVariable(name, unit=unit)
+    if name in content.outputs:
+        content.outputs[name] = replace(content.outputs[name], definition=Name(name))
+
+
+def _inserting(formulas: Mapping[str, Expression]) -> Rewriter:
+    """What replaces the name of a formula by the formula."""
+    done: dict[str, Expression] = {}
+    insert = Rewriter(lambda node: done.get(node.path) if isinstance(node, Name) else None)
+    for name in order_formulas(formulas, list(formulas)):
+        done[name] = insert(formulas[name])
+    return insert
+
+
+def _equation(law: Law, insert: Rewriter) -> FlatEquation:
+    text = f"{render(law.left)} == {render(law.right)}"
+    return FlatEquation(insert(law.left), insert(law.right), text, law.source)
+
+
+def _optional(expression: Expression | None, insert: Rewriter) -> Expression | None:
+    return None if expression is None else insert(expression)
+
+
+def _parameters(content: Content, insert: Rewriter) -> dict[str, Any]:
+    parameters = {n: replace(p, value=_optional(p.value, insert)) for n, p in content.parameters.items()}
+    formulas = {n: p.value for n, p in parameters.items() if isinstance(p.value, Call | Name)}
+    order_formulas(formulas, list(formulas))
+    for name, formula in formulas.items():
+        for leaf in postorder((formula,)):
+            if isinstance(leaf, Name) and leaf.path not in parameters:
+                raise ModelError(
+                    f"{content.name}: the value of the parameter '{name}' is `{formula}`, which contains "
+                    f"'{leaf.path}'; only parameters are constant. Declare it as gr.Variable or as a formula instead."
+                )
+    return parameters
+
+
+def _check_equations(content: Content, equations: list[FlatEquation]) -> None:
+    if content.variables and not equations:
+        unknowns = ", ".join(list(content.variables)[:6]) + (", …" if len(content.variables) > 6 else "")
+        count = f"{len(content.variables)} variable{'s' if len(content.variables) > 1 else ''}"
+        raise ModelError(
+            f"{content.name} has {count} ({unknowns}) but no equations: write them as a "
+            "list `equations = [...]` in the class body, or as a method `def equations(self)` that yields them."
+        )
+    for equation in equations:
+        if isinstance(equation.left, Constant) and isinstance(equation.right, Constant):
+            raise ModelError(f"The equation `{equation.text}` ({equation.source}) contains numbers only.")

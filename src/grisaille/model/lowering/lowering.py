@@ -1,0 +1,115 @@
+"""From the expression graph to CasADi ``SX``: one walk, each node once.
+
+``leaf`` gives the symbol of a name, ``differentiate`` the total time derivative of an already lowered formula; both
+belong to whoever lowers, because only they know which symbols are functions of time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import casadi as ca
+
+from grisaille.errors import ModelError
+from grisaille.model.expression import Call, Constant, Expression, Name, postorder
+from grisaille.model.lowering.guarding import guard
+from grisaille.model.lowering.interpolation import lower_table, lower_table2
+
+Leaf = Callable[[str], ca.SX]
+Differentiate = Callable[[ca.SX], ca.SX]
+Inspect = Callable[[Call, list[ca.SX], ca.SX], ca.SX]
+
+
+def lower(
+    roots: Sequence[Expression], leaf: Leaf, differentiate: Differentiate | None = None, inspect: Inspect | None = None
+) -> list[ca.SX]:
+    """The ``SX`` of each root; shared sub-formulas are shared in the result.
+
+    ``inspect`` sees every operation with its lowered arguments and value, and gives the value to use.
+    """
+    done: dict[int, ca.SX] = {}
+    roots = guard(roots)
+    for node in postorder(roots):
+        if isinstance(node, Constant):
+            done[id(node)] = ca.SX(node.value)
+        elif isinstance(node, Name):
+            done[id(node)] = leaf(node.path)
+        elif isinstance(node, Call):
+            arguments = [done[id(a)] for a in node.arguments]
+            if node.operation == "der":
+                if differentiate is None:
+                    raise ModelError(
+                        "der(...) has no meaning in a start value, a parameter's formula or a noise level."
+                    )
+                value = arguments[0]
+                for _ in range(node.data or 1):
+                    value = differentiate(value)
+                done[id(node)] = value
+            else:
+                value = OPERATIONS[node.operation](node.data, *arguments)
+                done[id(node)] = value if inspect is None else inspect(node, arguments, value)
+        else:
+            raise ModelError(f"`{node}` has no full name yet; flatten the model before lowering its formulas.")
+    return [done[id(root)] for root in roots]
+
+
+def evaluate(roots: Sequence[Expression], values: Mapping[str, float]) -> list[float]:
+    """The numbers of formulas without ``der`` at given values of the names in them."""
+    lowered = lower(roots, lambda path: ca.SX(values[path]))
+    return [float(ca.evalf(value)) for value in lowered]
+
+
+def _plain(function: Callable[..., ca.SX]) -> Callable[..., ca.SX]:
+    return lambda _data, *arguments: function(*arguments)
+
+
+def _power(_data: Any, base: ca.SX, exponent: ca.SX) -> ca.SX:
+    return base**exponent
+
+
+def _where(_data: Any, condition: ca.SX, yes: ca.SX, no: ca.SX) -> ca.SX:
+    # if_else evaluates both branches and multiplies the derivative of the untaken one by 0; guard() has made that
+    # branch finite, so no 0·inf arises.
+    return ca.if_else(condition, yes, no)
+
+
+def _smooth_abs(_data: Any, x: ca.SX, width: ca.SX) -> ca.SX:
+    return ca.sqrt(x * x + width * width)
+
+
+def _smooth_sign(_data: Any, x: ca.SX, width: ca.SX) -> ca.SX:
+    return x / ca.sqrt(x * x + width * width)
+
+
+OPERATIONS: dict[str, Callable[..., ca.SX]] = {
+    "add": _plain(lambda a, b: a + b),
+    "sub": _plain(lambda a, b: a - b),
+    "mul": _plain(lambda a, b: a * b),
+    "div": _plain(lambda a, b: a / b),
+    "neg": _plain(lambda a: -a),
+    "pow": _power,
+    "abs": _plain(ca.fabs),
+    "sign": _plain(ca.sign),
+    "minimum": _plain(ca.fmin),
+    "maximum": _plain(ca.fmax),
+    "where": _where,
+    "lt": _plain(lambda a, b: a < b),
+    "le": _plain(lambda a, b: a <= b),
+    "gt": _plain(lambda a, b: a > b),
+    "ge": _plain(lambda a, b: a >= b),
+    "and": _plain(ca.logic_and),
+    "or": _plain(ca.logic_or),
+    "not": _plain(ca.logic_not),
+    "smooth_abs": _smooth_abs,
+    "smooth_sign": _smooth_sign,
+    "table": lower_table,
+    "table2": lower_table2,
+    **{
+        name: _plain(getattr(ca, name))
+        for name in (
+            "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh",
+            "exp", "log", "log10", "sqrt", "floor", "ceil",
+        )
+    },
+}  # fmt: skip

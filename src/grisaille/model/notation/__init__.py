@@ -1,0 +1,1 @@
+"""Models and formulas as text, MathML and pages."""

@@ -1,0 +1,235 @@
+"""Formulas as MathML: the user's own formula, in the notation of a textbook.
+
+Nothing is simplified or reordered. Quotients become fractions, powers are raised, ``der(x)`` is a dot, ``k_p0`` has a
+subscript, ``phi`` is φ. Browsers render MathML themselves. Parentheses are as few as precedence allows, as in
+``text.py``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from grisaille.markup import Html, joined, tag
+from grisaille.model.expression import Call, Constant, Expression, postorder
+from grisaille.model.notation.text import number
+
+_OR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _FRACTION, _POWER, _ATOM = range(9)
+LONG = 10
+"""Characters of the longest number that is shown as it is."""
+_LONGEST = 60_000
+"""Shared sub-formulas are written out at each use; beyond this length they are abbreviated."""
+
+GREEK = dict(
+    zip(
+        "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho sigma tau upsilon phi "
+        "chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega".split(),
+        "αβγδεζηθικλμνξοπρστυφχψωΓΔΘΛΞΠΣΦΨΩ",
+        strict=True,
+    )
+)
+_NAMED = {
+    "log": "ln", "asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arsinh", "acosh": "arcosh",
+    "atanh": "artanh", "minimum": "min", "maximum": "max", "sign": "sgn",
+}  # fmt: skip
+_RELATIONS = {"lt": "<", "le": "≤", "gt": ">", "ge": "≥"}
+_FENCES = {"abs": ("|", "|"), "floor": ("⌊", "⌋"), "ceil": ("⌈", "⌉")}
+_DOTS = re.compile(r"\.(?![^\[]*\])")
+"""Between the parts of a name, not inside of indices."""
+_SPACE = Html('<mo lspace="0" rspace="0">&#x2062;</mo><mspace width="0.17em"></mspace>')
+
+
+class _Part(NamedTuple):
+    markup: Html
+    level: int
+    signed: bool = False
+    """Whether it begins with a minus sign."""
+    numeric: bool = False
+    """Whether it begins with a digit."""
+
+
+def formula(root: Expression) -> Html:
+    """A formula inside the text."""
+    return tag("math", row(root))
+
+
+def equation(left: Expression, right: Expression) -> Html:
+    """``left = right`` on a line of its own."""
+    return tag("math", row(left), tag("mo", "="), row(right), display="block")
+
+
+def symbol(name: str) -> Html:
+    """A full name such as ``"legs[0].m"``, ``"start(x)"`` or ``"k_p0@A"`` inside the text."""
+    wrapped = re.fullmatch(r"(start|scale|noise)\((.*)\)(@.*)?", name)
+    if wrapped:
+        what, inner, where = wrapped.groups()
+        return tag("math", tag("mi", what), _fenced(identifier(inner)), _experiment(where))
+    inner, at, where = name.partition("@")
+    return tag("math", identifier(inner), _experiment(at + where))
+
+
+def _experiment(where: str | None) -> Html | None:
+    return tag("mtext", f" {where}") if where else None
+
+
+def row(root: Expression) -> Html:
+    """The MathML of one formula, without the enclosing element."""
+    done: dict[int, _Part] = {}
+    for node in postorder((root,)):
+        part = _one(node, done)
+        done[id(node)] = part if len(part.markup) <= _LONGEST else _Part(tag("mtext", "(…)"), _ATOM)
+    return done[id(root)].markup
+
+
+def identifier(name: str) -> Html:
+    """A dotted name: components in front of the symbol, indices as subscripts."""
+    pieces = []
+    for k, part in enumerate(_DOTS.split(name)):
+        pieces += [tag("mo", ".", lspace="0", rspace="0")] if k else []
+        pieces.append(_subscripted(part))
+    return pieces[0] if len(pieces) == 1 else tag("mrow", *pieces)
+
+
+def _subscripted(part: str, accent: Callable[[Html], Html] = lambda base: base) -> Html:
+    base, below = _split(part)
+    letter = accent(_letter(base))
+    return tag("msub", letter, _letter(below)) if below else letter
+
+
+def _split(part: str) -> tuple[str, str]:
+    """``k_p0[2]`` is k with p0,2 below; digits at the end of a single letter go below too."""
+    name, _, index = part.partition("[")
+    base, _, below = name.strip("_").partition("_")
+    short = re.fullmatch(r"([A-Za-z]|" + "|".join(GREEK) + r")(\d+)", base)
+    if short:
+        base, below = short[1], f"{short[2]},{below}" if below else short[2]
+    index = index.rstrip("]")
+    return base or name, ",".join(piece for piece in (below, index) if piece)
+
+
+def _letter(word: str) -> Html:
+    if re.fullmatch(r"[\d,.]+", word):
+        return tag("mn", word)
+    return tag("mi", GREEK.get(word, word), style="font-style: italic" if len(GREEK.get(word, word)) > 1 else None)
+
+
+def _one(node: Expression, done: dict[int, _Part]) -> _Part:
+    if isinstance(node, Constant):
+        return _constant(node.value)
+    if not isinstance(node, Call):
+        path = node.leaf_text()
+        return _Part(tag("mi", "t") if path == "time" else identifier(path), _ATOM)
+    parts = [done[id(a)] for a in node.arguments]
+    if node.operation in _OPERATIONS:
+        return _OPERATIONS[node.operation](*parts)
+    if node.operation == "der":
+        return _derivative(node, parts[0])
+    if node.operation in _RELATIONS:
+        return _infix(parts[0], _RELATIONS[node.operation], parts[1], _COMPARE)
+    if node.operation in _FENCES:
+        before, after = _FENCES[node.operation]
+        return _Part(_fenced(parts[0].markup, before, after), _ATOM)
+    return _Part(_function(tag("mi", _NAMED.get(node.operation, node.operation)), *parts), _ATOM)
+
+
+def _constant(value: float) -> _Part:
+    digits, _, exponent = _digits(abs(value)).partition("e")
+    markup = tag("mn", digits)
+    if exponent:
+        power = int(exponent)
+        tail = tag("mn", abs(power)) if power >= 0 else tag("mrow", tag("mo", "−"), tag("mn", -power))
+        ten = tag("msup", tag("mn", 10), tail)
+        markup = ten if digits == "1" else tag("mrow", markup, tag("mo", "·"), ten)
+    if value < 0:
+        return _Part(tag("mrow", tag("mo", "−"), markup), _SUM, signed=True)
+    return _Part(markup, _PRODUCT if exponent else _ATOM, numeric=True)
+
+
+def _digits(value: float) -> str:
+    """As written; numbers with more digits than anyone writes were computed, and are rounded."""
+    written = number(value)
+    return written if len(written) <= LONG else f"{value:.7g}"
+
+
+def _fenced(inner: Html, before: str = "(", after: str = ")") -> Html:
+    """Between parentheses, which grow only around what is taller than a line."""
+    grows = "true" if "<mfrac" in inner or "<mtable" in inner else "false"
+    opening, closing = (
+        tag("mo", sign, form=form, stretchy=grows) for sign, form in ((before, "prefix"), (after, "postfix"))
+    )
+    return tag("mrow", opening, inner, closing)
+
+
+def _wrapped(part: _Part, least: int, sign: bool = True) -> Html:
+    """With parentheses where the operator around it binds tighter, or where a sign would follow an operator."""
+    return part.markup if part.level >= least and (sign or not part.signed) else _fenced(part.markup)
+
+
+def _infix(left: _Part, sign: str, right: _Part, level: int, strict: bool = False) -> _Part:
+    second = _wrapped(right, level + strict, sign=False)
+    return _Part(tag("mrow", _wrapped(left, level), tag("mo", sign), second), level, left.signed, left.numeric)
+
+
+def _product(left: _Part, right: _Part) -> _Part:
+    second = _wrapped(right, _PRODUCT, sign=False)
+    between = tag("mo", "·") if right.numeric else _SPACE
+    return _Part(tag("mrow", _wrapped(left, _PRODUCT), between, second), _PRODUCT, left.signed, left.numeric)
+
+
+def _negation(part: _Part) -> _Part:
+    inner = _wrapped(part, _PRODUCT, sign=False)
+    return _Part(tag("mrow", tag("mo", "−", form="prefix"), inner), _PRODUCT, signed=True)
+
+
+def _power(base: _Part, exponent: _Part) -> _Part:
+    return _Part(tag("msup", _wrapped(base, _ATOM, sign=False), exponent.markup), _POWER, numeric=base.numeric)
+
+
+def _logical(sign: str, level: int) -> Callable[[_Part, _Part], _Part]:
+    return lambda a, b: _Part(tag("mrow", _wrapped(a, _COMPARE), tag("mo", sign), _wrapped(b, _COMPARE)), level)
+
+
+def _cases(condition: _Part, yes: _Part, no: _Part) -> _Part:
+    rows = [
+        tag("mtr", tag("mtd", yes.markup), tag("mtd", tag("mtext", "if\u2002"), condition.markup)),
+        tag("mtr", tag("mtd", no.markup), tag("mtd", tag("mtext", "otherwise"))),
+    ]
+    return _Part(tag("mrow", tag("mo", "{", form="prefix"), tag("mtable", *rows, class_="cases")), _SUM)
+
+
+def _function(name: Html, *arguments: _Part) -> Html:
+    return tag("mrow", name, _fenced(joined((a.markup for a in arguments), tag("mo", ","))))
+
+
+def _derivative(node: Call, part: _Part) -> _Part:
+    order, inside = int(node.data or 1), node.arguments[0]
+    if order <= 2 and not isinstance(inside, Call):
+        *_, last = _DOTS.split(inside.leaf_text())
+        if last == inside.leaf_text() and len(GREEK.get(_split(last)[0], _split(last)[0])) == 1:
+            dots = "˙" if order == 1 else "¨"
+            return _Part(_subscripted(last, lambda base: tag("mover", base, tag("mo", dots), accent="true")), _ATOM)
+    d, t = tag("mi", "d", style="font-style: normal"), tag("mi", "t")
+    above = d if order == 1 else tag("msup", d, tag("mn", order))
+    below = tag("mrow", d, t if order == 1 else tag("msup", t, tag("mn", order)))
+    if isinstance(inside, Call):
+        return _Part(tag("mrow", tag("mfrac", above, below), _fenced(part.markup)), _PRODUCT)
+    return _Part(tag("mfrac", tag("mrow", above, part.markup), below), _FRACTION)
+
+
+_OPERATIONS: dict[str, Callable[..., _Part]] = {
+    "add": lambda a, b: _infix(a, "+", b, _SUM),
+    "sub": lambda a, b: _infix(a, "−", b, _SUM, strict=True),
+    "mul": _product,
+    "div": lambda a, b: _Part(tag("mfrac", a.markup, b.markup), _FRACTION),
+    "pow": _power,
+    "neg": _negation,
+    "and": _logical("∧", _AND),
+    "or": _logical("∨", _OR),
+    "not": lambda a: _Part(tag("mrow", tag("mo", "¬"), _wrapped(a, _ATOM)), _NOT),
+    "where": _cases,
+    "sqrt": lambda a: _Part(tag("msqrt", a.markup), _ATOM),
+    "log10": lambda a: _Part(_function(tag("msub", tag("mi", "log"), tag("mn", 10)), a), _ATOM),
+    "smooth_abs": lambda a, w: _Part(tag("msub", _fenced(a.markup, "|", "|"), w.markup), _ATOM),
+    "smooth_sign": lambda a, w: _Part(_function(tag("msub", tag("mi", "sgn"), w.markup), a), _ATOM),
+}

@@ -1,0 +1,96 @@
+"""A model as HTML: what ``print(model)`` says, with typeset equations. Shown by notebooks, and part of reports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from grisaille.markup import Html, joined, table, tag
+from grisaille.model.content import Content
+from grisaille.model.expression import Expression
+from grisaille.model.flat import FlatDisturbance, FlatInput, FlatOutput, FlatParameter, FlatVariable
+from grisaille.model.notation.mathml import equation, formula, symbol
+from grisaille.model.notation.printing import is_variable
+
+MOST_ROWS = 200
+"""Longer lists are cut, and say so."""
+
+
+def typeset(content: Content) -> Html:
+    """The whole model: equations first, then what its symbols are."""
+    title = tag("p", tag("strong", content.name), f": {content.description}" if content.description else None)
+    return tag("div", title, equations(content), *symbols(content), class_="grisaille-model")
+
+
+def equations(content: Content) -> Html:
+    """Numbered, in the order in which they were written; then connections."""
+    lines = [equation(law.left, law.right) for law in content.equations[:MOST_ROWS]]
+    lines += [tag("code", f"connect({', '.join(joint.ends)})") for joint in content.joints[:MOST_ROWS]]
+    left_out = max(len(content.equations) - MOST_ROWS, 0) + max(len(content.joints) - MOST_ROWS, 0)
+    more = tag("p", f"… and {left_out} more.") if left_out else None
+    if not lines:
+        return tag("p", "No equations: outputs are formulas of inputs and parameters.")
+    return joined((tag("ol", *(tag("li", line) for line in lines), class_="equations"), more))
+
+
+def symbols(content: Content) -> Iterable[Html]:
+    """A table for each kind of member."""
+    own = {name for name, output in content.outputs.items() if is_variable(output)}
+    variables = [v for v in content.variables.values() if v.name not in own]
+    yield from _listed("Outputs", ("", "definition", "unit", "noise", ""), map(_output, content.outputs.values()))
+    parameters = map(_parameter, content.parameters.values())
+    yield from _listed("Parameters", ("", "value", "unit", "bounds", "prior", ""), parameters)
+    yield from _listed("Variables", ("", "unit", "start", "bounds", ""), map(_variable, variables))
+    yield from _listed("Inputs", ("", "unit", "value", ""), (_input(content, i) for i in content.inputs.values()))
+    yield from _listed("Disturbances", ("", "spectrum", "scale", ""), map(_disturbance, content.disturbances.values()))
+    quantities = ((symbol(name), formula(e)) for name, e in content.quantities.items())
+    yield from _listed("Quantities", ("", "definition"), quantities)
+
+
+def _listed(title: str, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterable[Html]:
+    """The table without its empty columns; nothing when there are no rows."""
+    listed = list(rows)
+    if not listed:
+        return
+    kept = [k for k in range(len(head)) if k == 0 or any(row[k] for row in listed)]
+    shown = [[row[k] for k in kept] for row in listed[:MOST_ROWS]]
+    if len(listed) > MOST_ROWS:
+        shown.append([f"… and {len(listed) - MOST_ROWS} more", *[""] * (len(kept) - 1)])
+    yield table([head[k] for k in kept], shown, caption=title)
+
+
+def _maybe(expression: Expression | None) -> Html | str:
+    return "" if expression is None else formula(expression)
+
+
+def _parameter(p: FlatParameter) -> tuple[Any, ...]:
+    prior = "" if p.prior is None else str(p.prior)
+    return symbol(p.name), _maybe(p.value) or "to be given", p.unit, _limits(p.bounds), prior, p.description
+
+
+def _variable(v: FlatVariable) -> tuple[Any, ...]:
+    start = joined((_maybe(v.start), " (fixed)" if v.fixed else None)) if v.start is not None else ""
+    return symbol(v.name), v.unit, start, _limits(v.bounds), v.description
+
+
+def _input(content: Content, i: FlatInput) -> tuple[Any, ...]:
+    bound = content.bindings.get(i.name)
+    default = "" if i.default is None else f"{i.default:g} unless given"
+    return symbol(i.name), i.unit, default if bound is None else formula(bound), i.description
+
+
+def _disturbance(d: FlatDisturbance) -> tuple[Any, ...]:
+    return symbol(d.name), tag("code", str(d.spectrum)), _maybe(d.scale), d.description
+
+
+def _output(o: FlatOutput) -> tuple[Any, ...]:
+    definition = "" if is_variable(o) else formula(o.definition)
+    return symbol(o.name), definition, o.unit, _maybe(o.noise) or "unknown, estimated", o.description
+
+
+def _limits(bounds: tuple[float, float] | None) -> str:
+    if not bounds or not np.isfinite(bounds).any():
+        return ""
+    return " … ".join(f"{b:g}".replace("inf", "∞").replace("-", "−") for b in bounds)

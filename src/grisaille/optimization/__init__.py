@@ -1,0 +1,1 @@
+"""Searches for a minimum: bounded, damped, interruptible."""

@@ -1,0 +1,134 @@
+"""The Hessian of a likelihood by central differences of exact gradients, and its inverse over what the data see.
+
+    H_k = (∇f(ξ + h_k e_k) − ∇f(ξ − h_k e_k)) / 2h_k,        h_k = 1e-3 standard errors of ξ_k alone
+
+Steps begin with the expected information. Beside values at which a filter fails f may bend a thousand times more than
+that says. There steps are shortened until both ends have a value, and once there is a Hessian another is formed by
+steps along its axes, each as long as its curvature allows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from grisaille.collocation.flat_directions import pseudo_inverse
+from grisaille.estimation.likelihood import LikelihoodEvaluation, LikelihoodProblem
+from grisaille.optimization.search import Search
+
+DIFFERENCE = 1e-3
+"""Steps of the differences, in standard errors, and at most relative to 1 + |ξ|."""
+SHORTEST = 1e-11
+"""Of steps relative to |ξ|: shorter ones are lost in rounding."""
+STEEP = 100.0
+"""Curvature over the expected one from which on steps are too long."""
+SHORTER = 4
+"""How often steps are shortened."""
+DEAD = 1e-6
+"""Unknowns whose change by an e-fold, or by their own size, moves the objective by less than this are not seen."""
+BENT_UP = -1e-6
+"""Least eigenvalue of the Hessian with unit diagonal: below it the point is no minimum."""
+
+
+def hessian_at(search: Search, evaluation: LikelihoodEvaluation, free: np.ndarray) -> np.ndarray:
+    """∂²f/∂ξ² of the free unknowns; zero elsewhere. The expected information where differences cannot be formed.
+
+    That of an evaluation is kept with it: search and polish ask for the same one.
+    """
+    key = (free.tobytes(), *((u.logarithmic, u.logit) for u in search.problem.unknowns))
+    if key not in evaluation.hessians:
+        evaluation.hessians[key] = _differences(search, evaluation, free)
+    return evaluation.hessians[key].copy()
+
+
+def inverse(hessian: np.ndarray, free: np.ndarray, expected: np.ndarray) -> tuple[np.ndarray, bool, np.ndarray]:
+    """Pseudo-inverse over the directions that are seen, whether none of them bends the wrong way, and what is open.
+
+    expected : the expected information in ξ, which tells what no output sees (``flat_directions``)
+    """
+    found, lost, least = pseudo_inverse(hessian, free & (np.abs(np.diag(hessian)) > DEAD), expected)
+    return found, least > BENT_UP, free & lost
+
+
+def scaled_model(search: Search, evaluation: LikelihoodEvaluation) -> tuple[np.ndarray, np.ndarray]:
+    """Gradient and expected information in ξ."""
+    slopes = search.problem.slopes(evaluation.theta)
+    return evaluation.slope * slopes, evaluation.curvature * np.outer(slopes, slopes)
+
+
+def _differences(search: Search, evaluation: LikelihoodEvaluation, free: np.ndarray) -> np.ndarray:
+    """By differences along each unknown and, where f is steep, once more along its main axes."""
+    xi = search.where(evaluation)
+    _, H = scaled_model(search, evaluation)
+    if not free.any():
+        return np.zeros_like(H)
+    longest = 1 + np.abs(xi)
+    errors = 1 / np.sqrt(np.maximum(np.diag(H), 1e-300))
+    steps = np.clip(DIFFERENCE * errors, SHORTEST * np.abs(xi), DIFFERENCE * longest)
+    hessian, is_steep = _along(search, evaluation, np.diag(steps)[free])
+    if hessian is not None and is_steep:
+        axes, _ = _along(search, evaluation, _main_axes(hessian, H, free))
+        hessian = hessian if axes is None else axes
+    if hessian is None:
+        return H
+    hessian[~free] = hessian[:, ~free] = 0.0
+    return hessian
+
+
+def _along(search: Search, evaluation: LikelihoodEvaluation, directions: np.ndarray) -> tuple[np.ndarray | None, bool]:
+    """H from its products with the rows of a matrix, steps of one unit; and whether these were too long somewhere."""
+    products, is_steep = [], False
+    for d in directions:
+        product, shortened = _product(search, evaluation, d)
+        if product is None:
+            return None, True
+        products.append(product)
+        is_steep |= shortened
+    scale = np.max(np.abs(directions), axis=0)
+    scale[scale == 0] = 1.0
+    back = np.linalg.pinv(directions / scale) / scale[:, None]
+    quadratic = directions @ np.transpose(products)
+    return np.asarray(back @ ((quadratic + quadratic.T) / 2) @ back.T), is_steep
+
+
+def _main_axes(hessian: np.ndarray, expected: np.ndarray, free: np.ndarray) -> np.ndarray:
+    """Rows of steps along the eigenvectors, as long as the curvature found first allows."""
+    part = hessian[np.ix_(free, free)]
+    size = np.sqrt(np.maximum(np.diag(expected)[free], DEAD))
+    values, vectors = np.linalg.eigh(part / np.outer(size, size))
+    rows = np.zeros((len(values), len(free)))
+    rows[:, free] = DIFFERENCE * (vectors / np.sqrt(np.maximum(np.abs(values), 1.0))).T / size
+    return rows
+
+
+def _product(search: Search, evaluation: LikelihoodEvaluation, step: np.ndarray) -> tuple[np.ndarray | None, bool]:
+    """H times a step, and whether it had to be shortened; None where f has no value beside ξ however close."""
+    xi, share, product = search.where(evaluation), 1.0, None
+    longest = float(np.max(np.abs(step) / np.maximum(np.abs(xi), 1e-300)))
+    least = min(1.0, SHORTEST / max(longest, SHORTEST))
+    for _ in range(1 + SHORTER):
+        if share < least:
+            break
+        ends = [_gradient(search, xi + side * share * step) for side in (1, -1)]
+        if ends[0] is None or ends[1] is None:
+            evaluation.edges.append(share * step)
+            share /= 10
+            continue
+        product = np.asarray((ends[0] - ends[1]) / (2 * share))
+        bend = abs(float(product @ step))
+        if bend * share**2 <= STEEP * DIFFERENCE**2:
+            break
+        share = DIFFERENCE / np.sqrt(bend)
+    return product, share < 1
+
+
+def _gradient(search: Search, xi: np.ndarray) -> np.ndarray | None:
+    """∇f in ξ, in reverse mode where the problem has it; None where f has no value."""
+    problem = search.problem
+    # not through the bounds: an unknown may sit close to one
+    theta = np.array([u.outer(v) for u, v in zip(problem.unknowns, xi, strict=True)])
+    if isinstance(problem, LikelihoodProblem):
+        value, slope = problem.gradient(theta)
+        return slope * problem.slopes(theta) if np.isfinite(value) and np.isfinite(slope).all() else None
+    found = problem.evaluate(theta)
+    assert isinstance(found, LikelihoodEvaluation)
+    return scaled_model(search, found)[0] if found.completed else None

@@ -1,0 +1,1 @@
+"""Many realizations of a disturbed model: their grids, paths, steps and statistics."""

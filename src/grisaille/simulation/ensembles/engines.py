@@ -1,0 +1,255 @@
+"""How the trajectories of an ensemble are made: fused steps with disturbances inside them, or with sampled ones.
+
+An engine runs all realizations slab by slab (a slab is a range of output times) and gives an ``Answer`` for each.
+``FusedEngine`` goes on from the states at the end of the slab before; nothing of the disturbances is stored.
+``SampledEngine`` takes their values at every half step from a spline or from the process's own bridge, for 32
+realizations at a time, and begins each slab from the start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import casadi as ca
+import numpy as np
+from numpy.typing import NDArray
+
+from grisaille.compilation.batch import Frozen
+from grisaille.compilation.filters import FilterLayout, Filters
+from grisaille.compilation.frozen import FusedStep, build_step
+from grisaille.compilation.moments import Moments
+from grisaille.compilation.step import StepFormula
+from grisaille.experiment.interpolation import SignalTable
+from grisaille.simulation.ensembles.disturbances import Disturbances, Draw, Values
+from grisaille.simulation.ensembles.grid import Grid, stage_table
+from grisaille.simulation.ensembles.reducers import BLOCK
+from grisaille.simulation.ensembles.sampled import sample_stages
+from grisaille.simulation.ensembles.starts import Starts
+from grisaille.simulation.remembered import Same
+from grisaille.structure.system import System
+
+Floats = NDArray[np.float64]
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """Everything a run of an ensemble depends on, besides how it is run."""
+
+    system: System
+    p: Floats
+    nominal: Floats
+    table: SignalTable
+    grid: Grid
+    starts: Starts
+    dp: Floats
+    disturbances: Disturbances
+    values: Values
+    draw: Draw
+    count: int
+    observed: tuple[int, ...]
+    between: str
+    substeps: int
+    compiled: bool | None
+    threads: int | None
+    white: WhiteStep | None = None
+    louder: float = 1.0
+    """Factor of the white noise."""
+
+
+@dataclass(frozen=True, eq=False)
+class WhiteStep:
+    """The step of equations with white noise in them."""
+
+    formula: StepFormula
+    normals_per_noise: int
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """One slab: rows (M, instants, …) and moments as far as they were asked for."""
+
+    y: Floats | None
+    sy: Floats | None
+    moments: Moments | None
+    failed: NDArray[np.int64]
+    """(M,): grid index at which a realization was first seen not finite, or -1."""
+
+
+class Engine(Protocol):
+    @property
+    def name(self) -> str: ...
+    def run(
+        self, slabs: Sequence[slice], skip: Sequence[int], moments: bool, rows: bool, progress: Progress | None
+    ) -> Iterator[Answer]: ...
+
+
+class FusedEngine:
+    name = "fused"
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+        self.step = _build(setting, layout_of(setting))
+        self.filters = setting.disturbances.filters(setting.values, setting.grid.points, setting.draw, setting.substeps)
+        self.signals, self.hold = known_signals(setting)
+
+    def run(
+        self, slabs: Sequence[slice], skip: Sequence[int], moments: bool, rows: bool, progress: Progress | None
+    ) -> Iterator[Answer]:
+        s, begin, last = self.setting, 0, None
+        for slab in slabs:
+            kept = s.grid.kept[slab]
+            filters = self._from(begin, int(kept[-1]), last)
+            found = self.step.run(
+                s.starts.x if last is None else last.x,
+                s.grid.points[begin : kept[-1] + 1],
+                self._cut(begin, int(kept[-1])),
+                extended_parameters(s),
+                sx0=s.starts.sx if last is None else last.sx,
+                keep=kept - begin,
+                skip=skip,
+                filters=filters,
+                reduce=moments,
+                rows=rows,
+                progress=_shared(progress, slab, slabs),
+                **_options(s, self.hold),
+            )
+            yield Answer(found.y, found.sy, found.moments, np.where(found.failed >= 0, found.failed + begin, -1))
+            begin, last = int(kept[-1]), found
+
+    def _from(self, begin: int, end: int, last: Frozen | None) -> Filters:
+        which = self.filters.which[begin:end]
+        if last is None:
+            return replace(self.filters, which=which)
+        dw = last.dw if last.dw.shape[1] else None
+        return replace(self.filters, which=which, first_point=begin, w=last.w, dw=dw)
+
+    def _cut(self, begin: int, end: int) -> list[Floats]:
+        width = 2 * self.setting.substeps + 1
+        return [
+            s[begin * width : end * width + 1] if h == "stages" else s[begin : end + 1]
+            for s, h in zip(self.signals, self.hold, strict=True)
+        ]
+
+
+class SampledEngine:
+    name = "fused"
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+        self.step = _build(setting, FilterLayout(white=layout_of(setting).white, paired=layout_of(setting).paired))
+        self.signals, self.hold = known_signals(setting)
+        self.white = setting.disturbances.filters(setting.values, setting.grid.points, setting.draw).white
+
+    def run(
+        self, slabs: Sequence[slice], skip: Sequence[int], moments: bool, rows: bool, progress: Progress | None
+    ) -> Iterator[Answer]:
+        for slab in slabs:
+            parts = []
+            for first in range(0, self.setting.count, BLOCK):
+                members = np.arange(first, min(first + BLOCK, self.setting.count))
+                parts.append(self._block(members, slab, skip, moments, rows))
+                if progress is not None:
+                    progress(int(members[-1]) + 1, self.setting.count)
+            yield join_answers(parts)
+
+    def _block(self, members: NDArray[np.int64], slab: slice, skip: Sequence[int], moments: bool, rows: bool) -> Answer:
+        s = self.setting
+        kept = s.grid.kept[slab]
+        end, width = int(kept[-1]), 2 * s.substeps + 1
+        pairs = zip(self.signals, self.hold, strict=True)
+        signals = [t[: end * width + 1] if h == "stages" else t[: end + 1] for t, h in pairs]
+        hold = list(self.hold)
+        for place, values in sample_stages(s, members, end).items():
+            signals[place], hold[place] = values, "stages"
+        first = int(members[0]) + s.draw.first
+        filters = Filters(np.zeros(end, dtype=np.int64), (), self.white, first_realization=first)
+        own = [i - members[0] for i in skip if i in members]
+        found = self.step.run(
+            s.starts.x[members] if s.starts.x.ndim == 2 else s.starts.x,
+            s.grid.points[: end + 1],
+            signals,
+            extended_parameters(s),
+            sx0=s.starts.sx[members] if s.starts.sx.ndim == 3 else s.starts.sx,
+            keep=kept,
+            skip=own,
+            filters=filters,
+            reduce=moments,
+            rows=rows,
+            **(_options(s, hold) | {"realizations": members.size}),
+        )
+        return Answer(found.y, found.sy, found.moments, found.failed)
+
+
+def known_signals(s: Setting) -> tuple[list[Floats], list[str]]:
+    """Tables and holds of all signals; zeros where a disturbance comes in."""
+
+    def make() -> tuple[list[Floats], list[str]]:
+        pairs = [stage_table(s.table, s.grid, s.substeps, i) for i in range(s.system.nu)]
+        return [p[0] for p in pairs], [p[1] for p in pairs]
+
+    return s.disturbances.remembered.get("signals", (Same(s.table), Same(s.grid), s.substeps, s.system.nu), make)
+
+
+def extended_parameters(s: Setting) -> Floats:
+    """p, followed by the gains of white noise where there is any."""
+    return np.concatenate([s.p, s.louder * s.disturbances.white_gains(s.values)])
+
+
+def join_answers(parts: Sequence[Answer]) -> Answer:
+    """Blocks of realizations one after the other."""
+    total: Moments | None = None
+    for part in parts:
+        if part.moments is not None and part.moments.count:
+            total = part.moments if total is None else total.joined(part.moments)
+    y, sy = (
+        np.concatenate([getattr(p, n) for p in parts]) if getattr(parts[0], n) is not None else None
+        for n in ("y", "sy")
+    )
+    return Answer(y, sy, total, np.concatenate([p.failed for p in parts]))
+
+
+def layout_of(s: Setting) -> FilterLayout:
+    return s.disturbances.layout(s.values, s.white.normals_per_noise if s.white is not None else 1)
+
+
+def make_white_step(
+    formula: StepFormula, names: Sequence[str], groups: Sequence[Sequence[str]], each: int
+) -> WhiteStep:
+    """The formula with its normals in the order of drawing: group by group, in each the first ones, then the second."""
+    order = [k * len(names) + names.index(n) for group in groups for k in range(each) for n in group]
+    drawn = ca.SX.sym("v", len(order))
+    sorted_back = ca.vertcat(*(drawn[order.index(i)] for i in range(len(order))))
+    return WhiteStep(
+        replace(formula, noise=drawn, after=ca.substitute(formula.after, formula.noise, sorted_back)), each
+    )
+
+
+def _build(s: Setting, layout: FilterLayout) -> FusedStep:
+    formula = None if s.white is None else s.white.formula
+    key = (Same(s.system), Same(formula), s.observed, len(s.dp), layout, s.compiled)
+
+    def make() -> FusedStep:
+        return build_step(
+            s.system, observed=s.observed, directions=len(s.dp), filters=layout, formula=formula, compiled=s.compiled
+        )
+
+    return s.disturbances.remembered.get(("step", len(s.dp)), key, make)
+
+
+def _options(s: Setting, hold: Sequence[str]) -> dict[str, Any]:
+    dp = np.column_stack([s.dp, s.disturbances.white_gain_directions(s.values)])
+    return {
+        "hold": hold, "nominal": s.nominal, "substeps": s.substeps, "realizations": s.count, "dp": dp,
+        "threads": s.threads,
+    }  # fmt: skip
+
+
+def _shared(progress: Progress | None, slab: slice, slabs: Sequence[slice]) -> Progress | None:
+    """Progress over realizations as if all slabs were one run."""
+    if progress is None:
+        return None
+    number, count = list(slabs).index(slab), len(slabs)
+    return lambda done, total: progress((number * total + done) // count, total)

@@ -1,0 +1,468 @@
+"""Many realizations of a disturbed model, kept or reduced to statistics while they are made.
+
+Every realization is the same sequence of smooth steps on one grid (``ensemble_grid``), with disturbances that are
+functions of (seed, realization, name): results do not depend on how many realizations there are, in which order or on
+how many threads they are made, and are smooth in parameters. Each cell of the grid is cut into as many steps as a pilot
+of two realizations needs for the tolerance. Models that stay implicit are integrated one realization at a time.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grisaille.compilation.filter_twin import FilterStates
+from grisaille.compilation.filters import FilterLayout
+from grisaille.compilation.stochastic_step import SCHEMES, WhiteNoiseInfo, white_step
+from grisaille.disturbance import Purpose, Stream, factorize
+from grisaille.disturbance.bridge import TOLERANCE
+from grisaille.errors import DataError, ModelError, SimulationError
+from grisaille.simulation.arguments import as_positive
+from grisaille.simulation.dataset import as_ensemble
+from grisaille.simulation.ensembles.disturbances import RESOLUTION, Disturbances, Draw, Values
+from grisaille.simulation.ensembles.engines import (
+    Answer,
+    Engine,
+    FusedEngine,
+    SampledEngine,
+    Setting,
+    WhiteStep,
+    make_white_step,
+)
+from grisaille.simulation.ensembles.grid import Grid, make_grid
+from grisaille.simulation.ensembles.pilot import Pilot, choose_substeps, nominal_of
+from grisaille.simulation.ensembles.reducers import BLOCK, Block, Statistic, make_reducers
+from grisaille.simulation.ensembles.rough_signals import without_rough_signals
+from grisaille.simulation.ensembles.starts import Starts, solve_starts
+from grisaille.simulation.ensembles.task_engine import TaskEngine
+from grisaille.simulation.ensembles.white_pilot import INSTANTS, Scale, WhitePilot, choose_halvings, paths_of
+from grisaille.simulation.measurement_noise import with_noise
+from grisaille.simulation.progress import progress_over
+from grisaille.simulation.remembered import Same
+from grisaille.structure import lamperti
+from grisaille.trial import Point
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+Floats = NDArray[np.float64]
+Progress = Callable[[int, int], None]
+BETWEEN = ("linear", "spline", "exact")
+METHODS = ("auto", "frozen", "frozen-explicit", "frozen-implicit")
+STIFF_SUBSTEPS = 24
+"""Explicit steps per cell from which on an implicit method is cheaper."""
+LATTICE = 128
+"""Cells of a span, at least, on which bridges rest."""
+TOO_FAR = 5.0
+"""Errors of steps under white noise, in units of their tolerance, from which on a run is refused."""
+SHORT = 1 << 18
+"""Steps of a pilot that are made on one thread."""
+HELD = 1 << 25
+"""Numbers of trajectories held at a time when a statistic needs every realization (256 MB)."""
+
+
+@dataclass(frozen=True)
+class EnsembleOptions:
+    """How an ensemble is made; see ``simulate`` for what the options mean."""
+
+    realizations: int
+    seed: int = 0
+    purpose: Purpose = Purpose.DATA
+    first: int = 0
+    """Number of the first realization: others than those of an earlier ensemble have no random number in common."""
+    reduce: Any = None
+    antithetic: bool = False
+    between: str = "linear"
+    step: float | None = None
+    substeps: int | None = None
+    """Steps per cell; found by a pilot when not given."""
+    inner_step: float | None = None
+    """Of models that stay implicit, or are stiff; found with the first realization when not given."""
+    rtol: float = 1e-6
+    method: str = "auto"
+    compiled: bool | None = None
+    threads: int | None = None
+    strict: bool = True
+    """Refuse statistics that the steps get wrong by more than ``TOO_FAR`` tolerances."""
+    observed: tuple[str, ...] | None = None
+    """Names to keep or reduce; everything that has a value when not given."""
+    start_covariance: Floats | None = None
+    """(nx, nx) of the states at the start, tangent to hidden constraints; none when not given."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ensemble:
+    """What was computed: every realization, or statistics."""
+
+    names: tuple[str, ...]
+    y: Floats | None
+    """(M, times, names)"""
+    sy: Floats | None
+    """(M, times, ns, names)"""
+    statistics: dict[str, Statistic]
+    """By suffix; under the empty suffix when a single one was asked for."""
+    failed: dict[int, float]
+    """Realization → time at which its state was first seen not finite."""
+    grid: Grid
+    substeps: int
+    error_estimate: float
+    """Of the pilot, in units of the tolerance."""
+    solver: str
+    remark: str = ""
+    scheme: str = ""
+    """Of the steps with white noise."""
+    inner_step: float | None = None
+    """Where every realization was integrated by itself."""
+    linear_loss: float = 0.0
+    """Part of the variance of a disturbance that lines between grid points lose."""
+
+
+def simulate_ensemble(
+    posed: Point, options: EnsembleOptions, *, noise: bool, strict: bool, progress: bool
+) -> xr.Dataset:
+    """The ensemble as a labelled dataset; failures raise when ``strict``."""
+    if noise and options.reduce is not None:
+        raise DataError("noise=True adds measurement noise to trajectories; statistics are of the outputs themselves.")
+    label = posed.structure.model.name
+    with progress_over(options.realizations, label, progress) as report:
+        found = run_ensemble(posed, options, report)
+    result = as_ensemble(posed, options, found)
+    if noise:
+        result = with_noise(result, posed.structure.model, posed.known, options.seed, options.antithetic)
+    if found.failed:
+        sentence = failure_sentence(found, options.realizations)
+        if strict:
+            raise SimulationError(f"The simulation of {label} failed: {sentence}", result)
+        warnings.warn(f"{label}: {sentence}", UserWarning, stacklevel=3)
+    return result
+
+
+def failure_sentence(found: Ensemble, count: int) -> str:
+    """Which realizations failed, when, and what became of them."""
+    first = sorted(found.failed)[:8]
+    named = ", ".join(f"{m} (at t = {found.failed[m]:.4g})" for m in first) + (", …" if len(found.failed) > 8 else "")
+    left = "they are left out of the statistics" if found.statistics else "their values are NaN from there on"
+    return (
+        f"{len(found.failed)} of {count} realizations became infinite or undefined: {named}; {left}. Look for a "
+        f"division by zero or a root of a negative number, give a smaller step=, or accept it with strict=False."
+    )
+
+
+def run_ensemble(
+    posed: Point,
+    options: EnsembleOptions,
+    progress: Progress | None = None,
+    disturbances: Disturbances | None = None,
+) -> Ensemble:
+    """Pilot, then all realizations; ``disturbances`` of the same model spare a caller who comes again some work."""
+    _check(options)
+    posed = without_rough_signals(posed)
+    setting, noise = _setting(posed, options, disturbances)
+    engine_of, pilot = _choose(posed, options, setting, noise)
+    setting = replace(setting, substeps=pilot.substeps)
+    names = tuple(posed.structure.system.observed_names[i] for i in setting.observed)
+    engine = engine_of(setting)
+    statistics: dict[str, Statistic] = {}
+    if options.reduce is None:
+        (answer,) = engine.run([slice(0, posed.times.size)], (), False, True, progress)
+        y, sy, failed = answer.y, answer.sy, answer.failed
+        _blank(y, sy, failed, setting.grid)
+    else:
+        y = sy = None
+        statistics, failed = _reduce(engine, setting, options.reduce, progress)
+    bad = {int(m): float(setting.grid.points[failed[m]]) for m in np.flatnonzero(failed >= 0)}
+    solver = f"frozen {engine.name}, {pilot.substeps} steps per cell" if pilot.substeps else f"frozen {engine.name}"
+    remark, scheme = (noise.status + pilot.remark, noise.choice.name) if noise else ("", "")
+    longest = float(np.diff(setting.grid.points).max(initial=0.0))
+    loss = setting.disturbances.linear_loss(setting.values, longest) if options.between == "linear" else 0.0
+    inner = engine.solver.step if isinstance(engine, TaskEngine) else None
+    return Ensemble(
+        names, y, sy, statistics, bad, setting.grid, pilot.substeps, pilot.error, solver, remark, scheme, inner, loss
+    )  # fmt: skip
+
+
+def _check(options: EnsembleOptions) -> None:
+    count = options.realizations
+    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
+        raise DataError(f"realizations is {count!r}; give a whole number above zero, or None for no disturbances.")
+    if options.between not in BETWEEN:
+        raise DataError(f"between is {options.between!r}; it must be one of {', '.join(map(repr, BETWEEN))}.")
+    if options.method not in (*METHODS, *SCHEMES):
+        raise DataError(
+            f"method is {options.method!r}; realizations are made with fixed steps: {', '.join(map(repr, METHODS))}; "
+            f"with white noise also {', '.join(map(repr, SCHEMES[1:]))}."
+        )
+    as_positive("rtol", options.rtol, "a number between 0 and 1, such as 1e-6")
+    if options.step is not None:
+        as_positive("step", options.step)
+    if options.threads is not None:
+        as_positive("threads", options.threads, "a whole number above zero")
+    make_reducers(copy.deepcopy(options.reduce) if options.reduce is not None else [])
+
+
+def _setting(
+    posed: Point, options: EnsembleOptions, known: Disturbances | None
+) -> tuple[Setting, WhiteNoiseInfo | None]:
+    """What the engines are given, and what is to be said about white noise."""
+    structure, system, p = posed.structure, posed.structure.system, posed.p
+    disturbances = known or Disturbances(structure.model, system)
+    values = Values(posed.known, posed.scales, posed.dp, posed.dscales)
+    white, noise = _white(posed, options, disturbances, values)
+    cell = _cell(posed, options, disturbances, values)
+    grid = _grid(posed, cell, options.between == "exact", disturbances)
+    draw = Draw(options.seed, options.purpose, options.antithetic, options.first)
+    layout = disturbances.layout(values)
+    _refuse_interpolation(layout, options.between)
+
+    def first() -> FilterStates:
+        filters = disturbances.filters(values, grid.points, draw)
+        return FilterStates(filters, layout, np.arange(options.realizations), len(values.dp))
+
+    setting = Setting(
+        system=system, p=p, nominal=posed.initializer.nominal[: system.nx], table=posed.table, grid=grid,
+        starts=_spread(solve_starts(posed, layout.places, first, disturbances.remembered), options),
+        dp=posed.dp, disturbances=disturbances, values=values, draw=draw,
+        count=int(options.realizations), between=options.between, substeps=1, white=white,
+        observed=_observed(posed, (*(noise.infinite if noise else ()), *disturbances.infinite), options.observed),
+        compiled=options.compiled, threads=options.threads,
+    )  # fmt: skip
+    return setting, noise
+
+
+def _grid(posed: Point, cell: float, has_lattice: bool, disturbances: Disturbances) -> Grid:
+    """The same one as long as signals and cells are the same."""
+
+    def make() -> Grid:
+        kinks = posed.table.breaks[posed.table.kink != 0]
+        return make_grid(posed.times, kinks, cell, has_lattice=has_lattice)
+
+    return disturbances.remembered.get("grid", (Same(posed.table), cell, has_lattice), make)
+
+
+def _spread(starts: Starts, options: EnsembleOptions) -> Starts:
+    """Starts that differ between realizations by the given covariance; each is a function of its number."""
+    P = options.start_covariance
+    if P is None or not P.any():
+        return starts
+    members = options.first + np.arange(options.realizations)[:, None]
+    stream = Stream.of(options.seed, options.purpose, "start", options.antithetic)
+    normals = stream.normals(members, np.zeros(1, dtype=np.int64), len(P)).reshape(len(members), len(P))
+    x = starts.x + normals @ factorize(P).T
+    z, sx, sz = (
+        np.broadcast_to(part, (len(x), *part.shape[part.ndim - kept :])).copy()
+        for part, kept in ((starts.z, 1), (starts.sx, 2), (starts.sz, 2))
+    )
+    return Starts(x, z, sx, sz)
+
+
+def _white(
+    posed: Point, options: EnsembleOptions, disturbances: Disturbances, values: Values
+) -> tuple[WhiteStep | None, WhiteNoiseInfo | None]:
+    """The step with white noise, where there is any, and what was chosen."""
+    if not disturbances.white:
+        if options.method in SCHEMES[1:]:
+            raise DataError(f"method={options.method!r} is for white noise in the equations; this model has none.")
+        return None, None
+    scheme = options.method if options.method in SCHEMES else "auto"
+    formula, info = white_step(posed.structure, scheme, _beginning(posed, disturbances, values))
+    groups = [[d.name for d in g] for g in disturbances.white]
+    return make_white_step(formula, info.names, groups, info.choice.normals_per_noise), info
+
+
+def _beginning(posed: Point, disturbances: Disturbances, values: Values) -> lamperti.Point:
+    """Where trajectories begin, with the gains of the white noises."""
+    n = len(disturbances.white_names)
+    root = disturbances.white_gains(values).reshape(n, n, order="F")
+    return lamperti.Point(float(posed.times[0]), posed.start.x, posed.u, posed.p, root)
+
+
+def _observed(posed: Point, infinite: Sequence[str], wanted: Sequence[str] | None) -> tuple[int, ...]:
+    names, flat = posed.structure.system.observed_names, posed.structure.model
+    measured = [name for name in infinite if name in flat.outputs and wanted is None]
+    if measured:
+        raise ModelError(
+            f"Output {measured[0]} of {flat.name} has infinite variance: a disturbance is differentiated more often on "
+            f"its way than its spectrum allows. print(gr.well_posedness(model)) says which one, and what helps."
+        )
+    for name in wanted or ():
+        if name not in names or name in infinite:
+            raise DataError(
+                f"'{name}' has no value on a trajectory; there are {', '.join(set(names) - set(infinite))}."
+            )
+    return tuple(names.index(n) for n in (wanted or names) if n not in infinite)
+
+
+def _refuse_interpolation(layout: FilterLayout, between: str) -> None:
+    if layout.sensitive and between != "linear":
+        raise DataError(
+            f"sensitivities= moves a disturbance, and between={between!r} has no derivative of its values between grid "
+            f"points: use between='linear' with a smaller step=."
+        )
+    if layout.chains and between == "spline":
+        raise DataError(
+            "Index reduction differentiates a disturbance, and the derivatives of between='spline' are not those of "
+            "the disturbance: use between='linear', which joins a disturbance and its derivatives by one polynomial, "
+            "or between='exact'."
+        )
+
+
+def _slopes(posed: Point) -> Floats:
+    """∂rhs/∂x at the start; empty where it is not finite."""
+    functions, w = posed.structure.start_functions, np.concatenate([posed.start.x, posed.start.z])
+    slopes = np.array(functions.rates(float(posed.times[0]), w, posed.u, posed.p)[1].full())
+    square = slopes[:, : len(slopes)]
+    return square if np.isfinite(square).all() else np.zeros((0, 0))
+
+
+def _is_stiff(posed: Point, setting: Setting) -> bool:
+    """Whether the fastest decay would need very short explicit steps (Runge–Kutta: rate times step below 2.78)."""
+    slopes = _slopes(posed)
+    longest = float(np.diff(setting.grid.points).max(initial=0.0))
+    return bool(slopes.size) and float(-np.linalg.eigvals(slopes).real.min()) * longest > 2.5 * STIFF_SUBSTEPS
+
+
+def _cell(posed: Point, options: EnsembleOptions, disturbances: Disturbances, values: Values) -> float:
+    """The longest cell: given, or from the fastest filter (for white noise, from the model's own rates) and outputs."""
+    if options.step is not None:
+        return float(options.step)
+    rate = disturbances.fastest_rate(values)
+    slopes = _slopes(posed)
+    if disturbances.white and slopes.size:
+        rate = max(rate, float(np.abs(np.linalg.eigvals(slopes)).max()))
+    # with the mean interval, cells that are cut into equal numbers of steps waste at most every second one
+    interval = float(np.diff(posed.times).mean()) if posed.times.size > 1 else 1.0
+    if options.between == "exact":
+        # other output times must see the same paths
+        interval = float(np.ptp(posed.times)) / LATTICE or 1.0
+    return min(interval, RESOLUTION / rate) if rate > 0 else interval
+
+
+def _choose(
+    posed: Point, options: EnsembleOptions, setting: Setting, noise: WhiteNoiseInfo | None
+) -> tuple[Callable[[Setting], Engine], Pilot]:
+    """The engine, and how many steps each cell needs."""
+    system = posed.structure.system
+    if system.nx == 0 and system.nz:
+        raise ModelError(
+            f"{posed.structure.model.name} has no derivatives, and {', '.join(system.implicit_names)} must be found by "
+            f"iteration at every instant; realizations are made of models that move in time, or of plain formulas."
+        )
+    if system.nz or options.method == "frozen-implicit":
+        if setting.white is not None:
+            raise DataError("White noise needs method='auto': implicit steps would see infinite values.")
+        engine = TaskEngine.prepared(setting, posed, options.rtol, options.method, options.inner_step)
+        return engine, Pilot(0, engine.error_estimate)
+    fused = FusedEngine if options.between == "linear" else SampledEngine
+    if options.substeps is not None:
+        return fused, Pilot(options.substeps, float("nan"))
+    if noise is not None:
+        return fused, _white_pilot(posed, options, setting, noise, fused)
+    if options.method == "auto" and _is_stiff(posed, setting):
+        engine = TaskEngine.prepared(setting, posed, options.rtol, "frozen-implicit", options.inner_step)
+        return engine, Pilot(0, engine.error_estimate)
+    # a bridge is resolved to its own tolerance: what is finer than that is not worth a step
+    rtol = max(options.rtol, TOLERANCE) if options.between == "exact" else options.rtol
+    pilot = choose_substeps(fused, setting, posed.structure.model, rtol)
+    if pilot.is_unstable and options.method == "auto":
+        engine = TaskEngine.prepared(setting, posed, options.rtol, "frozen-implicit", options.inner_step)
+        return engine, Pilot(0, engine.error_estimate)
+    return fused, pilot
+
+
+def _white_pilot(
+    posed: Point, options: EnsembleOptions, setting: Setting, noise: WhiteNoiseInfo, engine: Callable[[Setting], Engine]
+) -> Pilot:
+    """Steps per cell under white noise; the first realizations decide, whichever are asked for."""
+    kept = np.unique(setting.grid.kept)
+    kept = kept[np.unique(np.linspace(0, kept.size - 1, INSTANTS).round().astype(int))]
+    choice = noise.choice
+    own = replace(options, realizations=paths_of(setting.grid.cells, choice.strong_order), first=0)
+    still = posed.still()
+    threads = 1 if setting.grid.cells * own.realizations < SHORT else setting.threads
+    small = replace(
+        _setting(still, own, setting.disturbances)[0], grid=replace(setting.grid, kept=kept), threads=threads
+    )  # fmt: skip
+
+    def rows(substeps: int, louder: float) -> Floats:
+        made = engine(replace(small, substeps=substeps, louder=louder))
+        (answer,) = made.run([slice(0, kept.size)], (), False, True, None)
+        return np.asarray(answer.y)
+
+    model, names = posed.structure.model, [setting.system.observed_names[i] for i in setting.observed]
+    nominal = np.array([nominal_of(model, n) for n in names])
+    times = setting.grid.points[kept]
+    scale = Scale(tuple(names), nominal, times, options.rtol, choice.weak_order, choice.strong_order)
+    has_tails = not noise.is_decoupled and choice.strong_order >= 1
+    found = choose_halvings(rows, scale, setting.grid.cells, options.compiled is not False, has_tails)
+    _say_white(found, posed, setting, options)
+    return Pilot(found.substeps, found.error, remark=f" Steps: {found.sentence}.")
+
+
+def _say_white(found: WhitePilot, posed: Point, setting: Setting, options: EnsembleOptions) -> None:
+    """Raises or warns where steps within the limit of work are too long."""
+    if found.error <= 1.0:
+        return
+    h = float(np.diff(setting.grid.points).max()) / found.substeps
+    told = "do not stay finite" if not np.isfinite(found.error) else f"are {found.error:.2g} times the tolerance off"
+    sentence = (
+        f"{posed.structure.model.name}: under white noise, steps of {h:.3g} ({found.substeps} in a cell, the limit of "
+        f"work) {told} at {found.where}: {found.sentence}. Give a shorter step= or span, or a noise with a "
+        f"bandwidth; method= takes another scheme."
+    )
+    if found.error > TOO_FAR and options.strict:
+        raise SimulationError(sentence)
+    warnings.warn(sentence, UserWarning, stacklevel=6)
+
+
+def _blank(y: Floats | None, sy: Floats | None, failed: NDArray[np.int64], grid: Grid) -> None:
+    """NaN from the instant on at which a realization failed."""
+    for m in np.flatnonzero(failed >= 0):
+        for rows in (y, sy):
+            if rows is not None:
+                rows[m, grid.kept >= failed[m]] = np.nan
+
+
+def _reduce(
+    engine: Engine, setting: Setting, wanted: Any, progress: Progress | None
+) -> tuple[dict[str, Statistic], NDArray[np.int64]]:
+    """Statistics over the realizations that did not fail; begun again without those that did."""
+    failed = np.full(setting.count, -1, dtype=np.int64)
+    while True:
+        reducers, single = make_reducers(copy.deepcopy(wanted))
+        rows, skip = any(r.needs_rows for r in reducers), np.flatnonzero(failed >= 0)
+        if skip.size == setting.count:
+            raise SimulationError("Every realization became infinite or undefined; nothing is left to average.")
+        slabs, again = _slabs(setting, rows), False
+        for slab, answer in zip(slabs, engine.run(slabs, skip.tolist(), True, rows, progress), strict=True):
+            new = (answer.failed >= 0) & (failed < 0)
+            failed[new] = answer.failed[new]
+            if again := bool(new.any()):
+                break
+            for block in _blocks(answer, slab, np.setdiff1d(np.arange(setting.count), skip)):
+                for reducer in reducers:
+                    reducer.update(block)
+        if not again:
+            return {"" if single else r.suffix: r.result() for r in reducers}, failed
+
+
+def _slabs(setting: Setting, rows: bool) -> list[slice]:
+    """All output times at once, unless every realization's rows are needed and would be too many."""
+    n = setting.grid.kept.size
+    length = max(1, HELD // max(1, setting.count * len(setting.observed) * (1 + len(setting.dp)))) if rows else n
+    return [slice(first, min(first + length, n)) for first in range(0, n, length)]
+
+
+def _blocks(answer: Answer, slab: slice, members: NDArray[np.int64]) -> Iterator[Block]:
+    y, sy = answer.y, answer.sy
+    if y is None:
+        yield Block(slab, answer.moments)
+        return
+    for i in range(0, members.size, BLOCK):
+        part, is_last = members[i : i + BLOCK], i + BLOCK >= members.size
+        yield Block(slab, answer.moments if is_last else None, y[part], is_last, None if sy is None else sy[part])

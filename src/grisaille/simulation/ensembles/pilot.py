@@ -1,0 +1,104 @@
+"""How finely the cells of an ensemble's grid must be cut: found once with two realizations, then kept for all.
+
+The error of n steps per cell is estimated by comparison with 2n; Runge–Kutta steps of fourth order make
+
+    error(n) ≈ |y_n − y_2n| / (1 − 2⁻⁴),
+
+relative to rtol · (largest value + 0.001 nominal) of each variable.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grisaille.model.flat import FlatModel
+from grisaille.simulation.ensembles.engines import Engine, Setting
+from grisaille.simulation.ensembles.starts import Starts
+
+Floats = NDArray[np.float64]
+FINEST = 64
+TRUSTED = 16
+"""Steps per cell from which on a realization that becomes infinite is taken to do so by itself, not by instability."""
+
+
+@dataclass(frozen=True)
+class Pilot:
+    substeps: int
+    """Zero where an integrator chose its own steps."""
+    error: float
+    """In units of the tolerance."""
+    is_unstable: bool = False
+    """Whether even the finest steps did not stay finite or did not converge: the model is stiff."""
+    remark: str = ""
+
+
+def choose_substeps(engine: Callable[[Setting], Engine], setting: Setting, model: FlatModel, rtol: float) -> Pilot:
+    """The smallest power of two that meets the tolerance; rough paths (bridges) may miss it."""
+    small = _of_two(setting)
+    floor = np.array([nominal_of(model, setting.system.observed_names[i]) for i in setting.observed]) * 1e-3
+    substeps, coarse = 1, _rows(engine, small, 1)
+    while True:
+        fine = _rows(engine, small, 2 * substeps)
+        error = _error(coarse, fine, floor, rtol, is_trusted=substeps >= TRUSTED)
+        if error <= 1.0:
+            return Pilot(substeps, error)
+        if 2 * substeps > FINEST:
+            break
+        substeps, coarse = 2 * substeps, fine
+    unstable = not np.isfinite(error)
+    if not unstable and setting.between != "exact":
+        warnings.warn(
+            f"{model.name}: {substeps} steps per cell leave an error of {error:.2g} times rtol; the model may not be "
+            f"smooth. Give a smaller step=, or a larger rtol=.",
+            UserWarning,
+            stacklevel=5,
+        )
+    return Pilot(substeps, error, unstable)
+
+
+def _of_two(s: Setting) -> Setting:
+    count = min(2, s.count)
+    own = (s.starts.x, s.starts.z) if s.starts.x.ndim == 1 else (s.starts.x[:count], s.starts.z[:count])
+    nothing = Starts(*own, np.zeros((0, s.starts.x.shape[-1])), np.zeros((0, s.starts.z.shape[-1])))
+    values = replace(s.values, dp=np.zeros((0, s.dp.shape[1])), dscales={})
+    return replace(s, count=count, starts=nothing, dp=values.dp, values=values)
+
+
+def _rows(engine: Callable[[Setting], Engine], s: Setting, substeps: int) -> Floats:
+    (answer,) = engine(replace(s, substeps=substeps)).run([slice(0, s.grid.kept.size)], (), False, True, None)
+    return np.asarray(answer.y)
+
+
+def _error(coarse: Floats, fine: Floats, floor: Floats, rtol: float, is_trusted: bool) -> float:
+    """The largest scaled change; infinite where it cannot be told."""
+    counted = np.ones(fine.shape[:2], dtype=bool)
+    for m in range(len(fine)):
+        ends = [_first_bad(y[m]) for y in (coarse, fine)]
+        if min(ends) < fine.shape[1]:
+            if not is_trusted or abs(ends[0] - ends[1]) > 1 + 0.1 * max(ends):
+                return float("inf")
+            # near the instant at which it becomes infinite no step is short enough
+            counted[m, min(ends) // 2 :] = False
+    with np.errstate(invalid="ignore"):
+        change = np.where(counted[..., None], np.abs(fine - coarse), 0.0) / (1 - 2.0**-4)
+        size = np.where(counted[..., None], np.abs(fine), 0.0)
+    largest = np.nan_to_num(size, nan=0.0).max(axis=(0, 1), initial=0.0) + floor
+    worst = np.nan_to_num(change, nan=0.0).max(axis=(0, 1), initial=0.0)
+    return float((worst / largest).max(initial=0.0)) / rtol
+
+
+def _first_bad(y: Floats) -> int:
+    """The first instant from which on something that was finite is not."""
+    bad = (~np.isfinite(y) & np.isfinite(y[0])).any(axis=1)
+    return int(np.argmax(bad)) if bad.any() else len(y)
+
+
+def nominal_of(model: FlatModel, name: str) -> float:
+    """Of a variable; one for other quantities."""
+    variable = model.variables.get(name)
+    return float(variable.nominal) if variable is not None and variable.nominal else 1.0

@@ -1,0 +1,93 @@
+"""One short vector per realization instead of its trajectory: what sandwiches are made of.
+
+With d = ŷ_m − ȳ the deviation of realization m from the mean and D_s = ∂ŷ_m − ∂ȳ that of its slopes, a form gives
+
+    v_m = Σ_k [ lᵀd + dᵀQ d ]_k   and, in the direction s,   + Σ_k [ aᵀD_s + D_sᵀ K d ]_k.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from grisaille.simulation.ensembles.reducers import Block, Statistic
+
+
+@dataclass(frozen=True)
+class Form:
+    """The coefficients of one vector with n entries, at every output time."""
+
+    linear: np.ndarray
+    """l (times, outputs, n)"""
+    quadratic: np.ndarray | None = None
+    """Q (times, outputs, outputs, n)"""
+    slope_linear: np.ndarray | None = None
+    """a (times, outputs)"""
+    slope_cross: np.ndarray | None = None
+    """K (times, outputs, outputs)"""
+    columns: tuple[int, ...] = ()
+    """Entry of v that each direction s belongs to."""
+
+
+class Projection:
+    """A reducer that keeps v_m of every realization, forms side by side: values (M, n₁ + n₂ + …)."""
+
+    suffix, needs_rows = "projection", True
+
+    def __init__(
+        self, forms: tuple[Form, ...], mean: np.ndarray, slopes: np.ndarray | None, columns: list[int]
+    ) -> None:
+        self.forms, self.mean, self.slopes, self.columns = forms, mean, slopes, columns
+        self.rows: list[np.ndarray] = []
+        self.total: np.ndarray | None = None
+
+    def update(self, block: Block) -> None:
+        if block.y is not None:
+            d = block.y[:, :, self.columns] - self.mean[block.instants]
+            D = None
+            if block.sy is not None and self.slopes is not None:
+                # (realizations, instants, outputs, directions)
+                D = np.swapaxes(block.sy[..., self.columns], 2, 3) - self.slopes[block.instants]
+            self.rows.append(np.concatenate([_apply(form, d, D, block.instants) for form in self.forms], axis=1))
+        if block.is_last and self.rows:
+            part = np.concatenate(self.rows)
+            self.total = part if self.total is None else self.total + part
+            self.rows = []
+
+    def result(self) -> Statistic:
+        assert self.total is not None
+        return Statistic((), self.total)
+
+
+class SlopeEnergy:
+    """A reducer that sums D_sᵀ W D_r over instants and realizations: values (directions, directions)."""
+
+    suffix, needs_rows = "energy", True
+
+    def __init__(self, weights: np.ndarray, slopes: np.ndarray, columns: list[int]) -> None:
+        self.weights, self.slopes, self.columns = weights, slopes, columns
+        self.total = np.zeros((slopes.shape[-1], slopes.shape[-1]))
+
+    def update(self, block: Block) -> None:
+        if block.sy is not None:
+            D = np.swapaxes(block.sy[..., self.columns], 2, 3) - self.slopes[block.instants]
+            WD = np.einsum("top,mtps->mtos", self.weights[block.instants], D)
+            n = D.shape[-1]
+            self.total = self.total + D.reshape(-1, n).T @ WD.reshape(-1, n)
+
+    def result(self) -> Statistic:
+        return Statistic((), self.total)
+
+
+def _apply(form: Form, d: np.ndarray, D: np.ndarray | None, at: slice) -> np.ndarray:
+    m, n = len(d), form.linear.shape[-1]
+    v = d.reshape(m, -1) @ form.linear[at].reshape(-1, n)
+    if form.quadratic is not None:
+        v = v + (d[..., :, None] * d[..., None, :]).reshape(m, -1) @ form.quadratic[at].reshape(-1, n)
+    if D is not None and form.slope_linear is not None:
+        moved = np.einsum("mtos,to->ms", D, form.slope_linear[at])
+        if form.slope_cross is not None:
+            moved += np.einsum("mtos,mto->ms", D, np.einsum("top,mtp->mto", form.slope_cross[at], d))
+        v[:, list(form.columns)] += moved
+    return np.asarray(v)

@@ -1,0 +1,240 @@
+"""One trial simulated as an ensemble again and again: mean and covariance of its outputs, with their derivatives.
+
+The random numbers are the same at every call (common random numbers) and come from the model's own streams, not from
+those that ``simulate`` uses for data. The grid, the number of steps per cell and the scheme for white noise are
+fixed at the first call, so that the statistics are smooth in the parameters. Outputs of infinite variance are refused
+there too.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from grisaille.compilation.stochastic_step import SCHEMES
+from grisaille.disturbance import Purpose
+from grisaille.errors import GrisailleError
+from grisaille.simulation.ensembles.disturbances import Disturbances
+from grisaille.simulation.ensembles.ensemble import Ensemble, EnsembleOptions, run_ensemble
+from grisaille.simulation.ensembles.pairs import covariances, pair_names, with_sums
+from grisaille.simulation.ensembles.projection import Form, Projection, SlopeEnergy
+from grisaille.simulation.ensembles.reducers import BLOCK, Statistic
+from grisaille.simulation.ensembles.rough_signals import without_rough_signals
+from grisaille.structure.reduction import Structure
+from grisaille.trial import Point, Trial
+from grisaille.trial.refusals import require_finite_variance
+
+ROWS = 1 << 21
+"""Numbers of trajectories held at a time when every realization is projected (16 MB)."""
+SMALL = 1e-4
+"""Relative step of central differences."""
+
+
+@dataclass(frozen=True)
+class EnsemblePrediction:
+    """Statistics of the outputs; derivatives have the directions last."""
+
+    mean: np.ndarray
+    """(times, outputs)"""
+    variance: np.ndarray
+    mean_slopes: np.ndarray
+    variance_slopes: np.ndarray
+    failure: str = ""
+    failed_realizations: int = 0
+    covariance: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0)))
+    """(times, q, q) of the outputs named in ``paired``."""
+    covariance_slopes: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0, 0)))
+
+    @property
+    def y(self) -> np.ndarray:
+        """What is compared with measurements."""
+        return self.mean
+
+    @property
+    def completed(self) -> bool:
+        return not self.failure
+
+
+class EnsembleRunner:
+    """Predicts the outputs of one trial by their mean over realizations.
+
+    paired : outputs whose covariances with each other are wanted, with typical sizes
+    """
+
+    def __init__(
+        self, trial: Trial, outputs: Sequence[str], options: EnsembleOptions, paired: Mapping[str, float] | None = None
+    ) -> None:
+        self.trial, self.outputs, self.paired = trial, tuple(outputs), dict(paired or {})
+        observed = dict.fromkeys([*outputs, *pair_names(tuple(self.paired)).values()])
+        self.options = replace(options, purpose=Purpose.MODEL, observed=tuple(observed))
+        self.differences: np.ndarray | None = None
+        """Sizes of θ, where derivatives are to be central differences."""
+        self._disturbances: Disturbances | None = None
+        self._extended: tuple[object, Structure] | None = None
+        self._is_frozen = False
+
+    def with_trial(self, trial: Trial) -> EnsembleRunner:
+        """An independent runner of the same experiment with other measurements."""
+        other = copy.copy(self)
+        other.trial = trial
+        return other
+
+    def renewed(self, realizations: int | None = None, first: int = 0) -> EnsembleRunner:
+        """The same with another number of realizations, from another one on; what was chosen once is kept."""
+        other = copy.copy(self)
+        other.options = replace(self.options, realizations=realizations or self.options.realizations, first=first)
+        return other
+
+    def predict(self, theta: np.ndarray, *, sensitive: bool) -> EnsemblePrediction:
+        """Mean and variance at θ."""
+        if not self._is_frozen:
+            require_finite_variance([self.trial], self.trial.at(theta).known, self.outputs)
+        if sensitive and self.differences is not None:
+            return self._by_differences(theta, self.differences)
+        try:
+            found = self._run(self._at(theta, sensitive), ["mean", "variance"])
+        except GrisailleError as error:
+            return self._failed(str(error), sensitive)
+        answer = self._prediction(found, sensitive)
+        if not (np.isfinite(answer.mean).all() and np.isfinite(answer.variance).all()):
+            return self._failed("the mean over the realizations is not finite", sensitive)
+        return answer
+
+    def projections(
+        self,
+        theta: np.ndarray,
+        forms: Sequence[Form],
+        at: EnsemblePrediction,
+        weights: np.ndarray | None = None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """For each realization the vectors of all forms, (M, n₁ + n₂ + …), from deviations from ``at``; and with
+        ``weights`` W (times, outputs, outputs) Σ_m Σ_k D_kᵀ W_k D_k over those of the sensitivities."""
+        wanted = weights is not None or any(f.slope_linear is not None for f in forms)
+        sensitive = wanted and self.differences is None and bool(len(self.trial.moves))
+        posed = self._at(theta, sensitive)
+        names = list(self.options.observed or ())
+        columns = [names.index(o) for o in self.outputs]
+        vectors, energy = [], np.zeros(2 * (len(self.trial.moves),))
+        for part in self._parts(len(names) * (1 + len(self.trial.moves) * sensitive)):
+            slopes = at.mean_slopes if sensitive else None
+            reducers: list[Any] = [Projection(tuple(forms), at.mean, slopes, columns)] if forms else []
+            reducers += [SlopeEnergy(weights, slopes, columns)] if weights is not None and slopes is not None else []
+            found = part._run(posed, reducers).statistics
+            vectors += [found["projection"].values] if forms else []
+            energy += found["energy"].values if "energy" in found else 0.0
+        return np.concatenate(vectors) if vectors else np.zeros((0, 0)), energy
+
+    def _parts(self, numbers: int) -> Iterator[EnsembleRunner]:
+        """The ensemble cut so that rows with so many numbers at each instant fit into little memory."""
+        count, first = self.options.realizations, self.options.first
+        each = max(BLOCK, ROWS // (len(self.trial.times) * numbers) // BLOCK * BLOCK)
+        for begin in range(0, count, each):
+            yield self.renewed(min(each, count - begin), first + begin)
+
+    def steps_at(self, theta: np.ndarray) -> Ensemble:
+        """What steps would be chosen at these values on the same grid, with two realizations.
+
+        Raises ``GrisailleError`` where no steps within the limit of work are short enough.
+        """
+        method = self.options.method if self.options.method in SCHEMES[1:] else "auto"
+        fresh = replace(self.options, realizations=2, substeps=None, inner_step=None, method=method, reduce=["mean"])
+        return run_ensemble(self._at(theta, False), fresh, None, self._disturbances)
+
+    def refine(self, found: Ensemble) -> bool:
+        """Take the steps of ``steps_at`` where they are more; gives whether anything changed.
+
+        Under white noise the paths stay what they are, however many steps resolve them.
+        """
+        more = found.substeps > (self.options.substeps or found.substeps)
+        inner, known = found.inner_step, self.options.inner_step
+        shorter = inner is not None and known is not None and inner < 0.75 * known
+        if more:
+            self.options = replace(self.options, substeps=found.substeps)
+        if shorter:
+            self.options = replace(self.options, inner_step=inner)
+        return more or shorter
+
+    def _prediction(self, found: Ensemble, sensitive: bool) -> EnsemblePrediction:
+        mean, variance = found.statistics["mean"], found.statistics["variance"]
+        columns = [found.names.index(o) for o in self.outputs]
+        paired = [found.names.index(o) for o in self.paired]
+        pairs = {k: found.names.index(n) for k, n in pair_names(tuple(self.paired)).items()}
+        units = list(self.paired.values())
+        slopes = variance.slopes if sensitive else None
+        return EnsemblePrediction(
+            mean.values[:, columns],
+            variance.values[:, columns],
+            _slopes(mean, columns, sensitive),
+            _slopes(variance, columns, sensitive),
+            failed_realizations=len(found.failed),
+            covariance=covariances(
+                variance.values[:, paired], {k: variance.values[:, c] for k, c in pairs.items()}, units
+            ),
+            covariance_slopes=np.zeros((0, 0, 0, 0))
+            if slopes is None
+            else covariances(_slopes(variance, paired, True), {k: slopes[:, :, c] for k, c in pairs.items()}, units),
+        )
+
+    def _by_differences(self, theta: np.ndarray, sizes: np.ndarray) -> EnsemblePrediction:
+        """Central differences of the statistics, with the same random numbers at both ends."""
+        here = self.predict(theta, sensitive=False)
+        fields = ("mean", "variance", "covariance")
+        columns: dict[str, list[np.ndarray]] = {f: [] for f in fields}
+        for step in np.diag(SMALL * sizes):
+            h = float(step.sum())
+            ends = [self.predict(theta + sign * step, sensitive=False) for sign in (1, -1)]
+            failed = next((p.failure for p in (here, *ends) if p.failure), "")
+            if failed:
+                return self._failed(failed, True)
+            for f in fields:
+                columns[f].append((getattr(ends[0], f) - getattr(ends[1], f)) / (2 * h))
+        slopes = [np.stack(columns[f], axis=-1) for f in fields]
+        return replace(here, mean_slopes=slopes[0], variance_slopes=slopes[1], covariance_slopes=slopes[2])
+
+    def _at(self, theta: np.ndarray, sensitive: bool) -> Point:
+        """The point of θ, with sums of outputs where covariances are wanted."""
+        point = self.trial.at(theta)
+        if sensitive:
+            point.refuse_moving_jumps()
+        else:
+            point = point.still()
+        if len(self.paired) < 2:
+            return point
+        if self._extended is None or self._extended[0] is not point.structure.system:
+            extended = with_sums(point.structure, tuple(self.paired), self.paired)
+            self._extended = point.structure.system, extended
+        return point.with_structure(replace(self._extended[1], model=point.structure.model))
+
+    def _run(self, posed: Point, reduce: list[Any]) -> Ensemble:
+        posed = without_rough_signals(posed)
+        if self._disturbances is None:
+            self._disturbances = Disturbances(posed.structure.model, posed.structure.system)
+        found = run_ensemble(posed, replace(self.options, reduce=reduce), None, self._disturbances)
+        if not self._is_frozen:
+            self.options, self._is_frozen = _frozen(self.options, found), True
+        return found
+
+    def _failed(self, reason: str, sensitive: bool) -> EnsemblePrediction:
+        shape = (len(self.trial.times), len(self.outputs))
+        slopes = np.full((*shape, len(self.trial.moves) * sensitive), np.nan)
+        return EnsemblePrediction(np.full(shape, np.nan), np.full(shape, np.nan), slopes, slopes, reason)
+
+
+def _frozen(options: EnsembleOptions, found: Ensemble) -> EnsembleOptions:
+    """The options that repeat what was chosen, whatever the parameters become."""
+    step = float(np.diff(found.grid.roots).max(initial=0.0)) * (1 + 1e-9)
+    method = found.scheme or options.method
+    if found.solver in ("frozen implicit", "frozen explicit"):
+        method = found.solver.replace(" ", "-")
+    substeps = options.substeps or found.substeps or None
+    return replace(options, step=step or None, substeps=substeps, inner_step=found.inner_step, method=method)
+
+
+def _slopes(statistic: Statistic, columns: list[int], sensitive: bool) -> np.ndarray:
+    if not sensitive or statistic.slopes is None:
+        return np.zeros((0, 0, 0))
+    return np.swapaxes(statistic.slopes[:, :, columns], 1, 2)

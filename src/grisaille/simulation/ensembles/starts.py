@@ -1,0 +1,82 @@
+"""Consistent starts of an ensemble.
+
+Where hidden constraints, implicit equations or demanded values contain a disturbance, every realization has a start of
+its own: the disturbances at the first instant become parameters of the start problem, so that its derivatives follow
+the ordinary way. Otherwise one start serves all; a steady one is then that of the undisturbed model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import casadi as ca
+import numpy as np
+from numpy.typing import NDArray
+
+from grisaille.compilation.filter_twin import FilterStates
+from grisaille.simulation.remembered import Remembered, Same
+from grisaille.structure.reduction import Structure
+from grisaille.structure.starts.functions import StartFunctions
+from grisaille.structure.starts.initialization import Initializer
+from grisaille.trial import Point
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Starts:
+    """x (nx,) and sx (ns, nx) for all, or with one more leading dimension, the realization; z likewise."""
+
+    x: Floats
+    z: Floats
+    sx: Floats
+    sz: Floats
+
+
+def solve_starts(
+    point: Point, places: Sequence[int], first: Callable[[], FilterStates], remembered: Remembered
+) -> Starts:
+    """Starts for the disturbances at the first instant, at ``places`` of u."""
+    key = (Same(point.structure.system), tuple(places), *sorted(point.demands))
+    if not places or not remembered.get("starts", key, lambda: depends_on_disturbances(point, places)):
+        return Starts(point.start.x, point.start.z, point.dstart.sx, point.dstart.sz)
+    structure = remembered.get("structure", key, lambda: with_disturbances_as_parameters(point.structure, places))
+    initializer = remembered.get("initializer", Same(structure), lambda: Initializer(structure))
+    guess = np.concatenate([point.start.x, point.start.z])
+    disturbed = first()
+    w, dw = disturbed.signals, disturbed.dsignals
+    found = [_one(initializer, point, w[m], dw[m], guess) for m in range(len(w))]
+    return Starts(*(np.array(part) for part in zip(*found, strict=True)))
+
+
+def depends_on_disturbances(point: Point, places: Sequence[int]) -> bool:
+    """Whether a consistent start moves with the disturbances."""
+    system = point.structure.system
+    declared = [n for n, v in point.structure.model.variables.items() if v.start is not None]
+    rows = [system.observed_names.index(n) for n in {*declared, *point.demands} if n in system.observed_names]
+    formulas = ca.vertcat(system.constraints, system.residual, *(system.observed[i] for i in rows))
+    return bool(formulas.numel()) and bool(ca.depends_on(formulas, ca.vertcat(*(system.u[i] for i in places))))
+
+
+def with_disturbances_as_parameters(structure: Structure, places: Sequence[int]) -> Structure:
+    """The structure with those entries of u appended to p."""
+    system = structure.system
+    old, new = ca.vertcat(*(system.u[i] for i in places)), ca.SX.sym("w", len(places))
+    names = ("rhs", "residual", "constraints", "observed")
+    moved = ca.substitute([getattr(system, n) for n in names], [old], [new])
+    changed = replace(system, p=ca.vertcat(system.p, new), **dict(zip(names, moved, strict=True)))
+    return replace(structure, system=changed, start_functions=StartFunctions(changed))
+
+
+def _one(
+    initializer: Initializer, point: Point, w: Floats, dw: Floats, guess: Floats
+) -> tuple[Floats, Floats, Floats, Floats]:
+    p, ns, steady = np.concatenate([point.p, w]), len(point.dp), point.trial.steady
+    start = initializer.solve(point.t0, point.u, p, point.demands, steady=steady, guess=guess)
+    if not ns:
+        nx = start.x.size
+        return start.x, start.z, np.zeros((0, nx)), np.zeros((0, start.z.size))
+    dp = np.column_stack([point.dp, dw if dw.shape[0] else np.zeros((ns, w.size))])
+    s = initializer.sensitivity(point.t0, point.u, p, start, dp, point.demands, point.ddemands, steady=steady)
+    return start.x, start.z, s.sx, s.sz

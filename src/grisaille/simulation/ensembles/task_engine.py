@@ -1,0 +1,200 @@
+"""Ensembles of models that stay implicit, or are stiff: one realization after the other through the frozen integrators.
+
+Disturbances are sampled for a realization and handed over as polynomials between grid points, where steps end. A
+direction that moves a disturbance is carried by the signals: with an extra parameter ε_s, zero, for each direction s,
+
+    u_i  →  u_i + Σ_s ε_s ∂u_i/∂θ_s,
+
+so that the integrators, which know derivatives by parameters only, give the whole derivative.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import casadi as ca
+import numpy as np
+from numpy.typing import NDArray
+
+from grisaille.compilation.filter_twin import FilterStates
+from grisaille.compilation.kernel import Kernel, build_kernel
+from grisaille.compilation.moments import Moments
+from grisaille.compilation.task import Status, Task
+from grisaille.experiment.interpolation import shifted_coefficients
+from grisaille.simulation.ensembles.engines import Answer, Progress, Setting, join_answers, layout_of
+from grisaille.simulation.ensembles.hermite import piece_polynomials
+from grisaille.simulation.ensembles.reducers import BLOCK
+from grisaille.simulation.ensembles.sampled import sample_pieces
+from grisaille.simulation.frozen import choose_step
+from grisaille.simulation.integration import integrate
+from grisaille.structure.system import Signal, System
+from grisaille.trial import Point
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Solver:
+    """What was chosen with the first realization and is kept for all."""
+
+    method: str
+    step: float
+    rtol: float
+    atol: Floats
+    error_estimate: float
+
+
+class TaskEngine:
+    def __init__(self, setting: Setting, solver: Solver) -> None:
+        self.setting, self.solver = setting, solver
+        self.error_estimate = solver.error_estimate
+        self.moving = layout_of(setting).places if layout_of(setting).sensitive else ()
+        self.system = _with_moving_signals(setting.system, self.moving, len(setting.dp))
+        self.kernel: Kernel = build_kernel(self.system, sensitive=bool(len(setting.dp)), compiled=setting.compiled)
+        self.columns = list(setting.observed)
+
+    @property
+    def name(self) -> str:
+        return self.solver.method
+
+    @classmethod
+    def prepared(
+        cls, setting: Setting, posed: Point, rtol: float, method: str, step: float | None = None
+    ) -> EngineMaker:
+        """A maker of engines, with method and step (unless given) chosen on the first realization."""
+        nominal = posed.initializer.nominal
+        inner = "implicit" if method == "frozen-implicit" else "explicit" if method == "frozen-explicit" else ""
+        first = cls(setting, Solver(inner or "implicit", 0.0, rtol, 1e-3 * rtol * nominal, 0.0))
+        task = first._task(first._signals(np.arange(1)), 0, 0)
+        task.fixed_step = float(np.diff(setting.grid.points).max())
+        used = choose_step(first.kernel, task, f"frozen-{inner}" if inner else "frozen", step, None)
+        solver = replace(
+            first.solver, method=used.removeprefix("frozen "), step=task.fixed_step, error_estimate=task.error_estimate
+        )
+        return EngineMaker(cls, solver)
+
+    def run(
+        self, slabs: Sequence[slice], skip: Sequence[int], moments: bool, rows: bool, progress: Progress | None
+    ) -> Iterator[Answer]:
+        for slab in slabs:
+            parts = []
+            for first in range(0, self.setting.count, BLOCK):
+                members = np.arange(first, min(first + BLOCK, self.setting.count))
+                parts.append(self._block(members, slab, set(skip), moments, rows))
+                if progress is not None:
+                    progress(int(members[-1]) + 1, self.setting.count)
+            yield join_answers(parts)
+
+    def _block(self, members: NDArray[np.int64], slab: slice, skip: set[int], moments: bool, rows: bool) -> Answer:
+        s, n = self.setting, len(range(*slab.indices(self.setting.grid.kept.size)))
+        y = np.full((members.size, n, len(self.columns)), np.nan)
+        sy = np.full((members.size, n, len(s.dp), len(self.columns)), np.nan)
+        failed = np.full(members.size, -1, dtype=np.int64)
+        signals = self._signals(members)
+        # outputs that differ by rounding share an instant of the task
+        instants = np.unique(s.grid.kept, return_inverse=True)[1][slab]
+
+        def one(i: int) -> None:
+            if int(members[i]) in skip:
+                return
+            task = self._task(signals, i, int(members[i]), slab.stop)
+            task.fixed_step = self.solver.step
+            integrate(self.kernel, task, self.solver.method)
+            if task.status != Status.DONE:
+                failed[i] = np.clip(np.searchsorted(s.grid.points, task.t), 0, s.grid.cells)
+            done = instants[instants < task.written]
+            y[i, : done.size] = task.y[done][:, self.columns]
+            sy[i, : done.size] = task.sy[done][:, :, self.columns]
+
+        # the interpreted integrators hold the interpreter's lock anyway
+        workers = (s.threads or os.cpu_count() or 1) if self.kernel.is_compiled else 1
+        with ThreadPoolExecutor(max_workers=workers) as pool:
+            list(pool.map(one, range(members.size)))
+        good = [i for i in range(members.size) if failed[i] < 0 and int(members[i]) not in skip]
+        part = Moments.of(y[good], sy[good]) if moments and good else None
+        return Answer(y if rows else None, sy if rows else None, part, failed)
+
+    def _signals(self, members: NDArray[np.int64]) -> tuple[Floats, Floats]:
+        """Breaks, and polynomials (realizations, segments, nu, degree + 1) of every signal of the extended system."""
+        s, ns = self.setting, len(self.setting.dp)
+        own, pieces = sample_pieces(s, members)
+        table = s.table
+        inner = table.breaks[(table.breaks > own[0]) & (table.breaks < own[-1])]
+        # one piece beyond the end, so that the last instant sees what holds from there on
+        breaks = np.unique(np.concatenate([own, inner, [own[-1] + max(1.0, abs(own[-1]))]]))
+        starts = breaks[:-1]
+        degree = max(table.coef.shape[2], *(c.shape[-1] for c in pieces.values())) if pieces else table.coef.shape[2]
+        coef = np.zeros((members.size, starts.size, s.system.nu + len(self.moving) * ns, degree))
+        coef[:, :, : s.system.nu, : table.coef.shape[2]] = shifted_coefficients(table.breaks, table.coef, starts)
+        for place, piece in pieces.items():
+            coef[:, :, place] = 0.0
+            shifted = shifted_coefficients(own, np.moveaxis(piece, 0, 1), starts)
+            coef[:, :, place, : piece.shape[-1]] = np.moveaxis(shifted, 0, 1)
+        for k, piece in enumerate(self._moved(members) if self.moving else ()):
+            shifted = shifted_coefficients(s.grid.points, np.moveaxis(piece, 0, 1), starts)
+            coef[:, :, s.system.nu + k, : piece.shape[-1]] = np.moveaxis(shifted, 0, 1)
+        return breaks, coef
+
+    def _moved(self, members: NDArray[np.int64]) -> Iterator[Floats]:
+        """How each driven signal moves in each direction: polynomials (realizations, cells, degree + 1)."""
+        s, layout = self.setting, layout_of(self.setting)
+        states = FilterStates(s.disturbances.filters(s.values, s.grid.points, s.draw), layout, members, len(s.dp))
+        rows = [states.dsignals]
+        for k in range(s.grid.cells):
+            states.advance(k)
+            rows.append(states.dsignals)
+        at = np.stack(rows, axis=1)
+        lengths = np.diff(s.grid.points)
+        for k in range(layout.nd):
+            chain = next((c for c in layout.chains if k in c), (k,))
+            for direction in range(len(s.dp)):
+                values = at[:, :, direction][..., list(chain)]
+                yield piece_polynomials(values[:, :-1], values[:, 1:], lengths, chain.index(k))
+
+    def _task(self, signals: tuple[Floats, Floats], i: int, m: int, end: int | None = None) -> Task:
+        s, ns = self.setting, len(self.setting.dp)
+        shapes = ((s.starts.x, 1), (s.starts.z, 1), (s.starts.sx, 2), (s.starts.sz, 2))
+        x, z, sx, sz = (a[m] if a.ndim > d else a for a, d in shapes)
+        breaks, coef = signals
+        times = s.grid.points[np.unique(s.grid.kept[:end])]
+        extended = np.eye(ns) if self.moving else np.zeros((ns, 0))
+        return Task.create(
+            self.kernel, float(s.grid.points[0]), float(times[-1]),
+            p=np.concatenate([s.p, np.zeros(extended.shape[1])]), x=x, z=z,
+            dp=np.column_stack([s.dp, extended]) if ns else None, sx=sx if ns else None, sz=sz if ns else None,
+            breaks=breaks, coef=coef[i], kink=np.isin(breaks, s.grid.points).astype(np.uint8), times=times,
+            rtol=self.solver.rtol, atol=self.solver.atol, nominal=s.nominal, max_steps=2_000_000_000,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class EngineMaker:
+    make: type[TaskEngine]
+    solver: Solver
+
+    @property
+    def error_estimate(self) -> float:
+        return self.solver.error_estimate
+
+    def __call__(self, setting: Setting) -> TaskEngine:
+        return self.make(setting, self.solver)
+
+
+def _with_moving_signals(system: System, places: Sequence[int], ns: int) -> System:
+    if not places:
+        return system
+    moved, size = ca.SX.sym("du", len(places) * ns), ca.SX.sym("e", ns)
+    u = ca.SX(system.u)
+    for k, place in enumerate(places):
+        u[place] += ca.dot(size, moved[k * ns : (k + 1) * ns])
+    names = ("rhs", "residual", "constraints", "observed")
+    formulas = ca.substitute([getattr(system, n) for n in names], [system.u], [u])
+    signals = tuple(Signal(f"d({system.signals[place].name})", s, "disturbance") for place in places for s in range(ns))
+    parameters = (*system.parameter_names, *(f"e{s}" for s in range(ns)))
+    return replace(
+        system, u=ca.vertcat(system.u, moved), p=ca.vertcat(system.p, size), signals=(*system.signals, *signals),
+        parameter_names=parameters, **dict(zip(names, formulas, strict=True)),
+    )  # fmt: skip

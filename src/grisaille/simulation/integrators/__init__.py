@@ -1,0 +1,1 @@
+"""The integrators as Python, twins of the C headers in ``compilation/kernels``."""

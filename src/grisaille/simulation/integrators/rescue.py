@@ -1,0 +1,334 @@
+"""``z`` where plain Newton does not find it, or may have found another root; the twin of gr_rescue.h.
+
+Stages, tried in turn: a search for pieces, where relations of z are entries of z; Newton afresh from the prediction;
+along the way from a known root to where one is wanted, in strides so short that the root stays the only one near; along
+the residual, where the equations themselves change at once; damped, from the prediction and from where the way ended,
+if both lead to the same root. The header explains them.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from grisaille.compilation.task import Status
+from grisaille.simulation.integrators.sides import have_changed
+from grisaille.simulation.integrators.steps import Floats, StepFailure
+
+if TYPE_CHECKING:
+    from grisaille.simulation.integrators.roots import Anchor, Newton
+
+SHORTEST_STRIDE, SHORTEST_IN_STEP = 1e-10, 1e-7
+LEAP_BELOW = 1e-6
+STRIDES_IN_STEP = 50
+STRIDES = 1000
+PIECE_TRIALS = 40
+MOST_PIECES = 200
+ALL_AT_ONCE = 6
+MOST_ITERATIONS = 15
+CONTRACTION = 0.5
+DECIDES_NOTHING = 3.0
+"""Corrections below this, in units of the tolerance, say nothing about roots."""
+
+
+def rescue(newton: Newton, start: Anchor, t: float, x: Floats, z: Floats, u: Floats) -> tuple[Floats, Floats]:
+    """``(z, F)`` at the root that continues ``start``; raises ``StepFailure`` where its branch ends on the way."""
+    way = Way(newton, start, t, x, u)
+    try:
+        return _afresh(way, z)
+    except StepFailure:
+        pass
+    with suppress(StepFailure):
+        return _across_bends(way, z)
+    may_shorten = not newton.task.fixed_step > 0 and t != start.t
+    try:
+        return _along(way, STRIDES_IN_STEP if may_shorten else STRIDES)
+    except _Ended as end:
+        if may_shorten:
+            raise
+        ended = end
+    try:
+        return _along(way.faded(), STRIDES)
+    except StepFailure:
+        pass
+    try:
+        return _damped(way, z, ended.z)
+    except StepFailure:
+        raise ended from None
+
+
+def search_pieces(newton: Newton, t: float, x: Floats, z: Floats, u: Floats) -> tuple[Floats, Floats]:
+    """``(z, F)`` with pieces that agree with their solution: those that do not change, at once, then one at a time."""
+    nx, nm, z = newton.kernel.nx, newton.kernel.nm, z.copy()
+    for trial in range(PIECE_TRIALS):
+        z[-nm:] = np.floor(z[-nm:] + 0.5)
+        newton.held, newton.factors = True, None
+        try:
+            z, _ = damped(newton, t, x, z, u)
+        finally:
+            newton.held = False
+        f = newton.evaluate(t, x, z, u)
+        differ = np.flatnonzero(np.abs(f[-nm:]) > 0.5)
+        if not differ.size:
+            return z, f
+        chosen = z.size - nm + (differ if trial < ALL_AT_ONCE else differ[:1])
+        z = z.copy()
+        z[chosen] -= f[nx + chosen]
+    raise StepFailure(Status.NEWTON, nx + int(np.argmax(np.abs(f[nx:]))), float(np.max(np.abs(f[nx:]))))
+
+
+def damped(
+    newton: Newton, t: float, x: Floats, z: Floats, u: Floats, orientation: int | None = None
+) -> tuple[Floats, Floats]:
+    """Newton with corrections halved until the next one would be smaller; near the root the plain one takes over.
+
+    A correction ends just beyond the first switch on its way, so that each belongs to one piece. With ``orientation``,
+    a piece whose det dF/dz has another sign ends the search.
+    """
+    kernel, task, nx, share = newton.kernel, newton.task, newton.kernel.nx, 1.0
+    floor = 1e-9 / task.rtol if task.fixed_step > 0 else 1e-2
+    for _ in range(MOST_PIECES):
+        f = newton.hold(kernel.F(t, x, z, u, task.p))
+        task.evaluations += 1
+        if not np.all(np.isfinite(f[nx:])):
+            bad = nx + int(np.argmin(np.isfinite(f[nx:])))
+            raise StepFailure(Status.NOT_FINITE, bad, f[bad])
+        newton.linearise(t, x, z, u)
+        if orientation is not None and newton.orientation != orientation:
+            break
+        dz = newton.correction(f)
+        size = newton.size(dz, z)
+        if not np.isfinite(size):
+            break
+        whole = newton.reach(t, x, z, u, dz)
+        if size <= DECIDES_NOTHING and (whole == 1.0 or size <= floor):
+            return newton.iterate(t, x, z, u)
+        share = min(1.0, 4.0 * share)
+        while not _is_closer(newton, t, x, z, u, share * whole * dz, (1.0 - 0.25 * share * whole) * size):
+            share *= 0.5
+            if share < 1e-12:
+                raise StepFailure(Status.NEWTON, nx + int(np.argmax(np.abs(f[nx:]))), float(np.max(np.abs(f[nx:]))))
+        z = z + share * whole * dz
+    raise StepFailure(Status.NEWTON, nx + int(np.argmax(np.abs(f[nx:]))), float(np.max(np.abs(f[nx:]))))
+
+
+def _is_closer(newton: Newton, t: float, x: Floats, z: Floats, u: Floats, step: Floats, limit: float) -> bool:
+    """Deuflhard's natural monotonicity: would the next correction with the same matrix be small enough?"""
+    f = newton.hold(newton.kernel.F(t, x, z + step, u, newton.task.p))
+    newton.task.evaluations += 1
+    finite = bool(np.all(np.isfinite(f[newton.kernel.nx :])))
+    return finite and newton.size(newton.correction(f), z) <= limit * (1.0 + 1e-9)
+
+
+class _Ended(StepFailure):
+    """The branch ends at ``z``, a share of the way before its goal."""
+
+    def __init__(self, where: int, share: float, z: Floats) -> None:
+        super().__init__(Status.BRANCH_ENDS, where, share)
+        self.z = z
+
+
+@dataclass
+class Way:
+    """From a known root to where one is wanted: t, x, u (and p) in a straight line, or the residual ``lift`` fading."""
+
+    newton: Newton
+    start: Anchor
+    t: float
+    x: Floats
+    u: Floats
+    lift: Floats | None = None
+    u_start: Floats = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.u_start = self.start.signals(self.newton.task)
+
+    def faded(self) -> Way:
+        """The same way at its goal, where the residual of the known root fades."""
+        nx, lift = self.newton.kernel.nx, self.values(1.0, self.start.z)
+        if not np.all(np.isfinite(lift)):
+            raise StepFailure(Status.NOT_FINITE, nx)
+        return Way(self.newton, self.start, self.t, self.x, self.u, lift)
+
+    def point(self, s: float) -> tuple[float, Floats, Floats, Floats]:
+        """t, x, u, p at share ``s``."""
+        p = self.newton.task.p
+        kept = 0.0 if self.lift is not None else 1.0 - s
+        if not kept > 0:
+            return self.t, self.x, self.u, p
+        start, taken = self.start, 1.0 - kept
+        p = p if start.p is None else kept * start.p + taken * p
+        return kept * start.t + taken * self.t, kept * start.x + taken * self.x, kept * self.u_start + taken * self.u, p
+
+    def values(self, s: float, z: Floats) -> Floats:
+        """The residual at share ``s``."""
+        newton = self.newton
+        t, x, u, p = self.point(s)
+        newton.task.evaluations += 1
+        residual: Floats = newton.kernel.F(t, x, z, u, p)[newton.kernel.nx :]
+        return residual if self.lift is None else residual - (1.0 - s) * self.lift
+
+    def correction(self, s: float, z: Floats) -> Floats | None:
+        """Newton's correction with the factors that are there; ``None`` where the residual is not finite."""
+        residual = self.values(s, z)
+        if not np.all(np.isfinite(residual)):
+            return None
+        return self.newton.correction(np.concatenate([np.zeros(self.newton.kernel.nx), residual]))
+
+    def linearise(self, s: float, z: Floats) -> bool:
+        t, x, u, p = self.point(s)
+        try:
+            self.newton.linearise(t, x, z, u, p)
+        except StepFailure:
+            return False
+        return True
+
+    def stride(self, s: float, goal: float, z: Floats) -> tuple[Floats, float] | None:
+        """The root at ``goal`` with the factors of the stride's start, and the largest quotient of two corrections.
+
+        ``None`` unless all contract and the root moves as its slope at the start says, within a half.
+        """
+        after, first, before, contraction = z, 0.0, 0.0, 0.0
+        slope = self.correction(s + (goal - s) / 64.0, z)
+        if slope is None:
+            return None
+        for iteration in range(MOST_ITERATIONS):
+            dz = self.correction(goal, after)
+            if dz is None:
+                return None
+            length = self.newton.size(dz, z)
+            if iteration == 0:
+                first = length
+            elif length > 1e-2 and not length <= CONTRACTION * before:
+                return None
+            else:
+                contraction = max(contraction, length / before)
+            after = after + dz
+            if length <= 1e-2 or length <= 1e-3 * first:
+                break
+            before = length
+        else:
+            return None
+        size, ahead, moved = self.newton.size, 64.0 * slope, after - z
+        is_straight = size(ahead - moved, z) <= 0.5 * max(size(ahead, z), size(moved, z)) + 2.0
+        return (after, contraction) if is_straight else None
+
+    def leap(self, s: float, goal: float, z: Floats) -> Floats | None:
+        """A stride across a bend, with factors of every point; the root lies where the slopes of both ends let it."""
+        after, ahead, size = z, 0.0, np.inf
+        for iteration in range(MOST_ITERATIONS):
+            residual = self.values(goal, after)
+            if not np.all(np.isfinite(residual)) or not self.linearise(goal, after):
+                return None
+            dz = self.newton.correction(np.concatenate([np.zeros(self.newton.kernel.nx), residual]))
+            size = self.newton.size(dz, z)
+            ahead = size if iteration == 0 else ahead
+            after = after + dz
+            if size <= 1e-2 or not np.isfinite(size):
+                break
+        if not size <= 1e-2 or not self.linearise(goal, after):
+            return None
+        back = self.correction(s, after)
+        if back is None or not self.newton.size(after - z, z) <= 4.0 * max(ahead, self.newton.size(back, z), 1.0):
+            return None
+        return after
+
+
+def _afresh(way: Way, z: Floats) -> tuple[Floats, Floats]:
+    newton = way.newton
+    newton.linearise(*way.point(0.0)[:2], way.start.z, *way.point(0.0)[2:])
+    orientation = newton.orientation
+    newton.linearise(way.t, way.x, z, way.u)
+    if newton.orientation == orientation:
+        z, f = newton.iterate(way.t, way.x, z, way.u)
+        if newton.orientation == orientation:
+            return z, f
+    raise StepFailure(Status.NEWTON)
+
+
+def _across_bends(way: Way, z: Floats) -> tuple[Floats, Floats]:
+    """From the prediction over more than one piece, in all of which det dF/dz has the same sign."""
+    newton, kernel = way.newton, way.newton.kernel
+    if kernel.sides > 0 and way.linearise(0.0, way.start.z):
+        orientation = newton.orientation
+        found, f = damped(newton, way.t, way.x, z, way.u, orientation)
+        gaps = [kernel.S(way.t, way.x, at, way.u, newton.task.p) for at in (way.start.z, z, found)]
+        if newton.orientation == orientation and (have_changed(*gaps[::2]) or have_changed(*gaps[1:])):
+            return found, f
+    raise StepFailure(Status.NEWTON)
+
+
+def _along(way: Way, strides: int) -> tuple[Floats, Floats]:
+    z, share = follow(way, strides)
+    if share < 1.0:
+        raise _Ended(_moving(way, share, z), share, z)
+    try:
+        return way.newton.iterate(way.t, way.x, z, way.u)
+    except StepFailure:
+        raise _Ended(0, share, z) from None
+
+
+def branch_end(way: Way) -> StepFailure | None:
+    """Where the root ends along the way, or ``None`` where it does not."""
+    z, share = follow(way, STRIDES)
+    return _Ended(_moving(way, share, z), share, z) if share < 1.0 else None
+
+
+def follow(way: Way, strides: int) -> tuple[Floats, float]:
+    """The root followed along the way, to its goal or to where it ends; the factors are those of the end."""
+    newton, z, share, length = way.newton, way.start.z, 0.0, 0.5
+    shortest = SHORTEST_STRIDE if strides > STRIDES_IN_STEP else SHORTEST_IN_STEP
+    if not way.linearise(0.0, z):
+        return z, share
+    orientation = newton.orientation
+    while share < 1.0:
+        goal = min(share + length, 1.0)
+        if strides == 0 or length < shortest:
+            return z, share
+        strides -= 1
+        kept, taken = True, way.stride(share, goal, z)
+        if taken is None and length <= LEAP_BELOW:
+            kept, after = False, way.leap(share, goal, z)
+            taken = None if after is None else (after, 0.0)
+        if taken is not None:
+            kept = False
+            if not way.linearise(goal, taken[0]) or newton.orientation != orientation:
+                taken = None
+        if taken is None:
+            length *= 0.5
+            if not kept and not way.linearise(share, z):
+                return z, share
+            continue
+        (z, contraction), share = taken, goal
+        length *= 4.0 if contraction <= 0.05 else 2.0 if contraction <= 0.2 else 1.0
+    return z, share
+
+
+def _moving(way: Way, share: float, z: Floats) -> int:
+    """The entry of z that would have to move most beyond the end."""
+    if way.newton.factors is None:
+        return 0
+    dz = way.correction(min(1.0, share + 1e-6), z)
+    if dz is None:
+        return 0
+    task, nx = way.newton.task, way.newton.kernel.nx
+    return int(np.argmax(np.abs(dz) / (task.atol[nx:] + task.rtol * np.abs(z))))
+
+
+def _damped(way: Way, z: Floats, ended: Floats) -> tuple[Floats, Floats]:
+    """Another root is taken only where two starts lead to it and none to a further one."""
+    newton, found = way.newton, 0
+    for start in (z, *(ended + beyond * (ended - way.start.z) for beyond in (0.0, 1.0, 4.0, 16.0))):
+        try:
+            trial, _ = damped(newton, way.t, way.x, start, way.u)
+        except StepFailure:
+            continue
+        if found and newton.size(trial - z, trial) > 10.0:
+            raise StepFailure(Status.NEWTON)
+        z, found = trial, found + 1
+    if found < 2:
+        raise StepFailure(Status.NEWTON)
+    return newton.iterate(way.t, way.x, z, way.u)

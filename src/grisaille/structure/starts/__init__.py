@@ -1,0 +1,1 @@
+"""Consistent starts: what must hold, what is wished for, and how the start moves with parameters."""

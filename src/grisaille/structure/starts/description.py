@@ -1,0 +1,36 @@
+"""A start in words: which wishes were met, which were not, and what begins at zero because nothing was declared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from grisaille.structure.starts.initialization import Initializer, Start
+
+SHOWN = 6
+
+
+def describe_start(initializer: Initializer, t: float, u: np.ndarray, p: np.ndarray, start: Start) -> str:
+    """A start without demands, as ``Initializer.solve`` found it."""
+    missed = "; ".join(f"{n} wished {a:g}, got {b:g}" for n, (a, b) in start.wishes_missed.items())
+    algebraic = [f"{n} wished {a:g}, is {b:g}" for n, (a, b) in initializer.algebraic_missed(t, u, p, start).items()]
+    declared = len(initializer.declared.names) - len(algebraic)
+    met = "all declared starts of states are met" if algebraic else "all declared starts are met"
+    parts = [f"adjusted: {missed}" if missed else met if declared else ""]
+    if algebraic:
+        parts.append(f"algebraic variables follow from the equations: {_listed(algebraic)}")
+    zero = [n for n in initializer.undeclared_states({}) if n not in start.undeclared]
+    if zero:
+        verb = "begins" if len(zero) == 1 else "begin"
+        parts.append(f"without a declared start {_listed(zero)} {verb} at zero")
+    if start.undeclared:
+        values = [f"{n} = {v:g}" for n, v in start.undeclared.items()]
+        parts.append(f"without a declared start, and held off zero by the equations: {_listed(values)}")
+    if start.note:
+        parts.append(start.note)
+    return "; ".join(part for part in parts if part) or "nothing to declare: there are no states"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")

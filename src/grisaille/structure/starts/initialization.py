@@ -1,0 +1,174 @@
+"""Consistent start values from demands and wishes.
+
+Unknown is w = (x, z) at the first instant. Hard are the hidden constraints, the implicit equations and the demands
+(``fixed=True``, given starts, ``"steady"``: all rates zero). Soft, in this order, are the declared starts of
+variables that the user differentiates, of those that only index reduction differentiates, zero for states that nothing
+was declared for, the declared starts of algebraic variables, and to stay near the guess:
+
+    minimise |(y_wish(w) − start) / nominal|   subject to   H(w, p) = 0,
+
+level by level (``start_search``). Derivatives of the answer come from the optimality conditions, curvature included
+where a wish could not be met.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import casadi as ca
+import numpy as np
+
+from grisaille.structure.reduction import Structure
+from grisaille.structure.starts.declared import DeclaredStarts, declared_starts
+from grisaille.structure.starts.optimality import OptimalityConditions
+from grisaille.structure.starts.problem import StartProblem, base_name, nominal_of
+from grisaille.structure.starts.refusal import check_wishes
+from grisaille.structure.starts.roots import LARGEST
+from grisaille.structure.starts.search import solve_start
+from grisaille.structure.starts.sensitivity import differentiate_start, independent_starts
+
+
+@dataclass(frozen=True)
+class Start:
+    """A consistent point."""
+
+    x: np.ndarray
+    z: np.ndarray
+    residual: float
+    """Largest scaled residual of the hard equations."""
+    wishes_missed: dict[str, tuple[float, float]]
+    """Variable → (wished, got), where the two differ by more than a rounding error."""
+    undeclared: dict[str, float] = field(default_factory=dict)
+    """State without a declared start → its value, where that could not be zero."""
+    note: str = ""
+    """Two solutions between which nothing that was declared decides; empty otherwise."""
+
+
+@dataclass(frozen=True)
+class StartSensitivity:
+    """Derivatives of a start: one row per direction."""
+
+    sx: np.ndarray
+    sz: np.ndarray
+
+
+class Initializer:
+    """Solves the start of one structure again and again, for different parameters, inputs and demands."""
+
+    def __init__(self, structure: Structure) -> None:
+        self.structure = structure
+        self.system = structure.system
+        model = structure.model
+        self.functions = structure.start_functions
+        self.declared: DeclaredStarts = declared_starts(model, structure.equations.parameters)
+        self.observed_position = {n: k for k, n in enumerate(self.system.observed_names)}
+        self.optimality: dict[tuple[object, ...], OptimalityConditions] = {}
+        """Derivatives of optimality conditions (``start_sensitivity``), kept by what was wished and demanded."""
+        self.may_have_several_roots = 0 < self.system.nz <= LARGEST
+        """Until a search for other roots of the implicit equations has found none."""
+        self._implicit: dict[str, bool] = {}
+
+    @cached_property
+    def nominal(self) -> np.ndarray:
+        """Scale of each entry of w: its own, of a variable merged with it (``v == der(x)``), or of x for der(x)."""
+        variables = self.structure.model.variables
+        declared = {n: nominal_of(v) for n, v in variables.items() if v.nominal}
+        entries = (*self.system.state_names, *self.system.implicit_names)
+        named = [
+            (entry, *(n for n, _ in equal), base_name(entry))
+            for entry, equal in zip(entries, self.equal_names, strict=True)
+        ]
+        return np.array([next((declared[n] for n in names if n in declared), 1.0) for names in named])
+
+    @cached_property
+    def equal_names(self) -> list[list[tuple[str, float]]]:
+        """For each entry of w the names merged into it or eliminated by it, with their sign; its own comes first."""
+        system = self.system
+        found: dict[int, list[tuple[str, float]]] = {}
+        for name, formula in zip(system.observed_names, ca.vertsplit(system.observed), strict=True):
+            is_negative = formula.n_dep() == 1 and ca.is_equal(formula, -formula.dep(0), 2)
+            symbol = formula.dep(0) if is_negative else formula
+            found.setdefault(symbol.element_hash(), []).append((name, -1.0 if is_negative else 1.0))
+        names = (*system.state_names, *system.implicit_names)
+        symbols = ca.vertsplit(ca.vertcat(system.x, system.z))
+        equal = [found.get(symbol.element_hash(), []) for symbol in symbols] if names else []
+        own = [[pair for pair in pairs if pair[0] == name] for name, pairs in zip(names, equal, strict=True)]
+        others = [[pair for pair in pairs if pair[0] != name] for name, pairs in zip(names, equal, strict=True)]
+        return [first + rest for first, rest in zip(own, others, strict=True)]
+
+    def undeclared_states(self, demands: Mapping[str, float]) -> list[str]:
+        """States that no demand and no declared start names, under any of their names."""
+        wanted = {*demands, *self.declared.names}
+        names = zip(self.system.state_names, self.equal_names, strict=False)
+        return [name for name, equal in names if not any(n in wanted for n, _ in equal)]
+
+    def is_implicit(self, name: str) -> bool:
+        """Whether the formula of an observed name contains an implicit unknown."""
+        if name not in self._implicit:
+            formula = self.system.observed[self.observed_position[name]]
+            self._implicit[name] = bool(self.system.nz) and bool(ca.depends_on(formula, self.system.z))
+        return self._implicit[name]
+
+    @cached_property
+    def start_values(self) -> ca.Function:
+        declared = self.declared
+        arguments = [self.system.p, declared.is_given, declared.given]
+        slopes = [ca.densify(ca.jacobian(declared.formulas, by)) for by in (self.system.p, declared.given)]
+        return ca.Function("starts", arguments, [declared.formulas, *slopes])
+
+    def solve(
+        self,
+        t: float,
+        u: np.ndarray,
+        p: np.ndarray,
+        demands: Mapping[str, float] | None = None,
+        *,
+        steady: bool = False,
+        guess: np.ndarray | None = None,
+    ) -> Start:
+        """A consistent start; raises ``StructureError`` naming the worst equation and its residual.
+
+        guess : a point to continue from; without one, of several solutions that nearest to the wishes is taken
+        """
+        problem = StartProblem(self, t, u, p, dict(demands or {}), steady)
+        w = solve_start(problem, problem.first_guess() if guess is None else guess, among_several=guess is None)
+        check_wishes(problem, w)
+        self.structure.written_check.require(self.system, t, w, u, p)
+        nx = self.system.nx
+        return Start(w[:nx], w[nx:], problem.worst(w)[0], problem.missed(w), problem.lifted(w), problem.note)
+
+    def sensitivity(
+        self,
+        t: float,
+        u: np.ndarray,
+        p: np.ndarray,
+        start: Start,
+        directions: np.ndarray,
+        demands: Mapping[str, float] | None = None,
+        demand_directions: Mapping[str, np.ndarray] | None = None,
+        *,
+        steady: bool = False,
+    ) -> StartSensitivity:
+        """dw for each row of ``directions`` (derivative of p) and of the demanded starts."""
+        problem = StartProblem(self, t, u, p, dict(demands or {}), steady)
+        w = np.concatenate([start.x, start.z])
+        s = differentiate_start(problem, w, directions, dict(demand_directions or {}))
+        nx = self.system.nx
+        return StartSensitivity(np.ascontiguousarray(s[:nx].T), np.ascontiguousarray(s[nx:].T))
+
+    def independent(self, t: float, u: np.ndarray, p: np.ndarray, start: Start, names: list[str]) -> list[str]:
+        """Those of ``names`` whose starts can be chosen together, the first ones preferred."""
+        problem = StartProblem(self, t, u, p, {}, False)
+        problem.demands = {}
+        return independent_starts(problem, np.concatenate([start.x, start.z]), names)
+
+    def algebraic_missed(self, t: float, u: np.ndarray, p: np.ndarray, start: Start) -> dict[str, tuple[float, float]]:
+        """Declared starts of algebraic variables that the equations do not confirm: (declared, got)."""
+        return StartProblem(self, t, u, p, {}, False).missed(np.concatenate([start.x, start.z]), 1)
+
+    def observe(self, t: float, start: Start, u: np.ndarray, p: np.ndarray) -> dict[str, float]:
+        """Every name the user knows at a start."""
+        values = self.functions.observed(t, np.concatenate([start.x, start.z]), u, p)[0]
+        return dict(zip(self.system.observed_names, np.array(values.full()).ravel().tolist(), strict=True))

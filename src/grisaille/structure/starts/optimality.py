@@ -1,0 +1,116 @@
+"""Optimality conditions of a start whose wishes cannot all be met, level upon level.
+
+What must hold is F(v) = 0 with v = w at first. A level of wishes r(w) that is met as well as F allows satisfies
+
+    F⁺(v, μ) = (∇ᵥ[½|r|² + μᵀF], F) = 0,
+
+which is what must hold for the next level, with (v, μ) in the place of v. Differentiated once more, the conditions give
+the exact derivative of the start, however many levels conflict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+
+from grisaille.structure.starts.problem import StartProblem, WishLevel, is_nearer
+
+POLISHING_STEPS = 12
+
+
+@dataclass(frozen=True, eq=False)
+class OptimalityConditions:
+    stages: tuple[ca.Function, ...]
+    """For each level, over (t, v, u, p, targets, demanded): ∂F/∂v and ∇ᵥ½|r|², from which its multipliers follow."""
+    last: ca.Function
+    """F, ∂F/∂v and ∂F/∂(p, targets, demanded) of the conditions of all levels."""
+
+    def linearize(
+        self, problem: StartProblem, w: np.ndarray, levels: Sequence[WishLevel]
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """v = (w, μ₁, …) at w, with the conditions and their derivatives there."""
+        targets = np.concatenate([level.targets for level in levels])
+        outer = (problem.u, problem.p, targets, np.array(list(problem.demands.values())))
+        v = w
+        for stage in self.stages:
+            slope, gradient = (np.array(part.full()) for part in stage(problem.t, v, *outer))
+            multipliers = np.linalg.lstsq(slope.T, -gradient.ravel(), rcond=1e-10)[0]
+            v = np.concatenate([v, multipliers])
+        F, slope, moved = (np.array(part.full()) for part in self.last(problem.t, v, *outer))
+        return v, F.ravel(), slope, moved
+
+
+def polish(problem: StartProblem, w: np.ndarray) -> np.ndarray:
+    """Newton steps on the conditions, where the search met everything hard but crept along it towards the wishes.
+
+    The multipliers are taken anew at every point, so that w alone is iterated. A point that is no better stays out.
+    """
+    levels = conflicting_levels(problem, w)
+    if not levels:
+        return w
+    conditions, scale = optimality_conditions(problem, levels), problem.owner.nominal
+    trial, before = w, np.inf
+    for _ in range(POLISHING_STEPS):
+        try:
+            _, F, slope, _ = conditions.linearize(problem, trial, levels)
+            step = np.linalg.lstsq(slope, -F, rcond=1e-10)[0][: len(w)]
+        except np.linalg.LinAlgError:
+            return w
+        size = float(np.abs(step / scale).max(initial=0.0))
+        if size > max(0.1, 2 * before):
+            return w
+        trial, before = trial + step, size
+        if size < 1e-13 * (1 + np.abs(trial / scale).max(initial=0.0)):
+            break
+    is_worse = is_nearer(problem.misses(w), problem.misses(trial)) or not problem.worst(trial)[0] < 1e-8
+    return w if is_worse else trial
+
+
+def conflicting_levels(problem: StartProblem, w: np.ndarray) -> list[WishLevel]:
+    """Wishes for states, down to the last level that is not met."""
+    levels = [level for level in problem.levels if level.of_states]
+    missed = {*problem.missed(w), *problem.lifted(w)}
+    while levels and missed.isdisjoint(levels[-1].names):
+        levels.pop()
+    return levels
+
+
+def optimality_conditions(problem: StartProblem, levels: Sequence[WishLevel]) -> OptimalityConditions:
+    """Kept by the owner: they depend on what is wished and demanded, not on the values."""
+    key = (problem.steady, tuple(problem.demands), tuple(level.names for level in levels))
+    kept = problem.owner.optimality
+    if key not in kept:
+        kept[key] = _build(problem, levels)
+    return kept[key]
+
+
+def _build(problem: StartProblem, levels: Sequence[WishLevel]) -> OptimalityConditions:
+    owner, system = problem.owner, problem.owner.system
+    t, w, u, p = owner.functions.arguments
+    targets = ca.SX.sym("targets", sum(len(level.names) for level in levels))
+    demanded = ca.SX.sym("demanded", len(problem.demands))
+    parts = [system.constraints, system.residual]
+    if problem.steady:
+        parts.append(system.rhs)
+    if problem.demands:
+        parts.append(system.observed[[owner.observed_position[n] for n in problem.demands]] - demanded)
+    F, v, done, stages = ca.vertcat(*parts), w, 0, []
+    for level in levels:
+        values = w[level.rows.tolist()] if level.of_unknowns else system.observed[level.rows.tolist()]
+        r = (values - targets[done : done + len(level.names)]) / ca.DM(level.sizes)
+        done += len(level.names)
+        gradient = ca.gradient(0.5 * ca.sumsqr(r), v)
+        stages.append(_function("stage", [t, v, u, p, targets, demanded], [ca.jacobian(F, v), gradient]))
+        mu = ca.SX.sym("mu", F.numel())
+        F = ca.vertcat(ca.gradient(0.5 * ca.sumsqr(r) + ca.dot(mu, F), v), F)
+        v = ca.vertcat(v, mu)
+    outer = ca.vertcat(p, targets, demanded)
+    last = _function("last", [t, v, u, p, targets, demanded], [F, ca.jacobian(F, v), ca.jacobian(F, outer)])
+    return OptimalityConditions(tuple(stages), last)
+
+
+def _function(name: str, arguments: list[ca.SX], results: list[ca.SX]) -> ca.Function:
+    return ca.Function(name, arguments, [ca.densify(r) for r in results])

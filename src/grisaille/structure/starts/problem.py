@@ -1,0 +1,269 @@
+"""One start: what must hold, and what is wished for in which order.
+
+Wishes come in levels, each met as well as those above it allow: declared starts of variables that the user
+differentiates, of those that only index reduction differentiates, zero for the states that nothing was declared for,
+declared starts of algebraic variables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import casadi as ca
+import numpy as np
+
+from grisaille.errors import StructureError
+
+if TYPE_CHECKING:
+    from grisaille.structure.starts.initialization import Initializer
+
+Hard = tuple[np.ndarray, np.ndarray, np.ndarray, list[str]]
+NOTABLE = 1e-7
+"""A wish that is missed by less, in nominal values, is met."""
+
+
+@dataclass(frozen=True, eq=False)
+class WishLevel:
+    """Wishes of one rank: rows of the observed quantities, or of w itself."""
+
+    names: tuple[str, ...]
+    rows: np.ndarray
+    of_unknowns: bool
+    """Whether ``rows`` counts entries of w instead of observed quantities."""
+    targets: np.ndarray
+    sizes: np.ndarray
+    """Nominal values by which misses are weighed."""
+    declared: bool
+    of_states: bool = True
+    """Whether it speaks of what is differentiated, by the user or by index reduction."""
+
+
+class StartProblem:
+    """One start: given time, signals, parameters and demands."""
+
+    def __init__(
+        self, owner: Initializer, t: float, u: np.ndarray, p: np.ndarray, demands: dict[str, float], steady: bool
+    ) -> None:
+        self.owner, self.t, self.u, self.p, self.steady = owner, t, u, p, steady
+        declared = owner.declared
+        is_given = np.array([float(n in demands) for n in declared.referred])
+        given = np.array([demands.get(n, 0.0) for n in declared.referred])
+        values, slopes, given_slopes = owner.start_values(p, is_given, given)
+        numbers = np.array(values.full()).ravel()
+        self.slopes = np.array(slopes.full()).reshape(len(numbers), len(p))
+        self.given_slopes = np.array(given_slopes.full()).reshape(len(numbers), len(declared.referred))
+        self.rows = {n: k for k, n in enumerate(declared.names)}
+        for name, value in zip(declared.names, numbers, strict=True):
+            if not np.isfinite(value):
+                raise StructureError(f"The start of '{name}' is {value} at the given parameters; give a finite start.")
+        self.given = demands
+        self.demands = {n: float(v) for n, v, f in zip(declared.names, numbers, declared.fixed, strict=True) if f}
+        self.demands.update(demands)
+        if steady:
+            self.demands = dict(demands)
+        wishes = {n: float(v) for n, v in zip(declared.names, numbers, strict=True) if n not in self.demands}
+        self.wishes = [{n: v for n, v in wishes.items() if self._is_differential(n) is d} for d in (True, False)]
+        self.wishes = [self._movable(level) for level in self.wishes]
+        self.zero = np.zeros(owner.system.nx)
+        """What states without a declared start wish to be."""
+        self.note = ""
+        """What the search has to say about a start that nothing declared decides."""
+        self._last: tuple[np.ndarray, Hard] | None = None
+        self.names = list(owner.system.constraint_texts) + list(owner.system.residual_texts)
+
+    def _root(self, name: str) -> str:
+        return self.owner.structure.equations.aliases.get(name, name).lstrip("-")
+
+    def _is_differential(self, name: str) -> bool:
+        equations = self.owner.structure.equations
+        root = self._root(name)
+        return root in equations.unknowns and self.owner.structure.offsets.unknowns[equations.unknowns.index(root)] > 0
+
+    def _is_written(self, name: str) -> bool:
+        """Whether the user's own equations differentiate it."""
+        return self._root(name) in self.owner.structure.written_states
+
+    def _movable(self, level: dict[str, float]) -> dict[str, float]:
+        return {n: v for n, v in level.items() if self._root(n) in self.owner.structure.equations.unknowns}
+
+    def evaluate(self, function: ca.Function, w: np.ndarray) -> list[np.ndarray]:
+        value, jw, jp = function(self.t, w, self.u, self.p)
+        return [np.array(value.full()).ravel(), np.array(jw.full()), np.array(jp.full())]
+
+    def observed_rows(self, observed: list[np.ndarray], names: list[str]) -> list[np.ndarray]:
+        index = [self.owner.observed_position[n] for n in names]
+        return [a[index] for a in observed]
+
+    def hard(self, w: np.ndarray) -> Hard:
+        """Residuals, ∂/∂w, ∂/∂p and names of everything that must hold; the last point's are kept."""
+        if self._last is None or not np.array_equal(self._last[0], w, equal_nan=True):
+            self._last = (w.copy(), self._hard(w))
+        return self._last[1]
+
+    def _hard(self, w: np.ndarray) -> Hard:
+        parts = [self.evaluate(self.owner.functions.hard, w)]
+        names = list(self.names)
+        if self.steady:
+            parts.append(self.evaluate(self.owner.functions.rates, w))
+            names += [f"der({n}) == 0 (steady state)" for n in self.owner.system.state_names]
+        if self.demands:
+            value, jw, jp = self.observed_rows(self.evaluate(self.owner.functions.observed, w), list(self.demands))
+            parts.append([value - np.array(list(self.demands.values())), jw, jp])
+            names += [f"start of {n} = {v:g}" for n, v in self.demands.items()]
+        value, jw, jp = (np.concatenate([part[k] for part in parts]) for k in range(3))
+        return value, jw, jp, names
+
+    @cached_property
+    def undeclared_states(self) -> np.ndarray:
+        """Entries of x without a demand or a declared start."""
+        names = self.owner.undeclared_states(self.demands)
+        return np.array([self.owner.system.state_names.index(n) for n in names], dtype=int)
+
+    @property
+    def levels(self) -> list[WishLevel]:
+        """All wishes, the most important first; empty levels are left out."""
+        states = self.undeclared_states
+        names = tuple(self.owner.system.state_names[k] for k in states)
+        zero = WishLevel(names, states, True, self.zero[states], self.owner.nominal[states], False)
+        of_states, algebraic = self.wishes
+        written, raised = (
+            self._declared_level({n: v for n, v in of_states.items() if self._is_written(n) is own})
+            for own in (True, False)
+        )
+        last = self._declared_level(algebraic, of_states=False)
+        return [level for level in (written, raised, zero, last) if level.names]
+
+    def _declared_level(self, wishes: dict[str, float], of_states: bool = True) -> WishLevel:
+        variables = self.owner.structure.model.variables
+        sizes = np.array([nominal_of(variables[n]) for n in wishes])
+        rows = np.array([self.owner.observed_position[n] for n in wishes], dtype=int)
+        return WishLevel(tuple(wishes), rows, False, np.array(list(wishes.values())), sizes, True, of_states)
+
+    def wish_rows(self, w: np.ndarray) -> Iterator[tuple[WishLevel, np.ndarray, np.ndarray, np.ndarray]]:
+        """Each level with its values, ∂/∂w and ∂/∂p; what is observed is evaluated when first needed."""
+        observed: list[np.ndarray] | None = None
+        for level in self.levels:
+            if level.of_unknowns:
+                yield level, w[level.rows], np.eye(len(w))[level.rows], np.zeros((len(level.rows), len(self.p)))
+                continue
+            observed = observed or self.evaluate(self.owner.functions.observed, w)
+            yield level, *(a[level.rows] for a in observed)
+
+    def soft(self, w: np.ndarray, guess: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Wishes and closeness to the guess as (matrix, right-hand side), in scaled unknowns."""
+        scale = self.owner.nominal
+        for level, value, jw, _ in self.wish_rows(w):
+            yield jw * scale / level.sizes[:, None], (level.targets - value) / level.sizes
+        yield np.eye(len(w)), (guess - w) / scale
+
+    def misses(self, w: np.ndarray) -> list[float]:
+        """How far each level of differentiated wishes is from being met, in units of nominal values."""
+        found = []
+        for level, value, _, _ in self.wish_rows(w):
+            if level.of_states:
+                found.append(float(np.linalg.norm((value - level.targets) / level.sizes)))
+        return found
+
+    def first_guess(self) -> np.ndarray:
+        """Wishes and demands read into w where they name an entry of it, zero elsewhere."""
+        wanted = {**self.wishes[1], **self.wishes[0], **self.demands}
+        w = np.zeros(self.owner.system.nx + self.owner.system.nz)
+        w[: len(self.zero)] = self.zero
+        for k, equal in enumerate(self.owner.equal_names):
+            w[k] = next((sign * wanted[n] for n, sign in equal if n in wanted), w[k])
+        return w
+
+    def undeclared(self) -> np.ndarray:
+        """Which entries of w have neither a wish nor a demand."""
+        wanted = {**self.wishes[1], **self.wishes[0], **self.demands}
+        return np.array([not any(n in wanted for n, _ in equal) for equal in self.owner.equal_names], dtype=bool)
+
+    def undemanded(self) -> np.ndarray:
+        return np.array([not any(n in self.demands for n, _ in e) for e in self.owner.equal_names], dtype=bool)
+
+    def holds_already(self, w: np.ndarray) -> bool:
+        """Whether a point meets everything to rounding, as it does for models without constraints."""
+        value, jw, _, _ = self.hard(w)
+        if not (np.isfinite(value).all() and np.isfinite(jw).all()):
+            return False
+        if value.any() and np.abs(value / row_sizes(jw * self.owner.nominal)).max() > (
+            0.0 if self.owner.system.nz else 1e-14
+        ):
+            return False
+        return all(np.array_equal(value, level.targets) for level, value, _, _ in self.wish_rows(w))
+
+    @property
+    def states_are_free(self) -> bool:
+        """Whether every wish for a state names one entry of x, and none is named twice."""
+        named = [[n for n, _ in equal if n in self.wishes[0]] for equal in self.owner.equal_names]
+        states = named[: self.owner.system.nx]
+        return all(len(n) <= 1 for n in states) and sum(map(len, states)) == len(self.wishes[0])
+
+    @cached_property
+    def is_separable(self) -> bool:
+        """Whether states are determined before the implicit unknowns: no demand and no state's wish contains them."""
+        return not self.steady and not any(self.owner.is_implicit(n) for n in (*self.demands, *self.wishes[0]))
+
+    def worst(self, w: np.ndarray) -> tuple[float, int]:
+        value, jw, _, _ = self.hard(w)
+        if value.size == 0:
+            return 0.0, -1
+        scaled = np.abs(value) / row_sizes(jw * self.owner.nominal)
+        k = int(np.argmax(scaled))
+        return float(scaled[k]), k
+
+    def missed(self, w: np.ndarray, level: int = 0) -> dict[str, tuple[float, float]]:
+        """Declared starts that are not met, (wished, got): of differentiated variables (0) or algebraic ones (1)."""
+        wishes = self.wishes[level]
+        observed = self.evaluate(self.owner.functions.observed, w)[0] if wishes else np.zeros(0)
+        found = {}
+        for name, wished in wishes.items():
+            got = float(observed[self.owner.observed_position[name]])
+            if abs(got - wished) > 1e-8 * max(nominal_of(self.owner.structure.model.variables[name]), abs(wished)):
+                found[name] = (wished, got)
+        return found
+
+    def lifted(self, w: np.ndarray) -> dict[str, float]:
+        """States without a declared start that could not begin at zero, with the values they got."""
+        scale, names = self.owner.nominal, self.owner.system.state_names
+        return {names[k]: float(w[k]) for k in self.undeclared_states if abs(w[k]) > 1e-8 * scale[k]}
+
+    def hard_names(self) -> list[str]:
+        steady = [f"der({n}) == 0 (steady state)" for n in self.owner.system.state_names] if self.steady else []
+        return [*self.names, *steady, *(f"start of {n}" for n in self.demands)]
+
+    def start_direction(self, name: str, directions: np.ndarray, demand_directions: dict[str, np.ndarray]) -> Any:
+        """How the demanded or wished value itself moves."""
+        own = demand_directions.get(name, np.zeros(directions.shape[0]))
+        if name in self.given or name not in self.rows:
+            return own
+        row = self.rows[name]
+        for slope, other in zip(self.given_slopes[row], self.owner.declared.referred, strict=True):
+            own = own + slope * demand_directions.get(other, 0.0)
+        return own + directions @ self.slopes[row]
+
+
+def is_nearer(now: list[float], before: list[float]) -> bool:
+    """Whether wishes are missed by less, in the first level in which the two differ."""
+    for a, b in zip(now, before, strict=True):
+        if abs(a - b) > NOTABLE * (1 + max(a, b)):
+            return a < b
+    return False
+
+
+def row_sizes(matrix: np.ndarray) -> np.ndarray:
+    """The largest entry of each row; 1 for a row without any, whose residual then counts as it is."""
+    largest = np.abs(matrix).max(axis=1, initial=0.0)
+    return np.where(largest > 0, largest, 1.0)
+
+
+def base_name(text: str) -> str:
+    """The unknown's name inside ``der(x)`` or ``der(x, 2)``."""
+    return text[4:-1].split(",")[0] if text.startswith("der(") else text
+
+
+def nominal_of(variable: Any) -> float:
+    return float(variable.nominal) if variable is not None and variable.nominal else 1.0

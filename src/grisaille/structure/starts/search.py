@@ -1,0 +1,268 @@
+"""The search for a consistent start: states first, then the implicit unknowns at those states.
+
+Hidden constraints contain states only, 0 = c(t, x, u, p), so that x is found among them by its wishes alone, and
+
+    0 = residual(t, x, z, u, p)
+
+for z with x held. An implicit unknown can thus never pull a state off its wish, not even where the residual has no
+slope in z at the guess. Only where no z is found, where a demand speaks of an implicit unknown, or for a steady state,
+are x and z searched together, and states give way.
+
+Each part is a damped Gauss–Newton iteration on the hierarchy of wishes. Where it fails, guesses moved off their first
+values are tried, then a homotopy H(w) = (1 − λ) H(w₀).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
+
+from grisaille.structure.starts.hierarchy import solve_levels
+from grisaille.structure.starts.optimality import polish
+from grisaille.structure.starts.pieces import search_pieces
+from grisaille.structure.starts.problem import NOTABLE, StartProblem, is_nearer, row_sizes
+from grisaille.structure.starts.refusal import refuse_start, refuse_undefined
+from grisaille.structure.starts.roots import nearest_root
+
+MAXIMUM_ITERATIONS = 60
+TOLERANCE = 1e-11
+"""On scaled corrections and scaled residuals; starts enter every later digit."""
+
+
+class Ended(NamedTuple):
+    """Where an iteration ended."""
+
+    w: np.ndarray
+    holds: bool
+    """Whether everything hard holds."""
+    settled: bool
+    """Whether the wishes are met as well as they can be, too."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The equations and unknowns that are searched together, the others being held."""
+
+    rows: np.ndarray
+    columns: np.ndarray
+    square: bool = False
+    """Whether the equations determine the unknowns without any wish."""
+
+
+def solve_start(problem: StartProblem, guess: np.ndarray, *, among_several: bool) -> np.ndarray:
+    """The consistent point (x, z) that meets the wishes as well as possible; refused by name where there is none.
+
+    among_several : whether other roots than the guess's are looked for
+    """
+    may_have_several = among_several and problem.owner.may_have_several_roots
+    if not may_have_several and problem.holds_already(guess):
+        return guess
+    found = _state_by_state(problem, guess, may_have_several) if problem.is_separable else None
+    if found is None:
+        found = _together(problem, guess)
+    return found.w if found.settled else polish(problem, found.w)
+
+
+def _state_by_state(problem: StartProblem, guess: np.ndarray, may_have_several: bool) -> Ended | None:
+    states, implicit = state_part(problem), implicit_part(problem)
+    found = find_states(problem, guess, states)
+    if found is None or not implicit.columns.size:
+        return found
+    start = _finite(problem, found.w, implicit)
+    if start is None:
+        return None
+    root = (_nearest if may_have_several else first_root)(problem, start, implicit)
+    return None if root is None else root._replace(settled=found.settled)
+
+
+def _nearest(problem: StartProblem, start: np.ndarray, part: Part) -> Ended | None:
+    """z at the states of ``start``: the root nearest to the wishes."""
+    first = newton(problem, start, start, part)
+    roots = nearest_root(problem, start, first.w if first.holds else None)
+    problem.note = roots.note
+    problem.owner.may_have_several_roots = roots.count != 1
+    if roots.nearest is None:
+        return first_root(problem, start, part)
+    if first.holds and roots.nearest is first.w:
+        return first
+    return newton(problem, roots.nearest, roots.nearest, part)
+
+
+def state_part(problem: StartProblem) -> Part:
+    system = problem.owner.system
+    demands = np.arange(len(problem.demands)) + system.nc + system.nz
+    return Part(np.concatenate([np.arange(system.nc), demands]), np.arange(system.nx))
+
+
+def implicit_part(problem: StartProblem) -> Part:
+    system = problem.owner.system
+    return Part(system.nc + np.arange(system.nz), system.nx + np.arange(system.nz), square=True)
+
+
+def find_states(problem: StartProblem, guess: np.ndarray, part: Part) -> Ended | None:
+    """x that satisfies constraints and demands, its wishes met in their order."""
+    if not part.rows.size and problem.states_are_free:
+        w = guess.copy()
+        w[part.columns] = problem.first_guess()[part.columns]
+        return Ended(w, True, True)
+    start = _finite(problem, guess, part)
+    if start is None:
+        return None
+    best = first_root(problem, start, part)
+    if best is None or not part.rows.size or not problem.undeclared_states.size:
+        return best
+    fewest = problem.misses(best.w)
+    if max(fewest[:-1], default=0.0) < NOTABLE:
+        return best
+    # a constraint without slope at zero, y in x² + y² = L², moves declared states instead: look beside it
+    for moved in _moved(problem, start, part, problem.undeclared()):
+        trial = newton(problem, moved, start, part)
+        if trial.holds and is_nearer(missed := problem.misses(trial.w), fewest):
+            best, fewest = trial, missed
+    return best
+
+
+def first_root(problem: StartProblem, guess: np.ndarray, part: Part) -> Ended | None:
+    """A solution near the guess, or where a moved guess or a homotopy leads."""
+    for start in chain([guess], _all_moved(problem, guess, part)):
+        found = newton(problem, start, start, part)
+        if found.holds:
+            return found
+        pieces = search_pieces(newton, problem, start, part)
+        if pieces is not None and pieces.holds:
+            return pieces
+    found = _homotopy(problem, guess, part)
+    return found if found.holds else None
+
+
+def _together(problem: StartProblem, guess: np.ndarray) -> Ended:
+    """States and implicit unknowns at once."""
+    part = Part(np.arange(len(problem.hard(guess)[0])), np.arange(len(guess)))
+    start = _finite(problem, guess, part)
+    if start is None:
+        refuse_undefined(problem, guess)
+    if start is not guess:
+        # zero lies outside the model's domain: the moved values are what undeclared states wish to be
+        problem.zero = start[: len(problem.zero)].copy()
+    for trial in chain([start], _all_moved(problem, start, part)):
+        found = newton(problem, trial, trial, part)
+        if found.holds:
+            return found
+    found = _homotopy(problem, start, part)
+    if not found.holds:
+        refuse_start(problem, found.w, MAXIMUM_ITERATIONS)
+    return found
+
+
+def _finite(problem: StartProblem, guess: np.ndarray, part: Part) -> np.ndarray | None:
+    """A point near the guess where the part's equations have values: its undeclared entries are moved off zero."""
+    if np.isfinite(problem.hard(guess)[0][part.rows]).all():
+        return guess
+    free = np.zeros(len(guess))
+    free[part.columns] = problem.undeclared()[part.columns]
+    for shift in (1.0, 1e-3, -1.0, 10.0):
+        trial = guess + shift * problem.owner.nominal * free
+        if np.isfinite(problem.hard(trial)[0][part.rows]).all():
+            return np.asarray(trial)
+    return None
+
+
+def _all_moved(problem: StartProblem, guess: np.ndarray, part: Part) -> Iterator[np.ndarray]:
+    """Entries moved off their first values, where squares and products have no slope: first those without a
+    declared start, then all that are not demanded."""
+    yield from _moved(problem, guess, part, problem.undeclared(), (0.1, 1.0, 3.0, 10.0))
+    yield from _moved(problem, guess, part, problem.undemanded())
+
+
+def _moved(
+    problem: StartProblem, guess: np.ndarray, part: Part, which: np.ndarray, sizes: tuple[float, ...] = (0.1, 1.0, 3.0)
+) -> Iterator[np.ndarray]:
+    random = np.random.default_rng(7)
+    free = np.zeros(len(guess))
+    free[part.columns] = which[part.columns]
+    for size in sizes if free.any() else ():
+        yield guess + size * random.uniform(-1, 1, len(guess)) * problem.owner.nominal * free
+
+
+def newton(
+    problem: StartProblem,
+    w: np.ndarray,
+    guess: np.ndarray,
+    part: Part,
+    lift: np.ndarray | float = 0.0,
+) -> Ended:
+    """Damped steps on the hierarchy; ``lift`` is what the part's residuals are to become instead of zero."""
+    scale, columns = problem.owner.nominal, part.columns
+    rows, floor, last = np.ones(len(part.rows)), 0.0, np.inf
+    for _ in range(MAXIMUM_ITERATIONS):
+        value, jw, _, _ = problem.hard(w)
+        target, slope = value[part.rows] - lift, (jw * scale)[np.ix_(part.rows, columns)]
+        if not (np.isfinite(target).all() and np.isfinite(slope).all()):
+            return Ended(w, False, False)
+        rows = row_sizes(slope)
+        merit = float(np.linalg.norm(target / rows))
+        # unknowns far below their nominal value: rounding is what is small beside the first residual
+        floor = floor or (1e-9 * min(1.0, merit) if part.square else 1e-9)
+        soft = ((a[:, columns], b) for a, b in problem.soft(w, guess))
+        try:
+            step = solve_levels(chain([(slope / rows[:, None], -target / rows)], soft), len(columns))
+        except np.linalg.LinAlgError:
+            return Ended(w, False, False)
+        full = np.zeros(len(w))
+        full[columns] = step * scale[columns]
+        w, taken = _damped(problem, w, full, (merit, floor), rows, part, lift)
+        if taken == 0.0:
+            return Ended(w, bool(np.abs(target / rows).max(initial=0.0) < 1e-9), False)
+        size, before = float(np.abs(step).max(initial=0.0)), last
+        last = size if taken == 1.0 else np.inf
+        if _is_small(last, before, w / scale, part):
+            return Ended(w, _size(problem, w, rows, part, lift) < 1e-8, True)
+    return Ended(w, _size(problem, w, rows, part, lift) < 1e-9, False)
+
+
+def _is_small(step: float, before: float, w: np.ndarray, part: Part) -> bool:
+    """Whether a step is the last; for a square part once steps no longer shrink as Newton's do, so that unknowns far
+    below their nominal value are right to the last digit, too."""
+    if step >= TOLERANCE * (1 + np.abs(w).max(initial=0.0)):
+        return False
+    return not part.square or step > 0.1 * before or step <= 1e-15 * np.abs(w[part.columns]).max(initial=0.0)
+
+
+def _size(problem: StartProblem, w: np.ndarray, rows: np.ndarray, part: Part, lift: np.ndarray | float) -> float:
+    return float(np.abs((problem.hard(w)[0][part.rows] - lift) / rows).max(initial=0.0))
+
+
+def _damped(
+    problem: StartProblem, w: np.ndarray, step: np.ndarray, merit: tuple[float, float], rows: np.ndarray, part: Part,
+    lift: np.ndarray | float,
+) -> tuple[np.ndarray, float]:  # fmt: skip
+    """Halve the step until the scaled residual falls below its first size, or below the floor of rounding."""
+    now, floor = merit
+    fraction = 1.0
+    while fraction > 1e-4:
+        trial = w + fraction * step
+        value = problem.hard(trial)[0][part.rows] - lift
+        if np.isfinite(value).all():
+            with np.errstate(over="ignore"):  # an exponential far from its root: infinite is worse, and that is all
+                size = float(np.linalg.norm(value / rows))
+            if size <= (1 - 0.1 * fraction) * now or size < floor:
+                return trial, fraction
+        fraction /= 2
+    return w, 0.0
+
+
+def _homotopy(problem: StartProblem, guess: np.ndarray, part: Part) -> Ended:
+    base = problem.hard(guess)[0][part.rows]
+    found, done, stride = Ended(guess, False, False), 0.0, 0.25
+    while done < 1.0 and stride > 1e-4:
+        goal = min(1.0, done + stride)
+        trial = newton(problem, found.w, guess, part, (1.0 - goal) * base)
+        if trial.holds:
+            found, done, stride = trial, goal, stride * 2
+        else:
+            stride /= 4
+    return found._replace(holds=done >= 1.0)

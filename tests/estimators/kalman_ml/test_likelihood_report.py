@@ -1,0 +1,106 @@
+"""What a likelihood fit says about itself: edges, steps, information that makes no sense; steps that break a filter."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import grisaille as gr
+from grisaille import der
+from grisaille.estimation.uncertainty import root_of
+from grisaille.estimators.fitting import build_problem
+from grisaille.estimators.kalman_ml.report import edge_notes
+from grisaille.filtering.runner import Filtered, FilterRunner
+
+TIMES = np.linspace(0.0, 4.0, 41)
+METHOD = gr.KalmanML(compiled=False)
+
+
+class Growth(gr.Model):
+    """Growth that ends, disturbed."""
+
+    r = gr.Parameter(1.0, bounds=(0.1, 10.0))
+    x = gr.Variable(0.1)
+    w = gr.Disturbance(gr.spectra.white(), scale=0.05)
+    y = gr.Output(x, noise=0.02)
+    equations = [der(x) == r * x * (1 - x) + w]
+
+
+@pytest.fixture(scope="module")
+def data() -> gr.Experiment:
+    run = gr.simulate(Growth(), TIMES, realizations=1, seed=2, noise=True, compiled=False)
+    return gr.Experiment(TIMES, {}, {"y": run["y"].values.ravel()})
+
+
+def breaking(monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
+    """Steps chosen a second time are others, and with them the filter breaks down."""
+    choose, likelihood, chosen = FilterRunner.choose_steps, FilterRunner.likelihood, []
+
+    def other(runner: FilterRunner, filter: Any, values: Any) -> None:
+        choose(runner, filter, values)
+        filter.substeps = steps if chosen else filter.substeps
+        chosen.append(filter.substeps)
+
+    def broken(runner: FilterRunner, values: Any, *, sensitive: bool) -> Filtered:
+        if runner.filter is not None and getattr(runner.filter, "substeps", 0) == steps:
+            return Filtered(None, "broken down")
+        return likelihood(runner, values, sensitive=sensitive)
+
+    monkeypatch.setattr(FilterRunner, "choose_steps", other)
+    monkeypatch.setattr(FilterRunner, "likelihood", broken)
+
+
+def test_steps_that_break_the_filter_at_the_optimum_are_not_taken(
+    data: gr.Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = gr.fit(Growth(), data, ["r"], METHOD)
+    breaking(monkeypatch, 3)
+    fit = gr.fit(Growth(), data, ["r"], METHOD)
+    assert fit.converged, fit.status
+    assert float(fit["r"]) == pytest.approx(float(plain["r"]), rel=1e-6)
+
+
+def test_steps_stay_those_of_the_optimum_unless_the_search_goes_on(
+    data: gr.Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem: Any = build_problem(Growth(), data, ["r"], METHOD)
+    filter = problem.runner_of(problem.cases[0]).filter
+    objective, before = problem.evaluate(problem.guess).objective, (filter.substeps, filter.doublings)
+    zeros: Any = SimpleNamespace(saddle=np.zeros(len(problem.unknowns), dtype=bool))
+
+    def more_doublings(runner: FilterRunner, filter: Any, values: Any) -> None:
+        filter.doublings += 3
+
+    monkeypatch.setattr(FilterRunner, "choose_steps", more_doublings)
+    assert not METHOD._goes_on(problem, zeros, problem.guess, objective)
+    assert (filter.substeps, filter.doublings) == before
+    assert METHOD._goes_on(problem, zeros, problem.guess, objective + 1e-3)
+    assert filter.doublings == before[1] + 3
+
+
+def test_a_fit_says_that_shorter_steps_break_its_filter(data: gr.Experiment, monkeypatch: pytest.MonkeyPatch) -> None:
+    breaking(monkeypatch, 8)
+    fit = gr.fit(Growth(), data, ["r"], gr.KalmanML(compiled=False, substeps=4))
+    assert any("with steps half as long the filter breaks down" in note and "broken down" in note for note in fit.notes)
+
+
+def test_the_nearest_edge_is_told() -> None:
+    problem: Any = SimpleNamespace(unknowns=[SimpleNamespace(name=n) for n in ("a", "held", "b")])
+    polished: Any = SimpleNamespace(
+        covariance=np.diag([0.01, 0.0, 4.0]),
+        edges=(np.array([1e-4, 0.0, 0.0]), np.array([0.0, 0.0, 1e-4])),
+    )
+    (note,) = edge_notes(problem, polished)
+    assert note.startswith("edge: 5e-05 standard errors of b from the estimate the filter breaks down")
+    for edges in ((), (np.array([1.0, 0.0, 0.0]),)):
+        polished.edges = edges
+        assert edge_notes(problem, polished) == []
+
+
+def test_information_that_makes_no_sense_has_a_root() -> None:
+    assert np.isfinite(root_of(np.array([[-1e9, 4e9], [4e9, 1e4]]))).all()
+    sound = np.array([[4.0, 1.0], [1.0, 9.0]])
+    assert root_of(sound).T @ root_of(sound) == pytest.approx(sound)
