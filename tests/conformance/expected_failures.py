@@ -22,7 +22,6 @@ HELD = (
     "output error holds w at zero, where w**2 has no mean: half of the truth, a hundred standard errors off, "
     "converged; a note says that w is held, the filters refuse"
 )
-INFINITE = "output error fits an output of infinite variance; the others refuse it by two different sentences"
 
 EXPECTED: dict[str, str] = {
     "house-amle-fit": LEAN,
@@ -42,7 +41,6 @@ EXPECTED: dict[str, str] = {
     "thermostat-smoothing-bootstrap": JUMP,
     "waves-output-error-fit": HELD,
     "waves-multiple-shooting-fit": HELD,
-    "flicker-same-words": INFINITE,
 }
 
 

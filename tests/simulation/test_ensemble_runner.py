@@ -1,4 +1,4 @@
-"""Repeated ensembles of one experiment: what is refused, what is chosen once and kept."""
+"""Repeated ensembles of one experiment: what is left out, what is chosen once and kept."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 
 import grisaille as gr
 from grisaille import der, spectra
-from grisaille.errors import EstimationError
 from grisaille.simulation.ensembles.ensemble import EnsembleOptions
 from grisaille.simulation.ensembles.runner import EnsembleRunner
 from grisaille.trial import Movement, Trial
@@ -22,16 +21,6 @@ def runner(model: gr.Model, outputs: list[str], names: list[str], **options: Any
     return EnsembleRunner(Trial(model, TIMES, moves=Movement.named(names)), outputs, chosen)
 
 
-class TwoBodies(gr.Model):
-    """Two masses joined rigidly under white forces: the speed can be measured, the force between them cannot."""
-
-    d = gr.Parameter(1.0, bounds=(0.1, 5.0))
-    v1, v2, f = gr.Variable(0.0), gr.Variable(0.0), gr.Variable()
-    w1, w2 = gr.Disturbance(spectra.white()), gr.Disturbance(spectra.white())
-    force, speed = gr.Output(f, noise=0.1), gr.Output(v1, noise=0.1)
-    equations = [der(v1) == -d * v1 + f + w1, der(v2) == -f + w2, v1 == v2]
-
-
 class Differentiated(gr.Model):
     """The rate of a first-order disturbance is white noise."""
 
@@ -40,20 +29,6 @@ class Differentiated(gr.Model):
     w = gr.Disturbance(spectra.lowpass(2.0))
     y, rate = gr.Output(x, noise=0.1), gr.Output(z, noise=0.1)
     equations = [der(x) == -a * x + w, z == der(w)]
-
-
-@pytest.mark.parametrize(("model", "bad"), [(TwoBodies(), "force"), (Differentiated(), "rate")])
-def test_outputs_of_infinite_variance_are_refused_with_the_verdict(model, bad):
-    words = rf"gr.fit of {type(model).__name__} is not a well-posed problem.*[Oo]utput {bad} has infinite variance"
-    with pytest.raises(EstimationError, match=words):
-        runner(model, [bad], []).predict(np.zeros(0), sensitive=False)
-
-
-@pytest.mark.compiled
-def test_fit_refuses_in_the_same_words():
-    data = gr.Experiment(TIMES, outputs={"rate": np.sin(TIMES)})
-    with pytest.raises(EstimationError, match=r"not a well-posed problem.*rate has infinite variance.*pole excess"):
-        gr.fit(Differentiated(), data, ["a"], gr.SimulatedPEM(realizations=4))
 
 
 def test_what_is_not_measured_may_have_infinite_variance():
@@ -80,21 +55,6 @@ def test_internal_variables_of_infinite_variance_are_left_out():
 
     run = gr.simulate(Inside(), TIMES, realizations=2, compiled=False)
     assert "x" in run and "w" in run and "z" not in run
-
-
-def test_values_of_the_call_decide():
-    """At the declared k = 0 the rate of w does not reach the output; at the values of a fit it does."""
-
-    class Switched(gr.Model):
-        k = gr.Parameter(0.0)
-        x, z = gr.Variable(0.0), gr.Variable()
-        w = gr.Disturbance(spectra.lowpass(2.0))
-        y = gr.Output(x + k * z)
-        equations = [der(x) == -x + w, z == der(w)]
-
-    assert gr.well_posedness(Switched())
-    with pytest.raises(EstimationError, match="infinite variance"):
-        runner(Switched(), ["y"], ["k"]).predict(np.array([0.5]), sensitive=False)
 
 
 class Rate(gr.Model):

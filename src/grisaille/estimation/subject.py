@@ -13,6 +13,8 @@ from grisaille.model.classes import Model
 from grisaille.model.flat import FlatModel
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.prepared import structure_of
+from grisaille.trial import Trial
+from grisaille.trial.refusals import refuse_infinite_variance
 
 STATIC = "refused: the experiment is static, and this follows a model in time"
 UNASKED = "possible, but not taken unasked: for models that cannot be simulated from the guess, or unknown trajectories"
@@ -51,3 +53,8 @@ class Subject:
     def hidden(self) -> str:
         """A disturbance without a linear effect where it is zero; empty where there is none."""
         return hidden_disturbance(self.stochastic) or ""
+
+    def refuse_infinite_variance(self) -> None:
+        """Refuse what no estimator can do about white noise, in the words that all have for it."""
+        for experiment in self.data:
+            refuse_infinite_variance(Trial.of(self.model, experiment).at())

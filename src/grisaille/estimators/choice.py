@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from grisaille.errors import EstimationError
+from grisaille.errors import EstimationError, GrisailleError
 from grisaille.estimation.estimator import Estimator, estimator_of
 from grisaille.estimation.subject import Subject
 from grisaille.estimators.collocation.collocation import Collocation
@@ -43,7 +43,11 @@ def choose_method(
 
 
 def _choose(subject: Subject) -> tuple[Estimator, dict[str, str]]:
-    verdicts = {kind: kind.verdict(subject) for kind in ORDER}
+    try:
+        verdicts = {kind: kind.verdict(subject) for kind in ORDER}
+    except GrisailleError:
+        subject.refuse_infinite_variance()
+        raise
     for kind, verdict in verdicts.items():
         if verdict.is_choice:
             return kind(), {k.__name__: v.reason for k, v in verdicts.items()}

@@ -182,10 +182,12 @@ def build_problem(
 
 def _refuse_always(model: Model, data: Sequence[Any], unknowns: Sequence[Unknown]) -> None:
     """What no estimator can do is refused in the same words under all of them."""
+    points = []
     for experiment in data:
         trial, mine = trial_of(model, experiment, unknowns)
         guessed = start_guesses(unknowns, [Case(experiment, trial, None, (), mine)])
-        refuse_always(trial.at([guessed[k].guess for k in mine]))
+        points.append(trial.at([guessed[k].guess for k in mine]))
+    refuse_always(points)
 
 
 def _checked(problem: Problem) -> Problem:

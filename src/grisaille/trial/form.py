@@ -51,6 +51,15 @@ class Form:
         return bool(np.isfinite(values).all() and values.all())
 
     @cached_property
+    def _rates(self) -> Evaluation:
+        s = self.structure.system
+        return numpy_vector(ca.Function("rates", [s.t, s.x, s.z, s.u, s.p], [ca.densify(s.rhs)]))
+
+    def has_rates(self, t: float, x: Floats, z: Floats, u: Floats, p: Floats) -> bool:
+        """Whether x' is finite there: the equations divide by nothing that vanishes."""
+        return bool(np.isfinite(self._rates(np.array([t]), x, z, u, p)).all())
+
+    @cached_property
     def moving_instants(self) -> tuple[str, ...]:
         """Parameters that instants at which formulas of time switch or bend depend on."""
         system = self.structure.system

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from grisaille.compilation.memo import Memo
-from grisaille.errors import EstimationError
+from grisaille.errors import EstimationError, GrisailleError
 from grisaille.experiment.switching import refuse_moving_thresholds
+from grisaille.structure.descriptor.differentiation_count import DifferentiationCount, count_differentiations
 from grisaille.structure.descriptor.well_posedness import WellPosedness, examine
 from grisaille.trial.form import Form
 from grisaille.trial.point import Point
 from grisaille.trial.trial import Trial
 
+_counted: Memo[DifferentiationCount] = Memo(256)
 _examined: Memo[WellPosedness] = Memo(256)
 EXAMINED = 2
 """Records at whose inputs a nonlinear model is examined."""
@@ -47,20 +49,42 @@ def refuse_moving_instants(trial: Trial, form: Form, who: str) -> None:
         )
 
 
-def refuse_always(point: Point) -> None:
-    """What no estimator can do: thresholds and jumps that move with an unknown, jumps that would be differentiated."""
-    moves = point.trial.moves
-    refuse_moving_thresholds(point.structure, point.dp[moves.places("parameter")], moves.targets("parameter"))
-    if not point.trial.is_static:
-        point.refuse_moving_jumps()  # makes the signals, where jumps that index reduction differentiates are refused
+def refuse_always(points: Sequence[Point]) -> None:
+    """What no estimator can do with the experiments: thresholds and jumps that move with an unknown, jumps that would
+    be differentiated, measured outputs of infinite variance."""
+    for point in points:
+        moves = point.trial.moves
+        refuse_moving_thresholds(point.structure, point.dp[moves.places("parameter")], moves.targets("parameter"))
+        if not point.trial.is_static:
+            point.refuse_moving_jumps()  # makes signals, where jumps that index reduction differentiates are refused
+    for point in points[:EXAMINED]:
+        refuse_infinite_variance(point)
 
 
-def require_finite_variance(
-    trials: Sequence[Trial], parameters: Mapping[str, float], outputs: Sequence[str] = ()
-) -> None:
-    """Refuse outputs (the measured ones) of infinite variance, examined where the first records are."""
-    conditions = [c for trial in trials[:EXAMINED] for c in trial.conditions]
-    named = tuple(outputs) or tuple(dict.fromkeys(o for trial in trials for o in trial.data.outputs))
-    model, known = trials[0].model, dict(parameters)
-    key = (model.fingerprint, tuple(sorted(known.items())), repr(conditions))
-    _examined.get(key, lambda: examine(model, None, conditions, parameters=known)).require("gr.fit", named)
+def refuse_infinite_variance(point: Point) -> None:
+    """Refuse measured outputs that white noise or a derivative of it reaches.
+
+    Derivatives that are counted in the equations may be too many, never too few, unless the equations divide by zero:
+    what they show to be finite is. Otherwise the equations are linearised where the record is.
+    """
+    trial = point.trial
+    if not trial.flat.disturbances:
+        return
+    excess = {n: d.spectrum.pole_excess for n, d in trial.flat.disturbances.items()}
+    key = (trial.model.structure_key, point.structure.system.pivot_texts, tuple(excess.values()))
+    count = _counted.get(key, lambda: count_differentiations(point.structure, excess))
+    counted = all(count.is_finite(output, excess) for output in trial.data.outputs)
+    if not (counted and _has_rates(point)):
+        where = (trial.model.fingerprint, point.p.tobytes(), repr(trial.conditions))
+        found = _examined.get(where, lambda: examine(trial.model, None, trial.conditions, parameters=point.known))
+        found.require("gr.fit", trial.data.outputs)
+
+
+def _has_rates(point: Point) -> bool:
+    if point.trial.is_static:
+        return True
+    try:
+        start = point.start
+    except GrisailleError:
+        return True  # each estimator says for itself what it needs of a start
+    return point.form.has_rates(point.t0, start.x, start.z, point.u, point.p)

@@ -52,7 +52,7 @@ from grisaille.optimization import scoring
 from grisaille.optimization.convergence import NEAR
 from grisaille.optimization.search import Outcome, Search
 from grisaille.structure.reduction import Structure
-from grisaille.trial.refusals import refuse_few_instants, refuse_static, require_finite_variance
+from grisaille.trial.refusals import refuse_few_instants, refuse_static
 from grisaille.trial.unknown import Unknown
 
 if TYPE_CHECKING:
@@ -213,12 +213,10 @@ class KalmanML(Estimator):
         unknowns: Sequence[Unknown],
         guess: Fit | None = None,
     ) -> LikelihoodProblem:
-        """The problem of a model and its data; outputs of infinite variance are refused."""
-        known = {u.target: u.guess for u in unknowns if u.kind == "parameter" and np.isfinite(u.guess)}
+        """The problem of a model and its data."""
         open_levels = [k for k, u in enumerate(unknowns) if u.kind in ("scale", "noise") and not np.isfinite(u.guess)]
         guessed = [level_guess(structure, data, u, unknowns) for u in unknowns]
         cases = [self.case_of(model, e, guessed) for e in data]
-        require_finite_variance([c.trial for c in cases], known)
         problem = LikelihoodProblem(start_guesses(guessed, cases), cases, self.bound_penalty, open_levels)
         prepared = [problem.runner_of(c).prepare(c.own(problem.guess)) for c in cases]
         problem.unknowns = tuple(_searched_by_logarithm(prepared[0], problem.unknowns))

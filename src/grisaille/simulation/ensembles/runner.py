@@ -2,8 +2,7 @@
 
 The random numbers are the same at every call (common random numbers) and come from the model's own streams, not from
 those that ``simulate`` uses for data. The grid, the number of steps per cell and the scheme for white noise are
-fixed at the first call, so that the statistics are smooth in the parameters. Outputs of infinite variance are refused
-there too.
+fixed at the first call, so that the statistics are smooth in the parameters.
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ from grisaille.simulation.ensembles.reducers import BLOCK, Statistic
 from grisaille.simulation.ensembles.rough_signals import without_rough_signals
 from grisaille.structure.reduction import Structure
 from grisaille.trial import Point, Trial
-from grisaille.trial.refusals import require_finite_variance
 
 ROWS = 1 << 21
 """Numbers of trajectories held at a time when every realization is projected (16 MB)."""
@@ -91,8 +89,6 @@ class EnsembleRunner:
 
     def predict(self, theta: np.ndarray, *, sensitive: bool) -> EnsemblePrediction:
         """Mean and variance at θ."""
-        if not self._is_frozen:
-            require_finite_variance([self.trial], self.trial.at(theta).known, self.outputs)
         if sensitive and self.differences is not None:
             return self._by_differences(theta, self.differences)
         try:

@@ -40,6 +40,10 @@ class DifferentiationCount:
     undefined: dict[str, str]
     """Observed name → the symbol of infinite variance that enters nonlinearly on the way."""
 
+    def is_finite(self, name: str, pole_excess: Mapping[str, int]) -> bool:
+        """Whether no disturbance reaches the name as white noise or worse."""
+        return name not in self.undefined and all(r < pole_excess[w] for w, r in self.reach[name].items())
+
 
 def count_differentiations(structure: Structure, pole_excess: Mapping[str, int]) -> DifferentiationCount:
     """The count for every name the user knows."""

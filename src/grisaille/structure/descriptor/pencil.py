@@ -32,6 +32,8 @@ RANK_TOLERANCE = 1e-10
 """Singular values below this, relative to the largest of the scaled matrix, count as zero."""
 CLEAR_BELOW, CLEAR_ABOVE = 1e-12, 1e-7
 """Between these a singular value is neither rounding nor clearly there: the decision is called close."""
+FEW = 40_000
+"""Entries of a matrix up to which arithmetic with its zeros is quicker than a sparse one's bookkeeping."""
 
 
 class CloseDecisionWarning(UserWarning):
@@ -181,11 +183,13 @@ def scale_pencil(E: Matrix, F: Matrix) -> Scaling:
 def _fit_robustly(A: scipy.sparse.csr_array, b: Matrix) -> Matrix:
     """Nearly least absolute deviations: an entry that is only rounding (1e-17 beside 1) must not pull the scales."""
     found, weight = np.zeros(A.shape[1]), np.ones(len(b))
+    few = A.toarray() if A.shape[0] * A.shape[1] <= FEW else None
     for _ in range(6 if len(b) else 0):
-        weighted = A.T * weight
+        weighted = A.T * weight if few is None else few.T * weight
         # rows times a and columns divided by a fit equally well: a little weight on zero chooses
-        normal = (weighted @ A).toarray() + 1e-4 * np.eye(A.shape[1])
-        found = scipy.linalg.solve(normal, weighted @ b, assume_a="pos")
+        normal = (weighted @ A).toarray() if few is None else weighted @ few
+        normal.flat[:: len(normal) + 1] += 1e-4
+        found = np.linalg.solve(normal, weighted @ b)
         weight = 1.0 / np.maximum(np.abs(A @ found - b), 1.0)
     return found
 
