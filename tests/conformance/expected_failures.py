@@ -18,10 +18,6 @@ JUMP = (
     "collocation follows slopes: across a jump with a state it does not converge, and says that instead of refusing "
     "the jump as linearising filters do"
 )
-HELD = (
-    "output error holds w at zero, where w**2 has no mean: half of the truth, a hundred standard errors off, "
-    "converged; a note says that w is held, the filters refuse"
-)
 
 EXPECTED: dict[str, str] = {
     "house-amle-fit": LEAN,
@@ -39,8 +35,6 @@ EXPECTED: dict[str, str] = {
     "thermostat-smoothing-predict": JUMP,
     "thermostat-smoothing-profile": JUMP,
     "thermostat-smoothing-bootstrap": JUMP,
-    "waves-output-error-fit": HELD,
-    "waves-multiple-shooting-fit": HELD,
 }
 
 

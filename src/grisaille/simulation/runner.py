@@ -85,6 +85,10 @@ class Runner:
         except GrisailleError as error:
             return self._failed(str(error), sensitive)
 
+    def predict_holding(self, theta: np.ndarray, values: Mapping[str, float]) -> Prediction:
+        """Outputs at θ where disturbances are held at other values than zero."""
+        return self._accurate(self.trial.at(theta).still().holding(values), False)
+
     def crossings(self, theta: np.ndarray) -> list[Crossing]:
         """The switches that the trajectory at θ crosses and at which its equations jump."""
         if not self.structure.jumps.of_states:

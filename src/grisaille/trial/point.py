@@ -6,7 +6,8 @@ What has to be solved is solved when it is first asked for; derivatives have one
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -147,6 +148,14 @@ class Point:
     def still(self) -> Point:
         """The same without derivatives."""
         return self._changed(dq=self.dq[:0], _drop=("dstart", "ddemands", "dscales"))
+
+    def holding(self, values: Mapping[str, float]) -> Point:
+        """The same where disturbances are held at given values; its start is looked for again."""
+        table = replace(self.table, coef=self.table.coef.copy())
+        for k, signal in enumerate(self.structure.system.signals):
+            if signal.kind == "disturbance" and signal.order == 0 and signal.name in values:
+                table.coef[:, k, 0] = values[signal.name]
+        return self._changed(signals=replace(self.signals, table=table), _drop=("u", "start", "dstart"))
 
     def as_at(self, other: Point) -> Point:
         """The same with the start of another trial's point that it equals, and with scales given only where there."""

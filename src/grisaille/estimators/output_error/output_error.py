@@ -29,6 +29,7 @@ from grisaille.estimation.uncertainty import gauss_newton_covariance, sandwich_c
 from grisaille.estimation.warm_start import state_courses
 from grisaille.estimators.output_error import multiple_shooting, robust_losses
 from grisaille.estimators.output_error.differences import caution, crossings_at, has_jumps, steps_across_jumps
+from grisaille.estimators.output_error.held_disturbances import refuse_hidden_disturbances, shifted_means
 from grisaille.estimators.output_error.robust_losses import robust_covariance, robust_level
 from grisaille.estimators.output_error.variable_projection import ProjectedSearch, linear_unknowns
 from grisaille.model.classes import Model
@@ -118,7 +119,9 @@ class OutputError(Estimator):
         guess: Fit | None = None,
     ) -> Problem:
         """Simulations compared with the data, in units of the noise."""
-        noise = noise_levels(structure.model, tuple(dict.fromkeys(o for e in data for o in e.outputs)))
+        outputs = tuple(dict.fromkeys(o for e in data for o in e.outputs))
+        refuse_hidden_disturbances(model.structure_key, structure, outputs)
+        noise = noise_levels(structure.model, outputs)
         cases = [build_case(model, e, unknowns, noise, self.rtol, self.compiled) for e in data]
         problem = Problem(start_guesses(unknowns, cases), cases, noise)
         if guess is not None and self.shooting == "multiple":
@@ -280,6 +283,7 @@ class OutputError(Estimator):
             problem.unknowns, evaluation.theta, evaluation.jacobian, covariance, free, _same_as(problem, evaluation)
         )
         notes += runaway + _correlation_notes(problem)
+        notes += shifted_means(problem, evaluation, covariance)
         careful = ""
         if problem.differences is not None or (self.shooting == "multiple" and has_jumps(problem)):
             crossed = crossings_at(problem, evaluation.theta)
