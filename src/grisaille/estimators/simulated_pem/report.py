@@ -11,6 +11,7 @@ from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.problem import Evaluation
 from grisaille.estimation.uncertainty import root_of
 from grisaille.estimators.simulated_pem.criterion import MeanCriterion, MeanValue
+from grisaille.estimators.simulated_pem.error_sizes import error_sizes
 from grisaille.estimators.simulated_pem.identifiability import collinear_notes
 from grisaille.estimators.simulated_pem.sandwich import Sandwich, ensemble_sandwich
 from grisaille.estimators.simulated_pem.search import Ending, MeanSearch, free_unknowns
@@ -88,7 +89,7 @@ def conclude(search: MeanSearch, found: Finding, seconds: float) -> Estimate:
         "monte_carlo_share": float(found.sandwich.shares.max(initial=0.0)),
         "correction": float(found.sandwich.correction_errors.max(initial=0.0)),
         "criterion": criterion.comparable(value),
-        **found.sandwich.sizes,
+        **error_sizes(criterion, value, found.free, found.covariance),
     }
     return _estimate(search, value, found.covariance, found.free, ending.is_minimum, status, [*notes, *found.notes],
                      extra, seconds)  # fmt: skip

@@ -47,9 +47,6 @@ class Sandwich:
     """How far the correction for finite M moves each unknown."""
     slope_noise: np.ndarray
     """Share of each diagonal entry of A that is Monte Carlo error."""
-    sizes: dict[str, float]
-    """``size(y)@run``, the mean square of an output's errors over what realizations have, and ``size_p(y)@run``, how
-    often realizations lie as far out; where the noise is known."""
     uncertainty: np.ndarray
     """Of each standard error, its own relative standard deviation from so few realizations."""
 
@@ -74,13 +71,11 @@ def ensemble_sandwich(criterion: MeanCriterion, value: MeanValue, free: np.ndarr
     middle = sum((_noise_part(p, value, criterion) for p in value.parts), np.zeros((n, n)))
     inner, floor = np.zeros((n, n)), np.zeros((n, n))
     scores: list[np.ndarray] = []
-    sizes: dict[str, float] = {}
     for number, case in enumerate(criterion.problem.cases):
         told, pulls, energy = _projections(criterion, value, number)
-        middle = middle + np.cov(told[:, :n], rowvar=False).reshape(n, n)
+        middle = middle + np.cov(told, rowvar=False).reshape(n, n)
         inner = inner + np.cov(pulls, rowvar=False).reshape(n, n) / M
-        scores.append(told[:, :n])
-        sizes.update(_sizes(value, number, case, told[:, n:]))
+        scores.append(told)
         # what Σ ψ̂ᵀWψ̂ has from the Monte Carlo error of ψ̂ alone
         floor[np.ix_(case.unknowns, case.unknowns)] += energy / (M * (M - 1))
     noise = np.diag(floor) / np.maximum(np.diag(value.curvature), 1e-300)
@@ -91,7 +86,7 @@ def ensemble_sandwich(criterion: MeanCriterion, value: MeanValue, free: np.ndarr
     data, own = bread @ middle @ bread, bread @ inner @ bread
     return Sandwich(
         without_undetermined(data + own, undetermined), without_undetermined(data, undetermined), own,
-        bread @ _correction_slope(criterion, value), noise, sizes, _uncertainty([s @ bread for s in scores], data),
+        bread @ _correction_slope(criterion, value), noise, _uncertainty([s @ bread for s in scores], data),
     )  # fmt: skip
 
 
@@ -112,8 +107,8 @@ def _scaled(H: np.ndarray) -> np.ndarray:
 
 
 def _projections(criterion: MeanCriterion, value: MeanValue, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """For realizations of one experiment, the score of each as a record and the squares of each measured output
-    (M, n + outputs); its influence on the gradient (M, n); and the energy of the deviations of sensitivities."""
+    """For realizations of one experiment, the score of each as a record without noise (M, n); its influence on the
+    gradient (M, n); and the energy of the deviations of sensitivities."""
     case = criterion.problem.cases[number]
     n, shape = len(value.theta), (len(case.grid), len(case.outputs))
     score, pull = np.zeros((*shape, n)), np.zeros((*shape, n))
@@ -126,54 +121,30 @@ def _projections(criterion: MeanCriterion, value: MeanValue, number: int) -> tup
         score[at] = f[..., None] * np.einsum("tij,tjn->tin", part.W, part.psi)
         pull[at], turn[at] = score[at], -f * We
         if criterion.with_variance:
-            WdSW = _between(part)
+            WdSW = between(part)
             bent[0][pairs] = 0.5 * WdSW
             bent[1][pairs] = _influence(part, WdSW)
             bent[2][pairs] = part.W - We[:, :, None] * We[:, None, :]
             pull[at] += np.einsum("tijn,tj->tin", WdSW, part.e)
     curved = criterion.with_variance
-    squares = np.zeros((*shape, shape[1], len(case.samples)))
-    for j, s in enumerate(case.samples):
-        squares[s.rows, case.column(s.output), case.column(s.output), j] = s.weights**2
-    squared = Form(np.zeros((*shape, len(case.samples))), squares)
     influence = Form(pull, bent[1] if curved else None, turn, bent[2] if curved else None, case.unknowns)
     theta = case.own(value.theta)
     weights, at_value = slope_weights(value, number, case), value.predictions[number]
     runner = criterion.runners[number]
     if not curved:
-        v, energy = runner.projections(theta, [Form(score), squared, influence], at_value, weights)
-        m = v.shape[1] - n
-        return v[:, :m], v[:, m:], energy
+        v, energy = runner.projections(theta, [Form(score), influence], at_value, weights)
+        return v[:, :n], v[:, n:], energy
     pulls, energy = runner.projections(theta, [influence], at_value, weights)
     M, first = runner.options.realizations, runner.options.first
     size = Form(np.zeros((*shape, 1)), weights[..., None])
-    forms = [Form(score), Form(np.zeros_like(score), bent[0]), size, squared]
+    forms = [Form(score), Form(np.zeros_like(score), bent[0]), size]
     v, _ = runner.renewed(max(M, RECORDS), first + M).projections(theta, forms, at_value)
     expected = sum(float(np.sum(p.W * p.V)) for p in value.parts if p.pattern.case == number)
     c = max(1.0, float(v[:, 2 * n].mean()) / max(expected * (1 + 1 / M), 1e-300))
-    scores = v[:, :n] / np.sqrt(c) + v[:, n : 2 * n] / c
-    return np.hstack([scores, v[:, 2 * n + 1 :]]), pulls, energy
+    return v[:, :n] / np.sqrt(c) + v[:, n : 2 * n] / c, pulls, energy
 
 
-def _sizes(value: MeanValue, number: int, case: Case, squares: np.ndarray) -> dict[str, float]:
-    """Sums of squared errors among those of the realizations, (M, outputs), by rank."""
-    found: dict[str, float] = {}
-    for j, s in enumerate(case.samples):
-        own, noise = 0.0, 0.0
-        for part in (p for p in value.parts if p.pattern.case == number and s.output in p.pattern.outputs):
-            at = part.pattern.outputs.index(s.output)
-            w2 = s.weights[np.searchsorted(s.rows, part.pattern.rows)] ** 2
-            own += float(np.sum(w2 * (part.e[:, at] / part.factor[:, at]) ** 2))
-            noise += float(np.sum(w2 * part.R[:, at]))
-        if np.isfinite(noise):
-            total = squares[:, j] + noise
-            rank = (1 + np.sum(total >= own)) / (1 + len(total)), (1 + np.sum(total <= own)) / (1 + len(total))
-            found[f"size({s.output})@{case.name}"] = float(own / total.mean())
-            found[f"size_p({s.output})@{case.name}"] = float(min(1.0, 2 * min(rank)))
-    return found
-
-
-def _between(part: Part) -> np.ndarray:
+def between(part: Part) -> np.ndarray:
     """W dS W, (T, q, q, n)."""
     return np.asarray(np.einsum("tij,tjkn,tkl->tiln", part.W, part.dS, part.W, optimize=True))
 
@@ -204,7 +175,7 @@ def _noise_part(part: Part, value: MeanValue, criterion: MeanCriterion) -> np.nd
     lead = part.factor[..., None] * np.einsum("tij,tjn->tin", part.W, part.psi)
     total = np.einsum("tin,ti,tim->nm", lead, R, lead, optimize=True)
     if criterion.with_variance:
-        Q = 0.5 * _between(part)
+        Q = 0.5 * between(part)
         QR = Q * R[:, None, :, None]
         spread = 4 * part.V + 2 * R[:, :, None] * np.eye(R.shape[1])
         total = total + np.einsum("tijn,tkjm,tki->nm", QR, Q, spread, optimize=True)

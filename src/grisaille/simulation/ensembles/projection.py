@@ -3,6 +3,8 @@
 With d = ŷ_m − ȳ the deviation of realization m from the mean and D_s = ∂ŷ_m − ∂ȳ that of its slopes, a form gives
 
     v_m = Σ_k [ lᵀd + dᵀQ d ]_k   and, in the direction s,   + Σ_k [ aᵀD_s + D_sᵀ K d ]_k.
+
+Forms of records have d + ε in place of d, with measurement noise ε that is a function of (seed, realization, instant).
 """
 
 from __future__ import annotations
@@ -28,6 +30,23 @@ class Form:
     """K (times, outputs, outputs)"""
     columns: tuple[int, ...] = ()
     """Entry of v that each direction s belongs to."""
+    of_records: bool = False
+    """Whether measurement noise is added to d."""
+
+
+@dataclass(frozen=True)
+class RecordNoise:
+    """Measurement noise on realizations from ``first`` on."""
+
+    deviations: np.ndarray
+    """(times, outputs)"""
+    stream: Stream
+    first: int = 0
+
+    def draw(self, members: np.ndarray, at: slice) -> np.ndarray:
+        """(members, instants, outputs)"""
+        instants, q = np.arange(len(self.deviations))[at], self.deviations.shape[1]
+        return np.asarray(self.stream.normals(self.first + members[:, None], instants, q) * self.deviations[at])
 
 
 class Projection:
@@ -36,9 +55,14 @@ class Projection:
     suffix, needs_rows = "projection", True
 
     def __init__(
-        self, forms: tuple[Form, ...], mean: np.ndarray, slopes: np.ndarray | None, columns: list[int]
+        self,
+        forms: tuple[Form, ...],
+        mean: np.ndarray,
+        slopes: np.ndarray | None,
+        columns: list[int],
+        noise: RecordNoise | None = None,
     ) -> None:
-        self.forms, self.mean, self.slopes, self.columns = forms, mean, slopes, columns
+        self.forms, self.mean, self.slopes, self.columns, self.noise = forms, mean, slopes, columns, noise
         self.rows: list[np.ndarray] = []
         self.total: np.ndarray | None = None
 
@@ -49,11 +73,17 @@ class Projection:
             if block.sy is not None and self.slopes is not None:
                 # (realizations, instants, outputs, directions)
                 D = np.swapaxes(block.sy[..., self.columns], 2, 3) - self.slopes[block.instants]
-            self.rows.append(np.concatenate([_apply(form, d, D, block.instants) for form in self.forms], axis=1))
+            noisy = d if self.noise is None else d + self.noise.draw(self._members(len(d)), block.instants)
+            parts = [_apply(f, noisy if f.of_records else d, D, block.instants) for f in self.forms]
+            self.rows.append(np.concatenate(parts, axis=1))
         if block.is_last and self.rows:
             part = np.concatenate(self.rows)
             self.total = part if self.total is None else self.total + part
             self.rows = []
+
+    def _members(self, count: int) -> np.ndarray:
+        """Numbers of the next realizations, in the order in which they come."""
+        return sum(map(len, self.rows)) + np.arange(count)
 
     def result(self) -> Statistic:
         assert self.total is not None

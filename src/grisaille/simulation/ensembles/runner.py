@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from grisaille.compilation.stochastic_step import SCHEMES
-from grisaille.disturbance import Purpose
+from grisaille.disturbance import Purpose, Stream
 from grisaille.errors import GrisailleError
 from grisaille.simulation.ensembles.disturbances import Disturbances
 from grisaille.simulation.ensembles.ensemble import Ensemble, EnsembleOptions, run_ensemble
 from grisaille.simulation.ensembles.pairs import covariances, pair_names, with_sums
-from grisaille.simulation.ensembles.projection import Form, Projection, SlopeEnergy
+from grisaille.simulation.ensembles.projection import Form, Projection, RecordNoise, SlopeEnergy
 from grisaille.simulation.ensembles.reducers import BLOCK, Statistic
 from grisaille.simulation.ensembles.rough_signals import without_rough_signals
 from grisaille.structure.reduction import Structure
@@ -106,18 +106,24 @@ class EnsembleRunner:
         forms: Sequence[Form],
         at: EnsemblePrediction,
         weights: np.ndarray | None = None,
+        noise: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """For each realization the vectors of all forms, (M, n₁ + n₂ + …), from deviations from ``at``; and with
-        ``weights`` W (times, outputs, outputs) Σ_m Σ_k D_kᵀ W_k D_k over those of the sensitivities."""
+        ``weights`` W (times, outputs, outputs) Σ_m Σ_k D_kᵀ W_k D_k over those of the sensitivities.
+
+        noise : standard deviations of the measurement noise (times, outputs) in forms of records
+        """
         wanted = weights is not None or any(f.slope_linear is not None for f in forms)
         sensitive = wanted and self.differences is None and bool(len(self.trial.moves))
         posed = self._at(theta, sensitive)
         names = list(self.options.observed or ())
         columns = [names.index(o) for o in self.outputs]
         vectors, energy = [], np.zeros(2 * (len(self.trial.moves),))
+        stream = Stream.of(self.options.seed, Purpose.MODEL, "measurement noise", self.options.antithetic)
         for part in self._parts(len(names) * (1 + len(self.trial.moves) * sensitive)):
             slopes = at.mean_slopes if sensitive else None
-            reducers: list[Any] = [Projection(tuple(forms), at.mean, slopes, columns)] if forms else []
+            added = None if noise is None else RecordNoise(noise, stream, part.options.first)
+            reducers: list[Any] = [Projection(tuple(forms), at.mean, slopes, columns, added)] if forms else []
             reducers += [SlopeEnergy(weights, slopes, columns)] if weights is not None and slopes is not None else []
             found = part._run(posed, reducers).statistics
             vectors += [found["projection"].values] if forms else []
