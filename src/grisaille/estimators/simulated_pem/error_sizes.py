@@ -56,7 +56,8 @@ class Record:
 def error_sizes(
     criterion: MeanCriterion, value: MeanValue, free: np.ndarray, covariance: np.ndarray
 ) -> dict[str, float]:
-    """``size(y)@run``, T/E, and ``size_p(y)@run``, twice its rank from the nearer end; where the noise is known."""
+    """``size(y)@run``, T/E over its median in simulated records, and ``size_p(y)@run``, twice its rank among them from
+    the nearer end; where the noise is known."""
     judged = [_Judged(criterion, value, number) for number in range(len(criterion.problem.cases))]
     if any(j.looseness(covariance) > LOOSE for j in judged) and not criterion.with_variance:
         value = criterion.renew(_fitted_with_variances(criterion, value))
@@ -74,7 +75,7 @@ def error_sizes(
             if np.isfinite(one[k]):
                 sides = many[:, k] >= one[k], many[:, k] <= one[k]
                 rank = min((1 + int(side.sum())) / (1 + len(many)) for side in sides)
-                found[f"size({sample.output})@{j.case.name}"] = float(one[k])
+                found[f"size({sample.output})@{j.case.name}"] = float(one[k] / max(np.median(many[:, k]), 1e-300))
                 found[f"size_p({sample.output})@{j.case.name}"] = min(1.0, 2 * rank)
     return found
 
@@ -149,7 +150,8 @@ class _Judged:
             score += np.einsum("tin,ti->n", part.psi, part.We)
             if self.criterion.with_variance:
                 score += 0.5 * np.einsum("ti,tijn,tj->n", part.e, between(part), part.e, optimize=True)
-        return Record(score, np.einsum("tq,tq->q", self.w2, self.e**2), np.einsum("tq,tqn,tq->qn", self.w2, self.psi, self.e))
+        squares = np.einsum("tq,tq->q", self.w2, self.e**2)
+        return Record(score, squares, np.einsum("tq,tqn,tq->qn", self.w2, self.psi, self.e))
 
     def simulated(self) -> Record:
         """Fresh realizations with noise."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from grisaille.disturbance import Stream
 from grisaille.simulation.ensembles.reducers import Block, Statistic
 
 
