@@ -179,15 +179,15 @@ def damped(n: int, filter: str) -> Draw:
     return draw
 
 
-def simulated(n: int, realizations: int) -> Draw:
+def simulated(n: int, realizations: int, count: int = 1, **options: object) -> Draw:
     """Errors of a simulated mean against those of simulated records."""
     h = 0.3
     t, u = h * np.arange(n), steps(n, 6)
 
     def draw(random: np.random.Generator) -> gr.Fit:
-        y = wandering(random, n, h, u) + 0.3 * random.standard_normal(n)
-        method = gr.SimulatedPEM(realizations=realizations, seed=int(random.integers(1 << 30)))
-        return gr.fit(DrivenWander(), gr.Experiment(t, {"u": u}, {"y": y}), ["a", "b"], method)
+        paths = [wandering(random, n, h, u) + 0.3 * random.standard_normal(n) for _ in range(count)]
+        method = gr.SimulatedPEM(realizations=realizations, seed=int(random.integers(1 << 30)), **options)
+        return gr.fit(DrivenWander(), [gr.Experiment(t, {"u": u}, {"y": y}) for y in paths], ["a", "b"], method)
 
     return draw
 
@@ -206,7 +206,10 @@ FAMILIES: dict[str, tuple[float, Draw]] = {
     "lag, n = 60, multiple shooting": (0.1, lag(Lag, 60, shooting="multiple")),
     "cubic, n = 60, extended filter": (0.1, damped(60, "extended")),
     "cubic, n = 60, unscented filter": (0.1, damped(60, "unscented")),
-    "OU driven, n = 200, simulated PEM": (0.1, simulated(200, 200)),
+    "OU driven, n = 200, simulated PEM": (0.25, simulated(200, 200)),
+    "OU driven, n = 60, simulated PEM": (0.25, simulated(60, 200)),
+    "OU driven, three records of n = 40, simulated PEM": (0.1, simulated(40, 100, 3)),
+    "OU driven, n = 60, simulated PEM of mean and variance": (0.25, simulated(60, 100, match="mean-variance")),
 }
 """Part of the fits that each takes, by cost, and how one is made."""
 

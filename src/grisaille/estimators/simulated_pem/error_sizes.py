@@ -37,6 +37,9 @@ FEWEST, MOST = 400, 1000
 """Simulated records."""
 LOOSE = 0.1
 """Relative error of E from which on θ is looked for with variances."""
+FITTED = 0.25
+"""Of the variance of T/E over records, what a fit must leave of it: where levels are estimated from variances, errors
+are as large as the fit makes them."""
 STEPS, NEAR = 8, 0.01
 """At most so many steps towards it, and the gain that ends them."""
 
@@ -57,7 +60,7 @@ def error_sizes(
     criterion: MeanCriterion, value: MeanValue, free: np.ndarray, covariance: np.ndarray
 ) -> dict[str, float]:
     """``size(y)@run``, T/E over its median in simulated records, and ``size_p(y)@run``, twice its rank among them from
-    the nearer end; where the noise is known."""
+    the nearer end; where the noise is known and the size was not fitted."""
     judged = [_Judged(criterion, value, number) for number in range(len(criterion.problem.cases))]
     if any(j.looseness(covariance) > LOOSE for j in judged) and not criterion.with_variance:
         value = criterion.renew(_fitted_with_variances(criterion, value))
@@ -71,8 +74,9 @@ def error_sizes(
     found: dict[str, float] = {}
     for j, mine, others in zip(judged, own, simulated, strict=True):
         one, many = j.ratios(mine, moved[0]), j.ratios(others, moved[1])
+        left = many.var(axis=0) / np.maximum((others.squares / j.expected).var(axis=0), 1e-300)
         for k, sample in enumerate(j.case.samples):
-            if np.isfinite(one[k]):
+            if np.isfinite(one[k]) and left[k] > FITTED:
                 sides = many[:, k] >= one[k], many[:, k] <= one[k]
                 rank = min((1 + int(side.sum())) / (1 + len(many)) for side in sides)
                 found[f"size({sample.output})@{j.case.name}"] = float(one[k] / max(np.median(many[:, k]), 1e-300))
