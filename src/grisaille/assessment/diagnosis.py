@@ -262,7 +262,9 @@ class _Part:
         """Errors of a mean against the realizations it is the mean of."""
         known = "they hold the disturbances, so they need be neither white nor normal"
         if np.isnan(found.p):
-            return self._verdict("disturbances", found, f"{known}; with open or fitted levels their size says nothing.", "")
+            return self._verdict(
+                "disturbances", found, f"{known}; with open or fitted levels their size says nothing.", ""
+            )
         return self._verdict(
             "size", found, f"{known}; they are as large as in simulated records.",
             f"they are {found.statistic:.2g} times as large as in simulated records: disturbances or noise are "
