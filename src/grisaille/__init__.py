@@ -57,17 +57,24 @@ from grisaille.model.priors import LogNormal, MultivariateNormal, Normal, Unifor
 from grisaille.model.tables import table, table2
 
 if TYPE_CHECKING:
+    from grisaille.assessment.sensitivity import sensitivity
     from grisaille.estimators.collocation.collocation import Collocation
+    from grisaille.estimators.fitting import evaluate
     from grisaille.estimators.kalman_ml.kalman_ml import KalmanML
     from grisaille.estimators.output_error.output_error import OutputError
     from grisaille.estimators.simulated_pem.simulated_pem import SimulatedPEM
     from grisaille.experiment.experiment import Experiment
-    from grisaille.fits import Fit, compare, evaluate, fit, load, sensitivity
     from grisaille.problem.folder import load_problem
+    from grisaille.results.bootstrap import bootstrap
+    from grisaille.results.comparison import compare
+    from grisaille.results.fit import Fit
+    from grisaille.results.fitting import fit
+    from grisaille.results.loading import load
+    from grisaille.results.monte_carlo import monte_carlo
+    from grisaille.results.multistart import multistart
     from grisaille.simulation.simulate import simulate
     from grisaille.structure.analysis import Analysis, analyze
     from grisaille.structure.descriptor.well_posedness import WellPosedness, well_posedness
-    from grisaille.studies import bootstrap, monte_carlo, multistart
 
 __version__ = "0.1.0"
 
@@ -153,21 +160,21 @@ _LAZY = {
     "Analysis": "grisaille.structure.analysis",
     "Collocation": "grisaille.estimators.collocation.collocation",
     "Experiment": "grisaille.experiment.experiment",
-    "Fit": "grisaille.fits",
+    "Fit": "grisaille.results.fit",
     "KalmanML": "grisaille.estimators.kalman_ml.kalman_ml",
     "OutputError": "grisaille.estimators.output_error.output_error",
     "SimulatedPEM": "grisaille.estimators.simulated_pem.simulated_pem",
     "WellPosedness": "grisaille.structure.descriptor.well_posedness",
     "analyze": "grisaille.structure.analysis",
-    "bootstrap": "grisaille.studies",
-    "compare": "grisaille.fits",
-    "evaluate": "grisaille.fits",
-    "fit": "grisaille.fits",
-    "load": "grisaille.fits",
+    "bootstrap": "grisaille.results.bootstrap",
+    "compare": "grisaille.results.comparison",
+    "evaluate": "grisaille.estimators.fitting",
+    "fit": "grisaille.results.fitting",
+    "load": "grisaille.results.loading",
     "load_problem": "grisaille.problem.folder",
-    "monte_carlo": "grisaille.studies",
-    "multistart": "grisaille.studies",
-    "sensitivity": "grisaille.fits",
+    "monte_carlo": "grisaille.results.monte_carlo",
+    "multistart": "grisaille.results.multistart",
+    "sensitivity": "grisaille.assessment.sensitivity",
     "simulate": "grisaille.simulation.simulate",
     "well_posedness": "grisaille.structure.descriptor.well_posedness",
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,11 +10,15 @@ import numpy as np
 from grisaille.errors import DataError
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    Canvas = Axes | Iterable[Axes] | np.ndarray
+    """What may be given as ``ax=``."""
 
 
 def panels(
-    ax: Any, rows: int, columns: int = 1, *, size: tuple[float, float], title: str = "", **options: Any
+    ax: Canvas | None, rows: int, columns: int = 1, *, size: tuple[float, float], title: str = "", **options: Any
 ) -> tuple[Figure, np.ndarray]:
     """A figure and its axes, (rows, columns).
 
@@ -38,3 +43,8 @@ def panels(
             f"Give as many: figure, ax = plt.subplots({shape})."
         )
     return given[0].figure, given.reshape(rows, columns)
+
+
+def labelled(name: str, unit: str) -> str:
+    """``phi [rad]``."""
+    return f"{name} [{unit}]" if unit else name

@@ -21,7 +21,7 @@ from grisaille.collocation import descent
 from grisaille.collocation.direct.direct import DirectProgram, DirectSolution
 from grisaille.errors import EstimationError
 from grisaille.estimation.cases import Case
-from grisaille.estimation.fit import Fit
+from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.likelihood import LikelihoodEvaluation
 from grisaille.estimators.collocation.again import solved_again
 from grisaille.estimators.collocation.direct.problem import DirectEvaluation, DirectProblem
@@ -33,7 +33,7 @@ STEPS = 60
 """Over unknowns and trajectories together, after which trajectories are solved for at each step instead."""
 
 
-def collocation_criterion(fit: Fit, held: tuple[str, ...] = ()) -> LikelihoodCriterion:
+def collocation_criterion(fit: Fitted, held: tuple[str, ...] = ()) -> LikelihoodCriterion:
     """Deviances around a fit by splines or by direct collocation; ``held``: unknowns that will be given values."""
     method: Any = fit.method
     if method.criterion == "smoothing":
@@ -62,7 +62,7 @@ class SplineCriterion(LikelihoodCriterion):
 
     problem: CollocationProblem
 
-    def _posed(self, fit: Fit) -> CollocationProblem:
+    def _posed(self, fit: Fitted) -> CollocationProblem:
         evaluation = solved_again(fit)
         assert isinstance(evaluation, CollocationEvaluation) and evaluation.quadratic is not None
         found = evaluation.quadratic
@@ -95,11 +95,11 @@ class DirectCriterion(LikelihoodCriterion):
 
     problem: PathProblem
 
-    def __init__(self, fit: Fit, evaluation: DirectEvaluation) -> None:
+    def __init__(self, fit: Fitted, evaluation: DirectEvaluation) -> None:
         self.evaluation = evaluation
         super().__init__(fit)
 
-    def _posed(self, fit: Fit) -> PathProblem:
+    def _posed(self, fit: Fitted) -> PathProblem:
         solution, program = self.evaluation.solution, self.evaluation.program
         assert solution is not None and program is not None
         # a level reported as zero has ended at a small number

@@ -1,4 +1,4 @@
-"""``gr.compare``: fits side by side.
+"""Fits side by side.
 
     AIC = −2 log L + 2k,     BIC = −2 log L + k log N,     2 (log L₁ − log L₀) ~ χ²(k₁ − k₀) if the smaller holds
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from grisaille.assessment.criterion import criterion_of
 from grisaille.assessment.ratio_test import ROUNDING
 from grisaille.errors import EstimationError
 from grisaille.estimation.estimator import Estimator
-from grisaille.estimation.fit import Fit
+from grisaille.estimation.fitted import Fitted
 from grisaille.model.lowering.lowering import evaluate
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.prepared import structure_of
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class ComparedFits:
     """A table of fits, likelihood-ratio tests of those that are nested, and remarks."""
 
     table: pd.DataFrame
@@ -40,12 +40,8 @@ class Comparison:
     tests: pd.DataFrame
     """One row per nested pair: ratio, degrees_of_freedom, at_zero (how many of these are levels at zero), p."""
     notes: tuple[str, ...]
-    fits: Mapping[str, Fit] = field(default_factory=dict, repr=False)
+    fits: Mapping[str, Fitted] = field(default_factory=dict, repr=False)
     """What was compared, by label."""
-
-    if TYPE_CHECKING:
-
-        def report(self, path: Any, *, title: str | None = None) -> Any: ...
 
     @property
     def best(self) -> str | None:
@@ -74,19 +70,14 @@ class Comparison:
         return f"{self.table.to_html()}{self.tests.to_html() if len(self.tests) else ''}<ul>{notes}</ul>"
 
 
-def compare(fits: Mapping[str, Fit], nested: Iterable[tuple[str, str]] = ()) -> Comparison:
-    """Fits side by side.
-
-    fits : by label
-    nested : pairs ``(smaller, larger)`` of labels for likelihood-ratio tests
-    Not checked: that the smaller of a pair is a special case of the larger, with values inside their ranges.
-    """
+def compare_fits(fits: Mapping[str, Fitted], nested: Iterable[tuple[str, str]] = ()) -> ComparedFits:
+    """The tables of ``gr.compare``."""
     import pandas as pd
 
     if not isinstance(fits, Mapping) or not fits:
         raise EstimationError("compare takes a dict of fits by label: gr.compare({'first': fit1, 'second': fit2}).")
     for label, fit in fits.items():
-        if not isinstance(fit, Fit):
+        if not isinstance(fit, Fitted):
             raise EstimationError(f"compare: '{label}' is a {type(fit).__name__}, not a fit.")
     table = pd.DataFrame.from_dict({label: _row(fit) for label, fit in fits.items()}, orient="index")
     same = len({_data_key(fit) for fit in fits.values()}) == 1
@@ -94,10 +85,10 @@ def compare(fits: Mapping[str, Fit], nested: Iterable[tuple[str, str]] = ()) -> 
     table.insert(5, "delta_aic", aic - aic.min() if same else np.nan)
     ratios = {f"{small} ⊂ {large}": _ratio(fits, small, large) for small, large in nested}
     tests = pd.DataFrame.from_dict(ratios, orient="index", columns=["ratio", "degrees_of_freedom", "at_zero", "p"])
-    return Comparison(table, tests, tuple(_notes(fits, same)), dict(fits))
+    return ComparedFits(table, tests, tuple(_notes(fits, same)), dict(fits))
 
 
-def _row(fit: Fit) -> dict[str, float]:
+def _row(fit: Fitted) -> dict[str, float]:
     e = fit.estimate
     row: dict[str, float] = {
         "parameters": int(e.free.sum()) + len(e.noise),
@@ -112,7 +103,7 @@ def _row(fit: Fit) -> dict[str, float]:
     return row
 
 
-def _ratio(fits: Mapping[str, Fit], small: str, large: str) -> tuple[float, int, int, float]:
+def _ratio(fits: Mapping[str, Fitted], small: str, large: str) -> tuple[float, int, int, float]:
     for label in (small, large):
         if label not in fits:
             raise EstimationError(f"nested= names '{label}'; the fits are {', '.join(fits)}.")
@@ -153,7 +144,7 @@ def _said(method: Estimator) -> str:
     return method.not_a_likelihood
 
 
-def levels_at_zero(small: Fit, large: Fit) -> list[str]:
+def levels_at_zero(small: Fitted, large: Fitted) -> list[str]:
     """Levels that the larger fit estimates and the smaller model has at zero, or not at all."""
     if not large.method.has_own_likelihood:
         return []
@@ -164,7 +155,7 @@ def levels_at_zero(small: Fit, large: Fit) -> list[str]:
     ]
 
 
-def _value(fit: Fit, unknown: Unknown) -> float:
+def _value(fit: Fitted, unknown: Unknown) -> float:
     """What a model that does not estimate it has for a level or parameter; zero for what it does not have."""
     flat = structure_of(fit.initial_model).model
     if unknown.kind == "parameter":
@@ -179,7 +170,7 @@ def _value(fit: Fit, unknown: Unknown) -> float:
     return float(evaluate([declared.scale], known)[0])
 
 
-def _variances(small: Fit, large: Fit, levels: list[str]) -> np.ndarray:
+def _variances(small: Fitted, large: Fitted, levels: list[str]) -> np.ndarray:
     """Covariance of the variances at the smaller fit; needed from two levels on."""
     if len(levels) < 2:
         return np.eye(len(levels))
@@ -190,7 +181,7 @@ def _variances(small: Fit, large: Fit, levels: list[str]) -> np.ndarray:
     return variance_covariance(criterion.problem, theta, [large.names.index(n) for n in levels])
 
 
-def _notes(fits: Mapping[str, Fit], same: bool) -> Iterator[str]:
+def _notes(fits: Mapping[str, Fitted], same: bool) -> Iterator[str]:
     for label, fit in fits.items():
         if not fit.estimate.is_likelihood:
             yield f"{label}: its criterion is not a likelihood, so it has no log-likelihood, AIC or BIC."
@@ -206,11 +197,11 @@ def _notes(fits: Mapping[str, Fit], same: bool) -> Iterator[str]:
         yield "the fits are of different measurements: their AIC, BIC and log-likelihoods cannot be compared."
 
 
-def _has_priors(fit: Fit) -> bool:
+def _has_priors(fit: Fitted) -> bool:
     return len(fit.estimate.evaluation.residuals) > fit.estimate.count
 
 
-def _data_key(fit: Fit) -> str:
+def _data_key(fit: Fitted) -> str:
     """SHA-256 of what was compared with the model: outputs, times, values and weights."""
     parts = []
     for case in fit.estimate.cases:

@@ -24,7 +24,7 @@ from grisaille.assessment.own_criterion import OwnCriterion
 from grisaille.assessment.points import Local, Point
 from grisaille.assessment.restricted import RestrictedSquares
 from grisaille.errors import EstimationError
-from grisaille.estimation.fit import Fit
+from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.noise import noise_levels
 from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.optimization import trust_region
@@ -36,7 +36,7 @@ TOLERANCE = 1e-10
 LEVEL_ROUNDS = 30
 
 
-def criterion_of(fit: Fit, *held: str) -> Criterion | LikelihoodCriterion:
+def criterion_of(fit: Fitted, *held: str) -> Criterion | LikelihoodCriterion:
     """Deviances around a fit, whatever its criterion; ``held``: names of unknowns that will be given values."""
     kind = fit.method.deviance
     if kind == "trajectories":
@@ -55,7 +55,7 @@ def criterion_of(fit: Fit, *held: str) -> Criterion | LikelihoodCriterion:
 class Criterion:
     """Deviances around a fit, on the frozen steps of the fit itself."""
 
-    def __init__(self, fit: Fit) -> None:
+    def __init__(self, fit: Fitted) -> None:
         estimate = fit.estimate
         _accept(fit)
         self.theta = estimate.theta
@@ -192,7 +192,7 @@ class Criterion:
         return float(unknown + data @ data + priors @ priors)
 
 
-def index_of(fit: Fit, name: str) -> int:
+def index_of(fit: Fitted, name: str) -> int:
     """The position of an unknown, by its name in the table."""
     if name not in fit.names:
         raise EstimationError(f"'{name}' was not estimated; choose from {', '.join(fit.names)}.")
@@ -204,7 +204,7 @@ def check_level(level: float) -> None:
         raise EstimationError(f"level is {level!r}; give a number between 0 and 1, such as 0.95.")
 
 
-def _accept(fit: Fit) -> None:
+def _accept(fit: Fitted) -> None:
     if "disturbed_residuals" in fit.estimate.extra:
         raise EstimationError(
             f"Profiles and confidence regions need a likelihood, and the criterion of {type(fit.method).__name__} is "

@@ -16,12 +16,15 @@ import numpy as np
 from grisaille.assessment import residual_tests as tests
 from grisaille.assessment.criterion import check_level
 from grisaille.estimation.cases import Case
-from grisaille.estimation.fit import Fit, fit_method
+from grisaille.estimation.fitted import Fitted
 from grisaille.experiment.signals import evaluate
 from grisaille.trial.data_matrix import Samples
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
+
+    from grisaille.drawing import Canvas
 
 MOST_NAMED = 5
 SMOOTHED = (
@@ -71,10 +74,6 @@ class Diagnosis:
     series: tuple[Series, ...]
     level: float
 
-    if TYPE_CHECKING:
-
-        def plot(self, *, ax: Any = None) -> Any: ...
-
     def __bool__(self) -> bool:
         return all(v.healthy for v in self.verdicts)
 
@@ -84,6 +83,15 @@ class Diagnosis:
         import pandas as pd
 
         return pd.DataFrame([vars(v) for v in self.verdicts])
+
+    def plot(self, *, ax: Canvas | None = None) -> Figure:
+        """A row per series: residuals, autocorrelation, cumulated periodogram, normal quantiles.
+
+        ax : axes to draw on instead of a new figure, four per series
+        """
+        from grisaille.assessment.plotting import draw_diagnosis
+
+        return draw_diagnosis(self, ax)
 
     def __str__(self) -> str:
         lines = []
@@ -107,12 +115,8 @@ class Diagnosis:
     __repr__ = __str__
 
 
-@fit_method
-def diagnose(fit: Fit, level: float = 0.01) -> Diagnosis:
-    """Test the residuals of every output and experiment.
-
-    level : probability of calling a healthy series unhealthy, for each test
-    """
+def diagnose(fit: Fitted, level: float = 0.01) -> Diagnosis:
+    """Test the residuals of every output and experiment, each test at this level."""
     check_level(level)
     estimate = fit.estimate
     q = _taken(estimate)

@@ -14,7 +14,7 @@ import numpy as np
 
 from grisaille.assessment.points import Local, Point
 from grisaille.errors import EstimationError
-from grisaille.estimation.fit import Fit
+from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.likelihood import LikelihoodEvaluation, LikelihoodProblem
 from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.optimization import scoring
@@ -29,7 +29,7 @@ LEAST = 0.1
 class LikelihoodCriterion:
     """Deviances on the filters of the fit itself."""
 
-    def __init__(self, fit: Fit) -> None:
+    def __init__(self, fit: Fitted) -> None:
         self.theta = fit.estimate.theta
         self.problem = self._posed(fit)
         self.zeros = {
@@ -48,7 +48,7 @@ class LikelihoodCriterion:
             raise EstimationError(f"The data cannot be followed at the estimates: {best.failure}")
         self._best = best.objective
 
-    def _posed(self, fit: Fit) -> Problem:
+    def _posed(self, fit: Fitted) -> Problem:
         unknowns = at_estimates(fit.estimate.unknowns, self.theta)
         return LikelihoodProblem(unknowns, fit.estimate.cases, fit.method.bound_penalty)
 

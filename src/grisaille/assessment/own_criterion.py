@@ -14,7 +14,7 @@ from grisaille.assessment.likelihood_criterion import LikelihoodCriterion, at_es
 from grisaille.assessment.points import Point
 from grisaille.assessment.restricted import RestrictedSquares
 from grisaille.errors import EstimationError
-from grisaille.estimation.fit import Fit
+from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.structure.prepared import structure_of
 
@@ -22,12 +22,12 @@ from grisaille.structure.prepared import structure_of
 class OwnCriterion(LikelihoodCriterion):
     """Deviances of a fit whose estimator is asked again."""
 
-    def __init__(self, fit: Fit) -> None:
+    def __init__(self, fit: Fitted) -> None:
         self.method = fit.method
         super().__init__(fit)
         self._best = fit.estimate.objective
 
-    def _posed(self, fit: Fit) -> Problem:
+    def _posed(self, fit: Fitted) -> Problem:
         unknowns = at_estimates(fit.estimate.unknowns, self.theta)
         return fit.method.pose(fit.initial_model, structure_of(fit.initial_model), list(fit.experiments), unknowns)
 

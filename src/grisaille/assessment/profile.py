@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,11 +19,14 @@ from grisaille.assessment.criterion import Criterion, Threshold, check_level, cr
 from grisaille.assessment.likelihood_criterion import LikelihoodCriterion
 from grisaille.assessment.points import Point
 from grisaille.errors import EstimationError
-from grisaille.estimation.fit import Fit, fit_method
+from grisaille.estimation.fitted import Fitted
 from grisaille.trial.unknown import Unknown
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
+
+    from grisaille.drawing import Canvas
 
 BEYOND = 1.5
 """How far above the threshold a profile is followed, for the picture."""
@@ -49,9 +52,14 @@ class Profile:
     """value, deviance, root (signed square root of it) and the other unknowns, along the profile."""
     notes: tuple[str, ...]
 
-    if TYPE_CHECKING:
+    def plot(self, *, ax: Canvas | None = None) -> Figure:
+        """The deviance along the unknown, its threshold, and the parabola that the standard error stands for.
 
-        def plot(self, *, ax: Any = None) -> Any: ...
+        ax : axes to draw on instead of a new figure
+        """
+        from grisaille.assessment.plotting import draw_profile
+
+        return draw_profile(self, ax)
 
     def __str__(self) -> str:
         low, high = (
@@ -70,15 +78,8 @@ class Profile:
     __repr__ = __str__
 
 
-@fit_method
-def profile(fit: Fit, name: str, level: float = 0.95, points: int = 12, *, threshold: Threshold = "t") -> Profile:
-    """The profile likelihood of one unknown, and the interval it gives.
-
-    name : as in the table of the fit
-    level : confidence of the interval
-    points : about how many on each side of the estimate
-    threshold : ``"t"`` (exact for linear models) or ``"chi2"`` (its limit for many data); the same where noise is known
-    """
+def profile(fit: Fitted, name: str, level: float = 0.95, points: int = 12, *, threshold: Threshold = "t") -> Profile:
+    """The profile likelihood of one unknown; arguments as in ``Fit.profile``."""
     check_level(level)
     k = index_of(fit, name)
     if points < 2:
@@ -205,7 +206,7 @@ def _shape(lower: float | None, upper: float | None) -> str:
     return "one-sided lower" if upper is None else "bounded"
 
 
-def _table(fit: Fit, k: int, points: list[Point]) -> pd.DataFrame:
+def _table(fit: Fitted, k: int, points: list[Point]) -> pd.DataFrame:
     import pandas as pd
 
     theta = np.array([p.theta for p in points])
@@ -215,7 +216,7 @@ def _table(fit: Fit, k: int, points: list[Point]) -> pd.DataFrame:
     return pd.DataFrame({"value": theta[:, k], "deviance": deviance, "root": root, **others})
 
 
-def _notes(fit: Fit, unknown: Unknown, walks: list[_Walk]) -> Iterator[str]:
+def _notes(fit: Fitted, unknown: Unknown, walks: list[_Walk]) -> Iterator[str]:
     for walk, side in zip(walks, ("below", "above"), strict=True):
         if walk.crossing is not None:
             held = [n for n in walk.held_by_bounds() if n != unknown.name]

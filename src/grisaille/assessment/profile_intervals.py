@@ -16,11 +16,12 @@ import numpy as np
 
 from grisaille.assessment.criterion import Criterion, criterion_of
 from grisaille.assessment.likelihood_criterion import LikelihoodCriterion
+from grisaille.assessment.profile import profile
 from grisaille.assessment.profile_limits import Limit, Limits
 from grisaille.assessment.slow_modes import slow_modes
 from grisaille.errors import EstimationError
-from grisaille.estimation.fit import Fit
-from grisaille.estimation.intervals import Intervals, interval_method, wald_intervals
+from grisaille.estimation.fitted import Fitted
+from grisaille.estimation.intervals import Intervals, wald_intervals
 
 DISAGREE, SUSPECT = 0.1, 0.05
 """Of the width: differences between Wald's limits and the profile's that count, and that are worth a closer look."""
@@ -30,14 +31,13 @@ ALWAYS = 40
 """Evaluations that are spent on the comparison in any case; more only where the fit itself took as many."""
 
 
-@interval_method("auto")
-def auto_intervals(fit: Fit, level: float) -> Intervals:
+def auto_intervals(fit: Fitted, level: float) -> Intervals:
     """Wald's, and profiles where these disagree by more than a tenth of the width."""
     found = _compared(fit, level)
     return replace(found, notes=(*(mode.sentence for mode in slow_modes(fit)), *found.notes))
 
 
-def _compared(fit: Fit, level: float) -> Intervals:
+def _compared(fit: Fitted, level: float) -> Intervals:
     wald = wald_intervals(fit, level)
     reason = _why_wald(fit)
     if reason:
@@ -48,21 +48,20 @@ def _compared(fit: Fit, level: float) -> Intervals:
         return replace(wald, said=f"not compared with profiles: {_first(str(error))}")
 
 
-@interval_method("profile")
-def profile_intervals(fit: Fit, level: float) -> Intervals:
+def profile_intervals(fit: Fitted, level: float) -> Intervals:
     """Profiles of all unknowns; the bound or infinity on a side that the data leave open."""
     if fit.method.deviance == "itself":
         return _walked(fit, level)
     return _Comparison(fit, level, wald_intervals(fit, level)).compared(always=True)
 
 
-def _walked(fit: Fit, level: float) -> Intervals:
+def _walked(fit: Fitted, level: float) -> Intervals:
     """Profiles followed point by point, where only the estimator itself can fit again."""
     wald = wald_intervals(fit, level)
     lower, upper, kinds = wald.lower.copy(), wald.upper.copy(), list(wald.kinds)
     for k, (name, u) in enumerate(zip(fit.names, fit.estimate.unknowns, strict=True)):
         if fit.estimate.free[k]:
-            low, high = fit.profile(name, level=level, points=4).interval
+            low, high = profile(fit, name, level=level, points=4).interval
             lower[k], upper[k] = u.lower if low is None else low, u.upper if high is None else high
             kinds[k] = "profile"
     return Intervals(lower, upper, tuple(kinds))
@@ -71,7 +70,7 @@ def _walked(fit: Fit, level: float) -> Intervals:
 class _Comparison:
     """Wald's limits beside the profile's."""
 
-    def __init__(self, fit: Fit, level: float, wald: Intervals) -> None:
+    def __init__(self, fit: Fitted, level: float, wald: Intervals) -> None:
         self.fit, self.level, self.wald = fit, level, wald
         self.criterion: Criterion | LikelihoodCriterion = criterion_of(fit)
         self.criterion.problem.failures.clear()
@@ -132,7 +131,7 @@ class _Comparison:
             self.lower[k] = found.value
 
 
-def _why_wald(fit: Fit) -> str:
+def _why_wald(fit: Fitted) -> str:
     """Why profiles are not asked for, in words; empty where they are."""
     e = fit.estimate
     if not e.is_likelihood:

@@ -11,7 +11,7 @@ from grisaille.assessment.boundary import mixture_p, mixture_weights, variance_c
 from grisaille.assessment.criterion import criterion_of, index_of
 from grisaille.assessment.likelihood_criterion import LikelihoodCriterion
 from grisaille.errors import EstimationError
-from grisaille.estimation.fit import Fit, fit_method
+from grisaille.estimation.fitted import Fitted
 from grisaille.trial.unknown import Unknown
 
 ROUNDING = 1e-10
@@ -44,15 +44,8 @@ class RatioTest:
     __repr__ = __str__
 
 
-@fit_method
-def test(fit: Fit, hypothesis: str | Iterable[str] | Mapping[str, float]) -> RatioTest:
-    """Likelihood-ratio test that some unknowns have given values.
-
-    hypothesis : ``{"k": 0.5, "scale(w)": 0.0}``; a name or a list of names stands for zero
-
-    Levels of noise that the hypothesis puts to zero lie on the boundary of what is possible; the p value takes that
-    into account.
-    """
+def test(fit: Fitted, hypothesis: str | Iterable[str] | Mapping[str, float]) -> RatioTest:
+    """Likelihood-ratio test that some unknowns have given values; a name alone stands for zero."""
     held = _values(fit, hypothesis)
     if fit.method.no_ratio:
         raise EstimationError(fit.method.no_ratio)
@@ -75,7 +68,7 @@ def test(fit: Fit, hypothesis: str | Iterable[str] | Mapping[str, float]) -> Rat
     )  # fmt: skip
 
 
-def _values(fit: Fit, hypothesis: str | Iterable[str] | Mapping[str, float]) -> dict[str, float]:
+def _values(fit: Fitted, hypothesis: str | Iterable[str] | Mapping[str, float]) -> dict[str, float]:
     if isinstance(hypothesis, Mapping):
         held = {str(n): float(v) for n, v in hypothesis.items()}
     else:

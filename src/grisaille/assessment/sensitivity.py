@@ -32,6 +32,9 @@ from grisaille.trial.unknown import Unknown
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
+    from matplotlib.figure import Figure
+
+    from grisaille.drawing import Canvas
 
 DEAD = 1e-9
 COLLINEAR = 10.0
@@ -49,14 +52,20 @@ class Sensitivity:
     scaled: pd.DataFrame
     """All samples by parameter, divided by the scale of their output; what indices are computed from."""
 
-    if TYPE_CHECKING:
-
-        def plot(self, parameters: Iterable[str] | None = None, *, ax: Any = None) -> Any: ...
-
     @property
     def parameters(self) -> tuple[str, ...]:
         """The most influential first."""
         return tuple(map(str, self.table.index))
+
+    def plot(self, parameters: Iterable[str] | None = None, *, ax: Canvas | None = None) -> Figure:
+        """A panel per output with a line per parameter, the most influential first.
+
+        parameters : which, all by default
+        ax : axes to draw on instead of a new figure, one per output
+        """
+        from grisaille.assessment.plotting import draw_sensitivity
+
+        return draw_sensitivity(self, parameters, ax)
 
     def collinearity(self, parameters: Iterable[str] | None = None) -> float:
         """The index γ of some parameters (default: of all that move an output); 1 is orthogonal, above 10 poor."""

@@ -23,7 +23,7 @@ import casadi as ca
 import numpy as np
 
 from grisaille.errors import GrisailleError
-from grisaille.estimation.fit import Fit
+from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.likelihood import filter_runner
 from grisaille.filtering.runner import FilterRunner
 
@@ -68,7 +68,7 @@ class SlowMode:
         return f"interval: NOT calibrated for {which}: {why} {held}. Use fit.intervals(method='bootstrap')."
 
 
-def slow_modes(fit: Fit) -> list[SlowMode]:
+def slow_modes(fit: Fitted) -> list[SlowMode]:
     """All of them, the slowest of each set of unknowns; none where the model cannot be followed again."""
     e = fit.estimate
     if not e.is_likelihood or not e.free.any() or fit.method.deviance != "likelihood":

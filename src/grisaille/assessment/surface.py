@@ -13,18 +13,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from grisaille.assessment.criterion import Criterion, check_level, criterion_of, index_of
 from grisaille.assessment.likelihood_criterion import LikelihoodCriterion
 from grisaille.errors import EstimationError
-from grisaille.estimation.fit import Fit, fit_method
+from grisaille.estimation.fitted import Fitted
 from grisaille.trial.unknown import Unknown
 
 if TYPE_CHECKING:
     import xarray as xr
+    from matplotlib.figure import Figure
+
+    from grisaille.drawing import Canvas
 
 WIDTH = 4.0
 """Standard errors to each side, where no range is given."""
@@ -46,9 +49,14 @@ class CostSurface:
     ellipse: np.ndarray
     """(points, 2), of the linearised model."""
 
-    if TYPE_CHECKING:
+    def plot(self, *, ax: Canvas | None = None) -> Figure:
+        """Contours of √deviance, the confidence region, and the ellipse of the linearised model.
 
-        def plot(self, *, ax: Any = None) -> Any: ...
+        ax : axes to draw on instead of a new figure
+        """
+        from grisaille.assessment.plotting import draw_surface
+
+        return draw_surface(self, ax)
 
     def __str__(self) -> str:
         d = self.data["deviance"]
@@ -62,9 +70,8 @@ class CostSurface:
     __repr__ = __str__
 
 
-@fit_method
 def surface(
-    fit: Fit,
+    fit: Fitted,
     first: str,
     second: str,
     *,
@@ -73,11 +80,7 @@ def surface(
     level: float = 0.95,
     others: Literal["held", "profiled"] = "held",
 ) -> CostSurface:
-    """The cost surface over two unknowns, with the confidence ellipse.
-
-    ranges : ``{name: (from, to)}``; by default four standard errors to each side, inside the bounds
-    points : along each axis; each costs a simulation (a fit, with ``others="profiled"``)
-    """
+    """The cost surface over two unknowns; arguments as in ``Fit.surface``."""
     check_level(level)
     if first == second:
         raise EstimationError(f"A surface needs two different unknowns, not '{first}' twice.")
@@ -96,7 +99,7 @@ def surface(
     )  # fmt: skip
 
 
-def _axis(fit: Fit, unknown: Unknown, k: int, ranges: Mapping[str, tuple[float, float]], points: int) -> np.ndarray:
+def _axis(fit: Fitted, unknown: Unknown, k: int, ranges: Mapping[str, tuple[float, float]], points: int) -> np.ndarray:
     for name in ranges:
         index_of(fit, name)
     value, error = float(fit.estimate.theta[k]), float(fit.std_errors[k])
@@ -136,7 +139,7 @@ def _grid(
     )
 
 
-def _ellipse(fit: Fit, k: tuple[int, int], squared: float) -> np.ndarray:
+def _ellipse(fit: Fitted, k: tuple[int, int], squared: float) -> np.ndarray:
     block = fit.estimate.covariance[np.ix_(k, k)]
     values, vectors = np.linalg.eigh(block)
     angle = np.linspace(0.0, 2 * np.pi, 181)

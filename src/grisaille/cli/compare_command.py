@@ -20,7 +20,7 @@ from grisaille.errors import DataError
 @answering
 def command(output: Output, targets: tuple[str, ...], nested: tuple[str, ...], page: Path | None) -> int:
     """Put saved fits side by side: likelihood, AIC, BIC, residuals. Executes nothing."""
-    from grisaille.fits import compare
+    from grisaille.results.comparison import compare
 
     check_ending("--report", page, (".html",))
     fits = {}

@@ -14,8 +14,8 @@ from grisaille.cli.parsing import numbers, values
 from grisaille.errors import GrisailleError
 
 if TYPE_CHECKING:
-    from grisaille.fits import Fit
     from grisaille.problem.folder import Problem
+    from grisaille.results.fit import Fit
 
 SHOWN = 6
 """Unhealthy residual tests that are printed."""

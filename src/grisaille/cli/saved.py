@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from grisaille.errors import DataError
 
 if TYPE_CHECKING:
-    from grisaille.fits import Fit
+    from grisaille.results.fit import Fit
 
 
 def saved_fit(target: Path) -> tuple[Path, Fit]:
     """The file and the fit in it."""
-    from grisaille.fits import load
+    from grisaille.results.loading import load
 
     path = target / "fit.nc" if target.is_dir() else target
     if not path.is_file():

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from grisaille.estimation.bound_penalty import BoundPenalty
     from grisaille.estimation.estimate import Estimate
-    from grisaille.estimation.fit import Fit
+    from grisaille.estimation.fitted import Fitted
     from grisaille.estimation.problem import Evaluation, Problem
     from grisaille.estimation.subject import Subject
 
@@ -98,7 +98,7 @@ class Estimator(ABC):
         structure: Structure,
         data: Sequence[Any],
         unknowns: Sequence[Unknown],
-        guess: Fit | None = None,
+        guess: Fitted | None = None,
     ) -> Problem:
         """The problem of a model and its data; ``guess`` is the fit that the first values come from, if any."""
 
@@ -155,7 +155,7 @@ class Estimator(ABC):
         if any(steps.values()):
             raise EstimationError(f"{type(self).__name__} chooses no steps, but the fit was saved with {dict(steps)}.")
 
-    def kept(self, fit: Fit) -> dict[str, np.ndarray]:
+    def kept(self, fit: Fitted) -> dict[str, np.ndarray]:
         """Arrays that a saved fit has beside the usual ones."""
         return {}
 
@@ -168,11 +168,11 @@ class Estimator(ABC):
         """Options of ``gr.simulate`` by which the fitted model predicts an experiment."""
         return {}
 
-    def predict_ahead(self, fit: Fit, experiment: Any, horizon: float) -> xr.Dataset | None:
+    def predict_ahead(self, fit: Fitted, experiment: Any, horizon: float) -> xr.Dataset | None:
         """Predictions from the data up to ``horizon`` samples before; None where every one is a simulation."""
         return None
 
-    def states(self, fit: Fit, experiment: Any, names: Any, level: float) -> xr.Dataset:
+    def states(self, fit: Fitted, experiment: Any, names: Any, level: float) -> xr.Dataset:
         """Trajectories with bands, given the data."""
         raise EstimationError(
             f"{type(self).__name__} does not estimate states; use gr.KalmanML(), or simulate by fit.predict()."

@@ -1,4 +1,4 @@
-"""``gr.load``: a saved fit, back as it was.
+"""A saved fit, back as it was.
 
 Only numbers and text are read; nothing in the file is executed, and classes come from fixed lists. The model, the
 experiments and the numbers must have the fingerprints they were saved with. Simulations are prepared when first needed.
@@ -18,13 +18,12 @@ from grisaille.errors import DataError, GrisailleError
 from grisaille.estimation.cases import Case, trial_of
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator
-from grisaille.estimation.fit import Fit
+from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.intervals import Intervals
 from grisaille.estimation.likelihood import LikelihoodEvaluation
 from grisaille.estimation.noise import noise_levels
 from grisaille.estimation.problem import Evaluation
 from grisaille.estimation.saving import ENGINE, FORMAT, KEPT, KIND, digest
-from grisaille.estimators.choice import ORDER
 from grisaille.experiment.experiment import Experiment
 from grisaille.model import packing, priors
 from grisaille.model.classes import Model, restored
@@ -36,22 +35,21 @@ if TYPE_CHECKING:
     import xarray as xr
 
 PRIORS = {c.__name__: c for c in (priors.Normal, priors.LogNormal, priors.Uniform, priors.MultivariateNormal)}
-ESTIMATORS = {kind.__name__: kind for kind in ORDER}
-"""The package's own, which a file may name; others once they have been defined (``Estimator.known``)."""
 
 
-def load(path: str | os.PathLike[str], model: Model | None = None, check: bool = True) -> Fit:
-    """A fit that ``fit.save`` wrote.
+def read_fit(
+    path: str | os.PathLike[str], model: Model | None, check: bool, estimators: Mapping[str, type[Estimator]]
+) -> Fitted:
+    """A fit that was saved.
 
-    model : the model it was made with; None: the one in the file
-    check : refuse a model whose fingerprint is not the saved one, and contents that changed since they were saved
+    estimators : the package's own, which a file may name; others once they have been defined (``Estimator.known``)
     """
     target = Path(path)
     if not target.is_file():
         raise DataError(f"There is no file {str(target)!r} to load.")
     try:
         root, groups = _read(target)
-        return _restore(target, root, groups, model, check)
+        return _restore(target, root, groups, model, check, estimators)
     except GrisailleError:
         raise
     except Exception as error:  # whatever a damaged file makes of itself
@@ -81,8 +79,13 @@ def _read(target: Path) -> tuple[xr.Dataset, Callable[[str], xr.Dataset]]:
 
 
 def _restore(
-    target: Path, root: xr.Dataset, group: Callable[[str], xr.Dataset], model: Model | None, check: bool
-) -> Fit:
+    target: Path,
+    root: xr.Dataset,
+    group: Callable[[str], xr.Dataset],
+    model: Model | None,
+    check: bool,
+    estimators: Mapping[str, type[Estimator]],
+) -> Fitted:
     record = json.loads(str(root["record"].values))
     arrays = {str(n): np.ascontiguousarray(root[n].values) for n in root.data_vars if n not in ("model", "record")}
     if check and digest(arrays) != record["digest"]:
@@ -96,12 +99,12 @@ def _restore(
         Prediction(group(f"prediction_{k}")["y"].values, np.zeros((0, 0, 0)), "", float(d))
         for k, d in enumerate(record["discretisation"])
     )
-    method = _method(target, record["method"])
+    method = _method(target, record["method"], {**Estimator.known, **estimators})
     unknowns = _unknowns(record["unknowns"], arrays)
     cases = tuple(
         _case(chosen, e, unknowns, method, steps) for e, steps in zip(experiments, record["steps"], strict=True)
     )
-    fit = Fit(chosen, experiments, method, _estimate(record, arrays, unknowns, cases, predictions), record["why"])
+    fit = Fitted(chosen, experiments, method, _estimate(record, arrays, unknowns, cases, predictions), record["why"])
     fit.known_intervals = {(i["level"], i["method"]): _intervals(i) for i in record.get("intervals", ())}
     fit.kept = {n.removeprefix(KEPT): a for n, a in arrays.items() if n.startswith(KEPT)}
     return fit
@@ -130,12 +133,12 @@ def _experiment(target: Path, dataset: xr.Dataset, fingerprint: str, check: bool
     return experiment
 
 
-def _method(target: Path, saved: Mapping[str, Any]) -> Estimator:
-    found = ESTIMATORS.get(saved["class"], Estimator.known.get(saved["class"]))
+def _method(target: Path, saved: Mapping[str, Any], known: Mapping[str, type[Estimator]]) -> Estimator:
+    found = known.get(saved["class"])
     if found is None:
         raise DataError(
             f"{str(target)!r} was made by the estimator {saved['class']}, which is not known here: import the module "
-            f"that defines it first. Known are {', '.join({**ESTIMATORS, **Estimator.known})}."
+            f"that defines it first. Known are {', '.join(known)}."
         )
     return found(**saved["options"])
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from grisaille.errors import DataError
-from grisaille.estimation.fit import Fit, fit_method
+from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.intervals import Intervals
 from grisaille.model.packing import pack
 from grisaille.trial.unknown import Unknown
@@ -34,9 +34,8 @@ KEPT = "kept_"
 ENGINE: Literal["h5netcdf"] = "h5netcdf"
 
 
-@fit_method
-def save(fit: Fit, path: str | os.PathLike[str]) -> None:
-    """Write the fit to a netCDF file; ``gr.load`` gives it back. A file of that name is replaced in one step."""
+def save(fit: Fitted, path: str | os.PathLike[str]) -> None:
+    """Write the fit to a netCDF file; a file of that name is replaced in one step."""
     target = Path(path)
     if not target.parent.is_dir():
         raise DataError(f"The fit cannot be saved as {str(target)!r}: there is no folder {str(target.parent)!r}.")
@@ -51,7 +50,7 @@ def save(fit: Fit, path: str | os.PathLike[str]) -> None:
         raise
 
 
-def _write(fit: Fit, name: str) -> None:
+def _write(fit: Fitted, name: str) -> None:
     main(fit).to_netcdf(name, mode="w", engine=ENGINE)
     for k, experiment in enumerate(fit.experiments):
         experiment.to_dataset().to_netcdf(name, mode="a", engine=ENGINE, group=f"experiment_{k}")
@@ -67,7 +66,7 @@ def _umask() -> int:
     return mask
 
 
-def main(fit: Fit) -> xr.Dataset:
+def main(fit: Fitted) -> xr.Dataset:
     """The root group: numbers as arrays, the rest as JSON text (attributes of HDF5 end at 64 kB, variables do not)."""
     arrays = numbers(fit)
     texts = {
@@ -80,7 +79,7 @@ def main(fit: Fit) -> xr.Dataset:
     return dataset.assign_attrs(kind=KIND, format=FORMAT)
 
 
-def numbers(fit: Fit) -> dict[str, np.ndarray]:
+def numbers(fit: Fitted) -> dict[str, np.ndarray]:
     """The arrays of a fit; the columns of the trace are named in the record."""
     e = fit.estimate
     arrays = {
@@ -98,7 +97,7 @@ def numbers(fit: Fit) -> dict[str, np.ndarray]:
     return {name: np.ascontiguousarray(a) for name, a in arrays.items()}
 
 
-def record(fit: Fit) -> dict[str, Any]:
+def record(fit: Fitted) -> dict[str, Any]:
     """What is not an array."""
     e = fit.estimate
     return {

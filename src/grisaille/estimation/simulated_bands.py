@@ -19,7 +19,7 @@ import numpy as np
 from grisaille.disturbance import Purpose
 from grisaille.errors import EstimationError, GrisailleError
 from grisaille.estimation.cases import Case
-from grisaille.estimation.fit import Fit, with_levels
+from grisaille.estimation.fitted import Fitted, with_levels
 from grisaille.filtering.extended import ExtendedFilter
 from grisaille.filtering.runner import FilterRunner
 from grisaille.simulation.dataset import as_ensemble
@@ -34,7 +34,7 @@ SEED = 0
 
 
 def simulated_bands(
-    fit: Fit, case: Case, runner: FilterRunner, theta: np.ndarray, names: Sequence[str], level: float
+    fit: Fitted, case: Case, runner: FilterRunner, theta: np.ndarray, names: Sequence[str], level: float
 ) -> np.ndarray:
     """(4, times, names): mean, standard deviation, lower and upper end."""
     posed = _posed(fit, case, theta)
@@ -63,7 +63,7 @@ def simulated_bands(
     return block
 
 
-def _posed(fit: Fit, case: Case, theta: np.ndarray) -> Point:
+def _posed(fit: Fitted, case: Case, theta: np.ndarray) -> Point:
     experiment: Any = case.experiment
     signals, hold = experiment.input_signals()
     of: dict[str, dict[str, float]] = {"parameter": {}, "scale": {}, "noise": {}, "start": {}}

@@ -11,7 +11,7 @@ import numpy as np
 
 from grisaille.errors import EstimationError
 from grisaille.estimation.cases import Case
-from grisaille.estimation.fit import Fit, fit_method
+from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.likelihood import filter_runner
 from grisaille.estimation.quantities import STATISTICS, Quantities
 from grisaille.estimation.simulated_bands import simulated_bands
@@ -24,24 +24,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-@fit_method
-def states(fit: Fit, experiment: Any = None, names: Any = None, level: float = 0.95) -> xr.Dataset:
-    """Filtered and smoothed values of model variables and outputs at the sample times.
-
-    experiment : its name, or an experiment, which may be a new one; the first by default
-    names : which quantities: names, expressions of them, or ``{label: expression}``; every variable and output
-        of finite variance by default
-    level : of the two-sided normal band
-
-    Every quantity has the dimensions ``given`` ("filtered", "smoothed"), ``statistic`` ("mean", "std", "lower",
-    "upper") and ``time``. The uncertainty of the estimated parameters is not in the bands. Under a diffuse start,
-    variances are infinite until the data determine the states. Fits by ``gr.Collocation`` have smoothed values only,
-    and bands that contain the uncertainty of the parameters.
-    """
-    return fit.method.states(fit, experiment, names, level)
-
-
-def filtered_states(fit: Fit, experiment: Any, names: Any, level: float) -> xr.Dataset:
+def filtered_states(fit: Fitted, experiment: Any, names: Any, level: float) -> xr.Dataset:
     """What a filter and its smoother say."""
     case, runner, theta = _followed(fit, experiment)
     return states_of_case(case, runner, theta, names, level)
@@ -67,7 +50,7 @@ def states_of_case(
     return xr.Dataset(data, coordinates, {"experiment": case.name, "level": level})
 
 
-def predictions(fit: Fit, experiment: Any, horizon: float, level: float = 0.95) -> xr.Dataset:
+def predictions(fit: Fitted, experiment: Any, horizon: float, level: float = 0.95) -> xr.Dataset:
     """Every variable and output ``horizon`` samples after the last data used, with standard deviations and bands.
 
     Outputs are as they would be measured: their standard deviations contain the measurement noise. At horizon ∞ bands
@@ -113,7 +96,7 @@ def _width(level: float) -> float:
     return float(norm.ppf(0.5 + level / 2))
 
 
-def _followed(fit: Fit, experiment: Any) -> tuple[Case, FilterRunner, np.ndarray]:
+def _followed(fit: Fitted, experiment: Any) -> tuple[Case, FilterRunner, np.ndarray]:
     """The case of an experiment, its filter, and the estimates that apply to it."""
     case = _case(fit, experiment)
     runner = filter_runner(case)
@@ -121,7 +104,7 @@ def _followed(fit: Fit, experiment: Any) -> tuple[Case, FilterRunner, np.ndarray
     return case, runner, case.own(fit.estimate.theta)
 
 
-def _case(fit: Fit, experiment: Any) -> Any:
+def _case(fit: Fitted, experiment: Any) -> Any:
     cases = {case.name: case for case in fit.estimate.cases}
     if experiment is None:
         return fit.estimate.cases[0]
@@ -140,7 +123,7 @@ def _case(fit: Fit, experiment: Any) -> Any:
     return made
 
 
-def _refuse_unknown_levels(fit: Fit, case: Any) -> None:
+def _refuse_unknown_levels(fit: Fitted, case: Any) -> None:
     """A new experiment can be followed only where its own outputs have a noise level."""
     from grisaille.structure.prepared import structure_of
 

@@ -12,12 +12,12 @@ from grisaille.model.notation.mathml import symbol
 
 if TYPE_CHECKING:
     from grisaille.estimation.estimate import Estimate
-    from grisaille.estimation.fit import Fit
+    from grisaille.estimation.fitted import Fitted
 
 WIDTH = 98
 
 
-def summarize(fit: Fit) -> str:
+def summarize(fit: Fitted) -> str:
     """The table that ``print(fit)`` shows."""
     e = fit.estimate
     name, way = type(fit.method).__name__, _transcription(fit)
@@ -54,7 +54,7 @@ def summarize(fit: Fit) -> str:
     return "\n".join(lines)
 
 
-def summarize_html(fit: Fit) -> str:
+def summarize_html(fit: Fitted) -> str:
     """The same for notebooks, shorter."""
     units = {u.name: u.unit for u in fit.estimate.unknowns}
     rows = [
@@ -78,7 +78,7 @@ def summarize_html(fit: Fit) -> str:
     )
 
 
-def kinds_of_intervals(fit: Fit) -> str:
+def kinds_of_intervals(fit: Fitted) -> str:
     """Which of the table's intervals are of which kind."""
     found = fit.limits()
     by_kind = {kind: [n for n, k in zip(fit.names, found.kinds, strict=True) if k == kind] for kind in found.kinds}
@@ -96,12 +96,12 @@ def _doubtful(estimate: Estimate, heading: str) -> str:
     return f"{heading}*" if estimate.caution else heading
 
 
-def _transcription(fit: Fit) -> str:
+def _transcription(fit: Fitted) -> str:
     """How collocation represents trajectories; nothing for other estimators."""
     return fit.why.get(type(fit.method).__name__, "").partition(": ")[2] if fit.method.tells_how else ""
 
 
-def _criteria(fit: Fit) -> str:
+def _criteria(fit: Fitted) -> str:
     e = fit.estimate
     if not e.is_likelihood:
         return f"{'criterion':<18}{_short(e.objective):<12}not a likelihood: no AIC, BIC"

@@ -1,4 +1,4 @@
-"""``gr.fit`` and ``gr.evaluate``: from a model and data to a ``Fit``, or to the criterion at given values."""
+"""From a model and data to a problem, its solution, or (``gr.evaluate``) the criterion at given values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from grisaille.estimation.cases import Case, start_guesses, trial_of, unknown_st
 from grisaille.estimation.criterion_value import CriterionValue, evaluated
 from grisaille.estimation.estimator import Estimator
 from grisaille.estimation.explanation import with_explanation
-from grisaille.estimation.fit import Fit
+from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.interruption import Interrupted
 from grisaille.estimation.problem import Problem
 from grisaille.estimation.unknowns import (
@@ -34,37 +34,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def fit(
-    model: Model,
-    experiments: Any,
-    estimate: Iterable[object] | None = None,
-    method: Any = "auto",
-    guess: Mapping[str, float] | Fit | None = None,
-    bounds: Mapping[str, tuple[float, float]] | None = None,
-    priors: Any = None,
-    local: Iterable[str] = (),
-    progress: bool = False,
-) -> Fit:
-    """Estimate parameters, starts and noise levels from data.
-
-    model : an instance of a ``gr.Model`` subclass
-    experiments : a ``gr.Experiment`` or a list of them
-    estimate : names (``"k"``, ``"legs[*].m"``, ``"start(x)"``, ``"scale(w)"``); None frees what declares
-        bounds or a prior
-    method : ``gr.OutputError(…)``, ``gr.KalmanML(…)`` or another estimator, or ``"auto"``
-    guess : where to start, by name, or another fit; the model's values otherwise
-    bounds, priors : by name, instead of those the model declares; a prior of None takes the declared one away
-    local : parameters that each experiment has for itself
-    progress : whether a line on the terminal tells how far the search is
-    """
-    estimate = list(estimate) if estimate is not None and not isinstance(estimate, str) else estimate
-    data = checked_experiments(model, experiments)
-    chosen, why = choose_method(method, model, data, estimate)
-    problem = build_problem(model, data, estimate, chosen, guess=guess, bounds=bounds, priors=priors, local=local)
-    return fit_problem(model, problem, chosen, why, _reporter(progress))
-
-
-def fit_problem(model: Model, problem: Problem, method: Estimator, why: Mapping[str, str], report: Any = None) -> Fit:
+def fit_problem(
+    model: Model, problem: Problem, method: Estimator, why: Mapping[str, str], report: Any = None
+) -> Fitted:
     """Solve a problem that is already posed."""
     asked, begin = problem.unknowns, time.perf_counter()
     try:
@@ -82,14 +54,14 @@ def fit_problem(model: Model, problem: Problem, method: Estimator, why: Mapping[
     if problem.transcription:
         name = type(method).__name__
         why = {**why, name: f"{why.get(name, 'given')}: {problem.transcription}"}
-    return Fit(model, [c.experiment for c in problem.cases], method, found, why)
+    return Fitted(model, [c.experiment for c in problem.cases], method, found, why)
 
 
 def evaluate(
     model: Model,
     experiments: Any,
     method: Any = "auto",
-    parameters: Mapping[str, float] | Fit | pd.DataFrame | None = None,
+    parameters: Mapping[str, float] | Fitted | pd.DataFrame | None = None,
     estimate: Iterable[object] | None = None,
 ) -> CriterionValue:
     """The criterion at given values, its gradient, residuals and states; nothing moves.
@@ -116,7 +88,7 @@ def evaluate(
 
 def _given_values(parameters: Any) -> dict[str, float]:
     """Values by name; of a fit or its table those of its unknowns, without noise that follows from residuals."""
-    if isinstance(parameters, Fit):
+    if isinstance(parameters, Fitted):
         return dict(zip(parameters.names, parameters.estimate.theta.tolist(), strict=True))
     if hasattr(parameters, "columns"):
         if "estimate" not in parameters.columns:
@@ -145,7 +117,7 @@ def build_problem(
     estimate: Iterable[object] | None,
     method: Estimator,
     *,
-    guess: Mapping[str, float] | Fit | None = None,
+    guess: Mapping[str, float] | Fitted | None = None,
     bounds: Mapping[str, tuple[float, float]] | None = None,
     priors: Any = None,
     local: Iterable[str] = (),
@@ -157,7 +129,7 @@ def build_problem(
     """
     structure = structure_of(model)
     data = checked_experiments(model, experiments)
-    given = dict(guess.estimates) if isinstance(guess, Fit) else dict(guess or {})
+    given = dict(guess.estimates) if isinstance(guess, Fitted) else dict(guess or {})
     unknowns = find_unknowns(
         model,
         data,
@@ -169,7 +141,7 @@ def build_problem(
         method=method,
         searched=searched,
     )
-    if not isinstance(guess, Fit):
+    if not isinstance(guess, Fitted):
         refuse_strangers(unknowns, given, "guess")
     unknowns = parameter_guesses(structure.model, unknowns)
     guessed = {**data[0].constants, **{u.target: u.guess for u in unknowns if u.kind == "parameter"}}
@@ -177,7 +149,7 @@ def build_problem(
     _refuse_always(model, data, unknowns)
     if not method.estimates_levels:
         _refuse_levels(unknowns, method)
-    return _checked(method.pose(model, structure, data, unknowns, guess if isinstance(guess, Fit) else None))
+    return _checked(method.pose(model, structure, data, unknowns, guess if isinstance(guess, Fitted) else None))
 
 
 def _refuse_always(model: Model, data: Sequence[Any], unknowns: Sequence[Unknown]) -> None:
@@ -274,15 +246,3 @@ def named_experiments(experiments: Any) -> list[Any]:
     if repeated:
         raise EstimationError(f"Several experiments are called {', '.join(sorted(repeated))}: give each its own name=.")
     return named
-
-
-def _reporter(wanted: bool) -> Any:
-    if not wanted:
-        return None
-    import sys
-
-    def report(evaluations: int, objective: float) -> None:
-        sys.stderr.write(f"\revaluation {evaluations:4d}   objective {objective:.8g}   ")
-        sys.stderr.flush()
-
-    return report

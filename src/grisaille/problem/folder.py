@@ -12,7 +12,7 @@ from grisaille.problem.linting import Contents, find_folder, inspect
 from grisaille.problem.studies import run_study
 
 if TYPE_CHECKING:
-    from grisaille.fits import Fit
+    from grisaille.results.fit import Fit
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Problem:
 
     def fit(self, **changes: Any) -> Fit:
         """``gr.fit`` of the problem; arguments of ``gr.fit`` replace those of the file."""
-        from grisaille.fits import fit
+        from grisaille.results.fitting import fit
 
         return fit(**{**self._arguments(), **changes})
 

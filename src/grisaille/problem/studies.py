@@ -46,7 +46,7 @@ def run_study(problem: Problem, settings: dict[str, Any], changes: dict[str, Any
 
 
 def _multistart(problem: Problem, runs: int, settings: dict[str, Any], running: dict[str, Any]) -> Any:
-    from grisaille.studies import multistart
+    from grisaille.results.multistart import multistart
 
     arguments = {k: v for k, v in problem._arguments().items() if k != "guess"}
     options = {k: settings[k] for k in ("sampling", "ranges") if k in settings}
@@ -78,7 +78,7 @@ def _is_bounded(unknown: Any) -> bool:
 
 
 def _bootstrap(problem: Problem, runs: int, settings: dict[str, Any], running: dict[str, Any]) -> Any:
-    from grisaille.studies import bootstrap
+    from grisaille.results.bootstrap import bootstrap
 
     options = {"kind": settings.get("resampling", "parametric"), "block": settings.get("block")}
     return bootstrap(problem.fit(), runs, **options, **running)
@@ -86,7 +86,7 @@ def _bootstrap(problem: Problem, runs: int, settings: dict[str, Any], running: d
 
 def _monte_carlo(problem: Problem, runs: int, settings: dict[str, Any], running: dict[str, Any]) -> Any:
     """The truth is put into the model, so that data and first guess agree; starts of several runs stay the model's."""
-    from grisaille.studies import monte_carlo
+    from grisaille.results.monte_carlo import monte_carlo
 
     noise = dict(settings.get("noise", {}))
     if settings.get("truth", "fit") == "fit":

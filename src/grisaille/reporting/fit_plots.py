@@ -5,27 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from grisaille.drawing import panels
+from grisaille.drawing import labelled, panels
 from grisaille.errors import EstimationError
-from grisaille.estimation.fit import Fit, fit_method
-from grisaille.reporting.labels import experiment_of, labelled, output_unit, time_label
+from grisaille.estimation.fitted import Fitted
+from grisaille.reporting.labels import experiment_of, output_unit, time_label
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from grisaille.drawing import Canvas
+
 MOST_COLUMNS = 6
 
 
-@fit_method
 def plot(
-    fit: Fit, experiments: Iterable[str] | None = None, outputs: Iterable[str] | None = None, *, ax: Any = None
+    fit: Fitted, experiments: str | Iterable[str] | None, outputs: str | Iterable[str] | None, ax: Canvas | None
 ) -> Figure:
-    """Measured against predicted for each experiment and output, residuals below with twice the noise as a band.
-
-    experiments, outputs : names; by default the first six experiments, and all outputs
-    ax : axes to draw on instead of a new figure: for each output a row of outputs and one of residuals, and a column
-        per experiment
-    """
+    """Measured against predicted for each experiment and output, residuals below with twice the noise as a band."""
     table = fit.residuals()
     standardized = fit.residuals(standardized=True)["residual"]
     runs = _chosen("experiment", experiments, list(dict.fromkeys(table["experiment"])))[:MOST_COLUMNS]
@@ -49,7 +45,7 @@ def plot(
     return figure
 
 
-def _chosen(what: str, wanted: Iterable[str] | None, known: Sequence[str]) -> list[str]:
+def _chosen(what: str, wanted: str | Iterable[str] | None, known: Sequence[str]) -> list[str]:
     names = list(known) if wanted is None else [wanted] if isinstance(wanted, str) else list(wanted)
     for name in names:
         if name not in known:

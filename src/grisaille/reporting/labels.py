@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from grisaille.estimation.fit import Fit
+from grisaille.drawing import labelled
+from grisaille.estimation.fitted import Fitted
 
 
-def labelled(name: str, unit: str) -> str:
-    """``phi [rad]``."""
-    return f"{name} [{unit}]" if unit else name
-
-
-def experiment_of(fit: Fit, run: str) -> Any:
+def experiment_of(fit: Fitted, run: str) -> Any:
     """The experiment of that name."""
     return next(e for e in fit.experiments if e.name == run)
 
 
-def output_unit(fit: Fit, run: str, output: str) -> str:
+def output_unit(fit: Fitted, run: str, output: str) -> str:
     """As the model declares it, or else as the data do."""
     declared = fit.initial_model._content.outputs
     return (declared[output].unit if output in declared else "") or str(experiment_of(fit, run).units.get(output, ""))
 
 
-def quantity_unit(fit: Fit, name: str) -> str:
+def quantity_unit(fit: Fitted, name: str) -> str:
     """Of any declared quantity."""
     content = fit.initial_model._content
     tables: tuple[dict[str, Any], ...] = (content.outputs, content.variables, content.inputs, content.disturbances)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from grisaille.drawing import panels
+from grisaille.drawing import labelled, panels
 from grisaille.errors import DataError
-from grisaille.reporting.labels import labelled
 
 if TYPE_CHECKING:
     import xarray as xr

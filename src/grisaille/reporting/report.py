@@ -11,9 +11,9 @@ from datetime import datetime
 from pathlib import Path
 
 import grisaille
-from grisaille.assessment.diagnosis import Diagnosis
+from grisaille.assessment.diagnosis import Diagnosis, diagnose
 from grisaille.errors import GrisailleError
-from grisaille.estimation.fit import Fit, fit_method
+from grisaille.estimation.fitted import Fitted
 from grisaille.markup import tag
 from grisaille.reporting.charts import Album
 from grisaille.reporting.labels import count
@@ -31,18 +31,12 @@ MOST_RUNS = 24
 """Experiments that are drawn; all of them are in the tables of estimates and in the counts of tests."""
 
 
-@fit_method
-def report(fit: Fit, path: str | os.PathLike[str], *, profiles: bool = False, title: str | None = None) -> Path:
-    """Write the fit as one HTML page that needs no network; gives its path.
-
-    path : a file name that ends in .html
-    profiles : also profile every unknown, which takes many fits
-    title : instead of the model's name
-    """
+def report(fit: Fitted, path: str | os.PathLike[str], *, profiles: bool = False, title: str | None = None) -> Path:
+    """Write the page; arguments as in ``Fit.report``."""
     return write_page(path, fit_page(fit, profiles=profiles, title=title))
 
 
-def fit_page(fit: Fit, *, profiles: bool = False, title: str | None = None) -> str:
+def fit_page(fit: Fitted, *, profiles: bool = False, title: str | None = None) -> str:
     """The page as text."""
     album = Album()
     runs = list(dict.fromkeys(case.name for case in fit.estimate.cases))[:MOST_RUNS]
@@ -68,16 +62,16 @@ def footer() -> str:
     return f"Written by grisaille {grisaille.__version__} on {datetime.now().strftime('%Y-%m-%d at %H:%M')}."
 
 
-def _diagnosis(fit: Fit) -> Diagnosis | str:
+def _diagnosis(fit: Fitted) -> Diagnosis | str:
     """The tests, or why there are none."""
     try:
-        found: Diagnosis = fit.diagnose()
+        found: Diagnosis = diagnose(fit)
     except GrisailleError as error:
         return str(error)
     return found
 
 
-def _chips(fit: Fit, diagnosis: Diagnosis | str) -> list[Chip]:
+def _chips(fit: Fitted, diagnosis: Diagnosis | str) -> list[Chip]:
     chips = [Chip("converged" if fit.converged else "not converged", fit.converged)]
     if isinstance(diagnosis, Diagnosis):
         bad, made = (

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from grisaille.assessment.comparison import Comparison
-from grisaille.estimation.fit import Fit
+from grisaille.assessment.comparison import ComparedFits
+from grisaille.drawing import labelled
+from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.value import with_error
 from grisaille.markup import Html, joined, table, tag
 from grisaille.model.notation.mathml import symbol
 from grisaille.reporting.charts import Album, Chart, Kind, Series
-from grisaille.reporting.labels import count, experiment_of, labelled, output_unit, short
+from grisaille.reporting.labels import count, experiment_of, output_unit, short
 from grisaille.reporting.page import Chip, Tab, build_page, bullets, card, choices, wide, write_page
 from grisaille.reporting.report import MOST_RUNS, footer
 from grisaille.reporting.report_outputs import abscissa
@@ -24,15 +25,12 @@ NAMES = {"log_likelihood": "log-likelihood", "aic": "AIC", "bic": "BIC", "delta_
 COLORS = (1, 2, 3, 4, 5)
 
 
-def comparison_report(comparison: Comparison, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
+def comparison_report(comparison: ComparedFits, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
     """Write the comparison as one HTML page that needs no network; gives its path."""
     return write_page(path, comparison_page(comparison, title=title))
 
 
-Comparison.report = comparison_report  # type: ignore[method-assign, assignment]
-
-
-def comparison_page(comparison: Comparison, *, title: str | None = None) -> str:
+def comparison_page(comparison: ComparedFits, *, title: str | None = None) -> str:
     """The page as text."""
     album, fits = Album(), comparison.fits
     tabs = [
@@ -54,7 +52,7 @@ def comparison_page(comparison: Comparison, *, title: str | None = None) -> str:
     )
 
 
-def _table(comparison: Comparison) -> Html:
+def _table(comparison: ComparedFits) -> Html:
     frame = comparison.table
     rows = [(label, *(_cell(c, v) for c, v in row.items())) for label, row in frame.iterrows()]
     return table(("fit", *(NAMES.get(c, c) for c in frame.columns)), rows, numbers=range(1, len(frame.columns) + 1))
@@ -64,7 +62,7 @@ def _cell(column: str, value: float) -> str:
     return f"{int(value)}" if column in ("parameters", "samples") else short(value, 6)
 
 
-def _tests(comparison: Comparison) -> Iterator[Html]:
+def _tests(comparison: ComparedFits) -> Iterator[Html]:
     rows = [
         (
             label, short(r.ratio, 4), f"{int(r.degrees_of_freedom)}", short(r.p, 3),
@@ -79,19 +77,19 @@ def _tests(comparison: Comparison) -> Iterator[Html]:
         yield card(bullets(comparison.notes), title="Remarks")
 
 
-def _parameters(fits: Mapping[str, Fit]) -> Html:
+def _parameters(fits: Mapping[str, Fitted]) -> Html:
     names = list(dict.fromkeys(str(n) for fit in fits.values() for n in fit.estimates))
     rows = [(symbol(n), *(_value(fit, n) for fit in fits.values())) for n in names]
     return table(("", *fits), rows, numbers=range(1, len(fits) + 1))
 
 
-def _value(fit: Fit, name: str) -> str:
+def _value(fit: Fitted, name: str) -> str:
     if name not in fit.estimates:
         return "—"
     return with_error(fit.estimates[name], fit[name].std_error).replace("-", "−")
 
 
-def _runs(fits: Mapping[str, Fit], album: Album) -> Iterator[tuple[str, Html]]:
+def _runs(fits: Mapping[str, Fitted], album: Album) -> Iterator[tuple[str, Html]]:
     """Per experiment and output, the measurements with the predictions of every fit that has them."""
     tables = {label: fit.residuals() for label, fit in fits.items()}
     pairs = dict.fromkeys((r, o) for t in tables.values() for r, o in zip(t["experiment"], t["output"], strict=True))
@@ -101,7 +99,7 @@ def _runs(fits: Mapping[str, Fit], album: Album) -> Iterator[tuple[str, Html]]:
         yield run, tag("div", *charts)
 
 
-def _chart(fits: Mapping[str, Fit], tables: Mapping[str, Any], run: str, output: str, link: str) -> Chart:
+def _chart(fits: Mapping[str, Fitted], tables: Mapping[str, Any], run: str, output: str, link: str) -> Chart:
     series: list[Series] = []
     x = unit = ""
     for color, (label, fit) in zip(np.resize(COLORS, len(fits)).tolist(), fits.items(), strict=True):

@@ -13,8 +13,8 @@ import numpy as np
 
 from grisaille.errors import GrisailleError
 from grisaille.estimation.estimator import Estimator
-from grisaille.estimation.fit import Fit
-from grisaille.estimation.saving import versions
+from grisaille.estimation.fitted import Fitted
+from grisaille.estimation.saving import save, versions
 from grisaille.markup import Html, joined, table, tag
 from grisaille.reporting.charts import Album, Chart, Series
 from grisaille.reporting.labels import count, short
@@ -27,7 +27,7 @@ MOST_DATA, MOST_EXPERIMENTS = 20_000, 12
 MOST_ROWS = 60
 
 
-def computation(fit: Fit, album: Album) -> Html:
+def computation(fit: Fitted, album: Album) -> Html:
     """Everything about the run."""
     e = fit.estimate
     timing = [
@@ -47,7 +47,7 @@ def computation(fit: Fit, album: Album) -> Html:
     )
 
 
-def _trace(fit: Fit, album: Album) -> Iterator[Html]:
+def _trace(fit: Fitted, album: Album) -> Iterator[Html]:
     trace = fit.trace
     if not len(trace) or "objective" not in trace:
         return
@@ -73,7 +73,7 @@ def _cell(value: Any) -> str:
     return f"{int(value)}" if float(value).is_integer() and abs(value) < 1e9 else short(value, 6)
 
 
-def _method(fit: Fit) -> Iterator[Html | None]:
+def _method(fit: Fitted) -> Iterator[Html | None]:
     rows = [(name, repr(value)) for name, value in fit.method.options.items()]
     yield wide(table((type(fit.method).__name__, "option"), rows))
     if fit.why:
@@ -81,13 +81,13 @@ def _method(fit: Fit) -> Iterator[Html | None]:
         yield bullets(f"{name}: {reason}" for name, reason in fit.why.items())
 
 
-def _versions(fit: Fit) -> Iterator[Html]:
+def _versions(fit: Fitted) -> Iterator[Html]:
     found = {**versions(), "machine": f"{platform.system()} {platform.machine()}"}
     yield facts(found.items())
     yield tag("p", "model ", tag("code", fit.initial_model.fingerprint[:16]), class_="muted")
 
 
-def _again(fit: Fit) -> Iterator[Html]:
+def _again(fit: Fitted) -> Iterator[Html]:
     saved = _saved(fit)
     name = f"{''.join(c if c.isalnum() else '-' for c in fit.model_name.lower())}-fit.nc"
     if saved is not None:
@@ -101,7 +101,7 @@ def _again(fit: Fit) -> Iterator[Html]:
     yield tag("button", "Copy", type="button", data_copies="again")
 
 
-def repeat_code(fit: Fit, file: str | None) -> str:
+def repeat_code(fit: Fitted, file: str | None) -> str:
     """Python that repeats the fit; from a saved file where there is one."""
     if file is not None:
         begin = [f'saved = gr.load("{file}")', "model, data = saved.initial_model, saved.experiments"]
@@ -136,14 +136,14 @@ def method_code(method: Estimator) -> str:
     return f"{type(method).__name__}({', '.join(changed)})"
 
 
-def _saved(fit: Fit) -> str | None:
+def _saved(fit: Fitted) -> str | None:
     """The saved fit in base64, unless it is large or cannot be saved."""
     if fit.estimate.count > MOST_DATA or len(fit.experiments) > MOST_EXPERIMENTS:
         return None
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "fit.nc"
         try:
-            fit.save(path)
+            save(fit, path)
         except GrisailleError:
             return None
         content = path.read_bytes()

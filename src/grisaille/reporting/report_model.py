@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from grisaille.errors import GrisailleError
-from grisaille.estimation.fit import Fit
+from grisaille.estimation.fitted import Fitted
 from grisaille.markup import Html, joined, tag
 from grisaille.model.classes import Model
 from grisaille.model.notation.typesetting import equations, symbols
@@ -13,7 +13,7 @@ from grisaille.reporting.page import bullets, card, facts, wide
 from grisaille.structure.analysis import Analysis, analyze
 
 
-def model_part(fit: Fit) -> Html:
+def model_part(fit: Fitted) -> Html:
     """Equations, symbols, structure."""
     return describe(fit.initial_model)
 

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from grisaille.drawing import labelled
 from grisaille.errors import GrisailleError
-from grisaille.estimation.fit import Fit
+from grisaille.estimation.fitted import Fitted
 from grisaille.experiment.signals import Samples
 from grisaille.markup import Html, joined, tag
 from grisaille.reporting.charts import Album, Chart, Series
-from grisaille.reporting.labels import experiment_of, labelled, output_unit, quantity_unit, short, time_label
+from grisaille.reporting.labels import experiment_of, output_unit, quantity_unit, short, time_label
 from grisaille.reporting.page import card, choices
 
 PREDICTED = {
@@ -24,7 +25,7 @@ PREDICTED = {
 HINT = "Drag across a plot to zoom, double-click to see everything again; point at it to read values."
 
 
-def outputs(fit: Fit, album: Album, runs: list[str]) -> Html:
+def outputs(fit: Fitted, album: Album, runs: list[str]) -> Html:
     """A part per experiment."""
     residuals, standardized = fit.residuals(), fit.residuals(standardized=True)["residual"]
     parts = []
@@ -36,7 +37,7 @@ def outputs(fit: Fit, album: Album, runs: list[str]) -> Html:
     return card(hint, choices("Experiment", parts, "outputs"), title="Measured and predicted")
 
 
-def _output_charts(fit: Fit, run: str, mine: Any, standardized: Any, link: str) -> Iterator[Chart]:
+def _output_charts(fit: Fitted, run: str, mine: Any, standardized: Any, link: str) -> Iterator[Chart]:
     simulated = _simulation(fit, run)
     experiment = experiment_of(fit, run)
     time, mine = abscissa(fit, experiment, mine)
@@ -61,7 +62,7 @@ def _output_charts(fit: Fit, run: str, mine: Any, standardized: Any, link: str) 
         yield _residual_chart(str(output), run, ordered, standardized[ordered.index].to_numpy(), time, unit, link)
 
 
-def abscissa(fit: Fit, experiment: Any, table: Any) -> tuple[str, Any]:
+def abscissa(fit: Fitted, experiment: Any, table: Any) -> tuple[str, Any]:
     """What is drawn to the right: time, or the only input of a static model, or the number of the row."""
     name = _only_input(experiment)
     if name is None:
@@ -77,7 +78,7 @@ def _only_input(experiment: Any) -> str | None:
     return sampled[0] if experiment.is_static and len(sampled) == 1 else None
 
 
-def _input_unit(fit: Fit, experiment: Any, name: str) -> str:
+def _input_unit(fit: Fitted, experiment: Any, name: str) -> str:
     return quantity_unit(fit, name) or str(experiment.units.get(name, ""))
 
 
@@ -94,7 +95,7 @@ def _residual_chart(output: str, run: str, table: Any, r: np.ndarray, time: str,
     return Chart(f"Residuals of {output}", words, time, labelled("residual", unit), series, 170, link, levels=(0.0,))
 
 
-def _input_charts(fit: Fit, run: str, link: str) -> Iterator[Chart]:
+def _input_charts(fit: Fitted, run: str, link: str) -> Iterator[Chart]:
     experiment = experiment_of(fit, run)
     for name, signal in experiment.inputs.items():
         if not isinstance(signal, Samples) or name == _only_input(experiment):
@@ -107,7 +108,7 @@ def _input_charts(fit: Fit, run: str, link: str) -> Iterator[Chart]:
         yield Chart(f"Input {name}", words, time_label(experiment), labelled(name, unit), series, 150, link)
 
 
-def _simulation(fit: Fit, run: str) -> Any:
+def _simulation(fit: Fitted, run: str) -> Any:
     """What the model does alone, for estimators whose predictions follow the data."""
     if fit.estimate.evaluation.is_least_squares or experiment_of(fit, run).is_static:
         return None

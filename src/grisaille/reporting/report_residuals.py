@@ -8,7 +8,7 @@ import numpy as np
 
 from grisaille.assessment.diagnosis import Diagnosis, Verdict
 from grisaille.assessment.diagnosis import Series as Tested
-from grisaille.estimation.fit import Fit
+from grisaille.estimation.fitted import Fitted
 from grisaille.markup import Html, joined, table, tag
 from grisaille.reporting.charts import Album, Chart, Series
 from grisaille.reporting.labels import count, experiment_of, p_text, short, time_label
@@ -29,7 +29,7 @@ MEANINGS = (
 )  # fmt: skip
 
 
-def residuals(fit: Fit, diagnosis: Diagnosis, album: Album, runs: list[str]) -> Html:
+def residuals(fit: Fitted, diagnosis: Diagnosis, album: Album, runs: list[str]) -> Html:
     """A table of verdicts and five pictures per series."""
     parts = []
     for run in runs:
@@ -51,7 +51,7 @@ def residuals(fit: Fit, diagnosis: Diagnosis, album: Album, runs: list[str]) -> 
     )
 
 
-def _one(fit: Fit, diagnosis: Diagnosis, series: Tested, album: Album) -> Iterator[Html]:
+def _one(fit: Fitted, diagnosis: Diagnosis, series: Tested, album: Album) -> Iterator[Html]:
     verdicts = [v for v in diagnosis.verdicts if (v.experiment, v.output) == (series.experiment, series.output)]
     yield tag("h3", f"{series.output}, {series.experiment}: {count(len(series.residuals), 'sample')}")
     yield wide(

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from grisaille.drawing import labelled
 from grisaille.errors import EstimationError
-from grisaille.estimation.fit import Fit
+from grisaille.estimation.fitted import Fitted
 from grisaille.markup import Html, joined, tag
 from grisaille.reporting.charts import Album, Chart, Series
-from grisaille.reporting.labels import experiment_of, labelled, quantity_unit, time_label
+from grisaille.reporting.labels import experiment_of, quantity_unit, time_label
 from grisaille.reporting.page import card, choices
 
 MOST = 16
 """Quantities drawn per experiment."""
+LEVEL = 0.95
 
 
-def states(fit: Fit, album: Album, runs: list[str]) -> Html | None:
+def states(fit: Fitted, album: Album, runs: list[str]) -> Html | None:
     """A part per experiment; None where the estimator has no states to show."""
     parts = []
     for k, run in enumerate(runs):
@@ -26,19 +28,20 @@ def states(fit: Fit, album: Album, runs: list[str]) -> Html | None:
         charts = [album.place(chart) for chart in _charts(fit, run, found, f"states{k}")]
         parts.append((run, joined(charts)))
     holds = "contains" if fit.method.smooths else "does not contain"
-    words = f"Given all data of the experiment; the band holds 95 % and {holds} the uncertainty of parameters."
+    share = f"{100 * LEVEL:g} %"
+    words = f"Given all data of the experiment; the band holds {share} and {holds} the uncertainty of parameters."
     return card(tag("p", words, class_="muted"), choices("Experiment", parts, "states"), title="States with bands")
 
 
-def _states(fit: Fit, run: str) -> Any:
+def _states(fit: Fitted, run: str) -> Any:
     try:
-        found = fit.states(run)
+        found = fit.method.states(fit, run, None, LEVEL)
     except EstimationError:
         return None
     return found if {"given", "statistic"} <= set(found.dims) else None
 
 
-def _charts(fit: Fit, run: str, found: Any, link: str) -> Iterator[Chart]:
+def _charts(fit: Fitted, run: str, found: Any, link: str) -> Iterator[Chart]:
     t = found["time"].to_numpy()
     given = [str(g) for g in found["given"].values]
     best = "smoothed" if "smoothed" in given else given[-1]

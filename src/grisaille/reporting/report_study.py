@@ -13,19 +13,20 @@ from typing import Any
 
 import numpy as np
 
+from grisaille.drawing import labelled
 from grisaille.estimation.saving import versions
 from grisaille.markup import Html, joined, table, tag
 from grisaille.model.notation.mathml import symbol
 from grisaille.reporting.charts import Album, Chart, Series
-from grisaille.reporting.labels import count, labelled, p_text, short
+from grisaille.reporting.labels import count, p_text, short
 from grisaille.reporting.page import Chip, Tab, build_page, bullets, card, facts, wide, write_page
 from grisaille.reporting.report import MOST_RUNS, footer
 from grisaille.reporting.report_computation import method_code
 from grisaille.reporting.report_data import data_part
 from grisaille.reporting.report_model import describe
-from grisaille.study.bootstrap import Bootstrap
-from grisaille.study.monte_carlo import MonteCarlo
-from grisaille.study.multistart import Multistart
+from grisaille.study.bootstrap import BootstrapRuns
+from grisaille.study.monte_carlo import MonteCarloRuns
+from grisaille.study.multistart import MultistartRuns
 from grisaille.study.rows import column
 from grisaille.study.study import Study
 
@@ -39,13 +40,10 @@ def study_report(study: Study, path: str | os.PathLike[str], *, title: str | Non
     return write_page(path, study_page(study, title=title))
 
 
-Study.report = study_report  # type: ignore[method-assign, assignment]
-
-
 def study_page(study: Study, *, title: str | None = None) -> str:
     """The page as text."""
     album, task = Album(), study._prepared.task
-    first = _minima(study, album) if isinstance(study, Multistart) else _estimates(study, album)
+    first = _minima(study, album) if isinstance(study, MultistartRuns) else _estimates(study, album)
     tabs = [
         Tab("Summary", first),
         Tab("Runs", _runs(study, album)),
@@ -63,9 +61,9 @@ def study_page(study: Study, *, title: str | None = None) -> str:
 def _chips(study: Study) -> Iterator[Chip]:
     counts = study.counts
     yield Chip(f"{counts['converged']} of {counts['runs']} converged", counts["converged"] == counts["runs"])
-    if isinstance(study, Multistart):
+    if isinstance(study, MultistartRuns):
         yield Chip("one minimum" if len(study.basins) == 1 else f"{len(study.basins)} distinct minima")
-    elif isinstance(study, MonteCarlo):
+    elif isinstance(study, MonteCarloRuns):
         verdicts = study.summary().table["verdict"]
         wrong = int(verdicts.str.startswith("too").sum())
         words = (
@@ -77,14 +75,14 @@ def _chips(study: Study) -> Iterator[Chip]:
 def _estimates(study: Any, album: Album) -> Html:
     """Location, spread and coverage, then a histogram of each unknown."""
     found = study.summary()
-    truth = "fit" if isinstance(study, Bootstrap) else "truth"
+    truth = "fit" if isinstance(study, BootstrapRuns) else "truth"
     head = (
         "", truth, "mean", "median", "spread", "claimed std. error", "bias", "skewness", "at bound",
         f"coverage of {100 * found.level:g} %", "p", "coverage is",
     )  # fmt: skip
     rows = [_estimate_row(str(name), r) for name, r in found.table.iterrows()]
     parts = [card(wide(table(head, rows, numbers=range(1, 11))), title="Estimates")]
-    if isinstance(study, Bootstrap):
+    if isinstance(study, BootstrapRuns):
         limits = study.intervals()
         shown = [(symbol(str(n)), short(r.lower), short(r.upper)) for n, r in limits.iterrows()]
         parts.append(card(wide(table(("", "2.5 %", "97.5 %"), shown, numbers=(1, 2))), title="Percentile intervals"))
@@ -126,7 +124,7 @@ def _histograms(study: Any, truth: str) -> Iterator[Chart]:
         )
 
 
-def _minima(study: Multistart, album: Album) -> Html:
+def _minima(study: MultistartRuns, album: Album) -> Html:
     """The minima and a waterfall."""
     basins = study.basins
     rows = [
@@ -145,7 +143,7 @@ def _minima(study: Multistart, album: Album) -> Html:
     return joined(parts)
 
 
-def _waterfall(study: Multistart) -> Chart | None:
+def _waterfall(study: MultistartRuns) -> Chart | None:
     found = study.table[study.table["criterion"].notna()].sort_values("criterion", kind="stable")
     if not len(found):
         return None

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from grisaille.estimation.fit import Fit
+from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.summary import kinds_of_intervals
 from grisaille.markup import Html, joined, table, tag
 from grisaille.model.notation.mathml import symbol
@@ -30,7 +30,7 @@ HEAD = (
 )
 
 
-def summary(fit: Fit) -> Html:
+def summary(fit: Fitted) -> Html:
     """Parameters, outputs, notes."""
     verdict = tag("p", tag("strong", fit.status))
     said = fit.notes or ["Every unknown is determined by the data."]
@@ -40,7 +40,7 @@ def summary(fit: Fit) -> Html:
     return joined((estimates, outputs))
 
 
-def parameters(fit: Fit) -> Html:
+def parameters(fit: Fitted) -> Html:
     """One row per unknown, then the noise levels."""
     unknowns = {u.name: u for u in fit.estimate.unknowns}
     rows = [_row(str(name), row, unknowns.get(str(name))) for name, row in fit.parameters.iterrows()]
@@ -95,7 +95,7 @@ def _picture(row: Any) -> Html | str:
     )  # fmt: skip
 
 
-def _criteria(fit: Fit) -> Iterator[tuple[str, str]]:
+def _criteria(fit: Fitted) -> Iterator[tuple[str, str]]:
     e = fit.estimate
     yield "measurements", f"{e.count}"
     yield "degrees of freedom", f"{e.degrees_of_freedom}"
@@ -106,7 +106,7 @@ def _criteria(fit: Fit) -> Iterator[tuple[str, str]]:
         yield "BIC", short(fit.bic, 6)
 
 
-def _quality(fit: Fit) -> Html:
+def _quality(fit: Fitted) -> Html:
     units = fit.initial_model._content.outputs
     rows = [
         (
@@ -118,7 +118,7 @@ def _quality(fit: Fit) -> Html:
     return table(("output", "samples", "rms residual", "unit", "R²", "fit"), rows, numbers=(1, 2, 4, 5), stacked=True)
 
 
-def subtitle(fit: Fit) -> list[str]:
+def subtitle(fit: Fitted) -> list[str]:
     """The lines below the title."""
     described = fit.initial_model._content.description
     how = (

@@ -7,12 +7,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from grisaille.assessment.profile import Profile
+from grisaille.assessment.profile import profile as profile_of
+from grisaille.drawing import labelled
 from grisaille.errors import GrisailleError
-from grisaille.estimation.fit import Fit
+from grisaille.estimation.fitted import Fitted
 from grisaille.markup import Html, joined, tag
 from grisaille.model.notation.mathml import symbol
 from grisaille.reporting.charts import Album, Chart, Series
-from grisaille.reporting.labels import labelled, short
+from grisaille.reporting.labels import short
 from grisaille.reporting.page import bullets, card, wide
 
 MOST = 40
@@ -20,7 +22,7 @@ MOST = 40
 STRONG = 0.95
 
 
-def uncertainty(fit: Fit, album: Album, profiles: bool) -> Html:
+def uncertainty(fit: Fitted, album: Album, profiles: bool) -> Html:
     """Correlations, then profiles."""
     what = "likelihood" if fit.estimate.is_likelihood else "criterion"
     parts: list[Html | None] = [card(*_correlation(fit), title="Correlation of the estimates")]
@@ -35,7 +37,7 @@ def uncertainty(fit: Fit, album: Album, profiles: bool) -> Html:
     return joined(parts)
 
 
-def _correlation(fit: Fit) -> Iterator[Html | None]:
+def _correlation(fit: Fitted) -> Iterator[Html | None]:
     names = fit.names[:MOST]
     matrix = fit.correlation.to_numpy()[: len(names), : len(names)]
     if len(names) < 2:
@@ -68,13 +70,13 @@ def _cell(value: float) -> Html:
     )
 
 
-def _profiles(fit: Fit, album: Album) -> Iterator[Html | None]:
+def _profiles(fit: Fitted, album: Album) -> Iterator[Html | None]:
     charts, sentences = [], []
     for name, free in zip(fit.names, fit.estimate.free, strict=True):
         if not free:
             continue
         try:
-            profile = fit.profile(name)
+            profile = profile_of(fit, name)
         except GrisailleError as error:
             sentences.append(f"{name}: {error}")
             continue

@@ -1,4 +1,4 @@
-"""``gr.bootstrap``: how far estimates would move with other noise, from one fit.
+"""How far estimates would move with other noise, from one fit.
 
     parametric   y* = ŷ + (σ/w) z                      noise as the model has it, z standard normal; for fits by Kalman
                                                        filters a new simulation of disturbances and noise
@@ -14,46 +14,26 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from grisaille.disturbance import Purpose, Stream
 from grisaille.errors import EstimationError
-from grisaille.estimation.fit import Fit
+from grisaille.estimation.fitted import Fitted
 from grisaille.estimators.fitting import build_problem
 from grisaille.study.data_sets import DataSet, OtherData, kept_rows
-from grisaille.study.engine import run_task
-from grisaille.study.monte_carlo import MonteCarlo
+from grisaille.study.monte_carlo import MonteCarloRuns
 from grisaille.study.seeds import experiment_seed, uniforms
 from grisaille.study.simulated_data import Simulated
-from grisaille.study.task import make_task
+from grisaille.study.task import Task, make_task
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-def bootstrap(
-    fit: Fit,
-    runs: int = 200,
-    kind: Literal["parametric", "residual"] = "parametric",
-    block: int | None = None,
-    seed: int = 0,
-    *,
-    store: str | Path | None = None,
-    executor: Any = None,
-    progress: bool = False,
-) -> Bootstrap:
-    """Refit data sets made from a fit's predictions and new noise.
-
-    fit : what to judge
-    kind : ``"parametric"`` draws normal noise; ``"residual"`` draws the fit's residuals, in blocks
-    block : length of the blocks; the cube root of the number of samples unless given, 1 for independent residuals
-    runs, seed, store, executor, progress : as in ``gr.monte_carlo``
-    """
-    if not isinstance(fit, Fit):
-        raise EstimationError(f"gr.bootstrap takes a fit, as gr.fit gives it, not {type(fit).__name__}.")
+def bootstrap_task(fit: Fitted, kind: str, block: int | None, seed: int) -> Task:
+    """The task of refitting data sets made from a fit."""
     if kind not in ("parametric", "residual"):
         raise EstimationError(f"kind is {kind!r}; give 'parametric' or 'residual'.")
     if block is not None and (isinstance(block, bool) or not isinstance(block, int) or block < 1):
@@ -61,21 +41,18 @@ def bootstrap(
     options = _options(fit)
     if fit.method.redraws == "model":
         drawn = _drawn_again(fit, kind)
-        task = make_task("bootstrap", fit.initial_model, list(fit.experiments), fit.method, drawn, seed, **options)
-        return Bootstrap(*run_task(task, runs, store, executor, progress), fit.estimate.theta)
+        return make_task("bootstrap", fit.initial_model, list(fit.experiments), fit.method, drawn, seed, **options)
     if not fit.method.redraws:
         raise EstimationError(
             f"gr.bootstrap redraws the measurement noise of output-error fits; this one is by "
             f"{type(fit.method).__name__}, which also knows disturbances: use gr.monte_carlo(fit.model, "
             f"fit.experiments, …), which draws both."
         )
-    series = _series(fit, options)
-    task = make_task("bootstrap", fit.initial_model, list(fit.experiments), fit.method, Redrawn(series, kind, block),
-                     seed, **options)  # fmt: skip
-    return Bootstrap(*run_task(task, runs, store, executor, progress), fit.estimate.theta)
+    redrawn = Redrawn(_series(fit, options), kind, block)
+    return make_task("bootstrap", fit.initial_model, list(fit.experiments), fit.method, redrawn, seed, **options)
 
 
-def _drawn_again(fit: Fit, kind: str) -> Simulated:
+def _drawn_again(fit: Fitted, kind: str) -> Simulated:
     """New disturbances and new noise from the fitted model: the parametric bootstrap of a likelihood fit."""
     own = [u.name for u in fit.estimate.unknowns if u.experiment is not None and len(fit.experiments) > 1]
     if kind == "residual" or own:
@@ -91,7 +68,7 @@ def _drawn_again(fit: Fit, kind: str) -> Simulated:
     return variation
 
 
-class Bootstrap(MonteCarlo):
+class BootstrapRuns(MonteCarloRuns):
     """Refits of one fit's redrawn data; ``truth`` is the fit itself."""
 
     def intervals(self, level: float = 0.95) -> pd.DataFrame:
@@ -157,7 +134,7 @@ def _blocks(n: int, length: int, shares: np.ndarray) -> np.ndarray:
     return np.asarray((begins[:, None] + np.arange(length)).ravel()[:n] % n)
 
 
-def _options(fit: Fit) -> dict[str, Any]:
+def _options(fit: Fitted) -> dict[str, Any]:
     """What ``gr.fit`` would be given to pose the same problem at its answer."""
     unknowns = fit.estimate.unknowns
     return {
@@ -169,7 +146,7 @@ def _options(fit: Fit) -> dict[str, Any]:
     }
 
 
-def _series(fit: Fit, options: dict[str, Any]) -> tuple[dict[str, Series], ...]:
+def _series(fit: Fitted, options: dict[str, Any]) -> tuple[dict[str, Series], ...]:
     problem = build_problem(fit.initial_model, list(fit.experiments), method=fit.method, **options)
     problem.sigma = dict(fit.estimate.noise)
     evaluation = problem.evaluate(fit.estimate.theta)

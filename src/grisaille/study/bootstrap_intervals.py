@@ -21,8 +21,8 @@ from grisaille.assessment.criterion import criterion_of
 from grisaille.assessment.likelihood_criterion import LikelihoodCriterion, Restricted
 from grisaille.assessment.profile_limits import Limits
 from grisaille.errors import EstimationError, GrisailleError
-from grisaille.estimation.fit import Fit
-from grisaille.estimation.intervals import Intervals, interval_method
+from grisaille.estimation.fitted import Fitted
+from grisaille.estimation.intervals import Intervals
 from grisaille.estimation.likelihood import LikelihoodProblem
 from grisaille.optimization import scoring
 from grisaille.optimization.search import Search
@@ -34,10 +34,12 @@ LOST = 0.2
 """Share of records that could not be fitted, above which there is no interval."""
 
 
-@interval_method("bootstrap")
-def bootstrap_intervals(fit: Fit, level: float, samples: int = SAMPLES, seed: int = 0) -> Intervals:
+def bootstrap_intervals(
+    fit: Fitted, level: float, first: Intervals, samples: int = SAMPLES, seed: int = 0
+) -> Intervals:
     """Inverted tests for all unknowns that no bound holds; others as in the table.
 
+    first : those of the table
     samples : records drawn for each limit, half of them at each of two values
     """
     # the outermost of half of them must lie beyond the quantile
@@ -51,7 +53,6 @@ def bootstrap_intervals(fit: Fit, level: float, samples: int = SAMPLES, seed: in
             f"method='bootstrap' draws records from fits by gr.KalmanML and gr.OutputError; this one is by "
             f"{type(fit.method).__name__}: use gr.monte_carlo(fit.model, fit.experiments, …)."
         )
-    first = fit.limits(level, "auto")
     inversion = Inversion(fit, level, samples, seed)
     lower, upper, kinds, notes = first.lower.copy(), first.upper.copy(), list(first.kinds), []
     for k, name in enumerate(fit.names):
@@ -68,7 +69,7 @@ def bootstrap_intervals(fit: Fit, level: float, samples: int = SAMPLES, seed: in
 class Inversion:
     """Tests around one fit."""
 
-    def __init__(self, fit: Fit, level: float, samples: int, seed: int) -> None:
+    def __init__(self, fit: Fitted, level: float, samples: int, seed: int) -> None:
         self.fit, self.level, self.half, self.seed = fit, level, samples // 2, seed
         self.criterion = criterion_of(fit)
         e = fit.estimate
@@ -154,7 +155,7 @@ class Inversion:
                 return np.nan
             return float(np.sign(free[1][k] - at[k]) * np.sqrt(max(2 * (held[0] - free[0]), 0.0)))
         drawn = replace(e, cases=self.criterion.problem.renewed(values).cases, theta=at)
-        criterion = criterion_of(Fit(self.fit.initial_model, self.fit.experiments, self.fit.method, drawn))
+        criterion = criterion_of(Fitted(self.fit.initial_model, self.fit.experiments, self.fit.method, drawn))
         best, other = criterion.minimize({}, at), criterion.minimize({k: float(at[k])}, at)
         if best.failure or other.failure:
             return np.nan

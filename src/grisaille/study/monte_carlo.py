@@ -1,84 +1,32 @@
-"""``gr.monte_carlo``: many data sets from a known truth, each fitted; what the estimates do and what they claim."""
+"""Many data sets from a known truth, each fitted; what the estimates do and what they claim."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from grisaille.errors import EstimationError
-from grisaille.estimation.fit import Fit
-from grisaille.estimators.choice import choose_method
-from grisaille.estimators.fitting import build_problem, named_experiments
 from grisaille.model.classes import Model
 from grisaille.model.lowering.lowering import evaluate
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.prepared import structure_of
-from grisaille.study.engine import run_task
-from grisaille.study.simulated_data import Simulated
 from grisaille.study.study import Study
 from grisaille.study.summary import Summary, summarize
-from grisaille.study.task import Answer, Prepared, make_task
+from grisaille.study.task import Answer, Prepared
 from grisaille.trial.unknown import Unknown
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-
-def monte_carlo(
-    model: Model,
-    plan: Any,
-    estimate: Iterable[object] | None = None,
-    method: Any = "auto",
-    runs: int = 100,
-    seed: int = 0,
-    *,
-    noise: Mapping[str, float] | None = None,
-    step: float | None = None,
-    guess: Mapping[str, float] | Fit | None = None,
-    bounds: Mapping[str, tuple[float, float]] | None = None,
-    priors: Any = None,
-    local: Iterable[str] = (),
-    store: str | Path | None = None,
-    executor: Any = None,
-    progress: bool = False,
-) -> MonteCarlo:
-    """Simulate data from a model again and again, and fit each data set.
-
-    model : the truth: its parameters, starts, disturbances and noise
-    plan : experiments whose times, inputs, constants, starts, weights and gaps (NaN) are kept; their measured values do
-        not matter
-    estimate, method, guess, bounds, priors, local : as in ``gr.fit``; the guess is the truth unless given
-    runs, seed : how many data sets, and the seed from which each run's own is derived
-    noise : standard deviations by output, for those whose noise the model leaves unknown
-    step : largest cell of the grid on which disturbances are drawn, as in ``gr.simulate``
-    store, executor, progress : as in ``gr.multistart``. With the same store, more runs may be asked for later.
-    """
-    data = named_experiments(plan)
-    chosen, _ = choose_method(method, model, data)
-    options: dict[str, Any] = {
-        "estimate": estimate if estimate is None or isinstance(estimate, str) else list(estimate),
-        "bounds": bounds, "priors": priors, "local": tuple(local),
-    }  # fmt: skip
-    posed = build_problem(model, data, method=chosen, **options)
-    truth = _with_levels(model, posed.unknowns, posed.guess, dict(noise or {}))
-    if isinstance(guess, Fit):  # which may have estimated more than this study does
-        known = guess.estimates
-        guess = {u.name: known[u.name] for u in posed.unknowns if u.name in known}
-    variation = Simulated(model, dict(noise or {}), min(chosen.rtol, 1e-6) / 10, chosen.compiled, step)
-    variation.prepare(data)
-    task = make_task("monte_carlo", model, data, method, variation, seed, guess=guess, **options)
-    return MonteCarlo(*run_task(task, runs, store, executor, progress), truth)
+    from grisaille.drawing import Canvas
 
 
-def _with_levels(
-    model: Model, unknowns: Sequence[Unknown], guess: np.ndarray, noise: Mapping[str, float]
-) -> np.ndarray:
+def true_values(model: Model, unknowns: Sequence[Unknown], guess: np.ndarray, noise: Mapping[str, float]) -> np.ndarray:
     """The guess with the levels of noise that the data are drawn with: searches for levels may begin elsewhere."""
     flat = structure_of(model).model
     values = evaluate_parameters(flat)
@@ -96,7 +44,7 @@ def _with_levels(
     return truth
 
 
-class MonteCarlo(Study):
+class MonteCarloRuns(Study):
     """Fits of many data sets that share one truth."""
 
     def __init__(self, prepared: Prepared, answers: list[Answer], truth: np.ndarray) -> None:
@@ -125,7 +73,7 @@ class MonteCarlo(Study):
         """
         return summarize(self, level, left_out)
 
-    def plot(self, *, ax: Any = None) -> Figure:
+    def plot(self, *, ax: Canvas | None = None) -> Figure:
         """Histograms of the estimates with box plots above them, the truth marked.
 
         ax : axes to draw the histograms on instead of a new figure, one per unknown

@@ -12,15 +12,16 @@ from grisaille.errors import EstimationError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from grisaille.study.monte_carlo import MonteCarlo
-    from grisaille.study.multistart import Multistart
+    from grisaille.drawing import Canvas
+    from grisaille.study.monte_carlo import MonteCarloRuns
+    from grisaille.study.multistart import MultistartRuns
 
 MOST_PANELS = 16
 FLOOR = 1e-6
 """Differences of criteria below this are drawn as if they were this."""
 
 
-def draw_waterfall(study: Multistart, ax: Any = None) -> Figure:
+def draw_waterfall(study: MultistartRuns, ax: Canvas | None = None) -> Figure:
     """Criterion above the best, one point per start, sorted."""
     table = study.table[study.table["criterion"].notna()].sort_values("criterion", kind="stable")
     if not len(table):
@@ -43,7 +44,7 @@ def draw_waterfall(study: Multistart, ax: Any = None) -> Figure:
     return figure
 
 
-def draw_estimates(study: MonteCarlo, ax: Any = None) -> Figure:
+def draw_estimates(study: MonteCarloRuns, ax: Canvas | None = None) -> Figure:
     """A histogram of each unknown, the truth as a line; on a new figure, with a box plot above it."""
     used = study.estimates[study.table["converged"]]
     if not len(used):

@@ -17,7 +17,7 @@ import numpy as np
 from grisaille.assessment.criterion import Criterion
 from grisaille.disturbance import Purpose, Stream
 from grisaille.errors import EstimationError
-from grisaille.estimation.fit import Fit
+from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.likelihood import LikelihoodProblem, filter_runner
 from grisaille.filtering.exact.linear import LinearFilter
 from grisaille.filtering.kalman import DiscreteModel
@@ -29,7 +29,7 @@ Values = list[np.ndarray]
 """One array for each of a problem's ``samples``, in order."""
 
 
-def draw_records(fit: Fit, theta: np.ndarray, count: int, seed: int) -> Iterator[Values]:
+def draw_records(fit: Fitted, theta: np.ndarray, count: int, seed: int) -> Iterator[Values]:
     """Records 0, …, count − 1 from the model at θ."""
     cases = fit.estimate.cases
     runners = [filter_runner(case) for case in cases]
@@ -75,11 +75,11 @@ def _root(covariance: np.ndarray) -> np.ndarray:
     return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
 
 
-def _simulated(fit: Fit, theta: np.ndarray, count: int, seed: int) -> Iterator[Values]:
+def _simulated(fit: Fitted, theta: np.ndarray, count: int, seed: int) -> Iterator[Values]:
     own = [u.name for u in fit.estimate.unknowns if u.experiment is not None and len(fit.experiments) > 1]
     if own:
         raise EstimationError(f"Records cannot be drawn: there is no one model where '{own[0]}' is per experiment.")
-    model = Fit(fit.initial_model, fit.experiments, fit.method, replace(fit.estimate, theta=theta)).model
+    model = Fitted(fit.initial_model, fit.experiments, fit.method, replace(fit.estimate, theta=theta)).model
     variation = Simulated(model, {}, 1e-6, fit.method.compiled)
     variation.prepare(list(fit.experiments))
     for m in range(count):
@@ -90,7 +90,7 @@ def _simulated(fit: Fit, theta: np.ndarray, count: int, seed: int) -> Iterator[V
         ]  # fmt: skip
 
 
-def _with_noise(fit: Fit, theta: np.ndarray, count: int, seed: int) -> Iterator[Values]:
+def _with_noise(fit: Fitted, theta: np.ndarray, count: int, seed: int) -> Iterator[Values]:
     criterion = Criterion(fit)
     problem = criterion.problem
     found = problem.evaluate(theta, sensitive=False)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grisaille.errors import EstimationError
-from grisaille.estimation.fit import Fit
+from grisaille.estimation.fitted import Fitted
 from grisaille.structure.prepared import structure_of
 from grisaille.study.rows import column
 from grisaille.study.task import Answer, Prepared
@@ -19,11 +19,7 @@ if TYPE_CHECKING:
 
 
 class Study:
-    """Finished runs of one task."""
-
-    if TYPE_CHECKING:
-
-        def report(self, path: Any, *, title: str | None = None) -> Any: ...
+    """Finished runs of one task: what all studies have. Runs again as fits and reports are in ``results``."""
 
     def __init__(self, prepared: Prepared, answers: Sequence[Answer]) -> None:
         self._prepared, self._answers = prepared, tuple(answers)
@@ -84,7 +80,7 @@ class Study:
         }
         return counts | {f"failed: {stage}": int((failure == stage).sum()) for stage in sorted(set(failure) - {""})}
 
-    def repeat(self, run: int) -> Fit:
+    def repeat(self, run: int) -> Fitted:
         """One run again, alone, as a fit with its data; what made a run fail is raised."""
         if isinstance(run, bool) or not isinstance(run, int | np.integer) or not 0 <= run < len(self):
             raise EstimationError(f"There is no run {run!r}: runs are numbered from 0 to {len(self) - 1}.")

@@ -19,7 +19,7 @@ from grisaille.study.rows import column
 if TYPE_CHECKING:
     import pandas as pd
 
-    from grisaille.study.monte_carlo import MonteCarlo
+    from grisaille.study.monte_carlo import MonteCarloRuns
 
 SIGNIFICANCE = 1e-3
 
@@ -51,7 +51,7 @@ class Summary:
         return f"<p>{escape(self.headline)}</p>{self.table.to_html(float_format=lambda v: f'{v:.5g}')}"
 
 
-def summarize(study: MonteCarlo, level: float, left_out: Sequence[int] = ()) -> Summary:
+def summarize(study: MonteCarloRuns, level: float, left_out: Sequence[int] = ()) -> Summary:
     """The summary of a study."""
     import pandas as pd
 

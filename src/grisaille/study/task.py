@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from grisaille.errors import EstimationError
-from grisaille.estimation.fit import Fit
+from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.problem import Problem
 from grisaille.estimators.choice import choose_method
 from grisaille.estimators.fitting import build_problem, fit_problem, named_experiments
@@ -91,7 +91,7 @@ def make_task(
     seed: int,
     *,
     estimate: Iterable[object] | None = None,
-    guess: Mapping[str, float] | Fit | None = None,
+    guess: Mapping[str, float] | Fitted | None = None,
     bounds: Mapping[str, tuple[float, float]] | None = None,
     priors: Any = None,
     local: Iterable[str] = (),
@@ -104,7 +104,7 @@ def make_task(
         raise EstimationError(f"estimate= takes a list of names: [{estimate!r}].")
     options = {
         "estimate": None if estimate is None else [str(getattr(e, "path", e)) for e in estimate],
-        "guess": dict(guess.estimates) if isinstance(guess, Fit) else dict(guess or {}),
+        "guess": dict(guess.estimates) if isinstance(guess, Fitted) else dict(guess or {}),
         "bounds": None if bounds is None else dict(bounds),
         "priors": priors,
         "local": tuple(local),
@@ -152,7 +152,7 @@ class Prepared:
             row = failed_row(self.layout, "fit", said, guess)
         return Answer(run, seed, time.perf_counter() - begin, row)
 
-    def fit(self, run: int) -> Fit:
+    def fit(self, run: int) -> Fitted:
         """The fit of one run, with its measurements; raises what made it fail."""
         seed = self.seed(run)
         problem = self.task.variation.vary(self.problem, run, seed)

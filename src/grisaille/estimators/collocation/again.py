@@ -17,7 +17,7 @@ from grisaille.collocation.program import SplineProgram
 from grisaille.collocation.record import Given
 from grisaille.collocation.splines import Spline
 from grisaille.errors import EstimationError
-from grisaille.estimation.fit import Fit
+from grisaille.estimation.fitted import Fitted
 from grisaille.estimators.collocation.direct.problem import DirectEvaluation, DirectProblem
 from grisaille.estimators.collocation.direct.programs import evaluated_program, on_elements
 from grisaille.estimators.collocation.problem import CollocationEvaluation, CollocationProblem
@@ -27,7 +27,7 @@ from grisaille.trial.unknown import Unknown
 Trajectories = CollocationEvaluation | DirectEvaluation
 
 
-def solved_again(fit: Fit) -> Trajectories:
+def solved_again(fit: Fitted) -> Trajectories:
     """The evaluation of the fit with its trajectories, solved for again after loading."""
     evaluation = fit.estimate.evaluation
     if isinstance(evaluation, Trajectories):
@@ -39,7 +39,7 @@ def solved_again(fit: Fit) -> Trajectories:
     return found
 
 
-def of_new_experiment(fit: Fit, experiment: Any) -> tuple[Trajectories, np.ndarray]:
+def of_new_experiment(fit: Fitted, experiment: Any) -> tuple[Trajectories, np.ndarray]:
     """The trajectories of another experiment at the estimates, and the covariance of the unknowns that move it."""
     named = experiment if experiment.name else experiment.replace(name="new experiment")
     named.check(fit.initial_model)
@@ -51,7 +51,7 @@ def of_new_experiment(fit: Fit, experiment: Any) -> tuple[Trajectories, np.ndarr
     return found, np.where(np.isfinite(e.covariance), e.covariance, 0.0)[np.ix_(mine, mine)]
 
 
-def kept_arrays(fit: Fit) -> dict[str, np.ndarray]:
+def kept_arrays(fit: Fitted) -> dict[str, np.ndarray]:
     """Knots and coefficients, or the path, as a file keeps them."""
     evaluation = fit.estimate.evaluation
     if isinstance(evaluation, DirectEvaluation) and evaluation.solution is not None:
@@ -69,7 +69,7 @@ def kept_arrays(fit: Fit) -> dict[str, np.ndarray]:
 
 
 def _solved(
-    fit: Fit, experiments: Any, unknowns: Any, theta: np.ndarray, kept: Mapping[str, np.ndarray]
+    fit: Fitted, experiments: Any, unknowns: Any, theta: np.ndarray, kept: Mapping[str, np.ndarray]
 ) -> Trajectories:
     structure = structure_of(fit.initial_model)
     guessed = [_guessed(u, float(v)) for u, v in zip(unknowns, theta, strict=True)]
@@ -88,7 +88,7 @@ def _guessed(unknown: Unknown, value: float) -> Unknown:
     return unknown if value == 0 and unknown.kind in ("scale", "noise") else replace(unknown, guess=value)
 
 
-def _path(fit: Fit, problem: DirectProblem, theta: np.ndarray, kept: Mapping[str, np.ndarray]) -> DirectEvaluation:
+def _path(fit: Fitted, problem: DirectProblem, theta: np.ndarray, kept: Mapping[str, np.ndarray]) -> DirectEvaluation:
     e = fit.estimate
     problem.program = on_elements(problem.program, int(e.extra.get("pieces", 1)))
     start = Point(**{f.name: kept[f"path_{f.name}"] for f in fields(Point)}) if kept else None
@@ -100,7 +100,7 @@ def _path(fit: Fit, problem: DirectProblem, theta: np.ndarray, kept: Mapping[str
     return problem.at(path)
 
 
-def _on_knots(fit: Fit, problem: CollocationProblem, kept: Mapping[str, np.ndarray]) -> CollocationProblem:
+def _on_knots(fit: Fitted, problem: CollocationProblem, kept: Mapping[str, np.ndarray]) -> CollocationProblem:
     programs, betas = [], []
     for k, (program, case) in enumerate(zip(problem.programs, problem.cases, strict=True)):
         mesh = Mesh(tuple(_spline(kept[f"knots_{k}_{i}"]) for i in range(len(program.mesh.splines))))

@@ -37,7 +37,7 @@ from grisaille.trial.unknown import Unknown
 if TYPE_CHECKING:
     import xarray as xr
 
-    from grisaille.estimation.fit import Fit
+    from grisaille.estimation.fitted import Fitted
 
 CRITERIA = ("amle", "ipda", "smoothing", "laplace")
 
@@ -174,7 +174,7 @@ class Collocation(Estimator):
         structure: Structure,
         data: Sequence[Any],
         unknowns: Sequence[Unknown],
-        guess: Fit | None = None,
+        guess: Fitted | None = None,
     ) -> Problem:
         """The problem of a model and its data."""
         refuse_without_slope(structure, data, unknowns)
@@ -197,7 +197,7 @@ class Collocation(Estimator):
             found = solve(self, problem, progress)
         return replace(found, caution=_caution(problem))
 
-    def predict_ahead(self, fit: Fit, experiment: Any, horizon: float) -> None:
+    def predict_ahead(self, fit: Fitted, experiment: Any, horizon: float) -> None:
         if horizon != np.inf:
             raise EstimationError(
                 f"{type(self).__name__} estimates trajectories from all data together and predicts nothing from "
@@ -214,12 +214,12 @@ class Collocation(Estimator):
         known, at = np.zeros((len(theta), len(theta))), problem.evaluate(theta)
         return {case.name: states_along(self, at, k, known) for k, case in enumerate(problem.cases)}
 
-    def states(self, fit: Fit, experiment: Any, names: Any, level: float) -> xr.Dataset:
+    def states(self, fit: Fitted, experiment: Any, names: Any, level: float) -> xr.Dataset:
         from grisaille.estimators.collocation.states import trajectory_states
 
         return trajectory_states(fit, experiment, names, level)
 
-    def kept(self, fit: Fit) -> dict[str, np.ndarray]:
+    def kept(self, fit: Fitted) -> dict[str, np.ndarray]:
         """The trajectories."""
         from grisaille.estimators.collocation.again import kept_arrays
 

@@ -26,7 +26,7 @@ from grisaille.collocation.direct.summary import curvature_at, seen
 from grisaille.collocation.knots import folded_at
 from grisaille.errors import EstimationError
 from grisaille.estimation.estimate import Estimate
-from grisaille.estimation.fit import Fit
+from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.likelihood import LikelihoodEvaluation
 from grisaille.estimation.quantities import STATISTICS, Observed, Quantities, Uncertain
 from grisaille.estimators.collocation.again import Trajectories, of_new_experiment, on_mesh, solved_again
@@ -41,7 +41,7 @@ Statistics = tuple[str, np.ndarray, list[str], np.ndarray]
 """Of one experiment: its name, the times, the quantities, and (4, times, quantities)."""
 
 
-def trajectory_states(fit: Fit, experiment: Any, names: Any, level: float) -> xr.Dataset:
+def trajectory_states(fit: Fitted, experiment: Any, names: Any, level: float) -> xr.Dataset:
     """Smoothed values of the quantities of one experiment; arguments and dimensions as in ``fit.states``."""
     evaluation, k, covariance = _followed(fit, experiment)
     return states_along(fit.method, evaluation, k, covariance, names, level)
@@ -117,7 +117,7 @@ def _observed(model: DirectModel) -> Observed:
     )  # fmt: skip
 
 
-def _followed(fit: Fit, experiment: Any) -> tuple[Trajectories, int, np.ndarray]:
+def _followed(fit: Fitted, experiment: Any) -> tuple[Trajectories, int, np.ndarray]:
     """The trajectories, the place of the experiment among them, and the covariance of the estimates that move them."""
     own = _without_undetermined(fit.estimate)
     names = [c.name for c in fit.estimate.cases]

@@ -58,7 +58,7 @@ from grisaille.trial.unknown import Unknown
 if TYPE_CHECKING:
     import xarray as xr
 
-    from grisaille.estimation.fit import Fit
+    from grisaille.estimation.fitted import Fitted
 
 SAME = 1e-6
 """Log-likelihoods of the same steps, with matrix exponentials of other accuracy, that agree."""
@@ -174,12 +174,12 @@ class KalmanML(Estimator):
     def with_steps(self, runner: FilterRunner, steps: Mapping[str, Any]) -> None:
         runner.take_steps(steps.get("filter", {}))
 
-    def predict_ahead(self, fit: Fit, experiment: Any, horizon: float) -> xr.Dataset:
+    def predict_ahead(self, fit: Fitted, experiment: Any, horizon: float) -> xr.Dataset:
         from grisaille.estimation.states import predictions
 
         return predictions(fit, experiment, horizon)
 
-    def states(self, fit: Fit, experiment: Any, names: Any, level: float) -> xr.Dataset:
+    def states(self, fit: Fitted, experiment: Any, names: Any, level: float) -> xr.Dataset:
         from grisaille.estimation.states import filtered_states
 
         return filtered_states(fit, experiment, names, level)
@@ -211,7 +211,7 @@ class KalmanML(Estimator):
         structure: Structure,
         data: Sequence[Any],
         unknowns: Sequence[Unknown],
-        guess: Fit | None = None,
+        guess: Fitted | None = None,
     ) -> LikelihoodProblem:
         """The problem of a model and its data."""
         open_levels = [k for k, u in enumerate(unknowns) if u.kind in ("scale", "noise") and not np.isfinite(u.guess)]

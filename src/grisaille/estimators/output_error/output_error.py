@@ -43,7 +43,7 @@ from grisaille.structure.starts.problem import nominal_of
 from grisaille.trial.unknown import Unknown
 
 if TYPE_CHECKING:
-    from grisaille.estimation.fit import Fit
+    from grisaille.estimation.fitted import Fitted
 
 OPTIMIZERS = ("trust-region", "gauss-newton", "levenberg-marquardt", "nelder-mead")
 LOSSES = ("linear", "soft_l1", "huber", "cauchy", "arctan")
@@ -116,7 +116,7 @@ class OutputError(Estimator):
         structure: Structure,
         data: Sequence[Any],
         unknowns: Sequence[Unknown],
-        guess: Fit | None = None,
+        guess: Fitted | None = None,
     ) -> Problem:
         """Simulations compared with the data, in units of the noise."""
         outputs = tuple(dict.fromkeys(o for e in data for o in e.outputs))

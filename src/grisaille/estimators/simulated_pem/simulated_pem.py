@@ -46,7 +46,7 @@ from grisaille.structure.reduction import Structure
 from grisaille.trial.unknown import Unknown
 
 if TYPE_CHECKING:
-    from grisaille.estimation.fit import Fit
+    from grisaille.estimation.fitted import Fitted
 
 SEARCHES, MATCHES = ("gauss-newton", "grid", "stochastic", "nelder-mead"), ("mean", "mean-variance")
 ACROSS_JUMPS = 0.01
@@ -153,7 +153,7 @@ class SimulatedPEM(Estimator):
         structure: Structure,
         data: Sequence[Any],
         unknowns: Sequence[Unknown],
-        guess: Fit | None = None,
+        guess: Fitted | None = None,
     ) -> MeanProblem:
         """The problem of a model and its data."""
         count = FIRST if self.realizations == "auto" else self.realizations

@@ -1,47 +1,47 @@
-"""``Fit``: a fitted model with its estimates, their uncertainty, and what can be asked of it.
+"""A fitted model: its estimates and what estimation itself can say about them.
 
-Later folders add methods (residual tests, profiles, pictures, reports) with ``fit_method``, so that this file needs
-nothing that comes after it.
+This is what assessments, studies and reports take. What they can do with it in turn is written out in ``Fit``
+(``results/fit.py``), where all of them are known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
 from grisaille.errors import EstimationError
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator
-from grisaille.estimation.intervals import Intervals, find_intervals
+from grisaille.estimation.intervals import Intervals, covariance_intervals
 from grisaille.estimation.summary import summarize, summarize_html
 from grisaille.estimation.uncertainty import correlation_of, half_width, t_test
 from grisaille.estimation.value import Value
+from grisaille.experiment.experiment import Experiment
 from grisaille.model.classes import Model, restored
 from grisaille.model.expression import as_expression
+from grisaille.model.names import nearest, suggestion
+from grisaille.simulation.options import SimulationOptions
 from grisaille.simulation.simulate import simulate
 from grisaille.structure.prepared import structure_of
 from grisaille.trial.trial import known_starts
+from grisaille.trial.unknown import Unknown
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
 
-class Fit:
-    """The answer of ``gr.fit``."""
-
-    if TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any: ...
+class Fitted:
+    """A model, its data, the method, and what it found."""
 
     def __init__(
         self,
         model: Model,
-        experiments: Sequence[Any],
+        experiments: Sequence[Experiment],
         method: Estimator,
         estimate: Estimate,
         why: Mapping[str, str] | None = None,
@@ -58,12 +58,14 @@ class Fit:
 
     @cached_property
     def model_name(self) -> str:
+        """The class that was fitted."""
         return structure_of(self.initial_model).model.name
 
     # what was estimated
 
     @cached_property
     def names(self) -> tuple[str, ...]:
+        """What was estimated, in the order of the table."""
         return tuple(u.name for u in self.estimate.unknowns)
 
     @cached_property
@@ -78,23 +80,38 @@ class Fit:
         }
         return with_levels(model, levels["scale"], levels["noise"])
 
-    def _pairs(self) -> list[tuple[Any, float]]:
+    def _pairs(self) -> list[tuple[Unknown, float]]:
         return list(zip(self.estimate.unknowns, self.estimate.theta.tolist(), strict=True))
 
     def __getitem__(self, name: str) -> Value:
-        if name.startswith("noise(") and name[6:-1] in self.estimate.noise:
+        """One estimate, which works as a number and prints with its standard error and unit."""
+        if name in self._noise_names():
             return Value(self.estimate.noise[name[6:-1]], self._noise_error(name[6:-1]), name=name)
         if name not in self.names:
-            raise EstimationError(
-                f"The fit has no '{name}'; it has {', '.join((*self.names, *self._noise_names()))}. Trajectories are "
-                f"in fit.predict()."
-            )
+            raise EstimationError(self._no(name))
         k = self.names.index(name)
         value, error, unit = float(self.estimate.theta[k]), float(self.std_errors[k]), self.estimate.unknowns[k].unit
         return Value(value, error, unit, name, is_approximate=bool(self.estimate.caution))
 
+    def _no(self, name: object) -> str:
+        """That there is no estimate of this name, and which ones there are."""
+        known = [*self.names, *self._noise_names()]
+        close = suggestion(name, known) if isinstance(name, str) and nearest(name, known) else ""
+        listed = f"it has {', '.join(known)}"
+        flat = structure_of(self.initial_model).model
+        if name in flat.parameters:
+            return f"'{name}' was not estimated, its value is in fit.model; estimated: {', '.join(known)}."
+        if name in flat.variables or name in flat.outputs:
+            return f"The fit has no '{name}'; {listed}. Trajectories are in fit.predict()."
+        return f"The fit has no {name!r}; {listed}. {close}".rstrip()
+
+    def _ipython_key_completions_(self) -> list[str]:
+        """What ``fit["`` completes to."""
+        return [*self.names, *self._noise_names()]
+
     @cached_property
     def std_errors(self) -> np.ndarray:
+        """Standard errors in the order of ``names``; zero where a bound decided."""
         return np.asarray(np.sqrt(np.clip(np.diag(self.estimate.covariance), 0.0, None)))
 
     @cached_property
@@ -158,57 +175,39 @@ class Fit:
 
     @cached_property
     def covariance(self) -> pd.DataFrame:
+        """Of the estimates."""
         import pandas as pd
 
         return pd.DataFrame(self.estimate.covariance, index=self.names, columns=self.names)
 
     @cached_property
     def correlation(self) -> pd.DataFrame:
+        """Of the estimates."""
         import pandas as pd
 
         return pd.DataFrame(correlation_of(self.estimate.covariance), index=self.names, columns=self.names)
 
-    def intervals(
-        self, level: float = 0.95, method: str = "auto", *, samples: int | None = None, seed: int | None = None
-    ) -> pd.DataFrame:
-        """Two-sided intervals, by Student's t; by normal quantiles where the noise is known.
+    def limits(self, level: float = 0.95, method: str = "auto") -> Intervals:
+        """The intervals of all unknowns as arrays, computed once.
 
-        method : ``"wald"``, estimate ± quantile · standard error, for levels (``scale(…)``, ``noise(…)``) in the
-            logarithm; ``"profile"``, where the deviance with the others following has grown by the square of the
-            quantile; ``"auto"``, Wald's, but profiles where the two disagree by more than a tenth of the width;
-            ``"bootstrap"``, by tests at the law that they have over data drawn from the model, for estimates that
-            are biased or not normal (near a unit root, say)
-        samples, seed : of the bootstrap: data sets, and the number that they follow from
-
-        An unknown at a bound has a one-sided limit on its other side: NaN says that nothing is known there. The kind
-        of each interval is in ``attrs["kinds"]``, what is to be said about them in ``attrs["said"]`` and ``["notes"]``.
+        level, method : as in ``Fit.intervals``
         """
-        import pandas as pd
-
-        given = {name: v for name, v in (("samples", samples), ("seed", seed)) if v is not None}
-        found = self.limits(level, method, **given)
-        table = pd.DataFrame({"lower": found.lower, "upper": found.upper}, index=self.names)
-        table.attrs = {
-            "kinds": dict(zip(self.names, found.kinds, strict=True)),
-            "notes": list(found.notes),
-            "said": found.said,
-        }
-        return table
-
-    def limits(self, level: float = 0.95, method: str = "auto", **options: Any) -> Intervals:
-        """What ``intervals`` shows, computed once."""
-        if options:
-            return find_intervals(self, level, method, **options)
         if (level, method) not in self.known_intervals:
-            self.known_intervals[level, method] = find_intervals(self, level, method)
+            self.known_intervals[level, method] = self._find_intervals(level, method)
         return self.known_intervals[level, method]
+
+    def _find_intervals(self, level: float, method: str) -> Intervals:
+        """What the covariance tells, whatever is asked for; ``Fit`` knows the other methods."""
+        return covariance_intervals(self, level)
 
     @property
     def converged(self) -> bool:
+        """Whether the search ended at a minimum."""
         return self.estimate.converged
 
     @property
     def status(self) -> str:
+        """How the search ended, in words."""
         return self.estimate.status
 
     @property
@@ -219,10 +218,12 @@ class Fit:
 
     @property
     def objective(self) -> float:
+        """The criterion at the estimates."""
         return self.estimate.objective
 
     @property
     def log_likelihood(self) -> float:
+        """Its maximum, constants included; NaN where the criterion is not a likelihood."""
         return self.estimate.log_likelihood
 
     @property
@@ -256,7 +257,16 @@ class Fit:
     # predictions and residuals
 
     def residuals(self, *, standardized: bool = False) -> pd.DataFrame:
-        """One row per measurement: experiment, output, time, measured, predicted, residual (raw or standardized)."""
+        """What the model leaves of each measurement.
+
+        Parameters
+        ----------
+        standardized : in units of the noise, weights included
+
+        Returns
+        -------
+        One row per measurement: experiment, output, time, measured, predicted, residual.
+        """
         import pandas as pd
 
         rows, at = [], 0
@@ -295,35 +305,61 @@ class Fit:
             }  # fmt: skip
         return pd.DataFrame.from_dict(table, orient="index")
 
-    def predict(self, experiment: Any = None, horizon: float | None = None) -> xr.Dataset:
-        """What the fitted model says about an experiment, the first by default.
+    def predict(self, experiment: Experiment | str | None = None, horizon: float | None = None) -> xr.Dataset:
+        """What the fitted model says about an experiment.
 
+        Parameters
+        ----------
+        experiment : its name, or an experiment, which may be a new one; the first by default
         horizon : None simulates from the start. For fits by ``gr.KalmanML`` a whole number k predicts every sample from
             the data up to k samples before, with standard deviations and 95 % bands (of outputs as measured); np.inf
             gives a simulation with its bands. For output error every horizon is a simulation, for simulated prediction
             errors the mean of an ensemble. Collocation has none but np.inf, a simulation.
+
+        Returns
+        -------
+        Every variable and output over ``time``, with the dimension ``statistic`` where there are bands.
         """
         ahead = None if horizon is None else self.method.predict_ahead(self, experiment, horizon)
         if ahead is not None:
             return ahead
         chosen = self.experiments[0] if experiment is None else self.find_experiment(experiment)
         signals, hold = chosen.input_signals()
-        values, starts = self._values_for(chosen.name)
-        options = self.method.simulated(self.estimate, chosen.name)
+        name = chosen.name or ""
+        values, starts = self._values_for(name)
+        options = self.method.simulated(self.estimate, name)
         values.update(options.pop("parameters", {}))
         return simulate(
             self.initial_model, chosen.grid(), inputs=signals, hold=hold, parameters={**chosen.constants, **values},
             start={**known_starts(chosen), **starts}, **options,
         )  # fmt: skip
 
-    def simulate(self, times: Any, inputs: Any = None, **options: Any) -> xr.Dataset:
-        """``gr.simulate`` with the fitted model."""
+    def simulate(
+        self,
+        times: Sequence[float] | np.ndarray,
+        inputs: Mapping[str, object] | None = None,
+        **options: Unpack[SimulationOptions],
+    ) -> xr.Dataset:
+        """``gr.simulate`` with the fitted model.
+
+        Parameters
+        ----------
+        times, inputs : as in ``gr.simulate``
+        options : the others of ``gr.simulate``, by name
+
+        Returns
+        -------
+        Trajectories of every variable, quantity and output.
+        """
         return simulate(self.model, times, inputs, **options)
 
-    def find_experiment(self, which: Any) -> Any:
-        """One of the fit's experiments, by its name or by its content; another one as it is."""
+    def find_experiment(self, which: Experiment | str) -> Experiment:
+        """One of the fit's experiments, by its name or by its content; another one as it is.
+
+        which : a name, or an experiment
+        """
         if not isinstance(which, str):
-            if not hasattr(which, "input_signals"):
+            if not isinstance(which, Experiment):
                 raise EstimationError(
                     f"An experiment or the name of one is expected, not {type(which).__name__}. For other times and "
                     f"inputs use fit.simulate(times, inputs)."
@@ -334,9 +370,12 @@ class Fit:
         for e in self.experiments:
             if e.name == which:
                 return e
-        raise EstimationError(
-            f"No experiment is called '{which}'; there are {', '.join(e.name for e in self.experiments)}."
-        )
+        raise EstimationError(f"No experiment is called '{which}'; there are {', '.join(self.experiment_names)}.")
+
+    @property
+    def experiment_names(self) -> tuple[str, ...]:
+        """By which ``predict``, ``states`` and ``plot`` know the experiments."""
+        return tuple(e.name or "" for e in self.experiments)
 
     def _values_for(self, experiment: str) -> tuple[dict[str, float], dict[str, float]]:
         mine = [(u, v) for u, v in self._pairs() if u.applies_to(experiment)]
@@ -354,7 +393,7 @@ class Fit:
         return summarize_html(self)
 
 
-def _is_zero(unknown: Any, value: float) -> bool:
+def _is_zero(unknown: Unknown, value: float) -> bool:
     return value == 0 and unknown.lower == 0 and unknown.kind != "start"
 
 
@@ -368,11 +407,3 @@ def with_levels(model: Model, scales: Mapping[str, float], noises: Mapping[str, 
     for name, value in noises.items():
         content.outputs[name] = replace(content.outputs[name], noise=as_expression(value))
     return restored(content, type(model))
-
-
-def fit_method(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Makes a function of a later folder a method of ``Fit``; its first argument is the fit."""
-    if hasattr(Fit, function.__name__):
-        raise AttributeError(f"Fit already has a method {function.__name__}.")
-    setattr(Fit, function.__name__, function)
-    return function

@@ -1,40 +1,27 @@
-"""Pictures of assessments: profiles, cost surfaces, residual diagnoses, sensitivities. Each becomes ``.plot()``."""
+"""Pictures of assessments: profiles, cost surfaces, residual diagnoses, sensitivities."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from grisaille.assessment.diagnosis import Diagnosis, Series
-from grisaille.assessment.profile import Profile
-from grisaille.assessment.sensitivity import Sensitivity
-from grisaille.assessment.surface import CostSurface
-from grisaille.drawing import panels
+from grisaille.drawing import labelled, panels
 from grisaille.errors import EstimationError
-from grisaille.reporting.labels import labelled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-
-def _plot_of(cls: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Makes a function the ``plot`` method of a class of an earlier folder."""
-
-    def attach(function: Callable[..., Any]) -> Callable[..., Any]:
-        cls.plot = function  # type: ignore[attr-defined]
-        return function
-
-    return attach
+    from grisaille.assessment.diagnosis import Diagnosis, Series
+    from grisaille.assessment.profile import Profile
+    from grisaille.assessment.sensitivity import Sensitivity
+    from grisaille.assessment.surface import CostSurface
+    from grisaille.drawing import Canvas
 
 
-@_plot_of(Profile)
-def draw_profile(profile: Profile, *, ax: Any = None) -> Figure:
-    """The deviance along the unknown, its threshold, and the parabola that the standard error stands for.
-
-    ax : axes to draw on instead of a new figure
-    """
+def draw_profile(profile: Profile, ax: Canvas | None) -> Figure:
+    """The deviance along the unknown, its threshold, and the parabola that the standard error stands for."""
     figure, ((axes,),) = panels(ax, 1, size=(6, 4))
     table = profile.table
     v = np.linspace(float(table["value"].min()), float(table["value"].max()), 300)
@@ -57,12 +44,8 @@ def draw_profile(profile: Profile, *, ax: Any = None) -> Figure:
     return figure
 
 
-@_plot_of(CostSurface)
-def draw_surface(surface: CostSurface, *, ax: Any = None) -> Figure:
-    """Contours of √deviance, the confidence region, and the ellipse of the linearised model.
-
-    ax : axes to draw on instead of a new figure
-    """
+def draw_surface(surface: CostSurface, ax: Canvas | None) -> Figure:
+    """Contours of √deviance, the confidence region, and the ellipse of the linearised model."""
     figure, ((axes,),) = panels(ax, 1, size=(6.4, 5))
     a, b = surface.names
     x, y, deviance = surface.data[a].values, surface.data[b].values, surface.data["deviance"].values
@@ -83,12 +66,8 @@ def draw_surface(surface: CostSurface, *, ax: Any = None) -> Figure:
     return figure
 
 
-@_plot_of(Diagnosis)
-def draw_diagnosis(diagnosis: Diagnosis, *, ax: Any = None) -> Figure:
-    """A row per series: residuals, autocorrelation, cumulated periodogram, normal quantiles.
-
-    ax : axes to draw on instead of a new figure, four per series
-    """
+def draw_diagnosis(diagnosis: Diagnosis, ax: Canvas | None) -> Figure:
+    """A row per series: residuals, autocorrelation, cumulated periodogram, normal quantiles."""
     rows = len(diagnosis.series)
     figure, grid = panels(ax, rows, 4, size=(14, 2.6 * rows + 0.6))
     for axes, series in zip(grid, diagnosis.series, strict=True):
@@ -147,12 +126,8 @@ def _draw_quantiles(axes: Any, series: Series) -> None:
     axes.set_xlabel("normal quantile")
 
 
-@_plot_of(Sensitivity)
-def draw_sensitivity(sensitivity: Sensitivity, parameters: Iterable[str] | None = None, *, ax: Any = None) -> Figure:
-    """A panel per output with a line per parameter, the most influential first.
-
-    ax : axes to draw on instead of a new figure, one per output
-    """
+def draw_sensitivity(sensitivity: Sensitivity, parameters: Iterable[str] | None, ax: Canvas | None) -> Figure:
+    """A panel per output with a line per parameter, the most influential first."""
     names = list(sensitivity.parameters if parameters is None else parameters)
     for name in names:
         if name not in sensitivity.parameters:

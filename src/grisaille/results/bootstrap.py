@@ -1,0 +1,58 @@
+"""``gr.bootstrap``: refits of one fit's redrawn data."""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from pathlib import Path
+from typing import Literal
+
+from grisaille.errors import EstimationError
+from grisaille.estimation.fitted import Fitted
+from grisaille.results.monte_carlo import MonteCarlo
+from grisaille.study.bootstrap import BootstrapRuns, bootstrap_task
+from grisaille.study.engine import run_task
+
+
+class Bootstrap(MonteCarlo, BootstrapRuns):
+    """Refits of one fit's redrawn data: ``intervals()``, ``covariance``, ``summary()``, ``truth`` (the fit itself)."""
+
+
+def bootstrap(
+    fit: Fitted,
+    runs: int = 200,
+    kind: Literal["parametric", "residual"] = "parametric",
+    block: int | None = None,
+    seed: int = 0,
+    *,
+    store: str | Path | None = None,
+    executor: Executor | int | str | None = None,
+    progress: bool = False,
+) -> Bootstrap:
+    """Refit data sets made from a fit's predictions and new noise.
+
+    Parameters
+    ----------
+    fit : what to judge
+    runs : how many data sets
+    kind : ``"parametric"`` draws normal noise; ``"residual"`` draws the fit's residuals, in blocks
+    block : length of the blocks; the cube root of the number of samples unless given, 1 for independent residuals
+    seed : from which each run's own is derived
+    store, executor, progress : as in ``gr.multistart``. With the same store, more runs may be asked for later.
+
+    Returns
+    -------
+    The study: ``intervals()`` and ``covariance`` of the refits, ``table`` with a row per run, ``repeat(7)`` any run
+    again, ``plot()`` and ``report("study.html")``.
+
+    Examples
+    --------
+    With the fit of ``help(gr.fit)``:
+
+    >>> limits = gr.bootstrap(fit, runs=20, executor="serial").intervals()
+    >>> bool(limits.loc["k", "lower"] < fit["k"] < limits.loc["k", "upper"])
+    True
+    """
+    if not isinstance(fit, Fitted):
+        raise EstimationError(f"gr.bootstrap takes a fit, as gr.fit gives it, not {type(fit).__name__}.")
+    task = bootstrap_task(fit, kind, block, seed)
+    return Bootstrap(*run_task(task, runs, store, executor, progress), fit.estimate.theta)

@@ -1,0 +1,256 @@
+"""``Fit``: a fitted model, its uncertainty, and everything that can be asked of it.
+
+What estimation itself knows (estimates, tables, residuals, predictions) is in ``Fitted``; the methods here ask the
+rooms that come after it, each of which is loaded when first asked.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from grisaille.estimation.fitted import Fitted
+from grisaille.estimation.intervals import Intervals
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+    from grisaille.assessment.criterion import Threshold
+    from grisaille.assessment.diagnosis import Diagnosis
+    from grisaille.assessment.profile import Profile
+    from grisaille.assessment.ratio_test import RatioTest
+    from grisaille.assessment.surface import CostSurface
+    from grisaille.drawing import Canvas
+    from grisaille.experiment.experiment import Experiment
+    from grisaille.model.expression import Expression
+
+
+class Fit(Fitted):
+    """The answer of ``gr.fit``: ``print(fit)`` shows the table, ``fit["k"]`` one estimate with its standard error.
+
+    A fit can be copied and pickled by its content, as it would be saved: another process needs neither the file that
+    defines the model nor what prepared the fit.
+    """
+
+    @classmethod
+    def of(cls, fitted: Fitted) -> Fit:
+        """The same with all methods."""
+        fit = cls(fitted.initial_model, fitted.experiments, fitted.method, fitted.estimate, fitted.why)
+        fit.kept, fit.known_intervals = fitted.kept, fitted.known_intervals
+        return fit
+
+    # how far to trust it
+
+    def intervals(
+        self,
+        level: float = 0.95,
+        method: Literal["auto", "bootstrap", "profile", "wald"] = "auto",
+        *,
+        samples: int | None = None,
+        seed: int | None = None,
+    ) -> pd.DataFrame:
+        """Two-sided intervals, by Student's t; by normal quantiles where the noise is known.
+
+        Parameters
+        ----------
+        level : confidence, between 0 and 1
+        method : ``"wald"``, estimate ± quantile · standard error, for levels (``scale(…)``, ``noise(…)``) in the
+            logarithm; ``"profile"``, where the deviance with the others following has grown by the square of the
+            quantile; ``"auto"``, Wald's, but profiles where the two disagree by more than a tenth of the width;
+            ``"bootstrap"``, by tests at the law that they have over data drawn from the model, for estimates that
+            are biased or not normal (near a unit root, say)
+        samples, seed : of the bootstrap: data sets, and the number that they follow from
+
+        Returns
+        -------
+        A table with ``lower`` and ``upper`` by name. An unknown at a bound has a one-sided limit on its other side: NaN
+        says that nothing is known there. The kind of each interval is in ``attrs["kinds"]``, what is to be said about
+        them in ``attrs["said"]`` and ``attrs["notes"]``.
+        """
+        import pandas as pd
+
+        found = self._intervals_by(level, method, samples, seed)
+        table = pd.DataFrame({"lower": found.lower, "upper": found.upper}, index=list(self.names))
+        table.attrs = {
+            "kinds": dict(zip(self.names, found.kinds, strict=True)),
+            "notes": list(found.notes),
+            "said": found.said,
+        }
+        return table
+
+    def _intervals_by(self, level: float, method: str, samples: int | None, seed: int | None) -> Intervals:
+        from grisaille.results.intervals import find_intervals
+
+        if samples is None and seed is None:
+            return self.limits(level, method)
+        return find_intervals(self, level, method, samples, seed)
+
+    def _find_intervals(self, level: float, method: str) -> Intervals:
+        from grisaille.results.intervals import find_intervals
+
+        return find_intervals(self, level, method)
+
+    def profile(self, name: str, level: float = 0.95, points: int = 12, *, threshold: Threshold = "t") -> Profile:
+        """The profile likelihood of one unknown, and the interval it gives.
+
+        Parameters
+        ----------
+        name : as in the table of the fit
+        level : confidence of the interval
+        points : about how many on each side of the estimate
+        threshold : ``"t"`` (exact for linear models) or ``"chi2"`` (its limit for many data); the same where noise is
+            known
+
+        Returns
+        -------
+        A profile that prints as a sentence and has ``interval``, ``table``, ``shape`` and ``plot()``.
+        """
+        from grisaille.assessment.profile import profile
+
+        return profile(self, name, level, points, threshold=threshold)
+
+    def surface(
+        self,
+        first: str,
+        second: str,
+        *,
+        ranges: Mapping[str, tuple[float, float]] | None = None,
+        points: int = 31,
+        level: float = 0.95,
+        others: Literal["held", "profiled"] = "held",
+    ) -> CostSurface:
+        """The cost surface over two unknowns, with the confidence ellipse.
+
+        Parameters
+        ----------
+        first, second : names, as in the table of the fit
+        ranges : ``{name: (from, to)}``; by default four standard errors to each side, inside the bounds
+        points : along each axis; each costs a simulation (a fit, with ``others="profiled"``)
+        level : of the region and the ellipse
+        others : whether the other unknowns stay at their estimates (``"held"``) or follow to their conditional minimum
+
+        Returns
+        -------
+        A surface with ``data`` (objective and deviance on the grid), ``ellipse`` and ``plot()``.
+        """
+        from grisaille.assessment.surface import surface
+
+        return surface(self, first, second, ranges=ranges, points=points, level=level, others=others)
+
+    def test(self, hypothesis: str | Iterable[str] | Mapping[str, float]) -> RatioTest:
+        """Likelihood-ratio test that some unknowns have given values.
+
+        Levels of noise that the hypothesis puts to zero lie on the boundary of what is possible; the p value takes that
+        into account.
+
+        Parameters
+        ----------
+        hypothesis : ``{"k": 0.5, "scale(w)": 0.0}``; a name or a list of names stands for zero
+
+        Returns
+        -------
+        A verdict that prints as a sentence, with ``ratio``, ``p`` and the ``estimates`` under the hypothesis.
+        """
+        from grisaille.assessment.ratio_test import test
+
+        return test(self, hypothesis)
+
+    def diagnose(self, level: float = 0.01) -> Diagnosis:
+        """Test the residuals of every output and experiment: whiteness, spectrum, inputs, normality, outliers, size.
+
+        Parameters
+        ----------
+        level : probability of calling a healthy series unhealthy, for each test
+
+        Returns
+        -------
+        The verdicts in words; true when every one is healthy. ``table`` has a row per test, ``plot()`` shows them.
+        """
+        from grisaille.assessment.diagnosis import diagnose
+
+        return diagnose(self, level)
+
+    # what the data say about trajectories
+
+    def states(
+        self,
+        experiment: Experiment | str | None = None,
+        names: str | Iterable[str | Expression] | Mapping[str, str | Expression] | None = None,
+        level: float = 0.95,
+    ) -> xr.Dataset:
+        """Filtered and smoothed values of model variables and outputs at the sample times.
+
+        The uncertainty of the estimated parameters is not in the bands. Under a diffuse start, variances are infinite
+        until the data determine the states. Fits by ``gr.Collocation`` have smoothed values only, and bands that
+        contain the uncertainty of the parameters.
+
+        Parameters
+        ----------
+        experiment : its name, or an experiment, which may be a new one; the first by default
+        names : which quantities: names, expressions of them, or ``{label: expression}``; every variable and output
+            of finite variance by default
+        level : of the two-sided normal band
+
+        Returns
+        -------
+        Every quantity with the dimensions ``given`` ("filtered", "smoothed"), ``statistic`` ("mean", "std", "lower",
+        "upper") and ``time``.
+        """
+        return self.method.states(self, experiment, names, level)
+
+    # pictures, pages, files
+
+    def plot(
+        self,
+        experiments: str | Iterable[str] | None = None,
+        outputs: str | Iterable[str] | None = None,
+        *,
+        ax: Canvas | None = None,
+    ) -> Figure:
+        """Measured against predicted for each experiment and output, residuals below with twice the noise as a band.
+
+        Parameters
+        ----------
+        experiments, outputs : names; by default the first six experiments, and all outputs
+        ax : axes to draw on instead of a new figure: for each output a row of outputs and one of residuals, and a
+            column per experiment
+
+        Returns
+        -------
+        The figure.
+        """
+        from grisaille.reporting.fit_plots import plot
+
+        return plot(self, experiments, outputs, ax)
+
+    def report(self, path: str | os.PathLike[str], *, profiles: bool = False, title: str | None = None) -> Path:
+        """Write the fit as one HTML page that needs no network.
+
+        Parameters
+        ----------
+        path : a file name that ends in .html
+        profiles : also profile every unknown, which takes many fits
+        title : instead of the model's name
+
+        Returns
+        -------
+        The path of the page.
+        """
+        from grisaille.reporting.report import report
+
+        return report(self, path, profiles=profiles, title=title)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fit to a netCDF file; ``gr.load`` gives it back. A file of that name is replaced in one step.
+
+        Parameters
+        ----------
+        path : the file
+        """
+        from grisaille.estimation.saving import save
+
+        save(self, path)

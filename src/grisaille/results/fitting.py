@@ -1,0 +1,83 @@
+"""``gr.fit``: from a model and data to a ``Fit``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+
+from grisaille.estimation.estimator import Estimator
+from grisaille.estimation.fitted import Fitted
+from grisaille.estimators.choice import choose_method
+from grisaille.estimators.fitting import build_problem, checked_experiments, fit_problem
+from grisaille.experiment.experiment import Experiment
+from grisaille.model.classes import Model
+from grisaille.model.priors import MultivariateNormal, Prior
+from grisaille.results.fit import Fit
+
+
+def fit(
+    model: Model,
+    experiments: Experiment | Sequence[Experiment],
+    estimate: Iterable[object] | None = None,
+    method: Estimator | str = "auto",
+    guess: Mapping[str, float] | Fitted | None = None,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    priors: Mapping[str, Prior | None] | Sequence[MultivariateNormal] | MultivariateNormal | None = None,
+    local: Iterable[str] = (),
+    progress: bool = False,
+) -> Fit:
+    """Estimate parameters, starts and noise levels from data.
+
+    Parameters
+    ----------
+    model : an instance of a ``gr.Model`` subclass
+    experiments : a ``gr.Experiment`` or a list of them
+    estimate : names (``"k"``, ``"legs[*].m"``, ``"start(x)"``, ``"scale(w)"``); None frees what declares
+        bounds or a prior
+    method : ``gr.OutputError(…)``, ``gr.KalmanML(…)``, ``gr.Collocation(…)``, ``gr.SimulatedPEM(…)``, an estimator of
+        your own, or ``"auto"``, which chooses by the model and its data; ``fit.why`` says why
+    guess : where to start, by name, or another fit; the model's values otherwise
+    bounds : ``{name: (lowest, highest)}`` instead of those the model declares
+    priors : by name, instead of those the model declares; None takes the declared one away. Joint ones as a list of
+        ``gr.MultivariateNormal``
+    local : parameters that each experiment has for itself
+    progress : whether a line on the terminal tells how far the search is
+
+    Returns
+    -------
+    The fit: ``print(fit)`` shows estimates with intervals, quality and a diagnosis in words; ``fit["k"]`` is one
+    estimate with its standard error, ``fit.model`` the model with all of them. It predicts, tests its residuals, has
+    profiles, plots, reports and saves itself: ``help(gr.Fit)``. What cannot be estimated is refused by a
+    ``gr.EstimationError`` that says why.
+
+    Examples
+    --------
+    A tank that fills and leaks, and 41 measurements of its level:
+
+    >>> import numpy as np
+    >>> import grisaille as gr
+    >>> class Tank(gr.Model):
+    ...     k = gr.Parameter(0.3, bounds=(0.01, 5.0))
+    ...     q = gr.Parameter(1.5, bounds=(0.0, 9.0))
+    ...     h = gr.Variable(0.5)
+    ...     y = gr.Output(h)
+    ...     equations = [gr.der(h) == q - k * h]
+    >>> times = np.linspace(0.0, 12.0, 41)
+    >>> level = 4.0 - 3.5 * np.exp(-0.5 * times) + 0.01 * np.random.default_rng(1).normal(size=41)
+    >>> data = gr.Experiment(times, {}, {"y": level})
+    >>> fit = gr.fit(Tank(), data, ["k", "q"])
+    >>> fit["k"]
+    0.5011 ± 0.0014
+    >>> fit.converged
+    True
+    """
+    estimate = list(estimate) if estimate is not None and not isinstance(estimate, str) else estimate
+    data = checked_experiments(model, experiments)
+    chosen, why = choose_method(method, model, data, estimate)
+    problem = build_problem(model, data, estimate, chosen, guess=guess, bounds=bounds, priors=priors, local=local)
+    return Fit.of(fit_problem(model, problem, chosen, why, _show if progress else None))
+
+
+def _show(evaluations: int, objective: float) -> None:
+    sys.stderr.write(f"\revaluation {evaluations:4d}   objective {objective:.8g}   ")
+    sys.stderr.flush()

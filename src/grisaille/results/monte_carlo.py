@@ -1,0 +1,86 @@
+"""``gr.monte_carlo``: many data sets from a known truth, each fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Executor
+from pathlib import Path
+from typing import Any
+
+from grisaille.estimation.estimator import Estimator
+from grisaille.estimation.fitted import Fitted
+from grisaille.estimators.choice import choose_method
+from grisaille.estimators.fitting import build_problem, named_experiments
+from grisaille.experiment.experiment import Experiment
+from grisaille.model.classes import Model
+from grisaille.model.priors import MultivariateNormal, Prior
+from grisaille.results.runs import Runs
+from grisaille.study.engine import run_task
+from grisaille.study.monte_carlo import MonteCarloRuns, true_values
+from grisaille.study.simulated_data import Simulated
+from grisaille.study.task import make_task
+
+
+class MonteCarlo(Runs, MonteCarloRuns):
+    """Fits of many data sets that share one truth: ``table``, ``summary()``, ``truth``, ``plot()``."""
+
+
+def monte_carlo(
+    model: Model,
+    plan: Experiment | Sequence[Experiment],
+    estimate: Iterable[object] | None = None,
+    method: Estimator | str = "auto",
+    runs: int = 100,
+    seed: int = 0,
+    *,
+    noise: Mapping[str, float] | None = None,
+    step: float | None = None,
+    guess: Mapping[str, float] | Fitted | None = None,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    priors: Mapping[str, Prior | None] | Sequence[MultivariateNormal] | MultivariateNormal | None = None,
+    local: Iterable[str] = (),
+    store: str | Path | None = None,
+    executor: Executor | int | str | None = None,
+    progress: bool = False,
+) -> MonteCarlo:
+    """Simulate data from a model again and again, and fit each data set.
+
+    Parameters
+    ----------
+    model : the truth: its parameters, starts, disturbances and noise
+    plan : experiments whose times, inputs, constants, starts, weights and gaps (NaN) are kept; their measured values do
+        not matter
+    estimate, method, guess, bounds, priors, local : as in ``gr.fit``; the guess is the truth unless given
+    runs, seed : how many data sets, and the seed from which each run's own is derived
+    noise : standard deviations by output, for those whose noise the model leaves unknown
+    step : largest cell of the grid on which disturbances are drawn, as in ``gr.simulate``
+    store, executor, progress : as in ``gr.multistart``. With the same store, more runs may be asked for later.
+
+    Returns
+    -------
+    The study: ``table`` has a row per run, ``summary()`` says where the estimates lie, how they spread and whether
+    intervals cover; ``repeat(7)`` is any run again, ``plot()`` and ``report("study.html")`` show them.
+
+    Examples
+    --------
+    With the fit of ``help(gr.fit)`` as the truth:
+
+    >>> study = gr.monte_carlo(fit.model, data, ["k", "q"], runs=8, noise={"y": 0.01}, executor="serial")
+    >>> study.counts["converged"], bool(abs(study.estimates["k"].mean() - fit["k"]) < 0.005)
+    (8, True)
+    """
+    data = named_experiments(plan)
+    chosen, _ = choose_method(method, model, data)
+    options: dict[str, Any] = {
+        "estimate": estimate if estimate is None or isinstance(estimate, str) else list(estimate),
+        "bounds": bounds, "priors": priors, "local": tuple(local),
+    }  # fmt: skip
+    posed = build_problem(model, data, method=chosen, **options)
+    truth = true_values(model, posed.unknowns, posed.guess, dict(noise or {}))
+    if isinstance(guess, Fitted):  # which may have estimated more than this study does
+        known = guess.estimates
+        guess = {u.name: known[u.name] for u in posed.unknowns if u.name in known}
+    variation = Simulated(model, dict(noise or {}), min(chosen.rtol, 1e-6) / 10, chosen.compiled, step)
+    variation.prepare(data)
+    task = make_task("monte_carlo", model, data, method, variation, seed, guess=guess, **options)
+    return MonteCarlo(*run_task(task, runs, store, executor, progress), truth)
