@@ -16,8 +16,8 @@ from typing import Any
 MARK = re.compile(r"^<!-- reference: (?P<names>[^>]+) -->$", re.MULTILINE)
 WIDTH = 100
 NOTHING = (inspect.Signature.empty, None, "None")
-INTERNAL = {"estimate", "pose"}
-"""Methods by which the package talks to its estimators."""
+INTERNAL = {"estimate", "of", "pose"}
+"""Methods by which the package talks to its estimators and makes its answers."""
 UNTOLD = {"Model", "Connector", "Fit", "Analysis", "WellPosedness"}
 """Classes to be subclassed, whose constructor takes what the subclass declares; and answers, which nobody makes."""
 
@@ -48,7 +48,11 @@ def resolve(name: str) -> Any:
 
 
 def members(cls: type) -> list[str]:
-    own = {n: v for n, v in vars(cls).items() if not n.startswith("_") and n not in INTERNAL}
+    """Its own; of answers also those that earlier rooms wrote."""
+    is_answer = cls.__module__.startswith("grisaille.results.")
+    classes = [c for c in cls.__mro__ if c is not object] if is_answer else [cls]
+    found = {n: inspect.getattr_static(cls, n) for c in classes for n in vars(c)}
+    own = {n: v for n, v in found.items() if not n.startswith("_") and n not in INTERNAL}
     return [n for n, v in own.items() if callable(v) or is_described(v)]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from grisaille.errors import EstimationError
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator
 from grisaille.estimation.intervals import Intervals, covariance_intervals
+from grisaille.estimation.pickling import packed
 from grisaille.estimation.summary import summarize, summarize_html
 from grisaille.estimation.uncertainty import correlation_of, half_width, t_test
 from grisaille.estimation.value import Value
@@ -55,6 +56,16 @@ class Fitted:
         """What a file keeps for the method (knots, say)."""
         self.known_intervals: dict[tuple[float, str], Intervals] = {}
         """Those that have been asked for before, by level and method."""
+
+    @classmethod
+    def of(cls, fitted: Fitted) -> Self:
+        """The same fit with what this class can do."""
+        fit = cls(fitted.initial_model, fitted.experiments, fitted.method, fitted.estimate, fitted.why)
+        fit.kept, fit.known_intervals = fitted.kept, fitted.known_intervals
+        return fit
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return packed(self)
 
     @cached_property
     def model_name(self) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -95,16 +95,29 @@ def _restore(
         _experiment(target, group(f"experiment_{k}"), fingerprint, check)
         for k, fingerprint in enumerate(record["experiment_fingerprints"])
     ]
-    predictions = tuple(
-        Prediction(group(f"prediction_{k}")["y"].values, np.zeros((0, 0, 0)), "", float(d))
-        for k, d in enumerate(record["discretisation"])
-    )
+    predictions = [group(f"prediction_{k}")["y"].values for k in range(len(record["discretisation"]))]
     method = _method(target, record["method"], {**Estimator.known, **estimators})
+    return rebuilt(chosen, experiments, method, record, arrays, predictions)
+
+
+def rebuilt(
+    model: Model,
+    experiments: Sequence[Experiment],
+    method: Estimator,
+    record: Mapping[str, Any],
+    arrays: Mapping[str, np.ndarray],
+    predicted: Sequence[np.ndarray],
+) -> Fitted:
+    """A fit of its content: ``record`` and ``arrays`` as ``saving`` makes them."""
+    predictions = tuple(
+        Prediction(y, np.zeros((0, 0, 0)), "", float(d))
+        for y, d in zip(predicted, record["discretisation"], strict=True)
+    )
     unknowns = _unknowns(record["unknowns"], arrays)
     cases = tuple(
-        _case(chosen, e, unknowns, method, steps) for e, steps in zip(experiments, record["steps"], strict=True)
+        _case(model, e, unknowns, method, steps) for e, steps in zip(experiments, record["steps"], strict=True)
     )
-    fit = Fitted(chosen, experiments, method, _estimate(record, arrays, unknowns, cases, predictions), record["why"])
+    fit = Fitted(model, experiments, method, _estimate(record, arrays, unknowns, cases, predictions), record["why"])
     fit.known_intervals = {(i["level"], i["method"]): _intervals(i) for i in record.get("intervals", ())}
     fit.kept = {n.removeprefix(KEPT): a for n, a in arrays.items() if n.startswith(KEPT)}
     return fit

@@ -71,7 +71,7 @@ def main(fit: Fitted) -> xr.Dataset:
     arrays = numbers(fit)
     texts = {
         "model": pack(fit.initial_model._content),
-        "record": json.dumps({**record(fit), "digest": digest(arrays)}, ensure_ascii=True),
+        "record": json.dumps({**record(fit), **seals(fit), "digest": digest(arrays)}, ensure_ascii=True),
     }
     dataset = _array(arrays)
     for name, text in texts.items():
@@ -98,13 +98,9 @@ def numbers(fit: Fitted) -> dict[str, np.ndarray]:
 
 
 def record(fit: Fitted) -> dict[str, Any]:
-    """What is not an array."""
+    """What is not an array, beside the model, the experiments and the method."""
     e = fit.estimate
     return {
-        "model_fingerprint": fit.initial_model.fingerprint,
-        "structure_key": fit.initial_model.structure_key,
-        "experiment_fingerprints": [x.fingerprint for x in fit.experiments],
-        "method": {"class": type(fit.method).__name__, "options": fit.method.options},
         "why": fit.why,
         "unknowns": [_unknown(u) for u in e.unknowns],
         "noise": e.noise,
@@ -118,8 +114,18 @@ def record(fit: Fitted) -> dict[str, Any]:
         "intervals": [_interval(level, method, found) for (level, method), found in fit.known_intervals.items()],
         "discretisation": [p.discretisation for p in e.evaluation.predictions],
         "steps": [fit.method.steps(c.runner) for c in e.cases],
-        "versions": versions(),
     }  # fmt: skip
+
+
+def seals(fit: Fitted) -> dict[str, Any]:
+    """What a file says about its parts, so that those that do not belong together are noticed."""
+    return {
+        "model_fingerprint": fit.initial_model.fingerprint,
+        "structure_key": fit.initial_model.structure_key,
+        "experiment_fingerprints": [x.fingerprint for x in fit.experiments],
+        "method": {"class": type(fit.method).__name__, "options": fit.method.options},
+        "versions": versions(),
+    }
 
 
 def _interval(level: float, method: str, found: Intervals) -> dict[str, Any]:

@@ -36,13 +36,6 @@ class Fit(Fitted):
     defines the model nor what prepared the fit.
     """
 
-    @classmethod
-    def of(cls, fitted: Fitted) -> Fit:
-        """The same with all methods."""
-        fit = cls(fitted.initial_model, fitted.experiments, fitted.method, fitted.estimate, fitted.why)
-        fit.kept, fit.known_intervals = fitted.kept, fitted.known_intervals
-        return fit
-
     # how far to trust it
 
     def intervals(

@@ -133,6 +133,9 @@ class Prepared:
             Search(self.problem).first()
         self.layout: Layout = layout_of(self.problem, task.variation.changes_guess)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Prepared, (self.task,)
+
     def seed(self, run: int) -> int:
         return run_seed(self.task.seed, run)
 
