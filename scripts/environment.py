@@ -17,12 +17,18 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 CHROMIUMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+COMPILERS = ("cc", "gcc", "clang")
 PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
 
 
 def prepare(*extras: str) -> Path:
-    """The Python of ``.venv`` with grisaille and ``extras`` installed, editable; idempotent."""
+    """The Python of ``.venv`` with grisaille and ``extras`` installed, editable; idempotent.
+
+    Where the machine has no C compiler the extra ``compiler`` brings one.
+    """
     _require_python()
+    if not os.environ.get("CC") and not any(map(shutil.which, COMPILERS)):
+        extras = tuple({*extras, "compiler"})
     if not _works():
         _create()
     stamp = VENV / f"installed-{'-'.join(sorted(extras)) or 'core'}"

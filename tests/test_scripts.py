@@ -36,6 +36,7 @@ def test_installs_once_and_again_when_requirements_change(
     monkeypatch.setattr(environment, "_works", lambda: (tmp_path / ".venv").is_dir())
     monkeypatch.setattr(environment, "_create", lambda: (tmp_path / ".venv").mkdir())
     monkeypatch.setattr(environment, "_install", installed.append)
+    monkeypatch.setattr(environment.shutil, "which", lambda name: f"/usr/bin/{name}")
     environment.prepare("test", "docs")
     environment.prepare("docs", "test")
     assert installed == [("test", "docs")]
@@ -44,6 +45,21 @@ def test_installs_once_and_again_when_requirements_change(
     (tmp_path / "pyproject.toml").write_text("[project]\ndependencies = []\n")
     environment.prepare("test", "docs")
     assert len(installed) == 3
+
+
+def test_a_machine_without_a_compiler_gets_one(
+    environment: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed: list[tuple[str, ...]] = []
+    (tmp_path / ".venv").mkdir()
+    monkeypatch.setattr(environment, "_works", lambda: True)
+    monkeypatch.setattr(environment, "_install", installed.append)
+    monkeypatch.setattr(environment.shutil, "which", lambda name: None)
+    monkeypatch.delenv("CC", raising=False)
+    environment.prepare()
+    monkeypatch.setenv("CC", "mycc")
+    environment.prepare()
+    assert installed == [("compiler",), ()]
 
 
 def test_a_python_without_venv_is_told_what_to_do(environment: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:

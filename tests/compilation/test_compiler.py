@@ -5,12 +5,11 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 import sys
-import warnings
 
 import pytest
 
 from grisaille.compilation import compiler
-from grisaille.compilation.compiler import Compiler, InterpretedNotice, find_compiler, flags, notice_interpreted
+from grisaille.compilation.compiler import Compiler, find_compiler, flags
 from grisaille.errors import CompilationError
 
 SOURCE = """
@@ -82,15 +81,6 @@ def test_cc_is_used_and_not_given_to_a_shell(monkeypatch, tmp_path):
 def test_none_switches_compilation_off(monkeypatch):
     monkeypatch.setenv("GRISAILLE_COMPILER", "none")
     assert find_compiler() is None
-
-
-def test_the_notice_comes_once_and_says_what_to_do(monkeypatch):
-    monkeypatch.setattr(compiler, "_noticed", [])
-    with pytest.warns(InterpretedNotice, match=r'pip install "grisaille\[compiler\]"'):
-        notice_interpreted()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        notice_interpreted()
 
 
 def test_flags_keep_arithmetic_exact():

@@ -9,7 +9,6 @@ import pytest
 from compilation.systems import HANGING, PENDULUM, implicit_decay, pendulum
 
 from grisaille.compilation import compiler, kernel
-from grisaille.compilation.compiler import InterpretedNotice
 from grisaille.compilation.derivatives import differentiate
 from grisaille.compilation.kernel import build_kernel, c_source
 from grisaille.compilation.memo import Memo
@@ -73,26 +72,23 @@ def test_kernels_are_remembered():
     assert build_kernel(system, compiled=False) is not build_kernel(system, compiled=False, sensitive=True)
 
 
-def test_without_a_compiler_one_notice_and_an_error_if_insisted(monkeypatch, tmp_path):
-    monkeypatch.setattr(compiler, "_noticed", [])
+@pytest.mark.parametrize("compiled", [None, True])
+def test_without_a_compiler_one_error_says_how_to_get_it_and_how_to_do_without(monkeypatch, tmp_path, compiled):
     monkeypatch.setattr(kernel, "_known", Memo())
     for place in ("grisaille.compilation.kernel", "grisaille.compilation.library"):
         monkeypatch.setattr(f"{place}.find_compiler", lambda: None)
     monkeypatch.delenv("GRISAILLE_COMPILER", raising=False)
     monkeypatch.setenv("GRISAILLE_CACHE", str(tmp_path / "empty"))
-    with pytest.warns(InterpretedNotice) as caught:
-        assert not build_kernel(pendulum()).is_compiled
-        assert not build_kernel(implicit_decay()).is_compiled
-    assert len(caught) == 1
-    with pytest.raises(CompilationError, match=r"no C compiler was found\. Install one with: pip install"):
-        build_kernel(pendulum(), compiled=True)
+    with pytest.raises(CompilationError, match=r"no C compiler was found\. Install one.*set GRISAILLE_COMPILER=none"):
+        build_kernel(pendulum(), compiled=compiled)
+    assert not build_kernel(pendulum(), compiled=False).is_compiled
 
 
-def test_switched_off_is_interpreted_without_a_notice(monkeypatch):
+def test_switched_off_is_interpreted_unless_insisted(monkeypatch):
     monkeypatch.setenv("GRISAILLE_COMPILER", "none")
-    monkeypatch.setattr(compiler, "_noticed", [])
     assert not build_kernel(pendulum()).is_compiled
-    assert compiler._noticed == []
+    with pytest.raises(CompilationError, match="GRISAILLE_COMPILER=none is set"):
+        build_kernel(pendulum(), compiled=True)
 
 
 @pytest.mark.parametrize("name", ["x*/ int injected = 1; /*", 'x; system("injected")', "injected\n#include <x>", "é"])

@@ -1,4 +1,4 @@
-"""The same batch in CasADi's virtual machine, many realizations abreast, for machines without a compiler.
+"""The same batch in CasADi's virtual machine, many realizations abreast, where models are interpreted.
 
 Arrays are (M, …) in C order, which is what a mapped CasADi function reads as its columns side by side.
 """

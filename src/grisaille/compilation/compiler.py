@@ -1,8 +1,9 @@
 """Finding a C compiler and running it.
 
 Looked for in this order: the command in the environment variable ``CC``, ``cc``, ``gcc``, ``clang``, and the compiler
-that the ``ziglang`` wheel brings. ``GRISAILLE_COMPILER=none`` stands for a machine without one. The compiler runs
-without a shell, in a fresh private directory, on one file that holds nothing a user named.
+that the ``ziglang`` wheel brings. One of them must be there; ``GRISAILLE_COMPILER=none`` asks for interpreted models instead,
+with the same results and 10 to 100 times slower. The compiler runs without a shell, in a fresh private directory, on one
+file that holds nothing a user named.
 
 No ``-march=native`` (a cache may be shared by unlike machines), no fast-math and no contraction of a·b + c: the same
 source gives the same digits everywhere, up to the C library's elementary functions.
@@ -18,7 +19,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -32,10 +32,6 @@ TIME_LIMIT = 900.0
 SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
 
 REMEDY = 'Install one with: pip install "grisaille[compiler]" (or set CC to the command of a C compiler).'
-
-
-class InterpretedNotice(UserWarning):
-    """No C compiler was found: models run in CasADi's virtual machine, with the same results but slowly."""
 
 
 @dataclass(frozen=True)
@@ -102,20 +98,6 @@ def find_compiler() -> Compiler | None:
 def is_switched_off() -> bool:
     """Whether ``GRISAILLE_COMPILER=none`` asks for interpreted models."""
     return os.environ.get("GRISAILLE_COMPILER", "").strip().lower() == "none"
-
-
-def notice_interpreted() -> None:
-    """Says once per process that there is no compiler, and how to get one."""
-    if not _noticed:
-        _noticed.append(True)
-        warnings.warn(
-            f"No C compiler was found, so models are interpreted: same results, 10 to 100 times slower. {REMEDY}",
-            InterpretedNotice,
-            stacklevel=3,
-        )
-
-
-_noticed: list[bool] = []
 
 
 def _from_environment(wished: str) -> Compiler:

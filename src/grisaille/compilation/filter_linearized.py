@@ -1,4 +1,4 @@
-"""The step of gr_filter_linearized.h in NumPy, with derivatives: the twin for machines without a compiler.
+"""The step of gr_filter_linearized.h in NumPy, with derivatives: the twin for interpreted models.
 
     T_1 = M, T_k = M T_{k−1}/k, E = Σ T_k        U_1 = W, U_k = (A U_{k−1} + its transpose)/k, Q = Σ U_k
     doublings times:  Q ← Q + F Q Fᵀ,  F = I + E        E ← 2E + E²

@@ -19,7 +19,7 @@ from functools import cached_property
 
 import casadi as ca
 
-from grisaille.compilation.compiler import find_compiler, is_switched_off, notice_interpreted
+from grisaille.compilation.compiler import find_compiler, is_switched_off
 from grisaille.compilation.evaluation import FlatEvaluation, flat_function
 from grisaille.compilation.library import Library, build_library, no_compiler
 from grisaille.compilation.memo import Memo
@@ -111,13 +111,10 @@ class FilterProgram:
         f = self.formulas
         if self.wanted is None and (f.instructions > LONGEST or f.n > MOST_STATES):
             return None
-        if is_switched_off() or find_compiler() is None:
-            if self.wanted:
-                raise no_compiler()
-            if not is_switched_off():
-                notice_interpreted()
-            return None
-        return build_library(source(), 5 * self.formulas.instructions)
+        library = build_library(source(), 5 * f.instructions)
+        if library is None and self.wanted:
+            raise no_compiler()
+        return library
 
     def forward_source(self) -> str:
         """The C file with values and forward derivatives. No name of the user's is in it."""

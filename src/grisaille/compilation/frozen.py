@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from grisaille.compilation.batch import Frozen, Progress, check_batch
 from grisaille.compilation.batch_interpreted import run_interpreted
 from grisaille.compilation.batch_native import BatchStructure, run_native
-from grisaille.compilation.compiler import find_compiler, is_switched_off, notice_interpreted
+from grisaille.compilation.compiler import find_compiler, is_switched_off
 from grisaille.compilation.dialect import WIDE
 from grisaille.compilation.filters import FilterLayout, Filters, filter_source
 from grisaille.compilation.hoisting import hoist
@@ -135,8 +135,6 @@ def _build(
         library = build_library(c_source(formula, once, step, observe, ns, layout), instructions)
     if library is None and compiled:
         raise no_compiler()
-    if library is None and compiled is None and not is_switched_off():
-        notice_interpreted()
     if library is not None:
         library.check_size("gr_batch_size", BatchStructure)
     np = formula.p.numel()

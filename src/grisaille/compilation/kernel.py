@@ -15,7 +15,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from grisaille.compilation.compiler import find_compiler, is_switched_off, notice_interpreted
+from grisaille.compilation.compiler import find_compiler, is_switched_off
 from grisaille.compilation.derivatives import PARAMETRIC, PLAIN, differentiate
 from grisaille.compilation.evaluation import Evaluation, numpy_matrix, numpy_vector
 from grisaille.compilation.library import Library, build_library, no_compiler
@@ -82,8 +82,8 @@ class Kernel:
 def build_kernel(system: System, *, sensitive: bool = False, compiled: bool | None = None) -> Kernel:
     """The kernel of a reduced system.
 
-    ``compiled=None`` compiles where a compiler (or an earlier build in the cache) is found and otherwise interprets,
-    with one notice per process; ``True`` insists; ``False`` interprets.
+    ``compiled=None`` compiles, or takes an earlier build from the cache, unless GRISAILLE_COMPILER=none; ``True`` insists;
+    ``False`` interprets.
     """
     key = (_content(system), len(system.pieces), sensitive, *_mode(compiled))
     return _known.get(key, lambda: _build(system, sensitive, compiled))
@@ -110,8 +110,6 @@ def _build(system: System, sensitive: bool, compiled: bool | None) -> Kernel:
     library = None if compiled is False else _load(system, sensitive, functions)
     if library is None and compiled:
         raise no_compiler()
-    if library is None and compiled is None and not is_switched_off():
-        notice_interpreted()
     calls = {name: _callable(name, functions) for name in (*PLAIN, *PARAMETRIC)}
     return Kernel(
         nx=system.nx, nz=system.nz, nu=system.nu, np=system.np, nc=system.nc, ny=system.ny,

@@ -1,7 +1,7 @@
 """The Kalman filter of ``kalman`` as compiled C, which does not depend on any model: built once per machine.
 
-Where samples are regular it stops computing covariances once they repeat to 1e-13, with all their derivatives. Without
-a compiler ``add_up`` gives the same numbers by NumPy, which computes every covariance, some fifty times slower.
+Where samples are regular it stops computing covariances once they repeat to 1e-13, with all their derivatives. Where
+models are interpreted ``add_up`` gives the same numbers by NumPy, which computes every covariance, some fifty times slower.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from grisaille.compilation.compiler import is_switched_off, notice_interpreted
 from grisaille.compilation.library import build_library, no_compiler
 from grisaille.filtering.kalman import DiscreteModel, Sums, run_filter
 
@@ -30,8 +29,6 @@ def add_up(
     if entry is None:
         if compiled:
             raise no_compiler()
-        if compiled is None and not is_switched_off():
-            notice_interpreted()
         return run_filter(model, robust=robust, condition=condition)
     return _run(entry, model, robust, condition)
 

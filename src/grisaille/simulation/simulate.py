@@ -107,7 +107,7 @@ def simulate(
     max_step : longest step of the adaptive methods; by default one output interval or a hundredth of the span,
         whichever is longer, so that short events are seen.
     max_steps : a run that needs more stops with a status; 5 000 000 compiled, 200 000 interpreted.
-    compiled : None compiles where a compiler is found; True insists; False interprets.
+    compiled : None compiles, unless GRISAILLE_COMPILER=none; True insists; False interprets (a single run, no compiler).
     strict : raise ``SimulationError`` (with ``.partial``) when a run cannot be completed; False returns what there is.
     progress : show a progress bar.
     realizations : how many paths of the disturbances to draw; None holds them at zero. Steps are frozen; methods are
@@ -176,7 +176,7 @@ def prepare(
     if not as_positive("rtol", rtol, "a number between 0 and 1, such as 1e-6") < 1:
         raise DataError(f"rtol is {rtol!r}; give a number between 0 and 1, such as 1e-6.")
     if compiled not in (None, True, False):
-        raise DataError(f"compiled is {compiled!r}; give None (where a compiler is found), True or False.")
+        raise DataError(f"compiled is {compiled!r}; give None (unless GRISAILLE_COMPILER=none), True or False.")
     posed = pose(model, times, inputs, parameters, start, hold=hold, sensitivities=sensitivities, breaks=breaks)
     structure, table, at = posed.structure, posed.table, posed.times
     system, found, nominal = structure.system, posed.start, posed.initializer.nominal

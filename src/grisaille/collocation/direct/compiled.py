@@ -1,6 +1,6 @@
 """Elimination along time by compiled C, which depends on no model and is built once per machine.
 
-Without a compiler ``is_there`` is false, and ``direct_elimination`` does the same by NumPy, some eight times slower.
+Where models are interpreted ``is_there`` is false, and ``direct_elimination`` does the same by NumPy, some eight times slower.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _call(name: str, *arrays: NDArray[Any]) -> int:
 
 @lru_cache(maxsize=4)
 def _entries(compiler: str) -> dict[str, Any]:
-    """The functions, none without a compiler; asked again where another one is named."""
+    """The functions, none where models are interpreted; asked again where another one is named."""
     text = (resources.files("grisaille.collocation") / "direct_elimination.c").read_text(encoding="utf-8")
     library = build_library(text, 0)
     if library is None:

@@ -1,4 +1,4 @@
-"""Transitions by compiled C, which does not depend on any model, or by NumPy (``transition``) without a compiler."""
+"""Transitions by compiled C, which does not depend on any model, or by NumPy (``transition``) where models are interpreted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stiff and differential-algebraic systems without a compiler: the twin of gr_implicit.h and gr_radau_control.h.
+"""Stiff and differential-algebraic systems, interpreted: the twin of gr_implicit.h and gr_radau_control.h.
 
 ::
 
