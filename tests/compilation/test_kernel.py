@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from compilation.systems import HANGING, PENDULUM, implicit_decay, pendulum
 
-from grisaille.compilation import compiler, kernel
+from grisaille.compilation import kernel
 from grisaille.compilation.derivatives import differentiate
 from grisaille.compilation.kernel import build_kernel, c_source
 from grisaille.compilation.memo import Memo

@@ -42,7 +42,8 @@ def test_a_second_build_needs_no_compiler(place, no_compiler):
     no_compiler()
     again = build_library(TEXT, 0)
     assert again is not None and again.path == first.path
-    assert build_library(TEXT + "/* changed */", 0) is None
+    with pytest.raises(CompilationError, match="no C compiler was found"):
+        build_library(TEXT + "/* changed */", 0)
 
 
 @pytest.mark.compiled

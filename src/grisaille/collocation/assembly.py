@@ -1,7 +1,7 @@
 """The normal equations of a spline program, added up point by point: by compiled C, or by NumPy.
 
-The C code depends on no model and is built once per machine. Where models are interpreted NumPy gives the same sums, some ten
-times slower.
+The C code depends on no model and is built once per machine. Where models are interpreted NumPy gives the
+same sums, some ten times slower.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Finding a C compiler and running it.
 
 Looked for in this order: the command in the environment variable ``CC``, ``cc``, ``gcc``, ``clang``, and the compiler
-that the ``ziglang`` wheel brings. One of them must be there; ``GRISAILLE_COMPILER=none`` asks for interpreted models instead,
-with the same results and 10 to 100 times slower. The compiler runs without a shell, in a fresh private directory, on one
-file that holds nothing a user named.
+that the ``ziglang`` wheel brings. One of them must be there; ``GRISAILLE_COMPILER=none`` asks for interpreted models
+instead, with the same results and 10 to 100 times slower. The compiler runs without a shell, in a fresh private
+directory, on one file that holds nothing a user named.
 
 No ``-march=native`` (a cache may be shared by unlike machines), no fast-math and no contraction of a·b + c: the same
 source gives the same digits everywhere, up to the C library's elementary functions.

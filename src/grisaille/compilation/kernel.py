@@ -82,8 +82,8 @@ class Kernel:
 def build_kernel(system: System, *, sensitive: bool = False, compiled: bool | None = None) -> Kernel:
     """The kernel of a reduced system.
 
-    ``compiled=None`` compiles, or takes an earlier build from the cache, unless GRISAILLE_COMPILER=none; ``True`` insists;
-    ``False`` interprets.
+    ``compiled=None`` compiles, or takes an earlier build from the cache, unless GRISAILLE_COMPILER=none; ``True``
+    insists; ``False`` interprets.
     """
     key = (_content(system), len(system.pieces), sensitive, *_mode(compiled))
     return _known.get(key, lambda: _build(system, sensitive, compiled))

@@ -58,7 +58,7 @@ class Library:
 
 
 def build_library(text: str, instructions: int) -> Library | None:
-    """The library of one generated C file, from the cache if it was built before; ``None`` where models are interpreted.
+    """The library of one generated C file, from the cache if it was built before; ``None`` where nothing is compiled.
 
     Raises ``CompilationError`` where it was not built before and there is no compiler.
     """
@@ -99,8 +99,8 @@ def no_compiler() -> CompilationError:
     if is_switched_off():
         return CompilationError("Compiled code was asked for, but GRISAILLE_COMPILER=none is set. Unset it.")
     return CompilationError(
-        f"Models are compiled, and no C compiler was found. {REMEDY} To do without, set GRISAILLE_COMPILER=none: models "
-        "are then interpreted, with the same results and 10 to 100 times slower."
+        f"Models are compiled, and no C compiler was found. {REMEDY} To do without, set GRISAILLE_COMPILER=none: "
+        "models are then interpreted, with the same results and 10 to 100 times slower."
     )
 
 

@@ -1,7 +1,7 @@
 """The Kalman filter of ``kalman`` as compiled C, which does not depend on any model: built once per machine.
 
 Where samples are regular it stops computing covariances once they repeat to 1e-13, with all their derivatives. Where
-models are interpreted ``add_up`` gives the same numbers by NumPy, which computes every covariance, some fifty times slower.
+models are interpreted ``add_up`` gives the same numbers by NumPy, which computes every covariance, fifty times slower.
 """
 
 from __future__ import annotations

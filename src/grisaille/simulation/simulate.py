@@ -107,7 +107,7 @@ def simulate(
     max_step : longest step of the adaptive methods; by default one output interval or a hundredth of the span,
         whichever is longer, so that short events are seen.
     max_steps : a run that needs more stops with a status; 5 000 000 compiled, 200 000 interpreted.
-    compiled : None compiles, unless GRISAILLE_COMPILER=none; True insists; False interprets (a single run, no compiler).
+    compiled : None compiles, unless GRISAILLE_COMPILER=none; True insists; False interprets (for a single run).
     strict : raise ``SimulationError`` (with ``.partial``) when a run cannot be completed; False returns what there is.
     progress : show a progress bar.
     realizations : how many paths of the disturbances to draw; None holds them at zero. Steps are frozen; methods are

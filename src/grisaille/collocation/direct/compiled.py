@@ -1,6 +1,7 @@
 """Elimination along time by compiled C, which depends on no model and is built once per machine.
 
-Where models are interpreted ``is_there`` is false, and ``direct_elimination`` does the same by NumPy, some eight times slower.
+Where models are interpreted ``is_there`` is false, and ``direct_elimination`` does the same by NumPy, some eight
+times slower.
 """
 
 from __future__ import annotations

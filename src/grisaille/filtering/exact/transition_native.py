@@ -1,4 +1,4 @@
-"""Transitions by compiled C, which does not depend on any model, or by NumPy (``transition``) where models are interpreted."""
+"""Transitions by compiled C, which does not depend on any model; by NumPy (``transition``) where that is not wished."""
 
 from __future__ import annotations
 
