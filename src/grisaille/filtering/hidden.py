@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import casadi as ca
 import numpy as np
@@ -22,11 +22,11 @@ def hidden_disturbance(model: StochasticModel) -> str:
         places.setdefault(full.rpartition("[")[0], []).append(k)
     own = {name: ca.vertcat(*(xw[k] for k in mine)) for name, mine in places.items()}
     seen = ca.vertcat(model.drift[: model.nx], model.measured, model.residual)
-    return hidden_among(seen, own, xw, [model.t, model.X, model.z, model.u, model.q])
+    return next(hidden_among(seen, own, xw, [model.t, model.X, model.z, model.u, model.q]), "")
 
 
-def hidden_among(seen: ca.SX, own: Mapping[str, ca.SX], every: ca.SX, arguments: Sequence[ca.SX]) -> str:
-    """The first name whose symbols (``own``) formulas contain without a slope where ``every`` symbol is zero."""
+def hidden_among(seen: ca.SX, own: Mapping[str, ca.SX], every: ca.SX, arguments: Sequence[ca.SX]) -> Iterator[str]:
+    """Names whose symbols (``own``) formulas contain without a slope where ``every`` symbol is zero."""
     for name, symbols in own.items():
         if not ca.depends_on(seen, symbols):
             continue
@@ -35,8 +35,7 @@ def hidden_among(seen: ca.SX, own: Mapping[str, ca.SX], every: ca.SX, arguments:
             continue
         at_zero = ca.substitute([gain], [every], [ca.SX.zeros(every.numel())])[0]
         if _vanishes(ca.Function("gain", list(arguments), [at_zero, gain])):
-            return name
-    return ""
+            yield name
 
 
 def refuse_hidden_disturbances(model: StochasticModel, so: str = "an extended Kalman filter cannot see it") -> None:
@@ -44,12 +43,12 @@ def refuse_hidden_disturbances(model: StochasticModel, so: str = "an extended Ka
     refuse_hidden(hidden_disturbance(model), so)
 
 
-def refuse_hidden(name: str, so: str) -> None:
-    """Refuse the disturbance of a name, if there is one."""
+def refuse_hidden(name: str, so: str, otherwise: str = "") -> None:
+    """Refuse the disturbance of a name, if there is one; ``otherwise`` is what else can be done."""
     if name:
         raise EstimationError(
             f"The disturbance {name} has no linear effect where it is zero (it enters as {name}**2 or alike), so {so}. "
-            f"Use gr.SimulatedPEM(), which simulates it."
+            f"Use gr.SimulatedPEM(), which simulates it{', ' if otherwise else ''}{otherwise}."
         )
 
 

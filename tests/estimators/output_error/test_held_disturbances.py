@@ -69,6 +69,17 @@ def test_without_gain_at_zero_they_are_refused(model: gr.Model, shooting: str) -
         gr.fit(model, experiment(mean_path(1.2, 1.0)), ["a"], method)
 
 
+def test_one_can_be_left_out_knowingly() -> None:
+    """Its estimate is told to be off by what it is off: E w² = 1."""
+    data = experiment(mean_path(1.2, 0.01))
+    small = Squared(w=gr.Disturbance(WAVES, scale=0.1))
+    fit = gr.fit(small, data, ["a"], gr.OutputError(leave_out="w", compiled=False))
+    (note,) = told(fit)
+    assert float(re.search(r"by about (\S+),", note).group(1)) == pytest.approx(float(fit["a"]) - 1.2, rel=0.1)
+    with pytest.raises(gr.EstimationError, match="leave_out names 'v', which is no disturbance of Squared"):
+        gr.fit(small, data, ["a"], gr.OutputError(leave_out=["w", "v"]))
+
+
 class Exponential(_Basin):
     k = gr.Parameter(1.0)
     equations = [der(_Basin.x) == 1 - _Basin.a * _Basin.x + (gr.exp(k * _Basin.w) - 1)]

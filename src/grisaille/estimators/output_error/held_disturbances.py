@@ -20,10 +20,11 @@ import numpy as np
 import scipy.linalg
 
 from grisaille.compilation.memo import Memo
-from grisaille.errors import GrisailleError
+from grisaille.errors import EstimationError, GrisailleError
 from grisaille.estimation.cases import Case
 from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.filtering.hidden import hidden_among, refuse_hidden
+from grisaille.model.names import suggestion
 from grisaille.structure.descriptor.finite_variance import NoiseFilter
 from grisaille.structure.descriptor.noise_filters import noise_filters
 from grisaille.structure.parameters import evaluate_parameters
@@ -43,8 +44,8 @@ SO = "output error, which holds it at zero, would not see what it does to the me
 class _Entry:
     """How disturbances enter the equations of a model and what is measured."""
 
-    hidden: str
-    """One without a gain where all are zero."""
+    hidden: tuple[str, ...]
+    """Those without a gain where all are zero."""
     curved: dict[str, float]
     """Those that move the mean, with h."""
 
@@ -52,15 +53,30 @@ class _Entry:
 _entries: Memo[_Entry] = Memo(128)
 
 
-def refuse_hidden_disturbances(key: str, structure: Structure, outputs: Sequence[str]) -> None:
+def refuse_hidden_disturbances(
+    key: str, structure: Structure, outputs: Sequence[str], leave_out: Sequence[str]
+) -> None:
     """Refuse disturbances without any gain where they are zero, as linearising filters do.
 
     key : of the model's equations
+    leave_out : disturbances that are left out knowingly
     """
-    refuse_hidden(_entry(key, structure, outputs).hidden, SO)
+    strange = [n for n in leave_out if n not in structure.model.disturbances]
+    if strange:
+        raise EstimationError(
+            f"leave_out names '{strange[0]}', which is no disturbance of {structure.model.name}. "
+            f"{suggestion(strange[0], list(structure.model.disturbances))}"
+        )
+    _refuse(next((n for n in _entry(key, structure, outputs).hidden if n not in leave_out), ""))
 
 
-def shifted_means(problem: Problem, evaluation: Evaluation, covariance: np.ndarray) -> list[str]:
+def _refuse(name: str) -> None:
+    refuse_hidden(name, SO, f"or leave it out knowingly, gr.OutputError(leave_out=['{name}'])")
+
+
+def shifted_means(
+    problem: Problem, evaluation: Evaluation, covariance: np.ndarray, leave_out: Sequence[str]
+) -> list[str]:
     """Notes on disturbances that move the mean of the outputs so far that estimates follow."""
     notes = []
     trial = problem.cases[0].trial
@@ -70,24 +86,24 @@ def shifted_means(problem: Problem, evaluation: Evaluation, covariance: np.ndarr
             notes.append(f"{_enters(name, h)}. {_REMEDY}")
             continue
         found = [s for s in shifts if s is not None]
-        if all(s.is_even for s in found) and any(s.size > 0 for s in found):
-            refuse_hidden(name, SO)
+        if all(s.is_even for s in found) and any(s.size > 0 for s in found) and name not in leave_out:
+            _refuse(name)
         notes += _told(problem, _enters(name, h), found, evaluation, covariance)
     return notes
 
 
 def _entry(key: str, structure: Structure, outputs: Sequence[str]) -> _Entry:
     if not structure.model.disturbances:
-        return _Entry("", {})
+        return _Entry((), {})
     return _entries.get((key, structure.system.pivot_texts, tuple(outputs)), lambda: _examined(structure, outputs))
 
 
 def _examined(structure: Structure, outputs: Sequence[str]) -> _Entry:
     symbols, s = _symbols(structure), structure.system
     if not symbols:
-        return _Entry("", {})
+        return _Entry((), {})
     seen, every = _seen(structure, outputs), ca.vertcat(*symbols.values())
-    hidden = hidden_among(seen, symbols, every, [s.t, s.x, s.z, s.u, s.p])
+    hidden = tuple(hidden_among(seen, symbols, every, [s.t, s.x, s.z, s.u, s.p]))
     return _Entry(hidden, _entering_nonlinearly(structure, symbols, seen))
 
 
