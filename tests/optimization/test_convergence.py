@@ -5,24 +5,24 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from grisaille.estimation.problem import Evaluation, Problem
+from grisaille.estimation.problem import Evaluation
 from grisaille.optimization.convergence import OFFSET, polish, relative_offset
+from grisaille.optimization.scaled import Scaled
 from grisaille.optimization.search import Search
 from grisaille.trial.unknown import Unknown
 
 
-class Scattering(Problem):
+class Scattering(Scaled):
     """A line through noisy points; away from the guess the objective is a little higher than it should be."""
 
     def __init__(self, guess: np.ndarray, rise: float) -> None:
         self.unknowns = tuple(Unknown(n, "parameter", n, None, float(v)) for n, v in zip("ab", guess, strict=True))
-        self.evaluations, self.failures, self.rise = 0, [], rise
+        self.rise = rise
         x = np.linspace(0.0, 1.0, 50)
         self.lines = np.column_stack([np.ones(50), x])
         self.values = 1 + 2 * x + np.random.default_rng(3).normal(size=50)
 
     def evaluate(self, theta: np.ndarray, *, sensitive: bool = True) -> Evaluation:
-        self.evaluations += 1
         errors = self.values - self.lines @ theta
         higher = 1.0 if np.allclose(theta, self.guess, rtol=1e-12, atol=0) else np.sqrt(1 + self.rise)
         return Evaluation(theta, errors * higher, -self.lines, errors, ())
@@ -35,7 +35,7 @@ def nearly(rise: float) -> tuple[Search, Evaluation]:
     errors = np.sqrt(np.diag(np.linalg.inv(plain.lines.T @ plain.lines)))
     best[0] += 2e-4 * errors[0]
     search = Search(Scattering(best, rise))
-    return search, search.problem.evaluate(search.problem.guess)
+    return search, search.evaluate(search.guess)
 
 
 def test_steps_that_bring_the_minimum_nearer_are_taken_although_the_objective_scatters() -> None:
@@ -49,4 +49,4 @@ def test_steps_that_bring_the_minimum_nearer_are_taken_although_the_objective_sc
 def test_a_rise_beyond_all_scatter_ends_a_polish() -> None:
     search, begin = nearly(rise=1e-4)
     assert polish(search, begin) is begin
-    assert search.problem.evaluations == pytest.approx(5)  # the point itself, and a step halved three times
+    assert search.evaluations == pytest.approx(5)  # the point itself, and a step halved three times

@@ -7,39 +7,42 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from grisaille.estimation.likelihood import LikelihoodEvaluation, LikelihoodProblem
+from grisaille.estimation.likelihood import LikelihoodEvaluation
 from grisaille.optimization import hessian, scoring
 from grisaille.optimization.damped_step import acceleration
+from grisaille.optimization.scaled import Scaled
 from grisaille.optimization.search import Search
 from grisaille.trial.unknown import Unknown
 
 Formula = Callable[[np.ndarray], tuple[float, np.ndarray, np.ndarray, np.ndarray]]
 
 
-class Given(LikelihoodProblem):
+class Given(Scaled):
     """−log L, its gradient, innovations and their derivatives by a formula; ``inf`` where there is no likelihood."""
 
     def __init__(self, formula: Formula, guess: list[float]) -> None:
         names = [f"p{k}" for k in range(len(guess))]
         # the size is one, so that ξ are the unknowns themselves
         self.unknowns = tuple(Unknown(n, "parameter", n, None, 0.0) for n in names)
-        self.start, self.formula, self.evaluations, self.failures = np.array(guess), formula, 0, []
-
-    @property
-    def guess(self) -> np.ndarray:
-        return self.start
+        self.begin, self.formula = np.array(guess), formula
 
     def evaluate(self, theta: np.ndarray, *, sensitive: bool = True) -> LikelihoodEvaluation:
-        self.evaluations += 1
         value, slope, errors, rows = self.formula(theta)
         if not np.isfinite(value):
-            self.failures.append("no likelihood")
-            return self._broken(theta, "no likelihood")
+            return LikelihoodEvaluation(theta, errors, rows[:0], errors, (), "no likelihood")
         return LikelihoodEvaluation(theta, errors, rows, errors, (), value=value, slope=slope, curvature=rows.T @ rows)
 
     def gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         found = self.evaluate(theta)
         return found.objective, found.slope
+
+
+class From(Search):
+    """A search that begins where the criterion says."""
+
+    @property
+    def start(self) -> np.ndarray:
+        return self.inner(self.criterion.begin)
 
 
 EDGE = 1e-4
@@ -62,8 +65,8 @@ def beside_an_edge(theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray, np
 
 def test_newton_steps_beside_an_edge_follow_the_curvature_that_is_there() -> None:
     start = AXES.T @ np.array([1 - 1.02 * EDGE, 1e-4])
-    search = Search(Given(beside_an_edge, list(start)))
-    begin = search.problem.evaluate(start)
+    search = From(Given(beside_an_edge, list(start)))
+    begin = search.evaluate(start)
     found = scoring.polish(search, begin, np.ones(2, dtype=bool))
     assert found.is_minimum
     assert found.decrement < 1e-10
@@ -73,13 +76,13 @@ def test_newton_steps_beside_an_edge_follow_the_curvature_that_is_there() -> Non
 
 
 def test_the_hessian_far_from_edges_is_formed_once() -> None:
-    search = Search(Given(beside_an_edge, [-2.0, 0.3]))
-    begin = search.problem.evaluate(search.problem.guess)
+    search = From(Given(beside_an_edge, [-2.0, 0.3]))
+    begin = search.evaluate(search.criterion.begin)
     a = float(AXES[0] @ begin.theta)
     H = hessian.hessian_at(search, begin, np.ones(2, dtype=bool))
-    assert AXES @ H @ AXES.T == pytest.approx(np.diag([EDGE / (1 - a) ** 2, 1.0]), abs=1e-8)
-    assert search.problem.evaluations == 5
-    assert not begin.edges
+    assert AXES @ H.matrix @ AXES.T == pytest.approx(np.diag([EDGE / (1 - a) ** 2, 1.0]), abs=1e-8)
+    assert search.evaluations == 5
+    assert not H.edges
 
 
 def test_steps_lost_in_rounding_are_not_taken_for_flat() -> None:
@@ -89,8 +92,8 @@ def test_steps_lost_in_rounding_are_not_taken_for_flat() -> None:
         rows = np.array([[1e17]])
         return 0.0 if theta[0] == 1.0 else np.inf, np.array([1e17]), np.array([1.0]), rows
 
-    search = Search(Given(wall, [1.0]))
-    found = scoring.polish(search, search.problem.evaluate(np.ones(1)), np.ones(1, dtype=bool))
+    search = From(Given(wall, [1.0]))
+    found = scoring.polish(search, search.evaluate(np.ones(1)), np.ones(1, dtype=bool))
     assert found.decrement > 0.1
 
 
@@ -106,8 +109,8 @@ def valley(theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray, np.ndarray
 
 
 def test_a_bent_step_stays_in_its_valley() -> None:
-    search = Search(Given(valley, [-1.2, 1.44]))
-    now = search.problem.evaluate(search.problem.guess)
+    search = From(Given(valley, [-1.2, 1.44]))
+    now = search.evaluate(search.criterion.begin)
     step = 0.3 * np.array([1.0, -2.4])
     x, y = now.theta + step + acceleration(search, now, step, now.curvature, 1e-12)
     assert x == pytest.approx(-0.9)
@@ -121,9 +124,9 @@ def test_bent_steps_need_fewer_evaluations(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(scoring._Expected, "patience", 10**6)
     for name, failures in (("bent", scoring.BENT), ("straight", 10**6)):
         monkeypatch.setattr(scoring, "BENT", failures)
-        search = Search(Given(valley, [-1.2, 1.0]))
+        search = From(Given(valley, [-1.2, 1.0]))
         outcome = scoring.minimize(search, max_evaluations=1000, tolerance=1e-11)
         assert outcome.stopped_well
         assert outcome.evaluation.theta == pytest.approx([1.0, 1.0], abs=1e-4)
-        needed[name] = search.problem.evaluations
+        needed[name] = search.evaluations
     assert needed["bent"] < 0.8 * needed["straight"], needed

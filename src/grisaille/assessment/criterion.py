@@ -22,7 +22,7 @@ from grisaille.assessment.collocation_criterion import collocation_criterion
 from grisaille.assessment.likelihood_criterion import LikelihoodCriterion
 from grisaille.assessment.own_criterion import OwnCriterion
 from grisaille.assessment.points import Local, Point
-from grisaille.assessment.restricted import RestrictedSquares
+from grisaille.assessment.restricted import Restricted
 from grisaille.errors import EstimationError
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.noise import noise_levels
@@ -147,11 +147,11 @@ class Criterion:
             evaluation = self.problem.evaluate(theta, sensitive=False)
             return Point(theta, self.deviance(evaluation), evaluation.failure)
         try:
-            return self._minimize(RestrictedSquares(self.problem, theta, list(held)))
+            return self._minimize(Restricted(self.problem, theta, list(held)))
         except EstimationError as error:
             return Point(theta, np.inf, str(error))
 
-    def _minimize(self, restricted: RestrictedSquares) -> Point:
+    def _minimize(self, restricted: Restricted) -> Point:
         alone = len(self.problem.outputs) == 1 and not self._mixed
         for _ in range(LEVEL_ROUNDS):
             search = Search(restricted)

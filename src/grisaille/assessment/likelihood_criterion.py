@@ -13,9 +13,10 @@ from dataclasses import replace
 import numpy as np
 
 from grisaille.assessment.points import Local, Point
+from grisaille.assessment.restricted import Restricted
 from grisaille.errors import EstimationError
 from grisaille.estimation.fitted import Fitted
-from grisaille.estimation.likelihood import LikelihoodEvaluation, LikelihoodProblem
+from grisaille.estimation.likelihood import LikelihoodProblem
 from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.optimization import scoring
 from grisaille.optimization.search import Search
@@ -58,10 +59,9 @@ class LikelihoodCriterion:
     def local(self, theta: np.ndarray) -> Local:
         """Half the deviance around a point."""
         found = self.problem.evaluate(theta)
-        assert isinstance(found, LikelihoodEvaluation)
         if not found.completed:
             return Local(np.inf, np.zeros(0), np.zeros((0, 0)), found.failure)
-        return Local(found.objective - self._best, found.slope, found.curvature)
+        return Local(found.objective - self._best, found.gradient, found.information)
 
     def scaled(self, deviance: float) -> float:
         """Of a deviance, what is compared with ``reached``."""
@@ -105,43 +105,3 @@ def at_estimates(unknowns: Sequence[Unknown], theta: np.ndarray) -> list[Unknown
     """Unknowns that start from estimates; a level at zero has no logarithm."""
     moved = [replace(u, guess=float(v)) for u, v in zip(unknowns, theta, strict=True)]
     return [replace(u, logarithmic=False) if u.guess <= 0 else u for u in moved]
-
-
-class Restricted(LikelihoodProblem):
-    """A problem in which some unknowns are held."""
-
-    def __init__(self, problem: Problem, theta: np.ndarray, held: Sequence[int]) -> None:
-        self.full, self.theta = problem, theta
-        self.kept = [k for k in range(len(theta)) if k not in held]
-        lower, upper = problem.bounds
-        inside = np.clip(theta, lower, upper)
-        super().__init__([replace(problem.unknowns[k], guess=float(inside[k])) for k in self.kept], problem.cases)
-
-    def whole(self, theta: np.ndarray) -> np.ndarray:
-        values = self.theta.copy()
-        values[self.kept] = theta
-        return values
-
-    def evaluate(self, theta: np.ndarray, *, sensitive: bool = True) -> LikelihoodEvaluation:
-        self.evaluations += 1
-        found = self.full.evaluate(self.whole(theta), sensitive=sensitive)
-        assert isinstance(found, LikelihoodEvaluation)
-        if not found.completed:
-            self.failures.append(found.failure)
-            return replace(found, theta=theta)
-        k = self.kept
-        return replace(
-            found,
-            theta=theta,
-            jacobian=found.jacobian[:, k],
-            slope=found.slope[k],
-            curvature=found.curvature[np.ix_(k, k)],
-        )
-
-    def gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        if not isinstance(self.full, LikelihoodProblem):
-            found = self.evaluate(theta)
-            return found.objective, found.slope if found.completed else np.full(len(theta), np.nan)
-        self.evaluations += 1
-        value, slope = self.full.gradient(self.whole(theta))
-        return value, slope[self.kept]

@@ -12,7 +12,7 @@ import numpy as np
 
 from grisaille.assessment.likelihood_criterion import LikelihoodCriterion, at_estimates
 from grisaille.assessment.points import Point
-from grisaille.assessment.restricted import RestrictedSquares
+from grisaille.assessment.restricted import Restricted
 from grisaille.errors import EstimationError
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.problem import Evaluation, Problem
@@ -41,7 +41,7 @@ class OwnCriterion(LikelihoodCriterion):
         if len(held) == len(theta):
             evaluation = self.problem.evaluate(theta, sensitive=False)
             return Point(theta, self.deviance(evaluation), evaluation.failure)
-        restricted = RestrictedSquares(self.problem, theta, list(held))
+        restricted = Restricted(self.problem, theta, list(held))
         try:
             found = self.method.estimate(restricted)
         except EstimationError as error:

@@ -73,7 +73,6 @@ class _Comparison:
     def __init__(self, fit: Fitted, level: float, wald: Intervals) -> None:
         self.fit, self.level, self.wald = fit, level, wald
         self.criterion: Criterion | LikelihoodCriterion = criterion_of(fit)
-        self.criterion.problem.failures.clear()
         e = fit.estimate
         zero = np.array([e.extra.get(f"limit({u.name})", np.nan) for u in e.unknowns])
         self.limits = Limits(self.criterion.local, e.unknowns, self.criterion.theta, e.covariance, zero)

@@ -1,4 +1,4 @@
-"""A least-squares problem in which some unknowns are held."""
+"""A problem in which some unknowns are held: least squares, likelihoods and whatever has an ``Evaluation``."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import numpy as np
 from grisaille.estimation.problem import Evaluation, Problem
 
 
-class RestrictedSquares(Problem):
+class Restricted(Problem):
     """A problem in which some unknowns are held."""
 
     def __init__(self, problem: Problem, theta: np.ndarray, held: Sequence[int]) -> None:
         self.full, self.theta = problem, theta
         self.kept = [k for k in range(len(theta)) if k not in held]
-        unknowns = [replace(problem.unknowns[k], guess=float(theta[k])) for k in self.kept]
+        inside = np.clip(theta, *problem.bounds)
+        unknowns = [replace(problem.unknowns[k], guess=float(inside[k])) for k in self.kept]
         super().__init__(unknowns, problem.cases, problem.noise)
         self.sigma = problem.sigma
 
@@ -26,5 +27,8 @@ class RestrictedSquares(Problem):
         return values
 
     def evaluate(self, theta: np.ndarray, *, sensitive: bool = True) -> Evaluation:
-        found = self.full.evaluate(self.whole(theta), sensitive=sensitive)
-        return replace(found, theta=theta, jacobian=found.jacobian[:, self.kept])
+        return self.full.evaluate(self.whole(theta), sensitive=sensitive).among(self.kept)
+
+    def gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        value, slope = self.full.gradient(self.whole(theta))
+        return value, slope[self.kept]

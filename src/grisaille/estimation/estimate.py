@@ -54,8 +54,7 @@ class Estimate:
             "free": np.ones(n, dtype=bool), "noise": {k: float(v) for k, v in problem.sigma.items()},
             "log_likelihood": np.nan, "is_likelihood": False, "count": problem.count,
             "objective": evaluation.objective, "evaluation": evaluation, "cases": problem.cases, "converged": True,
-            "status": "converged", "notes": (), "trace": (), "evaluations": problem.evaluations,
-            "failures": tuple(problem.failures), "seconds": 0.0,
+            "status": "converged", "notes": (), "trace": (), "evaluations": 0, "failures": (), "seconds": 0.0,
         }  # fmt: skip
         return cls(**{**usual, **known})
 

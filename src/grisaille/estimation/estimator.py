@@ -9,7 +9,7 @@ name. A class becomes known by being defined: nothing has to be registered.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -19,6 +19,7 @@ from grisaille.errors import EstimationError
 from grisaille.estimation.interruption import interrupted_estimate
 from grisaille.model.classes import Model
 from grisaille.model.flat import FlatModel
+from grisaille.optimization.journal import Journal, Progress
 from grisaille.structure.reduction import Structure
 from grisaille.trial.unknown import Unknown
 
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from grisaille.estimation.fitted import Fitted
     from grisaille.estimation.problem import Evaluation, Problem
     from grisaille.estimation.subject import Subject
-
-Progress = Callable[[int, float], None]
 
 
 @dataclass(frozen=True)
@@ -106,9 +105,9 @@ class Estimator(ABC):
     def estimate(self, problem: Any, progress: Progress | None = None) -> Estimate:
         """Solve a problem that this method posed."""
 
-    def interrupted(self, problem: Problem, seconds: float) -> Estimate | None:
+    def interrupted(self, problem: Problem, journal: Journal) -> Estimate | None:
         """What a search that was interrupted has reached; None where that is nothing."""
-        return interrupted_estimate(problem, seconds)
+        return interrupted_estimate(problem, journal)
 
     def remarks(self, flat: FlatModel) -> list[str]:
         """What a user must know about any fit of this model by this method."""

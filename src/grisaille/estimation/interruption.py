@@ -1,7 +1,6 @@
 """A search that was interrupted keeps what it reached.
 
-``gr.fit`` gives the fit as far as it came, marked as not converged, from which ``guess=fit`` goes on. An estimator that
-knows more than its best point raises ``Interrupted``, a ``KeyboardInterrupt``: studies and scripts stop as they would.
+``gr.fit`` gives the fit as far as it came, marked as not converged, from which ``guess=fit`` goes on; studies stop.
 """
 
 from __future__ import annotations
@@ -10,31 +9,29 @@ import numpy as np
 
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.problem import Problem
+from grisaille.optimization.journal import Journal
 
 
-class Interrupted(KeyboardInterrupt):
-    """Raised by an estimator in place of a ``KeyboardInterrupt``, with the estimate reached so far."""
-
-    def __init__(self, estimate: Estimate) -> None:
-        super().__init__("the fit was interrupted")
-        self.estimate = estimate
-
-
-def interrupted_estimate(problem: Problem, seconds: float) -> Estimate | None:
-    """The best point so far, with the errors that the curvature of the criterion tells there."""
-    if problem.reached is None:
+def interrupted_estimate(problem: Problem, journal: Journal) -> Estimate | None:
+    """The best point so far, with the errors that the curvature of the criterion tells there; None without one."""
+    if journal.reached is None:
         return None
-    evaluation = problem.evaluate(problem.reached)
+    evaluation = problem.evaluate(journal.reached)
     if not evaluation.completed:
         return None
-    status = (
-        f"INTERRUPTED after {problem.evaluations} evaluations; gr.fit(…, guess=fit) goes on from here, and what the "
+    return Estimate.at(
+        problem, evaluation, _covariance(evaluation.information), converged=False, status=interrupted_status(journal),
+        seconds=journal.seconds, trace=tuple(journal.trace), evaluations=journal.evaluations,
+        failures=tuple(journal.failures),
+    )  # fmt: skip
+
+
+def interrupted_status(journal: Journal) -> str:
+    """The one sentence."""
+    return (
+        f"INTERRUPTED after {journal.evaluations} evaluations; gr.fit(…, guess=fit) goes on from here, and what the "
         f"data determine comes with the end of the search"
     )
-    return Estimate.at(
-        problem, evaluation, _covariance(evaluation.information), converged=False, status=status, seconds=seconds,
-        trace=({"evaluation": float(problem.evaluations), "objective": evaluation.objective},),
-    )  # fmt: skip
 
 
 def _covariance(information: np.ndarray) -> np.ndarray:

@@ -23,8 +23,10 @@ import numpy as np
 
 from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.errors import EstimationError
-from grisaille.estimation.likelihood import LikelihoodEvaluation, LikelihoodProblem
+from grisaille.estimation.cases import Case
+from grisaille.estimation.likelihood import LikelihoodEvaluation
 from grisaille.model.lowering.lowering import evaluate
+from grisaille.optimization.search import Search
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.reduction import Structure
 from grisaille.trial.unknown import Unknown
@@ -83,21 +85,19 @@ def level_parameters(model: StochasticModel) -> set[str]:
     return {model.quantities[k] for k in driven - set(ca.jacobian_sparsity(rest, model.q).get_col())}
 
 
-def scan(problem: LikelihoodProblem) -> np.ndarray:
+def scan(search: Search[LikelihoodEvaluation], cases: Sequence[Case], open_levels: Sequence[int]) -> np.ndarray:
     """θ with the levels that had no guess moved, kind by kind, to the best order of magnitude.
 
     Measurement noise is tried from what neighbouring samples allow at most, down to a tenth of it: further down its
     likelihood is flat, and a search would take it for zero.
     """
-    theta = problem.guess
-    lower, upper = problem.bounds
-    mine = {kind: [k for k in problem.open_levels if problem.unknowns[k].kind == kind] for kind in ("scale", "noise")}
+    theta = search.guess
+    lower, upper = search.bounds
+    mine = {kind: [k for k in open_levels if search.unknowns[k].kind == kind] for kind in ("scale", "noise")}
     most = theta.copy()
     for k in mine["noise"]:
-        most[k] = _scatter([c.experiment for c in problem.cases], problem.unknowns[k].target)
-    best = problem.evaluate(theta, sensitive=False).objective
-    if not np.isfinite(best):
-        problem.failures.pop()
+        most[k] = _scatter([c.experiment for c in cases], search.unknowns[k].target)
+    best = search.evaluate(theta, sensitive=False, quietly=True).objective
     for kind, start, factors in (("noise", most, TENTHS), ("scale", None, DECADES), ("noise", most, TENTHS)):
         tried = [(best, theta)]
         for factor in factors if mine[kind] else ():
@@ -105,17 +105,9 @@ def scan(problem: LikelihoodProblem) -> np.ndarray:
             trial[mine[kind]] = np.clip(
                 (theta if start is None else start)[mine[kind]] * factor, lower[mine[kind]], upper[mine[kind]]
             )
-            tried.append((evaluate_quietly(problem, trial).objective, trial))
+            tried.append((search.evaluate(trial, sensitive=False, quietly=True).objective, trial))
         best, theta = min(tried, key=lambda found: found[0])
     return theta
-
-
-def evaluate_quietly(problem: LikelihoodProblem, theta: np.ndarray, sensitive: bool = False) -> LikelihoodEvaluation:
-    """An evaluation whose failure is expected and not counted."""
-    found = problem.evaluate(theta, sensitive=sensitive)
-    if not found.completed:
-        problem.failures.pop()
-    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,52 +133,52 @@ class Zeros:
         return notes
 
 
-def find_zeros(problem: LikelihoodProblem, evaluation: LikelihoodEvaluation) -> Zeros:
+def find_zeros(search: Search[LikelihoodEvaluation], evaluation: LikelihoodEvaluation) -> Zeros:
     """Levels that are zero, each tested by the one-sided derivative there."""
-    n = len(problem.unknowns)
+    n = len(search.unknowns)
     zero, saddle, rates = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool), np.full(n, np.nan)
-    for k, unknown in enumerate(problem.unknowns):
+    for k, unknown in enumerate(search.unknowns):
         if unknown.lower != 0 or unknown.kind == "start":
             continue
         theta = evaluation.theta.copy()
         theta[k] = 0.0
-        trial = evaluate_quietly(problem, theta, sensitive=True)
+        trial = search.evaluate(theta, quietly=True)
         if not trial.completed or trial.objective > evaluation.objective + ZERO:
             continue
         if abs(trial.slope[k]) * unknown.size > EVEN * (1 + abs(trial.objective)):
             continue  # not a level: an ordinary bound
-        rates[k] = rate_at_zero(problem, trial, k, max(float(evaluation.theta[k]), 1e-4 * unknown.size))
-        if _is_dead(problem, trial, k, float(rates[k])):
+        rates[k] = rate_at_zero(search, trial, k, max(float(evaluation.theta[k]), 1e-4 * unknown.size))
+        if _is_dead(search, trial, k, float(rates[k])):
             rates[k] = np.nan
         elif rates[k] < 0 and rates[k] * unknown.size**2 < -1e-6:
             saddle[k] = True
         else:
             evaluation, zero[k] = trial, True
     limits = [
-        limit_above_zero(problem, evaluation, k, float(rates[k])) if zero[k] and rates[k] > 0 else np.nan
+        limit_above_zero(search, evaluation, k, float(rates[k])) if zero[k] and rates[k] > 0 else np.nan
         for k in range(n)
     ]
     return Zeros(evaluation, zero, saddle, rates, np.array(limits))
 
 
-def _is_dead(problem: LikelihoodProblem, at: LikelihoodEvaluation, k: int, rate: float) -> bool:
+def _is_dead(search: Search[LikelihoodEvaluation], at: LikelihoodEvaluation, k: int, rate: float) -> bool:
     """Whether the likelihood does not move with an unknown at all: it is then anything, not zero."""
-    unknown, rounding = problem.unknowns[k], NOTHING * (1 + abs(at.objective))
+    unknown, rounding = search.unknowns[k], NOTHING * (1 + abs(at.objective))
     if abs(rate) * unknown.size**2 > rounding:
         return False
     theta = at.theta.copy()
     theta[k] = min(max(unknown.guess, unknown.size), unknown.upper)
-    there = evaluate_quietly(problem, theta)
+    there = search.evaluate(theta, sensitive=False, quietly=True)
     return there.completed and abs(there.objective - at.objective) <= rounding
 
 
-def limit_above_zero(problem: LikelihoodProblem, at: LikelihoodEvaluation, k: int, rate: float) -> float:
+def limit_above_zero(search: Search[LikelihoodEvaluation], at: LikelihoodEvaluation, k: int, rate: float) -> float:
     """σ at which log L has fallen by ``ONE_SIDED``: the derivative at zero, then what evaluations show."""
     value = float(np.sqrt(ONE_SIDED / rate))
     for _ in range(STEPS_TO_LIMIT):
         theta = at.theta.copy()
         theta[k] = value
-        found = evaluate_quietly(problem, theta)
+        found = search.evaluate(theta, sensitive=False, quietly=True)
         drop = found.objective - at.objective
         if not found.completed or not drop > 0:
             return np.nan
@@ -196,9 +188,9 @@ def limit_above_zero(problem: LikelihoodProblem, at: LikelihoodEvaluation, k: in
     return value
 
 
-def rate_at_zero(problem: LikelihoodProblem, at: LikelihoodEvaluation, k: int, small: float) -> float:
+def rate_at_zero(search: Search[LikelihoodEvaluation], at: LikelihoodEvaluation, k: int, small: float) -> float:
     """∂(−log L)/∂(σ²) at σ = 0, from the slope at a small σ."""
     theta = at.theta.copy()
     theta[k] = small
-    found = evaluate_quietly(problem, theta, sensitive=True)
+    found = search.evaluate(theta, quietly=True)
     return float(found.slope[k] / (2 * small)) if found.completed else np.nan

@@ -10,8 +10,8 @@ pictures read both alike. Reference: N. R. Kristensen, H. Madsen, S. B. Jørgens
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -35,12 +35,9 @@ class LikelihoodEvaluation(Evaluation):
     """Expected information plus priors."""
     log_likelihood: float = -np.inf
     penalty: float = 0.0
-    hessians: dict[Any, np.ndarray] = field(init=False, default_factory=dict, compare=False, repr=False)
-    """Formed here before, by the unknowns that were free (``hessian``)."""
-    edges: list[np.ndarray] = field(init=False, default_factory=list, compare=False, repr=False)
-    """Steps in ξ that led to where the objective has no value."""
 
     is_least_squares: ClassVar[bool] = False
+    follows_valleys: ClassVar[bool] = True
 
     @property
     def objective(self) -> float:
@@ -53,6 +50,12 @@ class LikelihoodEvaluation(Evaluation):
     @property
     def information(self) -> np.ndarray:
         return self.curvature
+
+    def among(self, kept: Sequence[int]) -> Self:
+        found = super().among(kept)
+        return found if not self.completed else replace(
+            found, slope=self.slope[kept], curvature=self.curvature[np.ix_(kept, kept)]
+        )  # fmt: skip
 
 
 def filter_runner(case: Case) -> FilterRunner | None:
@@ -76,14 +79,12 @@ class LikelihoodProblem(Problem):
 
     def evaluate(self, theta: np.ndarray, *, sensitive: bool = True) -> LikelihoodEvaluation:
         """−log L and its gradient at θ."""
-        self.evaluations += 1
         n = len(self.unknowns)
         total, slope, curvature = 0.0, np.zeros(n), np.zeros((n, n))
         parts: list[tuple[Case, Likelihood]] = []
         for case in self.cases:
             found = self.runner_of(case).likelihood(case.own(theta), sensitive=sensitive)
             if found.failure or found.likelihood is None:
-                self.failures.append(f"{case.name}: {found.failure}")
                 return self._broken(theta, f"experiment '{case.name}': {found.failure}")
             likelihood, mine = found.likelihood, list(case.unknowns)
             total += likelihood.value
@@ -109,12 +110,10 @@ class LikelihoodProblem(Problem):
 
     def gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """The objective and its gradient only: nonlinear filters run in reverse, without the expected information."""
-        self.evaluations += 1
         total, slope = 0.0, np.zeros(len(self.unknowns))
         for case in self.cases:
             found = self.runner_of(case).gradient(case.own(theta))
             if found.failure or found.likelihood is None:
-                self.failures.append(f"{case.name}: {found.failure}")
                 return np.inf, np.full(len(slope), np.nan)
             total += found.likelihood.value
             slope[list(case.unknowns)] -= found.likelihood.gradient

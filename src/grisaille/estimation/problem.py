@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from grisaille.estimation.noise import NoiseLevel
 from grisaille.estimation.unknowns import prior_residual
 from grisaille.estimation.warm_start import Course
 from grisaille.model.priors import MultivariateNormal
+from grisaille.optimization.scaled import Scaled
 from grisaille.simulation.runner import Prediction
 from grisaille.trial.unknown import Unknown
 
@@ -46,11 +47,15 @@ class Evaluation:
     failure: str = ""
     covariance: np.ndarray | None = None
     """Of θ, where the problem has further unknowns and JᵀJ does not tell it (multiple shooting)."""
+    cost: int = 1
+    """Simulations of all experiments that it took."""
 
     log_likelihood = np.nan
 
     is_least_squares: ClassVar[bool] = True
     """Whether the objective is ½ Σ r²."""
+    follows_valleys: ClassVar[bool] = False
+    """Whether its valleys, where it is not ½ Σ r² itself, are those of Σ r²."""
 
     @property
     def completed(self) -> bool:
@@ -70,12 +75,16 @@ class Evaluation:
     def objective(self) -> float:
         return 0.5 * float(self.residuals @ self.residuals) if self.completed else np.inf
 
+    def among(self, kept: Sequence[int]) -> Self:
+        """The same as a function of some of the unknowns."""
+        return replace(self, theta=self.theta[kept], jacobian=self.jacobian[:, kept])
+
     @property
     def discretisation(self) -> float:
         return max((p.discretisation for p in self.predictions), default=0.0)
 
 
-class Problem:
+class Problem(Scaled):
     """Unknowns and cases of one estimation.
 
     noise : of each output; empty where the noise is part of what is evaluated (likelihoods, collocation)
@@ -95,10 +104,6 @@ class Problem:
         """σ of each sample by (case, output), where it is a formula."""
         self.courses: dict[str, Course] = {}
         """States of experiments, by name, that a search over them may begin with."""
-        self.evaluations = 0
-        self.failures: list[str] = []
-        self.reached: np.ndarray | None = None
-        """θ of the best point so far, for who interrupts a search."""
         self.differences: np.ndarray | None = None
         """Steps by which residuals are differenced instead of differentiated (``differences.py``)."""
 
@@ -116,36 +121,15 @@ class Problem:
         """Number of measurements."""
         return len(self.output_of)
 
-    @property
-    def guess(self) -> np.ndarray:
-        return np.array([u.guess for u in self.unknowns])
-
-    @property
-    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
-        return np.array([u.lower for u in self.unknowns]), np.array([u.upper for u in self.unknowns])
-
-    def inner(self, theta: np.ndarray) -> np.ndarray:
-        return np.array([u.inner(v) for u, v in zip(self.unknowns, theta, strict=True)])
-
-    def outer(self, xi: np.ndarray) -> np.ndarray:
-        """θ of ξ, kept inside the bounds against rounding."""
-        lower, upper = self.bounds
-        return np.clip([u.outer(v) for u, v in zip(self.unknowns, xi, strict=True)], lower, upper)
-
-    def slopes(self, theta: np.ndarray) -> np.ndarray:
-        return np.array([u.slope(v) for u, v in zip(self.unknowns, theta, strict=True)])
-
     def evaluate(self, theta: np.ndarray, *, sensitive: bool = True) -> Evaluation:
         """Residuals and their Jacobian at θ."""
         if sensitive and self.differences is not None:
             return self._differenced(theta, self.differences)
-        self.evaluations += 1
         predictions, errors, slopes, scales = [], [], [], []
         for case in self.cases:
             prediction = case.runner.predict(case.own(theta), sensitive=sensitive)
             predictions.append(prediction)
             if not prediction.completed:
-                self.failures.append(f"{case.name}: {prediction.failure}")
                 return self._failed(theta, predictions, f"experiment '{case.name}': {prediction.failure}")
             for s in case.samples:
                 column = case.column(s.output)
@@ -159,7 +143,6 @@ class Problem:
         factor = self.weights / np.concatenate(scales)
         jacobian = np.concatenate(slopes) * factor[:, None] if sensitive else np.zeros((0, len(self.unknowns)))
         if not np.abs(factor * e).max(initial=0.0) < HUGE:
-            self.failures.append("residuals beyond 1e100")
             return self._failed(theta, predictions, "the residuals exceed 1e100")
         extra, extra_slopes = self.prior_residuals(theta)
         return Evaluation(
@@ -170,37 +153,35 @@ class Problem:
             tuple(predictions),
         )
 
+    def gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """The objective and its gradient only."""
+        found = self.evaluate(theta)
+        return found.objective, found.gradient if found.completed else np.full(len(theta), np.nan)
+
     def _differenced(self, theta: np.ndarray, steps: np.ndarray) -> Evaluation:
         """Central differences; one-sided at a bound and beside a point that cannot be simulated."""
         here = self.evaluate(theta, sensitive=False)
         if not here.completed:
             return here
         lower, upper = self.bounds
-        columns = []
+        columns, cost = [], 1
         for k, step in enumerate(steps):
             ends = []
             for side in (-step, step):
                 moved = theta.copy()
                 moved[k] = np.clip(theta[k] + side, lower[k], upper[k])
                 other = self.evaluate(moved, sensitive=False) if moved[k] != theta[k] else here
+                cost += moved[k] != theta[k]
                 ends.append((moved[k], other) if other.completed else (theta[k], here))
             (a, left), (b, right) = ends
             columns.append((right.residuals - left.residuals) / (b - a) if b > a else np.zeros_like(here.residuals))
-        return replace(here, jacobian=np.stack(columns, axis=1))
-
-    def reach(self, theta: np.ndarray) -> None:
-        """Remember a point as the best so far."""
-        self.reached = theta
+        return replace(here, jacobian=np.stack(columns, axis=1), cost=cost)
 
     def refine(self, evaluation: Evaluation) -> None:
         """Shorter frozen steps in every experiment where those of an evaluation are too long."""
         for case, prediction in zip(self.cases, evaluation.predictions, strict=True):
             if prediction.discretisation > 1.0:
                 case.runner.refine(prediction.discretisation)
-
-    def with_guess(self, theta: np.ndarray) -> None:
-        """Start from other values."""
-        self.unknowns = tuple(replace(u, guess=float(v)) for u, v in zip(self.unknowns, theta, strict=True))
 
     def renewed(self, values: Sequence[np.ndarray] | None = None, guess: np.ndarray | None = None) -> Problem:
         """An independent problem with other measurements (one array for each ``samples``, in order) or another guess.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,6 @@ from grisaille.estimation.criterion_value import CriterionValue, evaluated
 from grisaille.estimation.estimator import Estimator
 from grisaille.estimation.explanation import with_explanation
 from grisaille.estimation.fitted import Fitted
-from grisaille.estimation.interruption import Interrupted
 from grisaille.estimation.problem import Problem
 from grisaille.estimation.unknowns import (
     marked_names,
@@ -25,6 +23,7 @@ from grisaille.estimation.unknowns import (
 from grisaille.estimators.choice import choose_method
 from grisaille.experiment.experiment import Experiment
 from grisaille.model.classes import Model
+from grisaille.optimization.journal import Journal
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.prepared import structure_of
 from grisaille.trial.refusals import refuse_always
@@ -38,13 +37,11 @@ def fit_problem(
     model: Model, problem: Problem, method: Estimator, why: Mapping[str, str], report: Any = None
 ) -> Fitted:
     """Solve a problem that is already posed."""
-    asked, begin = problem.unknowns, time.perf_counter()
+    asked, journal = problem.unknowns, Journal(report)
     try:
-        found = replace(method.estimate(problem, report), unknowns=asked)
-    except Interrupted as interruption:
-        found = replace(interruption.estimate, unknowns=asked)
+        found = replace(method.estimate(problem, journal), unknowns=asked)
     except KeyboardInterrupt:
-        reached = method.interrupted(problem, time.perf_counter() - begin)
+        reached = method.interrupted(problem, journal)
         if reached is None:
             raise
         found = replace(reached, unknowns=asked)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from grisaille.estimation.problem import Evaluation
+from grisaille.optimization.criterion import E
 from grisaille.optimization.search import Search
 
 OFFSET = 1e-4
@@ -29,7 +29,7 @@ SCATTER = 1e-8
 HALVES = (1.0, 0.5, 0.25, 0.125)
 
 
-def polish(search: Search, evaluation: Evaluation, most: int = 12) -> Evaluation:
+def polish(search: Search[E], evaluation: E, most: int = 12) -> E:
     """Plain Gauss–Newton steps from a point that is nearly a minimum, as long as they bring it nearer.
 
     Near a minimum the objective no longer tells points apart: it is flat and its values scatter. The offset still does.
@@ -43,10 +43,10 @@ def polish(search: Search, evaluation: Evaluation, most: int = 12) -> Evaluation
     return evaluation
 
 
-def _nearer(search: Search, evaluation: Evaluation, offset: float) -> tuple[Evaluation, float] | None:
+def _nearer(search: Search[E], evaluation: E, offset: float) -> tuple[E, float] | None:
     """The Gauss–Newton step, halved where that is worth it, with the offset that is left."""
     lower, upper = search.inner_bounds()
-    xi = search.problem.inner(evaluation.theta)
+    xi = search.where(evaluation)
     free = _free(search, evaluation, xi, lower, upper)
     J = search.jacobian(evaluation)
     step = np.zeros_like(xi)
@@ -54,7 +54,7 @@ def _nearer(search: Search, evaluation: Evaluation, offset: float) -> tuple[Eval
     if not step.any() or np.abs(step).max() <= 1e-16 * (1 + np.abs(xi).max()):
         return None
     for share in HALVES if offset >= OFFSET else HALVES[:1]:
-        trial = search.problem.evaluate(search.problem.outer(np.clip(xi + share * step, lower, upper)))
+        trial = search.evaluate(search.outer(np.clip(xi + share * step, lower, upper)))
         if trial.completed and trial.objective <= evaluation.objective * (1 + SCATTER):
             nearer = relative_offset(search, trial)
             if nearer < offset:
@@ -62,9 +62,9 @@ def _nearer(search: Search, evaluation: Evaluation, offset: float) -> tuple[Eval
     return None
 
 
-def relative_offset(search: Search, evaluation: Evaluation) -> float:
+def relative_offset(search: Search[E], evaluation: E) -> float:
     """The offset of the free unknowns; small means converged."""
-    xi = search.problem.inner(evaluation.theta)
+    xi = search.where(evaluation)
     free = _free(search, evaluation, xi, *search.inner_bounds())
     J = search.jacobian(evaluation)[:, free]
     n, N = J.shape[1], len(evaluation.residuals)
@@ -79,7 +79,7 @@ def relative_offset(search: Search, evaluation: Evaluation) -> float:
     return float(np.linalg.norm(tangent) / np.sqrt(n) * np.sqrt(max(N - n, 1)) / size)
 
 
-def _free(search: Search, evaluation: Evaluation, xi: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+def _free(search: Search[E], evaluation: E, xi: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
     descent = -(search.jacobian(evaluation).T @ evaluation.residuals)
     near = 1e-9 * (1 + np.abs(xi))
     return np.asarray(~(((xi <= lower + near) & (descent < 0)) | ((xi >= upper - near) & (descent > 0))))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from grisaille.estimation.likelihood import LikelihoodEvaluation, LikelihoodProblem
+from grisaille.optimization.criterion import E
 from grisaille.optimization.hessian import DEAD
 from grisaille.optimization.search import Search
 
@@ -48,14 +48,12 @@ def damped_step(
     return step
 
 
-def acceleration(
-    search: Search, now: LikelihoodEvaluation, step: np.ndarray, H: np.ndarray, damping: float
-) -> np.ndarray:
+def acceleration(search: Search[E], now: E, step: np.ndarray, H: np.ndarray, damping: float) -> np.ndarray:
     """What bends a step along a valley of the squared innovations; zero where it is not known, or not small."""
-    problem, none, seen = search.problem, np.zeros_like(step), (step != 0) & (np.diag(H) > DEAD)
-    if not isinstance(problem, LikelihoodProblem) or not seen.any():
+    none, seen = np.zeros_like(step), (step != 0) & (np.diag(H) > DEAD)
+    if not seen.any():
         return none
-    ahead = problem.evaluate(problem.outer(search.where(now) + PART * step), sensitive=False)
+    ahead = search.evaluate(search.outer(search.where(now) + PART * step), sensitive=False)
     if not ahead.completed:
         return none
     J = search.jacobian(now)

@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import numpy as np
 
+from grisaille.optimization.criterion import E
 from grisaille.optimization.search import Outcome, Search
 
 SHORTEST = 2.0**-20
 
 
-def minimize(search: Search, *, max_evaluations: int, tolerance: float) -> Outcome:
+def minimize(search: Search[E], *, max_evaluations: int, tolerance: float) -> Outcome[E]:
     """Minimise ½|r|² from the problem's guess."""
-    limit = search.problem.evaluations + max_evaluations
+    limit = search.evaluations + max_evaluations
     now = search.first()
     xi = search.where(now)
     lower, upper = search.inner_bounds()
-    while search.problem.evaluations < limit:
+    while search.evaluations < limit:
         J = search.jacobian(now)
         free = ~pushed_out(xi, -(J.T @ now.residuals), lower, upper)
         step = np.zeros_like(xi)

@@ -12,8 +12,8 @@ from __future__ import annotations
 import numpy as np
 
 from grisaille.collocation.flat_directions import pseudo_inverse
-from grisaille.estimation.likelihood import LikelihoodEvaluation, LikelihoodProblem
-from grisaille.optimization.search import Search
+from grisaille.optimization.criterion import E
+from grisaille.optimization.search import Curvature, Search
 
 DIFFERENCE = 1e-3
 """Steps of the differences, in standard errors, and at most relative to 1 + |ξ|."""
@@ -29,15 +29,16 @@ BENT_UP = -1e-6
 """Least eigenvalue of the Hessian with unit diagonal: below it the point is no minimum."""
 
 
-def hessian_at(search: Search, evaluation: LikelihoodEvaluation, free: np.ndarray) -> np.ndarray:
+def hessian_at(search: Search[E], evaluation: E, free: np.ndarray) -> Curvature:
     """∂²f/∂ξ² of the free unknowns; zero elsewhere. The expected information where differences cannot be formed.
 
-    That of an evaluation is kept with it: search and polish ask for the same one.
+    Kept in the search: its end and the polish ask for the same one.
     """
-    key = (free.tobytes(), *((u.logarithmic, u.logit) for u in search.problem.unknowns))
-    if key not in evaluation.hessians:
-        evaluation.hessians[key] = _differences(search, evaluation, free)
-    return evaluation.hessians[key].copy()
+    key = (evaluation.theta.tobytes(), free.tobytes(), *((u.logarithmic, u.logit) for u in search.unknowns))
+    if key not in search.curvatures:
+        edges: list[np.ndarray] = []
+        search.curvatures[key] = Curvature(_differences(search, evaluation, free, edges), tuple(edges))
+    return search.curvatures[key]
 
 
 def inverse(hessian: np.ndarray, free: np.ndarray, expected: np.ndarray) -> tuple[np.ndarray, bool, np.ndarray]:
@@ -49,24 +50,18 @@ def inverse(hessian: np.ndarray, free: np.ndarray, expected: np.ndarray) -> tupl
     return found, least > BENT_UP, free & lost
 
 
-def scaled_model(search: Search, evaluation: LikelihoodEvaluation) -> tuple[np.ndarray, np.ndarray]:
-    """Gradient and expected information in ξ."""
-    slopes = search.problem.slopes(evaluation.theta)
-    return evaluation.slope * slopes, evaluation.curvature * np.outer(slopes, slopes)
-
-
-def _differences(search: Search, evaluation: LikelihoodEvaluation, free: np.ndarray) -> np.ndarray:
+def _differences(search: Search[E], evaluation: E, free: np.ndarray, edges: list[np.ndarray]) -> np.ndarray:
     """By differences along each unknown and, where f is steep, once more along its main axes."""
     xi = search.where(evaluation)
-    _, H = scaled_model(search, evaluation)
+    _, H = search.model(evaluation)
     if not free.any():
         return np.zeros_like(H)
     longest = 1 + np.abs(xi)
     errors = 1 / np.sqrt(np.maximum(np.diag(H), 1e-300))
     steps = np.clip(DIFFERENCE * errors, SHORTEST * np.abs(xi), DIFFERENCE * longest)
-    hessian, is_steep = _along(search, evaluation, np.diag(steps)[free])
+    hessian, is_steep = _along(search, xi, np.diag(steps)[free], edges)
     if hessian is not None and is_steep:
-        axes, _ = _along(search, evaluation, _main_axes(hessian, H, free))
+        axes, _ = _along(search, xi, _main_axes(hessian, H, free), edges)
         hessian = hessian if axes is None else axes
     if hessian is None:
         return H
@@ -74,11 +69,13 @@ def _differences(search: Search, evaluation: LikelihoodEvaluation, free: np.ndar
     return hessian
 
 
-def _along(search: Search, evaluation: LikelihoodEvaluation, directions: np.ndarray) -> tuple[np.ndarray | None, bool]:
+def _along(
+    search: Search[E], xi: np.ndarray, directions: np.ndarray, edges: list[np.ndarray]
+) -> tuple[np.ndarray | None, bool]:
     """H from its products with the rows of a matrix, steps of one unit; and whether these were too long somewhere."""
     products, is_steep = [], False
     for d in directions:
-        product, shortened = _product(search, evaluation, d)
+        product, shortened = _product(search, xi, d, edges)
         if product is None:
             return None, True
         products.append(product)
@@ -100,17 +97,20 @@ def _main_axes(hessian: np.ndarray, expected: np.ndarray, free: np.ndarray) -> n
     return rows
 
 
-def _product(search: Search, evaluation: LikelihoodEvaluation, step: np.ndarray) -> tuple[np.ndarray | None, bool]:
+def _product(
+    search: Search[E], xi: np.ndarray, step: np.ndarray, edges: list[np.ndarray]
+) -> tuple[np.ndarray | None, bool]:
     """H times a step, and whether it had to be shortened; None where f has no value beside ξ however close."""
-    xi, share, product = search.where(evaluation), 1.0, None
+    share, product = 1.0, None
     longest = float(np.max(np.abs(step) / np.maximum(np.abs(xi), 1e-300)))
     least = min(1.0, SHORTEST / max(longest, SHORTEST))
     for _ in range(1 + SHORTER):
         if share < least:
             break
-        ends = [_gradient(search, xi + side * share * step) for side in (1, -1)]
+        # not through the bounds: an unknown may sit close to one
+        ends = [search.slope_at(search.unclipped(xi + side * share * step)) for side in (1, -1)]
         if ends[0] is None or ends[1] is None:
-            evaluation.edges.append(share * step)
+            edges.append(share * step)
             share /= 10
             continue
         product = np.asarray((ends[0] - ends[1]) / (2 * share))
@@ -119,16 +119,3 @@ def _product(search: Search, evaluation: LikelihoodEvaluation, step: np.ndarray)
             break
         share = DIFFERENCE / np.sqrt(bend)
     return product, share < 1
-
-
-def _gradient(search: Search, xi: np.ndarray) -> np.ndarray | None:
-    """∇f in ξ, in reverse mode where the problem has it; None where f has no value."""
-    problem = search.problem
-    # not through the bounds: an unknown may sit close to one
-    theta = np.array([u.outer(v) for u, v in zip(problem.unknowns, xi, strict=True)])
-    if isinstance(problem, LikelihoodProblem):
-        value, slope = problem.gradient(theta)
-        return slope * problem.slopes(theta) if np.isfinite(value) and np.isfinite(slope).all() else None
-    found = problem.evaluate(theta)
-    assert isinstance(found, LikelihoodEvaluation)
-    return scaled_model(search, found)[0] if found.completed else None

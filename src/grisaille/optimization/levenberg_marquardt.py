@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import numpy as np
 
+from grisaille.optimization.criterion import E
 from grisaille.optimization.gauss_newton import pushed_out
 from grisaille.optimization.search import Outcome, Search
 
 
-def minimize(search: Search, *, max_evaluations: int, tolerance: float) -> Outcome:
+def minimize(search: Search[E], *, max_evaluations: int, tolerance: float) -> Outcome[E]:
     """Minimise ½|r|² from the problem's guess."""
-    limit = search.problem.evaluations + max_evaluations
+    limit = search.evaluations + max_evaluations
     now = search.first()
     xi = search.where(now)
     lower, upper = search.inner_bounds()
     damping, growth = 1e-3, 2.0
     scale = np.zeros_like(xi)
-    while search.problem.evaluations < limit:
+    while search.evaluations < limit:
         J = search.jacobian(now)
         scale = np.maximum(scale, np.linalg.norm(J, axis=0))
         D = np.where(scale > 0, scale, 1.0)

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from grisaille.optimization.criterion import E
 from grisaille.optimization.search import Outcome, Search
 
 
-def minimize(search: Search, *, max_evaluations: int, tolerance: float) -> Outcome:
+def minimize(search: Search[E], *, max_evaluations: int, tolerance: float) -> Outcome[E]:
     """Minimise ½|r|² from the problem's guess."""
     from scipy.optimize import minimize as scipy_minimize
 
@@ -29,5 +30,5 @@ def minimize(search: Search, *, max_evaluations: int, tolerance: float) -> Outco
         "fatol": 1e-14 * (1 + first.objective),
         "adaptive": True,
     }
-    found = scipy_minimize(objective, search.guess, method="Nelder-Mead", bounds=bounds, options=options)
+    found = scipy_minimize(objective, search.start, method="Nelder-Mead", bounds=bounds, options=options)
     return search.finish(bool(found.success), "the simplex has shrunk" if found.success else "the limit was reached")

@@ -1,68 +1,121 @@
-"""What every optimizer is given and gives: a problem in scaled unknowns ξ, and an outcome with its trace."""
+"""What every optimizer is given and gives: a criterion in scaled unknowns ξ, and an outcome with its trace.
+
+The search owns what changes on its way: the unknowns with the sizes that were learnt, the best point, how many
+evaluations are left. The criterion is only asked.
+"""
 
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Generic
 
 import numpy as np
 
 from grisaille.errors import EstimationError
-from grisaille.estimation.problem import Evaluation, Problem
+from grisaille.optimization.criterion import Criterion, E
+from grisaille.optimization.journal import Journal
+from grisaille.optimization.scaled import Scaled
+from grisaille.trial.unknown import Unknown
 
-Progress = Callable[[int, float], None]
 ELSEWHERE = (0.5, 0.8, 1.25, 2.0)
 """Multiples of a guess at which a refusal is tried again."""
 NUMBERS = re.compile(r"[-+]?[0-9.]+(?:e[-+]?[0-9]+)?")
+LIMIT = "the limit of evaluations was reached"
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Outcome(Generic[E]):
     """Where an optimizer stopped and why."""
 
-    evaluation: Evaluation
+    evaluation: E
     stopped_well: bool
     """The optimizer's own criterion was met; ``convergence.py`` decides whether that is a minimum."""
     reason: str
-    trace: tuple[dict[str, float], ...]
     joins: bool = True
     """Whether the pieces of a record that was cut fit together."""
 
 
-def arrived(outcome: Outcome, offset: float) -> str:
+def arrived(outcome: Outcome[E], offset: float) -> str:
     """Why a point that is a minimum is one, whatever ended the search there."""
     return outcome.reason if outcome.stopped_well else f"{max(offset, 1e-16):.1g} standard errors from the minimum"
 
 
-@dataclass
-class Search:
-    """A problem in ξ with a memory of its last evaluation, a trace and a progress callback."""
+@dataclass(frozen=True, eq=False)
+class Curvature:
+    """The Hessian at a point."""
 
-    problem: Problem
-    progress: Progress | None = None
-    trace: list[dict[str, float]] = field(default_factory=list)
-    best: Evaluation | None = None
-    last: Evaluation | None = None
+    matrix: np.ndarray
+    """∂²f/∂ξ²; zero for unknowns that were not free."""
+    edges: tuple[np.ndarray, ...] = ()
+    """Steps in ξ that led to where the criterion has no value."""
+
+
+@dataclass
+class Search(Scaled, Generic[E]):
+    """A criterion in ξ with a memory of its best and its last evaluation.
+
+    most : evaluations in all, those before this search included
+    """
+
+    criterion: Criterion[E]
+    journal: Journal = field(default_factory=Journal)
+    most: int = 10**9
+    best: E | None = None
+    last: E | None = None
+    curvatures: dict[object, Curvature] = field(default_factory=dict)
+    """Formed before, by point and by what was free (``hessian``)."""
 
     def __post_init__(self) -> None:
-        self.begin = time.perf_counter()
+        self.unknowns: tuple[Unknown, ...] = self.criterion.unknowns
 
     @property
-    def guess(self) -> np.ndarray:
+    def evaluations(self) -> int:
+        return self.journal.evaluations
+
+    @property
+    def left(self) -> int:
+        """Evaluations that may still be made."""
+        return max(self.most - self.journal.evaluations, 0)
+
+    @property
+    def lowest(self) -> E:
+        """The best point of a search that has begun."""
+        assert self.best is not None
+        return self.best
+
+    @property
+    def start(self) -> np.ndarray:
         """ξ to start from."""
-        return self.problem.inner(self.problem.guess)
+        return self.inner(self.guess)
 
-    def where(self, evaluation: Evaluation) -> np.ndarray:
+    def where(self, evaluation: E) -> np.ndarray:
         """ξ of an evaluation."""
-        return self.problem.inner(evaluation.theta)
+        return self.inner(evaluation.theta)
 
-    def first(self) -> Evaluation:
+    def evaluate(self, theta: np.ndarray, *, sensitive: bool = True, quietly: bool = False) -> E:
+        """The criterion at θ, counted; ``quietly``: a failure is expected."""
+        found = self.criterion.evaluate(theta, sensitive=sensitive)
+        self.journal.count(found, quietly=quietly)
+        return found
+
+    def slope_at(self, theta: np.ndarray) -> np.ndarray | None:
+        """∇f in ξ alone, counted; None where the criterion has no value."""
+        self.journal.evaluations += 1
+        value, slope = self.criterion.gradient(theta)
+        return slope * self.slopes(theta) if np.isfinite(value) and np.isfinite(slope).all() else None
+
+    def restart(self, theta: np.ndarray) -> None:
+        """Go on from a point, after the criterion has changed."""
+        self.with_guess(theta)
+        self.best = self.last = None
+        self.curvatures.clear()
+
+    def first(self) -> E:
         """The evaluation at the guess; a failure there leaves nothing to start from."""
-        evaluation = self.at(self.guess)
+        evaluation = self.at(self.start)
         if not evaluation.completed:
-            values = ", ".join(f"{u.name} = {u.guess:g}" for u in self.problem.unknowns)
+            values = ", ".join(f"{u.name} = {u.guess:g}" for u in self.unknowns)
             raise EstimationError(
                 f"The model cannot be simulated at the guess ({values}): {evaluation.failure} {self._what_next()}"
             )
@@ -73,44 +126,46 @@ class Search:
         """Another guess is worth trying where the model can be simulated elsewhere, or fails in another way there."""
         failed = self.last.failure if self.last is not None else ""
         for factor in ELSEWHERE:
-            there = self.problem.evaluate(self._elsewhere(factor), sensitive=False)
+            there = self.evaluate(self._elsewhere(factor), sensitive=False)
             if there.completed or NUMBERS.sub("", there.failure) != NUMBERS.sub("", failed):
                 return "Give other values by guess=, or let gr.multistart find a start."
         tried = f"{len(ELSEWHERE)} other values of the unknowns, half to twice the guess,"
         return f"The same happens at {tried} so that another guess is not likely to help: look at what is said above."
 
     def _elsewhere(self, factor: float) -> np.ndarray:
-        lower, upper = self.problem.bounds
-        sizes = np.array([u.size for u in self.problem.unknowns])
-        guess = self.problem.guess
-        moved = np.where(guess != 0, factor * guess, np.log(factor) * sizes)
-        return np.clip(moved, lower, upper)
+        sizes, guess = np.array([u.size for u in self.unknowns]), self.guess
+        return np.clip(np.where(guess != 0, factor * guess, np.log(factor) * sizes), *self.bounds)
 
-    def _learn_sizes(self, evaluation: Evaluation) -> None:
+    def _learn_sizes(self, evaluation: E) -> None:
         """A guess of zero, or near it, tells no magnitude: unknowns are at least as large as their standard errors."""
         bend = np.diag(evaluation.information)
-        if len(bend) != len(self.problem.unknowns):
+        if len(bend) != len(self.unknowns):
             return
-        self.problem.unknowns = tuple(
+        self.unknowns = tuple(
             u if u.reach or u.logarithmic or u.logit or not (np.isfinite(b) and b > 0)
             else replace(u, reach=min(float(1 / np.sqrt(b)), u.upper - u.lower))
-            for u, b in zip(self.problem.unknowns, bend, strict=True)
+            for u, b in zip(self.unknowns, bend, strict=True)
         )  # fmt: skip
 
-    def at(self, xi: np.ndarray, *, sensitive: bool = True) -> Evaluation:
+    def at(self, xi: np.ndarray, *, sensitive: bool = True) -> E:
         """The evaluation at ξ, remembered."""
         if self.last is not None and self.stands(self.last, xi) and (self.last.jacobian.size or not sensitive):
             return self.last
-        self.last = self.problem.evaluate(self.problem.outer(xi), sensitive=sensitive)
-        if self.last.completed and (self.best is None or self.last.objective < self.best.objective):
-            self.best = self.last
-            self.problem.reached = self.last.theta
-            self._record(self.last)
-        return self.last
+        return self._kept(self._at(xi, sensitive))
 
-    def stands(self, evaluation: Evaluation, xi: np.ndarray) -> bool:
+    def _at(self, xi: np.ndarray, sensitive: bool) -> E:
+        return self.evaluate(self.outer(xi), sensitive=sensitive)
+
+    def _kept(self, evaluation: E) -> E:
+        self.last = evaluation
+        if evaluation.completed and (self.best is None or evaluation.objective < self.best.objective):
+            self.best = evaluation
+            self.journal.accept(self.unknowns, evaluation.theta, evaluation.objective)
+        return evaluation
+
+    def stands(self, evaluation: E, xi: np.ndarray) -> bool:
         """Whether an evaluation belongs to ξ."""
-        return np.array_equal(evaluation.theta, self.problem.outer(xi))
+        return np.array_equal(evaluation.theta, self.outer(xi))
 
     def settle(self, xi: np.ndarray) -> None:
         """Make ξ the answer (a robust loss may prefer a point that has not the smallest sum of squares)."""
@@ -118,32 +173,17 @@ class Search:
             final = self.at(xi)
             self.best = final if final.completed else self.best
 
-    def jacobian(self, evaluation: Evaluation) -> np.ndarray:
+    def jacobian(self, evaluation: E) -> np.ndarray:
         """∂r/∂ξ."""
-        return np.asarray(evaluation.jacobian * self.problem.slopes(evaluation.theta))
+        return np.asarray(evaluation.jacobian * self.slopes(evaluation.theta))
 
-    def inner_bounds(self) -> tuple[np.ndarray, np.ndarray]:
-        lower, upper = self.problem.bounds
-        inner = [
-            (
-                u.inner(a) if np.isfinite(a) and not (u.logarithmic and a <= 0) and not u.logit else -np.inf,
-                u.inner(b) if np.isfinite(b) and not u.logit else np.inf,
-            )
-            for u, a, b in zip(self.problem.unknowns, lower, upper, strict=True)
-        ]
-        return np.array([i[0] for i in inner]), np.array([i[1] for i in inner])
+    def model(self, evaluation: E) -> tuple[np.ndarray, np.ndarray]:
+        """Gradient and information in ξ."""
+        slopes = self.slopes(evaluation.theta)
+        return evaluation.gradient * slopes, evaluation.information * np.outer(slopes, slopes)
 
-    def finish(self, stopped_well: bool, reason: str) -> Outcome:
-        assert self.best is not None
-        evaluation = self.best
+    def finish(self, stopped_well: bool, reason: str) -> Outcome[E]:
+        evaluation = self.lowest
         if not evaluation.jacobian.size:
-            evaluation = self.problem.evaluate(evaluation.theta)
-        return Outcome(evaluation, stopped_well, reason, tuple(self.trace))
-
-    def _record(self, evaluation: Evaluation) -> None:
-        row = {"evaluation": float(self.problem.evaluations), "objective": evaluation.objective}
-        row.update({u.name: float(v) for u, v in zip(self.problem.unknowns, evaluation.theta, strict=True)})
-        row["seconds"] = time.perf_counter() - self.begin
-        self.trace.append(row)
-        if self.progress is not None:
-            self.progress(self.problem.evaluations, evaluation.objective)
+            evaluation = self.evaluate(evaluation.theta)
+        return Outcome(evaluation, stopped_well, reason)

@@ -6,24 +6,25 @@ Reference: M. A. Branch, T. F. Coleman, Y. Li, SIAM J. Sci. Comput. 21 (1999) 1.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Generic
 
 import numpy as np
 
-from grisaille.optimization.search import Outcome, Search
+from grisaille.optimization.criterion import E
+from grisaille.optimization.search import LIMIT, Outcome, Search
 
 ROUNDS = 8
 """Changes of what is held, at most."""
-LIMIT = "the limit of evaluations was reached"
 NOTHING_MOVES = "no unknown moves anything"
 FAILED = 1e8
 """Factor on the first residuals where a simulation fails: the step is rejected and the region shrinks."""
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
+class _Part(Generic[E]):
     """The problem in those unknowns that move something, the others held."""
 
-    search: Search
+    search: Search[E]
     held_at: np.ndarray
     live: np.ndarray
     wall: np.ndarray
@@ -42,7 +43,7 @@ class _Part:
         return np.asarray(self.search.jacobian(self.search.at(self.whole(part)))[:, self.live])
 
 
-def minimize(search: Search, *, loss: str, loss_scale: float, max_evaluations: int, tolerance: float) -> Outcome:
+def minimize(search: Search[E], *, loss: str, loss_scale: float, max_evaluations: int, tolerance: float) -> Outcome[E]:
     """Minimise ½ Σ ρ(r²) from the problem's guess.
 
     Unknowns that no residual moves with at the beginning are held until they move something: the reflective method
@@ -50,13 +51,13 @@ def minimize(search: Search, *, loss: str, loss_scale: float, max_evaluations: i
     """
     from scipy.optimize import least_squares
 
-    limit = search.problem.evaluations + max_evaluations
+    limit = search.evaluations + max_evaluations
     wall = FAILED * (1.0 + np.abs(search.first().residuals))
     lower, upper = search.inner_bounds()
-    xi = _strictly_inside(np.clip(search.guess, lower, upper), lower, upper)
+    xi = _strictly_inside(np.clip(search.start, lower, upper), lower, upper)
     live, reason, well = _moving(search, xi), "", False
     for _ in range(ROUNDS):
-        left = limit - search.problem.evaluations
+        left = limit - search.evaluations
         if not live.any() or left <= 0:
             reason = reason or (LIMIT if left <= 0 else NOTHING_MOVES)
             break
@@ -74,7 +75,7 @@ def minimize(search: Search, *, loss: str, loss_scale: float, max_evaluations: i
     return search.finish(well, reason)
 
 
-def _moving(search: Search, xi: np.ndarray) -> np.ndarray:
+def _moving(search: Search[E], xi: np.ndarray) -> np.ndarray:
     """Unknowns that some residual moves with."""
     return np.asarray(search.jacobian(search.at(xi)).any(axis=0))
 

@@ -18,8 +18,9 @@ from dataclasses import replace
 import numpy as np
 
 from grisaille.assessment.criterion import criterion_of
-from grisaille.assessment.likelihood_criterion import LikelihoodCriterion, Restricted
+from grisaille.assessment.likelihood_criterion import LikelihoodCriterion
 from grisaille.assessment.profile_limits import Limits
+from grisaille.assessment.restricted import Restricted
 from grisaille.errors import EstimationError, GrisailleError
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.intervals import Intervals

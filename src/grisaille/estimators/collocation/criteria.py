@@ -126,7 +126,7 @@ def _debiased(method: Any, problem: CollocationProblem, found: Any, answer: Answ
         )
         search = Search(problem)
         outcome = scoring.score(search, max_evaluations=method.max_iterations, tolerance=DEBIASED)
-        there: Any = outcome.evaluation
+        there = outcome.evaluation
         free = scoring.free_unknowns(search, there) | problem.levels
     except EstimationError as error:
         answer.notes.append(f"bias: it could not be taken off: {error}")

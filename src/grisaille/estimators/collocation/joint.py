@@ -18,6 +18,7 @@ from grisaille.errors import EstimationError
 from grisaille.estimation.uncertainty import inverse_information, without_undetermined
 from grisaille.estimators.collocation.problem import CollocationEvaluation, CollocationProblem
 from grisaille.optimization import scoring
+from grisaille.optimization.journal import Journal
 from grisaille.optimization.search import Search
 
 Progress = Callable[[int, float], None]
@@ -72,7 +73,7 @@ def _profiled(
         try:
             problem.with_guess(start)
             outcome = scoring.minimize(
-                Search(problem, progress), max_evaluations=method.max_iterations, tolerance=method.tolerance
+                Search(problem, Journal.of(progress)), max_evaluations=method.max_iterations, tolerance=method.tolerance
             )
         except EstimationError:
             continue
@@ -107,7 +108,7 @@ def _descended(
         )
     return descent.minimize(
         task, problem.inner(theta), betas, wanted=wanted, near=problem.solved_before, tolerance=method.tolerance,
-        most=min(JOINT, method.max_iterations), progress=progress, better=problem.reach,
+        most=min(JOINT, method.max_iterations), progress=progress, better=Journal.of(progress).reach,
     )  # fmt: skip
 
 

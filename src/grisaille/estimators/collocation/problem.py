@@ -13,7 +13,7 @@ import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -26,8 +26,7 @@ from grisaille.collocation.record import Record
 from grisaille.errors import GrisailleError
 from grisaille.estimation.cases import Case
 from grisaille.estimation.likelihood import LikelihoodEvaluation
-from grisaille.estimation.problem import Evaluation, Problem
-from grisaille.optimization.search import Search
+from grisaille.estimation.problem import Problem
 from grisaille.simulation.runner import Prediction
 from grisaille.trial.unknown import Unknown
 
@@ -42,6 +41,8 @@ class CollocationEvaluation(LikelihoodEvaluation):
     """An evaluation with the trajectories it was made at."""
 
     quadratic: Quadratic | None = field(default=None, compare=False)
+
+    follows_valleys: ClassVar[bool] = False
 
 
 class CollocationProblem(Problem):
@@ -60,6 +61,7 @@ class CollocationProblem(Problem):
         self.betas = self.first_betas = list(betas)
         self._last: tuple[np.ndarray, Sequence[np.ndarray]] | None = None
         self.solved_before = False
+        self.evaluations, self.failures = 0, list[str]()
 
     @property
     def transcription(self) -> str:
@@ -78,7 +80,7 @@ class CollocationProblem(Problem):
 
     def task(self) -> Task:
         """Unknowns and trajectories as the descent sees them."""
-        lower, upper = Search(self).inner_bounds()
+        lower, upper = self.inner_bounds()
         floors, ceilings = zip(*(state_bounds(p) for p in self.programs), strict=True)
         bounded = any(np.isfinite(b).any() for b in (*floors, *ceilings))
         scaled = copy.copy(self)  # the scale of unknowns follows their guess: a task keeps its own
@@ -113,7 +115,7 @@ class CollocationProblem(Problem):
             return self.betas
         return [b - V @ (theta - self._last[0]) for b, V in zip(self.betas, self._last[1], strict=True)]
 
-    def evaluate(self, theta: np.ndarray, *, sensitive: bool = True) -> Evaluation:
+    def evaluate(self, theta: np.ndarray, *, sensitive: bool = True) -> CollocationEvaluation:
         """The criterion at θ."""
         self.evaluations += 1
         found = self.solved(theta)

@@ -14,11 +14,11 @@ import numpy as np
 
 from grisaille.estimation.determination import DEAD
 from grisaille.estimation.levels import ONE_SIDED
-from grisaille.estimation.likelihood import LikelihoodEvaluation
 from grisaille.estimation.uncertainty import inverse_information, without_undetermined
 from grisaille.estimators.collocation.joint import Answer, Progress, refuse_nothing, settled
 from grisaille.estimators.collocation.problem import CollocationEvaluation, CollocationProblem
 from grisaille.optimization import convergence, scoring, trust_region
+from grisaille.optimization.journal import Journal
 from grisaille.optimization.search import Search
 from grisaille.trial.unknown import Unknown
 
@@ -29,20 +29,19 @@ VANISHED = 0.1
 
 
 def minimize_misfit(method: Any, problem: CollocationProblem, progress: Progress | None) -> Answer:
-    search = Search(problem, progress)
+    search = Search(problem, Journal.of(progress))
     outcome = trust_region.minimize(
         search, loss="linear", loss_scale=1.0, max_evaluations=method.max_iterations, tolerance=1e-9
     )
     nearly = outcome.evaluation
-    assert isinstance(nearly, LikelihoodEvaluation)
     starts = np.array([u.kind == "start" for u in problem.unknowns], dtype=bool)
     free = scoring.free_unknowns(search, nearly)
-    evaluation: Any = scoring.polish(search, nearly, free & ~starts).evaluation
+    evaluation = scoring.polish(search, nearly, free & ~starts).evaluation
     offset = convergence.relative_offset(search, evaluation)
     covariance, lost = inverse_information(evaluation.curvature, free & ~starts)
     covariance = without_undetermined(covariance, lost)
     evaluation = _with_own_starts(problem, evaluation, covariance)
-    return Answer(evaluation, covariance, free, offset < convergence.OFFSET, outcome.reason, [], outcome.trace)
+    return Answer(evaluation, covariance, free, offset < convergence.OFFSET, outcome.reason, [], search.journal.trace)
 
 
 def _with_own_starts(
@@ -71,14 +70,13 @@ def maximize_likelihood(method: Any, problem: CollocationProblem, progress: Prog
     refuse_nothing(found)
     asked = problem.unknowns
     problem.with_guess(np.where(problem.levels, problem.guess, found.quadratic.theta))
-    search = Search(problem, progress)
+    search = Search(problem, Journal.of(progress))
     outcome = scoring.minimize(search, max_evaluations=method.max_iterations, tolerance=1e-10)
     best = outcome.evaluation
-    assert isinstance(best, LikelihoodEvaluation)
     free = scoring.free_unknowns(search, best)
     polished = scoring.polish(search, best, free)
-    evaluation: Any = polished.evaluation
-    slopes = problem.slopes(evaluation.theta)
+    evaluation = polished.evaluation
+    slopes = search.slopes(evaluation.theta)
     covariance = np.asarray(polished.covariance * np.outer(slopes, slopes))
     unseen = free & problem.levels & (np.diag(covariance) == 0)
     flat = polished.lost & (np.diag(covariance) != 0)
@@ -89,7 +87,7 @@ def maximize_likelihood(method: Any, problem: CollocationProblem, progress: Prog
     problem.unknowns = asked
     converged = polished.is_minimum and polished.decrement < 1e-6
     reason = outcome.reason if polished.is_minimum else "the point is not a maximum of the likelihood"
-    return Answer(evaluation, covariance, free, converged, reason, notes, outcome.trace)
+    return Answer(evaluation, covariance, free, converged, reason, notes, search.journal.trace)
 
 
 def _left_alone(
@@ -99,7 +97,6 @@ def _left_alone(
     if not dead.any():
         return evaluation
     back = problem.evaluate(np.where(dead, [u.guess for u in asked], evaluation.theta))
-    assert isinstance(back, CollocationEvaluation)
     return back if back.completed and back.objective < evaluation.objective + SAME else evaluation
 
 

@@ -10,7 +10,7 @@ optimum. Reference: N. R. Kristensen, H. Madsen, S. B. Jørgensen, Automatica 40
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -24,7 +24,6 @@ from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator, Verdict
 from grisaille.estimation.levels import (
     Zeros,
-    evaluate_quietly,
     find_zeros,
     level_guess,
     level_parameters,
@@ -50,6 +49,7 @@ from grisaille.filtering.sigma_points import SigmaPoints
 from grisaille.model.classes import Model
 from grisaille.optimization import scoring
 from grisaille.optimization.convergence import NEAR
+from grisaille.optimization.journal import Journal, Progress
 from grisaille.optimization.search import Outcome, Search
 from grisaille.structure.reduction import Structure
 from grisaille.trial.refusals import refuse_few_instants, refuse_static
@@ -60,6 +60,7 @@ if TYPE_CHECKING:
 
     from grisaille.estimation.fitted import Fitted
 
+Likely = Search[LikelihoodEvaluation]
 SAME = 1e-6
 """Log-likelihoods of the same steps, with matrix exponentials of other accuracy, that agree."""
 HARDLY = 2e-3
@@ -255,43 +256,43 @@ class KalmanML(Estimator):
 
         problem = build_problem(model, experiments, estimate, self)
         assert isinstance(problem, LikelihoodProblem)
-        theta = scan(problem)
+        theta = scan(Search(problem), problem.cases, problem.open_levels)
         return {u.name: float(v) for u, v in zip(problem.unknowns, theta, strict=True) if u.kind in ("scale", "noise")}
 
-    def estimate(self, problem: LikelihoodProblem, progress: Callable[[int, float], None] | None = None) -> Estimate:
+    def estimate(self, problem: LikelihoodProblem, progress: Progress | None = None) -> Estimate:
         """Solve a problem."""
         begin = time.perf_counter()
+        search = Search(problem, Journal.of(progress), self.max_evaluations)
         if problem.open_levels:
-            problem.with_guess(scan(problem))
-        guessed = problem.unknowns
-        search = Search(problem, progress)
+            search.with_guess(scan(search, problem.cases, problem.open_levels))
+        guessed = search.unknowns
         for rounds_left in (3, 2, 1, 0):
-            left = max(self.max_evaluations - problem.evaluations, 0)
-            outcome = scoring.minimize(search, max_evaluations=left, tolerance=self.tolerance)
-            assert isinstance(outcome.evaluation, LikelihoodEvaluation)
-            zeros = find_zeros(problem, outcome.evaluation)
-            restart = np.where(zeros.saddle, 0.1 * problem.guess, outcome.evaluation.theta)
-            spent = problem.evaluations >= self.max_evaluations
-            if not rounds_left or spent or not self._goes_on(problem, zeros, restart, outcome.evaluation.objective):
+            outcome = scoring.minimize(search, max_evaluations=search.left, tolerance=self.tolerance)
+            zeros = find_zeros(search, outcome.evaluation)
+            restart = np.where(zeros.saddle, 0.1 * search.guess, outcome.evaluation.theta)
+            if not rounds_left or not search.left:
                 break
-            search.best = search.last = None
-            problem.with_guess(restart)
-        free = scoring.free_unknowns(search, _inside(problem, zeros.evaluation, zeros.zero)) & ~zeros.zero
+            if not self._goes_on(problem, search, zeros, restart, outcome.evaluation.objective):
+                break
+            search.restart(restart)
+        free = scoring.free_unknowns(search, _inside(search.guess, zeros.evaluation, zeros.zero)) & ~zeros.zero
         polished = _polish(search, zeros.evaluation, free, zeros.zero)
-        return self._conclude(problem, guessed, outcome, polished, free, zeros, time.perf_counter() - begin)
+        return self._conclude(problem, search, guessed, outcome, polished, free, zeros, time.perf_counter() - begin)
 
-    def _goes_on(self, problem: LikelihoodProblem, zeros: Zeros, restart: np.ndarray, objective: float) -> bool:
+    def _goes_on(
+        self, problem: LikelihoodProblem, search: Likely, zeros: Zeros, restart: np.ndarray, objective: float
+    ) -> bool:
         """Whether there is a reason to search again from a point, and a likelihood there.
 
         A level ended on a saddle, or the steps of nonlinear filters, chosen again so that the guess does not matter,
         are others. Steps with which the filter breaks down at the optimum are not taken.
         """
         if zeros.saddle.any():
-            return evaluate_quietly(problem, restart).completed
+            return search.evaluate(restart, sensitive=False, quietly=True).completed
         filters = [f for c in problem.cases if isinstance(f := problem.runner_of(c).filter, ExtendedFilter)]
         before = [f.discretisation for f in filters]
         if self.substeps == "auto" and self._renew_steps(problem, restart):
-            found = evaluate_quietly(problem, restart)
+            found = search.evaluate(restart, sensitive=False, quietly=True)
             others = any(f.substeps != kept.substeps for f, kept in zip(filters, before, strict=True))
             same = HARDLY if any(f.finer is not None for f in filters) else SAME
             if found.completed and (others or abs(found.objective - objective) > same):
@@ -317,9 +318,10 @@ class KalmanML(Estimator):
     def _conclude(
         self,
         problem: LikelihoodProblem,
+        search: Likely,
         guessed: Sequence[Unknown],
-        outcome: Outcome,
-        polished: scoring.Polished,
+        outcome: Outcome[LikelihoodEvaluation],
+        polished: scoring.Polished[LikelihoodEvaluation],
         free: np.ndarray,
         zeros: Zeros,
         seconds: float,
@@ -334,13 +336,13 @@ class KalmanML(Estimator):
             for u, limit in zip(problem.unknowns, zeros.limits, strict=True)
             if np.isfinite(limit)
         }
-        covariance = covariance_of(problem, polished)
+        covariance, journal = covariance_of(search, polished), search.journal
         if not self.is_likelihood:
             covariance = score_sandwich(problem, evaluation.theta, covariance, self.horizon)
-        notes = describe(problem, evaluation, covariance, free, zeros) + edge_notes(problem, polished)
-        notes += discretisation_notes(problem, evaluation)
-        if problem.failures:
-            notes.append(failure_note(problem.failures))
+        notes = describe(search, evaluation, covariance, free, zeros) + edge_notes(problem, polished)
+        notes += discretisation_notes(problem, search, evaluation)
+        if journal.failures:
+            notes.append(failure_note(journal.failures))
         notes += self._conventions(evaluation)
         return Estimate(
             unknowns=tuple(guessed),
@@ -355,11 +357,11 @@ class KalmanML(Estimator):
             evaluation=evaluation,
             cases=problem.cases,
             converged=converged,
-            status=sentence(converged, outcome, polished, problem.evaluations),
+            status=sentence(converged, outcome, polished, journal.evaluations),
             notes=tuple(notes),
-            trace=outcome.trace,
-            evaluations=problem.evaluations,
-            failures=tuple(problem.failures),
+            trace=tuple(journal.trace),
+            evaluations=journal.evaluations,
+            failures=tuple(journal.failures),
             seconds=seconds,
             offset=float(np.sqrt(polished.decrement)),
             extra={**({"penalty": evaluation.penalty} if self.bounds == "transform" else {}), **limits},
@@ -415,17 +417,16 @@ def _searched_by_logarithm(model: StochasticModel, unknowns: Sequence[Unknown]) 
     ]
 
 
-def _inside(problem: LikelihoodProblem, evaluation: LikelihoodEvaluation, zero: np.ndarray) -> LikelihoodEvaluation:
+def _inside(guess: np.ndarray, evaluation: LikelihoodEvaluation, zero: np.ndarray) -> LikelihoodEvaluation:
     """The same with levels at zero where their logarithm exists, for tests of bounds only."""
-    return replace(evaluation, theta=np.where(zero, problem.guess, evaluation.theta))
+    return replace(evaluation, theta=np.where(zero, guess, evaluation.theta))
 
 
-def _polish(search: Search, evaluation: LikelihoodEvaluation, free: np.ndarray, zero: np.ndarray) -> scoring.Polished:
+def _polish(
+    search: Likely, evaluation: LikelihoodEvaluation, free: np.ndarray, zero: np.ndarray
+) -> scoring.Polished[LikelihoodEvaluation]:
     """Newton's method in the unknowns that are left; those at zero stay, on a linear scale."""
-    problem = search.problem
-    if zero.any():
-        kept = tuple(
-            replace(u, logarithmic=False, logit=False) if z else u for u, z in zip(problem.unknowns, zero, strict=True)
-        )
-        problem.unknowns = kept
+    search.unknowns = tuple(
+        replace(u, logarithmic=False, logit=False) if z else u for u, z in zip(search.unknowns, zero, strict=True)
+    )
     return scoring.polish(search, evaluation, free)

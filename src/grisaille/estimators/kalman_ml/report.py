@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from grisaille.estimation.determination import describe_determination
-from grisaille.estimation.levels import Zeros, evaluate_quietly
+from grisaille.estimation.levels import Zeros
 from grisaille.estimation.likelihood import LikelihoodEvaluation, LikelihoodProblem
 from grisaille.estimation.uncertainty import root_of, without_undetermined
 from grisaille.optimization import scoring
-from grisaille.optimization.search import Outcome, arrived
+from grisaille.optimization.search import Outcome, Search, arrived
 
+Likely = Search[LikelihoodEvaluation]
 COARSE = 1e-2
 """Change of the log-likelihood with shorter steps from which on a fit says so."""
 
@@ -24,42 +25,42 @@ CLOSE = 1.0
 """Standard errors; edges further away do not matter."""
 
 
-def covariance_of(problem: LikelihoodProblem, polished: scoring.Polished) -> np.ndarray:
+def covariance_of(search: Likely, polished: scoring.Polished[LikelihoodEvaluation]) -> np.ndarray:
     """Inverse Hessian in the unknowns themselves, infinite for what the data leave open."""
-    slopes = problem.slopes(polished.evaluation.theta)
+    slopes = search.slopes(polished.evaluation.theta)
     return without_undetermined(polished.covariance * np.outer(slopes, slopes), polished.lost)
 
 
 def describe(
-    problem: LikelihoodProblem,
+    search: Likely,
     evaluation: LikelihoodEvaluation,
     covariance: np.ndarray,
     free: np.ndarray,
     zeros: Zeros,
 ) -> list[str]:
     """What the data determined; levels at zero are named as such, not as dead."""
-    names = [u.name for u, z in zip(problem.unknowns, zeros.zero, strict=True) if z]
+    names = [u.name for u, z in zip(search.unknowns, zeros.zero, strict=True) if z]
     root = root_of(evaluation.curvature)
     seen = free | zeros.zero
     notes = describe_determination(
-        problem.unknowns, evaluation.theta, root, covariance, seen, _same_as(problem, evaluation)
+        search.unknowns, evaluation.theta, root, covariance, seen, _same_as(search, evaluation)
     )
     known = tuple(f"dead: no output moves with {name};" for name in names)
     kept = [n for n in notes if not n.startswith(known)] if known else notes
-    return zeros.sentences(problem.unknowns) + kept
+    return zeros.sentences(search.unknowns) + kept
 
 
-def _same_as(problem: LikelihoodProblem, evaluation: LikelihoodEvaluation) -> Callable[[np.ndarray], bool]:
+def _same_as(search: Likely, evaluation: LikelihoodEvaluation) -> Callable[[np.ndarray], bool]:
     """Whether other values have the likelihood of an evaluation."""
 
     def same(theta: np.ndarray) -> bool:
-        there = evaluate_quietly(problem, theta)
+        there = search.evaluate(theta, sensitive=False, quietly=True)
         return there.completed and abs(there.objective - evaluation.objective) < SAME * (1 + abs(evaluation.objective))
 
     return same
 
 
-def discretisation_notes(problem: LikelihoodProblem, evaluation: LikelihoodEvaluation) -> list[str]:
+def discretisation_notes(problem: LikelihoodProblem, search: Likely, evaluation: LikelihoodEvaluation) -> list[str]:
     """Whether the steps chosen at the guess are short enough at the estimate."""
     filters: list[Any] = [f for c in problem.cases if hasattr(f := problem.runner_of(c).filter, "substeps")]
     if not filters:
@@ -68,7 +69,7 @@ def discretisation_notes(problem: LikelihoodProblem, evaluation: LikelihoodEvalu
     most = max(n * (1 if f.finer is None else int(f.finer.max())) for f, n in zip(filters, before, strict=True))
     for f in filters:
         f.substeps *= 2
-    finer = evaluate_quietly(problem, evaluation.theta)
+    finer = search.evaluate(evaluation.theta, sensitive=False, quietly=True)
     for f, n in zip(filters, before, strict=True):
         f.substeps = n
     change = abs(finer.log_likelihood - evaluation.log_likelihood)
@@ -79,7 +80,7 @@ def discretisation_notes(problem: LikelihoodProblem, evaluation: LikelihoodEvalu
     return [f"discretisation: steps half as long change log L by {change:.2g}; use gr.KalmanML(substeps={2 * most})."]
 
 
-def edge_notes(problem: LikelihoodProblem, polished: scoring.Polished) -> list[str]:
+def edge_notes(problem: LikelihoodProblem, polished: scoring.Polished[LikelihoodEvaluation]) -> list[str]:
     """Whether values close to the estimate have no likelihood, which no curvature shows."""
     errors = np.sqrt(np.diag(polished.covariance))
     seen = np.flatnonzero(errors > 0)
@@ -96,7 +97,12 @@ def edge_notes(problem: LikelihoodProblem, polished: scoring.Polished) -> list[s
     ]
 
 
-def sentence(converged: bool, outcome: Outcome, polished: scoring.Polished, evaluations: int) -> str:
+def sentence(
+    converged: bool,
+    outcome: Outcome[LikelihoodEvaluation],
+    polished: scoring.Polished[LikelihoodEvaluation],
+    evaluations: int,
+) -> str:
     if converged:
         return f"converged: {arrived(outcome, float(np.sqrt(polished.decrement)))}, {evaluations} evaluations"
     if not polished.is_minimum:

@@ -7,10 +7,14 @@ is found by comparing both at the estimate.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from grisaille.estimation.problem import Evaluation, Problem
+from grisaille.optimization.search import Search
 from grisaille.simulation.crossings import Crossing
+from grisaille.trial.unknown import Unknown
 
 SHARE = 0.3
 """Of a standard error."""
@@ -25,11 +29,11 @@ def has_jumps(problem: Problem) -> bool:
     return any(case.trial.structure.jumps.of_states for case in problem.cases)
 
 
-def steps_across_jumps(problem: Problem, evaluation: Evaluation) -> np.ndarray | None:
+def steps_across_jumps(problem: Problem, search: Search[Evaluation], evaluation: Evaluation) -> np.ndarray | None:
     """Steps of differences by each unknown; None where the derivatives of the pieces agree with them."""
-    steps = _step_sizes(problem, evaluation)
+    steps = _step_sizes(search.unknowns, evaluation)
     problem.differences = steps
-    differenced = problem.evaluate(evaluation.theta)
+    differenced = search.evaluate(evaluation.theta)
     problem.differences = None
     if not differenced.completed:
         return None
@@ -56,9 +60,9 @@ def caution(found: list[tuple[str, Crossing]], *, differenced: bool) -> str:
     return f"jumps: the trajectory crosses {where}{more}, where the equations jump. Derivatives {taken}"
 
 
-def _step_sizes(problem: Problem, evaluation: Evaluation) -> np.ndarray:
+def _step_sizes(unknowns: Sequence[Unknown], evaluation: Evaluation) -> np.ndarray:
     information = evaluation.jacobian.T @ evaluation.jacobian
-    size = np.array([max(abs(v), 1e-3 * u.size) for u, v in zip(problem.unknowns, evaluation.theta, strict=True)])
+    size = np.array([max(abs(v), 1e-3 * u.size) for u, v in zip(unknowns, evaluation.theta, strict=True)])
     scaled = information * np.outer(size, size)
     error = np.sqrt(np.abs(np.diag(np.linalg.pinv(scaled, rcond=1e-10, hermitian=True)))) * size
     known = (error > 0) & (np.diag(scaled) > 0)

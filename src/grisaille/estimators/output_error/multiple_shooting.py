@@ -21,7 +21,8 @@ import numpy as np
 from grisaille.errors import EstimationError
 from grisaille.estimation.cases import Case
 from grisaille.estimation.problem import Evaluation, Problem
-from grisaille.optimization.search import Progress
+from grisaille.optimization.journal import Journal
+from grisaille.optimization.search import LIMIT, Outcome, Search
 from grisaille.simulation.runner import Prediction, Runner
 from grisaille.trial import Movement
 
@@ -63,8 +64,8 @@ class Shot:
 class MultipleShooting:
     """A problem cut into pieces."""
 
-    def __init__(self, problem: Problem, pieces: int) -> None:
-        self.problem = problem
+    def __init__(self, problem: Problem, pieces: int, journal: Journal | None = None) -> None:
+        self.problem, self.journal = problem, journal or Journal()
         self.states: tuple[str, ...] = ()
         self.pieces: list[Piece] = []
         self.size = 0
@@ -164,9 +165,12 @@ class MultipleShooting:
 
     def shoot(self, theta: np.ndarray, nodes: np.ndarray) -> Shot:
         """Every piece at one point."""
-        problem = self.problem
-        problem.evaluations += 1
-        n = len(problem.unknowns)
+        shot = self._shoot(theta, nodes)
+        self.journal.count(shot.evaluation)
+        return shot
+
+    def _shoot(self, theta: np.ndarray, nodes: np.ndarray) -> Shot:
+        problem, n = self.problem, len(self.problem.unknowns)
         courses: list[np.ndarray] = [np.zeros((len(c.grid), len(c.outputs))) for c in problem.cases]
         slopes = [np.zeros((len(c.grid), len(c.outputs), n + self.size)) for c in problem.cases]
         gaps, gap_slopes = [], []
@@ -175,7 +179,6 @@ class MultipleShooting:
             own = nodes[piece.nodes] if piece.nodes is not None else np.zeros(0)
             prediction = self._predict(piece, theta, own, sensitive=True)
             if not prediction.completed:
-                problem.failures.append(prediction.failure)
                 return self._failed(theta, prediction.failure)
             columns = self._columns(case, piece)
             width = len(case.outputs)
@@ -225,47 +228,35 @@ class MultipleShooting:
         return Shot(empty, empty, empty, empty, Evaluation(theta, empty, np.zeros((0, len(theta))), empty, (), reason))
 
 
-@dataclass(frozen=True)
-class Joined:
-    """The joined solution: an evaluation whose Jacobian is that of the constrained problem."""
-
-    evaluation: Evaluation
-    stopped_well: bool
-    reason: str
-    trace: tuple[dict[str, float], ...]
-    joins: bool
-
-
-def solve(problem: Problem, pieces: int, tolerance: float, progress: Progress | None = None) -> Joined:
-    """Minimise over θ and the node states."""
-    shooting = MultipleShooting(problem, pieces)
+def solve(problem: Problem, search: Search[Evaluation], pieces: int, tolerance: float) -> Outcome[Evaluation]:
+    """Minimise over θ and the node states; the Jacobian of the evaluation is that of the constrained problem."""
+    shooting, journal = MultipleShooting(problem, pieces, search.journal), search.journal
     n = len(problem.unknowns)
     lower, upper = problem.bounds
-    v = np.concatenate([problem.guess, shooting.first_nodes(problem.guess)])
+    v = np.concatenate([search.guess, shooting.first_nodes(search.guess)])
     now = shooting.shoot(v[:n], v[n:])
     if not now.completed:
         raise EstimationError(f"The pieces cannot be simulated at the guess: {now.evaluation.failure}")
     norms = np.linalg.norm(now.jacobian, axis=0)
     errors = 1 / np.where(norms > 0, norms, 1.0)
-    sizes = np.array([replace(u, reach=float(e)).size for u, e in zip(problem.unknowns, errors[:n], strict=True)])
-    weight, trace = 1.0, []
+    sizes = np.array([replace(u, reach=float(e)).size for u, e in zip(search.unknowns, errors[:n], strict=True)])
+    weight = 1.0
     for _ in range(MOST_ITERATIONS):
         # of now: nodes may have begun where a simulation ran away
         scale = np.concatenate([sizes, np.maximum(np.abs(v[n:]), errors[n:])])
-        trace.append({"evaluation": float(problem.evaluations), "objective": now.evaluation.objective,
-                      "gap": float(np.abs(now.gaps).max(initial=0.0))})  # fmt: skip
-        if progress is not None:
-            progress(problem.evaluations, now.evaluation.objective)
+        journal.accept(search.unknowns, v[:n], now.evaluation.objective, gap=_gap(now))
         step, multipliers, held = _bounded_step(now, scale, v, lower, upper)
         needed = 2 * float(np.abs(multipliers).max(initial=0.0))
         weight = max(needed, (weight + needed) / 2)
         if np.abs(step / scale).max() < max(tolerance, 1e-11) and _gap(now) < JOINED:
-            return _joined(problem, now, True, "the step vanished and the pieces join", trace, held)
+            return _joined(now, n, True, "the step vanished and the pieces join", held)
+        if not search.left:
+            return _joined(now, n, False, LIMIT, held)
         v, now, moved = _search(shooting, v, step, now, weight, lower, upper)
         if not moved:
             well = _gap(now) < JOINED and np.abs(step / scale).max() < 1e-6
-            return _joined(problem, now, well, "no step lowers the merit function", trace, held)
-    return _joined(problem, now, False, f"{MOST_ITERATIONS} iterations were used up", trace, held)
+            return _joined(now, n, well, "no step lowers the merit function", held)
+    return _joined(now, n, False, f"{MOST_ITERATIONS} iterations were used up", held)
 
 
 def _bounded_step(
@@ -336,11 +327,8 @@ def _search(
     return v, now, False
 
 
-def _joined(
-    problem: Problem, shot: Shot, well: bool, reason: str, trace: list[dict[str, float]], held: np.ndarray
-) -> Joined:
+def _joined(shot: Shot, n: int, well: bool, reason: str, held: np.ndarray) -> Outcome[Evaluation]:
     """Covariance and Jacobian of the joined problem, from coordinates of the null space: θ = T c, ∂r/∂c = R."""
-    n = len(problem.unknowns)
     scale = np.maximum(np.abs(shot.jacobian).max(axis=0), 1e-300)
     Z = _null_space(_with_held(shot.slopes / scale, held), shot.jacobian.shape[1])
     R = (shot.jacobian / scale) @ Z
@@ -353,7 +341,7 @@ def _joined(
     if held.any():
         jacobian[:, held[:n]] = _along_pieces(shot, n, held[:n])
     evaluation = replace(shot.evaluation, jacobian=jacobian, covariance=root @ root.T)
-    return Joined(evaluation, well, reason, tuple(trace), _gap(shot) < JOINED)
+    return Outcome(evaluation, well, reason, _gap(shot) < JOINED)
 
 
 def _along_pieces(shot: Shot, n: int, held: np.ndarray) -> np.ndarray:

@@ -36,6 +36,7 @@ from grisaille.model.classes import Model
 from grisaille.model.flat import FlatModel
 from grisaille.optimization import gauss_newton, levenberg_marquardt, nelder_mead, trust_region
 from grisaille.optimization.convergence import NEAR, OFFSET, OFFSET_OF_DIFFERENCES, polish, relative_offset
+from grisaille.optimization.journal import Journal, Progress
 from grisaille.optimization.search import Outcome, Search, arrived
 from grisaille.simulation.runner import COARSE, Prediction
 from grisaille.structure.reduction import Structure
@@ -45,6 +46,8 @@ from grisaille.trial.unknown import Unknown
 if TYPE_CHECKING:
     from grisaille.estimation.fitted import Fitted
 
+Squares = Search[Evaluation]
+Ending = Outcome[Evaluation]
 OPTIMIZERS = ("trust-region", "gauss-newton", "levenberg-marquardt", "nelder-mead")
 LOSSES = ("linear", "soft_l1", "huber", "cauchy", "arctan")
 NOISE_ROUNDS = 30
@@ -175,41 +178,42 @@ class OutputError(Estimator):
         loss = 0.5 * self.loss_scale**2 * float(np.sum(value))
         return 0.5 * float(beyond @ beyond) + loss + float(np.sum(np.log(np.concatenate(levels))))
 
-    def estimate(self, problem: Problem, progress: Callable[[int, float], None] | None = None) -> Estimate:
+    def estimate(self, problem: Problem, progress: Progress | None = None) -> Estimate:
         """Solve a problem."""
         begin = time.perf_counter()
         refuse_estimated_noise(problem.cases[0].trial.flat, problem.noise, problem.unknowns)
-        search = Search(problem, progress)
-        outcome, evaluation = self._solve(search)
+        search = Search(problem, Journal.of(progress), self.max_evaluations)
+        outcome, evaluation = self._solve(problem, search)
         for _ in range(4):
             if evaluation.discretisation <= TOO_LONG:
                 break
             # the steps chosen at the guess are too long at the optimum
             problem.refine(evaluation)
-            self._restart(search, evaluation)
-            outcome, evaluation = self._solve(search)
-        outcome, evaluation = self._across_jumps(search, outcome, evaluation)
-        return self._conclude(search, outcome, evaluation, time.perf_counter() - begin)
+            search.restart(evaluation.theta)
+            outcome, evaluation = self._solve(problem, search)
+        outcome, evaluation = self._across_jumps(problem, search, outcome, evaluation)
+        return self._conclude(problem, search, outcome, evaluation, time.perf_counter() - begin)
 
-    def _across_jumps(self, search: Search, outcome: Outcome, evaluation: Evaluation) -> tuple[Outcome, Evaluation]:
+    def _across_jumps(
+        self, problem: Problem, search: Squares, outcome: Ending, evaluation: Evaluation
+    ) -> tuple[Ending, Evaluation]:
         """Go on by differences where the derivatives of the pieces lack the share of a jump."""
-        if self.shooting == "multiple" or not evaluation.completed or not has_jumps(search.problem):
+        if self.shooting == "multiple" or not evaluation.completed or not has_jumps(problem):
             return outcome, evaluation
-        steps = steps_across_jumps(search.problem, evaluation)
+        steps = steps_across_jumps(problem, search, evaluation)
         if steps is None:
             return outcome, evaluation
-        search.problem.differences = steps
-        self._restart(search, evaluation)
-        return self._solve(search)
+        problem.differences = steps
+        search.restart(evaluation.theta)
+        return self._solve(problem, search)
 
-    def _solve(self, search: Search) -> tuple[Outcome, Evaluation]:
+    def _solve(self, problem: Problem, search: Squares) -> tuple[Ending, Evaluation]:
         """Minimise, updating noise levels until they stay."""
-        problem = search.problem
         robust = self.loss != "linear"
         if robust and problem.sigma:
             problem.sigma = _levels(problem, search.first(), robust)
-            search.best = search.last = None
-        outcome = self._minimize(search)
+            search.restart(search.guess)
+        outcome = self._minimize(problem, search)
         evaluation = self._polished(search, outcome)
         has_priors = len(evaluation.residuals) > problem.count
         alone = len(problem.outputs) == 1 and not has_priors and not robust
@@ -221,36 +225,31 @@ class OutputError(Estimator):
             if (alone and before) or max(moved, bent) < (1e-6 if robust else 1e-10):
                 evaluation = _rescaled(problem, evaluation, before)
                 break
-            self._restart(search, evaluation)
-            outcome = self._minimize(search)
+            search.restart(evaluation.theta)
+            outcome = self._minimize(problem, search)
             evaluation = self._polished(search, outcome)
         return outcome, evaluation
 
-    def _restart(self, search: Search, evaluation: Evaluation) -> None:
-        """Go on from a point after the criterion has changed."""
-        search.problem.with_guess(evaluation.theta)
-        search.best = search.last = None
-
-    def _minimize(self, search: Search) -> Outcome:
+    def _minimize(self, problem: Problem, search: Squares) -> Ending:
         if self.shooting == "multiple":
-            joined = multiple_shooting.solve(search.problem, self.pieces, self.tolerance, search.progress)
+            joined = multiple_shooting.solve(problem, search, self.pieces, self.tolerance)
             search.best = joined.evaluation
-            return Outcome(joined.evaluation, joined.stopped_well, joined.reason, joined.trace, joined.joins)
-        linear = (
-            linear_unknowns(search.problem) if self.projection and self.loss == "linear" else np.zeros(0, dtype=bool)
-        )
+            return joined
+        linear = linear_unknowns(problem) if self.projection and self.loss == "linear" else np.zeros(0, dtype=bool)
         if linear.any() and not linear.all() and self.optimizer != "nelder-mead":
-            projected = self._optimize(ProjectedSearch(search.problem, search.progress, linear=linear))
+            apart = ProjectedSearch(problem, search.journal, search.most, linear=linear)
+            apart.unknowns, first = search.unknowns, search.guess
+            projected = self._optimize(apart)
+            search.unknowns = apart.unknowns
             is_minimum = relative_offset(search, polish(search, projected.evaluation)) < OFFSET
-            if is_minimum and not _ran_away(projected, search.problem.unknowns):
+            if is_minimum and not _ran_away(projected, first, search.unknowns):
                 return projected
             plain = self._optimize(search)
             return min(projected, plain, key=lambda o: o.evaluation.objective)
         return self._optimize(search)
 
-    def _optimize(self, search: Search) -> Outcome:
-        left = max(self.max_evaluations - search.problem.evaluations, 0)
-        limits: dict[str, Any] = {"max_evaluations": left, "tolerance": self.tolerance}
+    def _optimize(self, search: Squares) -> Ending:
+        limits: dict[str, Any] = {"max_evaluations": search.left, "tolerance": self.tolerance}
         if self.optimizer == "trust-region":
             return trust_region.minimize(search, loss=self.loss, loss_scale=self.loss_scale, **limits)
         modules: dict[str, Any] = {
@@ -258,18 +257,20 @@ class OutputError(Estimator):
             "levenberg-marquardt": levenberg_marquardt,
             "nelder-mead": nelder_mead,
         }
-        outcome: Outcome = modules[self.optimizer].minimize(search, **limits)
+        outcome: Ending = modules[self.optimizer].minimize(search, **limits)
         return outcome
 
-    def _polished(self, search: Search, outcome: Outcome) -> Evaluation:
+    def _polished(self, search: Squares, outcome: Ending) -> Evaluation:
         plain = self.loss == "linear" and self.shooting == "single"
         return polish(search, outcome.evaluation) if plain else outcome.evaluation
 
-    def _conclude(self, search: Search, outcome: Outcome, evaluation: Evaluation, seconds: float) -> Estimate:
-        problem = search.problem
+    def _conclude(
+        self, problem: Problem, search: Squares, outcome: Ending, evaluation: Evaluation, seconds: float
+    ) -> Estimate:
+        journal = search.journal
         free = _free(search, evaluation)
         offset = relative_offset(search, evaluation) if self.loss == "linear" else 0.0
-        runaway = _growth_note(problem, evaluation) if self.shooting == "single" else []
+        runaway = _growth_note(problem, search, evaluation) if self.shooting == "single" else []
         enough = NEAR if problem.differences is None else OFFSET_OF_DIFFERENCES
         converged = (offset < enough if self.loss == "linear" else outcome.stopped_well) and not runaway
         converged = converged and evaluation.discretisation < COARSE and outcome.joins
@@ -285,7 +286,7 @@ class OutputError(Estimator):
         else:
             covariance = gauss_newton_covariance(evaluation.jacobian, free)
         notes = describe_determination(
-            problem.unknowns, evaluation.theta, evaluation.jacobian, covariance, free, _same_as(problem, evaluation)
+            search.unknowns, evaluation.theta, evaluation.jacobian, covariance, free, _same_as(search, evaluation)
         )
         notes += runaway + _correlation_notes(problem)
         notes += shifted_means(problem, evaluation, covariance, self.leave_out)
@@ -293,15 +294,15 @@ class OutputError(Estimator):
         if problem.differences is not None or (self.shooting == "multiple" and has_jumps(problem)):
             crossed = crossings_at(problem, evaluation.theta)
             careful = caution(crossed, differenced=problem.differences is not None)
-        if problem.failures:
-            notes.append(f"{len(problem.failures)} simulations failed on the way; the last: {problem.failures[-1]}")
+        if journal.failures:
+            notes.append(f"{len(journal.failures)} simulations failed on the way; the last: {journal.failures[-1]}")
         if evaluation.discretisation > TOO_LONG:
             notes.append(
                 f"discretisation: the frozen steps miss the tolerance by a factor {evaluation.discretisation:.1f}; use "
                 f"a smaller rtol in gr.OutputError."
             )
         return Estimate(
-            unknowns=problem.unknowns,
+            unknowns=search.unknowns,
             theta=evaluation.theta,
             covariance=covariance,
             free=free,
@@ -313,13 +314,13 @@ class OutputError(Estimator):
             evaluation=evaluation,
             cases=problem.cases,
             converged=converged,
-            status=_sentence(converged, outcome, evaluation, offset, problem.evaluations)
+            status=_sentence(converged, outcome, evaluation, offset, journal.evaluations)
             if not runaway
             else f"NOT converged: {runaway[0]}",
             notes=tuple(notes),
-            trace=outcome.trace,
-            evaluations=problem.evaluations,
-            failures=tuple(problem.failures),
+            trace=tuple(journal.trace),
+            evaluations=journal.evaluations,
+            failures=tuple(journal.failures),
             seconds=seconds,
             offset=offset,
             caution=careful,
@@ -341,14 +342,14 @@ def _rescaled(problem: Problem, evaluation: Evaluation, before: dict[str, float]
     )
 
 
-def _growth_note(problem: Problem, evaluation: Evaluation) -> list[str]:
+def _growth_note(problem: Problem, search: Squares, evaluation: Evaluation) -> list[str]:
     """Sensitivities that explode along the record: single shooting cannot be trusted there."""
     notes = []
     for case, prediction in zip(problem.cases, evaluation.predictions, strict=False):
         if prediction.sy.size and case.grid.size > 10:
             size = np.abs(prediction.sy).max(axis=(1, 2))
             early = size[1 : max(len(size) // 10, 2)].max()
-            if early > 0 and size[-1] > RUNAWAY * early and _leverage(problem, case, prediction) > RUNAWAY:
+            if early > 0 and size[-1] > RUNAWAY * early and _leverage(search.unknowns, case, prediction) > RUNAWAY:
                 notes.append(
                     f"unstable: in '{case.name}' the sensitivities grow {size[-1] / early:.0e}-fold along the record, "
                     f"so small errors run away; use gr.OutputError(shooting='multiple')."
@@ -367,10 +368,10 @@ def _correlation_notes(problem: Problem) -> list[str]:
     ]
 
 
-def _leverage(problem: Problem, case: Case, prediction: Prediction) -> float:
+def _leverage(unknowns: Sequence[Unknown], case: Case, prediction: Prediction) -> float:
     """Largest change of an output at the end, in its measured range, by a change of an unknown of its own size."""
     variables = case.trial.flat.variables
-    mine = [problem.unknowns[k] for k in case.unknowns]
+    mine = [unknowns[k] for k in case.unknowns]
     # a start of zero says nothing about its size; its variable does
     sizes = np.array([max(u.size, nominal_of(variables.get(u.target))) if u.kind == "start" else u.size for u in mine])
     ranges = np.array([np.ptp(s.values) if len(s.values) > 1 else 0.0 for s in case.samples])
@@ -379,21 +380,18 @@ def _leverage(problem: Problem, case: Case, prediction: Prediction) -> float:
     return float((moved / np.where(ranges > 0, ranges, 1.0)).max())
 
 
-def _same_as(problem: Problem, evaluation: Evaluation) -> Callable[[np.ndarray], bool]:
+def _same_as(search: Squares, evaluation: Evaluation) -> Callable[[np.ndarray], bool]:
     """Whether other values have the sum of squares of an evaluation, up to the accuracy of simulations."""
 
     def same(theta: np.ndarray) -> bool:
-        there = problem.evaluate(theta, sensitive=False)
-        if not there.completed:
-            problem.failures.pop()
+        there = search.evaluate(theta, sensitive=False, quietly=True)
         return abs(there.objective - evaluation.objective) < 1e-3 * (1 + abs(evaluation.objective))
 
     return same
 
 
-def _ran_away(outcome: Outcome, unknowns: Sequence[Unknown]) -> bool:
+def _ran_away(outcome: Ending, first: np.ndarray, unknowns: Sequence[Unknown]) -> bool:
     """Whether an estimate left the magnitude of where it began: a valley that falls towards infinity."""
-    first = np.array([v for k, v in outcome.trace[0].items() if k not in ("evaluation", "objective", "seconds")])
     sizes = [u.size for u in unknowns]
     return bool((np.abs(outcome.evaluation.theta) > RAN_AWAY * np.maximum(np.abs(first), sizes)).any())
 
@@ -403,9 +401,9 @@ def _choose(name: str, value: str, allowed: Sequence[str]) -> None:
         raise EstimationError(f"{name} is {value!r}; it must be one of {', '.join(map(repr, allowed))}.")
 
 
-def _free(search: Search, evaluation: Evaluation) -> np.ndarray:
+def _free(search: Squares, evaluation: Evaluation) -> np.ndarray:
     """False for unknowns that a bound holds."""
-    lower, upper = search.problem.bounds
+    lower, upper = search.bounds
     span = np.where(np.isfinite(upper - lower), upper - lower, 1.0)
     descent = -(evaluation.jacobian.T @ evaluation.residuals)
     low = (evaluation.theta <= lower + 1e-9 * span) & (descent <= 0)
@@ -452,7 +450,7 @@ def _log_likelihood(problem: Problem, evaluation: Evaluation) -> float:
     return total
 
 
-def _sentence(converged: bool, outcome: Outcome, evaluation: Evaluation, offset: float, evaluations: int) -> str:
+def _sentence(converged: bool, outcome: Ending, evaluation: Evaluation, offset: float, evaluations: int) -> str:
     if converged:
         return f"converged: {arrived(outcome, offset)}, {evaluations} evaluations"
     if not outcome.joins:

@@ -74,55 +74,46 @@ def _tied_parameters(structure: Structure, names: list[str]) -> set[str]:
 
 
 @dataclass
-class ProjectedSearch(Search):
+class ProjectedSearch(Search[Evaluation]):
     """A search over the nonlinear unknowns only; the linear ones follow."""
 
     linear: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=bool))
     values: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.values = self.problem.guess[self.linear]
-
     @property
-    def guess(self) -> np.ndarray:
-        return np.asarray(self.problem.inner(self.problem.guess)[~self.linear])
+    def start(self) -> np.ndarray:
+        self.values = self.guess[self.linear] if not self.values.size else self.values
+        return np.asarray(super().start[~self.linear])
 
     def where(self, evaluation: Evaluation) -> np.ndarray:
         return np.asarray(super().where(evaluation)[~self.linear])
 
     def stands(self, evaluation: Evaluation, xi: np.ndarray) -> bool:
-        return np.array_equal(evaluation.theta[~self.linear], self._outer(xi)[~self.linear])
+        return np.array_equal(evaluation.theta[~self.linear], self._whole(xi)[~self.linear])
 
-    def _outer(self, xi: np.ndarray) -> np.ndarray:
-        full = self.problem.inner(self.problem.guess)
+    def _whole(self, xi: np.ndarray) -> np.ndarray:
+        full = self.inner(self.guess)
         full[~self.linear] = xi
-        return self.problem.outer(full)
+        return self.outer(full)
 
-    def at(self, xi: np.ndarray, *, sensitive: bool = True) -> Evaluation:
-        if self.last is not None and self.stands(self.last, xi):
-            return self.last
-        theta = self._outer(xi)
+    def _at(self, xi: np.ndarray, sensitive: bool) -> Evaluation:
+        theta = self._whole(xi)
         theta[self.linear] = self.values
-        evaluation = self.problem.evaluate(theta)
+        evaluation = self.evaluate(theta)
         if evaluation.completed:
             step = np.linalg.lstsq(evaluation.jacobian[:, self.linear], -evaluation.residuals, rcond=1e-13)[0]
             if np.isfinite(step).all() and step.any():
                 theta = theta.copy()
                 theta[self.linear] += step
-                projected = self.problem.evaluate(theta)
+                projected = self.evaluate(theta)
                 if projected.completed:
                     evaluation, self.values = projected, theta[self.linear]
-        self.last = evaluation
-        if evaluation.completed and (self.best is None or evaluation.objective < self.best.objective):
-            self.best = evaluation
-            self._record(evaluation)
         return evaluation
 
     def jacobian(self, evaluation: Evaluation) -> np.ndarray:
         """(I − QQᵀ) ∂r/∂η, scaled to ξ."""
         q, _ = np.linalg.qr(evaluation.jacobian[:, self.linear])
-        J = evaluation.jacobian[:, ~self.linear] * self.problem.slopes(evaluation.theta)[~self.linear]
+        J = evaluation.jacobian[:, ~self.linear] * self.slopes(evaluation.theta)[~self.linear]
         return np.asarray(J - q @ (q.T @ J))
 
     def inner_bounds(self) -> tuple[np.ndarray, np.ndarray]:

@@ -29,6 +29,7 @@ import numpy as np
 from grisaille.estimation.cases import Case
 from grisaille.estimators.simulated_pem.measurement_patterns import Pattern, find_patterns
 from grisaille.estimators.simulated_pem.output_weighting import given_weighting, positive_definite
+from grisaille.optimization.journal import Journal
 from grisaille.simulation.ensembles.runner import EnsemblePrediction, EnsembleRunner
 
 if TYPE_CHECKING:
@@ -89,8 +90,13 @@ class MeanValue:
 class MeanCriterion:
     """The criterion of a problem whose cases are predicted by ensembles."""
 
-    def __init__(self, problem: MeanProblem, runners: Sequence[EnsembleRunner] | None = None) -> None:
-        self.problem = problem
+    def __init__(
+        self,
+        problem: MeanProblem,
+        runners: Sequence[EnsembleRunner] | None = None,
+        journal: Journal | None = None,
+    ) -> None:
+        self.problem, self.journal = problem, journal or Journal()
         self.runners = tuple(runners or (c.runner for c in problem.cases))
         self.with_variance, self.corrected = problem.matching.with_variance, problem.matching.corrected
         self.patterns = find_patterns(problem.cases)
@@ -111,7 +117,7 @@ class MeanCriterion:
 
     def with_runners(self, realizations: int, first: int = 0) -> MeanCriterion:
         """The same criterion with other realizations; Λ is taken over."""
-        other = MeanCriterion(self.problem, [r.renewed(realizations, first) for r in self.runners])
+        other = MeanCriterion(self.problem, [r.renewed(realizations, first) for r in self.runners], self.journal)
         other.level = self.level
         return other
 
@@ -119,14 +125,13 @@ class MeanCriterion:
         """Value and derivatives at θ."""
         if self._last is not None and self._last[0] == self._key(theta, sensitive):
             return self._compared(theta, self._last[1], sensitive)
-        problem = self.problem
-        problem.evaluations += 1
+        self.journal.evaluations += 1
         predictions = []
-        for case, runner in zip(problem.cases, self.runners, strict=True):
+        for case, runner in zip(self.problem.cases, self.runners, strict=True):
             p = runner.predict(case.own(theta), sensitive=sensitive)
             predictions.append(p)
             if not p.completed:
-                problem.failures.append(f"{case.name}: {p.failure}")
+                self.journal.failures.append(f"{case.name}: {p.failure}")
                 return _failed(theta, p.failure)
         self._last = self._key(theta, sensitive), tuple(predictions)
         return self._compared(theta, tuple(predictions), sensitive)

@@ -90,7 +90,7 @@ def _fitted_with_variances(criterion: MeanCriterion, value: MeanValue) -> MeanVa
         return value
     problem, both = criterion.problem, copy.copy(criterion)
     both.with_variance = True
-    before, now = len(problem.failures), both.renew(value)
+    before, now = len(criterion.journal.failures), both.renew(value)
     for _ in range(STEPS):
         step, gain = bounded_step(both, now) if now.completed else (np.zeros(0), 0.0)
         if gain < NEAR:
@@ -101,7 +101,7 @@ def _fitted_with_variances(criterion: MeanCriterion, value: MeanValue) -> MeanVa
         if better is None:
             break
         now = better
-    del problem.failures[before:]
+    del criterion.journal.failures[before:]
     return now if now.completed else value
 
 

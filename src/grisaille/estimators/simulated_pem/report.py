@@ -8,6 +8,7 @@ import numpy as np
 
 from grisaille.estimation.determination import describe_determination
 from grisaille.estimation.estimate import Estimate
+from grisaille.estimation.interruption import interrupted_status
 from grisaille.estimation.problem import Evaluation
 from grisaille.estimation.uncertainty import root_of
 from grisaille.estimators.simulated_pem.criterion import MeanCriterion, MeanValue
@@ -47,9 +48,9 @@ def without_spent_levels(criterion: MeanCriterion, ending: Ending) -> tuple[Endi
         if unknown.kind not in ("scale", "noise") or unknown.lower > 0 or not criterion.with_variance:
             continue
         theta = value.theta.copy()
-        theta[k], before = 0.0, len(criterion.problem.failures)
+        theta[k], before = 0.0, len(criterion.journal.failures)
         trial = criterion.at(theta)
-        del criterion.problem.failures[before:]
+        del criterion.journal.failures[before:]
         if trial.completed and trial.objective <= value.objective + ZERO:
             value, zero[k] = trial, True
     return replace(ending, value=value), zero
@@ -75,14 +76,15 @@ def conclude(search: MeanSearch, found: Finding, seconds: float) -> Estimate:
     failed = sum(p.failed_realizations for p in value.predictions)
     if failed:
         notes.append(f"{failed} realizations became infinite at the estimate and were left out of the means.")
-    if problem.failures:
-        notes.append(f"{len(problem.failures)} ensembles failed on the way; the last: {problem.failures[-1]}")
+    journal = criterion.journal
+    if journal.failures:
+        notes.append(f"{len(journal.failures)} ensembles failed on the way; the last: {journal.failures[-1]}")
     ending = found.ending
     if ending.is_minimum:
-        status = f"converged: {ending.reason}, {problem.evaluations} ensembles"
+        status = f"converged: {ending.reason}, {journal.evaluations} ensembles"
     else:
         status = (
-            f"NOT converged after {problem.evaluations} ensembles: {ending.reason}. Try another guess or wider bounds"
+            f"NOT converged after {journal.evaluations} ensembles: {ending.reason}. Try another guess or wider bounds"
         )
     extra = {
         "realizations": float(criterion.realizations),
@@ -91,28 +93,24 @@ def conclude(search: MeanSearch, found: Finding, seconds: float) -> Estimate:
         "criterion": criterion.comparable(value),
         **error_sizes(criterion, value, found.free, found.covariance),
     }
-    return _estimate(search, value, found.covariance, found.free, ending.is_minimum, status, [*notes, *found.notes],
+    return _estimate(criterion, value, found.covariance, found.free, ending.is_minimum, status, [*notes, *found.notes],
                      extra, seconds)  # fmt: skip
 
 
-def conclude_interrupted(search: MeanSearch, seconds: float) -> Estimate:
+def conclude_interrupted(search: MeanSearch) -> Estimate | None:
     """What an interrupted search reached: no errors, which would take another pass over the ensemble."""
-    value, problem = search.best, search.criterion.problem
-    assert value is not None
+    value, criterion, journal = search.best, search.criterion, search.criterion.journal
+    if value is None:
+        return None
     n = len(value.theta)
-    status = (
-        f"INTERRUPTED after {problem.evaluations} ensembles; gr.fit(…, guess=fit) goes on from here, and standard "
-        f"errors come with the end of the search"
-    )
-    covariance = np.diag(np.full(n, np.inf))
-    free = np.ones(n, dtype=bool)
-    extra = {"realizations": float(search.criterion.realizations), "criterion": search.criterion.comparable(value)}
-    return _estimate(search, value, covariance, free, False, status, [], extra, seconds)
+    extra = {"realizations": float(criterion.realizations), "criterion": criterion.comparable(value)}
+    covariance, free = np.diag(np.full(n, np.inf)), np.ones(n, dtype=bool)
+    return _estimate(criterion, value, covariance, free, False, interrupted_status(journal), [], extra, journal.seconds)
 
 
-def _caution(search: MeanSearch) -> str:
+def _caution(criterion: MeanCriterion) -> str:
     """Errors rest on differences where paths jump with their states."""
-    jumps = [jump for case in search.criterion.problem.cases for jump in case.trial.structure.jumps.of_states]
+    jumps = [jump for case in criterion.problem.cases for jump in case.trial.structure.jumps.of_states]
     if not jumps:
         return ""
     return (
@@ -122,7 +120,7 @@ def _caution(search: MeanSearch) -> str:
 
 
 def _estimate(
-    search: MeanSearch,
+    criterion: MeanCriterion,
     value: MeanValue,
     covariance: np.ndarray,
     free: np.ndarray,
@@ -132,7 +130,7 @@ def _estimate(
     extra: dict[str, float],
     seconds: float,
 ) -> Estimate:
-    problem = search.criterion.problem
+    problem, journal = criterion.problem, criterion.journal
     predictions = tuple(Prediction(p.mean, p.mean_slopes) for p in value.predictions)
     return Estimate(
         unknowns=problem.unknowns,
@@ -149,10 +147,10 @@ def _estimate(
         converged=converged,
         status=status,
         notes=tuple(notes),
-        caution=_caution(search),
-        trace=tuple(search.trace),
-        evaluations=problem.evaluations,
-        failures=tuple(problem.failures),
+        caution=_caution(criterion),
+        trace=tuple(journal.trace),
+        evaluations=journal.evaluations,
+        failures=tuple(journal.failures),
         seconds=seconds,
         extra={**extra, "disturbed_residuals": 1.0},
     )

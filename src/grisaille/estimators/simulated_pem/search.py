@@ -10,13 +10,12 @@ then shortens d until the criterion falls: with common random numbers the criter
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from grisaille.errors import EstimationError
 from grisaille.estimators.simulated_pem.criterion import MeanCriterion, MeanValue
-from grisaille.optimization.search import Search
 
 LONGEST = 2.0
 """A step of a logarithm, at most."""
@@ -33,25 +32,20 @@ class Ending:
 
 @dataclass
 class MeanSearch:
-    """A criterion with a trace of its improvements, which outlives an interruption."""
+    """A criterion with the best point so far."""
 
     criterion: MeanCriterion
-    progress: Callable[[int, float], None] | None = None
     keep: Callable[[np.ndarray], None] | None = None
     """Called with every better point."""
-    trace: list[dict[str, float]] = field(default_factory=list)
     best: MeanValue | None = None
 
     def accept(self, value: MeanValue) -> None:
         """A point that the search goes on from."""
-        problem, self.best = self.criterion.problem, value
-        row = {"evaluation": float(problem.evaluations), "objective": value.objective}
-        row.update({u.name: float(v) for u, v in zip(problem.unknowns, value.theta, strict=True)})
-        self.trace.append(row)
+        self.best = value
         if self.keep is not None:
             self.keep(value.theta)
-        if self.progress is not None:
-            self.progress(problem.evaluations, value.objective)
+        self.criterion.journal.kept = self
+        self.criterion.journal.accept(self.criterion.problem.unknowns, value.theta, value.objective)
 
     def restart(self, criterion: MeanCriterion) -> None:
         """Go on with a criterion that has changed."""
@@ -90,7 +84,7 @@ def bounded_step(criterion: MeanCriterion, value: MeanValue) -> tuple[np.ndarray
     problem = criterion.problem
     slopes = problem.slopes(value.theta)
     g, H = value.gradient * slopes, value.curvature * np.outer(slopes, slopes)
-    lower, upper = Search(problem).inner_bounds()
+    lower, upper = problem.inner_bounds()
     xi = problem.inner(value.theta)
     low, high = lower - xi, upper - xi
     logs = np.array([u.logarithmic for u in problem.unknowns])
@@ -133,7 +127,7 @@ def grid(search: MeanSearch, points: int) -> Ending:
         search.accept(value)
         search.best = best
     if best is None:
-        raise EstimationError(f"No point of the grid could be simulated; the last: {problem.failures[-1]}")
+        raise EstimationError(f"No point of the grid could be simulated; the last: {criterion.journal.failures[-1]}")
     inside = bool(lower[0] < best.theta[0] < upper[0])
     return Ending(criterion.at(best.theta), inside, f"best of {points} grid points")
 
@@ -157,7 +151,7 @@ def nelder_mead(search: MeanSearch, start: np.ndarray, *, most: int, tolerance: 
             search.accept(value)
         return value.objective
 
-    lower, upper = Search(problem).inner_bounds()
+    lower, upper = problem.inner_bounds()
     bounds = [(a if np.isfinite(a) else None, b if np.isfinite(b) else None) for a, b in zip(lower, upper, strict=True)]
     options = {"maxfev": most, "xatol": 1e-6, "fatol": max(tolerance, 1e-8), "adaptive": True}
     found = minimize(objective, problem.inner(start), method="Nelder-Mead", bounds=bounds, options=options)

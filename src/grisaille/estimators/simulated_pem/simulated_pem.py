@@ -13,7 +13,7 @@ differential-algebraic equation models with process disturbances (2021).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -22,7 +22,6 @@ import numpy as np
 from grisaille.errors import EstimationError, GrisailleError
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator, Verdict
-from grisaille.estimation.interruption import Interrupted
 from grisaille.estimation.subject import STATIC, Subject
 from grisaille.estimators.simulated_pem.checkpoint import Checkpoint
 from grisaille.estimators.simulated_pem.criterion import MeanCriterion
@@ -40,6 +39,7 @@ from grisaille.estimators.simulated_pem.search import Ending, MeanSearch, gauss_
 from grisaille.estimators.simulated_pem.settling import ROUGH, settle
 from grisaille.estimators.simulated_pem.stochastic_approximation import stochastic_approximation
 from grisaille.model.classes import Model
+from grisaille.optimization.journal import Journal, Progress
 from grisaille.simulation.ensembles.ensemble import EnsembleOptions
 from grisaille.simulation.ensembles.runner import SMALL
 from grisaille.structure.reduction import Structure
@@ -174,23 +174,22 @@ class SimulatedPEM(Estimator):
             "parameters": scales, "compiled": self.compiled,
         }  # fmt: skip
 
-    def estimate(self, problem: MeanProblem, progress: Callable[[int, float], None] | None = None) -> Estimate:
-        """Solve a problem; ``Interrupted`` carries what an interruption leaves."""
+    def estimate(self, problem: MeanProblem, progress: Progress | None = None) -> Estimate:
+        """Solve a problem."""
         begin = time.perf_counter()
         checkpoint = Checkpoint(self.checkpoint, problem, self._identity()) if self.checkpoint else None
-        search = MeanSearch(MeanCriterion(problem), progress, checkpoint.write if checkpoint else None)
+        criterion = MeanCriterion(problem, journal=Journal.of(progress))
+        search = MeanSearch(criterion, checkpoint.write if checkpoint else None)
         start = checkpoint.read() if checkpoint else None
-        try:
-            found = self._estimate(search, problem.guess if start is None else start)
-        except KeyboardInterrupt:
-            if search.best is None:
-                raise
-            raise Interrupted(conclude_interrupted(search, time.perf_counter() - begin)) from None
+        found = self._estimate(search, problem.guess if start is None else start)
         if checkpoint and found.ending.is_minimum:
             checkpoint.remove()
         if start is not None:
             found.notes.append(f"the search went on from the checkpoint {self.checkpoint}.")
         return conclude(search, found, time.perf_counter() - begin)
+
+    def interrupted(self, problem: Any, journal: Journal) -> Estimate | None:
+        return conclude_interrupted(journal.kept) if isinstance(journal.kept, MeanSearch) else None
 
     def _identity(self) -> str:
         """Options that a checkpoint must agree in."""
@@ -230,7 +229,7 @@ class SimulatedPEM(Estimator):
             raise EstimationError(
                 f"The model cannot be simulated at the guess: {plain.failure} Give another by guess=."
             )
-        criterion.problem.failures.clear()
+        criterion.journal.failures.clear()
         criterion.update_levels(plain)
         for case, runner in zip(criterion.problem.cases, criterion.runners, strict=True):
             sizes = [criterion.problem.unknowns[k].size for k in case.unknowns]

@@ -25,7 +25,6 @@ from grisaille.errors import EstimationError
 from grisaille.estimators.simulated_pem.criterion import MeanCriterion, MeanValue
 from grisaille.estimators.simulated_pem.sandwich import ensemble_sandwich
 from grisaille.estimators.simulated_pem.search import MeanSearch, free_unknowns
-from grisaille.optimization.search import Search
 
 EPOCH, PILOT = 24, 64
 """Batches of the first epoch; realizations from which preconditioner and statistical errors come."""
@@ -100,7 +99,7 @@ class _Epoch:
 
     def run(self, xi: np.ndarray) -> None:
         problem, R = self.criterion.problem, self.frame.root
-        lower, upper = Search(problem).inner_bounds()
+        lower, upper = problem.inner_bounds()
         within = np.abs(R @ self.frame.errors)
         # far away: a quarter of the epoch to get there; near: steps well inside the statistical error
         distance = np.abs(np.linalg.solve(R.T, self.frame.gradient))
@@ -112,8 +111,8 @@ class _Epoch:
                 failures += 1
                 if failures > FEW_FAILURES:
                     raise EstimationError(
-                        f"The model cannot be simulated along the search: {problem.failures[-1]} Give tighter bounds=, "
-                        f"another guess=, or search='gauss-newton'."
+                        f"The model cannot be simulated along the search: {self.criterion.journal.failures[-1]} Give "
+                        f"tighter bounds=, another guess=, or search='gauss-newton'."
                     )
                 xi, rate = self.points[-2] if len(self.points) > 1 else xi, rate / 4
                 continue

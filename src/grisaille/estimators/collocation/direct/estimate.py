@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -18,16 +17,17 @@ from grisaille.estimators.collocation.direct.intensities import find_direct_inte
 from grisaille.estimators.collocation.direct.notes import direct_notes, vanished_levels
 from grisaille.estimators.collocation.direct.problem import DirectProblem
 from grisaille.estimators.collocation.direct.programs import by_marginal_likelihood, on_elements, with_held
+from grisaille.optimization.journal import Journal, Progress
 
 
 def estimate_direct(
-    problem: DirectProblem, progress: Callable[[int, float], None] | None = None, debias: bool = False,
+    problem: DirectProblem, progress: Progress | None = None, debias: bool = False,
     refine: int | str = "auto",
 ) -> Estimate:  # fmt: skip
     """Solve a problem; ``refine`` says how often elements may be halved."""
     begin = time.perf_counter()
     scales = [k for k, u in enumerate(problem.unknowns) if u.kind == "scale"]
-    solution, found = _solved(problem, scales, ROUNDS if isinstance(refine, str) else refine)
+    solution, found = _solved(problem, scales, ROUNDS if isinstance(refine, str) else refine, Journal.of(progress))
     solution, leaning = _told_of_lean(problem, solution, scales, debias)
     evaluation = problem.at(solution)
     problem.evaluations += max(solution.iterations, 1)
@@ -67,16 +67,18 @@ def estimate_direct(
     )
 
 
-def _solved(problem: DirectProblem, scales: list[int], rounds: int) -> tuple[DirectSolution, list[str]]:
+def _solved(
+    problem: DirectProblem, scales: list[int], rounds: int, journal: Journal
+) -> tuple[DirectSolution, list[str]]:
     """The solution, with scales as roots around it where the criterion cannot have them as unknowns."""
     program = problem.program
     pieces = elements_to_begin_with(program, problem.guess) if rounds else 1
     if not scales or program.options.criterion != "amle":
         first = on_elements(program, pieces).solve(problem.guess)
-        problem.reach(first.theta)
+        journal.reach(first.theta)
         return on_short_elements(program, first, lambda p: p, rounds)
     theta, notes = find_direct_intensities(problem)
-    problem.reach(theta)
+    journal.reach(theta)
     held = {k: float(theta[k]) for k in scales}
     solution, short = on_short_elements(
         program, with_held(program, held).solve(theta), lambda p: with_held(p, held), rounds

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import casadi as ca
 import numpy as np
@@ -44,6 +44,8 @@ class DirectEvaluation(LikelihoodEvaluation):
     solution: DirectSolution | None = field(default=None, compare=False)
     program: DirectProgram | None = field(default=None, compare=False)
 
+    follows_valleys: ClassVar[bool] = False
+
 
 SPLINES_ONLY = {"order": 4, "knots": "auto", "kinks": "auto", "quadrature": "gauss", "trajectories": None}
 """Options that direct collocation does not read, and what they are when not given."""
@@ -57,6 +59,7 @@ class DirectProblem(Problem):
     ) -> None:
         super().__init__(unknowns, cases)
         self.program, self.reason = program, reason
+        self.evaluations, self.failures = 0, list[str]()
 
     @property
     def transcription(self) -> str:

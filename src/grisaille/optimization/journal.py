@@ -1,0 +1,61 @@
+"""What has been done and reached in one estimation, over all its searches; it outlives an interruption."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from grisaille.optimization.criterion import Evaluated
+from grisaille.trial.unknown import Unknown
+
+Progress = Callable[[int, float], None]
+
+
+@dataclass
+class Journal:
+    """Counts, failures and better points; called as a progress report it hands on."""
+
+    report: Progress | None = None
+    evaluations: int = 0
+    failures: list[str] = field(default_factory=list)
+    trace: list[dict[str, float]] = field(default_factory=list)
+    reached: np.ndarray | None = None
+    """θ of the best point so far."""
+    kept: object = None
+    """What else an estimator wants to have of it after an interruption."""
+    begin: float = field(default_factory=time.perf_counter)
+
+    @classmethod
+    def of(cls, progress: Progress | None) -> Journal:
+        """The journal that was given as a report, or a new one."""
+        return progress if isinstance(progress, Journal) else cls(progress)
+
+    def __call__(self, evaluations: int, objective: float) -> None:
+        if self.report is not None:
+            self.report(evaluations, objective)
+
+    def count(self, evaluation: Evaluated, *, quietly: bool = False) -> None:
+        """One more evaluation; ``quietly``: its failure is expected."""
+        self.evaluations += evaluation.cost
+        if not evaluation.completed and not quietly:
+            self.failures.append(evaluation.failure)
+
+    def reach(self, theta: np.ndarray) -> None:
+        """Remember a point as the best so far."""
+        self.reached = theta
+
+    def accept(self, unknowns: Sequence[Unknown], theta: np.ndarray, objective: float, **more: float) -> None:
+        """A better point."""
+        self.reach(theta)
+        row = {"evaluation": float(self.evaluations), "objective": objective, **more}
+        row.update({u.name: float(v) for u, v in zip(unknowns, theta, strict=True)})
+        row["seconds"] = self.seconds
+        self.trace.append(row)
+        self(self.evaluations, objective)
+
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self.begin
