@@ -87,3 +87,39 @@ def test_an_empty_model_is_refused_in_words() -> None:
 
     with pytest.raises(StructureError, match="Empty is empty: it declares no variables and no outputs"):
         gr.analyze(Empty())
+
+
+class Fed(gr.Model):
+    """What is declared for the density holds at 300 K, not at an input of zero."""
+
+    T_in, flow = gr.Input("K"), gr.Input("kg/s", default=2.0)
+    T, rho = gr.Variable(start=300.0), gr.Variable(start=1.2)
+    equations = [rho == 400 - T_in, der(T) == (T_in - T) * flow * rho]
+
+
+class Warmed(Fed):
+    T_in = gr.Input("K", default=398.8)
+
+
+def test_inputs_without_a_default_are_named_where_the_start_depends_on_them() -> None:
+    note = gr.analyze(Fed()).start_note
+    assert note.startswith("with T_in at zero for want of a default") and "rho wished 1.2, is 400" in note
+    assert "flow" not in note and "all declared starts are met" not in note
+    assert gr.analyze(Warmed()).start_note == "all declared starts are met"
+
+
+def test_starts_that_need_no_input_need_no_default() -> None:
+    class Plain(gr.Model):
+        u, x = gr.Input(), gr.Variable(start=1.0)
+        equations = [der(x) == -x + u]
+
+    assert gr.analyze(Plain()).start_note == "all declared starts are met"
+
+
+def test_a_start_without_a_value_at_zero_names_the_input() -> None:
+    class Divided(gr.Model):
+        u, x, z = gr.Input(), gr.Variable(start=1.0), gr.Variable()
+        equations = [der(x) == -x * z, z == 1 / u]
+
+    note = gr.analyze(Divided()).start_note
+    assert note.startswith("with u at zero for want of a default") and note.endswith("z has no finite value there")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import casadi as ca
 
 from grisaille.errors import GrisailleError, StructureError
 from grisaille.markup import tag
@@ -96,6 +99,8 @@ def analyze(model: Model) -> Analysis:
 
 def _consistent_start(structure: Structure) -> tuple[dict[str, float], str]:
     flat, system = structure.model, structure.system
+    missing = _missing_inputs(structure)
+    given = f"with {' and '.join(missing)} at zero for want of a default (gr.Input(default=…)): " if missing else ""
     try:
         values = evaluate_parameters(flat)
         defaults = {n: i.default or 0.0 for n, i in flat.inputs.items()}
@@ -103,9 +108,23 @@ def _consistent_start(structure: Structure) -> tuple[dict[str, float], str]:
         initializer = Initializer(structure)
         found = initializer.solve(0.0, u, values.values)
     except GrisailleError as error:
-        return {}, f"not computed: {error}"
+        return {}, f"not computed: {given}{error}"
     start = {n: v for n, v in initializer.observe(0.0, found, u, values.values).items() if n in flat.variables}
-    return start, describe_start(initializer, 0.0, u, values.values, found)
+    broken = [n for n, v in start.items() if not math.isfinite(v)]
+    without = f"; {', '.join(broken)} {'has' if len(broken) == 1 else 'have'} no finite value there" if broken else ""
+    return start, given + describe_start(initializer, 0.0, u, values.values, found) + without
+
+
+def _missing_inputs(structure: Structure) -> list[str]:
+    """Inputs without a default on which the start depends."""
+    system, inputs = structure.system, structure.model.inputs
+    own = [k for k, name in enumerate(system.observed_names) if name in structure.model.variables]
+    formulas = ca.vertcat(system.residual, system.constraints, system.observed[own])
+    without = [
+        s.name for s, u in zip(system.signals, ca.vertsplit(system.u), strict=True)
+        if s.kind == "input" and inputs[s.name].default is None and ca.depends_on(formulas, u)
+    ]  # fmt: skip
+    return list(dict.fromkeys(without))
 
 
 def _lines(a: Analysis) -> list[str]:
