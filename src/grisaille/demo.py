@@ -90,7 +90,7 @@ def _fit(result: xr.Dataset) -> gr.Fit:
     angle = result["phi"].to_numpy()[at] + noise
     data = gr.Experiment(TIMES[at], {"u": force}, {"phi": angle}, name="release", hold="foh")
     guess = {"k": 0.5, "start(x)": 3.5}
-    return gr.fit(Pendulum(), data, ["k", "start(x)"], method=gr.OutputError(leave_out="w"), guess=guess)
+    return gr.fit(Pendulum(), data, ["k", "start(x)"], method=gr.OutputError(), guess=guess)
 
 
 def _table(result: xr.Dataset) -> Table:

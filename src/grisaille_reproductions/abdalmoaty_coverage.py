@@ -34,7 +34,7 @@ def coverage(
     runs, n, count = data_sets or runs, samples or n, realizations or count
     methods = {
         "SimulatedPEM": gr.SimulatedPEM(realizations=count, step=STEP, rtol=1e-4),
-        "output error": gr.OutputError(leave_out="w"),
+        "output error": gr.OutputError(),
     }
     options: dict[str, Any] = {"runs": runs, "seed": 11, "executor": executor or "serial", "bounds": {"k": (1.0, 30.0)}}
     studies = {name: gr.monte_carlo(STUDY.model(), plan(n), ["k"], m, **options) for name, m in methods.items()}

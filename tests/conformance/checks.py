@@ -83,6 +83,9 @@ def fit(pair: Pair, _: Path) -> None:
     holds = pair.estimator.holds and is_disturbed(entry)
     if holds:
         assert any("output error holds the disturbances" in note for note in found.notes)
+        if "squared" in entry.traits:
+            assert found.notes[0].startswith("shifted mean: w enters nonlinearly") and "std. error*" in str(found)
+            return
     for name, truth in entry.truth.items():
         value, size = found[name], entry.size(name)
         off = abs(float(value) - truth)

@@ -80,7 +80,6 @@ def _is_direct_anyway(entry: Entry) -> bool:
 
 LEVELS = _when("levels", "does not estimate 'scale(")
 UNSEEN = _when("squared", "has no linear effect where it is zero")
-HELD = (LEVELS, UNSEEN)
 STILL = _when("static", "is static, and a filter follows models in time")
 COLLOCATED = (_when("static", "is static, and collocation follows models in time"), UNSEEN)
 WEIGHED = (*COLLOCATED, _when("open", "collocation weighs data against the model by it"))
@@ -92,10 +91,10 @@ MEANS = {**NOT_REDRAWN, "profile": "Profiles and confidence regions need a likel
 
 _ALL = [
     Estimator("auto", "auto", chooses=True),
-    Estimator("output-error", gr.OutputError(), HELD, holds=True),
+    Estimator("output-error", gr.OutputError(), (LEVELS,), holds=True),
     Estimator(
         "multiple-shooting", gr.OutputError(shooting="multiple", pieces=3),
-        (_when("static", "is nothing to shoot at"), _when("index", "needs independent first-order states"), *HELD),
+        (_when("static", "is nothing to shoot at"), _when("index", "needs independent first-order states"), LEVELS),
         holds=True,
     ),
     Estimator("pem", gr.SimulatedPEM(realizations=16), (_undisturbed,), MEANS),

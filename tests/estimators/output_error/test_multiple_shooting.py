@@ -64,7 +64,7 @@ def test_exact_data() -> None:
 def test_constrained_models_are_refused_by_name() -> None:
     data = gr.Experiment(TIMES, inputs={"u": 0.1}, outputs={"phi": np.zeros(21)})
     with pytest.raises(EstimationError, match="needs independent first-order states, but Pendulum"):
-        gr.fit(Pendulum(), data, ["k"], gr.OutputError(shooting="multiple", leave_out="w"))
+        gr.fit(Pendulum(), data, ["k"], gr.OutputError(shooting="multiple"))
 
 
 class Disturbed(gr.Model):

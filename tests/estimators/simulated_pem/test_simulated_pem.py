@@ -34,7 +34,7 @@ def test_squared_disturbance_biases_output_error_only() -> None:
     for seed in range(8):
         data = record(Squared(a=1.2), seed, threads=1)
         pem = gr.fit(Squared(), data, ["a"], gr.SimulatedPEM(realizations=64, threads=1))
-        found.append((float(pem["a"]), float(gr.fit(Squared(), data, ["a"], gr.OutputError(leave_out="w"))["a"])))
+        found.append((float(pem["a"]), float(gr.fit(Squared(), data, ["a"], gr.OutputError())["a"])))
     pem_mean, error_mean = np.mean(found, axis=0)
     spread = np.std(found, axis=0)[0]
     assert abs(pem_mean - 1.2) < 3 * spread / np.sqrt(8)

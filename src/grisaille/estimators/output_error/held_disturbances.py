@@ -20,11 +20,9 @@ import numpy as np
 import scipy.linalg
 
 from grisaille.compilation.memo import Memo
-from grisaille.errors import EstimationError, GrisailleError
+from grisaille.errors import GrisailleError
 from grisaille.estimation.cases import Case
 from grisaille.estimation.problem import Evaluation, Problem
-from grisaille.filtering.hidden import hidden_among, refuse_hidden
-from grisaille.model.names import suggestion
 from grisaille.structure.descriptor.finite_variance import NoiseFilter
 from grisaille.structure.descriptor.noise_filters import noise_filters
 from grisaille.structure.parameters import evaluate_parameters
@@ -35,76 +33,31 @@ CURVED, BESIDE = float(np.sqrt(3.0)), 0.1
 """h of disturbances that enter nonlinearly, and of those that only multiply what moves."""
 TOLD = 0.3
 """Standard errors by which an estimate must be off for the shift to be told."""
-EVEN = 1e-6
-"""Share of what w and −w do differently, beside what they do alike, below which w has no gain."""
-SO = "output error, which holds it at zero, would not see what it does to the mean of the outputs"
 
 
-@dataclass(frozen=True)
-class _Entry:
-    """How disturbances enter the equations of a model and what is measured."""
-
-    hidden: tuple[str, ...]
-    """Those without a gain where all are zero."""
-    curved: dict[str, float]
-    """Those that move the mean, with h."""
+_curved: Memo[dict[str, float]] = Memo(128)
 
 
-_entries: Memo[_Entry] = Memo(128)
-
-
-def refuse_hidden_disturbances(
-    key: str, structure: Structure, outputs: Sequence[str], leave_out: Sequence[str]
-) -> None:
-    """Refuse disturbances without any gain where they are zero, as linearising filters do.
-
-    key : of the model's equations
-    leave_out : disturbances that are left out knowingly
-    """
-    strange = [n for n in leave_out if n not in structure.model.disturbances]
-    if strange:
-        raise EstimationError(
-            f"leave_out names '{strange[0]}', which is no disturbance of {structure.model.name}. "
-            f"{suggestion(strange[0], list(structure.model.disturbances))}"
-        )
-    _refuse(next((n for n in _entry(key, structure, outputs).hidden if n not in leave_out), ""))
-
-
-def _refuse(name: str) -> None:
-    refuse_hidden(name, SO, f"or leave it out knowingly, gr.OutputError(leave_out=['{name}'])")
-
-
-def shifted_means(
-    problem: Problem, evaluation: Evaluation, covariance: np.ndarray, leave_out: Sequence[str]
-) -> list[str]:
+def shifted_means(problem: Problem, evaluation: Evaluation, covariance: np.ndarray) -> list[str]:
     """Notes on disturbances that move the mean of the outputs so far that estimates follow."""
     notes = []
     trial = problem.cases[0].trial
-    for name, h in _entry(trial.model.structure_key, trial.structure, problem.outputs).curved.items():
+    for name, h in _curved_of(trial.model.structure_key, trial.structure, problem.outputs).items():
         shifts = [_shift_of(problem, case, name, h, evaluation) for case in problem.cases]
-        if any(s is None for s in shifts):
-            notes.append(f"{_enters(name, h)}. {_REMEDY}")
-            continue
         found = [s for s in shifts if s is not None]
-        if all(s.is_even for s in found) and any(s.size > 0 for s in found) and name not in leave_out:
-            _refuse(name)
-        notes += _told(problem, _enters(name, h), found, evaluation, covariance)
+        if len(found) < len(shifts):
+            notes.append(f"{_enters(name, h)}. {_REMEDY}")
+        else:
+            notes += _told(problem, _enters(name, h), found, evaluation, covariance)
     return notes
 
 
-def _entry(key: str, structure: Structure, outputs: Sequence[str]) -> _Entry:
+def _curved_of(key: str, structure: Structure, outputs: Sequence[str]) -> dict[str, float]:
+    """Disturbances that move the mean, with h."""
     if not structure.model.disturbances:
-        return _Entry((), {})
-    return _entries.get((key, structure.system.pivot_texts, tuple(outputs)), lambda: _examined(structure, outputs))
-
-
-def _examined(structure: Structure, outputs: Sequence[str]) -> _Entry:
-    symbols, s = _symbols(structure), structure.system
-    if not symbols:
-        return _Entry((), {})
-    seen, every = _seen(structure, outputs), ca.vertcat(*symbols.values())
-    hidden = tuple(hidden_among(seen, symbols, every, [s.t, s.x, s.z, s.u, s.p]))
-    return _Entry(hidden, _entering_nonlinearly(structure, symbols, seen))
+        return {}
+    entry = (key, structure.system.pivot_texts, tuple(outputs))
+    return _curved.get(entry, lambda: _entering_nonlinearly(structure, _symbols(structure), _seen(structure, outputs)))
 
 
 @dataclass(frozen=True)
@@ -113,8 +66,6 @@ class _Shift:
 
     standardised: np.ndarray
     largest: str
-    is_even: bool
-    """Whether w and −w do the same."""
 
     @property
     def size(self) -> float:
@@ -133,7 +84,7 @@ def _shift_of(problem: Problem, case: Case, name: str, h: float, evaluation: Eva
         return None
     if not (low.completed and middle.completed and high.completed):
         return None
-    mean, odd = (low.y + high.y - 2 * middle.y) / (2 * h**2), (high.y - low.y) / (2 * h)
+    mean = (low.y + high.y - 2 * middle.y) / (2 * h**2)
     shifts, largest, size = [], "", 0.0
     for s in case.samples:
         column = case.column(s.output)
@@ -146,8 +97,7 @@ def _shift_of(problem: Problem, case: Case, name: str, h: float, evaluation: Eva
             largest = (
                 f"{s.output} moves by {own[k]:.2g} ({size:.2g} σ) at t = {case.grid[s.rows[k]]:.4g} of '{case.name}'"
             )
-    is_even = float(np.abs(odd).max(initial=0.0)) <= EVEN * float(np.abs(mean).max(initial=0.0))
-    return _Shift(np.concatenate(shifts) if shifts else np.zeros(0), largest, is_even)
+    return _Shift(np.concatenate(shifts) if shifts else np.zeros(0), largest)
 
 
 def _told(

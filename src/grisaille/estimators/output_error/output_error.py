@@ -29,7 +29,7 @@ from grisaille.estimation.uncertainty import gauss_newton_covariance, sandwich_c
 from grisaille.estimation.warm_start import state_courses
 from grisaille.estimators.output_error import multiple_shooting, robust_losses
 from grisaille.estimators.output_error.differences import caution, crossings_at, has_jumps, steps_across_jumps
-from grisaille.estimators.output_error.held_disturbances import refuse_hidden_disturbances, shifted_means
+from grisaille.estimators.output_error.held_disturbances import shifted_means
 from grisaille.estimators.output_error.robust_losses import robust_covariance, robust_level
 from grisaille.estimators.output_error.variable_projection import ProjectedSearch, linear_unknowns
 from grisaille.model.classes import Model
@@ -73,8 +73,6 @@ class OutputError(Estimator):
     rtol : tolerance from which the frozen steps are chosen
     tolerance, max_evaluations : when to stop
     compiled : as in ``gr.simulate``
-    leave_out : disturbances that enter as w² or alike and are held at zero all the same, though that biases estimates;
-        unnamed they are refused
     """
 
     optimizer: Literal["trust-region", "gauss-newton", "levenberg-marquardt", "nelder-mead"] = "trust-region"
@@ -88,7 +86,6 @@ class OutputError(Estimator):
     tolerance: float = 1e-12
     max_evaluations: int = 4000
     compiled: bool | None = None
-    leave_out: Any = ()
 
     estimates_levels: ClassVar[bool] = False
     deviance: ClassVar[Literal["squares"]] = "squares"
@@ -111,8 +108,6 @@ class OutputError(Estimator):
         _choose("loss", self.loss, LOSSES)
         _choose("shooting", self.shooting, ("single", "multiple"))
         _choose("covariance", self.covariance, ("gauss-newton", "sandwich"))
-        named = (self.leave_out,) if isinstance(self.leave_out, str) else tuple(self.leave_out)
-        object.__setattr__(self, "leave_out", named)
         if self.shooting == "multiple" and self.loss != "linear":
             raise EstimationError("shooting='multiple' minimises squares: use loss='linear'.")
         if self.loss != "linear" and self.optimizer != "trust-region":
@@ -128,7 +123,6 @@ class OutputError(Estimator):
     ) -> Problem:
         """Simulations compared with the data, in units of the noise."""
         outputs = tuple(dict.fromkeys(o for e in data for o in e.outputs))
-        refuse_hidden_disturbances(model.structure_key, structure, outputs, self.leave_out)
         noise = noise_levels(structure.model, outputs)
         cases = [build_case(model, e, unknowns, noise, self.rtol, self.compiled) for e in data]
         problem = Problem(start_guesses(unknowns, cases), cases, noise)
@@ -289,8 +283,8 @@ class OutputError(Estimator):
             search.unknowns, evaluation.theta, evaluation.jacobian, covariance, free, _same_as(search, evaluation)
         )
         notes += runaway + _correlation_notes(problem)
-        notes += shifted_means(problem, evaluation, covariance, self.leave_out)
-        careful = ""
+        careful = next(iter(shifted := shifted_means(problem, evaluation, covariance)), "")
+        notes += shifted[1:]
         if problem.differences is not None or (self.shooting == "multiple" and has_jumps(problem)):
             crossed = crossings_at(problem, evaluation.theta)
             careful = caution(crossed, differenced=problem.differences is not None)
