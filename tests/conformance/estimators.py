@@ -22,6 +22,7 @@ class Estimator:
     refuses : the first rule that gives a fragment decides
     cannot : checks that it refuses for every fit, with a fragment of the sentence
     holds : whether it holds disturbances at zero, and has to say so
+    averages : whether it averages over paths, so that only differences over wide steps see a jump
     chooses : whether it is but a choice among the others, which are checked by themselves
     is_another : whether, for an entry, it does exactly what another one does
     """
@@ -31,6 +32,7 @@ class Estimator:
     refuses: tuple[Rule, ...] = ()
     cannot: Mapping[str, str] = field(default_factory=dict)
     holds: bool = False
+    averages: bool = False
     chooses: bool = False
     is_another: Callable[[Entry], bool] = lambda entry: False
 
@@ -97,8 +99,10 @@ _ALL = [
         (_when("static", "is nothing to shoot at"), _when("index", "needs independent first-order states"), LEVELS),
         holds=True,
     ),
-    Estimator("pem", gr.SimulatedPEM(realizations=16), (_undisturbed,), MEANS),
-    Estimator("pem-variance", gr.SimulatedPEM(realizations=32, match="mean-variance"), (_undisturbed,), MEANS),
+    Estimator("pem", gr.SimulatedPEM(realizations=16), (_undisturbed,), MEANS, averages=True),
+    Estimator(
+        "pem-variance", gr.SimulatedPEM(realizations=32, match="mean-variance"), (_undisturbed,), MEANS, averages=True
+    ),
     Estimator(
         "linear", gr.KalmanML(filter="linear"), (STILL, _unless("linear", "needs a model that is linear in its states"))
     ),

@@ -54,6 +54,49 @@ def test_open_noise_is_still_found() -> None:
     assert found.log_likelihood == pytest.approx(-17 * (0.5 + np.log(level * np.sqrt(2 * np.pi))), rel=1e-6)
 
 
+class TwoLevels(Decay):
+    """Open noise of one output, known of the other, and a prior."""
+
+    k = gr.Parameter(0.5, prior=gr.Normal(0.4, 0.1))
+    y, z = gr.Output(Decay.x), gr.Output(2 * Decay.x, noise=0.05)
+    equations = [der(Decay.x) == -k * Decay.x]
+
+
+TWICE = 2 * SEEN + 0.03 * np.cos(7 * TIMES)
+TWO = gr.Experiment(TIMES, {}, {"y": SEEN, "z": TWICE}, name="run")
+
+
+@pytest.mark.parametrize("k", [0.3, 0.5, 0.8])
+def test_open_noise_is_profiled_in_objective_and_gradient(k: float) -> None:
+    """−log L with σ² = Σ e²/N, by NumPy; exactly the function whose slope is told."""
+
+    def value(k: float) -> float:
+        e, r = SEEN - np.exp(-k * TIMES), (TWICE - 2 * np.exp(-k * TIMES)) / 0.05
+        n, two_pi = len(TIMES), np.log(2 * np.pi)
+        levels = 0.5 * n * (np.log(e @ e / n) + 1 + two_pi) + 0.5 * r @ r + n * (np.log(0.05) + 0.5 * two_pi)
+        return float(levels + 0.5 * ((k - 0.4) / 0.1) ** 2)
+
+    found = gr.evaluate(TwoLevels(), TWO, gr.OutputError(compiled=False), {"k": k})
+    assert found.objective == pytest.approx(value(k), rel=1e-6)
+    assert found.gradient["k"] == pytest.approx((value(k + 1e-5) - value(k - 1e-5)) / 2e-5, rel=1e-4)
+
+
+@pytest.mark.parametrize("loss", ["soft_l1", "huber", "cauchy", "arctan"])
+def test_robust_losses_are_what_is_evaluated(loss: str) -> None:
+    method = gr.OutputError(loss=loss, loss_scale=0.7, compiled=False)
+    low, here, high = (gr.evaluate(Decay(), DATA, method, {"k": k}) for k in (0.3999, 0.4, 0.4001))
+    assert here.gradient["k"] == pytest.approx((high.objective - low.objective) / 2e-4, rel=1e-4)
+    plain = gr.evaluate(Decay(), DATA, gr.OutputError(compiled=False), {"k": 0.4})
+    assert here.objective < plain.objective
+
+
+def test_nothing_is_left_behind_by_an_evaluation() -> None:
+    """Twice the same, whatever was evaluated between."""
+    method = gr.OutputError(compiled=False)
+    first, _, again = (gr.evaluate(TwoLevels(), TWO, method, {"k": k}) for k in (0.5, 0.9, 0.5))
+    assert (first.objective, first.gradient) == (again.objective, again.gradient)
+
+
 def test_a_fit_and_its_table_stand_for_their_values() -> None:
     fit = gr.fit(Decay(), DATA, ["k", "start(x)", "scale(w)"], METHODS[2])
     for given in (fit, fit.parameters, {n: float(fit[n]) for n in fit.names}):

@@ -20,6 +20,7 @@ class CriterionValue:
     """The criterion at given parameters."""
 
     objective: float
+    """What the estimator minimises; by output error with open noise −log L at the levels that are best there."""
     log_likelihood: float
     """NaN where the criterion is not a likelihood."""
     gradient: dict[str, float]

@@ -124,7 +124,7 @@ class Problem(Scaled):
     def evaluate(self, theta: np.ndarray, *, sensitive: bool = True) -> Evaluation:
         """Residuals and their Jacobian at θ."""
         if sensitive and self.differences is not None:
-            return self._differenced(theta, self.differences)
+            return self.differenced(theta, self.differences)
         predictions, errors, slopes, scales = [], [], [], []
         for case in self.cases:
             prediction = case.runner.predict(case.own(theta), sensitive=sensitive)
@@ -158,7 +158,7 @@ class Problem(Scaled):
         found = self.evaluate(theta)
         return found.objective, found.gradient if found.completed else np.full(len(theta), np.nan)
 
-    def _differenced(self, theta: np.ndarray, steps: np.ndarray) -> Evaluation:
+    def differenced(self, theta: np.ndarray, steps: np.ndarray) -> Evaluation:
         """Central differences; one-sided at a bound and beside a point that cannot be simulated."""
         here = self.evaluate(theta, sensitive=False)
         if not here.completed:

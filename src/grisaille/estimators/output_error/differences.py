@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from grisaille.estimation.problem import Evaluation, Problem
-from grisaille.optimization.search import Search
+from grisaille.optimization.journal import Journal
 from grisaille.simulation.crossings import Crossing
 from grisaille.trial.unknown import Unknown
 
@@ -29,12 +29,14 @@ def has_jumps(problem: Problem) -> bool:
     return any(case.trial.structure.jumps.of_states for case in problem.cases)
 
 
-def steps_across_jumps(problem: Problem, search: Search[Evaluation], evaluation: Evaluation) -> np.ndarray | None:
+def steps_across_jumps(
+    problem: Problem, unknowns: Sequence[Unknown], evaluation: Evaluation, journal: Journal | None = None
+) -> np.ndarray | None:
     """Steps of differences by each unknown; None where the derivatives of the pieces agree with them."""
-    steps = _step_sizes(search.unknowns, evaluation)
-    problem.differences = steps
-    differenced = search.evaluate(evaluation.theta)
-    problem.differences = None
+    steps = _step_sizes(unknowns, evaluation)
+    differenced = problem.differenced(evaluation.theta, steps)
+    if journal is not None:
+        journal.count(differenced)
     if not differenced.completed:
         return None
     away = np.linalg.norm(differenced.jacobian - evaluation.jacobian, axis=0)

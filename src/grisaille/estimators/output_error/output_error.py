@@ -27,7 +27,7 @@ from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.estimation.subject import Subject
 from grisaille.estimation.uncertainty import gauss_newton_covariance, sandwich_covariance
 from grisaille.estimation.warm_start import state_courses
-from grisaille.estimators.output_error import multiple_shooting, robust_losses
+from grisaille.estimators.output_error import multiple_shooting, own_value, robust_losses
 from grisaille.estimators.output_error.differences import caution, crossings_at, has_jumps, steps_across_jumps
 from grisaille.estimators.output_error.held_disturbances import shifted_means
 from grisaille.estimators.output_error.robust_losses import robust_covariance, robust_level
@@ -157,10 +157,13 @@ class OutputError(Estimator):
         runner.take_steps(steps)
 
     def valued(self, problem: Problem, evaluation: Evaluation) -> tuple[Evaluation, float]:
+        evaluation = own_value.across_jumps(problem, evaluation)
+        log_likelihood = _log_likelihood(problem, evaluation)
+        if self.loss != "linear":
+            return own_value.robust(problem, evaluation, self.loss, self.loss_scale), log_likelihood
         if problem.sigma:
-            problem.sigma = _levels(problem, evaluation)
-            evaluation = problem.evaluate(evaluation.theta)
-        return evaluation, _log_likelihood(problem, evaluation)
+            return own_value.profiled(problem, evaluation, log_likelihood), log_likelihood
+        return evaluation, log_likelihood
 
     def comparable(self, estimate: Estimate) -> float:
         """−log L − log prior; for robust losses Σ (½ C² ρ((w e / σC)²) + log σ), with known σ left out."""
@@ -194,7 +197,7 @@ class OutputError(Estimator):
         """Go on by differences where the derivatives of the pieces lack the share of a jump."""
         if self.shooting == "multiple" or not evaluation.completed or not has_jumps(problem):
             return outcome, evaluation
-        steps = steps_across_jumps(problem, search, evaluation)
+        steps = steps_across_jumps(problem, search.unknowns, evaluation, search.journal)
         if steps is None:
             return outcome, evaluation
         problem.differences = steps

@@ -23,7 +23,7 @@ from grisaille.model.classes import Model
 from grisaille.model.expression import Expression, Name, postorder
 from grisaille.model.flat import FlatModel
 from grisaille.simulation.ensembles.ensemble import EnsembleOptions
-from grisaille.simulation.ensembles.runner import EnsembleRunner
+from grisaille.simulation.ensembles.runner import SMALL, EnsembleRunner
 from grisaille.simulation.runner import Prediction
 from grisaille.structure.reduction import Structure
 from grisaille.trial.movement import Kind
@@ -32,6 +32,8 @@ from grisaille.trial.unknown import Unknown
 
 MOVING: tuple[Kind, ...] = ("parameter", "scale", "start")
 """What an ensemble moves with."""
+ACROSS_JUMPS = 0.01
+"""Relative step of differences where paths jump: many paths must cross the switch in another step of the grid."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,19 @@ def pose_mean_problem(
     if matching.with_variance:
         refuse_estimated_noise(structure.model, noise, guessed)
     cases = [_case(model, e, guessed, noise, options) for e in data]
-    return MeanProblem(start_guesses(guessed, cases), cases, noise, matching)
+    problem = MeanProblem(start_guesses(guessed, cases), cases, noise, matching)
+    difference_across_jumps(problem, [c.runner for c in cases])
+    return problem
+
+
+def difference_across_jumps(problem: Problem, runners: Sequence[EnsembleRunner]) -> None:
+    """Derivatives by differences where equations jump with states.
+
+    The derivative of a path lacks the share of the jumps it crosses; that of the mean is not seen in any path.
+    """
+    if any(case.trial.structure.jumps.of_states for case in problem.cases):
+        for case, runner in zip(problem.cases, runners, strict=True):
+            runner.differences = np.array([ACROSS_JUMPS / SMALL * problem.unknowns[k].size for k in case.unknowns])
 
 
 def open_noise(flat: FlatModel, data: Sequence[Any]) -> list[str]:

@@ -27,7 +27,13 @@ from grisaille.estimators.simulated_pem.checkpoint import Checkpoint
 from grisaille.estimators.simulated_pem.criterion import MeanCriterion
 from grisaille.estimators.simulated_pem.ensemble_size import FIRST, MOST, describe_choice, describe_size, enough
 from grisaille.estimators.simulated_pem.identifiability import refuse_unmoved_means
-from grisaille.estimators.simulated_pem.problem import Matching, MeanProblem, open_noise, pose_mean_problem
+from grisaille.estimators.simulated_pem.problem import (
+    Matching,
+    MeanProblem,
+    difference_across_jumps,
+    open_noise,
+    pose_mean_problem,
+)
 from grisaille.estimators.simulated_pem.report import (
     Finding,
     assess,
@@ -41,7 +47,6 @@ from grisaille.estimators.simulated_pem.stochastic_approximation import stochast
 from grisaille.model.classes import Model
 from grisaille.optimization.journal import Journal, Progress
 from grisaille.simulation.ensembles.ensemble import EnsembleOptions
-from grisaille.simulation.ensembles.runner import SMALL
 from grisaille.structure.reduction import Structure
 from grisaille.trial.unknown import Unknown
 
@@ -49,8 +54,6 @@ if TYPE_CHECKING:
     from grisaille.estimation.fitted import Fitted
 
 SEARCHES, MATCHES = ("gauss-newton", "grid", "stochastic", "nelder-mead"), ("mean", "mean-variance")
-ACROSS_JUMPS = 0.01
-"""Relative step of differences where paths jump: many paths must cross the switch in another step of the grid."""
 SCATTER = 1e-3
 """Gain at which a search by differences ends: a thirtieth of a standard error."""
 REFINEMENTS = 5
@@ -215,11 +218,7 @@ class SimulatedPEM(Estimator):
 
     def _accept(self, criterion: MeanCriterion, start: np.ndarray) -> tuple[list[str], str]:
         """Whether there are derivatives at the guess; how to search, and what is to be said about it."""
-        if any(case.trial.structure.jumps.of_states for case in criterion.problem.cases):
-            # the derivative of a path lacks the share of the jumps it crosses; that of the mean is not seen in any path
-            for case, runner in zip(criterion.problem.cases, criterion.runners, strict=True):
-                sizes = [ACROSS_JUMPS / SMALL * criterion.problem.unknowns[k].size for k in case.unknowns]
-                runner.differences = np.array(sizes)
+        difference_across_jumps(criterion.problem, criterion.runners)
         first = criterion.at(start)
         if first.completed:
             criterion.update_levels(first)
