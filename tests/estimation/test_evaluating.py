@@ -77,8 +77,8 @@ def test_open_noise_is_profiled_in_objective_and_gradient(k: float) -> None:
         return float(levels + 0.5 * ((k - 0.4) / 0.1) ** 2)
 
     found = gr.evaluate(TwoLevels(), TWO, gr.OutputError(compiled=False), {"k": k})
-    assert found.objective == pytest.approx(value(k), rel=1e-6)
-    assert found.gradient["k"] == pytest.approx((value(k + 1e-5) - value(k - 1e-5)) / 2e-5, rel=1e-4)
+    assert found.objective == pytest.approx(value(k), abs=1e-3)  # of simulations, by their tolerance
+    assert found.gradient["k"] == pytest.approx((value(k + 1e-5) - value(k - 1e-5)) / 2e-5, rel=1e-3)
 
 
 @pytest.mark.parametrize("loss", ["soft_l1", "huber", "cauchy", "arctan"])
