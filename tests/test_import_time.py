@@ -29,3 +29,11 @@ def test_nothing_heavy_is_loaded() -> None:
 def test_import_takes_less_than_a_second() -> None:
     """The best of three: other work on the machine can only slow an import down."""
     assert min(probe()[0] for _ in range(3)) < 1.0
+
+
+def test_a_fit_does_not_wait_for_what_it_may_be_asked_later() -> None:
+    """Pictures, pages, studies and profiles are loaded when first asked for."""
+    later = ("matplotlib", "grisaille.reporting", "grisaille.study", "grisaille.assessment.profile")
+    code = f"import sys, grisaille as gr; gr.fit, gr.load; print([n for n in {later!r} if n in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -68,7 +68,10 @@ class Sensitivity:
         return draw_sensitivity(self, parameters, ax)
 
     def collinearity(self, parameters: Iterable[str] | None = None) -> float:
-        """The index γ of some parameters (default: of all that move an output); 1 is orthogonal, above 10 poor."""
+        """The index γ of some parameters; 1 is orthogonal, above 10 poor.
+
+        parameters : which; all that move an output by default
+        """
         names = self._alive() if parameters is None else list(parameters)
         for name in names:
             if name not in self.scaled:
@@ -121,10 +124,25 @@ def sensitivity(
 ) -> Sensitivity:
     """Scaled sensitivities of the outputs of an experiment, at the values of the model.
 
+    A parameter whose value is zero is scaled by one instead.
+
+    Parameters
+    ----------
+    model : an instance of a ``gr.Model`` subclass
     experiment : its inputs, times, constants and starts; what was measured plays no part
     parameters : names as in ``gr.fit`` (``"k"``, ``"legs[*].m"``, ``"start(x)"``); None: all that are plain numbers
     rtol, compiled : as in ``gr.simulate``
-    A parameter whose value is zero is scaled by one instead.
+
+    Returns
+    -------
+    Sensitivities that print as a ranking: ``table``, ``collinearity()``, ``pairs``, ``data``, ``plot()``.
+
+    Examples
+    --------
+    With the tank and the data of ``help(gr.fit)``:
+
+    >>> gr.sensitivity(Tank(), data).parameters
+    ('q', 'k')
     """
     if not hasattr(experiment, "input_signals"):
         raise DataError(f"sensitivity takes one gr.Experiment, not {type(experiment).__name__}.")

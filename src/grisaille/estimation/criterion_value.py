@@ -63,8 +63,8 @@ def evaluated(
     """The answer at one point."""
     names = tuple(u.name for u in problem.unknowns)
     return CriterionValue(
-        point.objective,
-        log_likelihood,
+        float(point.objective),
+        float(log_likelihood),
         {n: float(g) for n, g in zip(names, gradient, strict=True)},
         point.residuals,
         {c.name: p.y for c, p in zip(problem.cases, point.predictions, strict=True)},

@@ -56,17 +56,33 @@ def fit_problem(
 
 def evaluate(
     model: Model,
-    experiments: Any,
-    method: Any = "auto",
+    experiments: Experiment | Sequence[Experiment],
+    method: Estimator | str = "auto",
     parameters: Mapping[str, float] | Fitted | pd.DataFrame | None = None,
     estimate: Iterable[object] | None = None,
 ) -> CriterionValue:
     """The criterion at given values, its gradient, residuals and states; nothing moves.
 
+    Parameters
+    ----------
     model, experiments, method : as in ``gr.fit``
     parameters : values by name, a ``Fit``, or the table of one; the model's own values otherwise
     estimate : what the gradient is taken by beside ``parameters``; where neither is given, what declares bounds or a
         prior, which may be nothing
+
+    Returns
+    -------
+    ``objective``, ``log_likelihood`` (NaN where the criterion is not one), ``gradient`` by name, ``residuals``,
+    ``predictions`` by experiment, and ``states`` where the method estimates them.
+
+    Examples
+    --------
+    With the tank, the data and the fit of ``help(gr.fit)``:
+
+    >>> here = gr.evaluate(Tank(), data, parameters=fit)
+    >>> there = gr.evaluate(Tank(), data, parameters={"k": 0.4, "q": 2.0})
+    >>> here.log_likelihood > there.log_likelihood, sorted(there.gradient)
+    (True, ['k', 'q'])
     """
     given = _given_values(parameters)
     data = checked_experiments(model, experiments)

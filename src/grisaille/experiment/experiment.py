@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
+    from grisaille.drawing import Canvas
     from grisaille.experiment.summary import Summary
     from grisaille.model.classes import Model
 
@@ -54,6 +55,16 @@ class Experiment(Record):
     unit : of time, ``"s"``, ``"min"``, ``"h"`` or ``"d"``. Dates are converted to it; numbers are taken to be in it
         (then any text will do).
     units : of signals, by name. Labels, never converted.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import grisaille as gr
+    >>> times = np.linspace(0.0, 12.0, 41)
+    >>> run = gr.Experiment(times, {"u": np.sin(times)}, {"y": np.cos(times)}, name="A", hold="foh")
+    >>> train, test = run.split(0.5)
+    >>> len(train.measurements("y").values), run.replace(skip=1).skip
+    (20, 1)
     """
 
     def __init__(
@@ -115,6 +126,7 @@ class Experiment(Record):
         separator : ``","``, ``";"`` or a tab; by default the one that occurs in the header.
         decimal : ``","`` for numbers such as 3,14.
         comment : lines that begin with it are passed over, as empty lines are.
+        encoding : of the file.
         units_row : whether units stand below the header; by default when that row holds text and no number.
         options : hold, start, t0, weights, skip, units, as in ``Experiment``.
         """
@@ -140,10 +152,14 @@ class Experiment(Record):
         zone: str | None = None,
         **options: Any,
     ) -> Any:
-        """An experiment from a ``DataFrame``; with ``by`` a list of them. Arguments as in :meth:`from_csv`.
+        """An experiment from a ``DataFrame``; with ``by`` a list of them.
 
-        With ``time=None`` the index is time when it holds dates, durations or floats, or has a name; otherwise it
-        numbers rows, which are independent samples.
+        Parameters
+        ----------
+        frame : a column per signal.
+        time : name of the column of times. None: the index is time when it holds dates, durations or floats, or has a
+            name; otherwise it numbers rows, which are independent samples.
+        inputs, outputs, by, constants, name, unit, zone, options : as in :meth:`from_csv`.
         """
         from grisaille.experiment.frames import make_experiments, table_of_frame
 
@@ -154,7 +170,15 @@ class Experiment(Record):
     def from_dataset(
         cls, dataset: xr.Dataset, inputs: Any = None, outputs: Any = None, *, time: str = "time", **options: Any
     ) -> Experiment:
-        """What :meth:`to_dataset` wrote, or, with ``inputs`` and ``outputs``, variables of a Dataset over ``time``."""
+        """What :meth:`to_dataset` wrote, or, with ``inputs`` and ``outputs``, variables of a Dataset over ``time``.
+
+        Parameters
+        ----------
+        dataset : as :meth:`to_dataset`, ``gr.simulate`` or others make it.
+        inputs, outputs : names of variables, or a dict from names in the model to variables.
+        time : name of the coordinate of times.
+        options : other arguments of ``Experiment``.
+        """
         from grisaille.experiment.datasets import read_dataset, restore_dataset
 
         if inputs is None and outputs is None:
@@ -178,6 +202,8 @@ class Experiment(Record):
     def measurements(self, name: str) -> Measurements:
         """Times, values and weights of one output: measured samples after the skipped ones.
 
+        name : of the output.
+
         A sample of weight zero counts as not measured, for every estimator and every test.
         """
         if not isinstance(name, str) or name not in self.outputs:
@@ -188,7 +214,10 @@ class Experiment(Record):
         return Measurements(times[kept], values[kept], weights[kept].astype(float))
 
     def input_signals(self, model_inputs: Iterable[str] | None = None) -> tuple[dict[str, Any], dict[str, str]]:
-        """``(inputs, hold)`` as ``gr.simulate`` takes them; only those named, when names are given."""
+        """``(inputs, hold)`` as ``gr.simulate`` takes them.
+
+        model_inputs : names; all inputs by default.
+        """
         wanted = list(self.inputs if model_inputs is None else model_inputs)
         given = {name: self.inputs[name] for name in wanted if name in self.inputs}
         return {n: tuple(s) if isinstance(s, Samples) else s for n, s in given.items()}, {
@@ -196,7 +225,10 @@ class Experiment(Record):
         }
 
     def check(self, model: Model) -> tuple[str, ...]:
-        """Refuses names that the model does not have and inputs that are missing; returns remarks."""
+        """Refuses names that the model does not have and inputs that are missing; returns remarks.
+
+        model : what the experiment is to be used with.
+        """
         from grisaille.experiment.matching import match_model
 
         return match_model(self, model)
@@ -226,7 +258,13 @@ class Experiment(Record):
         return split(self, fraction, time, restart, seed)
 
     def resample(self, step: Any = None, *, times: Any = None, outputs: str = "mean") -> Experiment:
-        """The experiment on other times: every ``step`` from the first output time on, or at ``times``.
+        """The experiment on other times.
+
+        Parameters
+        ----------
+        step : between the new times, which begin at the first output time.
+        times : the new times themselves, instead.
+        outputs : ``"mean"`` or ``"nearest"``, as below.
 
         Inputs are evaluated there by their hold. Each new time has a window that ends halfway to its neighbours. An
         output becomes the mean of its measured samples in the window, with the weight they had together, w = √Σ wᵢ²,
@@ -239,7 +277,10 @@ class Experiment(Record):
         return resample(self, step, times, outputs)
 
     def replace(self, **changes: Any) -> Experiment:
-        """A copy with some arguments changed, checked anew; an array for a signal keeps the signal's times."""
+        """A copy with some arguments changed, checked anew; an array for a signal keeps the signal's times.
+
+        changes : arguments of ``Experiment``, by name.
+        """
         if not self.is_static and "time" not in changes:
             changes = {
                 key: self._timed(value) if key in ("inputs", "outputs") else value for key, value in changes.items()
@@ -291,9 +332,10 @@ class Experiment(Record):
 
         return summarize(self)
 
-    def plot(self, signals: Iterable[str] | None = None, *, ax: Any = None) -> Figure:
+    def plot(self, signals: Iterable[str] | None = None, *, ax: Canvas | None = None) -> Figure:
         """A picture with one panel per signal, outputs first.
 
+        signals : names; all by default
         ax : axes to draw on instead of a new figure, one per signal
         """
         from grisaille.experiment.plotting import draw

@@ -46,6 +46,9 @@ def ornstein_uhlenbeck(rate: Any, *, start: str = "stationary") -> Spectrum:
     """1/(s + r), that is dw = −r w dt + dv; ``scale`` is the diffusion.
 
     Use it when an error forgets exponentially and its diffusion is known or wanted: the mean-reverting process.
+
+    rate : r, above zero; a number or a formula of parameters
+    start : ``"stationary"``, drawn from its stationary distribution, or ``"zero"``
     """
     return rational([1.0], [1.0, _plain("ornstein_uhlenbeck", "rate", rate)], start=start)
 
@@ -54,6 +57,9 @@ def matern12(timescale: Any, *, start: str = "stationary") -> Spectrum:
     """Covariance e^{−|t|/τ}: continuous, nowhere differentiable; pole excess 1.
 
     Use it when an error is rough: it forgets over the time τ and has no rate of change.
+
+    timescale : τ, above zero; a number or a formula of parameters
+    start : ``"stationary"``, drawn from its stationary distribution, or ``"zero"``
     """
     return _matern("matern12", timescale, 1, 1.0, 2.0, start)
 
@@ -62,6 +68,9 @@ def matern32(timescale: Any, *, start: str = "stationary") -> Spectrum:
     """Covariance (1 + a) e^{−a}, a = √3 |t|/τ: one derivative; pole excess 2.
 
     Use it when an unknown force or flow changes gradually and its rate of change matters.
+
+    timescale : τ, above zero; a number or a formula of parameters
+    start : ``"stationary"``, drawn from its stationary distribution, or ``"zero"``
     """
     return _matern("matern32", timescale, 2, 3.0, 4.0, start)
 
@@ -70,6 +79,9 @@ def matern52(timescale: Any, *, start: str = "stationary") -> Spectrum:
     """Covariance (1 + a + a²/3) e^{−a}, a = √5 |t|/τ: two derivatives; pole excess 3.
 
     Use it when an unknown signal is smooth, or when index reduction differentiates it twice.
+
+    timescale : τ, above zero; a number or a formula of parameters
+    start : ``"stationary"``, drawn from its stationary distribution, or ``"zero"``
     """
     return _matern("matern52", timescale, 3, 5.0, 16.0 / 3.0, start)
 
@@ -87,6 +99,8 @@ def periodic(period: Any) -> Spectrum:
 
     Use it when a cycle of known period has an amplitude and a phase that wander and do not return. For a cycle that
     forgets, take ``quasi_periodic``; for harmonics, several disturbances.
+
+    period : T, above zero; a number or a formula of parameters
     """
     omega = 2 * pi / _plain("periodic", "period", period)
     return state_space([[0, omega], [-omega, 0]], [0, 1], [1, 0], start="zero")
@@ -96,6 +110,10 @@ def quasi_periodic(period: Any, timescale: Any, *, start: str = "stationary") ->
     """Covariance e^{−|t|/τ} cos(2πt/T): √(2λ) (s + √(λ² + ω²)) / (s² + 2λs + λ² + ω²), λ = 1/τ; pole excess 1.
 
     Use it when a disturbance repeats with a period but forgets its phase over the time τ: daily loads, engine orders.
+
+    period : T, above zero; a number or a formula of parameters
+    timescale : τ, above zero; a number or a formula of parameters
+    start : ``"stationary"``, drawn from its stationary distribution, or ``"zero"``
     """
     omega = 2 * pi / _plain("quasi_periodic", "period", period)
     rate = 1 / _plain("quasi_periodic", "timescale", timescale)
@@ -107,6 +125,9 @@ def from_spectral_density(num: ArrayLike, den: ArrayLike, *, start: str = "stati
     """The stable filter whose spectral density is num(ω²)/den(ω²); numbers, from the highest power of ω² down.
 
     Use it when a spectrum was measured or fitted and its filter is wanted: it is found by spectral factorisation.
+
+    num, den : coefficients of numerator and denominator
+    start : ``"stationary"``, drawn from its stationary distribution, or ``"zero"``
     """
     numerator, denominator = _coefficients("num", num), _coefficients("den", den)
     _refuse_improper(numerator, denominator)

@@ -154,8 +154,27 @@ class ModelType(type):
 class Model(Labelled, metaclass=ModelType):
     """Base of model classes; see the package's documentation for the language.
 
-    ``Pendulum(k=6.25, start={"x": 0.1})`` changes members by name: a number or formula for a parameter or input, a
-    declaration of the same kind for any member, an instance for a sub-model.
+    A class body declares members and lists ``equations``; an instance is a model with values, which never changes.
+
+    Parameters
+    ----------
+    start : start values of variables, by dotted name
+    changes : members by name, as in ``Pendulum(k=6.25)``: a number or formula for a parameter or input, a declaration
+        of the same kind for any member, an instance for a sub-model
+    arguments : none; changes are given by name
+
+    Examples
+    --------
+    >>> import grisaille as gr
+    >>> class Tank(gr.Model):
+    ...     k = gr.Parameter(0.3, "1/s")
+    ...     q = gr.Parameter(1.5)
+    ...     h = gr.Variable(0.5)
+    ...     y = gr.Output(h)
+    ...     equations = [gr.der(h) == q - k * h]
+    >>> tank = Tank(k=0.5)
+    >>> tank.parameters["k"].value, tank.replace({"k": 0.6}).parameters["k"].value
+    (0.5, 0.6)
     """
 
     _content: Content
@@ -210,7 +229,12 @@ class Model(Labelled, metaclass=ModelType):
     def replace(
         self, changes: Mapping[str, Any] | None = None, *, start: Mapping[str, Any] | None = None, **named: Any
     ) -> Model:
-        """A copy with some members changed: ``model.replace({"r.R": 2e3})``."""
+        """A copy with some members changed: ``model.replace({"r.R": 2e3})``.
+
+        changes : by dotted name, as when an instance is made
+        start : start values of variables, by dotted name
+        named : none; names may contain dots, so changes are given as a dict
+        """
         if named:
             shown = ", ".join(f"{name!r}: {value!r}" for name, value in named.items())
             raise ModelError(f"replace takes a dict, because names may contain dots: replace({{{shown}}}).")

@@ -22,7 +22,12 @@ from grisaille.model.views import ComponentView, ConnectorView, refuse_equation
 
 
 class Potential(Variable):
-    """A field of a connector that is equal at all connected ends (voltage, position, temperature)."""
+    """A field of a connector that is equal at all connected ends (voltage, position, temperature).
+
+    unit, description : for tables and axes; units are labels and never converted
+    start, nominal : as of ``gr.Variable``
+    size : None for one, n for a vector of them
+    """
 
     __slots__ = ()
 
@@ -35,7 +40,12 @@ class Potential(Variable):
 
 
 class Flow(Variable):
-    """A field of a connector that sums to zero over connected ends, positive into the component (current, force)."""
+    """A field of a connector that sums to zero over connected ends, positive into the component (current, force).
+
+    unit, description : for tables and axes; units are labels and never converted
+    start, nominal : as of ``gr.Variable``
+    size : None for one, n for a vector of them
+    """
 
     __slots__ = ()
 
@@ -196,7 +206,12 @@ class Connection:
 
 
 def connect(*ends: Any) -> Any:
-    """Joins connectors of one class, or a signal with the inputs it drives; list the result in ``equations``."""
+    """Joins connectors of one class, or a signal with the inputs it drives; list the result in ``equations``.
+
+    At joined connectors potentials are equal and flows add up to zero.
+
+    ends : two or more connectors; or a formula and the inputs that follow it; or arrays of either
+    """
     if len(ends) < 2:
         raise ModelError(f"connect needs at least two ends, got {len(ends)}.")
     if all(isinstance(end, np.ndarray) for end in ends):

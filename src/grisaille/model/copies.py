@@ -14,9 +14,13 @@ from grisaille.model.declarations import Declaration
 
 
 def copies(prototype: Any, count: int, **changes: Any) -> Any:
-    """``count`` sub-models, connectors or declarations; a list among ``changes`` gives each copy its own value.
+    """Several of the same, with values dealt out.
 
     Sub-models and connectors come as a tuple and are addressed as ``"legs[0]"``; declarations as an array of symbols.
+
+    prototype : a sub-model, connector or declaration
+    count : how many
+    changes : values by name, as when the prototype is made; a list gives each copy its own
     """
     if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
         raise ModelError(f"copies: the number of copies must be a whole number from 1, got {count!r}.")

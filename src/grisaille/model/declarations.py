@@ -70,9 +70,12 @@ class Declaration(Expression):
 class Parameter(Declaration):
     """A constant of the model: a number, a formula of other parameters, or (``None``) still to be given.
 
+    value : a number, a formula of parameters, or None: given with the instance, or estimated
+    unit, description : for tables and axes; units are labels and never converted
     bounds : (low, high) for estimation; ``None`` on one side leaves it open
     prior : ``gr.Normal``, ``gr.LogNormal`` or ``gr.Uniform``
     transform : how the optimizer sees it: ``"log"``, ``None`` (as it is) or ``"auto"``
+    size : None for one, n for a vector, (n, m) for a matrix of them; other arguments may then be lists
     """
 
     __slots__ = ()
@@ -111,7 +114,11 @@ class Variable(Declaration):
     """An unknown function of time.
 
     start : its value at the first instant, a number or a formula of parameters: a wish, or a demand with ``fixed=True``
+    unit, description : for tables and axes; units are labels and never converted
+    fixed : whether ``start`` is a demand that consistent initialization must meet
     nominal : its typical size, used to weigh residuals and start values
+    bounds : (low, high) of its start, where that is estimated
+    size : None for one, n for a vector, (n, m) for a matrix of them; other arguments may then be lists
     """
 
     __slots__ = ()
@@ -140,7 +147,12 @@ class Variable(Declaration):
 
 
 class Input(Declaration):
-    """A signal that is known from outside; ``default`` is used where none is given."""
+    """A signal that is known from outside.
+
+    unit, description : for tables and axes; units are labels and never converted
+    default : a number, used where no signal is given; None demands one
+    size : None for one, n for a vector, (n, m) for a matrix of them
+    """
 
     __slots__ = ()
     kind = "input"
@@ -159,7 +171,9 @@ class Input(Declaration):
 class Output(Declaration):
     """What is measured: a formula, or a variable of its own when an equation determines it.
 
-    noise : standard deviation of the measurement noise; ``None`` when unknown
+    definition : a formula, or an array of them; None where an equation determines the output
+    noise : standard deviation of the measurement noise, a number or a formula; ``None`` when unknown
+    unit, description : for tables and axes; units are labels and never converted
     """
 
     __slots__ = ()
@@ -184,7 +198,11 @@ class Output(Declaration):
 class Disturbance(Declaration):
     """A random signal: ``scale`` times the output of a filter driven by white noise (``gr.spectra``).
 
+    spectrum : of ``gr.spectra``: ``white()``, ``lowpass(bandwidth)``, …
+    scale : a factor, a number from zero up or a formula of parameters; ``"scale(w)"`` estimates it
+    size : None for one, n for a vector of independent ones
     correlation : with ``size=n``, the n × n correlation of the driving noises
+    unit, description : for tables and axes; units are labels and never converted
     """
 
     __slots__ = ()

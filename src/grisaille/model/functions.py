@@ -160,13 +160,21 @@ def maximum(a: Any, b: Any) -> Any:
 
 
 def smooth_abs(x: Any, width: Any) -> Any:
-    """sqrt(x² + width²): |x| without the kink; above |x| by at most ``width``, at x = 0."""
+    """sqrt(x² + width²): |x| without the kink.
+
+    x : a formula
+    width : above zero, in the unit of x; at x = 0 the result is above |x| by this much, elsewhere by less
+    """
     _check_width(width)
     return _apply("smooth_abs", lambda a, w: np.sqrt(a * a + w * w), x, width)
 
 
 def smooth_sign(x: Any, width: Any) -> Any:
-    """x / sqrt(x² + width²): the sign of x without the jump, the derivative of :func:`smooth_abs`."""
+    """x / sqrt(x² + width²): the sign of x without the jump, the derivative of :func:`smooth_abs`.
+
+    x : a formula
+    width : above zero, in the unit of x: how far from zero the sign is ±0.7
+    """
     _check_width(width)
     return _apply("smooth_sign", lambda a, w: a / np.sqrt(a * a + w * w), x, width)
 
@@ -182,6 +190,9 @@ def where(condition: Any, yes: Any, no: Any) -> Any:
     Both branches are evaluated, but the branch that is not taken never spoils the value or the derivatives: its
     singular operations (powers, roots, logarithms, quotients, …) are evaluated at a harmless point instead.
     So ``where(r > 0, r**p, 0)`` and its gradient are finite for every r.
+
+    condition : with ``<``, ``<=``, ``>`` or ``>=``; several are joined by ``&``, ``|`` and ``~``
+    yes, no : formulas or numbers
     """
     if any(isinstance(a, np.ndarray) for a in (condition, yes, no)):
         return elementwise(where, condition, yes, no)
@@ -193,7 +204,11 @@ def where(condition: Any, yes: Any, no: Any) -> Any:
 
 
 def der(expression: Any, order: int = 1) -> Any:
-    """The time derivative of any formula; ``der(x, 2)`` is the second one."""
+    """The time derivative of any formula; ``der(x, 2)`` is the second one.
+
+    expression : a formula with something in it that moves, or an array of them
+    order : a whole number from 1
+    """
     if isinstance(order, bool) or not isinstance(order, int) or order < 1:
         raise ModelError(f"The order of a derivative must be a whole number from 1, got der(…, {order!r}).")
     if isinstance(expression, np.ndarray):
@@ -218,7 +233,10 @@ def _constant_derivative(argument: Expression) -> str:
 
 
 def array(items: Any) -> SymbolArray:
-    """An array of formulas and numbers on which ``==``, ``@`` and NumPy's functions work element by element."""
+    """An array of formulas and numbers on which ``==``, ``@`` and NumPy's functions work element by element.
+
+    items : lists of them, nested for matrices
+    """
     result = np.array(items, dtype=object)
     for item in result.flat:
         if not isinstance(item, Condition):

@@ -13,7 +13,10 @@ from grisaille.errors import ModelError
 
 @dataclass(frozen=True)
 class Normal:
-    """A normal distribution with the given mean and standard deviation."""
+    """A normal distribution.
+
+    mean, std : its mean and standard deviation, in the unit of the parameter
+    """
 
     mean: float
     std: float
@@ -25,7 +28,11 @@ class Normal:
 
 @dataclass(frozen=True)
 class LogNormal:
-    """The logarithm is normal around log(median) with standard deviation ``log_std``."""
+    """The logarithm is normal around log(median): for what is positive and known to a factor.
+
+    median : in the unit of the parameter
+    log_std : standard deviation of the natural logarithm; 0.1 is about 10 %
+    """
 
     median: float
     log_std: float
@@ -37,7 +44,10 @@ class LogNormal:
 
 @dataclass(frozen=True)
 class Uniform:
-    """Equally likely everywhere between ``low`` and ``high``."""
+    """Equally likely everywhere between two values.
+
+    low, high : these, in the unit of the parameter
+    """
 
     low: float
     high: float

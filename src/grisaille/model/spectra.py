@@ -65,10 +65,7 @@ class Spectrum:
         return self.order
 
     def state_space(self) -> tuple[Matrix, Matrix, Matrix]:
-        """A, B, C as lists of rows of formulas; empty for white noise, which passes directly.
-
-        Use it when the disturbance has a model of its own, with several states and parameters.
-        """
+        """A, B, C as lists of rows of formulas; empty for white noise, which passes directly."""
         return _REALIZATIONS[self.name](dict(self.arguments), self.order)
 
     @property
@@ -144,6 +141,10 @@ def lowpass(bandwidth: Any, order: int = 1, *, start: str = "stationary") -> Spe
     """(b / (s + b))ⁿ: unit gain at low frequencies, bandwidth b in rad/s.
 
     Use it when an unmeasured load or supply varies slowly up to a bandwidth and is noise beyond it.
+
+    bandwidth : b in rad per unit of time, above zero; a number or a formula of parameters
+    order : n, a whole number from 1
+    start : ``"stationary"``, drawn from its stationary distribution, or ``"zero"``
     """
     if isinstance(order, bool) or not isinstance(order, int) or order < 1:
         raise ModelError(f"lowpass: order must be a whole number from 1, got {order!r}.")
@@ -154,6 +155,10 @@ def resonance(frequency: Any, damping: Any, *, start: str = "stationary") -> Spe
     """1 / (s² + 2ζω s + ω²): a resonance at ω in rad/s with damping ratio ζ.
 
     Use it when waves, rotating parts or flexible structures push at one frequency.
+
+    frequency : ω in rad per unit of time, above zero; a number or a formula of parameters
+    damping : ζ, from zero up
+    start : ``"stationary"``, drawn from its stationary distribution, or ``"zero"``
     """
     arguments = {
         "frequency": _positive("resonance", "frequency", frequency),
@@ -174,6 +179,9 @@ def rational(num: Any, den: Any, *, start: str = "stationary") -> Spectrum:
     """num(s) / den(s); coefficients from the highest power down, the denominator's degree above the numerator's.
 
     Use it when the filter is known as a transfer function.
+
+    num, den : coefficients of numerator and denominator, numbers or formulas of parameters
+    start : ``"stationary"``, drawn from its stationary distribution, or ``"zero"``
     """
     numerator, denominator = _trimmed("num", num), _trimmed("den", den)
     if len(numerator) >= len(denominator):
@@ -189,6 +197,9 @@ def state_space(A: Any, B: Any, C: Any, *, start: str = "stationary") -> Spectru
     """C (sI − A)⁻¹ B with one white noise and one output: A is n × n, B and C have n entries.
 
     Use it when the disturbance has a model of its own, with several states and parameters.
+
+    A, B, C : numbers or formulas of parameters
+    start : ``"stationary"``, drawn from its stationary distribution, or ``"zero"``
     """
     a, b, c = (np.array(m, dtype=object) for m in (A, B, C))
     n = a.shape[0] if a.ndim else 0
@@ -344,3 +355,7 @@ __all__ = [
     "state_space",
     "white",
 ]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

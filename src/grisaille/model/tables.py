@@ -20,6 +20,7 @@ _OUTSIDE = ("hold", "extend")
 def table(x: Any, xs: Any, ys: Any, kind: str = "linear", outside: str = "hold") -> Any:
     """y(x) through the points (xs, ys).
 
+    x : a formula
     xs : increasing numbers, at least two
     ys : as many numbers
     kind : ``"linear"`` or ``"cubic"``
@@ -38,7 +39,13 @@ def table(x: Any, xs: Any, ys: Any, kind: str = "linear", outside: str = "hold")
 
 
 def table2(x: Any, y: Any, xs: Any, ys: Any, values: Any, outside: str = "hold") -> Any:
-    """z(x, y), bilinear on the grid xs × ys; ``values[i][j]`` belongs to ``xs[i]`` and ``ys[j]``."""
+    """z(x, y), bilinear on the grid xs × ys.
+
+    x, y : formulas
+    xs, ys : increasing numbers, at least two of each
+    values : numbers; ``values[i][j]`` belongs to ``xs[i]`` and ``ys[j]``
+    outside : ``"hold"`` keeps the value at the edge, ``"extend"`` continues the slope there
+    """
     first, second = _grid("xs", xs), _grid("ys", ys)
     heights = _numbers("values", values)
     if heights.shape != (len(first), len(second)):

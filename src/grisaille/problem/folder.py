@@ -45,7 +45,10 @@ class Problem:
     notes: tuple[str, ...]
 
     def fit(self, **changes: Any) -> Fit:
-        """``gr.fit`` of the problem; arguments of ``gr.fit`` replace those of the file."""
+        """``gr.fit`` of the problem.
+
+        changes : arguments of ``gr.fit``, which replace those of the file
+        """
         from grisaille.results.fitting import fit
 
         return fit(**{**self._arguments(), **changes})
@@ -84,6 +87,8 @@ def load_problem(folder: str | Path) -> Problem:
     Executes the model file in the folder (``model.py`` unless ``problem.toml`` names another) and no other: load only
     what you would run. Files outside the folder, by ``..``, by absolute paths or by links, are refused. All mistakes
     are told in one ``DataError``.
+
+    folder : its path
     """
     root = find_folder(folder)
     findings, contents = inspect(root)

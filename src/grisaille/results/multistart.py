@@ -79,7 +79,7 @@ def multistart(
 
     >>> study = gr.multistart(Tank(), data, ["k", "q"], starts=4, executor="serial")
     >>> len(study.basins), study.best["k"]
-    (1, 0.5011 ± 0.0014)
+    (1, 0.5007 ± 0.0015)
     """
     data = checked_experiments(model, experiments)
     listed = estimate if estimate is None or isinstance(estimate, str) else list(estimate)

@@ -128,6 +128,14 @@ def simulate(
     -------
     ``xarray.Dataset`` with dimension ``time``, after ``realization`` when realizations are asked for and kept;
     attributes hold units, the solver's statistics and ``status``.
+
+    Examples
+    --------
+    With the tank of ``help(gr.fit)``:
+
+    >>> result = gr.simulate(Tank(), np.linspace(0.0, 4.0, 5), parameters={"k": 0.5, "q": 2.0})
+    >>> result["h"].values.round(3)
+    array([0.5  , 1.877, 2.712, 3.219, 3.526])
     """
     if realizations is not None:
         posed = pose(model, times, inputs, parameters, start, hold=hold, sensitivities=sensitivities, breaks=breaks)

@@ -64,8 +64,9 @@ class Analysis:
         return self.structure.blocks
 
     def plot(self, path: str | None = None, *, ax: Any = None) -> Any:
-        """The incidence matrix before and after; a matplotlib figure, saved when ``path`` is given.
+        """The incidence matrix before and after; a matplotlib figure.
 
+        path : a file to save it in
         ax : two axes to draw on instead of a new figure
         """
         return plot_incidence(self.structure, path, ax)
@@ -85,6 +86,8 @@ def analyze(model: Model) -> Analysis:
     """The structure of a model: index, states, hidden constraints, blocks, consistent start.
 
     Raises ``StructureError`` with the names of the equations and unknowns that are over- or underdetermined.
+
+    model : an instance of a ``gr.Model`` subclass
     """
     structure = structure_of(model)
     flat = structure.model

@@ -72,7 +72,10 @@ class BootstrapRuns(MonteCarloRuns):
     """Refits of one fit's redrawn data; ``truth`` is the fit itself."""
 
     def intervals(self, level: float = 0.95) -> pd.DataFrame:
-        """Percentile intervals over the converged runs."""
+        """Percentile intervals over the converged runs.
+
+        level : confidence, between 0 and 1
+        """
         if not 0 < level < 1:
             raise EstimationError(f"level is {level!r}; give a number between 0 and 1, such as 0.95.")
         used = self.estimates[self.table["converged"]]

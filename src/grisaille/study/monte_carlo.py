@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grisaille.errors import EstimationError
+from grisaille.experiment.experiment import Experiment
 from grisaille.model.classes import Model
 from grisaille.model.lowering.lowering import evaluate
 from grisaille.structure.parameters import evaluate_parameters
@@ -58,8 +59,11 @@ class MonteCarloRuns(Study):
 
         return pd.Series(self._truth, index=list(self.names), name="truth")
 
-    def data(self, run: int) -> list[Any]:
-        """The experiments of one run, with its measurements."""
+    def data(self, run: int) -> list[Experiment]:
+        """The experiments of one run, with its measurements.
+
+        run : its number in the table
+        """
         if not 0 <= run < len(self):
             raise EstimationError(f"There is no run {run!r}: runs are numbered from 0 to {len(self) - 1}.")
         prepared = self._prepared
@@ -68,6 +72,7 @@ class MonteCarloRuns(Study):
     def summary(self, level: float = 0.95, left_out: Sequence[int] = ()) -> Summary:
         """Mean, median, spread, bias and coverage of each unknown over the converged runs, and how all runs ended.
 
+        level : of the intervals whose coverage is counted
         left_out : runs that do not count, such as those whose plant left the domain of the model; the headline says
             how many
         """

@@ -80,6 +80,19 @@ class SimulatedPEM(Estimator):
     antithetic, between, rtol, compiled, threads : as in ``gr.simulate``
     tolerance, max_iterations : when to stop
     checkpoint : a file that keeps where the search stands, so that the same fit goes on from there
+
+    Examples
+    --------
+    With the data of ``help(gr.fit)`` and a tank that is disturbed:
+
+    >>> class Disturbed(gr.Model):
+    ...     k = gr.Parameter(0.3, bounds=(0.01, 5.0))
+    ...     h = gr.Variable(0.5)
+    ...     w = gr.Disturbance(gr.spectra.lowpass(1.0), scale=0.02)
+    ...     y = gr.Output(h, noise=0.01)
+    ...     equations = [gr.der(h) == 2.0 + w - k * h]
+    >>> gr.fit(Disturbed(), data, ["k"], gr.SimulatedPEM(realizations=50))["k"]
+    0.4999 ± 0.0021
     """
 
     realizations: int | Literal["auto"] = 500

@@ -113,6 +113,7 @@ def well_posedness(
 ) -> WellPosedness:
     """Has every output, and every listed variable, finite variance?
 
+    model : an instance of a ``gr.Model`` subclass
     variables : names (or members) that must have finite variance besides the outputs
     parameters : values that replace declared ones
     inputs : values of inputs at which a nonlinear model is tested, instead of their defaults (zero where none is given)
