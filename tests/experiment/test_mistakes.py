@@ -92,7 +92,7 @@ CASES = {
     "infinite input": (lambda: made(inputs={"u": changed(Y, 1, -np.inf)}), "Input 'u' is infinite in row 1"),
     "gap in input": (
         lambda: made(inputs={"u": changed(Y, 2, np.nan)}),
-        "Input 'u' is missing .NaN. in row 2.*Fill the gap",
+        "Input 'u' is missing .NaN. in row 2.*by fill='hold', 'interpolate' or a number",
     ),
     "number is nan": (lambda: made(inputs={"u": np.nan}), "Input 'u' is nan; give a finite number"),
     "input None": (lambda: made(inputs={"u": None}), "Input 'u' is None; give a number"),

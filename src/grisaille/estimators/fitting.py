@@ -22,6 +22,7 @@ from grisaille.estimation.unknowns import (
 )
 from grisaille.estimators.choice import choose_method
 from grisaille.experiment.experiment import Experiment
+from grisaille.experiment.summary import held_gaps
 from grisaille.model.classes import Model
 from grisaille.optimization.journal import Journal
 from grisaille.structure.parameters import evaluate_parameters
@@ -47,11 +48,18 @@ def fit_problem(
         found = replace(reached, unknowns=asked)
     disturbances = structure_of(model).model.disturbances
     found = with_explanation(found, _remedy(method, bool(disturbances)))
-    found = replace(found, notes=(*found.notes, *method.remarks(structure_of(model).model)))
+    gaps = _held_gaps([c.experiment for c in problem.cases])
+    found = replace(found, notes=(*found.notes, *method.remarks(structure_of(model).model), *gaps))
     if problem.transcription:
         name = type(method).__name__
         why = {**why, name: f"{why.get(name, 'given')}: {problem.transcription}"}
     return Fitted(model, [c.experiment for c in problem.cases], method, found, why)
+
+
+def _held_gaps(experiments: Sequence[Experiment]) -> list[str]:
+    """Remarks on inputs that were not recorded for long."""
+    several = len(experiments) > 1
+    return [f"{e.name}: {note}" if several else note for e in experiments for note in held_gaps(e)]
 
 
 def evaluate(

@@ -121,8 +121,8 @@ def check_input(values: np.ndarray, what: str, rows: Rows) -> None:
     bad = np.flatnonzero(np.isnan(values))
     if bad.size:
         raise DataError(
-            f"{what} is missing (NaN) in {rows.listed(bad.tolist())}, but inputs must be known everywhere. Fill the "
-            f"gap yourself, leave those samples out with (times, values), or end the experiment before it."
+            f"{what} is missing (NaN) in {rows.listed(bad.tolist())}, but inputs must be known everywhere. Say what "
+            f"is believed there by fill='hold', 'interpolate' or a number, or end the experiment before it."
         )
 
 

@@ -55,6 +55,9 @@ class Experiment(Record):
     unit : of time, ``"s"``, ``"min"``, ``"h"`` or ``"d"``. Dates are converted to it; numbers are taken to be in it
         (then any text will do).
     units : of signals, by name. Labels, never converted.
+    fill : what inputs are where nothing was recorded, in empty cells and in gaps much longer than the usual interval:
+        ``"hold"``, ``"interpolate"`` or a number, for all of them or by input. None: empty cells are refused, and a
+        held input goes on through a gap, which the summary remarks.
 
     Examples
     --------
@@ -82,10 +85,11 @@ class Experiment(Record):
         skip: int = 0,
         unit: str = "s",
         units: Mapping[str, str] = MappingProxyType({}),
+        fill: Any = None,
     ) -> None:
         read = read_experiment(
             time, inputs, outputs, name=name, hold=hold, constants=constants, start=start, t0=t0, weights=weights,
-            skip=skip, unit=unit, units=units,
+            skip=skip, unit=unit, units=units, fill=fill,
         )  # fmt: skip
         super().__init__(**vars(read))
 
@@ -128,7 +132,7 @@ class Experiment(Record):
         comment : lines that begin with it are passed over, as empty lines are.
         encoding : of the file.
         units_row : whether units stand below the header; by default when that row holds text and no number.
-        options : hold, start, t0, weights, skip, units, as in ``Experiment``.
+        options : hold, start, t0, weights, skip, units, fill, as in ``Experiment``.
         """
         from grisaille.experiment.frames import make_experiments
         from grisaille.experiment.reading import read_table
@@ -311,7 +315,7 @@ class Experiment(Record):
         """As the constructor, with a clock already set or rows that have names."""
         known: dict[str, Any] = dict(
             time=None, inputs={}, outputs={}, name=None, hold="zoh", constants={}, start={}, t0=None, weights=None,
-            skip=0, unit="s", units={},
+            skip=0, unit="s", units={}, fill=None,
         )  # fmt: skip
         for key in arguments:
             if key not in known:

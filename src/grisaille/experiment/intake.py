@@ -17,6 +17,7 @@ import pandas as pd
 from grisaille.errors import DataError
 from grisaille.experiment import checks
 from grisaille.experiment.clock import Clock, make_clock
+from grisaille.experiment.filling import Fill, filled, read_fills
 from grisaille.experiment.record import Record, Start
 from grisaille.experiment.rows import PLAIN, Rows
 from grisaille.experiment.signals import Samples, Signal, frozen, read_only
@@ -70,7 +71,7 @@ class Axis:
 
 def read_experiment(
     time: Any, inputs: Any, outputs: Any, *, name: Any, hold: Any, constants: Any, start: Any, t0: Any, weights: Any,
-    skip: Any, unit: Any, units: Any, clock: Clock | None = None, rows: Rows = PLAIN,
+    skip: Any, unit: Any, units: Any, fill: Any = None, clock: Clock | None = None, rows: Rows = PLAIN,
 ) -> Record:  # fmt: skip
     """The checked record; ``rows`` names the rows of ``time`` in messages."""
     with checks.naming(checks.check_label(name)):
@@ -79,8 +80,8 @@ def read_experiment(
         _check_names(given_inputs, given_outputs)
         axis = _read_axis(time, given_inputs, given_outputs, unit, clock, rows)
         read_outputs = {n: _read_output(n, raw, axis) for n, raw in given_outputs.items()}
-        read_inputs = {n: _read_input(n, raw, axis) for n, raw in given_inputs.items()}
-        holds = checks.check_holds(hold, read_inputs)
+        holds, fills = checks.check_holds(hold, given_inputs), read_fills(fill, given_inputs)
+        read_inputs = {n: _read_input(n, raw, axis, fills[n]) for n, raw in given_inputs.items()}
         begin = _read_t0(t0, axis, read_outputs)
         if begin is not None:
             checks.check_cover(read_inputs, holds, read_outputs, begin, axis.rows_of, axis.clock.show)
@@ -162,13 +163,16 @@ def _read_axis(
     return Axis(read_only(np.arange(float(lengths[0] if lengths else 1))), clock, rows, True)
 
 
-def _read_input(name: str, raw: Raw, axis: Axis) -> Signal:
+def _read_input(name: str, raw: Raw, axis: Axis, fill: Fill) -> Signal:
     what = f"input '{name}'"
     if raw.is_number:
         return checks.read_number(raw.values, what)
     times, values, rows = axis.signal(raw, what)
-    checks.check_input(values, what, rows)
-    return frozen(times, values)
+    if axis.is_static and fill is not None:
+        raise DataError("fill= fills gaps in time, but rows of a static experiment are independent samples.")
+    given = filled(Samples(times, values), fill, what, rows)
+    checks.check_input(given.values, what, rows)
+    return Samples(times, read_only(given.values)) if given.times is times else frozen(*given)
 
 
 def _read_output(name: str, raw: Raw, axis: Axis) -> Samples:

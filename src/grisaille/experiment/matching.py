@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from grisaille.errors import DataError
 from grisaille.experiment.checks import naming
 from grisaille.experiment.record import Record
+from grisaille.experiment.summary import held_gaps
 from grisaille.model.expression import Call, postorder
 from grisaille.model.flat import FlatModel
 from grisaille.model.flattening.flatten import flatten
@@ -28,7 +29,7 @@ def match_model(record: Record, model: Model) -> tuple[str, ...]:
         _check_inputs_complete(record, flat)
         _check_rows(record, flat)
         _check_bounds(record, flat)
-    return (*_unmeasured(record, flat), *_unit_remarks(record, flat))
+    return (*_unmeasured(record, flat), *_unit_remarks(record, flat), *held_gaps(record))
 
 
 def _check_names(what: str, given: Mapping[str, Any], kind: str, known: Mapping[str, Any], flat: FlatModel) -> None:

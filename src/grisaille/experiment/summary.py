@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from grisaille.experiment.filling import gaps_of, is_logged
 from grisaille.experiment.record import Record
 from grisaille.experiment.signals import Samples
 
 if TYPE_CHECKING:
     import pandas as pd
 
-GAP = 3.0
-"""An interval so many times the usual one is called a gap."""
 IRREGULAR = 0.01
 
 
@@ -96,16 +95,7 @@ def _interval(steps: np.ndarray) -> str:
 
 
 def _gap_count(record: Record, name: str, signal: Samples) -> str:
-    return str(len(_gaps(signal)) or "") if name in record.outputs else ""
-
-
-def _gaps(signal: Samples) -> list[tuple[float, float]]:
-    """Stretches between measured samples much longer than the usual interval of rows."""
-    measured = signal.times[np.isfinite(signal.values)]
-    if len(measured) < 2 or len(signal.times) < 3:
-        return []
-    usual = float(np.median(np.diff(signal.times)))
-    return [(float(measured[k]), float(measured[k + 1])) for k in np.flatnonzero(np.diff(measured) > GAP * usual)]
+    return str(len(gaps_of(signal)) or "") if name in record.outputs else ""
 
 
 def _notes(record: Record) -> list[str]:
@@ -144,14 +134,31 @@ def _input_notes(record: Record) -> list[str]:
 def _gap_notes(record: Record) -> list[str]:
     if record.is_static:
         return []
-    notes, show = [], record.clock.show
-    for name, samples in record.outputs.items():
-        gaps = _gaps(samples)
-        if gaps:
-            a, b = max(gaps, key=lambda gap: gap[1] - gap[0])
-            longest = "" if len(gaps) == 1 else f", the longest of {len(gaps)}"
-            notes.append(f"Output {name} has a gap from {show(a)} to {show(b)}{longest}.")
-    return notes
+    outputs = {name: _longest(record, y) for name, y in record.outputs.items() if gaps_of(y)}
+    return [*(f"Output {name} has a gap {where}." for name, where in outputs.items()), *held_gaps(record)]
+
+
+def held_gaps(record: Record) -> list[str]:
+    """Remarks on logged inputs that nobody recorded for long, and that are taken to go on."""
+    return [
+        f"Input {name} is not recorded {_longest(record, signal)}, and {_going_on(record, name, signal)}. Say what it "
+        f"was by fill=: 'hold', 'interpolate' or a number."
+        for name, signal in record.inputs.items()
+        if not record.is_static and isinstance(signal, Samples) and is_logged(signal) and gaps_of(signal)
+    ]
+
+
+def _longest(record: Record, signal: Samples) -> str:
+    gaps, show = gaps_of(signal), record.clock.show
+    a, b = max(gaps, key=lambda gap: gap[1] - gap[0])
+    return f"from {show(a)} to {show(b)}{'' if len(gaps) == 1 else f', the longest of {len(gaps)}'}"
+
+
+def _going_on(record: Record, name: str, signal: Samples) -> str:
+    if record.hold[name] != "zoh":
+        return "goes from one sample to the next there"
+    begin = max(gaps_of(signal), key=lambda gap: gap[1] - gap[0])[0]
+    return f"stays at {signal.values[int(np.searchsorted(signal.times, begin))]:g} there"
 
 
 def _start(value: Any) -> str:
