@@ -271,6 +271,8 @@ class DirectProgram:
             )
             if o.solver == "newton" or (result.converged and not violates(program, result.point, o.state_bounds)):
                 return result
+            if not result.converged and self.model.structure.jumps.of_states:
+                return result  # no slope leads across a jump, whoever follows it
             point = result.point if result.converged else point
         return solve_ipopt(program, point, bounds, free=free, state_bounds=o.state_bounds)
 

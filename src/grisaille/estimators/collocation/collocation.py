@@ -28,6 +28,7 @@ from grisaille.estimation.subject import STATIC, UNASKED, Subject
 from grisaille.estimators.collocation.criteria import solve
 from grisaille.estimators.collocation.direct.estimate import estimate_direct
 from grisaille.estimators.collocation.direct.problem import DirectProblem, direct_options, pose_direct_problem
+from grisaille.estimators.collocation.jumps import caution, refuse_jump
 from grisaille.estimators.collocation.posing import pose_splines, refuse_without_slope, spline_obstacle
 from grisaille.estimators.collocation.refinement import AFTER
 from grisaille.model.classes import Model
@@ -191,11 +192,19 @@ class Collocation(Estimator):
 
     def estimate(self, problem: Any, progress: Callable[[int, float], None] | None = None) -> Estimate:
         """Solve a problem."""
+        try:
+            found = self._solved(problem, progress)
+        except EstimationError:
+            refuse_jump(problem, problem.guess)
+            raise
+        if not found.converged:
+            refuse_jump(problem, found.theta)
+        return replace(found, caution=caution(problem))
+
+    def _solved(self, problem: Any, progress: Callable[[int, float], None] | None) -> Estimate:
         if isinstance(problem, DirectProblem):
-            found = estimate_direct(problem, progress, self.debias, self.refine)
-        else:
-            found = solve(self, problem, progress)
-        return replace(found, caution=_caution(problem))
+            return estimate_direct(problem, progress, self.debias, self.refine)
+        return solve(self, problem, progress)
 
     def predict_ahead(self, fit: Fitted, experiment: Any, horizon: float) -> None:
         if horizon != np.inf:
@@ -224,17 +233,6 @@ class Collocation(Estimator):
         from grisaille.estimators.collocation.again import kept_arrays
 
         return kept_arrays(fit)
-
-
-def _caution(problem: Any) -> str:
-    """Trajectories are fitted by slopes, which do not see that the equations jump with them."""
-    jumps = [jump for case in problem.cases for jump in case.trial.structure.jumps.of_states]
-    if not jumps:
-        return ""
-    return (
-        f"jumps: the equations jump with '{jumps[0].text}', which the slopes that trajectories are fitted by do not "
-        f"see: standard errors and intervals are approximate; gr.KalmanML(filter='unscented') or gr.SimulatedPEM() do"
-    )
 
 
 def _as_plain(value: Any) -> Any:
