@@ -31,7 +31,9 @@ def fit() -> gr.Fit:
 
 def test_names_complete(fit: gr.Fit) -> None:
     assert fit._ipython_key_completions_() == ["rate", "noise(level)"]
-    assert all(fit[name].name == name for name in fit._ipython_key_completions_())
+    assert all(fit[name].name == name for name in fit)
+    assert "rate" in fit and "noise(level)" in fit and "gain" not in fit and 0 not in fit
+    assert fit.model.parameters._ipython_key_completions_() == ["rate", "gain"]
 
 
 def test_methods_complete(fit: gr.Fit) -> None:

@@ -9,7 +9,7 @@ name. A class becomes known by being defined: nothing has to be registered.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -31,6 +31,11 @@ if TYPE_CHECKING:
     from grisaille.estimation.fitted import Fitted
     from grisaille.estimation.problem import Evaluation, Problem
     from grisaille.estimation.subject import Subject
+    from grisaille.experiment.experiment import Experiment
+    from grisaille.model.expression import Expression
+
+    Wanted = str | Iterable[str | Expression] | Mapping[str, str | Expression] | None
+    """Quantities that a user names, as ``Fit.states`` takes them."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,7 @@ class Estimator(ABC):
         """What ``method="auto"`` is told about this estimator."""
         return Verdict(False, "not taken unasked")
 
-    def further_unknowns(self, structure: Structure, data: Sequence[Any], wanted: Sequence[str]) -> list[str]:
+    def further_unknowns(self, structure: Structure, data: Sequence[Experiment], wanted: Sequence[str]) -> list[str]:
         """The names asked for, with those of unknowns that the method adds."""
         return list(wanted)
 
@@ -95,7 +100,7 @@ class Estimator(ABC):
         self,
         model: Model,
         structure: Structure,
-        data: Sequence[Any],
+        data: Sequence[Experiment],
         unknowns: Sequence[Unknown],
         guess: Fitted | None = None,
     ) -> Problem:
@@ -167,11 +172,11 @@ class Estimator(ABC):
         """Options of ``gr.simulate`` by which the fitted model predicts an experiment."""
         return {}
 
-    def predict_ahead(self, fit: Fitted, experiment: Any, horizon: float) -> xr.Dataset | None:
+    def predict_ahead(self, fit: Fitted, experiment: Experiment | str | None, horizon: float) -> xr.Dataset | None:
         """Predictions from the data up to ``horizon`` samples before; None where every one is a simulation."""
         return None
 
-    def states(self, fit: Fitted, experiment: Any, names: Any, level: float) -> xr.Dataset:
+    def states(self, fit: Fitted, experiment: Experiment | str | None, names: Wanted, level: float) -> xr.Dataset:
         """Trajectories with bands, given the data."""
         raise EstimationError(
             f"{type(self).__name__} does not estimate states; use gr.KalmanML(), or simulate by fit.predict()."

@@ -6,7 +6,7 @@ This is what assessments, studies and reports take. What they can do with it in 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, Unpack
@@ -106,7 +106,7 @@ class Fitted:
 
     def _no(self, name: object) -> str:
         """That there is no estimate of this name, and which ones there are."""
-        known = [*self.names, *self._noise_names()]
+        known = list(self)
         close = suggestion(name, known) if isinstance(name, str) and nearest(name, known) else ""
         listed = f"it has {', '.join(known)}"
         flat = structure_of(self.initial_model).model
@@ -116,9 +116,16 @@ class Fitted:
             return f"The fit has no '{name}'; {listed}. Trajectories are in fit.predict()."
         return f"The fit has no {name!r}; {listed}. {close}".rstrip()
 
+    def __iter__(self) -> Iterator[str]:
+        """The names that ``fit["…"]`` knows."""
+        return iter([*self.names, *self._noise_names()])
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names or name in self._noise_names()
+
     def _ipython_key_completions_(self) -> list[str]:
         """What ``fit["`` completes to."""
-        return [*self.names, *self._noise_names()]
+        return list(self)
 
     @cached_property
     def std_errors(self) -> np.ndarray:

@@ -54,6 +54,10 @@ class NamedTable(Mapping[str, Any]):
     def __setitem__(self, name: str, value: Any) -> NoReturn:
         raise ModelError(f"{self._what} is read-only: models do not change. model.replace gives a changed copy.")
 
+    def _ipython_key_completions_(self) -> list[str]:
+        """What ``model.parameters["`` completes to."""
+        return list(self._entries)
+
     def __repr__(self) -> str:
         return repr(self._entries)
 
