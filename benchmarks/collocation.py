@@ -85,7 +85,9 @@ def best(once: Callable[[], Row], rounds: int = ROUNDS) -> Row:
 
 def by_hand(data: gr.Experiment) -> Row:
     """Opti with the knots and quadrature of ours, as one would write it."""
-    problem: Any = build_problem(cstr.Reactor(), data, NAMES, gr.Collocation(), guess=cstr.halved_guess())
+    problem: Any = build_problem(
+        cstr.Reactor(), data, NAMES, gr.Collocation(criterion="amle"), guess=cstr.halved_guess()
+    )
     program = problem.programs[0]
     knots, order = program.mesh.splines[0].knots, 4
     bounds = np.unique(knots)
@@ -145,7 +147,9 @@ def pyomo_dae(data: gr.Experiment) -> Row | None:
     except ImportError:
         return None
     samples = cstr.sample_times()
-    problem: Any = build_problem(cstr.Reactor(), data, NAMES, gr.Collocation(), guess=cstr.halved_guess())
+    problem: Any = build_problem(
+        cstr.Reactor(), data, NAMES, gr.Collocation(criterion="amle"), guess=cstr.halved_guess()
+    )
     bounds = [round(float(b), 10) for b in problem.programs[0].mesh.bounds]
     begin = time.process_time()
     m = pyo.ConcreteModel()
@@ -236,7 +240,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1, help="of the data set")
     options = parser.parse_args()
     data = cstr.simulate_experiment(options.seed)
-    rows = [ours(data, gr.Collocation(), "ours"), ours(data, gr.Collocation(optimizer="ipopt"), "ours, IPOPT")]
+    rows = [
+        ours(data, gr.Collocation(criterion="amle"), "ours"),
+        ours(data, gr.Collocation(criterion="amle", optimizer="ipopt"), "ours, IPOPT"),
+    ]
     rows += [by_hand(data)]
     peer = pyomo_dae(data)
     rows += [peer] if peer is not None else []

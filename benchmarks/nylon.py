@@ -74,7 +74,7 @@ def posed(method: gr.Collocation, names: list[str], start: Mapping[str, float]) 
 
 def posed_splines(names: list[str], start: Mapping[str, float]) -> Any:
     """The six runs on knots of their own."""
-    problem = posed(gr.Collocation(knots=2, transcription="spline"), names, start)
+    problem = posed(gr.Collocation(criterion="amle", knots=2, transcription="spline"), names, start)
     programs, betas = [], []
     for case, program in zip(problem.cases, problem.programs, strict=True):
         given = program.record.at([problem.unknowns[k].guess for k in case.unknowns])
@@ -90,7 +90,7 @@ def splines(names: list[str], start: Mapping[str, float]) -> Row:
     begin = time.process_time()
     problem = posed_splines(names, start)
     ready = time.process_time()
-    found = settled(gr.Collocation(), problem, problem.guess, None)
+    found = settled(gr.Collocation(criterion="amle"), problem, problem.guess, None)
     end = time.process_time()
     assert found.converged, found.reason
     at = found.quadratic
@@ -101,7 +101,7 @@ def splines(names: list[str], start: Mapping[str, float]) -> Row:
 def direct(names: list[str], start: Mapping[str, float]) -> Row:
     """Ours, by direct collocation."""
     begin = time.process_time()
-    program = posed(gr.Collocation(transcription="direct"), names, start).program
+    program = posed(gr.Collocation(criterion="amle", transcription="direct"), names, start).program
     transcribed = program.transcribe(1)
     point = first_points(transcribed, program.guess, program.starts)[0]
     ready = time.process_time()
@@ -114,7 +114,7 @@ def direct(names: list[str], start: Mapping[str, float]) -> Row:
 
 def direct_again(names: list[str], start: Mapping[str, float]) -> Callable[[], Row]:
     """The same program solved once more, its functions compiled, as they are in long searches and studies."""
-    program = posed(gr.Collocation(transcription="direct"), names, start).program
+    program = posed(gr.Collocation(criterion="amle", transcription="direct"), names, start).program
     transcribed = program.transcribe(1)
     point = first_points(transcribed, program.guess, program.starts)[0]
     usual, direct_element.WORTH = direct_element.WORTH, 0
@@ -221,7 +221,7 @@ def _slopes(t: np.ndarray, knots: np.ndarray, order: int) -> csc_matrix:
 def direct_by_ipopt(names: list[str], start: Mapping[str, float], how: str, more: Mapping[str, Any]) -> Row:
     """The direct program as IPOPT sees it."""
     begin = time.process_time()
-    program = posed(gr.Collocation(transcription="direct"), names, start).program
+    program = posed(gr.Collocation(criterion="amle", transcription="direct"), names, start).program
     transcribed = program.transcribe(1)
     point = first_points(transcribed, program.guess, program.starts)[0]
     solver = direct_ipopt.build_solver(transcribed, point, more)

@@ -26,9 +26,9 @@ INTENSITIES = {"scale(w_C)": 4e-3, "scale(w_T)": 4.0}
 SHOWN = {"scale(w_C)": "Q_p1", "scale(w_T)": "Q_p2"}
 UNKNOWNS = (*ORDER, *STARTS, *INTENSITIES)
 METHODS: dict[str, Any] = {
-    "AMLE": gr.Collocation(intensities="estimate", refine=0),
-    "AMLE, debiased": gr.Collocation(intensities="estimate", refine=0, debias=True),
-    "AMLE, 200 knots": gr.Collocation(intensities="estimate", knots=200),
+    "AMLE": gr.Collocation(criterion="amle", intensities="estimate", refine=0),
+    "AMLE, debiased": gr.Collocation(criterion="amle", intensities="estimate", refine=0, debias=True),
+    "AMLE, 200 knots": gr.Collocation(criterion="amle", intensities="estimate", knots=200),
     "marginal": gr.Collocation(criterion="laplace", refine=0),
     "Kalman": gr.KalmanML(initial_covariance={"C_A": 0.0, "T": 0.0}),
 }

@@ -92,7 +92,9 @@ def level_studies(level: Noise, runs: int, size: Size, folder: Path | None, exec
 
 def _methods() -> list[tuple[str, Any, float]]:
     """Label, method, and the weight of residuals that multiplies λ: λ/λ_opt = 1/weight²."""
-    splines: list[tuple[str, Any, float]] = [(f"{w:g} λ_opt", gr.Collocation(), float(w**-0.5)) for w in WEIGHTS]
+    splines: list[tuple[str, Any, float]] = [
+        (f"{w:g} λ_opt", gr.Collocation(criterion="amle"), float(w**-0.5)) for w in WEIGHTS
+    ]
     return [*splines, (OUTPUT_ERROR, gr.OutputError(), 1.0)]
 
 

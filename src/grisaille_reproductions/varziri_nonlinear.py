@@ -115,7 +115,7 @@ def spline_method(states: tuple[str, ...]) -> gr.Collocation:
     placed = {s: np.arange(0.0, cstr.SPAN - 0.05, every[s]) for s in states}
     # the state of a drifting disturbance
     knots = {"d[0]" if s == "d" else s: at for s, at in placed.items()}
-    return gr.Collocation(knots=knots, quadrature=5)
+    return gr.Collocation(criterion="amle", knots=knots, quadrature=5)
 
 
 def _compare(case: Case, size: Size, folder: Path | None, executor: Any, data_sets: int | None) -> Comparison:

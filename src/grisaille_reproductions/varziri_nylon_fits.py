@@ -52,12 +52,12 @@ LIMIT = (
 
 def spline() -> Any:
     """60 uniform knots, refined where the trajectories need it."""
-    return gr.Collocation(knots=KNOTS, refine=ROUNDS, transcription="spline")
+    return gr.Collocation(criterion="amle", knots=KNOTS, refine=ROUNDS, transcription="spline")
 
 
 def direct() -> Any:
     """Elements from sample to sample, halved until the estimates stay."""
-    return gr.Collocation(transcription="direct", refine=1)
+    return gr.Collocation(criterion="amle", transcription="direct", refine=1)
 
 
 @cache
@@ -65,7 +65,7 @@ def fit_at_published_intensities(start: str, how: str) -> gr.Fit:
     """Parameters and starts with Q of Table 6.3, from the document's start or from ones."""
     runs = gr.examples.nylon612()
     guess = {**(DOCUMENT_START if start == "document" else ONES), **first_starts(runs)}
-    fine = gr.Collocation(knots=1000, transcription="spline")
+    fine = gr.Collocation(criterion="amle", knots=1000, transcription="spline")
     methods = {
         "spline": spline(), "direct": direct(), "direct, debiased": replace(direct(), debias=True), "1000 knots": fine,
     }  # fmt: skip
@@ -85,7 +85,7 @@ def cost_on_document_knots(parameters: Mapping[str, float]) -> float:
     """J at given parameters, over trajectories and their starts: run by run, as nothing is shared then."""
     total = 0.0
     for run in gr.examples.nylon612():
-        method = gr.Collocation(knots=document_knots(str(run.name)), transcription="spline")
+        method = gr.Collocation(criterion="amle", knots=document_knots(str(run.name)), transcription="spline")
         guess = {n.partition("@")[0]: v for n, v in first_starts([run]).items()}
         model = NylonReactor().replace(dict(parameters))
         total += gr.fit(model, run, list(STARTS), method, guess=guess, progress=False).estimate.objective

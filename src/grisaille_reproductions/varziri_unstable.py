@@ -45,7 +45,9 @@ def unstable(size: Size, folder: Path | None, executor: Any, data_sets: int | No
     exact = np.sin(np.pi * TIMES)
     simulated = simulate()["x1"].values.reshape(-1)
     data = [record(k) for k in range(runs)]
-    splines = [gr.fit(Unstable(), d, UNKNOWNS, gr.Collocation(), guess=GUESS, progress=False) for d in data]
+    splines = [
+        gr.fit(Unstable(), d, UNKNOWNS, gr.Collocation(criterion="amle"), guess=GUESS, progress=False) for d in data
+    ]
     path = trajectory(splines[0])
     shots = {name: [_shoot(d, m) for d in data[: 20 if size == "full" else 2]] for name, m in SHOOTING.items()}
     p, errors = np.array([f["p"] for f in splines]), [f["p"].std_error for f in splines]

@@ -38,7 +38,7 @@ def swing():
 
 @pytest.fixture(scope="module")
 def amle(vessel):
-    return gr.fit(Vessel(), vessel, ["a", "b"], gr.Collocation())
+    return gr.fit(Vessel(), vessel, ["a", "b"], gr.Collocation(criterion="amle"))
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +69,7 @@ def test_the_profile_of_the_marginal_likelihood_of_direct_collocation_is_the_exa
 
 
 def test_a_profile_in_a_linear_unknown_is_the_parabola_of_the_standard_error(vessel):
-    fit = gr.fit(Vessel(), vessel, ["b"], gr.Collocation())
+    fit = gr.fit(Vessel(), vessel, ["b"], gr.Collocation(criterion="amle"))
     found = fit.profile("b", points=3)
     parabola = ((found.table["value"] - found.estimate) / found.std_error) ** 2
     np.testing.assert_allclose(found.table["deviance"], parabola, rtol=1e-6, atol=1e-9)
@@ -79,17 +79,17 @@ def test_a_profile_in_a_linear_unknown_is_the_parabola_of_the_standard_error(ves
 
 def test_a_profile_is_that_of_held_fits(vessel, amle):
     found = amle.profile("a", points=3)
-    held = gr.fit(Vessel(a=found.interval[0]), vessel, ["b"], gr.Collocation())
+    held = gr.fit(Vessel(a=found.interval[0]), vessel, ["b"], gr.Collocation(criterion="amle"))
     assert 2 * (held.objective - amle.objective) == pytest.approx(found.threshold, rel=1e-5)
     nearest = found.table.iloc[(found.table["value"] - found.interval[0]).abs().argmin()]
     assert float(held["b"]) == pytest.approx(float(nearest["b"]), rel=2e-2)
 
 
 def test_direct_collocation_without_a_likelihood(swing):
-    fit = gr.fit(Oscillator(), swing, ["a", "b"], gr.Collocation())
+    fit = gr.fit(Oscillator(), swing, ["a", "b"], gr.Collocation(criterion="amle"))
     found = fit.profile("a", points=3)
     assert found.shape == "bounded"
-    held = gr.fit(Oscillator(a=found.interval[1]), swing, ["b"], gr.Collocation())
+    held = gr.fit(Oscillator(a=found.interval[1]), swing, ["b"], gr.Collocation(criterion="amle"))
     assert 2 * (held.objective - fit.objective) == pytest.approx(found.threshold, rel=1e-5)
     surface = fit.surface("a", "b", points=3)
     assert float(surface.data["deviance"][1, 1]) == pytest.approx(0.0, abs=1e-6)
@@ -113,16 +113,16 @@ def test_ratio_tests_need_a_likelihood(vessel, amle, marginal):
     assert marginal.test({"b": 1.0}).ratio == pytest.approx(theirs.ratio, rel=1e-5)
     with pytest.raises(EstimationError, match=r"criterion='amle' is not one.*criterion='laplace'"):
         amle.test({"b": 1.0})
-    small = gr.fit(Vessel(), vessel, ["a"], gr.Collocation())
+    small = gr.fit(Vessel(), vessel, ["a"], gr.Collocation(criterion="amle"))
     with pytest.raises(EstimationError, match="Collocation with criterion='amle'"):
         gr.compare({"small": small, "large": amle}, nested=[("small", "large")])
 
 
 def test_priors_count_and_scales_that_were_found_stay(vessel):
-    told = gr.fit(Vessel(), vessel, ["a", "b"], gr.Collocation(), priors={"b": gr.Normal(1.0, 0.01)})
+    told = gr.fit(Vessel(), vessel, ["a", "b"], gr.Collocation(criterion="amle"), priors={"b": gr.Normal(1.0, 0.01)})
     low, high = told.profile("b", points=2).interval
     assert high - low < 0.05
-    found = gr.fit(Vessel(), vessel, ["a"], gr.Collocation(intensities="estimate"))
+    found = gr.fit(Vessel(), vessel, ["a"], gr.Collocation(criterion="amle", intensities="estimate"))
     profile = found.profile("a", points=2)
     assert np.ptp(profile.table["scale(w)"]) == 0
     with pytest.raises(EstimationError, match=r"'scale\(w\)' was found from the misfit.*laplace"):
@@ -130,7 +130,7 @@ def test_priors_count_and_scales_that_were_found_stay(vessel):
 
 
 def test_scales_that_were_found_stay_in_direct_collocation(swing):
-    found = gr.fit(Oscillator(), swing, ["a"], gr.Collocation(intensities="estimate"))
+    found = gr.fit(Oscillator(), swing, ["a"], gr.Collocation(criterion="amle", intensities="estimate"))
     profile = found.profile("a", points=2)
     assert profile.shape == "bounded"
     assert np.ptp(profile.table["scale(w)"]) == 0
@@ -140,13 +140,13 @@ def test_smoothing_says_why_not(vessel):
     fit = gr.fit(Vessel(), vessel, ["a"], gr.Collocation(criterion="smoothing"))
     with pytest.raises(EstimationError, match=r"criterion='smoothing' has no profiles.*gr.monte_carlo"):
         fit.profile("a")
-    moved = gr.fit(Vessel(), vessel, ["a"], gr.Collocation(debias=True))
+    moved = gr.fit(Vessel(), vessel, ["a"], gr.Collocation(criterion="amle", debias=True))
     with pytest.raises(EstimationError, match="debias=True moved the estimates"):
         moved.profile("a")
 
 
 def test_a_loaded_fit_has_the_same_profile(amle, swing, tmp_path):
-    direct = gr.fit(Oscillator(), swing, ["a", "b"], gr.Collocation())
+    direct = gr.fit(Oscillator(), swing, ["a", "b"], gr.Collocation(criterion="amle"))
     for fit in (amle, direct):
         fit.save(tmp_path / "fit.nc")
         again = gr.load(tmp_path / "fit.nc")

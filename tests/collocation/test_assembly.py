@@ -30,7 +30,7 @@ def program():
     t = np.linspace(0.0, 3.0, 13)
     random = np.random.default_rng(0)
     data = gr.Experiment(t, {}, {"y": 1 + 0.1 * random.normal(size=13), "q": (t[::2], 0.5 + 0 * t[::2])})
-    problem = build_problem(Kettle(), data, ["k", "c", "start(z)"], gr.Collocation(order={"z": 3}))
+    problem = build_problem(Kettle(), data, ["k", "c", "start(z)"], gr.Collocation(criterion="amle", order={"z": 3}))
     return problem.programs[0], problem
 
 

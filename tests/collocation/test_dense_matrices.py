@@ -104,7 +104,7 @@ def _whitened(covariance: np.ndarray, r: tuple[ca.SX, ca.SX], weights: np.ndarra
 
 @pytest.mark.parametrize("unknowns", [("a", "b"), ("a", "b", "start(x)"), ("a", "b", "start(x)", "start(z)")])
 def test_criterion_intervals_and_bands_are_those_of_dense_matrices(data, unknowns) -> None:
-    fit = gr.fit(Pair(), data, unknowns, gr.Collocation(refine=0), progress=False)
+    fit = gr.fit(Pair(), data, unknowns, gr.Collocation(criterion="amle", refine=0), progress=False)
     found = dense(fit, data)
     assert fit.objective == pytest.approx(0.5 * float((found.residuals**2).sum()), rel=1e-12)
     assert np.abs(found.jacobian.T @ found.residuals).max() < 1e-8
@@ -117,7 +117,7 @@ def test_criterion_intervals_and_bands_are_those_of_dense_matrices(data, unknown
 
 @pytest.mark.parametrize("unknowns", [("a", "b"), ("a", "b", "start(x)", "start(z)")])
 def test_misfit_with_its_trace_is_that_of_the_dense_inverse(data, unknowns) -> None:
-    fit = gr.fit(Pair(), data, unknowns, gr.Collocation(refine=0), progress=False)
+    fit = gr.fit(Pair(), data, unknowns, gr.Collocation(criterion="amle", refine=0), progress=False)
     found = dense(fit, data)
     covariance = np.linalg.inv(found.jacobian.T @ found.jacobian)
     taken = np.einsum("ki,ij,kj->k", found.data_jacobian, covariance, found.data_jacobian)
@@ -173,12 +173,17 @@ def test_additional_information_adds_its_own_squares() -> None:
     dynamic = gr.Experiment(TIMES, STEP, {n: found[n].values.ravel() for n in ("y1", "y2")}, name="dynamic")
     values, levels = np.array([0.8, 0.9, 1.1]), np.array([0.0, 0.1, 0.2])
     other = gr.Experiment(np.arange(3.0), {"u": levels}, {"k": values}, name="steady")
-    fit = gr.fit(Seen(), [dynamic, other], ["a", "b"], gr.Collocation(refine=0), progress=False)
+    fit = gr.fit(Seen(), [dynamic, other], ["a", "b"], gr.Collocation(criterion="amle", refine=0), progress=False)
     # y_i = a exp(u_i) + ε is one measurement of a with precision Σ exp(2 u_i)/σ²
     gains = np.exp(levels)
     mean, std = float(gains @ values / (gains @ gains)), 0.05 / float(np.sqrt(gains @ gains))
     prior = gr.fit(
-        Pair(), dynamic, ["a", "b"], gr.Collocation(refine=0), priors={"a": gr.Normal(mean, std)}, progress=False
+        Pair(),
+        dynamic,
+        ["a", "b"],
+        gr.Collocation(criterion="amle", refine=0),
+        priors={"a": gr.Normal(mean, std)},
+        progress=False,
     )
     for name in ("a", "b"):
         assert fit[name] == pytest.approx(float(prior[name]), rel=1e-7)

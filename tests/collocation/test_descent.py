@@ -28,7 +28,9 @@ def problem():
         gr.Experiment(t, {}, {"y": np.exp(-0.4 * t) + 0.1 * random.normal(size=9)}, name=name)
         for name in ("one", "two")
     ]
-    return build_problem(Decay(), runs, ["k", "c", "start(x)"], gr.Collocation(knots=9, transcription="spline"))
+    return build_problem(
+        Decay(), runs, ["k", "c", "start(x)"], gr.Collocation(criterion="amle", knots=9, transcription="spline")
+    )
 
 
 def dense(band: np.ndarray) -> np.ndarray:

@@ -17,7 +17,7 @@ ESTIMATORS = [
     gr.OutputError(rtol=1e-5, compiled=False),
     gr.SimulatedPEM(realizations=24),
     gr.KalmanML(),
-    gr.Collocation(),
+    gr.Collocation(criterion="amle"),
 ]
 
 

@@ -96,7 +96,7 @@ def test_on_fine_knots_the_trajectory_is_that_of_the_kalman_smoother(tank) -> No
     exact = smoothed(Tank(), tank, {"x": 0.0}, "x")
     errors = []
     for pieces in (1, 2, 4):
-        found = at_parameters(Tank(), tank, gr.Collocation(knots=40 * pieces + 1), "x")
+        found = at_parameters(Tank(), tank, gr.Collocation(criterion="amle", knots=40 * pieces + 1), "x")
         errors.append(np.abs(found[0] - exact[0]).max())
     assert errors[2] < 0.01
     # slopes jump at every observation: first order in the distance of simple knots
@@ -108,7 +108,7 @@ def test_straight_lines_converge_with_second_order_bands_too(tank) -> None:
     exact = smoothed(Tank(), tank, {"x": 0.0}, "x")
     errors = []
     for pieces in (1, 2, 4):
-        found = at_parameters(Tank(), tank, gr.Collocation(order=2, knots=40 * pieces + 1), "x")
+        found = at_parameters(Tank(), tank, gr.Collocation(criterion="amle", order=2, knots=40 * pieces + 1), "x")
         errors.append(np.abs(found - exact).max())
     assert errors[2] < 1e-5
     assert errors[0] / errors[1] == pytest.approx(4.0, abs=0.8)
@@ -117,14 +117,14 @@ def test_straight_lines_converge_with_second_order_bands_too(tank) -> None:
 
 def test_kinks_at_observations_let_cubic_splines_converge_with_their_order(tank) -> None:
     exact = smoothed(Tank(), tank, {"x": 0.0}, "x")
-    found = at_parameters(Tank(), tank, gr.Collocation(kinks="observations"), "x")
+    found = at_parameters(Tank(), tank, gr.Collocation(criterion="amle", kinks="observations"), "x")
     assert np.abs(found - exact).max() < 1e-7
 
 
 def test_correlated_disturbances_and_outputs_are_those_of_the_smoother() -> None:
     data = record(Pair(), seed=5)
     exact = smoothed(Pair(), data, {"x": 0.0, "z": 0.0}, "z")
-    found = at_parameters(Pair(), data, gr.Collocation(order=2, knots=321), "z")
+    found = at_parameters(Pair(), data, gr.Collocation(criterion="amle", order=2, knots=321), "z")
     np.testing.assert_allclose(found, exact, atol=1e-4)
 
 
@@ -134,7 +134,7 @@ def test_gaps_weights_and_own_times_of_outputs() -> None:
     y1[5:20] = np.nan
     data = gr.Experiment(TIMES, {}, {"y1": y1, "y2": (TIMES[1::3], y2[1::3])})
     exact = smoothed(Pair(), data, {"x": 0.0, "z": 0.0}, "x")
-    found = at_parameters(Pair(), data, gr.Collocation(order=2, knots=321), "x")
+    found = at_parameters(Pair(), data, gr.Collocation(criterion="amle", order=2, knots=321), "x")
     np.testing.assert_allclose(found, exact, atol=1e-4)
 
 
@@ -144,7 +144,12 @@ def test_gaps_weights_and_own_times_of_outputs() -> None:
 def test_exact_data_give_exact_parameters() -> None:
     exact = gr.simulate(Tank(a=0.6), TIMES, {"u": STEP}, rtol=1e-11, compiled=False)["y"].values
     data = gr.Experiment(TIMES, {"u": STEP}, {"y": exact})
-    fit = gr.fit(Tank(w=gr.Disturbance(gr.spectra.white(), scale=0.01)), data, ["a", "x0"], gr.Collocation(knots=161))
+    fit = gr.fit(
+        Tank(w=gr.Disturbance(gr.spectra.white(), scale=0.01)),
+        data,
+        ["a", "x0"],
+        gr.Collocation(criterion="amle", knots=161),
+    )
     assert fit.converged
     assert fit["a"] == pytest.approx(0.6, abs=1e-6)
     assert fit["x0"] == pytest.approx(1.0, abs=1e-6)
@@ -153,10 +158,10 @@ def test_exact_data_give_exact_parameters() -> None:
 def test_small_disturbances_lead_to_output_error(tank) -> None:
     quiet = Tank(w=gr.Disturbance(gr.spectra.white(), scale=1e-4))
     reference = gr.fit(quiet, tank, ["a", "x0"], gr.OutputError(compiled=False))
-    fit = gr.fit(quiet, tank, ["a", "x0"], gr.Collocation(knots=161))
+    fit = gr.fit(quiet, tank, ["a", "x0"], gr.Collocation(criterion="amle", knots=161))
     np.testing.assert_allclose(fit.estimate.theta, reference.estimate.theta, rtol=1e-5)
     np.testing.assert_allclose(fit.std_errors, reference.std_errors, rtol=1e-4)
-    coarse = gr.fit(quiet, tank, ["a", "x0"], gr.Collocation(knots=6))
+    coarse = gr.fit(quiet, tank, ["a", "x0"], gr.Collocation(criterion="amle", knots=6))
     assert np.abs(coarse.estimate.theta / reference.estimate.theta - 1).max() > 1e-3
 
 
@@ -164,7 +169,7 @@ def test_small_disturbances_lead_to_output_error(tank) -> None:
 
 
 def test_in_turn_or_together_the_minimum_is_the_same(tank) -> None:
-    together = gr.fit(Tank(), tank, ["a", "start(x)"], gr.Collocation(knots=21))
+    together = gr.fit(Tank(), tank, ["a", "start(x)"], gr.Collocation(criterion="amle", knots=21))
     in_turn = gr.fit(Tank(), tank, ["a", "start(x)"], gr.Collocation(criterion="ipda", knots=21))
     assert in_turn.converged
     assert in_turn["a"] == pytest.approx(together["a"], rel=1e-6)
@@ -174,15 +179,17 @@ def test_in_turn_or_together_the_minimum_is_the_same(tank) -> None:
 
 def test_both_optimizers_find_the_same_minimum(reactor) -> None:
     unknown = [*cstr.TRUE, "start(C_A)"]
-    ours = gr.fit(cstr.Reactor(), reactor, unknown, gr.Collocation(), guess=cstr.halved_guess())
-    theirs = gr.fit(cstr.Reactor(), reactor, unknown, gr.Collocation(optimizer="ipopt"), guess=cstr.halved_guess())
+    ours = gr.fit(cstr.Reactor(), reactor, unknown, gr.Collocation(criterion="amle"), guess=cstr.halved_guess())
+    theirs = gr.fit(
+        cstr.Reactor(), reactor, unknown, gr.Collocation(criterion="amle", optimizer="ipopt"), guess=cstr.halved_guess()
+    )
     assert ours.converged and theirs.converged
     np.testing.assert_allclose(ours.estimate.theta, theirs.estimate.theta, rtol=1e-6)
     assert ours.objective == pytest.approx(theirs.objective, rel=1e-10)
 
 
 def test_reactor_from_half_of_every_true_value(reactor) -> None:
-    fit = gr.fit(cstr.Reactor(), reactor, list(cstr.TRUE), gr.Collocation(), guess=cstr.halved_guess())
+    fit = gr.fit(cstr.Reactor(), reactor, list(cstr.TRUE), gr.Collocation(criterion="amle"), guess=cstr.halved_guess())
     assert fit.converged
     for name, true in cstr.TRUE.items():
         assert abs(fit[name] - true) < 4 * fit[name].std_error
@@ -240,7 +247,7 @@ def test_models_that_splines_do_not_suit_are_solved_directly(tmp_path: Path) -> 
         equations = [der(x) == v, der(v) == -a * x - 0.5 * v + w]
 
     data = record(Cart())
-    fit = gr.fit(Cart(), data, ["a"], gr.Collocation())
+    fit = gr.fit(Cart(), data, ["a"], gr.Collocation(criterion="amle"))
     states = fit.states()
     assert fit.converged and float(states["x"].sel(statistic="std")[0, 5]) > 0
     fit.save(tmp_path / "cart.nc")
@@ -252,7 +259,11 @@ def test_models_that_splines_do_not_suit_are_solved_directly(tmp_path: Path) -> 
 
 def test_intensities_from_known_noise_lie_near_the_truth(reactor) -> None:
     fit = gr.fit(
-        cstr.Reactor(), reactor, list(cstr.TRUE), gr.Collocation(intensities="estimate"), guess=cstr.halved_guess()
+        cstr.Reactor(),
+        reactor,
+        list(cstr.TRUE),
+        gr.Collocation(criterion="amle", intensities="estimate"),
+        guess=cstr.halved_guess(),
     )
     assert fit.converged
     assert 0.5 < fit["scale(w_C)"] ** 2 / 4e-3 < 2.0
@@ -277,7 +288,9 @@ def test_the_first_root_from_small_arguments_is_taken() -> None:
 def test_a_drifting_disturbance_is_followed() -> None:
     drifting = cstr.DriftingReactor()
     data = cstr.simulate_experiment(2, drifting)
-    fit = gr.fit(drifting, data, list(cstr.TRUE), gr.Collocation(knots=100), guess=cstr.halved_guess())
+    fit = gr.fit(
+        drifting, data, list(cstr.TRUE), gr.Collocation(criterion="amle", knots=100), guess=cstr.halved_guess()
+    )
     states = fit.states(names=["d"])["d"].sel(given="smoothed")
     assert fit.converged
     assert states.sel(statistic="std").values[0] == 0.0
@@ -287,7 +300,7 @@ def test_a_drifting_disturbance_is_followed() -> None:
 def test_an_unmeasured_state_starts_from_a_simulation() -> None:
     data = cstr.simulate_experiment(2, outputs=("y_T",))
     fit = gr.fit(
-        cstr.Reactor(), data, ["E_R", "k_ref"], gr.Collocation(compiled=False, knots=100),
+        cstr.Reactor(), data, ["E_R", "k_ref"], gr.Collocation(criterion="amle", compiled=False, knots=100),
         guess={"E_R": 6000.0, "k_ref": 0.4},
     )  # fmt: skip
     assert fit.converged
@@ -328,9 +341,9 @@ def test_generalised_profiling_gives_the_published_estimates(reference_data: Pat
 
 
 def test_refinement_stops_when_the_estimates_stay(tank) -> None:
-    coarse = gr.fit(Tank(), tank, ["a", "x0"], gr.Collocation(knots=11))
-    fine = gr.fit(Tank(), tank, ["a", "x0"], gr.Collocation(knots=11, refine=8))
-    finest = gr.fit(Tank(), tank, ["a", "x0"], gr.Collocation(order=2, knots=641))
+    coarse = gr.fit(Tank(), tank, ["a", "x0"], gr.Collocation(criterion="amle", knots=11))
+    fine = gr.fit(Tank(), tank, ["a", "x0"], gr.Collocation(criterion="amle", knots=11, refine=8))
+    finest = gr.fit(Tank(), tank, ["a", "x0"], gr.Collocation(criterion="amle", order=2, knots=641))
     assert 0 < fine.estimate.extra["refinements"] < 8
     error = finest["a"].std_error
     assert abs(fine["a"] - finest["a"]) < 0.1 * error
@@ -343,27 +356,29 @@ def test_bounds_of_states_and_parameters_hold(tank) -> None:
         equations = [der(x) == -Tank.a * x + Tank.u + Tank.w]
         y = gr.Output(x, noise=0.2)
 
-    free = gr.fit(Tank(), tank, ["a"], gr.Collocation())
-    fit = gr.fit(Bounded(), tank, ["a"], gr.Collocation(), bounds={"a": (0.9, 1.2)})
+    free = gr.fit(Tank(), tank, ["a"], gr.Collocation(criterion="amle"))
+    fit = gr.fit(Bounded(), tank, ["a"], gr.Collocation(criterion="amle"), bounds={"a": (0.9, 1.2)})
     assert free.states()["x"].sel(statistic="mean").min() < 0.3
     assert fit.converged
     assert fit.states()["x"].sel(statistic="mean").min() >= 0.4 - 1e-9
     assert fit.objective > free.objective
-    held = gr.fit(Tank(), tank, ["a"], gr.Collocation(), bounds={"a": (free["a"] + 0.1, 2.0)}, guess={"a": 1.5})
+    held = gr.fit(
+        Tank(), tank, ["a"], gr.Collocation(criterion="amle"), bounds={"a": (free["a"] + 0.1, 2.0)}, guess={"a": 1.5}
+    )
     assert held["a"] == pytest.approx(free["a"] + 0.1)
     assert held.parameters.loc["a", "status"] == "at bound"
 
 
 def test_priors_and_outputs_of_parameters_alone_add_information(tank) -> None:
-    plain = gr.fit(Tank(), tank, ["a"], gr.Collocation())
-    known = gr.fit(Tank(), tank, ["a"], gr.Collocation(), priors={"a": gr.Normal(1.5, 0.05)})
+    plain = gr.fit(Tank(), tank, ["a"], gr.Collocation(criterion="amle"))
+    known = gr.fit(Tank(), tank, ["a"], gr.Collocation(criterion="amle"), priors={"a": gr.Normal(1.5, 0.05)})
     assert abs(known["a"] - 1.5) < abs(plain["a"] - 1.5)
 
     class Seen(Tank):
         k = gr.Output(Tank.a**2, noise=0.15)
 
     also = gr.Experiment(TIMES, {"u": STEP}, {"y": tank.measurements("y").values, "k": (TIMES[:1], [2.25])})
-    fit = gr.fit(Seen(), also, ["a"], gr.Collocation())
+    fit = gr.fit(Seen(), also, ["a"], gr.Collocation(criterion="amle"))
     # a² = 2.25 ± 0.15 is a = 1.5 ± 0.05 to first order
     assert fit["a"] == pytest.approx(known["a"], abs=0.2 * known["a"].std_error)
     assert fit["a"].std_error < 0.5 * plain["a"].std_error
@@ -372,15 +387,15 @@ def test_priors_and_outputs_of_parameters_alone_add_information(tank) -> None:
 def test_several_experiments_share_parameters_and_have_their_own_starts() -> None:
     model = Tank()
     data = [record(model, inputs={"u": STEP}, seed=k).replace(name=name) for k, name in ((1, "A"), (2, "B"))]
-    fit = gr.fit(model, data, ["a", "start(x)"], gr.Collocation())
+    fit = gr.fit(model, data, ["a", "start(x)"], gr.Collocation(criterion="amle"))
     assert fit.names == ("a", "start(x)@A", "start(x)@B")
-    alone = gr.fit(model, data[0], ["a", "start(x)"], gr.Collocation())
+    alone = gr.fit(model, data[0], ["a", "start(x)"], gr.Collocation(criterion="amle"))
     assert fit["a"].std_error < alone["a"].std_error
     assert fit.states("B").attrs["experiment"] == "B"
 
 
 def test_a_saved_fit_comes_back_with_its_trajectories(tank, tmp_path: Path) -> None:
-    fit = gr.fit(Tank(), tank, ["a", "start(x)"], gr.Collocation(knots=np.linspace(0, 10, 21)))
+    fit = gr.fit(Tank(), tank, ["a", "start(x)"], gr.Collocation(criterion="amle", knots=np.linspace(0, 10, 21)))
     fit.save(tmp_path / "fit.nc")
     again = gr.load(tmp_path / "fit.nc")
     assert again.method == fit.method
@@ -389,7 +404,7 @@ def test_a_saved_fit_comes_back_with_its_trajectories(tank, tmp_path: Path) -> N
 
 
 def test_other_estimators_start_from_it(tank) -> None:
-    fit = gr.fit(Tank(), tank, ["a", "x0"], gr.Collocation())
+    fit = gr.fit(Tank(), tank, ["a", "x0"], gr.Collocation(criterion="amle"))
     follow = gr.fit(Tank(), tank, ["a", "x0"], gr.OutputError(compiled=False), guess=fit)
     assert follow.parameters.loc["a", "guess"] == pytest.approx(fit["a"])
 
@@ -403,7 +418,7 @@ def test_noise_that_depends_on_states_is_settled_on_the_trajectory() -> None:
         equations = [der(x) == -a * x + w]
 
     data = record(Relative(), seed=4)
-    fit = gr.fit(Relative(), data, ["a"], gr.Collocation())
+    fit = gr.fit(Relative(), data, ["a"], gr.Collocation(criterion="amle"))
     predicted = fit.residuals()
     expected = predicted["residual"] / (0.02 + 0.05 * predicted["predicted"])
     np.testing.assert_allclose(fit.residuals(standardized=True)["residual"], expected, rtol=1e-4)
@@ -430,15 +445,15 @@ def test_what_cannot_be_done_is_said(tank) -> None:
         equations = [der(x) == v, der(v) == -a * x + u + w]
 
     with pytest.raises(EstimationError, match=r"noise of output 'y' is unknown.*criterion='laplace'"):
-        gr.fit(Open(), tank, ["a"], gr.Collocation())
+        gr.fit(Open(), tank, ["a"], gr.Collocation(criterion="amle"))
     with pytest.raises(EstimationError, match=r"'sigma' is a noise level.*laplace"):
-        gr.fit(Free(), tank, ["sigma"], gr.Collocation())
+        gr.fit(Free(), tank, ["sigma"], gr.Collocation(criterion="amle"))
     with pytest.raises(EstimationError, match=r"nothing disturbs the equation of der\(x\)"):
-        gr.fit(Undisturbed(), tank, ["a"], gr.Collocation(transcription="spline"))
+        gr.fit(Undisturbed(), tank, ["a"], gr.Collocation(criterion="amle", transcription="spline"))
     with pytest.raises(EstimationError, match="knots= names 'X'"):
-        gr.fit(Tank(), tank, ["a"], gr.Collocation(knots={"X": 5}))
+        gr.fit(Tank(), tank, ["a"], gr.Collocation(criterion="amle", knots={"X": 5}))
     with pytest.raises(EstimationError, match="trajectories= names 'q'"):
-        gr.fit(Tank(), tank, ["a"], gr.Collocation(trajectories={"q": 1.0}))
+        gr.fit(Tank(), tank, ["a"], gr.Collocation(criterion="amle", trajectories={"q": 1.0}))
     with pytest.raises(EstimationError, match="criterion is 'mle'"):
         gr.Collocation(criterion="mle")  # type: ignore[arg-type]
     with pytest.raises(EstimationError, match="goes with criterion='amle' or 'laplace'"):
@@ -448,4 +463,9 @@ def test_what_cannot_be_done_is_said(tank) -> None:
 def test_more_intensities_than_outputs_are_refused() -> None:
     data = cstr.simulate_experiment(2, outputs=("y_T",))
     with pytest.raises(EstimationError, match=r"2 intensities .* cannot be found from the misfit of 1 output"):
-        gr.fit(cstr.Reactor(), data, ["E_R"], gr.Collocation(intensities="estimate", compiled=False, knots=30))
+        gr.fit(
+            cstr.Reactor(),
+            data,
+            ["E_R"],
+            gr.Collocation(criterion="amle", intensities="estimate", compiled=False, knots=30),
+        )

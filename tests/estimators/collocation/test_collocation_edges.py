@@ -49,7 +49,9 @@ def test_gradient_of_the_marginal_likelihood_with_states_on_their_bounds(record:
 @pytest.mark.parametrize("transcription", ["spline", "direct"])
 def test_bands_end_at_the_bounds_of_their_states(record: gr.Experiment, transcription: str) -> None:
     free, bounded = (
-        gr.fit(m(), record, ["a"], gr.Collocation(transcription=transcription), progress=False).states()["x"]
+        gr.fit(
+            m(), record, ["a"], gr.Collocation(criterion="amle", transcription=transcription), progress=False
+        ).states()["x"]
         for m in (Chain, Bounded)
     )
     assert float(free.sel(statistic="lower").min()) < -0.05
@@ -69,8 +71,8 @@ def test_direct_marginal_likelihood_says_that_it_does_not_keep_bounds(record: gr
 
 def test_intensities_where_experiments_have_other_outputs(record: gr.Experiment) -> None:
     other = gr.Experiment(np.arange(2.0), outputs={"square": np.array([0.4, 0.35])}, name="other")
-    alone = gr.fit(Chain(), record, ["a", "scale(w)"], gr.Collocation(), progress=False)
-    fit = gr.fit(Chain(), [record, other], ["a", "scale(w)"], gr.Collocation(), progress=False)
+    alone = gr.fit(Chain(), record, ["a", "scale(w)"], gr.Collocation(criterion="amle"), progress=False)
+    fit = gr.fit(Chain(), [record, other], ["a", "scale(w)"], gr.Collocation(criterion="amle"), progress=False)
     assert fit.converged
     assert fit["scale(w)"] == pytest.approx(float(alone["scale(w)"]), rel=0.3)
     assert fit["a"].std_error < alone["a"].std_error
@@ -81,13 +83,13 @@ def test_an_output_that_sees_no_disturbance_decides_no_scale(record: gr.Experime
         outputs={"y": (TIMES, record.measurements("y").values), "square": ([0.0], [0.36])}, t0=0.0
     )  # fmt: skip
     with pytest.raises(EstimationError, match=r"scale\([wv]\) cannot be found from the misfit .* criterion='laplace'"):
-        gr.fit(Chain(), both, ["a"], gr.Collocation(intensities="estimate"), progress=False)
+        gr.fit(Chain(), both, ["a"], gr.Collocation(criterion="amle", intensities="estimate"), progress=False)
 
 
 def test_priors_on_scales_are_refused_where_they_cannot_count(record: gr.Experiment) -> None:
     with pytest.raises(EstimationError, match=r"known of scale\(w\) has no place in criterion='amle'"):
         gr.fit(
-            Chain(), record, ["a", "scale(w)"], gr.Collocation(), priors={"scale(w)": gr.LogNormal(0.5, 0.001)},
+            Chain(), record, ["a", "scale(w)"], gr.Collocation(criterion="amle"), priors={"scale(w)": gr.LogNormal(0.5, 0.001)},
             progress=False,
         )  # fmt: skip
 

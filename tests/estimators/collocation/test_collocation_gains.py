@@ -52,7 +52,7 @@ def test_the_filters_answer(model, name: str) -> None:
     data = record(model())
     fit, filtered = (
         gr.fit(model(), data, [name, "R"], m, progress=False)
-        for m in (gr.Collocation(), gr.KalmanML(initial_covariance={"T": 1e-12}))
+        for m in (gr.Collocation(criterion="amle"), gr.KalmanML(initial_covariance={"T": 1e-12}))
     )
     assert fit.converged
     for unknown in (name, "R"):
@@ -64,11 +64,11 @@ def test_the_filters_answer(model, name: str) -> None:
 def test_splines_say_why_not() -> None:
     data = gr.Experiment(TIMES, {"u": HEAT}, {"y": np.zeros(len(TIMES))})
     with pytest.raises(EstimationError, match=r"unknown C decides how strongly a disturbance acts.*transcription='dir"):
-        gr.fit(Wall(), data, ["C"], gr.Collocation(transcription="spline"), progress=False)
+        gr.fit(Wall(), data, ["C"], gr.Collocation(criterion="amle", transcription="spline"), progress=False)
     with pytest.raises(EstimationError, match=r"'s' is a noise level"):
-        gr.fit(Level(), data, ["C", "s"], gr.Collocation(), progress=False)
+        gr.fit(Level(), data, ["C", "s"], gr.Collocation(criterion="amle"), progress=False)
 
 
 def test_other_unknowns_keep_splines() -> None:
-    fit = gr.fit(Wall(), record(Wall()), ["R"], gr.Collocation(), progress=False)
+    fit = gr.fit(Wall(), record(Wall()), ["R"], gr.Collocation(criterion="amle"), progress=False)
     assert "knots" in fit.estimate.extra

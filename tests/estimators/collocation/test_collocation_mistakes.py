@@ -93,7 +93,9 @@ def test_options_are_refused_when_they_are_given(options, words):
 
 
 def test_numbers_of_numpy_are_numbers():
-    method = gr.Collocation(order=np.int64(3), knots=np.int64(20), quadrature=np.int32(4), refine=np.int64(0))
+    method = gr.Collocation(
+        criterion="amle", order=np.int64(3), knots=np.int64(20), quadrature=np.int32(4), refine=np.int64(0)
+    )
     assert (method.order, method.knots, method.quadrature, method.refine) == (3, 20, 4, 0)
 
 
@@ -123,7 +125,7 @@ def test_intensities_of_nothing(record, criterion):
 @pytest.mark.parametrize("name", ["s", "f", "n", "noise(y)"])
 def test_levels_and_spectra_need_a_likelihood_in_direct_collocation_too(record, name):
     with pytest.raises(EstimationError, match=rf"'{name[:5]}.*is a noise level, or shapes a spectrum.*'laplace'"):
-        gr.fit(Coloured(), record, ["a", name], gr.Collocation())
+        gr.fit(Coloured(), record, ["a", name], gr.Collocation(criterion="amle"))
 
 
 @pytest.mark.parametrize("route", ["spline", "direct"])
@@ -134,7 +136,7 @@ def test_noise_must_be_known_and_positive(record, route):
     class Exact(Decay):
         y = gr.Output(Decay.x, noise=0.0)
 
-    method = gr.Collocation(transcription=route)
+    method = gr.Collocation(criterion="amle", transcription=route)
     with pytest.raises(EstimationError, match=r"noise of output 'y' is unknown.*criterion='laplace'"):
         gr.fit(Open(), record, ["k"], method)
     with pytest.raises(EstimationError, match="weight is infinite"):

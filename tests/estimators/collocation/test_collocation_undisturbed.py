@@ -63,8 +63,8 @@ def reference(formula, start: list[float], record: gr.Experiment):
 
 
 @pytest.mark.parametrize("method", [
-    gr.Collocation(), gr.Collocation(criterion="laplace"), gr.Collocation(debias=True),
-    gr.Collocation(optimizer="ipopt"),
+    gr.Collocation(criterion="amle"), gr.Collocation(criterion="laplace"), gr.Collocation(criterion="amle", debias=True),
+    gr.Collocation(criterion="amle", optimizer="ipopt"),
 ], ids=["amle", "laplace", "debiased", "ipopt"])  # fmt: skip
 def test_least_squares_of_the_closed_form(method: gr.Collocation) -> None:
     record = noisy(decay(np.array([1.3, 0.5])))
@@ -87,7 +87,7 @@ def test_an_implicit_equation() -> None:
 
     record = noisy(formula(np.array([1.3])))
     theta, covariance, _ = reference(formula, [1.0], record)
-    fit = gr.fit(Implicit(), record, ["a"], gr.Collocation(), progress=False)
+    fit = gr.fit(Implicit(), record, ["a"], gr.Collocation(criterion="amle"), progress=False)
     assert fit.converged
     assert abs(float(fit["a"]) - theta[0]) < 1e-3 * np.sqrt(covariance[0, 0])
     assert fit["a"].std_error == pytest.approx(np.sqrt(covariance[0, 0]), rel=0.05)
@@ -97,7 +97,7 @@ def test_no_states_at_all() -> None:
     u = np.linspace(0.1, 2.0, len(TIMES))
     record = noisy(cubic(u, 1.3), u=u)
     theta, covariance, _ = reference(lambda p: cubic(u, p[0]), [1.0], record)
-    fit = gr.fit(Algebraic(), record, ["a"], gr.Collocation(), progress=False)
+    fit = gr.fit(Algebraic(), record, ["a"], gr.Collocation(criterion="amle"), progress=False)
     assert fit.converged
     assert abs(float(fit["a"]) - theta[0]) < 1e-3 * np.sqrt(covariance[0, 0])
 

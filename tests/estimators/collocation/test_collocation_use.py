@@ -62,7 +62,7 @@ def smoothed(states, name, statistic="std"):
 def test_a_fit_says_how_trajectories_are_represented_and_why(fits):
     assert fits["spline"].why["Collocation"] == "given: splines of order 4, because white noise disturbs every state"
     assert fits["direct"].why["Collocation"].endswith("Radau points, as asked")
-    fit = gr.fit(Buffer(), buffered(np.linspace(0.0, 4.0, 21)), ["c"], gr.Collocation())
+    fit = gr.fit(Buffer(), buffered(np.linspace(0.0, 4.0, 21)), ["c"], gr.Collocation(criterion="amle"))
     assert fit.why["Collocation"].endswith("because flow of Buffer is defined implicitly")
     assert "trajectories      direct collocation at Radau points, because flow" in str(fit)
     assert "because flow of Buffer" in fit._repr_html_()
@@ -92,7 +92,7 @@ def test_the_obstacle_is_in_the_users_names():
         inputs = {} if isinstance(model, Both) else {"u": PUSH}
         data = gr.Experiment(TIMES, inputs, {"y": np.ones(33)})
         with pytest.raises(EstimationError, match=f"Splines do not apply: {words}.*transcription='direct'"):
-            gr.fit(model, data, ["a"], gr.Collocation(transcription="spline"))
+            gr.fit(model, data, ["a"], gr.Collocation(criterion="amle", transcription="spline"))
 
 
 # states
@@ -102,7 +102,7 @@ def test_the_obstacle_is_in_the_users_names():
 def test_states_at_given_values_are_those_of_the_smoother_between_measurements_too(runs, route):
     known = {"g": 2.0, "a": 0.8}
     theirs = gr.evaluate(Gauge(), runs, exact(), known).states
-    ours = gr.evaluate(Gauge(), runs, gr.Collocation(transcription=route), known).states
+    ours = gr.evaluate(Gauge(), runs, gr.Collocation(criterion="amle", transcription=route), known).states
     for run in ("A", "B"):
         for name in ("x", "y"):
             for statistic in ("mean", "std"):
@@ -152,7 +152,7 @@ def test_instants_without_measurements_have_states():
     sparse[::4] = measured(1, "A").measurements("y").values[::4]
     data = gr.Experiment(TIMES, {"u": PUSH}, {"y": sparse}, name="A")
     theirs = gr.evaluate(Gauge(), data, exact(), {"a": 0.8}).states["A"]
-    ours = gr.evaluate(Gauge(), data, gr.Collocation(), {"a": 0.8}).states["A"]
+    ours = gr.evaluate(Gauge(), data, gr.Collocation(criterion="amle"), {"a": 0.8}).states["A"]
     np.testing.assert_allclose(ours["x"].time, TIMES)
     np.testing.assert_allclose(smoothed(ours, "x"), smoothed(theirs, "x"), atol=1e-5)
 
@@ -162,7 +162,7 @@ def test_instants_without_measurements_have_states():
 
 @ROUTES
 def test_only_likelihoods_are_called_so(runs, fits, route):
-    plain = gr.evaluate(Gauge(), runs, gr.Collocation(transcription=route), {"a": 0.8})
+    plain = gr.evaluate(Gauge(), runs, gr.Collocation(criterion="amle", transcription=route), {"a": 0.8})
     assert np.isnan(plain.log_likelihood)
     assert "log-likelihood" not in str(plain)
     marginal = gr.evaluate(Gauge(), runs, gr.Collocation(criterion="laplace", transcription=route), {"a": 0.8})
@@ -188,7 +188,7 @@ def test_refined_knots_come_back(tmp_path):
     quick = Gauge(a=gr.Parameter(20.0, bounds=(0.1, 100.0)))
     found = gr.simulate(quick, TIMES, {"u": PUSH}, realizations=1, seed=3, noise=True, compiled=False)
     data = gr.Experiment(TIMES, {"u": PUSH}, {"y": found["y"].values.ravel()})
-    fit = gr.fit(quick, data, ["a"], gr.Collocation(knots=9, refine=2))
+    fit = gr.fit(quick, data, ["a"], gr.Collocation(criterion="amle", knots=9, refine=2))
     assert fit.estimate.extra["refinements"] == 2
     fit.save(tmp_path / "fit.nc")
     again = gr.load(tmp_path / "fit.nc")
@@ -239,7 +239,7 @@ def test_the_own_experiment_is_known_also_without_its_name() -> None:
 
     found = gr.simulate(Sinking(), times, start={"x": 2.0}, realizations=1, seed=1, noise=True, compiled=False)
     record = gr.Experiment(times, outputs={"y": found["y"].values.ravel()})
-    fit = gr.fit(Sinking(), record, ["k", "start(x)"], gr.Collocation(), progress=False)
+    fit = gr.fit(Sinking(), record, ["k", "start(x)"], gr.Collocation(criterion="amle"), progress=False)
     np.testing.assert_allclose(fit.states(record)["x"], fit.states()["x"])
     np.testing.assert_allclose(fit.predict(record)["x"], fit.predict()["x"])
     assert float(fit.predict(record)["x"][0]) > 1.5

@@ -24,7 +24,9 @@ def swing():
 
 @pytest.fixture(scope="module")
 def fit(swing):
-    return gr.fit(Pendulum(), swing, ["k", "start(x)"], gr.Collocation(), guess={"k": 1.0}, progress=False)
+    return gr.fit(
+        Pendulum(), swing, ["k", "start(x)"], gr.Collocation(criterion="amle"), guess={"k": 1.0}, progress=False
+    )
 
 
 def test_index_three_is_fitted_with_states_and_bands(fit) -> None:
@@ -64,7 +66,13 @@ def test_residuals_have_exact_derivatives(swing) -> None:
 
 def test_priors_count(swing) -> None:
     told = gr.fit(
-        Pendulum(), swing, ["k"], gr.Collocation(), priors={"k": gr.Normal(0.7, 1e-4)}, guess={"k": 0.4}, progress=False
+        Pendulum(),
+        swing,
+        ["k"],
+        gr.Collocation(criterion="amle"),
+        priors={"k": gr.Normal(0.7, 1e-4)},
+        guess={"k": 0.4},
+        progress=False,
     )
     assert float(told["k"]) == pytest.approx(0.7, abs=1e-3)
     assert told["k"].std_error == pytest.approx(1e-4, rel=1e-2)

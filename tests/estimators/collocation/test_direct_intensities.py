@@ -31,8 +31,8 @@ def record() -> gr.Experiment:
 
 def test_misfits_with_their_traces_are_those_of_splines(record: gr.Experiment) -> None:
     unknowns = ["a", "k", "start(x)"]
-    splines = gr.fit(Pair(), record, unknowns, gr.Collocation(refine=0), progress=False)
-    method = gr.Collocation(transcription="direct")
+    splines = gr.fit(Pair(), record, unknowns, gr.Collocation(criterion="amle", refine=0), progress=False)
+    method = gr.Collocation(criterion="amle", transcription="direct")
     problem = build_problem(Pair(), record, unknowns, method)
     ours = direct_ratios(problem, problem.program.solve(problem.guess))
     theirs = misfit_ratios(splines.estimate.evaluation.quadratic, problem.outputs)
@@ -42,7 +42,7 @@ def test_misfits_with_their_traces_are_those_of_splines(record: gr.Experiment) -
 def test_two_intensities_are_those_of_splines(record: gr.Experiment) -> None:
     unknowns = ["a", "k", "scale(v)", "scale(w)"]
     splines, direct = (
-        gr.fit(Pair(), record, unknowns, gr.Collocation(refine=0, transcription=t), progress=False)
+        gr.fit(Pair(), record, unknowns, gr.Collocation(criterion="amle", refine=0, transcription=t), progress=False)
         for t in ("spline", "direct")
     )
     for name in unknowns:
@@ -56,7 +56,7 @@ def test_intensity_of_a_model_of_index_three() -> None:
     push = {"u": (times, np.sin(1.3 * times))}
     swing = data(Pendulum(k=0.3), times, "phi", u=push["u"][1], seed=5, name="swing")[0]
     unknown = ["k", "scale(w)"]
-    root = gr.fit(Pendulum(), swing, unknown, gr.Collocation(), guess={"k": 1.0}, progress=False)
+    root = gr.fit(Pendulum(), swing, unknown, gr.Collocation(criterion="amle"), guess={"k": 1.0}, progress=False)
     marginal = gr.fit(Pendulum(), swing, unknown, gr.Collocation(criterion="laplace"), guess={"k": 1.0}, progress=False)
     assert root.converged
     assert abs(np.log(root["scale(w)"] / marginal["scale(w)"])) < 0.5

@@ -81,7 +81,7 @@ def test_least_squares_with_the_input_after_the_jump(clock: str, optimizer: str)
     found = least_squares(lambda p: (formula(p) - y) / SIGMA, [0.8, 1.5], xtol=1e-14, ftol=1e-14)
     errors = np.sqrt(np.diag(np.linalg.inv(found.jac.T @ found.jac)))
     fit = gr.fit(
-        Cubic(), gr.Experiment(TIMES, {"u": (at, u)}, {"y": y}), ["a", "g"], gr.Collocation(optimizer=optimizer),
+        Cubic(), gr.Experiment(TIMES, {"u": (at, u)}, {"y": y}), ["a", "g"], gr.Collocation(criterion="amle", optimizer=optimizer),
         progress=False,
     )  # fmt: skip
     assert fit.converged
@@ -128,7 +128,7 @@ def test_continuous_inputs_need_no_second_value() -> None:
     u = np.sin(TIMES)
     for hold, extra in (("foh", 0), ("zoh", 1)):
         record = gr.Experiment(TIMES, {"u": u}, {"y": np.zeros(len(TIMES))}, hold=hold)
-        problem = build_problem(Disturbed(), [record], ["a"], gr.Collocation())
+        problem = build_problem(Disturbed(), [record], ["a"], gr.Collocation(criterion="amle"))
         assert problem.program.functions.after == extra
 
 
@@ -136,7 +136,9 @@ def test_a_fit_is_loaded_with_its_path(tmp_path) -> None:
     u = np.sign(np.sin(2 * TIMES))
     rng = np.random.default_rng(5)
     y = cubic(state(TIMES, TIMES, u, 0.8) + 1.5 * u) + SIGMA * rng.standard_normal(len(TIMES))
-    fit = gr.fit(Disturbed(), gr.Experiment(TIMES, {"u": u}, {"y": y}), ["a"], gr.Collocation(), progress=False)
+    fit = gr.fit(
+        Disturbed(), gr.Experiment(TIMES, {"u": u}, {"y": y}), ["a"], gr.Collocation(criterion="amle"), progress=False
+    )
     fit.save(tmp_path / "fit.gr")
     again = gr.load(tmp_path / "fit.gr", Disturbed())
     np.testing.assert_allclose(again.states()["z"], fit.states()["z"], rtol=1e-6, atol=1e-9)
