@@ -108,16 +108,17 @@ _ALL = [
     ),
     Estimator("extended", gr.KalmanML(filter="extended"), (STILL, UNSEEN)),
     Estimator("unscented", gr.KalmanML(filter="unscented"), (STILL, UNSEEN)),
-    Estimator("amle", gr.Collocation(), WEIGHED, NOT_REDRAWN),
+    Estimator("amle", gr.Collocation(criterion="amle"), WEIGHED, NOT_REDRAWN),
     Estimator("debiased", gr.Collocation(debias=True), WEIGHED, OFF_THE_MINIMUM),
-    Estimator("laplace", gr.Collocation(criterion="laplace"), COLLOCATED, NOT_REDRAWN),
+    Estimator("laplace", gr.Collocation(), COLLOCATED, NOT_REDRAWN),
     Estimator("ipda", gr.Collocation(criterion="ipda"), ON_SPLINES, NOT_REDRAWN),
     Estimator("smoothing", gr.Collocation(criterion="smoothing"), ON_SPLINES, MISFIT_ALONE),
     Estimator(
-        "direct", gr.Collocation(transcription="direct"), WEIGHED, NOT_REDRAWN, is_another=_is_direct_anyway
+        "direct", gr.Collocation(criterion="amle", transcription="direct"), WEIGHED, NOT_REDRAWN,
+        is_another=_is_direct_anyway,
     ),
     Estimator(
-        "direct-laplace", gr.Collocation(criterion="laplace", transcription="direct"), COLLOCATED, NOT_REDRAWN,
+        "direct-laplace", gr.Collocation(transcription="direct"), COLLOCATED, NOT_REDRAWN,
         is_another=_is_direct_anyway,
     ),
 ]  # fmt: skip

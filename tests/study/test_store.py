@@ -80,6 +80,7 @@ def test_a_multistart_resumes_and_grows(tmp_path: Path) -> None:
 
 def test_methods_are_known_by_the_options_that_were_chosen() -> None:
     """An option that comes with a later version does not make older stores strangers."""
-    assert _chosen(gr.Collocation()) == "Collocation()"
-    assert _chosen(gr.Collocation(knots=[1.0, 2.0], debias=True)) == "Collocation(debias=True, knots=(1.0, 2.0))"
+    assert _chosen(gr.Collocation()) == "Collocation(criterion='laplace')"
+    assert _chosen(gr.Collocation(debias=True)) == "Collocation(criterion='amle', debias=True)"
+    assert _chosen(gr.Collocation(criterion="ipda", knots=[1.0])) == "Collocation(criterion='ipda', knots=(1.0,))"
     assert _chosen(gr.OutputError(rtol=gr.OutputError().rtol)) == "OutputError()"

@@ -115,3 +115,26 @@ GR_EXPORT long gr_spline_sums(const long long *size, const double *phi, const do
   }
   return 0;
 }
+
+/* Entries of the inverse inside the band from the Cholesky factor of a band matrix (Takahashi), column by column from
+ * the last one. size = {width, n}; L and S hold column j from j * (width + 1), entry (j + d, j) at d.
+ */
+GR_EXPORT long gr_inverse_band(const long long *size, const double *L, double *S) {
+  const long long w = size[0], n = size[1], step = w + 1;
+  long long j, d, k;
+  for (j = n - 1; j >= 0; j--) {
+    const long long m = n - 1 - j < w ? n - 1 - j : w;
+    const double *l = L + j * step;
+    double *s = S + j * step, own = 0.0;
+    for (d = m; d > 0; d--) {
+      double x = 0.0;
+      for (k = 1; k <= d; k++) x += l[k] * S[(j + k) * step + d - k];
+      for (k = d + 1; k <= m; k++) x += l[k] * S[(j + d) * step + k - d];
+      s[d] = -x / l[0];
+      own += l[d] * s[d];
+    }
+    for (d = m + 1; d < step; d++) s[d] = 0.0;
+    s[0] = (1.0 / l[0] - own) / l[0];
+  }
+  return 0;
+}

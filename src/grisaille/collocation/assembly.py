@@ -6,18 +6,15 @@ same sums, some ten times slower.
 
 from __future__ import annotations
 
-import ctypes
-import os
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from importlib import resources
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from grisaille.collocation.mesh import Local
-from grisaille.compilation.library import build_library
+from grisaille.collocation.native import native
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -98,9 +95,9 @@ class Sums:
 
         curved : ∂²(λᵀv)/∂(X, q)² at every point, and dq: what Gauss–Newton leaves out
         """
-        entry = _entry(os.environ.get("GRISAILLE_COMPILER", ""))
-        add = _add_compiled if entry is not None else _add_interpreted
-        return add(self, entry, points, U, r, by_state, by_theta, X, moving, curved)
+        run = native("assembly.c", "gr_spline_sums", 19)
+        add = _add_compiled if run is not None else _add_interpreted
+        return add(self, run, points, U, r, by_state, by_theta, X, moving, curved)
 
 
 def _add_interpreted(
@@ -130,7 +127,7 @@ def _add_interpreted(
 
 
 def _add_compiled(
-    sums: Sums, entry: Any, points: Points, U: Floats, r: Floats, by_state: Floats, by_theta: Floats, X: Floats,
+    sums: Sums, run: Any, points: Points, U: Floats, r: Floats, by_state: Floats, by_theta: Floats, X: Floats,
     moving: bool, curved: tuple[Floats, Floats] | None,
 ) -> Part:  # fmt: skip
     local = points.local
@@ -152,15 +149,6 @@ def _add_compiled(
         sums.gradient,
         sums.slope,
     ]
-    addresses = [a.__array_interface__["data"][0] for a in (size, *arrays, *filled)]
-    work = np.empty(int(entry(*addresses, None)))
-    entry(*addresses, work.__array_interface__["data"][0])
+    work = np.empty(run(size, *arrays, *filled, None))
+    run(size, *arrays, *filled, work)
     return part
-
-
-@lru_cache(maxsize=4)
-def _entry(compiler: str) -> Any:
-    """The compiled sums, or None; asked again where another compiler is named."""
-    text = (resources.files("grisaille.collocation") / "assembly.c").read_text(encoding="utf-8")
-    library = build_library(text, 0)
-    return None if library is None else library.function("gr_spline_sums", *[ctypes.c_void_p] * 19)

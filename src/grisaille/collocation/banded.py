@@ -1,9 +1,9 @@
 """Symmetric positive definite band matrices: Cholesky factors, solutions, determinants and the inverse in the band.
 
 Lower storage: ``band[d, j]`` is the entry (j + d, j). The entries of the inverse that lie in the band (the selected
-inverse) follow from the factor by a backward recursion over blocks of the band's width (Takahashi),
+inverse) follow from the factor by a backward recursion over columns (Takahashi),
 
-    Σ_{i+1,i} = −Σ_{i+1,i+1} L_{i+1,i} L_{ii}⁻¹,    Σ_{ii} = (L_{ii}⁻ᵀ − Σ_{i+1,i}ᵀ L_{i+1,i}) L_{ii}⁻¹,
+    Σ_{ij} = −Σ_{k>j} Σ_{ik} L_{kj} / L_{jj},    Σ_{jj} = (1/L_{jj} − Σ_{k>j} L_{kj} Σ_{kj}) / L_{jj},
 
 in time proportional to the length. Reference: A. M. Erisman, W. F. Tinney, Communications of the ACM 18 (1975) 177.
 """
@@ -14,6 +14,8 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+
+from grisaille.collocation.native import native
 
 Floats = NDArray[np.float64]
 
@@ -45,39 +47,24 @@ class BandedFactor:
     @cached_property
     def inverse_band(self) -> Floats:
         """Entries of A⁻¹ inside the band, stored alike."""
-        diagonal, below = self._blocks()
-        size, count = diagonal.shape[1], len(diagonal)
-        inverse = np.linalg.inv(diagonal)
-        within = np.empty_like(diagonal)
-        across = np.zeros_like(diagonal)
-        within[-1] = inverse[-1].T @ inverse[-1]
-        for i in range(count - 2, -1, -1):
-            step = below[i] @ inverse[i]
-            across[i] = -within[i + 1] @ step
-            within[i] = inverse[i].T @ inverse[i] - across[i].T @ step
-        band = np.zeros((self.width + 1, count * size))
-        rows = np.concatenate([within, across], axis=1)
-        places = np.arange(size)
-        for d in range(self.width + 1):
-            band[d] = rows[:, places + d, places].ravel()
-        return band[:, : self.factor.shape[1]]
+        L = np.asfortranarray(self.factor)
+        found = np.empty_like(L, order="F")
+        run = native("assembly.c", "gr_inverse_band", 3)
+        if run is None:
+            return _inverse_band(L)
+        run(np.array([self.width, L.shape[1]], dtype=np.int64), L, found)
+        return found
 
-    def _blocks(self) -> tuple[Floats, Floats]:
-        """L as blocks on and below the diagonal, padded with ones to a whole number of blocks."""
-        n, size = self.factor.shape[1], max(self.width, 1)
-        count = -(-n // size)
-        padded = np.zeros((2 * size, count * size))
-        padded[: self.width + 1, :n] = self.factor
-        padded[0, n:] = 1.0
-        # entries that would lie beyond the matrix are not defined by LAPACK
-        outside = np.arange(count * size) + np.arange(2 * size)[:, None] >= n
-        padded[1:][outside[1:]] = 0.0
-        first = np.arange(count)[:, None, None] * size
-        i, j = np.arange(size)[None, :, None], np.arange(size)[None, None, :]
-        column = first + np.broadcast_to(j, (1, size, size))
-        diagonal = np.where(i >= j, padded[np.clip(i - j, 0, None), column], 0.0)
-        below = np.where(i + size - j <= self.width, padded[np.clip(i + size - j, 0, 2 * size - 1), column], 0.0)
-        return diagonal, below[:-1]
+
+def _inverse_band(L: Floats) -> Floats:
+    width, n = len(L) - 1, L.shape[1]
+    found = np.zeros((width + 1, n))
+    for j in range(n - 1, -1, -1):
+        m = min(width, n - 1 - j)
+        below = L[1 : m + 1, j] / L[0, j]
+        found[1 : m + 1, j] = -gathered(found, np.arange(j + 1, j + m + 1)[None])[0] @ below
+        found[0, j] = 1 / L[0, j] ** 2 - below @ found[1 : m + 1, j]
+    return found
 
 
 def gathered(band: Floats, places: NDArray[np.int64]) -> Floats:

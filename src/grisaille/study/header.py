@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
 
 import grisaille
@@ -34,6 +34,8 @@ def _chosen(method: Any) -> str:
     """A method by the options that were chosen: those at their defaults may become more without a store noticing."""
     if not is_dataclass(method) or isinstance(method, type):
         return repr(method)
-    usual, given = ({f.name: repr(getattr(m, f.name)) for f in fields(m)} for m in (type(method)(), method))
-    chosen = ", ".join(f"{name}={value}" for name, value in given.items() if value != usual[name])
+    # what "auto" stands for is told: that may change
+    usual = {f.name: getattr(type(method)(), f.name) if f.default is MISSING else f.default for f in fields(method)}
+    given = {name: getattr(method, name) for name in usual}
+    chosen = ", ".join(f"{name}={value!r}" for name, value in given.items() if repr(value) != repr(usual[name]))
     return f"{type(method).__name__}({chosen})"

@@ -136,5 +136,5 @@ def test_bounds_are_decided_by_the_likelihood(data: gr.Experiment, transcription
 
 
 def test_other_criteria_have_nothing_to_take_off() -> None:
-    with pytest.raises(EstimationError, match="debias=True goes with criterion='amle', not 'laplace'"):
+    with pytest.raises(EstimationError, match="the lean of criterion='amle', not of 'laplace', which does not lean"):
         gr.Collocation(criterion="laplace", debias=True)

@@ -89,8 +89,8 @@ def test_an_output_that_sees_no_disturbance_decides_no_scale(record: gr.Experime
 def test_priors_on_scales_are_refused_where_they_cannot_count(record: gr.Experiment) -> None:
     with pytest.raises(EstimationError, match=r"known of scale\(w\) has no place in criterion='amle'"):
         gr.fit(
-            Chain(), record, ["a", "scale(w)"], gr.Collocation(criterion="amle"), priors={"scale(w)": gr.LogNormal(0.5, 0.001)},
-            progress=False,
+            Chain(), record, ["a", "scale(w)"], gr.Collocation(criterion="amle"),
+            priors={"scale(w)": gr.LogNormal(0.5, 0.001)}, progress=False,
         )  # fmt: skip
 
 

@@ -34,8 +34,8 @@ def record(model: gr.Model) -> gr.Experiment:
     lambda w, x: w**2, lambda w, x: abs(w), lambda w, x: gr.cos(w), lambda w, x: 1e-15 * w**2 * x, lambda w, x: w**3,
 ], ids=["square", "size", "cosine", "tiny square", "cube"])  # fmt: skip
 @pytest.mark.parametrize("method", [
-    gr.Collocation(criterion="amle"), gr.Collocation(criterion="laplace"), gr.Collocation(criterion="amle", transcription="direct"),
-], ids=["amle", "laplace", "direct"])  # fmt: skip
+    gr.Collocation(), gr.Collocation(criterion="amle"), gr.Collocation(criterion="amle", transcription="direct"),
+], ids=["default", "amle", "direct"])  # fmt: skip
 def test_no_slope_at_zero(enters, method: gr.Collocation) -> None:
     data = gr.Experiment(TIMES, {"u": PUSH}, {"y": np.zeros(len(TIMES))})
     with pytest.raises(EstimationError, match=SENTENCE):

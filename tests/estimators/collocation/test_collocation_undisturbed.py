@@ -63,9 +63,9 @@ def reference(formula, start: list[float], record: gr.Experiment):
 
 
 @pytest.mark.parametrize("method", [
-    gr.Collocation(criterion="amle"), gr.Collocation(criterion="laplace"), gr.Collocation(criterion="amle", debias=True),
+    gr.Collocation(criterion="amle"), gr.Collocation(), gr.Collocation(criterion="amle", debias=True),
     gr.Collocation(criterion="amle", optimizer="ipopt"),
-], ids=["amle", "laplace", "debiased", "ipopt"])  # fmt: skip
+], ids=["amle", "default", "debiased", "ipopt"])  # fmt: skip
 def test_least_squares_of_the_closed_form(method: gr.Collocation) -> None:
     record = noisy(decay(np.array([1.3, 0.5])))
     theta, covariance, cost = reference(decay, [1.0, 0.3], record)

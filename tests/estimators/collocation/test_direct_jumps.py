@@ -81,8 +81,8 @@ def test_least_squares_with_the_input_after_the_jump(clock: str, optimizer: str)
     found = least_squares(lambda p: (formula(p) - y) / SIGMA, [0.8, 1.5], xtol=1e-14, ftol=1e-14)
     errors = np.sqrt(np.diag(np.linalg.inv(found.jac.T @ found.jac)))
     fit = gr.fit(
-        Cubic(), gr.Experiment(TIMES, {"u": (at, u)}, {"y": y}), ["a", "g"], gr.Collocation(criterion="amle", optimizer=optimizer),
-        progress=False,
+        Cubic(), gr.Experiment(TIMES, {"u": (at, u)}, {"y": y}), ["a", "g"], 
+        gr.Collocation(criterion="amle", optimizer=optimizer), progress=False,
     )  # fmt: skip
     assert fit.converged
     for k, name in enumerate(("a", "g")):

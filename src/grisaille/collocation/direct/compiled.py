@@ -6,10 +6,6 @@ times slower.
 
 from __future__ import annotations
 
-import ctypes
-import os
-from functools import lru_cache
-from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -17,7 +13,7 @@ from numpy.typing import NDArray
 
 from grisaille.collocation.direct.element import Derivatives, Sizes
 from grisaille.collocation.direct.mesh import Floats
-from grisaille.compilation.library import build_library
+from grisaille.collocation.native import native
 
 ARRAYS = {"gr_condense": 10, "gr_sweep": 7, "gr_substitute": 6, "gr_scatter": 7}
 """Functions and how many arrays each takes."""
@@ -25,7 +21,7 @@ ARRAYS = {"gr_condense": 10, "gr_sweep": 7, "gr_substitute": 6, "gr_scatter": 7}
 
 def is_there() -> bool:
     """Whether there is a library, or a compiler to build it."""
-    return bool(_entries(os.environ.get("GRISAILLE_COMPILER", "")))
+    return native("direct_elimination.c", "gr_sweep", ARRAYS["gr_sweep"]) is not None
 
 
 def condensed(d: Derivatives, sizes: Sizes, n: int, nz: int, damping: Floats | None) -> tuple[Floats, Floats, Floats]:
@@ -73,15 +69,6 @@ def _size(E: int, sizes: Sizes, n: int, nz: int) -> NDArray[np.int64]:
 
 
 def _call(name: str, *arrays: NDArray[Any]) -> int:
-    entry = _entries(os.environ.get("GRISAILLE_COMPILER", ""))[name]
-    return int(entry(*(a.__array_interface__["data"][0] for a in arrays)))
-
-
-@lru_cache(maxsize=4)
-def _entries(compiler: str) -> dict[str, Any]:
-    """The functions, none where models are interpreted; asked again where another one is named."""
-    text = (resources.files("grisaille.collocation") / "direct_elimination.c").read_text(encoding="utf-8")
-    library = build_library(text, 0)
-    if library is None:
-        return {}
-    return {name: library.function(name, *[ctypes.c_void_p] * count) for name, count in ARRAYS.items()}
+    run = native("direct_elimination.c", name, ARRAYS[name])
+    assert run is not None
+    return run(*arrays)

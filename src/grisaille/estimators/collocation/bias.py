@@ -41,6 +41,6 @@ def describe_lean(
     if taken_off:
         return [f"bias: the criterion leans, {much} standard errors; this was taken off."]
     return [
-        f"bias: the criterion leans, {much} standard errors to first order; gr.Collocation(debias=True) takes this "
-        f"off, criterion='laplace' does not have it."
+        f"bias: the criterion leans, {much} standard errors to first order; criterion='laplace' (the "
+        f"default) does not, debias=True takes it off."
     ]

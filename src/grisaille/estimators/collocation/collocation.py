@@ -40,20 +40,22 @@ if TYPE_CHECKING:
 
     from grisaille.estimation.fitted import Fitted
 
-CRITERIA = ("amle", "ipda", "smoothing", "laplace")
+CRITERIA = ("auto", "amle", "ipda", "smoothing", "laplace")
 
 
 @dataclass(frozen=True)
 class Collocation(Estimator):
     """Options of collocation.
 
-    criterion : ``"amle"`` minimises over parameters and trajectories together; ``"ipda"`` does so in turn;
-        ``"smoothing"`` (generalised profiling) takes the trajectories from the same criterion but the parameters from
-        the data misfit alone; ``"laplace"`` is the marginal likelihood, which also estimates noise levels
+    criterion : ``"laplace"``, the marginal likelihood, integrates over trajectories and also estimates noise levels;
+        ``"amle"``, the published approximate maximum likelihood, minimises over parameters and trajectories together,
+        and leans; ``"ipda"`` does so in turn; ``"smoothing"`` (generalised profiling) takes the trajectories from the
+        same criterion but the parameters from the data misfit alone; ``"auto"`` is ``"laplace"``, or ``"amle"`` where
+        ``debias`` asks for it
     intensities : ``"given"``, or ``"estimate"``: every disturbance's scale is estimated too
-    debias : the criterion ``"amle"`` leans, as it leaves out that trajectories scatter more widely for some parameters
-        than for others; True takes this off, at little cost; so does a model with an unknown that decides how strongly
-        white noise acts (C in C ẋ = f + w), which leans by any number of standard errors
+    debias : ``"amle"`` leaves out that trajectories scatter more widely for some parameters than for others; True takes
+        this off at the intensities that it found; so does a model with an unknown that decides how strongly white noise
+        acts (C in C ẋ = f + w), which leans by any number of standard errors
     order : of the splines (4: cubic, 2: straight lines), or ``{state: order}``
     knots : ``"auto"`` (every observation), a number, times, or ``{state: …}``; inputs that step have theirs in any case
     kinks : where the slope of a state may jump: where ``"inputs"`` step, or at ``"observations"`` too, where the best
@@ -64,7 +66,8 @@ class Collocation(Estimator):
     refine : how often knots may be added where the trajectories need them, or elements of direct collocation halved,
         until no estimate moves by more than a twentieth of its standard error; ``"auto"``: ten times (four), never
         where knots are given
-    optimizer : ``"gauss-newton"`` (own, with the exact Hessian near the end) or ``"ipopt"``
+    optimizer : of parameters and trajectories together (``"amle"``, and where the search of the marginal likelihood
+        begins): ``"gauss-newton"`` (own, with the exact Hessian near the end) or ``"ipopt"``
     transcription : ``"spline"``; ``"direct"`` collocation at Radau points for differential-algebraic models and
         undisturbed equations; ``"auto"`` takes splines where they apply
     tolerance, max_iterations : when to stop
@@ -73,7 +76,7 @@ class Collocation(Estimator):
 
     smooths: ClassVar[bool] = True
 
-    criterion: Literal["amle", "ipda", "smoothing", "laplace"] = "amle"
+    criterion: Literal["auto", "amle", "ipda", "smoothing", "laplace"] = "auto"
     intensities: Literal["given", "estimate"] = "given"
     debias: bool = False
     order: Any = 4
@@ -126,15 +129,23 @@ class Collocation(Estimator):
         ):
             if value not in allowed:
                 raise EstimationError(f"{name} is {value!r}; it must be one of {', '.join(map(repr, allowed))}.")
+        if self.criterion == "auto":
+            object.__setattr__(self, "criterion", "amle" if self.debias else "laplace")
         refuse_spline_options(self.order, self.knots, self.quadrature, self.trajectories)
         refuse_limits(self.tolerance, self.max_iterations)
         whole = isinstance(self.refine, int) and not isinstance(self.refine, bool) and self.refine >= 0
         if not whole and self.refine != "auto":
             raise EstimationError(f"refine is {self.refine!r}; give a whole number from 0, or 'auto'.")
         if self.debias and self.criterion != "amle":
-            raise EstimationError(f"debias=True goes with criterion='amle', not {self.criterion!r}.")
-        if self.optimizer == "ipopt" and self.criterion != "amle":
-            raise EstimationError(f"optimizer='ipopt' solves criterion='amle', not {self.criterion!r}.")
+            raise EstimationError(
+                f"debias=True takes off the lean of criterion='amle', not of {self.criterion!r}"
+                + (", which does not lean: leave it out." if self.criterion == "laplace" else ".")
+            )
+        if self.optimizer == "ipopt" and self.criterion in ("ipda", "smoothing"):
+            raise EstimationError(
+                f"optimizer='ipopt' finds parameters and trajectories together (criterion='amle', or where 'laplace' "
+                f"begins), which {self.criterion!r} does not do."
+            )
         if self.intensities == "estimate" and self.criterion in ("ipda", "smoothing"):
             raise EstimationError(
                 f"intensities='estimate' goes with criterion='amle' or 'laplace'; {self.criterion!r} takes them as "

@@ -10,13 +10,14 @@ laplace    scoring on −log L, from where the descent leads
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from grisaille.collocation.banded import NotPositiveDefinite
-from grisaille.collocation.descent import Quadratic
+from grisaille.collocation.descent import Quadratic, Solution
 from grisaille.errors import EstimationError
 from grisaille.estimation.determination import describe_determination
 from grisaille.estimation.estimate import Estimate
@@ -26,10 +27,11 @@ from grisaille.estimators.collocation.intensities import find_intensities
 from grisaille.estimators.collocation.ipda import minimize_in_turn
 from grisaille.estimators.collocation.joint import Answer, Progress, from_quadratic, refuse_nothing, settled
 from grisaille.estimators.collocation.problem import CollocationProblem
-from grisaille.estimators.collocation.profiling import maximize_likelihood, minimize_misfit
+from grisaille.estimators.collocation.profiling import approach_likelihood, maximize_likelihood, minimize_misfit
 from grisaille.estimators.collocation.refinement import NEGLIGIBLE, left_over, prepared, refined
 from grisaille.optimization import scoring
 from grisaille.optimization.search import Search
+from grisaille.trial.unknown import Unknown
 
 COARSE = 0.1
 """Of the criterion: knots that cost more are refined further, and mentioned where they are not."""
@@ -47,19 +49,20 @@ def solve(method: Any, problem: CollocationProblem, progress: Progress | None) -
     own = not isinstance(method.knots, str)  # knots of the user's own are added to, not judged
     if most and not own:
         problem = prepared(problem, method.quadrature)
-    answer = _answer(method, problem, progress)
-    left = left_over(problem, _trajectories(answer))
-    while rounds < most and answer.converged and left > NEGLIGIBLE:
+    search, finish = CRITERIA[method.criterion]
+    answer = search(method, problem, progress, False)
+    left, still = left_over(problem, _trajectories(answer)), False
+    while rounds < most and answer.converged and left > NEGLIGIBLE and not still:
         rounds, before = rounds + 1, answer.evaluation.theta
         problem = refined(problem, _trajectories(answer), method.quadrature)
         problem.with_guess(before)
-        answer = _answer(method, problem, progress)
+        answer = search(method, problem, progress, True)
         left = left_over(problem, _trajectories(answer))
         errors = np.sqrt(np.clip(np.diag(answer.covariance), 0.0, None))
         moved = np.abs(answer.evaluation.theta - before) / np.where(errors > 0, errors, np.inf)
-        if moved.max(initial=0.0) < SETTLED and (own or left < COARSE):
-            break
-    else:
+        still = moved.max(initial=0.0) < SETTLED and (own or left < COARSE)
+    answer = finish(method, problem, answer, guessed, progress)
+    if not still:
         answer.notes += _coarse(left, own, most)
         if rounds and not own and left > COARSE:
             answer = replace(answer, converged=False, reason="estimates still move as knots are added")
@@ -81,14 +84,7 @@ def _coarse(left: float, own: bool, rounds: int) -> list[str]:
     return [f"knots: about {left:.2g} of the criterion is due to knots that are too far apart; {advice}."]
 
 
-def _answer(method: Any, problem: CollocationProblem, progress: Progress | None) -> Answer:
-    chosen = {
-        "amle": _amle, "ipda": minimize_in_turn, "smoothing": minimize_misfit, "laplace": maximize_likelihood,
-    }[method.criterion]  # fmt: skip
-    return chosen(method, problem, progress)
-
-
-def _amle(method: Any, problem: CollocationProblem, progress: Progress | None) -> Answer:
+def _amle(method: Any, problem: CollocationProblem, progress: Progress | None, near: bool) -> Answer:
     notes: list[str] = []
     theta = problem.guess
     if problem.levels.any():
@@ -97,16 +93,20 @@ def _amle(method: Any, problem: CollocationProblem, progress: Progress | None) -
     refuse_nothing(found)
     answer = from_quadratic(problem, found)
     answer.notes += notes
-    return _told_of_lean(method, problem, found, answer) if answer.converged else answer
+    return answer
 
 
-def _told_of_lean(method: Any, problem: CollocationProblem, found: Any, answer: Answer) -> Answer:
+def _told_of_lean(
+    method: Any, problem: CollocationProblem, answer: Answer, guessed: Sequence[Unknown], progress: Progress | None
+) -> Answer:
     """With a note on how far the criterion leans, or without the lean."""
+    if not answer.converged:
+        return answer
     if method.debias:
-        return _debiased(method, problem, found, answer)
+        return _debiased(method, problem, answer)
     at = answer.evaluation
     try:
-        slope = problem.marginal_at(found.quadratic, at.curvature, True)[1] - at.slope
+        slope = problem.marginal_at(_trajectories(answer), at.curvature, True)[1] - at.slope
     except NotPositiveDefinite:  # nothing is known about the scatter of trajectories
         return answer
     leaning = lean(answer.covariance, np.where(problem.levels, 0.0, slope))
@@ -114,7 +114,7 @@ def _told_of_lean(method: Any, problem: CollocationProblem, found: Any, answer: 
     return answer
 
 
-def _debiased(method: Any, problem: CollocationProblem, found: Any, answer: Answer) -> Answer:
+def _debiased(method: Any, problem: CollocationProblem, answer: Answer) -> Answer:
     """Where the marginal likelihood is largest at the same intensities, from the minimum of the criterion on."""
     asked, criterion, theta = problem.unknowns, problem.criterion, answer.evaluation.theta
     try:
@@ -133,11 +133,26 @@ def _debiased(method: Any, problem: CollocationProblem, found: Any, answer: Answ
         return replace(answer, converged=False, reason="the bias could not be taken off")
     finally:
         problem.unknowns, problem.criterion = asked, criterion
-    ended = replace(found, quadratic=there.quadratic, converged=outcome.stopped_well, reason=outcome.reason)
+    ended = Solution(there.quadratic, outcome.stopped_well, outcome.reason, 0, list(answer.trace))
     moved = from_quadratic(problem, ended, free)
     leaning = np.where(problem.levels, 0.0, theta - there.theta)
     moved.notes += [*answer.notes, *describe_lean(problem.unknowns, leaning, moved.covariance, True)]
     return moved
+
+
+def _as_it_is(
+    method: Any, problem: CollocationProblem, answer: Answer, guessed: Sequence[Unknown], progress: Progress | None
+) -> Answer:
+    return answer
+
+
+CRITERIA: dict[str, tuple[Callable[..., Answer], Callable[..., Answer]]] = {
+    "amle": (_amle, _told_of_lean),
+    "ipda": (minimize_in_turn, _as_it_is),
+    "smoothing": (minimize_misfit, _as_it_is),
+    "laplace": (approach_likelihood, maximize_likelihood),
+}
+"""How each criterion is minimised on given knots, from near by or not, and what is done once on the last ones."""
 
 
 def _dressed(

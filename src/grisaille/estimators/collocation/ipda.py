@@ -21,7 +21,7 @@ STILL = 1e-7
 """Standard errors, at fixed trajectories, that unknowns move by when they move no more."""
 
 
-def minimize_in_turn(method: Any, problem: CollocationProblem, progress: Progress | None) -> Answer:
+def minimize_in_turn(method: Any, problem: CollocationProblem, progress: Progress | None, near: bool) -> Answer:
     """Step one: trajectories for given unknowns. Step two: unknowns for given trajectories."""
     theta, trace, reason, settled = problem.guess, [], "the limit of iterations was reached", False
     for k in range(method.max_iterations * 10):

@@ -28,7 +28,7 @@ VANISHED = 0.1
 """Standard errors: a level below is zero."""
 
 
-def minimize_misfit(method: Any, problem: CollocationProblem, progress: Progress | None) -> Answer:
+def minimize_misfit(method: Any, problem: CollocationProblem, progress: Progress | None, near: bool) -> Answer:
     search = Search(problem, Journal.of(progress))
     outcome = trust_region.minimize(
         search, loss="linear", loss_scale=1.0, max_evaluations=method.max_iterations, tolerance=1e-9
@@ -65,11 +65,31 @@ def _with_own_starts(
     return replace(evaluation, theta=theta)
 
 
-def maximize_likelihood(method: Any, problem: CollocationProblem, progress: Progress | None) -> Answer:
-    found = settled(method, problem, problem.guess, progress)
-    refuse_nothing(found)
+def approach_likelihood(method: Any, problem: CollocationProblem, progress: Progress | None, near: bool) -> Answer:
+    """A maximum to the accuracy of the expected information; unless ``near``, from where the joint descent leads."""
     asked = problem.unknowns
-    problem.with_guess(np.where(problem.levels, problem.guess, found.quadratic.theta))
+    if not near:
+        found = settled(method, problem, problem.guess, progress)
+        refuse_nothing(found)
+        problem.with_guess(np.where(problem.levels, problem.guess, found.quadratic.theta))
+    search = Search(problem, Journal.of(progress))
+    outcome = scoring.score(search, max_evaluations=method.max_iterations, tolerance=1e-10)
+    evaluation: Any = outcome.evaluation
+    free = scoring.free_unknowns(search, evaluation)
+    covariance, lost = inverse_information(evaluation.curvature, free)
+    problem.unknowns = asked
+    return Answer(
+        evaluation, without_undetermined(covariance, lost), free, outcome.stopped_well, outcome.reason, [],
+        search.journal.trace,
+    )  # fmt: skip
+
+
+def maximize_likelihood(
+    method: Any, problem: CollocationProblem, nearly: Answer, guessed: Sequence[Unknown], progress: Progress | None
+) -> Answer:
+    """The maximum itself, and the curvature there."""
+    asked = problem.unknowns
+    problem.with_guess(nearly.evaluation.theta)
     search = Search(problem, Journal.of(progress))
     outcome = scoring.minimize(search, max_evaluations=method.max_iterations, tolerance=1e-10)
     best = outcome.evaluation
@@ -81,9 +101,9 @@ def maximize_likelihood(method: Any, problem: CollocationProblem, progress: Prog
     unseen = free & problem.levels & (np.diag(covariance) == 0)
     flat = polished.lost & (np.diag(covariance) != 0)
     dead = ~problem.levels & (np.diag(evaluation.curvature) * slopes**2 < DEAD)
-    evaluation, free = _left_alone(problem, evaluation, dead, asked), free | dead
+    evaluation, free = _left_alone(problem, evaluation, dead, guessed), free | dead
     covariance = without_undetermined(covariance, unseen | dead | flat)
-    notes = _level_notes(problem, evaluation, covariance, unseen | dead)
+    notes = [*nearly.notes, *_level_notes(problem, evaluation, covariance, unseen | dead)]
     problem.unknowns = asked
     converged = polished.is_minimum and polished.decrement < 1e-6
     reason = outcome.reason if polished.is_minimum else "the point is not a maximum of the likelihood"

@@ -1,0 +1,44 @@
+"""Compiled C of this room, which depends on no model and is built once per machine.
+
+Where models are interpreted there are no functions, and whoever asks for one does the same by NumPy, ten times slower.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable
+from functools import lru_cache
+from importlib import resources
+from typing import Any
+
+from numpy.typing import NDArray
+
+from grisaille.compilation.library import build_library
+
+Native = Callable[..., int]
+
+
+def native(file: str, name: str, count: int) -> Native | None:
+    """The function of a C file that takes so many arrays, None for null; None where models are interpreted."""
+    return _entry(file, name, count, os.environ.get("GRISAILLE_COMPILER", ""))
+
+
+@lru_cache(maxsize=32)
+def _entry(file: str, name: str, count: int, compiler: str) -> Native | None:
+    """Asked again where another compiler is named."""
+    library = _library(file, compiler)
+    if library is None:
+        return None
+    entry = library.function(name, *[ctypes.c_void_p] * count)
+
+    def run(*arrays: NDArray[Any] | None) -> int:
+        return int(entry(*(None if a is None else a.__array_interface__["data"][0] for a in arrays)))
+
+    return run
+
+
+@lru_cache(maxsize=8)
+def _library(file: str, compiler: str) -> Any:
+    text = (resources.files("grisaille.collocation") / file).read_text(encoding="utf-8")
+    return build_library(text, 0)
