@@ -32,7 +32,7 @@ def record():
 
 
 def posed(record, **options):
-    return build_problem(Drifting(), record, ["a"], gr.Collocation(**options))
+    return build_problem(Drifting(), record, ["a"], gr.Collocation(**{"criterion": "amle", **options}))
 
 
 def splines(record, **options):

@@ -14,7 +14,7 @@ import numpy as np
 from grisaille.collocation import descent
 from grisaille.collocation.descent import Quadratic
 from grisaille.errors import EstimationError
-from grisaille.estimators.collocation.joint import Answer, Progress, from_quadratic
+from grisaille.estimators.collocation.joint import Answer, Progress, from_quadratic, refuse_nothing
 from grisaille.estimators.collocation.problem import CollocationProblem
 
 STILL = 1e-7
@@ -42,6 +42,7 @@ def minimize_in_turn(method: Any, problem: CollocationProblem, progress: Progres
     final = problem.solved(theta)
     assert isinstance(final, Quadratic)
     solution = descent.Solution(final, settled, reason, len(trace), trace)
+    refuse_nothing(solution)
     return from_quadratic(problem, solution)
 
 

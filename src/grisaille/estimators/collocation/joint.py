@@ -114,13 +114,7 @@ def _descended(
 
 def from_quadratic(problem: CollocationProblem, found: Any, free: np.ndarray | None = None) -> Answer:
     """What a solution says; ``free``: the unknowns that no bound decides, where another criterion says so."""
-    try:
-        evaluation = problem.at_trajectories(found.quadratic)
-    except NotPositiveDefinite:
-        raise EstimationError(
-            "The trajectories are not determined: the data and the model leave some of their coefficients free. Take "
-            "more quadrature points (quadrature='gauss'), fewer knots, or fix a start."
-        ) from None
+    evaluation = problem.at_trajectories(found.quadratic)
     every = np.ones(len(evaluation.theta), dtype=bool)
     if free is None:
         free = found.quadratic.free(every) | (np.diag(found.quadratic.corner) <= 0)
@@ -142,8 +136,16 @@ def _level_variances(problem: CollocationProblem, evaluation: CollocationEvaluat
 
 
 def refuse_nothing(found: Any) -> None:
+    """Trajectories that were not found, or that nothing determines."""
     if not np.isfinite(found.quadratic.objective):
         raise EstimationError(
             f"The trajectories cannot be solved for at the guess: {found.reason}. Give another guess=, or start values "
             f"nearer to the data."
         )
+    try:
+        found.quadratic.factors()
+    except NotPositiveDefinite:
+        raise EstimationError(
+            "The trajectories are not determined: the data and the model leave some of their coefficients free. Take "
+            "more quadrature points (quadrature='gauss'), fewer knots, or fix a start."
+        ) from None
