@@ -133,6 +133,7 @@ def _debiased(method: Any, problem: CollocationProblem, answer: Answer) -> Answe
         return replace(answer, converged=False, reason="the bias could not be taken off")
     finally:
         problem.unknowns, problem.criterion = asked, criterion
+    assert there.quadratic is not None
     ended = Solution(there.quadratic, outcome.stopped_well, outcome.reason, 0, list(answer.trace))
     moved = from_quadratic(problem, ended, free)
     leaning = np.where(problem.levels, 0.0, theta - there.theta)
