@@ -16,8 +16,8 @@ from typing import Any
 MARK = re.compile(r"^<!-- reference: (?P<names>[^>]+) -->$", re.MULTILINE)
 WIDTH = 100
 NOTHING = (inspect.Signature.empty, None, "None")
-INTERNAL = {"estimate", "of", "pose"}
-"""Methods by which the package talks to its estimators and makes its answers."""
+INTERNAL = {"of"}
+"""Methods by which the package makes its answers."""
 UNTOLD = {"Model", "Connector", "Fit", "Analysis", "WellPosedness"}
 """Classes to be subclassed, whose constructor takes what the subclass declares; and answers, which nobody makes."""
 
@@ -33,8 +33,22 @@ def entries(name: str) -> Iterator[str]:
     """The entry of a name, and for a class those of its members."""
     value = resolve(name)
     yield f"### {name}\n\n{fenced(name + signature(value))}{described(value)}\n"
-    if inspect.isclass(value) and not issubclass(value, BaseException):
-        yield from (entry for member in members(value) if (entry := member_entry(name, value, member)))
+    kind = value if inspect.isclass(value) else answer(value)
+    if kind is not None and not issubclass(kind, BaseException):
+        label = name if kind is value else kind.__name__
+        yield from (entry for member in members(kind) if (entry := member_entry(label, kind, member)))
+
+
+def answer(value: Any) -> type | None:
+    """The class that a function gives back, where that has no public name of its own."""
+    import grisaille
+
+    if not inspect.isfunction(value):
+        return None
+    found = value.__globals__.get(str(inspect.signature(value).return_annotation))
+    is_ours = inspect.isclass(found) and found.__module__.startswith("grisaille")
+    is_formula = is_ours and found.__module__.startswith("grisaille.model")
+    return found if is_ours and not is_formula and found.__name__ not in grisaille.__all__ else None
 
 
 def resolve(name: str) -> Any:
@@ -52,8 +66,15 @@ def members(cls: type) -> list[str]:
     is_answer = cls.__module__.startswith("grisaille.results.")
     classes = [c for c in cls.__mro__ if c is not object] if is_answer else [cls]
     found = {n: inspect.getattr_static(cls, n) for c in classes for n in vars(c)}
-    own = {n: v for n, v in found.items() if not n.startswith("_") and n not in INTERNAL}
+    own = {n: v for n, v in found.items() if not n.startswith("_") and n not in INTERNAL | contract(cls)}
     return [n for n, v in own.items() if callable(v) or is_described(v)]
+
+
+def contract(cls: type) -> set[str]:
+    """Methods by which the package talks to its estimators."""
+    from grisaille.estimation.estimator import Estimator
+
+    return set(vars(Estimator)) if issubclass(cls, Estimator) else set()
 
 
 def is_described(value: Any) -> bool:

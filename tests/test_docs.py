@@ -160,6 +160,8 @@ def test_every_reference_has_a_signature_or_a_docstring() -> None:
     assert "<!-- reference" not in text
     assert "### gr.simulate\n\n```py\ngr.simulate(\n    model: Model,\n" in text
     assert "#### Fit.predict" in text and "#### Fit.profile" in text
+    assert "#### Multistart.best" in text and "#### Comparison.report" in text, "what functions give back"
+    assert "#### KalmanML.pose" not in text and "#### KalmanML.states" not in text, "the estimator contract is internal"
     assert " at 0x" not in text
 
 
