@@ -30,7 +30,7 @@ WITH_METHODS = (
 )  # fmt: skip
 EXAMPLES = (
     gr.simulate, gr.evaluate, gr.sensitivity, gr.compare, gr.load, gr.multistart, gr.monte_carlo, gr.bootstrap,
-    gr.Model, gr.Experiment, gr.OutputError, gr.KalmanML, gr.SimulatedPEM,
+    gr.Model, gr.Experiment, gr.OutputError, gr.KalmanML, gr.SimulatedPEM, gr.Collocation,
 )  # fmt: skip
 """They go on from the one of ``gr.fit``."""
 

@@ -110,6 +110,14 @@ def test_a_fit_goes_to_another_process_and_back() -> None:
         same(fit, pool.submit(copy.copy, fit).result(timeout=300))
 
 
+def test_a_criterion_at_given_values_pickles() -> None:
+    """States are computed where they are asked for."""
+    found = gr.evaluate(Leaky(), [data("A", 1), data("B", 2)], gr.KalmanML(compiled=False), {"a": 0.6})
+    back = pickle.loads(pickle.dumps(found))
+    assert str(back) == str(found) and np.array_equal(back.residuals, found.residuals)
+    assert all(back.states[name].equals(states) for name, states in found.states.items())
+
+
 def test_studies_and_comparisons_pickle() -> None:
     fit = static_fit()
     study = gr.bootstrap(fit, runs=3, executor="serial")

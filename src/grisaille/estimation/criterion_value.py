@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grisaille.errors import EstimationError
+from grisaille.estimation.estimator import Estimator
 from grisaille.estimation.problem import Evaluation, Problem
 
 if TYPE_CHECKING:
@@ -30,18 +32,21 @@ class CriterionValue:
     """By experiment: what was compared with the measurements."""
     names: tuple[str, ...]
     values: dict[str, float] = field(default_factory=dict)
-    _problem: Any = None
-    _method: Any = None
+    _method: Estimator | None = None
+    _problem: Problem | None = None
+    _pose: Callable[[], Problem] | None = None
+    """The problem again, where it was left behind: pickle and copies carry content only."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_problem": None}
 
     @cached_property
     def states(self) -> dict[str, xr.Dataset]:
         """By experiment: states with bands for the given values, as ``fit.states()`` has them."""
-        if self._method is None:
+        if self._method is None or self._pose is None:
             raise EstimationError("This value was not computed by an estimator: use gr.evaluate.")
-        found: dict[str, xr.Dataset] = self._method.states_at(
-            self._problem, np.array([self.values[n] for n in self.names])
-        )
-        return found
+        problem = self._pose() if self._problem is None else self._problem
+        return self._method.states_at(problem, np.array([self.values[n] for n in self.names]))
 
     def __str__(self) -> str:
         width = max([len(n) for n in self.names], default=4) + 2
@@ -58,7 +63,12 @@ class CriterionValue:
 
 
 def evaluated(
-    problem: Problem, point: Evaluation, log_likelihood: float, gradient: np.ndarray, method: Any = None
+    problem: Problem,
+    point: Evaluation,
+    log_likelihood: float,
+    gradient: np.ndarray,
+    method: Estimator,
+    pose: Callable[[], Problem],
 ) -> CriterionValue:
     """The answer at one point."""
     names = tuple(u.name for u in problem.unknowns)
@@ -70,6 +80,7 @@ def evaluated(
         {c.name: p.y for c, p in zip(problem.cases, point.predictions, strict=True)},
         names,
         {n: float(v) for n, v in zip(names, point.theta, strict=True)},
-        problem,
         method,
+        problem,
+        pose,
     )

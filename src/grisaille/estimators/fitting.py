@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from grisaille.errors import EstimationError
@@ -104,7 +105,10 @@ def evaluate(
     if refusal:
         raise EstimationError(refusal)
     point, likelihood = chosen.valued(problem, point)
-    return evaluated(problem, point, likelihood, point.gradient, chosen)
+    asked = [u.name for u in problem.unknowns]
+    values = dict(zip(asked, problem.guess.tolist(), strict=True))
+    again = partial(build_problem, model, data, asked, chosen, guess=values, bounds={}, searched=False)
+    return evaluated(problem, point, likelihood, point.gradient, chosen, again)
 
 
 def _given_values(parameters: Any) -> dict[str, float]:

@@ -72,6 +72,20 @@ class Collocation(Estimator):
         undisturbed equations; ``"auto"`` takes splines where they apply
     tolerance, max_iterations : when to stop
     compiled : as in ``gr.simulate``; for the simulation that starts unmeasured states
+
+    Examples
+    --------
+    With the data of ``help(gr.fit)`` and a tank that is disturbed:
+
+    >>> class Disturbed(gr.Model):
+    ...     k = gr.Parameter(0.3, bounds=(0.01, 5.0))
+    ...     h = gr.Variable(0.5)
+    ...     w = gr.Disturbance(gr.spectra.lowpass(1.0), scale=0.02)
+    ...     y = gr.Output(h, noise=0.01)
+    ...     equations = [gr.der(h) == 2.0 + w - k * h]
+    >>> found = gr.fit(Disturbed(), data, ["k"], gr.Collocation())
+    >>> round(found["k"], 2), sorted(found.states(names=["h"]).sizes)
+    (0.5, ['given', 'statistic', 'time'])
     """
 
     smooths: ClassVar[bool] = True

@@ -1,0 +1,45 @@
+"""Data flows one way through the rooms: each imports only from those before it, also inside functions."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import grisaille
+
+PACKAGE = Path(grisaille.__file__).parent
+ORDER = """
+    model components structure compilation disturbance experiment trial simulation filtering collocation optimization
+    estimation estimators assessment study reporting results problem cli
+""".split()
+SIBLINGS = {"simulation", "filtering", "collocation"}
+"""Three ways of following a trial, none of which needs another."""
+
+
+def imported(path: Path) -> Iterator[tuple[int, str]]:
+    """(line, room) of every import from a room of the package."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        named = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom):
+            named = [f"{node.module}.{a.name}" for a in node.names]
+        for name in named:
+            parts = name.split(".")
+            if parts[0] == "grisaille" and len(parts) > 1 and parts[1] in ORDER:
+                yield node.lineno, parts[1]
+
+
+def test_no_room_imports_from_a_later_one() -> None:
+    against = [
+        f"{path.relative_to(PACKAGE)}, line {line}: {room} imports {other}"
+        for room in ORDER
+        for path in (PACKAGE / room).rglob("*.py")
+        for line, other in imported(path)
+        if ORDER.index(other) > ORDER.index(room) or ({room, other} <= SIBLINGS and room != other)
+    ]
+    assert against == []
+
+
+def test_the_order_names_every_room() -> None:
+    rooms = {p.parent.name for p in PACKAGE.glob("*/__init__.py")}
+    assert rooms - set(ORDER) == {"examples"} and set(ORDER) <= rooms
