@@ -15,6 +15,7 @@ import xarray as xr
 
 import grisaille as gr
 from grisaille.errors import DataError
+from grisaille.trial.discretisation import Discretisation
 
 METHOD = gr.OutputError(compiled=False, rtol=1e-6)
 T = np.linspace(0.0, 3.0, 16)
@@ -75,8 +76,9 @@ def test_everything_comes_back(fit: gr.Fit, path: Path) -> None:
 def test_a_loaded_fit_computes_the_same(fit: gr.Fit, path: Path) -> None:
     back = gr.load(path)
     for case, other in zip(fit.estimate.cases, back.estimate.cases, strict=True):
-        a = case.runner.predict(case.own(fit.estimate.theta), sensitive=True)
-        b = other.runner.predict(other.own(back.estimate.theta), sensitive=True)
+        a = case.predict(fit.estimate.theta, sensitive=True)
+        b = other.predict(back.estimate.theta, sensitive=True)
+        assert case.discretisation is not None and case.discretisation == other.discretisation
         assert np.array_equal(a.y, b.y) and np.array_equal(a.sy, b.sy)
     assert fit.diagnose().table.equals(back.diagnose().table)
 
@@ -209,8 +211,5 @@ def test_no_trace_and_long_texts_survive(fit: gr.Fit, tmp_path: Path) -> None:
 
 
 def test_steps_of_older_files_are_none_where_they_are_empty() -> None:
-    empty = {"method": "", "step": 0.0, "filter": {}}
-    for method in (gr.SimulatedPEM(), gr.Collocation()):
-        method.with_steps(None, empty)
-        with pytest.raises(gr.GrisailleError, match="chooses no steps"):
-            method.with_steps(None, {**empty, "step": 0.1})
+    assert Discretisation.of({"method": "", "step": 0.0, "filter": {}}) is None
+    assert Discretisation.of({}) is None

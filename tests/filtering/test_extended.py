@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import chi2
@@ -52,7 +54,8 @@ def test_constraints_hold_at_all_times(options):
     problem = posed(Pendulum(), VALUES, substeps=2, compiled=False, **options)
     runner = problem.runner_of(problem.cases[0])
     values = problem.cases[0].own(problem.guess)
-    filter, _, kept, smoothed = runner.states(values)
+    found = runner.states(values, problem.cases[0].discretisation)
+    filter, kept, smoothed = found.filter, found.filtered, found.smoothed
     names = list(filter.model.names)
     for means, P in ((kept.x_pred, kept.P_pred), (kept.x_filt, kept.P_filt), smoothed):
         x, y, vx, vy = (means[:, names.index(n)] for n in ("x", "y", "vx", "vy"))
@@ -84,10 +87,10 @@ def test_order_of_convergence():
     values = {"scale(w)": 0.4, "noise(phi)": 0.02}
     for propagation, order in (("linearize", 2), ("moments", 4)):
         problem = posed(Angle(), values, propagation=propagation, substeps=1)
-        filter = problem.runner_of(problem.cases[0]).filter
-        found = []
-        for filter.substeps in (4, 8, 16):
-            found.append(problem.evaluate(problem.guess, sensitive=False).log_likelihood)
+        case, found = problem.cases[0], []
+        for steps in (4, 8, 16):
+            finer = replace(case, discretisation=replace(case.discretisation, substeps=steps))
+            found.append(problem.but(cases=(finer,)).evaluate(problem.guess, sensitive=False).log_likelihood)
         assert (found[1] - found[0]) / (found[2] - found[1]) == pytest.approx(2**order, rel=0.2)
 
 
@@ -102,8 +105,10 @@ def test_consistency():
         one = runs.isel(realization=k)
         y = one["phi"].values + 0.02 * random.normal(size=len(SWING))
         other = first.cases[0].with_values(iter([y])).runner
-        filter, _, kept, (x_smooth, P_smooth) = other.states(first.guess)
-        found = other.likelihood(first.guess, sensitive=False).likelihood
+        steps = first.cases[0].discretisation
+        moments = other.states(first.guess, steps)
+        filter, kept, (x_smooth, P_smooth) = moments.filter, moments.filtered, moments.smoothed
+        found = other.likelihood(first.guess, steps, sensitive=False).likelihood
         nis.append(np.sum(found.innovations**2 / found.variances))
         truth = np.stack([one[n].values for n in filter.model.names[:4]], axis=1)
         for at in (10, 20, 30):
@@ -244,6 +249,6 @@ def test_what_it_refuses():
 def test_a_model_that_runs_away_is_named():
     """The filter's failure is an answer with the instant, not an exception."""
     data = gr.Experiment(FEED_TIMES, {"F": FEED}, {f"y{i}": np.zeros(101) for i in (1, 2, 3)}, hold="zoh")
-    runner = posed(Reactor(), {"mu_max": 1.0, "K1": 0.03}, data, compiled=False, substeps=1).cases[0].runner
-    found = runner.likelihood(np.array([40.0, 0.03]), sensitive=False)
+    case = posed(Reactor(), {"mu_max": 1.0, "K1": 0.03}, data, compiled=False, substeps=1).cases[0]
+    found = case.runner.likelihood(np.array([40.0, 0.03]), case.discretisation, sensitive=False)
     assert "at t = " in found.failure and "runs away" in found.failure

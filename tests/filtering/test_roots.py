@@ -121,11 +121,12 @@ def test_compiled_passes_restart_too():
         problem = build_problem(implicit(symbolic), data, ["a"], gr.KalmanML(compiled=compiled, substeps=2))
         runner = problem.runner_of(problem.cases[0])
         given = problem.cases[0].own(problem.guess)
-        whole = runner.likelihood(given, sensitive=True).likelihood
+        steps = problem.cases[0].discretisation
+        whole = runner.likelihood(given, steps, sensitive=True).likelihood
         values.append((whole.value, whole.gradient[0]))
         if compiled:
-            filter, (q, dq, start) = runner.filter, runner.posed(given, True)
-            assert filter.restarts is not None and np.isfinite(filter.restarts).any()
+            filter, (q, dq, start) = runner.filter_on(steps, given), runner.posed(given, True)
+            assert steps.restarts and np.isfinite(filter.restarts).any()
             from grisaille.compilation.filter_native import run_reverse
 
             pass_, s = filter.prepared(q), filter.start(filter.prepared(q), q, dq, start.x, start.z)

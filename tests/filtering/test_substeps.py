@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -48,7 +50,8 @@ def problem_of(**options):
     problem = build_problem(Pulse(), data(), ["m"], gr.KalmanML(**({"compiled": True} | options)))
     runner = problem.runner_of(problem.cases[0])
     q, dq, start = runner.posed(problem.cases[0].own(problem.guess), True)
-    return problem, runner.filter, q, dq, start
+    filter = runner.filter_on(problem.cases[0].discretisation, problem.guess)
+    return problem, filter, q, dq, start
 
 
 @pytest.mark.parametrize("propagation", ["moments", "linearize"])
@@ -56,8 +59,9 @@ def test_fine_steps_only_where_they_are_needed(propagation):
     problem, filter, q, _, _ = problem_of(propagation=propagation)
     steps, value = filter.steps(q), problem.evaluate(problem.guess).log_likelihood
     assert steps.max() >= 4 * np.median(steps)
-    filter.finer, filter.substeps = None, int(2 * steps.max())
-    change = abs(problem.evaluate(problem.guess).log_likelihood - value)
+    everywhere = replace(problem.cases[0].discretisation, finer=(), substeps=int(2 * steps.max()))
+    other = problem.but(cases=(replace(problem.cases[0], discretisation=everywhere),))
+    change = abs(other.evaluate(problem.guess).log_likelihood - value)
     absolute, relative = substeps.TOLERANCE[propagation]
     assert change < 3 * (absolute + relative * abs(value))
 
@@ -74,7 +78,7 @@ def test_both_kinds_of_steps_have_one_limit():
 def test_cells_with_steps_of_their_own(propagation):
     """Interpreted, forward and reverse passes agree; and a cell twice as fine is two cells."""
     _, filter, q, dq, start = problem_of(propagation=propagation, substeps=16)
-    filter.finer = np.array([1, 3, 2] * 11, dtype=np.int64)[: len(TIMES) - 1]
+    filter = filter.on(replace(filter.discretisation, finer=tuple([1, 3, 2] * 11)[: len(TIMES) - 1]))
     given = filter.prepared(q)
     s = filter.start(given, q, dq, start.x, start.z)
     forward = run_forward(filter.program.forward, given, q, s[0], s[1:], dq, True)
@@ -95,8 +99,8 @@ def test_local_errors_are_of_the_order_of_the_method():
     _, filter, q, _, start = problem_of(substeps=64)
     found = []
     for n in (64, 128):
-        filter.substeps = 2 * n
-        found.append(local_errors(filter, np.full(len(TIMES) - 1, n), q, start.x[:1], start.z[:1]))
+        finer = filter.on(replace(filter.discretisation, substeps=2 * n))
+        found.append(local_errors(finer, np.full(len(TIMES) - 1, n), q, start.x[:1], start.z[:1]))
     slow = found[0] < 1e-2
     assert slow.sum() > 15
     assert np.median(found[0][slow] / found[1][slow]) == pytest.approx(4.0, rel=0.1)
@@ -119,6 +123,5 @@ def test_every_machine_decides_alike():
     steps = []
     for compiled in (True, False):
         problem = build_problem(Pulse(), short, ["m"], gr.KalmanML(compiled=compiled, propagation="moments"))
-        filter = problem.runner_of(problem.cases[0]).filter
-        steps.append(filter.steps(np.zeros(len(filter.model.quantities))).tolist())
+        steps.append(problem.cases[0].discretisation)
     assert steps[0] == steps[1]

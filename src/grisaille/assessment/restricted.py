@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Self
 
 import numpy as np
 
@@ -18,8 +19,13 @@ class Restricted(Problem):
         self.kept = [k for k in range(len(theta)) if k not in held]
         inside = np.clip(theta, *problem.bounds)
         unknowns = [replace(problem.unknowns[k], guess=float(inside[k])) for k in self.kept]
-        super().__init__(unknowns, problem.cases, problem.noise)
+        super().__init__(unknowns, problem.begun.cases, problem.noise)
         self.sigma = problem.sigma
+
+    @property
+    def begun(self) -> Self:
+        """Itself: the full problem has begun."""
+        return self
 
     def whole(self, theta: np.ndarray) -> np.ndarray:
         values = self.theta.copy()

@@ -156,7 +156,7 @@ def sensitivity(
     case = build_case(model, experiment, unknowns, noise, rtol, compiled)
     unknowns = _valued(structure, unknowns, case)
     theta = np.array([u.guess for u in unknowns])
-    prediction = case.runner.predict(case.own(theta), sensitive=True)
+    prediction = case.predict(theta, sensitive=True)
     if not prediction.completed:
         raise EstimationError(f"The model cannot be simulated: {prediction.failure}")
     size = np.where(theta == 0, 1.0, np.abs(theta))

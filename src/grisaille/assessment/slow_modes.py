@@ -17,15 +17,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import casadi as ca
 import numpy as np
 
 from grisaille.errors import GrisailleError
 from grisaille.estimation.fitted import Fitted
-from grisaille.estimation.likelihood import filter_runner
+from grisaille.estimation.likelihood import chosen, filter_runner
 from grisaille.filtering.runner import FilterRunner
+from grisaille.trial.discretisation import Discretisation
 
 SHORT = 10.0
 """Time constants in a record below which intervals are not calibrated where the mean is estimated."""
@@ -85,7 +85,7 @@ def slow_modes(fit: Fitted) -> list[SlowMode]:
             total = lasted[case.name] if any(own) else sum(lasted.values())
             covariance = np.where(np.outer(e.free, e.free), e.covariance, 0.0)[np.ix_(case.unknowns, case.unknowns)]
             names = [e.unknowns[k].name for k in case.unknowns]
-            modes = _Linearised(runner, case.own(e.theta)).slow(total, names, covariance)
+            modes = _Linearised(runner, *chosen(case, e.theta)).slow(total, names, covariance)
             for mode in modes:
                 if mode.rates not in found or mode.constants < found[mode.rates].constants:
                     found[mode.rates] = mode
@@ -97,17 +97,17 @@ def slow_modes(fit: Fitted) -> list[SlowMode]:
 class _Linearised:
     """Matrices of one experiment along its path."""
 
-    def __init__(self, runner: FilterRunner, theta: np.ndarray) -> None:
+    def __init__(self, runner: FilterRunner, theta: np.ndarray, steps: Discretisation) -> None:
         self.q, self.dq, _ = runner.posed(theta, True)
-        filter: Any = runner.filter
+        filter = runner.filter_on(steps, theta)
         m = self.model = filter.model
         cells = filter.cells(self.q)
         at = np.flatnonzero(cells.sample_at >= 0)
         some = np.unique(np.linspace(0, len(at) - 1, INSTANTS).astype(int))
         X, z = np.zeros((len(at), m.n)), np.zeros((len(at), m.z.numel()))
         if m.nonlinear:
-            _, _, _, smoothed = runner.states(theta)
-            X, z = smoothed[0][at], runner.algebraic[at] if m.z.numel() else z
+            found = runner.states(theta, steps)
+            X, z = found.smoothed[0][at], found.algebraic[at] if m.z.numel() else z
         t, u = filter.at_samples(cells)
         self.points = [(t[k], X[k], z[k], u[k]) for k in some]
         jacobians = [ca.jacobian(f, v) for f in (m.drift, m.measured, m.residual) for v in (m.X, m.z)]

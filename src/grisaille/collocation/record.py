@@ -108,6 +108,9 @@ class Record:
                 dstart[row] = 0.0
         return Given(point.q, point.dq, start, dstart)
 
+    def discretise(self, theta: Floats) -> None:
+        """Nothing of its own: knots belong to the program of all records."""
+
     def with_trial(self, trial: Trial) -> Record:
         """The same experiment with other measurements."""
         other = copy.copy(self)

@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from grisaille.errors import EstimationError
+from grisaille.errors import EstimationError, GrisailleError
 from grisaille.estimation.noise import NoiseLevel
 from grisaille.model.classes import Model
+from grisaille.simulation.crossings import Crossing
 from grisaille.simulation.rows import RowRunner
-from grisaille.simulation.runner import Runner
+from grisaille.simulation.runner import Prediction, Runner
 from grisaille.trial import Trial
 from grisaille.trial.data_matrix import Samples
+from grisaille.trial.discretisation import Discretisation
 from grisaille.trial.movement import KINDS, Kind
 from grisaille.trial.trial import movement_of
 from grisaille.trial.unknown import Unknown
@@ -32,6 +34,8 @@ class Case:
     """Columns of a prediction: measured outputs, then what noise formulas need."""
     unknowns: tuple[int, ...]
     """Indices into the problem's unknowns, in the order of the trial's θ."""
+    discretisation: Discretisation | None = None
+    """How finely it is represented; None as long as that has not been chosen."""
 
     @property
     def name(self) -> str:
@@ -52,6 +56,35 @@ class Case:
     def own(self, theta: np.ndarray) -> np.ndarray:
         """θ of the trial among values of all unknowns."""
         return np.asarray(theta[list(self.unknowns)])
+
+    def discretised(self, theta: np.ndarray) -> Case:
+        """With a discretisation that suits values of all unknowns, unless it has one; as it is where none does."""
+        if self.discretisation is not None or self.runner is None:
+            return self
+        try:
+            return replace(self, discretisation=self.runner.discretise(self.own(theta)))
+        except GrisailleError:
+            return self
+
+    def predict(self, theta: np.ndarray, *, sensitive: bool) -> Prediction:
+        """Outputs (and derivatives by its own θ) at values of all unknowns."""
+        discretisation = self.discretisation
+        if discretisation is None:
+            try:
+                discretisation = self.runner.discretise(self.own(theta))
+            except GrisailleError as error:
+                failed: Prediction = self.runner.failed(str(error), sensitive)
+                return failed
+        found: Prediction = self.runner.predict(self.own(theta), discretisation, sensitive=sensitive)
+        return found
+
+    def crossings(self, theta: np.ndarray) -> list[Crossing]:
+        """The switches at which the equations jump that the trajectory crosses."""
+        return list(self.runner.crossings(self.own(theta), self.discretisation))
+
+    def refined(self, excess: float) -> Case:
+        """With a finer discretisation, where an error estimate was so many tolerances."""
+        return replace(self, discretisation=self.discretisation.refined(excess)) if self.discretisation else self
 
     def column(self, name: str) -> int:
         return self.outputs.index(name)

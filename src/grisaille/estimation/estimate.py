@@ -53,8 +53,9 @@ class Estimate:
             "unknowns": problem.unknowns, "theta": evaluation.theta, "covariance": covariance,
             "free": np.ones(n, dtype=bool), "noise": {k: float(v) for k, v in problem.sigma.items()},
             "log_likelihood": np.nan, "is_likelihood": False, "count": problem.count,
-            "objective": evaluation.objective, "evaluation": evaluation, "cases": problem.cases, "converged": True,
-            "status": "converged", "notes": (), "trace": (), "evaluations": 0, "failures": (), "seconds": 0.0,
+            "objective": evaluation.objective, "evaluation": evaluation, "cases": problem.begun.cases,
+            "converged": True, "status": "converged", "notes": (), "trace": (), "evaluations": 0, "failures": (),
+            "seconds": 0.0,
         }  # fmt: skip
         return cls(**{**usual, **known})
 

@@ -150,15 +150,6 @@ class Estimator(ABC):
         """The criterion at a point, and its log-likelihood; NaN where it is none."""
         return evaluation, evaluation.log_likelihood
 
-    def steps(self, runner: Any) -> dict[str, Any]:
-        """How a runner's frozen steps were chosen, as data."""
-        return {}
-
-    def with_steps(self, runner: Any, steps: Mapping[str, Any]) -> None:
-        """Take steps that were saved; files of other versions have empty ones for every estimator."""
-        if any(steps.values()):
-            raise EstimationError(f"{type(self).__name__} chooses no steps, but the fit was saved with {dict(steps)}.")
-
     def kept(self, fit: Fitted) -> dict[str, np.ndarray]:
         """Arrays that a saved fit has beside the usual ones."""
         return {}

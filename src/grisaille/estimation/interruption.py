@@ -16,6 +16,9 @@ def interrupted_estimate(problem: Problem, journal: Journal) -> Estimate | None:
     """The best point so far, with the errors that the curvature of the criterion tells there; None without one."""
     if journal.reached is None:
         return None
+    if isinstance(journal.kept, Problem):
+        # with the levels and discretisations that the search had come to
+        problem = journal.kept
     evaluation = problem.evaluate(journal.reached)
     if not evaluation.completed:
         return None

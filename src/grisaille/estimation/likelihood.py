@@ -21,6 +21,7 @@ from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.filtering.kalman import Likelihood
 from grisaille.filtering.runner import FilterRunner
 from grisaille.simulation.runner import Prediction
+from grisaille.trial.discretisation import Discretisation
 from grisaille.trial.unknown import Unknown
 
 
@@ -64,6 +65,14 @@ def filter_runner(case: Case) -> FilterRunner | None:
     return runner if isinstance(runner, FilterRunner) else None
 
 
+def chosen(case: Case, theta: np.ndarray) -> tuple[np.ndarray, Discretisation]:
+    """θ of a filtered case, and its discretisation; made here where it has none."""
+    own = case.own(theta)
+    runner = filter_runner(case)
+    assert runner is not None
+    return own, case.discretisation or runner.discretise(own)
+
+
 class LikelihoodProblem(Problem):
     """Unknowns and filtered experiments of one estimation."""
 
@@ -82,8 +91,8 @@ class LikelihoodProblem(Problem):
         n = len(self.unknowns)
         total, slope, curvature = 0.0, np.zeros(n), np.zeros((n, n))
         parts: list[tuple[Case, Likelihood]] = []
-        for case in self.cases:
-            found = self.runner_of(case).likelihood(case.own(theta), sensitive=sensitive)
+        for case in self.begun.cases:
+            found = self.runner_of(case).likelihood(*chosen(case, theta), sensitive=sensitive)
             if found.failure or found.likelihood is None:
                 return self._broken(theta, f"experiment '{case.name}': {found.failure}")
             likelihood, mine = found.likelihood, list(case.unknowns)
@@ -111,8 +120,8 @@ class LikelihoodProblem(Problem):
     def gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """The objective and its gradient only: nonlinear filters run in reverse, without the expected information."""
         total, slope = 0.0, np.zeros(len(self.unknowns))
-        for case in self.cases:
-            found = self.runner_of(case).gradient(case.own(theta))
+        for case in self.begun.cases:
+            found = self.runner_of(case).gradient(*chosen(case, theta))
             if found.failure or found.likelihood is None:
                 return np.inf, np.full(len(slope), np.nan)
             total += found.likelihood.value
@@ -123,8 +132,8 @@ class LikelihoodProblem(Problem):
 
     def refusal(self, theta: np.ndarray) -> str:
         """Why the likelihood at θ must not be believed, in words; empty where it may."""
-        for case in self.cases:
-            reason = self.runner_of(case).refusal(case.own(theta))
+        for case in self.begun.cases:
+            reason = self.runner_of(case).refusal(*chosen(case, theta))
             if reason:
                 return f"Experiment '{case.name}': {reason}"
         return ""

@@ -29,6 +29,7 @@ from grisaille.model import packing, priors
 from grisaille.model.classes import Model, restored
 from grisaille.simulation.runner import Prediction
 from grisaille.structure.prepared import structure_of
+from grisaille.trial.discretisation import Discretisation
 from grisaille.trial.unknown import Unknown
 
 if TYPE_CHECKING:
@@ -188,12 +189,10 @@ def _case(
     trial, mine = trial_of(model, experiment, unknowns)
 
     def build() -> Any:
-        runner = method.pose(model, structure_of(model), [experiment], unknowns).cases[0].runner
-        method.with_steps(runner, steps)
-        return runner
+        return method.pose(model, structure_of(model), [experiment], unknowns).cases[0].runner
 
     later: Any = _Later(build)
-    return Case(experiment, trial, later, outputs, mine)
+    return Case(experiment, trial, later, outputs, mine, Discretisation.of(steps))
 
 
 class _Later:

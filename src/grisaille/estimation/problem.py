@@ -4,21 +4,24 @@
 
 σ is a formula or unknown; unknown levels are kept in ``sigma`` and updated by whoever minimises. A formula may move
 with the prediction, as in ``noise=0.05 * abs(x)``. Minimised together with the residuals it would be made large instead
-of them small, so its values are frozen at the first evaluation and renewed by whoever minimises (``refreeze``) until
-they stay: iteratively reweighted least squares. A simulation that fails gives an evaluation with a reason and no
-residuals.
+of them small, so its values are frozen at the guess and renewed by whoever minimises (``refrozen``) until they stay:
+iteratively reweighted least squares. A simulation that fails gives an evaluation with a reason and no residuals.
+
+What residuals depend on beside θ, levels, frozen formulas and the discretisation of each case, is part of the problem's
+value: another one is another problem (``but``), and evaluating leaves nothing behind.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-from grisaille.errors import EstimationError
+from grisaille.errors import EstimationError, GrisailleError
 from grisaille.estimation.cases import Case
 from grisaille.estimation.noise import NoiseLevel
 from grisaille.estimation.unknowns import prior_residual
@@ -30,6 +33,14 @@ from grisaille.trial.unknown import Unknown
 
 HUGE = 1e100
 """Residuals beyond this would overflow when squared; the point counts as failed."""
+
+
+class Predicted(Protocol):
+    """What a formula of σ may move with."""
+
+    @property
+    def y(self) -> np.ndarray:
+        """(times, outputs)"""
 
 
 @dataclass(frozen=True)
@@ -100,12 +111,33 @@ class Problem(Scaled):
         )
         self.weights = np.concatenate([s.weights for c in cases for s in c.samples])
         self.sigma = {name: 1.0 for name in self.outputs if noise and not noise[name].known}
-        self.frozen: dict[tuple[str, str], np.ndarray] = {}
+        self.frozen: Mapping[tuple[str, str], np.ndarray] = {}
         """σ of each sample by (case, output), where it is a formula."""
         self.courses: dict[str, Course] = {}
         """States of experiments, by name, that a search over them may begin with."""
         self.differences: np.ndarray | None = None
         """Steps by which residuals are differenced instead of differentiated (``differences.py``)."""
+        self._begun: Self | None = None
+
+    def but(self, **changes: Any) -> Self:
+        """The same problem with some of its parts replaced: ``sigma``, ``frozen``, ``differences``, ``cases`` …"""
+        other = copy.copy(self)
+        other._begun = None
+        for name, value in changes.items():
+            setattr(other, name, value)
+        return other
+
+    @property
+    def begun(self) -> Self:
+        """The same with the discretisations and frozen formulas that suit the guess, where it has none of its own.
+
+        Made once. A case that cannot be simulated at the guess is left as it is.
+        """
+        if self._begun is None:
+            begun = self.but(cases=tuple(c.discretised(self.guess) for c in self.cases))
+            begun = begun._freeze_at_guess() if self.noise else begun
+            begun._begun = self._begun = begun
+        return self._begun
 
     @property
     def transcription(self) -> str:
@@ -125,16 +157,17 @@ class Problem(Scaled):
         """Residuals and their Jacobian at θ."""
         if sensitive and self.differences is not None:
             return self.differenced(theta, self.differences)
+        begun = self.begun
         predictions, errors, slopes, scales = [], [], [], []
-        for case in self.cases:
-            prediction = case.runner.predict(case.own(theta), sensitive=sensitive)
+        for case in begun.cases:
+            prediction = case.predict(theta, sensitive=sensitive)
             predictions.append(prediction)
             if not prediction.completed:
                 return self._failed(theta, predictions, f"experiment '{case.name}': {prediction.failure}")
             for s in case.samples:
                 column = case.column(s.output)
                 errors.append(s.values - prediction.y[s.rows, column])
-                scales.append(self.deviations(case, s.output, s.rows, prediction, theta))
+                scales.append(begun.deviations(case, s.output, s.rows, prediction, theta))
                 if sensitive:
                     rows = np.zeros((len(s.values), len(self.unknowns)))
                     rows[:, list(case.unknowns)] = -prediction.sy[s.rows, column]
@@ -177,11 +210,15 @@ class Problem(Scaled):
             columns.append((right.residuals - left.residuals) / (b - a) if b > a else np.zeros_like(here.residuals))
         return replace(here, jacobian=np.stack(columns, axis=1), cost=cost)
 
-    def refine(self, evaluation: Evaluation) -> None:
-        """Shorter frozen steps in every experiment where those of an evaluation are too long."""
-        for case, prediction in zip(self.cases, evaluation.predictions, strict=True):
-            if prediction.discretisation > 1.0:
-                case.runner.refine(prediction.discretisation)
+    def refined(self, evaluation: Evaluation) -> Self:
+        """With finer discretisations in every experiment where those of an evaluation are too coarse."""
+        pairs = zip(self.begun.cases, evaluation.predictions, strict=True)
+        return self.but(cases=tuple(c.refined(p.discretisation) if p.discretisation > 1.0 else c for c, p in pairs))
+
+    def with_guess(self, theta: np.ndarray) -> None:
+        """Start from other values."""
+        self._begun = None
+        super().with_guess(theta)
 
     def renewed(self, values: Sequence[np.ndarray] | None = None, guess: np.ndarray | None = None) -> Problem:
         """An independent problem with other measurements (one array for each ``samples``, in order) or another guess.
@@ -199,32 +236,54 @@ class Problem(Scaled):
         return [c.with_values(given) for c in self.cases]
 
     def deviations(
-        self, case: Case, output: str, rows: np.ndarray, prediction: Prediction, theta: np.ndarray
+        self, case: Case, output: str, rows: np.ndarray, prediction: Predicted, theta: np.ndarray
     ) -> np.ndarray:
-        """σ of each sample of an output; a formula is evaluated once and kept until ``refreeze``."""
+        """σ of each sample of an output; a formula that is not frozen is evaluated here."""
         if not self.noise[output].known:
             return np.full(len(rows), self.sigma[output])
-        if (case.name, output) not in self.frozen:
-            self.frozen[case.name, output] = self._formula(case, output, rows, prediction, theta)
-        return self.frozen[case.name, output]
+        if (case.name, output) in self.frozen:
+            return self.frozen[case.name, output]
+        return self._formula(case, output, rows, prediction.y, theta)
 
-    def _formula(
-        self, case: Case, output: str, rows: np.ndarray, prediction: Prediction, theta: np.ndarray
-    ) -> np.ndarray:
+    def _formula(self, case: Case, output: str, rows: np.ndarray, y: np.ndarray, theta: np.ndarray) -> np.ndarray:
         level = self.noise[output]
-        observed = prediction.y[rows][:, [case.column(n) for n in level.needs]]
+        observed = y[rows][:, [case.column(n) for n in level.needs]]
         return level.at(case.trial.at(case.own(theta)).p, observed, case.grid[rows])
 
-    def refreeze(self, evaluation: Evaluation) -> float:
-        """Noise formulas at another point; gives the largest relative change of a σ."""
-        changes = [0.0]
-        for case, prediction in zip(self.cases, evaluation.predictions, strict=True):
+    def freeze(self, predictions: Mapping[str, Predicted], theta: np.ndarray) -> Self:
+        """With every formula of σ that is not frozen at θ, as far as it needs no other predictions, by case."""
+        frozen = dict(self.frozen)
+        for case in self.cases:
+            y = predictions[case.name].y if case.name in predictions else np.zeros((len(case.grid), len(case.outputs)))
             for s in case.samples:
-                if self.noise[s.output].needs and (case.name, s.output) in self.frozen:
-                    renewed = self._formula(case, s.output, s.rows, prediction, evaluation.theta)
-                    changes.append(float(np.abs(renewed / self.frozen[case.name, s.output] - 1).max(initial=0.0)))
-                    self.frozen[case.name, s.output] = renewed
-        return max(changes)
+                key, level = (case.name, s.output), self.noise[s.output]
+                if level.known and key not in frozen and (case.name in predictions or not level.needs):
+                    frozen[key] = self._formula(case, s.output, s.rows, y, theta)
+        return self.but(frozen=frozen) if len(frozen) > len(self.frozen) else self
+
+    def _freeze_at_guess(self) -> Self:
+        needing = {n for n, level in self.noise.items() if level.known and level.needs}
+        found = {
+            c.name: c.predict(self.guess, sensitive=True)
+            for c in self.cases
+            if any(s.output in needing and (c.name, s.output) not in self.frozen for s in c.samples)
+        }
+        try:
+            return self.freeze({n: p for n, p in found.items() if p.completed}, self.guess)
+        except GrisailleError:
+            return self
+
+    def refrozen(self, predictions: Sequence[Predicted], theta: np.ndarray) -> tuple[Self, float]:
+        """With formulas of σ that move with predictions at those of a point; and the largest relative change of a σ."""
+        frozen, changes = dict(self.frozen), [0.0]
+        for case, prediction in zip(self.cases, predictions, strict=True):
+            for s in case.samples:
+                key = case.name, s.output
+                if self.noise[s.output].needs and key in frozen:
+                    renewed = self._formula(case, s.output, s.rows, prediction.y, theta)
+                    changes.append(float(np.abs(renewed / frozen[key] - 1).max(initial=0.0)))
+                    frozen[key] = renewed
+        return self.but(frozen=frozen), max(changes)
 
     def prior_residuals(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """One residual per prior (several for a joint one) and their derivatives."""

@@ -113,7 +113,7 @@ def record(fit: Fitted) -> dict[str, Any]:
         "extra": dict(e.extra),
         "intervals": [_interval(level, method, found) for (level, method), found in fit.known_intervals.items()],
         "discretisation": [p.discretisation for p in e.evaluation.predictions],
-        "steps": [fit.method.steps(c.runner) for c in e.cases],
+        "steps": [{} if c.discretisation is None else c.discretisation.data for c in e.cases],
     }  # fmt: skip
 
 

@@ -20,8 +20,6 @@ from grisaille.disturbance import Purpose
 from grisaille.errors import EstimationError, GrisailleError
 from grisaille.estimation.cases import Case
 from grisaille.estimation.fitted import Fitted, with_levels
-from grisaille.filtering.extended import ExtendedFilter
-from grisaille.filtering.runner import FilterRunner
 from grisaille.simulation.dataset import as_ensemble
 from grisaille.simulation.ensembles.ensemble import EnsembleOptions, failure_sentence, run_ensemble
 from grisaille.simulation.measurement_noise import evaluate_along
@@ -34,13 +32,11 @@ SEED = 0
 
 
 def simulated_bands(
-    fit: Fitted, case: Case, runner: FilterRunner, theta: np.ndarray, names: Sequence[str], level: float
+    fit: Fitted, case: Case, theta: np.ndarray, start_covariance: np.ndarray, names: Sequence[str], level: float
 ) -> np.ndarray:
     """(4, times, names): mean, standard deviation, lower and upper end."""
     posed = _posed(fit, case, theta)
-    options = EnsembleOptions(
-        REALIZATIONS, seed=SEED, purpose=Purpose.MODEL, start_covariance=_start_covariance(runner, theta)
-    )  # fmt: skip
+    options = EnsembleOptions(REALIZATIONS, seed=SEED, purpose=Purpose.MODEL, start_covariance=start_covariance)
     try:
         found = run_ensemble(posed, options)
     except GrisailleError as error:
@@ -75,13 +71,3 @@ def _posed(fit: Fitted, case: Case, theta: np.ndarray) -> Point:
         {**experiment.constants, **of["parameter"], **scales}, {**known_starts(experiment), **of["start"]},
         hold=hold, sensitivities=(),
     )  # fmt: skip
-
-
-def _start_covariance(runner: FilterRunner, theta: np.ndarray) -> np.ndarray:
-    """P₀ of the plant; disturbances begin in their stationary law."""
-    q, dq, start = runner.posed(theta, False)
-    filter = runner.filter
-    assert isinstance(filter, ExtendedFilter)
-    s = filter.start(filter.prepared(q), q, dq, start.x, start.z)
-    nx = filter.model.nx
-    return np.asarray(filter.packing.split(s[0])[1][:nx, :nx])

@@ -12,13 +12,15 @@ import numpy as np
 from grisaille.errors import EstimationError
 from grisaille.estimation.cases import Case
 from grisaille.estimation.fitted import Fitted
-from grisaille.estimation.likelihood import filter_runner
+from grisaille.estimation.likelihood import chosen, filter_runner
 from grisaille.estimation.quantities import STATISTICS, Quantities
 from grisaille.estimation.simulated_bands import simulated_bands
 from grisaille.filtering.diffuse import diffuse_states
 from grisaille.filtering.exact.linear import LinearFilter
+from grisaille.filtering.extended import ExtendedFilter
 from grisaille.filtering.horizon import predict_ahead
-from grisaille.filtering.runner import FilterRunner
+from grisaille.filtering.runner import FilterRunner, Moments
+from grisaille.trial.discretisation import Discretisation
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -26,23 +28,23 @@ if TYPE_CHECKING:
 
 def filtered_states(fit: Fitted, experiment: Any, names: Any, level: float) -> xr.Dataset:
     """What a filter and its smoother say."""
-    case, runner, theta = _followed(fit, experiment)
-    return states_of_case(case, runner, theta, names, level)
+    return states_of_case(_case(fit, experiment), fit.estimate.theta, names, level)
 
 
-def states_of_case(
-    case: Case, runner: FilterRunner, theta: np.ndarray, names: Any = None, level: float = 0.95
-) -> xr.Dataset:
-    """The same for one experiment at given values."""
+def states_of_case(case: Case, theta: np.ndarray, names: Any = None, level: float = 0.95) -> xr.Dataset:
+    """The same for one experiment at given values of all unknowns."""
     import xarray as xr
 
     width = _width(level)
-    filter, q, filtered, smoothed = _moments(runner, theta)
+    runner = filter_runner(case)
+    assert runner is not None
+    found = _moments(runner, *chosen(case, theta))
+    filter, q, filtered, smoothed = found.filter, found.q, found.filtered, found.smoothed
     quantities = Quantities(filter.model, names)
     cells = filter.cells(q)
     at = np.flatnonzero(cells.sample_at >= 0)
     _, u = filter.at_samples(cells)
-    z = np.zeros((len(at), 0)) if isinstance(filter, LinearFilter) else runner.algebraic[at]
+    z = np.zeros((len(at), 0)) if isinstance(filter, LinearFilter) else found.algebraic[at]
     moments = ((filtered.x_filt[at], filtered.P_filt[at]), (smoothed[0][at], smoothed[1][at]))
     block = np.stack([quantities.statistics(case.grid, x, P, z, u, q, width) for x, P in moments])
     coordinates = {"given": ["filtered", "smoothed"], "statistic": list(STATISTICS), "time": case.grid}
@@ -63,15 +65,18 @@ def predictions(fit: Fitted, experiment: Any, horizon: float, level: float = 0.9
     if not (infinite or whole):
         raise EstimationError(f"horizon is {horizon!r}; give a whole number of samples from 1, or np.inf to simulate.")
     width = _width(level)
-    case, runner, theta = _followed(fit, experiment)
-    q = runner.posed(theta, False)[0]
-    filter = runner.filter
-    assert filter is not None
+    case = _case(fit, experiment)
+    runner = filter_runner(case)
+    assert runner is not None
+    theta, steps = chosen(case, fit.estimate.theta)
+    q, filter = runner.posed(theta, False)[0], runner.filter_on(steps, theta)
     quantities = Quantities(filter.model)
     if infinite and not isinstance(filter, LinearFilter):
-        block = simulated_bands(fit, case, runner, theta, list(quantities.rows), level)
+        block = simulated_bands(
+            fit, case, theta, _start_covariance(runner, theta, filter), list(quantities.rows), level
+        )
     else:
-        x, P, z = predict_ahead(runner, theta, horizon)
+        x, P, z = predict_ahead(runner, theta, steps, horizon)
         _, u = filter.at_samples(filter.cells(q))
         block = quantities.statistics(case.grid, x, P, z, u, q, width, noisy=True)
     coordinates = {"statistic": list(STATISTICS), "time": case.grid}
@@ -79,13 +84,23 @@ def predictions(fit: Fitted, experiment: Any, horizon: float, level: float = 0.9
     return xr.Dataset(data, coordinates, {"experiment": case.name, "level": level, "horizon": float(horizon)})
 
 
-def _moments(runner: FilterRunner, theta: np.ndarray) -> Any:
+def _moments(runner: FilterRunner, theta: np.ndarray, steps: Discretisation) -> Moments:
     q, dq, start = runner.posed(theta, False)
-    if isinstance(runner.filter, LinearFilter):
-        matrices = runner.filter.discretise(q, dq, start.x)
+    filter = runner.filter_on(steps, theta)
+    if isinstance(filter, LinearFilter):
+        matrices = filter.discretise(q, dq, start.x)
         if matrices.X0.shape[1]:
-            return runner.filter, q, *diffuse_states(matrices)
-    return runner.states(theta)
+            filtered, smoothed = diffuse_states(matrices)
+            return Moments(filter, q, filtered, smoothed, np.zeros((len(filtered.x_filt), 0)))
+    return runner.states(theta, steps)
+
+
+def _start_covariance(runner: FilterRunner, theta: np.ndarray, filter: ExtendedFilter) -> np.ndarray:
+    """P₀ of the plant; disturbances begin in their stationary law."""
+    q, dq, start = runner.posed(theta, False)
+    s = filter.start(filter.prepared(q), q, dq, start.x, start.z)
+    nx = filter.model.nx
+    return np.asarray(filter.packing.split(s[0])[1][:nx, :nx])
 
 
 def _width(level: float) -> float:
@@ -94,14 +109,6 @@ def _width(level: float) -> float:
     if not 0 < level < 1:
         raise EstimationError(f"level is {level!r}; give a number between 0 and 1, such as 0.95.")
     return float(norm.ppf(0.5 + level / 2))
-
-
-def _followed(fit: Fitted, experiment: Any) -> tuple[Case, FilterRunner, np.ndarray]:
-    """The case of an experiment, its filter, and the estimates that apply to it."""
-    case = _case(fit, experiment)
-    runner = filter_runner(case)
-    assert runner is not None
-    return case, runner, case.own(fit.estimate.theta)
 
 
 def _case(fit: Fitted, experiment: Any) -> Any:

@@ -11,15 +11,16 @@ Reference: A. H. Jazwinski, Stochastic Processes and Filtering Theory (1970), se
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property
+import copy
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from grisaille.compilation.evaluation import flat_function
+from grisaille.compilation.evaluation import FlatEvaluation, flat_function
 from grisaille.compilation.filter_native import PreparedPass, run_forward, run_reverse
 from grisaille.compilation.filter_pass import FilterPass, PassResult, run_interpreted
 from grisaille.compilation.filter_program import (
@@ -40,6 +41,7 @@ from grisaille.filtering.measurement import settle_function
 from grisaille.filtering.projection import Projection
 from grisaille.filtering.roots import Roots, UnsolvedError, restarts, unsolved_message
 from grisaille.filtering.start import start_covariance
+from grisaille.filtering.steps import FilterSteps
 
 WORTH_REVERSE = 5e7
 """Instructions of a pass with all directions, some 20 ms, above which reverse mode is worth its compilation."""
@@ -53,23 +55,11 @@ HIDDEN = {
 """What becomes of a disturbance without a linear effect where it is zero."""
 
 
-@dataclass(frozen=True, eq=False)
-class Discretisation:
-    """Steps per cell, where they are shorter and how much, doublings of exponentials, Newton steps."""
-
-    substeps: int
-    doublings: int
-    newton: int
-    finer: NDArray[np.int64] | None
-
-    @property
-    def key(self) -> tuple[Any, ...]:
-        """Equal where two are the same."""
-        return self.substeps, self.doublings, self.newton, None if self.finer is None else self.finer.tobytes()
-
-
 class ExtendedFilter:
-    """Filters one record again and again, at different values of q."""
+    """Filters one record again and again, at different values of q.
+
+    How finely it steps is set by ``on``, on a filter of its own; running one changes nothing.
+    """
 
     def __init__(
         self,
@@ -99,13 +89,17 @@ class ExtendedFilter:
         """(K + 1, nz) algebraic unknowns after jumps of the inputs, NaN elsewhere (``roots``)."""
         self._cells: Cells | None = None
         self._passes: dict[tuple[Any, ...], PreparedPass] = {}
-        self._read: Record | None = None
+        self._programs: dict[int, FilterProgram] = {}
+        """By Newton steps; shared by all that were made of this one, as are functions."""
+        self._functions: dict[tuple[str, int, int], FlatEvaluation] = {}
 
-    @cached_property
+    @property
     def program(self) -> FilterProgram:
         """Step and update, compiled where that is possible and wished."""
-        kind = replace(self.kind, constant=self._is_constant())
-        return build_program(formulate(self.model, kind), self.compiled)
+        if self.newton not in self._programs:
+            kind = replace(self.kind, constant=self._is_constant())
+            self._programs[self.newton] = build_program(formulate(self.model, kind), self.compiled)
+        return self._programs[self.newton]
 
     @property
     def newton(self) -> int:
@@ -114,20 +108,39 @@ class ExtendedFilter:
 
     @newton.setter
     def newton(self, steps: int) -> None:
-        if steps != self.kind.newton:
-            self.kind = replace(self.kind, newton=steps)
-            self.__dict__.pop("program", None)
-            self.__dict__.pop("_functions", None)
+        self.kind = replace(self.kind, newton=steps)
 
     @property
-    def discretisation(self) -> Discretisation:
+    def discretisation(self) -> FilterSteps:
         """How finely the filter steps and iterates."""
-        return Discretisation(self.substeps, self.doublings, self.newton, self.finer)
+        again = () if self.restarts is None else np.flatnonzero(np.isfinite(self.restarts).all(axis=1)).tolist()
+        return FilterSteps(
+            int(self.substeps), () if self.finer is None else tuple(self.finer.tolist()), int(self.doublings),
+            self.newton, () if self.roots is None else tuple(self.roots.sizes.tolist()),
+            tuple((k, tuple(self.restarts[k].tolist())) for k in again) if self.restarts is not None else (),
+        )  # fmt: skip
 
-    @discretisation.setter
-    def discretisation(self, wanted: Discretisation) -> None:
-        self.substeps, self.doublings, self.finer = wanted.substeps, wanted.doublings, wanted.finer
-        self.newton = wanted.newton
+    def on(self, steps: FilterSteps, record: Record | None = None) -> ExtendedFilter:
+        """The same filter with other steps, and perhaps on other measurements at the same instants."""
+        other = copy.copy(self)
+        other.record = record or self.record
+        other.substeps, other.doublings, other._passes = steps.substeps, steps.doublings, {}
+        other.finer = np.array(steps.finer, dtype=np.int64) if steps.finer else None
+        other.newton = steps.newton or self.newton
+        if self.roots is not None:
+            other.roots = copy.copy(self.roots)
+            other.roots.sizes = np.array(steps.sizes) if steps.sizes else np.zeros(self.roots.nz)
+            other.restarts = self._restarts_of(steps)
+        return other
+
+    def _restarts_of(self, steps: FilterSteps) -> Floats | None:
+        if not steps.restarts:
+            return None
+        assert self._cells is not None
+        found = np.full((len(self._cells.bounds), len(steps.sizes)), np.nan)
+        for k, z in steps.restarts:
+            found[k] = z
+        return found
 
     def steps(self, q: Floats) -> NDArray[np.int64]:
         """(K,) steps of every cell."""
@@ -167,10 +180,10 @@ class ExtendedFilter:
             s = self.start(given, q, dq, x0, z0)
             found = self.carry(given, q, s, dq, keep=states is not None)
             if not self._is_solved(found):
-                self.restart(q, s[0])
-                given = self.prepared(q, robust, condition)
-                found = self.carry(given, q, s, dq, keep=states is not None)
-                self._require_solved(found, given, q, s[0])
+                again = self._restarted(q, s[0])
+                given = again.prepared(q, robust, condition)
+                found = again.carry(given, q, s, dq, keep=states is not None)
+                again._require_solved(found, given, q, s[0])
         if states is not None and found.kept is not None and found.failed < 0:
             x, P, z = self.packing.split(found.kept)
             states.append(States(x[:, 0], P[:, 0], x[:, 1], P[:, 1]))
@@ -192,10 +205,10 @@ class ExtendedFilter:
             s = self.start(given, q, dq, x0, z0)
             found = run_reverse(library, given, q, s[0])
             if not self._is_solved(found):
-                self.restart(q, s[0])
-                given = self.prepared(q, robust, condition)
+                again = self._restarted(q, s[0])
+                given = again.prepared(q, robust, condition)
                 found = run_reverse(library, given, q, s[0])
-                self._require_solved(found, given, q, s[0])
+                again._require_solved(found, given, q, s[0])
             assert found.lq is not None
             found.base = np.concatenate([found.base, s[1:] @ found.ds + dq @ found.lq])
         return _sums(found)
@@ -205,9 +218,8 @@ class ExtendedFilter:
         cells, m = self.cells(q), self.substeps
         finer = b"" if self.finer is None else self.finer.tobytes()
         key = (m, finer, self.doublings, robust, condition)
-        if self._read is not self.record:
-            self._passes, self._read = {}, self.record
-        if key not in self._passes:
+        found = self._passes.get(key)
+        if found is None:
             y = self.record.y
             mask = np.asarray(np.isfinite(y))
             sample = np.where(cells.sample_at >= 0, cells.sample_at, 0)
@@ -220,8 +232,9 @@ class ExtendedFilter:
                 mask.astype(float), 1 / weights, q, self.nominal, steps, robust, condition, self.doublings,
                 self._given(),
             )  # fmt: skip
-            self._passes = {**self._passes, key: PreparedPass(given)}
-        return self._passes[key]
+            found = PreparedPass(given)
+            self._passes = {**self._passes, key: found}
+        return found
 
     def start(self, given: PreparedPass, q: Floats, dq: Floats, x0: Floats, z0: Floats | None) -> Floats:
         """s and its derivatives before the first sample, (1 + ns, size)."""
@@ -236,9 +249,11 @@ class ExtendedFilter:
         if isinstance(self.initial_covariance, str) and self.initial_covariance == "first-sample":
             end = int(np.flatnonzero(self.cells(q).sample_at >= 0)[1])
             over = ("start", given.given.steps[:end].tobytes(), given.given.doublings)
-            if over not in self._passes:
-                self._passes = {**self._passes, over: PreparedPass(replace(given.given.part(0, end), given=None))}
-            built = self.carry(self._passes[over], q, nothing, dq, keep=False)
+            part = self._passes.get(over)
+            if part is None:
+                part = PreparedPass(replace(given.given.part(0, end), given=None))
+                self._passes = {**self._passes, over: part}
+            built = self.carry(part, q, nothing, dq, keep=False)
             first = pack.split(np.concatenate([built.s[None], built.ds]))[1]
             if not self.model.starts and not self.model.constraints.numel():
                 return pack.join(x, first, z)
@@ -276,14 +291,19 @@ class ExtendedFilter:
         with np.errstate(all="ignore"):
             s = self.start(self.prepared(q), q, nothing, x0, z0)
             self.roots.sizes = np.maximum(self.roots.sizes, np.abs(s[0, -2 * self.roots.nz : -self.roots.nz]))
-            self.restart(q, s[0])
+            self._restart(q, s[0])
             given = self.prepared(q)
             kept = self.carry(given, q, s, nothing, keep=True).kept
             assert kept is not None
             self.roots.measure(given.given, kept, q, self.model.n)
 
-    def restart(self, q: Floats, s: Floats) -> None:
-        """Solve algebraic unknowns afresh after every jump of the inputs, from s at the start."""
+    def _restarted(self, q: Floats, s: Floats) -> ExtendedFilter:
+        """The same filter with algebraic unknowns solved afresh after every jump of the inputs."""
+        other = self.on(self.discretisation)
+        other._restart(q, s)
+        return other
+
+    def _restart(self, q: Floats, s: Floats) -> None:
         assert self.roots is not None
         self._passes = {}
         self.restarts = restarts(self, self.roots, self.prepared(q).given, q, s)
@@ -330,11 +350,11 @@ class ExtendedFilter:
         A, W, C = (part.reshape(nd, n, -1).transpose(0, 2, 1) for part in parts)
         return A, W, C
 
-    def _known(self, name: str, ns: int, build: Any) -> Any:
-        found = self.__dict__.setdefault("_functions", {})
-        if (name, ns) not in found:
-            found[name, ns] = flat_function(build())
-        return found[name, ns]
+    def _known(self, name: str, ns: int, build: Callable[[], ca.Function]) -> FlatEvaluation:
+        key = name, self.newton, ns
+        if key not in self._functions:
+            self._functions[key] = flat_function(build())
+        return self._functions[key]
 
 
 def _stages(cells: Cells, steps: NDArray[np.int64]) -> Floats:

@@ -23,6 +23,7 @@ from grisaille.filtering.extended import ExtendedFilter
 from grisaille.filtering.kalman import DiscreteModel, Sums, Totals, run_filter, update
 from grisaille.filtering.runner import Filtered, FilterOptions, FilterRunner, Starting
 from grisaille.trial import Trial
+from grisaille.trial.discretisation import Discretisation
 
 CHUNK = 256
 """Predictions that are carried together."""
@@ -35,27 +36,28 @@ class HorizonRunner(FilterRunner):
         super().__init__(trial, options)
         self.horizon = horizon
 
-    def likelihood(self, theta: Floats, *, sensitive: bool) -> Filtered:
-        def sums(q: Floats, dq: Floats, start: Starting) -> Sums:
+    def likelihood(self, theta: Floats, steps: Discretisation, *, sensitive: bool) -> Filtered:
+        def sums(filter: LinearFilter | ExtendedFilter, q: Floats, dq: Floats, start: Starting) -> Sums:
             o = self.options
-            if isinstance(self.filter, ExtendedFilter):
-                return _nonlinear_sums(self.filter, self.horizon, q, dq, start, o.robust, o.condition)
-            assert isinstance(self.filter, LinearFilter)
-            return linear_sums(self.filter.discretise(q, dq, start.x), self.horizon, o.robust, o.condition)
+            if isinstance(filter, ExtendedFilter):
+                return _nonlinear_sums(filter, self.horizon, q, dq, start, o.robust, o.condition)
+            return linear_sums(filter.discretise(q, dq, start.x), self.horizon, o.robust, o.condition)
 
-        return self._likelihood(theta, sensitive, sums)
+        return self._likelihood(theta, steps, sensitive, sums)
 
-    def gradient(self, theta: Floats) -> Filtered:
-        return self.likelihood(theta, sensitive=True)
+    def gradient(self, theta: Floats, steps: Discretisation) -> Filtered:
+        return self.likelihood(theta, steps, sensitive=True)
 
 
-def predict_ahead(runner: FilterRunner, theta: Floats, horizon: float) -> tuple[Floats, Floats, Floats]:
+def predict_ahead(
+    runner: FilterRunner, theta: Floats, steps: Discretisation, horizon: float
+) -> tuple[Floats, Floats, Floats]:
     """Means (N, n), covariances (N, n, n) and algebraic unknowns (N, nz) of the states at every sample."""
     q, dq, start = runner.posed(theta, False)
-    if isinstance(runner.filter, ExtendedFilter):
-        return _nonlinear_moments(runner.filter, horizon, q, dq, start)
-    assert isinstance(runner.filter, LinearFilter)
-    model = runner.filter.discretise(q, dq, start.x)
+    filter = runner.filter_on(steps, theta)
+    if isinstance(filter, ExtendedFilter):
+        return _nonlinear_moments(filter, horizon, q, dq, start)
+    model = filter.discretise(q, dq, start.x)
     if model.X0.shape[1]:
         raise EstimationError(
             "Predictions under initial_covariance='diffuse' have no variance before the data determine the states; "

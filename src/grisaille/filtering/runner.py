@@ -7,9 +7,9 @@ not an exception: optimizers must survive it.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -27,10 +27,15 @@ from grisaille.filtering.kalman import Likelihood, States, Sums, centred, finish
 from grisaille.filtering.native import add_up
 from grisaille.filtering.sigma_points import SigmaPoints
 from grisaille.filtering.smoother import smooth
+from grisaille.filtering.steps import Exact, FilterSteps
 from grisaille.filtering.substeps import choose_substeps, freeze_doublings
 from grisaille.trial import Point, Trial
+from grisaille.trial.discretisation import Discretisation
 from grisaille.trial.form import Form
 from grisaille.trial.refusals import refuse_moving_instants
+
+MOST_KEPT = 3
+"""Filters with other steps that are kept beside the last one."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,21 @@ class Starting:
     z: Floats
 
 
+Summing: TypeAlias = Callable[[LinearFilter | ExtendedFilter, Floats, Floats, Starting], Sums]
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """What a filter and its smoother say at every cell boundary."""
+
+    filter: LinearFilter | ExtendedFilter
+    q: Floats
+    filtered: States
+    smoothed: tuple[Floats, Floats]
+    algebraic: Floats
+    """Algebraic unknowns after updates, (K + 1, nz)."""
+
+
 class FilterRunner:
     """The log-likelihood of one trial."""
 
@@ -71,63 +91,99 @@ class FilterRunner:
         self.trial, self.options = trial, options
         self.record = self._record()
         self.filter: LinearFilter | ExtendedFilter | None = None
+        """As it was prepared; ``filter_on`` gives one with steps."""
         self.form: Form | None = None
         """Of the equations that the filter was made for."""
-        self.algebraic = np.zeros((0, 0))
-        """Algebraic unknowns at cell boundaries, after ``states``."""
+        self._stepping: tuple[tuple[FilterSteps, ExtendedFilter], ...] = ()
+        """Filters with the steps that were last asked for."""
 
     def _record(self) -> Record:
         data = self.trial.data
         return Record(self.trial.name, self.trial.times, data.y, data.weights, self.signals)
 
-    def likelihood(self, theta: Floats, *, sensitive: bool) -> Filtered:
+    def discretise(self, theta: Floats, known: Discretisation | None = None) -> FilterSteps | Exact:
+        """Steps between samples: as the options say, or as many as these values need.
+
+        known : steps that were chosen elsewhere, whose Newton steps are enough to begin with
+        """
+        q, _, start = self.posed(theta, False)
+        if not isinstance(self.filter, ExtendedFilter):
+            return Exact()
+        filter = self.filter.on(known if isinstance(known, FilterSteps) else FilterSteps(1))
+        chosen = self.options.substeps
+        if isinstance(chosen, int):
+            filter.substeps = chosen
+            freeze_doublings(filter, q, start.x, start.z)
+        else:
+            choose_substeps(filter, q, start.x, start.z)
+        return filter.discretisation
+
+    def filter_on(self, steps: Discretisation, theta: Floats) -> LinearFilter | ExtendedFilter:
+        """The filter with steps; θ is where one that was not prepared yet is."""
+        if self.filter is None:
+            self.prepare(theta)
+        assert self.filter is not None
+        if isinstance(self.filter, LinearFilter):
+            return self.filter
+        assert isinstance(steps, FilterSteps)
+        for known, filter in self._stepping:
+            if known is steps or known == steps:
+                return filter
+        made = self.filter.on(steps, self.record)
+        if made.roots is not None and not steps.sizes:
+            # an older file has no sizes of algebraic unknowns
+            q, _, start = self.posed(theta, False)
+            made.measure_roots(q, start.x, start.z)
+        self._stepping = ((steps, made), *self._stepping[:MOST_KEPT])
+        return made
+
+    def likelihood(self, theta: Floats, steps: Discretisation, *, sensitive: bool) -> Filtered:
         """log L at values of everything that moves."""
         o = self.options
 
-        def sums(q: Floats, dq: Floats, start: Starting) -> Sums:
-            if isinstance(self.filter, ExtendedFilter):
-                return self.filter.run(q, dq, start.x, robust=o.robust, condition=o.condition, z0=start.z)
-            return self._exact(q, dq, start.x)
+        def sums(filter: LinearFilter | ExtendedFilter, q: Floats, dq: Floats, start: Starting) -> Sums:
+            if isinstance(filter, ExtendedFilter):
+                return filter.run(q, dq, start.x, robust=o.robust, condition=o.condition, z0=start.z)
+            return self._exact(filter, q, dq, start.x)
 
-        return self._likelihood(theta, sensitive, sums)
+        return self._likelihood(theta, steps, sensitive, sums)
 
-    def gradient(self, theta: Floats) -> Filtered:
+    def gradient(self, theta: Floats, steps: Discretisation) -> Filtered:
         """log L and its gradient only: cheaper, in reverse mode, where the filter is nonlinear and compiled."""
         o = self.options
 
-        def sums(q: Floats, dq: Floats, start: Starting) -> Sums:
-            if isinstance(self.filter, ExtendedFilter):
-                return self.filter.gradient(q, dq, start.x, robust=o.robust, condition=o.condition, z0=start.z)
-            return self._exact(q, dq, start.x)
+        def sums(filter: LinearFilter | ExtendedFilter, q: Floats, dq: Floats, start: Starting) -> Sums:
+            if isinstance(filter, ExtendedFilter):
+                return filter.gradient(q, dq, start.x, robust=o.robust, condition=o.condition, z0=start.z)
+            return self._exact(filter, q, dq, start.x)
 
-        return self._likelihood(theta, True, sums)
+        return self._likelihood(theta, steps, True, sums)
 
-    def _likelihood(self, theta: Floats, sensitive: bool, sums: Callable[[Floats, Floats, Starting], Sums]) -> Filtered:
+    def _likelihood(self, theta: Floats, steps: Discretisation, sensitive: bool, sums: Summing) -> Filtered:
         try:
-            found = finish(sums(*self.posed(theta, sensitive)))
+            posed = self.posed(theta, sensitive)
+            found = finish(sums(self.filter_on(steps, theta), *posed))
         except GrisailleError as error:
             return Filtered(None, str(error))
         return Filtered(found, self._reason(found.failed) if found.failed >= 0 else "")
 
-    def _exact(self, q: Floats, dq: Floats, x0: Floats) -> Sums:
-        assert isinstance(self.filter, LinearFilter)
-        o, matrices = self.options, self.filter.discretise(q, dq, x0)
+    def _exact(self, filter: LinearFilter, q: Floats, dq: Floats, x0: Floats) -> Sums:
+        o, matrices = self.options, filter.discretise(q, dq, x0)
         sums = add_up(matrices, robust=o.robust, condition=o.condition, compiled=o.compiled)
         if matrices.X0.shape[1] and sums.failed < 0:
             return add_up(centred(matrices, sums), compiled=o.compiled)
         return sums
 
-    def states(self, theta: Floats) -> tuple[LinearFilter | ExtendedFilter, Floats, States, tuple[Floats, Floats]]:
-        """The filter, q, filtered moments at cell boundaries, and smoothed ones."""
+    def states(self, theta: Floats, steps: Discretisation) -> Moments:
+        """Filtered and smoothed moments at cell boundaries."""
         q, dq, start = self.posed(theta, False)
-        if isinstance(self.filter, ExtendedFilter):
-            found = states_of(self.filter, q, start.x, start.z)
+        filter = self.filter_on(steps, theta)
+        if isinstance(filter, ExtendedFilter):
+            found = states_of(filter, q, start.x, start.z)
             if isinstance(found, Sums):
                 raise EstimationError(self._reason(found.failed))
-            self.algebraic = found.z
-            return self.filter, q, found.filtered, (found.x_smooth, found.P_smooth)
-        assert self.filter is not None
-        matrices = self.filter.discretise(q, dq, start.x)
+            return Moments(filter, q, found.filtered, (found.x_smooth, found.P_smooth), found.z)
+        matrices = filter.discretise(q, dq, start.x)
         if matrices.X0.shape[1]:
             raise EstimationError(
                 "States under initial_covariance='diffuse' are not available: a flat prior has no covariance. Use "
@@ -137,7 +193,8 @@ class FilterRunner:
         sums = run_filter(matrices, states=kept)
         if sums.failed >= 0:
             raise EstimationError(self._reason(sums.failed))
-        return self.filter, q, kept[0], smooth(matrices, kept[0])
+        nothing = np.zeros((len(kept[0].x_filt), 0))
+        return Moments(filter, q, kept[0], smooth(matrices, kept[0]), nothing)
 
     def prepare(self, theta: Floats) -> StochasticModel:
         """The stochastic model and its filter; raises what a user must know before anything is minimised."""
@@ -149,19 +206,7 @@ class FilterRunner:
         refuse_moving_instants(self.trial, point.form, "a filter")
         self.form = point.form
         self.filter = self._choose(model, point)
-        if isinstance(self.filter, ExtendedFilter):
-            self.choose_steps(self.filter, theta)
         return model
-
-    def choose_steps(self, filter: ExtendedFilter, theta: Floats) -> None:
-        """Steps between samples: as the options say, or as many as these values need."""
-        q, _, start = self.posed(theta, False)
-        chosen = self.options.substeps
-        if isinstance(chosen, int):
-            filter.substeps, filter.finer = chosen, None
-            freeze_doublings(filter, q, start.x, start.z)
-        else:
-            choose_substeps(filter, q, start.x, start.z)
 
     def _choose(self, model: StochasticModel, point: Point) -> LinearFilter | ExtendedFilter:
         """Unless one was asked for: the exact filter where it applies, the unscented one where the model jumps."""
@@ -175,37 +220,28 @@ class FilterRunner:
         if o.filter == "auto" and model.jumps:
             update = "unscented"
         kind = FilterKind(update, o.propagation, sigma=o.sigma, solver=o.solver)
-        return ExtendedFilter(
+        made = ExtendedFilter(
             model, self.record, point.initializer.nominal[: model.nx], o.initial_covariance, kind=kind,
             compiled=o.compiled,
         )  # fmt: skip
+        made.cells(point.q)
+        return made
 
-    def refusal(self, theta: Floats) -> str:
+    def refusal(self, theta: Floats, steps: Discretisation) -> str:
         """Why the likelihood at these values must not be believed, in words; empty where it may."""
         q, _, start = self.posed(theta, False)
-        return near_switch(self.filter, q, start.x, start.z) if isinstance(self.filter, ExtendedFilter) else ""
+        filter = self.filter_on(steps, theta)
+        return near_switch(filter, q, start.x, start.z) if isinstance(filter, ExtendedFilter) else ""
 
     def with_trial(self, trial: Trial) -> FilterRunner:
-        """An independent runner of the same experiment with other measurements."""
+        """A runner of the same experiment with other measurements."""
         other = copy.copy(self)
-        other.trial = trial
+        other.trial, other._stepping = trial, ()
         other.record = other._record()
-        if self.filter is not None:
+        if isinstance(self.filter, LinearFilter):
             other.filter = copy.copy(self.filter)
             other.filter.record = other.record
         return other
-
-    @property
-    def steps(self) -> dict[str, int]:
-        """How steps between samples were chosen; none of the exact filter."""
-        if not isinstance(self.filter, ExtendedFilter):
-            return {}
-        return {"substeps": int(self.filter.substeps), "doublings": int(self.filter.doublings)}
-
-    def take_steps(self, steps: Mapping[str, int]) -> None:
-        """Steps that were chosen before."""
-        if isinstance(self.filter, ExtendedFilter) and steps:
-            self.filter.substeps, self.filter.doublings = int(steps["substeps"]), int(steps["doublings"])
 
     def signals(self, p: Floats) -> SignalTable:
         """The table of u at parameter values."""

@@ -41,8 +41,8 @@ TOLERANCE = {"moments": (1e-6, 1e-7), "square-root": (1e-6, 1e-7), "linearize": 
 """Change of log L by a doubling that ends the search: absolute, and relative to |log L|."""
 
 
-def choose_substeps(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None = None) -> int:
-    """Steps of every cell from which on halving them does not move log L; the fewest of a cell."""
+def choose_substeps(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None = None) -> None:
+    """Steps of every cell from which on halving them does not move log L, set on a filter of one's own."""
     filter.substeps, filter.finer = 1, None
     freeze_doublings(filter, q, x0, z0)
     while True:
@@ -55,7 +55,6 @@ def choose_substeps(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | 
             filter.newton *= 2
             filter.substeps, filter.finer = 1, None
     freeze_doublings(filter, q, x0, z0)
-    return filter.substeps
 
 
 def _choose(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None) -> None:

@@ -105,8 +105,9 @@ class Search(Scaled, Generic[E]):
         value, slope = self.criterion.gradient(theta)
         return slope * self.slopes(theta) if np.isfinite(value) and np.isfinite(slope).all() else None
 
-    def restart(self, theta: np.ndarray) -> None:
-        """Go on from a point, after the criterion has changed."""
+    def restart(self, theta: np.ndarray, criterion: Criterion[E] | None = None) -> None:
+        """Go on from a point, with another criterion where one is given."""
+        self.criterion = criterion or self.criterion
         self.with_guess(theta)
         self.best = self.last = None
         self.curvatures.clear()

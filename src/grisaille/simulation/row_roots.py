@@ -1,12 +1,13 @@
 """0 = residual(z, u_i, p) for all rows i of a static experiment, each row's root continued from where it is known.
 
 All rows take Newton steps together; those that do not contract as they do near a single root are followed one by one
-(``rescue``), from their own root at the parameters before or from the root of the row before. Where a root cannot be
-continued, the start that the model declares decides, as it does for the first row.
+(``rescue``), from their own root at other parameters, where that is known, or from the root of the row before. Where a
+root cannot be continued, the start that the model declares decides, as it does for the first row.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import casadi as ca
@@ -27,8 +28,16 @@ DECIDES_NOTHING = 1e-7
 """Corrections below this part of an entry say nothing about roots."""
 
 
+@dataclass(frozen=True, eq=False)
+class Known:
+    """Roots (nz, rows) and the parameters they belong to."""
+
+    z: Floats
+    p: Floats
+
+
 class RowRoots:
-    """The roots of all rows, remembered from one set of parameters to the next."""
+    """The roots of all rows, followed from those at other parameters."""
 
     def __init__(self, structure: Structure, u: Floats) -> None:
         system = structure.system
@@ -43,19 +52,16 @@ class RowRoots:
         held = len(system.pieces)
         gaps = sides_of(system.residual[: system.nz - held], system.z[: system.nz - held])
         self.sides = ca.Function("sides", [system.z, system.u, system.p], [ca.densify(gaps)])
-        self._known: tuple[Floats, Floats] | None = None
-        """Roots (nz, rows) and the parameters they belong to."""
 
-    def solve(self, p: Floats) -> Floats:
+    def solve(self, p: Floats, known: Known | None = None) -> Floats:
         """(nz, rows); raises ``DataError`` naming a row that has no solution."""
         n = self.u.shape[1]
         if self.nz == 0:
             return np.zeros((0, n))
         with np.errstate(all="ignore"):
-            z, doubtful = self._together(self._guess(p), p)
+            z, doubtful = self._together(self._guess(p, known), p)
             for row in doubtful:
-                z[:, row] = self._one(row, z, p)
-        self._known = z, np.array(p)
+                z[:, row] = self._one(row, z, p, known)
         return z
 
     def slopes(self, z: Floats, p: Floats) -> tuple[Floats, Floats]:
@@ -64,9 +70,9 @@ class RowRoots:
         r, j = self._residual(z, self.u, np.repeat(p[:, None], n, axis=1))
         return r.full().T, j.full().T.reshape(n, self.nz, self.nz).swapaxes(1, 2)
 
-    def _guess(self, p: Floats) -> Floats:
-        if self._known is not None:
-            return self._known[0].copy()
+    def _guess(self, p: Floats, known: Known | None) -> Floats:
+        if known is not None:
+            return known.z.copy()
         return np.repeat(self._started(0, p)[:, None], self.u.shape[1], axis=1)
 
     def _together(self, z: Floats, p: Floats) -> tuple[Floats, list[int]]:
@@ -89,11 +95,11 @@ class RowRoots:
         z[:, doubtful] = guess[:, doubtful]
         return z, np.flatnonzero(doubtful).tolist()
 
-    def _one(self, row: int, z: Floats, p: Floats) -> Floats:
+    def _one(self, row: int, z: Floats, p: Floats, known: Known | None) -> Floats:
         """The root of one row, followed from where it is known."""
         u, nothing = self.u[:, row], np.zeros(0)
-        if self._known is not None:
-            start = Anchor(0.0, nothing, self._known[0][:, row], u=u, p=self._known[1])
+        if known is not None:
+            start = Anchor(0.0, nothing, known.z[:, row], u=u, p=known.p)
         elif row > 0:
             start = Anchor(0.0, nothing, z[:, row - 1].copy(), u=self.u[:, row - 1])
         else:

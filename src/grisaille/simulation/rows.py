@@ -7,16 +7,16 @@ follows by the implicit function theorem:  dz/dp = −(∂r/∂z)⁻¹ ∂r/∂p
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Sequence
 
 import casadi as ca
 import numpy as np
 
 from grisaille.errors import DataError, GrisailleError
 from grisaille.simulation.crossings import Crossing
-from grisaille.simulation.row_roots import RowRoots
+from grisaille.simulation.row_roots import Known, RowRoots
 from grisaille.simulation.runner import Prediction
+from grisaille.simulation.steps import Rows
 from grisaille.trial import Point, Trial
 
 
@@ -41,36 +41,36 @@ class RowRunner:
         self.roots = RowRoots(self.structure, self.u)
 
     def with_trial(self, trial: Trial) -> RowRunner:
-        """An independent runner of the same experiment with other measurements."""
+        """A runner of the same experiment with other measurements."""
         other = copy.copy(self)
         other.trial = trial
         return other
 
-    def refine(self, excess: float = 1.0) -> None:
-        """Nothing to refine: there are no steps."""
+    def discretise(self, theta: np.ndarray) -> Rows:
+        """The roots of all rows at θ, from which those at other values are followed."""
+        point = self.trial.at(theta)
+        if not self.nz:
+            return Rows()
+        return Rows(tuple(point.p.tolist()), tuple(map(tuple, self.roots.solve(point.p).T.tolist())))
 
-    steps: ClassVar[dict[str, Any]] = {}
-
-    def take_steps(self, steps: Mapping[str, Any]) -> None:
-        """There are none."""
-
-    def crossings(self, theta: np.ndarray) -> list[Crossing]:
+    def crossings(self, theta: np.ndarray, rows: Rows | None = None) -> list[Crossing]:
         """None: there is no trajectory."""
         return []
 
-    def predict(self, theta: np.ndarray, *, sensitive: bool) -> Prediction:
+    def predict(self, theta: np.ndarray, rows: Rows, *, sensitive: bool) -> Prediction:
         """Outputs (rows, outputs) and their derivatives by θ."""
         try:
             point = self.trial.at(theta)
-            z = self.roots.solve(point.p)
+            known = Known(np.array(rows.roots).T, np.array(rows.parameters)) if rows.roots else None
+            z = self.roots.solve(point.p, known)
         except GrisailleError as error:
-            return self._failed(str(error), sensitive)
+            return self.failed(str(error), sensitive)
         with np.errstate(all="ignore"):
             y = self._call(self._observed, z, point.p)[0].reshape(-1, self.ny)
             sy = self._differentiate(z, point) if sensitive else np.zeros((0, 0, 0))
         if not (np.isfinite(y).all() and np.isfinite(sy).all()):
             row = int(np.flatnonzero(~np.isfinite(y).all(axis=1))[0]) if not np.isfinite(y).all() else 0
-            return self._failed(f"the outputs are not finite in row {row}", sensitive)
+            return self.failed(f"the outputs are not finite in row {row}", sensitive)
         return Prediction(y, sy)
 
     def _call(self, function: ca.Function, z: np.ndarray, p: np.ndarray) -> list[np.ndarray]:
@@ -89,7 +89,8 @@ class RowRunner:
             slopes = slopes + oz.reshape(n, self.nz, self.ny).swapaxes(1, 2) @ dz
         return np.asarray(slopes @ point.dp.T)
 
-    def _failed(self, reason: str, sensitive: bool) -> Prediction:
+    def failed(self, reason: str, sensitive: bool) -> Prediction:
+        """The answer where there is none."""
         shape = (self.u.shape[1], self.ny)
         return Prediction(np.full(shape, np.nan), np.full((*shape, len(self.trial.moves) * sensitive), np.nan), reason)
 

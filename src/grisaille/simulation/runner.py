@@ -1,7 +1,7 @@
 """One trial simulated again and again at other values of what moves.
 
-Steps are frozen (``simulate`` explains why): the method and the step are chosen at the first point, by the error
-estimate, and kept until ``refine``.
+Steps are frozen (``simulate`` explains why): the method and the step are chosen at one point, by the error estimate,
+and given to every run (``Steps``).
 Where equal steps would be very many (a body that sticks and slips), steps stay adaptive, with a tighter tolerance.
 Far from the first point the frozen step may be far too long: there a run takes a tenth or a hundredth of it, and where
 that is not enough it fails, so that no search ends in what the discretisation makes of a model.
@@ -13,7 +13,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -25,6 +24,7 @@ from grisaille.simulation.frozen import choose_step
 from grisaille.simulation.integration import integrate
 from grisaille.simulation.integrators.leeway import with_leeway
 from grisaille.simulation.outcome import describe
+from grisaille.simulation.steps import Steps
 from grisaille.structure.reduction import Structure
 from grisaille.trial import Point, Trial
 
@@ -70,95 +70,86 @@ class Runner:
         self.trial, self.rtol, self.compiled = trial, rtol, compiled
         names = trial.structure.system.observed_names
         self.columns = np.array([names.index(o) for o in outputs], dtype=int)
-        self.method, self.step = "", 0.0
         self._kernels: dict[int, Kernel] = {}
 
     @property
     def structure(self) -> Structure:
         return self.trial.structure
 
-    def predict(self, theta: np.ndarray, *, sensitive: bool) -> Prediction:
+    def discretise(self, theta: np.ndarray) -> Steps:
+        """Method and step that suit θ: adaptive for the method, halving for the step."""
+        point = self.trial.at(theta).still()
+        kernel = self._kernel(point)
+        task = self._task(kernel, point, self.rtol)
+        free = _copy(kernel, task)
+        free.max_steps = FIRST_STEPS
+        method = integrate(kernel, free, "auto")
+        if free.status != Status.DONE:
+            # no fixed step would do what error control cannot
+            raise SimulationError(describe(free, self.structure.system, method))
+        equal = _copy(kernel, task)
+        equal.max_steps = max(ADAPTIVE_FROM * free.steps, 10 * len(self.trial.times))
+        choose_step(kernel, equal, f"frozen-{method}", None, None)
+        reached = equal.status == Status.DONE and equal.error_estimate <= 1.0
+        return Steps(method, float(equal.fixed_step) if reached else 0.0)
+
+    def predict(self, theta: np.ndarray, steps: Steps, *, sensitive: bool) -> Prediction:
         """Outputs (and derivatives) at θ."""
         try:
             point = self.trial.at(theta)
-            return self._accurate(point if sensitive else point.still(), sensitive)
+            return self._accurate(point if sensitive else point.still(), steps, sensitive)
         except GrisailleError as error:
-            return self._failed(str(error), sensitive)
+            return self.failed(str(error), sensitive)
 
-    def predict_holding(self, theta: np.ndarray, values: Mapping[str, float]) -> Prediction:
+    def predict_holding(self, theta: np.ndarray, steps: Steps, values: Mapping[str, float]) -> Prediction:
         """Outputs at θ where disturbances are held at other values than zero."""
-        return self._accurate(self.trial.at(theta).still().holding(values), False)
+        return self._accurate(self.trial.at(theta).still().holding(values), steps, False)
 
-    def crossings(self, theta: np.ndarray) -> list[Crossing]:
+    def crossings(self, theta: np.ndarray, steps: Steps | None = None) -> list[Crossing]:
         """The switches that the trajectory at θ crosses and at which its equations jump."""
         if not self.structure.jumps.of_states:
             return []
         point = self.trial.at(theta).still()
         kernel = self._kernel(point)
-        return find_crossings(point.structure, kernel, self._task(kernel, point), self.method or "auto")
-
-    @property
-    def steps(self) -> dict[str, Any]:
-        """How steps were chosen; they give the same digits again."""
-        return {"method": self.method, "step": float(self.step)}
-
-    def take_steps(self, steps: Mapping[str, Any]) -> None:
-        """Steps that were chosen before."""
-        if steps.get("method"):
-            self.method, self.step = str(steps["method"]), float(steps["step"])
-
-    @property
-    def tolerance(self) -> float:
-        """Of the integrator; tighter once the steps have been left adaptive."""
-        return max(TIGHTER * self.rtol, 1e-12) if self.method and not self.step else self.rtol
+        task = self._task(kernel, point, self._tolerance(steps) if steps else self.rtol)
+        return find_crossings(point.structure, kernel, task, steps.method if steps else "auto")
 
     def with_trial(self, trial: Trial) -> Runner:
-        """An independent runner of the same experiment with other measurements."""
+        """A runner of the same experiment with other measurements."""
         other = copy.copy(self)
         other.trial = trial
         return other
 
-    def refine(self, excess: float = 1.0) -> None:
-        """Shorten the frozen step, by more than a half where the error estimate is many tolerances (``excess``).
-
-        Adaptive steps keep their tolerance.
-        """
-        # the estimate is of fourth order or higher
-        self.step *= min(0.5, 0.8 * excess**-0.25)
-
-    def _accurate(self, point: Point, sensitive: bool) -> Prediction:
+    def _accurate(self, point: Point, steps: Steps, sensitive: bool) -> Prediction:
         """A run whose steps are short enough to believe it; ``discretisation`` is that of the frozen step."""
-        first = self._run(point, sensitive, 1.0)
-        if not self.step or first.discretisation <= COARSE:
+        first = self._run(point, steps, sensitive, 1.0)
+        if not steps.step or first.discretisation <= COARSE:
             return first
         for share in SHORTER if first.discretisation < HOPELESS else ():
-            shorter = self._run(point, sensitive, share)
+            shorter = self._run(point, steps, sensitive, share)
             if shorter.discretisation <= COARSE:
                 return replace(shorter, discretisation=first.discretisation) if shorter.completed else shorter
-        return self._failed(
-            f"the steps that suit the first point ({self.step:.3g}) are far too long here: the error estimate is "
+        return self.failed(
+            f"the steps that suit the first point ({steps.step:.3g}) are far too long here: the error estimate is "
             f"{first.discretisation:.1g} times the tolerance, and shorter ones do not help",
             sensitive,
         )
 
-    def _run(self, point: Point, sensitive: bool, share: float) -> Prediction:
+    def _run(self, point: Point, steps: Steps, sensitive: bool, share: float) -> Prediction:
         if sensitive:
             point.refuse_moving_jumps()
         kernel = self._kernel(point)
-        task = self._task(kernel, point)
-        chosen_here = not self.method
-        if chosen_here:
-            self._choose(kernel, task)
-            task.rtol, task.atol = self.tolerance, 1e-3 * self.tolerance * point.initializer.nominal
-        method, task.fixed_step = self.method, share * self.step
-        integrate(kernel, task, method)
+        task = self._task(kernel, point, self._tolerance(steps))
+        task.fixed_step = share * steps.step
+        integrate(kernel, task, steps.method)
         if task.status != Status.DONE or not np.isfinite(task.y).all():
-            if chosen_here:
-                # what suits a run that fails need not suit the next one
-                self.method, self.step = "", 0.0
-            return self._failed(describe(task, point.structure.system, method), sensitive)
+            return self.failed(describe(task, point.structure.system, steps.method), sensitive)
         sy = np.swapaxes(task.sy[:, :, self.columns], 1, 2) if sensitive else np.zeros((0, 0, 0))
         return Prediction(task.y[:, self.columns], sy, "", task.error_estimate)
+
+    def _tolerance(self, steps: Steps) -> float:
+        """Of the integrator; tighter where the steps have been left adaptive."""
+        return self.rtol if steps.step else max(TIGHTER * self.rtol, 1e-12)
 
     def _kernel(self, point: Point) -> Kernel:
         key = id(point.form)
@@ -166,32 +157,18 @@ class Runner:
             self._kernels[key] = build_kernel(point.structure.system, sensitive=True, compiled=self.compiled)
         return self._kernels[key]
 
-    def _task(self, kernel: Kernel, point: Point) -> Task:
+    def _task(self, kernel: Kernel, point: Point, rtol: float) -> Task:
         table = with_leeway(point.table, point.structure.system, self.rtol)
         moved, nominal = bool(len(point.dq)), point.initializer.nominal
         return Task.create(
             kernel, point.t0, float(point.times[-1]), p=point.p, x=point.start.x, z=point.start.z, times=point.times,
             breaks=table.breaks, coef=table.coef, kink=table.kink, dp=point.dp if moved else None,
-            sx=point.dstart.sx if moved else None, sz=point.dstart.sz if moved else None, rtol=self.tolerance,
-            atol=1e-3 * self.tolerance * nominal, nominal=nominal[: point.structure.system.nx], max_steps=20_000_000,
+            sx=point.dstart.sx if moved else None, sz=point.dstart.sz if moved else None, rtol=rtol,
+            atol=1e-3 * rtol * nominal, nominal=nominal[: point.structure.system.nx], max_steps=20_000_000,
         )  # fmt: skip
 
-    def _choose(self, kernel: Kernel, task: Task) -> None:
-        """Method and step at the first point: adaptive for the method, halving for the step."""
-        free = _copy(kernel, task)
-        free.max_steps = FIRST_STEPS
-        method = integrate(kernel, free, "auto")
-        if free.status != Status.DONE:
-            # no fixed step would do what error control cannot
-            raise SimulationError(describe(free, self.structure.system, method))
-        self.method = method
-        equal = _copy(kernel, task)
-        equal.max_steps = max(ADAPTIVE_FROM * free.steps, 10 * len(self.trial.times))
-        choose_step(kernel, equal, f"frozen-{self.method}", None, None)
-        reached = equal.status == Status.DONE and equal.error_estimate <= 1.0
-        self.step = equal.fixed_step if reached else 0.0
-
-    def _failed(self, reason: str, sensitive: bool) -> Prediction:
+    def failed(self, reason: str, sensitive: bool) -> Prediction:
+        """The answer of a run that did not take place."""
         shape = (len(self.trial.times), len(self.columns))
         ns = len(self.trial.moves) if sensitive else 0
         return Prediction(np.full(shape, np.nan), np.full((*shape, ns), np.nan), reason)

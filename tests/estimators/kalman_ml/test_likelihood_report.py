@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +15,7 @@ from grisaille.estimation.uncertainty import root_of
 from grisaille.estimators.fitting import build_problem
 from grisaille.estimators.kalman_ml.report import edge_notes
 from grisaille.filtering.runner import Filtered, FilterRunner
+from grisaille.optimization.search import Search
 
 TIMES = np.linspace(0.0, 4.0, 41)
 METHOD = gr.KalmanML(compiled=False)
@@ -37,19 +39,19 @@ def data() -> gr.Experiment:
 
 def breaking(monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
     """Steps chosen a second time are others, and with them the filter breaks down."""
-    choose, likelihood, chosen = FilterRunner.choose_steps, FilterRunner.likelihood, []
+    choose, likelihood, chosen = FilterRunner.discretise, FilterRunner.likelihood, []
 
-    def other(runner: FilterRunner, filter: Any, values: Any) -> None:
-        choose(runner, filter, values)
-        filter.substeps = steps if chosen else filter.substeps
-        chosen.append(filter.substeps)
+    def other(runner: FilterRunner, values: Any, known: Any = None) -> Any:
+        found = choose(runner, values, known)
+        chosen.append(replace(found, substeps=steps) if chosen else found)
+        return chosen[-1]
 
-    def broken(runner: FilterRunner, values: Any, *, sensitive: bool) -> Filtered:
-        if runner.filter is not None and getattr(runner.filter, "substeps", 0) == steps:
+    def broken(runner: FilterRunner, values: Any, given: Any, *, sensitive: bool) -> Filtered:
+        if given.substeps == steps:
             return Filtered(None, "broken down")
-        return likelihood(runner, values, sensitive=sensitive)
+        return likelihood(runner, values, given, sensitive=sensitive)
 
-    monkeypatch.setattr(FilterRunner, "choose_steps", other)
+    monkeypatch.setattr(FilterRunner, "discretise", other)
     monkeypatch.setattr(FilterRunner, "likelihood", broken)
 
 
@@ -67,18 +69,19 @@ def test_steps_stay_those_of_the_optimum_unless_the_search_goes_on(
     data: gr.Experiment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     problem: Any = build_problem(Growth(), data, ["r"], METHOD)
-    filter = problem.runner_of(problem.cases[0]).filter
-    objective, before = problem.evaluate(problem.guess).objective, (filter.substeps, filter.doublings)
+    objective, before = problem.evaluate(problem.guess).objective, problem.cases[0].discretisation
     zeros: Any = SimpleNamespace(saddle=np.zeros(len(problem.unknowns), dtype=bool))
+    search: Any = Search(problem)
 
-    def more_doublings(runner: FilterRunner, filter: Any, values: Any) -> None:
-        filter.doublings += 3
+    def more_doublings(runner: FilterRunner, values: Any, known: Any = None) -> Any:
+        return replace(known, doublings=known.doublings + 3)
 
-    monkeypatch.setattr(FilterRunner, "choose_steps", more_doublings)
-    assert not METHOD._goes_on(problem, zeros, problem.guess, objective)
-    assert (filter.substeps, filter.doublings) == before
-    assert METHOD._goes_on(problem, zeros, problem.guess, objective + 1e-3)
-    assert filter.doublings == before[1] + 3
+    monkeypatch.setattr(FilterRunner, "discretise", more_doublings)
+    assert METHOD._gone_on(problem, search, zeros, problem.guess, objective) is None
+    again = METHOD._gone_on(problem, search, zeros, problem.guess, objective + 1e-3)
+    assert again is not None
+    assert again.cases[0].discretisation == replace(before, doublings=before.doublings + 3)
+    assert problem.cases[0].discretisation == before
 
 
 def test_a_fit_says_that_shorter_steps_break_its_filter(data: gr.Experiment, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ def test_fit_across_the_onset_of_sliding() -> None:
     data = [record("A", 7), record("B", 8)]
     fits = [gr.fit(LuGre(), data, UNKNOWNS, guess=g, bounds=WIDE) for g in (GUESS, EXACT)]
     assert all(fit.converged and "unstable" not in " ".join(fit.notes) for fit in fits)
-    assert all(c.runner.step == 0 for c in fits[0].estimate.cases)
+    assert all(c.discretisation.step == 0 for c in fits[0].estimate.cases)
     assert np.allclose(fits[0].estimate.theta, fits[1].estimate.theta, atol=0.01 * fits[0].std_errors)
     assert fits[0].estimate.seconds < 20
 

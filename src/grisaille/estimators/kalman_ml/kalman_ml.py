@@ -10,7 +10,7 @@ optimum. Reference: N. R. Kristensen, H. Madsen, S. B. Jørgensen, Automatica 40
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -42,10 +42,10 @@ from grisaille.estimators.kalman_ml.report import (
     sentence,
 )
 from grisaille.estimators.kalman_ml.score_sandwich import score_sandwich
-from grisaille.filtering.extended import ExtendedFilter
 from grisaille.filtering.horizon import HorizonRunner
 from grisaille.filtering.runner import FilterOptions, FilterRunner
 from grisaille.filtering.sigma_points import SigmaPoints
+from grisaille.filtering.steps import FilterSteps
 from grisaille.model.classes import Model
 from grisaille.optimization import scoring
 from grisaille.optimization.convergence import NEAR
@@ -176,12 +176,6 @@ class KalmanML(Estimator):
     def not_a_likelihood(self) -> str:
         return "a robust loss"
 
-    def steps(self, runner: FilterRunner) -> dict[str, Any]:
-        return {"filter": runner.steps}
-
-    def with_steps(self, runner: FilterRunner, steps: Mapping[str, Any]) -> None:
-        runner.take_steps(steps.get("filter", {}))
-
     def predict_ahead(self, fit: Fitted, experiment: Any, horizon: float) -> xr.Dataset:
         from grisaille.estimation.states import predictions
 
@@ -195,7 +189,7 @@ class KalmanML(Estimator):
     def states_at(self, problem: Problem, theta: np.ndarray) -> dict[str, xr.Dataset]:
         from grisaille.estimation.states import states_of_case
 
-        return {c.name: states_of_case(c, c.runner, c.own(theta)) for c in problem.cases}
+        return {c.name: states_of_case(c, theta) for c in problem.begun.cases}
 
     @property
     def is_likelihood(self) -> bool:
@@ -227,6 +221,7 @@ class KalmanML(Estimator):
         cases = [self.case_of(model, e, guessed) for e in data]
         problem = LikelihoodProblem(start_guesses(guessed, cases), cases, self.bound_penalty, open_levels)
         prepared = [problem.runner_of(c).prepare(c.own(problem.guess)) for c in cases]
+        problem = problem.but(cases=tuple(_discretised(problem, c, problem.guess) for c in cases))
         problem.unknowns = tuple(_searched_by_logarithm(prepared[0], problem.unknowns))
         if self.bounds == "transform":
             problem.unknowns = tuple(transformed(problem.unknowns))
@@ -268,7 +263,7 @@ class KalmanML(Estimator):
 
     def estimate(self, problem: LikelihoodProblem, progress: Progress | None = None) -> Estimate:
         """Solve a problem."""
-        begin = time.perf_counter()
+        begin, problem = time.perf_counter(), problem.begun
         search = Search(problem, Journal.of(progress), self.max_evaluations)
         if problem.open_levels:
             search.with_guess(scan(search, problem.cases, problem.open_levels))
@@ -279,48 +274,40 @@ class KalmanML(Estimator):
             restart = np.where(zeros.saddle, 0.1 * search.guess, outcome.evaluation.theta)
             if not rounds_left or not search.left:
                 break
-            if not self._goes_on(problem, search, zeros, restart, outcome.evaluation.objective):
+            again = self._gone_on(problem, search, zeros, restart, outcome.evaluation.objective)
+            if again is None:
                 break
-            search.restart(restart)
+            search.journal.kept = problem = again
+            search.restart(restart, problem)
         free = scoring.free_unknowns(search, _inside(search.guess, zeros.evaluation, zeros.zero)) & ~zeros.zero
         polished = _polish(search, zeros.evaluation, free, zeros.zero)
         return self._conclude(problem, search, guessed, outcome, polished, free, zeros, time.perf_counter() - begin)
 
-    def _goes_on(
+    def _gone_on(
         self, problem: LikelihoodProblem, search: Likely, zeros: Zeros, restart: np.ndarray, objective: float
-    ) -> bool:
-        """Whether there is a reason to search again from a point, and a likelihood there.
+    ) -> LikelihoodProblem | None:
+        """The problem to search again from a point, where there is a reason to, and a likelihood there.
 
         A level ended on a saddle, or the steps of nonlinear filters, chosen again so that the guess does not matter,
         are others. Steps with which the filter breaks down at the optimum are not taken.
         """
         if zeros.saddle.any():
-            return search.evaluate(restart, sensitive=False, quietly=True).completed
-        filters = [f for c in problem.cases if isinstance(f := problem.runner_of(c).filter, ExtendedFilter)]
-        before = [f.discretisation for f in filters]
-        if self.substeps == "auto" and self._renew_steps(problem, restart):
-            found = search.evaluate(restart, sensitive=False, quietly=True)
-            others = any(f.substeps != kept.substeps for f, kept in zip(filters, before, strict=True))
-            same = HARDLY if any(f.finer is not None for f in filters) else SAME
-            if found.completed and (others or abs(found.objective - objective) > same):
-                return True
-        for f, kept in zip(filters, before, strict=True):
-            f.discretisation = kept
-        return False
-
-    def _renew_steps(self, problem: LikelihoodProblem, theta: np.ndarray) -> bool:
-        """Choose the steps of nonlinear filters for these values; whether they are others."""
-        changed = False
-        for case in problem.cases:
-            runner = problem.runner_of(case)
-            if isinstance(runner.filter, ExtendedFilter):
-                before = runner.filter.discretisation
-                try:
-                    runner.choose_steps(runner.filter, case.own(theta))
-                except EstimationError:
-                    runner.filter.discretisation = before
-                changed |= runner.filter.discretisation.key != before.key
-        return changed
+            return problem if search.evaluate(restart, sensitive=False, quietly=True).completed else None
+        if self.substeps != "auto":
+            return None
+        renewed = problem.but(cases=tuple(_rediscretised(problem, c, restart) for c in problem.cases))
+        pairs = [
+            (a, b)
+            for old, new in zip(problem.cases, renewed.cases, strict=True)
+            if isinstance(a := old.discretisation, FilterSteps) and isinstance(b := new.discretisation, FilterSteps)
+        ]
+        if all(a.key == b.key for a, b in pairs):
+            return None
+        found = renewed.evaluate(restart, sensitive=False)
+        search.journal.count(found, quietly=True)
+        same = HARDLY if any(b.finer for _, b in pairs) else SAME
+        are_others = any(a.substeps != b.substeps for a, b in pairs)
+        return renewed if found.completed and (are_others or abs(found.objective - objective) > same) else None
 
     def _conclude(
         self,
@@ -393,6 +380,20 @@ class KalmanML(Estimator):
                 f"penalty: bounds are kept by a penalty of {evaluation.penalty:.3g}, not in the log-likelihood."
             )
         return notes
+
+
+def _discretised(problem: LikelihoodProblem, case: Case, theta: np.ndarray) -> Case:
+    """With steps that suit these values; raises where there are none."""
+    known, own = case.discretisation, case.own(theta)
+    return replace(case, discretisation=problem.runner_of(case).discretise(own, known))
+
+
+def _rediscretised(problem: LikelihoodProblem, case: Case, theta: np.ndarray) -> Case:
+    """The same, or the case as it is where no steps suit."""
+    try:
+        return _discretised(problem, case, theta)
+    except EstimationError:
+        return case
 
 
 def _smaller_levels(robust: Any) -> str:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
+from grisaille.estimation.cases import Case
 from grisaille.estimation.determination import describe_determination
 from grisaille.estimation.levels import Zeros
 from grisaille.estimation.likelihood import LikelihoodEvaluation, LikelihoodProblem
 from grisaille.estimation.uncertainty import root_of, without_undetermined
+from grisaille.filtering.steps import FilterSteps
 from grisaille.optimization import scoring
 from grisaille.optimization.search import Outcome, Search, arrived
 
@@ -62,22 +64,23 @@ def _same_as(search: Likely, evaluation: LikelihoodEvaluation) -> Callable[[np.n
 
 def discretisation_notes(problem: LikelihoodProblem, search: Likely, evaluation: LikelihoodEvaluation) -> list[str]:
     """Whether the steps chosen at the guess are short enough at the estimate."""
-    filters: list[Any] = [f for c in problem.cases if hasattr(f := problem.runner_of(c).filter, "substeps")]
-    if not filters:
+    steps = [c.discretisation for c in problem.cases if isinstance(c.discretisation, FilterSteps)]
+    if not steps:
         return []
-    before = [f.substeps for f in filters]
-    most = max(n * (1 if f.finer is None else int(f.finer.max())) for f, n in zip(filters, before, strict=True))
-    for f in filters:
-        f.substeps *= 2
-    finer = search.evaluate(evaluation.theta, sensitive=False, quietly=True)
-    for f, n in zip(filters, before, strict=True):
-        f.substeps = n
+    most = max(s.most for s in steps)
+    finer = problem.but(cases=tuple(map(_halved, problem.cases))).evaluate(evaluation.theta, sensitive=False)
+    search.journal.count(finer, quietly=True)
     change = abs(finer.log_likelihood - evaluation.log_likelihood)
     if change < COARSE:
         return []
     if not finer.completed:
         return [f"discretisation: with steps half as long the filter breaks down at the estimate: {finer.failure}"]
     return [f"discretisation: steps half as long change log L by {change:.2g}; use gr.KalmanML(substeps={2 * most})."]
+
+
+def _halved(case: Case) -> Case:
+    steps = case.discretisation
+    return replace(case, discretisation=steps.halved()) if isinstance(steps, FilterSteps) else case
 
 
 def edge_notes(problem: LikelihoodProblem, polished: scoring.Polished[LikelihoodEvaluation]) -> list[str]:

@@ -45,7 +45,7 @@ def steps_across_jumps(
 
 def crossings_at(problem: Problem, theta: np.ndarray) -> list[tuple[str, Crossing]]:
     """Experiment and crossing, in every experiment."""
-    return [(case.name, crossing) for case in problem.cases for crossing in case.runner.crossings(case.own(theta))]
+    return [(case.name, crossing) for case in problem.cases for crossing in case.crossings(theta)]
 
 
 def caution(found: list[tuple[str, Crossing]], *, differenced: bool) -> str:

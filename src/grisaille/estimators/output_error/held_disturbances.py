@@ -79,7 +79,10 @@ def _shift_of(problem: Problem, case: Case, name: str, h: float, evaluation: Eva
     if case.trial.is_static or deviation is None:
         return None
     try:
-        low, middle, high = (case.runner.predict_holding(theta, {name: k * h * deviation}) for k in (-1.0, 0.0, 1.0))
+        steps = case.discretisation or case.runner.discretise(theta)
+        low, middle, high = (
+            case.runner.predict_holding(theta, steps, {name: k * h * deviation}) for k in (-1.0, 0.0, 1.0)
+        )
     except GrisailleError:
         return None
     if not (low.completed and middle.completed and high.completed):

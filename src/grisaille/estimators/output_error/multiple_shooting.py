@@ -18,12 +18,13 @@ from itertools import pairwise
 import casadi as ca
 import numpy as np
 
-from grisaille.errors import EstimationError
+from grisaille.errors import EstimationError, GrisailleError
 from grisaille.estimation.cases import Case
 from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.optimization.journal import Journal
 from grisaille.optimization.search import LIMIT, Outcome, Search
 from grisaille.simulation.runner import Prediction, Runner
+from grisaille.simulation.steps import Steps
 from grisaille.trial import Movement
 
 MOST_ITERATIONS = 100
@@ -37,6 +38,8 @@ JOINED = 1e-9
 class Piece:
     """A stretch of one experiment between two cuts."""
 
+    place: int
+    """Among all pieces."""
     case: int
     runner: Runner
     first: int
@@ -62,13 +65,15 @@ class Shot:
 
 
 class MultipleShooting:
-    """A problem cut into pieces."""
+    """A problem cut into pieces; it gains the formulas of σ that are frozen at the first shot."""
 
     def __init__(self, problem: Problem, pieces: int, journal: Journal | None = None) -> None:
         self.problem, self.journal = problem, journal or Journal()
         self.states: tuple[str, ...] = ()
         self.pieces: list[Piece] = []
         self.size = 0
+        self.steps: dict[int, Steps] = {}
+        """Of the pieces, by their place, from the first run of each that completes."""
         for k, case in enumerate(problem.cases):
             self._cut(k, case, pieces)
 
@@ -91,7 +96,7 @@ class MultipleShooting:
             made = Runner(part, (*case.outputs, *self.states), rtol=runner.rtol, compiled=runner.compiled)
             nodes = slice(self.size, self.size + len(self.states)) if piece else None
             self.size += len(self.states) if piece else 0
-            self.pieces.append(Piece(k, made, int(a), int(b), nodes))
+            self.pieces.append(Piece(len(self.pieces), k, made, int(a), int(b), nodes))
 
     def _is_start(self, j: int) -> bool:
         return self.problem.unknowns[j].kind == "start"
@@ -161,7 +166,14 @@ class MultipleShooting:
         own = case.own(theta)
         if piece.nodes is not None:
             own = np.concatenate([theta[[j for j in case.unknowns if not self._is_start(j)]], nodes])
-        return piece.runner.predict(own, sensitive=sensitive)
+        try:
+            steps = self.steps.get(piece.place) or piece.runner.discretise(own)
+        except GrisailleError as error:
+            return piece.runner.failed(str(error), sensitive)
+        found = piece.runner.predict(own, steps, sensitive=sensitive)
+        if found.completed:
+            self.steps[piece.place] = steps
+        return found
 
     def shoot(self, theta: np.ndarray, nodes: np.ndarray) -> Shot:
         """Every piece at one point."""
@@ -207,6 +219,8 @@ class MultipleShooting:
         problem = self.problem
         errors, jacobians, scales = [], [], []
         predictions = tuple(Prediction(y, np.zeros((0, 0, 0))) for y in courses)
+        named = {c.name: p for c, p in zip(problem.cases, predictions, strict=True)}
+        self.problem = problem = problem.freeze(named, theta)
         for k, case in enumerate(problem.cases):
             for s in case.samples:
                 column = case.column(s.output)
@@ -228,9 +242,9 @@ class MultipleShooting:
         return Shot(empty, empty, empty, empty, Evaluation(theta, empty, np.zeros((0, len(theta))), empty, (), reason))
 
 
-def solve(problem: Problem, search: Search[Evaluation], pieces: int, tolerance: float) -> Outcome[Evaluation]:
+def solve(shooting: MultipleShooting, search: Search[Evaluation], tolerance: float) -> Outcome[Evaluation]:
     """Minimise over θ and the node states; the Jacobian of the evaluation is that of the constrained problem."""
-    shooting, journal = MultipleShooting(problem, pieces, search.journal), search.journal
+    problem, journal = shooting.problem, search.journal
     n = len(problem.unknowns)
     lower, upper = problem.bounds
     v = np.concatenate([search.guess, shooting.first_nodes(search.guess)])

@@ -62,6 +62,15 @@ RAN_AWAY = 1e5
 
 
 @dataclass(frozen=True)
+class Solved:
+    """A minimum, and the problem with the levels, formulas and steps that belong to it."""
+
+    problem: Problem
+    outcome: Ending
+    evaluation: Evaluation
+
+
+@dataclass(frozen=True)
 class OutputError(Estimator):
     """Options of output-error estimation.
 
@@ -157,12 +166,6 @@ class OutputError(Estimator):
     def not_a_likelihood(self) -> str:
         return "a robust loss"
 
-    def steps(self, runner: Any) -> dict[str, Any]:
-        return dict(runner.steps)
-
-    def with_steps(self, runner: Any, steps: Mapping[str, Any]) -> None:
-        runner.take_steps(steps)
-
     def valued(self, problem: Problem, evaluation: Evaluation) -> tuple[Evaluation, float]:
         evaluation = own_value.across_jumps(problem, evaluation)
         log_likelihood = _log_likelihood(problem, evaluation)
@@ -186,59 +189,64 @@ class OutputError(Estimator):
         """Solve a problem."""
         begin = time.perf_counter()
         refuse_estimated_noise(problem.cases[0].trial.flat, problem.noise, problem.unknowns)
+        problem = problem if self.shooting == "multiple" else problem.begun
         search = Search(problem, Journal.of(progress), self.max_evaluations)
-        outcome, evaluation = self._solve(problem, search)
+        found = self._solve(problem, search)
         for _ in range(4):
-            if evaluation.discretisation <= TOO_LONG:
+            if found.evaluation.discretisation <= TOO_LONG:
                 break
             # the steps chosen at the guess are too long at the optimum
-            problem.refine(evaluation)
-            search.restart(evaluation.theta)
-            outcome, evaluation = self._solve(problem, search)
-        outcome, evaluation = self._across_jumps(problem, search, outcome, evaluation)
-        return self._conclude(problem, search, outcome, evaluation, time.perf_counter() - begin)
+            finer = found.problem.refined(found.evaluation)
+            search.restart(found.evaluation.theta, finer)
+            found = self._solve(finer, search)
+        found = self._across_jumps(found, search)
+        return self._conclude(found.problem, search, found.outcome, found.evaluation, time.perf_counter() - begin)
 
-    def _across_jumps(
-        self, problem: Problem, search: Squares, outcome: Ending, evaluation: Evaluation
-    ) -> tuple[Ending, Evaluation]:
+    def _across_jumps(self, found: Solved, search: Squares) -> Solved:
         """Go on by differences where the derivatives of the pieces lack the share of a jump."""
+        problem, evaluation = found.problem, found.evaluation
         if self.shooting == "multiple" or not evaluation.completed or not has_jumps(problem):
-            return outcome, evaluation
+            return found
         steps = steps_across_jumps(problem, search.unknowns, evaluation, search.journal)
         if steps is None:
-            return outcome, evaluation
-        problem.differences = steps
-        search.restart(evaluation.theta)
-        return self._solve(problem, search)
+            return found
+        differenced = problem.but(differences=steps)
+        search.restart(evaluation.theta, differenced)
+        return self._solve(differenced, search)
 
-    def _solve(self, problem: Problem, search: Squares) -> tuple[Ending, Evaluation]:
+    def _solve(self, problem: Problem, search: Squares) -> Solved:
         """Minimise, updating noise levels until they stay."""
         robust = self.loss != "linear"
         if robust and problem.sigma:
-            problem.sigma = _levels(problem, search.first(), robust)
-            search.restart(search.guess)
-        outcome = self._minimize(problem, search)
+            problem = problem.but(sigma=_levels(problem, search.first(), robust))
+            search.restart(search.guess, problem)
+        problem, outcome = self._minimize(problem, search)
         evaluation = self._polished(search, outcome)
         has_priors = len(evaluation.residuals) > problem.count
         alone = len(problem.outputs) == 1 and not has_priors and not robust
         for _ in range(NOISE_ROUNDS):
-            before = dict(problem.sigma)
-            problem.sigma = _levels(problem, evaluation, robust)
-            moved = max([0.0, *(abs(problem.sigma[n] / before[n] - 1) for n in before)])
-            bent = problem.refreeze(evaluation)
+            before, levels = problem.sigma, _levels(problem, evaluation, robust)
+            moved = max([0.0, *(abs(levels[n] / before[n] - 1) for n in before)])
+            problem, bent = problem.refrozen(evaluation.predictions, evaluation.theta)
+            search.criterion = search.journal.kept = problem = problem.but(sigma=levels)
             if (alone and before) or max(moved, bent) < (1e-6 if robust else 1e-10):
                 evaluation = _rescaled(problem, evaluation, before)
                 break
             search.restart(evaluation.theta)
-            outcome = self._minimize(problem, search)
+            problem, outcome = self._minimize(problem, search)
             evaluation = self._polished(search, outcome)
-        return outcome, evaluation
+        return Solved(problem, outcome, evaluation)
 
-    def _minimize(self, problem: Problem, search: Squares) -> Ending:
+    def _minimize(self, problem: Problem, search: Squares) -> tuple[Problem, Ending]:
+        """The minimum with these levels, and the problem with what was frozen on the way."""
         if self.shooting == "multiple":
-            joined = multiple_shooting.solve(problem, search, self.pieces, self.tolerance)
+            shooting = multiple_shooting.MultipleShooting(problem, self.pieces, search.journal)
+            joined = multiple_shooting.solve(shooting, search, self.tolerance)
             search.best = joined.evaluation
-            return joined
+            return shooting.problem, joined
+        return problem, self._minimize_single(problem, search)
+
+    def _minimize_single(self, problem: Problem, search: Squares) -> Ending:
         linear = linear_unknowns(problem) if self.projection and self.loss == "linear" else np.zeros(0, dtype=bool)
         if linear.any() and not linear.all() and self.optimizer != "nelder-mead":
             apart = ProjectedSearch(problem, search.journal, search.most, linear=linear)
@@ -331,7 +339,7 @@ class OutputError(Estimator):
         )
 
 
-def _rescaled(problem: Problem, evaluation: Evaluation, before: dict[str, float]) -> Evaluation:
+def _rescaled(problem: Problem, evaluation: Evaluation, before: Mapping[str, float]) -> Evaluation:
     """The same point after the unknown noise levels have changed: residuals and their Jacobian scale with them."""
     factor = np.ones(len(evaluation.residuals))
     for k, name in enumerate(problem.outputs):

@@ -133,6 +133,8 @@ class MeanCriterion:
             if not p.completed:
                 self.journal.failures.append(f"{case.name}: {p.failure}")
                 return _failed(theta, p.failure)
+        named = {c.name: p for c, p in zip(self.problem.cases, predictions, strict=True)}
+        self.problem = self.problem.freeze(named, theta)
         self._last = self._key(theta, sensitive), tuple(predictions)
         return self._compared(theta, tuple(predictions), sensitive)
 
@@ -188,8 +190,7 @@ class MeanCriterion:
                 R[:, j], dR[:, j, k] = theta[k] ** 2, 2 * theta[k]
             elif problem.noise[output].known:
                 samples = next(s for s in case.samples if s.output == output)
-                prediction: object = p
-                sigma = problem.deviations(case, output, samples.rows, prediction, theta)  # type: ignore[arg-type]
+                sigma = problem.deviations(case, output, samples.rows, p, theta)
                 R[:, j] = sigma[np.searchsorted(samples.rows, pattern.rows)] ** 2
         return R, dR
 
@@ -237,8 +238,10 @@ class MeanCriterion:
 
     def _refreeze(self, value: MeanValue) -> float:
         """Noise formulas at the predictions of a point."""
-        point: object = value
-        return self.problem.refreeze(point) if self.with_variance else 0.0  # type: ignore[arg-type]
+        if not self.with_variance:
+            return 0.0
+        self.problem, moved = self.problem.refrozen(value.predictions, value.theta)
+        return moved
 
     def comparable(self, value: MeanValue) -> float:
         """A number by which minima of the same data are compared: Λ is taken at its own minimum for each."""

@@ -91,11 +91,13 @@ class LinearFilter:
 
     def _once(self, cells: Cells, what: str, compute: Callable[[], Any]) -> Any:
         """What depends on the cells only."""
-        if self._kept[0] is not cells:
-            self._kept = (cells, {})
-        if what not in self._kept[1]:
-            self._kept[1][what] = compute()
-        return self._kept[1][what]
+        of, found = self._kept
+        if of is not cells:
+            found = {}
+            self._kept = (cells, found)
+        if what not in found:
+            found[what] = compute()
+        return found[what]
 
     def _transitions(
         self, cells: Cells, q: Floats, dq: Floats, A: Floats, W: Floats

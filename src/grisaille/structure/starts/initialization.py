@@ -67,8 +67,14 @@ class Initializer:
         self.optimality: dict[tuple[object, ...], OptimalityConditions] = {}
         """Derivatives of optimality conditions (``start_sensitivity``), kept by what was wished and demanded."""
         self.may_have_several_roots = 0 < self.system.nz <= LARGEST
-        """Until a search for other roots of the implicit equations has found none."""
+        """Unless the first search for other roots of the implicit equations has found none beside Newton's."""
+        self._has_searched = False
         self._implicit: dict[str, bool] = {}
+
+    def remember(self, *, is_single: bool) -> None:
+        """What the first search found decides for all that follow: starts do not depend on those solved before."""
+        if not self._has_searched:
+            self.may_have_several_roots, self._has_searched = not is_single, True
 
     @cached_property
     def nominal(self) -> np.ndarray:

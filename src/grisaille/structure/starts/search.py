@@ -58,7 +58,14 @@ def solve_start(problem: StartProblem, guess: np.ndarray, *, among_several: bool
 
     among_several : whether other roots than the guess's are looked for
     """
-    may_have_several = among_several and problem.owner.may_have_several_roots
+    owner = problem.owner
+    may_have_several = among_several and owner.may_have_several_roots
+    found = _solve(problem, guess, may_have_several)
+    # the first of many solutions is found as all later ones are, so that it has their bits
+    return _solve(problem, guess, False) if may_have_several and not owner.may_have_several_roots else found
+
+
+def _solve(problem: StartProblem, guess: np.ndarray, may_have_several: bool) -> np.ndarray:
     if not may_have_several and problem.holds_already(guess):
         return guess
     found = _state_by_state(problem, guess, may_have_several) if problem.is_separable else None
@@ -84,7 +91,7 @@ def _nearest(problem: StartProblem, start: np.ndarray, part: Part) -> Ended | No
     first = newton(problem, start, start, part)
     roots = nearest_root(problem, start, first.w if first.holds else None)
     problem.note = roots.note
-    problem.owner.may_have_several_roots = roots.count != 1
+    problem.owner.remember(is_single=first.holds and roots.count == 1)
     if roots.nearest is None:
         return first_root(problem, start, part)
     if first.holds and roots.nearest is first.w:

@@ -1,0 +1,45 @@
+"""The discretisation of one simulation: the method, and the length of its frozen steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Self
+
+from grisaille.trial.discretisation import Discretisation, Plain
+
+
+@dataclass(frozen=True)
+class Steps(Discretisation):
+    """Equal steps between the instants at which one must end."""
+
+    method: str
+    """``"explicit"`` or ``"implicit"``."""
+    step: float
+    """The longest; zero where steps stay adaptive, with a tighter tolerance."""
+
+    def __str__(self) -> str:
+        return f"{self.method} steps of at most {self.step:.4g}" if self.step else f"adaptive {self.method} steps"
+
+    def refined(self, excess: float) -> Self:
+        """Shorter steps, by more than a half where they are much too long; adaptive ones keep their tolerance."""
+        # the estimate is of fourth order or higher
+        return replace(self, step=self.step * min(0.5, 0.8 * excess**-0.25))
+
+    @classmethod
+    def _read_older(cls, data: Mapping[str, Plain]) -> Self | None:
+        method, step = data.get("method"), data.get("step")
+        is_chosen = isinstance(method, str) and method and isinstance(step, int | float)
+        return cls(str(method), float(str(step))) if is_chosen else None
+
+
+@dataclass(frozen=True)
+class Rows(Discretisation):
+    """Of a static experiment: every row is solved for itself, followed from its root at given parameters."""
+
+    parameters: tuple[float, ...] = ()
+    roots: tuple[tuple[float, ...], ...] = ()
+    """Implicit unknowns, row by row; none where there are only formulas."""
+
+    def __str__(self) -> str:
+        return f"{len(self.roots)} roots, row by row" if self.roots else "formulas, row by row"
