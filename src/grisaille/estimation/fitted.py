@@ -37,7 +37,14 @@ if TYPE_CHECKING:
 
 
 class Fitted:
-    """A model, its data, the method, and what it found."""
+    """A model, its data, the method, and what it found.
+
+    model : as it was before the fit (``initial_model``); ``fit.model`` has the estimates
+    experiments : the data, each with a name
+    method : the estimator with its options
+    estimate : the numbers that it found
+    why : of each estimator that was considered, why it was taken or not
+    """
 
     def __init__(
         self,

@@ -12,7 +12,13 @@ from grisaille.problem.linting import Contents, find_folder, inspect
 from grisaille.problem.studies import run_study
 
 if TYPE_CHECKING:
+    from grisaille.estimation.estimator import Estimator
+    from grisaille.experiment.experiment import Experiment
+    from grisaille.model.classes import Model
+    from grisaille.model.priors import Prior
     from grisaille.results.fit import Fit
+    from grisaille.results.monte_carlo import MonteCarlo
+    from grisaille.results.multistart import Multistart
 
 
 @dataclass(frozen=True)
@@ -32,14 +38,14 @@ class Problem:
 
     folder: Path
     title: str
-    model: Any
-    experiments: tuple[Any, ...]
+    model: Model
+    experiments: tuple[Experiment, ...]
     estimate: tuple[str, ...]
     local: tuple[str, ...]
     guess: dict[str, float]
     bounds: dict[str, tuple[float, float]]
-    priors: dict[str, Any]
-    method: Any
+    priors: dict[str, Prior]
+    method: Estimator | str
     seed: int
     settings: dict[str, Any]
     notes: tuple[str, ...]
@@ -53,7 +59,7 @@ class Problem:
 
         return fit(**{**self._arguments(), **changes})
 
-    def study(self, kind: str | None = None, runs: int | None = None, **changes: Any) -> Any:
+    def study(self, kind: str | None = None, runs: int | None = None, **changes: Any) -> Multistart | MonteCarlo:
         """A study of the problem.
 
         kind : ``"monte-carlo"``, ``"multistart"`` or ``"bootstrap"``; that of the file otherwise
@@ -72,7 +78,7 @@ class Problem:
 
     def __str__(self) -> str:
         method = self.method if isinstance(self.method, str) else type(self.method).__name__
-        names = ", ".join(e.name for e in self.experiments[:6]) + (", …" if len(self.experiments) > 6 else "")
+        names = ", ".join(e.name or "" for e in self.experiments[:6]) + (", …" if len(self.experiments) > 6 else "")
         return (
             f"{self.title}\n  model        {type(self.model).__name__}\n  experiments  {len(self.experiments)}: {names}"
             f"\n  estimate     {', '.join(self.estimate)}\n  method       {method}"

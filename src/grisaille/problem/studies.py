@@ -18,6 +18,8 @@ from grisaille.structure.prepared import structure_of
 
 if TYPE_CHECKING:
     from grisaille.problem.folder import Problem
+    from grisaille.results.monte_carlo import MonteCarlo
+    from grisaille.results.multistart import Multistart
 
 KINDS = ("monte-carlo", "multistart", "bootstrap")
 RUNS = 100
@@ -27,7 +29,7 @@ SETTINGS = {
 }  # fmt: skip
 
 
-def run_study(problem: Problem, settings: dict[str, Any], changes: dict[str, Any]) -> Any:
+def run_study(problem: Problem, settings: dict[str, Any], changes: dict[str, Any]) -> Multistart | MonteCarlo:
     """The study; what is running options in ``changes`` goes to the engine, the rest replaces settings."""
     kind = settings.get("kind", "monte-carlo")
     if kind not in KINDS:
@@ -40,12 +42,12 @@ def run_study(problem: Problem, settings: dict[str, Any], changes: dict[str, Any
     running = {k: v for k, v in changes.items() if k in RUNNING and v is not None}
     running.setdefault("seed", problem.seed)
     runs = int(settings.get("runs", RUNS))
-    return {"monte-carlo": _monte_carlo, "multistart": _multistart, "bootstrap": _bootstrap}[kind](
-        problem, runs, chosen, running
-    )
+    if kind == "multistart":
+        return _multistart(problem, runs, chosen, running)
+    return (_bootstrap if kind == "bootstrap" else _monte_carlo)(problem, runs, chosen, running)
 
 
-def _multistart(problem: Problem, runs: int, settings: dict[str, Any], running: dict[str, Any]) -> Any:
+def _multistart(problem: Problem, runs: int, settings: dict[str, Any], running: dict[str, Any]) -> Multistart:
     from grisaille.results.multistart import multistart
 
     arguments = {k: v for k, v in problem._arguments().items() if k != "guess"}
@@ -77,14 +79,14 @@ def _is_bounded(unknown: Any) -> bool:
     return math.isfinite(unknown.lower) and math.isfinite(unknown.upper)
 
 
-def _bootstrap(problem: Problem, runs: int, settings: dict[str, Any], running: dict[str, Any]) -> Any:
+def _bootstrap(problem: Problem, runs: int, settings: dict[str, Any], running: dict[str, Any]) -> MonteCarlo:
     from grisaille.results.bootstrap import bootstrap
 
     options = {"kind": settings.get("resampling", "parametric"), "block": settings.get("block")}
     return bootstrap(problem.fit(), runs, **options, **running)
 
 
-def _monte_carlo(problem: Problem, runs: int, settings: dict[str, Any], running: dict[str, Any]) -> Any:
+def _monte_carlo(problem: Problem, runs: int, settings: dict[str, Any], running: dict[str, Any]) -> MonteCarlo:
     """The truth is put into the model, so that data and first guess agree; starts of several runs stay the model's."""
     from grisaille.results.monte_carlo import monte_carlo
 
