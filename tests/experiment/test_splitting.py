@@ -38,7 +38,7 @@ def test_the_test_part_runs_through_from_the_known_start():
 
 def test_the_test_part_may_begin_at_the_cut():
     _, unknown = DATA.split(time=4.7, restart=True)
-    assert unknown.t0 == 5.0 and unknown.start == {"x": None}
+    assert unknown.t0 == 5.0 and unknown.start == {"x": None, "*": None}
     _, given = DATA.split(time=4.7, restart={"x": 3.0})
     assert given.start == {"x": 3.0}
 

@@ -53,10 +53,12 @@ class Estimate:
             "unknowns": problem.unknowns, "theta": evaluation.theta, "covariance": covariance,
             "free": np.ones(n, dtype=bool), "noise": {k: float(v) for k, v in problem.sigma.items()},
             "log_likelihood": np.nan, "is_likelihood": False, "count": problem.count,
-            "objective": evaluation.objective, "evaluation": evaluation, "cases": problem.begun.cases,
+            "objective": evaluation.objective, "evaluation": evaluation,
             "converged": True, "status": "converged", "notes": (), "trace": (), "evaluations": 0, "failures": (),
             "seconds": 0.0,
         }  # fmt: skip
+        if "cases" not in known:
+            usual["cases"] = problem.begun.cases
         return cls(**{**usual, **known})
 
     @property

@@ -159,6 +159,15 @@ class Estimator(ABC):
         """What keeps unknowns inside their bounds beside the criterion."""
         return None
 
+    @property
+    def validator(self) -> Estimator:
+        """By which a record that was not fitted is predicted and compared; one that follows the data does not test."""
+        return self
+
+    def led(self, fit: Fitted, experiment: Experiment, names: Sequence[str]) -> Mapping[str, xr.DataArray]:
+        """Variables over the time of a fitted record and beyond it: what one that continues it begins with."""
+        return {n: fit.simulated(experiment)[n] for n in names}
+
     def simulated(self, estimate: Estimate, experiment: str) -> dict[str, Any]:
         """Options of ``gr.simulate`` by which the fitted model predicts an experiment."""
         return {}

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
+    from grisaille.estimation.beginnings import Beginning
+
 
 class Fitted:
     """A model, its data, the method, and what it found.
@@ -330,7 +332,13 @@ class Fitted:
             }  # fmt: skip
         return pd.DataFrame.from_dict(table, orient="index")
 
-    def predict(self, experiment: Experiment | str | None = None, horizon: float | None = None) -> xr.Dataset:
+    def predict(
+        self,
+        experiment: Experiment | str | None = None,
+        horizon: float | None = None,
+        *,
+        start: str | Mapping[str, float] = "auto",
+    ) -> xr.Dataset:
         """What the fitted model says about an experiment.
 
         Parameters
@@ -340,24 +348,53 @@ class Fitted:
             the data up to k samples before, with standard deviations and 95 % bands (of outputs as measured); np.inf
             gives a simulation with its bands. For output error every horizon is a simulation, for simulated prediction
             errors the mean of an ensemble. Collocation has none but np.inf, a simulation.
+        start : of an experiment that was not fitted. ``"auto"``: one that continues a fitted one takes over its state,
+            of another one unknown starts are estimated from its first samples; ``"declared"``: what it and the model
+            declare, whatever was estimated; or values by name. ``attrs["start"]`` says what was done.
 
         Returns
         -------
         Every variable and output over ``time``, with the dimension ``statistic`` where there are bands.
         """
-        ahead = None if horizon is None else self.method.predict_ahead(self, experiment, horizon)
-        if ahead is not None:
-            return ahead
+        begun = self.begun(experiment, start)
+        ahead = None if horizon is None else self.method.predict_ahead(self, begun.experiment, horizon)
+        found = self.simulated(begun.experiment) if ahead is None else ahead
+        return found.assign_attrs(start=begun.how)
+
+    def begun(self, experiment: Experiment | str | None = None, start: str | Mapping[str, float] = "auto") -> Beginning:
+        """An experiment with the start from which it is predicted.
+
+        experiment, start : as in ``predict``
+        """
+        from grisaille.estimation.beginnings import beginning_of
+
         chosen = self.experiments[0] if experiment is None else self.find_experiment(experiment)
-        signals, hold = chosen.input_signals()
-        name = chosen.name or ""
+        if any(chosen is e for e in self.experiments):
+            return beginning_of(self, chosen, start)
+        chosen.check(self.initial_model)
+        return beginning_of(self, chosen, start)
+
+    def simulated(self, experiment: Experiment) -> xr.Dataset:
+        """The fitted model over the time of an experiment, from the start that this has, or that was estimated for it.
+
+        experiment : one whose start is known
+        """
+        signals, hold = experiment.input_signals()
+        name = experiment.name or ""
         values, starts = self._values_for(name)
         options = self.method.simulated(self.estimate, name)
         values.update(options.pop("parameters", {}))
+        known, is_own = known_starts(experiment), any(experiment is e for e in self.experiments)
         return simulate(
-            self.initial_model, chosen.grid(), inputs=signals, hold=hold, parameters={**chosen.constants, **values},
-            start={**known_starts(chosen), **starts}, **options,
+            self.initial_model, experiment.grid(), inputs=signals, hold=hold,
+            parameters={**experiment.constants, **values},
+            start={**known, **starts} if is_own else {**starts, **known}, **options,
         )  # fmt: skip
+
+    @cached_property
+    def settled_model(self) -> Model:
+        """``model`` with the levels of noise that followed from residuals."""
+        return with_levels(self.model, {}, self.estimate.noise)
 
     def simulate(
         self,

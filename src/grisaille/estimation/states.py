@@ -21,6 +21,7 @@ from grisaille.filtering.extended import ExtendedFilter
 from grisaille.filtering.horizon import predict_ahead
 from grisaille.filtering.runner import FilterRunner, Moments
 from grisaille.trial.discretisation import Discretisation
+from grisaille.trial.movement import KINDS
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -125,7 +126,7 @@ def _case(fit: Fitted, experiment: Any) -> Any:
     experiment.check(fit.initial_model)
     named = experiment if experiment.name else experiment.replace(name="new experiment")
     filters: Any = fit.method
-    made = filters.case_of(fit.initial_model, named, fit.estimate.unknowns)
+    made = filters.case_of(fit.initial_model, named, fit.estimate.unknowns, [k for k in KINDS if k != "start"])
     _refuse_unknown_levels(fit, made)
     return made
 

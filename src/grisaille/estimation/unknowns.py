@@ -54,6 +54,8 @@ def resolve_unknowns(
         for target in _expand(structure, experiments, base):
             targets.append(target)
             for unknown in known.spread(target, where, runs, own):
+                if unknown.name in found and base == "start(*)":
+                    continue
                 if unknown.name in found:
                     raise EstimationError(f"estimate= names '{unknown.name}' more than once.")
                 found[unknown.name] = unknown

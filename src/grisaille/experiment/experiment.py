@@ -48,7 +48,8 @@ class Experiment(Record):
     name : what per-experiment parameters are called after, as in ``"start(x)@A"``.
     hold : ``"zoh"``, ``"foh"`` or ``"spline"``, for all inputs or by input: what they are between samples.
     constants : values of parameters in this run.
-    start : variables at ``t0``: a number (known), None (unknown) or a prior (unknown, believed to be near).
+    start : variables at ``t0``: a number (known), None (unknown) or a prior (unknown, believed to be near);
+        ``{"*": None}``: every state is unknown.
     t0 : when the start holds, if before the first row (the default).
     weights : factors of residuals: a number, a dict by output, or one number per sample; zero: not measured.
     skip : how many first samples of each output, measured or not, are not compared with the model.
@@ -253,7 +254,7 @@ class Experiment(Record):
         time : the instant of the cut instead, a number or a date; samples at it belong to the second part.
         restart : False: the second part keeps ``t0``, ``start`` and all inputs, so the model runs through the first
             part without being compared with it, and no start has to be invented at the cut. True: it begins at its
-            first output time, where the starts that were named are unknown (None). A dict: it begins there with these
+            first output time, where every state is unknown, ``start={"*": None}``. A dict: it begins there with these
             starts. ``skip`` applies to the first part only; an output with nothing to compare in a part is not in it.
         seed : for static experiments, rows are dealt out at random instead of in order.
         """

@@ -18,7 +18,7 @@ from grisaille.errors import DataError
 from grisaille.experiment import checks
 from grisaille.experiment.clock import Clock, make_clock
 from grisaille.experiment.filling import Fill, filled, read_fills
-from grisaille.experiment.record import Record, Start
+from grisaille.experiment.record import EVERY, Record, Start
 from grisaille.experiment.rows import PLAIN, Rows
 from grisaille.experiment.signals import Samples, Signal, frozen, read_only
 from grisaille.model.names import suggestion
@@ -216,6 +216,10 @@ def _read_starts(start: Any, is_static: bool) -> dict[str, Start]:
 
 
 def _read_start(name: str, value: Any) -> Start:
+    if name == EVERY and value is not None:
+        raise DataError(
+            f"start of '*', every state, is {value!r}; it can only be None, unknown. Name variables otherwise."
+        )
     if name.startswith("start("):
         raise DataError(f"start= names '{name}'; write the variable itself, '{name[6:].rstrip(')')}'.")
     if value is None or isinstance(value, Normal | LogNormal | Uniform):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from grisaille.errors import DataError
 from grisaille.experiment.checks import naming
-from grisaille.experiment.record import Record
+from grisaille.experiment.record import EVERY, Record
 from grisaille.experiment.summary import held_gaps
 from grisaille.model.expression import Call, postorder
 from grisaille.model.flat import FlatModel
@@ -25,14 +25,14 @@ def match_model(record: Record, model: Model) -> tuple[str, ...]:
         _check_names("inputs", record.inputs, "an input", flat.inputs, flat)
         _check_names("outputs", record.outputs, "an output", flat.outputs, flat)
         _check_names("constants", record.constants, "a parameter", flat.parameters, flat)
-        _check_names("start", record.start, "a variable", flat.variables, flat)
+        _check_names("start", [n for n in record.start if n != EVERY], "a variable", flat.variables, flat)
         _check_inputs_complete(record, flat)
         _check_rows(record, flat)
         _check_bounds(record, flat)
     return (*_unmeasured(record, flat), *_unit_remarks(record, flat), *held_gaps(record))
 
 
-def _check_names(what: str, given: Mapping[str, Any], kind: str, known: Mapping[str, Any], flat: FlatModel) -> None:
+def _check_names(what: str, given: Iterable[str], kind: str, known: Mapping[str, Any], flat: FlatModel) -> None:
     for name in given:
         if name not in known:
             hint = _other_kind(name, flat) or suggestion(name, known)
@@ -75,7 +75,7 @@ def _check_rows(record: Record, flat: FlatModel) -> None:
 
 def _check_bounds(record: Record, flat: FlatModel) -> None:
     for name, value in record.start.items():
-        bounds = flat.variables[name].bounds
+        bounds = flat.variables[name].bounds if name != EVERY else None
         if isinstance(value, float) and bounds is not None and not bounds[0] <= value <= bounds[1]:
             raise DataError(
                 f"start of '{name}' is {value:g}, outside the bounds ({bounds[0]:g}, {bounds[1]:g}) that {flat.name} "

@@ -16,6 +16,10 @@ Start = float | None | Any
 """A number: known. None: unknown. A prior: unknown, but believed to be near."""
 
 
+EVERY = "*"
+"""Among starts: all states, ``{"*": None}``."""
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Record:
     """Checked content; arrays cannot be written to."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from grisaille.errors import DataError
 from grisaille.experiment.checks import check_mapping, read_number
+from grisaille.experiment.record import EVERY
 from grisaille.experiment.signals import Samples
 
 if TYPE_CHECKING:
@@ -64,7 +65,8 @@ def _test(experiment: Experiment, cut: float, restart: bool | Mapping[str, Any])
         return _part(experiment, lambda t: t >= cut, suffix="test", skip=0)
     times = experiment.output_times
     begin = float(times[times >= cut][0])
-    start = dict.fromkeys(experiment.start) if restart is True else check_mapping(restart, "restart", "{'x': 0.1}")
+    unknown = {**dict.fromkeys(experiment.start), EVERY: None}
+    start = unknown if restart is True else check_mapping(restart, "restart", "{'x': 0.1}")
     return _part(
         experiment, lambda t: t >= cut, suffix="test", skip=0, t0=begin, start=start, inputs=_from(experiment, begin)
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grisaille.experiment.filling import gaps_of, is_logged
-from grisaille.experiment.record import Record
+from grisaille.experiment.record import EVERY, Record
 from grisaille.experiment.signals import Samples
 
 if TYPE_CHECKING:
@@ -107,7 +107,8 @@ def _notes(record: Record) -> list[str]:
     if record.constants:
         notes.append(f"Constants: {', '.join(f'{n} = {v:g}' for n, v in record.constants.items())}.")
     if record.start:
-        notes.append(f"Start: {', '.join(f'{n} {_start(v)}' for n, v in record.start.items())}.")
+        starts = (f"{'every state' if n == EVERY else n} {_start(v)}" for n, v in record.start.items())
+        notes.append(f"Start: {', '.join(starts)}.")
     weights = {n: w for n, w in record.weights.items() if isinstance(w, np.ndarray) or w != 1.0}
     if weights:
         notes.append(f"Weights: {', '.join(f'{n} {_weight(w)}' for n, w in weights.items())}.")

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from grisaille.assessment.profile import Profile
     from grisaille.assessment.ratio_test import RatioTest
     from grisaille.assessment.surface import CostSurface
+    from grisaille.assessment.validation import Validation
     from grisaille.drawing import Canvas
     from grisaille.experiment.experiment import Experiment
     from grisaille.model.expression import Expression
@@ -167,6 +168,28 @@ class Fit(Fitted):
 
         return diagnose(self, level)
 
+    def validate(
+        self, experiment: Experiment, start: str | Mapping[str, float] = "auto", *, level: float = 0.01
+    ) -> Validation:
+        """Predict an experiment that was not fitted, and compare.
+
+        Parameters
+        ----------
+        experiment : a record that the fit has not seen, such as the second part of ``experiment.split(0.7)``
+        start : where it begins. ``"auto"``: one that continues a fitted record takes over its state, of another one
+            starts that are unknown, or were estimated, are found from its first samples, which are then not scored;
+            ``"declared"``: what it and the model declare; or values by name
+        level : of each residual test
+
+        Returns
+        -------
+        ``table`` has a row per output (samples, rms, fit, r2), ``diagnosis`` the residual tests; ``plot()``,
+        ``report(path)``. True where every test is healthy.
+        """
+        from grisaille.assessment.validation import validate
+
+        return validate(self, experiment, start, level)
+
     # what the data say about trajectories
 
     def states(
@@ -193,7 +216,8 @@ class Fit(Fitted):
         Every quantity with the dimensions ``given`` ("filtered", "smoothed"), ``statistic`` ("mean", "std", "lower",
         "upper") and ``time``.
         """
-        return self.method.states(self, experiment, names, level)
+        begun = self.begun(experiment).experiment
+        return self.method.states(self, begun, names, level)
 
     # pictures, pages, files
 

@@ -31,6 +31,7 @@ from grisaille.estimators.collocation.direct.problem import DirectProblem, direc
 from grisaille.estimators.collocation.jumps import caution, refuse_jump
 from grisaille.estimators.collocation.posing import pose_splines, refuse_without_slope, spline_obstacle
 from grisaille.estimators.collocation.refinement import AFTER
+from grisaille.estimators.output_error.output_error import OutputError
 from grisaille.model.classes import Model
 from grisaille.structure.reduction import Structure
 from grisaille.trial.unknown import Unknown
@@ -230,6 +231,11 @@ class Collocation(Estimator):
         if isinstance(problem, DirectProblem):
             return estimate_direct(problem, progress, self.debias, self.refine)
         return solve(self, problem, progress)
+
+    @property
+    def validator(self) -> Estimator:
+        """Trajectories that follow the data are no test of them: a simulation is."""
+        return OutputError(compiled=self.compiled)
 
     def predict_ahead(self, fit: Fitted, experiment: Any, horizon: float) -> None:
         if horizon != np.inf:

@@ -10,7 +10,7 @@ optimum. Reference: N. R. Kristensen, H. Madsen, S. B. Jørgensen, Automatica 40
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -52,6 +52,7 @@ from grisaille.optimization.convergence import NEAR
 from grisaille.optimization.journal import Journal, Progress
 from grisaille.optimization.search import Outcome, Search
 from grisaille.structure.reduction import Structure
+from grisaille.trial.movement import KINDS, Kind
 from grisaille.trial.refusals import refuse_few_instants, refuse_static
 from grisaille.trial.unknown import Unknown
 
@@ -186,6 +187,13 @@ class KalmanML(Estimator):
 
         return filtered_states(fit, experiment, names, level)
 
+    def led(self, fit: Fitted, experiment: Any, names: Sequence[str]) -> Mapping[str, xr.DataArray]:
+        from grisaille.estimation.states import states_of_case
+
+        case = self.case_of(fit.initial_model, experiment, fit.estimate.unknowns)
+        found = states_of_case(case, fit.estimate.theta, list(names))
+        return {n: found[n].sel(given="filtered", statistic="mean") for n in names}
+
     def states_at(self, problem: Problem, theta: np.ndarray) -> dict[str, xr.Dataset]:
         from grisaille.estimation.states import states_of_case
 
@@ -227,9 +235,11 @@ class KalmanML(Estimator):
             problem.unknowns = tuple(transformed(problem.unknowns))
         return problem
 
-    def case_of(self, model: Model, experiment: Any, unknowns: Sequence[Unknown]) -> Case:
-        """One experiment with its filter."""
-        trial, mine = trial_of(model, experiment, unknowns)
+    def case_of(
+        self, model: Model, experiment: Any, unknowns: Sequence[Unknown], kinds: Sequence[Kind] = KINDS
+    ) -> Case:
+        """One experiment with its filter; ``kinds`` of unknowns move it."""
+        trial, mine = trial_of(model, experiment, unknowns, kinds)
         refuse_static(trial, "a filter")
         refuse_few_instants(trial, "a filter")
         runner: FilterRunner = (

@@ -1,0 +1,112 @@
+"""``fit.validate``: what is scored, from where, and what the tests say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import grisaille as gr
+from grisaille import der
+
+T = np.arange(0.0, 100.0, 0.5)
+RANDOM = np.random.default_rng(11)
+
+
+class Room(gr.Model):
+    """C T' = (outside − T)/R + P, and gains that nobody measures."""
+
+    R, C = gr.Parameter(2.0, bounds=(0.1, 20.0)), gr.Parameter(4.0, bounds=(0.1, 40.0))
+    P, outside = gr.Input(), gr.Input(default=5.0)
+    T = gr.Variable(start=15.0)
+    y = gr.Output(T, noise=0.1)
+    equations = [C * der(T) == (outside - T) / R + P]
+
+
+class Gains(Room):
+    w = gr.Disturbance(gr.spectra.white(), scale=0.3)
+    equations = [Room.C * der(Room.T) == (Room.outside - Room.T) / Room.R + Room.P + w]
+
+
+def record(start: float, heat: np.ndarray, scale: float = 0.0, name: str = "A", wrong: float = 0.0) -> gr.Experiment:
+    """R = 3, C = 5, exactly from sample to sample; ``wrong`` adds what is not in the model."""
+    R, C, h = 3.0, 5.0, T[1] - T[0]
+    a = np.exp(-h / (R * C))
+    spread = scale / C * np.sqrt((1 - a**2) * R * C / 2)
+    x = [start]
+    for p in heat[:-1]:
+        level = 5.0 + R * p
+        x.append(level + a * (x[-1] - level) + spread * RANDOM.normal())
+    measured = np.array(x) + 0.1 * RANDOM.normal(size=len(T)) + wrong * np.sin(0.3 * T)
+    return gr.Experiment(T, {"P": heat}, {"y": measured}, name=name)
+
+
+HEAT = 3.0 * (np.sin(0.2 * T) > 0)
+RUN = record(22.0, HEAT)
+OTHER = record(9.0, HEAT[::-1].copy(), name="B")
+
+
+@pytest.fixture(scope="module")
+def fit() -> gr.Fit:
+    return gr.fit(Room(), RUN.split(0.6)[0], ["R", "C", "start(T)"], gr.OutputError(compiled=False))
+
+
+def test_the_rest_of_the_record(fit: gr.Fit) -> None:
+    found = fit.validate(RUN.split(0.6)[1])
+    assert list(found.table.columns) == ["samples", "rms", "fit", "r2"] and list(found.table.index) == ["y"]
+    row = found.table.loc["y"]
+    assert row["samples"] == 80 and 0.08 < row["rms"] < 0.12 and row["r2"] > 0.99 and row["fit"] > 90
+    residuals = found.residuals()["residual"].to_numpy()
+    assert row["rms"] == pytest.approx(np.sqrt(np.mean(residuals**2)))
+    assert found and found.used == 0 and "which was not fitted: begins as 'A (train)' does" in str(found)
+
+
+def test_samples_that_told_the_start_are_not_scored(fit: gr.Fit) -> None:
+    found = fit.validate(OTHER)
+    assert found.used == 10 and found.table.loc["y", "samples"] == 190 and found.table.loc["y", "rms"] < 0.12
+    assert found and "the first 10 samples not scored" in str(found)
+    declared = fit.validate(OTHER, start="declared")
+    assert declared.table.loc["y", "rms"] > 1 and not declared and declared.table.loc["y", "samples"] == 200
+    assert fit.validate(OTHER, start={"T": 9.0}).table.loc["y", "rms"] < 0.12
+
+
+def test_a_wrong_model_is_found_out(fit: gr.Fit) -> None:
+    found = fit.validate(record(9.0, HEAT[::-1].copy(), name="B", wrong=0.3))
+    assert not found
+    assert {"autocorrelation", "size"} <= {v.test for v in found.diagnosis.verdicts if not v.healthy}
+
+
+def test_what_was_fitted_is_no_validation(fit: gr.Fit) -> None:
+    with pytest.raises(gr.EstimationError, match=r"'A \(train\)' was fitted: its residuals are tested by fit.diagnose"):
+        fit.validate(RUN.split(0.6)[0])
+
+
+def test_pictures_and_pages(fit: gr.Fit, tmp_path: Path) -> None:
+    found = fit.validate(OTHER)
+    assert len(found.plot().axes) == 2
+    page = found.report(tmp_path / "page.html").read_text()
+    assert "validation" in page and "B" in page
+
+
+def test_open_noise_is_that_of_the_fit() -> None:
+    class Open(Room):
+        y = gr.Output(Room.T)
+
+    fit = gr.fit(Open(), RUN.split(0.6)[0], ["R", "C", "start(T)"], gr.OutputError(compiled=False))
+    found = fit.validate(OTHER)
+    assert found.table.loc["y", "rms"] < 0.12 and any(v.test == "size" for v in found.diagnosis.verdicts)
+
+
+@pytest.mark.parametrize(
+    "method", [gr.KalmanML(), gr.SimulatedPEM(realizations=50, seed=1)], ids=lambda m: type(m).__name__
+)
+def test_disturbed(method: object) -> None:
+    """A filter predicts one sample ahead, a mean of realizations keeps the disturbance in its errors."""
+    run, other = record(22.0, HEAT, 0.3), record(9.0, HEAT[::-1].copy(), 0.3, name="B")
+    fit = gr.fit(Gains(), run.split(0.6)[0], ["R", "C", "start(T)"], method)
+    for part in (run.split(0.6)[1], other):
+        found = fit.validate(part)
+        limit = 0.2 if isinstance(method, gr.KalmanML) else 0.8
+        assert found.table.loc["y", "rms"] < limit, str(found)
+        assert found.diagnosis.verdicts[0].healthy, str(found)
