@@ -28,7 +28,8 @@ boundary of a power, where a step might overstep it, Milstein's step instead.
 The weights of H follow from two conditions, Σ b_i η_i = ∫(V − V₀)ds/h and Σ b_i E η_i η_iᵀ = (h/2) I: then the terms
 f'BΔZ and ½ f''[B, B] h²/2 of the expansion are met, and what remains is of order h² in mean square and h³ in the mean.
 After the step, states are projected on the constraints (``step.project``), twice. Signals enter at t, t + h/2 and
-t + h as in ``step``. Parameters are followed by the entries of D, column by column. Reference: P. E. Kloeden,
+t + h as in ``step``. Algebraic unknowns that stay implicit are carried along as states and solved inside f and B
+(``carried``). Parameters are followed by the entries of D, column by column. Reference: P. E. Kloeden,
 E. Platen, Numerical Solution of Stochastic Differential Equations (1992), chapters 10, 11; A. Rößler, SIAM J. Numer.
 Anal. 48 (2010) 922.
 """
@@ -42,6 +43,7 @@ from typing import NamedTuple
 
 import casadi as ca
 
+from grisaille.compilation.carried import EFFORTS, LOST, Carried, Effort
 from grisaille.compilation.memo import Memo
 from grisaille.compilation.step import StepFormula, project
 from grisaille.errors import CompilationError
@@ -95,6 +97,8 @@ class WhiteNoiseInfo:
     is_decoupled: bool
     """Whether the noise does not depend on what it drives."""
     status: str
+    carried: Carried | None = None
+    """Where algebraic unknowns are states of the step."""
 
 
 class Field(NamedTuple):
@@ -122,15 +126,17 @@ Step = Callable[[Field, Cell, ca.SX], ca.SX]
 
 
 def white_step(
-    structure: Structure, scheme: str = "auto", point: Point | None = None
+    structure: Structure, scheme: str = "auto", point: Point | None = None, effort: Effort = EFFORTS[0]
 ) -> tuple[StepFormula, WhiteNoiseInfo]:
     """The step of a model with white disturbances; coloured ones stay signals.
 
     point : where a trajectory begins; decides whether a transform's boundary can be reached, where there is one
+    effort : how hard algebraic unknowns are solved, where there are any
     """
     known = _SPLIT.get((id(structure.model), id(structure.system)), lambda: _Split(structure))
     diffusion = known.diffusion
     choice = choose_scheme(diffusion, scheme, point)
+    carried = known.carried(effort)
     info = WhiteNoiseInfo(
         choice,
         diffusion.names,
@@ -139,10 +145,14 @@ def white_step(
         diffusion.infinite,
         diffusion.is_decoupled,
         _status(diffusion, choice),
+        carried,
     )
-    if choice.name not in known.formulas:
-        known.formulas[choice.name] = formulate(diffusion, choice)
-    return known.formulas[choice.name], info
+    key = choice.name, None if carried is None else effort
+    if key not in known.formulas:
+        known.formulas[key] = (
+            formulate(diffusion, choice) if carried is None else _formulate(diffusion, choice, carried)
+        )
+    return known.formulas[key], info
 
 
 class _Split:
@@ -150,7 +160,23 @@ class _Split:
 
     def __init__(self, structure: Structure) -> None:
         self.structure, self.diffusion = structure, find_diffusion(structure)
-        self.formulas: dict[str, StepFormula] = {}
+        self.formulas: dict[tuple[str, Effort | None], StepFormula] = {}
+        self._carried: dict[Effort, Carried] = {}
+
+    def carried(self, effort: Effort) -> Carried | None:
+        """The same object at every call."""
+        system = self.structure.system
+        if not system.nz:
+            return None
+        if system.pieces:
+            relation, equation = system.pieces[0]
+            raise CompilationError(
+                f"'{relation}' jumps inside '{equation}', which is solved for "
+                f"{{{', '.join(system.implicit_names[: -len(system.pieces)])}}} in every step, and under white noise "
+                f"it jumps without end. Smooth it, as with 0.5*(1 + gr.tanh(…/width)), or give the noise a colour, "
+                f"such as gr.spectra.lowpass(bandwidth=…)."
+            )
+        return self._carried.setdefault(effort, Carried(system, effort))
 
 
 _SPLIT: Memo[_Split] = Memo(16)
@@ -177,38 +203,81 @@ def choose_scheme(diffusion: Diffusion, scheme: str = "auto", point: Point | Non
     return offers[scheme]
 
 
-def formulate(diffusion: Diffusion, choice: Choice) -> StepFormula:
+def formulate(diffusion: Diffusion, choice: Choice, effort: Effort = EFFORTS[0]) -> StepFormula:
     """The step with one scheme, symbolically."""
+    carried = Carried(diffusion.system, effort) if diffusion.system.nz else None
+    return _formulate(diffusion, choice, carried)
+
+
+def _formulate(diffusion: Diffusion, choice: Choice, carried: Carried | None) -> StepFormula:
     system, nw = diffusion.system, diffusion.nw
-    if system.nz:
-        names = ", ".join(system.implicit_names)
-        raise CompilationError(
-            f"A step under white noise needs explicit equations, but {names} remain implicit. Give the noise a colour, "
-            f"such as gr.spectra.lowpass(bandwidth=…), or estimate by gr.Collocation() or gr.KalmanML(), which do not "
-            f"simulate it."
-        )
-    t, h, x = ca.SX.sym("t"), ca.SX.sym("h"), ca.SX.sym("x", system.nx)
+    nx = system.nx + 3 * system.nz
+    t, h, x = ca.SX.sym("t"), ca.SX.sym("h"), ca.SX.sym("x", nx)
     ua, um, ub = (ca.SX.sym(name, system.nu) for name in ("ua", "um", "ub"))
-    p, nominal = ca.SX.sym("p", system.np + nw * nw), ca.SX.sym("nominal", system.nx)
+    p, nominal = ca.SX.sym("p", system.np + nw * nw), ca.SX.sym("nominal", nx)
     v = ca.SX.sym("v", choice.normals_per_noise * nw)
     values, root = p[: system.np], ca.reshape(p[system.np :], nw, nw)
     cell = Cell(t, h, x, ua, um, ub)
+    inside = None if carried is None else _Inside(diffusion, carried, cell, values, root)
     if choice.name == "lamperti":
         after = _lamperti(diffusion, choice.charts, cell, values, root, v)
     else:
-        after = _STEPS[choice.name](_field(diffusion, values, root), cell, v)
+        field = _field(diffusion, values, root) if inside is None else inside.field
+        after = _STEPS[choice.name](field, cell, v)[: system.nx]
     for _ in range(CORRECTIONS):
-        after = project(system, t + h, after, ub, values, nominal)
+        after = project(system, t + h, after, ub, values, nominal[: system.nx])
+    after = after if inside is None else inside.ended(after)
     return StepFormula(
         t=t, h=h, x=x, signals=(ua, um, ub), p=p, nominal=nominal, after=ca.densify(ca.cse(after)), noise=v
     )
+
+
+class _Inside:
+    """f and B of X = (x, z, ρ, ζ), with z solved from what it is when the step begins."""
+
+    def __init__(self, diffusion: Diffusion, carried: Carried, cell: Cell, p: ca.SX, root: ca.SX) -> None:
+        self.diffusion, self.carried, self.cell, self.p, self.root = diffusion, carried, cell, p, root
+        x, z, self.rho, self.zeta = carried.split(cell.x)
+        self.z, first = carried.begin(cell.t, x, z, cell.ua, p)
+        self.sign = carried.orientation(cell.t, x, self.z, cell.ua, p)
+        self.corrections = [first]
+
+    @property
+    def field(self) -> Field:
+        d = self.diffusion
+        return Field(self._closed(d.drift), self._closed(d.noise), self._closed(d.smooth_drift))
+
+    def ended(self, x: ca.SX) -> ca.SX:
+        """X after a step."""
+        c = self.cell
+        z, last = self.carried.solve(c.t + c.h, x, self.z, c.ub, self.p)
+        rho = self.rho
+        for correction in [*self.corrections, last]:
+            rho = ca.fmax(rho, correction)
+        turned = self.sign * self.carried.orientation(c.t + c.h, x, z, c.ub, self.p) < 0
+        return ca.vertcat(x, z, ca.if_else(turned, LOST, rho), ca.fmax(self.zeta, ca.fabs(z)))
+
+    def _closed(self, formula: ca.SX) -> Callable[[ca.SX, ca.SX, ca.SX], ca.SX]:
+        """A formula of rows for x, with rows of zeros for the rest of X."""
+        d, s = self.diffusion, self.diffusion.system
+        of = ca.Function("f", [*d.symbols, s.z], [formula])
+        is_implicit, rest = ca.depends_on(formula, s.z), ca.SX(3 * s.nz, formula.size2())
+
+        def value(t: ca.SX, X: ca.SX, u: ca.SX) -> ca.SX:
+            x, z = self.carried.split(X)[0], self.z
+            if is_implicit:
+                z, last = self.carried.solve(t, x, self.z, u, self.p)
+                self.corrections.append(last)
+            return ca.vertcat(of(t, x, u, self.p, self.root, z), rest)
+
+        return value
 
 
 def _offers(diffusion: Diffusion, point: Point | None, insist: bool) -> dict[str, Choice]:
     """Every scheme that applies; ``insist`` takes a transform whose boundary might be reached."""
     decoupled, commutative = diffusion.is_decoupled, diffusion.is_commutative
     plain = 1.0 if decoupled else 0.5
-    charts = () if decoupled else find_charts(diffusion) or ()
+    charts = () if decoupled or diffusion.system.nz else find_charts(diffusion) or ()
     outside = [c for c in charts if not insist and not stays_inside(diffusion, c, point)]
     choices = [
         Choice("euler-maruyama", plain, "the simplest"),

@@ -6,6 +6,9 @@
 
     G = ∂rhs/∂w      f = rhs at w = 0, plus ½ Σ_k Σ_l Q_kl (∂G_k/∂x) G_l over the w_k read as Stratonovich, Q = D Dᵀ
 
+Where algebraic unknowns stay implicit, 0 = g(t, x, z, u, p), all formulas may contain z, and derivatives by x go
+through it: dz/dx = −(∂g/∂z)⁻¹ ∂g/∂x.
+
 V are independent Wiener processes, one per white disturbance; D = diag(scale)·chol(correlation) maps their increments
 to those of the disturbances, w dt = D dV. D stays a matrix of symbols, so that f and G do not depend on the formulas of
 scales and correlations. Coloured disturbances stay signals in u.
@@ -107,7 +110,16 @@ class Diffusion:
         """Σ_l Q_kl (∂G_k/∂x) G_l: d⟨G_k, w_k⟩/dt, which vanishes where both readings of w_k agree."""
         intensity = ca.mtimes(self.masked_root, self.masked_root.T)
         direction = ca.mtimes(self.gain, intensity[:, k])
-        return ca.sparsify(ca.jtimes(ca.densify(self.gain[:, k]), self.system.x, ca.densify(direction)))
+        return ca.sparsify(self.along(self.gain[:, k], direction))
+
+    def along(self, formula: ca.SX, direction: ca.SX) -> ca.SX:
+        """How a column of formulas changes when the states move in a direction and z with them."""
+        s, formula, direction = self.system, ca.densify(formula), ca.densify(direction)
+        change = ca.jtimes(formula, s.x, direction)
+        if s.nz and ca.depends_on(formula, s.z):
+            moved = -ca.solve(ca.jacobian(s.residual, s.z), ca.jtimes(s.residual, s.x, direction))
+            change = change + ca.jtimes(formula, s.z, moved)
+        return change
 
     @property
     def driven(self) -> tuple[int, ...]:
@@ -116,17 +128,15 @@ class Diffusion:
 
     @cached_property
     def is_additive(self) -> bool:
-        """Whether G is free of the states."""
-        return not ca.depends_on(self.gain, self.system.x)
+        """Whether G is free of the states, and of what moves with them."""
+        return not ca.depends_on(self.gain, ca.vertcat(self.system.x, self.system.z))
 
     @cached_property
     def is_decoupled(self) -> bool:
         """Whether G does not depend on the states that the noise drives: ∂G_k/∂x·G_l = 0, Itô = Stratonovich."""
-        G, x = self.gain, self.system.x
+        G = self.gain
         return self.is_additive or all(
-            self.vanishes(ca.jtimes(ca.densify(G[:, k]), x, ca.densify(G[:, j])))
-            for k in range(self.nw)
-            for j in range(self.nw)
+            self.vanishes(self.along(G[:, k], G[:, j])) for k in range(self.nw) for j in range(self.nw)
         )
 
     @cached_property
@@ -142,9 +152,9 @@ class Diffusion:
     @cached_property
     def is_commutative(self) -> bool:
         """Whether ∂G_l/∂x·G_k = ∂G_k/∂x·G_l: then iterated integrals are products of increments."""
-        G, x = ca.densify(self.gain), self.system.x
+        G = self.gain
         return self.is_decoupled or all(
-            self.vanishes(ca.jtimes(G[:, k], x, G[:, j]) - ca.jtimes(G[:, j], x, G[:, k]))
+            self.vanishes(self.along(G[:, k], G[:, j]) - self.along(G[:, j], G[:, k]))
             for k in range(self.nw)
             for j in range(k)
         )
@@ -155,7 +165,7 @@ class Diffusion:
         if formula.nnz() == 0:
             return True
         terms = self.gain.nz[:] if self.gain.nnz() else ca.SX(1)
-        probe = ca.Function("probe", self.symbols, [formula.nz[:], terms])
+        probe = ca.Function("probe", [*self.symbols, self.system.z], [formula.nz[:], terms])
         found = [values for values in (self._probe(probe, k) for k in range(9)) if np.isfinite(values[0])]
         return bool(found) and all(value <= ZERO * max(1.0, size) ** 2 for value, size in found)
 
@@ -164,12 +174,12 @@ class Diffusion:
         low, high = ((0.5, 1.5), (-1.0, 1.0), (-1.5, -0.5))[k % 3]
         states = random.uniform(low, high, self.system.nx)
         others = [random.uniform(0.5, 1.5, s.shape) for s in (self.system.t, self.system.u, self.system.p, self.root)]
-        value, terms = function(others[0], states, *others[1:])
+        value, terms = function(others[0], states, *others[1:], random.uniform(low, high, self.system.nz))
         return float(np.abs(value.full()).max()), float(np.abs(terms.full()).max())
 
     def _depends_on_own_state(self, i: int, k: int) -> bool:
-        others = [self.system.x[j] for j in range(self.system.nx) if j != i]
-        return not others or not ca.depends_on(self.gain[i, k], ca.vertcat(*others))
+        others = ca.vertcat(*(self.system.x[j] for j in range(self.system.nx) if j != i), self.system.z)
+        return not ca.depends_on(self.gain[i, k], others)
 
     @property
     def masked_root(self) -> ca.SX:
@@ -264,8 +274,11 @@ def _readings(structure: Structure, diffusion: Diffusion, stated: Sequence[str |
 
 def _touched(diffusion: Diffusion, k: int) -> list[str]:
     """States that noise drives and that the factor of noise k depends on."""
-    depends = ca.jacobian(ca.densify(diffusion.gain[:, k]), diffusion.system.x).sparsity().get_col()
-    return [diffusion.system.state_names[i] for i in diffusion.driven if i in set(depends)]
+    system, column = diffusion.system, ca.densify(diffusion.gain[:, k])
+    depends = set(ca.jacobian_sparsity(column, system.x).get_col())
+    if system.nz and ca.depends_on(column, system.z):
+        depends |= set(ca.jacobian_sparsity(system.residual, system.x).get_col())
+    return [system.state_names[i] for i in diffusion.driven if i in depends]
 
 
 def _refuse_leaving_constraints(diffusion: Diffusion, k: int) -> None:
@@ -274,7 +287,7 @@ def _refuse_leaving_constraints(diffusion: Diffusion, k: int) -> None:
     if not system.nc:
         return
     bent = ca.jtimes(ca.jtimes(system.constraints, system.x, direction), system.x, direction)
-    first = ca.jtimes(system.constraints, system.x, ca.jtimes(direction, system.x, direction))
+    first = ca.jtimes(system.constraints, system.x, ca.densify(diffusion.along(direction, direction)))
     for i, text in enumerate(system.constraint_texts):
         if not diffusion.vanishes(bent[i] - first[i]):
             name = diffusion.names[k]

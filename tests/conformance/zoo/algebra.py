@@ -56,6 +56,29 @@ def divisor() -> tuple[gr.Model, list[gr.Experiment]]:
     return Divisor(), [gr.Experiment(TIMES, {"F": FLOW}, {"y": x + 0.02 * random.normal(size=len(TIMES))})]
 
 
+class Throttle(gr.Model):
+    """White noise beside an equation that stays implicit."""
+
+    k = gr.Parameter(0.5, bounds=(0.05, 5.0))
+    F, x, i = gr.Input(), gr.Variable(1.0), gr.Variable()
+    w = gr.Disturbance(gr.spectra.white(), scale=0.03)
+    y = gr.Output(x, noise=0.02)
+    equations = [der(x) == i - k * x + w, F - x == i + 0.1 * i**3]
+
+
+def throttle() -> tuple[gr.Model, list[gr.Experiment]]:
+    random, F = np.random.default_rng(7), held(TIMES, FLOW)
+
+    def rate(t: float, x: np.ndarray, w: np.ndarray) -> np.ndarray:
+        i = F(t) - x
+        for _ in range(8):
+            i = i - (i + 0.1 * i**3 - (F(t) - x)) / (1 + 0.3 * i**2)
+        return i - 0.4 * x + w
+
+    x = follow(rate, [1.0], TIMES, white(random, TIMES, 0.03)[:, None])[:, 0]
+    return Throttle(), [gr.Experiment(TIMES, {"F": FLOW}, {"y": x + 0.02 * random.normal(size=len(TIMES))})]
+
+
 ENTRIES = [
     Entry(
         "orifice", "0/0 where the input is zero, and it never is", orifice, {"k": 0.4},
@@ -64,5 +87,8 @@ ENTRIES = [
     Entry(
         "divisor", "a divisor of the tearing that vanishes at the values given", divisor, {"k": 0.4},
         frozenset({"coloured"}),
+    ),
+    Entry(
+        "throttle", "white noise beside an implicit equation", throttle, {"k": 0.4}, frozenset({"white"})
     ),
 ]  # fmt: skip

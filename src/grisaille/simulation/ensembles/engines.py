@@ -79,6 +79,9 @@ class Answer:
 
 
 class Engine(Protocol):
+    ends: Floats
+    """(M, nx): the states with which the realizations of the last run ended."""
+
     @property
     def name(self) -> str: ...
     def run(
@@ -90,7 +93,7 @@ class FusedEngine:
     name = "fused"
 
     def __init__(self, setting: Setting) -> None:
-        self.setting = setting
+        self.setting, self.ends = setting, np.zeros((0, setting.system.nx))
         self.step = _build(setting, layout_of(setting))
         self.filters = setting.disturbances.filters(setting.values, setting.grid.points, setting.draw, setting.substeps)
         self.signals, self.hold = known_signals(setting)
@@ -117,7 +120,7 @@ class FusedEngine:
                 **_options(s, self.hold),
             )
             yield Answer(found.y, found.sy, found.moments, np.where(found.failed >= 0, found.failed + begin, -1))
-            begin, last = int(kept[-1]), found
+            begin, last, self.ends = int(kept[-1]), found, found.x
 
     def _from(self, begin: int, end: int, last: Frozen | None) -> Filters:
         which = self.filters.which[begin:end]
@@ -138,7 +141,7 @@ class SampledEngine:
     name = "fused"
 
     def __init__(self, setting: Setting) -> None:
-        self.setting = setting
+        self.setting, self.ends = setting, np.zeros((0, setting.system.nx))
         self.step = _build(setting, FilterLayout(white=layout_of(setting).white, paired=layout_of(setting).paired))
         self.signals, self.hold = known_signals(setting)
         self.white = setting.disturbances.filters(setting.values, setting.grid.points, setting.draw).white
@@ -147,15 +150,20 @@ class SampledEngine:
         self, slabs: Sequence[slice], skip: Sequence[int], moments: bool, rows: bool, progress: Progress | None
     ) -> Iterator[Answer]:
         for slab in slabs:
-            parts = []
+            parts, ends = [], []
             for first in range(0, self.setting.count, BLOCK):
                 members = np.arange(first, min(first + BLOCK, self.setting.count))
-                parts.append(self._block(members, slab, skip, moments, rows))
+                part, end = self._block(members, slab, skip, moments, rows)
+                parts.append(part)
+                ends.append(end)
                 if progress is not None:
                     progress(int(members[-1]) + 1, self.setting.count)
+            self.ends = np.concatenate(ends)
             yield join_answers(parts)
 
-    def _block(self, members: NDArray[np.int64], slab: slice, skip: Sequence[int], moments: bool, rows: bool) -> Answer:
+    def _block(
+        self, members: NDArray[np.int64], slab: slice, skip: Sequence[int], moments: bool, rows: bool
+    ) -> tuple[Answer, Floats]:
         s = self.setting
         kept = s.grid.kept[slab]
         end, width = int(kept[-1]), 2 * s.substeps + 1
@@ -180,7 +188,7 @@ class SampledEngine:
             rows=rows,
             **(_options(s, hold) | {"realizations": members.size}),
         )
-        return Answer(found.y, found.sy, found.moments, found.failed)
+        return Answer(found.y, found.sy, found.moments, found.failed), found.x
 
 
 def known_signals(s: Setting) -> tuple[list[Floats], list[str]]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from grisaille.compilation.carried import EFFORTS
 from grisaille.compilation.filter_twin import FilterStates
 from grisaille.compilation.filters import FilterLayout
 from grisaille.compilation.stochastic_step import SCHEMES, WhiteNoiseInfo, white_step
@@ -41,7 +42,7 @@ from grisaille.simulation.ensembles.reducers import BLOCK, Block, Statistic, mak
 from grisaille.simulation.ensembles.rough_signals import without_rough_signals
 from grisaille.simulation.ensembles.starts import Starts, solve_starts
 from grisaille.simulation.ensembles.task_engine import TaskEngine
-from grisaille.simulation.ensembles.white_pilot import INSTANTS, Scale, WhitePilot, choose_halvings, paths_of
+from grisaille.simulation.ensembles.white_pilot import INSTANTS, TRUSTED, Scale, WhitePilot, choose_halvings, paths_of
 from grisaille.simulation.measurement_noise import with_noise
 from grisaille.simulation.progress import progress_over
 from grisaille.simulation.remembered import Same
@@ -163,6 +164,20 @@ def run_ensemble(
     """Pilot, then all realizations; ``disturbances`` of the same model spare a caller who comes again some work."""
     _check(options)
     posed = without_rough_signals(posed)
+    disturbances = disturbances or Disturbances(posed.structure.model, posed.structure.system)
+    while True:
+        found, unsolved = _run(posed, options, progress, disturbances)
+        if not unsolved:
+            return found
+        if disturbances.effort + 1 == len(EFFORTS):
+            raise SimulationError(_unsolved_sentence(posed, found.grid, found.substeps, unsolved))
+        disturbances.effort += 1
+
+
+def _run(
+    posed: Point, options: EnsembleOptions, progress: Progress | None, disturbances: Disturbances
+) -> tuple[Ensemble, str]:
+    """An ensemble, and which of the algebraic unknowns that it carries along was not solved."""
     setting, noise = _setting(posed, options, disturbances)
     engine_of, pilot = _choose(posed, options, setting, noise)
     setting = replace(setting, substeps=pilot.substeps)
@@ -182,9 +197,19 @@ def run_ensemble(
     longest = float(np.diff(setting.grid.points).max(initial=0.0))
     loss = setting.disturbances.linear_loss(setting.values, longest) if options.between == "linear" else 0.0
     inner = engine.solver.step if isinstance(engine, TaskEngine) else None
-    return Ensemble(
+    found = Ensemble(
         names, y, sy, statistics, bad, setting.grid, pilot.substeps, pilot.error, solver, remark, scheme, inner, loss
     )  # fmt: skip
+    carried = noise.carried if noise else None
+    return found, "" if carried is None else carried.unsolved(engine.ends)
+
+
+def _unsolved_sentence(posed: Point, grid: Grid, substeps: int, unsolved: str) -> str:
+    h = float(np.diff(grid.points).max()) / substeps
+    return (
+        f"{posed.structure.model.name}: under white noise, with steps of {h:.3g}, {unsolved}. Give a shorter step=, or "
+        f"look whether the equations have one solution wherever the noise takes the states."
+    )
 
 
 def _check(options: EnsembleOptions) -> None:
@@ -207,11 +232,10 @@ def _check(options: EnsembleOptions) -> None:
 
 
 def _setting(
-    posed: Point, options: EnsembleOptions, known: Disturbances | None
+    posed: Point, options: EnsembleOptions, disturbances: Disturbances
 ) -> tuple[Setting, WhiteNoiseInfo | None]:
     """What the engines are given, and what is to be said about white noise."""
-    structure, system, p = posed.structure, posed.structure.system, posed.p
-    disturbances = known or Disturbances(structure.model, system)
+    system, p = posed.structure.system, posed.p
     values = Values(posed.known, posed.scales, posed.dp, posed.dscales)
     white, noise = _white(posed, options, disturbances, values)
     cell = _cell(posed, options, disturbances, values)
@@ -224,9 +248,14 @@ def _setting(
         filters = disturbances.filters(values, grid.points, draw)
         return FilterStates(filters, layout, np.arange(options.realizations), len(values.dp))
 
+    nominal = posed.initializer.nominal[: system.nx]
+    starts = _spread(solve_starts(posed, layout.places, first, disturbances.remembered), options)
+    carried = noise.carried if noise else None
+    if carried is not None:
+        system, nominal = carried.system, carried.nominal(nominal)
+        starts = replace(starts, x=carried.start(starts.x, starts.z), sx=carried.start(starts.sx, starts.sz))
     setting = Setting(
-        system=system, p=p, nominal=posed.initializer.nominal[: system.nx], table=posed.table, grid=grid,
-        starts=_spread(solve_starts(posed, layout.places, first, disturbances.remembered), options),
+        system=system, p=p, nominal=nominal, table=posed.table, grid=grid, starts=starts,
         dp=posed.dp, disturbances=disturbances, values=values, draw=draw,
         count=int(options.realizations), between=options.between, substeps=1, white=white,
         observed=_observed(posed, (*(noise.infinite if noise else ()), *disturbances.infinite), options.observed),
@@ -270,7 +299,8 @@ def _white(
             raise DataError(f"method={options.method!r} is for white noise in the equations; this model has none.")
         return None, None
     scheme = options.method if options.method in SCHEMES else "auto"
-    formula, info = white_step(posed.structure, scheme, _beginning(posed, disturbances, values))
+    effort = EFFORTS[disturbances.effort]
+    formula, info = white_step(posed.structure, scheme, _beginning(posed, disturbances, values), effort)
     groups = [[d.name for d in g] for g in disturbances.white]
     return make_white_step(formula, info.names, groups, info.choice.normals_per_noise), info
 
@@ -353,9 +383,9 @@ def _choose(
             f"{posed.structure.model.name} has no derivatives, and {', '.join(system.implicit_names)} must be found by "
             f"iteration at every instant; realizations are made of models that move in time, or of plain formulas."
         )
-    if system.nz or options.method == "frozen-implicit":
-        if setting.white is not None:
-            raise DataError("White noise needs method='auto': implicit steps would see infinite values.")
+    if options.method == "frozen-implicit" and setting.white is not None:
+        raise DataError("White noise needs method='auto': implicit steps would see infinite values.")
+    if (system.nz and setting.white is None) or options.method == "frozen-implicit":
         engine = TaskEngine.prepared(setting, posed, options.rtol, options.method, options.inner_step)
         return engine, Pilot(0, engine.error_estimate)
     fused = FusedEngine if options.between == "linear" else SampledEngine
@@ -389,9 +419,17 @@ def _white_pilot(
         _setting(still, own, setting.disturbances)[0], grid=replace(setting.grid, kept=kept), threads=threads
     )  # fmt: skip
 
+    lost = 0
+
     def rows(substeps: int, louder: float) -> Floats:
+        nonlocal lost
         made = engine(replace(small, substeps=substeps, louder=louder))
         (answer,) = made.run([slice(0, kept.size)], (), False, True, None)
+        if noise.carried is not None and louder == 1.0:
+            before, lost = lost, noise.carried.lost(made.ends)
+            # one that long steps went over is not met by shorter ones
+            if substeps > TRUSTED and 2 * lost > before:
+                raise SimulationError(_unsolved_sentence(posed, setting.grid, substeps, noise.carried.fold(made.ends)))
         return np.asarray(answer.y)
 
     model, names = posed.structure.model, [setting.system.observed_names[i] for i in setting.observed]

@@ -55,6 +55,7 @@ class TaskEngine:
         self.system = _with_moving_signals(setting.system, self.moving, len(setting.dp))
         self.kernel: Kernel = build_kernel(self.system, sensitive=bool(len(setting.dp)), compiled=setting.compiled)
         self.columns = list(setting.observed)
+        self.ends = np.zeros((0, setting.system.nx))
 
     @property
     def name(self) -> str:
