@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from grisaille.assessment.profile import Profile
     from grisaille.assessment.ratio_test import RatioTest
     from grisaille.assessment.surface import CostSurface
-    from grisaille.assessment.validation import Validation
     from grisaille.drawing import Canvas
     from grisaille.experiment.experiment import Experiment
     from grisaille.model.expression import Expression
+    from grisaille.results.validation import Validation
 
 
 class Fit(Fitted):
@@ -186,7 +186,7 @@ class Fit(Fitted):
         ``table`` has a row per output (samples, rms, fit, r2), ``diagnosis`` the residual tests; ``plot()``,
         ``report(path)``. True where every test is healthy.
         """
-        from grisaille.assessment.validation import validate
+        from grisaille.results.validation import validate
 
         return validate(self, experiment, start, level)
 
