@@ -86,13 +86,16 @@ def _coarse(left: float, own: bool, rounds: int) -> list[str]:
 
 def _amle(method: Any, problem: CollocationProblem, progress: Progress | None, near: bool) -> Answer:
     notes: list[str] = []
-    theta = problem.guess
+    theta, intensities = problem.guess, None
     if problem.levels.any():
-        theta, notes = find_intensities(method, problem, progress)
+        intensities = find_intensities(method, problem, progress)
+        theta, notes = intensities.theta, intensities.notes
     found = settled(method, problem, theta, progress)
     refuse_nothing(found)
     answer = from_quadratic(problem, found)
     answer.notes += notes
+    if intensities is not None:
+        intensities.put_errors(answer.covariance)
     return answer
 
 
@@ -136,6 +139,8 @@ def _debiased(method: Any, problem: CollocationProblem, answer: Answer) -> Answe
     assert there.quadratic is not None
     ended = Solution(there.quadratic, outcome.stopped_well, outcome.reason, 0, list(answer.trace))
     moved = from_quadratic(problem, ended, free)
+    kept = np.diag(problem.levels)
+    moved.covariance[kept] = answer.covariance[kept]
     leaning = np.where(problem.levels, 0.0, theta - there.theta)
     moved.notes += [*answer.notes, *describe_lean(problem.unknowns, leaning, moved.covariance, True)]
     return moved

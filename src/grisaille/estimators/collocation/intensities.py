@@ -7,9 +7,15 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from grisaille.collocation.intensity import misfit_ratios
+from grisaille.collocation.intensity import Misfit, misfit_of
 from grisaille.disturbance.stochastic_model import StochasticModel
-from grisaille.estimators.collocation.intensity_roots import Conditions, assigned, find_scales, solve_conditions
+from grisaille.estimators.collocation.intensity_roots import (
+    Conditions,
+    Intensities,
+    assigned,
+    find_scales,
+    solve_conditions,
+)
 from grisaille.estimators.collocation.joint import Progress, settled
 from grisaille.estimators.collocation.problem import CollocationProblem
 
@@ -24,14 +30,12 @@ class SplineConditions(Conditions):
         super().__init__(problem, pair_outputs(problem))
         self.method, self.splines, self.progress = method, problem, progress
 
-    def ratios(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def misfit(self, theta: np.ndarray) -> tuple[Misfit, np.ndarray]:
         found = settled(self.method, self.splines, theta, self.progress)
-        return misfit_ratios(found.quadratic, self.problem.outputs), found.quadratic.theta
+        return misfit_of(found.quadratic, self.problem.outputs), found.quadratic.theta
 
 
-def find_intensities(
-    method: Any, problem: CollocationProblem, progress: Progress | None
-) -> tuple[np.ndarray, list[str]]:
+def find_intensities(method: Any, problem: CollocationProblem, progress: Progress | None) -> Intensities:
     """Scales at which every paired output's misfit is what its noise says."""
     return solve_conditions(SplineConditions(method, problem, progress))
 

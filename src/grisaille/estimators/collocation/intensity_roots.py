@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
-from grisaille.collocation.intensity import HIGHEST, STRIDE, first_root, joint_root
+from grisaille.collocation.intensity import HIGHEST, STRIDE, Misfit, errors_of_roots, first_root, joint_root
 from grisaille.errors import EstimationError
 from grisaille.estimation.problem import Problem
 
@@ -22,6 +23,8 @@ COARSE, FINE = 2e-2, 1e-3
 """Accuracy of the logarithm of a scale in the first round and in later ones."""
 NEXT = 0.1
 """Step of the bracketing in later rounds."""
+PROBE = 0.1
+"""Step of the differences by which errors of roots are found."""
 REACH = 2.1
 """How far from the guess, in the logarithm, the first round looks: a factor of eight."""
 
@@ -39,14 +42,18 @@ class Conditions(ABC):
         self.sizes = self.current[self.scales]
 
     @abstractmethod
-    def ratios(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """σ̂²/σ² of all outputs with the scales of θ, and θ with the other unknowns at their best."""
+    def misfit(self, theta: np.ndarray) -> tuple[Misfit, np.ndarray]:
+        """Of all outputs with the scales of θ, and θ with the other unknowns at their best."""
 
-    def __call__(self, x: np.ndarray) -> np.ndarray:
+    def at(self, x: np.ndarray) -> Misfit:
+        """With the scales of x."""
         trial = self.current.copy()
         trial[self.scales] = self.sizes * np.exp(x)
-        found, self.current = self.ratios(trial)
-        return np.asarray(np.log(found[self.columns]))
+        found, self.current = self.misfit(trial)
+        return found
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        return np.asarray(np.log(self.at(x).ratios[self.columns]))
 
     def alone(self, x: np.ndarray, k: int, value: float) -> float:
         """Condition k by its own scale."""
@@ -59,8 +66,23 @@ class Conditions(ABC):
         return self.problem.unknowns[self.scales[k]].name, self.problem.outputs[self.columns[k]]
 
 
-def solve_conditions(g: Conditions) -> tuple[np.ndarray, list[str]]:
-    """θ with scales at which every paired output's misfit is what its noise says, and notes."""
+@dataclass(frozen=True)
+class Intensities:
+    """θ with scales at which every paired output's misfit is what its noise says."""
+
+    theta: np.ndarray
+    errors: dict[int, float]
+    """Standard errors of the unknowns that are scales; not of those that are as good as zero."""
+    notes: list[str]
+
+    def put_errors(self, covariance: np.ndarray) -> None:
+        """Variances of scales, which no likelihood's may undercut, in place of those that are there."""
+        for k, error in self.errors.items():
+            covariance[k, k] = max(covariance[k, k], error**2)
+
+
+def solve_conditions(g: Conditions) -> Intensities:
+    """The roots, with how well the misfit tells them."""
     x, zero = np.zeros(len(g.scales)), np.zeros(len(g.scales), dtype=bool)
     for sweep in range(SWEEPS):
         before = x.copy()
@@ -81,11 +103,27 @@ def solve_conditions(g: Conditions) -> tuple[np.ndarray, list[str]]:
         f"for a disturbance."
         for k in np.flatnonzero(zero).tolist()
     ]
+    errors = _errors(g, x, zero)
+    told = ", ".join(f"{g.names(list(g.scales).index(k))[0]} to ± {e / g.current[k]:.0%}" for k, e in errors.items())
     notes.append(
-        "the intervals of the other unknowns hold for the intensities found, as if they were known; those of the "
-        "intensities are a likelihood's, narrower than what the misfit tells (criterion='laplace' has its own)."
+        "the intervals of the other unknowns hold for the intensities found, as if they were known"
+        + (f"; misfits tell {told}, a likelihood (criterion='laplace') tells more." if told else ".")
     )
-    return g.current, notes
+    return Intensities(g.current, errors, notes)
+
+
+def _errors(g: Conditions, x: np.ndarray, zero: np.ndarray) -> dict[int, float]:
+    """By differences of what data explain of their predictions; θ stays as it was found."""
+    free, found = np.flatnonzero(~zero).tolist(), g.current.copy()
+    here, moved = g.at(x), x.copy()
+    slopes = np.zeros((len(here.count), len(free)))
+    for place, k in enumerate(free):
+        moved[k] = x[k] + PROBE
+        slopes[:, place] = (g.at(moved).explained - here.explained) / PROBE
+        moved[k] = x[k]
+    g.current = found
+    relative = errors_of_roots(here, slopes, [g.columns[k] for k in free])
+    return {g.scales[k]: float(found[g.scales[k]] * e) for k, e in zip(free, relative, strict=True)}
 
 
 def _bracketed(g: Conditions, x: np.ndarray, k: int, sweep: int) -> tuple[float, bool]:

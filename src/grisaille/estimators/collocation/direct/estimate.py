@@ -17,6 +17,7 @@ from grisaille.estimators.collocation.direct.intensities import find_direct_inte
 from grisaille.estimators.collocation.direct.notes import direct_notes, vanished_levels
 from grisaille.estimators.collocation.direct.problem import DirectProblem
 from grisaille.estimators.collocation.direct.programs import by_marginal_likelihood, on_elements, with_held
+from grisaille.estimators.collocation.intensity_roots import Intensities
 from grisaille.optimization.journal import Journal, Progress
 
 
@@ -27,7 +28,9 @@ def estimate_direct(
     """Solve a problem; ``refine`` says how often elements may be halved."""
     begin = time.perf_counter()
     scales = [k for k, u in enumerate(problem.unknowns) if u.kind == "scale"]
-    solution, found = _solved(problem, scales, ROUNDS if isinstance(refine, str) else refine, Journal.of(progress))
+    solution, found, intensities = _solved(
+        problem, scales, ROUNDS if isinstance(refine, str) else refine, Journal.of(progress)
+    )
     solution, leaning = _told_of_lean(problem, solution, scales, debias)
     evaluation = problem.at(solution)
     problem.evaluations += max(solution.iterations, 1)
@@ -38,6 +41,8 @@ def estimate_direct(
     if problem.program.options.criterion == "amle":
         free[scales] = True
         _add_scale_variances(solution, scales, covariance)
+        if intensities is not None:
+            intensities.put_errors(covariance)
     is_likelihood = problem.program.options.criterion == "laplace"
     word = "converged" if solution.converged else "NOT converged"
     hint = "" if solution.converged else ". Try another guess=, bounds, or gr.multistart"
@@ -69,21 +74,22 @@ def estimate_direct(
 
 def _solved(
     problem: DirectProblem, scales: list[int], rounds: int, journal: Journal
-) -> tuple[DirectSolution, list[str]]:
+) -> tuple[DirectSolution, list[str], Intensities | None]:
     """The solution, with scales as roots around it where the criterion cannot have them as unknowns."""
     program = problem.program
     pieces = elements_to_begin_with(program, problem.guess) if rounds else 1
     if not scales or program.options.criterion != "amle":
         first = on_elements(program, pieces).solve(problem.guess)
         journal.reach(first.theta)
-        return on_short_elements(program, first, lambda p: p, rounds)
-    theta, notes = find_direct_intensities(problem)
+        return *on_short_elements(program, first, lambda p: p, rounds), None
+    found = find_direct_intensities(problem)
+    theta = found.theta
     journal.reach(theta)
     held = {k: float(theta[k]) for k in scales}
     solution, short = on_short_elements(
         program, with_held(program, held).solve(theta), lambda p: with_held(p, held), rounds
     )
-    return solution, [*notes, *short]
+    return solution, [*found.notes, *short], found
 
 
 def _add_scale_variances(solution: DirectSolution, scales: list[int], covariance: np.ndarray) -> None:

@@ -14,10 +14,17 @@ import numpy as np
 from grisaille.collocation.direct.direct import DirectProgram, DirectSolution
 from grisaille.collocation.direct.summary import curvature_at, seen
 from grisaille.collocation.direct.transcription import Point
+from grisaille.collocation.intensity import Misfit
 from grisaille.errors import EstimationError
 from grisaille.estimation.problem import Problem
 from grisaille.estimators.collocation.direct.programs import with_held
-from grisaille.estimators.collocation.intensity_roots import Conditions, assigned, find_scales, solve_conditions
+from grisaille.estimators.collocation.intensity_roots import (
+    Conditions,
+    Intensities,
+    assigned,
+    find_scales,
+    solve_conditions,
+)
 
 PROBE = 0.2
 """Change of the logarithm of a scale from which outputs are paired."""
@@ -34,7 +41,7 @@ class DirectConditions(Conditions):
         self.last: Point | None = None
         self.columns = self._paired()
 
-    def ratios(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def misfit(self, theta: np.ndarray) -> tuple[Misfit, np.ndarray]:
         program = with_held(self.program, {k: float(theta[k]) for k in self.scales})
         solution = program.solve(theta, self.last)
         if not solution.converged and self.last is not None:
@@ -46,29 +53,30 @@ class DirectConditions(Conditions):
             )
         if self.program.options.pieces != "auto":
             self.last = solution.point  # on elements that do not change
-        return direct_ratios(self.problem, solution), solution.theta
+        return direct_misfit(self.problem, solution), solution.theta
 
     def _paired(self) -> list[int]:
         """Outputs in the order of the scales."""
-        here = np.log(self.ratios(self.current)[0])
+        here = np.log(self.misfit(self.current)[0].ratios)
         falls = []
         for k in self.scales:
             trial = self.current.copy()
             trial[k] *= np.exp(PROBE)
-            falls.append(here - np.log(self.ratios(trial)[0]))
+            falls.append(here - np.log(self.misfit(trial)[0].ratios))
         fall = np.array(falls).reshape(len(self.scales), len(self.problem.outputs))
         pairs = assigned(self.problem, self.scales, -fall, np.abs(fall) < BLIND)
         return [pairs[k] for k in self.scales]
 
 
-def find_direct_intensities(problem: Any) -> tuple[np.ndarray, list[str]]:
+def find_direct_intensities(problem: Any) -> Intensities:
     """Scales at which every paired output's misfit is what its noise says."""
     return solve_conditions(DirectConditions(problem))
 
 
-def direct_ratios(problem: Problem, solution: DirectSolution) -> np.ndarray:
-    """σ̂²/σ² of every output at a solution."""
-    program, sums, counts = solution.program, np.zeros(len(problem.outputs)), np.zeros(len(problem.outputs))
+def direct_misfit(problem: Problem, solution: DirectSolution) -> Misfit:
+    """Of every output at a solution."""
+    program = solution.program
+    squares, explained, counts = (np.zeros(len(problem.outputs)) for _ in range(3))
     covariance = np.nan_to_num(solution.covariance)
     model = curvature_at(program, solution.result, solution.inside)
     for r, case in enumerate(problem.cases):
@@ -78,6 +86,7 @@ def direct_ratios(problem: Problem, solution: DirectSolution) -> np.ndarray:
         for s in case.samples:
             j, column, at = problem.outputs.index(s.output), program.model.outputs.index(s.output), ends[s.rows]
             scaled = (s.weights / sigma[at, column]) ** 2
-            sums[j] += float((scaled * ((s.values - y[at, column]) ** 2 + deviation[at, column] ** 2)).sum())
+            squares[j] += float((scaled * (s.values - y[at, column]) ** 2).sum())
+            explained[j] += float((scaled * deviation[at, column] ** 2).sum())
             counts[j] += len(s.values)
-    return np.asarray(sums / np.maximum(counts, 1))
+    return Misfit(squares, explained, counts)
