@@ -10,11 +10,13 @@ from pathlib import Path
 
 import h5py
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 
 import grisaille as gr
 from grisaille.errors import DataError
+from grisaille.estimation import netcdf, saving
 from grisaille.trial.discretisation import Discretisation
 
 METHOD = gr.OutputError(compiled=False, rtol=1e-6)
@@ -172,7 +174,7 @@ def test_saving_is_atomic(fit: gr.Fit, path: Path, monkeypatch: pytest.MonkeyPat
     def fail(*_arguments: object, **_options: object) -> None:
         raise OSError("the disk is full")
 
-    monkeypatch.setattr(xr.Dataset, "to_netcdf", fail)
+    monkeypatch.setattr("h5py.Group.create_dataset", fail)
     with pytest.raises(OSError, match="disk is full"):
         fit.save(path)
     assert path.read_bytes() == before
@@ -213,3 +215,36 @@ def test_no_trace_and_long_texts_survive(fit: gr.Fit, tmp_path: Path) -> None:
 def test_steps_of_older_files_are_none_where_they_are_empty() -> None:
     assert Discretisation.of({"method": "", "step": 0.0, "filter": {}}) is None
     assert Discretisation.of({}) is None
+
+
+def test_xarray_reads_what_it_would_have_written(fit: gr.Fit, path: Path, tmp_path: Path) -> None:
+    """Every group, with dimensions and attributes; and a file that xarray wrote is loaded as well."""
+    other = tmp_path / "by_xarray.nc"
+    for name, dataset in saving.groups(fit):
+        dataset.to_netcdf(other, mode="a" if other.exists() else "w", engine="h5netcdf", group=name or None)
+    for name, _ in saving.groups(fit):
+        ours, theirs = (_plain(p, name) for p in (path, other))
+        xr.testing.assert_identical(ours, theirs)
+    pd.testing.assert_frame_equal(gr.load(other).parameters, fit.parameters, check_exact=True)
+
+
+def _plain(path: Path, group: str) -> xr.Dataset:
+    with xr.open_dataset(path, engine="h5netcdf", group=group or None, decode_cf=False) as dataset:
+        found = dataset.load()
+    for name in found.variables:
+        found[name].attrs.pop("_FillValue", None)
+    return found
+
+
+def test_axes_without_entries_and_odd_texts_survive(tmp_path: Path) -> None:
+    dataset = xr.Dataset(
+        {"none": (("a", "b"), np.zeros((0, 3))), "text": ((), np.array("Größe\n∂", dtype=object))},
+        {"b": ("b", [1.0, 2.0, 4.0], {"unit": "s"})},
+        {"format": 1, "said": "ja"},
+    )
+    path = tmp_path / "some.nc"
+    netcdf.write_groups(path, [("", dataset), ("inner", dataset)])
+    for found in netcdf.read_groups(path).values():
+        xr.testing.assert_identical(found, dataset)
+    with xr.open_dataset(path, engine="h5netcdf", group="inner") as theirs:
+        xr.testing.assert_identical(theirs.load(), dataset)

@@ -21,9 +21,10 @@ from grisaille.estimation.estimator import Estimator
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.intervals import Intervals
 from grisaille.estimation.likelihood import LikelihoodEvaluation
+from grisaille.estimation.netcdf import read_groups
 from grisaille.estimation.noise import noise_levels
 from grisaille.estimation.problem import Evaluation
-from grisaille.estimation.saving import ENGINE, FORMAT, KEPT, KIND, digest
+from grisaille.estimation.saving import FORMAT, KEPT, KIND, digest
 from grisaille.experiment.experiment import Experiment
 from grisaille.model import packing, priors
 from grisaille.model.classes import Model, restored
@@ -49,8 +50,7 @@ def read_fit(
     if not target.is_file():
         raise DataError(f"There is no file {str(target)!r} to load.")
     try:
-        root, groups = _read(target)
-        return _restore(target, root, groups, model, check, estimators)
+        return _restore(target, _read(target), model, check, estimators)
     except GrisailleError:
         raise
     except Exception as error:  # whatever a damaged file makes of itself
@@ -60,43 +60,37 @@ def read_fit(
         ) from error
 
 
-def _read(target: Path) -> tuple[xr.Dataset, Callable[[str], xr.Dataset]]:
-    import xarray as xr
-
-    def group(name: str | None) -> xr.Dataset:
-        # not decoded: units of time would turn numbers into dates
-        with xr.open_dataset(target, engine=ENGINE, group=name, decode_cf=False) as dataset:
-            return dataset.load()
-
+def _read(target: Path) -> dict[str, xr.Dataset]:
     try:
-        root = group(None)
+        groups = read_groups(target)
     except Exception as error:
         raise DataError(f"{str(target)!r} is not a complete netCDF file ({error}).") from error
+    root = groups[""]
     if str(root.attrs.get("kind", "")) != KIND:
         raise DataError(f"{str(target)!r} is a netCDF file, but not of a fit: fit.save writes those.")
     if int(root.attrs["format"]) != FORMAT:
         raise DataError(f"{str(target)!r} has the format {root.attrs['format']}; this version reads {FORMAT}.")
-    return root, group
+    return groups
 
 
 def _restore(
     target: Path,
-    root: xr.Dataset,
-    group: Callable[[str], xr.Dataset],
+    groups: Mapping[str, xr.Dataset],
     model: Model | None,
     check: bool,
     estimators: Mapping[str, type[Estimator]],
 ) -> Fitted:
+    root = groups[""]
     record = json.loads(str(root["record"].values))
     arrays = {str(n): np.ascontiguousarray(root[n].values) for n in root.data_vars if n not in ("model", "record")}
     if check and digest(arrays) != record["digest"]:
         raise DataError(f"The numbers in {str(target)!r} are not those that were saved: the file is damaged.")
     chosen = _model(target, str(root["model"].values), record, model, check)
     experiments = [
-        _experiment(target, group(f"experiment_{k}"), fingerprint, check)
+        _experiment(target, groups[f"experiment_{k}"], fingerprint, check)
         for k, fingerprint in enumerate(record["experiment_fingerprints"])
     ]
-    predictions = [group(f"prediction_{k}")["y"].values for k in range(len(record["discretisation"]))]
+    predictions = [groups[f"prediction_{k}"]["y"].values for k in range(len(record["discretisation"]))]
     method = _method(target, record["method"], {**Estimator.known, **estimators})
     return rebuilt(chosen, experiments, method, record, arrays, predictions)
 

@@ -11,17 +11,18 @@ import json
 import os
 import platform
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from grisaille.errors import DataError
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.intervals import Intervals
+from grisaille.estimation.netcdf import write_groups
 from grisaille.model.packing import pack
 from grisaille.trial.unknown import Unknown
 
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 KIND, FORMAT = "grisaille fit", 1
 KEPT = "kept_"
 """Begins the names of arrays that belong to the method."""
-ENGINE: Literal["h5netcdf"] = "h5netcdf"
 
 
 def save(fit: Fitted, path: str | os.PathLike[str]) -> None:
@@ -51,13 +51,18 @@ def save(fit: Fitted, path: str | os.PathLike[str]) -> None:
 
 
 def _write(fit: Fitted, name: str) -> None:
-    main(fit).to_netcdf(name, mode="w", engine=ENGINE)
-    for k, experiment in enumerate(fit.experiments):
-        experiment.to_dataset().to_netcdf(name, mode="a", engine=ENGINE, group=f"experiment_{k}")
-    for k, prediction in enumerate(fit.estimate.evaluation.predictions):
-        _array({"y": prediction.y}).to_netcdf(name, mode="a", engine=ENGINE, group=f"prediction_{k}")
+    write_groups(name, groups(fit))
     with open(name, "rb+") as file:
         os.fsync(file.fileno())
+
+
+def groups(fit: Fitted) -> Iterator[tuple[str, xr.Dataset]]:
+    """What the file holds, by the name of its group."""
+    yield "", main(fit)
+    for k, experiment in enumerate(fit.experiments):
+        yield f"experiment_{k}", experiment.to_dataset()
+    for k, prediction in enumerate(fit.estimate.evaluation.predictions):
+        yield f"prediction_{k}", _array({"y": prediction.y})
 
 
 def _umask() -> int:
