@@ -100,6 +100,24 @@ def test_before_the_data_determine_them_states_have_no_variance(data):
     assert np.isfinite(states.sel(given="smoothed")).all()
 
 
+@pytest.mark.parametrize(
+    ("method", "horizons"),
+    [(gr.KalmanML(), [None, 2]), (gr.KalmanML(filter="extended"), [None, 2]), (gr.Collocation(), [None])],
+    ids=["linear", "extended", "collocation"],
+)
+def test_an_experiment_without_a_name_is_the_fits_own(data, method, horizons):
+    """Which named it: the start that was estimated for it holds."""
+    fit = gr.fit(Decay(), data, ["k", "start(x)"], method, bounds={"start(x)": (-5.0, 5.0)})
+    assert fit.states(data).equals(fit.states()) and fit.states(data).attrs["experiment"] == "experiment 1"
+    asks = [fit.states, *(lambda which, h=h: fit.predict(which, horizon=h) for h in horizons)]
+    for ask in asks:
+        assert ask(data).equals(ask("experiment 1"))
+        with pytest.raises(EstimationError, match="An experiment or the name of one is expected, not int"):
+            ask(5)
+        with pytest.raises(EstimationError, match="No experiment of this fit is called 'B'; there are experiment 1"):
+            ask("B")
+
+
 def test_other_experiments_and_refusals(data):
     fit = fitted(data)
     other = gr.Experiment(TIMES[:20], {"u": INPUT[:20]}, {"y": np.ones(20)}, name="other")

@@ -432,7 +432,9 @@ class Fitted:
         for e in self.experiments:
             if e.name == which:
                 return e
-        raise EstimationError(f"No experiment is called '{which}'; there are {', '.join(self.experiment_names)}.")
+        raise EstimationError(
+            f"No experiment of this fit is called '{which}'; there are {', '.join(self.experiment_names)}."
+        )
 
     @property
     def experiment_names(self) -> tuple[str, ...]:

@@ -5,7 +5,8 @@ Filtered values know the data up to their instant, smoothed ones all data, predi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,24 +16,34 @@ from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.likelihood import chosen, filter_runner
 from grisaille.estimation.quantities import STATISTICS, Quantities
 from grisaille.estimation.simulated_bands import simulated_bands
+from grisaille.experiment.experiment import Experiment
 from grisaille.filtering.diffuse import diffuse_states
 from grisaille.filtering.exact.linear import LinearFilter
 from grisaille.filtering.extended import ExtendedFilter
 from grisaille.filtering.horizon import predict_ahead
 from grisaille.filtering.runner import FilterRunner, Moments
+from grisaille.model.classes import Model
 from grisaille.trial.discretisation import Discretisation
-from grisaille.trial.movement import KINDS
+from grisaille.trial.movement import KINDS, Kind
+from grisaille.trial.unknown import Unknown
 
 if TYPE_CHECKING:
     import xarray as xr
 
+    from grisaille.estimation.estimator import Wanted
 
-def filtered_states(fit: Fitted, experiment: Any, names: Any, level: float) -> xr.Dataset:
+CaseOf = Callable[[Model, Experiment, Sequence[Unknown], Sequence[Kind]], Case]
+"""How a filter's estimator makes the case of a new experiment."""
+
+
+def filtered_states(
+    fit: Fitted, experiment: Experiment | str | None, names: Wanted, level: float, case_of: CaseOf
+) -> xr.Dataset:
     """What a filter and its smoother say."""
-    return states_of_case(_case(fit, experiment), fit.estimate.theta, names, level)
+    return states_of_case(_case(fit, experiment, case_of), fit.estimate.theta, names, level)
 
 
-def states_of_case(case: Case, theta: np.ndarray, names: Any = None, level: float = 0.95) -> xr.Dataset:
+def states_of_case(case: Case, theta: np.ndarray, names: Wanted = None, level: float = 0.95) -> xr.Dataset:
     """The same for one experiment at given values of all unknowns."""
     import xarray as xr
 
@@ -53,7 +64,9 @@ def states_of_case(case: Case, theta: np.ndarray, names: Any = None, level: floa
     return xr.Dataset(data, coordinates, {"experiment": case.name, "level": level})
 
 
-def predictions(fit: Fitted, experiment: Any, horizon: float, level: float = 0.95) -> xr.Dataset:
+def predictions(
+    fit: Fitted, experiment: Experiment | str | None, horizon: float, case_of: CaseOf, level: float = 0.95
+) -> xr.Dataset:
     """Every variable and output ``horizon`` samples after the last data used, with standard deviations and bands.
 
     Outputs are as they would be measured: their standard deviations contain the measurement noise. At horizon ∞ bands
@@ -66,7 +79,7 @@ def predictions(fit: Fitted, experiment: Any, horizon: float, level: float = 0.9
     if not (infinite or whole):
         raise EstimationError(f"horizon is {horizon!r}; give a whole number of samples from 1, or np.inf to simulate.")
     width = _width(level)
-    case = _case(fit, experiment)
+    case = _case(fit, experiment, case_of)
     runner = filter_runner(case)
     assert runner is not None
     theta, steps = chosen(case, fit.estimate.theta)
@@ -112,26 +125,21 @@ def _width(level: float) -> float:
     return float(norm.ppf(0.5 + level / 2))
 
 
-def _case(fit: Fitted, experiment: Any) -> Any:
-    cases = {case.name: case for case in fit.estimate.cases}
+def _case(fit: Fitted, experiment: Experiment | str | None, case_of: CaseOf) -> Case:
+    """One of the fit's own, by name or content; of a new experiment a new one."""
     if experiment is None:
         return fit.estimate.cases[0]
-    if isinstance(experiment, str):
-        if experiment not in cases:
-            raise EstimationError(f"No experiment of this fit is called '{experiment}'; there are {', '.join(cases)}.")
-        return cases[experiment]
-    for case in fit.estimate.cases:
-        if experiment is case.experiment or experiment.fingerprint == case.experiment.fingerprint:
-            return case
-    experiment.check(fit.initial_model)
-    named = experiment if experiment.name else experiment.replace(name="new experiment")
-    filters: Any = fit.method
-    made = filters.case_of(fit.initial_model, named, fit.estimate.unknowns, [k for k in KINDS if k != "start"])
+    found = fit.find_experiment(experiment)
+    if any(found is own for own in fit.experiments):
+        return next(case for case in fit.estimate.cases if case.name == found.name)
+    found.check(fit.initial_model)
+    named = found if found.name else found.replace(name="new experiment")
+    made = case_of(fit.initial_model, named, fit.estimate.unknowns, [k for k in KINDS if k != "start"])
     _refuse_unknown_levels(fit, made)
     return made
 
 
-def _refuse_unknown_levels(fit: Fitted, case: Any) -> None:
+def _refuse_unknown_levels(fit: Fitted, case: Case) -> None:
     """A new experiment can be followed only where its own outputs have a noise level."""
     from grisaille.structure.prepared import structure_of
 

@@ -180,12 +180,12 @@ class KalmanML(Estimator):
     def predict_ahead(self, fit: Fitted, experiment: Any, horizon: float) -> xr.Dataset:
         from grisaille.estimation.states import predictions
 
-        return predictions(fit, experiment, horizon)
+        return predictions(fit, experiment, horizon, self.case_of)
 
     def states(self, fit: Fitted, experiment: Any, names: Any, level: float) -> xr.Dataset:
         from grisaille.estimation.states import filtered_states
 
-        return filtered_states(fit, experiment, names, level)
+        return filtered_states(fit, experiment, names, level, self.case_of)
 
     def led(self, fit: Fitted, experiment: Any, names: Sequence[str]) -> Mapping[str, xr.DataArray]:
         from grisaille.estimation.states import states_of_case
