@@ -20,13 +20,14 @@ from grisaille.results.bootstrap import Bootstrap
 from grisaille.results.comparison import Comparison
 from grisaille.results.monte_carlo import MonteCarlo
 from grisaille.results.multistart import Multistart
+from grisaille.results.validation import Validation
 from grisaille.simulation.options import SimulationOptions
 
 ANSWERS = (gr.Fit, gr.Analysis, gr.WellPosedness)
 """Classes of which nobody makes one."""
 WITH_METHODS = (
     gr.Fit, gr.Model, gr.Experiment, gr.Analysis, gr.WellPosedness, Bootstrap, Comparison, CostSurface, Diagnosis,
-    MonteCarlo, Multistart, Problem, Profile, Sensitivity,
+    MonteCarlo, Multistart, Problem, Profile, Sensitivity, Validation,
 )  # fmt: skip
 EXAMPLES = (
     gr.simulate, gr.evaluate, gr.sensitivity, gr.compare, gr.load, gr.multistart, gr.monte_carlo, gr.bootstrap,
