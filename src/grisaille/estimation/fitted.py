@@ -17,7 +17,7 @@ from grisaille.errors import EstimationError
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator
 from grisaille.estimation.intervals import Intervals, covariance_intervals
-from grisaille.estimation.pickling import packed
+from grisaille.estimation.keeping.pickling import packed
 from grisaille.estimation.summary import summarize, summarize_html
 from grisaille.estimation.uncertainty import correlation_of, half_width, t_test
 from grisaille.estimation.value import Value

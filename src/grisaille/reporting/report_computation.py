@@ -14,7 +14,7 @@ import numpy as np
 from grisaille.errors import GrisailleError
 from grisaille.estimation.estimator import Estimator
 from grisaille.estimation.fitted import Fitted
-from grisaille.estimation.saving import save, versions
+from grisaille.estimation.keeping.saving import save, versions
 from grisaille.markup import Html, joined, table, tag
 from grisaille.reporting.charts import Album, Chart, Series
 from grisaille.reporting.labels import count, short

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from grisaille.drawing import labelled
-from grisaille.estimation.saving import versions
+from grisaille.estimation.keeping.saving import versions
 from grisaille.markup import Html, joined, table, tag
 from grisaille.model.notation.mathml import symbol
 from grisaille.reporting.charts import Album, Chart, Series

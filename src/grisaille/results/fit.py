@@ -268,6 +268,6 @@ class Fit(Fitted):
         ----------
         path : the file
         """
-        from grisaille.estimation.saving import save
+        from grisaille.estimation.keeping.saving import save
 
         save(self, path)

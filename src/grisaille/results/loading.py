@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from grisaille.estimation.loading import read_fit
+from grisaille.estimation.keeping.loading import read_fit
 from grisaille.estimators.choice import ORDER
 from grisaille.model.classes import Model
 from grisaille.results.fit import Fit

@@ -22,7 +22,7 @@ import numpy as np
 from grisaille.errors import DataError
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.intervals import Intervals
-from grisaille.estimation.netcdf import write_groups
+from grisaille.estimation.keeping.netcdf import write_groups
 from grisaille.model.packing import pack
 from grisaille.trial.unknown import Unknown
 

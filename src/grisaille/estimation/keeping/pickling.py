@@ -24,7 +24,7 @@ Kind = TypeVar("Kind", bound="Fitted")
 
 def packed(fit: Fitted) -> tuple[Any, ...]:
     """What ``__reduce__`` gives."""
-    from grisaille.estimation.saving import numbers, record
+    from grisaille.estimation.keeping.saving import numbers, record
 
     predictions = tuple(p.y for p in fit.estimate.evaluation.predictions)
     content = (fit.initial_model, fit.experiments, fit.method, record(fit), numbers(fit), predictions)
@@ -41,6 +41,6 @@ def unpacked(
     predictions: tuple[np.ndarray, ...],
 ) -> Kind:
     """A fit of its content."""
-    from grisaille.estimation.loading import rebuilt
+    from grisaille.estimation.keeping.loading import rebuilt
 
     return cls.of(rebuilt(model, experiments, method, record, arrays, predictions))

@@ -20,11 +20,11 @@ from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.intervals import Intervals
+from grisaille.estimation.keeping.netcdf import read_groups
+from grisaille.estimation.keeping.saving import FORMAT, KEPT, KIND, digest
 from grisaille.estimation.likelihood import LikelihoodEvaluation
-from grisaille.estimation.netcdf import read_groups
 from grisaille.estimation.noise import noise_levels
 from grisaille.estimation.problem import Evaluation
-from grisaille.estimation.saving import FORMAT, KEPT, KIND, digest
 from grisaille.experiment.experiment import Experiment
 from grisaille.model import packing, priors
 from grisaille.model.classes import Model, restored
