@@ -40,7 +40,8 @@ class Ours:
         options = EnsembleOptions(realizations, seed=1, step=SPACING, rtol=1e-4)
         moves = Movement.named(["k"])
         trial = Trial(PROGRAM.model(), times(samples), moves=moves, inputs=PROGRAM.inputs(samples), hold="foh")
-        self.runner = EnsembleRunner(trial, ["phi"], options)
+        runner = EnsembleRunner(trial, ["phi"], options)
+        self.runner = runner.on(runner.discretise(np.array([K])))
         self.y = np.zeros(samples + 1)
 
     def criterion(self, sensitive: bool) -> float:

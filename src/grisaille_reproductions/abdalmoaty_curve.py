@@ -106,6 +106,7 @@ def simulate_at(
         hold="foh",
     )  # fmt: skip
     runner = EnsembleRunner(trial, ["phi"], options)
+    runner = runner.on(runner.discretise(thetas[:1]))
     means, variances = [], []
     for theta in thetas:
         found = runner.predict(np.array([theta]), sensitive=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -17,6 +18,8 @@ import xarray as xr
 import grisaille as gr
 from grisaille.errors import DataError
 from grisaille.estimation import netcdf, saving
+from grisaille.filtering.steps import FilterSteps
+from grisaille.simulation.steps import Steps
 from grisaille.trial.discretisation import Discretisation
 
 METHOD = gr.OutputError(compiled=False, rtol=1e-6)
@@ -248,3 +251,35 @@ def test_axes_without_entries_and_odd_texts_survive(tmp_path: Path) -> None:
         xr.testing.assert_identical(found, dataset)
     with xr.open_dataset(path, engine="h5netcdf", group="inner") as theirs:
         xr.testing.assert_identical(theirs.load(), dataset)
+
+
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [
+        (METHOD, r"steps of at most 0\.\d+$"),
+        (gr.KalmanML(), r"^\d+( to \d+)? steps between samples$"),
+        (gr.SimulatedPEM(realizations=2, max_iterations=2), r"^cells of at most 0\.\d+, \d+ steps in each$"),
+    ],
+    ids=lambda o: type(o).__name__,
+)
+def test_discretisations_print_themselves_and_come_back_equal(method, words: str, tmp_path: Path) -> None:
+    class Tank(gr.Model):
+        k = gr.Parameter(0.4, bounds=(0.01, 5.0))
+        h = gr.Variable(1.5)
+        w = gr.Disturbance(gr.spectra.lowpass(3.0), scale=0.05)
+        y = gr.Output(h, noise=0.02)
+        equations = [gr.der(h) == 1.0 - k * h**1.5 + w]
+
+    fit = gr.fit(Tank(), gr.Experiment(T, {}, {"y": 1.4 + 0.1 * np.exp(-T) + 0.01 * np.cos(9 * T)}), ["k"], method)
+    fit.save(tmp_path / "fit.nc")
+    before, after = (f.estimate.cases[0].discretisation for f in (fit, gr.load(tmp_path / "fit.nc")))
+    assert before is not None and before == after
+    assert re.search(words, str(before)), str(before)
+    assert Discretisation.of(before.data) == before
+
+
+def test_discretisations_of_older_files() -> None:
+    assert Discretisation.of({"method": "implicit", "step": 0.25}) == Steps("implicit", 0.25)
+    assert Discretisation.of({"filter": {"substeps": 4, "doublings": 7}}) == FilterSteps(4, doublings=7)
+    with pytest.raises(DataError, match=r"Wavelets is no discretisation that is known here: .*Steps"):
+        Discretisation.of({"kind": "Wavelets"})

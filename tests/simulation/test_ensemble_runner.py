@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -81,11 +82,11 @@ class Coloured(gr.Model):
 def test_the_discretisation_is_chosen_at_the_first_call_and_kept(model, name, inside, outside):
     """Elsewhere the choice would be another one; the statistics must not jump."""
     kept = runner(model, ["y"], [name])
-    kept.predict(np.array([inside]), sensitive=False)
-    chosen = kept.options
+    chosen = kept.discretise(np.array([inside]))
+    kept = kept.on(chosen)
     ends = [kept.predict(np.array([outside + h]), sensitive=False).mean for h in (1e-5, -1e-5)]
     slope = kept.predict(np.array([outside]), sensitive=True).mean_slopes[..., 0]
-    assert kept.options == chosen and chosen.substeps and chosen.step
+    assert kept.grid == chosen and chosen.substeps and chosen.step
     np.testing.assert_allclose(slope, (ends[0] - ends[1]) / 2e-5, rtol=1e-5, atol=1e-7)
     if name == "kappa":
         assert chosen.method == "lamperti"
@@ -102,13 +103,13 @@ class Loop(gr.Model):
 
 
 def test_steps_of_implicit_models_are_kept_too():
-    kept = runner(Loop(), ["y"], ["b"], step=0.1, rtol=1e-5)
-    kept.predict(np.array([0.5]), sensitive=False)
-    chosen = kept.options
-    fresh = runner(Loop(), ["y"], ["b"], step=0.1, rtol=1e-5)
-    fresh.predict(np.array([8.0]), sensitive=False)
-    assert fresh.options.inner_step < 0.9 * chosen.inner_step, "the choice would have been another one"
+    made = runner(Loop(), ["y"], ["b"], step=0.1, rtol=1e-5)
+    chosen, other = (made.discretise(np.array([b])) for b in (0.5, 8.0))
+    assert other.inner_step < 0.9 * chosen.inner_step, "the choice would have been another one"
+    kept = made.on(chosen)
+    assert made.on(chosen).refined(np.array([8.0])).grid == replace(chosen, inner_step=other.inner_step)
+    assert made.on(other).refined(np.array([0.5])).grid == other, "never longer ones"
     ends = [kept.predict(np.array([8.0 + h]), sensitive=False).mean for h in (1e-4, -1e-4)]
     slope = kept.predict(np.array([8.0]), sensitive=True).mean_slopes[..., 0]
-    assert kept.options == chosen
+    assert kept.grid == chosen
     np.testing.assert_allclose(slope, (ends[0] - ends[1]) / 2e-4, rtol=1e-5, atol=1e-6)

@@ -21,7 +21,7 @@ D. Broman, H. Hjalmarsson, Identification of non-linear differential-algebraic e
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,6 +30,7 @@ from grisaille.estimation.cases import Case
 from grisaille.estimators.simulated_pem.measurement_patterns import Pattern, find_patterns
 from grisaille.estimators.simulated_pem.output_weighting import given_weighting, positive_definite
 from grisaille.optimization.journal import Journal
+from grisaille.simulation.ensembles.discretisation import EnsembleGrid
 from grisaille.simulation.ensembles.runner import EnsemblePrediction, EnsembleRunner
 
 if TYPE_CHECKING:
@@ -96,8 +97,8 @@ class MeanCriterion:
         runners: Sequence[EnsembleRunner] | None = None,
         journal: Journal | None = None,
     ) -> None:
-        self.problem, self.journal = problem, journal or Journal()
-        self.runners = tuple(runners or (c.runner for c in problem.cases))
+        self.problem, self.journal = problem.begun, journal or Journal()
+        self.runners = tuple(runners or map(_on_its_grid, self.problem.cases))
         self.with_variance, self.corrected = problem.matching.with_variance, problem.matching.corrected
         self.patterns = find_patterns(problem.cases)
         self.given = given_weighting(problem.matching.weighting, problem.outputs)
@@ -120,6 +121,19 @@ class MeanCriterion:
         other = MeanCriterion(self.problem, [r.renewed(realizations, first) for r in self.runners], self.journal)
         other.level = self.level
         return other
+
+    def refine(self, theta: np.ndarray) -> bool:
+        """Take more steps where those that were chosen at the guess are too few at θ; whether there are any.
+
+        Raises ``GrisailleError`` where no steps are short enough.
+        """
+        pairs = list(zip(self.problem.cases, self.runners, strict=True))
+        runners = tuple(runner.refined(case.own(theta)) for case, runner in pairs)
+        if all(now is before for now, before in zip(runners, self.runners, strict=True)):
+            return False
+        cases = (replace(c, discretisation=r.grid) for c, r in zip(self.problem.cases, runners, strict=True))
+        self.problem, self.runners = self.problem.but(cases=tuple(cases)), runners
+        return True
 
     def at(self, theta: np.ndarray, *, sensitive: bool = True) -> MeanValue:
         """Value and derivatives at θ."""
@@ -275,6 +289,12 @@ def _curvature(part: Part, with_variance: bool) -> np.ndarray:
         G = np.einsum("tij,tjkn->tikn", part.W, part.dS)
         H = H + 0.5 * np.einsum("tikn,tkim->nm", G, G, optimize=True)
     return np.asarray(H)
+
+
+def _on_its_grid(case: Case) -> EnsembleRunner:
+    """A runner of one's own."""
+    runner: EnsembleRunner = case.runner
+    return runner.on(case.discretisation if isinstance(case.discretisation, EnsembleGrid) else runner.grid)
 
 
 def _measured(problem: MeanProblem) -> np.ndarray:

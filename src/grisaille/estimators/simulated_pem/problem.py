@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -67,6 +67,10 @@ class MeanProblem(Problem):
             theta, value.residuals, value.jacobian, value.errors, predictions, value=value.objective,
             slope=value.gradient, curvature=value.curvature, log_likelihood=float("nan"),
         )  # fmt: skip
+
+    def _freeze_at_guess(self) -> Self:
+        """As it is: the criterion freezes formulas of σ at its first point."""
+        return self
 
     def noise_unknown(self, case: Case, output: str) -> int | None:
         """The unknown that is the noise level of an output, where there is one."""

@@ -254,7 +254,7 @@ class SimulatedPEM(Estimator):
         for _ in range(REFINEMENTS):
             ending, spread = self._settle(search, start, search_as)
             try:
-                changed = _refine(search.criterion, ending.value.theta)
+                changed = search.criterion.refine(ending.value.theta)
             except GrisailleError as error:
                 ending = replace(ending, is_minimum=False, reason=f"no steps are short enough there: {error}")
                 break
@@ -317,11 +317,3 @@ class SimulatedPEM(Estimator):
             start = found.theta
             search.restart(search.criterion)
         return self._newton(search, start, tolerance), None
-
-
-def _refine(criterion: MeanCriterion, theta: np.ndarray) -> bool:
-    """More steps where those that were chosen at the guess are too few at the minimum."""
-    changed = False
-    for case, runner in zip(criterion.problem.cases, criterion.runners, strict=True):
-        changed |= runner.refine(runner.steps_at(case.own(theta)))
-    return changed

@@ -110,8 +110,6 @@ class Disturbances:
                 self.groups.append(group)
                 self.driven.append(tuple(signals))
         self.remembered = Remembered()
-        self.effort = 0
-        """Which of ``EFFORTS`` solved algebraic unknowns beside white noise the last time."""
         self._derivatives: dict[tuple[object, ...], ca.Function] = {}
         self._dependence: dict[tuple[object, ...], set[int]] = {}
         self._gains: tuple[Values, Floats] | None = None

@@ -26,6 +26,7 @@ from grisaille.disturbance.bridge import TOLERANCE
 from grisaille.errors import DataError, ModelError, SimulationError
 from grisaille.simulation.arguments import as_positive
 from grisaille.simulation.dataset import as_ensemble
+from grisaille.simulation.ensembles.discretisation import EnsembleGrid
 from grisaille.simulation.ensembles.disturbances import RESOLUTION, Disturbances, Draw, Values
 from grisaille.simulation.ensembles.engines import (
     Answer,
@@ -41,7 +42,7 @@ from grisaille.simulation.ensembles.pilot import Pilot, choose_substeps, nominal
 from grisaille.simulation.ensembles.reducers import BLOCK, Block, Statistic, make_reducers
 from grisaille.simulation.ensembles.rough_signals import without_rough_signals
 from grisaille.simulation.ensembles.starts import Starts, solve_starts
-from grisaille.simulation.ensembles.task_engine import TaskEngine
+from grisaille.simulation.ensembles.task_engine import EngineMaker, TaskEngine
 from grisaille.simulation.ensembles.white_pilot import INSTANTS, TRUSTED, Scale, WhitePilot, choose_halvings, paths_of
 from grisaille.simulation.measurement_noise import with_noise
 from grisaille.simulation.progress import progress_over
@@ -93,6 +94,8 @@ class EnsembleOptions:
     """Refuse statistics that the steps get wrong by more than ``TOO_FAR`` tolerances."""
     observed: tuple[str, ...] | None = None
     """Names to keep or reduce; everything that has a value when not given."""
+    effort: int = 0
+    """How hard algebraic unknowns are solved under white noise, at least (``carried``)."""
     start_covariance: Floats | None = None
     """(nx, nx) of the states at the start, tangent to hidden constraints; none when not given."""
 
@@ -122,6 +125,8 @@ class Ensemble:
     """Where every realization was integrated by itself."""
     linear_loss: float = 0.0
     """Part of the variance of a disturbance that lines between grid points lose."""
+    effort: int = 0
+    """That was needed for algebraic unknowns under white noise."""
 
 
 def simulate_ensemble(
@@ -165,13 +170,11 @@ def run_ensemble(
     _check(options)
     posed = without_rough_signals(posed)
     disturbances = disturbances or Disturbances(posed.structure.model, posed.structure.system)
-    while True:
-        found, unsolved = _run(posed, options, progress, disturbances)
+    for effort in range(options.effort, len(EFFORTS)):
+        found, unsolved = _run(posed, replace(options, effort=effort), progress, disturbances)
         if not unsolved:
             return found
-        if disturbances.effort + 1 == len(EFFORTS):
-            raise SimulationError(_unsolved_sentence(posed, found.grid, found.substeps, unsolved))
-        disturbances.effort += 1
+    raise SimulationError(_unsolved_sentence(posed, found.grid, found.substeps, unsolved))
 
 
 def _run(
@@ -198,7 +201,8 @@ def _run(
     loss = setting.disturbances.linear_loss(setting.values, longest) if options.between == "linear" else 0.0
     inner = engine.solver.step if isinstance(engine, TaskEngine) else None
     found = Ensemble(
-        names, y, sy, statistics, bad, setting.grid, pilot.substeps, pilot.error, solver, remark, scheme, inner, loss
+        names, y, sy, statistics, bad, setting.grid, pilot.substeps, pilot.error, solver, remark, scheme, inner, loss,
+        options.effort,
     )  # fmt: skip
     carried = noise.carried if noise else None
     return found, "" if carried is None else carried.unsolved(engine.ends)
@@ -210,6 +214,24 @@ def _unsolved_sentence(posed: Point, grid: Grid, substeps: int, unsolved: str) -
         f"{posed.structure.model.name}: under white noise, with steps of {h:.3g}, {unsolved}. Give a shorter step=, or "
         f"look whether the equations have one solution wherever the noise takes the states."
     )
+
+
+def discretise(posed: Point, options: EnsembleOptions, disturbances: Disturbances) -> EnsembleGrid:
+    """Grid and steps that suit a point, as far as the options leave them open; a pilot of two realizations decides."""
+    options = replace(options, realizations=min(2, options.realizations))
+    _check(options)
+    posed = without_rough_signals(posed)
+    setting, noise = _setting(posed, options, disturbances)
+    engine, pilot = _choose(posed, options, setting, noise)
+    longest = float(np.diff(setting.grid.roots).max(initial=0.0)) * (1 + 1e-9)
+    inner, method = options.inner_step, noise.choice.name if noise else options.method
+    if isinstance(engine, EngineMaker):
+        inner, method = engine.solver.step, f"frozen-{engine.solver.method}"
+    effort = options.effort
+    if noise and noise.carried is not None:
+        tried = replace(options, substeps=pilot.substeps, reduce=["mean"])
+        effort = run_ensemble(posed, tried, None, setting.disturbances).effort
+    return EnsembleGrid(longest or None, options.substeps or pilot.substeps or None, inner, method, effort)
 
 
 def _check(options: EnsembleOptions) -> None:
@@ -299,8 +321,8 @@ def _white(
             raise DataError(f"method={options.method!r} is for white noise in the equations; this model has none.")
         return None, None
     scheme = options.method if options.method in SCHEMES else "auto"
-    effort = EFFORTS[disturbances.effort]
-    formula, info = white_step(posed.structure, scheme, _beginning(posed, disturbances, values), effort)
+    start, effort = _beginning(posed, disturbances, values), EFFORTS[options.effort]
+    formula, info = white_step(posed.structure, scheme, start, effort)
     groups = [[d.name for d in g] for g in disturbances.white]
     return make_white_step(formula, info.names, groups, info.choice.normals_per_noise), info
 

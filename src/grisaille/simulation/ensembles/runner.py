@@ -1,15 +1,15 @@
 """One trial simulated as an ensemble again and again: mean and covariance of its outputs, with their derivatives.
 
 The random numbers are the same at every call (common random numbers) and come from the model's own streams, not from
-those that ``simulate`` uses for data. The grid, the number of steps per cell and the scheme for white noise are
-fixed at the first call, so that the statistics are smooth in the parameters.
+those that ``simulate`` uses for data. Where grid, steps per cell and the scheme for white noise are fixed (``on``), the
+statistics are smooth in the parameters; elsewhere every call chooses them anew.
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,9 @@ import numpy as np
 from grisaille.compilation.stochastic_step import SCHEMES
 from grisaille.disturbance import Purpose, Stream
 from grisaille.errors import GrisailleError
+from grisaille.simulation.ensembles.discretisation import EnsembleGrid
 from grisaille.simulation.ensembles.disturbances import Disturbances
-from grisaille.simulation.ensembles.ensemble import Ensemble, EnsembleOptions, run_ensemble
+from grisaille.simulation.ensembles.ensemble import Ensemble, EnsembleOptions, discretise, run_ensemble
 from grisaille.simulation.ensembles.pairs import covariances, pair_names, with_sums
 from grisaille.simulation.ensembles.projection import Form, Projection, RecordNoise, SlopeEnergy
 from grisaille.simulation.ensembles.reducers import BLOCK, Statistic
@@ -73,10 +74,9 @@ class EnsembleRunner:
         """Sizes of θ, where derivatives are to be central differences."""
         self._disturbances: Disturbances | None = None
         self._extended: tuple[object, Structure] | None = None
-        self._is_frozen = False
 
     def with_trial(self, trial: Trial) -> EnsembleRunner:
-        """An independent runner of the same experiment with other measurements."""
+        """A runner of the same experiment with other measurements."""
         other = copy.copy(self)
         other.trial = trial
         return other
@@ -137,28 +137,33 @@ class EnsembleRunner:
         for begin in range(0, count, each):
             yield self.renewed(min(each, count - begin), first + begin)
 
-    def steps_at(self, theta: np.ndarray) -> Ensemble:
-        """What steps would be chosen at these values on the same grid, with two realizations.
+    def discretise(self, theta: np.ndarray) -> EnsembleGrid:
+        """Grid, steps and scheme that suit these values, as far as they are not fixed yet."""
+        posed = without_rough_signals(self._at(theta, False))
+        return discretise(posed, self.options, self._disturbances_of(posed))
+
+    def on(self, grid: EnsembleGrid) -> EnsembleRunner:
+        """The same with grid and steps fixed."""
+        other = copy.copy(self)
+        steps = {f.name: getattr(grid, f.name) for f in fields(grid)}
+        other.options = replace(self.options, **steps)
+        return other
+
+    @property
+    def grid(self) -> EnsembleGrid:
+        """As the options have it."""
+        o = self.options
+        return EnsembleGrid(o.step, o.substeps, o.inner_step, o.method, o.effort)
+
+    def refined(self, theta: np.ndarray) -> EnsembleRunner:
+        """On the same grid with the steps that these values need, where they are more; itself where they are not.
 
         Raises ``GrisailleError`` where no steps within the limit of work are short enough.
         """
         method = self.options.method if self.options.method in SCHEMES[1:] else "auto"
-        fresh = replace(self.options, realizations=2, substeps=None, inner_step=None, method=method, reduce=["mean"])
-        return run_ensemble(self._at(theta, False), fresh, None, self._disturbances)
-
-    def refine(self, found: Ensemble) -> bool:
-        """Take the steps of ``steps_at`` where they are more; gives whether anything changed.
-
-        Under white noise the paths stay what they are, however many steps resolve them.
-        """
-        more = found.substeps > (self.options.substeps or found.substeps)
-        inner, known = found.inner_step, self.options.inner_step
-        shorter = inner is not None and known is not None and inner < 0.75 * known
-        if more:
-            self.options = replace(self.options, substeps=found.substeps)
-        if shorter:
-            self.options = replace(self.options, inner_step=inner)
-        return more or shorter
+        found = self.on(EnsembleGrid(self.options.step, None, None, method)).discretise(theta)
+        finer = self.grid.with_steps_of(found)
+        return self if finer == self.grid else self.on(finer)
 
     def _prediction(self, found: Ensemble, sensitive: bool) -> EnsemblePrediction:
         mean, variance = found.statistics["mean"], found.statistics["variance"]
@@ -213,27 +218,17 @@ class EnsembleRunner:
 
     def _run(self, posed: Point, reduce: list[Any]) -> Ensemble:
         posed = without_rough_signals(posed)
+        return run_ensemble(posed, replace(self.options, reduce=reduce), None, self._disturbances_of(posed))
+
+    def _disturbances_of(self, posed: Point) -> Disturbances:
         if self._disturbances is None:
             self._disturbances = Disturbances(posed.structure.model, posed.structure.system)
-        found = run_ensemble(posed, replace(self.options, reduce=reduce), None, self._disturbances)
-        if not self._is_frozen:
-            self.options, self._is_frozen = _frozen(self.options, found), True
-        return found
+        return self._disturbances
 
     def _failed(self, reason: str, sensitive: bool) -> EnsemblePrediction:
         shape = (len(self.trial.times), len(self.outputs))
         slopes = np.full((*shape, len(self.trial.moves) * sensitive), np.nan)
         return EnsemblePrediction(np.full(shape, np.nan), np.full(shape, np.nan), slopes, slopes, reason)
-
-
-def _frozen(options: EnsembleOptions, found: Ensemble) -> EnsembleOptions:
-    """The options that repeat what was chosen, whatever the parameters become."""
-    step = float(np.diff(found.grid.roots).max(initial=0.0)) * (1 + 1e-9)
-    method = found.scheme or options.method
-    if found.solver in ("frozen implicit", "frozen explicit"):
-        method = found.solver.replace(" ", "-")
-    substeps = options.substeps or found.substeps or None
-    return replace(options, step=step or None, substeps=substeps, inner_step=found.inner_step, method=method)
 
 
 def _slopes(statistic: Statistic, columns: list[int], sensitive: bool) -> np.ndarray:
