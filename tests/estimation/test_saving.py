@@ -17,7 +17,7 @@ import xarray as xr
 
 import grisaille as gr
 from grisaille.errors import DataError
-from grisaille.estimation import netcdf, saving
+from grisaille.estimation.keeping import netcdf, saving
 from grisaille.filtering.steps import FilterSteps
 from grisaille.simulation.steps import Steps
 from grisaille.trial.discretisation import Discretisation
