@@ -150,7 +150,7 @@ def test_the_path_is_given_back_and_files_replaced(tmp_path: Path) -> None:
 
 def test_smoothed_residuals_are_shown_but_not_judged() -> None:
     fit = walk_fit()
-    smoothed = gr.fit(fit.initial_model, list(fit.experiments), ["a"], gr.Collocation())
+    smoothed = gr.fit(fit.initial_model, list(fit.experiments), ["a"], gr.Collocation(criterion="amle"))
     page = fit_page(smoothed)
     assert "residuals not tested" in page and "Nothing was tested." in page
     assert "gr.KalmanML leaves innovations" in str(smoothed.diagnose())
