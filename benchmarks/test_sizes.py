@@ -1,18 +1,21 @@
 """How often the tests of residuals call a right model unhealthy: null fits, rejections at 5 % and 1 %, exact binomial.
 
-    python benchmarks/test_sizes.py [fits] [family …]
+    python benchmarks/test_sizes.py [fits] [part of a family's name …] [--store FILE]
 
 Each family draws records of a model by NumPy, fits that model and asks ``fit.diagnose()`` for p values. A test keeps
 its size where rejections are not more than the level by the exact one-sided binomial test at 1 %, Holm's correction
-over all families, tests and both levels.
+over all families, tests and both levels. With a store, fits that were made before are not made again.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
+import json
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from zlib import crc32
 
 import numpy as np
@@ -230,14 +233,26 @@ class Count:
         return float(binomtest(self.rejected, self.fits, self.level, alternative="greater").pvalue)
 
 
-def count(family: str, draw: Draw, fits: int, seed: int = 1) -> list[Count]:
-    """Rejections over null fits."""
-    found: dict[str, list[float]] = {}
-    for k in range(fits):
-        random = np.random.default_rng([seed, crc32(family.encode()), k])
+def draws(family: str, draw: Draw, fits: int, store: Path | None) -> dict[str, list[float]]:
+    """p values of every test over null fits, from where the store has them."""
+    kept = json.loads(store.read_text()) if store and store.exists() else {}
+    mine = kept.get(family, {"fits": 0, "p": {}})
+    found: dict[str, list[float]] = mine["p"]
+    for k in range(mine["fits"], fits):
+        random = np.random.default_rng([1, crc32(family.encode()), k])
         for verdict in draw(random).diagnose().verdicts:
             if np.isfinite(verdict.p):
                 found.setdefault(verdict.test, []).append(verdict.p)
+        if store and (k % 20 == 19 or k == fits - 1):
+            kept = json.loads(store.read_text()) if store.exists() else {}
+            beside = store.with_suffix(".part")
+            beside.write_text(json.dumps({**kept, family: {"fits": k + 1, "p": found}}))
+            os.replace(beside, store)
+    return found
+
+
+def count(family: str, found: dict[str, list[float]]) -> list[Count]:
+    """Rejections at both levels."""
     return [
         Count(family, test, level, int((np.array(p) < level).sum()), len(p))
         for test, p in found.items()
@@ -254,14 +269,14 @@ def holm(p: list[float]) -> list[float]:
     return adjusted
 
 
-def main(fits: int, wanted: list[str]) -> None:
+def main(fits: int, wanted: list[str], store: Path | None) -> None:
     """Print a row for each test, and the verdict."""
     counts: list[Count] = []
     for family, (part, draw) in FAMILIES.items():
         if wanted and not any(w in family for w in wanted):
             continue
         begun = time.process_time()
-        mine = count(family, draw, max(2, round(part * fits)))
+        mine = count(family, draws(family, draw, max(2, round(part * fits)), store))
         counts += mine
         told = "; ".join(
             f"{a.test} {100 * a.rejected / a.fits:.1f} / {100 * b.rejected / b.fits:.2f}"
@@ -276,4 +291,9 @@ def main(fits: int, wanted: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 2000, sys.argv[2:])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("fits", type=int, nargs="?", default=2000)
+    parser.add_argument("family", nargs="*")
+    parser.add_argument("--store", type=Path, default=None)
+    chosen = parser.parse_args()
+    main(chosen.fits, chosen.family, chosen.store)
