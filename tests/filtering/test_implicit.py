@@ -8,7 +8,6 @@ import pytest
 
 import grisaille as gr
 from grisaille import asinh, der, exp, sinh, sqrt
-from grisaille.errors import EstimationError
 from grisaille.estimators.fitting import build_problem
 
 TIMES = np.linspace(0.0, 3.0, 16)
@@ -101,6 +100,43 @@ def test_noise_multiplied_by_an_algebraic_unknown():
         h = 1e-5 * np.eye(3)[k]
         ends = [problem.evaluate(problem.guess + j * h, sensitive=False).objective for j in (1, -1)]
         assert found[k] == pytest.approx((ends[0] - ends[1]) / 2e-5, rel=1e-6)
-    other = Multiplied(v=gr.Disturbance(gr.spectra.white(interpretation="stratonovich"), scale=0.3))
-    with pytest.raises(EstimationError, match="Stratonovich correction is not formed"):
-        build_problem(other, data, ["a"], gr.KalmanML(compiled=False))
+
+
+def factors(reading: str) -> tuple[gr.Model, gr.Model]:
+    """Noise multiplied by ½ + z with z + z³ = x, and the same with Cardano's root in place of z."""
+    white = gr.Disturbance(gr.spectra.white(interpretation=reading), scale=0.8)
+
+    class Solved(gr.Model):
+        k = gr.Parameter(0.5, bounds=(0.01, 5.0))
+        x, z = gr.Variable(1.0), gr.Variable(0.5)
+        w, y = white, gr.Output(x, noise=0.05)
+        equations = [der(x) == -k * x + (z + 0.5) * w, z + z**3 == x]
+
+    class Written(gr.Model):
+        k = gr.Parameter(0.5, bounds=(0.01, 5.0))
+        x = gr.Variable(1.0)
+        w, y = white, gr.Output(x, noise=0.05)
+        q = gr.sqrt(x * x / 4 + 1 / 27)
+        equations = [der(x) == -k * x + ((q + x / 2) ** (1 / 3) - (q - x / 2) ** (1 / 3) + 0.5) * w]
+
+    return Solved(), Written()
+
+
+@pytest.mark.parametrize("reading", ["ito", "stratonovich"])
+@pytest.mark.parametrize(
+    "method",
+    [
+        gr.KalmanML(filter="extended", compiled=False, substeps=2),
+        gr.KalmanML(filter="unscented", compiled=False),
+        gr.Collocation(criterion="laplace", transcription="direct"),
+    ],
+    ids=["extended", "unscented", "direct"],
+)
+def test_readings_differ_by_the_slope_of_the_root(reading: str, method: object) -> None:
+    """½ G ∂G/∂z dz/dx is in the drift of one of them, whichever way z is found."""
+    random = np.random.default_rng(2)
+    y = 1 + 0.1 * np.cumsum(random.standard_normal(9)) + 0.05 * random.standard_normal(9)
+    data = gr.Experiment(np.linspace(0.0, 0.8, 9), {}, {"y": y})
+    solved, written = (gr.evaluate(m, data, method, {"k": 0.5}) for m in factors(reading))
+    assert solved.objective == pytest.approx(written.objective, rel=1e-9)
+    assert solved.gradient["k"] == pytest.approx(written.gradient["k"], rel=1e-6)

@@ -219,13 +219,6 @@ def _white_noise(structure: Structure, white: Sequence[Process]) -> tuple[ca.SX,
     if not white_names(structure.model):
         return structure.system.rhs, ca.SX(structure.system.nx, 0), ()
     diffusion = find_diffusion(structure)
-    system = structure.system
-    if system.nz and "stratonovich" in diffusion.readings and ca.depends_on(diffusion.gain, system.z):
-        raise EstimationError(
-            f"The noise that drives {structure.model.name} depends on {', '.join(system.implicit_names)}, which remain "
-            "implicit: its Stratonovich correction is not formed for such noise. Use interpretation='ito', or solve "
-            "these variables by hand."
-        )
     D = noise_root(diffusion, white)
     drift, noise = ca.substitute([diffusion.drift, ca.densify(diffusion.noise)], [diffusion.root], [D])
     return drift, ca.sparsify(noise), diffusion.infinite
