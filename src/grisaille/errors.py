@@ -8,7 +8,8 @@
     ├── DataError           signals, times or tables that cannot be used
     ├── SimulationError     a trajectory could not be completed
     ├── EstimationError     an estimation problem cannot be posed or solved
-    └── CompilationError    generated code could not be built
+    ├── CompilationError    generated code could not be built
+    └── ArgumentError       a call with arguments that do not exist; a TypeError, too
 """
 
 from __future__ import annotations
@@ -44,3 +45,7 @@ class EstimationError(GrisailleError):
 
 class CompilationError(GrisailleError):
     """Generated code could not be built; the message holds the compiler's words."""
+
+
+class ArgumentError(GrisailleError, TypeError):
+    """A call with arguments that do not exist, or without those that it needs."""

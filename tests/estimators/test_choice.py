@@ -95,3 +95,12 @@ def test_words_for_wrong_methods():
         gr.fit(Line(), data(), method="kalman")
     with pytest.raises(EstimationError, match=r"Nearest: k"):
         gr.fit(Line(), data(), estimate=["K"])
+
+
+def test_estimators_by_name() -> None:
+    """As problem folders have them."""
+    assert choose_method("KalmanML")[0] == gr.KalmanML() and choose_method("OutputError")[0] == gr.OutputError()
+    with pytest.raises(
+        gr.EstimationError, match=r"method is 'kalman', which is no estimator\. Did you mean 'KalmanML'"
+    ):
+        choose_method("kalman")

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from grisaille.errors import DataError
 from grisaille.experiment import Experiment
 
 
@@ -68,3 +69,29 @@ def test_start_and_cut_may_be_dates():
 
 def test_numbers_may_be_in_any_unit():
     assert "from 1900 to 1920 years" in repr(Experiment([1900, 1920], {}, {"hare": [30, 40]}, unit="years"))
+
+
+def test_summer_time_that_ends_is_not_to_be_sorted():
+    local = pd.date_range("2023-10-29", periods=15, freq="30min", tz="Europe/Berlin").tz_localize(None)
+    with pytest.raises(DataError, match="end of summer time: do not sort them, say the zone"):
+        Experiment(local, {}, {"y": np.arange(15.0)})
+    with pytest.raises(DataError, match="Sort the rows by time"):
+        Experiment(pd.to_datetime(["2024-01-01 12:00", "2024-01-01 08:00"]), {}, {"y": [1.0, 2.0]})
+
+
+def test_an_instant_without_a_zone_is_in_that_of_the_data():
+    hours = pd.date_range("2023-06-01", periods=25, freq="h", tz="Europe/Berlin")
+    data = Experiment(hours, {}, {"y": np.arange(25.0)}, unit="h")
+    assert data.split(time="2023-06-01 12:00")[1].output_times[0] == 12.0
+    assert data.split(time="2023-06-01 12:00+00:00")[1].output_times[0] == 14.0
+    with pytest.raises(DataError, match="given with a time zone, but other times of this experiment have none"):
+        Experiment(hours.tz_localize(None), {}, {"y": np.arange(25.0)}).split(time=pd.Timestamp("2023-06-01T12Z"))
+
+
+@pytest.mark.parametrize("step", ["2h", "120 min", pd.Timedelta("2h"), np.timedelta64(2, "h"), 2.0])
+def test_durations_in_words(step):
+    hours = pd.date_range("2023-06-01", periods=25, freq="h")
+    data = Experiment(hours, {}, {"y": np.arange(25.0)}, unit="h")
+    assert data.resample(step).output_times.tolist() == list(np.arange(0.0, 25.0, 2.0))
+    with pytest.raises(DataError, match="step is 'often'; give a number, or a duration such as '15min'"):
+        data.resample("often")

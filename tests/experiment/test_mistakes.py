@@ -75,7 +75,7 @@ CASES = {
             pd.date_range("2024-01-01", periods=5, tz="UTC"),
             outputs={"y": pd.Series(Y, pd.date_range("2024-01-01", periods=5))},
         ),
-        "Times of output 'y' have no time zone, but other times.* have one",
+        "Times of output 'y': given without a time zone, but other times.* have one",
     ),
     "unit of dates": (lambda: made(pd.date_range("2024-01-01", periods=5), unit="year"), "Unit of time is 'year'.*'d'"),
     "t0 too late": (lambda: made(t0=2.0), "t0 is t = 2, after the first row at t = 0.*skip="),

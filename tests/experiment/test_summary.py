@@ -61,3 +61,15 @@ def test_rows_have_no_spans():
 
 def test_uneven_intervals_are_shown_as_a_range():
     assert Experiment([0, 1, 3], {}, {"y": [1, 2, 3]}).summary().table.loc["y", "interval"] == "1 … 2"
+
+
+def test_an_encoder_is_recognised():
+    steps = Experiment(T, {}, {"y": np.round(np.sin(T) * 50) / 50 + 7, "z": np.sin(T), "k": np.full(100, 3.0)})
+    text = str(steps.summary())
+    assert "Output y is recorded in steps of 0.02" not in text, "as many values as samples"
+    coarse = Experiment(T, {}, {"y": np.round(np.sin(T) * 5) / 5 + 7})
+    assert (
+        "Output y is recorded in steps of 0.2 (11 different values in 100 samples): that is noise of at least 0.058"
+        in str(coarse.summary())
+    )
+    assert "Output k is constant (3)" in text and "Output z" not in text

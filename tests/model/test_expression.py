@@ -125,3 +125,10 @@ def test_derivatives():
     ]:
         with pytest.raises(ModelError, match=words):
             action()
+
+
+def test_powers_written_otherwise_are_told_apart():
+    x = gr.Variable()
+    for wrong in (lambda: x ^ 2, lambda: 2 ^ x):
+        with pytest.raises(gr.ModelError, match="Python writes powers with two stars"):
+            wrong()

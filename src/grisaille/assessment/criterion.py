@@ -27,6 +27,7 @@ from grisaille.errors import EstimationError
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.noise import noise_levels
 from grisaille.estimation.problem import Evaluation, Problem
+from grisaille.experiment.experiment import Experiment
 from grisaille.optimization import trust_region
 from grisaille.optimization.search import Search
 from grisaille.structure.prepared import structure_of
@@ -200,7 +201,11 @@ def index_of(fit: Fitted, name: str) -> int:
 
 
 def check_level(level: float) -> None:
-    if not 0 < level < 1:
+    if isinstance(level, Experiment):
+        raise EstimationError(
+            "level is an experiment; a record that was not fitted is tested by fit.validate(experiment)."
+        )
+    if isinstance(level, bool) or not isinstance(level, int | float | np.number) or not 0 < level < 1:
         raise EstimationError(f"level is {level!r}; give a number between 0 and 1, such as 0.95.")
 
 

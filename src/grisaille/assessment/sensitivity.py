@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from grisaille.calling import checked
 from grisaille.errors import DataError, EstimationError
 from grisaille.estimation.cases import Case, build_case, start_guesses
 from grisaille.estimation.noise import noise_levels
@@ -114,6 +115,7 @@ class Sensitivity:
         return notes
 
 
+@checked
 def sensitivity(
     model: Model,
     experiment: Any,

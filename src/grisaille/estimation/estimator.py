@@ -8,17 +8,20 @@ name. A class becomes known by being defined: nothing has to be registered.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+import inspect
+from abc import ABCMeta, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
+from grisaille.calling import wrong_call
 from grisaille.errors import EstimationError
 from grisaille.estimation.interruption import interrupted_estimate
 from grisaille.model.classes import Model
 from grisaille.model.flat import FlatModel
+from grisaille.model.names import suggestion
 from grisaille.optimization.journal import Journal, Progress
 from grisaille.structure.reduction import Structure
 from grisaille.trial.unknown import Unknown
@@ -46,7 +49,27 @@ class Verdict:
     reason: str
 
 
-class Estimator(ABC):
+class EstimatorType(ABCMeta):
+    """Refuses options that an estimator does not have in our words."""
+
+    if not TYPE_CHECKING:
+
+        def __call__(cls, *given: Any, **options: Any) -> Any:
+            try:
+                return super().__call__(*given, **options)
+            except TypeError:
+                refusal = wrong_call(cls.__init__, (None, *given), options)
+                if refusal is None:
+                    raise
+                raise refusal from None
+
+        @property
+        def __signature__(cls) -> inspect.Signature:
+            made = inspect.signature(cls.__init__)
+            return made.replace(parameters=list(made.parameters.values())[1:])
+
+
+class Estimator(metaclass=EstimatorType):
     """The contract."""
 
     known: ClassVar[dict[str, type[Estimator]]] = {}
@@ -202,6 +225,11 @@ def estimator_of(method: object) -> Estimator:
     """What was given as ``method=``, if it is an estimator."""
     if isinstance(method, Estimator):
         return method
+    if isinstance(method, str) and method in Estimator.known:
+        return Estimator.known[method]()
+    if isinstance(method, str):
+        known = ["auto", *Estimator.known]
+        raise EstimationError(f"method is {method!r}, which is no estimator. {suggestion(method, known)}")
     if isinstance(method, type) and issubclass(method, Estimator):
         raise EstimationError(f"method is the class {method.__name__}; make an instance: gr.{method.__name__}().")
     raise EstimationError(f"method is {method!r}; give 'auto' or an estimator such as gr.OutputError().")

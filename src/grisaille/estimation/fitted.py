@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 
+from grisaille.calling import checked_methods
 from grisaille.errors import EstimationError
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from grisaille.estimation.beginnings import Beginning
 
 
+@checked_methods
 class Fitted:
     """A model, its data, the method, and what it found.
 

@@ -10,6 +10,7 @@ the unknown divided by its size.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -103,10 +104,17 @@ def _expand(structure: Structure, experiments: Sequence[Any], name: str) -> list
     flat = structure.model
     pool = [*flat.parameters, *(f"start({v})" for v in flat.variables)]
     pool += [*(f"scale({w})" for w in flat.disturbances), *(f"noise({y})" for y in flat.outputs)]
-    hits = [n for n in matching(name, pool) if n in pool]
+    hits = [n for n in matching(name, pool) if n in pool] or elements_of(name, pool)
     if not hits:
         raise EstimationError(f"{flat.name} has no parameter or start called '{name}'.{_meant(flat, name, pool)}")
     return hits
+
+
+def elements_of(name: str, pool: Iterable[str]) -> list[str]:
+    """The elements of a vector by its name: ``R[0]``, ``R[1]`` of ``R``, ``start(v[0])`` of ``start(v)``."""
+    base, end = (name[:-1], r"\)") if name.endswith(")") else (name, "")
+    pattern = re.compile(re.escape(base) + r"\[[\d,]+\]" + end)
+    return [n for n in pool if pattern.fullmatch(n)]
 
 
 def _meant(flat: FlatModel, name: str, pool: Sequence[str]) -> str:

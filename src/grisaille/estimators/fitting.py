@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from grisaille.calling import checked
 from grisaille.errors import EstimationError
 from grisaille.estimation.cases import Case, start_guesses, trial_of, unknown_starts
 from grisaille.estimation.criterion_value import CriterionValue, evaluated
@@ -23,7 +24,7 @@ from grisaille.estimation.unknowns import (
 )
 from grisaille.estimators.choice import choose_method
 from grisaille.experiment.experiment import Experiment
-from grisaille.experiment.summary import held_gaps
+from grisaille.experiment.summary import coarse_outputs, held_gaps
 from grisaille.model.classes import Model
 from grisaille.optimization.journal import Journal
 from grisaille.structure.parameters import evaluate_parameters
@@ -49,7 +50,7 @@ def fit_problem(
         found = replace(reached, unknowns=asked)
     disturbances = structure_of(model).model.disturbances
     found = with_explanation(found, _remedy(method, bool(disturbances)))
-    gaps = _held_gaps([c.experiment for c in problem.cases])
+    gaps = _remarks([c.experiment for c in problem.cases])
     found = replace(found, notes=(*found.notes, *method.remarks(structure_of(model).model), *gaps))
     if problem.transcription:
         name = type(method).__name__
@@ -57,12 +58,14 @@ def fit_problem(
     return Fitted(model, [c.experiment for c in problem.cases], method, found, why)
 
 
-def _held_gaps(experiments: Sequence[Experiment]) -> list[str]:
-    """Remarks on inputs that were not recorded for long."""
+def _remarks(experiments: Sequence[Experiment]) -> list[str]:
+    """Remarks on records in steps, and on inputs that were not recorded for long."""
     several = len(experiments) > 1
-    return [f"{e.name}: {note}" if several else note for e in experiments for note in held_gaps(e)]
+    found = [(e, note) for e in experiments for note in (*coarse_outputs(e), *held_gaps(e))]
+    return [f"{e.name}: {note}" if several else note for e, note in found]
 
 
+@checked
 def evaluate(
     model: Model,
     experiments: Experiment | Sequence[Experiment],

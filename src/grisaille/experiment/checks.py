@@ -89,8 +89,8 @@ def read_number(value: Any, what: str) -> float:
     return number
 
 
-def check_times(times: np.ndarray, what: str, rows: Rows, show: Any) -> None:
-    """Times are known and increase; ``show`` writes a time as the user gave it."""
+def check_times(times: np.ndarray, what: str, rows: Rows, show: Any, otherwise: str = "") -> None:
+    """Times are known and increase; ``show`` writes a time as the user gave it, ``otherwise`` is another remedy."""
     if times.size == 0:
         raise DataError(f"{what} are empty; give at least one.")
     bad = np.flatnonzero(~np.isfinite(times))
@@ -103,9 +103,11 @@ def check_times(times: np.ndarray, what: str, rows: Rows, show: Any) -> None:
     same, back = np.flatnonzero(steps == 0) + 1, np.flatnonzero(steps < 0) + 1
     if back.size:
         k = int(back[0])
+        remedy = otherwise or (
+            "Sort the rows by time, or read several runs with by= and the column that tells them apart."
+        )
         raise DataError(
-            f"{what} go back in {rows.listed(back.tolist())}: {show(times[k])} follows {show(times[k - 1])}. Sort the "
-            f"rows by time, or read several runs with by= and the column that tells them apart."
+            f"{what} go back in {rows.listed(back.tolist())}: {show(times[k])} follows {show(times[k - 1])}. {remedy}"
         )
     if same.size:
         k = int(same[0])

@@ -6,6 +6,7 @@ instants without one are taken as they stand.
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -39,9 +40,9 @@ class Clock:
 
     def _elapsed(self, index: Any, what: str) -> np.ndarray:
         if (index.tz is None) != (self.origin.tz is None):
-            has, others = ("a", "none") if index.tz is not None else ("no", "one")
+            has, others = ("with a", "none") if index.tz is not None else ("without a", "one")
             raise DataError(
-                f"{what} have {has} time zone, but other times of this experiment have {others}. "
+                f"{what}: given {has} time zone, but other times of this experiment have {others}. "
                 f"Use .tz_localize('Europe/Berlin') or .tz_convert(None) on one of them."
             )
         return np.asarray((index - self.origin).total_seconds()) / self.seconds
@@ -56,10 +57,38 @@ class Clock:
         return UNITS[self.unit]
 
     def instant(self, value: Any, what: str) -> float:
-        """One time: a number, a date, or a date as ISO text."""
+        """One time: a number, a date, or a date as ISO text; without a time zone it is taken in that of the data."""
         if isinstance(value, str) or hasattr(value, "year") or isinstance(value, np.datetime64):
-            return float(self.read(pd.Index([value]), what)[0])
+            zone = None if self.origin is None else self.origin.tz
+            dates = pd.Index([value]) if self.origin is None else as_calendar(pd.Index([value]), what, PLAIN)
+            if zone is not None and dates.tz is None:
+                dates = localize(dates, zone, what, PLAIN)
+            return float(self.read(dates, what)[0])
         return read_number(value, what)
+
+    def duration(self, value: Any, what: str) -> float:
+        """A length of time in the clock's unit: a number, a ``Timedelta``, or text such as ``"1h"``, ``"1 day"``."""
+        if not isinstance(value, str | pd.Timedelta | np.timedelta64 | datetime.timedelta):
+            return read_number(value, what)
+        try:
+            length = pd.Timedelta(value)
+        except ValueError:
+            length = pd.NaT
+        if pd.isna(length):
+            raise DataError(f"{what} is {value!r}; give a number, or a duration such as '15min', '1h' or '1 day'.")
+        return float(length.total_seconds()) / self.seconds
+
+    def changed_back(self, times: np.ndarray) -> str:
+        """What to do about local times that go back by less than an hour or so: the clock was put back."""
+        if self.origin is None or self.origin.tz is not None:
+            return ""
+        back = np.diff(times)[np.diff(times) < 0] * self.seconds
+        if not back.size or back.min() < -3600.0:
+            return ""
+        return (
+            "That is what local times do at the end of summer time: do not sort them, say the zone, "
+            "from_csv(…, zone='Europe/Berlin') or times.tz_localize('Europe/Berlin', ambiguous='infer')."
+        )
 
     def show(self, t: float) -> str:
         """A time for messages: ``t = 3.5`` or the date."""
@@ -144,7 +173,7 @@ def _has_zone(value: Any) -> bool:
     return getattr(value, "tzinfo", None) is not None
 
 
-def localize(index: Any, zone: str, what: str, rows: Rows) -> Any:
+def localize(index: Any, zone: Any, what: str, rows: Rows) -> Any:
     """Local times of a zone as instants; an hour that happens twice is told apart by the order of rows."""
     if index.tz is not None:
         raise DataError(f"{what} already have the time zone {index.tz}; leave zone={zone!r} out.")

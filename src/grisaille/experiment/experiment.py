@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from grisaille.calling import checked_methods
 from grisaille.errors import DataError
 from grisaille.experiment import record as _record
 from grisaille.experiment.clock import Clock
@@ -36,6 +37,7 @@ class Measurements(NamedTuple):
     weights: np.ndarray
 
 
+@checked_methods
 class Experiment(Record):
     """One run of the plant; immutable, checked when it is made.
 
@@ -267,7 +269,7 @@ class Experiment(Record):
 
         Parameters
         ----------
-        step : between the new times, which begin at the first output time.
+        step : between the new times, which begin at the first output time: a number, or a duration such as ``"1h"``.
         times : the new times themselves, instead.
         outputs : ``"mean"`` or ``"nearest"``, as below.
 

@@ -53,7 +53,7 @@ class Axis:
         """Times, values and the names of rows of one signal."""
         if raw.times is not None:
             times = self.clock.read(raw.times, f"times of {what}")
-            checks.check_times(times, f"times of {what}", PLAIN, self.clock.show)
+            checks.check_times(times, f"times of {what}", PLAIN, self.clock.show, self.clock.changed_back(times))
             values = checks.read_numbers(raw.values, what)
             checks.check_length(values, times, what, "times of its own")
             return times, values, PLAIN
@@ -155,7 +155,7 @@ def _read_axis(
     clock = clock or make_clock(unit, own if raw_time is None else {"the times": raw_time, **own})
     if raw_time is not None:
         times = clock.read(raw_time, "the times", rows)
-        checks.check_times(times, "the times", rows, clock.show)
+        checks.check_times(times, "the times", rows, clock.show, clock.changed_back(times))
         return Axis(read_only(times), clock, rows, False)
     if own:
         return Axis(None, clock, rows, False)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grisaille.errors import DataError
-from grisaille.experiment.checks import as_array, check_times, read_number
+from grisaille.experiment.checks import as_array, check_times
 from grisaille.experiment.rows import PLAIN
 from grisaille.experiment.signals import Samples, evaluate
 
@@ -43,7 +43,7 @@ def resample(experiment: Experiment, step: Any, times: Any, outputs: str) -> Exp
 
 
 def _regular(experiment: Experiment, step: Any) -> np.ndarray:
-    width, times = read_number(step, "step"), experiment.output_times
+    width, times = experiment.clock.duration(step, "step"), experiment.output_times
     span = float(times[-1] - times[0])
     if not 0 < width <= span or span / width > MOST:
         raise DataError(

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 IRREGULAR = 0.01
+FEWEST_FOR_STEPS, SHARE_OF_LEVELS = 20, 0.3
+"""Samples, and different values among them, up to which an output counts as recorded in steps."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ def _gap_count(record: Record, name: str, signal: Samples) -> str:
 
 
 def _notes(record: Record) -> list[str]:
-    notes = [*_input_notes(record), *_gap_notes(record)]
+    notes = [*_input_notes(record), *coarse_outputs(record), *_gap_notes(record)]
     if record.t0 is not None and record.t0 < min(float(y.times[0]) for y in record.outputs.values()):
         notes.append(f"The start holds at {record.clock.show(record.t0)}, before the first row.")
     if record.skip:
@@ -130,6 +132,33 @@ def _input_notes(record: Record) -> list[str]:
                 f"Input {name} is held from its last sample, {record.clock.show(signal.times[-1])}, to the end."
             )
     return notes
+
+
+def coarse_outputs(record: Record) -> list[str]:
+    """Remarks on outputs that never change, or that were recorded in steps (an encoder, a converter, rounding)."""
+    notes = []
+    for name, samples in record.outputs.items():
+        known = samples.values[np.isfinite(samples.values)]
+        step = _step(known)
+        if len(known) > 1 and np.ptp(known) == 0:
+            notes.append(f"Output {name} is constant ({known[0]:g}): a sensor that hangs, or nothing happened.")
+        elif step:
+            levels = len(np.unique(known))
+            notes.append(
+                f"Output {name} is recorded in steps of {step:.3g} ({levels} different values in {len(known)} "
+                f"samples): that is noise of at least {step / np.sqrt(12):.2g}."
+            )
+    return notes
+
+
+def _step(values: np.ndarray) -> float:
+    """The step of values that all lie on a coarse grid; zero where they do not."""
+    levels = np.unique(values)
+    if len(values) < FEWEST_FOR_STEPS or len(levels) < 2 or len(levels) > SHARE_OF_LEVELS * len(values):
+        return 0.0
+    step = float(np.diff(levels).min())
+    apart = (levels - levels[0]) / step
+    return step if np.abs(apart - np.round(apart)).max() < 1e-3 else 0.0
 
 
 def _gap_notes(record: Record) -> list[str]:

@@ -60,6 +60,12 @@ class Expression:
     def __rpow__(self, other: Any) -> Any:
         return _binary("pow", other, self)
 
+    def __xor__(self, other: Any) -> NoReturn:
+        raise ModelError(f"`{self} ^ {other}`: Python writes powers with two stars, {self}**{other}.")
+
+    def __rxor__(self, other: Any) -> NoReturn:
+        raise ModelError(f"`{other} ^ {self}`: Python writes powers with two stars, {other}**{self}.")
+
     def __neg__(self) -> Expression:
         return Call("neg", (as_expression(self),))
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from grisaille.calling import checked
 from grisaille.errors import DataError
 from grisaille.problem.findings import Findings
 from grisaille.problem.linting import Contents, find_folder, inspect
@@ -87,6 +88,7 @@ class Problem:
     __repr__ = __str__
 
 
+@checked
 def load_problem(folder: str | Path) -> Problem:
     """The problem in a folder of ``model.py``, ``data/*.csv`` and ``problem.toml``.
 

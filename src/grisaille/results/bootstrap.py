@@ -6,6 +6,7 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import Literal
 
+from grisaille.calling import checked
 from grisaille.errors import EstimationError
 from grisaille.estimation.fitted import Fitted
 from grisaille.results.monte_carlo import MonteCarlo
@@ -17,6 +18,7 @@ class Bootstrap(MonteCarlo, BootstrapRuns):
     """Refits of one fit's redrawn data: ``intervals()``, ``covariance``, ``summary()``, ``truth`` (the fit itself)."""
 
 
+@checked
 def bootstrap(
     fit: Fitted,
     runs: int = 200,

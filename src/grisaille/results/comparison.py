@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from grisaille.assessment.comparison import ComparedFits, compare_fits
+from grisaille.calling import checked
 from grisaille.estimation.fitted import Fitted
 
 
@@ -24,6 +25,7 @@ class Comparison(ComparedFits):
         return comparison_report(self, path, title=title)
 
 
+@checked
 def compare(fits: Mapping[str, Fitted], nested: Iterable[tuple[str, str]] = ()) -> Comparison:
     """Fits side by side: AIC, BIC, misfit by output, and likelihood-ratio tests.
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from grisaille.calling import checked_methods
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.intervals import Intervals
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from grisaille.results.validation import Validation
 
 
+@checked_methods
 class Fit(Fitted):
     """The answer of ``gr.fit``: ``print(fit)`` shows the table, ``fit["k"]`` one estimate with its standard error.
 

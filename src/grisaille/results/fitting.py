@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 
+from grisaille.calling import checked
 from grisaille.estimation.estimator import Estimator
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimators.choice import choose_method
@@ -15,6 +16,7 @@ from grisaille.model.priors import MultivariateNormal, Prior
 from grisaille.results.fit import Fit
 
 
+@checked
 def fit(
     model: Model,
     experiments: Experiment | Sequence[Experiment],

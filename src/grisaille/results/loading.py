@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 
+from grisaille.calling import checked
 from grisaille.estimation.keeping.loading import read_fit
 from grisaille.estimators.choice import ORDER
 from grisaille.model.classes import Model
 from grisaille.results.fit import Fit
 
 
+@checked
 def load(path: str | os.PathLike[str], model: Model | None = None, check: bool = True) -> Fit:
     """A fit that ``fit.save`` wrote, back as it was.
 

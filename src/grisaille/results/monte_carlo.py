@@ -7,6 +7,7 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
+from grisaille.calling import checked
 from grisaille.estimation.estimator import Estimator
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimators.choice import choose_method
@@ -25,6 +26,7 @@ class MonteCarlo(Runs, MonteCarloRuns):
     """Fits of many data sets that share one truth: ``table``, ``summary()``, ``truth``, ``plot()``."""
 
 
+@checked
 def monte_carlo(
     model: Model,
     plan: Experiment | Sequence[Experiment],

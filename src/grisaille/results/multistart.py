@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from grisaille.calling import checked
 from grisaille.estimation.estimator import Estimator
 from grisaille.estimators.choice import choose_method
 from grisaille.estimators.fitting import checked_experiments, find_unknowns
@@ -36,6 +37,7 @@ class Multistart(Runs, MultistartRuns):
         return self.repeat(self.best_run)
 
 
+@checked
 def multistart(
     model: Model,
     experiments: Experiment | Sequence[Experiment],

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from grisaille.calling import checked
 from grisaille.compilation.kernel import Kernel, build_kernel
 from grisaille.compilation.task import Status, Task
 from grisaille.errors import DataError, SimulationError
@@ -54,6 +55,7 @@ class Prepared:
         return self.point.structure
 
 
+@checked
 def simulate(
     model: Model,
     times: Sequence[float] | np.ndarray,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 
+from grisaille.calling import checked
 from grisaille.errors import GrisailleError, StructureError
 from grisaille.markup import tag
 from grisaille.structure.blocks import Block
@@ -82,6 +83,7 @@ class Analysis:
         return f"<Analysis of {self.structure.model.name}: index {self.index}, {len(self.states)} states>"
 
 
+@checked
 def analyze(model: Model) -> Analysis:
     """The structure of a model: index, states, hidden constraints, blocks, consistent start.
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from grisaille.calling import checked
 from grisaille.errors import EstimationError, GrisailleError, ModelError, StructureError
 from grisaille.model.names import suggestion
 from grisaille.structure.descriptor.differentiation_count import DifferentiationCount, count_differentiations
@@ -103,6 +104,7 @@ class WellPosedness:
         return f"<WellPosedness of {self.model}: {state}>"
 
 
+@checked
 def well_posedness(
     model: Model,
     variables: Iterable[Any] | None = None,
