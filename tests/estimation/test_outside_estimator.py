@@ -23,8 +23,8 @@ class LeastAbsolute(Estimator):
     deviance: ClassVar[Any] = "itself"
     redraws: ClassVar[str] = "noise"
 
-    def pose(self, model, structure, data, unknowns, guess=None):
-        return gr.OutputError().pose(model, structure, data, unknowns, guess)
+    def pose(self, question):
+        return gr.OutputError().pose(question)
 
     def objective(self, evaluation):
         return 2**0.5 * float(np.abs(evaluation.residuals).sum())

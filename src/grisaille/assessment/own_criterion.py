@@ -16,7 +16,7 @@ from grisaille.assessment.restricted import Restricted
 from grisaille.errors import EstimationError
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.problem import Evaluation, Problem
-from grisaille.structure.prepared import structure_of
+from grisaille.estimation.question import Question
 
 
 class OwnCriterion(LikelihoodCriterion):
@@ -29,7 +29,7 @@ class OwnCriterion(LikelihoodCriterion):
 
     def _posed(self, fit: Fitted) -> Problem:
         unknowns = at_estimates(fit.estimate.unknowns, self.theta)
-        return fit.method.pose(fit.initial_model, structure_of(fit.initial_model), list(fit.experiments), unknowns)
+        return fit.method.pose(Question.of(fit.initial_model, list(fit.experiments), unknowns))
 
     def deviance(self, evaluation: Evaluation) -> float:
         return 2 * (self.method.objective(evaluation) - self._best) if evaluation.completed else np.inf

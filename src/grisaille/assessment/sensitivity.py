@@ -19,7 +19,7 @@ import numpy as np
 
 from grisaille.calling import checked
 from grisaille.errors import DataError, EstimationError
-from grisaille.estimation.cases import Case, build_case, start_guesses
+from grisaille.estimation.cases import Case, build_case, start_guesses, trial_of
 from grisaille.estimation.noise import noise_levels
 from grisaille.estimation.unknowns import resolve_unknowns, wanted_names
 from grisaille.model.classes import Model
@@ -155,7 +155,7 @@ def sensitivity(
     names = _numbers(structure, experiment) if parameters is None else list(parameters)
     unknowns = resolve_unknowns(structure, [experiment], wanted_names(structure, names))
     noise = noise_levels(structure.model, tuple(experiment.outputs))
-    case = build_case(model, experiment, unknowns, noise, rtol, compiled)
+    case = build_case(experiment, *trial_of(model, experiment, unknowns), noise, rtol, compiled)
     unknowns = _valued(structure, unknowns, case)
     theta = np.array([u.guess for u in unknowns])
     prediction = case.predict(theta, sensitive=True)

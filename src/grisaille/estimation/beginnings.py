@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grisaille.errors import EstimationError, GrisailleError
+from grisaille.estimation.question import Question
 from grisaille.estimation.unknowns import parameter_guesses, resolve_unknowns
 from grisaille.experiment.checks import read_number
 from grisaille.experiment.experiment import Experiment
@@ -272,7 +273,7 @@ def estimate_starts(fit: Fitted, head: Experiment, names: Sequence[str]) -> dict
     model, method = fit.settled_model, fit.method.validator
     structure = structure_of(model)
     unknowns = parameter_guesses(structure.model, resolve_unknowns(structure, [head], [f"start({n})" for n in names]))
-    found = method.estimate(method.pose(model, structure, [head], unknowns))
+    found = method.estimate(method.pose(Question(model, structure, [head], unknowns)))
     if not found.converged:
         raise EstimationError(f"no minimum was found ({found.status}).")
     errors = np.sqrt(np.clip(np.diag(found.covariance), 0.0, None))

@@ -96,15 +96,14 @@ class Case:
 
 
 def build_case(
-    model: Model,
     experiment: Any,
-    unknowns: Sequence[Unknown],
+    trial: Trial,
+    mine: tuple[int, ...],
     noise: dict[str, NoiseLevel],
     rtol: float,
     compiled: bool | None,
 ) -> Case:
-    """The case of one experiment."""
-    trial, mine = trial_of(model, experiment, unknowns)
+    """The case of one experiment, which unknowns ``mine`` move."""
     measured = tuple(experiment.outputs)
     outputs = tuple(dict.fromkeys([*measured, *(n for m in measured for n in noise[m].needs)]))
     if trial.is_static:

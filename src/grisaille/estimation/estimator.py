@@ -19,12 +19,10 @@ import numpy as np
 from grisaille.calling import wrong_call
 from grisaille.errors import EstimationError
 from grisaille.estimation.interruption import interrupted_estimate
-from grisaille.model.classes import Model
 from grisaille.model.flat import FlatModel
 from grisaille.model.names import suggestion
 from grisaille.optimization.journal import Journal, Progress
 from grisaille.structure.reduction import Structure
-from grisaille.trial.unknown import Unknown
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -33,6 +31,7 @@ if TYPE_CHECKING:
     from grisaille.estimation.estimate import Estimate
     from grisaille.estimation.fitted import Fitted
     from grisaille.estimation.problem import Evaluation, Problem
+    from grisaille.estimation.question import Question
     from grisaille.estimation.subject import Subject
     from grisaille.experiment.experiment import Experiment
     from grisaille.model.expression import Expression
@@ -119,15 +118,8 @@ class Estimator(metaclass=EstimatorType):
         return list(wanted)
 
     @abstractmethod
-    def pose(
-        self,
-        model: Model,
-        structure: Structure,
-        data: Sequence[Experiment],
-        unknowns: Sequence[Unknown],
-        guess: Fitted | None = None,
-    ) -> Problem:
-        """The problem of a model and its data; ``guess`` is the fit that the first values come from, if any."""
+    def pose(self, question: Question) -> Problem:
+        """The problem of a model and its data."""
 
     @abstractmethod
     def estimate(self, problem: Any, progress: Progress | None = None) -> Estimate:

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from grisaille.calling import checked
 from grisaille.errors import EstimationError
-from grisaille.estimation.cases import Case, start_guesses, trial_of, unknown_starts
+from grisaille.estimation.cases import unknown_starts
 from grisaille.estimation.criterion_value import CriterionValue, evaluated
 from grisaille.estimation.estimator import Estimator
 from grisaille.estimation.explanation import with_explanation
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.problem import Problem
+from grisaille.estimation.question import Question
 from grisaille.estimation.unknowns import (
     marked_names,
     parameter_guesses,
@@ -174,20 +175,11 @@ def build_problem(
     unknowns = parameter_guesses(structure.model, unknowns)
     guessed = {**data[0].constants, **{u.target: u.guess for u in unknowns if u.kind == "parameter"}}
     structure = structure_of(model, evaluate_parameters(structure.model, guessed).values)
-    _refuse_always(model, data, unknowns)
+    question = Question(model, structure, data, unknowns, guess if isinstance(guess, Fitted) else None).with_starts()
+    refuse_always(question.points())
     if not method.estimates_levels:
         _refuse_levels(unknowns, method)
-    return _checked(method.pose(model, structure, data, unknowns, guess if isinstance(guess, Fitted) else None))
-
-
-def _refuse_always(model: Model, data: Sequence[Any], unknowns: Sequence[Unknown]) -> None:
-    """What no estimator can do is refused in the same words under all of them."""
-    points = []
-    for experiment in data:
-        trial, mine = trial_of(model, experiment, unknowns)
-        guessed = start_guesses(unknowns, [Case(experiment, trial, None, (), mine)])
-        points.append(trial.at([guessed[k].guess for k in mine]))
-    refuse_always(points)
+    return _checked(method.pose(question))
 
 
 def _checked(problem: Problem) -> Problem:

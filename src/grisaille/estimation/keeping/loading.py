@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grisaille.errors import DataError, GrisailleError
-from grisaille.estimation.cases import Case, trial_of
+from grisaille.estimation.cases import Case
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator
 from grisaille.estimation.fitted import Fitted
@@ -25,6 +25,7 @@ from grisaille.estimation.keeping.saving import FORMAT, KEPT, KIND, digest
 from grisaille.estimation.likelihood import LikelihoodEvaluation
 from grisaille.estimation.noise import noise_levels
 from grisaille.estimation.problem import Evaluation
+from grisaille.estimation.question import Question
 from grisaille.experiment.experiment import Experiment
 from grisaille.model import packing, priors
 from grisaille.model.classes import Model, restored
@@ -180,10 +181,11 @@ def _case(
     flat = structure_of(model).model
     noise = noise_levels(flat, tuple(experiment.outputs))
     outputs = tuple(dict.fromkeys([*experiment.outputs, *(n for o in experiment.outputs for n in noise[o].needs)]))
-    trial, mine = trial_of(model, experiment, unknowns)
+    question = Question.of(model, [experiment], unknowns)
+    trial, mine = question.trials[0]
 
     def build() -> Any:
-        return method.pose(model, structure_of(model), [experiment], unknowns).cases[0].runner
+        return method.pose(question).cases[0].runner
 
     later: Any = _Later(build)
     return Case(experiment, trial, later, outputs, mine, Discretisation.of(steps))

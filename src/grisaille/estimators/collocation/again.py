@@ -18,6 +18,7 @@ from grisaille.collocation.record import Given
 from grisaille.collocation.splines import Spline
 from grisaille.errors import EstimationError
 from grisaille.estimation.fitted import Fitted
+from grisaille.estimation.question import Question
 from grisaille.estimators.collocation.direct.problem import DirectEvaluation, DirectProblem
 from grisaille.estimators.collocation.direct.programs import evaluated_program, on_elements
 from grisaille.estimators.collocation.problem import CollocationEvaluation, CollocationProblem
@@ -73,7 +74,7 @@ def _solved(
 ) -> Trajectories:
     structure = structure_of(fit.initial_model)
     guessed = [_guessed(u, float(v)) for u, v in zip(unknowns, theta, strict=True)]
-    problem: Any = fit.method.pose(fit.initial_model, structure, experiments, guessed)
+    problem: Any = fit.method.pose(Question(fit.initial_model, structure, experiments, guessed))
     if isinstance(problem, DirectProblem):
         return _path(fit, problem, theta, kept)
     splines: CollocationProblem = _on_knots(fit, problem, kept) if kept else problem

@@ -24,6 +24,7 @@ from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator, Verdict
 from grisaille.estimation.levels import level_guess
 from grisaille.estimation.problem import Evaluation, Problem
+from grisaille.estimation.question import Question
 from grisaille.estimation.subject import STATIC, UNASKED, Subject
 from grisaille.estimators.collocation.criteria import solve
 from grisaille.estimators.collocation.direct.estimate import estimate_direct
@@ -32,9 +33,7 @@ from grisaille.estimators.collocation.jumps import caution, refuse_jump
 from grisaille.estimators.collocation.posing import pose_splines, refuse_without_slope, spline_obstacle
 from grisaille.estimators.collocation.refinement import AFTER
 from grisaille.estimators.output_error.output_error import OutputError
-from grisaille.model.classes import Model
 from grisaille.structure.reduction import Structure
-from grisaille.trial.unknown import Unknown
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -195,15 +194,9 @@ class Collocation(Estimator):
             more += [f"noise({o})" for o in measured if structure.model.outputs[o].noise is None]
         return [*wanted, *(n for n in more if n not in said)]
 
-    def pose(
-        self,
-        model: Model,
-        structure: Structure,
-        data: Sequence[Any],
-        unknowns: Sequence[Unknown],
-        guess: Fitted | None = None,
-    ) -> Problem:
+    def pose(self, question: Question) -> Problem:
         """The problem of a model and its data."""
+        model, structure, data, unknowns = question.model, question.structure, question.data, question.unknowns
         refuse_without_slope(structure, data, unknowns)
         obstacle = spline_obstacle(structure, data, unknowns, self.criterion)
         if self.transcription == "direct" or (self.transcription == "auto" and obstacle):

@@ -31,6 +31,7 @@ from grisaille.estimation.levels import (
 )
 from grisaille.estimation.likelihood import LikelihoodEvaluation, LikelihoodProblem
 from grisaille.estimation.problem import Problem
+from grisaille.estimation.question import Question
 from grisaille.estimation.subject import STATIC, Subject
 from grisaille.estimators.kalman_ml import filter_choices as choices
 from grisaille.estimators.kalman_ml.report import (
@@ -52,6 +53,7 @@ from grisaille.optimization.convergence import NEAR
 from grisaille.optimization.journal import Journal, Progress
 from grisaille.optimization.search import Outcome, Search
 from grisaille.structure.reduction import Structure
+from grisaille.trial import Trial
 from grisaille.trial.movement import KINDS, Kind
 from grisaille.trial.refusals import refuse_few_instants, refuse_static
 from grisaille.trial.unknown import Unknown
@@ -215,18 +217,12 @@ class KalmanML(Estimator):
         still = [f"noise({o})" for o in measured if structure.model.outputs[o].noise is None]
         return [*wanted, *(n for n in still if n not in said)]
 
-    def pose(
-        self,
-        model: Model,
-        structure: Structure,
-        data: Sequence[Any],
-        unknowns: Sequence[Unknown],
-        guess: Fitted | None = None,
-    ) -> LikelihoodProblem:
+    def pose(self, question: Question) -> LikelihoodProblem:
         """The problem of a model and its data."""
+        structure, data, unknowns = question.structure, question.data, question.unknowns
         open_levels = [k for k, u in enumerate(unknowns) if u.kind in ("scale", "noise") and not np.isfinite(u.guess)]
         guessed = [level_guess(structure, data, u, unknowns) for u in unknowns]
-        cases = [self.case_of(model, e, guessed) for e in data]
+        cases = [self._case(e, *trial) for e, trial in zip(data, question.trials, strict=True)]
         problem = LikelihoodProblem(start_guesses(guessed, cases), cases, self.bound_penalty, open_levels)
         prepared = [problem.runner_of(c).prepare(c.own(problem.guess)) for c in cases]
         problem = problem.but(cases=tuple(_discretised(problem, c, problem.guess) for c in cases))
@@ -239,7 +235,9 @@ class KalmanML(Estimator):
         self, model: Model, experiment: Any, unknowns: Sequence[Unknown], kinds: Sequence[Kind] = KINDS
     ) -> Case:
         """One experiment with its filter; ``kinds`` of unknowns move it."""
-        trial, mine = trial_of(model, experiment, unknowns, kinds)
+        return self._case(experiment, *trial_of(model, experiment, unknowns, kinds))
+
+    def _case(self, experiment: Any, trial: Trial, mine: tuple[int, ...]) -> Case:
         refuse_static(trial, "a filter")
         refuse_few_instants(trial, "a filter")
         runner: FilterRunner = (

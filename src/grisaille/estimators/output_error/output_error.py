@@ -24,6 +24,7 @@ from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator, Verdict
 from grisaille.estimation.noise import noise_levels, refuse_estimated_noise
 from grisaille.estimation.problem import Evaluation, Problem
+from grisaille.estimation.question import Question
 from grisaille.estimation.subject import Subject
 from grisaille.estimation.uncertainty import gauss_newton_covariance, sandwich_covariance
 from grisaille.estimation.warm_start import state_courses
@@ -32,19 +33,17 @@ from grisaille.estimators.output_error.differences import caution, crossings_at,
 from grisaille.estimators.output_error.held_disturbances import shifted_means
 from grisaille.estimators.output_error.robust_losses import robust_covariance, robust_level
 from grisaille.estimators.output_error.variable_projection import ProjectedSearch, linear_unknowns
-from grisaille.model.classes import Model
 from grisaille.model.flat import FlatModel
 from grisaille.optimization import gauss_newton, levenberg_marquardt, nelder_mead, trust_region
 from grisaille.optimization.convergence import NEAR, OFFSET, OFFSET_OF_DIFFERENCES, polish, relative_offset
 from grisaille.optimization.journal import Journal, Progress
 from grisaille.optimization.search import Outcome, Search, arrived
 from grisaille.simulation.runner import COARSE, Prediction
-from grisaille.structure.reduction import Structure
 from grisaille.structure.starts.problem import nominal_of
 from grisaille.trial.unknown import Unknown
 
 if TYPE_CHECKING:
-    from grisaille.estimation.fitted import Fitted
+    pass
 
 Squares = Search[Evaluation]
 Ending = Outcome[Evaluation]
@@ -129,21 +128,16 @@ class OutputError(Estimator):
         if self.loss != "linear" and self.optimizer != "trust-region":
             raise EstimationError(f"loss={self.loss!r} needs optimizer='trust-region'.")
 
-    def pose(
-        self,
-        model: Model,
-        structure: Structure,
-        data: Sequence[Any],
-        unknowns: Sequence[Unknown],
-        guess: Fitted | None = None,
-    ) -> Problem:
+    def pose(self, question: Question) -> Problem:
         """Simulations compared with the data, in units of the noise."""
-        outputs = tuple(dict.fromkeys(o for e in data for o in e.outputs))
-        noise = noise_levels(structure.model, outputs)
-        cases = [build_case(model, e, unknowns, noise, self.rtol, self.compiled) for e in data]
-        problem = Problem(start_guesses(unknowns, cases), cases, noise)
-        if guess is not None and self.shooting == "multiple":
-            problem.courses = state_courses(guess, data)
+        noise = noise_levels(question.structure.model, question.outputs)
+        cases = [
+            build_case(e, *trial, noise, self.rtol, self.compiled)
+            for e, trial in zip(question.data, question.trials, strict=True)
+        ]
+        problem = Problem(start_guesses(question.unknowns, cases), cases, noise)
+        if question.guess is not None and self.shooting == "multiple":
+            problem.courses = state_courses(question.guess, question.data)
         return problem
 
     def remarks(self, flat: FlatModel) -> list[str]:

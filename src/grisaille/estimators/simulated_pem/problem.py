@@ -18,14 +18,13 @@ from grisaille.estimation.levels import level_guess
 from grisaille.estimation.likelihood import LikelihoodEvaluation
 from grisaille.estimation.noise import NoiseLevel, noise_levels, refuse_estimated_noise
 from grisaille.estimation.problem import Problem
+from grisaille.estimation.question import Question
 from grisaille.estimators.simulated_pem.criterion import MeanCriterion
-from grisaille.model.classes import Model
 from grisaille.model.expression import Expression, Name, postorder
 from grisaille.model.flat import FlatModel
 from grisaille.simulation.ensembles.ensemble import EnsembleOptions
 from grisaille.simulation.ensembles.runner import SMALL, EnsembleRunner
 from grisaille.simulation.runner import Prediction
-from grisaille.structure.reduction import Structure
 from grisaille.trial.movement import Kind
 from grisaille.trial.refusals import refuse_static
 from grisaille.trial.unknown import Unknown
@@ -87,25 +86,19 @@ class MeanProblem(Problem):
         return problem
 
 
-def pose_mean_problem(
-    model: Model,
-    structure: Structure,
-    data: Sequence[Any],
-    unknowns: Sequence[Unknown],
-    options: EnsembleOptions,
-    matching: Matching,
-) -> MeanProblem:
+def pose_mean_problem(question: Question, options: EnsembleOptions, matching: Matching) -> MeanProblem:
     """The problem of a model and its data."""
+    structure, data, unknowns = question.structure, question.data, question.unknowns
     if not structure.model.disturbances:
         raise EstimationError(
             f"{structure.model.name} has no disturbances, so every simulation is the mean: use gr.OutputError()."
         )
     _refuse_noise(unknowns, matching)
-    noise = noise_levels(structure.model, tuple(dict.fromkeys(o for e in data for o in e.outputs)))
+    noise = noise_levels(structure.model, question.outputs)
     guessed = [level_guess(structure, data, u, unknowns) for u in unknowns]
     if matching.with_variance:
         refuse_estimated_noise(structure.model, noise, guessed)
-    cases = [_case(model, e, guessed, noise, options) for e in data]
+    cases = [_case(question, k, noise, options) for k in range(len(data))]
     problem = MeanProblem(start_guesses(guessed, cases), cases, noise, matching)
     difference_across_jumps(problem, [c.runner for c in cases])
     return problem
@@ -152,14 +145,10 @@ def _refuse_noise(unknowns: Sequence[Unknown], matching: Matching) -> None:
         )
 
 
-def _case(
-    model: Model,
-    experiment: Any,
-    unknowns: Sequence[Unknown],
-    noise: dict[str, NoiseLevel],
-    options: EnsembleOptions,
-) -> Case:
-    trial, mine = trial_of(model, experiment, unknowns, MOVING)
+def _case(question: Question, k: int, noise: dict[str, NoiseLevel], options: EnsembleOptions) -> Case:
+    experiment, (trial, mine) = question.data[k], question.trials[k]
+    if any(question.unknowns[i].kind not in MOVING for i in mine):
+        trial, mine = trial_of(question.model, experiment, question.unknowns, MOVING)
     refuse_static(trial, "a disturbance")
     measured = tuple(experiment.outputs)
     outputs = tuple(dict.fromkeys([*measured, *(n for m in measured for n in noise[m].needs)]))

@@ -22,6 +22,7 @@ import numpy as np
 from grisaille.errors import EstimationError, GrisailleError
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator, Verdict
+from grisaille.estimation.question import Question
 from grisaille.estimation.subject import STATIC, Subject
 from grisaille.estimators.simulated_pem.checkpoint import Checkpoint
 from grisaille.estimators.simulated_pem.criterion import MeanCriterion
@@ -44,14 +45,12 @@ from grisaille.estimators.simulated_pem.report import (
 from grisaille.estimators.simulated_pem.search import Ending, MeanSearch, gauss_newton, grid, nelder_mead
 from grisaille.estimators.simulated_pem.settling import ROUGH, settle
 from grisaille.estimators.simulated_pem.stochastic_approximation import stochastic_approximation
-from grisaille.model.classes import Model
 from grisaille.optimization.journal import Journal, Progress
 from grisaille.simulation.ensembles.ensemble import EnsembleOptions
 from grisaille.structure.reduction import Structure
-from grisaille.trial.unknown import Unknown
 
 if TYPE_CHECKING:
-    from grisaille.estimation.fitted import Fitted
+    pass
 
 SEARCHES, MATCHES = ("gauss-newton", "grid", "stochastic", "nelder-mead"), ("mean", "mean-variance")
 SCATTER = 1e-3
@@ -163,14 +162,7 @@ class SimulatedPEM(Estimator):
         better = "the likelihood uses what the data say about each disturbance"
         return Verdict(False, f"refused: it compares means only, and {better}")
 
-    def pose(
-        self,
-        model: Model,
-        structure: Structure,
-        data: Sequence[Any],
-        unknowns: Sequence[Unknown],
-        guess: Fitted | None = None,
-    ) -> MeanProblem:
+    def pose(self, question: Question) -> MeanProblem:
         """The problem of a model and its data."""
         count = FIRST if self.realizations == "auto" else self.realizations
         options = EnsembleOptions(
@@ -178,7 +170,7 @@ class SimulatedPEM(Estimator):
             compiled=self.compiled, threads=self.threads,
         )  # fmt: skip
         matching = Matching(self.match == "mean-variance", self.correction, self.weighting)
-        return pose_mean_problem(model, structure, data, unknowns, options, matching)
+        return pose_mean_problem(question, options, matching)
 
     def simulated(self, estimate: Estimate, experiment: str) -> dict[str, Any]:
         """How ``gr.simulate`` gives what this method predicts: the mean of an ensemble."""

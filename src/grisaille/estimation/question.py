@@ -1,0 +1,72 @@
+"""What an estimator is asked: a model, its data, and what is unknown about them.
+
+The trials of the experiments are made once, whoever looks at them: refusals that hold for all estimators, then the
+estimator itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from grisaille.estimation.cases import Case, start_guesses, trial_of
+from grisaille.experiment.experiment import Experiment
+from grisaille.model.classes import Model
+from grisaille.structure.prepared import structure_of
+from grisaille.structure.reduction import Structure
+from grisaille.trial import Point, Trial
+from grisaille.trial.unknown import Unknown
+
+if TYPE_CHECKING:
+    from grisaille.estimation.fitted import Fitted
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What is to be estimated from what.
+
+    structure : of the model, at the values guessed
+    guess : the fit that the first values come from, if any
+    """
+
+    model: Model
+    structure: Structure
+    data: Sequence[Experiment]
+    unknowns: Sequence[Unknown]
+    guess: Fitted | None = None
+
+    @classmethod
+    def of(cls, model: Model, data: Sequence[Experiment], unknowns: Sequence[Unknown]) -> Question:
+        """With the model's own structure."""
+        return cls(model, structure_of(model), data, unknowns)
+
+    @cached_property
+    def outputs(self) -> tuple[str, ...]:
+        """Measured in some experiment."""
+        return tuple(dict.fromkeys(o for e in self.data for o in e.outputs))
+
+    @cached_property
+    def trials(self) -> tuple[tuple[Trial, tuple[int, ...]], ...]:
+        """Every experiment with those of the unknowns that move it, and which these are."""
+        return tuple(trial_of(self.model, e, self.unknowns) for e in self.data)
+
+    def with_unknowns(self, unknowns: Sequence[Unknown]) -> Question:
+        """The same with other guesses of the same unknowns; trials are shared."""
+        other = replace(self, unknowns=tuple(unknowns))
+        other.__dict__["trials"] = self.trials
+        return other
+
+    def with_starts(self) -> Question:
+        """The same with unknown starts guessed where their experiments begin."""
+        cases = [Case(e, *self._apart(k)) for k, e in enumerate(self.data)]
+        return self.with_unknowns(start_guesses(self.unknowns, cases))
+
+    def points(self) -> list[Point]:
+        """The trials at the guess."""
+        return [trial.at([self.unknowns[k].guess for k in mine]) for trial, mine in self.trials]
+
+    def _apart(self, k: int) -> tuple[Trial, None, tuple[str, ...], tuple[int, ...]]:
+        trial, mine = self.trials[k]
+        return trial, None, (), mine
