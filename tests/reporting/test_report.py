@@ -164,3 +164,14 @@ def test_static_models_are_drawn_over_their_only_input() -> None:
     outputs(line_fit(), album, [line_fit().experiments[0].name])
     first, below = album.charts
     assert first.x == "x" and np.array_equal(np.sort(X), first.series[0].x) and below.x == "x"
+
+
+def test_stages_of_a_search_are_drawn_apart() -> None:
+    """An objective that was renewed (noise levels, weights) is another one; each falls."""
+    from grisaille.reporting.report_computation import stages
+
+    objective = np.array([1e4, 10.0, 1e-8, 49.5, 49.4, 49.40001, 49.3])
+    assert stages(objective) == [slice(0, 3), slice(3, 5), slice(5, 7)]
+    assert stages(np.array([3.0, 2.0, 2.0])) == [slice(0, 3)] and all(
+        (np.diff(objective[part]) <= 0).all() for part in stages(objective)
+    )

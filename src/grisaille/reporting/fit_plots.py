@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from grisaille.drawing import labelled, panels
 from grisaille.errors import EstimationError
 from grisaille.estimation.fitted import Fitted
 from grisaille.reporting.labels import experiment_of, output_unit, time_label
+from grisaille.reporting.paths import Path, drawn_path
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -35,7 +38,7 @@ def plot(
         for row, name in enumerate(names):
             mine = table[(table["experiment"] == run) & (table["output"] == name)]
             above, below = grid[2 * row, column], grid[2 * row + 1, column]
-            _draw_output(above, mine)
+            _draw_output(above, mine, drawn_path(fit, run, name, mine.sort_values("time", kind="stable")))
             _draw_residuals(below, mine, standardized[mine.index])
             above.set_ylabel(labelled(name, output_unit(fit, run, name)))
             below.set_ylabel("residual")
@@ -53,10 +56,12 @@ def _chosen(what: str, wanted: str | Iterable[str] | None, known: Sequence[str])
     return names or list(known)
 
 
-def _draw_output(axes: Any, mine: Any) -> None:
-    ordered = mine.sort_values("time")
+def _draw_output(axes: Any, mine: Any, path: Path) -> None:
     axes.plot(mine["time"], mine["measured"], ".", color="0.5", markersize=4, label="measured")
-    axes.plot(ordered["time"], ordered["predicted"], color="C0", linewidth=1.2, label="predicted")
+    axes.plot(path.times, path.predicted, color="C0", linewidth=1.2, label="predicted")
+    if np.isfinite(path.spread).any():
+        low, high = path.predicted - 2 * path.spread, path.predicted + 2 * path.spread
+        axes.fill_between(path.times, low, high, color="C0", alpha=0.15, linewidth=0)
     axes.grid(alpha=0.3)
 
 

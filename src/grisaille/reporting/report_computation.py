@@ -6,6 +6,7 @@ import base64
 import platform
 import tempfile
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -53,13 +54,17 @@ def _trace(fit: Fitted, album: Album) -> Iterator[Html]:
         return
     objective = trace["objective"].to_numpy(dtype=float)
     at = trace["evaluation"].to_numpy(dtype=float) if "evaluation" in trace else np.arange(len(trace), dtype=float)
-    above = objective - objective.min()
-    floor = max(float(above.max()) * 1e-12, 1e-12)
-    shown = [
-        Series("above the best", "line", at, np.maximum(above, floor), color=1),
-        Series("improvements", "points", at, np.maximum(above, floor), color=1),
-    ]
+    parts = stages(objective)
+    shown: list[Series] = []
+    for k, part in enumerate(parts):
+        above = objective[part] - objective[part].min()
+        height = np.maximum(above, max(float(above.max()) * 1e-12, 1e-12))
+        name = "above the best" if len(parts) == 1 else f"stage {k + 1}, above its best"
+        shown.append(Series(name, "line", at[part], height, color=1 + k % 5))
+        shown.append(Series("improvements" if len(parts) == 1 else "", "points", at[part], height, color=1 + k % 5))
     words = f"{len(trace)} improvements from {short(objective[0])} to {short(objective[-1])}."
+    if len(parts) > 1:
+        words += f" {len(parts)} stages: between them levels of noise, weights or steps were renewed."
     yield album.place(
         Chart("Objective above its best value", words, "evaluation", "objective − best", shown, 220, log_y=True)
     )
@@ -67,6 +72,14 @@ def _trace(fit: Fitted, album: Album) -> Iterator[Html]:
     rows = [[_cell(v) for v in row] for row in trace.to_numpy()[:MOST_ROWS]]
     listing = wide(table(columns, rows, numbers=range(len(columns))))
     yield tag("details", tag("summary", "The trace as a table"), listing)
+
+
+def stages(objective: np.ndarray) -> list[slice]:
+    """Stretches in which an objective falls; where it grows it is another one."""
+    size = np.abs(objective[:-1]) if len(objective) else objective
+    cuts = np.flatnonzero(np.diff(objective) > 1e-9 * np.maximum(size, 1e-300)) + 1
+    edges = [0, *cuts.tolist(), len(objective)]
+    return [slice(a, b) for a, b in pairwise(edges)]
 
 
 def _cell(value: Any) -> str:

@@ -15,6 +15,7 @@ from grisaille.markup import Html, joined, tag
 from grisaille.reporting.charts import Album, Chart, Series
 from grisaille.reporting.labels import experiment_of, output_unit, quantity_unit, short, time_label
 from grisaille.reporting.page import card, choices
+from grisaille.reporting.paths import Path, drawn_path
 
 PREDICTED = {
     "OutputError": "simulated",
@@ -44,11 +45,12 @@ def _output_charts(fit: Fitted, run: str, mine: Any, standardized: Any, link: st
     for output, table in mine.groupby("output", sort=False):
         ordered = table.sort_values("time", kind="stable")
         t, unit = ordered["time"].to_numpy(), output_unit(fit, run, str(output))
+        path = drawn_path(fit, run, str(output), ordered)
         series = [
             Series("measured", "points", t, ordered["measured"].to_numpy(), color=0),
             Series(
-                PREDICTED.get(type(fit.method).__name__, "predicted"), "points" if experiment.is_static else "line", t,
-                ordered["predicted"].to_numpy(), color=1,
+                PREDICTED.get(type(fit.method).__name__, "predicted"), "points" if experiment.is_static else "line",
+                path.times, path.predicted, color=1,
             ),
         ]  # fmt: skip
         if simulated is not None and output in simulated:
@@ -59,7 +61,7 @@ def _output_charts(fit: Fitted, run: str, mine: Any, standardized: Any, link: st
         rms = float(np.sqrt(np.mean(ordered["residual"] ** 2)))
         words = f"Measured and predicted values at {len(t)} samples; rms residual {short(rms, 3)} {unit}".rstrip() + "."
         yield Chart(f"{output}, {run}", words, time, labelled(str(output), unit), series, 260, link)
-        yield _residual_chart(str(output), run, ordered, standardized[ordered.index].to_numpy(), time, unit, link)
+        yield _residual_chart(str(output), path, ordered, standardized[ordered.index].to_numpy(), time, unit, link)
 
 
 def abscissa(fit: Fitted, experiment: Any, table: Any) -> tuple[str, Any]:
@@ -82,17 +84,25 @@ def _input_unit(fit: Fitted, experiment: Any, name: str) -> str:
     return quantity_unit(fit, name) or str(experiment.units.get(name, ""))
 
 
-def _residual_chart(output: str, run: str, table: Any, r: np.ndarray, time: str, unit: str, link: str) -> Chart:
+def _residual_chart(output: str, path: Path, table: Any, r: np.ndarray, time: str, unit: str, link: str) -> Chart:
     t, e = table["time"].to_numpy(), table["residual"].to_numpy()
     series = [Series("residual", "points", t, e, color=2)]
     with np.errstate(divide="ignore", invalid="ignore"):
         sigma = np.abs(e / r)
     known = np.isfinite(sigma) & (sigma > 0)
     if known.any():
-        band = 2 * np.where(known, sigma, np.median(sigma[known]))
-        series.insert(0, Series("± 2 standard deviations", "band", t, -band, upper=band, color=0))
+        at, band = _banded(path, t, 2 * np.where(known, sigma, np.median(sigma[known])))
+        series.insert(0, Series("± 2 standard deviations", "band", at, -band, upper=band, color=0))
     words = "Measured minus predicted, with a band of twice the standard deviation that the model expects."
     return Chart(f"Residuals of {output}", words, time, labelled("residual", unit), series, 170, link, levels=(0.0,))
+
+
+def _banded(path: Path, t: np.ndarray, band: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The band at the samples, and in gaps where it widens."""
+    wide = np.isfinite(path.spread)
+    at = np.concatenate([t, path.times[wide]])
+    order = np.argsort(at, kind="stable")
+    return at[order], np.concatenate([band, 2 * path.spread[wide]])[order]
 
 
 def _input_charts(fit: Fitted, run: str, link: str) -> Iterator[Chart]:
