@@ -5,9 +5,11 @@ A model has one form, unless a divisor of its tearing vanishes at some values: t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import copy
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Generic, TypeVar
 
 import casadi as ca
 import numpy as np
@@ -16,7 +18,7 @@ from numpy.typing import NDArray
 from grisaille.compilation.evaluation import Evaluation, numpy_vector
 from grisaille.experiment.interpolation import Polynomials, SignalTable
 from grisaille.structure.reduction import Structure
-from grisaille.structure.starts.initialization import Initializer
+from grisaille.structure.starts.initialization import Initializer, Start, StartSensitivity
 
 Floats = NDArray[np.float64]
 
@@ -29,14 +31,48 @@ class Signals:
     switches: Mapping[str, Polynomials]
 
 
+T = TypeVar("T")
+
+
+class Last(Generic[T]):
+    """The last answer, until another question is asked."""
+
+    def __init__(self) -> None:
+        self._known: tuple[tuple[object, ...], T] | None = None
+
+    def get(self, question: tuple[object, ...], answer: Callable[[], T]) -> T:
+        known = self._known
+        if known is None or known[0] != question:
+            self._known = known = (question, answer())
+        return known[1]
+
+
 class Form:
     """One structure."""
 
     def __init__(self, structure: Structure) -> None:
         self.structure = structure
         self.initializer = Initializer(structure)
+        self.start, self.start_slopes = Last[Start](), Last[StartSensitivity]()
+        """Those of the last θ: they are the same at others that do not move what they depend on."""
+        self._needed = Last[NDArray[np.int64]]()
         self.kept: tuple[bytes, Signals] | None = None
         """Signals, and the parameters they were made at (empty where they do not depend on them)."""
+
+    def with_structure(self, structure: Structure, initializer: Initializer) -> Form:
+        """The same signals with other equations."""
+        other = copy.copy(self)
+        other.structure, other.initializer = structure, initializer
+        other.start, other.start_slopes, other._needed = Last(), Last(), Last()
+        return other
+
+    def start_parameters(self, demanded: Collection[str], steady: bool) -> NDArray[np.int64]:
+        """Places of the parameters that a consistent start depends on, where these names are demanded."""
+
+        def find() -> NDArray[np.int64]:
+            return self.initializer.parameters_of_starts({*self.initializer.declared.names, *demanded}, steady=steady)
+
+        return self._needed.get((*demanded, steady), find)
 
     @cached_property
     def _pivots(self) -> Evaluation:

@@ -122,6 +122,18 @@ class Point:
         """The consistent start; raises ``StructureError`` where there is none."""
         if self._read is not None:
             return Start(self._read[0], np.zeros(0), 0.0, {})
+        return self.form.start.get(self._decides, self._solve)
+
+    @property
+    def _decides(self) -> tuple[object, ...]:
+        """What the consistent start depends on, bit by bit."""
+        return self.p[self._needed].tobytes(), self.u.tobytes(), tuple(self.demands.items())
+
+    @property
+    def _needed(self) -> NDArray[np.int64]:
+        return self.form.start_parameters(self.demands, self.trial.steady)
+
+    def _solve(self) -> Start:
         return self.initializer.solve(self.t0, self.u, self.p, self.demands, steady=self.trial.steady)
 
     @cached_property
@@ -129,6 +141,10 @@ class Point:
         """Derivatives of the start, (len(θ), nx) and (len(θ), nz)."""
         if self._read is not None:
             return StartSensitivity(self._read[1][: len(self.dq)], np.zeros((len(self.dq), 0)))
+        moved = self.dp[:, self._needed]
+        return self.form.start_slopes.get((*self._decides, moved.shape, moved.tobytes()), self._differentiate)
+
+    def _differentiate(self) -> StartSensitivity:
         return self.initializer.sensitivity(
             self.t0, self.u, self.p, self.start, self.dp, self.demands, self.ddemands, steady=self.trial.steady
         )
@@ -165,8 +181,7 @@ class Point:
         """The same point of other equations with the same states and signals."""
         form = self.form
         if initializer is not None:
-            form = copy.copy(form)
-            form.structure, form.initializer = structure, initializer
+            form = form.with_structure(structure, initializer)
         return self._changed(structure=structure, form=form)
 
     def _changed(self, _drop: tuple[str, ...] = (), **changes: Any) -> Point:

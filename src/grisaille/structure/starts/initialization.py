@@ -13,12 +13,13 @@ where a wish could not be met.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import casadi as ca
 import numpy as np
+from numpy.typing import NDArray
 
 from grisaille.structure.reduction import Structure
 from grisaille.structure.starts.declared import DeclaredStarts, declared_starts
@@ -70,6 +71,14 @@ class Initializer:
         """Unless the first search for other roots of the implicit equations has found none beside Newton's."""
         self._has_searched = False
         self._implicit: dict[str, bool] = {}
+
+    def parameters_of_starts(self, named: Collection[str], *, steady: bool) -> NDArray[np.int64]:
+        """Places of the parameters that a start depends on, where these names are declared or demanded."""
+        system = self.system
+        observed = [system.observed[k] for n, k in self.observed_position.items() if n in named]
+        parts = [system.constraints, system.residual, self.declared.formulas, *observed, *([system.rhs] * steady)]
+        parts += self.structure.written_check.formulas(system)
+        return np.array(sorted(set(ca.jacobian_sparsity(ca.vertcat(*parts), system.p).get_col())), dtype=np.int64)
 
     def remember(self, *, is_single: bool) -> None:
         """What the first search found decides for all that follow: starts do not depend on those solved before."""

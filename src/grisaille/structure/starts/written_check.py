@@ -26,9 +26,13 @@ class WrittenCheck:
     """The replaced equations as formulas of (t, x, z, u, p), with the sizes of their terms."""
 
     def __init__(self, system: System, rows: Sequence[Row], residuals: ca.SX, sizes: ca.SX) -> None:
-        self._system, self._rows = system, tuple(rows)
+        self._system, self._rows, self._formulas = system, tuple(rows), [residuals, sizes]
         arguments = [system.t, ca.vertcat(system.x, system.z), system.u, system.p]
         self._function = ca.Function("written", arguments, [residuals, sizes]) if rows else None
+
+    def formulas(self, system: System) -> list[ca.SX]:
+        """What is asked of a system."""
+        return self._formulas if self._rows and system is self._system else []
 
     def require(self, system: System, t: float, w: np.ndarray, u: np.ndarray, p: np.ndarray) -> None:
         """Refuse a start at which one of them does not hold; a system with other signals is not asked."""
