@@ -37,15 +37,16 @@ def without_rough_signals(posed: Point) -> Point:
 def _rough(structure: Structure) -> list[int]:
     """Places in u of derivatives of infinite variance that equations of motion contain."""
     system = structure.system
-    moving = ca.vertcat(system.rhs, system.residual, system.constraints)
-    return [
+    found = [
         k
         for k, s in enumerate(system.signals)
         if s.kind == "disturbance"
+        and s.order >= 1
         and not structure.model.disturbances[s.name].spectrum.is_white
-        and s.order >= max(1, structure.model.disturbances[s.name].spectrum.pole_excess)
-        and ca.depends_on(moving, system.u[k])
+        and s.order >= structure.model.disturbances[s.name].spectrum.pole_excess
     ]
+    moving = ca.vertcat(system.rhs, system.residual, system.constraints) if found else ca.SX()
+    return [k for k in found if ca.depends_on(moving, system.u[k])]
 
 
 def _shifted(structure: Structure, place: int) -> Structure:
