@@ -26,6 +26,18 @@ def test_monte_carlo_part_is_the_scatter_over_ensembles(match: str) -> None:
     assert 0.33 < told / scatter < 3.0
 
 
+def test_experiments_share_the_random_numbers_of_the_model() -> None:
+    """Copies of a record divide what records differ by, and nothing of what ensembles do."""
+    found = []
+    for copies in (1, 3):
+        records = [record(Squared(a=1.2), 3, TIMES[:101]) for _ in range(copies)]
+        fit = gr.fit(Squared(a=1.2), records, ["a"], gr.SimulatedPEM(realizations=24, threads=1))
+        found.append((fit["a"].std_error ** 2, fit.estimate.extra["monte_carlo_share"]))
+    (one, share), (three, larger) = found
+    assert three * larger == pytest.approx(one * share, rel=1e-3)
+    assert three * (1 - larger) == pytest.approx(one * (1 - share) / 3, rel=1e-3)
+
+
 def test_intervals_hold_the_truth() -> None:
     """30 records of 100 samples; the exact binomial test at 0.1 % against 95 %."""
     plan = gr.Experiment(TIMES[:101], {"u": 1.0}, {"y": np.zeros(101)})

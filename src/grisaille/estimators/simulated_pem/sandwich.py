@@ -7,7 +7,8 @@ that over realizations, with measurement noise added,
 
     B = cov_m[ Σ_k ψᵀW d_m (+ ½ d_mᵀ W dS W d_m) ] + noise,         d_m = ŷ_m − ȳ.
 
-B_M is the variance of the gradient over ensembles, from the influence of each realization on it, slopes included:
+B_M is the variance of the gradient over ensembles, from the influence of each realization on it, slopes included and
+summed over experiments, which share their random numbers:
 
     B_M = cov_m[ Σ_k ψᵀW d_m − (∂ŷ_m − ψ)ᵀW e + … ] / M.
 
@@ -69,15 +70,15 @@ def ensemble_sandwich(criterion: MeanCriterion, value: MeanValue, free: np.ndarr
     """Both parts at a point, from one more pass over the realizations."""
     n, M = len(value.theta), criterion.realizations
     middle = sum((_noise_part(p, value, criterion) for p in value.parts), np.zeros((n, n)))
-    inner, floor = np.zeros((n, n)), np.zeros((n, n))
-    scores: list[np.ndarray] = []
+    floor, scores, all_pulls = np.zeros((n, n)), [], []
     for number, case in enumerate(criterion.problem.cases):
         told, pulls, energy = _projections(criterion, value, number)
         middle = middle + np.cov(told, rowvar=False).reshape(n, n)
-        inner = inner + np.cov(pulls, rowvar=False).reshape(n, n) / M
         scores.append(told)
+        all_pulls.append(pulls)
         # what Σ ψ̂ᵀWψ̂ has from the Monte Carlo error of ψ̂ alone
         floor[np.ix_(case.unknowns, case.unknowns)] += energy / (M * (M - 1))
+    inner = _of_ensembles(all_pulls) / M
     noise = np.diag(floor) / np.maximum(np.diag(value.curvature), 1e-300)
     cleaned = value.curvature - floor if (noise < REMOVED).all() else value.curvature
     if np.linalg.eigvalsh(_scaled(cleaned)).min() <= 0:
@@ -88,6 +89,16 @@ def ensemble_sandwich(criterion: MeanCriterion, value: MeanValue, free: np.ndarr
         without_undetermined(data + own, undetermined), without_undetermined(data, undetermined), own,
         bread @ _correction_slope(criterion, value), noise, _uncertainty([s @ bread for s in scores], data),
     )  # fmt: skip
+
+
+def _of_ensembles(pulls: list[np.ndarray]) -> np.ndarray:
+    """Covariance of the realizations' influence over all experiments, which share their random numbers."""
+    n, count = pulls[0].shape[1], min(map(len, pulls))
+    if all(len(p) == count for p in pulls):
+        return np.asarray(np.cov(sum(pulls), rowvar=False).reshape(n, n))
+    # realizations that failed in one experiment have no partner: at most this much
+    deviations = sum(np.sqrt(np.clip(p.var(axis=0, ddof=1), 0.0, None)) for p in pulls)
+    return np.asarray(np.diag(deviations**2))
 
 
 def _uncertainty(effects: list[np.ndarray], data: np.ndarray) -> np.ndarray:
