@@ -9,6 +9,7 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import chi2, norm
 
 import grisaille as gr
+from grisaille.assessment.criterion import criterion_of
 from grisaille.errors import EstimationError
 
 
@@ -155,3 +156,28 @@ def test_mistakes() -> None:
     robust = gr.fit(Line(), line_experiment(), ["p", "q"], gr.OutputError(loss="huber", compiled=False))
     with pytest.raises(EstimationError, match="need a likelihood"):
         robust.profile("q")
+
+
+def test_open_levels_of_several_outputs_follow_the_unknowns_that_are_held() -> None:
+    """Σ m_k log RSS_k itself, minimised by SciPy; and the same bits whatever was asked in between."""
+
+    class Two(gr.Model):
+        a, b = gr.Parameter(1.0, bounds=(0.1, 9.0)), gr.Parameter(1.0, bounds=(0.1, 9.0))
+        x = gr.Input()
+        y, z = gr.Output(a * x + b * x**2), gr.Output(a + b * x)
+
+    x, rng = np.linspace(0.1, 2.0, 25), np.random.default_rng(3)
+    y, z = 1.5 * x + 0.7 * x**2 + 0.3 * rng.standard_normal(25), 1.5 + 0.7 * x + 0.02 * rng.standard_normal(25)
+    fit = gr.fit(Two(), gr.Experiment(inputs={"x": x}, outputs={"y": y, "z": z}), ["a", "b"], gr.OutputError())
+    criterion, best = criterion_of(fit), fit.estimate.theta
+
+    def total(a: float, b: float) -> float:
+        return 25 * float(np.log(np.sum((y - a * x - b * x**2) ** 2)) + np.log(np.sum((z - a - b * x) ** 2)))
+
+    for a in (best[0] + 0.05, best[0] - 0.2):
+        found = criterion.minimize({0: a}, best)
+        there = minimize_scalar(lambda b, a=a: total(a, b), bounds=(0.1, 3.0), options={"xatol": 1e-10})
+        assert found.theta[1] == pytest.approx(there.x, rel=1e-6)
+        assert found.deviance == pytest.approx(there.fun - total(*best), rel=1e-6)
+        criterion.minimize({1: 0.9}, best)
+        assert criterion.minimize({0: a}, best).deviance == found.deviance

@@ -12,7 +12,7 @@ factor its estimate is the minimum of D. Not for robust losses, which are not li
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -148,25 +148,25 @@ class Criterion:
             evaluation = self.problem.evaluate(theta, sensitive=False)
             return Point(theta, self.deviance(evaluation), evaluation.failure)
         try:
-            return self._minimize(Restricted(self.problem, theta, list(held)))
+            return self._minimize(theta, list(held))
         except EstimationError as error:
             return Point(theta, np.inf, str(error))
 
-    def _minimize(self, restricted: Restricted) -> Point:
-        alone = len(self.problem.outputs) == 1 and not self._mixed
+    def _minimize(self, theta: np.ndarray, held: Sequence[int]) -> Point:
+        problem, alone = self.problem.begun, len(self.problem.outputs) == 1 and not self._mixed
         for _ in range(LEVEL_ROUNDS):
-            search = Search(restricted)
+            restricted = Restricted(problem, theta, held)
             found = trust_region.minimize(
-                search, loss="linear", loss_scale=1.0, max_evaluations=500, tolerance=TOLERANCE
+                Search(restricted), loss="linear", loss_scale=1.0, max_evaluations=500, tolerance=TOLERANCE
             ).evaluation
-            if alone or not self.problem.sigma:
+            theta = restricted.whole(found.theta)
+            if alone or not problem.sigma:
                 break
-            before = self.problem.sigma
-            self.problem.sigma = self.levels(found)
-            if max(abs(self.problem.sigma[n] / before[n] - 1) for n in before) < 1e-8:
+            before, levels = problem.sigma, self.levels(found)
+            if max(abs(levels[n] / before[n] - 1) for n in before) < 1e-8:
                 break
-            restricted.with_guess(found.theta)
-        return Point(restricted.whole(found.theta), self.deviance(found))
+            problem = problem.but(sigma=levels)
+        return Point(theta, self.deviance(found))
 
     @property
     def _counts(self) -> dict[str, float]:

@@ -123,14 +123,12 @@ def _grid(
 
     objective = np.full((len(axes[0]), len(axes[1])), np.nan)
     deviance = objective.copy()
-    levels = dict(criterion.problem.sigma)
     for i, a in enumerate(axes[0]):
         for j, b in enumerate(axes[1]):
             theta = criterion.theta.copy()
             theta[list(k)] = a, b
             if profiled:
                 theta = criterion.minimize({k[0]: float(a), k[1]: float(b)}, criterion.theta).theta
-            criterion.problem.sigma = dict(levels)
             evaluation = criterion.problem.evaluate(theta, sensitive=False)
             if evaluation.completed:
                 objective[i, j], deviance[i, j] = evaluation.objective, criterion.deviance(evaluation)

@@ -110,6 +110,7 @@ class Problem(Scaled):
             [np.full(len(s.values), self.outputs.index(s.output)) for c in cases for s in c.samples]
         )
         self.weights = np.concatenate([s.weights for c in cases for s in c.samples])
+        self._begun: Self | None = None
         self.sigma = {name: 1.0 for name in self.outputs if noise and not noise[name].known}
         self.frozen: Mapping[tuple[str, str], np.ndarray] = {}
         """σ of each sample by (case, output), where it is a formula."""
@@ -117,7 +118,6 @@ class Problem(Scaled):
         """States of experiments, by name, that a search over them may begin with."""
         self.differences: np.ndarray | None = None
         """Steps by which residuals are differenced instead of differentiated (``differences.py``)."""
-        self._begun: Self | None = None
 
     def but(self, **changes: Any) -> Self:
         """The same problem with some of its parts replaced: ``sigma``, ``frozen``, ``differences``, ``cases`` …"""
@@ -126,6 +126,15 @@ class Problem(Scaled):
         for name, value in changes.items():
             setattr(other, name, value)
         return other
+
+    @property
+    def sigma(self) -> Mapping[str, float]:
+        """The noise levels that are unknown, as they are taken."""
+        return self._sigma
+
+    @sigma.setter
+    def sigma(self, levels: Mapping[str, float]) -> None:
+        self._sigma, self._begun = dict(levels), None
 
     @property
     def begun(self) -> Self:

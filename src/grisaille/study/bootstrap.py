@@ -151,7 +151,7 @@ def _options(fit: Fitted) -> dict[str, Any]:
 
 def _series(fit: Fitted, options: dict[str, Any]) -> tuple[dict[str, Series], ...]:
     problem = build_problem(fit.initial_model, list(fit.experiments), method=fit.method, **options)
-    problem.sigma = dict(fit.estimate.noise)
+    problem = problem.but(sigma=fit.estimate.noise)
     evaluation = problem.evaluate(fit.estimate.theta)
     if not evaluation.completed:
         raise EstimationError(f"The fit cannot be simulated again: {evaluation.failure}")
