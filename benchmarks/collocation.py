@@ -89,11 +89,11 @@ def by_hand(data: gr.Experiment) -> Row:
     problem: Any = build_problem(
         cstr.Reactor(), data, NAMES, gr.Collocation(criterion="amle"), guess=cstr.halved_guess()
     )
-    program = problem.programs[0]
+    program = problem.trajectories.programs[0]
     knots, order = program.mesh.splines[0].knots, 4
     bounds = np.unique(knots)
     samples = cstr.sample_times()
-    first = {n: problem.first_betas[0][p] for n, p in zip(("C_A", "T"), program.mesh.places, strict=True)}
+    first = {n: problem.trajectories.first_betas[0][p] for n, p in zip(("C_A", "T"), program.mesh.places, strict=True)}
 
     def once() -> Row:
         begin = time.process_time()
@@ -151,7 +151,7 @@ def pyomo_dae(data: gr.Experiment) -> Row | None:
     problem: Any = build_problem(
         cstr.Reactor(), data, NAMES, gr.Collocation(criterion="amle"), guess=cstr.halved_guess()
     )
-    bounds = [round(float(b), 10) for b in problem.programs[0].mesh.bounds]
+    bounds = [round(float(b), 10) for b in problem.trajectories.programs[0].mesh.bounds]
     begin = time.process_time()
     m = pyo.ConcreteModel()
     m.t = dae.ContinuousSet(initialize=bounds)

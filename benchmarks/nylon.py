@@ -36,8 +36,8 @@ from grisaille.collocation.direct import ipopt as direct_ipopt
 from grisaille.collocation.direct.newton import solve_newton
 from grisaille.collocation.direct.start import first_points
 from grisaille.collocation.knots import SplineOptions
-from grisaille.estimators.collocation.joint import settled
 from grisaille.estimators.collocation.posing import build_spline_program
+from grisaille.estimators.collocation.splines import Splines
 from grisaille.estimators.fitting import build_problem
 from grisaille_reproductions import varziri_nylon as nylon
 from grisaille_reproductions.varziri_nylon_fits import STARTS, document_knots
@@ -76,13 +76,13 @@ def posed_splines(names: list[str], start: Mapping[str, float]) -> Any:
     """The six runs on knots of their own."""
     problem = posed(gr.Collocation(criterion="amle", knots=2, transcription="spline"), names, start)
     programs, betas = [], []
-    for case, program in zip(problem.cases, problem.programs, strict=True):
+    for case, program in zip(problem.cases, problem.trajectories.programs, strict=True):
         given = program.record.at([problem.unknowns[k].guess for k in case.unknowns])
         options = SplineOptions(knots=document_knots(case.name))
         made = build_spline_program(program.record, given, program.formulas, options, "gauss", None)
         programs.append(made[0])
         betas.append(made[1])
-    return type(problem)(problem.unknowns, problem.cases, programs, betas, problem.criterion)
+    return problem.on(Splines(programs, betas, problem.trajectories.method))
 
 
 def splines(names: list[str], start: Mapping[str, float]) -> Row:
@@ -90,7 +90,7 @@ def splines(names: list[str], start: Mapping[str, float]) -> Row:
     begin = time.process_time()
     problem = posed_splines(names, start)
     ready = time.process_time()
-    found = settled(gr.Collocation(criterion="amle"), problem, problem.guess, None)
+    found = problem.trajectories.minimize(problem, problem.guess, ~problem.levels)
     end = time.process_time()
     assert found.converged, found.reason
     at = found.quadratic
@@ -101,9 +101,9 @@ def splines(names: list[str], start: Mapping[str, float]) -> Row:
 def direct(names: list[str], start: Mapping[str, float]) -> Row:
     """Ours, by direct collocation."""
     begin = time.process_time()
-    program = posed(gr.Collocation(criterion="amle", transcription="direct"), names, start).program
+    program = posed(gr.Collocation(criterion="amle", transcription="direct"), names, start).trajectories.program
     transcribed = program.transcribe(1)
-    point = first_points(transcribed, program.guess, program.starts)[0]
+    point = first_points(transcribed, program.simulated(transcribed, program.guess))[0]
     ready = time.process_time()
     found = solve_newton(transcribed, point, program.bounds)
     end = time.process_time()
@@ -114,9 +114,9 @@ def direct(names: list[str], start: Mapping[str, float]) -> Row:
 
 def direct_again(names: list[str], start: Mapping[str, float]) -> Callable[[], Row]:
     """The same program solved once more, its functions compiled, as they are in long searches and studies."""
-    program = posed(gr.Collocation(criterion="amle", transcription="direct"), names, start).program
+    program = posed(gr.Collocation(criterion="amle", transcription="direct"), names, start).trajectories.program
     transcribed = program.transcribe(1)
-    point = first_points(transcribed, program.guess, program.starts)[0]
+    point = first_points(transcribed, program.simulated(transcribed, program.guess))[0]
     usual, direct_element.WORTH = direct_element.WORTH, 0
     solve_newton(transcribed, point, program.bounds)
     direct_element.WORTH = usual
@@ -140,8 +140,8 @@ def by_hand(names: list[str], start: Mapping[str, float], how: str, more: Mappin
     """Splines with the knots and first coefficients of ours, in CasADi as one would write it."""
     free = [n for n in nylon.UNKNOWNS if n in names]
     problem = posed_splines(names, start)
-    meshes = [p.mesh for p in problem.programs]
-    first = [[b[place] for place in m.places] for m, b in zip(meshes, problem.first_betas, strict=True)]
+    meshes = [p.mesh for p in problem.trajectories.programs]
+    first = [[b[place] for place in m.places] for m, b in zip(meshes, problem.trajectories.first_betas, strict=True)]
     for run, splines in zip(RUNS, first, strict=True):
         for coefficients, name in zip(splines, "ACW", strict=True):
             coefficients[0] = nylon.first_starts([run])[f"start({name})@{run.name}"]
@@ -221,10 +221,10 @@ def _slopes(t: np.ndarray, knots: np.ndarray, order: int) -> csc_matrix:
 def direct_by_ipopt(names: list[str], start: Mapping[str, float], how: str, more: Mapping[str, Any]) -> Row:
     """The direct program as IPOPT sees it."""
     begin = time.process_time()
-    program = posed(gr.Collocation(criterion="amle", transcription="direct"), names, start).program
+    program = posed(gr.Collocation(criterion="amle", transcription="direct"), names, start).trajectories.program
     transcribed = program.transcribe(1)
-    point = first_points(transcribed, program.guess, program.starts)[0]
-    solver = direct_ipopt.build_solver(transcribed, point, more)
+    point = first_points(transcribed, program.simulated(transcribed, program.guess))[0]
+    solver = direct_ipopt.build_solver(transcribed, point, {k.removeprefix("ipopt."): v for k, v in more.items()})
     ready = time.process_time()
     found = direct_ipopt.run_solver(transcribed, solver, point, program.bounds, {})
     end = time.process_time()

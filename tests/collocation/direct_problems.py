@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import casadi as ca
 import numpy as np
 
 import grisaille as gr
 from grisaille import atan2, der
 from grisaille.collocation.direct.direct import DirectOptions
+from grisaille.collocation.direct.summary import curvature_at, seen
 from grisaille.estimation.unknowns import parameter_guesses, resolve_unknowns
-from grisaille.estimators.collocation.direct.cases import direct_cases, pose_direct
+from grisaille.estimators.collocation.posing_elements import direct_cases, pose_direct
 from grisaille.structure.prepared import structure_of
 
 
@@ -93,3 +95,24 @@ def posed(model, data, estimate, guess=None):
     structure = structure_of(model)
     unknowns = resolve_unknowns(structure, data, estimate, guess=guess)
     return direct_cases(model, data, parameter_guesses(structure.model, unknowns))
+
+
+class Path:
+    """What the user knows along the path of a record, at its first instant and at the ends of elements."""
+
+    def __init__(self, solution, r):
+        mesh, model = solution.program.meshes[r], solution.program.model
+        self.sample_at, self.times = mesh.sample_at, mesh.bounds
+        self.names = (*model.structure.system.observed_names, *model.structure.model.disturbances)
+        formulas = ca.vertcat(model.observed, model.disturbances)
+        self.values = solution.program.observe(solution.point, formulas, r)
+        curvature = curvature_at(solution.program, solution.result, np.isfinite(np.diag(solution.covariance)))
+        covariance = np.nan_to_num(solution.covariance)
+        self.deviations = seen(solution.program, solution.result, curvature, r, covariance, model.X)[1]
+
+    def __getitem__(self, name):
+        return self.values[:, self.names.index(name)]
+
+
+def followed(solution, r=0):
+    return Path(solution, r)

@@ -31,7 +31,7 @@ def program():
     random = np.random.default_rng(0)
     data = gr.Experiment(t, {}, {"y": 1 + 0.1 * random.normal(size=13), "q": (t[::2], 0.5 + 0 * t[::2])})
     problem = build_problem(Kettle(), data, ["k", "c", "start(z)"], gr.Collocation(criterion="amle", order={"z": 3}))
-    return problem.programs[0], problem
+    return problem.trajectories.programs[0], problem
 
 
 @pytest.mark.parametrize("exact", [False, True])
@@ -39,7 +39,7 @@ def program():
 def test_compiled_sums_are_those_of_numpy(program, exact: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     spline, problem = program
     given = spline.record.at([0.6, 1.2, 0.5])
-    beta = problem.first_betas[0] + 0.1 * np.sin(np.arange(spline.mesh.count))
+    beta = problem.trajectories.first_betas[0] + 0.1 * np.sin(np.arange(spline.mesh.count))
     compiled = spline.linearised(beta, given, exact=exact)
     monkeypatch.setattr(assembly, "native", lambda *what: None)
     plain = spline.linearised(beta, given, exact=exact)
@@ -57,7 +57,7 @@ def dense(band: np.ndarray) -> np.ndarray:
 def test_gradient_and_exact_curvature_are_those_of_the_criterion(program) -> None:
     spline, problem = program
     theta = np.array([0.6, 1.2, 0.5])
-    beta = problem.first_betas[0] + 0.1 * np.sin(np.arange(spline.mesh.count))
+    beta = problem.trajectories.first_betas[0] + 0.1 * np.sin(np.arange(spline.mesh.count))
     given = spline.record.at(theta.tolist())
     held = spline.held(given)
     here = spline.linearised(beta, given, exact=True)

@@ -67,7 +67,7 @@ def data() -> gr.Experiment:
 
 
 def dense(fit: gr.Fit, data: gr.Experiment) -> Dense:
-    quadratic = fit.estimate.evaluation.quadratic
+    quadratic = fit.estimate.evaluation.solution.quadratic
     splines, places = quadratic.task.programs[0].mesh.splines, quadratic.task.programs[0].mesh.places
     theta = ca.SX.sym("theta", len(fit.names))
     named = {n: theta[k] for k, n in enumerate(fit.names)}
@@ -122,7 +122,7 @@ def test_misfit_with_its_trace_is_that_of_the_dense_inverse(data, unknowns) -> N
     covariance = np.linalg.inv(found.jacobian.T @ found.jacobian)
     taken = np.einsum("ki,ij,kj->k", found.data_jacobian, covariance, found.data_jacobian)
     expected = (found.data.ravel() ** 2 + taken).reshape(2, -1).mean(axis=1)
-    ratios = misfit_of(fit.estimate.evaluation.quadratic, ["y1", "y2"]).ratios
+    ratios = misfit_of(fit.estimate.evaluation.solution.quadratic, ["y1", "y2"]).ratios
     np.testing.assert_allclose(ratios, expected, rtol=1e-8)
 
 

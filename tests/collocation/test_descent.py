@@ -40,7 +40,7 @@ def dense(band: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("left_out", [[], [1, 2]])
 def test_reduced_system_is_the_schur_complement_of_the_whole(problem, left_out: list[int]) -> None:
-    now = problem.task().linearised(problem.inner(problem.guess), problem.first_betas)
+    now = problem.trajectories.task(problem).linearised(problem.inner(problem.guess), problem.trajectories.first_betas)
     among = np.ones(4, dtype=bool)
     among[left_out] = False
     S, right, carried, own = now.reduced(now.factors(), among)
@@ -57,7 +57,9 @@ def test_reduced_system_is_the_schur_complement_of_the_whole(problem, left_out: 
 
 
 def test_minimum_has_no_slope_left(problem) -> None:
-    found = descent.minimize(problem.task(), problem.inner(problem.guess), problem.first_betas)
+    found = descent.minimize(
+        problem.trajectories.task(problem), problem.inner(problem.guess), problem.trajectories.first_betas
+    )
     assert found.converged
     q = found.quadratic
     assert np.abs(q.slope).max() < 1e-4
@@ -77,6 +79,8 @@ def test_units_do_not_matter_to_a_solution() -> None:
 
 
 def test_trials_that_overflow_have_no_value_and_give_no_warning(problem) -> None:
-    far = [1e160 * (1 + np.arange(len(b))) for b in problem.first_betas]
+    far = [1e160 * (1 + np.arange(len(b))) for b in problem.trajectories.first_betas]
     for exact in (False, True):
-        assert not np.isfinite(problem.task().linearised(problem.inner(problem.guess), far, exact).objective)
+        assert not np.isfinite(
+            problem.trajectories.task(problem).linearised(problem.inner(problem.guess), far, exact).objective
+        )

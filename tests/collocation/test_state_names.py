@@ -36,7 +36,7 @@ def posed(record, **options):
 
 
 def splines(record, **options):
-    program = posed(record, **options).programs[0]
+    program = posed(record, **options).trajectories.programs[0]
     return dict(zip(program.record.stochastic.names, program.mesh.splines, strict=True))
 
 
@@ -55,8 +55,8 @@ def test_a_variable_that_equals_a_state_stands_for_it(record):
 def test_trajectories_of_disturbances_are_in_their_own_units(record):
     wave = np.sin(TIMES)
     problem = posed(record, trajectories={"d": 0.3, "e[1]": (TIMES, wave), "x": 2.0})
-    program = problem.programs[0]
-    found = program.mesh.at(TIMES).values(problem.betas[0])
+    program = problem.trajectories.programs[0]
+    found = program.mesh.at(TIMES).values(problem.trajectories.betas[0])
     at = program.record.stochastic.names.index
     np.testing.assert_allclose(found[:, at("x")], 2.0)
     np.testing.assert_allclose(0.2 * found[:, at("d[0]")], 0.3)

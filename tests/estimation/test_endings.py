@@ -86,7 +86,7 @@ def test_direct_collocation_keeps_its_first_elements(monkeypatch: pytest.MonkeyP
     def stopped(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("grisaille.estimators.collocation.direct.estimate.on_short_elements", stopped)
+    monkeypatch.setattr("grisaille.estimators.collocation.elements.Elements.judged", stopped)
     fit = gr.fit(Pair(), record(), ["a", "b"], gr.Collocation())
     assert fit.status.startswith("INTERRUPTED") and float(fit["a"]) == pytest.approx(0.8, abs=0.2)
 

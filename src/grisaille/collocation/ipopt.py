@@ -1,14 +1,12 @@
-"""The same criterion as a sparse nonlinear program for IPOPT, with exact derivatives of the whole by CasADi.
+"""The same criterion as a sparse nonlinear program for IPOPT.
 
 Slower than the descent of our own, and independent of it: the two check each other, and IPOPT's filter line search may
-converge where a descent does not. Held coefficients are fixed by equal bounds. Reference: A. Wächter, L. T. Biegler,
-Mathematical Programming 106 (2006) 25.
+converge where a descent does not. Held coefficients are fixed by equal bounds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -17,6 +15,7 @@ from numpy.typing import NDArray
 from grisaille.collocation.assembly import Points
 from grisaille.collocation.descent import Solution, Task
 from grisaille.collocation.mesh import Local
+from grisaille.collocation.nlp import build_ipopt, run_ipopt
 from grisaille.collocation.program import SplineProgram
 from grisaille.collocation.record import Given
 from grisaille.collocation.vectorised import with_vectors
@@ -38,25 +37,17 @@ def minimize(
     for program, mine, g, beta in zip(task.programs, task.moved, given, symbols, strict=True):
         _refuse_moving_starts(program, g)
         total += _criterion(program, [s[k] * scale[k] for k in mine], g, beta)
-    problem = {"x": ca.vertcat(s, *symbols), "f": total}
-    options = {
-        "ipopt.print_level": 0, "ipopt.sb": "yes", "print_time": False, "ipopt.max_iter": most,
-        "ipopt.tol": max(tolerance, 1e-10), "error_on_fail": False, "show_eval_warnings": False,
-    }  # fmt: skip
-    solver = ca.nlpsol("solver", "ipopt", problem, options)
-    low, high = _bounds(task, theta, scale, given, betas, wanted)
-    found = solver(x0=np.concatenate([theta / scale, *betas]), lbx=low, ubx=high)
-    values = np.array(found["x"].full()).ravel()
-    sizes = np.cumsum([len(theta), *(len(b) for b in betas)])
-    solved = list(np.split(values, sizes[:-1])[1:])
-    stats: dict[str, Any] = solver.stats()
-    task.evaluations += int(stats["iter_count"])
-    end = np.clip(values[: len(theta)] * scale, *_natural_bounds(task))
-    quadratic = task.linearised(task.inner(end), solved)
-    trace = [{"evaluation": float(task.evaluations), "objective": quadratic.objective}]
-    return Solution(
-        quadratic, bool(stats["success"]), f"IPOPT: {stats['return_status']}", int(stats["iter_count"]), trace
+    options = {"max_iter": most, "tol": max(tolerance, 1e-10)}
+    solver = build_ipopt(ca.vertcat(s, *symbols), total, None, options)
+    found = run_ipopt(
+        solver, np.concatenate([theta / scale, *betas]), *_bounds(task, theta, scale, given, betas, wanted)
     )
+    sizes = np.cumsum([len(theta), *(len(b) for b in betas)])
+    scaled, *solved = np.split(found.x, sizes[:-1])
+    task.evaluations += found.iterations
+    quadratic = task.linearised(task.inner(np.clip(scaled * scale, *_natural_bounds(task))), solved)
+    trace = [{"evaluation": float(task.evaluations), "objective": quadratic.objective}]
+    return Solution(quadratic, found.converged, found.message, found.iterations, trace)
 
 
 def _criterion(program: SplineProgram, theta: Sequence[ca.MX], given: Given, beta: ca.MX) -> ca.MX:

@@ -9,7 +9,8 @@ from collocation.direct_problems import Oscillator, Pendulum, data
 import grisaille as gr
 from grisaille.errors import EstimationError
 from grisaille.estimation.unknowns import resolve_unknowns
-from grisaille.estimators.collocation.direct.problem import pose_direct_problem
+from grisaille.estimators.collocation.criteria import solve
+from grisaille.estimators.collocation.posing_elements import pose_elements
 from grisaille.structure.prepared import structure_of
 
 TIMES = np.linspace(0.0, 4.0, 31)
@@ -52,7 +53,7 @@ def test_residuals_have_exact_derivatives(swing) -> None:
     unknowns = resolve_unknowns(structure, [swing], ["k", "start(x)"], guess={"k": 0.2, "start(x)": 0.48})
     from grisaille.collocation.direct.direct import DirectOptions
 
-    problem = pose_direct_problem(Pendulum(), structure, [swing], unknowns, DirectOptions(tolerance=1e-13))
+    problem = pose_elements(Pendulum(), structure, [swing], unknowns, DirectOptions(tolerance=1e-13))
     theta = problem.guess
     here = problem.evaluate(theta)
     for k in range(2):
@@ -97,14 +98,15 @@ def test_level_that_the_data_do_not_need_is_zero() -> None:
 def test_renewed_data_give_an_independent_problem(swing) -> None:
     structure = structure_of(Pendulum())
     unknowns = resolve_unknowns(structure, [swing], ["k"], guess={"k": 0.2})
-    from grisaille.collocation.direct.direct import DirectOptions
-    from grisaille.estimators.collocation.direct.estimate import estimate_direct
 
-    problem = pose_direct_problem(Pendulum(), structure, [swing], unknowns, DirectOptions())
+    from grisaille.collocation.direct.direct import DirectOptions
+
+    problem = pose_elements(Pendulum(), structure, [swing], unknowns, DirectOptions())
     values = swing.measurements("phi")[1]
-    before = estimate_direct(problem)
-    other = estimate_direct(problem.renewed([values + 0.01 * np.cos(np.arange(len(values)))]))
-    again = estimate_direct(problem.renewed([values], guess=np.array([0.3])))
+    method = gr.Collocation(criterion="amle")
+    before = solve(method, problem, None)
+    other = solve(method, problem.renewed([values + 0.01 * np.cos(np.arange(len(values)))]), None)
+    again = solve(method, problem.renewed([values], guess=np.array([0.3])), None)
     assert again.theta[0] == pytest.approx(before.theta[0], rel=1e-6)
     assert abs(other.theta[0] - before.theta[0]) > 1e-6
 

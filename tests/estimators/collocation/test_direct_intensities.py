@@ -8,8 +8,6 @@ from collocation.direct_problems import Pendulum, data
 
 import grisaille as gr
 from grisaille import der
-from grisaille.collocation.intensity import misfit_of
-from grisaille.estimators.collocation.direct.intensities import direct_misfit
 from grisaille.estimators.fitting import build_problem
 
 TIMES = np.linspace(0.0, 8.0, 41)
@@ -34,8 +32,9 @@ def test_misfits_with_their_traces_are_those_of_splines(record: gr.Experiment) -
     splines = gr.fit(Pair(), record, unknowns, gr.Collocation(criterion="amle", refine=0), progress=False)
     method = gr.Collocation(criterion="amle", transcription="direct")
     problem = build_problem(Pair(), record, unknowns, method)
-    ours = direct_misfit(problem, problem.program.solve(problem.guess)).ratios
-    theirs = misfit_of(splines.estimate.evaluation.quadratic, problem.outputs).ratios
+    found = problem.trajectories.minimize(problem, problem.guess, ~problem.levels)
+    ours = found.misfit(problem.cases, problem.outputs).ratios
+    theirs = splines.estimate.evaluation.solution.misfit(problem.cases, problem.outputs).ratios
     np.testing.assert_allclose(ours, theirs, rtol=2e-3)
 
 

@@ -129,7 +129,7 @@ def test_continuous_inputs_need_no_second_value() -> None:
     for hold, extra in (("foh", 0), ("zoh", 1)):
         record = gr.Experiment(TIMES, {"u": u}, {"y": np.zeros(len(TIMES))}, hold=hold)
         problem = build_problem(Disturbed(), [record], ["a"], gr.Collocation(criterion="amle"))
-        assert problem.program.functions.after == extra
+        assert problem.trajectories.program.functions.after == extra
 
 
 def test_a_fit_is_loaded_with_its_path(tmp_path) -> None:

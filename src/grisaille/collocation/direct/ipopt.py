@@ -12,6 +12,7 @@ from grisaille.collocation.direct.mesh import Floats
 from grisaille.collocation.direct.model import DirectModel
 from grisaille.collocation.direct.newton import NewtonResult
 from grisaille.collocation.direct.transcription import Point, Transcription
+from grisaille.collocation.nlp import build_ipopt, run_ipopt
 from grisaille.errors import EstimationError
 
 
@@ -20,16 +21,14 @@ def solve_ipopt(
     state_bounds: Mapping[str, tuple[float, float]] | None = None, tolerance: float = 1e-10, max_iterations: int = 500,
 ) -> NewtonResult:  # fmt: skip
     """Minimise from a point."""
-    options = {"ipopt.tol": tolerance, "ipopt.max_iter": max_iterations, "ipopt.bound_relax_factor": 0.0}
+    options = {"tol": tolerance, "max_iter": max_iterations, "bound_relax_factor": 0.0}
     solver = build_solver(program, point, options)
     return run_solver(program, solver, point, bounds if free else (point.theta, point.theta), state_bounds or {})
 
 
 def build_solver(program: Transcription, point: Point, options: Mapping[str, Any]) -> ca.Function:
     """The program with its derivatives; ``options`` of IPOPT, beside silence. Only sizes are taken from the point."""
-    x, f, g = _expressions(program, point)
-    quiet = {"print_time": False, "ipopt.print_level": 0, "ipopt.sb": "yes", "show_eval_warnings": False}
-    return ca.nlpsol("direct", "ipopt", {"x": x, "f": f, "g": g}, {**quiet, **options})
+    return build_ipopt(*_expressions(program, point), options)
 
 
 def run_solver(
@@ -39,10 +38,8 @@ def run_solver(
     """Minimise from a point with θ between bounds."""
     lower, upper = _limits(program, point, bounds, state_bounds)
     parts = [point.theta, *(getattr(point, n).ravel() for n in ("first", "zeta", "inner", "noise"))]
-    start, sizes = np.concatenate(parts), [len(p) for p in parts]
-    found = solver(x0=np.clip(start, lower, upper), lbx=lower, ubx=upper, lbg=0.0, ubg=0.0)
-    stats = solver.stats()
-    parts = np.split(np.array(found["x"].full()).ravel(), np.cumsum(sizes)[:-1])
+    found = run_ipopt(solver, np.concatenate(parts), lower, upper)
+    parts = np.split(found.x, np.cumsum([len(p) for p in parts])[:-1])
     end = Point(
         parts[0],
         *(
@@ -50,13 +47,13 @@ def run_solver(
             for p, n in zip(parts[1:], ("first", "zeta", "inner", "noise"), strict=True)
         ),
     )
-    lam = np.split(np.array(found["lam_g"].full()).ravel(), [point.first.shape[0] * program.functions.start.m])
+    lam = np.split(found.multipliers, [point.first.shape[0] * program.functions.start.m])
     multipliers = (lam[0].reshape(len(point.first), -1), lam[1].reshape(len(point.inner), -1))
     costs = program.evaluate(end)
     worst = max(np.abs(costs.first).max(initial=0.0), np.abs(costs.inner).max(initial=0.0))
     return NewtonResult(
-        end, multipliers, costs, bool(stats["success"]), 0.0 if stats["success"] else np.inf, float(worst),
-        int(stats["iter_count"]), f"IPOPT: {stats['return_status']}",
+        end, multipliers, costs, found.converged, 0.0 if found.converged else np.inf, float(worst), found.iterations,
+        found.message,
     )  # fmt: skip
 
 

@@ -49,12 +49,20 @@ def marginal(
     """At point.theta; None where no path was found or the curvature is not positive definite."""
     nowhere = (np.full(len(point.theta), -np.inf), np.full(len(point.theta), np.inf))
     result = solve_newton(program, point, nowhere, free=False, tolerance=min(tolerance, 1e-10), multiplier=lam)
-    if not result.converged:
-        return None
+    model = exact_model(program, result) if result.converged else None
+    return None if model is None else marginal_of(program, result, model)
+
+
+def exact_model(program: Transcription, result: NewtonResult) -> Linearized | None:
+    """The eliminated quadratic model at a solution with exact curvature; None where that is not positive definite."""
     try:
-        model = linearize(program, result.point, result.multipliers, exact=True)
+        return linearize(program, result.point, result.multipliers, exact=True)
     except (IndefiniteError, np.linalg.LinAlgError):
         return None
+
+
+def marginal_of(program: Transcription, result: NewtonResult, model: Linearized) -> Marginal:
+    """At a path that is solved for."""
     prior = float(np.log(program.noise_weights).sum())
     value = result.costs.total + 0.5 * (model.log_determinant - prior)
     freedom = _determinant_gradient(program, result, model)

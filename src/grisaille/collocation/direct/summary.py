@@ -1,11 +1,9 @@
-"""What a solved program says: paths with bands, and the covariance of θ, both from the inverse of its curvature.
+"""What a solved program says: formulas along paths with bands, and the covariance of θ, both from its curvature.
 
 Cov(θ) = (reduced Hessian of the criterion in θ)⁻¹,    Cov(X) = Cov(X | θ) + (dX/dθ) Cov(θ) (dX/dθ)ᵀ
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
@@ -23,48 +21,18 @@ BENT_DOWN = -1e-7
 """Least eigenvalue of a curvature with unit diagonal: below it there is no minimum."""
 
 
-@dataclass(frozen=True, eq=False)
-class DirectPath:
-    """One record at its first instant and at the ends of elements."""
-
-    name: str
-    times: Floats
-    sample_at: np.ndarray
-    """The sample at each time, −1 for none."""
-    states: Floats
-    state_names: tuple[str, ...]
-    deviations: Floats
-    """Standard deviation of each state."""
-    algebraic: Floats
-    disturbances: Floats
-    disturbance_names: tuple[str, ...]
-    observed: Floats
-    observed_names: tuple[str, ...]
-    observed_deviations: Floats
-    """Infinite for what contains white noise."""
-
-    def deviation(self, name: str) -> Floats:
-        """Standard deviation of a variable the user knows, along time."""
-        if name in self.observed_names:
-            return np.asarray(self.observed_deviations[:, self.observed_names.index(name)])
-        return np.asarray(self.deviations[:, self.state_names.index(name)])
-
-    def __getitem__(self, name: str) -> Floats:
-        """A variable the user knows, along time."""
-        if name in self.observed_names:
-            return np.asarray(self.observed[:, self.observed_names.index(name)])
-        if name in self.disturbance_names:
-            return np.asarray(self.disturbances[:, self.disturbance_names.index(name)])
-        return np.asarray(self.states[:, self.state_names.index(name)])
-
-
 def curvature_at(
-    program: Transcription, result: NewtonResult, inside: NDArray[np.bool_] | None = None
-) -> Linearized | None:
-    """The eliminated quadratic model at the solution: exact, or Gauss–Newton's where that is not positive."""
+    program: Transcription, result: NewtonResult, inside: NDArray[np.bool_] | None = None,
+    known: Linearized | None = None,
+) -> Linearized | None:  # fmt: skip
+    """The eliminated quadratic model at the solution: exact, or Gauss–Newton's where that is not positive.
+
+    known : the exact one, where it was formed before
+    """
     for exact in (True, False):
         try:
-            model = linearize(program, result.point, result.multipliers, exact=exact)
+            at = program, result.point, result.multipliers
+            model = known if exact and known is not None else linearize(*at, exact=exact)
         except (IndefiniteError, np.linalg.LinAlgError):
             continue
         own = seen_unknowns(model.curvature, result.point.theta, program.slots.sizes)
@@ -95,34 +63,6 @@ def theta_covariance(program: Transcription, result: NewtonResult, inside: NDArr
     return or_nan(*pseudo_inverse(model.curvature, inside & seen)[:2])
 
 
-def paths_of(program: Transcription, result: NewtonResult, covariance: Floats) -> tuple[DirectPath, ...]:
-    """The paths of all records."""
-    curvature = curvature_at(program, result, np.isfinite(np.diag(covariance)))
-    return tuple(_path(program, result, curvature, np.nan_to_num(covariance), r) for r in range(len(program.records)))
-
-
-def _path(
-    program: Transcription, result: NewtonResult, curvature: Linearized | None, covariance: Floats, r: int
-) -> DirectPath:
-    model, point = program.model, result.point
-    mesh, points = program.meshes[r], program.seen_points(point, r)
-    states, observed = _deviations(program, result, curvature, r, covariance)
-    return DirectPath(
-        name=program.records[r].name,
-        times=mesh.bounds,
-        sample_at=mesh.sample_at,
-        states=points[:, : model.n],
-        state_names=model.state_names,
-        deviations=states,
-        algebraic=points[:, model.n :],
-        disturbances=program.observe(point, model.disturbances, r),
-        disturbance_names=tuple(model.structure.model.disturbances),
-        observed=program.observe(point, model.observed, r),
-        observed_names=model.structure.system.observed_names,
-        observed_deviations=observed,
-    )
-
-
 def output_slopes(
     program: Transcription, model: Linearized, result: NewtonResult, r: int
 ) -> tuple[Floats, Floats, Floats]:
@@ -146,16 +86,6 @@ def point_slopes(program: Transcription, model: Linearized, r: int) -> tuple[Flo
     width = program.model.n + program.model.nz
     ends = steps.elements[:, program.functions.element.sizes.parts[1]][:, program.seen_columns]
     return np.concatenate([steps.start[None, :width], ends]), own
-
-
-def _deviations(
-    program: Transcription, result: NewtonResult, model: Linearized | None, r: int, covariance: Floats
-) -> tuple[Floats, Floats]:
-    """Of the states and of everything observed, at the first instant and all ends."""
-    states = seen(program, result, model, r, covariance, program.model.X)[1]
-    observed = seen(program, result, model, r, covariance, "observed")[1]
-    observed[:, _wild(program)] = np.inf
-    return states, observed
 
 
 def seen(
@@ -188,9 +118,3 @@ def _covariances(program: Transcription, model: Linearized, r: int) -> Floats:
     at_start = model.start.M[r, :width, 1 + slots :]
     inner = rows @ np.stack(joint[1:]) @ rows.swapaxes(1, 2)
     return np.concatenate([(at_start @ joint[0] @ at_start.T)[None], inner])
-
-
-def _wild(program: Transcription) -> list[int]:
-    """What is observed and contains white noise."""
-    model = program.model
-    return sorted(set(ca.jacobian_sparsity(model.observed, model.v).row())) if model.nv else []

@@ -232,6 +232,3 @@ class Transcription:
     def _levels(self, theta: Floats, r: int) -> Floats:
         values = self.slots.values(theta)[r]
         return np.array([values[self.slots.names.index(n)] for n in self.slots.levels])
-
-    def with_mesh(self, meshes: Sequence[Mesh]) -> Transcription:
-        return Transcription(self.functions, self.records, meshes, self.information)

@@ -27,11 +27,9 @@ from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.estimation.question import Question
 from grisaille.estimation.subject import STATIC, UNASKED, Subject
 from grisaille.estimators.collocation.criteria import solve
-from grisaille.estimators.collocation.direct.estimate import estimate_direct
-from grisaille.estimators.collocation.direct.problem import DirectProblem, direct_options, pose_direct_problem
 from grisaille.estimators.collocation.jumps import caution, refuse_jump
 from grisaille.estimators.collocation.posing import pose_splines, refuse_without_slope, spline_obstacle
-from grisaille.estimators.collocation.refinement import AFTER
+from grisaille.estimators.collocation.posing_elements import direct_options, pose_elements
 from grisaille.estimators.output_error.output_error import OutputError
 from grisaille.structure.reduction import Structure
 
@@ -171,13 +169,6 @@ class Collocation(Estimator):
         kinks = own if self.kinks == "auto" else self.kinks
         return SplineOptions(self.order, self.knots, trajectories=self.trajectories, kinks=kinks)
 
-    @property
-    def refinements(self) -> int:
-        """Rounds of refinement, at most."""
-        if self.refine == "auto":
-            return AFTER if isinstance(self.knots, str) and self.quadrature == "gauss" else 0
-        return self.refine
-
     def further_unknowns(self, structure: Structure, data: Sequence[Any], wanted: Sequence[str]) -> list[str]:
         """Scales when intensities are estimated; measurement noise that is left open, for the marginal likelihood."""
         said = {name.partition("@")[0] for name in wanted}
@@ -201,29 +192,22 @@ class Collocation(Estimator):
         obstacle = spline_obstacle(structure, data, unknowns, self.criterion)
         if self.transcription == "direct" or (self.transcription == "auto" and obstacle):
             guessed = [level_guess(structure, data, u, unknowns) for u in unknowns]
-            return pose_direct_problem(model, structure, data, guessed, direct_options(self, obstacle), obstacle)
+            options = direct_options(self, obstacle)
+            return pose_elements(model, structure, data, guessed, options, self.criterion, obstacle)
         if obstacle:
             raise EstimationError(f"Splines do not apply: {obstacle}. Use transcription='direct', or 'auto'.")
-        return pose_splines(
-            model, structure, data, unknowns, self._spline_options(), self.quadrature, self.criterion,
-            self.compiled,
-        )  # fmt: skip
+        return pose_splines(model, structure, data, unknowns, self._spline_options(), self)
 
     def estimate(self, problem: Any, progress: Callable[[int, float], None] | None = None) -> Estimate:
         """Solve a problem."""
         try:
-            found = self._solved(problem, progress)
+            found = solve(self, problem, progress)
         except EstimationError:
             refuse_jump(problem, problem.guess)
             raise
         if not found.converged:
             refuse_jump(problem, found.theta)
         return replace(found, caution=caution(problem))
-
-    def _solved(self, problem: Any, progress: Callable[[int, float], None] | None) -> Estimate:
-        if isinstance(problem, DirectProblem):
-            return estimate_direct(problem, progress, self.debias, self.refine)
-        return solve(self, problem, progress)
 
     @property
     def validator(self) -> Estimator:
@@ -245,7 +229,7 @@ class Collocation(Estimator):
         from grisaille.estimators.collocation.states import states_along
 
         known, at = np.zeros((len(theta), len(theta))), problem.evaluate(theta)
-        return {case.name: states_along(self, at, k, known) for k, case in enumerate(problem.cases)}
+        return {case.name: states_along(at, k, known, case.trial.structure) for k, case in enumerate(problem.cases)}
 
     def states(self, fit: Fitted, experiment: Any, names: Any, level: float) -> xr.Dataset:
         from grisaille.estimators.collocation.states import trajectory_states

@@ -1,70 +1,213 @@
-"""Scales of disturbances by splines, one output each: the one that sees the disturbed state most directly."""
+"""Scales of disturbances as roots: where the misfit of each one's output is as large as its noise says.
+
+Each is paired with the output that sees the disturbed state most directly or, where only trials tell, with the one
+whose misfit it moves most. See ``collocation.intensity`` for the conditions and for why they have to be roots.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 
-import casadi as ca
 import numpy as np
 
-from grisaille.collocation.intensity import Misfit, misfit_of
-from grisaille.disturbance.stochastic_model import StochasticModel
-from grisaille.estimators.collocation.intensity_roots import (
-    Conditions,
-    Intensities,
-    assigned,
-    find_scales,
-    solve_conditions,
-)
-from grisaille.estimators.collocation.joint import Progress, settled
+from grisaille.collocation.intensity import HIGHEST, STRIDE, Misfit, errors_of_roots, first_root, joint_root
+from grisaille.errors import EstimationError
 from grisaille.estimators.collocation.problem import CollocationProblem
+from grisaille.optimization.journal import Journal
 
+SWEEPS = 12
+"""Rounds over all scales."""
+COARSE, FINE = 2e-2, 1e-3
+"""Accuracy of the logarithm of a scale in the first round and in later ones."""
+NEXT = 0.1
+"""Step of the bracketing in later rounds."""
+REACH = 2.1
+"""How far from the guess, in the logarithm, the first round looks: a factor of eight."""
 UNSEEN = 100.0
-"""Integrations between a disturbance and an output that never sees it."""
+"""Distance of an output that never sees a disturbance."""
+PROBE, TRIAL = 0.1, 0.2
+"""Steps of the logarithm of a scale: of differences by which errors of roots are found, and outputs paired."""
+BLIND = 1e-6
+"""Fall of log σ̂² below which an output does not see a disturbance."""
 
 
-class SplineConditions(Conditions):
-    """With the trajectories, and the unknowns that are not levels, at their joint minimum."""
+class Conditions:
+    """log σ̂²/σ² of the paired outputs as functions of the logarithms of the scales, relative to their guesses.
 
-    def __init__(self, method: Any, problem: CollocationProblem, progress: Progress | None) -> None:
-        super().__init__(problem, pair_outputs(problem))
-        self.method, self.splines, self.progress = method, problem, progress
+    Trajectories, and the unknowns that are not levels, are at their joint minimum.
+    """
+
+    def __init__(self, problem: CollocationProblem, journal: Journal) -> None:
+        self.problem, self.journal = problem, journal
+        self.scales, self.current = find_scales(problem), problem.guess.copy()
+        self.sizes = self.current[self.scales]
+        distances = problem.trajectories.distances(problem, self.scales)
+        cost, unseen = self._tried() if distances is None else (distances, distances >= UNSEEN)
+        pairs = assigned(problem, self.scales, cost, unseen)
+        self.scales, self.columns = list(pairs), list(pairs.values())
+        self.sizes = problem.guess[self.scales]
 
     def misfit(self, theta: np.ndarray) -> tuple[Misfit, np.ndarray]:
-        found = settled(self.method, self.splines, theta, self.progress)
-        return misfit_of(found.quadratic, self.problem.outputs), found.quadratic.theta
+        """Of all outputs with the scales of θ, and θ with the other unknowns at their best."""
+        problem = self.problem
+        found = problem.trajectories.minimize(problem, theta, ~problem.levels, self.journal)
+        if not found.converged and problem.trajectories.distances(problem, self.scales) is None:
+            raise EstimationError(
+                f"The path did not converge after {found.iterations} iterations: {found.reason}, while intensities "
+                f"were looked for: give another guess=, or bounds, or use criterion='laplace'."
+            )
+        return found.misfit(problem.cases, problem.outputs), found.theta
+
+    def _tried(self) -> tuple[np.ndarray, np.ndarray]:
+        """What each output's misfit falls by as each scale grows."""
+        here, falls = np.log(self.misfit(self.current)[0].ratios), []
+        for k in self.scales:
+            trial = self.current.copy()
+            trial[k] *= np.exp(TRIAL)
+            falls.append(here - np.log(self.misfit(trial)[0].ratios))
+        fall = np.array(falls).reshape(len(self.scales), len(self.problem.outputs))
+        return -fall, np.abs(fall) < BLIND
+
+    def at(self, x: np.ndarray) -> Misfit:
+        """With the scales of x."""
+        trial = self.current.copy()
+        trial[self.scales] = self.sizes * np.exp(x)
+        found, self.current = self.misfit(trial)
+        return found
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        return np.asarray(np.log(self.at(x).ratios[self.columns]))
+
+    def alone(self, x: np.ndarray, k: int, value: float) -> float:
+        """Condition k by its own scale."""
+        moved = x.copy()
+        moved[k] = value
+        return float(self(moved)[k])
+
+    def names(self, k: int) -> tuple[str, str]:
+        """A scale and its output."""
+        return self.problem.unknowns[self.scales[k]].name, self.problem.outputs[self.columns[k]]
 
 
-def find_intensities(method: Any, problem: CollocationProblem, progress: Progress | None) -> Intensities:
-    """Scales at which every paired output's misfit is what its noise says."""
-    return solve_conditions(SplineConditions(method, problem, progress))
+@dataclass(frozen=True)
+class Intensities:
+    """θ with scales at which every paired output's misfit is what its noise says."""
+
+    theta: np.ndarray
+    errors: dict[int, float]
+    """Standard errors of the unknowns that are scales; not of those that are as good as zero."""
+    notes: list[str]
+
+    def put_errors(self, covariance: np.ndarray) -> None:
+        """Variances of scales, which no likelihood's may undercut, in place of those that are there."""
+        for k, error in self.errors.items():
+            covariance[k, k] = max(covariance[k, k], error**2)
 
 
-def pair_outputs(problem: CollocationProblem) -> dict[int, int]:
-    """Scale → the output whose misfit decides it."""
-    scales = find_scales(problem)
-    models = list({id(p.record.stochastic): p.record.stochastic for p in problem.programs}.values())
-    cost = np.array(
-        [[min(_distance(m, problem.unknowns[k].target, o) for m in models) for o in problem.outputs] for k in scales],
-        dtype=float,
+def find_intensities(problem: CollocationProblem, journal: Journal) -> Intensities:
+    """The roots, with how well the misfit tells them."""
+    g = Conditions(problem, journal)
+    x, zero = np.zeros(len(g.scales)), np.zeros(len(g.scales), dtype=bool)
+    for sweep in range(SWEEPS):
+        before = x.copy()
+        for k in range(len(x)):
+            if not zero[k] or g(x)[k] > 0:
+                x[k], zero[k] = _bracketed(g, x, k, sweep)
+        moved = np.abs(x - before)[~zero].max(initial=0.0)
+        if len(x) == 1 or (sweep and moved < 3 * FINE):
+            break
+        if not zero.any():
+            found, met = joint_root(g, x, FINE)
+            if met:
+                x = found
+                break
+    g.current[g.scales] = g.sizes * np.exp(x)
+    notes = [
+        f"zero: {g.names(k)[0]} is below {np.exp(x[k]):.1g} of its guess: the misfit of {g.names(k)[1]} leaves no room "
+        f"for a disturbance."
+        for k in np.flatnonzero(zero).tolist()
+    ]
+    errors = _errors(g, x, zero)
+    told = ", ".join(f"{g.names(list(g.scales).index(k))[0]} to ± {e / g.current[k]:.0%}" for k, e in errors.items())
+    notes.append(
+        "the intervals of the other unknowns hold for the intensities found, as if they were known"
+        + (f"; misfits tell {told}, a likelihood (criterion='laplace') tells more." if told else ".")
     )
-    return assigned(problem, scales, cost, cost >= UNSEEN)
+    return Intensities(g.current, errors, notes)
 
 
-def _distance(model: StochasticModel, disturbance: str, output: str) -> float:
-    """How many integrations lie between a disturbance's noise and an output."""
-    if output not in model.outputs or f"scale({disturbance})" not in model.quantities:
-        return UNSEEN
-    level = model.q[model.quantities.index(f"scale({disturbance})")]
-    driven = {
-        i
-        for i in range(model.n)
-        if ca.depends_on(ca.densify(ca.vertcat(ca.vec(model.noise[i, :]), model.drift[i])), level)
-    }
-    reach = np.array(ca.DM(ca.jacobian_sparsity(model.drift, model.X)).full()) != 0
-    seen = set(ca.jacobian_sparsity(model.measured[model.outputs.index(output)], model.X).get_col())
-    for steps in range(model.n + 1):
-        if driven & seen:
-            return float(steps)
-        driven |= {i for i in range(model.n) if any(reach[i, j] for j in driven)}
-    return UNSEEN
+def _errors(g: Conditions, x: np.ndarray, zero: np.ndarray) -> dict[int, float]:
+    """By differences of what data explain of their predictions; θ stays as it was found."""
+    free, found = np.flatnonzero(~zero).tolist(), g.current.copy()
+    here, moved = g.at(x), x.copy()
+    slopes = np.zeros((len(here.count), len(free)))
+    for place, k in enumerate(free):
+        moved[k] = x[k] + PROBE
+        slopes[:, place] = (g.at(moved).explained - here.explained) / PROBE
+        moved[k] = x[k]
+    g.current = found
+    relative = errors_of_roots(here, slopes, [g.columns[k] for k in free])
+    return {g.scales[k]: float(found[g.scales[k]] * e) for k, e in zip(free, relative, strict=True)}
+
+
+def _bracketed(g: Conditions, x: np.ndarray, k: int, sweep: int) -> tuple[float, bool]:
+    """The root of one condition by its own scale, or where that is as good as zero."""
+    # an output's misfit may stay too large for as long as another scale is too small: do not climb at first
+    first = sweep == 0 and len(x) > 1
+    coarse = sweep == 0
+    start = x[k] - REACH if coarse else x[k]
+    found, met = first_root(
+        partial(g.alone, x, k), start, COARSE if first else FINE, STRIDE if coarse else NEXT,
+        x[k] + REACH if first else HIGHEST,
+    )  # fmt: skip
+    if met or first:
+        return found, False
+    if found >= start:
+        name, output = g.names(k)
+        raise EstimationError(
+            f"No intensity makes the misfit of '{output}' as small as its noise says, up to {name} = "
+            f"{g.sizes[k] * np.exp(HIGHEST):.3g}: the model cannot follow these data, or noise({output}) is too small."
+        )
+    return found, True
+
+
+def find_scales(problem: CollocationProblem) -> list[int]:
+    """The unknowns that are scales; refused where there are too many, or where something is known of them."""
+    scales = [k for k, u in enumerate(problem.unknowns) if u.kind == "scale"]
+    known = [k for k in scales if problem.unknowns[k].prior is not None]
+    if known:
+        raise EstimationError(
+            f"What is known of {listed(problem, known)} has no place in criterion='amle', which takes scales from the "
+            f"misfit of the data alone: use criterion='laplace', or leave out that prior."
+        )
+    if len(scales) > len(problem.outputs):
+        given = len(scales) - len(problem.outputs)
+        raise EstimationError(
+            f"{len(scales)} intensities ({listed(problem, scales)}) cannot be found from the misfit of "
+            f"{len(problem.outputs)} output{'s' * (len(problem.outputs) > 1)}: give {given} of them (name the others "
+            f"in estimate=), or use criterion='laplace'."
+        )
+    return scales
+
+
+def assigned(
+    problem: CollocationProblem, scales: Sequence[int], cost: np.ndarray, unseen: np.ndarray
+) -> dict[int, int]:
+    """Scale → output, the cheapest way; refused where only an output is left that does not see the disturbance."""
+    from scipy.optimize import linear_sum_assignment
+
+    rows, columns = linear_sum_assignment(cost)
+    blind = [scales[i] for i, j in zip(rows, columns, strict=True) if unseen[i, j]]
+    if blind:
+        raise EstimationError(
+            f"{listed(problem, blind)} cannot be found from the misfit of an output: every output that sees the "
+            f"disturbance decides another one's scale, or none does. Give it (name the others in estimate=), or use "
+            f"criterion='laplace'."
+        )
+    return {scales[i]: int(j) for i, j in zip(rows, columns, strict=True)}
+
+
+def listed(problem: CollocationProblem, which: Sequence[int]) -> str:
+    return ", ".join(problem.unknowns[k].name for k in which)

@@ -7,43 +7,45 @@ Models (2008), Fig. 3.1.
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
-from grisaille.collocation import descent
 from grisaille.collocation.descent import Quadratic
 from grisaille.errors import EstimationError
-from grisaille.estimators.collocation.joint import Answer, Progress, from_quadratic, refuse_nothing
+from grisaille.estimators.collocation.answer import Answer, answer_of
 from grisaille.estimators.collocation.problem import CollocationProblem
+from grisaille.estimators.collocation.spline_solution import SplineSolution
+from grisaille.optimization.journal import Journal
 
 STILL = 1e-7
 """Standard errors, at fixed trajectories, that unknowns move by when they move no more."""
 
 
-def minimize_in_turn(method: Any, problem: CollocationProblem, progress: Progress | None, near: bool) -> Answer:
-    """Step one: trajectories for given unknowns. Step two: unknowns for given trajectories."""
-    theta, trace, reason, settled = problem.guess, [], "the limit of iterations was reached", False
-    for k in range(method.max_iterations * 10):
-        found = problem.solved(theta)
-        if isinstance(found, str):
-            raise EstimationError(f"iPDA stopped in iteration {k + 1}: {found}")
-        trace.append({"evaluation": float(k + 1), "objective": found.objective})
-        if progress is not None:
-            progress(k + 1, found.objective)
-        after = _second_step(found)
-        errors = 1 / np.sqrt(np.maximum(np.diag(found.corner), 1e-300))
+def minimize_in_turn(problem: CollocationProblem, journal: Journal, near: bool, most: int) -> Answer:
+    """Splines only."""
+    theta, reason, settled = problem.guess, "the limit of iterations was reached", False
+    for k in range(most * 10):
+        found = _followed(problem, theta, k)
+        journal.evaluations += 1
+        journal.accept(problem.unknowns, theta, found.objective)
+        after = _second_step(found.quadratic)
+        errors = 1 / np.sqrt(np.maximum(np.diag(found.quadratic.corner), 1e-300))
         moved = (np.abs(problem.inner(after) - problem.inner(theta)) / errors).max()
         theta = after
         if moved < STILL:
             reason, settled = "neither step moves the unknowns any more", True
             break
-    problem.evaluations += len(trace)
-    final = problem.solved(theta)
-    assert isinstance(final, Quadratic)
-    solution = descent.Solution(final, settled, reason, len(trace), trace)
-    refuse_nothing(solution)
-    return from_quadratic(problem, solution)
+    final = replace(_followed(problem, theta, k), converged=settled, reason=reason)
+    return answer_of(problem, final)
+
+
+def _followed(problem: CollocationProblem, theta: np.ndarray, k: int) -> SplineSolution:
+    found = problem.trajectories.follow(problem, theta)
+    if isinstance(found, str):
+        raise EstimationError(f"iPDA stopped in iteration {k + 1}: {found}")
+    assert isinstance(found, SplineSolution)
+    return found
 
 
 def _second_step(found: Quadratic) -> np.ndarray:

@@ -24,6 +24,7 @@ from grisaille.estimation.cases import Case, start_guesses, trial_of
 from grisaille.estimation.levels import level_guess
 from grisaille.estimators.collocation.problem import CollocationProblem
 from grisaille.estimators.collocation.refusals import behind, level_parameters, refuse_levels, refuse_open_noise
+from grisaille.estimators.collocation.splines import Splines
 from grisaille.filtering.hidden import refuse_hidden_disturbances
 from grisaille.model.classes import Model
 from grisaille.simulation.simulate import simulate
@@ -104,11 +105,10 @@ def pose_splines(
     data: Sequence[Any],
     unknowns: Sequence[Unknown],
     options: SplineOptions,
-    quadrature: Any,
-    criterion: str,
-    compiled: bool | None,
+    method: Any,
 ) -> CollocationProblem:
-    """The problem with its starting trajectories."""
+    """The problem with its starting trajectories; ``method`` is the options of ``gr.Collocation``."""
+    criterion = method.criterion
     guessed = [level_guess(structure, data, u, unknowns) for u in unknowns]
     if criterion != "laplace":
         refuse_open_noise(structure, data)
@@ -124,10 +124,10 @@ def pose_splines(
         if record.trial.moves != records[0].trial.moves or record.outputs != records[0].outputs:
             formulas = Formulas(record.stochastic, record.moved)
         given = record.at(np.array([guessed[k].guess for k in case.unknowns]))
-        program, beta = build_spline_program(record, given, formulas, options, quadrature, compiled)
+        program, beta = build_spline_program(record, given, formulas, options, method.quadrature, method.compiled)
         programs.append(program)
         betas.append(beta)
-    return CollocationProblem(guessed, cases, programs, betas, criterion)
+    return CollocationProblem(guessed, cases, Splines(programs, betas, method), criterion)
 
 
 def build_spline_program(

@@ -1,84 +1,50 @@
-"""``fit.states()`` of collocation fits: the estimated trajectories at the sample times, with bands.
-
-The covariance of the states at an instant comes from the curvature A of the criterion by the trajectories, and from
-the covariance C of the estimates,
-
-    P = φ (A⁻¹ + A⁻¹B C BᵀA⁻¹) φᵀ,
-
-of A⁻¹ only entries inside the band; a quantity that contains unknowns itself moves with them, too. Between knots a
-spline is stiffer than the path of a disturbed state, and its band too narrow, by up to an eighth: where knots are
-placed automatically, instants without a measurement get knots of their own before a band is drawn there.
-"""
+"""``fit.states()`` of collocation fits: the estimated trajectories at the sample times, with bands."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import casadi as ca
 import numpy as np
 
-from grisaille.collocation import banded, descent
-from grisaille.collocation.descent import Quadratic
-from grisaille.collocation.direct.model import DirectModel
-from grisaille.collocation.direct.summary import curvature_at, seen
-from grisaille.collocation.knots import folded_at
 from grisaille.errors import EstimationError
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.likelihood import LikelihoodEvaluation
-from grisaille.estimation.quantities import STATISTICS, Observed, Quantities, Uncertain
-from grisaille.estimators.collocation.again import Trajectories, of_new_experiment, on_mesh, solved_again
-from grisaille.estimators.collocation.direct.problem import DirectEvaluation
-from grisaille.estimators.collocation.problem import INNER, CollocationEvaluation, state_bounds
+from grisaille.estimation.quantities import STATISTICS
+from grisaille.estimators.collocation.again import of_new_experiment, solved_again
+from grisaille.estimators.collocation.problem import CollocationEvaluation
 from grisaille.structure.reduction import Structure
 
 if TYPE_CHECKING:
     import xarray as xr
 
-Statistics = tuple[str, np.ndarray, list[str], np.ndarray]
-"""Of one experiment: its name, the times, the quantities, and (4, times, quantities)."""
-
 
 def trajectory_states(fit: Fitted, experiment: Any, names: Any, level: float) -> xr.Dataset:
     """Smoothed values of the quantities of one experiment; arguments and dimensions as in ``fit.states``."""
     evaluation, k, covariance = _followed(fit, experiment)
-    return states_along(fit.method, evaluation, k, covariance, names, level)
+    structure = fit.estimate.cases[k].trial.structure
+    return states_along(evaluation, k, covariance, structure, names, level)
 
 
 def states_along(
-    method: Any, evaluation: Trajectories, k: int, covariance: np.ndarray, names: Any = None, level: float = 0.95
-) -> xr.Dataset:
+    evaluation: CollocationEvaluation, k: int, covariance: np.ndarray, structure: Structure, names: Any = None,
+    level: float = 0.95,
+) -> xr.Dataset:  # fmt: skip
     """The same along trajectories that are solved for, of experiment k; ``covariance`` is that of the unknowns."""
     import xarray as xr
     from scipy.stats import norm
 
     if not 0 < level < 1:
         raise EstimationError(f"level is {level!r}; give a number between 0 and 1, such as 0.95.")
+    if evaluation.solution is None:
+        raise EstimationError(f"There are no trajectories: {evaluation.failure}")
     width = float(norm.ppf(0.5 + level / 2))
-    if isinstance(evaluation, DirectEvaluation):
-        experiment, times, chosen, block = _of_path(evaluation, k, covariance, names, width)
-    else:
-        experiment, times, chosen, block = _of_splines(method, evaluation, k, covariance, names, width)
+    experiment, times, chosen, block = evaluation.solution.statistics(k, names, covariance, width)
+    block = _inside_bounds(block, chosen, structure)
     coordinates = {"given": ["smoothed"], "statistic": list(STATISTICS), "time": times}
     data = {name: (("given", "statistic", "time"), block[None, :, :, i]) for i, name in enumerate(chosen)}
     return xr.Dataset(data, coordinates, {"experiment": experiment, "level": level})
-
-
-def _of_splines(
-    method: Any, evaluation: CollocationEvaluation, k: int, covariance: np.ndarray, names: Any, width: float
-) -> Statistics:
-    quadratic = _with_knots_at_samples(method, evaluation, k)
-    program, given = quadratic.task.programs[k], quadratic.given[k]
-    times = program.record.times
-    quantities = Quantities(program.record.stochastic, names)
-    X, P, unknowns = moments(quadratic, k, times, covariance)
-    table = program.record.signals(given.q[: program.record.structure.system.np])
-    u = np.array([table.at(float(t)) for t in times]).reshape(len(times), -1)
-    block = quantities.statistics(times, X, P, np.zeros((len(times), 0)), u, given.q, width, unknowns=unknowns)
-    chosen = list(quantities.rows)
-    return program.record.name, times, chosen, _inside_bounds(block, chosen, program.record.structure)
 
 
 def _inside_bounds(block: np.ndarray, chosen: Sequence[str], structure: Structure) -> np.ndarray:
@@ -94,30 +60,7 @@ def _inside_bounds(block: np.ndarray, chosen: Sequence[str], structure: Structur
     return block
 
 
-def _of_path(evaluation: DirectEvaluation, k: int, covariance: np.ndarray, names: Any, width: float) -> Statistics:
-    solution = evaluation.solution
-    assert solution is not None
-    program, result = solution.program, solution.result
-    quantities = Quantities(_observed(program.model), names)
-    curvature = curvature_at(program, result, np.diag(covariance) > 0)
-    mean, std = seen(program, result, curvature, k, covariance, ca.vertcat(*quantities.rows.values()))
-    record, there = program.records[k], program.meshes[k].sample_at >= 0
-    mean, std = mean[there], std[there]
-    chosen, block = list(quantities.rows), np.stack([mean, std, mean - width * std, mean + width * std])
-    return record.name, record.times, chosen, _inside_bounds(block, chosen, program.model.structure)
-
-
-def _observed(model: DirectModel) -> Observed:
-    system = model.structure.system
-    rows = set(ca.jacobian_sparsity(model.observed, model.v).row()) if model.nv else set()
-    infinite = tuple(n for i, n in enumerate(system.observed_names) if i in rows)
-    return Observed(
-        model.structure, model.t, model.q, model.quantities, model.outputs, model.observed, system.observed_names,
-        infinite,
-    )  # fmt: skip
-
-
-def _followed(fit: Fitted, experiment: Any) -> tuple[Trajectories, int, np.ndarray]:
+def _followed(fit: Fitted, experiment: Any) -> tuple[CollocationEvaluation, int, np.ndarray]:
     """The trajectories, the place of the experiment among them, and the covariance of the estimates that move them."""
     own = _without_undetermined(fit.estimate)
     names = [c.name for c in fit.estimate.cases]
@@ -146,43 +89,3 @@ def _without_undetermined(estimate: Estimate) -> np.ndarray:
     return np.asarray(
         np.linalg.pinv(information / np.outer(size, size), rcond=1e-10, hermitian=True) / np.outer(size, size)
     )
-
-
-def _with_knots_at_samples(method: Any, evaluation: CollocationEvaluation, k: int) -> Quadratic:
-    """The trajectories with knots at every instant of an experiment, where those of the fit were placed by itself."""
-    found = evaluation.quadratic
-    assert found is not None
-    task, program, betas = found.task, found.task.programs[k], found.betas
-    mesh = folded_at(program.mesh, program.record.times)
-    if not isinstance(method.knots, str) or mesh is program.mesh:
-        return found
-    programs = list(task.programs)
-    programs[k] = on_mesh(program, mesh, found.given[k], method.quadrature)
-    programs[k].noise_states = program.noise_states
-    betas[k] = program.mesh.moved_to(mesh, betas[k])
-    limits = [tuple(limit) for limit in zip(*(state_bounds(p) for p in programs), strict=True)]
-    floors, ceilings = limits if len(task.floors) else ((), ())
-    finer = replace(task, programs=programs, floors=floors, ceilings=ceilings)
-    nothing = np.zeros(len(found.xi), dtype=bool)
-    again = descent.minimize(finer, found.xi, betas, wanted=nothing, near=True, tolerance=INNER)
-    return again.quadratic if again.converged else found
-
-
-def moments(
-    quadratic: Quadratic, k: int, times: np.ndarray, covariance: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, Uncertain]:
-    """Of the states of experiment k: means (T, n), covariances (T, n, n) at fixed unknowns, how these move them."""
-    program, part, given = quadratic.task.programs[k], quadratic.parts[k], quadratic.given[k]
-    factors = quadratic.factors()
-    carried = quadratic.reduced(factors)[2]
-    held = quadratic.held[k]
-    band = banded.without(factors[k].inverse_band, held)
-    band[0, held] = 0.0
-    local = program.mesh.at(times)
-    P = local.phi @ banded.gathered(band, local.index) @ np.swapaxes(local.phi, 1, 2)
-    slopes, mine = quadratic.task.slopes(quadratic.theta), np.array(quadratic.task.moved[k], dtype=int)
-    moved, known = -carried[k] / slopes, np.isfinite(given.start)
-    moved[np.ix_(program.mesh.first[known], mine)] += given.dstart[:, known].T
-    dq = np.zeros((len(slopes), given.dq.shape[1]))
-    dq[mine] = given.dq
-    return local.values(part.beta), P, Uncertain(local.phi @ moved[local.index], dq, covariance)

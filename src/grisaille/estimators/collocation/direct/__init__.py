@@ -1,1 +1,0 @@
-"""Collocation of differential-algebraic models as they stand."""

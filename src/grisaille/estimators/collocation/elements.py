@@ -1,0 +1,237 @@
+"""Trajectories as states at the Radau points of elements, the model's equations holding there exactly.
+
+**Whether elements are short enough.** On elements half as long the same path leaves residuals in the equations. One
+step of Newton's method over the path takes them away (for the marginal likelihood the path is solved for) and changes
+the gradient of the criterion by θ, from g to g′; the estimates would move by
+
+    Δθ ≈ −C (g′ − g),        C their covariance,
+
+to first order. Where that is more than a twentieth of a standard error the problem is solved on the shorter elements. A
+fit whose estimates would still move has not converged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from grisaille.collocation.direct.direct import DirectProgram, DirectSolution
+from grisaille.collocation.direct.elimination import IndefiniteError
+from grisaille.collocation.direct.ipopt import violates
+from grisaille.collocation.direct.marginal import marginal
+from grisaille.collocation.direct.newton import linearize
+from grisaille.collocation.direct.refinement import interpolated
+from grisaille.collocation.direct.step_error import step_errors
+from grisaille.collocation.direct.transcription import Point, Transcription
+from grisaille.errors import GrisailleError
+from grisaille.estimators.collocation.element_solution import ElementSolution
+from grisaille.estimators.collocation.trajectories import (
+    Judged,
+    Trajectories,
+)
+from grisaille.optimization.journal import Journal, Progress
+from grisaille.trial.unknown import Unknown
+
+if TYPE_CHECKING:
+    from grisaille.estimation.cases import Case
+    from grisaille.estimators.collocation.problem import CollocationProblem
+
+SETTLED = 0.05
+"""Standard errors: estimates that move less with shorter elements have stopped moving."""
+ROUNDS = 4
+"""Halvings, at most."""
+PIECES = (1, 2, 4, 8)
+ROUGHLY = 0.02
+"""Error of a step, relative to the size of its state, at the guess: elements short enough to search on."""
+TOUCHING = 1e-6
+"""Relative distance from a bound at which a state lies on it."""
+PATH = 1e-10
+"""Decrement at which paths count as solved for."""
+DRIFT = 1e-3
+"""Change of hidden constraints along a path, relative to their terms, from which on a fit says so."""
+
+
+class Elements(Trajectories):
+    """All experiments as one program.
+
+    pieces : elements between samples; reason : why splines are not taken; last : the path a search goes on from
+    """
+
+    is_exact: ClassVar[bool] = True
+
+    def __init__(self, program: DirectProgram, pieces: int = 1, reason: str = "", last: Point | None = None) -> None:
+        self.program, self.pieces, self.reason, self.last = program, pieces, reason, last
+
+    @property
+    def text(self) -> str:
+        return f"direct collocation at Radau points, {f'because {self.reason}' if self.reason else 'as asked'}"
+
+    @property
+    def leans_far(self) -> bool:  # type: ignore[override]
+        """An unknown that decides how strongly noise acts leans as a level would."""
+        return bool(self.program.functions.gain_slots)
+
+    def levels(self, unknowns: Sequence[Unknown]) -> np.ndarray:
+        index = self.program.slots.index[:, sorted(self.program.functions.level_slots)]
+        inside = np.isin(np.arange(len(unknowns)), index[index >= 0])
+        return np.asarray(inside | np.array([u.kind in ("scale", "noise") for u in unknowns], dtype=bool))
+
+    def follow(self, problem: CollocationProblem, theta: np.ndarray) -> ElementSolution | str:
+        """The marginal likelihood integrates over all paths, so that the best one may leave the bounds of states."""
+        bounded = problem.criterion != "laplace"
+        for start in (self.last, None) if self.last is not None else (None,):
+            try:
+                found = self.program.solve(theta, start, free=False, pieces=self.pieces, bounded=bounded)
+            except GrisailleError as error:
+                return str(error)
+            if found.converged:
+                solution = self._solution(found)
+                self.keep(solution, True)
+                return solution
+        return f"the path {found.status}"
+
+    def _solution(self, found: DirectSolution) -> ElementSolution:
+        levels = self.levels(self.program.unknowns)
+        return ElementSolution(found, found.converged, found.result.message, found.iterations, levels)
+
+    def keep(self, solution: ElementSolution, solved: bool) -> None:
+        self.last = solution.found.point if solved else None
+
+    def minimize(
+        self, problem: CollocationProblem, theta: np.ndarray, wanted: np.ndarray, progress: Progress | None = None,
+        near: bool = False,
+    ) -> ElementSolution:  # fmt: skip
+        """From the last path where one is remembered."""
+        lower, upper = problem.bounds
+        bounds = np.where(wanted, lower, theta), np.where(wanted, upper, theta)
+        found = self.program.solve(theta, self.last, bounds=bounds, pieces=self.pieces)
+        if not found.converged and self.last is not None:
+            found = self.program.solve(theta, bounds=bounds, pieces=self.pieces)
+        journal = Journal.of(progress)
+        journal.evaluations += max(found.iterations, 1)
+        if found.converged:
+            journal.accept(problem.unknowns, found.theta, found.objective)
+        solution = self._solution(found)
+        self.keep(solution, found.converged)
+        return solution
+
+    def rounds(self, refine: int | str) -> int:
+        return ROUNDS if isinstance(refine, str) else refine
+
+    def prepared(self, problem: CollocationProblem) -> Elements:
+        for pieces in PIECES[:-1]:
+            coarse = self.program.transcribe(pieces)
+            simulated = self.program.simulated(coarse, problem.guess)
+            if not step_errors(coarse, simulated).max(initial=0.0) > ROUGHLY:
+                return Elements(self.program, pieces, self.reason)
+        return Elements(self.program, PIECES[-1], self.reason)
+
+    def judged(
+        self, problem: CollocationProblem, solution: ElementSolution, covariance: np.ndarray,
+        before: np.ndarray | None, most: int,
+    ) -> Judged:  # fmt: skip
+        moves = self._moves(problem, solution, covariance)
+        if not moves.max(initial=0.0) > SETTLED:
+            return Judged(True)
+        worst = int(np.argmax(moves))
+        said = (
+            f"shorter ones would move {problem.unknowns[worst].name} by about {moves[worst]:.2g} standard errors"
+            if np.isfinite(moves[worst])
+            else "there is no path with positive curvature on shorter ones"
+        )
+        note = f"elements: {said}; use gr.Collocation(refine={2 * max(most, ROUNDS // 2)})."
+        return Judged(False, note, f"elements are too long: {said}")
+
+    def _moves(self, problem: CollocationProblem, solution: ElementSolution, covariance: np.ndarray) -> np.ndarray:
+        """|Δθ| on elements half as long, in standard errors; zero without a prediction, infinite for no path."""
+        known = np.where(np.isfinite(covariance), covariance, 0.0)
+        if problem.criterion != "laplace":
+            known = np.where(problem.levels[:, None] | problem.levels, 0.0, known)
+        errors = np.sqrt(np.clip(np.diag(known), 0.0, None))
+        if not solution.converged or not errors.any() or self._is_bounded(solution.found):
+            return np.zeros(len(errors))
+        finer = self.program.transcribe(2 * self.pieces)
+        point = interpolated(solution.found.program, finer, solution.found.point)
+        gradients = _of_likelihood if problem.criterion == "laplace" else _of_criterion
+        change = gradients(solution.found, finer, point)
+        if change is None:
+            return np.where(errors > 0, np.inf, 0.0)
+        moved = np.abs(known @ change)
+        return np.asarray(np.where(errors > 0, moved / np.where(errors > 0, errors, 1.0), 0.0))
+
+    def _is_bounded(self, found: DirectSolution) -> bool:
+        """Whether bounds of states decide the path, which then does not follow θ as the gradients say."""
+        limits = self.program.options.state_bounds
+        if not found.result.message.startswith("IPOPT"):
+            return False
+        inner = {n: (a + TOUCHING * max(1.0, abs(a)), b - TOUCHING * max(1.0, abs(b))) for n, (a, b) in limits.items()}
+        return violates(found.program, found.point, inner)
+
+    def finer(self, solution: ElementSolution) -> Elements:
+        fine = self.program.transcribe(2 * self.pieces)
+        start = interpolated(solution.found.program, fine, solution.found.point)
+        return Elements(self.program, 2 * self.pieces, self.reason, start)
+
+    def distances(self, problem: CollocationProblem, scales: Sequence[int]) -> None:
+        return None
+
+    def renewed(self, cases: Sequence[Case]) -> Elements:
+        return Elements(self.program.with_trials([c.trial for c in cases]), self.pieces, self.reason)
+
+    def restored(
+        self, problem: CollocationProblem, kept: Mapping[str, np.ndarray], extra: Mapping[str, float]
+    ) -> Elements:
+        last = Point(**{f.name: kept[f"path_{f.name}"] for f in fields(Point)})
+        if last.inner.shape[1] != self.program.functions.element.sizes.inner:
+            last = None  # type: ignore[assignment]  # a file that kept no algebraic unknowns after jumps of inputs
+        return Elements(self.program, int(extra.get("pieces", 1)), self.reason, last)
+
+    def notes(self, solution: ElementSolution) -> list[str]:
+        return [*self._drift(solution.found), *self._beyond_bounds(solution.found)]
+
+    def _drift(self, found: DirectSolution) -> list[str]:
+        """Whether hidden constraints, posed at the first point only, still hold at the end."""
+        model, worst = self.program.model, 0.0
+        for r in range(len(found.program.records) if model.structure.system.nc else 0):
+            values = found.program.observe(found.point, model.constraints, r)
+            states = found.program.seen_points(found.point, r)[:, : model.n]
+            worst = max(worst, float(np.abs(values).max(initial=0.0)) / (1.0 + np.abs(states).max(initial=0.0)))
+        if worst < DRIFT:
+            return []
+        return [
+            f"elements: hidden constraints drift by {worst:.1e} along the path; shorter elements are needed (refine=2)."
+        ]
+
+    def _beyond_bounds(self, found: DirectSolution) -> list[str]:
+        model, limits = self.program.model, self.program.options.state_bounds
+        named = {*model.state_names, *model.structure.system.implicit_names}
+        broken = [n for n, b in limits.items() if n in named and violates(found.program, found.point, {n: b})]
+        if not broken:
+            return []
+        return [
+            f"bounds: the path leaves the bounds of {', '.join(broken)}, which the marginal likelihood "
+            f"(criterion='laplace', debias=True) of direct collocation does not keep; criterion='amle' does."
+        ]
+
+    def sizes(self, solution: ElementSolution) -> dict[str, float]:
+        elements = sum(len(m.lengths) for m in solution.found.program.meshes)
+        return {"elements": float(elements), "pieces": float(self.pieces)}
+
+
+def _of_criterion(solution: DirectSolution, finer: Transcription, point: Point) -> np.ndarray | None:
+    """g′ − g, paths and θ together."""
+    rest = (np.zeros((len(point.first), finer.functions.start.m)), np.zeros_like(point.inner))
+    try:
+        g = linearize(solution.program, solution.point, solution.result.multipliers, exact=False).gradient
+        return np.asarray(linearize(finer, point, rest, exact=False).gradient - g)
+    except (IndefiniteError, np.linalg.LinAlgError):
+        return None
+
+
+def _of_likelihood(solution: DirectSolution, finer: Transcription, point: Point) -> np.ndarray | None:
+    """g′ of −log L, whose g is zero where no bound decides."""
+    found = marginal(finer, point, PATH)
+    return None if found is None else found.gradient

@@ -1,0 +1,300 @@
+"""Trajectories as splines: solved for along the arrow of their curvature, and what they say of samples and states.
+
+A joint descent first. With nearly no disturbance the minimum lies in a narrow curved valley, which such a descent
+follows in short steps: then trajectories are solved for at each step of a search over the unknowns alone.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import casadi as ca
+import numpy as np
+
+from grisaille.collocation import banded, descent
+from grisaille.collocation.descent import Task
+from grisaille.collocation.mesh import Mesh
+from grisaille.collocation.program import SplineProgram
+from grisaille.disturbance.stochastic_model import StochasticModel
+from grisaille.errors import EstimationError, GrisailleError
+from grisaille.estimators.collocation.spline_meshes import left_over, limits, on_mesh, refined, spline_of
+from grisaille.estimators.collocation.spline_solution import INNER, SplineSolution
+from grisaille.estimators.collocation.trajectories import (
+    Judged,
+    Trajectories,
+)
+from grisaille.optimization import scoring
+from grisaille.optimization.journal import Journal, Progress
+from grisaille.optimization.search import Search
+from grisaille.trial.unknown import Unknown
+
+if TYPE_CHECKING:
+    from grisaille.estimation.cases import Case
+    from grisaille.estimators.collocation.problem import CollocationProblem
+
+NEAR = 0.05
+"""A change of the scaled unknowns up to which trajectories are moved along with them."""
+JOINT = 60
+"""Steps over unknowns and trajectories together after which the trajectories are solved for at each step instead."""
+FROZEN = 1e-6
+"""Relative change of noise formulas below which they count as settled."""
+NEGLIGIBLE, COARSE = 3e-3, 0.1
+"""Of the criterion, a negative logarithm of a density: bends that move estimates by small parts of their errors, and
+those that are refined further, and mentioned where they are not."""
+ROUGHLY = 0.05
+"""Of the criterion, relative, at the guess: a mesh that is good enough to search on."""
+BEFORE, AFTER = 6, 10
+"""Rounds of refinement at the guess and at the estimates, at most."""
+SETTLED = 0.05
+"""Standard errors: estimates that move less with more knots have stopped moving."""
+UNSEEN = 100.0
+"""Integrations between a disturbance and an output that never sees it."""
+
+
+class Splines(Trajectories):
+    """One spline program per experiment; ``method``: options of ``gr.Collocation``."""
+
+    is_exact: ClassVar[bool] = False
+
+    def __init__(self, programs: Sequence[SplineProgram], betas: Sequence[np.ndarray], method: Any) -> None:
+        self.programs, self.method = tuple(programs), method
+        self.betas = self.first_betas = list(betas)
+        self.solved_before = False
+        self._last: SplineSolution | None = None
+
+    @property
+    def text(self) -> str:
+        orders = sorted({s.order for p in self.programs for s in p.mesh.splines})
+        return f"splines of order {' and '.join(map(str, orders))}, because white noise disturbs every state"
+
+    @property
+    def placed(self) -> bool:
+        """Whether knots were placed automatically; those of the user's own are added to, not judged."""
+        return isinstance(self.method.knots, str)
+
+    def levels(self, unknowns: Sequence[Unknown]) -> np.ndarray:
+        inside = set().union(*(p.record.level_names for p in self.programs))
+        return np.array(
+            [u.kind in ("scale", "noise") or (u.kind == "parameter" and u.target in inside) for u in unknowns],
+            dtype=bool,
+        )
+
+    def task(self, problem: CollocationProblem) -> Task:
+        """Unknowns and trajectories as the descent sees them."""
+        lower, upper = Search(problem).inner_bounds()
+        floors, ceilings = limits(self.programs)
+        bounded = any(np.isfinite(b).any() for b in (*floors, *ceilings))
+        scaled = copy.copy(problem)  # the scale of unknowns follows their guess: a task keeps its own
+        return Task(
+            self.programs, [c.unknowns for c in problem.cases], scaled.outer, scaled.inner, scaled.slopes, lower,
+            upper, scaled.prior_residuals, problem.criterion == "smoothing",
+            floors if bounded else (), ceilings if bounded else (),
+        )  # fmt: skip
+
+    def follow(self, problem: CollocationProblem, theta: np.ndarray) -> SplineSolution | str:
+        task, xi = self.task(problem), problem.inner(theta)
+        nothing = np.zeros(len(theta), dtype=bool)
+        tries = ((self._predicted(problem, theta), True), (self.betas, False), (self.first_betas, False))
+        for start, near in tries if self.solved_before else tries[1:]:
+            try:
+                found = descent.minimize(task, xi, start, wanted=nothing, near=near, tolerance=INNER)
+            except GrisailleError as error:
+                return str(error)
+            if found.converged:
+                solution = self._solution(found)
+                self.keep(solution, True)
+                self._last = solution
+                return solution
+        return f"the trajectories could not be solved for: {found.reason}"
+
+    def _solution(self, found: descent.Solution) -> SplineSolution:
+        return SplineSolution(
+            found.quadratic, found.converged, found.reason, found.iterations, self.placed, self.method.quadrature
+        )
+
+    def keep(self, solution: SplineSolution, solved: bool) -> None:
+        self.betas, self._last, self.solved_before = solution.quadratic.betas, None, solved
+
+    def _predicted(self, problem: CollocationProblem, theta: np.ndarray) -> list[np.ndarray]:
+        """The last trajectories, moved along with the unknowns."""
+        last = self._last
+        if last is None or np.abs(problem.inner(theta) - problem.inner(last.theta)).max(initial=0.0) > NEAR:
+            return self.betas
+        try:
+            moved = last.implicit_responses if problem.criterion == "smoothing" else last.responses
+        except banded.NotPositiveDefinite:
+            return self.betas
+        return [b - V @ (theta - last.theta) for b, V in zip(self.betas, moved, strict=True)]
+
+    def minimize(
+        self, problem: CollocationProblem, theta: np.ndarray, wanted: np.ndarray, progress: Progress | None = None,
+        near: bool = False,
+    ) -> SplineSolution:  # fmt: skip
+        """The joint minimum, with noise formulas that contain states evaluated on it until they stay."""
+        journal = Journal.of(progress)
+        found = self._joint(problem, theta, wanted, journal, near)
+        for _ in range(0 if near else 30):
+            q = found.quadratic
+            changes = [p.refreeze(b, g) for p, b, g in zip(self.programs, q.betas, q.given, strict=True)]
+            if max(changes) < FROZEN:
+                break
+            found = self._joint(problem, q.theta, wanted, journal, near)
+        return self._refused(found)
+
+    def _refused(self, found: SplineSolution) -> SplineSolution:
+        """Trajectories that were not found, or that nothing determines."""
+        if not np.isfinite(found.objective):
+            raise EstimationError(
+                f"The trajectories cannot be solved for at the guess: {found.reason}. Give another guess=, or start "
+                f"values nearer to the data."
+            )
+        try:
+            found.quadratic.factors()
+        except banded.NotPositiveDefinite:
+            raise EstimationError(
+                "The trajectories are not determined: the data and the model leave some of their coefficients free. "
+                "Take more quadrature points (quadrature='gauss'), fewer knots, or fix a start."
+            ) from None
+        return found
+
+    def _joint(
+        self, problem: CollocationProblem, theta: np.ndarray, wanted: np.ndarray, journal: Journal, near: bool
+    ) -> SplineSolution:
+        """Unknowns and trajectories together; where that is slow, trajectories solved for at each step."""
+        task, xi, most = self.task(problem), problem.inner(theta), self.method.max_iterations
+        if self.method.optimizer == "ipopt":
+            from grisaille.collocation.ipopt import minimize
+
+            solved = minimize(task, xi, self.betas, wanted=wanted, tolerance=self.method.tolerance, most=most)
+        else:
+            solved = descent.minimize(
+                task, xi, self.betas, wanted=wanted, near=near or self.solved_before,
+                tolerance=self.method.tolerance, most=min(JOINT, most), progress=journal, better=journal.reach,
+            )  # fmt: skip
+        found = self._solution(solved)
+        journal.evaluations += found.iterations
+        journal.trace += solved.trace
+        self.keep(found, found.converged)
+        return found if found.converged else self._profiled(problem, theta, wanted, found, journal)
+
+    def _profiled(
+        self, problem: CollocationProblem, theta: np.ndarray, wanted: np.ndarray, found: SplineSolution,
+        journal: Journal,
+    ) -> SplineSolution:  # fmt: skip
+        """From the guess, and from where the joint descent stopped; whatever is better."""
+        best = found
+        for start in (found.theta, theta):
+            held = np.where(wanted, start, theta)
+            inner = problem.holding(held, ~wanted)
+            try:
+                outcome = scoring.minimize(
+                    Search(inner, journal), max_evaluations=self.method.max_iterations,
+                    tolerance=self.method.tolerance,
+                )  # fmt: skip
+            except EstimationError:
+                continue
+            at: Any = outcome.evaluation
+            if outcome.stopped_well and at.objective <= best.objective:
+                there = replace(at.solution, reason=outcome.reason, iterations=0)
+                best = self._polished(problem, wanted, there)
+                break
+        self.keep(best, best.converged)
+        return best
+
+    def _polished(self, problem: CollocationProblem, wanted: np.ndarray, found: SplineSolution) -> SplineSolution:
+        """The last digits, by Newton's method over everything."""
+        q = found.quadratic
+        last = descent.minimize(
+            self.task(problem), problem.inner(q.theta), q.betas, wanted=wanted, near=True,
+            tolerance=self.method.tolerance, most=20,
+        )  # fmt: skip
+        return self._solution(last) if last.converged and last.quadratic.objective <= q.objective else found
+
+    def rounds(self, refine: int | str) -> int:
+        if not isinstance(refine, str):
+            return refine
+        return AFTER if self.placed and self.method.quadrature == "gauss" else 0
+
+    def prepared(self, problem: CollocationProblem) -> Splines:
+        splines = self
+        for _ in range(BEFORE if self.placed else 0):
+            found = splines.follow(problem, problem.guess)
+            if isinstance(found, str) or left_over(found.quadratic) <= ROUGHLY * (1 + found.objective):
+                break
+            splines = splines.finer(found)
+        return splines
+
+    def judged(
+        self, problem: CollocationProblem, solution: SplineSolution, covariance: np.ndarray,
+        before: np.ndarray | None, most: int,
+    ) -> Judged:  # fmt: skip
+        left, is_still = left_over(solution.quadratic), False
+        if before is not None:
+            errors = np.sqrt(np.clip(np.diag(covariance), 0.0, None))
+            moved = np.abs(solution.theta - before) / np.where(errors > 0, errors, np.inf)
+            is_still = moved.max(initial=0.0) < SETTLED and (not self.placed or left < COARSE)
+        if is_still or left <= COARSE:
+            return Judged(is_still or left <= NEGLIGIBLE)
+        further = f"gr.Collocation(refine={max(2 * most, 10)})"
+        advice = f"use {further}, or knots=times of your own"
+        advice = advice if self.placed else f"use knots='auto', more of them, or {further}"
+        note = f"knots: about {left:.2g} of the criterion is due to knots that are too far apart; {advice}."
+        counts = self.placed and before is not None
+        return Judged(False, note, "estimates still move as knots are added" if counts else "")
+
+    def finer(self, solution: SplineSolution) -> Splines:
+        return Splines(*refined(solution.quadratic, self.method.quadrature), self.method)
+
+    def distances(self, problem: CollocationProblem, scales: Sequence[int]) -> np.ndarray:
+        """In integrations."""
+        models = list({id(p.record.stochastic): p.record.stochastic for p in self.programs}.values())
+        targets = [problem.unknowns[k].target for k in scales]
+        found = [[min(_distance(m, t, o) for m in models) for o in problem.outputs] for t in targets]
+        return np.array(found, dtype=float).reshape(len(scales), len(problem.outputs))
+
+    def renewed(self, cases: Sequence[Case]) -> Splines:
+        programs = [p.with_measurements(c.runner) for p, c in zip(self.programs, cases, strict=True)]
+        return Splines(programs, self.first_betas, self.method)
+
+    def restored(
+        self, problem: CollocationProblem, kept: Mapping[str, np.ndarray], extra: Mapping[str, float]
+    ) -> Splines:
+        programs, betas = [], []
+        for k, (program, case) in enumerate(zip(self.programs, problem.cases, strict=True)):
+            mesh = Mesh(tuple(spline_of(kept[f"knots_{k}_{i}"]) for i in range(len(program.mesh.splines))))
+            given = program.record.at(case.own(problem.guess))
+            programs.append(on_mesh(program, mesh, given, self.method.quadrature))
+            programs[-1].noise_states = np.asarray(kept[f"noise_states_{k}"], dtype=float)
+            betas.append(np.asarray(kept[f"coefficients_{k}"], dtype=float))
+        return Splines(programs, betas, self.method)
+
+    def notes(self, solution: SplineSolution) -> list[str]:
+        return []
+
+    def sizes(self, solution: SplineSolution) -> dict[str, float]:
+        return {
+            "knots": float(sum(len(p.mesh.bounds) for p in self.programs)),
+            "coefficients": float(sum(p.mesh.count for p in self.programs)),
+        }
+
+
+def _distance(model: StochasticModel, disturbance: str, output: str) -> float:
+    """How many integrations lie between a disturbance's noise and an output."""
+    if output not in model.outputs or f"scale({disturbance})" not in model.quantities:
+        return UNSEEN
+    level = model.q[model.quantities.index(f"scale({disturbance})")]
+    driven = {
+        i
+        for i in range(model.n)
+        if ca.depends_on(ca.densify(ca.vertcat(ca.vec(model.noise[i, :]), model.drift[i])), level)
+    }
+    reach = np.array(ca.DM(ca.jacobian_sparsity(model.drift, model.X)).full()) != 0
+    seen = set(ca.jacobian_sparsity(model.measured[model.outputs.index(output)], model.X).get_col())
+    for steps in range(model.n + 1):
+        if driven & seen:
+            return float(steps)
+        driven |= {i for i in range(model.n) if any(reach[i, j] for j in driven)}
+    return UNSEEN

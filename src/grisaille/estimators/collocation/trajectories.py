@@ -1,0 +1,180 @@
+"""The seam between criteria and the two bases of collocation: trajectories of all experiments on one mesh.
+
+    Splines     coefficients of B-splines; disturbances are what the model leaves, ẋ − f, and nothing is constrained
+    Elements    states at Radau points with the disturbances as variables, the model's equations as constraints
+
+Criteria, intensities, refinement, states and profiles know these two classes only, and neither by name.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from grisaille.collocation.intensity import Misfit
+from grisaille.optimization.journal import Progress
+from grisaille.simulation.runner import Prediction
+from grisaille.trial.unknown import Unknown
+
+if TYPE_CHECKING:
+    from grisaille.estimation.cases import Case
+    from grisaille.estimators.collocation.problem import CollocationProblem
+
+Statistics = tuple[str, np.ndarray, list[str], np.ndarray]
+"""Of one experiment: its name, the times, the quantities, and (4, times, quantities)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Told:
+    """What trajectories say of the unknowns and of the samples, in the order of these."""
+
+    slope: np.ndarray
+    """∂J*/∂θ of the least criterion over trajectories, priors included."""
+    information: np.ndarray
+    """Its curvature."""
+    residuals: np.ndarray
+    errors: np.ndarray
+    jacobian: np.ndarray
+    predictions: tuple[Prediction, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Marginal:
+    """−log L by Laplace's approximation, priors included, and its gradient by θ."""
+
+    value: float
+    slope: np.ndarray
+    freedom: np.ndarray
+    """The derivative of the determinants alone: what a level's information rests on."""
+
+
+class Solution(ABC):
+    """Trajectories that were solved for, with or without unknowns."""
+
+    converged: bool
+    reason: str
+    iterations: int
+
+    @property
+    @abstractmethod
+    def theta(self) -> np.ndarray: ...
+
+    @property
+    @abstractmethod
+    def objective(self) -> float: ...
+
+    @property
+    def minimised(self) -> float:
+        """What the trajectories minimise: the objective and, where noise depends on them, its log-determinant."""
+        return self.objective
+
+    @abstractmethod
+    def free(self) -> np.ndarray:
+        """Which unknowns no bound decides."""
+
+    @abstractmethod
+    def told(self, cases: Sequence[Case], implicit: bool) -> Told:
+        """``implicit``: with the exact response of trajectories to unknowns; raises where nothing determines them."""
+
+    @abstractmethod
+    def marginal(self, sensitive: bool) -> Marginal:
+        """Raises ``NotPositiveDefinite`` where there is no curvature to integrate with."""
+
+    @abstractmethod
+    def misfit(self, cases: Sequence[Case], outputs: Sequence[str]) -> Misfit:
+        """Of every output."""
+
+    @abstractmethod
+    def statistics(self, k: int, names: Any, covariance: np.ndarray, width: float) -> Statistics:
+        """Quantities of experiment k along its trajectory, with bands; ``covariance`` of the unknowns."""
+
+    @abstractmethod
+    def arrays(self) -> dict[str, np.ndarray]:
+        """As a file keeps them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """Whether a mesh is fine enough for what was found on it.
+
+    note, reason : what to say, and why the search has not converged, where no finer mesh is allowed; empty: nothing
+    """
+
+    is_enough: bool
+    note: str = ""
+    reason: str = ""
+
+
+class Trajectories(ABC):
+    """Trajectories of all experiments on one mesh; they remember the last ones, from which a search goes on."""
+
+    leans_far: ClassVar[bool] = False
+    """Whether the criterion over trajectories and unknowns together leans by any number of standard errors."""
+    is_exact: ClassVar[bool]
+    """Whether standard errors are those of the exact curvature, not of Gauss and Newton's."""
+
+    @property
+    @abstractmethod
+    def text(self) -> str:
+        """How trajectories are represented, and why so."""
+
+    @abstractmethod
+    def levels(self, unknowns: Sequence[Unknown]) -> np.ndarray:
+        """Unknowns that are intensities or noise levels, or parameters inside them or inside a spectrum."""
+
+    @abstractmethod
+    def follow(self, problem: CollocationProblem, theta: np.ndarray) -> Solution | str:
+        """Trajectories for given unknowns, or why there are none."""
+
+    @abstractmethod
+    def minimize(
+        self, problem: CollocationProblem, theta: np.ndarray, wanted: np.ndarray, progress: Progress | None = None,
+        near: bool = False,
+    ) -> Solution:  # fmt: skip
+        """The least criterion over trajectories and the unknowns ``wanted``; ``near``: from the last trajectories."""
+
+    @abstractmethod
+    def keep(self, solution: Any, solved: bool) -> None:
+        """Trajectories that the next search starts from."""
+
+    @abstractmethod
+    def rounds(self, refine: int | str) -> int:
+        """Rounds of refinement, at most."""
+
+    @abstractmethod
+    def prepared(self, problem: CollocationProblem) -> Trajectories:
+        """On a mesh that can follow the model at the guess: on a coarser one a search would run away from it."""
+
+    @abstractmethod
+    def judged(
+        self, problem: CollocationProblem, solution: Any, covariance: np.ndarray, before: np.ndarray | None, most: int
+    ) -> Judged:
+        """Whether the mesh is fine enough; ``before``: the estimates on the mesh before, ``most``: rounds allowed."""
+
+    @abstractmethod
+    def finer(self, solution: Any) -> Trajectories:
+        """On a finer mesh, from a solution."""
+
+    @abstractmethod
+    def distances(self, problem: CollocationProblem, scales: Sequence[int]) -> np.ndarray | None:
+        """How far each scale's disturbance is from each output, infinite for unseen; None where only trials tell."""
+
+    @abstractmethod
+    def renewed(self, cases: Sequence[Case]) -> Trajectories:
+        """Independent ones for other measurements."""
+
+    @abstractmethod
+    def restored(self, problem: CollocationProblem, kept: Mapping[str, np.ndarray], extra: Mapping[str, float]) -> Any:
+        """On the mesh of a file, starting from its trajectories."""
+
+    @abstractmethod
+    def notes(self, solution: Any) -> list[str]:
+        """What is not as it should be along the trajectories."""
+
+    @abstractmethod
+    def sizes(self, solution: Any) -> dict[str, float]:
+        """Numbers of knots or elements."""
