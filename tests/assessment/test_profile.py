@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from assessment.lines import METHOD, KnownLine, Line, Saturation, X, line_experiment, line_fit
@@ -10,7 +13,10 @@ from scipy.stats import chi2, norm
 
 import grisaille as gr
 from grisaille.assessment.criterion import criterion_of
+from grisaille.assessment.points import Point
+from grisaille.assessment.profile import _Walk
 from grisaille.errors import EstimationError
+from grisaille.trial.unknown import Unknown
 
 
 @pytest.mark.parametrize("level", [0.68, 0.95, 0.999])
@@ -181,3 +187,36 @@ def test_open_levels_of_several_outputs_follow_the_unknowns_that_are_held() -> N
         assert found.deviance == pytest.approx(there.fun - total(*best), rel=1e-6)
         criterion.minimize({1: 0.9}, best)
         assert criterion.minimize({0: a}, best).deviance == found.deviance
+
+
+class _Steep:
+    """Deviances of one unknown around 1, by a formula; no value where that is NaN."""
+
+    theta = np.array([1.0])
+
+    def __init__(self, formula: Callable[[float], float]) -> None:
+        self.formula = formula
+        unknown = Unknown("k", "parameter", "k", None, 1.0)
+        self.problem = SimpleNamespace(unknowns=(unknown,), bounds=(np.array([-np.inf]), np.array([np.inf])))
+
+    def minimize(self, held: dict[int, float], start: np.ndarray) -> Point:
+        value = self.formula(held[0])
+        return Point(
+            np.array([held[0]]), value if np.isfinite(value) else np.inf, "" if np.isfinite(value) else "lost."
+        )
+
+
+@pytest.mark.parametrize("points", [2, 12])
+def test_a_criterion_that_jumps_has_its_limit_at_the_jump(points: int) -> None:
+    """The deviance is that of a standard error of 0.1 up to 1.05, and by thirty more beyond."""
+    walk = _Walk(_Steep(lambda v: ((v - 1) / 0.1) ** 2 + 30.0 * (v > 1.05)), 0, 0.1, 3.84, points, 1)
+    walk.run()
+    assert walk.crossing == pytest.approx(1.05, abs=0.01) and walk.jump is not None
+    assert walk.jump == (walk.crossing, pytest.approx(30.0, rel=0.05))
+
+
+@pytest.mark.parametrize("points", [2, 12])
+def test_where_nothing_can_be_computed_the_data_are_not_blamed(points: int) -> None:
+    walk = _Walk(_Steep(lambda v: ((v - 1) / 0.1) ** 2 if v > 0.97 else np.nan), 0, 0.1, 3.84, points, -1)
+    walk.run()
+    assert walk.crossing is None and walk.ended == "lost."

@@ -32,6 +32,8 @@ BEYOND = 1.5
 """How far above the threshold a profile is followed, for the picture."""
 REACH, LOG_REACH = 1e3, 30.0
 """How far it is followed at all, in scaled unknowns or logarithms."""
+NARROW = 0.2
+"""Of the first step: over less the deviance does not grow beyond the limit without a jump."""
 
 
 @dataclass(frozen=True)
@@ -122,11 +124,15 @@ class _Walk:
         self.reach = LOG_REACH if self.unknown.logarithmic else REACH * usual
         self.points: list[Point] = []
         self.crossing: float | None = None
+        self.jump: tuple[float, float] | None = None
+        """Where the deviance grows beyond the limit at once, as far as steps were shortened, and by how much."""
         self.ended = ""
 
     def run(self) -> None:
         """Step outwards until the deviance is well above the limit, or nothing more can be had."""
         last, failures = Point(self.criterion.theta, 0.0), 0
+        rejected: Point | None = None
+        longest = self.step
         for _ in range(self.most):
             value, at_bound = self._next(last)
             if value == last.theta[self.k]:
@@ -135,12 +141,15 @@ class _Walk:
             point = self.criterion.minimize({self.k: value}, self._start(value))
             change = point.deviance - last.deviance
             if point.failure or change > 4 * self.aim:
-                failures += bool(point.failure)
+                failures, self.ended = failures + bool(point.failure), point.failure
+                rejected = rejected if point.failure else point
                 if failures > 8:
-                    self.ended = point.failure
                     return
                 self.step *= 0.25 if point.failure else max(0.1, min(0.5, 1.5 * self.aim / change))
                 continue
+            self.ended = ""
+            if rejected is not None and self.side * (value - rejected.theta[self.k]) >= 0:
+                rejected = None
             self.points.append(point)
             if self.crossing is None and last.deviance < self.limit <= point.deviance:
                 self.crossing = self._cross(last, point)
@@ -151,7 +160,13 @@ class _Walk:
                 return
             self._adapt(last.deviance, point.deviance)
             last = point
-        self.ended = "steps"
+        self.ended = self.ended or "steps"
+        if rejected is None or self.crossing is not None or rejected.deviance < self.limit:
+            return
+        at, here = (self.unknown.inner(float(p.theta[self.k])) for p in (rejected, last))
+        if abs(at - here) < NARROW * longest:
+            self.crossing = float(rejected.theta[self.k])
+            self.jump = self.crossing, rejected.deviance - last.deviance
 
     def _adapt(self, before: float, now: float) -> None:
         """The step to a deviance higher by ``aim``, if its root goes on as a straight line."""
@@ -161,6 +176,8 @@ class _Walk:
 
     def held_by_bounds(self) -> list[str]:
         """Unknowns that sit on a bound at the end of the walk and did not at the estimate."""
+        if not self.points:
+            return []
         problem, end = self.criterion.problem, self.points[-1].theta
         lower, upper = problem.bounds
         near = [np.isclose(t, lower, rtol=1e-4) | np.isclose(t, upper, rtol=1e-4) for t in (self.criterion.theta, end)]
@@ -230,12 +247,17 @@ def _notes(fit: Fitted, unknown: Unknown, walks: list[_Walk]) -> Iterator[str]:
         elif walk.ended in ("reach", "steps"):
             yield f"open {side}: at {at:.4g} {growth}; the data do not limit {unknown.name} on this side."
         else:
-            yield f"open {side}: the model cannot be simulated much beyond {at:.4g} ({walk.ended})"
+            why = walk.ended.rstrip(".")
+            yield f"open {side}: nothing can be computed much beyond {at:.4g}, where {growth} ({why})."
     if not fit.estimate.is_likelihood:
         yield (
             "the criterion is not a likelihood: the interval is where it has grown as much as the standard error says, "
             "and shares the bias of the estimate."
         )
+    for walk in walks:
+        if walk.jump is not None:
+            at, change = walk.jump
+            yield f"the limit {at:.4g} is where the deviance jumps, by {change:.2g} at once: it is approximate."
     best = min((p for w in walks for p in w.points), key=lambda p: p.deviance, default=None)
     if best is not None and best.deviance < -1e-3:
         values = ", ".join(f"'{n}': {v:.6g}" for n, v in zip(fit.names, best.theta, strict=True))
