@@ -156,9 +156,7 @@ class Criterion:
         problem, alone = self.problem.begun, len(self.problem.outputs) == 1 and not self._mixed
         for _ in range(LEVEL_ROUNDS):
             restricted = Restricted(problem, theta, held)
-            found = trust_region.minimize(
-                Search(restricted), loss="linear", loss_scale=1.0, max_evaluations=500, tolerance=TOLERANCE
-            ).evaluation
+            found = trust_region.minimize(Search(restricted, most=500), TOLERANCE).evaluation
             theta = restricted.whole(found.theta)
             if alone or not problem.sigma:
                 break

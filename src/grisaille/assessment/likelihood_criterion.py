@@ -93,9 +93,8 @@ class LikelihoodCriterion:
         for k in self.zeros.keys() - held.keys():
             theta[k] = max(theta[k], self.zeros[k])
         restricted = Restricted(self.problem, theta, list(held))
-        search = Search(restricted)
         try:
-            outcome = scoring.minimize(search, max_evaluations=MOST, tolerance=TOLERANCE)
+            outcome = scoring.minimize(Search(restricted, most=MOST), tolerance=TOLERANCE)
         except EstimationError as error:
             return Point(theta, np.inf, str(error))
         return Point(restricted.whole(outcome.evaluation.theta), self.deviance(outcome.evaluation))

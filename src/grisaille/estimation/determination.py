@@ -25,10 +25,12 @@ def describe_determination(
     covariance: np.ndarray,
     free: np.ndarray,
     same: Same | None = None,
+    unseen: np.ndarray | bool = False,
 ) -> list[str]:
     """Sentences, the most serious first; empty when everything is determined.
 
     same : whether the criterion at other values is that of the estimate
+    unseen : unknowns that a search has held because nothing moved with them
     """
     notes = []
     names = [u.name for u in unknowns]
@@ -39,6 +41,7 @@ def describe_determination(
     norms = np.linalg.norm(scaled, axis=0)
     largest = norms.max(initial=0.0)
     dead = norms <= DEAD * largest if largest > 0 else np.ones(len(names), dtype=bool)
+    dead = dead | unseen
     for k in map(int, np.flatnonzero(dead)):
         notes.append(f"dead: no output moves with {names[k]}; fix it, or measure something that depends on it.")
     for k in map(int, np.flatnonzero(~free & ~dead)):
@@ -52,7 +55,7 @@ def describe_determination(
         if not np.isfinite(covariance[c.unknowns[0], c.unknowns[0]]):
             told = " and ".join(names[k] for k in c.unknowns)
             notes.append(f"determined: {c.text} = {c.value:.6g} ± {c.std_error:.2g}, all that the data tell of {told}.")
-    notes += _not_told(covariance, names, free, notes)
+    notes += _not_told(covariance, names, alive, notes)
     notes += _trade_offs(covariance, names, alive)
     notes += _not_pinned(unknowns, covariance, alive)
     return notes

@@ -38,7 +38,6 @@ class LikelihoodEvaluation(Evaluation):
     penalty: float = 0.0
 
     is_least_squares: ClassVar[bool] = False
-    follows_valleys: ClassVar[bool] = True
 
     @property
     def objective(self) -> float:

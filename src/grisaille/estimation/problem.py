@@ -65,8 +65,6 @@ class Evaluation:
 
     is_least_squares: ClassVar[bool] = True
     """Whether the objective is ½ Σ r²."""
-    follows_valleys: ClassVar[bool] = False
-    """Whether its valleys, where it is not ½ Σ r² itself, are those of Σ r²."""
 
     @property
     def completed(self) -> bool:

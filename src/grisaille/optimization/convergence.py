@@ -36,7 +36,7 @@ def polish(search: Search[E], evaluation: E, most: int = 12) -> E:
     """
     offset = relative_offset(search, evaluation)
     for _ in range(most):
-        found = _nearer(search, evaluation, offset) if offset >= ENOUGH else None
+        found = _nearer(search, evaluation, offset) if offset >= ENOUGH and search.left else None
         if found is None:
             break
         evaluation, offset = found
@@ -53,7 +53,7 @@ def _nearer(search: Search[E], evaluation: E, offset: float) -> tuple[E, float] 
     step[free] = np.linalg.lstsq(J[:, free], -evaluation.residuals, rcond=1e-13)[0]
     if not step.any() or np.abs(step).max() <= 1e-16 * (1 + np.abs(xi).max()):
         return None
-    for share in HALVES if offset >= OFFSET else HALVES[:1]:
+    for share in (HALVES if offset >= OFFSET else HALVES[:1])[: search.left]:
         trial = search.evaluate(search.outer(np.clip(xi + share * step, lower, upper)))
         if trial.completed and trial.objective <= evaluation.objective * (1 + SCATTER):
             nearer = relative_offset(search, trial)
@@ -82,4 +82,5 @@ def relative_offset(search: Search[E], evaluation: E) -> float:
 def _free(search: Search[E], evaluation: E, xi: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
     descent = -(search.jacobian(evaluation).T @ evaluation.residuals)
     near = 1e-9 * (1 + np.abs(xi))
-    return np.asarray(~(((xi <= lower + near) & (descent < 0)) | ((xi >= upper - near) & (descent > 0))))
+    held = ((xi <= lower + near) & (descent < 0)) | ((xi >= upper - near) & (descent > 0))
+    return np.asarray(~held & search.moving(evaluation))

@@ -47,11 +47,6 @@ class Evaluated(Protocol):
         """Evaluations it took: more than one where derivatives are differences."""
         ...
 
-    @property
-    def follows_valleys(self) -> bool:
-        """Whether its valleys are those of the squares of its residuals."""
-        ...
-
 
 E = TypeVar("E", bound=Evaluated)
 E_co = TypeVar("E_co", bound=Evaluated, covariant=True)
@@ -60,7 +55,8 @@ E_co = TypeVar("E_co", bound=Evaluated, covariant=True)
 class Criterion(Protocol[E_co]):
     """A function of unknowns."""
 
-    unknowns: tuple[Unknown, ...]
+    @property
+    def unknowns(self) -> tuple[Unknown, ...]: ...
 
     def evaluate(self, theta: np.ndarray, *, sensitive: bool = True) -> E_co:
         """The criterion at θ, with derivatives where ``sensitive``."""

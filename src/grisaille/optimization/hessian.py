@@ -13,6 +13,7 @@ import numpy as np
 
 from grisaille.collocation.flat_directions import pseudo_inverse
 from grisaille.optimization.criterion import E
+from grisaille.optimization.quadratic import DEAD
 from grisaille.optimization.search import Curvature, Search
 
 DIFFERENCE = 1e-3
@@ -23,8 +24,6 @@ STEEP = 100.0
 """Curvature over the expected one from which on steps are too long."""
 SHORTER = 4
 """How often steps are shortened."""
-DEAD = 1e-6
-"""Unknowns whose change by an e-fold, or by their own size, moves the objective by less than this are not seen."""
 BENT_UP = -1e-6
 """Least eigenvalue of the Hessian with unit diagonal: below it the point is no minimum."""
 

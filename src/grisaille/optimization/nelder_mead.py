@@ -5,30 +5,72 @@ Reference: J. A. Nelder, R. Mead, Computer Journal 7 (1965) 308.
 
 from __future__ import annotations
 
+from collections import deque
+
 import numpy as np
 
 from grisaille.optimization.criterion import E
-from grisaille.optimization.search import Outcome, Search
+from grisaille.optimization.live import Live, minimize_live
+from grisaille.optimization.search import LIMIT, Outcome, Search
+
+SHRUNK = "the simplex has shrunk"
+LEVEL = 1e-9
+"""Relative spread of values that are the same: where corners are far apart still, some unknown may be dead."""
+WIDE = 1e-3
+"""Of such corners, in ξ."""
 
 
-def minimize(search: Search[E], *, max_evaluations: int, tolerance: float) -> Outcome[E]:
-    """Minimise ½|r|² from the problem's guess."""
+def minimize(search: Search[E], *, tolerance: float) -> Outcome[E]:
+    """Minimise the objective from the guess."""
+    first = search.first()
+    reason = shrink(search, flat=1e-14 * (1 + first.objective), narrow=max(tolerance, 1e-10))
+    return search.finish(reason == SHRUNK, reason)
+
+
+def shrink(search: Search[E], *, flat: float, narrow: float) -> str:
+    """The simplex from the best point on, until its values and its corners differ by no more than this."""
     from scipy.optimize import minimize as scipy_minimize
 
-    first = search.first()
     lower, upper = search.inner_bounds()
-    wall = 1e6 * (1 + first.objective)
+    first = search.lowest
+    wall = first.objective + 1e6 * (1 + abs(first.objective))
+    start = search.where(first)
 
-    def objective(xi: np.ndarray) -> float:
-        evaluation = search.at(xi, sensitive=False)
-        return evaluation.objective if evaluation.completed else wall
+    def simplex(part: Live[E]) -> tuple[np.ndarray, bool, str]:
+        plateau = _Plateau(int(part.live.sum()))
 
-    bounds = [(a if np.isfinite(a) else None, b if np.isfinite(b) else None) for a, b in zip(lower, upper, strict=True)]
-    options = {
-        "maxfev": max(max_evaluations, 1),
-        "xatol": max(tolerance, 1e-10),
-        "fatol": 1e-14 * (1 + first.objective),
-        "adaptive": True,
-    }
-    found = scipy_minimize(objective, search.start, method="Nelder-Mead", bounds=bounds, options=options)
-    return search.finish(bool(found.success), "the simplex has shrunk" if found.success else "the limit was reached")
+        def objective(x: np.ndarray) -> float:
+            xi = part.whole(x)
+            evaluation = search.at(xi, sensitive=False)
+            value = evaluation.objective if evaluation.completed else wall
+            if plateau.is_level(x, value):
+                part.examine(xi)
+            return value
+
+        sides = zip(lower[part.live], upper[part.live], strict=True)
+        bounds = [(a if np.isfinite(a) else None, b if np.isfinite(b) else None) for a, b in sides]
+        options = {"maxfev": max(search.left, 1), "xatol": narrow, "fatol": flat, "adaptive": True}
+        found = scipy_minimize(
+            objective, part.held_at[part.live], method="Nelder-Mead", bounds=bounds, options=options
+        )  # fmt: skip
+        return found.x, bool(found.success), SHRUNK if found.success else LIMIT
+
+    return minimize_live(search, start, simplex, start)[1]
+
+
+class _Plateau:
+    """Whether the last points are far apart although their values are the same; seldom asked twice."""
+
+    def __init__(self, unknowns: int) -> None:
+        self.recent: deque[tuple[np.ndarray, float]] = deque(maxlen=4 * (unknowns + 1))
+
+    def is_level(self, x: np.ndarray, value: float) -> bool:
+        self.recent.append((np.array(x), value))
+        if len(self.recent) < (self.recent.maxlen or 0):
+            return False
+        values = np.array([v for _, v in self.recent])
+        corners = np.array([c for c, _ in self.recent])
+        is_flat = np.ptp(values) <= LEVEL * (1 + abs(values.min())) and np.ptp(corners, axis=0).max() > WIDE
+        if is_flat:
+            self.recent.clear()
+        return bool(is_flat)

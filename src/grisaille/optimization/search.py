@@ -15,11 +15,14 @@ import numpy as np
 from grisaille.errors import EstimationError
 from grisaille.optimization.criterion import Criterion, E
 from grisaille.optimization.journal import Journal
+from grisaille.optimization.quadratic import DEAD, Squares
 from grisaille.optimization.scaled import Scaled
 from grisaille.trial.unknown import Unknown
 
 ELSEWHERE = (0.5, 0.8, 1.25, 2.0)
 """Multiples of a guess at which a refusal is tried again."""
+FAINT = 1e-6
+"""Of the clearest: unknowns that are fainter may be dead."""
 NUMBERS = re.compile(r"[-+]?[0-9.]+(?:e[-+]?[0-9]+)?")
 LIMIT = "the limit of evaluations was reached"
 
@@ -34,6 +37,8 @@ class Outcome(Generic[E]):
     reason: str
     joins: bool = True
     """Whether the pieces of a record that was cut fit together."""
+    settled: bool = True
+    """Whether what is estimated in turn with the unknowns (noise levels) no longer moves."""
 
 
 def arrived(outcome: Outcome[E], offset: float) -> str:
@@ -63,6 +68,8 @@ class Search(Scaled, Generic[E]):
     most: int = 10**9
     best: E | None = None
     last: E | None = None
+    clearest: float = 0.0
+    """How clearly the unknown was seen that was seen best, anywhere on the way."""
     curvatures: dict[object, Curvature] = field(default_factory=dict)
     """Formed before, by point and by what was free (``hessian``)."""
 
@@ -120,7 +127,7 @@ class Search(Scaled, Generic[E]):
             raise EstimationError(
                 f"The model cannot be simulated at the guess ({values}): {evaluation.failure} {self._what_next()}"
             )
-        self._learn_sizes(evaluation)
+        self.learn_sizes(evaluation)
         return evaluation
 
     def _what_next(self) -> str:
@@ -137,7 +144,7 @@ class Search(Scaled, Generic[E]):
         sizes, guess = np.array([u.size for u in self.unknowns]), self.guess
         return np.clip(np.where(guess != 0, factor * guess, np.log(factor) * sizes), *self.bounds)
 
-    def _learn_sizes(self, evaluation: E) -> None:
+    def learn_sizes(self, evaluation: E) -> None:
         """A guess of zero, or near it, tells no magnitude: unknowns are at least as large as their standard errors."""
         bend = np.diag(evaluation.information)
         if len(bend) != len(self.unknowns):
@@ -177,6 +184,21 @@ class Search(Scaled, Generic[E]):
     def jacobian(self, evaluation: E) -> np.ndarray:
         """∂r/∂ξ."""
         return np.asarray(evaluation.jacobian * self.slopes(evaluation.theta))
+
+    def alive(self, seen: np.ndarray) -> np.ndarray:
+        """Unknowns that the criterion moves with, beside its scatter or beside what has been seen on the way.
+
+        Far from a minimum all may be faint: then none is dead.
+
+        seen : how clearly each is (``Quadratic.seen``)
+        """
+        self.clearest = max(self.clearest, float(seen.max(initial=0.0)))
+        return np.asarray(seen > min(DEAD, FAINT * self.clearest))
+
+    def moving(self, evaluation: E) -> np.ndarray:
+        """Unknowns that the residuals of an evaluation move with."""
+        J = self.jacobian(evaluation)
+        return self.alive(Squares(J, evaluation.residuals, np.ones(J.shape[1])).seen)
 
     def model(self, evaluation: E) -> tuple[np.ndarray, np.ndarray]:
         """Gradient and information in ξ."""

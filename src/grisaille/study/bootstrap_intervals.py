@@ -169,5 +169,5 @@ def _least(problem: LikelihoodProblem, start: np.ndarray, held: list[int]) -> tu
     if len(held) == len(start):
         return problem.evaluate(start, sensitive=False).objective, start
     restricted = Restricted(problem, start, held)
-    outcome = scoring.score(Search(restricted), max_evaluations=MOST, tolerance=TOLERANCE)
+    outcome = scoring.score(Search(restricted, most=MOST), tolerance=TOLERANCE)
     return outcome.evaluation.objective, restricted.whole(outcome.evaluation.theta)

@@ -16,7 +16,7 @@ from grisaille.estimators.collocation.bias import describe_lean
 from grisaille.estimators.collocation.problem import CollocationEvaluation, CollocationProblem
 from grisaille.optimization import scoring
 from grisaille.optimization.journal import Journal
-from grisaille.optimization.search import Search
+from grisaille.optimization.search import Search, arrived
 from grisaille.trial.unknown import Unknown
 
 SAME = 1e-3
@@ -43,9 +43,9 @@ def approach_likelihood(problem: CollocationProblem, journal: Journal, near: boo
     found: list[Answer] = []
     for k, start in enumerate(starts):
         problem.with_guess(start)
-        search = Search(problem, journal)
+        search = Search(problem, journal, journal.evaluations + most)
         try:
-            outcome = scoring.score(search, max_evaluations=most, tolerance=1e-10)
+            outcome = scoring.score(search, tolerance=1e-10)
         except EstimationError:
             if not found and k == len(starts) - 1:
                 raise
@@ -67,8 +67,8 @@ def maximize_likelihood(
     """The maximum itself, and the curvature there."""
     asked = problem.unknowns
     problem.with_guess(nearly.evaluation.theta)
-    search = Search(problem, journal)
-    outcome = scoring.minimize(search, max_evaluations=most, tolerance=1e-10)
+    search = Search(problem, journal, journal.evaluations + most)
+    outcome = scoring.minimize(search, tolerance=1e-10)
     best = outcome.evaluation
     free = scoring.free_unknowns(search, best)
     polished = scoring.polish(search, best, free)
@@ -85,15 +85,17 @@ def maximize_likelihood(
     problem.unknowns = asked
     converged = polished.is_minimum and polished.decrement < 1e-6
     reason = outcome.reason if polished.is_minimum else "the point is not a maximum of the likelihood"
+    if converged:
+        reason = arrived(outcome, float(np.sqrt(polished.decrement)))
     return Answer(evaluation, covariance, free & ~gone, converged, reason, notes)
 
 
 def debiased(problem: CollocationProblem, answer: Answer, journal: Journal, most: int) -> Answer:
     """Where the marginal likelihood is largest at the same intensities, from the minimum of the criterion on."""
     theta = answer.evaluation.theta
-    search = Search(problem.holding(theta, problem.levels, "laplace"), journal)
+    search = Search(problem.holding(theta, problem.levels, "laplace"), journal, journal.evaluations + most)
     try:
-        outcome = scoring.score(search, max_evaluations=most, tolerance=DEBIASED)
+        outcome = scoring.score(search, tolerance=DEBIASED)
     except EstimationError as error:
         answer.notes.append(f"bias: it could not be taken off: {error}")
         return replace(answer, converged=False, reason="the bias could not be taken off")

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 
@@ -32,8 +31,6 @@ class CollocationEvaluation(LikelihoodEvaluation):
 
     solution: Solution | None = field(default=None, compare=False)
     trajectories: Trajectories | None = field(default=None, compare=False)
-
-    follows_valleys: ClassVar[bool] = False
 
 
 class CollocationProblem(Problem):

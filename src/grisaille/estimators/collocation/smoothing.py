@@ -15,13 +15,13 @@ from grisaille.estimators.collocation.problem import CollocationEvaluation, Coll
 from grisaille.estimators.collocation.spline_solution import SplineSolution
 from grisaille.optimization import convergence, scoring, trust_region
 from grisaille.optimization.journal import Journal
-from grisaille.optimization.search import Search
+from grisaille.optimization.search import Search, arrived
 
 
 def minimize_misfit(problem: CollocationProblem, journal: Journal, near: bool, most: int) -> Answer:
     """Splines only."""
-    search = Search(problem, journal)
-    outcome = trust_region.minimize(search, loss="linear", loss_scale=1.0, max_evaluations=most, tolerance=1e-9)
+    search = Search(problem, journal, journal.evaluations + most)
+    outcome = trust_region.minimize(search, 1e-9)
     nearly = outcome.evaluation
     starts = np.array([u.kind == "start" for u in problem.unknowns], dtype=bool)
     free = scoring.free_unknowns(search, nearly)
@@ -30,7 +30,9 @@ def minimize_misfit(problem: CollocationProblem, journal: Journal, near: bool, m
     covariance, lost = inverse_information(evaluation.curvature, free & ~starts)
     covariance = without_undetermined(covariance, lost)
     evaluation = _with_own_starts(problem, evaluation, covariance)
-    return Answer(evaluation, covariance, free, offset < convergence.OFFSET, outcome.reason)
+    converged = offset < convergence.OFFSET
+    reason = arrived(outcome, offset) if converged else outcome.reason
+    return Answer(evaluation, covariance, free, converged, reason)
 
 
 def _with_own_starts(

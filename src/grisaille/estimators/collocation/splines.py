@@ -84,7 +84,7 @@ class Splines(Trajectories):
 
     def task(self, problem: CollocationProblem) -> Task:
         """Unknowns and trajectories as the descent sees them."""
-        lower, upper = Search(problem).inner_bounds()
+        lower, upper = problem.inner_bounds()
         floors, ceilings = limits(self.programs)
         bounded = any(np.isfinite(b).any() for b in (*floors, *ceilings))
         scaled = copy.copy(problem)  # the scale of unknowns follows their guess: a task keeps its own
@@ -190,10 +190,8 @@ class Splines(Trajectories):
             held = np.where(wanted, start, theta)
             inner = problem.holding(held, ~wanted)
             try:
-                outcome = scoring.minimize(
-                    Search(inner, journal), max_evaluations=self.method.max_iterations,
-                    tolerance=self.method.tolerance,
-                )  # fmt: skip
+                search = Search(inner, journal, journal.evaluations + self.method.max_iterations)
+                outcome = scoring.minimize(search, tolerance=self.method.tolerance)
             except EstimationError:
                 continue
             at: Any = outcome.evaluation

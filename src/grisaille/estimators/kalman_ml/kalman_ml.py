@@ -277,7 +277,7 @@ class KalmanML(Estimator):
             search.with_guess(scan(search, problem.cases, problem.open_levels))
         guessed = search.unknowns
         for rounds_left in (3, 2, 1, 0):
-            outcome = scoring.minimize(search, max_evaluations=search.left, tolerance=self.tolerance)
+            outcome = scoring.minimize(search, tolerance=self.tolerance)
             zeros = find_zeros(search, outcome.evaluation)
             restart = np.where(zeros.saddle, 0.1 * search.guess, outcome.evaluation.theta)
             if not rounds_left or not search.left:

@@ -22,12 +22,14 @@ from grisaille.errors import EstimationError, GrisailleError
 from grisaille.estimation.cases import Case
 from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.optimization.journal import Journal
+from grisaille.optimization.quadratic import Squares
 from grisaille.optimization.search import LIMIT, Outcome, Search
 from grisaille.simulation.runner import Prediction, Runner
 from grisaille.simulation.steps import Steps
 from grisaille.trial import Movement
 
 MOST_ITERATIONS = 100
+JOINT = "the step vanished and the pieces join"
 ROUNDING = 1e-12
 """Of the merit function: smaller gains are none."""
 JOINED = 1e-9
@@ -251,6 +253,7 @@ def solve(shooting: MultipleShooting, search: Search[Evaluation], tolerance: flo
     now = shooting.shoot(v[:n], v[n:])
     if not now.completed:
         raise EstimationError(f"The pieces cannot be simulated at the guess: {now.evaluation.failure}")
+    search.learn_sizes(now.evaluation)
     norms = np.linalg.norm(now.jacobian, axis=0)
     errors = 1 / np.where(norms > 0, norms, 1.0)
     sizes = np.array([replace(u, reach=float(e)).size for u, e in zip(search.unknowns, errors[:n], strict=True)])
@@ -259,26 +262,34 @@ def solve(shooting: MultipleShooting, search: Search[Evaluation], tolerance: flo
         # of now: nodes may have begun where a simulation ran away
         scale = np.concatenate([sizes, np.maximum(np.abs(v[n:]), errors[n:])])
         journal.accept(search.unknowns, v[:n], now.evaluation.objective, gap=_gap(now))
-        step, multipliers, held = _bounded_step(now, scale, v, lower, upper)
+        seen = _seen(now, np.minimum(sizes, np.abs(search.slopes(v[:n]))))
+        dead = ~search.alive(seen)
+        step, multipliers, held = _bounded_step(now, scale, v, lower, upper, dead)
         needed = 2 * float(np.abs(multipliers).max(initial=0.0))
         weight = max(needed, (weight + needed) / 2)
         if np.abs(step / scale).max() < max(tolerance, 1e-11) and _gap(now) < JOINED:
-            return _joined(now, n, True, "the step vanished and the pieces join", held)
+            return _joined(now, dead, True, JOINT, held)
         if not search.left:
-            return _joined(now, n, False, LIMIT, held)
+            return _joined(now, dead, False, LIMIT, held)
         v, now, moved = _search(shooting, v, step, now, weight, lower, upper)
         if not moved:
             well = _gap(now) < JOINED and np.abs(step / scale).max() < 1e-6
-            return _joined(now, n, well, "no step lowers the merit function", held)
-    return _joined(now, n, False, f"{MOST_ITERATIONS} iterations were used up", held)
+            return _joined(now, dead, well, JOINT if well else "no step lowers the merit function", held)
+    return _joined(now, dead, False, f"{MOST_ITERATIONS} iterations were used up", held)
+
+
+def _seen(shot: Shot, sizes: np.ndarray) -> np.ndarray:
+    """How clearly residuals move with each unknown, the nodes following."""
+    J = _along_pieces(shot, len(sizes), np.ones(len(sizes), dtype=bool))
+    return Squares(J * sizes, shot.residuals, sizes).seen
 
 
 def _bounded_step(
-    shot: Shot, scale: np.ndarray, v: np.ndarray, lower: np.ndarray, upper: np.ndarray
+    shot: Shot, scale: np.ndarray, v: np.ndarray, lower: np.ndarray, upper: np.ndarray, dead: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The constrained step with unknowns held that stand on a bound and would leave it; also which these are."""
+    """The constrained step with unknowns held that are dead or would leave a bound; also which these are."""
     n = len(lower)
-    held = np.zeros(len(v), dtype=bool)
+    held = np.concatenate([dead, np.zeros(len(v) - n, dtype=bool)])
     while True:
         step, multipliers = _constrained_step(shot, scale, held)
         leaving = ((v[:n] <= lower) & (step[:n] < 0)) | ((v[:n] >= upper) & (step[:n] > 0))
@@ -341,25 +352,26 @@ def _search(
     return v, now, False
 
 
-def _joined(shot: Shot, n: int, well: bool, reason: str, held: np.ndarray) -> Outcome[Evaluation]:
+def _joined(shot: Shot, dead: np.ndarray, well: bool, reason: str, held: np.ndarray) -> Outcome[Evaluation]:
     """Covariance and Jacobian of the joined problem, from coordinates of the null space: θ = T c, ∂r/∂c = R."""
+    n = len(dead)
     scale = np.maximum(np.abs(shot.jacobian).max(axis=0), 1e-300)
     Z = _null_space(_with_held(shot.slopes / scale, held), shot.jacobian.shape[1])
     R = (shot.jacobian / scale) @ Z
     T = (Z / scale[:, None])[:n]
     _, s, vt = np.linalg.svd(R, full_matrices=False)
-    kept = s > 1e-13 * s[0]
+    kept = s > 1e-13 * s.max(initial=0.0)
     root = T @ (vt[kept].T / s[kept])
     # for the diagnosis only: where a start hardly differs from its neighbours, T has no inverse to rounding
     jacobian = R @ np.linalg.pinv(T, rcond=1e-12)
     if held.any():
-        jacobian[:, held[:n]] = _along_pieces(shot, n, held[:n])
+        jacobian[:, held[:n]] = np.where(dead[held[:n]], 0.0, _along_pieces(shot, n, held[:n]))
     evaluation = replace(shot.evaluation, jacobian=jacobian, covariance=root @ root.T)
     return Outcome(evaluation, well, reason, _gap(shot) < JOINED)
 
 
 def _along_pieces(shot: Shot, n: int, held: np.ndarray) -> np.ndarray:
-    """∂r by unknowns that a bound holds, the nodes following: where the bound pushes."""
+    """∂r by some unknowns, the nodes following: where a bound pushes."""
     own, nodes = shot.jacobian[:, :n][:, held], shot.jacobian[:, n:]
     if not len(shot.slopes):
         return np.asarray(own)

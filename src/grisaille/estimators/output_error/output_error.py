@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from grisaille.estimation.noise import noise_levels, refuse_estimated_noise
 from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.estimation.question import Question
 from grisaille.estimation.subject import Subject
-from grisaille.estimation.uncertainty import gauss_newton_covariance, sandwich_covariance
+from grisaille.estimation.uncertainty import gauss_newton_covariance, sandwich_covariance, without_undetermined
 from grisaille.estimation.warm_start import state_courses
 from grisaille.estimators.output_error import multiple_shooting, own_value, robust_losses
 from grisaille.estimators.output_error.differences import caution, crossings_at, has_jumps, steps_across_jumps
@@ -34,10 +34,10 @@ from grisaille.estimators.output_error.held_disturbances import shifted_means
 from grisaille.estimators.output_error.robust_losses import robust_covariance, robust_level
 from grisaille.estimators.output_error.variable_projection import ProjectedSearch, linear_unknowns
 from grisaille.model.flat import FlatModel
-from grisaille.optimization import gauss_newton, levenberg_marquardt, nelder_mead, trust_region
+from grisaille.optimization import nelder_mead, newton, trust_region
 from grisaille.optimization.convergence import NEAR, OFFSET, OFFSET_OF_DIFFERENCES, polish, relative_offset
 from grisaille.optimization.journal import Journal, Progress
-from grisaille.optimization.search import Outcome, Search, arrived
+from grisaille.optimization.search import LIMIT, Outcome, Search, arrived
 from grisaille.simulation.runner import COARSE, Prediction
 from grisaille.structure.starts.problem import nominal_of
 from grisaille.trial.unknown import Unknown
@@ -187,7 +187,7 @@ class OutputError(Estimator):
         search = Search(problem, Journal.of(progress), self.max_evaluations)
         found = self._solve(problem, search)
         for _ in range(4):
-            if found.evaluation.discretisation <= TOO_LONG:
+            if found.evaluation.discretisation <= TOO_LONG or not search.left:
                 break
             # the steps chosen at the guess are too long at the optimum
             finer = found.problem.refined(found.evaluation)
@@ -199,7 +199,7 @@ class OutputError(Estimator):
     def _across_jumps(self, found: Solved, search: Squares) -> Solved:
         """Go on by differences where the derivatives of the pieces lack the share of a jump."""
         problem, evaluation = found.problem, found.evaluation
-        if self.shooting == "multiple" or not evaluation.completed or not has_jumps(problem):
+        if self.shooting == "multiple" or not evaluation.completed or not has_jumps(problem) or not search.left:
             return found
         steps = steps_across_jumps(problem, search.unknowns, evaluation, search.journal)
         if steps is None:
@@ -226,6 +226,8 @@ class OutputError(Estimator):
             if (alone and before) or max(moved, bent) < (1e-6 if robust else 1e-10):
                 evaluation = _rescaled(problem, evaluation, before)
                 break
+            if not search.left:
+                return Solved(problem, replace(outcome, stopped_well=False, reason=LIMIT, settled=False), evaluation)
             search.restart(evaluation.theta)
             problem, outcome = self._minimize(problem, search)
             evaluation = self._polished(search, outcome)
@@ -255,16 +257,12 @@ class OutputError(Estimator):
         return self._optimize(search)
 
     def _optimize(self, search: Squares) -> Ending:
-        limits: dict[str, Any] = {"max_evaluations": search.left, "tolerance": self.tolerance}
+        if self.optimizer == "nelder-mead":
+            return nelder_mead.minimize(search, tolerance=self.tolerance)
         if self.optimizer == "trust-region":
-            return trust_region.minimize(search, loss=self.loss, loss_scale=self.loss_scale, **limits)
-        modules: dict[str, Any] = {
-            "gauss-newton": gauss_newton,
-            "levenberg-marquardt": levenberg_marquardt,
-            "nelder-mead": nelder_mead,
-        }
-        outcome: Ending = modules[self.optimizer].minimize(search, **limits)
-        return outcome
+            return trust_region.minimize(search, self.tolerance, self.loss, self.loss_scale)
+        damping = newton.Shortened() if self.optimizer == "gauss-newton" else newton.Marquardt()
+        return newton.minimize(search, damping, tolerance=self.tolerance)
 
     def _polished(self, search: Squares, outcome: Ending) -> Evaluation:
         plain = self.loss == "linear" and self.shooting == "single"
@@ -275,25 +273,29 @@ class OutputError(Estimator):
     ) -> Estimate:
         journal = search.journal
         free = _free(search, evaluation)
+        seen = search.moving(evaluation)
+        told = free & seen
         offset = relative_offset(search, evaluation) if self.loss == "linear" else 0.0
         runaway = _growth_note(problem, search, evaluation) if self.shooting == "single" else []
         enough = NEAR if problem.differences is None else OFFSET_OF_DIFFERENCES
         converged = (offset < enough if self.loss == "linear" else outcome.stopped_well) and not runaway
-        converged = converged and evaluation.discretisation < COARSE and outcome.joins
+        converged = converged and evaluation.discretisation < COARSE and outcome.joins and outcome.settled
         data = slice(0, problem.count)
         if evaluation.covariance is not None:
             covariance = evaluation.covariance
         elif self.loss != "linear":
             covariance = robust_covariance(
-                evaluation.jacobian[data], evaluation.residuals[data], free, self.loss, self.loss_scale
+                evaluation.jacobian[data], evaluation.residuals[data], told, self.loss, self.loss_scale
             )
         elif self.covariance == "sandwich":
-            covariance = sandwich_covariance(evaluation.jacobian[data], evaluation.residuals[data], free)
+            covariance = sandwich_covariance(evaluation.jacobian[data], evaluation.residuals[data], told)
         else:
-            covariance = gauss_newton_covariance(evaluation.jacobian, free)
+            covariance = gauss_newton_covariance(evaluation.jacobian, told)
+        covariance = without_undetermined(covariance, free & ~seen)
         notes = describe_determination(
-            search.unknowns, evaluation.theta, evaluation.jacobian, covariance, free, _same_as(search, evaluation)
-        )
+            search.unknowns, evaluation.theta, evaluation.jacobian, covariance, free, _same_as(search, evaluation),
+            ~seen,
+        )  # fmt: skip
         notes += runaway + _correlation_notes(problem)
         careful = next(iter(shifted := shifted_means(problem, evaluation, covariance)), "")
         notes += shifted[1:]
@@ -459,6 +461,11 @@ def _log_likelihood(problem: Problem, evaluation: Evaluation) -> float:
 def _sentence(converged: bool, outcome: Ending, evaluation: Evaluation, offset: float, evaluations: int) -> str:
     if converged:
         return f"converged: {arrived(outcome, offset)}, {evaluations} evaluations"
+    if not outcome.settled:
+        return (
+            f"NOT converged after {evaluations} evaluations: {outcome.reason} while noise levels still move. Try a "
+            f"larger max_evaluations"
+        )
     if not outcome.joins:
         return f"NOT converged after {evaluations} evaluations: {outcome.reason}. Try more pieces, or another guess"
     if offset < NEAR and evaluation.discretisation >= COARSE:

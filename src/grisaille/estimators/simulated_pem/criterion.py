@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from grisaille.estimators.simulated_pem.output_weighting import given_weighting,
 from grisaille.optimization.journal import Journal
 from grisaille.simulation.ensembles.discretisation import EnsembleGrid
 from grisaille.simulation.ensembles.runner import EnsemblePrediction, EnsembleRunner
+from grisaille.trial.unknown import Unknown
 
 if TYPE_CHECKING:
     from grisaille.estimators.simulated_pem.problem import MeanProblem
@@ -84,9 +85,20 @@ class MeanValue:
     parts: tuple[Part, ...] = ()
     failure: str = ""
 
+    cost: ClassVar[int] = 1
+
     @property
     def completed(self) -> bool:
         return not self.failure
+
+    @property
+    def information(self) -> np.ndarray:
+        return self.curvature
+
+    @property
+    def level(self) -> float:
+        """Mean square of the whitened errors: one, unless a weighting is given."""
+        return float(self.residuals @ self.residuals) / max(len(self.residuals), 1)
 
 
 class MeanCriterion:
@@ -116,6 +128,21 @@ class MeanCriterion:
     def is_fixed(self) -> bool:
         """Whether nothing in it is estimated from errors: the weighting is given."""
         return self.given is not None and not self.with_variance
+
+    @property
+    def unknowns(self) -> tuple[Unknown, ...]:
+        return self.problem.unknowns
+
+    def worth(self, value: MeanValue) -> float:
+        """What gains are compared with: a weighting that was given may be in any unit."""
+        return value.level if self.given is not None else max(1.0, value.level)
+
+    def evaluate(self, theta: np.ndarray, *, sensitive: bool = True) -> MeanValue:
+        return self.at(theta, sensitive=sensitive)
+
+    def gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        found = self.at(theta)
+        return found.objective, found.gradient
 
     def with_runners(self, realizations: int, first: int = 0) -> MeanCriterion:
         """The same criterion with other realizations; Λ is taken over."""
@@ -230,7 +257,7 @@ class MeanCriterion:
         prior, slopes = self.problem.prior_residuals(theta)
         return MeanValue(
             theta, objective + 0.5 * float(prior @ prior), gradient + slopes.T @ prior, curvature + slopes.T @ slopes,
-            residuals, jacobian, errors, spread, predictions, tuple(parts),
+            residuals, jacobian if sensitive else jacobian[:0], errors, spread, predictions, tuple(parts),
         )  # fmt: skip
 
     def update_levels(self, value: MeanValue) -> float:

@@ -30,7 +30,7 @@ from grisaille.estimation.cases import Case
 from grisaille.estimation.uncertainty import inverse_information
 from grisaille.estimators.simulated_pem.criterion import MeanCriterion, MeanValue
 from grisaille.estimators.simulated_pem.sandwich import between
-from grisaille.estimators.simulated_pem.search import bounded_step
+from grisaille.estimators.simulated_pem.search import step_to_minimum
 from grisaille.simulation.ensembles.projection import Form
 
 FEWEST, MOST = 400, 1000
@@ -92,7 +92,7 @@ def _fitted_with_variances(criterion: MeanCriterion, value: MeanValue) -> MeanVa
     both.with_variance = True
     before, now = len(criterion.journal.failures), both.renew(value)
     for _ in range(STEPS):
-        step, gain = bounded_step(both, now) if now.completed else (np.zeros(0), 0.0)
+        step, gain = step_to_minimum(both, now) if now.completed else (np.zeros(0), 0.0)
         if gain < NEAR:
             break
         xi = problem.inner(now.theta)

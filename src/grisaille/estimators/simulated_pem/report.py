@@ -10,12 +10,12 @@ from grisaille.estimation.determination import describe_determination
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.interruption import interrupted_status
 from grisaille.estimation.problem import Evaluation
-from grisaille.estimation.uncertainty import root_of
+from grisaille.estimation.uncertainty import root_of, without_undetermined
 from grisaille.estimators.simulated_pem.criterion import MeanCriterion, MeanValue
 from grisaille.estimators.simulated_pem.error_sizes import error_sizes
 from grisaille.estimators.simulated_pem.identifiability import collinear_notes
 from grisaille.estimators.simulated_pem.sandwich import Sandwich, ensemble_sandwich
-from grisaille.estimators.simulated_pem.search import Ending, MeanSearch, free_unknowns
+from grisaille.estimators.simulated_pem.search import Ending, MeanSearch, Reached, free_unknowns, seen_unknowns
 from grisaille.simulation.runner import Prediction
 
 ZERO = 1e-6
@@ -31,13 +31,16 @@ class Finding:
     free: np.ndarray
     zero: np.ndarray
     """Levels that are zero."""
+    unseen: np.ndarray
+    """Unknowns that nothing moves with."""
     spread: np.ndarray | None
     """Covariance from the randomness of a stochastic search, in place of that of the ensemble."""
     notes: list[str] = field(default_factory=list)
 
     @property
     def covariance(self) -> np.ndarray:
-        return self.sandwich.covariance if self.spread is None else self.sandwich.data + self.spread
+        found = self.sandwich.covariance if self.spread is None else self.sandwich.data + self.spread
+        return without_undetermined(found, self.unseen)
 
 
 def without_spent_levels(criterion: MeanCriterion, ending: Ending) -> tuple[Ending, np.ndarray]:
@@ -56,10 +59,13 @@ def without_spent_levels(criterion: MeanCriterion, ending: Ending) -> tuple[Endi
     return replace(ending, value=value), zero
 
 
-def assess(criterion: MeanCriterion, ending: Ending, zero: np.ndarray, spread: np.ndarray | None) -> Finding:
+def assess(search: MeanSearch, ending: Ending, zero: np.ndarray, spread: np.ndarray | None) -> Finding:
     """Standard errors of a minimum."""
+    criterion = search.criterion
     free = free_unknowns(criterion, ending.value) & ~zero
-    return Finding(ending, ensemble_sandwich(criterion, ending.value, free), free, zero, spread)
+    unseen = free & ~seen_unknowns(search, ending.value)
+    sandwich = ensemble_sandwich(criterion, ending.value, free & ~unseen)
+    return Finding(ending, sandwich, free, zero, unseen, spread)
 
 
 def conclude(search: MeanSearch, found: Finding, seconds: float) -> Estimate:
@@ -68,7 +74,9 @@ def conclude(search: MeanSearch, found: Finding, seconds: float) -> Estimate:
     named = [u.name for u, z in zip(problem.unknowns, found.zero, strict=True) if z]
     notes = [f"zero: {name} is zero to all digits that the data have." for name in named]
     root = root_of(value.curvature)
-    told = describe_determination(problem.unknowns, value.theta, root, found.covariance, found.free | found.zero)
+    told = describe_determination(
+        problem.unknowns, value.theta, root, found.covariance, found.free | found.zero, None, found.unseen
+    )
     notes += [n for n in told if not any(n.startswith(f"dead: no output moves with {name};") for name in named)]
     if not criterion.with_variance:
         flat = criterion.problem.cases[0].trial.flat
@@ -97,11 +105,9 @@ def conclude(search: MeanSearch, found: Finding, seconds: float) -> Estimate:
                      extra, seconds)  # fmt: skip
 
 
-def conclude_interrupted(search: MeanSearch) -> Estimate | None:
+def conclude_interrupted(reached: Reached) -> Estimate:
     """What an interrupted search reached: no errors, which would take another pass over the ensemble."""
-    value, criterion, journal = search.best, search.criterion, search.criterion.journal
-    if value is None:
-        return None
+    value, criterion, journal = reached.value, reached.criterion, reached.criterion.journal
     n = len(value.theta)
     extra = {"realizations": float(criterion.realizations), "criterion": criterion.comparable(value)}
     covariance, free = np.diag(np.full(n, np.inf)), np.ones(n, dtype=bool)

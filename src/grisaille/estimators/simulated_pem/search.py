@@ -1,24 +1,28 @@
 """Searches for the minimum of a simulated criterion: Gauss–Newton, a grid, and the simplex where there are no slopes.
 
-Gauss–Newton works on ξ, the scaled unknowns, and minimises its quadratic model inside the bounds,
-
-    min_d  gᵀd + ½ dᵀHd   subject to   lower ≤ ξ + d ≤ upper,
-
-then shortens d until the criterion falls: with common random numbers the criterion is a smooth function of θ.
+With common random numbers the criterion is a smooth function of θ, and Gauss–Newton is that of ``optimization.newton``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from grisaille.errors import EstimationError
 from grisaille.estimators.simulated_pem.criterion import MeanCriterion, MeanValue
+from grisaille.optimization import nelder_mead as simplex
+from grisaille.optimization.newton import MISSED, STUCK, VANISHED, Model, Shortened, descend
+from grisaille.optimization.quadratic import Curved, Quadratic, bounded_step
+from grisaille.optimization.search import LIMIT, Search
 
 LONGEST = 2.0
 """A step of a logarithm, at most."""
+RIDGE = 1e-12
+"""Keeps directions that nothing determines where they are."""
+NEAR = 1e-4
+"""Gain that rounding may hide."""
 
 
 @dataclass(frozen=True)
@@ -30,76 +34,107 @@ class Ending:
     reason: str
 
 
-@dataclass
-class MeanSearch:
-    """A criterion with the best point so far."""
+@dataclass(frozen=True)
+class Reached:
+    """The best point so far, and the criterion that says so."""
 
     criterion: MeanCriterion
-    keep: Callable[[np.ndarray], None] | None = None
+    value: MeanValue
+
+
+@dataclass
+class MeanSearch(Search[MeanValue]):
+    """A search whose criterion is renewed on the way.
+
+    iterations : steps in all
+    """
+
+    criterion: MeanCriterion
+    iterations: int = 10**9
+    keep: Callable[[np.ndarray], None] | None = field(default=None, kw_only=True)
     """Called with every better point."""
-    best: MeanValue | None = None
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether the limit of steps or of ensembles has been reached, over all searches."""
+        return self.iterations <= 0 or not self.left
+
+    def evaluate(self, theta: np.ndarray, *, sensitive: bool = True, quietly: bool = False) -> MeanValue:
+        return self.criterion.at(theta, sensitive=sensitive)
 
     def accept(self, value: MeanValue) -> None:
         """A point that the search goes on from."""
-        self.best = value
+        self.best = self.last = value
         if self.keep is not None:
             self.keep(value.theta)
-        self.criterion.journal.kept = self
-        self.criterion.journal.accept(self.criterion.problem.unknowns, value.theta, value.objective)
+        self.journal.kept = Reached(self.criterion, value)
+        self.journal.accept(self.unknowns, value.theta, value.objective)
 
-    def restart(self, criterion: MeanCriterion) -> None:
+    def _kept(self, evaluation: MeanValue) -> MeanValue:
+        self.last = evaluation
+        if evaluation.completed and (self.best is None or evaluation.objective < self.best.objective):
+            self.accept(evaluation)
+        return evaluation
+
+    def renew(self, criterion: MeanCriterion) -> None:
         """Go on with a criterion that has changed."""
-        self.criterion, self.best = criterion, None
+        self.criterion, self.best, self.last = criterion, None, None
+
+    def begin(self, theta: np.ndarray, *, sensitive: bool = True) -> None:
+        """Start from a point."""
+        self.best = self.last = None
+        self.with_guess(theta)
+        found = self._kept(self.evaluate(theta, sensitive=sensitive))
+        if not found.completed:
+            raise EstimationError(
+                f"The model cannot be simulated at the guess: {found.failure} Give another by guess=."
+            )
 
 
-def gauss_newton(search: MeanSearch, start: np.ndarray, *, most: int, tolerance: float) -> Ending:
+class _Averaged(Model[MeanValue]):
+    """Averaged sensitivities."""
+
+    def __init__(self, search: MeanSearch) -> None:
+        self.search, self.size = search, 1.0
+        self.longest = np.where([u.logarithmic for u in search.unknowns], LONGEST, np.inf)
+
+    def first(self, search: Search[MeanValue], now: MeanValue) -> Quadratic:
+        return Curved(*search.model(now), now.level)
+
+    def worth(self, now: MeanValue) -> float:
+        return self.search.criterion.worth(now)
+
+    def learns(self, gained: float, predicted: float) -> bool:
+        self.search.iterations -= gained > 0
+        return self.search.iterations > 0
+
+
+def gauss_newton(search: MeanSearch, start: np.ndarray, *, tolerance: float) -> Ending:
     """Damped Gauss–Newton steps until the predicted gain is nothing beside the statistical error."""
-    criterion, problem = search.criterion, search.criterion.problem
-    now = criterion.at(start)
-    if not now.completed:
-        raise EstimationError(f"The model cannot be simulated at the guess: {now.failure} Give another by guess=.")
-    search.accept(now)
-    for _ in range(most):
-        step, gain = bounded_step(criterion, now)
-        size = max(1.0, float(now.residuals @ now.residuals) / len(now.residuals))
-        if gain <= tolerance * size:
-            return Ending(now, True, "the predicted gain vanished")
-        xi, length = problem.inner(now.theta), 1.0
-        while length > 1e-6:
-            trial = criterion.at(problem.outer(xi + length * step))
-            if trial.completed and trial.objective <= now.objective - 1e-4 * length * gain:
-                break
-            length /= 2 if trial.completed else 4
-        else:
-            return Ending(now, gain < 1e-4 * size, "no step lowers the criterion")
-        now = trial
-        search.accept(now)
-    return Ending(now, False, f"{most} iterations were used up")
+    search.begin(start)
+    if search.is_spent:
+        return Ending(search.lowest, False, LIMIT)
+    ended = descend(search, _Averaged(search), Shortened(RIDGE, shortest=1e-6), 0.5 * tolerance)
+    now, reason = search.lowest, LIMIT if ended.reason == MISSED else ended.reason
+    if reason == STUCK and ended.predicted < 0.5 * NEAR * search.criterion.worth(now):
+        reason = VANISHED
+    return Ending(now, reason == VANISHED, reason)
 
 
-def bounded_step(criterion: MeanCriterion, value: MeanValue) -> tuple[np.ndarray, float]:
-    """The minimum of the quadratic model inside the bounds, as a step of ξ, and the gain −(gᵀd + ½dᵀHd)·2."""
-    from scipy.optimize import lsq_linear
+def step_to_minimum(criterion: MeanCriterion, value: MeanValue) -> tuple[np.ndarray, float]:
+    """The step of ξ to the minimum of the quadratic model inside the bounds, and twice the gain of it."""
+    search = MeanSearch(criterion)
+    model, xi = _Averaged(search), search.inner(value.theta)
+    lower, upper = search.inner_bounds()
+    around = model.first(search, value)
+    low, high = np.maximum(lower - xi, -model.longest), np.minimum(upper - xi, model.longest)
+    step = bounded_step(around, low, high, RIDGE, ~search.alive(around.seen))
+    return step, max(0.0, -float(around.slope @ step))
 
-    problem = criterion.problem
-    slopes = problem.slopes(value.theta)
-    g, H = value.gradient * slopes, value.curvature * np.outer(slopes, slopes)
-    lower, upper = problem.inner_bounds()
-    xi = problem.inner(value.theta)
-    low, high = lower - xi, upper - xi
-    logs = np.array([u.logarithmic for u in problem.unknowns])
-    low, high = np.where(logs, np.maximum(low, -LONGEST), low), np.where(logs, np.minimum(high, LONGEST), high)
-    scale = np.sqrt(np.clip(np.diag(H), 1e-300, None))
-    scale[scale <= 1e-150] = 1.0
-    # a ridge at the rounding of H keeps directions that nothing determines where they are
-    values, vectors = np.linalg.eigh(H / np.outer(scale, scale) + 1e-12 * np.eye(len(g)))
-    values = np.maximum(values, 1e-12)
-    root = np.sqrt(values)[:, None] * vectors.T
-    target = -(vectors.T @ (g / scale)) / np.sqrt(values)
-    bounds = (np.minimum(low, 0.0) * scale - 1e-12, np.maximum(high, 0.0) * scale + 1e-12)
-    found = lsq_linear(root, target, bounds, method="bvls").x
-    step = np.clip(found / scale, np.minimum(low, 0.0), np.maximum(high, 0.0))
-    return np.asarray(step), max(0.0, -float(g @ step))
+
+def seen_unknowns(search: MeanSearch, value: MeanValue) -> np.ndarray:
+    """Unknowns that the criterion moves with."""
+    return search.alive(_Averaged(search).first(search, value).seen)
 
 
 def free_unknowns(criterion: MeanCriterion, value: MeanValue) -> np.ndarray:
@@ -132,29 +167,8 @@ def grid(search: MeanSearch, points: int) -> Ending:
     return Ending(criterion.at(best.theta), inside, f"best of {points} grid points")
 
 
-def nelder_mead(search: MeanSearch, start: np.ndarray, *, most: int, tolerance: float) -> Ending:
+def nelder_mead(search: MeanSearch, start: np.ndarray, *, tolerance: float) -> Ending:
     """The simplex method on the same criterion: slow, but it needs no derivatives."""
-    from scipy.optimize import minimize
-
-    criterion, problem = search.criterion, search.criterion.problem
-    first = criterion.at(start, sensitive=False)
-    if not first.completed:
-        raise EstimationError(f"The model cannot be simulated at the guess: {first.failure} Give another by guess=.")
-    search.accept(first)
-    wall = first.objective + 1e6 * (1 + abs(first.objective))
-
-    def objective(xi: np.ndarray) -> float:
-        value = criterion.at(problem.outer(xi), sensitive=False)
-        if not value.completed:
-            return wall
-        if search.best is None or value.objective < search.best.objective:
-            search.accept(value)
-        return value.objective
-
-    lower, upper = problem.inner_bounds()
-    bounds = [(a if np.isfinite(a) else None, b if np.isfinite(b) else None) for a, b in zip(lower, upper, strict=True)]
-    options = {"maxfev": most, "xatol": 1e-6, "fatol": max(tolerance, 1e-8), "adaptive": True}
-    found = minimize(objective, problem.inner(start), method="Nelder-Mead", bounds=bounds, options=options)
-    assert search.best is not None
-    reason = "the simplex has shrunk" if found.success else f"{most} evaluations were used up"
-    return Ending(criterion.at(search.best.theta), bool(found.success), reason)
+    search.begin(start, sensitive=False)
+    reason = simplex.shrink(search, flat=max(tolerance, 1e-8), narrow=1e-6)
+    return Ending(search.criterion.at(search.lowest.theta), reason == simplex.SHRUNK, reason)

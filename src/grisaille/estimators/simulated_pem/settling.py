@@ -18,7 +18,8 @@ import numpy as np
 
 from grisaille.estimators.simulated_pem.criterion import MeanCriterion, MeanValue
 from grisaille.estimators.simulated_pem.sandwich import ensemble_sandwich
-from grisaille.estimators.simulated_pem.search import Ending, MeanSearch, bounded_step, free_unknowns
+from grisaille.estimators.simulated_pem.search import Ending, MeanSearch, free_unknowns, step_to_minimum
+from grisaille.optimization.search import LIMIT
 
 ROUNDS = 20
 SETTLED = 0.01
@@ -41,14 +42,16 @@ def settle(search: MeanSearch, ending: Ending, minimize: Callable[[np.ndarray], 
             errors, free = _standard_errors(criterion, ending.value, now), now
         if has_settled(criterion, ending.value, errors):
             return ending
-        search.restart(criterion)
+        if search.is_spent:
+            return replace(ending, is_minimum=False, reason=LIMIT)
+        search.renew(criterion)
         ending = minimize(ending.value.theta)
     return Ending(ending.value, False, f"the weighting still moved the estimates after {ROUNDS} rounds")
 
 
 def has_settled(criterion: MeanCriterion, value: MeanValue, errors: np.ndarray) -> bool:
     """Whether no unknown is farther from the minimum than a small part of its standard error."""
-    step, _ = bounded_step(criterion, value)
+    step, _ = step_to_minimum(criterion, value)
     problem = criterion.problem
     moved = problem.outer(problem.inner(value.theta) + step) - value.theta
     return bool((np.abs(moved) <= SETTLED * errors).all())

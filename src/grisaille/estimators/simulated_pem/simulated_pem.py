@@ -42,10 +42,11 @@ from grisaille.estimators.simulated_pem.report import (
     conclude_interrupted,
     without_spent_levels,
 )
-from grisaille.estimators.simulated_pem.search import Ending, MeanSearch, gauss_newton, grid, nelder_mead
+from grisaille.estimators.simulated_pem.search import Ending, MeanSearch, Reached, gauss_newton, grid, nelder_mead
 from grisaille.estimators.simulated_pem.settling import ROUGH, settle
 from grisaille.estimators.simulated_pem.stochastic_approximation import stochastic_approximation
 from grisaille.optimization.journal import Journal, Progress
+from grisaille.optimization.search import LIMIT
 from grisaille.simulation.ensembles.ensemble import EnsembleOptions
 from grisaille.structure.reduction import Structure
 
@@ -55,6 +56,8 @@ if TYPE_CHECKING:
 SEARCHES, MATCHES = ("gauss-newton", "grid", "stochastic", "nelder-mead"), ("mean", "mean-variance")
 SCATTER = 1e-3
 """Gain at which a search by differences ends: a thirtieth of a standard error."""
+ENSEMBLES = 50
+"""For each of ``max_iterations``, over all searches."""
 REFINEMENTS = 5
 """Searches, each with the steps that the end of the one before needs."""
 
@@ -187,7 +190,10 @@ class SimulatedPEM(Estimator):
         begin = time.perf_counter()
         checkpoint = Checkpoint(self.checkpoint, problem, self._identity()) if self.checkpoint else None
         criterion = MeanCriterion(problem, journal=Journal.of(progress))
-        search = MeanSearch(criterion, checkpoint.write if checkpoint else None)
+        search = MeanSearch(
+            criterion, criterion.journal, ENSEMBLES * self.max_iterations, iterations=self.max_iterations,
+            keep=checkpoint.write if checkpoint else None,
+        )  # fmt: skip
         start = checkpoint.read() if checkpoint else None
         found = self._estimate(search, problem.guess if start is None else start)
         if checkpoint and found.ending.is_minimum:
@@ -197,7 +203,7 @@ class SimulatedPEM(Estimator):
         return conclude(search, found, time.perf_counter() - begin)
 
     def interrupted(self, problem: Any, journal: Journal) -> Estimate | None:
-        return conclude_interrupted(journal.kept) if isinstance(journal.kept, MeanSearch) else None
+        return conclude_interrupted(journal.kept) if isinstance(journal.kept, Reached) else None
 
     def _identity(self) -> str:
         """Options that a checkpoint must agree in."""
@@ -210,8 +216,10 @@ class SimulatedPEM(Estimator):
         found = self._solve(search, start, search_as)
         tried = [criterion.realizations]
         while self.realizations == "auto" and not enough(found.sandwich, tried[-1]) and 2 * tried[-1] <= MOST:
+            if search.is_spent:
+                break
             tried.append(2 * tried[-1])
-            search.restart(search.criterion.with_runners(tried[-1]))
+            search.renew(search.criterion.with_runners(tried[-1]))
             found = self._solve(search, found.ending.value.theta, search_as)
         names = [u.name for u in criterion.problem.unknowns]
         if self.realizations == "auto":
@@ -252,15 +260,18 @@ class SimulatedPEM(Estimator):
                 break
             if not changed:
                 break
+            if search.is_spent:
+                ending = replace(ending, is_minimum=False, reason=LIMIT)
+                break
             start = ending.value.theta
-            search.restart(search.criterion)
+            search.renew(search.criterion)
         else:
             reason = (
                 f"steps that were short enough where a search began were too long where it ended, {REFINEMENTS} times"
             )
             ending = Ending(search.criterion.at(ending.value.theta), False, reason)
         ending, zero = without_spent_levels(search.criterion, ending)
-        return assess(search.criterion, ending, zero, spread)
+        return assess(search, ending, zero, spread)
 
     def _settle(self, search: MeanSearch, start: np.ndarray, search_as: str) -> tuple[Ending, np.ndarray | None]:
         """The minimum for Λ and noise formulas that belong to it."""
@@ -280,14 +291,14 @@ class SimulatedPEM(Estimator):
         settled = settle(search, ending, lambda theta: self._newton(search, theta, rough))
         if is_final or not settled.is_minimum:
             return settled, None
-        search.restart(criterion)
+        search.renew(criterion)
         return self._newton(search, settled.value.theta, self.tolerance), None
 
     def _newton(self, search: MeanSearch, start: np.ndarray, tolerance: float) -> Ending:
         if any(runner.differences is not None for runner in search.criterion.runners):
             # differences scatter: the last digits of a minimum are not there to be found
             tolerance = max(tolerance, SCATTER)
-        return gauss_newton(search, start, most=self.max_iterations, tolerance=tolerance)
+        return gauss_newton(search, start, tolerance=tolerance)
 
     def _minimize(
         self, search: MeanSearch, start: np.ndarray, search_as: str, tolerance: float
@@ -296,16 +307,14 @@ class SimulatedPEM(Estimator):
         if search_as == "grid":
             return grid(search, self.points), None
         if search_as == "nelder-mead":
-            return nelder_mead(search, start, most=50 * self.max_iterations, tolerance=tolerance), None
+            return nelder_mead(search, start, tolerance=tolerance), None
         if search_as == "stochastic":
             # a polish needs a start, not the last digit
             band = 3 * self.band if self.polish else self.band
-            found = stochastic_approximation(
-                search, start, batch=self.batch, tolerance=band, most=50 * self.max_iterations
-            )
+            found = stochastic_approximation(search, start, batch=self.batch, tolerance=band)
             if not self.polish:
                 value = search.criterion.at(found.theta)
                 return Ending(value, found.has_settled and value.completed, found.reason), found.covariance
             start = found.theta
-            search.restart(search.criterion)
+            search.renew(search.criterion)
         return self._newton(search, start, tolerance), None

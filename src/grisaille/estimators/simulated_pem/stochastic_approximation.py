@@ -24,7 +24,8 @@ import numpy as np
 from grisaille.errors import EstimationError
 from grisaille.estimators.simulated_pem.criterion import MeanCriterion, MeanValue
 from grisaille.estimators.simulated_pem.sandwich import ensemble_sandwich
-from grisaille.estimators.simulated_pem.search import MeanSearch, free_unknowns
+from grisaille.estimators.simulated_pem.search import MeanSearch, free_unknowns, seen_unknowns
+from grisaille.optimization.search import LIMIT
 
 EPOCH, PILOT = 24, 64
 """Batches of the first epoch; realizations from which preconditioner and statistical errors come."""
@@ -55,16 +56,15 @@ class _Frame:
     """Statistical standard errors of ξ."""
     gradient: np.ndarray
     """Of the pilot, by ξ."""
+    seen: np.ndarray
+    """Unknowns that the criterion moves with; others are held."""
 
 
-def stochastic_approximation(
-    search: MeanSearch, start: np.ndarray, *, batch: int, tolerance: float, most: int
-) -> Average:
+def stochastic_approximation(search: MeanSearch, start: np.ndarray, *, batch: int, tolerance: float) -> Average:
     """Epochs of batches from ``start`` until the averaged gradient vanishes in units of the statistical error.
 
     batch : realizations per step
     tolerance : half width of the confidence band of each unknown, in standard errors
-    most : batches in all
     """
     criterion, problem = search.criterion, search.criterion.problem
     theta, used, length = start, 0, EPOCH
@@ -83,8 +83,8 @@ def stochastic_approximation(
         spread = epoch.covariance() * np.outer(slopes, slopes)
         if not (shifted & free).any() and not (wide & free).any():
             return Average(theta, spread, True, f"the gradient vanished inside its band, {used} batches of {batch}")
-        if used + length > most:
-            return Average(theta, spread, False, f"{used} batches were used up")
+        if length > search.left:
+            return Average(theta, spread, False, LIMIT)
         if not (shifted & free).any():
             length *= 2
 
@@ -123,7 +123,7 @@ class _Epoch:
             v = SECOND_MOMENT * v + (1 - SECOND_MOMENT) * scaled**2
             size = rate / (1 + 4 * t / self.length) ** 0.75
             step = size * (m / (1 - FIRST_MOMENT**t)) / (np.sqrt(v / (1 - SECOND_MOMENT**t)) + 1e-12)
-            xi = np.clip(xi - np.linalg.solve(R, step), lower, upper)
+            xi = np.clip(xi - np.where(self.frame.seen, np.linalg.solve(R, step), 0.0), lower, upper)
 
     def _gradient(self, theta: np.ndarray) -> np.ndarray | None:
         value = self.criterion.with_runners(self.batch, self.fresh).at(theta)
@@ -159,11 +159,13 @@ def _frame(pilot: MeanCriterion, search: MeanSearch, theta: np.ndarray) -> tuple
     search.criterion.level = pilot.level
     value = pilot.renew(value)
     search.accept(value)
-    free = free_unknowns(pilot, value)
+    seen = seen_unknowns(search, value)
+    free = free_unknowns(pilot, value) & seen
     slopes = pilot.problem.slopes(theta)
     sandwich = ensemble_sandwich(pilot, value, free)
     errors = np.sqrt(np.clip(np.diag(sandwich.data), 0.0, None)) / slopes
-    return _Frame(_root(value, slopes), np.where(np.isfinite(errors), errors, 0.0), value.gradient * slopes), free
+    errors = np.where(np.isfinite(errors), errors, 0.0)
+    return _Frame(_root(value, slopes), errors, np.where(seen, value.gradient * slopes, 0.0), seen), free
 
 
 def _root(value: MeanValue, slopes: np.ndarray) -> np.ndarray:
