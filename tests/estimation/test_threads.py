@@ -74,6 +74,16 @@ class Implicit(gr.Model):
     equations = [der(h) == q - z + w, z + 0.3 * z**3 == k * h**1.5]
 
 
+class White(gr.Model):
+    """White noise on every state, so that splines carry it."""
+
+    k, q = gr.Parameter(0.4, bounds=(0.01, 5.0)), gr.Parameter(0.8, bounds=(0.0, 9.0))
+    h = gr.Variable(1.5)
+    w = gr.Disturbance(gr.spectra.white(), scale=0.05)
+    y = gr.Output(h, noise=0.02)
+    equations = [der(h) == q - k * h**1.5 + w]
+
+
 class Rows(gr.Model):
     """No derivatives: every row has a root of its own."""
 
@@ -95,7 +105,8 @@ SHARED = {
     "implicit filter": (Implicit, gr.KalmanML(max_evaluations=12)),
     "ensembles": (Tank, gr.SimulatedPEM(realizations=2, max_iterations=6)),
     "implicit ensembles": (Implicit, gr.SimulatedPEM(realizations=2, max_iterations=3)),
-    "collocation": (Tank, gr.Collocation()),
+    "elements": (Tank, gr.Collocation()),
+    "splines": (White, gr.Collocation(criterion="smoothing")),
 }
 
 
@@ -119,7 +130,7 @@ def test_one_problem_in_two_threads(kind: str) -> None:
         assert list(pool.map(fitted, [shared, shared])) == one_after_the_other
 
 
-@pytest.mark.parametrize("kind", [k for k in SHARED if k not in ("collocation", "multiple shooting")])
+@pytest.mark.parametrize("kind", [k for k in SHARED if k not in ("elements", "splines", "multiple shooting")])
 def test_an_evaluation_does_not_depend_on_others(kind: str) -> None:
     def bits(problem, theta: np.ndarray) -> bytes:
         found = problem.evaluate(theta)

@@ -24,6 +24,8 @@ from grisaille.structure.starts.initialization import Initializer
 MOST_ITERATIONS = 15
 TOLERANCE = 1e-13
 """Of the last correction, relative to each entry's size and its nominal."""
+SQUARED = 1e-3
+"""Corrections from which on Newton's method doubles its digits."""
 DECIDES_NOTHING = 1e-7
 """Corrections below this part of an entry say nothing about roots."""
 
@@ -87,7 +89,9 @@ class RowRoots:
             doubtful |= moving & lost
             moving &= ~doubtful
             z[:, moving] += step.T[:, moving]
-            moving &= ~((size <= TOLERANCE) | ((size <= 1e-9) & (size > 0.5 * before)))
+            # near a root corrections are squared, c, c²/k, c⁴/k³, …: the next one is foreseen
+            is_next_nothing = (before <= SQUARED) & (size**3 <= 0.01 * TOLERANCE * before**2)
+            moving &= ~((size <= TOLERANCE) | is_next_nothing | ((size <= 1e-9) & (size > 0.5 * before)))
             before = np.where(moving, size, before)
             if not moving.any():
                 break

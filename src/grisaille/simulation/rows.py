@@ -39,6 +39,7 @@ class RowRunner:
         )
         self.ny, self.nz = len(outputs), system.nz
         self.roots = RowRoots(self.structure, self.u)
+        self._last: tuple[Rows, Known] | None = None
 
     def with_trial(self, trial: Trial) -> RowRunner:
         """A runner of the same experiment with other measurements."""
@@ -61,8 +62,7 @@ class RowRunner:
         """Outputs (rows, outputs) and their derivatives by θ."""
         try:
             point = self.trial.at(theta)
-            known = Known(np.array(rows.roots).T, np.array(rows.parameters)) if rows.roots else None
-            z = self.roots.solve(point.p, known)
+            z = self.roots.solve(point.p, self._known(rows))
         except GrisailleError as error:
             return self.failed(str(error), sensitive)
         with np.errstate(all="ignore"):
@@ -72,6 +72,14 @@ class RowRunner:
             row = int(np.flatnonzero(~np.isfinite(y).all(axis=1))[0]) if not np.isfinite(y).all() else 0
             return self.failed(f"the outputs are not finite in row {row}", sensitive)
         return Prediction(y, sy)
+
+    def _known(self, rows: Rows) -> Known | None:
+        if not rows.roots:
+            return None
+        last = self._last
+        if last is None or last[0] is not rows:
+            self._last = last = rows, Known(np.array(rows.roots).T, np.array(rows.parameters))
+        return last[1]
 
     def _call(self, function: ca.Function, z: np.ndarray, p: np.ndarray) -> list[np.ndarray]:
         """Each result as (rows, …) with rows first."""

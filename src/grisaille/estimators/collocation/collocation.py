@@ -31,6 +31,7 @@ from grisaille.estimators.collocation.jumps import caution, refuse_jump
 from grisaille.estimators.collocation.posing import pose_splines, refuse_without_slope, spline_obstacle
 from grisaille.estimators.collocation.posing_elements import direct_options, pose_elements
 from grisaille.estimators.output_error.output_error import OutputError
+from grisaille.optimization.journal import Journal
 from grisaille.structure.reduction import Structure
 
 if TYPE_CHECKING:
@@ -200,8 +201,11 @@ class Collocation(Estimator):
 
     def estimate(self, problem: Any, progress: Callable[[int, float], None] | None = None) -> Estimate:
         """Solve a problem."""
+        journal = Journal.of(progress)
+        # trajectories, meshes and criterion change on the way: a search has a problem of its own
+        journal.kept = own = problem.renewed()
         try:
-            found = solve(self, problem, progress)
+            found = solve(self, own, journal)
         except EstimationError:
             refuse_jump(problem, problem.guess)
             raise
