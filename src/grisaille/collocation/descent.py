@@ -216,7 +216,7 @@ def minimize(
         if step is None:
             damping = max(10 * damping, 1e-8)
         else:
-            small = step.predicted <= tolerance * (1 + now.objective)
+            small = abs(step.predicted) <= tolerance * (1 + now.objective)
             closing = step.predicted < EXACT_FROM * (1 + now.objective)
             trial = task.linearised(step.xi, step.betas, closing and not small)
             if wanted.any() and not small and step.predicted < CORRECTED * (1 + now.objective):
@@ -226,7 +226,7 @@ def minimize(
                 now = trial if gained > -ROUNDING * (1 + now.objective) else now
                 found.converged, found.reason = True, "the predicted gain vanished"
                 break
-            if gained > ENOUGH * step.predicted and np.isfinite(trial.objective):
+            if gained > ENOUGH * abs(step.predicted) and np.isfinite(trial.objective):
                 damping = damping / 10 if gained > GOOD * step.predicted else damping
                 damping, now = 0.0 if damping < 1e-9 else damping, trial
                 if better is not None:
@@ -258,21 +258,37 @@ def _propose(now: Quadratic, wanted: Mask, damping: float) -> Step | None:
     try:
         free = now.free(wanted)
         S, right, carried, own = now.reduced(now.factors(damping), free)
-        dxi = np.zeros_like(now.xi)
+        dxi, predicted, task = np.zeros_like(now.xi), 0.0, now.task
         if free.any():
             part = S[np.ix_(free, free)].copy()
             part[np.diag_indices(len(part))] += damping * np.diag(now.corner)[free]
-            dxi[free] = -_solve_spd(part, right[free])
+            low, high = task.lower[free] - now.xi[free], task.upper[free] - now.xi[free]
+            dxi[free] = inside = _boxed(part, right[free], low, high)
+            predicted = -float(right[free] @ inside + 0.5 * inside @ part @ inside)
     except (NotPositiveDefinite, np.linalg.LinAlgError):
         return None
-    task = now.task
-    dxi = np.clip(now.xi + dxi, task.lower, task.upper) - now.xi
-    betas, predicted = [], -float(now.slope @ dxi)
+    betas = []
     for part_now, held, g, V, v in zip(now.parts, now.held, now.gradients, carried, own, strict=True):
-        move = np.where(held, 0.0, -v - V @ dxi)
-        betas.append(part_now.beta + move)
-        predicted -= float(g @ move)
-    return Step(now.xi + dxi, _inside(task, betas), 0.5 * predicted) if np.isfinite(predicted) else None
+        betas.append(part_now.beta + np.where(held, 0.0, -v - V @ dxi))
+        predicted += 0.5 * float(g @ np.where(held, 0.0, v))
+    return Step(now.xi + dxi, _inside(task, betas), predicted) if np.isfinite(predicted) else None
+
+
+def _boxed(S: Floats, right: Floats, low: Floats, high: Floats) -> Floats:
+    """−S⁻¹ right inside a box: components that would leave it go to its side, and the others are solved for again.
+
+    Cut off afterwards, a step along a narrow valley goes uphill, and its gain, below zero, looks as if it had vanished.
+    """
+    step, loose = np.zeros_like(right), np.ones(len(right), dtype=bool)
+    while loose.any():
+        given = right[loose] + S[np.ix_(loose, ~loose)] @ step[~loose]
+        step[loose] = -_solve_spd(S[np.ix_(loose, loose)], given)
+        outside = loose & ((step < low) | (step > high))
+        if not outside.any():
+            break
+        step[outside] = np.clip(step[outside], low[outside], high[outside])
+        loose &= ~outside
+    return step
 
 
 def _solve_spd(S: Floats, right: Floats) -> Floats:
