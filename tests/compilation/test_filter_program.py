@@ -32,14 +32,14 @@ def _always_in_reverse(monkeypatch):
 
 
 def pair(model, data, values, **options):
-    """The runner interpreted and compiled, and the values."""
+    """The runner interpreted and compiled, their steps, and the values."""
     runners = []
     for compiled in (False, True):
         method = gr.KalmanML(compiled=compiled, **options)
         problem = build_problem(model, data, list(values), method, guess=values)
         runners.append(problem.runner_of(problem.cases[0]))
         named = problem.cases[0].own(problem.guess)
-    return *runners, named
+    return *runners, runners[1].discretise(named), named
 
 
 CASES = [
@@ -58,32 +58,32 @@ CASES = [
 @pytest.mark.parametrize(("model", "data", "values", "options"), CASES)
 def test_the_same_numbers(model, data, values, options):
     """Interpreted and compiled, forward and in reverse, with gaps and an outlier."""
-    interpreted, compiled, named = pair(model(), data or swing(), values, substeps=2, **options)
-    wanted, found = (r.likelihood(named, sensitive=True).likelihood for r in (interpreted, compiled))
+    interpreted, compiled, steps, named = pair(model(), data or swing(), values, substeps=2, **options)
+    wanted, found = (r.likelihood(named, steps, sensitive=True).likelihood for r in (interpreted, compiled))
     assert found.value == pytest.approx(wanted.value, rel=1e-12)
     for name in ("gradient", "information", "slopes"):
         here, there = getattr(found, name), getattr(wanted, name)
         assert np.allclose(here, there, rtol=1e-10, atol=1e-12 * np.abs(there).max()), name
     for name in ("innovations", "variances"):
         assert np.allclose(getattr(found, name), getattr(wanted, name), rtol=1e-10, atol=1e-13, equal_nan=True), name
-    back = compiled.gradient(named).likelihood
+    back = compiled.gradient(named, steps).likelihood
     assert back.value == pytest.approx(found.value, rel=1e-13)
     assert np.allclose(back.gradient, found.gradient, rtol=1e-9, atol=1e-10)
     assert back.count == found.count
-    plain = compiled.likelihood(named, sensitive=False).likelihood
+    plain = compiled.likelihood(named, steps, sensitive=False).likelihood
     assert plain.value == pytest.approx(found.value, rel=1e-13)
 
 
 def test_the_program_tells_failure_as_the_interpreter_does():
-    interpreted, compiled, _ = pair(Reactor(), RECORD, REACTOR, propagation="moments", substeps=2)
+    interpreted, compiled, steps, _ = pair(Reactor(), RECORD, REACTOR, propagation="moments", substeps=2)
     broken = np.array(list({**REACTOR, "K1": -0.2, "mu_max": 50.0}.values()))
-    failures = [r.likelihood(broken, sensitive=False).failure for r in (interpreted, compiled)]
+    failures = [r.likelihood(broken, steps, sensitive=False).failure for r in (interpreted, compiled)]
     assert failures[0] == failures[1] != ""
-    assert compiled.gradient(broken).failure == failures[0]
+    assert compiled.gradient(broken, steps).failure == failures[0]
 
 
 def test_no_names_of_the_user_in_c():
-    _, compiled, _ = pair(Reactor(), RECORD, REACTOR, propagation="moments", substeps=2)
+    _, compiled, _, _ = pair(Reactor(), RECORD, REACTOR, propagation="moments", substeps=2)
     program: FilterProgram = compiled.filter.program
     for text in (program.forward_source(), program.reverse_source()):
         assert not any(word in text for word in ("mu_max", "yield_", "S_F"))
