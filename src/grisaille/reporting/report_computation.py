@@ -61,7 +61,15 @@ def _trace(fit: Fitted, album: Album) -> Iterator[Html]:
         height = np.maximum(above, max(float(above.max()) * 1e-12, 1e-12))
         name = "above the best" if len(parts) == 1 else f"stage {k + 1}, above its best"
         shown.append(Series(name, "line", at[part], height, color=1 + k % 5))
-        shown.append(Series("improvements" if len(parts) == 1 else "", "points", at[part], height, color=1 + k % 5))
+        shown.append(
+            Series(
+                "improvements" if len(parts) == 1 else f"stage {k + 1}, improvements",
+                "points",
+                at[part],
+                height,
+                color=1 + k % 5,
+            )
+        )
     words = f"{len(trace)} improvements from {short(objective[0])} to {short(objective[-1])}."
     if len(parts) > 1:
         words += f" {len(parts)} stages: between them levels of noise, weights or steps were renewed."
