@@ -161,6 +161,8 @@ def test_certified_values_of_differential_equations(name: str, start: str, refer
     model = dynamic_regression(name, [p[start] for p in certified])
     fit = gr.fit(model, experiments(name, reference_data), list(model.parameters), gr.OutputError(rtol=1e-12))
     assert fit.converged
+    if name == "MGH17" and fit.estimate.theta[3] > fit.estimate.theta[4]:  # its two exponentials may change places
+        certified = [certified[k] for k in (0, 2, 1, 4, 3)]
     assert np.abs(fit.estimate.theta / [p["certified"] for p in certified] - 1).max() < 1e-7
     if name != "Lanczos1":
         assert np.abs(fit.std_errors / [p["std_dev"] for p in certified] - 1).max() < 1e-6

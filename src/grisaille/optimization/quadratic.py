@@ -57,7 +57,8 @@ class Squares:
     @property
     def seen(self) -> np.ndarray:
         level = float(self.residuals @ self.residuals) / max(len(self.residuals), 1)
-        return np.asarray(np.sum(self.jacobian**2, axis=0) / max(level, 1e-300))
+        with np.errstate(over="ignore"):  # residuals of zero: as clearly as can be
+            return np.asarray(np.sum(self.jacobian**2, axis=0) / max(level, 1e-300))
 
     def bend(self, step: np.ndarray) -> float:
         return float(np.sum((self.jacobian @ step) ** 2))
