@@ -141,7 +141,7 @@ def test_another_experiment_is_followed_at_the_estimates(fits, route):
     np.testing.assert_allclose(smoothed(found, "x", "mean"), smoothed(theirs, "x", "mean"), atol=1e-5)
     assert (smoothed(found, "x")[1:] > smoothed(theirs, "x")[1:]).all()
     np.testing.assert_allclose(fit.states(fit.experiments[1])["x"], fit.states("B")["x"])
-    with pytest.raises(EstimationError, match="No experiment is called 'C'; there are A, B"):
+    with pytest.raises(EstimationError, match="No experiment of this fit is called 'C'; there are A, B"):
         fit.states("C")
     with pytest.raises(EstimationError, match="An experiment or the name of one is expected, not int"):
         fit.states(3)
