@@ -30,5 +30,5 @@ def test_derivatives_of_adaptive_steps() -> None:
         step = 1e-3 * at[name]
         moved = [{**at, name: at[name] + s * step} for s in (1, -1)]
         ends = [gr.evaluate(LuGre(), data, parameters=m, estimate=UNKNOWNS) for m in moved]
-        slope = -(ends[0].log_likelihood - ends[1].log_likelihood) / (2 * step) * (26 - 5) / 26
+        slope = -(ends[0].log_likelihood - ends[1].log_likelihood) / (2 * step)
         assert value.gradient[name] == pytest.approx(slope, rel=1e-3)
