@@ -20,7 +20,7 @@ from grisaille.calling import wrong_call
 from grisaille.errors import EstimationError
 from grisaille.estimation.interruption import interrupted_estimate
 from grisaille.model.flat import FlatModel
-from grisaille.model.names import suggestion
+from grisaille.model.names import nearest, suggestion
 from grisaille.optimization.journal import Journal, Progress
 from grisaille.structure.reduction import Structure
 
@@ -221,7 +221,10 @@ def estimator_of(method: object) -> Estimator:
         return Estimator.known[method]()
     if isinstance(method, str):
         known = ["auto", *Estimator.known]
-        raise EstimationError(f"method is {method!r}, which is no estimator. {suggestion(method, known)}")
+        if nearest(method, known):
+            raise EstimationError(f"method is {method!r}, which is no estimator. {suggestion(method, known)}")
+        names = ", ".join(Estimator.known)
+        raise EstimationError(f"method is {method!r}, which is no estimator: give 'auto' or one of {names}.")
     if isinstance(method, type) and issubclass(method, Estimator):
         raise EstimationError(f"method is the class {method.__name__}; make an instance: gr.{method.__name__}().")
     raise EstimationError(f"method is {method!r}; give 'auto' or an estimator such as gr.OutputError().")
