@@ -45,7 +45,7 @@ def answer(value: Any) -> type | None:
 
     if not inspect.isfunction(value):
         return None
-    found = value.__globals__.get(str(inspect.signature(value).return_annotation))
+    found = inspect.unwrap(value).__globals__.get(str(inspect.signature(value).return_annotation))
     is_ours = inspect.isclass(found) and found.__module__.startswith("grisaille")
     is_formula = is_ours and found.__module__.startswith("grisaille.model")
     return found if is_ours and not is_formula and found.__name__ not in grisaille.__all__ else None
