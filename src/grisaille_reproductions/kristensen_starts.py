@@ -72,7 +72,7 @@ def _table(number: int, example: Example, bandwidth: float | None, size: Size) -
 
 
 NOTHING = 1e-5
-"""Levels below this, of 0.1 and more, are zero: the likelihood is flat there, and a search ends where it no longer gains."""
+"""Levels below this are zero: the likelihood is flat there, and a search ends where it no longer gains."""
 
 
 def data_set(example: Example) -> tuple[int, list[gr.Experiment]]:
