@@ -71,15 +71,11 @@ def _table(number: int, example: Example, bandwidth: float | None, size: Size) -
     return Comparison(f"{example.title}, four starts (Table {number})", tuple(rows), notes)
 
 
-NOTHING = 1e-5
-"""Levels below this are zero: the likelihood is flat there, and a search ends where it no longer gains."""
-
-
 def data_set(example: Example) -> tuple[int, list[gr.Experiment]]:
     """The first data set without diffusion in which all levels are zero at the maximum of the likelihood."""
     for run in range(TRIED):
         study = example.study(0.0, run + 1, executor="serial")
-        if (study.table.loc[run, list(example.diffusions)] < NOTHING).all():
+        if (study.table.loc[run, list(example.diffusions)] == 0).all():
             return run, study.data(run)
     raise DataError(f"In none of {TRIED} data sets of the {example.title.lower()} are all σ estimated as zero.")
 

@@ -61,8 +61,9 @@ def test_a_dead_unknown_is_held_and_named(data: gr.Experiment, method) -> None:
         assert abs(float(fit[name]) - truth) < 4 * fit.parameters["std_error"][name], name
 
 
-def test_a_level_at_zero_is_still_zero() -> None:
-    """White noise that is not there: σ = 0 is the maximum, with a limit."""
+@pytest.mark.parametrize("guess", [None, 1e-8, 1e-3, 10.0])
+def test_a_level_at_zero_is_still_zero(guess: float | None) -> None:
+    """White noise that is not there: σ = 0 is the maximum, with a limit, from wherever the search comes."""
 
     class Tank(gr.Model):
         k = gr.Parameter(0.5)
@@ -73,5 +74,11 @@ def test_a_level_at_zero_is_still_zero() -> None:
 
     times = np.linspace(0.0, 6.0, 41)
     steady = 4.0 * np.exp(-0.5 * times) + 0.05 * np.tile([1.0, -1.0], 21)[:41]
-    found = gr.fit(Tank(), gr.Experiment(times, {}, {"y": steady}), ["k", "scale(w)"], gr.KalmanML(compiled=False))
+    found = gr.fit(
+        Tank(),
+        gr.Experiment(times, {}, {"y": steady}),
+        ["k", "scale(w)"],
+        gr.KalmanML(compiled=False),
+        guess={} if guess is None else {"scale(w)": guess},
+    )
     assert float(found["scale(w)"]) == 0.0 and any(n.startswith("zero: scale(w)") for n in found.notes)

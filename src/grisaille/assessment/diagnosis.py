@@ -138,6 +138,8 @@ def diagnose(fit: Fitted, level: float = 0.01) -> Diagnosis:
 def _taken(estimate: Any) -> np.ndarray:
     """What the unknowns took from the residuals: of a likelihood by all that it tells of them."""
     J, information = estimate.evaluation.jacobian, estimate.evaluation.information
+    if not estimate.free.any():
+        return np.zeros((len(estimate.evaluation.residuals), 0))
     if estimate.evaluation.is_least_squares or not information.size or not np.isfinite(information).all():
         return tests.orthonormal(J[:, estimate.free])
     return tests.taken_directions(J[:, estimate.free], information[np.ix_(estimate.free, estimate.free)])

@@ -37,6 +37,8 @@ EVEN = 1e-7
 """A slope at zero, by the level's typical size, below which the likelihood is even there."""
 ONE_SIDED = 1.3528
 """Half the 90 % quantile of χ²(1): the drop of log L at the one-sided 95 % limit."""
+FURTHEST = 1e6
+"""Times the guess of a level, at most, at which it is asked whether anything moves with it."""
 STEPS_TO_LIMIT = 12
 NOTHING = 1e-11
 """Of the likelihood, relative: less is rounding."""
@@ -133,11 +135,16 @@ class Zeros:
         return notes
 
 
-def find_zeros(search: Search[LikelihoodEvaluation], evaluation: LikelihoodEvaluation) -> Zeros:
-    """Levels that are zero, each tested by the one-sided derivative there."""
+def find_zeros(
+    search: Search[LikelihoodEvaluation], evaluation: LikelihoodEvaluation, guessed: Sequence[Unknown]
+) -> Zeros:
+    """Levels that are zero, each tested by the one-sided derivative there.
+
+    guessed : the unknowns as the first search had them: one that went on from here is no measure of what is small
+    """
     n = len(search.unknowns)
     zero, saddle, rates = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool), np.full(n, np.nan)
-    for k, unknown in enumerate(search.unknowns):
+    for k, unknown in enumerate(guessed):
         if unknown.lower != 0 or unknown.kind == "start":
             continue
         theta = evaluation.theta.copy()
@@ -148,7 +155,7 @@ def find_zeros(search: Search[LikelihoodEvaluation], evaluation: LikelihoodEvalu
         if abs(trial.slope[k]) * unknown.size > EVEN * (1 + abs(trial.objective)):
             continue  # not a level: an ordinary bound
         rates[k] = rate_at_zero(search, trial, k, max(float(evaluation.theta[k]), 1e-4 * unknown.size))
-        if _is_dead(search, trial, k, float(rates[k])):
+        if _is_dead(search, trial, k, float(rates[k]), unknown):
             rates[k] = np.nan
         elif rates[k] < 0 and rates[k] * unknown.size**2 < -1e-6:
             saddle[k] = True
@@ -161,15 +168,25 @@ def find_zeros(search: Search[LikelihoodEvaluation], evaluation: LikelihoodEvalu
     return Zeros(evaluation, zero, saddle, rates, np.array(limits))
 
 
-def _is_dead(search: Search[LikelihoodEvaluation], at: LikelihoodEvaluation, k: int, rate: float) -> bool:
-    """Whether the likelihood does not move with an unknown at all: it is then anything, not zero."""
-    unknown, rounding = search.unknowns[k], NOTHING * (1 + abs(at.objective))
+def _is_dead(
+    search: Search[LikelihoodEvaluation], at: LikelihoodEvaluation, k: int, rate: float, unknown: Unknown
+) -> bool:
+    """Whether the likelihood does not move with an unknown at all: it is then anything, not zero.
+
+    Asked at its guess and, since that may be next to nothing, where its derivative at zero says that it is seen.
+    """
+    rounding = NOTHING * (1 + abs(at.objective))
     if abs(rate) * unknown.size**2 > rounding:
         return False
-    theta = at.theta.copy()
-    theta[k] = min(max(unknown.guess, unknown.size), unknown.upper)
-    there = search.evaluate(theta, sensitive=False, quietly=True)
-    return there.completed and abs(there.objective - at.objective) <= rounding
+    guess = max(unknown.guess, unknown.size)
+    tried = [guess, min(float(np.sqrt(ONE_SIDED / rate)), FURTHEST * guess)] if rate > 0 else [guess]
+    found = []
+    for value in tried:
+        theta = at.theta.copy()
+        theta[k] = min(value, unknown.upper)
+        found.append(search.evaluate(theta, sensitive=False, quietly=True))
+    moved = [e.completed and abs(e.objective - at.objective) > rounding for e in found]
+    return found[0].completed and not any(moved)
 
 
 def limit_above_zero(search: Search[LikelihoodEvaluation], at: LikelihoodEvaluation, k: int, rate: float) -> float:

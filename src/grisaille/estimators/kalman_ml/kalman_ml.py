@@ -278,7 +278,7 @@ class KalmanML(Estimator):
         guessed = search.unknowns
         for rounds_left in (3, 2, 1, 0):
             outcome = scoring.minimize(search, tolerance=self.tolerance)
-            zeros = find_zeros(search, outcome.evaluation)
+            zeros = find_zeros(search, outcome.evaluation, guessed)
             restart = np.where(zeros.saddle, 0.1 * search.guess, outcome.evaluation.theta)
             if not rounds_left or not search.left:
                 break
