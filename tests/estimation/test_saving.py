@@ -19,7 +19,7 @@ import grisaille as gr
 from grisaille.errors import DataError
 from grisaille.estimation.keeping import netcdf, saving
 from grisaille.filtering.steps import FilterSteps
-from grisaille.simulation.steps import Steps
+from grisaille.simulation.discretisation import Steps
 from grisaille.trial.discretisation import Discretisation
 
 METHOD = gr.OutputError(compiled=False, rtol=1e-6)

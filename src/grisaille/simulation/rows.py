@@ -14,9 +14,9 @@ import numpy as np
 
 from grisaille.errors import DataError, GrisailleError
 from grisaille.simulation.crossings import Crossing
+from grisaille.simulation.discretisation import Rows
 from grisaille.simulation.row_roots import Known, RowRoots
 from grisaille.simulation.runner import Prediction
-from grisaille.simulation.steps import Rows
 from grisaille.trial import Point, Trial
 
 

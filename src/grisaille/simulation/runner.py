@@ -20,11 +20,11 @@ from grisaille.compilation.kernel import Kernel, build_kernel
 from grisaille.compilation.task import Status, Task
 from grisaille.errors import GrisailleError, SimulationError
 from grisaille.simulation.crossings import Crossing, find_crossings
+from grisaille.simulation.discretisation import Steps
 from grisaille.simulation.frozen import choose_step
 from grisaille.simulation.integration import integrate
 from grisaille.simulation.integrators.leeway import with_leeway
 from grisaille.simulation.outcome import describe
-from grisaille.simulation.steps import Steps
 from grisaille.structure.reduction import Structure
 from grisaille.trial import Point, Trial
 

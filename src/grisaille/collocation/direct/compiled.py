@@ -1,6 +1,6 @@
 """Elimination along time by compiled C, which depends on no model and is built once per machine.
 
-Where models are interpreted ``is_there`` is false, and ``direct_elimination`` does the same by NumPy, some eight
+Where models are interpreted ``is_there`` is false, and ``elimination`` does the same by NumPy, some eight
 times slower.
 """
 

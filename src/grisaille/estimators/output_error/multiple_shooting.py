@@ -24,8 +24,8 @@ from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.optimization.journal import Journal
 from grisaille.optimization.quadratic import Squares
 from grisaille.optimization.search import LIMIT, Outcome, Search
+from grisaille.simulation.discretisation import Steps
 from grisaille.simulation.runner import Prediction, Runner
-from grisaille.simulation.steps import Steps
 from grisaille.trial import Movement
 
 MOST_ITERATIONS = 100

@@ -1,10 +1,10 @@
 """Simulation-based prediction errors: the model is compared with the data through the mean of many simulations.
 
 For each θ the outputs are simulated with M realizations of the disturbances, the same random numbers every time, and
-their mean is the prediction (``mean_criterion``); with ``match="mean-variance"`` their covariances are compared too.
+their mean is the prediction (``criterion``); with ``match="mean-variance"`` their covariances are compared too.
 Minimised by Gauss–Newton with averaged sensitivities, on a grid, by stochastic approximation with unbiased gradients,
 or without derivatives. The covariance is a sandwich whose middle comes from the ensemble itself
-(``ensemble_sandwich``).
+(``sandwich``).
 
 Reference: M. Abdalmoaty, O. Eriksson, R. Bereza, D. Broman, H. Hjalmarsson, Identification of non-linear
 differential-algebraic equation models with process disturbances (2021).

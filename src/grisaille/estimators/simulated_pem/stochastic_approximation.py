@@ -2,7 +2,7 @@
 
 Each step draws a small batch of realizations that no step before has seen and takes the gradient of the corrected
 criterion, which is the product of error and sensitivity over different realizations and therefore unbiased, however
-small the batch (``mean_criterion``). In coordinates η = Rξ, with RᵀR the Gauss–Newton matrix, steps are those of ADAM,
+small the batch (``criterion``). In coordinates η = Rξ, with RᵀR the Gauss–Newton matrix, steps are those of ADAM,
 
     m ← β₁m + (1−β₁)g,   v ← β₂v + (1−β₂)g²,   η ← η − a_t m̂/(√v̂ + ε),
 

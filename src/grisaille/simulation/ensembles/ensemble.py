@@ -1,6 +1,6 @@
 """Many realizations of a disturbed model, kept or reduced to statistics while they are made.
 
-Every realization is the same sequence of smooth steps on one grid (``ensemble_grid``), with disturbances that are
+Every realization is the same sequence of smooth steps on one grid (``grid``), with disturbances that are
 functions of (seed, realization, name): results do not depend on how many realizations there are, in which order or on
 how many threads they are made, and are smooth in parameters. Each cell of the grid is cut into as many steps as a pilot
 of two realizations needs for the tolerance. Models that stay implicit are integrated one realization at a time.

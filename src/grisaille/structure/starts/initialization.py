@@ -7,7 +7,7 @@ was declared for, the declared starts of algebraic variables, and to stay near t
 
     minimise |(y_wish(w) − start) / nominal|   subject to   H(w, p) = 0,
 
-level by level (``start_search``). Derivatives of the answer come from the optimality conditions, curvature included
+level by level (``search``). Derivatives of the answer come from the optimality conditions, curvature included
 where a wish could not be met.
 """
 
@@ -66,7 +66,7 @@ class Initializer:
         self.declared: DeclaredStarts = declared_starts(model, structure.equations.parameters)
         self.observed_position = {n: k for k, n in enumerate(self.system.observed_names)}
         self.optimality: dict[tuple[object, ...], OptimalityConditions] = {}
-        """Derivatives of optimality conditions (``start_sensitivity``), kept by what was wished and demanded."""
+        """Derivatives of optimality conditions (``sensitivity``), kept by what was wished and demanded."""
         self.may_have_several_roots = 0 < self.system.nz <= LARGEST
         """Unless the first search for other roots of the implicit equations has found none beside Newton's."""
         self._has_searched = False
