@@ -86,7 +86,7 @@ STILL = _when("static", "is static, and a filter follows models in time")
 COLLOCATED = (_when("static", "is static, and collocation follows models in time"), UNSEEN)
 WEIGHED = (*COLLOCATED, _when("open", "collocation weighs data against the model by it"))
 ON_SPLINES = (*COLLOCATED, _not_on_every_state, *WEIGHED)
-NOT_REDRAWN = {"bootstrap": "gr.bootstrap redraws the measurement noise of output-error fits"}
+NOT_REDRAWN = {"bootstrap": "A bootstrap draws records from fits by gr.OutputError and gr.KalmanML"}
 OFF_THE_MINIMUM = {**NOT_REDRAWN, "profile": "debias=True moved the estimates off the minimum"}
 MISFIT_ALONE = {**NOT_REDRAWN, "profile": "criterion='smoothing' has no profiles"}
 MEANS = {**NOT_REDRAWN, "profile": "Profiles and confidence regions need a likelihood"}

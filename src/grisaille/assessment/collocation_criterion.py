@@ -26,17 +26,6 @@ from grisaille.estimators.collocation.problem import CollocationEvaluation, Coll
 def collocation_criterion(fit: Fitted, held: tuple[str, ...] = ()) -> LikelihoodCriterion:
     """Deviances around a fit by splines or by direct collocation; ``held``: unknowns that will be given values."""
     method: Any = fit.method
-    if method.criterion == "smoothing":
-        raise EstimationError(
-            "criterion='smoothing' has no profiles or regions: its parameters minimise the misfit of trajectories that "
-            "follow the data themselves, and differences of that misfit say nothing about confidence. Fit with "
-            "criterion='amle' or 'laplace', or see gr.monte_carlo(fit.model, fit.experiments, …)."
-        )
-    if method.debias:
-        raise EstimationError(
-            "debias=True moved the estimates off the minimum of their criterion, so there are no profiles or regions "
-            "around them: fit with criterion='laplace', or without debias."
-        )
     found = [u.name for u in fit.estimate.unknowns if u.kind == "scale" and u.name in held]
     if found and method.criterion != "laplace":
         raise EstimationError(

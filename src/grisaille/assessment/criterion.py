@@ -39,15 +39,12 @@ LEVEL_ROUNDS = 30
 
 def criterion_of(fit: Fitted, *held: str) -> Criterion | LikelihoodCriterion:
     """Deviances around a fit, whatever its criterion; ``held``: names of unknowns that will be given values."""
+    if fit.method.no_profiles:
+        raise EstimationError(fit.method.no_profiles)
     kind = fit.method.deviance
     if kind == "trajectories":
         return collocation_criterion(fit, held)
     _accept(fit)
-    if not kind:
-        raise EstimationError(
-            f"Profiles and regions of fits by {type(fit.method).__name__} are not available; fit.intervals() uses the "
-            "curvature of the criterion."
-        )
     if kind == "itself":
         return OwnCriterion(fit)
     return LikelihoodCriterion(fit) if kind == "likelihood" else Criterion(fit)
@@ -208,17 +205,10 @@ def check_level(level: float) -> None:
 
 
 def _accept(fit: Fitted) -> None:
-    if "disturbed_residuals" in fit.estimate.extra:
-        raise EstimationError(
-            f"Profiles and confidence regions need a likelihood, and the criterion of {type(fit.method).__name__} is "
-            "not one: its differences have no known distribution. fit.intervals() uses the covariance from the "
-            "ensemble."
-        )
     if not fit.estimate.is_likelihood:
-        plain = "loss='linear'" if fit.estimate.evaluation.is_least_squares else "robust=None, horizon=1"
         raise EstimationError(
-            "Profiles and confidence regions need a likelihood, and the criterion of this fit is not one: fit with "
-            f"{plain}, or use gr.bootstrap."
+            "Profiles and confidence regions need a likelihood, and the criterion of this fit is not one: use "
+            "fit.intervals(method='wald')."
         )
     if not fit.estimate.cases:
         raise EstimationError(f"{type(fit.method).__name__} gives no residuals from which deviances could be computed.")

@@ -135,7 +135,8 @@ def _why_wald(fit: Fitted) -> str:
     e = fit.estimate
     if not e.is_likelihood:
         errors = "with sandwich errors: " if fit.method.has_sandwich else ""
-        return f"{errors}the criterion of {type(fit.method).__name__} is not a likelihood and has no profiles"
+        compared = "has no profiles" if fit.method.no_profiles else "is not compared with profiles"
+        return f"{errors}the criterion of {type(fit.method).__name__} is not a likelihood and {compared}"
     if not e.converged:
         return "not compared with profiles, because the fit has not converged"
     if e.caution:

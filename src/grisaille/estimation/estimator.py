@@ -82,6 +82,9 @@ class Estimator(metaclass=EstimatorType):
     """Whether ``"scale(w)"`` and ``"noise(y)"`` can be among the unknowns."""
     has_own_likelihood: ClassVar[bool] = False
     """Whether noise levels are part of its likelihood, so that one may lie at zero."""
+    predicts_ahead: ClassVar[Literal["yes", "no", "by simulation"]] = "by simulation"
+    """Whether ``fit.predict(horizon=k)`` takes in the data up to k samples before; simulates, whatever the horizon; or
+    is refused."""
     has_states: ClassVar[bool] = False
     """Whether it estimates trajectories from the data."""
     smooths: ClassVar[bool] = False
@@ -143,6 +146,22 @@ class Estimator(metaclass=EstimatorType):
         return "none needed"
 
     @property
+    def is_likelihood(self) -> bool:
+        """Whether its criterion is a likelihood, with these options."""
+        return bool(self.deviance)
+
+    @property
+    def levels_told(self) -> dict[Literal["scale", "noise"], str]:
+        """Whether levels of each kind can be estimated: ``"yes"``, ``"no"``, or where, in words."""
+        told = "yes" if self.estimates_levels else "no"
+        return {"scale": told, "noise": told}
+
+    @property
+    def residual_tests(self) -> Literal["all", "size", "none"]:
+        """Which tests its residuals are put to."""
+        return "none" if self.smooths else "all"
+
+    @property
     def not_a_likelihood(self) -> str:
         """The option because of which the criterion is not a likelihood, as in ``loss='huber'``."""
         return "its criterion"
@@ -153,9 +172,38 @@ class Estimator(metaclass=EstimatorType):
         return False
 
     @property
+    def no_profiles(self) -> str:
+        """Why there are no profiles and regions, and what to do instead; empty where there are."""
+        if self.deviance:
+            return ""
+        name = type(self).__name__
+        return (
+            f"Profiles and regions of fits by {name} are not available; fit.intervals() uses the curvature of the "
+            "criterion."
+        )
+
+    @property
     def no_ratio(self) -> str:
         """Why likelihood ratios have no known distribution, and what to do instead; empty where they have."""
-        return ""
+        return self.no_profiles
+
+    @property
+    def no_bootstrap(self) -> str:
+        """Why no records can be drawn again from its fits, and what to do instead; empty where they can."""
+        if self.redraws:
+            return ""
+        able = " and ".join(
+            f"gr.{name}" for name, other in Estimator.known.items() if other.redraws and other.is_ours()
+        )
+        return (
+            f"A bootstrap draws records from fits by {able}; this one is by {type(self).__name__}: use "
+            "gr.monte_carlo(fit.model, fit.experiments, …), which draws disturbances and noise."
+        )
+
+    @classmethod
+    def is_ours(cls) -> bool:
+        """Whether it comes with the package."""
+        return cls.__module__.startswith("grisaille.")
 
     def objective(self, evaluation: Evaluation) -> float:
         """What it minimises, at an evaluation; minus a log-likelihood where ``deviance`` is ``"itself"``."""

@@ -42,12 +42,8 @@ def bootstrap_task(fit: Fitted, kind: str, block: int | None, seed: int) -> Task
     if fit.method.redraws == "model":
         drawn = _drawn_again(fit, kind)
         return make_task("bootstrap", fit.initial_model, list(fit.experiments), fit.method, drawn, seed, **options)
-    if not fit.method.redraws:
-        raise EstimationError(
-            f"gr.bootstrap redraws the measurement noise of output-error fits; this one is by "
-            f"{type(fit.method).__name__}, which also knows disturbances: use gr.monte_carlo(fit.model, "
-            f"fit.experiments, …), which draws both."
-        )
+    if fit.method.no_bootstrap:
+        raise EstimationError(fit.method.no_bootstrap)
     redrawn = Redrawn(_series(fit, options), kind, block)
     return make_task("bootstrap", fit.initial_model, list(fit.experiments), fit.method, redrawn, seed, **options)
 

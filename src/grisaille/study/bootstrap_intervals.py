@@ -49,11 +49,8 @@ def bootstrap_intervals(
         raise EstimationError(
             f"samples is {samples!r}; limits at {100 * level:g} % need a whole number, at least {least}."
         )
-    if not fit.method.redraws:
-        raise EstimationError(
-            f"method='bootstrap' draws records from fits by gr.KalmanML and gr.OutputError; this one is by "
-            f"{type(fit.method).__name__}: use gr.monte_carlo(fit.model, fit.experiments, …)."
-        )
+    if fit.method.no_bootstrap:
+        raise EstimationError(fit.method.no_bootstrap)
     inversion = Inversion(fit, level, samples, seed)
     lower, upper, kinds, notes = first.lower.copy(), first.upper.copy(), list(first.kinds), []
     for k, name in enumerate(fit.names):

@@ -106,6 +106,7 @@ class Collocation(Estimator):
 
     has_own_likelihood: ClassVar[bool] = True
     has_states: ClassVar[bool] = True
+    predicts_ahead: ClassVar[Literal["no"]] = "no"
     tells_how: ClassVar[bool] = True
     deviance: ClassVar[Literal["trajectories"]] = "trajectories"
 
@@ -118,9 +119,33 @@ class Collocation(Estimator):
         return Verdict(False, UNASKED)
 
     @property
+    def is_likelihood(self) -> bool:
+        return self.criterion == "laplace"
+
+    @property
+    def levels_told(self) -> dict[Literal["scale", "noise"], str]:
+        told = self.criterion in ("amle", "laplace")
+        return {"scale": "yes" if told else "no", "noise": "yes" if self.is_likelihood else "no"}
+
+    @property
+    def no_profiles(self) -> str:
+        if self.criterion == "smoothing":
+            return (
+                "criterion='smoothing' has no profiles or regions: its parameters minimise the misfit of trajectories "
+                "that follow the data themselves, and differences of that misfit say nothing about confidence. Fit "
+                "with criterion='amle' or 'laplace', or see gr.monte_carlo(fit.model, fit.experiments, …)."
+            )
+        if self.debias:
+            return (
+                "debias=True moved the estimates off the minimum of their criterion, so there are no profiles or "
+                "regions around them: fit with criterion='laplace', or without debias."
+            )
+        return ""
+
+    @property
     def no_ratio(self) -> str:
-        if self.criterion == "laplace":
-            return ""
+        if self.is_likelihood or self.no_profiles:
+            return self.no_profiles
         return (
             f"A ratio test needs a likelihood, and criterion={self.criterion!r} is not one: fit with "
             f"gr.Collocation(criterion='laplace'). fit.profile(name) shows how the criterion grows."
@@ -190,6 +215,12 @@ class Collocation(Estimator):
         """The problem of a model and its data."""
         model, structure, data, unknowns = question.model, question.structure, question.data, question.unknowns
         refuse_without_slope(structure, data, unknowns)
+        scales = [u.name for u in unknowns if u.kind == "scale"]
+        if scales and self.levels_told["scale"] == "no":
+            raise EstimationError(
+                f"criterion={self.criterion!r} takes '{scales[0]}' as given and does not estimate it: use "
+                f"gr.Collocation(criterion='laplace')."
+            )
         obstacle = spline_obstacle(structure, data, unknowns, self.criterion)
         if self.transcription == "direct" or (self.transcription == "auto" and obstacle):
             guessed = [level_guess(structure, data, u, unknowns) for u in unknowns]

@@ -147,6 +147,7 @@ class KalmanML(Estimator):
 
     has_own_likelihood: ClassVar[bool] = True
     has_states: ClassVar[bool] = True
+    predicts_ahead: ClassVar[Literal["yes"]] = "yes"
     deviance: ClassVar[Literal["likelihood"]] = "likelihood"
     redraws: ClassVar[str] = "model"
 
@@ -176,8 +177,17 @@ class KalmanML(Estimator):
         return not self.is_likelihood
 
     @property
+    def no_profiles(self) -> str:
+        if self.is_likelihood:
+            return ""
+        return (
+            "Profiles and confidence regions need a likelihood, and the criterion of this fit is not one: fit with "
+            "robust=None, horizon=1, or use gr.bootstrap."
+        )
+
+    @property
     def not_a_likelihood(self) -> str:
-        return "a robust loss"
+        return "a robust loss" if self.robust is not None else f"horizon={self.horizon}"
 
     def predict_ahead(self, fit: Fitted, experiment: Any, horizon: float) -> xr.Dataset:
         from grisaille.estimation.states import predictions

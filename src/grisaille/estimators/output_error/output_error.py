@@ -157,6 +157,23 @@ class OutputError(Estimator):
         return self.covariance == "sandwich"
 
     @property
+    def is_likelihood(self) -> bool:
+        return self.loss == "linear"
+
+    @property
+    def levels_told(self) -> dict[Literal["scale", "noise"], str]:
+        return {"scale": "no", "noise": "without being named, where the model leaves it open"}
+
+    @property
+    def no_profiles(self) -> str:
+        if self.is_likelihood:
+            return ""
+        return (
+            "Profiles and confidence regions need a likelihood, and the criterion of this fit is not one: fit with "
+            "loss='linear', or use gr.bootstrap."
+        )
+
+    @property
     def not_a_likelihood(self) -> str:
         return "a robust loss"
 
@@ -316,7 +333,7 @@ class OutputError(Estimator):
             free=free,
             noise={n: float(s) for n, s in problem.sigma.items()},
             log_likelihood=_log_likelihood(problem, evaluation),
-            is_likelihood=self.loss == "linear",
+            is_likelihood=self.is_likelihood,
             count=problem.count,
             objective=evaluation.objective,
             evaluation=evaluation,

@@ -150,6 +150,23 @@ class SimulatedPEM(Estimator):
         return [*wanted, *(n for n in open_noise(structure.model, data) if n not in said)]
 
     @property
+    def levels_told(self) -> dict[Literal["scale", "noise"], str]:
+        if self.match == "mean-variance":
+            return {"scale": "yes", "noise": "yes"}
+        return {"scale": "where the mean moves with it", "noise": "no"}
+
+    @property
+    def residual_tests(self) -> Literal["all", "size", "none"]:
+        return "size"
+
+    @property
+    def no_profiles(self) -> str:
+        return (
+            f"Profiles and confidence regions need a likelihood, and the criterion of {type(self).__name__} is not "
+            "one: its differences have no known distribution. fit.intervals() uses the covariance from the ensemble."
+        )
+
+    @property
     def seeded(self) -> str:
         return str(self.seed)
 

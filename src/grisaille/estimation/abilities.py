@@ -1,0 +1,99 @@
+"""What an estimator can do, as its contract declares it: one table for all pages, messages and tests.
+
+An answer is a word or two, and the sentence by which the same estimator refuses where the answer is no. Nothing is
+stated here about an estimator by name: each answer is read from what the class declares with the options given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from grisaille.estimation.estimator import Estimator
+
+
+@dataclass(frozen=True)
+class Answer:
+    """``word``: yes, no or under which condition; ``why``: the sentence of a refusal, where the contract has one."""
+
+    word: str
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Ability:
+    """Something that is asked of every estimator: in words, as a call, and how the contract answers."""
+
+    what: str
+    call: str
+    asked: Callable[[Estimator], Answer]
+
+
+def _unless(refusal: str) -> Answer:
+    return Answer("no", refusal) if refusal else Answer("yes")
+
+
+def _said(declared: bool) -> Answer:
+    return Answer("yes" if declared else "no")
+
+
+def _resampled(method: Estimator) -> Answer:
+    if method.no_bootstrap:
+        return _unless(method.no_bootstrap)
+    return _said(method.redraws == "noise")
+
+
+TESTS = {"all": "whiteness, inputs, normality, size", "size": "their size only", "none": "none, they follow the data"}
+REDRAWN = {"noise": "measurement noise", "model": "disturbances and noise"}
+ABILITIES: tuple[Ability, ...] = (
+    Ability("strength of a disturbance", 'estimate=["scale(w)"]', lambda m: Answer(m.levels_told["scale"])),
+    Ability("level of measurement noise", 'estimate=["noise(y)"]', lambda m: Answer(m.levels_told["noise"])),
+    Ability("information criteria", "fit.aic, fit.bic", lambda m: _said(m.is_likelihood)),
+    Ability("likelihood-ratio tests", "fit.test(…)", lambda m: _unless(m.no_ratio)),
+    Ability("profiles, regions", "fit.profile(…), fit.surface(…)", lambda m: _unless(m.no_profiles)),
+    Ability("profile intervals", 'fit.intervals(method="profile")', lambda m: _unless(m.no_profiles)),
+    Ability(
+        "bootstrap intervals", 'fit.intervals(method="bootstrap")', lambda m: _unless(m.no_bootstrap or m.no_profiles)
+    ),
+    Ability("parametric bootstrap", "gr.bootstrap(fit)", lambda m: _unless(m.no_bootstrap)),
+    Ability("… draws again", "", lambda m: Answer(REDRAWN.get(m.redraws, "–"))),
+    Ability("residual bootstrap", 'gr.bootstrap(fit, kind="residual")', _resampled),
+    Ability("states with bands", "fit.states()", lambda m: _said(m.has_states)),
+    Ability("prediction k samples ahead", "fit.predict(horizon=k)", lambda m: Answer(m.predicts_ahead)),
+    Ability("residuals are tested for", "fit.diagnose()", lambda m: Answer(TESTS[m.residual_tests])),
+)
+
+
+def abilities(method: Estimator) -> dict[str, Answer]:
+    """Every answer by its question."""
+    return {a.what: a.asked(method) for a in ABILITIES}
+
+
+def markdown(methods: Sequence[Estimator], variants: Sequence[tuple[str, Estimator]]) -> str:
+    """A column per estimator with its own options; what other options change; the sentences of refusals, numbered."""
+    sentences: list[str] = []
+    lines = [
+        "| | " + " | ".join(f"`gr.{type(m).__name__}()`" for m in methods) + " |",
+        "| --- |" + " --- |" * len(methods),
+    ]
+    for ability in ABILITIES:
+        cells = [_cell(ability.asked(method), sentences) for method in methods]
+        asked = f"{ability.what}<br>`{ability.call}`" if ability.call else ability.what
+        lines.append(f"| {asked} | {' | '.join(cells)} |")
+    own = {type(m): abilities(m) for m in methods}
+    lines += ["", "| with | what changes |", "| --- | --- |"]
+    for label, method in variants:
+        usual = own[type(method)]
+        changed = [
+            f"{what}: {_cell(a, sentences)}" for what, a in abilities(method).items() if a.word != usual[what].word
+        ]
+        lines.append(f"| `{label}` | {'; '.join(changed) or 'nothing'} |")
+    return "\n".join([*lines, "", *(f"{k}. {sentence}" for k, sentence in enumerate(sentences, 1))])
+
+
+def _cell(answer: Answer, sentences: list[str]) -> str:
+    if not answer.why:
+        return answer.word
+    if answer.why not in sentences:
+        sentences.append(answer.why)
+    return f"{answer.word} ({sentences.index(answer.why) + 1})"
