@@ -30,13 +30,16 @@ def bootstrap(
     executor: Executor | int | str | None = None,
     progress: bool = False,
 ) -> Bootstrap:
-    """Refit data sets made from a fit's predictions and new noise.
+    """Refit data sets drawn from a fit: its predictions with new noise, or new disturbances too.
+
+    Fits by ``gr.OutputError`` get new measurement noise around their predictions, those by ``gr.KalmanML`` records
+    simulated anew with disturbances and noise; others are refused.
 
     Parameters
     ----------
     fit : what to judge
     runs : how many data sets
-    kind : ``"parametric"`` draws normal noise; ``"residual"`` draws the fit's residuals, in blocks
+    kind : ``"parametric"`` draws normal noise; ``"residual"`` draws the residuals of an output-error fit, in blocks
     block : length of the blocks; the cube root of the number of samples unless given, 1 for independent residuals
     seed : from which each run's own is derived
     store, executor, progress : as in ``gr.multistart``. With the same store, more runs may be asked for later.
