@@ -17,6 +17,12 @@ from grisaille_reproductions.kristensen import REACTOR, WALL
 from grisaille_reproductions.kristensen_tables import ESTIMATES, FROM_STARTS
 
 
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch) -> None:
+    """Thousands of passes of a filter are worth a build that takes longer."""
+    monkeypatch.setenv("GRISAILLE_OPTIMIZATION", "-O1")
+
+
 def _run(number: int, **numbers: int):
     (entry,) = registry.find(f"kristensen/table{number}")
     return entry.run("small", **numbers)
