@@ -18,6 +18,7 @@ import re
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import matplotlib.pyplot as plt
 import pytest
@@ -99,6 +100,30 @@ def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             same = doctest.OutputChecker().check_output(example.printed, printed, LOOSELY)
             assert same, f"{page.name}, line {example.line}: the page says\n{example.printed}\nit prints\n{printed}"
     refuse_other_pictures(page, tmp_path)
+    refuse_far_estimates(namespace)
+
+
+def refuse_far_estimates(namespace: dict[str, object]) -> None:
+    """A page that tells the ``truth`` by name and has a ``fit`` must come within four standard errors of it."""
+    fit, truth = namespace.get("fit"), namespace.get("truth")
+    if not isinstance(fit, grisaille.Fit) or not isinstance(truth, dict):
+        return
+    values = {name: fit[name] for name in truth if name in fit.names}
+    off = {n: abs(v - truth[n]) / v.std_error for n, v in values.items()}
+    assert off and max(off.values()) < 4, f"{off}: standard errors from the truth"
+
+
+def test_estimates_far_from_the_truth_are_noticed() -> None:
+    class Line(grisaille.Model):
+        a, u = grisaille.Parameter(1.0), grisaille.Input()
+        y = grisaille.Output(a * u, noise=0.1)
+        equations: ClassVar[list[object]] = []
+
+    data = grisaille.Experiment(inputs={"u": [1.0, 2.0, 3.0]}, outputs={"y": [2.0, 4.1, 5.9]})
+    fit = grisaille.fit(Line(), data, ["a"], grisaille.OutputError(compiled=False))
+    refuse_far_estimates({"fit": fit, "truth": {"a": 2.0}})
+    with pytest.raises(AssertionError, match="standard errors from the truth"):
+        refuse_far_estimates({"fit": fit, "truth": {"a": 1.0}})
 
 
 @pytest.mark.parametrize("page", PAGES, ids=below_root)

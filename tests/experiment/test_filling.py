@@ -96,6 +96,11 @@ def test_a_heater_that_stays_on_is_said() -> None:
     assert not any("not recorded" in note for note in events.summary().notes), "switched when something happened"
 
 
+def test_a_record_that_ends_before_the_gap_says_nothing_of_it() -> None:
+    before, after = given().split(time=30.0, restart=True)
+    assert not any("not recorded" in note for e in (before, after) for note in e.summary().notes)
+
+
 def test_a_fit_says_it_too() -> None:
     class Room(gr.Model):
         u, k, x = gr.Input(), gr.Parameter(0.1, bounds=(0.01, 1.0)), gr.Variable(start=0.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,8 @@ from grisaille.experiment.signals import Samples
 
 if TYPE_CHECKING:
     import pandas as pd
+
+Gap = tuple[float, float]
 
 IRREGULAR = 0.01
 FEWEST_FOR_STEPS, SHARE_OF_LEVELS = 20, 0.3
@@ -164,30 +167,34 @@ def _step(values: np.ndarray) -> float:
 def _gap_notes(record: Record) -> list[str]:
     if record.is_static:
         return []
-    outputs = {name: _longest(record, y) for name, y in record.outputs.items() if gaps_of(y)}
+    outputs = {name: _longest(record, gaps) for name, y in record.outputs.items() if (gaps := gaps_of(y))}
     return [*(f"Output {name} has a gap {where}." for name, where in outputs.items()), *held_gaps(record)]
 
 
 def held_gaps(record: Record) -> list[str]:
-    """Remarks on logged inputs that nobody recorded for long, and that are taken to go on."""
+    """Remarks on logged inputs that nobody recorded for long before the last output, and that are taken to go on."""
+    if record.is_static:
+        return []
+    logged = {n: s for n, s in record.inputs.items() if isinstance(s, Samples) and is_logged(s)}
+    end = max(float(y.times[-1]) for y in record.outputs.values())
     return [
-        f"Input {name} is not recorded {_longest(record, signal)}, and {_going_on(record, name, signal)}. Say what it "
-        f"was by fill=: 'hold', 'interpolate' or a number."
-        for name, signal in record.inputs.items()
-        if not record.is_static and isinstance(signal, Samples) and is_logged(signal) and gaps_of(signal)
+        f"Input {name} is not recorded {_longest(record, gaps)}, and {_going_on(record, name, signal, gaps)}. Say what "
+        f"it was by fill=: 'hold', 'interpolate' or a number; where nobody knows, cut there: split(time=…, restart=True)."
+        for name, signal in logged.items()
+        if (gaps := [gap for gap in gaps_of(signal) if gap[0] < end])
     ]
 
 
-def _longest(record: Record, signal: Samples) -> str:
-    gaps, show = gaps_of(signal), record.clock.show
+def _longest(record: Record, gaps: Sequence[Gap]) -> str:
+    show = record.clock.show
     a, b = max(gaps, key=lambda gap: gap[1] - gap[0])
     return f"from {show(a)} to {show(b)}{'' if len(gaps) == 1 else f', the longest of {len(gaps)}'}"
 
 
-def _going_on(record: Record, name: str, signal: Samples) -> str:
+def _going_on(record: Record, name: str, signal: Samples, gaps: Sequence[Gap]) -> str:
     if record.hold[name] != "zoh":
         return "goes from one sample to the next there"
-    begin = max(gaps_of(signal), key=lambda gap: gap[1] - gap[0])[0]
+    begin = max(gaps, key=lambda gap: gap[1] - gap[0])[0]
     return f"stays at {signal.values[int(np.searchsorted(signal.times, begin))]:g} there"
 
 
