@@ -179,7 +179,8 @@ def held_gaps(record: Record) -> list[str]:
     end = max(float(y.times[-1]) for y in record.outputs.values())
     return [
         f"Input {name} is not recorded {_longest(record, gaps)}, and {_going_on(record, name, signal, gaps)}. Say what "
-        f"it was by fill=: 'hold', 'interpolate' or a number; where nobody knows, cut there: split(time=…, restart=True)."
+        f"it was by fill=: 'hold', 'interpolate' or a number; where nobody knows, cut there: split(time=…, "
+        f"restart=True)."
         for name, signal in logged.items()
         if (gaps := [gap for gap in gaps_of(signal) if gap[0] < end])
     ]
