@@ -57,6 +57,9 @@ def test_demo_prints_and_writes(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert plot.stat().st_size > 10_000
     assert str(plot) in printed
     assert "index" in printed and "tension" in printed
+    wrong, right = (line for line in printed.splitlines() if "standard errors off" in line)
+    assert "output error" in wrong and "NOT white" in wrong and float(wrong.split()[-7]) > 50
+    assert "Kalman filter" in right and "residuals white" in right and float(right.split()[-6]) < 3
 
 
 def test_analyze(plant: Path, capsys: pytest.CaptureFixture[str]) -> None:
