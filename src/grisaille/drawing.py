@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from grisaille.experiment.clock import Clock
+
     Canvas = Axes | Iterable[Axes] | np.ndarray
     """What may be given as ``ax=``."""
 
@@ -43,6 +45,31 @@ def panels(
             f"Give as many: figure, ax = plt.subplots({shape})."
         )
     return given[0].figure, given.reshape(rows, columns)
+
+
+def abscissae(clock: Clock | None, times: Any) -> Any:
+    """Times as they are drawn: dates, in UTC, where the data had dates."""
+    dates = None if clock is None else clock.dates(times)
+    if dates is None:
+        return times
+    return np.asarray(dates if dates.tz is None else dates.tz_convert(None))
+
+
+def label_time(axes: Axes, clock: Clock | None, *, name: bool = True) -> None:
+    """Ticks and the label below an axis of time: numbers with their unit, or dates of the data's own zone.
+
+    clock : None where rows are numbered
+    name : whether the label is written too
+    """
+    if clock is not None and clock.origin is not None:
+        from matplotlib import dates
+
+        untyped: Any = dates
+        locator = untyped.AutoDateLocator(minticks=3, maxticks=8, tz=clock.origin.tz)
+        axes.xaxis.set_major_locator(locator)
+        axes.xaxis.set_major_formatter(untyped.ConciseDateFormatter(locator, tz=clock.origin.tz))
+    if name:
+        axes.set_xlabel("row" if clock is None else clock.label)
 
 
 def labelled(name: str, unit: str) -> str:

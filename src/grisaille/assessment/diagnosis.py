@@ -17,6 +17,8 @@ from grisaille.assessment import residual_tests as tests
 from grisaille.assessment.criterion import check_level
 from grisaille.estimation.cases import Case
 from grisaille.estimation.fitted import Fitted
+from grisaille.experiment.clock import Clock
+from grisaille.experiment.dating import clock_of
 from grisaille.experiment.signals import evaluate
 from grisaille.trial.data_matrix import Samples
 
@@ -63,7 +65,8 @@ class Series:
     inputs: dict[str, np.ndarray]
     """Correlation with each input at lags 0, 1, … (or powers 1, 2, 3)."""
     outliers: np.ndarray
-    time_unit: str = ""
+    clock: Clock | None = None
+    """Of the times; None where rows are numbered."""
 
 
 @dataclass(frozen=True)
@@ -200,7 +203,7 @@ class _Part:
             tests.autocorrelation(self.r, lags) if self.enough else np.zeros(0),
             tests.cumulated_periodogram(self.r, self.q) if self.enough else empty,
             {n: tests.cross_correlation(self.r, u) for n, u in self._regressors() if self.enough},
-            np.asarray(found, dtype=int), str(self.case.experiment.clock.unit),
+            np.asarray(found, dtype=int), clock_of(self.case.experiment),
         )  # fmt: skip
 
     def _verdict(self, test: str, found: tests.Test, good: str, bad: str) -> Verdict:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from grisaille.drawing import labelled, panels
+from grisaille.drawing import abscissae, label_time, labelled, panels
 from grisaille.errors import EstimationError
+from grisaille.experiment.dating import clock_in
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -82,10 +83,11 @@ def draw_diagnosis(diagnosis: Diagnosis, ax: Canvas | None) -> Figure:
 
 def _draw_series(axes: Any, series: Series) -> None:
     axes.axhline(0.0, color="0.3", linewidth=0.8)
-    axes.plot(series.times, series.residuals, ".", color="C0", markersize=3)
-    axes.plot(series.times[series.outliers], series.residuals[series.outliers], "o", color="C3", fillstyle="none")
+    times = abscissae(series.clock, series.times)
+    axes.plot(times, series.residuals, ".", color="C0", markersize=3)
+    axes.plot(times[series.outliers], series.residuals[series.outliers], "o", color="C3", fillstyle="none")
     axes.set_ylabel(f"{series.output}, {series.experiment}")
-    axes.set_xlabel("row" if series.is_static else labelled("time", series.time_unit))
+    label_time(axes, series.clock)
 
 
 def _draw_autocorrelation(axes: Any, series: Series, level: float) -> None:
@@ -141,12 +143,12 @@ def draw_sensitivity(sensitivity: Sensitivity, parameters: Iterable[str] | None,
     )
     column = column[:, 0]
     style = {"marker": ".", "linestyle": "none"} if data.attrs["static"] else {"linewidth": 1.2}
+    clock = None if data.attrs["static"] else clock_in(data)
     for axes, (output, lines) in zip(column, data.data_vars.items(), strict=True):
         for name in names:
-            axes.plot(data["time"], lines.sel(parameter=name), label=name, **style)
+            axes.plot(abscissae(clock, data["time"].values), lines.sel(parameter=name), label=name, **style)
         axes.set_ylabel(labelled(f"∂{output}/∂log p", lines.attrs["units"]))
         axes.grid(alpha=0.3)
+        label_time(axes, clock, name=axes is column[-1])
     column[0].legend(fontsize="small", ncols=min(len(names), 6))
-    time = labelled("time", str(data["time"].attrs.get("unit", "")))
-    column[-1].set_xlabel("row" if data.attrs["static"] else time)
     return figure

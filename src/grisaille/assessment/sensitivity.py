@@ -22,6 +22,7 @@ from grisaille.errors import DataError, EstimationError
 from grisaille.estimation.cases import Case, build_case, start_guesses, trial_of
 from grisaille.estimation.noise import noise_levels
 from grisaille.estimation.unknowns import resolve_unknowns, wanted_names
+from grisaille.experiment.dating import with_dates
 from grisaille.model.classes import Model
 from grisaille.model.expression import Constant
 from grisaille.simulation.runner import Prediction
@@ -213,9 +214,10 @@ def _assemble(
     flat = structure.model
     data = xr.Dataset(
         {n: (("time", "parameter"), slopes[:, case.column(n)], {"units": flat.outputs[n].unit}) for n in scales},
-        {"time": ("time", case.grid, {"unit": case.experiment.clock.unit}), "parameter": names},
+        {"time": ("time", case.grid), "parameter": names},
         {"model": flat.name, "experiment": case.name, "static": int(case.experiment.is_static)},
     )
+    data = with_dates(data, case.experiment)
     stacked = {n: slopes[:, case.column(n)] / scale[:, None] for n, scale in scales.items()}
     scaled = pd.DataFrame(np.concatenate(list(stacked.values())), columns=names)
     columns: dict[str, Any] = {

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from grisaille.estimation.bound_penalty import BoundPenalty
     from grisaille.estimation.estimate import Estimate
     from grisaille.estimation.fitted import Fitted
+    from grisaille.estimation.horizons import Horizon
     from grisaille.estimation.problem import Evaluation, Problem
     from grisaille.estimation.question import Question
     from grisaille.estimation.subject import Subject
@@ -235,8 +236,8 @@ class Estimator(metaclass=EstimatorType):
         """Options of ``gr.simulate`` by which the fitted model predicts an experiment."""
         return {}
 
-    def predict_ahead(self, fit: Fitted, experiment: Experiment | str | None, horizon: float) -> xr.Dataset | None:
-        """Predictions from the data up to ``horizon`` samples before; None where every one is a simulation."""
+    def predict_ahead(self, fit: Fitted, experiment: Experiment | str | None, horizon: Horizon) -> xr.Dataset | None:
+        """Predictions from the data up to ``horizon`` before; None where every one is a simulation."""
         return None
 
     def states(self, fit: Fitted, experiment: Experiment | str | None, names: Wanted, level: float) -> xr.Dataset:

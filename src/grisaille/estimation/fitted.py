@@ -17,11 +17,13 @@ from grisaille.calling import checked_methods
 from grisaille.errors import EstimationError
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator
+from grisaille.estimation.horizons import Horizon, check_horizon
 from grisaille.estimation.intervals import Intervals, covariance_intervals
 from grisaille.estimation.keeping.pickling import packed
 from grisaille.estimation.summary import summarize, summarize_html
 from grisaille.estimation.uncertainty import correlation_of, half_width, t_test
 from grisaille.estimation.value import Value
+from grisaille.experiment.dating import DATE, clock_of, date_column, with_dates
 from grisaille.experiment.experiment import Experiment
 from grisaille.model.classes import Model, restored
 from grisaille.model.expression import as_expression
@@ -294,11 +296,12 @@ class Fitted:
 
         Returns
         -------
-        One row per measurement: experiment, output, time, measured, predicted, residual.
+        One row per measurement: experiment, output, time, date (where the data had dates), measured, predicted,
+        residual.
         """
         import pandas as pd
 
-        rows, at = [], 0
+        rows, parts, at = [], [], 0
         r, e = self.estimate.evaluation.residuals, self.estimate.evaluation.errors
         for case in self.estimate.cases:
             for s in case.samples:
@@ -315,8 +318,12 @@ class Fitted:
                         }
                     )
                 )
+                parts.append((case.experiment, case.grid[s.rows]))
                 at += len(s.values)
-        return pd.concat(rows, ignore_index=True)
+        found, dates = pd.concat(rows, ignore_index=True), date_column(parts)
+        if dates is not None:
+            found.insert(found.columns.get_loc("time") + 1, DATE, dates)
+        return found
 
     @cached_property
     def quality(self) -> pd.DataFrame:
@@ -337,31 +344,20 @@ class Fitted:
     def predict(
         self,
         experiment: Experiment | str | None = None,
-        horizon: float | None = None,
+        horizon: Horizon | None = None,
         *,
         start: str | Mapping[str, float] = "auto",
     ) -> xr.Dataset:
         """What the fitted model says about an experiment.
 
-        Parameters
-        ----------
-        experiment : its name, or an experiment, which may be a new one; the first by default
-        horizon : None simulates from the start. For fits by ``gr.KalmanML`` a whole number k predicts every sample from
-            the data up to k samples before, with standard deviations and 95 % bands (of outputs as measured); np.inf
-            gives a simulation with its bands. For output error every horizon is a simulation, for simulated prediction
-            errors the mean of an ensemble. Collocation has none but np.inf, a simulation.
-        start : of an experiment that was not fitted. ``"auto"``: one that continues a fitted one takes over its state,
-            of another one unknown starts are estimated from its first samples; ``"declared"``: what it and the model
-            declare, whatever was estimated; or values by name. ``attrs["start"]`` says what was done.
-
-        Returns
-        -------
-        Every variable and output over ``time``, with the dimension ``statistic`` where there are bands.
+        experiment, horizon, start : as in ``Fit.predict``
         """
         begun = self.begun(experiment, start)
+        if horizon is not None:
+            check_horizon(horizon, clock_of(begun.experiment))
         ahead = None if horizon is None else self.method.predict_ahead(self, begun.experiment, horizon)
         found = self.simulated(begun.experiment) if ahead is None else ahead
-        return found.assign_attrs(start=begun.how)
+        return with_dates(found.assign_attrs(start=begun.how), begun.experiment)
 
     def begun(self, experiment: Experiment | str | None = None, start: str | Mapping[str, float] = "auto") -> Beginning:
         """An experiment with the start from which it is predicted.

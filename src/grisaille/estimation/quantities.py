@@ -1,4 +1,4 @@
-"""Quantities that a user names, as formulas of filtered states: variables, outputs and expressions of them.
+"""Quantities that a user names, as formulas of filtered states: variables, outputs, disturbances, expressions of them.
 
 A quantity h(t, X, u, q) has the mean h(X̂) and the variance H P Hᵀ, H = dh/dX at X̂, algebraic unknowns solved for and
 differentiated along: exact where h is linear. White noise has no value at an instant, so what contains it is refused.
@@ -21,6 +21,7 @@ from grisaille.model.expression import Expression, Name, Reference, as_expressio
 from grisaille.model.lowering.lowering import lower
 from grisaille.model.names import suggestion
 from grisaille.model.rewriting import Rewriter
+from grisaille.simulation.dataset import described
 from grisaille.structure.reduction import Structure
 
 STATISTICS = ("mean", "std", "lower", "upper")
@@ -136,11 +137,33 @@ def _full_name(node: Expression) -> Expression | None:
 
 
 def _labelled(model: StochasticModel | Observed, wanted: Any) -> dict[str, Any]:
-    flat = model.structure.model
     if wanted is None:
-        kept = (n for n in model.observed_names if n not in model.infinite)
-        return {n: n for n in kept if n in flat.variables or n in flat.outputs}
+        return {n: n for n in courses(model.structure) if n not in model.infinite}
     if isinstance(wanted, Mapping):
         return {str(label): what for label, what in wanted.items()}
-    listed: Iterable[Any] = [wanted] if isinstance(wanted, str) or hasattr(wanted, "path") else list(wanted)
-    return {str(getattr(what, "path", what)): getattr(what, "path", what) for what in listed}
+    return {str(getattr(what, "path", what)): getattr(what, "path", what) for what in _listed(wanted)}
+
+
+def _listed(wanted: Any) -> list[Any]:
+    return [wanted] if isinstance(wanted, str) or hasattr(wanted, "path") else list(wanted)
+
+
+def courses(structure: Structure) -> list[str]:
+    """Every name with a course that the data tell: not inputs, which are known, nor formulas of parameters alone."""
+    system, constant = structure.system, {s.element_hash() for s in ca.symvar(structure.system.p)}
+    rows = zip(system.observed_names, ca.vertsplit(system.observed), strict=True)
+    moving = (n for n, row in rows if any(s.element_hash() not in constant for s in ca.symvar(row)))
+    return [n for n in moving if n not in structure.model.inputs]
+
+
+def left_out(structure: Structure, wanted: Any, labels: Iterable[str]) -> dict[str, str]:
+    """An attribute that says which names have no values, and why; none where nothing is missing."""
+    missing = [] if wanted is not None else [n for n in courses(structure) if n not in set(labels)]
+    return {"left_out": f"{', '.join(missing)}: white noise has no value at an instant"} if missing else {}
+
+
+def declared(structure: Structure, wanted: Any, label: str) -> dict[str, str]:
+    """Unit and description of what a label stands for; an expression has none, unless it is a member."""
+    what = wanted[label] if isinstance(wanted, Mapping) else label
+    named = _full_name(what) if isinstance(what, Expression) else None
+    return described(structure, what if isinstance(what, str) else named.leaf_text() if named is not None else "")

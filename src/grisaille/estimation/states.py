@@ -13,9 +13,11 @@ import numpy as np
 from grisaille.errors import EstimationError
 from grisaille.estimation.cases import Case
 from grisaille.estimation.fitted import Fitted
+from grisaille.estimation.horizons import Horizon, last_used
 from grisaille.estimation.likelihood import chosen, filter_runner
-from grisaille.estimation.quantities import STATISTICS, Quantities
+from grisaille.estimation.quantities import STATISTICS, Quantities, declared, left_out
 from grisaille.estimation.simulated_bands import simulated_bands
+from grisaille.experiment.dating import clock_of
 from grisaille.experiment.experiment import Experiment
 from grisaille.filtering.diffuse import diffuse_states
 from grisaille.filtering.exact.linear import LinearFilter
@@ -60,26 +62,29 @@ def states_of_case(case: Case, theta: np.ndarray, names: Wanted = None, level: f
     moments = ((filtered.x_filt[at], filtered.P_filt[at]), (smoothed[0][at], smoothed[1][at]))
     block = np.stack([quantities.statistics(case.grid, x, P, z, u, q, width) for x, P in moments])
     coordinates = {"given": ["filtered", "smoothed"], "statistic": list(STATISTICS), "time": case.grid}
-    data = {name: (("given", "statistic", "time"), block[..., k]) for k, name in enumerate(quantities.rows)}
-    return xr.Dataset(data, coordinates, {"experiment": case.name, "level": level})
+    structure = filter.model.structure
+    data = {
+        name: (("given", "statistic", "time"), block[..., k], declared(structure, names, name))
+        for k, name in enumerate(quantities.rows)
+    }
+    told = {"experiment": case.name, "level": level, **left_out(structure, names, data)}
+    return xr.Dataset(data, coordinates, told)
 
 
 def predictions(
-    fit: Fitted, experiment: Experiment | str | None, horizon: float, case_of: CaseOf, level: float = 0.95
+    fit: Fitted, experiment: Experiment | str | None, horizon: Horizon, case_of: CaseOf, level: float = 0.95
 ) -> xr.Dataset:
-    """Every variable and output ``horizon`` samples after the last data used, with standard deviations and bands.
+    """Every variable, quantity and output ``horizon`` after the last data used, with standard deviations and bands.
 
     Outputs are as they would be measured: their standard deviations contain the measurement noise. At horizon ∞ bands
     of nonlinear models are quantiles of realizations (``simulated_bands``).
     """
     import xarray as xr
 
-    infinite = isinstance(horizon, float) and np.isinf(horizon) and horizon > 0
-    whole = isinstance(horizon, int | np.integer) and not isinstance(horizon, bool) and horizon >= 1
-    if not (infinite or whole):
-        raise EstimationError(f"horizon is {horizon!r}; give a whole number of samples from 1, or np.inf to simulate.")
     width = _width(level)
     case = _case(fit, experiment, case_of)
+    origins = last_used(horizon, case.grid, clock_of(case.experiment))
+    infinite = isinstance(horizon, float)
     runner = filter_runner(case)
     assert runner is not None
     theta, steps = chosen(case, fit.estimate.theta)
@@ -90,12 +95,21 @@ def predictions(
             fit, case, theta, _start_covariance(runner, theta, filter), list(quantities.rows), level
         )
     else:
-        x, P, z = predict_ahead(runner, theta, steps, horizon)
+        x, P, z = predict_ahead(runner, theta, steps, origins)
         _, u = filter.at_samples(filter.cells(q))
         block = quantities.statistics(case.grid, x, P, z, u, q, width, noisy=True)
     coordinates = {"statistic": list(STATISTICS), "time": case.grid}
-    data = {name: (("statistic", "time"), block[..., k]) for k, name in enumerate(quantities.rows)}
-    return xr.Dataset(data, coordinates, {"experiment": case.name, "level": level, "horizon": float(horizon)})
+    structure = filter.model.structure
+    data = {
+        name: (("statistic", "time"), block[..., k], declared(structure, None, name))
+        for k, name in enumerate(quantities.rows)
+    }
+    return xr.Dataset(data, coordinates, {"experiment": case.name, "level": level, "horizon": _kept(horizon)})
+
+
+def _kept(horizon: Horizon) -> float | str:
+    """As an attribute: a number of samples, or a duration as text."""
+    return float(horizon) if isinstance(horizon, int | float | np.integer) else str(horizon)
 
 
 def _moments(runner: FilterRunner, theta: np.ndarray, steps: Discretisation) -> Moments:

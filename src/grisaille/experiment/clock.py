@@ -57,7 +57,12 @@ class Clock:
         return UNITS[self.unit]
 
     def instant(self, value: Any, what: str) -> float:
-        """One time: a number, a date, or a date as ISO text; without a time zone it is taken in that of the data."""
+        """One time: a number, a date, or a date as ISO text; without a time zone it is taken in that of the data.
+
+        A duration, ``"2 days"``, counts from time zero, as a number does.
+        """
+        if is_length(value):
+            return self.duration(value, what)
         if isinstance(value, str) or hasattr(value, "year") or isinstance(value, np.datetime64):
             zone = None if self.origin is None else self.origin.tz
             dates = pd.Index([value]) if self.origin is None else as_calendar(pd.Index([value]), what, PLAIN)
@@ -68,7 +73,7 @@ class Clock:
 
     def duration(self, value: Any, what: str) -> float:
         """A length of time in the clock's unit: a number, a ``Timedelta``, or text such as ``"1h"``, ``"1 day"``."""
-        if not isinstance(value, str | pd.Timedelta | np.timedelta64 | datetime.timedelta):
+        if not (isinstance(value, str) or is_length(value)):
             return read_number(value, what)
         try:
             length = pd.Timedelta(value)
@@ -100,6 +105,31 @@ class Clock:
         """The date of a time."""
         return self.origin + pd.Timedelta(seconds=round(float(t) * self.seconds, 6))
 
+    def dates(self, times: Any) -> Any:
+        """The ``DatetimeIndex`` of times, in the zone of the data; None where they are plain numbers.
+
+        Rounded to microseconds, so that a tenth of an hour is six minutes. A time that is not finite has no date.
+        """
+        if self.origin is None:
+            return None
+        elapsed = np.asarray(times, dtype=float) * self.seconds
+        known = np.isfinite(elapsed)
+        counted = np.where(known, np.round(np.where(known, elapsed, 0.0) * 1e6), 0.0).astype("timedelta64[us]")
+        found = pd.DatetimeIndex(self.origin.as_unit("us") + pd.TimedeltaIndex(counted))
+        return found if known.all() else found.where(known)
+
+    @property
+    def zone(self) -> str:
+        """The name of the time zone, ``"Europe/Berlin"``; empty where there is none."""
+        return "" if self.origin is None or self.origin.tz is None else str(self.origin.tz)
+
+    @property
+    def label(self) -> str:
+        """What stands at an axis: ``time [h]``, or ``time, Europe/Berlin`` where dates stand there."""
+        if self.origin is None:
+            return f"time [{self.unit}]" if self.unit else "time"
+        return f"time, {self.zone}" if self.zone else "time"
+
 
 def make_clock(unit: Any, times: Mapping[str, Any]) -> Clock:
     """The clock for all times of an experiment: the first calendar among them gives the origin."""
@@ -126,6 +156,18 @@ def is_calendar(raw: Any) -> bool:
         return False
     first = next((cell for cell in np.asarray(array).ravel() if cell is not None), None)
     return _may_be_date(first)
+
+
+def is_length(value: Any) -> bool:
+    """A ``Timedelta``, or text that is one, ``"15min"`` or ``"1 day"``; not a date, and not a number as text."""
+    if isinstance(value, pd.Timedelta | np.timedelta64 | datetime.timedelta):
+        return True
+    if not isinstance(value, str) or _is_numeric(value) or not any(c.isalpha() for c in value):
+        return False
+    try:
+        return not pd.isna(pd.Timedelta(value))
+    except ValueError:
+        return False
 
 
 def is_duration(raw: Any) -> bool:

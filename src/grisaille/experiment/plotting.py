@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from grisaille.drawing import panels
+from grisaille.drawing import abscissae, label_time, labelled, panels
 from grisaille.errors import DataError
+from grisaille.experiment.dating import clock_of
 from grisaille.experiment.record import Record
 from grisaille.experiment.signals import Samples, evaluate
 from grisaille.model.names import suggestion
@@ -30,11 +31,9 @@ def draw(record: Record, signals: Iterable[str] | None, ax: Any = None) -> Figur
         else:
             _draw_input(axes, record, name)
         unit = record.units.get(name, "")
-        axes.set_ylabel(f"{name} [{unit}]" if unit else name)
+        axes.set_ylabel(labelled(name, unit))
         axes.grid(alpha=0.3)
-    origin = record.clock.origin
-    label = f"time [{record.clock.unit}]" + (f" since {origin}" if origin is not None else "")
-    column[-1, 0].set_xlabel("row" if record.is_static else label)
+        label_time(axes, clock_of(record), name=axes is column[-1, 0])
     return figure
 
 
@@ -48,7 +47,8 @@ def _chosen(record: Record, signals: Iterable[str] | None) -> list[str]:
 
 
 def _draw_output(axes: Any, record: Record, name: str) -> None:
-    times, values = record.outputs[name]
+    values = record.outputs[name].values
+    times = abscissae(clock_of(record), record.outputs[name].times)
     axes.plot(times[record.skip :], values[record.skip :], ".", color="C0", markersize=4)
     if record.skip:
         axes.plot(times[: record.skip], values[: record.skip], ".", color="C0", markersize=4, fillstyle="none")
@@ -56,15 +56,21 @@ def _draw_output(axes: Any, record: Record, name: str) -> None:
 
 def _draw_input(axes: Any, record: Record, name: str) -> None:
     signal, hold = record.inputs[name], record.hold[name]
+
+    def at(t: Any) -> Any:
+        return abscissae(clock_of(record), t)
+
     times = np.concatenate([y.times for y in record.outputs.values()])
     begin, end = float(times.min() if record.t0 is None else record.t0), float(times.max())
     if record.is_static and isinstance(signal, Samples):
         axes.plot(signal.times, signal.values, ".", color="C1", markersize=4)
     elif not isinstance(signal, Samples):
-        axes.plot([begin, end], [signal, signal], color="C1")
+        axes.plot(at([begin, end]), [signal, signal], color="C1")
     elif hold == "zoh":
         last = max(end, float(signal.times[-1]))
-        axes.step(np.append(signal.times, last), np.append(signal.values, signal.values[-1]), where="post", color="C1")
+        axes.step(
+            at(np.append(signal.times, last)), np.append(signal.values, signal.values[-1]), where="post", color="C1"
+        )
     else:
-        at = signal.times if hold == "foh" else np.linspace(signal.times[0], signal.times[-1], FINE)
-        axes.plot(at, evaluate(signal, hold, at), color="C1")
+        fine = signal.times if hold == "foh" else np.linspace(signal.times[0], signal.times[-1], FINE)
+        axes.plot(at(fine), evaluate(signal, hold, fine), color="C1")

@@ -50,27 +50,30 @@ class HorizonRunner(FilterRunner):
 
 
 def predict_ahead(
-    runner: FilterRunner, theta: Floats, steps: Discretisation, horizon: float
+    runner: FilterRunner, theta: Floats, steps: Discretisation, origins: np.ndarray
 ) -> tuple[Floats, Floats, Floats]:
-    """Means (N, n), covariances (N, n, n) and algebraic unknowns (N, nz) of the states at every sample."""
+    """Means (N, n), covariances (N, n, n) and algebraic unknowns (N, nz) of the states at every sample.
+
+    origins : the last sample whose data are used for each, never decreasing; −1 for none
+    """
     q, dq, start = runner.posed(theta, False)
     filter = runner.filter_on(steps, theta)
     if isinstance(filter, ExtendedFilter):
-        return _nonlinear_moments(filter, horizon, q, dq, start)
+        return _nonlinear_moments(filter, origins, q, dq, start)
     model = filter.discretise(q, dq, start.x)
     if model.X0.shape[1]:
         raise EstimationError(
             "Predictions under initial_covariance='diffuse' have no variance before the data determine the states; "
             "fit with large variances instead, initial_covariance={state: variance}."
         )
-    x, P = moments_ahead(model, horizon)
+    x, P = moments_ahead(model, origins)
     return x[:, 0], P[:, 0], np.zeros((len(x), 0))
 
 
 def linear_sums(model: DiscreteModel, horizon: int, robust: float = np.inf, condition: bool = False) -> Sums:
     """The criterion of a linear model, with derivatives."""
     total = Totals(model.ns, 1, model.y.shape, robust)
-    m, P = moments_ahead(model, horizon)
+    m, P = moments_ahead(model, np.maximum(np.arange(len(model.y)) - horizon, -1))
     waiting = condition
     for sample, y in enumerate(model.y):
         seen = np.flatnonzero(np.isfinite(y))
@@ -90,11 +93,11 @@ def linear_sums(model: DiscreteModel, horizon: int, robust: float = np.inf, cond
     return total.sums()
 
 
-def moments_ahead(model: DiscreteModel, horizon: float) -> tuple[Floats, Floats]:
-    """Duals (N, 1 + ns, n) and (N, 1 + ns, n, n) of the states at every sample, ``horizon`` samples after the data."""
+def moments_ahead(model: DiscreteModel, origins: np.ndarray) -> tuple[Floats, Floats]:
+    """Duals (N, 1 + ns, n) and (N, 1 + ns, n, n) of the states at every sample j from the data up to ``origins[j]``."""
     at = np.flatnonzero(model.sample_at >= 0)
     N = len(at)
-    if horizon >= N:
+    if (origins < 0).all():
         blind: list[tuple[Floats, Floats]] = []
         run_filter(replace(model, y=np.full_like(model.y, np.nan)), moments=blind)
         return np.stack([blind[k][0][:, :, 0] for k in at]), np.stack([blind[k][1] for k in at])
@@ -105,15 +108,17 @@ def moments_ahead(model: DiscreteModel, horizon: float) -> tuple[Floats, Floats]
     filtered = [kept[k] for k in at]
     m, P = np.empty((N, *model.x0.shape)), np.empty((N, *model.P0.shape))
     m[0], P[0] = model.x0, model.P0
-    steps = int(horizon)
-    for j in range(1, min(steps, N)):
+    blindly = int((origins < 0).sum())
+    for j in range(1, blindly):
         m[j], P[j] = _over_interval(model, at[j - 1], at[j], m[j - 1], P[j - 1])
-    for first in range(steps, N, CHUNK):
+    for first in range(blindly, N, CHUNK):
         targets = np.arange(first, min(first + CHUNK, N))
-        x = np.stack([filtered[j][0][:, :, 0] for j in targets - steps])[..., None]
-        V = np.stack([filtered[j][1] for j in targets - steps])
-        for s in range(steps):
-            x, V = _over_intervals(model, at, targets - steps + s, x, V)
+        reached = origins[targets]
+        x = np.stack([filtered[j][0][:, :, 0] for j in reached])[..., None]
+        V = np.stack([filtered[j][1] for j in reached])
+        while (on := np.flatnonzero(reached < targets)).size:
+            x[on], V[on] = _over_intervals(model, at, reached[on], x[on], V[on])
+            reached = np.minimum(reached + 1, targets)
         m[targets], P[targets] = x[..., 0], V
     return m, P
 
@@ -140,12 +145,12 @@ def _over_intervals(model: DiscreteModel, at: Any, samples: Any, m: Floats, P: F
 
 
 def _nonlinear_moments(
-    filter: ExtendedFilter, horizon: float, q: Floats, dq: Floats, start: Starting
+    filter: ExtendedFilter, origins: np.ndarray, q: Floats, dq: Floats, start: Starting
 ) -> tuple[Floats, Floats, Floats]:
     walk = _Walk(filter, q, dq, start)
     found = []
-    for j in range(len(walk.at)):
-        s, _ = walk.state_before(j, horizon)
+    for j, origin in enumerate(origins):
+        s, _ = walk.state_before(j, int(origin))
         found.append(s)
     x, P, z = filter.packing.split(np.array(found))
     return x, P, z[:, : filter.model.z.numel()]
@@ -167,7 +172,7 @@ def _nonlinear_sums(
     for j in range(len(walk.at)):
         if not np.isfinite(y[j]).any():
             continue
-        found = walk.seen_from(j, horizon, robust)
+        found = walk.seen_from(j, max(j - horizon, -1), robust)
         if found.failed >= 0:
             failed = j
             break
@@ -195,20 +200,20 @@ class _Walk:
         self.start = (s[0], s[1:])
         self.after: list[tuple[Floats, Floats]] = []
 
-    def state_before(self, j: int, horizon: float) -> tuple[Floats, Floats]:
-        """What is known of sample j from the data up to ``horizon`` samples before, with derivatives."""
-        s, origin = self._origin(j, horizon)
-        found = self._pass(origin, int(self.at[j]), s, None)
+    def state_before(self, j: int, origin: int) -> tuple[Floats, Floats]:
+        """What is known of sample j from the data up to sample ``origin``, with derivatives; −1 for no data."""
+        s, begin = self._after(origin)
+        found = self._pass(begin, int(self.at[j]), s, None)
         return found.s, found.ds
 
-    def seen_from(self, j: int, horizon: int, robust: float) -> Any:
-        s, origin = self._origin(j, horizon)
-        return self._pass(origin, int(self.at[j]), s, j, robust)
+    def seen_from(self, j: int, origin: int, robust: float) -> Any:
+        s, begin = self._after(origin)
+        return self._pass(begin, int(self.at[j]), s, j, robust)
 
-    def _origin(self, j: int, horizon: float) -> tuple[tuple[Floats, Floats], int]:
-        if j < horizon:
+    def _after(self, origin: int) -> tuple[tuple[Floats, Floats], int]:
+        if origin < 0:
             return self.start, int(self.at[0])
-        while len(self.after) <= j - horizon:
+        while len(self.after) <= origin:
             i = len(self.after)
             before, begin = (self.after[-1], int(self.at[i - 1])) if i else (self.start, int(self.at[0]))
             seen = i if np.isfinite(self.filter.record.y[i]).any() else None
@@ -216,7 +221,7 @@ class _Walk:
             if found.failed >= 0:
                 raise EstimationError(f"The filter fails at t = {self.given.bounds[self.at[i]]:g}.")
             self.after.append((found.s, found.ds))
-        return self.after[int(j - horizon)], int(self.at[int(j - horizon)])
+        return self.after[origin], int(self.at[origin])
 
     def _pass(self, begin: int, end: int, s: tuple[Floats, Floats], sample: int | None, robust: float = np.inf) -> Any:
         """From one boundary to another; the sample at the end counts, if one is given."""

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from grisaille.drawing import labelled, panels
+from grisaille.drawing import abscissae, label_time, labelled, panels
 from grisaille.errors import EstimationError
 from grisaille.estimation.fitted import Fitted
-from grisaille.reporting.labels import experiment_of, output_unit, time_label
-from grisaille.reporting.paths import Path, drawn_path
+from grisaille.estimation.horizons import Horizon, told
+from grisaille.experiment.clock import Clock
+from grisaille.experiment.dating import clock_of
+from grisaille.reporting.labels import experiment_of, output_unit
+from grisaille.reporting.paths import drawn_path
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,30 +25,55 @@ if TYPE_CHECKING:
 MOST_COLUMNS = 6
 
 
+@dataclass(frozen=True)
+class Shown:
+    """What is drawn of one output: a path with its band, samples, and residuals with theirs; NaN where none is."""
+
+    times: np.ndarray
+    predicted: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    sampled: np.ndarray
+    measured: np.ndarray
+    residuals: np.ndarray
+    expected: np.ndarray
+    """Twice the standard deviation of residuals, all along the path."""
+
+
 def plot(
-    fit: Fitted, experiments: str | Iterable[str] | None, outputs: str | Iterable[str] | None, ax: Canvas | None
+    fit: Fitted,
+    experiments: str | Iterable[str] | None,
+    outputs: str | Iterable[str] | None,
+    ax: Canvas | None,
+    horizon: Horizon | None = None,
 ) -> Figure:
     """Measured against predicted for each experiment and output, residuals below with twice the noise as a band."""
     table = fit.residuals()
-    standardized = fit.residuals(standardized=True)["residual"]
     runs = _chosen("experiment", experiments, list(dict.fromkeys(table["experiment"])))[:MOST_COLUMNS]
     names = _chosen("output", outputs, list(dict.fromkeys(table["output"])))
+    found = {
+        run: _as_fitted(fit, run, names, table) if horizon is None else _ahead(fit, run, names, table, horizon)
+        for run in runs
+    }
+    far = "" if horizon is None else f", predicted {told(horizon)}"
     figure, grid = panels(
         ax, 2 * len(names), len(runs), size=(max(8.0, 4.0 * len(runs)), 3.2 * len(names) + 0.6),
-        title=f"{fit.model_name}, fitted by {type(fit.method).__name__}", sharex="col",
+        title=f"{fit.model_name}, fitted by {type(fit.method).__name__}{far}", sharex="col",
         gridspec_kw={"height_ratios": [3, 1] * len(names)},
     )  # fmt: skip
     for column, run in enumerate(runs):
+        clock = clock_of(experiment_of(fit, run))
         for row, name in enumerate(names):
-            mine = table[(table["experiment"] == run) & (table["output"] == name)]
-            above, below = grid[2 * row, column], grid[2 * row + 1, column]
-            _draw_output(above, mine, drawn_path(fit, run, name, mine.sort_values("time", kind="stable")))
-            _draw_residuals(below, mine, standardized[mine.index])
-            above.set_ylabel(labelled(name, output_unit(fit, run, name)))
-            below.set_ylabel("residual")
+            above, below, unit = grid[2 * row, column], grid[2 * row + 1, column], output_unit(fit, run, name)
+            _draw_output(above, found[run][name], clock)
+            _draw_residuals(below, found[run][name], clock)
+            above.set_ylabel(labelled(name, unit))
+            below.set_ylabel(labelled("residual", unit), fontsize="small")
+            for axes in (above, below):
+                label_time(axes, clock, name=axes is grid[-1, column])
         grid[0, column].set_title(run, fontsize="medium")
-        grid[-1, column].set_xlabel(time_label(experiment_of(fit, run)))
     grid[0, 0].legend(fontsize="small")
+    figure.align_ylabels(grid[:, 0])
     return figure
 
 
@@ -56,20 +85,60 @@ def _chosen(what: str, wanted: str | Iterable[str] | None, known: Sequence[str])
     return names or list(known)
 
 
-def _draw_output(axes: Any, mine: Any, path: Path) -> None:
-    axes.plot(mine["time"], mine["measured"], ".", color="0.5", markersize=4, label="measured")
-    axes.plot(path.times, path.predicted, color="C0", linewidth=1.2, label="predicted")
-    if np.isfinite(path.spread).any():
-        low, high = path.predicted - 2 * path.spread, path.predicted + 2 * path.spread
-        axes.fill_between(path.times, low, high, color="C0", alpha=0.15, linewidth=0)
+def _as_fitted(fit: Fitted, run: str, names: Sequence[str], table: Any) -> dict[str, Shown]:
+    """Predictions as the criterion has them; bands in gaps, where they widen."""
+    standardized = fit.residuals(standardized=True)["residual"]
+    found = {}
+    for name in names:
+        mine = table[(table["experiment"] == run) & (table["output"] == name)]
+        path = drawn_path(fit, run, name, mine.sort_values("time", kind="stable"))
+        e = mine["residual"].to_numpy()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            size = np.abs(e / standardized[mine.index].to_numpy())
+        usual = np.median(size) if len(size) and np.isfinite(size).all() else np.nan
+        found[name] = Shown(
+            path.times, path.predicted, path.predicted - 2 * path.spread, path.predicted + 2 * path.spread,
+            mine["time"].to_numpy(), mine["measured"].to_numpy(), e, np.full(len(path.times), 2 * usual),
+        )  # fmt: skip
+    return found
+
+
+def _ahead(fit: Fitted, run: str, names: Sequence[str], table: Any, horizon: Horizon) -> dict[str, Shown]:
+    """Predictions over a horizon, with the bands that they have."""
+    ahead = fit.predict(run, horizon)
+    times, found = ahead["time"].to_numpy(), {}
+    for name in names:
+        mine = table[(table["experiment"] == run) & (table["output"] == name)]
+        path = ahead[name]
+        nothing = np.full(len(times), np.nan)
+        if "statistic" in path.dims:
+            mean, std, lower, upper = (path.sel(statistic=s).to_numpy() for s in ("mean", "std", "lower", "upper"))
+        else:
+            mean, std, lower, upper = path.to_numpy(), nothing, nothing, nothing
+        t, y = mine["time"].to_numpy(), mine["measured"].to_numpy()
+        found[name] = Shown(times, mean, lower, upper, t, y, y - mean[np.searchsorted(times, t)], 2 * std)
+    return found
+
+
+def _draw_output(axes: Any, shown: Shown, clock: Clock | None) -> None:
+    times = abscissae(clock, shown.times)
+    axes.plot(abscissae(clock, shown.sampled), shown.measured, ".", color="0.5", markersize=4, label="measured")
+    axes.plot(times, shown.predicted, color="C0", linewidth=1.2, label="predicted")
+    known = np.isfinite(shown.lower) & np.isfinite(shown.upper)
+    if known.any():
+        axes.fill_between(
+            times, shown.lower, shown.upper, where=known, color="C0", alpha=0.2, linewidth=0, label="95 % band"
+        )
     axes.grid(alpha=0.3)
 
 
-def _draw_residuals(axes: Any, mine: Any, standardized: Any) -> None:
+def _draw_residuals(axes: Any, shown: Shown, clock: Clock | None) -> None:
     axes.axhline(0.0, color="0.3", linewidth=0.8)
-    axes.plot(mine["time"], mine["residual"], ".", color="C1", markersize=3)
-    size = (mine["residual"] / standardized).abs()
-    if size.notna().all() and len(size):
-        band = 2 * size.median()
-        axes.axhspan(-band, band, color="C1", alpha=0.12, linewidth=0)
+    axes.plot(abscissae(clock, shown.sampled), shown.residuals, ".", color="C1", markersize=3)
+    band, known = shown.expected, np.isfinite(shown.expected)
+    if len(band) and known.all() and np.ptp(band) == 0:
+        axes.axhspan(-band[0], band[0], color="C1", alpha=0.12, linewidth=0)
+    elif known.any():
+        times = abscissae(clock, shown.times)
+        axes.fill_between(times, -band, band, where=known, color="C1", alpha=0.12, linewidth=0)
     axes.grid(alpha=0.3)

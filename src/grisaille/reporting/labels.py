@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from grisaille.drawing import labelled
 from grisaille.estimation.fitted import Fitted
+from grisaille.experiment.dating import clock_of
 
 
 def experiment_of(fit: Fitted, run: str) -> Any:
@@ -27,11 +27,9 @@ def quantity_unit(fit: Fitted, name: str) -> str:
 
 
 def time_label(experiment: Any) -> str:
-    """The abscissa of an experiment: ``time [h]``, ``time [h] since 2024-01-01``, or ``row`` for static ones."""
-    if experiment.is_static:
-        return "row"
-    origin = experiment.clock.origin
-    return labelled("time", experiment.clock.unit) + (f" since {origin}" if origin is not None else "")
+    """The abscissa of an experiment: ``time [h]``, ``time, Europe/Berlin`` over dates, or ``row`` for static ones."""
+    clock = clock_of(experiment)
+    return "row" if clock is None else clock.label
 
 
 def short(value: Any, digits: int = 5) -> str:

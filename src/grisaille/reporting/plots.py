@@ -1,50 +1,87 @@
-"""Trajectories as pictures."""
+"""Trajectories as pictures: simulations, predictions with bands, and states as the data tell them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from grisaille.drawing import labelled, panels
+import numpy as np
+
+from grisaille.drawing import abscissae, label_time, labelled, panels
 from grisaille.errors import DataError
+from grisaille.experiment.dating import clock_in
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
 MOST_PANELS = 16
+BEST = ("smoothed", "simulated", "filtered")
+"""Of the values of ``given``, which one is drawn with its band."""
 
 
-def trajectories(result: xr.Dataset, variables: Sequence[str] | None = None, *, ax: Any = None) -> Figure:
+def trajectories(result: xr.Dataset, variables: str | Iterable[str] | None = None, *, ax: Any = None) -> Figure:
     """One panel per variable over time, in the order of declaration; sensitivities are left out unless named.
 
+    variables : names; the first sixteen by default
     ax : axes to draw on instead of a new figure, one per variable
     """
     chosen = _chosen(result, variables)
-    title = str(result.attrs.get("model", ""))
-    figure, column = panels(ax, len(chosen), size=(8, 1.6 * len(chosen) + 0.8), title=title, sharex=True)
+    figure, column = panels(ax, len(chosen), size=(8, 1.6 * len(chosen) + 0.8), title=_title(result), sharex=True)
+    clock = clock_in(result)
+    times = abscissae(clock, result["time"].values)
     for axes, name in zip(column[:, 0], chosen, strict=True):
         data = result[name]
-        for label, line in _lines(data):
-            axes.plot(result["time"], line, linewidth=1.2, label=label)
+        if "statistic" in data.dims:
+            _draw_band(axes, times, data, float(result.attrs.get("level", 0.95)))
+        else:
+            for label, line in _lines(data):
+                axes.plot(times, line, linewidth=1.2, label=label)
         axes.set_ylabel(labelled(name, data.attrs.get("units", "")))
         axes.grid(alpha=0.3)
-        if data.ndim > 1:
+        label_time(axes, clock, name=axes is column[-1, 0])
+        if len(axes.get_legend_handles_labels()[0]) > 1 and (axes is column[0, 0] or "statistic" not in data.dims):
             axes.legend(fontsize="small")
-    column[-1, 0].set_xlabel(labelled("time", str(result["time"].attrs.get("units", ""))))
+    figure.align_ylabels(list(column[:, 0]))
     return figure
 
 
-def _chosen(result: xr.Dataset, variables: Sequence[str] | None) -> list[str]:
+def _title(result: xr.Dataset) -> str:
+    told = result.attrs.get("model", ""), result.attrs.get("experiment", "")
+    return ", ".join(str(word) for word in told if word)
+
+
+def _chosen(result: xr.Dataset, variables: str | Iterable[str] | None) -> list[str]:
     if variables is not None:
-        missing = [v for v in variables if v not in result]
+        wanted = [variables] if isinstance(variables, str) else list(variables)
+        missing = [v for v in wanted if v not in result.data_vars]
         if missing:
             raise DataError(
                 f"The result has no variable {missing[0]!r}; it has {', '.join(map(str, result.data_vars))}."
             )
-        return list(variables)
-    plain = [str(name) for name, data in result.data_vars.items() if data.dims == ("time",)]
+        return wanted
+    drawn = {"time", "given", "statistic"}
+    plain = [str(n) for n, data in result.data_vars.items() if "time" in data.dims and set(data.dims) <= drawn]
+    if not plain:
+        raise DataError("The result has nothing to draw over time; name variables, as in plot(['x']).")
     return plain[:MOST_PANELS]
+
+
+def _draw_band(axes: Any, times: Any, data: xr.DataArray, level: float) -> None:
+    """The mean with its band; of filtered and smoothed values the band of the smoothed, and both means."""
+    given = [str(g) for g in np.atleast_1d(data["given"].values)] if "given" in data.dims else [""]
+    best = next((g for g in BEST if g in given), given[-1])
+    for g in sorted(given, key=lambda g: g != best):
+        part = data.sel(given=g) if g else data
+        statistics = {str(s): part.sel(statistic=s).values for s in np.atleast_1d(part["statistic"].values)}
+        color, width = ("C0", 1.2) if g == best else ("C1", 0.8)
+        if g == best and {"lower", "upper"} <= set(statistics):
+            low, high = statistics["lower"], statistics["upper"]
+            known = np.isfinite(low) & np.isfinite(high)
+            band = {"color": "C0", "alpha": 0.2, "linewidth": 0, "label": f"{100 * level:g} % band"}
+            axes.fill_between(times, low, high, where=known, **band)
+        line = statistics.get("mean", next(iter(statistics.values())))
+        axes.plot(times, line, linewidth=width, color=color, label=g or "predicted", zorder=2 if g == best else 1.9)
 
 
 def _lines(data: xr.DataArray) -> list[tuple[str, object]]:

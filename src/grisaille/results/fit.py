@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Literal
 from grisaille.calling import checked_methods
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.intervals import Intervals
+from grisaille.experiment.dating import with_dates
 
 if TYPE_CHECKING:
     import pandas as pd
-    import xarray as xr
     from matplotlib.figure import Figure
 
     from grisaille.assessment.criterion import Threshold
@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     from grisaille.assessment.ratio_test import RatioTest
     from grisaille.assessment.surface import CostSurface
     from grisaille.drawing import Canvas
+    from grisaille.estimation.horizons import Horizon
     from grisaille.experiment.experiment import Experiment
     from grisaille.model.expression import Expression
+    from grisaille.results.trajectories import Trajectories
     from grisaille.results.validation import Validation
 
 
@@ -199,8 +201,8 @@ class Fit(Fitted):
         experiment: Experiment | str | None = None,
         names: str | Iterable[str | Expression] | Mapping[str, str | Expression] | None = None,
         level: float = 0.95,
-    ) -> xr.Dataset:
-        """Filtered and smoothed values of model variables and outputs at the sample times.
+    ) -> Trajectories:
+        """Filtered and smoothed values of variables, named quantities, outputs and disturbances at the sample times.
 
         The uncertainty of the estimated parameters is not in the bands. Under a diffuse start, variances are infinite
         until the data determine the states. Fits by ``gr.Collocation`` have smoothed values only, and bands that
@@ -209,17 +211,49 @@ class Fit(Fitted):
         Parameters
         ----------
         experiment : its name, or an experiment, which may be a new one; the first by default
-        names : which quantities: names, expressions of them, or ``{label: expression}``; every variable and output
-            of finite variance by default
+        names : which quantities: names, expressions of them, or ``{label: expression}``; by default everything the
+            model names, except what is known (inputs), constant, or white noise (``attrs["left_out"]`` says which)
         level : of the two-sided normal band
 
         Returns
         -------
         Every quantity with the dimensions ``given`` ("filtered", "smoothed"), ``statistic`` ("mean", "std", "lower",
-        "upper") and ``time``.
+        "upper") and ``time``, its unit as an attribute, and dates where the data had dates. ``states.plot()`` draws it.
         """
+        from grisaille.results.trajectories import as_trajectories
+
         begun = self.begun(experiment).experiment
-        return self.method.states(self, begun, names, level)
+        return as_trajectories(with_dates(self.method.states(self, begun, names, level), begun))
+
+    def predict(
+        self,
+        experiment: Experiment | str | None = None,
+        horizon: Horizon | None = None,
+        *,
+        start: str | Mapping[str, float] = "auto",
+    ) -> Trajectories:
+        """What the fitted model says about an experiment.
+
+        Parameters
+        ----------
+        experiment : its name, or an experiment, which may be a new one; the first by default
+        horizon : None simulates from the start. For fits by ``gr.KalmanML`` a whole number k predicts every sample from
+            the data up to k samples before, with standard deviations and 95 % bands (of outputs as measured); a
+            duration such as ``"1 day"`` or a ``Timedelta`` from the data up to that long before; np.inf gives a
+            simulation with its bands. For output error every horizon is a simulation, for simulated prediction errors
+            the mean of an ensemble. Collocation has none but np.inf, a simulation.
+        start : of an experiment that was not fitted. ``"auto"``: one that continues a fitted one takes over its state,
+            of another one unknown starts are estimated from its first samples; ``"declared"``: what it and the model
+            declare, whatever was estimated; or values by name. ``attrs["start"]`` says what was done.
+
+        Returns
+        -------
+        Every variable, quantity and output over ``time``, with the dimension ``statistic`` where there are bands, and
+        a coordinate ``date`` where the experiment has dates. ``predictions.plot()`` draws it.
+        """
+        from grisaille.results.trajectories import as_trajectories
+
+        return as_trajectories(super().predict(experiment, horizon, start=start))
 
     # pictures, pages, files
 
@@ -228,6 +262,7 @@ class Fit(Fitted):
         experiments: str | Iterable[str] | None = None,
         outputs: str | Iterable[str] | None = None,
         *,
+        horizon: Horizon | None = None,
         ax: Canvas | None = None,
     ) -> Figure:
         """Measured against predicted for each experiment and output, residuals below with twice the noise as a band.
@@ -235,6 +270,8 @@ class Fit(Fitted):
         Parameters
         ----------
         experiments, outputs : names; by default the first six experiments, and all outputs
+        horizon : how far ahead predictions are drawn, as in ``predict``: 4, ``"1 day"`` or np.inf, with their 95 %
+            bands where there are some; by default those that were fitted
         ax : axes to draw on instead of a new figure: for each output a row of outputs and one of residuals, and a
             column per experiment
 
@@ -244,7 +281,7 @@ class Fit(Fitted):
         """
         from grisaille.reporting.fit_plots import plot
 
-        return plot(self, experiments, outputs, ax)
+        return plot(self, experiments, outputs, ax, horizon)
 
     def report(self, path: str | os.PathLike[str], *, profiles: bool = False, title: str | None = None) -> Path:
         """Write the fit as one HTML page that needs no network.

@@ -27,7 +27,7 @@ def as_dataset(
     rows = slice(0, task.written)
     variables: dict[str, Any] = {}
     for k, name in enumerate(structure.system.observed_names):
-        variables[name] = ("time", np.ascontiguousarray(task.y[rows, k]), _attributes(structure, name))
+        variables[name] = ("time", np.ascontiguousarray(task.y[rows, k]), described(structure, name))
     for k, name in enumerate(structure.system.observed_names if directions else ()):
         variables[f"d({name})"] = (("time", "parameter"), np.ascontiguousarray(task.sy[rows, :, k]))
     coordinates: dict[str, Any] = {"time": ("time", np.array(task.times[rows]))}
@@ -60,7 +60,7 @@ def _add(
 ) -> None:  # fmt: skip
     for k, name in enumerate(names):
         values = np.ascontiguousarray(statistic.values[..., k])
-        variables[name + suffix] = ((*statistic.dims, "time"), values, _attributes(structure, name))
+        variables[name + suffix] = ((*statistic.dims, "time"), values, described(structure, name))
         if statistic.slopes is not None and "parameter" in coordinates:
             slopes = np.ascontiguousarray(statistic.slopes[..., k])
             variables[f"d({name + suffix})"] = ((*statistic.dims, "time", "parameter"), slopes)
@@ -94,7 +94,8 @@ def _ensemble_statistics(posed: Point, options: EnsembleOptions, found: Ensemble
     }
 
 
-def _attributes(structure: Structure, name: str) -> dict[str, str]:
+def described(structure: Structure, name: str) -> dict[str, str]:
+    """Unit and description of a name, where it has them."""
     model = structure.model
     for table in (model.variables, model.outputs, model.inputs, model.disturbances):
         if name in table:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from grisaille.estimation.fitted import Fitted
+    from grisaille.estimation.horizons import Horizon
 
 CRITERIA = ("auto", "amle", "ipda", "smoothing", "laplace")
 
@@ -249,12 +250,12 @@ class Collocation(Estimator):
         """Trajectories that follow the data are no test of them: a simulation is."""
         return OutputError(compiled=self.compiled)
 
-    def predict_ahead(self, fit: Fitted, experiment: Any, horizon: float) -> None:
+    def predict_ahead(self, fit: Fitted, experiment: Any, horizon: Horizon) -> None:
         if horizon != np.inf:
             raise EstimationError(
                 f"{type(self).__name__} estimates trajectories from all data together and predicts nothing from "
-                f"a part of them: use gr.fit(model, data, method=gr.KalmanML(), guess=fit).predict(horizon={horizon}), "
-                f"or horizon=None to simulate."
+                f"a part of them: use gr.fit(model, data, method=gr.KalmanML(), guess=fit)"
+                f".predict(horizon={horizon!r}), or horizon=None to simulate."
             )
 
     def valued(self, problem: Problem, evaluation: Evaluation) -> tuple[Evaluation, float]:

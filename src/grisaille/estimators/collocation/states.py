@@ -11,7 +11,7 @@ from grisaille.errors import EstimationError
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.likelihood import LikelihoodEvaluation
-from grisaille.estimation.quantities import STATISTICS
+from grisaille.estimation.quantities import STATISTICS, declared, left_out
 from grisaille.estimators.collocation.again import of_new_experiment, solved_again
 from grisaille.estimators.collocation.problem import CollocationEvaluation
 from grisaille.structure.reduction import Structure
@@ -43,8 +43,12 @@ def states_along(
     experiment, times, chosen, block = evaluation.solution.statistics(k, names, covariance, width)
     block = _inside_bounds(block, chosen, structure)
     coordinates = {"given": ["smoothed"], "statistic": list(STATISTICS), "time": times}
-    data = {name: (("given", "statistic", "time"), block[None, :, :, i]) for i, name in enumerate(chosen)}
-    return xr.Dataset(data, coordinates, {"experiment": experiment, "level": level})
+    data = {
+        name: (("given", "statistic", "time"), block[None, :, :, i], declared(structure, names, name))
+        for i, name in enumerate(chosen)
+    }
+    told = {"experiment": experiment, "level": level, **left_out(structure, names, chosen)}
+    return xr.Dataset(data, coordinates, told)
 
 
 def _inside_bounds(block: np.ndarray, chosen: Sequence[str], structure: Structure) -> np.ndarray:

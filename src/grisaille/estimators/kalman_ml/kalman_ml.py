@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from grisaille.estimation.fitted import Fitted
+    from grisaille.estimation.horizons import Horizon
 
 Likely = Search[LikelihoodEvaluation]
 SAME = 1e-6
@@ -189,7 +190,7 @@ class KalmanML(Estimator):
     def not_a_likelihood(self) -> str:
         return "a robust loss" if self.robust is not None else f"horizon={self.horizon}"
 
-    def predict_ahead(self, fit: Fitted, experiment: Any, horizon: float) -> xr.Dataset:
+    def predict_ahead(self, fit: Fitted, experiment: Any, horizon: Horizon) -> xr.Dataset:
         from grisaille.estimation.states import predictions
 
         return predictions(fit, experiment, horizon, self.case_of)
