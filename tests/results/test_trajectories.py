@@ -85,11 +85,8 @@ def test_dates_are_those_of_the_data(found: str) -> None:
     fit = fitted("kalman")
     kept = STAMPS.delete(range(40, 44))
     if found in ("residuals", "validate"):
-        table = (
-            fit.residuals()
-            if found == "residuals"
-            else fit.validate(record().replace(name="again", skip=1)).residuals()
-        )
+        is_own = found == "residuals"
+        table = (fit if is_own else fit.validate(record().replace(name="again", skip=1))).residuals()
         measured = kept[np.isfinite(record().outputs["y"].values)]
         assert list(table["date"]) == list(measured)[0 if is_own else 1 :]
         return
