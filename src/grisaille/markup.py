@@ -47,21 +47,23 @@ def table(
     *,
     caption: str = "",
     numbers: Iterable[int] = (),
+    prose: Iterable[int] = (),
     stacked: bool = False,
 ) -> Html:
     """A table whose first column heads its rows.
 
     numbers : columns that are aligned to the right
+    prose : columns of sentences, which may be broken into lines
     stacked : cells also carry the titles of their columns, so that a narrow page can put them below each other
     """
-    right, named = set(numbers), list(head)
-    titles = [tag("th", h, scope="col", class_="number" if k in right else None) for k, h in enumerate(named)]
+    named = list(head)
+    kinds = {**dict.fromkeys(prose, "prose"), **dict.fromkeys(numbers, "number")}
+    titles = [tag("th", h, scope="col", class_=kinds.get(k)) for k, h in enumerate(named)]
     body = []
     for row in rows:
         first, *others = row
         cells = [
-            tag("td", c, class_="number" if k in right else None, data_title=named[k] if stacked else None)
-            for k, c in enumerate(others, 1)
+            tag("td", c, class_=kinds.get(k), data_title=named[k] if stacked else None) for k, c in enumerate(others, 1)
         ]
         body.append(tag("tr", tag("th", first, scope="row"), *cells))
     title = tag("caption", caption) if caption else None

@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 
 from grisaille.markup import Html, tag
+from grisaille.reporting.calendar import Calendar
 
 Kind = Literal["points", "line", "steps", "stems", "band", "bars"]
 
@@ -47,6 +48,8 @@ class Chart:
     """Horizontal lines."""
     marks: Sequence[float] = ()
     """Vertical lines."""
+    calendar: Calendar | None = None
+    """Of an abscissa that is time with dates."""
 
 
 @dataclass

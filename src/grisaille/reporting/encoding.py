@@ -60,6 +60,7 @@ def _chart(chart: Chart, most: int) -> dict[str, Any]:
         "x": chart.x, "y": chart.y, "height": chart.height, "link": chart.link, "log": chart.log_y,
         "range": None if chart.y_range is None else [float(v) for v in chart.y_range],
         "levels": [float(v) for v in chart.levels], "marks": [float(v) for v in chart.marks],
+        "dates": None if chart.calendar is None else chart.calendar.encoded(),
         "series": [_series(s, most, chart.log_y) for s in chart.series],
     }  # fmt: skip
     return {key: value for key, value in found.items() if value not in (None, "", False, [])}

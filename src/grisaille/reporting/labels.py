@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from grisaille.estimation.fitted import Fitted
@@ -36,6 +37,16 @@ def short(value: Any, digits: int = 5) -> str:
     """A number as a reader wants it; a dash where there is none."""
     number = float(value)
     return "—" if number != number else f"{number:.{digits}g}".replace("-", "−")
+
+
+def as_exact(value: Any, error: Any) -> str:
+    """A number with as many digits as its standard error tells: three of the error's, six of its own at most."""
+    number, size = float(value), float(error)
+    if not (0 < size < math.inf and math.isfinite(number)):
+        return short(number, 6)
+    digits = math.floor(math.log10(max(abs(number), size))) - math.floor(math.log10(size)) + 3
+    shown = f"{number:#.{min(max(digits, 3), 6)}g}".rstrip(".")
+    return (short(number, 6) if "e" in shown else shown).replace("-", "−")
 
 
 def p_text(p: float) -> str:

@@ -22,7 +22,7 @@ from grisaille.markup import Html, joined, tag
 from grisaille.reporting.charts import Album
 from grisaille.reporting.encoding import encode
 
-SCRIPTS = ("scales.js", "draw.js", "plot.js", "page.js")
+SCRIPTS = ("scales.js", "dates.js", "draw.js", "plot.js", "page.js")
 KEYS = (
     "Plot: plus and minus keys zoom, left and right arrows move a zoomed plot, 0 or Escape shows everything. Dragging "
     "chooses a stretch, a double click shows everything."
@@ -100,7 +100,7 @@ def card(*content: Any, title: str = "") -> Html:
 
 
 def wide(content: Html) -> Html:
-    """Scrolls inside itself where the screen is narrow; focusable, so that keys can scroll it."""
+    """Scrolls inside itself where the page is narrower, with a shadow where more is to come; keys scroll it too."""
     return tag("div", content, class_="scroll", tabindex="0", role="group", aria_label="table")
 
 

@@ -15,6 +15,7 @@ from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.value import with_error
 from grisaille.markup import Html, joined, table, tag
 from grisaille.model.notation.mathml import symbol
+from grisaille.reporting.calendar import calendar_of
 from grisaille.reporting.charts import Album, Chart, Kind, Series
 from grisaille.reporting.labels import count, experiment_of, output_unit, short
 from grisaille.reporting.page import Chip, Tab, build_page, bullets, card, choices, wide, write_page
@@ -102,12 +103,14 @@ def _runs(fits: Mapping[str, Fitted], album: Album) -> Iterator[tuple[str, Html]
 def _chart(fits: Mapping[str, Fitted], tables: Mapping[str, Any], run: str, output: str, link: str) -> Chart:
     series: list[Series] = []
     x = unit = ""
+    calendar = None
     for color, (label, fit) in zip(np.resize(COLORS, len(fits)).tolist(), fits.items(), strict=True):
         mine = tables[label]
         mine = mine[(mine["experiment"] == run) & (mine["output"] == output)]
         if not len(mine):
             continue
         experiment = experiment_of(fit, run)
+        calendar = calendar_of(experiment)
         x, mine = abscissa(fit, experiment, mine)
         mine, unit = mine.sort_values("time", kind="stable"), output_unit(fit, run, output)
         t = mine["time"].to_numpy()
@@ -116,4 +119,4 @@ def _chart(fits: Mapping[str, Fitted], tables: Mapping[str, Any], run: str, outp
         kind: Kind = "points" if experiment.is_static else "line"
         series.append(Series(label, kind, t, mine["predicted"].to_numpy(), color=color))
     words = f"Measured values and the predictions of {count(len(series) - 1, 'fit')}."
-    return Chart(f"{output}, {run}", words, x, labelled(output, unit), series, 280, link)
+    return Chart(f"{output}, {run}", words, x, labelled(output, unit), series, 280, link, calendar=calendar)

@@ -96,7 +96,7 @@ def _cell(value: Any) -> str:
 
 def _method(fit: Fitted) -> Iterator[Html | None]:
     rows = [(name, repr(value)) for name, value in fit.method.options.items()]
-    yield wide(table((type(fit.method).__name__, "option"), rows))
+    yield wide(table((type(fit.method).__name__, "option"), rows, prose=(1,)))
     if fit.why:
         yield tag("h3", "Why this estimator")
         yield bullets(f"{name}: {reason}" for name, reason in fit.why.items())

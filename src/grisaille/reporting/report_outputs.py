@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
 from grisaille.drawing import labelled
 from grisaille.errors import GrisailleError
 from grisaille.estimation.fitted import Fitted
+from grisaille.estimation.quantities import courses
 from grisaille.experiment.signals import Samples
 from grisaille.markup import Html, joined, tag
+from grisaille.reporting.calendar import calendar_of
 from grisaille.reporting.charts import Album, Chart, Series
 from grisaille.reporting.labels import experiment_of, output_unit, quantity_unit, short, time_label
 from grisaille.reporting.page import card, choices
 from grisaille.reporting.paths import Path, drawn_path
+from grisaille.structure.prepared import structure_of
 
 PREDICTED = {
     "OutputError": "simulated",
@@ -23,6 +28,8 @@ PREDICTED = {
     "KalmanML": "predicted from the samples before",
     "Collocation": "smoothed",
 }
+MOST_SIMULATED = 12
+"""Quantities beside the outputs that are drawn per experiment."""
 HINT = "Drag across a plot to zoom, double-click to see everything again; point at it to read values."
 
 
@@ -32,8 +39,12 @@ def outputs(fit: Fitted, album: Album, runs: list[str]) -> Html:
     parts = []
     for k, run in enumerate(runs):
         mine = residuals[residuals["experiment"] == run]
-        charts = [*_output_charts(fit, run, mine, standardized, f"run{k}"), *_input_charts(fit, run, f"run{k}")]
-        parts.append((run, joined(album.place(chart) for chart in charts)))
+        charts = [
+            *_output_charts(fit, run, mine, standardized, f"run{k}"), *_input_charts(fit, run, f"run{k}"),
+            *_simulated_charts(fit, run, f"run{k}"),
+        ]  # fmt: skip
+        calendar = calendar_of(experiment_of(fit, run))
+        parts.append((run, joined(album.place(replace(chart, calendar=calendar)) for chart in charts)))
     hint = tag("p", HINT, class_="muted hint")
     return card(hint, choices("Experiment", parts, "outputs"), title="Measured and predicted")
 
@@ -58,10 +69,13 @@ def _output_charts(fit: Fitted, run: str, mine: Any, standardized: Any, link: st
             series.append(
                 Series("simulated without looking at data", "line", at, simulated[output].to_numpy(), color=3)
             )
+        r = standardized[ordered.index].to_numpy()
+        if np.isfinite(path.spread).any():
+            series.insert(0, _band_around(path, ordered, r))
         rms = float(np.sqrt(np.mean(ordered["residual"] ** 2)))
         words = f"Measured and predicted values at {len(t)} samples; rms residual {short(rms, 3)} {unit}".rstrip() + "."
         yield Chart(f"{output}, {run}", words, time, labelled(str(output), unit), series, 260, link)
-        yield _residual_chart(str(output), path, ordered, standardized[ordered.index].to_numpy(), time, unit, link)
+        yield _residual_chart(str(output), path, ordered, r, time, unit, link)
 
 
 def abscissa(fit: Fitted, experiment: Any, table: Any) -> tuple[str, Any]:
@@ -87,22 +101,30 @@ def _input_unit(fit: Fitted, experiment: Any, name: str) -> str:
 def _residual_chart(output: str, path: Path, table: Any, r: np.ndarray, time: str, unit: str, link: str) -> Chart:
     t, e = table["time"].to_numpy(), table["residual"].to_numpy()
     series = [Series("residual", "points", t, e, color=2)]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        sigma = np.abs(e / r)
-    known = np.isfinite(sigma) & (sigma > 0)
-    if known.any():
-        at, band = _banded(path, t, 2 * np.where(known, sigma, np.median(sigma[known])))
+    at, band = _banded(path, t, e, r)
+    if np.isfinite(band).any():
         series.insert(0, Series("± 2 standard deviations", "band", at, -band, upper=band, color=0))
     words = "Measured minus predicted, with a band of twice the standard deviation that the model expects."
     return Chart(f"Residuals of {output}", words, time, labelled("residual", unit), series, 170, link, levels=(0.0,))
 
 
-def _banded(path: Path, t: np.ndarray, band: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The band at the samples, and in gaps where it widens."""
+def _banded(path: Path, t: np.ndarray, e: np.ndarray, r: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Two standard deviations at the samples, and in gaps where they grow; NaN where nothing is known of them."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        sigma = np.abs(e / r)
+    known = np.isfinite(sigma) & (sigma > 0)
+    band = 2 * np.where(known, sigma, np.median(sigma[known]) if known.any() else np.nan)
     wide = np.isfinite(path.spread)
     at = np.concatenate([t, path.times[wide]])
     order = np.argsort(at, kind="stable")
     return at[order], np.concatenate([band, 2 * path.spread[wide]])[order]
+
+
+def _band_around(path: Path, table: Any, r: np.ndarray) -> Series:
+    """Two standard deviations to both sides of the predictions."""
+    at, band = _banded(path, table["time"].to_numpy(), table["residual"].to_numpy(), r)
+    middle = np.interp(at, path.times, path.predicted)
+    return Series("± 2 standard deviations", "band", at, middle - band, upper=middle + band, color=1)
 
 
 def _input_charts(fit: Fitted, run: str, link: str) -> Iterator[Chart]:
@@ -116,6 +138,35 @@ def _input_charts(fit: Fitted, run: str, link: str) -> Iterator[Chart]:
         low, high = short(signal.values.min(), 3), short(signal.values.max(), 3)
         words = f"The known input {name}, {len(signal.values)} samples from {low} to {high}."
         yield Chart(f"Input {name}", words, time_label(experiment), labelled(name, unit), series, 150, link)
+
+
+def _simulated_charts(fit: Fitted, run: str, link: str) -> Iterator[Chart]:
+    """Variables and named quantities that no output shows, of estimators that have no states to show."""
+    experiment = experiment_of(fit, run)
+    if fit.method.has_states or experiment.is_static:
+        return
+    names = _unmeasured(fit)[:MOST_SIMULATED]
+    try:
+        found = fit.predict(run) if names else None
+    except GrisailleError:
+        return
+    for name in names:
+        assert found is not None
+        series = [Series(name, "line", found["time"].to_numpy(), found[name].to_numpy(), color=3)]
+        words = f"{name} as the fitted model simulates it; {type(fit.method).__name__} does not estimate it from data."
+        y = labelled(name, quantity_unit(fit, name))
+        yield Chart(f"{name}, simulated", words, time_label(experiment), y, series, 170, link)
+
+
+def _unmeasured(fit: Fitted) -> list[str]:
+    """Names with a course that differ from all measured ones."""
+    system, flat = structure_of(fit.initial_model).system, structure_of(fit.initial_model).model
+    rows = dict(zip(system.observed_names, ca.vertsplit(system.observed), strict=True))
+    seen = {rows[o].element_hash() for case in fit.estimate.cases for o in case.outputs}
+    known = (*flat.outputs, *flat.disturbances)
+    return [
+        n for n in courses(structure_of(fit.initial_model)) if n not in known and rows[n].element_hash() not in seen
+    ]
 
 
 def _simulation(fit: Fitted, run: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from grisaille.assessment.diagnosis import Diagnosis, Verdict
 from grisaille.assessment.diagnosis import Series as Tested
 from grisaille.estimation.fitted import Fitted
 from grisaille.markup import Html, joined, table, tag
+from grisaille.reporting.calendar import calendar_of
 from grisaille.reporting.charts import Album, Chart, Series
 from grisaille.reporting.labels import count, experiment_of, p_text, short, time_label
 from grisaille.reporting.page import card, choices, wide
@@ -42,7 +44,7 @@ def residuals(fit: Fitted, diagnosis: Diagnosis, album: Album, runs: list[str]) 
     words = words if total else "Nothing was tested."
     made = {v.test.split()[0] for v in diagnosis.verdicts}
     rows = [row for row in MEANINGS if row[0].split()[0] in made]
-    legend = table(("test", "by", "question", "an unhealthy one suggests"), rows, stacked=True)
+    legend = table(("test", "by", "question", "an unhealthy one suggests"), rows, prose=(1, 2, 3), stacked=True)
     return joined(
         (
             card(tag("p", tag("strong", words)), choices("Experiment", parts, "residuals"), title="Residual tests"),
@@ -54,11 +56,12 @@ def residuals(fit: Fitted, diagnosis: Diagnosis, album: Album, runs: list[str]) 
 def _one(fit: Fitted, diagnosis: Diagnosis, series: Tested, album: Album) -> Iterator[Html]:
     verdicts = [v for v in diagnosis.verdicts if (v.experiment, v.output) == (series.experiment, series.output)]
     yield tag("h3", f"{series.output}, {series.experiment}: {count(len(series.residuals), 'sample')}")
-    yield wide(
-        table(("test", "verdict", "statistic", "p", "what it says"), map(_row, verdicts), numbers=(2, 3), stacked=True)
-    )
-    time = time_label(experiment_of(fit, series.experiment))
-    charts = [_over_time(series, time), *_tested(series, {v.test for v in verdicts}, diagnosis.level)]
+    head = ("test", "verdict", "statistic", "p", "what it says")
+    yield wide(table(head, map(_row, verdicts), numbers=(2, 3), prose=(4,), stacked=True))
+    charts = [
+        _over_time(series, experiment_of(fit, series.experiment)),
+        *_tested(series, {v.test for v in verdicts}, diagnosis.level),
+    ]
     yield tag("div", *(album.place(chart) for chart in charts), class_="grid-2")
 
 
@@ -83,12 +86,15 @@ def _row(v: Verdict) -> tuple[object, ...]:
     return v.test, mark, short(v.statistic, 4), p_text(v.p), v.sentence[:1].upper() + v.sentence[1:]
 
 
-def _over_time(s: Tested, time: str) -> Chart:
+def _over_time(s: Tested, experiment: Any) -> Chart:
     shown = [Series("standardized residual", "points", s.times, s.residuals, color=1)]
     if len(s.outliers):
         shown.append(Series("outlier", "points", s.times[s.outliers], s.residuals[s.outliers], color=6))
     words = f"Residuals divided by their standard deviation; {count(len(s.outliers), 'outlier')} marked."
-    return Chart(f"Residuals of {s.output}", words, time, "standard deviations", shown, 210, levels=(0.0,))
+    return Chart(
+        f"Residuals of {s.output}", words, time_label(experiment), "standard deviations", shown, 210, levels=(0.0,),
+        calendar=calendar_of(experiment),
+    )  # fmt: skip
 
 
 def _autocorrelation(s: Tested, level: float) -> Chart:

@@ -1,4 +1,7 @@
-"""States and outputs as the data tell them, with bands; for estimators that have them (``fit.states()``)."""
+"""What the data tell about every quantity, with bands; for estimators that have states (``fit.states()``).
+
+Disturbances come first: their course is what the model does not explain, and often why one fits.
+"""
 
 from __future__ import annotations
 
@@ -9,28 +12,35 @@ from grisaille.drawing import labelled
 from grisaille.errors import EstimationError
 from grisaille.estimation.fitted import Fitted
 from grisaille.markup import Html, joined, tag
+from grisaille.reporting.calendar import calendar_of
 from grisaille.reporting.charts import Album, Chart, Series
-from grisaille.reporting.labels import experiment_of, quantity_unit, time_label
-from grisaille.reporting.page import card, choices
+from grisaille.reporting.labels import experiment_of, time_label
+from grisaille.reporting.page import bullets, card, choices
+from grisaille.structure.prepared import structure_of
 
-MOST = 16
+MOST = 24
 """Quantities drawn per experiment."""
 LEVEL = 0.95
 
 
 def states(fit: Fitted, album: Album, runs: list[str]) -> Html | None:
     """A part per experiment; None where the estimator has no states to show."""
-    parts = []
+    parts, remarks = [], []
     for k, run in enumerate(runs):
         found = _states(fit, run)
         if found is None:
             return None
-        charts = [album.place(chart) for chart in _charts(fit, run, found, f"states{k}")]
+        names = _ordered(fit, found)
+        charts = [album.place(chart) for chart in _charts(fit, run, found, names[:MOST], f"states{k}")]
         parts.append((run, joined(charts)))
+        remarks = _remarks(found, names)
     holds = "contains" if fit.method.smooths else "does not contain"
     share = f"{100 * LEVEL:g} %"
     words = f"Given all data of the experiment; the band holds {share} and {holds} the uncertainty of parameters."
-    return card(tag("p", words, class_="muted"), choices("Experiment", parts, "states"), title="States with bands")
+    return card(
+        tag("p", words, class_="muted"), choices("Experiment", parts, "states"), bullets(remarks),
+        title="Disturbances, states and outputs with bands",
+    )  # fmt: skip
 
 
 def _states(fit: Fitted, run: str) -> Any:
@@ -41,12 +51,27 @@ def _states(fit: Fitted, run: str) -> Any:
     return found if {"given", "statistic"} <= set(found.dims) else None
 
 
-def _charts(fit: Fitted, run: str, found: Any, link: str) -> Iterator[Chart]:
+def _ordered(fit: Fitted, found: Any) -> list[str]:
+    """Disturbances, then what else is declared, then outputs."""
+    flat = structure_of(fit.initial_model).model
+    names = list(map(str, found.data_vars))
+    return sorted(names, key=lambda n: 0 if n in flat.disturbances else 2 if n in flat.outputs else 1)
+
+
+def _remarks(found: Any, names: list[str]) -> list[str]:
+    said = [f"Not drawn: {found.attrs['left_out']}."] if "left_out" in found.attrs else []
+    if len(names) > MOST:
+        said.append(f"The first {MOST} of {len(names)} quantities; fit.states() has all.")
+    return said
+
+
+def _charts(fit: Fitted, run: str, found: Any, names: list[str], link: str) -> Iterator[Chart]:
     t = found["time"].to_numpy()
     given = [str(g) for g in found["given"].values]
     best = "smoothed" if "smoothed" in given else given[-1]
     experiment = experiment_of(fit, run)
-    for name in list(map(str, found.data_vars))[:MOST]:
+    calendar = calendar_of(experiment)
+    for name in names:
         part = found[name].sel(given=best)
         lower, upper = (part.sel(statistic=s).to_numpy() for s in ("lower", "upper"))
         series = [Series("95 % band", "band", t, lower, upper=upper, color=1)]
@@ -58,5 +83,6 @@ def _charts(fit: Fitted, run: str, found: Any, link: str) -> Iterator[Chart]:
             series.append(Series("filtered: from earlier data only", "line", t, filtered, color=2))
         series.append(Series(best, "line", t, part.sel(statistic="mean").to_numpy(), color=1))
         words = f"The estimate of {name} over time with a band that holds it with 95 % probability."
-        y = labelled(name, quantity_unit(fit, name))
-        yield Chart(f"{name}, {run}", words, time_label(experiment), y, series, 220, link)
+        unit, described = (str(found[name].attrs.get(key, "")) for key in ("units", "description"))
+        title = f"{name}, {run}" + (f": {described}" if described else "")
+        yield Chart(title, words, time_label(experiment), labelled(name, unit), series, 220, link, calendar=calendar)

@@ -175,7 +175,9 @@ def _runs(study: Study, album: Album) -> Html:
         rows = [
             (f"{run}", r["failure"], r["status"], f"{r['seed']}") for run, r in failed.head(MOST_FAILURES).iterrows()
         ]
-        parts.append(card(wide(table(("run", "in", "reason", "seed"), rows)), title="Runs without an estimate"))
+        parts.append(
+            card(wide(table(("run", "in", "reason", "seed"), rows, prose=(2,))), title="Runs without an estimate")
+        )
     at = np.arange(len(study), dtype=float)
     charts = []
     for name in list(study.names)[:MOST_UNKNOWNS]:
@@ -204,7 +206,7 @@ def _computation(study: Study) -> Html:
     return joined(
         (
             card(again, title="Compute it again"),
-            card(wide(table(("option", "value"), told)), title="Options"),
+            card(wide(table(("option", "value"), told, prose=(1,))), title="Options"),
             card(facts(versions().items()), fingerprint, title="Versions"),
         )
     )  # fmt: skip

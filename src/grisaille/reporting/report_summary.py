@@ -11,7 +11,7 @@ from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.summary import kinds_of_intervals
 from grisaille.markup import Html, joined, table, tag
 from grisaille.model.notation.mathml import symbol
-from grisaille.reporting.labels import count, p_text, short
+from grisaille.reporting.labels import as_exact, count, p_text, short
 from grisaille.reporting.page import bullets, card, facts, wide
 from grisaille.trial.unknown import Unknown
 
@@ -28,6 +28,7 @@ HEAD = (
     "status",
     "guess → interval",
 )
+FREE = "free"
 
 
 def summary(fit: Fitted) -> Html:
@@ -44,7 +45,7 @@ def parameters(fit: Fitted) -> Html:
     """One row per unknown, then the noise levels."""
     unknowns = {u.name: u for u in fit.estimate.unknowns}
     rows = [_row(str(name), row, unknowns.get(str(name))) for name, row in fit.parameters.iterrows()]
-    kept = [k for k in range(len(HEAD)) if k < 4 or any(row[k] not in ("", "—") for row in rows)]
+    kept = [k for k in range(len(HEAD)) if k < 4 or any(row[k] not in ("", "—", FREE) for row in rows)]
     cells = [[row[k] for k in kept] for row in rows]
     numbers = [at for at, k in enumerate(kept) if k in (1, 2, 3, 5, 6, 7)]
     return table([HEAD[k] for k in kept], cells, numbers=numbers, stacked=True)
@@ -52,9 +53,10 @@ def parameters(fit: Fitted) -> Html:
 
 def _row(name: str, row: Any, unknown: Unknown | None) -> list[Any]:
     has_one = row.std_error > 0 or row.lower < row.upper
-    interval = f"{short(row.lower)} … {short(row.upper)}" if has_one else "—"
+    estimate, lower, upper = (as_exact(v, row.std_error) for v in (row.estimate, row.lower, row.upper))
+    interval = f"{lower} … {upper}" if has_one else "—"
     return [
-        symbol(name), short(row.estimate, 6), short(row.std_error, 3) if row.std_error > 0 else "—", interval,
+        symbol(name), estimate, short(row.std_error, 3) if row.std_error > 0 else "—", interval,
         "" if unknown is None else unknown.unit, short(row.t, 4), p_text(row.p), short(row.guess), _bounds(unknown),
         _status(str(row.status), unknown), "" if unknown is None or not row.std_error > 0 else _picture(row),
     ]  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from grisaille.assessment.profile import profile as profile_of
 from grisaille.drawing import labelled
 from grisaille.errors import GrisailleError
 from grisaille.estimation.fitted import Fitted
-from grisaille.markup import Html, joined, tag
+from grisaille.markup import Html, joined, table, tag
 from grisaille.model.notation.mathml import symbol
 from grisaille.reporting.charts import Album, Chart, Series
 from grisaille.reporting.labels import short
@@ -20,6 +20,10 @@ from grisaille.reporting.page import bullets, card, wide
 MOST = 40
 """Unknowns in the table of correlations."""
 STRONG = 0.95
+FEW, DIGITS = 8, 20
+"""Unknowns up to which the matrix has names above its columns, and numbers in its cells."""
+NOTABLE, LISTED = 0.5, 12
+"""From which correlation on, and how many, pairs are listed in front of a large matrix."""
 
 
 def uncertainty(fit: Fitted, album: Album, profiles: bool) -> Html:
@@ -43,9 +47,9 @@ def _correlation(fit: Fitted) -> Iterator[Html | None]:
     if len(names) < 2:
         yield tag("p", "There is only one unknown.")
         return
-    head = tag("tr", tag("td"), *(tag("th", symbol(n), scope="col") for n in names))
-    rows = [tag("tr", tag("th", symbol(n), scope="row"), *map(_cell, matrix[k])) for k, n in enumerate(names)]
-    yield wide(tag("table", tag("thead", head), tag("tbody", *rows), class_="correlation"))
+    if len(names) > FEW:
+        yield from _strongest(names, matrix)
+    yield wide(_matrix(names, matrix))
     strong = [
         f"{names[j]} and {names[i]} are correlated by {matrix[i, j]:+.3f}: the data determine a combination of them "
         f"much better than each."
@@ -56,18 +60,54 @@ def _correlation(fit: Fitted) -> Iterator[Html | None]:
         yield tag("p", f"The first {MOST} of {len(fit.names)} unknowns; fit.correlation has all.", class_="muted")
 
 
-def _cell(value: float) -> Html:
+def _strongest(names: Sequence[str], matrix: np.ndarray) -> Iterator[Html]:
+    """The pairs that matter, in front of a large matrix."""
+    pairs = [(i, j) for i in range(len(names)) for j in range(i) if abs(matrix[i, j]) >= NOTABLE]
+    pairs.sort(key=lambda pair: -abs(matrix[pair]))
+    if not pairs:
+        yield tag("p", f"No two estimates are correlated by more than {NOTABLE}.")
+        return
+    rows = [(symbol(names[j]), symbol(names[i]), _number(matrix[i, j]), _bar(matrix[i, j])) for i, j in pairs[:LISTED]]
+    yield wide(table(("", "", "correlation", ""), rows, numbers=(2,), caption="The strongest"))
+    if len(pairs) > LISTED:
+        yield tag("p", f"{len(pairs) - LISTED} further pairs are correlated by more than {NOTABLE}.", class_="muted")
+
+
+def _matrix(names: Sequence[str], matrix: np.ndarray) -> Html:
+    """All pairs; a large one has numbered columns and small cells, whose numbers show where there is room for them."""
+    large = len(names) > FEW
+    kind = "correlation" + (" dense" if large else "") + (" tiny" if len(names) > DIGITS else "")
+    heads = [f"{k}" for k in range(1, len(names) + 1)] if large else [symbol(n) for n in names]
+    head = tag("tr", tag("td"), *(tag("th", h, scope="col") for h in heads))
+    rows = [
+        tag(
+            "tr", tag("th", tag("span", f"{k + 1}", class_="order") if large else None, symbol(n), scope="row"),
+            *(_cell(v, f"{n} and {other}" if large else "") for v, other in zip(matrix[k], names, strict=True)),
+        )
+        for k, n in enumerate(names)
+    ]  # fmt: skip
+    return tag("table", tag("thead", head), tag("tbody", *rows), class_=kind)
+
+
+def _number(value: float) -> str:
+    return f"{value:+.2f}".replace("-", "−")
+
+
+def _bar(value: float) -> Html:
+    color = "--c1" if value > 0 else "--c2"
+    return tag("span", class_="strength", style=f"width: {6 * abs(float(value)):.2f}rem; background: var({color})")
+
+
+def _cell(value: float, title: str) -> Html:
     if not np.isfinite(value):
-        return tag("td", "—")
+        return tag("td", "—", title=title or None)
+    told = f"{title}: {_number(value)}" if title else None
     if abs(value) < 0.005:
-        return tag("td", "0", class_="muted")
+        return tag("td", "0", class_="muted", title=told)
     share = round(34 * abs(float(value)))
     color = "--c1" if value > 0 else "--c2"
-    return tag(
-        "td",
-        f"{value:+.2f}".replace("-", "−"),
-        style=f"background: color-mix(in srgb, var({color}) {share}%, transparent)",
-    )
+    shade = f"background: color-mix(in srgb, var({color}) {share}%, transparent)"
+    return tag("td", _number(value), style=shade, title=told)
 
 
 def _profiles(fit: Fitted, album: Album) -> Iterator[Html | None]:

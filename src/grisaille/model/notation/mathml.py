@@ -18,6 +18,8 @@ from grisaille.model.notation.text import number
 _OR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _FRACTION, _POWER, _ATOM = range(9)
 LONG = 10
 """Characters of the longest number that is shown as it is."""
+SHORT = 3
+"""Letters of the longest name that is a symbol: its derivative has a dot, that of a word is a quotient."""
 _LONGEST = 60_000
 """Shared sub-formulas are written out at each use; beyond this length they are abbreviated."""
 
@@ -37,6 +39,7 @@ _RELATIONS = {"lt": "<", "le": "≤", "gt": ">", "ge": "≥"}
 _FENCES = {"abs": ("|", "|"), "floor": ("⌊", "⌋"), "ceil": ("⌈", "⌉")}
 _DOTS = re.compile(r"\.(?![^\[]*\])")
 """Between the parts of a name, not inside of indices."""
+_THIN = Html('<mspace width="0.1em"></mspace>')
 _SPACE = Html('<mo lspace="0" rspace="0">&#x2062;</mo><mspace width="0.17em"></mspace>')
 
 
@@ -64,13 +67,14 @@ def symbol(name: str) -> Html:
     wrapped = re.fullmatch(r"(start|scale|noise)\((.*)\)(@.*)?", name)
     if wrapped:
         what, inner, where = wrapped.groups()
-        return tag("math", tag("mi", what), _fenced(identifier(inner)), _experiment(where))
+        return joined((tag("math", tag("mi", what), _fenced(identifier(inner))), _experiment(where)))
     inner, at, where = name.partition("@")
-    return tag("math", identifier(inner), _experiment(at + where))
+    return joined((tag("math", identifier(inner)), _experiment(at + where)))
 
 
 def _experiment(where: str | None) -> Html | None:
-    return tag("mtext", f" {where}") if where else None
+    """Beside the formula, as text: names of experiments may be sentences, and formulas do not break."""
+    return tag("span", where, class_="at") if where else None
 
 
 def row(root: Expression) -> Html:
@@ -98,9 +102,11 @@ def _subscripted(part: str, accent: Callable[[Html], Html] = lambda base: base) 
 
 
 def _split(part: str) -> tuple[str, str]:
-    """``k_p0[2]`` is k with p0,2 below; digits at the end of a single letter go below too."""
+    """``k_p0[2]`` is k with p0,2 below; digits at the end of a single letter go below too; several words are words."""
     name, _, index = part.partition("[")
     base, _, below = name.strip("_").partition("_")
+    if "_" in below and len(base) > SHORT and base not in GREEK:
+        base, below = name.strip("_").replace("_", "\u00a0"), ""
     short = re.fullmatch(r"([A-Za-z]|" + "|".join(GREEK) + r")(\d+)", base)
     if short:
         base, below = short[1], f"{short[2]},{below}" if below else short[2]
@@ -206,15 +212,15 @@ def _derivative(node: Call, part: _Part) -> _Part:
     order, inside = int(node.data or 1), node.arguments[0]
     if order <= 2 and not isinstance(inside, Call):
         *_, last = _DOTS.split(inside.leaf_text())
-        if last == inside.leaf_text() and len(GREEK.get(_split(last)[0], _split(last)[0])) == 1:
+        if last == inside.leaf_text() and len(GREEK.get(_split(last)[0], _split(last)[0])) <= SHORT:
             dots = "˙" if order == 1 else "¨"
             return _Part(_subscripted(last, lambda base: tag("mover", base, tag("mo", dots), accent="true")), _ATOM)
-    d, t = tag("mi", "d", style="font-style: normal"), tag("mi", "t")
+    d, t = tag("mi", "d", mathvariant="normal"), tag("mi", "t")
     above = d if order == 1 else tag("msup", d, tag("mn", order))
     below = tag("mrow", d, t if order == 1 else tag("msup", t, tag("mn", order)))
     if isinstance(inside, Call):
         return _Part(tag("mrow", tag("mfrac", above, below), _fenced(part.markup)), _PRODUCT)
-    return _Part(tag("mfrac", tag("mrow", above, part.markup), below), _FRACTION)
+    return _Part(tag("mfrac", tag("mrow", above, _THIN, part.markup), below), _FRACTION)
 
 
 _OPERATIONS: dict[str, Callable[..., _Part]] = {

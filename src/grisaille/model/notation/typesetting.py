@@ -58,7 +58,8 @@ def _listed(title: str, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> I
     shown = [[row[k] for k in kept] for row in listed[:MOST_ROWS]]
     if len(listed) > MOST_ROWS:
         shown.append([f"… and {len(listed) - MOST_ROWS} more", *[""] * (len(kept) - 1)])
-    yield table([head[k] for k in kept], shown, caption=title)
+    described = [at for at, k in enumerate(kept) if k and not head[k]]
+    yield table([head[k] for k in kept], shown, caption=title, prose=described)
 
 
 def _maybe(expression: Expression | None) -> Html | str:

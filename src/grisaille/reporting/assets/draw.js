@@ -49,11 +49,16 @@ function stairs(indices, x, y, px, py) {
   return path;
 }
 
+// One closed part for each stretch without missing ends.
 function area(indices, x, lower, upper, px, py) {
-  const shown = indices.filter((k) => lower[k] !== null && upper[k] !== null);
   const point = (k, y) => `${px(x[k]).toFixed(1)} ${py(y[k]).toFixed(1)}`;
-  if (!shown.length) return "";
-  return `M${shown.map((k) => point(k, lower)).join("L")}L${shown.reverse().map((k) => point(k, upper)).join("L")}Z`;
+  const parts = [[]];
+  for (const k of indices) {
+    if (lower[k] !== null && upper[k] !== null) parts[parts.length - 1].push(k);
+    else if (parts[parts.length - 1].length) parts.push([]);
+  }
+  const closed = (part) => `M${part.map((k) => point(k, lower)).join("L")}L${[...part].reverse().map((k) => point(k, upper)).join("L")}Z`;
+  return parts.filter((part) => part.length).map(closed).join("");
 }
 
 const KINDS = {
@@ -78,11 +83,12 @@ const KINDS = {
 
 function drawAxes(svg, box, spec, window_, px, py) {
   const g = node("g", { class: "axes" }, svg);
-  const xt = ticks(window_.x[0], window_.x[1], Math.max(2, box.width / 90));
+  const about = Math.max(2, box.width / 90), [low, high] = window_.x, dates = spec.dates;
+  const xt = dates ? dateTicks(low, high, about, dates) : ticks(low, high, about);
   const yt = spec.log ? decades(...window_.y) : ticks(window_.y[0], window_.y[1], Math.max(3, box.height / 40));
   for (const v of xt.values) {
     node("line", { x1: px(v), x2: px(v), y1: box.top, y2: box.top + box.height, class: "grid" }, g);
-    label(tickText(v, xt.step), { x: px(v), y: box.top + box.height + 16, "text-anchor": "middle" }, g);
+    label(dates ? dateTickText(v, xt.step, dates) : tickText(v, xt.step), { x: px(v), y: box.top + box.height + 16, "text-anchor": "middle" }, g);
   }
   for (const v of yt.values) {
     const at = box.top + box.height * (1 - (v - window_.y[0]) / (window_.y[1] - window_.y[0]));
@@ -90,7 +96,7 @@ function drawAxes(svg, box, spec, window_, px, py) {
     label(spec.log ? decadeText(v) : tickText(v, yt.step), { x: box.left - 6, y: at + 4, "text-anchor": "end" }, g);
   }
   node("rect", { x: box.left, y: box.top, width: box.width, height: box.height, class: "frame" }, g);
-  label(spec.x, { x: box.left + box.width / 2, y: box.top + box.height + 34, "text-anchor": "middle", class: "name" }, g);
+  label(dates ? `${spec.x}: ${spanText(low + 0.012 * (high - low), high - 0.012 * (high - low), dates)}` : spec.x, { x: box.left + box.width / 2, y: box.top + box.height + 34, "text-anchor": "middle", class: "name" }, g);
   const middle = box.top + box.height / 2;
   label(spec.y, { x: 12, y: middle, "text-anchor": "middle", class: "name", transform: `rotate(-90 12 ${middle})` }, g);
 }

@@ -146,8 +146,12 @@ class Plot {
     this.resetButton.disabled = !zoom.x && !zoom.y;
     this.host.dataset.zoomed = String(!this.resetButton.disabled);
     if (alone) return;
-    this.said.textContent = zoom.x ? `showing ${valueText(zoom.x[0])} to ${valueText(zoom.x[1])}` : "showing everything";
+    this.said.textContent = zoom.x ? `showing ${this.xText(zoom.x[0])} to ${this.xText(zoom.x[1])}` : "showing everything";
     for (const other of linked.get(this.spec.link) || []) if (other !== this) other.show({ x: zoom.x, y: null }, true);
+  }
+
+  xText(value) {
+    return this.spec.dates ? stampText(value, this.spec.dates) : valueText(value);
   }
 
   scale(factor) {
@@ -252,7 +256,7 @@ class Plot {
 
   tell(value, rows, left, box) {
     this.tip.replaceChildren();
-    this.add("div", "tip-head", this.tip).textContent = `${this.spec.x}: ${valueText(value)}`;
+    this.add("div", "tip-head", this.tip).textContent = `${this.spec.x}: ${this.xText(value)}`;
     for (const [s, text] of rows) {
       const line = this.add("div", "", this.tip);
       this.add("span", `swatch ${s.kind} c${s.color}`, line);

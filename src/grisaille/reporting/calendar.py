@@ -1,0 +1,78 @@
+"""Dates of a page's charts: which instant a time is, and what clocks of its zone showed then.
+
+The page itself knows no time zones (browsers differ in those they know): the changes of the clock within a record come
+with its charts, found by bisection to the second.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from grisaille.experiment.dating import clock_of
+from grisaille.experiment.experiment import Experiment
+from grisaille.experiment.signals import Samples
+
+LONGEST = 40_000
+"""Days over which changes are looked for."""
+
+
+@dataclass(frozen=True)
+class Calendar:
+    """t is the instant ``zero + unit · t``, in milliseconds since 1970 in UTC."""
+
+    zero: float
+    unit: float
+    shifts: tuple[tuple[float | None, float, str], ...]
+    """(from which instant, milliseconds ahead of UTC, how the zone is then called); the first holds from ever."""
+
+    def encoded(self) -> dict[str, Any]:
+        """As the script of the page takes it."""
+        return {"zero": self.zero, "unit": self.unit, "shifts": [list(shift) for shift in self.shifts]}
+
+
+def calendar_of(experiment: Experiment) -> Calendar | None:
+    """None where an experiment has no dates."""
+    clock = clock_of(experiment)
+    if clock is None or clock.origin is None:
+        return None
+    unit = 1e3 * clock.seconds
+    if clock.origin.tz is None:
+        return Calendar(_milliseconds(clock.origin.tz_localize("UTC")), unit, ((None, 0.0, ""),))
+    begin, end = (clock.stamp(t) + pd.Timedelta(days=d) for t, d in zip(_extent(experiment), (-1, 1), strict=True))
+    return Calendar(_milliseconds(clock.origin), unit, _shifts(begin, end))
+
+
+def _milliseconds(stamp: Any) -> float:
+    return float(stamp.timestamp() * 1e3)
+
+
+def _extent(experiment: Experiment) -> tuple[float, float]:
+    signals = [s for s in (*experiment.outputs.values(), *experiment.inputs.values()) if isinstance(s, Samples)]
+    times = np.concatenate([s.times[[0, -1]] for s in signals])
+    return float(times.min()), float(times.max())
+
+
+def _shifts(begin: Any, end: Any) -> tuple[tuple[float | None, float, str], ...]:
+    days = pd.date_range(begin, periods=min(int((end - begin) / pd.Timedelta(days=1)) + 2, LONGEST), freq="24h")
+    found: list[tuple[float | None, float, str]] = [(None, *_ahead(days[0]))]
+    for before, after in zip(days[:-1], days[1:], strict=True):
+        if before.utcoffset() != after.utcoffset():
+            found.append((_milliseconds(_change(before, after)), *_ahead(after)))
+    return tuple(found)
+
+
+def _ahead(stamp: Any) -> tuple[float, str]:
+    return 1e3 * stamp.utcoffset().total_seconds(), str(stamp.tzname())
+
+
+def _change(before: Any, after: Any) -> Any:
+    """The first second at which the clock has changed."""
+    second = pd.Timedelta(seconds=1)
+    while after - before > second:
+        middle = before + ((after - before) / 2).floor("s")
+        before, after = (middle, after) if middle.utcoffset() == before.utcoffset() else (before, middle)
+    return after
