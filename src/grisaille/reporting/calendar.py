@@ -7,6 +7,7 @@ with its charts, found by bisection to the second.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,7 @@ def _extent(experiment: Experiment) -> tuple[float, float]:
 def _shifts(begin: Any, end: Any) -> tuple[tuple[float | None, float, str], ...]:
     days = pd.date_range(begin, periods=min(int((end - begin) / pd.Timedelta(days=1)) + 2, LONGEST), freq="24h")
     found: list[tuple[float | None, float, str]] = [(None, *_ahead(days[0]))]
-    for before, after in zip(days[:-1], days[1:], strict=True):
+    for before, after in pairwise(days):
         if before.utcoffset() != after.utcoffset():
             found.append((_milliseconds(_change(before, after)), *_ahead(after)))
     return tuple(found)

@@ -49,6 +49,12 @@ def as_exact(value: Any, error: Any) -> str:
     return (short(number, 6) if "e" in shown else shown).replace("-", "−")
 
 
+def three(value: Any) -> str:
+    """Three digits, zeros at the end included."""
+    shown = f"{float(value):#.3g}".rstrip(".")
+    return (shown if "e" not in shown else short(value, 3)).replace("-", "−")
+
+
 def p_text(p: float) -> str:
     return "—" if p != p else "< 0.001" if p < 0.001 else f"{p:.3f}"
 

@@ -11,7 +11,7 @@ from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.summary import kinds_of_intervals
 from grisaille.markup import Html, joined, table, tag
 from grisaille.model.notation.mathml import symbol
-from grisaille.reporting.labels import as_exact, count, p_text, short
+from grisaille.reporting.labels import as_exact, count, p_text, short, three
 from grisaille.reporting.page import bullets, card, facts, wide
 from grisaille.trial.unknown import Unknown
 
@@ -56,8 +56,8 @@ def _row(name: str, row: Any, unknown: Unknown | None) -> list[Any]:
     estimate, lower, upper = (as_exact(v, row.std_error) for v in (row.estimate, row.lower, row.upper))
     interval = f"{lower} … {upper}" if has_one else "—"
     return [
-        symbol(name), estimate, short(row.std_error, 3) if row.std_error > 0 else "—", interval,
-        "" if unknown is None else unknown.unit, short(row.t, 4), p_text(row.p), short(row.guess), _bounds(unknown),
+        symbol(name), estimate, three(row.std_error) if row.std_error > 0 else "—", interval,
+        "" if unknown is None else unknown.unit, short(row.t, 4), p_text(row.p), short(row.guess, 4), _bounds(unknown),
         _status(str(row.status), unknown), "" if unknown is None or not row.std_error > 0 else _picture(row),
     ]  # fmt: skip
 

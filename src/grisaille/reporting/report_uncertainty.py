@@ -14,7 +14,7 @@ from grisaille.estimation.fitted import Fitted
 from grisaille.markup import Html, joined, table, tag
 from grisaille.model.notation.mathml import symbol
 from grisaille.reporting.charts import Album, Chart, Series
-from grisaille.reporting.labels import short
+from grisaille.reporting.labels import count, short
 from grisaille.reporting.page import bullets, card, wide
 
 MOST = 40
@@ -22,7 +22,7 @@ MOST = 40
 STRONG = 0.95
 FEW, DIGITS = 8, 20
 """Unknowns up to which the matrix has names above its columns, and numbers in its cells."""
-NOTABLE, LISTED = 0.5, 12
+NOTABLE, LISTED = 0.5, 10
 """From which correlation on, and how many, pairs are listed in front of a large matrix."""
 
 
@@ -47,9 +47,11 @@ def _correlation(fit: Fitted) -> Iterator[Html | None]:
     if len(names) < 2:
         yield tag("p", "There is only one unknown.")
         return
+    all_pairs = wide(_matrix(names, matrix))
     if len(names) > FEW:
-        yield from _strongest(names, matrix)
-    yield wide(_matrix(names, matrix))
+        yield tag("div", tag("div", *_strongest(names, matrix)), all_pairs, class_="side-by-side")
+    else:
+        yield all_pairs
     strong = [
         f"{names[j]} and {names[i]} are correlated by {matrix[i, j]:+.3f}: the data determine a combination of them "
         f"much better than each."
@@ -70,7 +72,8 @@ def _strongest(names: Sequence[str], matrix: np.ndarray) -> Iterator[Html]:
     rows = [(symbol(names[j]), symbol(names[i]), _number(matrix[i, j]), _bar(matrix[i, j])) for i, j in pairs[:LISTED]]
     yield wide(table(("", "", "correlation", ""), rows, numbers=(2,), caption="The strongest"))
     if len(pairs) > LISTED:
-        yield tag("p", f"{len(pairs) - LISTED} further pairs are correlated by more than {NOTABLE}.", class_="muted")
+        further = count(len(pairs) - LISTED, "further pair")
+        yield tag("p", f"{further} correlated by more than {NOTABLE}.", class_="muted")
 
 
 def _matrix(names: Sequence[str], matrix: np.ndarray) -> Html:
@@ -95,7 +98,7 @@ def _number(value: float) -> str:
 
 def _bar(value: float) -> Html:
     color = "--c1" if value > 0 else "--c2"
-    return tag("span", class_="strength", style=f"width: {6 * abs(float(value)):.2f}rem; background: var({color})")
+    return tag("span", class_="strength", style=f"--share: {abs(float(value)):.2f}; background: var({color})")
 
 
 def _cell(value: float, title: str) -> Html:

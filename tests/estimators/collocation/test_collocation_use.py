@@ -125,7 +125,7 @@ def test_bands_contain_the_unknowns_that_a_quantity_contains(fits, route):
     np.testing.assert_allclose(smoothed(band, "doubled"), 2 * smoothed(band, "x"), rtol=1e-9)
     # the start is known, what is read there is not
     assert smoothed(fit.states("B"), "y")[0] == pytest.approx(fit["g"].std_error)
-    assert list(fit.states().data_vars) == ["x", "y"]
+    assert list(fit.states().data_vars) == ["x", "y", "d"]
     with pytest.raises(EstimationError, match="'w' contains white noise"):
         fit.states(names=["w"])
     with pytest.raises(EstimationError, match="no quantity 'zz'"):
