@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
+import pandas as pd
 
 import grisaille as gr
 from grisaille import der
@@ -69,3 +70,34 @@ def walk_fit() -> gr.Fit:
     plant = gr.simulate(Walk(), t, realizations=1, seed=3, noise=True)
     data = gr.Experiment(t, {}, {"y": plant["y"].values[0]}, name="walk")
     return gr.fit(Walk(), data, ["a"], gr.KalmanML())
+
+
+@cache
+def wide_fit() -> gr.Fit:
+    """Sixteen unknowns with long names, units and bounds; two dated experiments, one over the change to summer time."""
+
+    class Wide(gr.Model):
+        rate = gr.Parameter(0.5, "1/h", bounds=(0.05, 5.0))
+        amplitude_of_the_fast_part = gr.Parameter(np.full(12, 0.2), "kWh/(m2 K)", size=12, bounds=(-1000.0, 1000.0))
+        gain = gr.Parameter(1.0, "kWh/(m2 K)", bounds=(-1000.0, 1000.0))
+        th = gr.Variable(1.0, "degC")
+        heat_flow = gr.Variable(unit="kW")
+        u = gr.Input("kW/m2")
+        waves = np.sum(amplitude_of_the_fast_part * np.sin(np.arange(1, 13) * gr.time / 3))
+        y = gr.Output(th + waves, unit="kWh/(m2 K)")
+        z = gr.Output(th - waves, unit="kWh/(m2 K)")
+        equations = [der(th) == heat_flow, heat_flow == gain * u - rate * th]
+
+    def run(name: str, begin: str, hours: float, seed: int) -> gr.Experiment:
+        stamps = pd.date_range(begin, periods=120, freq=pd.Timedelta(hours=hours / 119), tz="Europe/Berlin")
+        t = np.linspace(0, hours, 120)
+        random = np.random.default_rng(seed)
+        level = np.exp(-0.5 * t)
+        waves = 0.2 * sum(np.sin((k + 1) * t / 3) for k in range(12))
+        y, z = (level + sign * waves + 0.02 * random.standard_normal(120) for sign in (1, -1))
+        y[40:60] = np.nan
+        return gr.Experiment(stamps, {"u": np.zeros(120)}, {"y": y, "z": z}, name=name, unit="h")
+
+    night = run("the night in which clocks are put forward", "2024-03-30 22:00", 8.0, 1)
+    unknowns = ["rate", "amplitude_of_the_fast_part", "start(th)"]
+    return gr.fit(Wide(), [night, run("week", "2024-04-01", 168.0, 2)], unknowns, METHOD)

@@ -101,6 +101,13 @@ class Clock:
             return f"t = {t:.9g}"
         return str(self.stamp(t))
 
+    def brief(self, t: float) -> str:
+        """A time for tables: a number, or the date without the zone, and without seconds where there are none."""
+        if self.origin is None or not np.isfinite(t):
+            return f"{t:g}"
+        stamp = self.stamp(t)
+        return f"{stamp:%Y-%m-%d %H:%M}" if stamp.floor("min") == stamp else f"{stamp.tz_localize(None)}"
+
     def stamp(self, t: float) -> Any:
         """The date of a time."""
         return self.origin + pd.Timedelta(seconds=round(float(t) * self.seconds, 6))

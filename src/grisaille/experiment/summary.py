@@ -70,8 +70,11 @@ def _extent(record: Record) -> str:
     if record.is_static:
         return f"{len(times)} independent rows"
     clock = record.clock
-    dates = f" ({clock.stamp(times[0])} to {clock.stamp(times[-1])})" if clock.origin is not None else ""
-    return f"{len(times)} times from {times[0]:g} to {times[-1]:g} {clock.unit}{dates}"
+    span = f"from {times[0]:g} to {times[-1]:g} {clock.unit}"
+    if clock.origin is None:
+        return f"{len(times)} times {span}"
+    zone = f", {clock.zone}" if clock.zone else ""
+    return f"{len(times)} times from {clock.brief(times[0])} to {clock.brief(times[-1])}{zone} ({span})"
 
 
 def _row(record: Record, name: str, signal: Any) -> dict[str, Any]:
@@ -84,7 +87,8 @@ def _row(record: Record, name: str, signal: Any) -> dict[str, Any]:
     if len(known) < len(signal.values):
         row["measured"] = f"{len(known)}"
     steps = np.diff(signal.times)
-    row |= {"first": _short(signal.times[0]), "last": _short(signal.times[-1])}
+    show = _short if record.is_static else record.clock.brief
+    row |= {"first": show(signal.times[0]), "last": show(signal.times[-1])}
     if not record.is_static and steps.size:
         row |= {"interval": _interval(steps), "gaps": _gap_count(record, name, signal)}
     return row | {"minimum": known.min(), "mean": known.mean(), "maximum": known.max()}

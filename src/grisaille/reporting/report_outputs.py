@@ -160,13 +160,12 @@ def _simulated_charts(fit: Fitted, run: str, link: str) -> Iterator[Chart]:
 
 def _unmeasured(fit: Fitted) -> list[str]:
     """Names with a course that differ from all measured ones."""
-    system, flat = structure_of(fit.initial_model).system, structure_of(fit.initial_model).model
+    structure = structure_of(fit.initial_model)
+    system, flat = structure.system, structure.model
     rows = dict(zip(system.observed_names, ca.vertsplit(system.observed), strict=True))
     seen = {rows[o].element_hash() for case in fit.estimate.cases for o in case.outputs}
     known = (*flat.outputs, *flat.disturbances)
-    return [
-        n for n in courses(structure_of(fit.initial_model)) if n not in known and rows[n].element_hash() not in seen
-    ]
+    return [n for n in courses(structure) if n not in known and rows[n].element_hash() not in seen]
 
 
 def _simulation(fit: Fitted, run: str) -> Any:

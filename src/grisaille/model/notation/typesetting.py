@@ -44,7 +44,9 @@ def symbols(content: Content) -> Iterable[Html]:
     yield from _listed("Parameters", ("", "value", "unit", "bounds", "prior", ""), parameters)
     yield from _listed("Variables", ("", "unit", "start", "bounds", ""), map(_variable, variables))
     yield from _listed("Inputs", ("", "unit", "value", ""), (_input(content, i) for i in content.inputs.values()))
-    yield from _listed("Disturbances", ("", "spectrum", "scale", ""), map(_disturbance, content.disturbances.values()))
+    yield from _listed(
+        "Disturbances", ("", "spectrum", "scale", "unit", ""), map(_disturbance, content.disturbances.values())
+    )
     quantities = ((symbol(name), formula(e)) for name, e in content.quantities.items())
     yield from _listed("Quantities", ("", "definition"), quantities)
 
@@ -83,7 +85,7 @@ def _input(content: Content, i: FlatInput) -> tuple[Any, ...]:
 
 
 def _disturbance(d: FlatDisturbance) -> tuple[Any, ...]:
-    return symbol(d.name), tag("code", str(d.spectrum)), _maybe(d.scale), d.description
+    return symbol(d.name), tag("code", str(d.spectrum)), _maybe(d.scale), d.unit, d.description
 
 
 def _output(o: FlatOutput) -> tuple[Any, ...]:
