@@ -64,7 +64,7 @@ def test_start_and_cut_may_be_dates():
     train, test = data.split(time=pd.Timestamp("2024-01-03"))
     assert (len(train.output_times), len(test.output_times)) == (2, 2)
     assert test.clock == data.clock
-    assert "2024-01-01 00:00:00 to 2024-01-04 00:00:00" in str(data.summary())
+    assert "from 2024-01-01 00:00 to 2024-01-04 00:00 (from 0 to 3 d)" in str(data.summary())
 
 
 def test_numbers_may_be_in_any_unit():

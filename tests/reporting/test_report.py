@@ -15,7 +15,7 @@ from reporting.fits import METHOD, NASTY, Tank, nasty_fit, tank_experiment, tank
 import grisaille as gr
 from grisaille.errors import DataError
 from grisaille.reporting.charts import Album
-from grisaille.reporting.labels import short
+from grisaille.reporting.labels import as_exact, short
 from grisaille.reporting.report import fit_page
 from grisaille.reporting.report_computation import repeat_code
 from grisaille.reporting.report_outputs import outputs
@@ -28,8 +28,9 @@ TEXT = unescape(re.sub(r"<[^>]+>", " ", PAGE))
 def test_estimates_intervals_guesses_and_bounds_are_told() -> None:
     fit = tank_fit()
     for name, row in fit.parameters.iterrows():
-        assert f"{short(row.lower)} … {short(row.upper)}" in TEXT, name
-        assert short(row.estimate, 6) in TEXT
+        lower, upper = (as_exact(v, row.std_error) for v in (row.lower, row.upper))
+        assert f"{lower} … {upper}" in TEXT, name
+        assert as_exact(row.estimate, row.std_error) in TEXT
     assert "0.05 … 5" in TEXT and "estimated from residuals" in TEXT
     assert fit.status in TEXT and short(fit.aic, 6) in TEXT
 
@@ -175,3 +176,10 @@ def test_stages_of_a_search_are_drawn_apart() -> None:
     assert stages(np.array([3.0, 2.0, 2.0])) == [slice(0, 3)] and all(
         (np.diff(objective[part]) <= 0).all() for part in stages(objective)
     )
+
+
+def test_estimates_have_the_digits_that_their_errors_tell() -> None:
+    given = [(1.43123, 0.0922), (11.5305, 0.879), (-0.0482504, 0.0019), (18.9797, 3.5e-7), (2e-9, 3e-11), (5e7, 2e3)]
+    shown = ["1.4312", "11.530", "−0.04825", "18.9797", "2e−09", "5e+07"]
+    assert [as_exact(v, e) for v, e in given] == shown
+    assert as_exact(1.5, 0.0) == "1.5" and as_exact(float("nan"), 0.1) == "—" and as_exact(3.0, float("inf")) == "3"
