@@ -39,13 +39,13 @@ METHODS = {
     "trust-region": gr.OutputError(compiled=False),
     "gauss-newton": gr.OutputError(compiled=False, optimizer="gauss-newton"),
     "levenberg-marquardt": gr.OutputError(compiled=False, optimizer="levenberg-marquardt"),
-    "nelder-mead": gr.OutputError(compiled=False, optimizer="nelder-mead"),
+    "nelder-mead": gr.OutputError(optimizer="nelder-mead"),
     "multiple shooting": gr.OutputError(compiled=False, shooting="multiple", pieces=3),
     "soft loss": gr.OutputError(compiled=False, loss="soft_l1"),
     "kalman": gr.KalmanML(compiled=False),
     "transform": gr.KalmanML(compiled=False, bounds="transform"),
     "simulated": gr.SimulatedPEM(realizations=4, compiled=False),
-    "simulated simplex": gr.SimulatedPEM(realizations=4, compiled=False, search="nelder-mead"),
+    "simulated simplex": gr.SimulatedPEM(realizations=4, search="nelder-mead"),
     "stochastic": gr.SimulatedPEM(realizations=4, search="stochastic"),
     "variances": gr.SimulatedPEM(realizations=4, compiled=False, match="mean-variance"),
 }
@@ -81,7 +81,7 @@ def test_a_limit_is_kept_over_all_rounds_of_noise_levels() -> None:
     noise = np.random.default_rng(5).standard_normal((2, 33))
     data = gr.Experiment(TIMES, {}, {"y": z + 0.01 * noise[0], "v": x + z + 0.2 * noise[1]})
     for limit in (3, 9, 40, 400):
-        fit = gr.fit(Open(), data, ["a", "b"], gr.OutputError(max_evaluations=limit, compiled=False))
+        fit = gr.fit(Open(), data, ["a", "b"], gr.OutputError(max_evaluations=limit))
         assert fit.estimate.evaluations <= limit + 3
         assert fit.converged or "limit" in fit.status
         assert fit.converged == (limit == 400), fit.status
