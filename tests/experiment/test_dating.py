@@ -88,3 +88,21 @@ def test_a_cut_after_a_while():
     assert first.time.tolist() == [0.0, 1.0, 2.0] and rest.time.tolist() == [3.0, 4.0, 5.0]
     with pytest.raises(DataError, match="leaves one part empty"):
         experiment(NIGHT).split(time="2 days")
+
+
+def test_skipping_for_a_while():
+    assert experiment(NIGHT, skip="2h").skip == 2 and experiment(NIGHT, skip=pd.Timedelta("90min")).skip == 2
+    assert experiment(np.arange(6.0), skip="1h").skip == 1
+    early = experiment(NIGHT, t0="2024-03-30 22:00", skip="2h")
+    assert early.skip == 1, "from the beginning, not from the first row"
+    with pytest.raises(DataError, match=r"skip = 6 leaves nothing of output 'y'"):
+        experiment(NIGHT, skip="1 day")
+    half = (pd.date_range(NIGHT[0], periods=12, freq="30min"), np.arange(12.0))
+    with pytest.raises(DataError, match="leave out 2 samples of 'y' and 4 of 'z'"):
+        Experiment(NIGHT, {}, {"y": np.arange(6.0), "z": half}, unit="h", skip="2h")
+
+
+@pytest.mark.parametrize("given", ["2 days", "2024-03-31", pd.Timedelta("2h"), pd.Timestamp("2024-03-31")])
+def test_a_time_is_no_fraction(given):
+    with pytest.raises(DataError, match=r"is no fraction; for the time of the cut write split\(time="):
+        experiment(NIGHT).split(given)

@@ -81,3 +81,19 @@ def test_before_the_last_room_a_fit_knows_its_covariance_and_says_so(fit: gr.Fit
     assert "Wald's, from the covariance alone" in str(plain)
     assert np.allclose(plain.limits().lower, fit.intervals(method="wald")["lower"])
     assert gr.Fit.of(plain).profile("rate", points=3).shape == "bounded"
+
+
+def test_long_names_do_not_move_the_columns_of_the_table() -> None:
+    class Line(gr.Model):
+        slope_of_the_line_that_was_measured = gr.Parameter(1.0, "m/s", bounds=(-10.0, 10.0))
+        b, x = gr.Parameter(0.0, "m", bounds=(-10.0, 10.0)), gr.Input()
+        y = gr.Output(slope_of_the_line_that_was_measured * x + b)
+
+    x = np.linspace(0, 1, 20)
+    fit = gr.fit(
+        Line(), gr.Experiment(inputs={"x": x}, outputs={"y": 2 * x + 0.01 * np.cos(9 * x)}), method=gr.OutputError()
+    )
+    lines = str(fit).splitlines()
+    rows = [line for line in lines if line.startswith(("slope", "b ", "noise"))]
+    assert len(rows) == 3 and len({line.index("[") + line[line.index("[") :].index("]") for line in rows}) == 1
+    assert max(map(len, rows)) <= len(lines[1]), "and the rule is as wide"

@@ -155,3 +155,18 @@ def test_they_stay_what_they_are(tmp_path: object) -> None:
     with xr.open_dataset(f"{tmp_path}/states.nc") as again:
         assert (again["date"].values == record().clock.dates(record().time).tz_convert(None).to_numpy()).all()
         assert np.array_equal(again["drift"], states["drift"]) and again["date"].attrs["zone"] == "UTC"
+
+
+def test_a_fit_over_a_duration_is_one_over_samples() -> None:
+    """Where rows are even; where some are missing it is another."""
+    data = record()
+    even = data.replace(outputs={"y": (data.time[:36], data.outputs["y"].values[:36])}, inputs={"outside": 8.0})
+    values = {"C": 0.8}
+    samples, duration = (gr.evaluate(Zone(), even, gr.KalmanML(horizon=h), values) for h in (4, "2h"))
+    assert samples.objective == duration.objective
+    samples, duration = (gr.evaluate(Zone(), data, gr.KalmanML(horizon=h), values) for h in (4, "2h"))
+    assert samples.objective != duration.objective
+    fit = gr.fit(Zone(), even, ["C"], gr.KalmanML(horizon=pd.Timedelta("2h")))
+    assert fit.method.horizon == "0 days 02:00:00" and any("02:00:00 ahead were fitted" in note for note in fit.notes)
+    with pytest.raises(EstimationError, match="horizon is 'soon'; give a whole number from 1, or a duration"):
+        gr.KalmanML(horizon="soon")

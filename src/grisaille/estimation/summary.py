@@ -21,15 +21,17 @@ def summarize(fit: Fitted) -> str:
     """The table that ``print(fit)`` shows."""
     e = fit.estimate
     name, way = type(fit.method).__name__, _transcription(fit)
+    first = max(22, *(len(str(label)) + 2 for label in (*fit.parameters.index, *fit.quality.index)))
+    width = WIDTH - 22 + first
     lines = [
         f"{fit.model_name} fitted by {name}",
-        "═" * WIDTH,
+        "═" * width,
         f"{'experiments':<18}{len(fit.experiments):<12}{'measurements':<18}{e.count:<12}{'unknowns':<12}{len(e.unknowns)}",
         _criteria(fit),
         *textwrap.wrap(f"{'trajectories':<18}{way}" if way else "", WIDTH, subsequent_indent=" " * 18),
         *textwrap.wrap(f"{'intervals':<18}{kinds_of_intervals(fit)}", WIDTH, subsequent_indent=" " * 18),
-        "─" * WIDTH,
-        f"{'':<22}{'estimate':>13}{_doubtful(e, 'std. error'):>12}{_doubtful(e, '95 % interval'):>27}"
+        "─" * width,
+        f"{'':<{first}}{'estimate':>13}{_doubtful(e, 'std. error'):>12}{_doubtful(e, '95 % interval'):>27}"
         f"{'t':>9}{'p':>8}  unit",
     ]
     units = {u.name: u.unit for u in e.unknowns}
@@ -39,14 +41,14 @@ def summarize(fit: Fitted) -> str:
         p = "" if np.isnan(row.p) else f"{row.p:.3f}"
         mark = f" {row.status}" if row.status in ("at bound", "zero") else ""
         lines.append(
-            f"{label!s:<22}{_short(row.estimate):>13}{_short(row.std_error):>12}{interval:>27}{t:>9}{p:>8}  "
+            f"{label!s:<{first}}{_short(row.estimate):>13}{_short(row.std_error):>12}{interval:>27}{t:>9}{p:>8}  "
             f"{units.get(str(label), '')}{mark}"
         )
-    lines.append("─" * WIDTH)
+    lines.append("─" * width)
     for output, row in fit.quality.iterrows():
         samples = _many(int(row.samples), "sample")
-        lines.append(f"{output!s:<22}{samples}, rms {_short(row.rms)}, R² {row.r2:.5f}, {row.fit_percent:.2f} %")
-    lines.append("─" * WIDTH)
+        lines.append(f"{output!s:<{first}}{samples}, rms {_short(row.rms)}, R² {row.r2:.5f}, {row.fit_percent:.2f} %")
+    lines.append("─" * width)
     lines.append(e.status)
     lines += [f"* {e.caution}"] if e.caution else []
     lines += [f"• {note}" for note in e.notes] or ["• every unknown is determined by the data"]

@@ -210,9 +210,25 @@ def _known_until(signal: Samples, hold: str) -> float:
     return float(signal.times[-1] + steps.max()) if is_regular else np.inf
 
 
+def skipped_by(length: float, begin: float, outputs: Mapping[str, Samples], said: Any) -> int:
+    """How many first samples of every output lie within a duration of the beginning."""
+    counts = {name: int(np.searchsorted(y.times, begin + (1 - 1e-9) * length)) for name, y in outputs.items()}
+    if not length >= 0:
+        raise DataError(f"skip is {said!r}; a duration that is left out is zero or more.")
+    if len(set(counts.values())) > 1:
+        (a, first), (b, other) = sorted(counts.items(), key=lambda item: item[1])[:: len(counts) - 1]
+        raise DataError(
+            f"skip={said!r} would leave out {first} samples of '{a}' and {other} of '{b}', but it counts samples, the "
+            f"same number of each output. Give NaN for samples that are not to be compared, or weights of zero."
+        )
+    return next(iter(counts.values()))
+
+
 def check_skip(skip: Any, outputs: Mapping[str, Samples]) -> int:
     if isinstance(skip, bool) or not isinstance(skip, int | np.integer) or skip < 0:
-        raise DataError(f"skip is {skip!r}; it counts samples: give a whole number, 0 or more.")
+        raise DataError(
+            f"skip is {skip!r}; it counts samples: give a whole number, 0 or more, or a duration such as '2h'."
+        )
     for name, samples in outputs.items():
         if not np.isfinite(samples.values[skip:]).any():
             raise DataError(

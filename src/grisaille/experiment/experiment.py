@@ -54,7 +54,8 @@ class Experiment(Record):
         ``{"*": None}``: every state is unknown.
     t0 : when the start holds, if before the first row (the default).
     weights : factors of residuals: a number, a dict by output, or one number per sample; zero: not measured.
-    skip : how many first samples of each output, measured or not, are not compared with the model.
+    skip : how many first samples of each output, measured or not, are not compared with the model; or for how long from
+        the beginning, as in ``"2h"``.
     unit : of time, ``"s"``, ``"min"``, ``"h"`` or ``"d"``. Dates are converted to it; numbers are taken to be in it
         (then any text will do).
     units : of signals, by name. Labels, never converted.
@@ -85,7 +86,7 @@ class Experiment(Record):
         start: Mapping[str, Any] = MappingProxyType({}),
         t0: Any = None,
         weights: Any = None,
-        skip: int = 0,
+        skip: int | str = 0,
         unit: str = "s",
         units: Mapping[str, str] = MappingProxyType({}),
         fill: Any = None,
@@ -253,7 +254,8 @@ class Experiment(Record):
         Parameters
         ----------
         fraction : of the output times that go into the first part; a whole number of them, at least one in each.
-        time : the instant of the cut instead, a number or a date; samples at it belong to the second part.
+        time : the instant of the cut instead: a number, a date, or a duration from time zero on, ``"2 days"``; samples
+            at it belong to the second part.
         restart : False: the second part keeps ``t0``, ``start`` and all inputs, so the model runs through the first
             part without being compared with it, and no start has to be invented at the cut. True: it begins at its
             first output time, where every state is unknown, ``start={"*": None}``. A dict: it begins there with these

@@ -16,7 +16,7 @@ import pandas as pd
 
 from grisaille.errors import DataError
 from grisaille.experiment import checks
-from grisaille.experiment.clock import Clock, make_clock
+from grisaille.experiment.clock import Clock, is_length, make_clock
 from grisaille.experiment.filling import Fill, filled, read_fills
 from grisaille.experiment.record import EVERY, Record, Start
 from grisaille.experiment.rows import PLAIN, Rows
@@ -95,7 +95,7 @@ def read_experiment(
             start=MappingProxyType(_read_starts(start, axis.is_static)),
             t0=begin,
             weights=MappingProxyType(_read_weights(weights, read_outputs, axis)),
-            skip=checks.check_skip(skip, read_outputs),
+            skip=checks.check_skip(_read_skip(skip, axis, begin, read_outputs), read_outputs),
             units=MappingProxyType(_read_units(units, {*read_inputs, *read_outputs})),
             clock=axis.clock,
         )
@@ -199,6 +199,13 @@ def _read_t0(t0: Any, axis: Axis, outputs: Mapping[str, Samples]) -> float | Non
             f"before the first row: drop the rows before it, or leave first samples out of the comparison with skip=."
         )
     return begin
+
+
+def _read_skip(skip: Any, axis: Axis, begin: float | None, outputs: Mapping[str, Samples]) -> Any:
+    """A duration from the beginning as a number of samples."""
+    if begin is None or not is_length(skip):
+        return skip
+    return checks.skipped_by(axis.clock.duration(skip, "skip"), begin, outputs, skip)
 
 
 def _read_constants(constants: Any) -> dict[str, float]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from grisaille.errors import DataError
 from grisaille.experiment.checks import check_mapping, read_number
+from grisaille.experiment.clock import is_length
 from grisaille.experiment.record import EVERY
 from grisaille.experiment.signals import Samples
 
@@ -42,6 +43,9 @@ def split(
 
 
 def _count(fraction: Any, n: int) -> int:
+    if isinstance(fraction, str) or hasattr(fraction, "year") or is_length(fraction):
+        said = repr(str(fraction))
+        raise DataError(f"split: {said} is no fraction; for the time of the cut write split(time={said}).")
     share = read_number(fraction, "fraction")
     if not 0 < share < 1:
         raise DataError(f"split: the fraction is {share:g}; give one between 0 and 1, or split(time={share:g}).")

@@ -30,18 +30,26 @@ CHUNK = 256
 
 
 class HorizonRunner(FilterRunner):
-    """One trial whose criterion is that of predictions over ``horizon`` samples."""
+    """One trial whose criterion is that of predictions from data that are older.
 
-    def __init__(self, trial: Trial, options: FilterOptions, horizon: int) -> None:
+    origins : the last sample whose data are used for each, never decreasing; −1 for none
+    """
+
+    def __init__(self, trial: Trial, options: FilterOptions, origins: np.ndarray) -> None:
         super().__init__(trial, options)
-        self.horizon = horizon
+        self.origins = origins
+
+    @property
+    def reach(self) -> int:
+        rows = np.arange(len(self.origins))
+        return int(np.max(rows - self.origins, where=self.origins >= 0, initial=1))
 
     def likelihood(self, theta: Floats, steps: Discretisation, *, sensitive: bool) -> Filtered:
         def sums(filter: LinearFilter | ExtendedFilter, q: Floats, dq: Floats, start: Starting) -> Sums:
             o = self.options
             if isinstance(filter, ExtendedFilter):
-                return _nonlinear_sums(filter, self.horizon, q, dq, start, o.robust, o.condition)
-            return linear_sums(filter.discretise(q, dq, start.x), self.horizon, o.robust, o.condition)
+                return _nonlinear_sums(filter, self.origins, q, dq, start, o.robust, o.condition)
+            return linear_sums(filter.discretise(q, dq, start.x), self.origins, o.robust, o.condition)
 
         return self._likelihood(theta, steps, sensitive, sums)
 
@@ -70,10 +78,10 @@ def predict_ahead(
     return x[:, 0], P[:, 0], np.zeros((len(x), 0))
 
 
-def linear_sums(model: DiscreteModel, horizon: int, robust: float = np.inf, condition: bool = False) -> Sums:
+def linear_sums(model: DiscreteModel, origins: np.ndarray, robust: float = np.inf, condition: bool = False) -> Sums:
     """The criterion of a linear model, with derivatives."""
     total = Totals(model.ns, 1, model.y.shape, robust)
-    m, P = moments_ahead(model, np.maximum(np.arange(len(model.y)) - horizon, -1))
+    m, P = moments_ahead(model, origins)
     waiting = condition
     for sample, y in enumerate(model.y):
         seen = np.flatnonzero(np.isfinite(y))
@@ -157,7 +165,7 @@ def _nonlinear_moments(
 
 
 def _nonlinear_sums(
-    filter: ExtendedFilter, horizon: int, q: Floats, dq: Floats, start: Starting, robust: float, condition: bool
+    filter: ExtendedFilter, origins: np.ndarray, q: Floats, dq: Floats, start: Starting, robust: float, condition: bool
 ) -> Sums:
     """One short pass for each prediction, which weighs the last sample only."""
     walk = _Walk(filter, q, dq, start)
@@ -172,7 +180,7 @@ def _nonlinear_sums(
     for j in range(len(walk.at)):
         if not np.isfinite(y[j]).any():
             continue
-        found = walk.seen_from(j, max(j - horizon, -1), robust)
+        found = walk.seen_from(j, int(origins[j]), robust)
         if found.failed >= 0:
             failed = j
             break

@@ -97,6 +97,11 @@ class FilterRunner:
         self._stepping: tuple[tuple[FilterSteps, ExtendedFilter], ...] = ()
         """Filters with the steps that were last asked for."""
 
+    @property
+    def reach(self) -> int:
+        """Over how many samples predictions are compared with the data, at most."""
+        return 1
+
     def _record(self) -> Record:
         data = self.trial.data
         return Record(self.trial.name, self.trial.times, data.y, data.weights, self.signals)

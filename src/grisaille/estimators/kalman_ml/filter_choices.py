@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from grisaille.errors import EstimationError
+from grisaille.experiment.clock import is_length
 from grisaille.filtering.start import KINDS
 
 FILTERS = ("auto", "linear", "extended", "iterated", "unscented")
@@ -26,6 +28,14 @@ def one_of(name: str, value: Any, allowed: Sequence[str]) -> None:
 def whole_number(name: str, value: Any, otherwise: str = "") -> None:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         raise EstimationError(f"{name} is {value!r}; give a whole number from 1{otherwise}.")
+
+
+def checked_horizon(value: Any) -> int | str:
+    """Samples, or a duration, which is kept as text."""
+    if is_length(value):
+        return value if isinstance(value, str) else str(pd.Timedelta(value))
+    whole_number("horizon", value, ", or a duration such as '1 day'")
+    return int(value)
 
 
 def positive(name: str, value: Any, zero: bool = False) -> None:

@@ -22,6 +22,7 @@ from grisaille.estimation.bound_penalty import BoundPenalty, transformed
 from grisaille.estimation.cases import Case, start_guesses, trial_of
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator, Verdict
+from grisaille.estimation.horizons import Horizon, last_used, told
 from grisaille.estimation.levels import (
     Zeros,
     find_zeros,
@@ -43,6 +44,7 @@ from grisaille.estimators.kalman_ml.report import (
     sentence,
 )
 from grisaille.estimators.kalman_ml.score_sandwich import score_sandwich
+from grisaille.experiment.dating import clock_of
 from grisaille.filtering.horizon import HorizonRunner
 from grisaille.filtering.runner import FilterOptions, FilterRunner
 from grisaille.filtering.sigma_points import SigmaPoints
@@ -62,7 +64,6 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from grisaille.estimation.fitted import Fitted
-    from grisaille.estimation.horizons import Horizon
 
 Likely = Search[LikelihoodEvaluation]
 SAME = 1e-6
@@ -92,8 +93,8 @@ class KalmanML(Estimator):
     robust : None, or Huber's threshold c in standard deviations: larger innovations count linearly; ``("smooth", c)``
         goes over from squares to linear without a kink in the second derivative. The filter itself is not changed, and
         the criterion is then no likelihood
-    horizon : predictions over so many samples enter instead of those over one: a criterion for forecasting, which is a
-        likelihood for 1 only
+    horizon : predictions over so many samples, or over a duration such as ``"1 day"``, enter instead of those over one
+        sample: a criterion for forecasting, which is a likelihood for 1 only
     bounds : kept by the ``"optimizer"``, or by ``"transform"``: a search in log((θ − a)/(b − θ)) with a penalty
     penalty : λ of that penalty, λ Σ (|a|/(θ − a) + |b|/(b − θ) − 1); with bounds="transform" only
     tolerance, max_evaluations : when to stop
@@ -113,7 +114,7 @@ class KalmanML(Estimator):
     initial_covariance: Any = "first-sample"
     first_observation: Literal["include", "condition"] = "include"
     robust: Any = None
-    horizon: int = 1
+    horizon: int | str = 1
     bounds: Literal["optimizer", "transform"] = "optimizer"
     penalty: float = 1e-4
     tolerance: float = 1e-11
@@ -127,7 +128,7 @@ class KalmanML(Estimator):
         choices.checked_steps(self.filter, self.propagation, self.solver, self.substeps, self.initial_covariance)
         choices.one_of("first_observation", self.first_observation, choices.FIRST)
         choices.one_of("bounds", self.bounds, choices.BOUNDS)
-        choices.whole_number("horizon", self.horizon)
+        object.__setattr__(self, "horizon", choices.checked_horizon(self.horizon))
         choices.whole_number("max_evaluations", self.max_evaluations)
         choices.positive("penalty", self.penalty, zero=True)
         choices.positive("tolerance", self.tolerance)
@@ -188,7 +189,7 @@ class KalmanML(Estimator):
 
     @property
     def not_a_likelihood(self) -> str:
-        return "a robust loss" if self.robust is not None else f"horizon={self.horizon}"
+        return "a robust loss" if self.robust is not None else f"horizon={self.horizon!r}"
 
     def predict_ahead(self, fit: Fitted, experiment: Any, horizon: Horizon) -> xr.Dataset:
         from grisaille.estimation.states import predictions
@@ -254,7 +255,9 @@ class KalmanML(Estimator):
         runner: FilterRunner = (
             FilterRunner(trial, self._filter_options())
             if self.horizon == 1
-            else HorizonRunner(trial, self._filter_options(), self.horizon)
+            else HorizonRunner(
+                trial, self._filter_options(), last_used(self.horizon, trial.times, clock_of(experiment))
+            )
         )
         return Case(experiment, trial, runner, trial.data.outputs, mine)
 
@@ -351,7 +354,8 @@ class KalmanML(Estimator):
         }
         covariance, journal = covariance_of(search, polished), search.journal
         if not self.is_likelihood:
-            covariance = score_sandwich(problem, evaluation.theta, covariance, self.horizon)
+            reach = max(problem.runner_of(c).reach for c in problem.cases)
+            covariance = score_sandwich(problem, evaluation.theta, covariance, reach)
         notes = describe(search, evaluation, covariance, free, zeros) + edge_notes(problem, polished)
         notes += discretisation_notes(problem, search, evaluation)
         if journal.failures:
@@ -389,9 +393,9 @@ class KalmanML(Estimator):
                 f"robust: innovations beyond {c:g} standard deviations count {kind}linearly; standard errors are those "
                 f"of the sandwich.{_smaller_levels(self.robust)}"
             )
-        if self.horizon > 1:
+        if self.horizon != 1:
             notes.append(
-                f"horizon: predictions over {self.horizon} samples were fitted; their errors are not independent, so "
+                f"horizon: predictions {told(self.horizon)} were fitted; their errors are not independent, so "
                 f"this is no likelihood and standard errors are those of the sandwich."
             )
         if self.bounds == "transform":
