@@ -33,6 +33,7 @@ from scipy.sparse import csc_matrix
 import grisaille as gr
 from grisaille.collocation.direct import element as direct_element
 from grisaille.collocation.direct import ipopt as direct_ipopt
+from grisaille.collocation.direct.mesh import RadauElements
 from grisaille.collocation.direct.newton import solve_newton
 from grisaille.collocation.direct.start import first_points
 from grisaille.collocation.knots import SplineOptions
@@ -102,7 +103,7 @@ def direct(names: list[str], start: Mapping[str, float]) -> Row:
     """Ours, by direct collocation."""
     begin = time.process_time()
     program = posed(gr.Collocation(criterion="amle", transcription="direct"), names, start).trajectories.program
-    transcribed = program.transcribe(1)
+    transcribed = program.transcribe(RadauElements())
     point = first_points(transcribed, program.simulated(transcribed, program.guess))[0]
     ready = time.process_time()
     found = solve_newton(transcribed, point, program.bounds)
@@ -115,7 +116,7 @@ def direct(names: list[str], start: Mapping[str, float]) -> Row:
 def direct_again(names: list[str], start: Mapping[str, float]) -> Callable[[], Row]:
     """The same program solved once more, its functions compiled, as they are in long searches and studies."""
     program = posed(gr.Collocation(criterion="amle", transcription="direct"), names, start).trajectories.program
-    transcribed = program.transcribe(1)
+    transcribed = program.transcribe(RadauElements())
     point = first_points(transcribed, program.simulated(transcribed, program.guess))[0]
     usual, direct_element.WORTH = direct_element.WORTH, 0
     solve_newton(transcribed, point, program.bounds)
@@ -222,7 +223,7 @@ def direct_by_ipopt(names: list[str], start: Mapping[str, float], how: str, more
     """The direct program as IPOPT sees it."""
     begin = time.process_time()
     program = posed(gr.Collocation(criterion="amle", transcription="direct"), names, start).trajectories.program
-    transcribed = program.transcribe(1)
+    transcribed = program.transcribe(RadauElements())
     point = first_points(transcribed, program.simulated(transcribed, program.guess))[0]
     solver = direct_ipopt.build_solver(transcribed, point, {k.removeprefix("ipopt."): v for k, v in more.items()})
     ready = time.process_time()

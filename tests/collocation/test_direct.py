@@ -8,7 +8,7 @@ from collocation.direct_problems import Buffer, Oscillator, Pendulum, buffered, 
 
 import grisaille as gr
 from grisaille import der
-from grisaille.collocation.direct.direct import DirectOptions
+from grisaille.collocation.direct.mesh import RadauElements
 from grisaille.errors import EstimationError
 from grisaille.estimators.collocation.posing_elements import pose_direct
 
@@ -30,7 +30,7 @@ def smoothed(record, statistic):
 
 
 def test_linear_model_has_the_path_and_bands_of_the_smoother(oscillation) -> None:
-    path = followed(program(Oscillator(), oscillation, ["a"]).solve(free=False, pieces=4))
+    path = followed(program(Oscillator(), oscillation, ["a"]).solve(free=False, grid=RadauElements(4)))
     there = path.sample_at >= 0
     states = np.column_stack([path["x"], path["v"]])
     np.testing.assert_allclose(states[there], smoothed(oscillation, "mean"), atol=1e-6)
@@ -47,7 +47,8 @@ def test_bands_widen_with_what_the_parameters_leave_open(oscillation) -> None:
 def test_order_of_convergence(oscillation) -> None:
     """Three Radau points: the error of the path at samples falls by about 2⁵ when elements are halved."""
     paths = [
-        followed(program(Oscillator(), oscillation, ["a"], longest=1.0).solve(free=False, pieces=n)) for n in (1, 2, 8)
+        followed(program(Oscillator(), oscillation, ["a"]).solve(free=False, grid=RadauElements(n, longest=1.0)))
+        for n in (1, 2, 8)
     ]
     x = [p["x"][p.sample_at >= 0] for p in paths]
     coarse, fine = np.abs(x[0] - x[2]).max(), np.abs(x[1] - x[2]).max()
@@ -185,20 +186,9 @@ def test_correlated_measurement_noise() -> None:
     from grisaille.collocation.direct.marginal import marginal
     from grisaille.collocation.direct.start import simulated_point
 
-    mesh = found.transcribe(2)
+    mesh = found.transcribe(RadauElements(2))
     value = marginal(mesh, simulated_point(mesh, np.array([0.7]), found.starts), 1e-10)
     assert value is not None and -value.value == pytest.approx(likelihood.log_likelihood, abs=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"points": 4}, "1, 2 or 3"),
-    ],
-)
-def test_wrong_options_are_refused(options, words) -> None:
-    with pytest.raises(EstimationError, match=words):
-        DirectOptions(**options)
 
 
 def test_scales_need_the_marginal_likelihood(oscillation) -> None:
@@ -227,7 +217,7 @@ def test_without_disturbances_it_is_output_error() -> None:
 
     times = np.linspace(0.0, 5.0, 21)
     record, _ = data(Quiet(), times, "out", seed=1)
-    ours = program(Quiet(), record, ["k", "start(x)"], {"k": 0.3, "start(x)": 1.5}).solve(pieces=2)
+    ours = program(Quiet(), record, ["k", "start(x)"], {"k": 0.3, "start(x)": 1.5}).solve(grid=RadauElements(2))
     exact = gr.fit(Quiet(), record, ["k", "start(x)"], gr.OutputError(compiled=False, rtol=1e-10), progress=False)
     assert ours.converged
     np.testing.assert_allclose(ours.theta, exact.parameters["estimate"], rtol=1e-5)

@@ -7,6 +7,7 @@ import pytest
 from collocation.direct_problems import Buffer, buffered, program
 
 from grisaille.collocation.direct import element as direct_element
+from grisaille.collocation.direct.mesh import RadauElements
 from grisaille.collocation.direct.start import simulated_point
 
 TIMES = np.linspace(0.0, 1.0, 9)
@@ -21,7 +22,7 @@ def posed():
 @pytest.mark.compiled
 def test_kernel_gives_the_same_bits(posed, monkeypatch: pytest.MonkeyPatch) -> None:
     problem = posed()
-    mesh = problem.transcribe(1)
+    mesh = problem.transcribe(RadauElements())
     _, elements = mesh.arguments(simulated_point(mesh, problem.guess, problem.starts))
     function = mesh.functions.element
     plain = function.values(elements, mesh.element_data)

@@ -11,6 +11,7 @@ from collocation.direct_problems import Buffer, Oscillator, Pendulum, buffered, 
 import grisaille as gr
 from grisaille import der
 from grisaille.collocation.direct.marginal import marginal
+from grisaille.collocation.direct.mesh import RadauElements
 from grisaille.collocation.direct.start import simulated_point
 
 TIMES = np.linspace(0.0, 10.0, 41)
@@ -20,7 +21,7 @@ KNOWN = gr.KalmanML(initial_covariance={"x": 0.0, "v": 0.0}, compiled=False)
 
 
 def at(problem, theta, pieces=1):
-    mesh = problem.transcribe(pieces)
+    mesh = problem.transcribe(RadauElements(pieces))
     return mesh, marginal(mesh, simulated_point(mesh, np.asarray(theta), problem.starts), 1e-11)
 
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from grisaille.collocation.direct.mesh import TABLEAUX, make_mesh
+from grisaille.collocation.direct.mesh import MATRIX, NODES, POINTS, RadauElements, make_mesh
 from grisaille.errors import EstimationError
 from grisaille.experiment.interpolation import make_table
 from grisaille.structure.system import Signal
@@ -18,38 +18,32 @@ def record(times, u, hold="zoh"):
     return SimpleNamespace(name="A", times=times, signals=table)
 
 
-@pytest.mark.parametrize("points", TABLEAUX)
-def test_collocation_integrates_polynomials(points) -> None:
+def test_collocation_integrates_polynomials() -> None:
     """Stages exactly up to degree s − 1, the end up to 2s − 2."""
-    c, A = TABLEAUX[points]
-    for k in range(points):
+    c, A = NODES, MATRIX
+    for k in range(POINTS):
         np.testing.assert_allclose(A @ c**k, c ** (k + 1) / (k + 1), rtol=1e-13)
-    for k in range(2 * points - 1):
+    for k in range(2 * POINTS - 1):
         assert A[-1] @ c**k == pytest.approx(1 / (k + 1), rel=1e-13)
 
 
 def test_elements_end_at_samples_and_steps() -> None:
     times = np.array([0.0, 1.0, 3.0])
-    mesh = make_mesh(record(times, (np.array([0.0, 1.7]), np.array([2.0, 5.0]))), 2, 1, np.inf)
+    mesh = make_mesh(record(times, (np.array([0.0, 1.7]), np.array([2.0, 5.0]))), RadauElements(longest=np.inf))
     np.testing.assert_allclose(mesh.bounds, [0.0, 1.0, 1.7, 3.0])
     np.testing.assert_array_equal(mesh.sample_at, [0, 1, -1, 2])
-    np.testing.assert_allclose(mesh.u[:, :, 0], [[2, 2], [2, 2], [5, 5]])
+    np.testing.assert_allclose(mesh.u[:, :, 0], [[2, 2, 2], [2, 2, 2], [5, 5, 5]])
     np.testing.assert_allclose(mesh.u_end[:, 0], [2, 2, 5, 5])
 
 
 def test_elements_are_cut_and_inputs_read_inside_them() -> None:
     times = np.array([0.0, 1.0, 2.0])
-    mesh = make_mesh(record(times, np.array([0.0, 1.0, 3.0]), "foh"), 3, 2, 0.3)
-    assert np.diff(mesh.bounds).max() <= 0.3
+    mesh = make_mesh(record(times, np.array([0.0, 1.0, 3.0]), "foh"), RadauElements(2, longest=0.3))
+    assert np.diff(mesh.bounds).max() <= 0.3 * 2 / 2
     np.testing.assert_allclose(mesh.u[:, :, 0], np.interp(mesh.nodes, times, [0.0, 1.0, 3.0]), atol=1e-14)
     assert set(mesh.sample_at) == {-1, 0, 1, 2}
 
 
 def test_one_instant_is_not_a_record() -> None:
     with pytest.raises(EstimationError, match="needs two"):
-        make_mesh(
-            SimpleNamespace(name="B", times=np.zeros(1), signals=None),
-            3,
-            1,
-            1.0,
-        )
+        make_mesh(SimpleNamespace(name="B", times=np.zeros(1), signals=None), RadauElements())

@@ -71,6 +71,8 @@ class CollocationCriterion(LikelihoodCriterion):
 class Following(CollocationProblem):
     """Collocation whose objective is what trajectories minimise, noise levels included."""
 
+    goes_on = True
+
     def evaluate(self, theta: np.ndarray, *, sensitive: bool = True) -> CollocationEvaluation:
         found = super().evaluate(theta, sensitive=sensitive)
         if found.solution is None or self.criterion == "laplace":

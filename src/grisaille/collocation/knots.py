@@ -20,7 +20,6 @@ from grisaille.collocation.record import Record
 from grisaille.collocation.splines import Spline, make_spline
 from grisaille.collocation.state_names import by_state
 from grisaille.errors import EstimationError
-from grisaille.experiment.interpolation import SignalTable
 
 Floats = NDArray[np.float64]
 SAME = 1e-9
@@ -45,12 +44,13 @@ class SplineOptions:
     """Where slopes may jump: where inputs step, or at ``"observations"`` too."""
 
 
-def place_knots(record: Record, table: SignalTable, options: SplineOptions) -> Mesh:
+def place_knots(record: Record, options: SplineOptions) -> Mesh:
     """The mesh of one experiment."""
     model = record.stochastic
     orders, knots = by_state(model, options.order, "order", 4), by_state(model, options.knots, "knots", "auto")
     span = (float(record.times[0]), float(record.times[-1]))
-    inside = table.breaks[(table.kink > 0) & (table.breaks > span[0]) & (table.breaks < span[1])]
+    breaks, kink = record.table.breaks, record.table.kink
+    inside = breaks[(kink > 0) & (breaks > span[0]) & (breaks < span[1])]
     folded = steps = merged(inside, np.zeros(0), span)
     if options.kinks == "observations":
         seen = record.times[np.isfinite(record.y).any(axis=1)]

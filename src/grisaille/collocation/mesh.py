@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from grisaille.collocation.splines import Spline
+from grisaille.collocation.splines import Spline, spline_of
+from grisaille.trial.discretisation import Discretisation
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -115,3 +117,29 @@ class Mesh:
             Phi = csr_matrix(entries, shape=(len(t), len(place)))
             moved[place] = spsolve((Phi.T @ Phi).tocsc(), Phi.T @ values[:, i])
         return moved
+
+
+@dataclass(frozen=True)
+class Knots(Discretisation):
+    """Of trajectories that are splines."""
+
+    states: tuple[tuple[float, ...], ...]
+    """The knots of each, one as often as it coincides with others."""
+    quadrature: str | int
+    """How the integral is summed up between knots."""
+    noise_states: tuple[tuple[float, ...], ...] = ()
+    """States at the samples, where formulas of noise contain states: minimised along with the residuals they would make
+    the noise large."""
+
+    @classmethod
+    def on(cls, mesh: Mesh, quadrature: str | int, noise_states: Floats | None = None) -> Self:
+        frozen = () if noise_states is None else tuple(map(tuple, noise_states.tolist()))
+        return cls(tuple(tuple(s.knots.tolist()) for s in mesh.splines), quadrature, frozen)
+
+    def __str__(self) -> str:
+        orders = " and ".join(map(str, sorted({s.order for s in self.mesh.splines})))
+        return f"splines of order {orders} on {len(self.mesh.bounds)} knots"
+
+    @cached_property
+    def mesh(self) -> Mesh:
+        return Mesh(tuple(spline_of(np.array(knots)) for knots in self.states))

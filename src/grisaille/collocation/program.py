@@ -10,21 +10,20 @@ Estimation in Stochastic Dynamic Models (2008), eqs. (4.5), (4.24).
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, replace
 
-import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
 from grisaille.collocation import banded
 from grisaille.collocation.assembly import Part, Points, Sums
 from grisaille.collocation.formulas import Formulas
-from grisaille.collocation.mesh import Mesh
+from grisaille.collocation.mesh import Knots
 from grisaille.collocation.quadrature import make_quadrature
 from grisaille.collocation.record import Given, Record
 from grisaille.errors import EstimationError
 from grisaille.experiment.cells import cut_into_cells
-from grisaille.experiment.interpolation import SignalTable
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -50,15 +49,14 @@ class Linearised:
 
 
 class SplineProgram:
-    """One experiment on one mesh."""
+    """One experiment on its knots."""
 
-    def __init__(
-        self, record: Record, mesh: Mesh, formulas: Formulas, table: SignalTable, quadrature: str | int
-    ) -> None:
-        self.record, self.mesh, self.formulas = record, mesh, formulas
-        self.n = record.stochastic.n
+    def __init__(self, record: Record, knots: Knots, formulas: Formulas) -> None:
+        self.record, self.knots, self.formulas = record, knots, formulas
+        self.mesh = mesh = knots.mesh
+        self.n, table = record.stochastic.n, record.table
         cells = cut_into_cells(mesh.bounds, table)
-        rule = make_quadrature(quadrature, cells.bounds, max(s.order for s in mesh.splines))
+        rule = make_quadrature(knots.quadrature, cells.bounds, max(s.order for s in mesh.splines))
         t, u = cells.at(rule.fractions)
         inside = np.repeat((cells.bounds[:-1] + cells.bounds[1:]) / 2, len(rule.fractions))
         self.weights = rule.weights.ravel()
@@ -70,27 +68,37 @@ class SplineProgram:
         widths = [np.ptp(p.local.index, axis=1).max(initial=0) for p in (self.cells, self.samples)]
         self.width = int(max(*widths, np.ptp(mesh.first)))
         self._roots: dict[str, tuple[bytes, Floats]] = {}
-        self.noise_states = np.zeros((len(at), self.n))
-        """States in noise formulas, frozen: minimised along with the residuals they would make the noise large."""
 
-    def refreeze(self, beta: Floats, given: Given) -> float:
-        """Noise formulas on another trajectory; gives the largest relative change of a standard deviation."""
-        model = self.record.stochastic
-        if not ca.depends_on(ca.densify(model.variance), model.X):
-            return 0.0
-        before = self._root("variance", given)
-        self.noise_states = self.samples.local.values(self.placed(beta, given))
-        self._roots.pop("variance")
-        after = self._root("variance", given)
-        size = np.abs(np.diagonal(after, axis1=1, axis2=2))
-        change = np.abs(np.diagonal(before, axis1=1, axis2=2)) - size
-        return float(np.abs(change / np.maximum(size, 1e-300))[size > 0].max(initial=0.0))
+    @property
+    def noise_states(self) -> Floats:
+        """(samples, n) states in noise formulas."""
+        return np.array(self.knots.noise_states or np.zeros((len(self.samples.t), self.n)))
+
+    def on(self, knots: Knots) -> SplineProgram:
+        """The same experiment on other knots."""
+        return SplineProgram(self.record, knots, self.formulas)
+
+    def frozen(self, beta: Floats) -> SplineProgram:
+        """With noise formulas on another trajectory."""
+        if not self.record.noise_follows:
+            return self
+        return self._but(knots=Knots.on(self.mesh, self.knots.quadrature, self.samples.local.values(beta)))
+
+    def refrozen(self, beta: Floats, given: Given) -> tuple[SplineProgram, float]:
+        """The same, and the largest relative change of a standard deviation."""
+        other = self.frozen(self.placed(beta, given))
+        if other is self:
+            return self, 0.0
+        before, size = (np.abs(np.diagonal(p._root("variance", given), axis1=1, axis2=2)) for p in (self, other))
+        return other, float(np.abs((before - size) / np.maximum(size, 1e-300))[size > 0].max(initial=0.0))
 
     def with_measurements(self, record: Record) -> SplineProgram:
         """The same mesh and formulas for another record of the same times and gaps."""
-        other = object.__new__(SplineProgram)
-        other.__dict__.update(self.__dict__)
-        other.record, other._roots = record, {}
+        return self._but(record=record)
+
+    def _but(self, **changes: Record | Knots) -> SplineProgram:
+        other = copy.copy(self)
+        other.__dict__.update(changes, _roots={})
         return other
 
     def held(self, given: Given) -> NDArray[np.bool_]:

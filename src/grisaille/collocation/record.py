@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from grisaille.disturbance.stochastic_model import build_stochastic_model, plant_states
 from grisaille.errors import EstimationError
-from grisaille.experiment.interpolation import SignalTable
 from grisaille.trial import Trial
 from grisaille.trial.refusals import refuse_moving_instants
 
@@ -43,7 +42,7 @@ class Record:
     def __init__(self, trial: Trial, known: Floats) -> None:
         self.trial = trial
         point = trial.at(known)
-        self.form, self.structure = point.form, point.structure
+        self.form, self.structure, self.table = point.form, point.structure, point.table
         self.stochastic = build_stochastic_model(
             point.structure, trial.data.outputs, scales=trial.moves.targets("scale"),
             noises=trial.moves.targets("noise"), values=point.known,
@@ -91,6 +90,11 @@ class Record:
         moves = self.trial.moves
         return {moves.names[k] for k in moves.places("parameter") if self.trial.reach[k, depends].any()}
 
+    @cached_property
+    def noise_follows(self) -> bool:
+        """Whether formulas of measurement noise contain states."""
+        return bool(ca.depends_on(ca.densify(self.stochastic.variance), self.stochastic.X))
+
     @property
     def moved(self) -> tuple[int, ...]:
         """Entries of q that some unknown moves, through formulas too."""
@@ -108,15 +112,8 @@ class Record:
                 dstart[row] = 0.0
         return Given(point.q, point.dq, start, dstart)
 
-    def discretise(self, theta: Floats) -> None:
-        """Nothing of its own: knots belong to the program of all records."""
-
     def with_trial(self, trial: Trial) -> Record:
         """The same experiment with other measurements."""
         other = copy.copy(self)
         other.trial = trial
         return other
-
-    def signals(self, p: Floats) -> SignalTable:
-        """The table of u at parameter values."""
-        return self.trial.signals(self.form, p).table

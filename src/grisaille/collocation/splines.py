@@ -96,6 +96,12 @@ def make_spline(order: int, breaks: Floats, folded: Floats) -> Spline:
     return Spline(order, np.asarray(breaks, dtype=float), np.asarray(multiplicity, dtype=np.int64))
 
 
+def spline_of(knots: Floats) -> Spline:
+    """The spline with such knots."""
+    breaks, multiplicity = np.unique(knots, return_counts=True)
+    return Spline(int(multiplicity[0]), breaks, multiplicity.astype(np.int64))
+
+
 def refuse_order(order: object) -> None:
     """Orders from 2 (straight lines) to 12."""
     if isinstance(order, bool) or not isinstance(order, int) or not 2 <= order <= MOST:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from collocation.direct_problems import Buffer, Oscillator, buffered
@@ -182,6 +184,21 @@ def test_a_file_keeps_knots_and_trajectories(fits, route, tmp_path):
         np.testing.assert_allclose(again.states(run)["y"], fit.states(run)["y"], atol=1e-9)
     again.save(tmp_path / "again.nc")
     np.testing.assert_allclose(gr.load(tmp_path / "again.nc").states()["y"], fit.states()["y"], atol=1e-9)
+    meshes = [c.discretisation for c in fit.estimate.cases]
+    assert [c.discretisation for c in again.estimate.cases] == meshes and "Discretisation" not in str(meshes[0])
+
+
+@ROUTES
+def test_files_that_kept_meshes_as_arrays_are_read(fits, route, tmp_path):
+    fit = fits[route]
+    fit.save(tmp_path / "fit.nc")
+    again, programs = gr.load(tmp_path / "fit.nc"), getattr(fit.estimate.evaluation.trajectories, "programs", ())
+    for k, program in enumerate(programs):
+        again.kept |= {f"knots_{k}_{i}": s.knots for i, s in enumerate(program.mesh.splines)}
+        again.kept[f"noise_states_{k}"] = program.noise_states
+    cases = tuple(replace(c, discretisation=None) for c in again.estimate.cases)
+    again.estimate = replace(again.estimate, cases=cases)
+    np.testing.assert_array_equal(again.states("B")["y"], gr.load(tmp_path / "fit.nc").states("B")["y"])
 
 
 def test_refined_knots_come_back(tmp_path):

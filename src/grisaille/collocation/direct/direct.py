@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grisaille.collocation.direct.conditions import choose_conditions
-from grisaille.collocation.direct.mesh import TABLEAUX, DirectRecord, Floats, make_mesh
+from grisaille.collocation.direct.mesh import DirectRecord, Floats, RadauElements, make_mesh
 from grisaille.collocation.direct.model import DirectModel, build_direct_model
 from grisaille.collocation.direct.newton import NewtonResult, solve_newton
 from grisaille.collocation.direct.slots import make_slots
@@ -39,6 +39,7 @@ from grisaille.trial.unknown import Unknown
 
 __all__ = ["DirectOptions", "DirectProgram", "DirectRecord", "DirectSolution"]
 
+FIRST = RadauElements()
 FOLLOWED = 1e-12
 """Decrement at which a path is solved for at given θ: gradients of the likelihood are taken along it."""
 CONTINUOUS = 1e-12
@@ -49,23 +50,15 @@ CONTINUOUS = 1e-12
 class DirectOptions:
     """How a program is posed and solved.
 
-    points : Radau points per element, 1 to 3
-    longest : of elements, as a part of the record, with one piece between samples
     solver : ``"newton"``, ours; ``"ipopt"``; ``"auto"``: IPOPT where ours did not converge or a bound of a state is
         violated
     state_bounds : {variable: (lower, upper)} at all Radau points
     """
 
-    points: int = 3
-    longest: float = 1 / 40
     solver: Literal["auto", "newton", "ipopt"] = "auto"
     state_bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     tolerance: float = 1e-9
     max_iterations: int = 100
-
-    def __post_init__(self) -> None:
-        if self.points not in TABLEAUX:
-            raise EstimationError(f"points is {self.points!r}; Radau collocation has 1, 2 or 3 here.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +75,6 @@ class DirectSolution:
     converged: bool
     status: str
     iterations: int
-    pieces: int
     point: Point
     """All unknowns: what another solve may start from."""
     result: NewtonResult
@@ -119,12 +111,12 @@ class DirectProgram:
         self.model = build_direct_model(structure, outputs, slots.levels, values)
         conditions, self.starts = choose_conditions(self.model, records, parameters, slots.values(theta), slots.names)
         jumps = any(algebraic_jumps(self.model, r) for r in records)
-        self.functions = Functions(self.model, slots, conditions, self.options.points, jumps)
+        self.functions = Functions(self.model, slots, conditions, jumps)
         self.bounds = (np.array([u.lower for u in unknowns]), np.array([u.upper for u in unknowns]))
         self.information = _information(information, len(unknowns))
         self.slots, self.guess = slots, theta
         self._simulated: dict[bytes, tuple[int, Point]] = {}
-        self._transcribed: dict[int, Transcription] = {}
+        self._transcribed: dict[RadauElements, Transcription] = {}
 
     def _refuse(self, theta: Floats) -> None:
         if len(theta) != len(self.unknowns):
@@ -144,20 +136,18 @@ class DirectProgram:
 
     def with_trials(self, trials: Sequence[Trial]) -> DirectProgram:
         """The same program with other measurements."""
-        other = copy.copy(self)
-        other.records = tuple(replace(r, trial=t) for r, t in zip(self.records, trials, strict=True))
-        other._simulated, other._transcribed = dict(self._simulated), {}
+        other, same = copy.copy(self), all(r.trial is t for r, t in zip(self.records, trials, strict=True))
+        other._simulated, other._transcribed = dict(self._simulated), dict(self._transcribed) if same else {}
+        if not same:
+            other.records = tuple(replace(r, trial=t) for r, t in zip(self.records, trials, strict=True))
         return other
 
-    def transcribe(self, pieces: int) -> Transcription:
-        """The program on a mesh with so many elements between samples; kept."""
-        if pieces not in self._transcribed:
-            o, meshes = self.options, []
-            for r in self.records:
-                longest = o.longest * float(r.times[-1] - r.times[0]) / pieces
-                meshes.append(make_mesh(r, o.points, pieces, longest))
-            self._transcribed[pieces] = Transcription(self.functions, self.records, meshes, self.information)
-        return self._transcribed[pieces]
+    def transcribe(self, grid: RadauElements) -> Transcription:
+        """The program on its elements; kept."""
+        if grid not in self._transcribed:
+            meshes = [make_mesh(r, grid) for r in self.records]
+            self._transcribed[grid] = Transcription(self.functions, self.records, meshes, self.information)
+        return self._transcribed[grid]
 
     def simulated(self, program: Transcription, theta: Floats) -> Point:
         """The trajectory without disturbances on a mesh, kept: it does not depend on measurements."""
@@ -169,12 +159,12 @@ class DirectProgram:
 
     def solve(
         self, theta0: Floats | Sequence[float] | None = None, start: Point | None = None, *, free: bool = True,
-        bounds: tuple[Floats, Floats] | None = None, pieces: int = 1, bounded: bool = True,
+        bounds: tuple[Floats, Floats] | None = None, grid: RadauElements = FIRST, bounded: bool = True,
     ) -> DirectSolution:  # fmt: skip
         """Minimise; ``free=False`` finds the path at θ₀ only.
 
         bounds : of θ, equal for what is held; by default those of the unknowns
-        pieces : elements between samples or jumps of inputs; start : a path on these
+        start : a path on the elements of the grid
         bounded : whether bounds of states are kept
         """
         bounds = self.bounds if bounds is None else bounds
@@ -182,7 +172,7 @@ class DirectProgram:
         self._refuse(theta)
         if free:
             self._refuse_open_scales(bounds)
-        program = self.transcribe(pieces)
+        program = self.transcribe(grid)
         points = (
             first_points(program, self.simulated(program, theta)) if start is None else [replace(start, theta=theta)]
         )
@@ -198,7 +188,6 @@ class DirectProgram:
             converged=result.converged,
             status=f"{word} after {result.iterations} iterations: {result.message}",
             iterations=result.iterations,
-            pieces=pieces,
             point=result.point,
             result=result,
             program=program,

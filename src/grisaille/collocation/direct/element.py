@@ -23,7 +23,7 @@ import casadi as ca
 import numpy as np
 
 from grisaille.collocation.direct.kernel import Kernel, build_kernel
-from grisaille.collocation.direct.mesh import TABLEAUX, Floats
+from grisaille.collocation.direct.mesh import MATRIX, NODES, POINTS, Floats
 from grisaille.collocation.direct.model import DirectModel
 
 WORTH = 150_000
@@ -185,10 +185,10 @@ class Parts:
     """All quantities as formulas of slots and constants."""
 
 
-def element_functions(model: DirectModel, parts: Parts, points: int, jumps: bool) -> ElementFunctions:
+def element_functions(model: DirectModel, parts: Parts, jumps: bool) -> ElementFunctions:
     """An element with s points; ``jumps``: with Z⁺. Data: t_prev, h, u at the points, u at the end, y, weights,
     constants."""
-    c, A = TABLEAUX[points]
+    c, A, points = NODES, MATRIX, POINTS
     n, nz, nv, nu, ny = model.n, model.nz, model.nv, int(model.u.numel()), len(model.outputs)
     past = ca.SX.sym("X0", n)
     X, Z, v = ca.SX.sym("X", n, points), ca.SX.sym("Z", nz, points), ca.SX.sym("v", nv, points)

@@ -8,7 +8,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from grisaille.collocation.direct.mesh import Floats
+from grisaille.collocation.direct.mesh import POINTS, Floats
 from grisaille.collocation.direct.model import DirectModel
 from grisaille.collocation.direct.newton import NewtonResult
 from grisaille.collocation.direct.transcription import Point, Transcription
@@ -141,7 +141,7 @@ def _limits(
         for k, limits in _places(program.model, state_bounds):
             wide[k] = limits[side]
         free = -np.inf if side == 0 else np.inf
-        first, element = np.tile(wide, len(point.first)), np.tile(wide, program.functions.points)
+        first, element = np.tile(wide, len(point.first)), np.tile(wide, POINTS)
         inner = np.tile(np.concatenate([wide[program.model.n :][: program.functions.after], element]), len(point.inner))
         sides.append(
             np.concatenate(

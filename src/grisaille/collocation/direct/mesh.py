@@ -7,7 +7,7 @@ the polynomials themselves. Reference: E. Hairer, G. Wanner, Solving Ordinary Di
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -17,25 +17,35 @@ from grisaille.errors import EstimationError
 from grisaille.experiment.cells import cut_into_cells
 from grisaille.experiment.interpolation import SignalTable
 from grisaille.trial import Trial
+from grisaille.trial.discretisation import Discretisation
 
 Floats = NDArray[np.float64]
 
 _R6 = 6**0.5
-TABLEAUX: dict[int, tuple[Floats, Floats]] = {
-    1: (np.array([1.0]), np.array([[1.0]])),
-    2: (np.array([1 / 3, 1.0]), np.array([[5 / 12, -1 / 12], [3 / 4, 1 / 4]])),
-    3: (
-        np.array([(4 - _R6) / 10, (4 + _R6) / 10, 1.0]),
-        np.array(
-            [
-                [(88 - 7 * _R6) / 360, (296 - 169 * _R6) / 1800, (-2 + 3 * _R6) / 225],
-                [(296 + 169 * _R6) / 1800, (88 + 7 * _R6) / 360, (-2 - 3 * _R6) / 225],
-                [(16 - _R6) / 36, (16 + _R6) / 36, 1 / 9],
-            ]
-        ),
-    ),
-}
-"""Nodes c and matrix A of Radau IIA with one, two or three points; the weights are A's last row."""
+POINTS = 3
+NODES: Floats = np.array([(4 - _R6) / 10, (4 + _R6) / 10, 1.0])
+MATRIX: Floats = np.array([
+    [(88 - 7 * _R6) / 360, (296 - 169 * _R6) / 1800, (-2 + 3 * _R6) / 225],
+    [(296 + 169 * _R6) / 1800, (88 + 7 * _R6) / 360, (-2 - 3 * _R6) / 225],
+    [(16 - _R6) / 36, (16 + _R6) / 36, 1 / 9],
+])  # fmt: skip
+"""Nodes c and matrix A of Radau IIA with three points; the weights are A's last row."""
+
+
+@dataclass(frozen=True)
+class RadauElements(Discretisation):
+    """Of trajectories that are polynomials through Radau points."""
+
+    pieces: int = 1
+    """Equal elements between samples, jumps and bends of inputs, or more of them:"""
+    longest: float = 1 / 40
+    """of the record, with one piece; half of it with two."""
+
+    def __str__(self) -> str:
+        return f"{self.pieces} element{'s' * (self.pieces > 1)} between samples, of {POINTS} Radau points"
+
+    def halved(self) -> RadauElements:
+        return replace(self, pieces=2 * self.pieces)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,21 +108,21 @@ class Mesh:
         return np.flatnonzero(self.sample_at >= 0)
 
 
-def make_mesh(record: DirectRecord, points: int, pieces: int, longest: float) -> Mesh:
-    """Cells cut into ``pieces`` equal parts, or more where these are longer than ``longest``."""
+def make_mesh(record: DirectRecord, grid: RadauElements) -> Mesh:
+    """Cells cut into equal parts."""
     if len(record.times) < 2:
         raise EstimationError(f"Experiment '{record.name}' has {len(record.times)} instant; collocation needs two.")
     cells = cut_into_cells(record.times, record.signals)
-    parts = np.maximum(pieces, np.ceil(cells.lengths / longest * (1 - 1e-9)).astype(int))
+    longest = grid.longest * float(record.times[-1] - record.times[0]) / grid.pieces
+    parts = np.maximum(grid.pieces, np.ceil(cells.lengths / longest * (1 - 1e-9)).astype(int))
     cell = np.repeat(np.arange(len(parts)), parts)
     within = np.concatenate([np.arange(n) / n for n in parts])
     left = cells.bounds[cell] + within * cells.lengths[cell]
     bounds = np.append(left, cells.bounds[-1])
     sample_at = np.full(len(bounds), -1, dtype=np.int64)
     sample_at[np.append(np.cumsum(parts) - parts, len(left))] = cells.sample_at
-    nodes = TABLEAUX[points][0]
-    s = within[:, None] + nodes / parts[cell][:, None]
+    s = within[:, None] + NODES / parts[cell][:, None]
     powers = s[:, :, None] ** np.arange(cells.coefficients.shape[2])
     u = np.einsum("eud,esd->esu", cells.coefficients[cell], powers)
     at_ends = np.stack([record.signals.at(float(t)) for t in bounds])
-    return Mesh(bounds, sample_at, left[:, None] + nodes * np.diff(bounds)[:, None], u, at_ends)
+    return Mesh(bounds, sample_at, left[:, None] + NODES * np.diff(bounds)[:, None], u, at_ends)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from grisaille.collocation.direct.mesh import TABLEAUX, Floats
+from grisaille.collocation.direct.mesh import NODES, POINTS, Floats
 from grisaille.collocation.direct.transcription import Point, Transcription
 
 
 def interpolated(coarse: Transcription, fine: Transcription, point: Point) -> Point:
     """The same trajectories on another mesh of the same records."""
-    n, nz, nv, s = coarse.model.n, coarse.model.nz, coarse.model.nv, coarse.functions.points
-    c = TABLEAUX[s][0]
+    n, nz, nv, s, c = coarse.model.n, coarse.model.nz, coarse.model.nv, POINTS, NODES
     after = coarse.functions.after
     inner = np.empty((len(fine.record_of), after + s * (n + nz)))
     noise = np.empty((len(fine.record_of), s * nv))

@@ -12,7 +12,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from grisaille.collocation.direct.mesh import Floats
+from grisaille.collocation.direct.mesh import POINTS, Floats
 from grisaille.collocation.direct.transcription import Point, Transcription
 from grisaille.structure.starts.initialization import Start
 
@@ -39,7 +39,7 @@ def measured_point(program: Transcription, point: Point) -> Point | None:
     model = program.model
     places = {s.element_hash(): k for k, s in enumerate(ca.vertsplit(model.X))}
     seen = {column: places.get(y.element_hash()) for column, y in enumerate(ca.vertsplit(model.measured))}
-    inner, width, s = point.inner.copy(), model.n + model.nz, program.functions.points
+    inner, width, s = point.inner.copy(), model.n + model.nz, POINTS
     found = False
     for r, record in enumerate(program.records):
         first, last = program.span(r)
@@ -69,7 +69,7 @@ def simulated_point(program: Transcription, theta: Floats, starts: list[Start]) 
 
 def _march(program: Transcription, slots: Floats, now: Floats, inner: Floats) -> None:
     """Fills inner, element by element and all records abreast; records that end early repeat their last element."""
-    n, s = program.model.n, program.functions.points
+    n, s = program.model.n, POINTS
     after = program.functions.after
     spans = np.array([program.span(r) for r in range(len(now))]).reshape(-1, 2)
     stuck = np.zeros(len(now), dtype=bool)

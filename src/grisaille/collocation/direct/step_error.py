@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from grisaille.collocation.direct.mesh import TABLEAUX, Floats
+from grisaille.collocation.direct.mesh import NODES, POINTS, Floats
 from grisaille.collocation.direct.refinement import lagrange
 from grisaille.collocation.direct.start import solve_elements
 from grisaille.collocation.direct.transcription import Point, Transcription
@@ -18,10 +18,10 @@ def step_errors(program: Transcription, point: Point) -> Floats:
 
     point : a trajectory without disturbances
     """
-    n, s, after = program.model.n, program.functions.points, program.functions.after
+    n, s, after = program.model.n, POINTS, program.functions.after
     slots = program.slots.values(point.theta)[program.record_of]
     nodes, E = program.nodes(point.inner).reshape(len(point.inner), s, -1), len(point.inner)
-    c, now = TABLEAUX[s][0], program.previous(point)
+    c, now = NODES, program.previous(point)
     everywhere = np.concatenate([now[:, None], nodes[:, :, :n]], axis=1)
     for half in (0.0, 0.5):
         where = half + c / 2
@@ -39,10 +39,10 @@ def step_errors(program: Transcription, point: Point) -> Floats:
 
 def _halves(program: Transcription, where: Floats, half: float) -> Floats:
     """The data of elements with half the length; inputs by the polynomial through the points."""
-    data, s, nu = program.element_data.copy(), program.functions.points, int(program.model.u.numel())
+    data, s, nu = program.element_data.copy(), POINTS, int(program.model.u.numel())
     data[:, 0] += half * data[:, 1]
     data[:, 1] /= 2
     u = data[:, 2 : 2 + s * nu].reshape(len(data), s, nu)
-    moved = np.einsum("jk,eku->eju", lagrange(TABLEAUX[s][0], where), u)
+    moved = np.einsum("jk,eku->eju", lagrange(NODES, where), u)
     data[:, 2 : 2 + s * nu] = moved.reshape(len(data), -1)
     return data

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from grisaille.collocation.direct.conditions import StartConditions
 from grisaille.collocation.direct.element import ElementFunctions, Parts, element_functions, start_functions
-from grisaille.collocation.direct.mesh import TABLEAUX, DirectRecord, Floats, Mesh
+from grisaille.collocation.direct.mesh import MATRIX, POINTS, DirectRecord, Floats, Mesh
 from grisaille.collocation.direct.model import DirectModel
 from grisaille.collocation.direct.slots import Slots
 
@@ -66,15 +66,13 @@ class Costs:
 class Functions:
     """The functions of a model: built once, used on every mesh."""
 
-    def __init__(
-        self, model: DirectModel, slots: Slots, conditions: StartConditions, points: int, jumps: bool = False
-    ) -> None:
-        self.model, self.slots, self.conditions, self.points = model, slots, conditions, points
+    def __init__(self, model: DirectModel, slots: Slots, conditions: StartConditions, jumps: bool = False) -> None:
+        self.model, self.slots, self.conditions = model, slots, conditions
         self.after = model.nz if jumps else 0
         """How many algebraic unknowns of an element have values after a jump at its end."""
         symbols, constants = ca.SX.sym("slot", len(slots.names)), ca.SX.sym("constant", len(slots.constants))
         parts = Parts(symbols, constants, slots.quantities(symbols, constants))
-        self.element: ElementFunctions = element_functions(model, parts, points, jumps)
+        self.element: ElementFunctions = element_functions(model, parts, jumps)
         self.start: ElementFunctions = start_functions(model, parts, conditions.formulas, conditions.wanted)
         self._symbols = [model.t, ca.vertcat(model.X, model.Z), model.u, symbols, constants]
         self._q, self._looks = parts.q, dict[str, ca.Function]()
@@ -118,8 +116,7 @@ class Transcription:
         self.record_of = np.repeat(np.arange(len(meshes)), counts)
         self.element_data = np.vstack([self._elements(r) for r in range(len(meshes))])
         self.start_data = np.vstack([self._start(r) for r in range(len(meshes))])
-        weights = TABLEAUX[functions.points][1][-1]
-        self.noise_weights = np.repeat(self.lengths[:, None] * weights, self.model.nv, axis=1)
+        self.noise_weights = np.repeat(self.lengths[:, None] * MATRIX[-1], self.model.nv, axis=1)
         """(E, s nv): the curvature h b_j of the cost in v."""
 
     @property
@@ -160,7 +157,7 @@ class Transcription:
     def nodes(self, inner: Floats) -> Floats:
         """(E s, n + nz): (X, Z) at all Radau points, or what belongs to them."""
         width = self.model.n + self.model.nz
-        return inner[:, self.functions.after :].reshape(len(inner) * self.functions.points, width)
+        return inner[:, self.functions.after :].reshape(len(inner) * POINTS, width)
 
     @property
     def seen_columns(self) -> NDArray[np.int64]:

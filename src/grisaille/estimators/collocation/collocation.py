@@ -235,7 +235,7 @@ class Collocation(Estimator):
         """Solve a problem."""
         journal = Journal.of(progress)
         # trajectories, meshes and criterion change on the way: a search has a problem of its own
-        journal.kept = own = problem.renewed()
+        own = problem.renewed().but(goes_on=True)
         try:
             found = solve(self, own, journal)
         except EstimationError:

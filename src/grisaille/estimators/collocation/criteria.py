@@ -36,17 +36,17 @@ def solve(method: Any, problem: CollocationProblem, progress: Progress | None) -
     most = problem.trajectories.rounds(method.refine)
     if most:
         problem = problem.on(problem.trajectories.prepared(problem))
-    search, limit = SEARCHES[method.criterion], method.max_iterations
+    search, limit, journal.kept = SEARCHES[method.criterion], method.max_iterations, problem
     answer = search(problem, journal, False, limit)
     judged = problem.trajectories.judged(problem, answer.solution, answer.covariance, None, most)
     while rounds < most and answer.converged and not judged.is_enough:
         coarse, before, rounds = problem, answer, rounds + 1
         journal.reach(before.evaluation.theta)
-        problem = coarse.on(coarse.trajectories.finer(before.solution))
+        journal.kept = problem = coarse.on(coarse.trajectories.finer(before.solution))
         problem.with_guess(before.evaluation.theta)
         answer = search(problem, journal, True, limit)
         if not answer.converged and judged.note:
-            problem, answer = coarse, before
+            journal.kept, problem, answer = coarse, coarse, before
             break
         judged = problem.trajectories.judged(problem, answer.solution, answer.covariance, before.evaluation.theta, most)
     answer = _finished(method, problem, answer, guessed, journal)
@@ -109,7 +109,7 @@ def _dressed(
     notes = [n for n in notes if not (dead and n.startswith(dead))]
     notes += [*problem.trajectories.notes(answer.solution), *answer.notes]
     return Estimate.at(
-        problem, evaluation, answer.covariance, unknowns=tuple(guessed), free=answer.free,
+        problem.on(problem.trajectories), evaluation, answer.covariance, unknowns=tuple(guessed), free=answer.free,
         log_likelihood=evaluation.log_likelihood, is_likelihood=method.criterion == "laplace",
         converged=answer.converged, status=_sentence(answer, journal), notes=tuple(dict.fromkeys(notes)),
         trace=tuple(journal.trace), evaluations=journal.evaluations, failures=tuple(journal.failures),

@@ -12,16 +12,17 @@ fit whose estimates would still move has not converged.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from grisaille.collocation.direct.direct import DirectProgram, DirectSolution
+from grisaille.collocation.direct.direct import FIRST, DirectProgram, DirectSolution
 from grisaille.collocation.direct.elimination import IndefiniteError
 from grisaille.collocation.direct.ipopt import violates
 from grisaille.collocation.direct.marginal import marginal
+from grisaille.collocation.direct.mesh import RadauElements
 from grisaille.collocation.direct.newton import linearize
 from grisaille.collocation.direct.refinement import interpolated
 from grisaille.collocation.direct.step_error import step_errors
@@ -33,17 +34,20 @@ from grisaille.estimators.collocation.trajectories import (
     Trajectories,
 )
 from grisaille.optimization.journal import Journal, Progress
+from grisaille.trial.discretisation import Discretisation
 from grisaille.trial.unknown import Unknown
 
 if TYPE_CHECKING:
     from grisaille.estimation.cases import Case
+    from grisaille.estimation.fitted import Fitted
     from grisaille.estimators.collocation.problem import CollocationProblem
 
 SETTLED = 0.05
 """Standard errors: estimates that move less with shorter elements have stopped moving."""
 ROUNDS = 4
 """Halvings, at most."""
-PIECES = (1, 2, 4, 8)
+BEFORE = 3
+"""How often elements are halved at the guess."""
 ROUGHLY = 0.02
 """Error of a step, relative to the size of its state, at the guess: elements short enough to search on."""
 TOUCHING = 1e-6
@@ -55,19 +59,22 @@ DRIFT = 1e-3
 
 
 class Elements(Trajectories):
-    """All experiments as one program.
-
-    pieces : elements between samples; reason : why splines are not taken; last : the path a search goes on from
-    """
+    """All experiments as one program; ``reason``: why splines are not taken, ``last``: where a search goes on from."""
 
     is_exact: ClassVar[bool] = True
 
-    def __init__(self, program: DirectProgram, pieces: int = 1, reason: str = "", last: Point | None = None) -> None:
-        self.program, self.pieces, self.reason, self.last = program, pieces, reason, last
+    def __init__(
+        self, program: DirectProgram, grid: RadauElements = FIRST, reason: str = "", last: Point | None = None
+    ) -> None:
+        self.program, self.grid, self.reason, self.last = program, grid, reason, last
 
     @property
     def text(self) -> str:
         return f"direct collocation at Radau points, {f'because {self.reason}' if self.reason else 'as asked'}"
+
+    @property
+    def meshes(self) -> tuple[RadauElements, ...]:
+        return (self.grid,) * len(self.program.records)
 
     @property
     def leans_far(self) -> bool:  # type: ignore[override]
@@ -84,7 +91,7 @@ class Elements(Trajectories):
         bounded = problem.criterion != "laplace"
         for start in (self.last, None) if self.last is not None else (None,):
             try:
-                found = self.program.solve(theta, start, free=False, pieces=self.pieces, bounded=bounded)
+                found = self.program.solve(theta, start, free=False, grid=self.grid, bounded=bounded)
             except GrisailleError as error:
                 return str(error)
             if found.converged:
@@ -107,9 +114,9 @@ class Elements(Trajectories):
         """From the last path where one is remembered."""
         lower, upper = problem.bounds
         bounds = np.where(wanted, lower, theta), np.where(wanted, upper, theta)
-        found = self.program.solve(theta, self.last, bounds=bounds, pieces=self.pieces)
+        found = self.program.solve(theta, self.last, bounds=bounds, grid=self.grid)
         if not found.converged and self.last is not None:
-            found = self.program.solve(theta, bounds=bounds, pieces=self.pieces)
+            found = self.program.solve(theta, bounds=bounds, grid=self.grid)
         journal = Journal.of(progress)
         journal.evaluations += max(found.iterations, 1)
         if found.converged:
@@ -122,12 +129,14 @@ class Elements(Trajectories):
         return ROUNDS if isinstance(refine, str) else refine
 
     def prepared(self, problem: CollocationProblem) -> Elements:
-        for pieces in PIECES[:-1]:
-            coarse = self.program.transcribe(pieces)
+        grid = self.grid
+        for _ in range(BEFORE):
+            coarse = self.program.transcribe(grid)
             simulated = self.program.simulated(coarse, problem.guess)
             if not step_errors(coarse, simulated).max(initial=0.0) > ROUGHLY:
-                return Elements(self.program, pieces, self.reason)
-        return Elements(self.program, PIECES[-1], self.reason)
+                break
+            grid = grid.halved()
+        return Elements(self.program, grid, self.reason)
 
     def judged(
         self, problem: CollocationProblem, solution: ElementSolution, covariance: np.ndarray,
@@ -153,7 +162,7 @@ class Elements(Trajectories):
         errors = np.sqrt(np.clip(np.diag(known), 0.0, None))
         if not solution.converged or not errors.any() or self._is_bounded(solution.found):
             return np.zeros(len(errors))
-        finer = self.program.transcribe(2 * self.pieces)
+        finer = self.program.transcribe(self.grid.halved())
         point = interpolated(solution.found.program, finer, solution.found.point)
         gradients = _of_likelihood if problem.criterion == "laplace" else _of_criterion
         change = gradients(solution.found, finer, point)
@@ -171,23 +180,22 @@ class Elements(Trajectories):
         return violates(found.program, found.point, inner)
 
     def finer(self, solution: ElementSolution) -> Elements:
-        fine = self.program.transcribe(2 * self.pieces)
+        fine = self.program.transcribe(self.grid.halved())
         start = interpolated(solution.found.program, fine, solution.found.point)
-        return Elements(self.program, 2 * self.pieces, self.reason, start)
+        return Elements(self.program, self.grid.halved(), self.reason, start)
 
     def distances(self, problem: CollocationProblem, scales: Sequence[int]) -> None:
         return None
 
     def renewed(self, cases: Sequence[Case]) -> Elements:
-        return Elements(self.program.with_trials([c.trial for c in cases]), self.pieces, self.reason)
+        return Elements(self.program.with_trials([c.trial for c in cases]), self.grid, self.reason)
 
-    def restored(
-        self, problem: CollocationProblem, kept: Mapping[str, np.ndarray], extra: Mapping[str, float]
-    ) -> Elements:
-        last = Point(**{f.name: kept[f"path_{f.name}"] for f in fields(Point)})
+    def restored(self, meshes: Sequence[Discretisation | None], fit: Fitted) -> Elements:
+        last = Point(**{f.name: fit.kept[f"path_{f.name}"] for f in fields(Point)})
         if last.inner.shape[1] != self.program.functions.element.sizes.inner:
             last = None  # type: ignore[assignment]  # a file that kept no algebraic unknowns after jumps of inputs
-        return Elements(self.program, int(extra.get("pieces", 1)), self.reason, last)
+        older = RadauElements(int(fit.estimate.extra.get("pieces", 1)))
+        return Elements(self.program, meshes[0] if isinstance(meshes[0], RadauElements) else older, self.reason, last)
 
     def notes(self, solution: ElementSolution) -> list[str]:
         return [*self._drift(solution.found), *self._beyond_bounds(solution.found)]
@@ -218,7 +226,7 @@ class Elements(Trajectories):
 
     def sizes(self, solution: ElementSolution) -> dict[str, float]:
         elements = sum(len(m.lengths) for m in solution.found.program.meshes)
-        return {"elements": float(elements), "pieces": float(self.pieces)}
+        return {"elements": float(elements), "pieces": float(self.grid.pieces)}
 
 
 def _of_criterion(solution: DirectSolution, finer: Transcription, point: Point) -> np.ndarray | None:

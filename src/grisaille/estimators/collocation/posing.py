@@ -15,6 +15,7 @@ import numpy as np
 
 from grisaille.collocation.formulas import Formulas
 from grisaille.collocation.knots import SplineOptions, place_knots, refuse_knots_outside
+from grisaille.collocation.mesh import Knots
 from grisaille.collocation.program import SplineProgram
 from grisaille.collocation.record import Given, Record
 from grisaille.collocation.starting import measured_states, starting_coefficients
@@ -134,14 +135,12 @@ def build_spline_program(
     record: Record, given: Given, formulas: Formulas, options: SplineOptions, quadrature: Any, compiled: bool | None
 ) -> tuple[SplineProgram, np.ndarray]:
     """The program of a record at the values of a guess, and its starting trajectories."""
-    table = record.signals(given.q[: record.structure.system.np])
-    mesh = place_knots(record, table, options)
-    program = SplineProgram(record, mesh, formulas, table, quadrature)
+    mesh = place_knots(record, options)
+    program = SplineProgram(record, Knots.on(mesh, quadrature), formulas)
     beta = starting_coefficients(
         record, mesh, given.q, lambda: _simulated(record, given, compiled), options.trajectories
     )
-    program.noise_states = program.samples.local.values(beta)
-    return program, beta
+    return program.frozen(beta), beta
 
 
 def _simulated(record: Record, given: Given, compiled: bool | None) -> np.ndarray:

@@ -4,7 +4,8 @@
     smoothing    f(θ) = ½ |data residuals at β̂(θ)|²          Jacobian by the implicit function theorem
     laplace      f(θ) = −log L by Laplace's method
 
-Trajectories are kept from one evaluation to the next, so that solving for them again takes a few steps.
+In a search trajectories are kept from one evaluation to the next, so that solving for them again takes a few steps;
+elsewhere an evaluation leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -36,10 +37,13 @@ class CollocationEvaluation(LikelihoodEvaluation):
 class CollocationProblem(Problem):
     """Unknowns, experiments and trajectories of one estimation."""
 
+    goes_on = False
+    """Whether the trajectories of one evaluation begin the next: in a search, which has its problem for itself."""
+
     def __init__(
         self, unknowns: Sequence[Unknown], cases: Sequence[Case], trajectories: Trajectories, criterion: str
     ) -> None:
-        super().__init__(unknowns, cases)
+        super().__init__(unknowns, _on_meshes(cases, trajectories))
         self.trajectories, self.criterion = trajectories, criterion
 
     @property
@@ -54,7 +58,7 @@ class CollocationProblem(Problem):
 
     def evaluate(self, theta: np.ndarray, *, sensitive: bool = True) -> CollocationEvaluation:
         """The criterion at θ."""
-        found = self.trajectories.follow(self, theta)
+        found = self._followed(theta)
         try:
             if not isinstance(found, str):
                 return self.at(found, sensitive=sensitive)
@@ -63,6 +67,10 @@ class CollocationProblem(Problem):
             reason = UNDETERMINED
         empty = np.zeros(0)
         return CollocationEvaluation(theta, empty, np.zeros((0, len(theta))), empty, (), reason)
+
+    def _followed(self, theta: np.ndarray) -> Solution | str:
+        trajectories = self.trajectories if self.goes_on else self.trajectories.renewed(self.cases)
+        return trajectories.follow(self, theta)
 
     def at(self, found: Solution, *, sensitive: bool = True) -> CollocationEvaluation:
         """The evaluation of trajectories that are solved for."""
@@ -87,7 +95,7 @@ class CollocationProblem(Problem):
         """The objective and its gradient only: samples are not looked at."""
         if self.criterion != "laplace":
             return super().gradient(theta)
-        found = self.trajectories.follow(self, theta)
+        found = self._followed(theta)
         try:
             marginal = None if isinstance(found, str) else found.marginal(True)
         except NotPositiveDefinite:
@@ -111,17 +119,15 @@ class CollocationProblem(Problem):
 
     def on(self, trajectories: Trajectories) -> CollocationProblem:
         """The same problem on another mesh."""
-        return CollocationProblem(self.unknowns, self.cases, trajectories, self.criterion)
+        return self.but(trajectories=trajectories, cases=_on_meshes(self.cases, trajectories))
 
     def holding(self, theta: np.ndarray, held: np.ndarray, criterion: str = "amle") -> CollocationProblem:
         """The same with some unknowns held at their values in θ, from which the others start."""
-        return CollocationProblem(
-            [
-                replace(u, guess=v, lower=v, upper=v, logit=False) if k else replace(u, guess=v)
-                for u, v, k in zip(self.unknowns, theta.tolist(), held, strict=True)
-            ],
-            self.cases, self.trajectories, criterion,
-        )  # fmt: skip
+        unknowns = [
+            replace(u, guess=v, lower=v, upper=v, logit=False) if k else replace(u, guess=v)
+            for u, v, k in zip(self.unknowns, theta.tolist(), held, strict=True)
+        ]
+        return self.but(unknowns=tuple(unknowns), criterion=criterion)
 
     def renewed(
         self, values: Sequence[np.ndarray] | None = None, guess: np.ndarray | None = None
@@ -132,3 +138,7 @@ class CollocationProblem(Problem):
         if guess is not None:
             problem.with_guess(guess)
         return problem
+
+
+def _on_meshes(cases: Sequence[Case], trajectories: Trajectories) -> tuple[Case, ...]:
+    return tuple(replace(c, discretisation=d) for c, d in zip(cases, trajectories.meshes, strict=True))

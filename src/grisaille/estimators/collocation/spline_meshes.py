@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from grisaille.collocation.descent import Quadratic
 from grisaille.collocation.knots import halved
-from grisaille.collocation.mesh import Mesh
+from grisaille.collocation.mesh import Knots, Mesh
 from grisaille.collocation.program import Linearised, SplineProgram
-from grisaille.collocation.record import Given
-from grisaille.collocation.splines import Spline
 
 SHARE = 0.9
 """Of what bends inside cells: the cells that hold so much of it are halved."""
 
 
-def on_mesh(program: SplineProgram, mesh: Mesh, given: Given, quadrature: Any) -> SplineProgram:
-    """The same experiment on another mesh."""
-    table = program.record.signals(given.q[: program.record.structure.system.np])
-    made = SplineProgram(program.record, mesh, program.formulas, table, quadrature)
-    made.noise_states = program.noise_states
-    return made
+def on_mesh(program: SplineProgram, mesh: Mesh, beta: np.ndarray) -> tuple[SplineProgram, np.ndarray]:
+    """The same experiment and trajectory on a mesh that contains the knots of its own."""
+    frozen = program.noise_states if program.record.noise_follows else None
+    return program.on(Knots.on(mesh, program.knots.quadrature, frozen)), program.mesh.moved_to(mesh, beta)
 
 
-def refined(quadratic: Quadratic, quadrature: Any) -> tuple[list[SplineProgram], list[np.ndarray]]:
-    """Programs with more knots where the trajectories need them, and these trajectories.
+def refined(quadratic: Quadratic) -> list[tuple[SplineProgram, np.ndarray]]:
+    """Programs with more knots where the trajectories need them, each with its trajectories.
 
     What is left of the model, w = ẋ − f, is smooth between observations at the exact minimum. On too few knots it bends
     inside the cells instead. The part of ½ ∫ |w|²/Q that a straight line through a cell's points does not explain tells
@@ -36,15 +31,11 @@ def refined(quadratic: Quadratic, quadrature: Any) -> tuple[list[SplineProgram],
     errors = [cell_errors(p, part) for p, part in zip(quadratic.task.programs, quadratic.parts, strict=True)]
     every = np.sort(np.concatenate(errors))[::-1]
     least = every[int(np.searchsorted(np.cumsum(every), SHARE * every.sum()))]
-    programs, betas = [], []
-    for program, beta, given, error in zip(
-        quadratic.task.programs, quadratic.betas, quadratic.given, errors, strict=True
-    ):
+    made = []
+    for program, beta, error in zip(quadratic.task.programs, quadratic.betas, errors, strict=True):
         where = program.cells.t.reshape(len(error), -1).mean(axis=1)[error >= least]
-        mesh = halved(program.mesh, where)
-        programs.append(on_mesh(program, mesh, given, quadrature))
-        betas.append(program.mesh.moved_to(mesh, beta))
-    return programs, betas
+        made.append(on_mesh(program, halved(program.mesh, where), beta))
+    return made
 
 
 def left_over(q: Quadratic) -> float:
@@ -82,9 +73,3 @@ def limits(programs: Sequence[SplineProgram]) -> tuple[tuple[np.ndarray, ...], t
         lows.append(low)
         highs.append(high)
     return tuple(lows), tuple(highs)
-
-
-def spline_of(knots: np.ndarray) -> Spline:
-    """The spline with such knots."""
-    breaks, multiplicity = np.unique(knots, return_counts=True)
-    return Spline(int(multiplicity[0]), breaks, multiplicity.astype(np.int64))

@@ -46,7 +46,6 @@ class SplineSolution(Solution):
     iterations: int
     placed: bool = True
     """Whether knots were placed automatically."""
-    quadrature: Any = "gauss"
 
     @property
     def theta(self) -> np.ndarray:
@@ -127,8 +126,7 @@ class SplineSolution(Solution):
         times = program.record.times
         quantities = Quantities(program.record.stochastic, names)
         X, P, unknowns = moments(quadratic, k, times, covariance)
-        table = program.record.signals(given.q[: program.record.structure.system.np])
-        u = np.array([table.at(float(t)) for t in times]).reshape(len(times), -1)
+        u = np.array([program.record.table.at(float(t)) for t in times]).reshape(len(times), -1)
         block = quantities.statistics(times, X, P, np.zeros((len(times), 0)), u, given.q, width, unknowns=unknowns)
         return program.record.name, times, list(quantities.rows), block
 
@@ -140,8 +138,7 @@ class SplineSolution(Solution):
         if not self.placed or mesh is program.mesh:
             return found
         programs = list(task.programs)
-        programs[k] = on_mesh(program, mesh, found.given[k], self.quadrature)
-        betas[k] = program.mesh.moved_to(mesh, betas[k])
+        programs[k], betas[k] = on_mesh(program, mesh, betas[k])
         floors, ceilings = limits(programs) if len(task.floors) else ((), ())
         finer = replace(task, programs=programs, floors=floors, ceilings=ceilings)
         nothing = np.zeros(len(found.xi), dtype=bool)
@@ -149,11 +146,7 @@ class SplineSolution(Solution):
         return again.quadratic if again.converged else found
 
     def arrays(self) -> dict[str, np.ndarray]:
-        kept: dict[str, np.ndarray] = {}
-        for k, (program, beta) in enumerate(zip(self.quadratic.task.programs, self.quadratic.betas, strict=True)):
-            kept |= {f"knots_{k}_{i}": s.knots for i, s in enumerate(program.mesh.splines)}
-            kept |= {f"coefficients_{k}": beta, f"noise_states_{k}": program.noise_states}
-        return kept
+        return {f"coefficients_{k}": beta for k, beta in enumerate(self.quadratic.betas)}
 
 
 def moments(

@@ -16,11 +16,12 @@ import numpy as np
 
 from grisaille.collocation import banded, descent
 from grisaille.collocation.descent import Task
-from grisaille.collocation.mesh import Mesh
+from grisaille.collocation.mesh import Knots, Mesh
 from grisaille.collocation.program import SplineProgram
+from grisaille.collocation.splines import spline_of
 from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.errors import EstimationError, GrisailleError
-from grisaille.estimators.collocation.spline_meshes import left_over, limits, on_mesh, refined, spline_of
+from grisaille.estimators.collocation.spline_meshes import left_over, limits, refined
 from grisaille.estimators.collocation.spline_solution import INNER, SplineSolution
 from grisaille.estimators.collocation.trajectories import (
     Judged,
@@ -29,10 +30,12 @@ from grisaille.estimators.collocation.trajectories import (
 from grisaille.optimization import scoring
 from grisaille.optimization.journal import Journal, Progress
 from grisaille.optimization.search import Search
+from grisaille.trial.discretisation import Discretisation
 from grisaille.trial.unknown import Unknown
 
 if TYPE_CHECKING:
     from grisaille.estimation.cases import Case
+    from grisaille.estimation.fitted import Fitted
     from grisaille.estimators.collocation.problem import CollocationProblem
 
 NEAR = 0.05
@@ -75,6 +78,10 @@ class Splines(Trajectories):
         """Whether knots were placed automatically; those of the user's own are added to, not judged."""
         return isinstance(self.method.knots, str)
 
+    @property
+    def meshes(self) -> tuple[Knots, ...]:
+        return tuple(p.knots for p in self.programs)
+
     def levels(self, unknowns: Sequence[Unknown]) -> np.ndarray:
         inside = set().union(*(p.record.level_names for p in self.programs))
         return np.array(
@@ -111,9 +118,7 @@ class Splines(Trajectories):
         return f"the trajectories could not be solved for: {found.reason}"
 
     def _solution(self, found: descent.Solution) -> SplineSolution:
-        return SplineSolution(
-            found.quadratic, found.converged, found.reason, found.iterations, self.placed, self.method.quadrature
-        )
+        return SplineSolution(found.quadratic, found.converged, found.reason, found.iterations, self.placed)
 
     def keep(self, solution: SplineSolution, solved: bool) -> None:
         self.betas, self._last, self.solved_before = solution.quadratic.betas, None, solved
@@ -138,8 +143,9 @@ class Splines(Trajectories):
         found = self._joint(problem, theta, wanted, journal, near)
         for _ in range(0 if near else 30):
             q = found.quadratic
-            changes = [p.refreeze(b, g) for p, b, g in zip(self.programs, q.betas, q.given, strict=True)]
-            if max(changes) < FROZEN:
+            frozen = [p.refrozen(b, g) for p, b, g in zip(self.programs, q.betas, q.given, strict=True)]
+            self.programs = tuple(program for program, _ in frozen)
+            if max(change for _, change in frozen) < FROZEN:
                 break
             found = self._joint(problem, q.theta, wanted, journal, near)
         return self._refused(found)
@@ -244,7 +250,8 @@ class Splines(Trajectories):
         return Judged(False, note, "estimates still move as knots are added" if counts else "")
 
     def finer(self, solution: SplineSolution) -> Splines:
-        return Splines(*refined(solution.quadratic, self.method.quadrature), self.method)
+        programs, betas = zip(*refined(solution.quadratic), strict=True)
+        return Splines(programs, betas, self.method)
 
     def distances(self, problem: CollocationProblem, scales: Sequence[int]) -> np.ndarray:
         """In integrations."""
@@ -257,17 +264,10 @@ class Splines(Trajectories):
         programs = [p.with_measurements(c.runner) for p, c in zip(self.programs, cases, strict=True)]
         return Splines(programs, self.first_betas, self.method)
 
-    def restored(
-        self, problem: CollocationProblem, kept: Mapping[str, np.ndarray], extra: Mapping[str, float]
-    ) -> Splines:
-        programs, betas = [], []
-        for k, (program, case) in enumerate(zip(self.programs, problem.cases, strict=True)):
-            mesh = Mesh(tuple(spline_of(kept[f"knots_{k}_{i}"]) for i in range(len(program.mesh.splines))))
-            given = program.record.at(case.own(problem.guess))
-            programs.append(on_mesh(program, mesh, given, self.method.quadrature))
-            programs[-1].noise_states = np.asarray(kept[f"noise_states_{k}"], dtype=float)
-            betas.append(np.asarray(kept[f"coefficients_{k}"], dtype=float))
-        return Splines(programs, betas, self.method)
+    def restored(self, meshes: Sequence[Discretisation | None], fit: Fitted) -> Splines:
+        programs = [p.on(d if isinstance(d, Knots) else _older(p, k, fit.kept))
+                    for k, (p, d) in enumerate(zip(self.programs, meshes, strict=True))]  # fmt: skip
+        return Splines(programs, [fit.kept[f"coefficients_{k}"] for k in range(len(programs))], self.method)
 
     def notes(self, solution: SplineSolution) -> list[str]:
         return []
@@ -277,6 +277,12 @@ class Splines(Trajectories):
             "knots": float(sum(len(p.mesh.bounds) for p in self.programs)),
             "coefficients": float(sum(p.mesh.count for p in self.programs)),
         }
+
+
+def _older(program: SplineProgram, k: int, kept: Mapping[str, np.ndarray]) -> Knots:
+    """Of experiment k in a file that kept knots as arrays."""
+    splines = tuple(spline_of(kept[f"knots_{k}_{i}"]) for i in range(len(program.mesh.splines)))
+    return Knots.on(Mesh(splines), program.knots.quadrature, kept[f"noise_states_{k}"])
 
 
 def _distance(model: StochasticModel, disturbance: str, output: str) -> float:

@@ -9,7 +9,7 @@ Criteria, intensities, refinement, states and profiles know these two classes on
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,10 +18,12 @@ import numpy as np
 from grisaille.collocation.intensity import Misfit
 from grisaille.optimization.journal import Progress
 from grisaille.simulation.runner import Prediction
+from grisaille.trial.discretisation import Discretisation
 from grisaille.trial.unknown import Unknown
 
 if TYPE_CHECKING:
     from grisaille.estimation.cases import Case
+    from grisaille.estimation.fitted import Fitted
     from grisaille.estimators.collocation.problem import CollocationProblem
 
 Statistics = tuple[str, np.ndarray, list[str], np.ndarray]
@@ -122,6 +124,11 @@ class Trajectories(ABC):
     def text(self) -> str:
         """How trajectories are represented, and why so."""
 
+    @property
+    @abstractmethod
+    def meshes(self) -> tuple[Discretisation, ...]:
+        """Of every experiment."""
+
     @abstractmethod
     def levels(self, unknowns: Sequence[Unknown]) -> np.ndarray:
         """Unknowns that are intensities or noise levels, or parameters inside them or inside a spectrum."""
@@ -168,8 +175,8 @@ class Trajectories(ABC):
         """Independent ones for other measurements."""
 
     @abstractmethod
-    def restored(self, problem: CollocationProblem, kept: Mapping[str, np.ndarray], extra: Mapping[str, float]) -> Any:
-        """On the mesh of a file, starting from its trajectories."""
+    def restored(self, meshes: Sequence[Discretisation | None], fit: Fitted) -> Trajectories:
+        """On the meshes of a file, starting from its trajectories; None in older ones."""
 
     @abstractmethod
     def notes(self, solution: Any) -> list[str]:
