@@ -10,7 +10,8 @@ import grisaille
 
 PACKAGE = Path(grisaille.__file__).parent
 ORDER = """
-    model components structure compilation disturbance experiment trial simulation filtering collocation optimization
+    numerics model components structure compilation disturbance experiment trial simulation filtering collocation
+    optimization
     estimation estimators assessment study reporting results problem cli
 """.split()
 SIBLINGS = {"simulation", "filtering", "collocation"}

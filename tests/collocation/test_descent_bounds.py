@@ -7,7 +7,6 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
-from grisaille.collocation.descent import _boxed
 
 TIMES = np.linspace(0.0, 4.0, 13)
 
@@ -38,16 +37,3 @@ def test_a_step_that_a_bound_cuts_off_is_no_minimum(data: gr.Experiment, guess: 
     )
     assert fit.converged and fit.objective == pytest.approx(23.0366, abs=1e-3)
     assert float(fit["k"]) == pytest.approx(0.01)
-
-
-def test_the_box_of_a_quadratic() -> None:
-    """Against a search over all sides."""
-    rng = np.random.default_rng(4)
-    for _ in range(50):
-        A = rng.normal(size=(3, 3))
-        S, right = A @ A.T + 1e-3 * np.eye(3), rng.normal(size=3)
-        low, high = -rng.uniform(0, 1, 3), rng.uniform(0, 1, 3)
-        step = _boxed(S, right, low, high)
-        assert (step >= low).all() and (step <= high).all()
-        inside = (step > low) & (step < high)
-        np.testing.assert_allclose((S @ step + right)[inside], 0.0, atol=1e-8)

@@ -9,9 +9,9 @@ import pytest
 from scipy.optimize import lsq_linear, rosen
 
 from grisaille.estimation.problem import Evaluation
+from grisaille.numerics.quadratic import Curved, Squares, bounded_step
 from grisaille.optimization import nelder_mead, newton, trust_region
 from grisaille.optimization.journal import Journal
-from grisaille.optimization.quadratic import Curved, Squares, bounded_step
 from grisaille.optimization.scaled import Scaled
 from grisaille.optimization.search import Outcome, Search
 from grisaille.trial.unknown import Unknown

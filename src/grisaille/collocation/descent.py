@@ -23,6 +23,7 @@ from grisaille.collocation import banded
 from grisaille.collocation.banded import BandedFactor, NotPositiveDefinite
 from grisaille.collocation.program import Linearised, SplineProgram
 from grisaille.collocation.record import Given
+from grisaille.numerics.quadratic import UNITS, Curved, bounded_step, is_definite
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -263,8 +264,11 @@ def _propose(now: Quadratic, wanted: Mask, damping: float) -> Step | None:
             part = S[np.ix_(free, free)].copy()
             part[np.diag_indices(len(part))] += damping * np.diag(now.corner)[free]
             low, high = task.lower[free] - now.xi[free], task.upper[free] - now.xi[free]
-            dxi[free] = inside = _boxed(part, right[free], low, high)
-            predicted = -float(right[free] @ inside + 0.5 * inside @ part @ inside)
+            if not is_definite(part):
+                return None
+            model = Curved(right[free], part, UNITS)
+            dxi[free] = inside = bounded_step(model, low, high, 0.0)
+            predicted = -float(right[free] @ inside + 0.5 * model.bend(inside))
     except (NotPositiveDefinite, np.linalg.LinAlgError):
         return None
     betas = []
@@ -272,33 +276,6 @@ def _propose(now: Quadratic, wanted: Mask, damping: float) -> Step | None:
         betas.append(part_now.beta + np.where(held, 0.0, -v - V @ dxi))
         predicted += 0.5 * float(g @ np.where(held, 0.0, v))
     return Step(now.xi + dxi, _inside(task, betas), predicted) if np.isfinite(predicted) else None
-
-
-def _boxed(S: Floats, right: Floats, low: Floats, high: Floats) -> Floats:
-    """−S⁻¹ right inside a box: components that would leave it go to its side, and the others are solved for again.
-
-    Cut off afterwards, a step along a narrow valley goes uphill, and its gain, below zero, looks as if it had vanished.
-    """
-    step, loose = np.zeros_like(right), np.ones(len(right), dtype=bool)
-    while loose.any():
-        given = right[loose] + S[np.ix_(loose, ~loose)] @ step[~loose]
-        step[loose] = -_solve_spd(S[np.ix_(loose, loose)], given)
-        outside = loose & ((step < low) | (step > high))
-        if not outside.any():
-            break
-        step[outside] = np.clip(step[outside], low[outside], high[outside])
-        loose &= ~outside
-    return step
-
-
-def _solve_spd(S: Floats, right: Floats) -> Floats:
-    """S⁻¹ right in units of the diagonal; raises where S is not positive definite."""
-    diagonal = np.diag(S)
-    if not (np.isfinite(S).all() and (diagonal > 0).all()):
-        raise NotPositiveDefinite
-    size = np.sqrt(diagonal)
-    L = np.linalg.cholesky(S / np.outer(size, size))
-    return np.asarray(np.linalg.solve(L.T, np.linalg.solve(L, right / size)) / size)
 
 
 def _inside(task: Task, betas: Sequence[Floats]) -> list[Floats]:

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from grisaille.collocation.flat_directions import pseudo_inverse
+from grisaille.numerics.flat_directions import pseudo_inverse
+from grisaille.numerics.quadratic import DEAD
 from grisaille.optimization.criterion import E
-from grisaille.optimization.quadratic import DEAD
 from grisaille.optimization.search import Curvature, Search
 
 DIFFERENCE = 1e-3

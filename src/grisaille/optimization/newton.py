@@ -15,8 +15,8 @@ from typing import Generic, Protocol
 
 import numpy as np
 
+from grisaille.numerics.quadratic import Quadratic, Squares, bounded_step
 from grisaille.optimization.criterion import E
-from grisaille.optimization.quadratic import Quadratic, Squares, bounded_step
 from grisaille.optimization.search import LIMIT, Outcome, Search
 
 VANISHED = "the predicted gain vanished"

@@ -17,10 +17,10 @@ from typing import Generic
 
 import numpy as np
 
+from grisaille.numerics.quadratic import Curved, Quadratic
 from grisaille.optimization.criterion import E
 from grisaille.optimization.hessian import hessian_at, inverse
 from grisaille.optimization.newton import STUCK, VANISHED, Marquardt, Model, descend
-from grisaille.optimization.quadratic import Curved, Quadratic
 from grisaille.optimization.search import LIMIT, Outcome, Search
 
 SLOW = 0.1

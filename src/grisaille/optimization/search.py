@@ -13,9 +13,9 @@ from typing import Generic
 import numpy as np
 
 from grisaille.errors import EstimationError
+from grisaille.numerics.quadratic import DEAD, Squares
 from grisaille.optimization.criterion import Criterion, E
 from grisaille.optimization.journal import Journal
-from grisaille.optimization.quadratic import DEAD, Squares
 from grisaille.optimization.scaled import Scaled
 from grisaille.trial.unknown import Unknown
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import lsq_linear
 
 from grisaille.collocation.direct.elimination import (
     Condensed,
@@ -25,12 +24,15 @@ from grisaille.collocation.direct.elimination import (
 )
 from grisaille.collocation.direct.mesh import Floats
 from grisaille.collocation.direct.transcription import Costs, Point, Transcription
+from grisaille.numerics.quadratic import UNITS, Curved, bounded_step, is_definite
 
 FULL_STEP = 1e-4
 """Decrement below which whole steps are taken: the merit function could refuse them for curvature of equations."""
 SHORTEST = 2.0**-14
 ARMIJO = 1e-4
 MARGIN = 1e-5
+SHIFT = 1e-9
+"""Damping of Gauss–Newton's curvature, which unknowns that nothing moves with leave singular."""
 FARTHEST = 1e2
 """Mean relative residual of the equations beyond which no trial is taken."""
 
@@ -152,51 +154,16 @@ def _model(
 def theta_step(
     model: Linearized, theta: Floats, bounds: tuple[Floats, Floats], free: bool, damping: float, strict: bool
 ) -> Floats:
-    """dθ within its bounds; raises ``LinAlgError`` where the curvature is not positive definite and ``strict``."""
+    """dθ within its bounds; raises ``IndefiniteError`` where the curvature is not positive definite and ``strict``."""
     if not free or not len(theta):
         return np.zeros_like(theta)
-    return bounded_step(model.curvature, model.gradient, bounds[0] - theta, bounds[1] - theta, damping, strict)
-
-
-def bounded_step(H: Floats, g: Floats, lower: Floats, upper: Floats, damping: float, strict: bool) -> Floats:
-    """argmin gᵀd + ½dᵀHd with lower ≤ d ≤ upper; where H is not positive definite it is shifted, unless ``strict``."""
-    size = np.sqrt(np.maximum(np.abs(np.diag(H)), 1e-200))
-    scaled = H / np.outer(size, size) + (damping + (0.0 if strict else 1e-9)) * np.eye(len(g))
-    try:
-        L = np.linalg.cholesky(scaled)
-    except np.linalg.LinAlgError:
-        if strict:
-            inside = (lower < 0) & (upper > 0)
-            np.linalg.cholesky(scaled[np.ix_(inside, inside)])
-        lowest = float(np.linalg.eigvalsh(scaled)[0])
-        L = np.linalg.cholesky(scaled + (1e-8 - 1.1 * min(lowest, 0.0)) * np.eye(len(g)))
-    target = -np.linalg.solve(L, g / size)
-    low, high = lower * size, upper * size
-    whole = np.linalg.solve(L.T, target)
-    if np.all((whole >= low) & (whole <= high)):
-        return np.asarray(whole / size)
-    step = np.zeros_like(g)
-    keep = np.flatnonzero(high > low)
-    root, box = L.T[:, keep], (low[keep], high[keep])
-    found = _boxed(root.T @ root, root.T @ target, *box)
-    found = lsq_linear(root, target, box, method="bvls").x if found is None else found
-    step[keep] = np.clip(found / size[keep], lower[keep], upper[keep])
-    return step
-
-
-def _boxed(A: Floats, b: Floats, low: Floats, high: Floats) -> Floats | None:
-    """argmin ½xᵀAx − bᵀx in a box by guessing which bounds hold, again and again; None where the guesses go round."""
-    side = np.zeros(len(b), dtype=int)
-    for _ in range(20):
-        x, free = np.where(side < 0, low, high), side == 0
-        x[free] = np.linalg.solve(A[np.ix_(free, free)], b[free] - A[np.ix_(free, ~free)] @ x[~free])
-        pull = b - A @ x
-        after = np.where(x < low, -1, np.where(x > high, 1, 0))
-        after = np.where(free, after, np.where(side * pull < 0, 0, side))
-        if np.array_equal(after, side):
-            return x
-        side = after
-    return None
+    low, high = bounds[0] - theta, bounds[1] - theta
+    inside = (low < 0) & (high > 0)
+    if strict and not is_definite(model.curvature[np.ix_(inside, inside)] * (1 + damping * np.eye(inside.sum()))):
+        raise IndefiniteError
+    return bounded_step(
+        Curved(model.gradient, model.curvature, UNITS), low, high, damping if strict else damping + SHIFT
+    )
 
 
 def _step(program: Transcription, model: Linearized, dtheta: Floats) -> tuple[Point, tuple[Floats, Floats]]:

@@ -13,7 +13,7 @@ from grisaille.collocation.direct.elimination import IndefiniteError, scatter, s
 from grisaille.collocation.direct.mesh import Floats
 from grisaille.collocation.direct.newton import Linearized, NewtonResult, linearize
 from grisaille.collocation.direct.transcription import Transcription
-from grisaille.collocation.flat_directions import or_nan, pseudo_inverse
+from grisaille.numerics.flat_directions import or_nan, pseudo_inverse
 
 DEAD = 1e-6
 """Of the criterion: unknowns that move it by less are not seen."""

@@ -21,8 +21,8 @@ import numpy as np
 from grisaille.errors import EstimationError, GrisailleError
 from grisaille.estimation.cases import Case
 from grisaille.estimation.problem import Evaluation, Problem
+from grisaille.numerics.quadratic import Squares
 from grisaille.optimization.journal import Journal
-from grisaille.optimization.quadratic import Squares
 from grisaille.optimization.search import LIMIT, Outcome, Search
 from grisaille.simulation.discretisation import Steps
 from grisaille.simulation.runner import Prediction, Runner

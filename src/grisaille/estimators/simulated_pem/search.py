@@ -12,9 +12,9 @@ import numpy as np
 
 from grisaille.errors import EstimationError
 from grisaille.estimators.simulated_pem.criterion import MeanCriterion, MeanValue
+from grisaille.numerics.quadratic import Curved, Quadratic, bounded_step
 from grisaille.optimization import nelder_mead as simplex
 from grisaille.optimization.newton import MISSED, STUCK, VANISHED, Model, Shortened, descend
-from grisaille.optimization.quadratic import Curved, Quadratic, bounded_step
 from grisaille.optimization.search import LIMIT, Search
 
 LONGEST = 2.0

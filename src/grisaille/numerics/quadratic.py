@@ -15,6 +15,8 @@ import numpy as np
 
 DEAD = 1e-6
 """Unknowns whose change by an e-fold, or by their own size, moves the objective by less than this are not seen."""
+UNITS = 1e-190
+"""``Curved.level`` where unknowns have units of their own: the diagonal of H alone tells their sizes."""
 RANK, FLAT = 1e-12, 1e-24
 """Singular values of J relative to the largest, and eigenvalues of H, in units of D: below, a direction is not seen."""
 
@@ -95,6 +97,18 @@ class Curved:
         damping = max(damping, damping - 1.5 * float(values.min()))
         roots = np.sqrt(np.maximum(values + damping, FLAT))
         return roots[:, None] * vectors.T, (vectors.T @ (slope / size)) / roots, size
+
+
+def is_definite(H: np.ndarray) -> bool:
+    """Whether a symmetric matrix is positive definite, whatever its units."""
+    size = np.sqrt(np.abs(np.diag(H)))
+    if not (np.isfinite(H).all() and (np.diag(H) > 0).all()):
+        return False
+    try:
+        np.linalg.cholesky(H / np.outer(size, size))
+    except np.linalg.LinAlgError:
+        return False
+    return True
 
 
 def solve(model: Quadratic, among: np.ndarray, step: np.ndarray, damping: float) -> np.ndarray:
