@@ -108,9 +108,11 @@ def direct(names: list[str], start: Mapping[str, float]) -> Row:
     ready = time.process_time()
     found = solve_newton(transcribed, point, program.bounds)
     end = time.process_time()
-    assert found.converged, found.message
+    assert found.converged, found.reason
     values = {u.name: float(v) for u, v in zip(program.unknowns, found.point.theta, strict=True)}
-    return Row("direct, ours", ready - begin, end - ready, found.iterations, found.costs.objective, parameters(values))
+    return Row(
+        "direct, ours", ready - begin, end - ready, found.iterations, found.at.costs.objective, parameters(values)
+    )
 
 
 def direct_again(names: list[str], start: Mapping[str, float]) -> Callable[[], Row]:
@@ -127,7 +129,7 @@ def direct_again(names: list[str], start: Mapping[str, float]) -> Callable[[], R
         found = solve_newton(transcribed, point, program.bounds)
         end = time.process_time()
         values = {u.name: float(v) for u, v in zip(program.unknowns, found.point.theta, strict=True)}
-        objective = found.costs.objective
+        objective = found.at.costs.objective
         return Row("direct, ours, again", 0.0, end - begin, found.iterations, objective, parameters(values))
 
     return once
@@ -230,8 +232,8 @@ def direct_by_ipopt(names: list[str], start: Mapping[str, float], how: str, more
     found = direct_ipopt.run_solver(transcribed, solver, point, program.bounds, {})
     end = time.process_time()
     values = {u.name: float(v) for u, v in zip(program.unknowns, found.point.theta, strict=True)}
-    label, objective = f"direct, IPOPT{how}", found.costs.objective
-    return Row(label, ready - begin, end - ready, found.iterations, objective, parameters(values), found.message)
+    label, objective = f"direct, IPOPT{how}", found.at.costs.objective
+    return Row(label, ready - begin, end - ready, found.iterations, objective, parameters(values), found.reason)
 
 
 def main() -> None:

@@ -106,9 +106,9 @@ class Path:
         self.names = (*model.structure.system.observed_names, *model.structure.model.disturbances)
         formulas = ca.vertcat(model.observed, model.disturbances)
         self.values = solution.program.observe(solution.point, formulas, r)
-        curvature = curvature_at(solution.program, solution.result, np.isfinite(np.diag(solution.covariance)))
+        curvature = curvature_at(solution.at, np.isfinite(np.diag(solution.covariance)))
         covariance = np.nan_to_num(solution.covariance)
-        self.deviations = seen(solution.program, solution.result, curvature, r, covariance, model.X)[1]
+        self.deviations = seen(solution.at, curvature, r, covariance, model.X)[1]
 
     def __getitem__(self, name):
         return self.values[:, self.names.index(name)]

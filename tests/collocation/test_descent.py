@@ -8,7 +8,6 @@ import pytest
 import grisaille as gr
 from grisaille import der
 from grisaille.collocation import descent
-from grisaille.collocation.banded import NotPositiveDefinite
 from grisaille.estimators.fitting import build_problem
 
 
@@ -61,26 +60,14 @@ def test_minimum_has_no_slope_left(problem) -> None:
         problem.trajectories.task(problem), problem.inner(problem.guess), problem.trajectories.first_betas
     )
     assert found.converged
-    q = found.quadratic
+    q = found.at
     assert np.abs(q.slope).max() < 1e-4
     assert max(np.abs(g).max() for g in q.gradients) < 1e-3
-
-
-@pytest.mark.parametrize("S", [[[-1.0, 0.0], [0.0, 1.0]], [[1.0, 2.0], [2.0, 1.0]], [[np.nan, 0.0], [0.0, 1.0]]])
-def test_matrices_that_are_not_positive_definite_are_refused_without_a_warning(S: list[list[float]]) -> None:
-    with pytest.raises((NotPositiveDefinite, np.linalg.LinAlgError)):
-        descent._solve_spd(np.array(S), np.ones(2))
-
-
-def test_units_do_not_matter_to_a_solution() -> None:
-    S, units = np.array([[2.0, 0.3], [0.3, 1.0]]), np.array([1e-150, 1e140])
-    found = descent._solve_spd(S * np.outer(units, units), np.array([1.0, -2.0]) * units)
-    np.testing.assert_allclose(found * units, np.linalg.solve(S, [1.0, -2.0]), rtol=1e-12)
 
 
 def test_trials_that_overflow_have_no_value_and_give_no_warning(problem) -> None:
     far = [1e160 * (1 + np.arange(len(b))) for b in problem.trajectories.first_betas]
     for exact in (False, True):
         assert not np.isfinite(
-            problem.trajectories.task(problem).linearised(problem.inner(problem.guess), far, exact).objective
+            problem.trajectories.task(problem).linearised(problem.inner(problem.guess), far, exact).cost
         )

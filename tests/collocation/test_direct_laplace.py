@@ -26,14 +26,14 @@ def at(problem, theta, pieces=1):
 
 
 def differences(mesh, found, step=1e-5):
-    theta = found.result.point.theta
+    theta = found.at.point.theta
     slopes = []
     for k in range(len(theta)):
         sides = []
         for sign in (1, -1):
             moved = theta.copy()
             moved[k] += sign * step
-            sides.append(marginal(mesh, replace(found.result.point, theta=moved), 1e-13).value)
+            sides.append(marginal(mesh, replace(found.at.point, theta=moved), 1e-13).value)
         slopes.append((sides[0] - sides[1]) / (2 * step))
     return np.array(slopes)
 

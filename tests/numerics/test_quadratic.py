@@ -36,3 +36,15 @@ def test_whether_a_matrix_is_definite_does_not_depend_on_units(scale: float) -> 
     assert is_definite(H * np.outer(units, units))
     assert not is_definite((H - 1.1 * np.eye(2)) * np.outer(units, units))
     assert not is_definite(np.diag([1.0, 0.0])) and not is_definite(np.array([[np.nan]]))
+
+
+@pytest.mark.parametrize("S", [[[-1.0, 0.0], [0.0, 1.0]], [[1.0, 2.0], [2.0, 1.0]], [[np.nan, 0.0], [0.0, 1.0]]])
+def test_matrices_that_are_not_positive_definite_are_seen_without_a_warning(S: list[list[float]]) -> None:
+    assert not is_definite(np.array(S))
+
+
+def test_units_do_not_matter_to_a_step() -> None:
+    S, units = np.array([[2.0, 0.3], [0.3, 1.0]]), np.array([1e-150, 1e140])
+    model = Curved(np.array([-1.0, 2.0]) * units, S * np.outer(units, units), UNITS)
+    found = bounded_step(model, np.full(2, -np.inf), np.full(2, np.inf), 0.0)
+    np.testing.assert_allclose(found * units, np.linalg.solve(S, [1.0, -2.0]), rtol=1e-12)

@@ -1,4 +1,4 @@
-"""Damped Gauss–Newton over trajectories and parameters together, by the arrow structure of the curvature.
+"""Newton steps over splines and unknowns together, by the arrow structure of the curvature.
 
 For experiments c with coefficients β_c and common unknowns ξ a step solves
 
@@ -14,13 +14,15 @@ J. Nocedal, S. Wright, Numerical Optimization (2006), sections 10.3 and 16.7.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from grisaille.collocation import banded
 from grisaille.collocation.banded import BandedFactor, NotPositiveDefinite
+from grisaille.collocation.newton import ENOUGH, GOOD, Ended, Steps, descend
 from grisaille.collocation.program import Linearised, SplineProgram
 from grisaille.collocation.record import Given
 from grisaille.numerics.quadratic import UNITS, Curved, bounded_step, is_definite
@@ -29,14 +31,11 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 EXACT_FROM = 1e-2
 """Predicted gain, relative to 1 + J, below which the exact Hessian is tried."""
-FIRST, SMALL = 1e-3, 1e-6
-"""Damping to begin with, and that which no longer matters."""
-ENOUGH, GOOD = 1e-4, 0.25
-"""Parts of the predicted gain: with more a step is taken, with more damping is lowered."""
+FIRST = 1e-3
+"""Damping to begin with."""
 CORRECTED = 0.1
 """Predicted gain, relative to 1 + J, below which a step that fails may be corrected."""
-ROUNDING = 1e-10
-"""A loss, relative to 1 + J, that rounding explains."""
+Better = Callable[[Floats], None] | None
 
 
 @dataclass
@@ -85,6 +84,8 @@ class Task:
 class Quadratic:
     """J at one point and its derivatives by ξ and β."""
 
+    away = residual = 0.0
+
     def __init__(
         self,
         task: Task,
@@ -98,7 +99,7 @@ class Quadratic:
         self.task, self.xi, self.theta, self.given, self.parts = task, xi, theta, given, parts
         extra, by = task.priors(theta)
         n, scale = len(xi), task.slopes(theta)
-        self.objective = 0.5 * float(extra @ extra) + sum(p.objective for p in parts)
+        self.cost = 0.5 * float(extra @ extra) + sum(p.objective for p in parts)
         self.slope, self.corner = by.T @ extra * scale, by.T @ by * np.outer(scale, scale)
         self.borders = []
         for part, mine in zip(parts, map(list, task.moved), strict=True):
@@ -168,17 +169,42 @@ class Step:
     xi: Floats
     betas: list[Floats]
     predicted: float
+    is_last: ClassVar[bool] = False
+
+    @property
+    def slope(self) -> float:
+        return -abs(self.predicted)
 
 
-@dataclass
-class Solution:
-    """Where the descent stopped."""
+class Descent(Steps[Quadratic, Step]):
+    """Steps of a task; ``better`` is called with θ of every point that is gone on from."""
 
-    quadratic: Quadratic
-    converged: bool
-    reason: str
-    iterations: int
-    trace: list[dict[str, float]] = field(default_factory=list)
+    def __init__(self, task: Task, wanted: Mask, progress: Callable[[int, float], None] | None, better: Better) -> None:
+        self.task, self.wanted, self.progress, self.better = task, wanted, progress, better
+        self.trace: list[dict[str, float]] = []
+
+    def propose(self, now: Quadratic, damping: float) -> Step | None:
+        step = _propose(now, self.wanted, damping)
+        if step is None and now.exact:
+            return _propose(self.task.linearised(now.xi, now.betas), self.wanted, damping)
+        return step
+
+    def tried(self, now: Quadratic, step: Step, share: float, small: bool) -> Quadratic:
+        closing = step.predicted < EXACT_FROM * (1 + now.cost)
+        trial = self.task.linearised(step.xi, step.betas, closing and not small)
+        if self.wanted.any() and not small and step.predicted < CORRECTED * (1 + now.cost):
+            return _corrected(self.task, step, trial, now.cost)
+        return trial
+
+    def worth(self, now: Quadratic) -> float:
+        return 1 + now.cost
+
+    def tell(self, now: Quadratic) -> None:
+        self.trace.append({"evaluation": float(self.task.evaluations), "objective": now.cost})
+        if self.progress is not None:
+            self.progress(self.task.evaluations, now.cost)
+        if self.better is not None and len(self.trace) > 1:
+            self.better(now.theta)
 
 
 def minimize(
@@ -191,54 +217,17 @@ def minimize(
     tolerance: float = 1e-11,
     most: int = 200,
     progress: Callable[[int, float], None] | None = None,
-    better: Callable[[Floats], None] | None = None,
-) -> Solution:
-    """Minimise J over the unknowns ``wanted`` (all by default) and the coefficients; ``near``: from close by.
-
-    better : called with θ of every point that is gone on from
-    """
+    better: Better = None,
+) -> Ended[Quadratic]:
+    """Minimise J over the unknowns ``wanted`` (all by default) and the coefficients; ``near``: from close by."""
     wanted = np.ones(len(xi), dtype=bool) if wanted is None else wanted
-    xi, betas = np.clip(xi, task.lower, task.upper), _inside(task, betas)
-    now = task.linearised(xi, betas, near)
-    found = Solution(now, False, f"{most} iterations were used up", 0)
-    if not np.isfinite(now.objective):
-        found.reason = "the model has no value on the starting trajectory"
-        return found
-    damping = 0.0 if near else FIRST
-    for k in range(most):
-        found.iterations = k + 1
-        found.trace.append({"evaluation": float(task.evaluations), "objective": now.objective})
-        if progress is not None:
-            progress(task.evaluations, now.objective)
-        step = _propose(now, wanted, damping)
-        if step is None and now.exact:
-            now = task.linearised(now.xi, now.betas)
-            continue
-        if step is None:
-            damping = max(10 * damping, 1e-8)
-        else:
-            small = abs(step.predicted) <= tolerance * (1 + now.objective)
-            closing = step.predicted < EXACT_FROM * (1 + now.objective)
-            trial = task.linearised(step.xi, step.betas, closing and not small)
-            if wanted.any() and not small and step.predicted < CORRECTED * (1 + now.objective):
-                trial = _corrected(task, step, trial, now.objective)
-            gained = now.objective - trial.objective
-            if small and damping <= SMALL:
-                now = trial if gained > -ROUNDING * (1 + now.objective) else now
-                found.converged, found.reason = True, "the predicted gain vanished"
-                break
-            if gained > ENOUGH * abs(step.predicted) and np.isfinite(trial.objective):
-                damping = damping / 10 if gained > GOOD * step.predicted else damping
-                damping, now = 0.0 if damping < 1e-9 else damping, trial
-                if better is not None:
-                    better(now.theta)
-            else:
-                damping = damping / 100 if small else max(4 * damping, 1e-6)
-        if damping > 1e12:
-            found.reason = "the curvature is singular" if step is None else "no step lowers the criterion"
-            break
-    found.quadratic = task.linearised(now.xi, now.betas) if now.exact else now
-    return found
+    now = task.linearised(np.clip(xi, task.lower, task.upper), _inside(task, betas), near)
+    if not np.isfinite(now.cost):
+        return Ended(now, False, "the model has no value on the starting trajectory", 0)
+    steps = Descent(task, wanted, progress, better)
+    found = descend(steps, now, damping=0.0 if near else FIRST, tolerance=tolerance, most=most)
+    at = task.linearised(found.at.xi, found.at.betas) if found.at.exact else found.at
+    return replace(found, at=at, trace=steps.trace)
 
 
 def _corrected(task: Task, step: Step, trial: Quadratic, before: float) -> Quadratic:
@@ -246,13 +235,13 @@ def _corrected(task: Task, step: Step, trial: Quadratic, before: float) -> Quadr
 
     Unknowns times states make a valley that bends away from joint steps; at given unknowns it is nearly a parabola.
     """
-    if before - trial.objective > GOOD * step.predicted or not np.isfinite(trial.objective):
+    if before - trial.cost > GOOD * step.predicted or not np.isfinite(trial.cost):
         return trial
     after = _propose(trial, np.zeros(len(step.xi), dtype=bool), 0.0)
-    if after is None or before - (trial.objective - after.predicted) < ENOUGH * step.predicted:
+    if after is None or before - (trial.cost - after.predicted) < ENOUGH * step.predicted:
         return trial
     other = task.linearised(step.xi, after.betas, trial.exact)
-    return other if other.objective < trial.objective else trial
+    return other if other.cost < trial.cost else trial
 
 
 def _propose(now: Quadratic, wanted: Mask, damping: float) -> Step | None:

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grisaille.collocation.assembly import Points
-from grisaille.collocation.descent import Solution, Task
+from grisaille.collocation.descent import Quadratic, Task
 from grisaille.collocation.mesh import Local
+from grisaille.collocation.newton import Ended
 from grisaille.collocation.nlp import build_ipopt, run_ipopt
 from grisaille.collocation.program import SplineProgram
 from grisaille.collocation.record import Given
@@ -26,7 +27,7 @@ Floats = NDArray[np.float64]
 
 def minimize(
     task: Task, xi: Floats, betas: Sequence[Floats], *, wanted: NDArray[np.bool_], tolerance: float, most: int
-) -> Solution:
+) -> Ended[Quadratic]:
     """Minimise J from a point; unknowns that are not wanted stay."""
     theta = task.outer(xi)
     given = task.given(theta)
@@ -46,8 +47,8 @@ def minimize(
     scaled, *solved = np.split(found.x, sizes[:-1])
     task.evaluations += found.iterations
     quadratic = task.linearised(task.inner(np.clip(scaled * scale, *_natural_bounds(task))), solved)
-    trace = [{"evaluation": float(task.evaluations), "objective": quadratic.objective}]
-    return Solution(quadratic, found.converged, found.message, found.iterations, trace)
+    trace = [{"evaluation": float(task.evaluations), "objective": quadratic.cost}]
+    return Ended(quadratic, found.converged, found.message, found.iterations, trace)
 
 
 def _criterion(program: SplineProgram, theta: Sequence[ca.MX], given: Given, beta: ca.MX) -> ca.MX:

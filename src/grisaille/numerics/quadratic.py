@@ -15,7 +15,7 @@ import numpy as np
 
 DEAD = 1e-6
 """Unknowns whose change by an e-fold, or by their own size, moves the objective by less than this are not seen."""
-UNITS = 1e-190
+UNITS = 1e-300
 """``Curved.level`` where unknowns have units of their own: the diagonal of H alone tells their sizes."""
 RANK, FLAT = 1e-12, 1e-24
 """Singular values of J relative to the largest, and eigenvalues of H, in units of D: below, a direction is not seen."""

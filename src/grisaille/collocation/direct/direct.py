@@ -26,11 +26,12 @@ from numpy.typing import NDArray
 from grisaille.collocation.direct.conditions import choose_conditions
 from grisaille.collocation.direct.mesh import DirectRecord, Floats, RadauElements, make_mesh
 from grisaille.collocation.direct.model import DirectModel, build_direct_model
-from grisaille.collocation.direct.newton import NewtonResult, solve_newton
+from grisaille.collocation.direct.newton import Better, Place, solve_newton
 from grisaille.collocation.direct.slots import make_slots
 from grisaille.collocation.direct.start import first_points, simulated_point
 from grisaille.collocation.direct.summary import inside_bounds, theta_covariance
 from grisaille.collocation.direct.transcription import Functions, Point, Transcription
+from grisaille.collocation.newton import Ended
 from grisaille.errors import EstimationError
 from grisaille.experiment.cells import cut_into_cells
 from grisaille.structure.reduction import Structure
@@ -65,27 +66,44 @@ class DirectOptions:
 class DirectSolution:
     """Estimates and paths."""
 
-    theta: Floats
-    objective: float
-    """Σ (y − ŷ)²/2σ² + ∫ |v|²/2 dt, and what was known of θ."""
+    at: Place
     inside: NDArray[np.bool_]
     """Which entries of θ no bound decided."""
     is_free: bool
     """Whether θ was sought, too."""
     converged: bool
-    status: str
+    reason: str
     iterations: int
-    point: Point
-    """All unknowns: what another solve may start from."""
-    result: NewtonResult
-    program: Transcription
+
+    @property
+    def theta(self) -> Floats:
+        return self.at.theta
+
+    @property
+    def objective(self) -> float:
+        """Σ (y − ŷ)²/2σ² + ∫ |v|²/2 dt, and what was known of θ."""
+        return self.at.costs.objective
+
+    @property
+    def point(self) -> Point:
+        """All unknowns: what another solve may start from."""
+        return self.at.point
+
+    @property
+    def program(self) -> Transcription:
+        return self.at.program
+
+    @property
+    def status(self) -> str:
+        word = "converged" if self.converged else "did not converge"
+        return f"{word} after {self.iterations} iterations: {self.reason}"
 
     @cached_property
     def covariance(self) -> Floats:
         """Of θ, from the reduced Hessian; NaN for entries at a bound, or where there is none."""
         if not self.is_free:
             return np.zeros((len(self.theta), len(self.theta)))
-        return theta_covariance(self.program, self.result, self.inside)
+        return theta_covariance(self.at, self.inside)
 
 
 class DirectProgram:
@@ -160,12 +178,13 @@ class DirectProgram:
     def solve(
         self, theta0: Floats | Sequence[float] | None = None, start: Point | None = None, *, free: bool = True,
         bounds: tuple[Floats, Floats] | None = None, grid: RadauElements = FIRST, bounded: bool = True,
+        better: Better = None,
     ) -> DirectSolution:  # fmt: skip
         """Minimise; ``free=False`` finds the path at θ₀ only.
 
         bounds : of θ, equal for what is held; by default those of the unknowns
         start : a path on the elements of the grid
-        bounded : whether bounds of states are kept
+        bounded : whether bounds of states are kept; better : called with θ on the way
         """
         bounds = self.bounds if bounds is None else bounds
         theta = np.clip(self.guess if theta0 is None else np.asarray(theta0, dtype=float), *bounds)
@@ -177,48 +196,30 @@ class DirectProgram:
             first_points(program, self.simulated(program, theta)) if start is None else [replace(start, theta=theta)]
         )
         limits = self.options.state_bounds if bounded else {}
-        result = self._best(program, points, bounds if free else (theta, theta), limits)
-        inside = inside_bounds(result.point.theta, bounds, program.slots.sizes)
-        word = "converged" if result.converged else "did not converge"
-        return DirectSolution(
-            theta=result.point.theta,
-            objective=result.costs.objective,
-            inside=inside,
-            is_free=free,
-            converged=result.converged,
-            status=f"{word} after {result.iterations} iterations: {result.message}",
-            iterations=result.iterations,
-            point=result.point,
-            result=result,
-            program=program,
-        )
-
-    def _best(
-        self, program: Transcription, points: Sequence[Point], bounds: tuple[Floats, Floats],
-        limits: Mapping[str, tuple[float, float]],
-    ) -> NewtonResult:  # fmt: skip
-        """The lowest minimum that the points lead to; with equal bounds, θ stays."""
-        results = [self._minimise(program, p, bounds, limits) for p in points]
-        return min(results, key=lambda r: r.costs.total if r.converged else np.inf)
+        results = [self._minimise(program, p, bounds if free else (theta, theta), limits, better) for p in points]
+        found = min(results, key=lambda r: r.at.cost if r.converged else np.inf)
+        inside = inside_bounds(found.at.theta, bounds, program.slots.sizes)
+        return DirectSolution(found.at, inside, free, found.converged, found.reason, found.iterations)
 
     def _minimise(
         self, program: Transcription, point: Point, bounds: tuple[Floats, Floats],
-        limits: Mapping[str, tuple[float, float]],
-    ) -> NewtonResult:  # fmt: skip
+        limits: Mapping[str, tuple[float, float]], better: Better,
+    ) -> Ended[Place]:  # fmt: skip
+        """From one point; with equal bounds, θ stays."""
         from grisaille.collocation.direct.ipopt import solve_ipopt, violates
 
         o, free = self.options, bool(np.any(bounds[0] < bounds[1]))
         if o.solver != "ipopt":
             result = solve_newton(
-                program, point, bounds, free=free, tolerance=o.tolerance if free else min(o.tolerance, FOLLOWED),
-                max_iterations=o.max_iterations,
+                program, point, bounds, tolerance=o.tolerance if free else min(o.tolerance, FOLLOWED),
+                max_iterations=o.max_iterations, better=better,
             )  # fmt: skip
-            if o.solver == "newton" or (result.converged and not violates(program, result.point, limits)):
+            if o.solver == "newton" or (result.converged and not violates(program, result.at.point, limits)):
                 return result
             if not result.converged and self.model.structure.jumps.of_states:
                 return result  # no slope leads across a jump, whoever follows it
-            point = result.point if result.converged else point
-        return solve_ipopt(program, point, bounds, free=free, state_bounds=limits)
+            point = result.at.point if result.converged else point
+        return solve_ipopt(program, point, bounds, state_bounds=limits)
 
 
 def algebraic_jumps(model: DirectModel, record: DirectRecord) -> bool:

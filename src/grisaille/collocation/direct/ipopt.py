@@ -10,20 +10,21 @@ import numpy as np
 
 from grisaille.collocation.direct.mesh import POINTS, Floats
 from grisaille.collocation.direct.model import DirectModel
-from grisaille.collocation.direct.newton import NewtonResult
+from grisaille.collocation.direct.newton import Place, place
 from grisaille.collocation.direct.transcription import Point, Transcription
+from grisaille.collocation.newton import Ended
 from grisaille.collocation.nlp import build_ipopt, run_ipopt
 from grisaille.errors import EstimationError
 
 
 def solve_ipopt(
-    program: Transcription, point: Point, bounds: tuple[Floats, Floats], *, free: bool = True,
+    program: Transcription, point: Point, bounds: tuple[Floats, Floats], *,
     state_bounds: Mapping[str, tuple[float, float]] | None = None, tolerance: float = 1e-10, max_iterations: int = 500,
-) -> NewtonResult:  # fmt: skip
+) -> Ended[Place]:  # fmt: skip
     """Minimise from a point."""
     options = {"tol": tolerance, "max_iter": max_iterations, "bound_relax_factor": 0.0}
     solver = build_solver(program, point, options)
-    return run_solver(program, solver, point, bounds if free else (point.theta, point.theta), state_bounds or {})
+    return run_solver(program, solver, point, bounds, state_bounds or {})
 
 
 def build_solver(program: Transcription, point: Point, options: Mapping[str, Any]) -> ca.Function:
@@ -34,7 +35,7 @@ def build_solver(program: Transcription, point: Point, options: Mapping[str, Any
 def run_solver(
     program: Transcription, solver: ca.Function, point: Point, bounds: tuple[Floats, Floats],
     state_bounds: Mapping[str, tuple[float, float]],
-) -> NewtonResult:  # fmt: skip
+) -> Ended[Place]:  # fmt: skip
     """Minimise from a point with θ between bounds."""
     lower, upper = _limits(program, point, bounds, state_bounds)
     parts = [point.theta, *(getattr(point, n).ravel() for n in ("first", "zeta", "inner", "noise"))]
@@ -49,12 +50,7 @@ def run_solver(
     )
     lam = np.split(found.multipliers, [point.first.shape[0] * program.functions.start.m])
     multipliers = (lam[0].reshape(len(point.first), -1), lam[1].reshape(len(point.inner), -1))
-    costs = program.evaluate(end)
-    worst = max(np.abs(costs.first).max(initial=0.0), np.abs(costs.inner).max(initial=0.0))
-    return NewtonResult(
-        end, multipliers, costs, found.converged, 0.0 if found.converged else np.inf, float(worst), found.iterations,
-        found.message,
-    )  # fmt: skip
+    return Ended(place(program, end, multipliers), found.converged, found.message, found.iterations)
 
 
 def violates(program: Transcription, point: Point, state_bounds: Mapping[str, tuple[float, float]]) -> bool:

@@ -22,7 +22,7 @@ import numpy as np
 from grisaille.collocation.direct.element import Derivatives, ElementFunctions
 from grisaille.collocation.direct.elimination import Condensed, IndefiniteError, condense, scatter, sweep
 from grisaille.collocation.direct.mesh import Floats
-from grisaille.collocation.direct.newton import Linearized, NewtonResult, linearize, solve_newton
+from grisaille.collocation.direct.newton import Linearized, Multipliers, Place, linearize, solve_newton
 from grisaille.collocation.direct.transcription import Point, Transcription
 
 
@@ -34,49 +34,44 @@ class Marginal:
     smooth: Floats
     """Gradient of J*, and of ½ log det H_red:"""
     freedom: Floats
-    curvature: Floats
-    """Of J*."""
-    result: NewtonResult
+    at: Place
 
     @property
     def gradient(self) -> Floats:
         return self.smooth + self.freedom
 
 
-def marginal(
-    program: Transcription, point: Point, tolerance: float, lam: tuple[Floats, Floats] | None = None
-) -> Marginal | None:
+def marginal(program: Transcription, point: Point, tolerance: float, lam: Multipliers | None = None) -> Marginal | None:
     """At point.theta; None where no path was found or the curvature is not positive definite."""
-    nowhere = (np.full(len(point.theta), -np.inf), np.full(len(point.theta), np.inf))
-    result = solve_newton(program, point, nowhere, free=False, tolerance=min(tolerance, 1e-10), multiplier=lam)
-    model = exact_model(program, result) if result.converged else None
-    return None if model is None else marginal_of(program, result, model)
+    held = point.theta, point.theta
+    result = solve_newton(program, point, held, tolerance=min(tolerance, 1e-10), multipliers=lam)
+    model = exact_model(result.at) if result.converged else None
+    return None if model is None else marginal_of(result.at, model)
 
 
-def exact_model(program: Transcription, result: NewtonResult) -> Linearized | None:
+def exact_model(at: Place) -> Linearized | None:
     """The eliminated quadratic model at a solution with exact curvature; None where that is not positive definite."""
     try:
-        return linearize(program, result.point, result.multipliers, exact=True)
+        return linearize(at, exact=True)
     except (IndefiniteError, np.linalg.LinAlgError):
         return None
 
 
-def marginal_of(program: Transcription, result: NewtonResult, model: Linearized) -> Marginal:
+def marginal_of(at: Place, model: Linearized) -> Marginal:
     """At a path that is solved for."""
-    prior = float(np.log(program.noise_weights).sum())
-    value = result.costs.total + 0.5 * (model.log_determinant - prior)
-    freedom = _determinant_gradient(program, result, model)
-    return Marginal(value, model.gradient, freedom, model.curvature, result)
+    prior = float(np.log(at.program.noise_weights).sum())
+    value = at.costs.total + 0.5 * (model.log_determinant - prior)
+    return Marginal(value, model.gradient, _determinant_gradient(at, model), at)
 
 
-def _determinant_gradient(program: Transcription, result: NewtonResult, model: Linearized) -> Floats:
+def _determinant_gradient(at: Place, model: Linearized) -> Floats:
     """d ½ log det H_red / dθ along the optimal path."""
-    a0, a = program.arguments(result.point)
+    program, (a0, a) = at.program, at.program.arguments(at.point)
     joint0, joint, P0, P = _blocks(program, model)
     f = program.functions
     given: list[tuple[ElementFunctions, Floats, Floats, Floats, Condensed, Floats, Floats]] = [
-        (f.start, a0, program.start_data, result.multipliers[0], model.start, joint0, P0),
-        (f.element, a, program.element_data, result.multipliers[1], model.elements, joint, P),
+        (f.start, a0, program.start_data, at.multipliers[0], model.start, joint0, P0),
+        (f.element, a, program.element_data, at.multipliers[1], model.elements, joint, P),
     ]
     slopes = [
         fn.traced(x, data, lam, *_inverse_blocks(c, j, p, program.model.nz)) for fn, x, data, lam, c, j, p in given
@@ -84,7 +79,7 @@ def _determinant_gradient(program: Transcription, result: NewtonResult, model: L
     moved = [
         _with_right_hand_side(c, slope, program) for slope, c in zip(slopes, (model.start, model.elements), strict=True)
     ]
-    total = np.zeros(len(result.point.theta))
+    total = np.zeros(len(at.theta))
     own = [fn.sizes.parts[3] for fn in (f.start, f.element)]
     direct = [slopes[0][:, own[0]], slopes[1][:, own[1]]]
     for r in range(len(program.records)):

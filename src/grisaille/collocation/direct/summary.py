@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from grisaille.collocation.direct.elimination import IndefiniteError, scatter, substitute
 from grisaille.collocation.direct.mesh import Floats
-from grisaille.collocation.direct.newton import Linearized, NewtonResult, linearize
+from grisaille.collocation.direct.newton import Linearized, Place, linearize
 from grisaille.collocation.direct.transcription import Transcription
 from grisaille.numerics.flat_directions import or_nan, pseudo_inverse
 
@@ -22,20 +22,18 @@ BENT_DOWN = -1e-7
 
 
 def curvature_at(
-    program: Transcription, result: NewtonResult, inside: NDArray[np.bool_] | None = None,
-    known: Linearized | None = None,
-) -> Linearized | None:  # fmt: skip
+    at: Place, inside: NDArray[np.bool_] | None = None, known: Linearized | None = None
+) -> Linearized | None:
     """The eliminated quadratic model at the solution: exact, or Gauss–Newton's where that is not positive.
 
     known : the exact one, where it was formed before
     """
     for exact in (True, False):
         try:
-            at = program, result.point, result.multipliers
-            model = known if exact and known is not None else linearize(*at, exact=exact)
+            model = known if exact and known is not None else linearize(at, exact=exact)
         except (IndefiniteError, np.linalg.LinAlgError):
             continue
-        own = seen_unknowns(model.curvature, result.point.theta, program.slots.sizes)
+        own = seen_unknowns(model.curvature, at.theta, at.program.slots.sizes)
         own = own if inside is None else own & inside
         if pseudo_inverse(model.curvature, own)[2] > BENT_DOWN:
             return model
@@ -54,23 +52,22 @@ def inside_bounds(theta: Floats, bounds: tuple[Floats, Floats], sizes: Floats) -
     return np.asarray((theta > bounds[0] + size) & (theta < bounds[1] - size))
 
 
-def theta_covariance(program: Transcription, result: NewtonResult, inside: NDArray[np.bool_]) -> Floats:
+def theta_covariance(at: Place, inside: NDArray[np.bool_]) -> Floats:
     """(nθ, nθ), NaN for entries at a bound or not determined, and everywhere where there is no positive curvature."""
-    model = curvature_at(program, result, inside)
+    model = curvature_at(at, inside)
     if model is None:
         return np.full((len(inside), len(inside)), np.nan)
-    seen = seen_unknowns(model.curvature, result.point.theta, program.slots.sizes)
+    seen = seen_unknowns(model.curvature, at.theta, at.program.slots.sizes)
     return or_nan(*pseudo_inverse(model.curvature, inside & seen)[:2])
 
 
-def output_slopes(
-    program: Transcription, model: Linearized, result: NewtonResult, r: int
-) -> tuple[Floats, Floats, Floats]:
+def output_slopes(at: Place, model: Linearized, r: int) -> tuple[Floats, Floats, Floats]:
     """Of one record: ŷ and σ, (E + 1, ny), and dŷ/dθ along the optimal path, (E + 1, ny, nθ)."""
-    y, by_w, by_slots = program.look("measured", result.point, r)
-    sigma = program.look("deviation", result.point, r)[0]
+    program = at.program
+    y, by_w, by_slots = program.look("measured", at.point, r)
+    sigma = program.look("deviation", at.point, r)[0]
     path, own = point_slopes(program, model, r)
-    total = np.zeros((*y.shape, len(result.point.theta)))
+    total = np.zeros((*y.shape, len(at.theta)))
     for k, slot in enumerate(own):
         total[:, :, program.slots.index[r, slot]] += (by_w @ path[:, :, [k]])[:, :, 0] + by_slots[:, :, slot]
     return y, sigma, total
@@ -88,15 +85,13 @@ def point_slopes(program: Transcription, model: Linearized, r: int) -> tuple[Flo
     return np.concatenate([steps.start[None, :width], ends]), own
 
 
-def seen(
-    program: Transcription, result: NewtonResult, model: Linearized | None, r: int, covariance: Floats,
-    what: str | ca.SX,
-) -> tuple[Floats, Floats]:  # fmt: skip
+def seen(at: Place, model: Linearized | None, r: int, covariance: Floats, what: str | ca.SX) -> tuple[Floats, Floats]:
     """Formulas of the model along the path of a record and their standard deviations, NaN where there is no curvature.
 
     covariance : of θ; what : as in ``Transcription.look``
     """
-    values, by_w, by_slots = program.look(what, result.point, r)
+    program = at.program
+    values, by_w, by_slots = program.look(what, at.point, r)
     if model is None:
         return values, np.full_like(values, np.nan)
     path, own = point_slopes(program, model, r)

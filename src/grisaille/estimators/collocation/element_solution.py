@@ -45,20 +45,20 @@ class ElementSolution(Solution):
 
     @property
     def minimised(self) -> float:
-        return self.found.result.costs.total
+        return self.found.at.cost
 
     def free(self) -> np.ndarray:
         return self.found.inside.copy()
 
     @cached_property
     def _exact(self) -> Linearized | None:
-        return exact_model(self.found.program, self.found.result)
+        return exact_model(self.found.at)
 
     @cached_property
     def _model(self) -> Linearized | None:
         """With Gauss–Newton's curvature where the exact one has no minimum."""
         free = self.found.inside & ~self.levels
-        return curvature_at(self.found.program, self.found.result, free, self._exact)
+        return curvature_at(self.found.at, free, self._exact)
 
     def told(self, cases: Sequence[Case], implicit: bool) -> Told:
         found, program, n, model = self.found, self.found.program, len(self.theta), self._model
@@ -68,7 +68,7 @@ class ElementSolution(Solution):
                 y, sigma = (program.look(what, found.point, r)[0] for what in ("measured", "deviation"))
                 slopes = np.zeros((*y.shape, n))
             else:
-                y, sigma, slopes = output_slopes(program, model, found.result, r)
+                y, sigma, slopes = output_slopes(found.at, model, r)
             ends = program.meshes[r].ends_of_samples
             predictions.append(Prediction(y[ends], np.zeros((0, 0, 0))))
             for s in case.samples:
@@ -85,7 +85,7 @@ class ElementSolution(Solution):
     def marginal(self, sensitive: bool) -> Marginal:
         if self._exact is None:
             raise NotPositiveDefinite
-        found = marginal_of(self.found.program, self.found.result, self._exact)
+        found = marginal_of(self.found.at, self._exact)
         return Marginal(found.value, found.gradient, found.freedom + self._spread_slope())
 
     def _spread_slope(self) -> np.ndarray:
@@ -102,10 +102,10 @@ class ElementSolution(Solution):
         """Var ŷ is that of the band of the output, parameters included: the trace in ``collocation.intensity``."""
         found, program = self.found, self.found.program
         squares, explained, counts = (np.zeros(len(outputs)) for _ in range(3))
-        covariance = np.nan_to_num(theta_covariance(program, found.result, found.inside & ~self.levels))
+        covariance = np.nan_to_num(theta_covariance(found.at, found.inside & ~self.levels))
         model = self._model
         for r, case in enumerate(cases):
-            y, deviation = seen(program, found.result, model, r, covariance, "measured")
+            y, deviation = seen(found.at, model, r, covariance, "measured")
             sigma = program.look("deviation", found.point, r)[0]
             ends = program.meshes[r].ends_of_samples
             for s in case.samples:
@@ -117,10 +117,10 @@ class ElementSolution(Solution):
         return Misfit(squares, explained, counts)
 
     def statistics(self, k: int, names: Any, covariance: np.ndarray, width: float) -> Statistics:
-        program, result = self.found.program, self.found.result
+        program = self.found.program
         quantities = Quantities(_observed(program.model), names)
-        curvature = curvature_at(program, result, np.diag(covariance) > 0)
-        mean, std = seen(program, result, curvature, k, covariance, ca.vertcat(*quantities.rows.values()))
+        curvature = curvature_at(self.found.at, np.diag(covariance) > 0)
+        mean, std = seen(self.found.at, curvature, k, covariance, ca.vertcat(*quantities.rows.values()))
         record, there = program.records[k], program.meshes[k].sample_at >= 0
         mean, std = mean[there], std[there]
         block = np.stack([mean, std, mean - width * std, mean + width * std])

@@ -23,7 +23,7 @@ from grisaille.collocation.direct.elimination import IndefiniteError
 from grisaille.collocation.direct.ipopt import violates
 from grisaille.collocation.direct.marginal import marginal
 from grisaille.collocation.direct.mesh import RadauElements
-from grisaille.collocation.direct.newton import linearize
+from grisaille.collocation.direct.newton import linearize, place
 from grisaille.collocation.direct.refinement import interpolated
 from grisaille.collocation.direct.step_error import step_errors
 from grisaille.collocation.direct.transcription import Point, Transcription
@@ -102,7 +102,7 @@ class Elements(Trajectories):
 
     def _solution(self, found: DirectSolution) -> ElementSolution:
         levels = self.levels(self.program.unknowns)
-        return ElementSolution(found, found.converged, found.result.message, found.iterations, levels)
+        return ElementSolution(found, found.converged, found.reason, found.iterations, levels)
 
     def keep(self, solution: ElementSolution, solved: bool) -> None:
         self.last = solution.found.point if solved else None
@@ -114,10 +114,10 @@ class Elements(Trajectories):
         """From the last path where one is remembered."""
         lower, upper = problem.bounds
         bounds = np.where(wanted, lower, theta), np.where(wanted, upper, theta)
-        found = self.program.solve(theta, self.last, bounds=bounds, grid=self.grid)
-        if not found.converged and self.last is not None:
-            found = self.program.solve(theta, bounds=bounds, grid=self.grid)
         journal = Journal.of(progress)
+        found = self.program.solve(theta, self.last, bounds=bounds, grid=self.grid, better=journal.reach)
+        if not found.converged and self.last is not None:
+            found = self.program.solve(theta, bounds=bounds, grid=self.grid, better=journal.reach)
         journal.evaluations += max(found.iterations, 1)
         if found.converged:
             journal.accept(problem.unknowns, found.theta, found.objective)
@@ -174,7 +174,7 @@ class Elements(Trajectories):
     def _is_bounded(self, found: DirectSolution) -> bool:
         """Whether bounds of states decide the path, which then does not follow θ as the gradients say."""
         limits = self.program.options.state_bounds
-        if not found.result.message.startswith("IPOPT"):
+        if not found.reason.startswith("IPOPT"):
             return False
         inner = {n: (a + TOUCHING * max(1.0, abs(a)), b - TOUCHING * max(1.0, abs(b))) for n, (a, b) in limits.items()}
         return violates(found.program, found.point, inner)
@@ -231,10 +231,9 @@ class Elements(Trajectories):
 
 def _of_criterion(solution: DirectSolution, finer: Transcription, point: Point) -> np.ndarray | None:
     """g′ − g, paths and θ together."""
-    rest = (np.zeros((len(point.first), finer.functions.start.m)), np.zeros_like(point.inner))
     try:
-        g = linearize(solution.program, solution.point, solution.result.multipliers, exact=False).gradient
-        return np.asarray(linearize(finer, point, rest, exact=False).gradient - g)
+        g = linearize(solution.at, exact=False).gradient
+        return np.asarray(linearize(place(finer, point), exact=False).gradient - g)
     except (IndefiniteError, np.linalg.LinAlgError):
         return None
 

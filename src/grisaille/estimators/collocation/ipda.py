@@ -60,10 +60,10 @@ def _second_step(found: Quadratic) -> np.ndarray:
         step[free] = -np.linalg.lstsq(scaled, now.slope[free] / size, rcond=1e-13)[0] / size
         xi = np.clip(now.xi + step, task.lower, task.upper)
         gain = -float(now.slope @ (xi - now.xi))
-        if gain < 1e-14 * (1 + now.objective):
+        if gain < 1e-14 * (1 + now.cost):
             break
         trial = task.linearised(xi, now.betas)
-        if trial.objective < now.objective:
+        if trial.cost < now.cost:
             now, damping = trial, damping / 10 if damping > 1e-9 else 0.0
         else:
             damping = max(10 * damping, 1e-6)

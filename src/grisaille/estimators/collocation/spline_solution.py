@@ -53,7 +53,7 @@ class SplineSolution(Solution):
 
     @property
     def objective(self) -> float:
-        return self.quadratic.objective
+        return self.quadratic.cost
 
     def free(self) -> np.ndarray:
         every = np.ones(len(self.theta), dtype=bool)
@@ -143,7 +143,7 @@ class SplineSolution(Solution):
         finer = replace(task, programs=programs, floors=floors, ceilings=ceilings)
         nothing = np.zeros(len(found.xi), dtype=bool)
         again = descent.minimize(finer, found.xi, betas, wanted=nothing, near=True, tolerance=INNER)
-        return again.quadratic if again.converged else found
+        return again.at if again.converged else found
 
     def arrays(self) -> dict[str, np.ndarray]:
         return {f"coefficients_{k}": beta for k, beta in enumerate(self.quadratic.betas)}

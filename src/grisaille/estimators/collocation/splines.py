@@ -15,8 +15,9 @@ import casadi as ca
 import numpy as np
 
 from grisaille.collocation import banded, descent
-from grisaille.collocation.descent import Task
+from grisaille.collocation.descent import Quadratic, Task
 from grisaille.collocation.mesh import Knots, Mesh
+from grisaille.collocation.newton import Ended
 from grisaille.collocation.program import SplineProgram
 from grisaille.collocation.splines import spline_of
 from grisaille.disturbance.stochastic_model import StochasticModel
@@ -117,8 +118,8 @@ class Splines(Trajectories):
                 return solution
         return f"the trajectories could not be solved for: {found.reason}"
 
-    def _solution(self, found: descent.Solution) -> SplineSolution:
-        return SplineSolution(found.quadratic, found.converged, found.reason, found.iterations, self.placed)
+    def _solution(self, found: Ended[Quadratic]) -> SplineSolution:
+        return SplineSolution(found.at, found.converged, found.reason, found.iterations, self.placed)
 
     def keep(self, solution: SplineSolution, solved: bool) -> None:
         self.betas, self._last, self.solved_before = solution.quadratic.betas, None, solved
@@ -215,7 +216,7 @@ class Splines(Trajectories):
             self.task(problem), problem.inner(q.theta), q.betas, wanted=wanted, near=True,
             tolerance=self.method.tolerance, most=20,
         )  # fmt: skip
-        return self._solution(last) if last.converged and last.quadratic.objective <= q.objective else found
+        return self._solution(last) if last.converged and last.at.cost <= q.cost else found
 
     def rounds(self, refine: int | str) -> int:
         if not isinstance(refine, str):
