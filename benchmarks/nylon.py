@@ -109,7 +109,7 @@ def direct(names: list[str], start: Mapping[str, float]) -> Row:
     found = solve_newton(transcribed, point, program.bounds)
     end = time.process_time()
     assert found.converged, found.reason
-    values = {u.name: float(v) for u, v in zip(program.unknowns, found.point.theta, strict=True)}
+    values = {u.name: float(v) for u, v in zip(program.unknowns, found.at.theta, strict=True)}
     return Row(
         "direct, ours", ready - begin, end - ready, found.iterations, found.at.costs.objective, parameters(values)
     )
@@ -128,7 +128,7 @@ def direct_again(names: list[str], start: Mapping[str, float]) -> Callable[[], R
         begin = time.process_time()
         found = solve_newton(transcribed, point, program.bounds)
         end = time.process_time()
-        values = {u.name: float(v) for u, v in zip(program.unknowns, found.point.theta, strict=True)}
+        values = {u.name: float(v) for u, v in zip(program.unknowns, found.at.theta, strict=True)}
         objective = found.at.costs.objective
         return Row("direct, ours, again", 0.0, end - begin, found.iterations, objective, parameters(values))
 
@@ -231,7 +231,7 @@ def direct_by_ipopt(names: list[str], start: Mapping[str, float], how: str, more
     ready = time.process_time()
     found = direct_ipopt.run_solver(transcribed, solver, point, program.bounds, {})
     end = time.process_time()
-    values = {u.name: float(v) for u, v in zip(program.unknowns, found.point.theta, strict=True)}
+    values = {u.name: float(v) for u, v in zip(program.unknowns, found.at.theta, strict=True)}
     label, objective = f"direct, IPOPT{how}", found.at.costs.objective
     return Row(label, ready - begin, end - ready, found.iterations, objective, parameters(values), found.reason)
 

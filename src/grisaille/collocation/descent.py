@@ -60,6 +60,8 @@ class Task:
     floors: Sequence[Floats] = ()
     ceilings: Sequence[Floats] = ()
     """Bounds of the coefficients, one array per program; empty: none."""
+    holds: bool = False
+    """Trajectories stay as they are."""
     evaluations: int = 0
 
     def given(self, theta: Floats) -> list[Given]:
@@ -110,10 +112,14 @@ class Quadratic:
             border[:, mine] = part.border * s
             self.borders.append(border)
         self.held = [
-            p.held(g) | self._on_bounds(k, part)
+            p.held(g) | self._on_bounds(k, part) | task.holds
             for k, (p, g, part) in enumerate(zip(task.programs, given, parts, strict=True))
         ]
         self.gradients = [np.where(h, 0.0, p.gradient) for h, p in zip(self.held, parts, strict=True)]
+
+    @property
+    def objective(self) -> float:
+        return self.cost
 
     @property
     def betas(self) -> list[Floats]:

@@ -15,7 +15,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+Floats = NDArray[np.float64]
 ENOUGH, GOOD = 1e-4, 0.25
 """Parts of the predicted gain: with more a step is taken, with more damping is lowered."""
 GROWTH, LARGEST = 4.0, 1e12
@@ -31,7 +33,15 @@ class Place(Protocol):
     """Trajectories and unknowns with their criterion."""
 
     @property
-    def cost(self) -> float: ...
+    def theta(self) -> Floats: ...
+
+    @property
+    def objective(self) -> float: ...
+
+    @property
+    def cost(self) -> float:
+        """What is minimised: the objective and, where noise depends on trajectories, its log-determinant."""
+        ...
 
     @property
     def away(self) -> float:
@@ -101,6 +111,14 @@ class Ended(Generic[P]):
     reason: str
     iterations: int
     trace: list[dict[str, float]] = field(default_factory=list)
+
+    @property
+    def theta(self) -> Floats:
+        return self.at.theta
+
+    @property
+    def objective(self) -> float:
+        return self.at.objective
 
 
 def descend(steps: Steps[P, S], now: P, *, damping: float, tolerance: float, most: int) -> Ended[P]:

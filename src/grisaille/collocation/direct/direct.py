@@ -62,27 +62,14 @@ class DirectOptions:
     max_iterations: int = 100
 
 
-@dataclass(frozen=True, eq=False)
-class DirectSolution:
+@dataclass(kw_only=True, eq=False)
+class DirectSolution(Ended[Place]):
     """Estimates and paths."""
 
-    at: Place
     inside: NDArray[np.bool_]
     """Which entries of θ no bound decided."""
     is_free: bool
     """Whether θ was sought, too."""
-    converged: bool
-    reason: str
-    iterations: int
-
-    @property
-    def theta(self) -> Floats:
-        return self.at.theta
-
-    @property
-    def objective(self) -> float:
-        """Σ (y − ŷ)²/2σ² + ∫ |v|²/2 dt, and what was known of θ."""
-        return self.at.costs.objective
 
     @property
     def point(self) -> Point:
@@ -102,7 +89,7 @@ class DirectSolution:
     def covariance(self) -> Floats:
         """Of θ, from the reduced Hessian; NaN for entries at a bound, or where there is none."""
         if not self.is_free:
-            return np.zeros((len(self.theta), len(self.theta)))
+            return np.zeros((len(self.inside), len(self.inside)))
         return theta_covariance(self.at, self.inside)
 
 
@@ -199,7 +186,7 @@ class DirectProgram:
         results = [self._minimise(program, p, bounds if free else (theta, theta), limits, better) for p in points]
         found = min(results, key=lambda r: r.at.cost if r.converged else np.inf)
         inside = inside_bounds(found.at.theta, bounds, program.slots.sizes)
-        return DirectSolution(found.at, inside, free, found.converged, found.reason, found.iterations)
+        return DirectSolution(found.at, found.converged, found.reason, found.iterations, inside=inside, is_free=free)
 
     def _minimise(
         self, program: Transcription, point: Point, bounds: tuple[Floats, Floats],

@@ -50,6 +50,11 @@ class Place:
         return self.point.theta
 
     @property
+    def objective(self) -> float:
+        """Σ (y − ŷ)²/2σ² + ∫ |v|²/2 dt, and what was known of θ."""
+        return self.costs.objective
+
+    @property
     def cost(self) -> float:
         return self.costs.total if self.costs.is_finite else np.inf
 

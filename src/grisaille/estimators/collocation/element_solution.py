@@ -30,22 +30,7 @@ class ElementSolution(Solution):
     """A path with its unknowns."""
 
     found: DirectSolution
-    converged: bool
-    reason: str
-    iterations: int
     levels: np.ndarray
-
-    @property
-    def theta(self) -> np.ndarray:
-        return self.found.theta
-
-    @property
-    def objective(self) -> float:
-        return self.found.objective
-
-    @property
-    def minimised(self) -> float:
-        return self.found.at.cost
 
     def free(self) -> np.ndarray:
         return self.found.inside.copy()

@@ -95,14 +95,10 @@ class Elements(Trajectories):
             except GrisailleError as error:
                 return str(error)
             if found.converged:
-                solution = self._solution(found)
+                solution = ElementSolution(found, self.levels(self.program.unknowns))
                 self.keep(solution, True)
                 return solution
         return f"the path {found.status}"
-
-    def _solution(self, found: DirectSolution) -> ElementSolution:
-        levels = self.levels(self.program.unknowns)
-        return ElementSolution(found, found.converged, found.reason, found.iterations, levels)
 
     def keep(self, solution: ElementSolution, solved: bool) -> None:
         self.last = solution.found.point if solved else None
@@ -121,7 +117,7 @@ class Elements(Trajectories):
         journal.evaluations += max(found.iterations, 1)
         if found.converged:
             journal.accept(problem.unknowns, found.theta, found.objective)
-        solution = self._solution(found)
+        solution = ElementSolution(found, self.levels(self.program.unknowns))
         self.keep(solution, found.converged)
         return solution
 

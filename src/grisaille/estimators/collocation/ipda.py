@@ -11,7 +11,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from grisaille.collocation.descent import Quadratic
+from grisaille.collocation.descent import Quadratic, minimize
+from grisaille.collocation.newton import Ended
 from grisaille.errors import EstimationError
 from grisaille.estimators.collocation.answer import Answer, answer_of
 from grisaille.estimators.collocation.problem import CollocationProblem
@@ -36,8 +37,8 @@ def minimize_in_turn(problem: CollocationProblem, journal: Journal, near: bool, 
         if moved < STILL:
             reason, settled = "neither step moves the unknowns any more", True
             break
-    final = replace(_followed(problem, theta, k), converged=settled, reason=reason)
-    return answer_of(problem, final)
+    final = _followed(problem, theta, k)
+    return answer_of(problem, replace(final, found=Ended(final.quadratic, settled, reason, k)))
 
 
 def _followed(problem: CollocationProblem, theta: np.ndarray, k: int) -> SplineSolution:
@@ -49,24 +50,5 @@ def _followed(problem: CollocationProblem, theta: np.ndarray, k: int) -> SplineS
 
 
 def _second_step(found: Quadratic) -> np.ndarray:
-    """The unknowns that suit the trajectories best: Gauss–Newton with damping at fixed β."""
-    task, now, damping = found.task, found, 0.0
-    for _ in range(60):
-        free = now.free(np.ones(len(now.xi), dtype=bool))
-        C = now.corner[np.ix_(free, free)]
-        step = np.zeros_like(now.xi)
-        size = np.sqrt(np.diag(C))
-        scaled = C / np.outer(size, size) + damping * np.eye(len(C))
-        step[free] = -np.linalg.lstsq(scaled, now.slope[free] / size, rcond=1e-13)[0] / size
-        xi = np.clip(now.xi + step, task.lower, task.upper)
-        gain = -float(now.slope @ (xi - now.xi))
-        if gain < 1e-14 * (1 + now.cost):
-            break
-        trial = task.linearised(xi, now.betas)
-        if trial.cost < now.cost:
-            now, damping = trial, damping / 10 if damping > 1e-9 else 0.0
-        else:
-            damping = max(10 * damping, 1e-6)
-            if damping > 1e10:
-                break
-    return now.theta
+    """The unknowns that suit the trajectories best."""
+    return minimize(replace(found.task, holds=True), found.xi, found.betas, near=True).theta

@@ -24,6 +24,7 @@ from grisaille.collocation.banded import BandedFactor
 from grisaille.collocation.descent import Quadratic
 from grisaille.collocation.intensity import Misfit, misfit_of
 from grisaille.collocation.knots import folded_at
+from grisaille.collocation.newton import Ended
 from grisaille.estimation.quantities import Quantities, Uncertain
 from grisaille.estimators.collocation.spline_meshes import limits, on_mesh
 from grisaille.estimators.collocation.trajectories import Marginal, Solution, Statistics, Told
@@ -40,20 +41,13 @@ INNER = 1e-13
 class SplineSolution(Solution):
     """Where a descent stopped."""
 
-    quadratic: Quadratic
-    converged: bool
-    reason: str
-    iterations: int
+    found: Ended[Quadratic]
     placed: bool = True
     """Whether knots were placed automatically."""
 
     @property
-    def theta(self) -> np.ndarray:
-        return self.quadratic.theta
-
-    @property
-    def objective(self) -> float:
-        return self.quadratic.cost
+    def quadratic(self) -> Quadratic:
+        return self.found.at
 
     def free(self) -> np.ndarray:
         every = np.ones(len(self.theta), dtype=bool)

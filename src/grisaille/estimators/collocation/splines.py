@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import casadi as ca
 import numpy as np
 
 from grisaille.collocation import banded, descent
-from grisaille.collocation.descent import Quadratic, Task
+from grisaille.collocation.descent import Task
 from grisaille.collocation.mesh import Knots, Mesh
 from grisaille.collocation.newton import Ended
 from grisaille.collocation.program import SplineProgram
@@ -112,14 +111,11 @@ class Splines(Trajectories):
             except GrisailleError as error:
                 return str(error)
             if found.converged:
-                solution = self._solution(found)
+                solution = SplineSolution(found, self.placed)
                 self.keep(solution, True)
                 self._last = solution
                 return solution
         return f"the trajectories could not be solved for: {found.reason}"
-
-    def _solution(self, found: Ended[Quadratic]) -> SplineSolution:
-        return SplineSolution(found.at, found.converged, found.reason, found.iterations, self.placed)
 
     def keep(self, solution: SplineSolution, solved: bool) -> None:
         self.betas, self._last, self.solved_before = solution.quadratic.betas, None, solved
@@ -181,8 +177,8 @@ class Splines(Trajectories):
                 task, xi, self.betas, wanted=wanted, near=near or self.solved_before,
                 tolerance=self.method.tolerance, most=min(JOINT, most), progress=journal, better=journal.reach,
             )  # fmt: skip
-        found = self._solution(solved)
-        journal.evaluations += found.iterations
+        found = SplineSolution(solved, self.placed)
+        journal.evaluations += solved.iterations
         journal.trace += solved.trace
         self.keep(found, found.converged)
         return found if found.converged else self._profiled(problem, theta, wanted, found, journal)
@@ -203,8 +199,8 @@ class Splines(Trajectories):
                 continue
             at: Any = outcome.evaluation
             if outcome.stopped_well and at.objective <= best.objective:
-                there = replace(at.solution, reason=outcome.reason, iterations=0)
-                best = self._polished(problem, wanted, there)
+                ended = Ended(at.solution.quadratic, True, outcome.reason, 0)
+                best = self._polished(problem, wanted, SplineSolution(ended, self.placed))
                 break
         self.keep(best, best.converged)
         return best
@@ -216,7 +212,7 @@ class Splines(Trajectories):
             self.task(problem), problem.inner(q.theta), q.betas, wanted=wanted, near=True,
             tolerance=self.method.tolerance, most=20,
         )  # fmt: skip
-        return self._solution(last) if last.converged and last.at.cost <= q.cost else found
+        return SplineSolution(last, self.placed) if last.converged and last.at.cost <= q.cost else found
 
     def rounds(self, refine: int | str) -> int:
         if not isinstance(refine, str):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from grisaille.collocation.intensity import Misfit
+from grisaille.collocation.newton import Ended
 from grisaille.optimization.journal import Progress
 from grisaille.simulation.runner import Prediction
 from grisaille.trial.discretisation import Discretisation
@@ -57,22 +58,23 @@ class Marginal:
 class Solution(ABC):
     """Trajectories that were solved for, with or without unknowns."""
 
-    converged: bool
-    reason: str
-    iterations: int
+    found: Ended[Any]
 
     @property
-    @abstractmethod
-    def theta(self) -> np.ndarray: ...
+    def converged(self) -> bool:
+        return self.found.converged
 
     @property
-    @abstractmethod
-    def objective(self) -> float: ...
+    def reason(self) -> str:
+        return self.found.reason
 
     @property
-    def minimised(self) -> float:
-        """What the trajectories minimise: the objective and, where noise depends on them, its log-determinant."""
-        return self.objective
+    def theta(self) -> np.ndarray:
+        return self.found.theta
+
+    @property
+    def objective(self) -> float:
+        return self.found.objective
 
     @abstractmethod
     def free(self) -> np.ndarray:
