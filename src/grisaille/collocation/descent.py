@@ -197,8 +197,8 @@ class Descent(Steps[Quadratic, Step]):
 
     def tried(self, now: Quadratic, step: Step, share: float, small: bool) -> Quadratic:
         closing = step.predicted < EXACT_FROM * (1 + now.cost)
-        trial = self.task.linearised(step.xi, step.betas, closing and not small)
-        if self.wanted.any() and not small and step.predicted < CORRECTED * (1 + now.cost):
+        trial = self.task.linearised(step.xi, step.betas, closing and not small and not self.task.holds)
+        if self.wanted.any() and not (small or self.task.holds) and step.predicted < CORRECTED * (1 + now.cost):
             return _corrected(self.task, step, trial, now.cost)
         return trial
 

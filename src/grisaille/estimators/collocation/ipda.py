@@ -11,15 +11,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from grisaille.collocation.descent import Quadratic, minimize
-from grisaille.collocation.newton import Ended
+from grisaille.collocation.descent import Descent, Quadratic
+from grisaille.collocation.newton import Ended, descend
 from grisaille.errors import EstimationError
 from grisaille.estimators.collocation.answer import Answer, answer_of
 from grisaille.estimators.collocation.problem import CollocationProblem
 from grisaille.estimators.collocation.spline_solution import SplineSolution
 from grisaille.optimization.journal import Journal
 
-STILL = 1e-7
+STILL = 4e-6
 """Standard errors, at fixed trajectories, that unknowns move by when they move no more."""
 
 
@@ -51,4 +51,7 @@ def _followed(problem: CollocationProblem, theta: np.ndarray, k: int) -> SplineS
 
 def _second_step(found: Quadratic) -> np.ndarray:
     """The unknowns that suit the trajectories best."""
-    return minimize(replace(found.task, holds=True), found.xi, found.betas, near=True).theta
+    task = replace(found.task, holds=True)
+    now = Quadratic(task, found.xi, found.theta, found.given, found.parts)
+    every = np.ones(len(found.xi), dtype=bool)
+    return descend(Descent(task, every, None, None), now, damping=0.0, tolerance=1e-11, most=60).theta
