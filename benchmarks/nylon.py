@@ -34,7 +34,7 @@ import grisaille as gr
 from grisaille.collocation.direct import element as direct_element
 from grisaille.collocation.direct import ipopt as direct_ipopt
 from grisaille.collocation.direct.mesh import RadauElements
-from grisaille.collocation.direct.newton import solve_newton
+from grisaille.collocation.direct.newton import place, solve_newton
 from grisaille.collocation.direct.start import first_points
 from grisaille.collocation.knots import SplineOptions
 from grisaille.estimators.collocation.posing import build_spline_program
@@ -106,7 +106,7 @@ def direct(names: list[str], start: Mapping[str, float]) -> Row:
     transcribed = program.transcribe(RadauElements())
     point = first_points(transcribed, program.simulated(transcribed, program.guess))[0]
     ready = time.process_time()
-    found = solve_newton(transcribed, point, program.bounds)
+    found = solve_newton(place(transcribed, point), program.bounds)
     end = time.process_time()
     assert found.converged, found.reason
     values = {u.name: float(v) for u, v in zip(program.unknowns, found.at.theta, strict=True)}
@@ -121,12 +121,12 @@ def direct_again(names: list[str], start: Mapping[str, float]) -> Callable[[], R
     transcribed = program.transcribe(RadauElements())
     point = first_points(transcribed, program.simulated(transcribed, program.guess))[0]
     usual, direct_element.WORTH = direct_element.WORTH, 0
-    solve_newton(transcribed, point, program.bounds)
+    solve_newton(place(transcribed, point), program.bounds)
     direct_element.WORTH = usual
 
     def once() -> Row:
         begin = time.process_time()
-        found = solve_newton(transcribed, point, program.bounds)
+        found = solve_newton(place(transcribed, point), program.bounds)
         end = time.process_time()
         values = {u.name: float(v) for u, v in zip(program.unknowns, found.at.theta, strict=True)}
         objective = found.at.costs.objective

@@ -184,10 +184,11 @@ def test_correlated_measurement_noise() -> None:
     likelihood = gr.evaluate(Pair(), record, gr.KalmanML(initial_covariance={"x": 0.0}, compiled=False), {"k": 0.7})
     found = program(Pair(), record, ["k"])
     from grisaille.collocation.direct.marginal import marginal
+    from grisaille.collocation.direct.newton import place
     from grisaille.collocation.direct.start import simulated_point
 
     mesh = found.transcribe(RadauElements(2))
-    value = marginal(mesh, simulated_point(mesh, np.array([0.7]), found.starts), 1e-10)
+    value = marginal(place(mesh, simulated_point(mesh, np.array([0.7]), found.starts)), 1e-10)
     assert value is not None and -value.value == pytest.approx(likelihood.log_likelihood, abs=1e-6)
 
 

@@ -12,6 +12,7 @@ import grisaille as gr
 from grisaille import der
 from grisaille.collocation.direct.marginal import marginal
 from grisaille.collocation.direct.mesh import RadauElements
+from grisaille.collocation.direct.newton import place
 from grisaille.collocation.direct.start import simulated_point
 
 TIMES = np.linspace(0.0, 10.0, 41)
@@ -22,7 +23,7 @@ KNOWN = gr.KalmanML(initial_covariance={"x": 0.0, "v": 0.0}, compiled=False)
 
 def at(problem, theta, pieces=1):
     mesh = problem.transcribe(RadauElements(pieces))
-    return mesh, marginal(mesh, simulated_point(mesh, np.asarray(theta), problem.starts), 1e-11)
+    return mesh, marginal(place(mesh, simulated_point(mesh, np.asarray(theta), problem.starts)), 1e-11)
 
 
 def differences(mesh, found, step=1e-5):
@@ -33,7 +34,7 @@ def differences(mesh, found, step=1e-5):
         for sign in (1, -1):
             moved = theta.copy()
             moved[k] += sign * step
-            sides.append(marginal(mesh, replace(found.at.point, theta=moved), 1e-13).value)
+            sides.append(marginal(place(mesh, replace(found.at.point, theta=moved)), 1e-13).value)
         slopes.append((sides[0] - sides[1]) / (2 * step))
     return np.array(slopes)
 

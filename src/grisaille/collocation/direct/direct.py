@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from grisaille.collocation.direct.conditions import choose_conditions
 from grisaille.collocation.direct.mesh import DirectRecord, Floats, RadauElements, make_mesh
 from grisaille.collocation.direct.model import DirectModel, build_direct_model
-from grisaille.collocation.direct.newton import Better, Place, solve_newton
+from grisaille.collocation.direct.newton import Better, Place, place, solve_newton
 from grisaille.collocation.direct.slots import make_slots
 from grisaille.collocation.direct.start import first_points, simulated_point
 from grisaille.collocation.direct.summary import inside_bounds, theta_covariance
@@ -163,7 +163,7 @@ class DirectProgram:
         return self._simulated[key][1]
 
     def solve(
-        self, theta0: Floats | Sequence[float] | None = None, start: Point | None = None, *, free: bool = True,
+        self, theta0: Floats | Sequence[float] | None = None, start: Place | None = None, *, free: bool = True,
         bounds: tuple[Floats, Floats] | None = None, grid: RadauElements = FIRST, bounded: bool = True,
         better: Better = None,
     ) -> DirectSolution:  # fmt: skip
@@ -179,34 +179,32 @@ class DirectProgram:
         if free:
             self._refuse_open_scales(bounds)
         program = self.transcribe(grid)
-        points = (
-            first_points(program, self.simulated(program, theta)) if start is None else [replace(start, theta=theta)]
-        )
+        points = [start.point] if start else first_points(program, self.simulated(program, theta))
+        places = [place(program, replace(p, theta=theta), start.multipliers if start else None) for p in points]
         limits = self.options.state_bounds if bounded else {}
-        results = [self._minimise(program, p, bounds if free else (theta, theta), limits, better) for p in points]
+        results = [self._minimise(p, bounds if free else (theta, theta), limits, better) for p in places]
         found = min(results, key=lambda r: r.at.cost if r.converged else np.inf)
         inside = inside_bounds(found.at.theta, bounds, program.slots.sizes)
         return DirectSolution(found.at, found.converged, found.reason, found.iterations, inside=inside, is_free=free)
 
     def _minimise(
-        self, program: Transcription, point: Point, bounds: tuple[Floats, Floats],
-        limits: Mapping[str, tuple[float, float]], better: Better,
-    ) -> Ended[Place]:  # fmt: skip
-        """From one point; with equal bounds, θ stays."""
+        self, start: Place, bounds: tuple[Floats, Floats], limits: Mapping[str, tuple[float, float]], better: Better
+    ) -> Ended[Place]:
+        """From one place; with equal bounds, θ stays."""
         from grisaille.collocation.direct.ipopt import solve_ipopt, violates
 
         o, free = self.options, bool(np.any(bounds[0] < bounds[1]))
         if o.solver != "ipopt":
             result = solve_newton(
-                program, point, bounds, tolerance=o.tolerance if free else min(o.tolerance, FOLLOWED),
+                start, bounds, tolerance=o.tolerance if free else min(o.tolerance, FOLLOWED),
                 max_iterations=o.max_iterations, better=better,
             )  # fmt: skip
-            if o.solver == "newton" or (result.converged and not violates(program, result.at.point, limits)):
+            if o.solver == "newton" or (result.converged and not violates(start.program, result.at.point, limits)):
                 return result
             if not result.converged and self.model.structure.jumps.of_states:
                 return result  # no slope leads across a jump, whoever follows it
-            point = result.at.point if result.converged else point
-        return solve_ipopt(program, point, bounds, state_bounds=limits)
+            start = result.at if result.converged else start
+        return solve_ipopt(start.program, start.point, bounds, state_bounds=limits)
 
 
 def algebraic_jumps(model: DirectModel, record: DirectRecord) -> bool:

@@ -22,8 +22,8 @@ import numpy as np
 from grisaille.collocation.direct.element import Derivatives, ElementFunctions
 from grisaille.collocation.direct.elimination import Condensed, IndefiniteError, condense, scatter, sweep
 from grisaille.collocation.direct.mesh import Floats
-from grisaille.collocation.direct.newton import Linearized, Multipliers, Place, linearize, solve_newton
-from grisaille.collocation.direct.transcription import Point, Transcription
+from grisaille.collocation.direct.newton import Linearized, Place, linearize, solve_newton
+from grisaille.collocation.direct.transcription import Transcription
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,10 +41,9 @@ class Marginal:
         return self.smooth + self.freedom
 
 
-def marginal(program: Transcription, point: Point, tolerance: float, lam: Multipliers | None = None) -> Marginal | None:
-    """At point.theta; None where no path was found or the curvature is not positive definite."""
-    held = point.theta, point.theta
-    result = solve_newton(program, point, held, tolerance=min(tolerance, 1e-10), multipliers=lam)
+def marginal(start: Place, tolerance: float) -> Marginal | None:
+    """At θ of a place; None where no path was found or the curvature is not positive definite."""
+    result = solve_newton(start, (start.theta, start.theta), tolerance=min(tolerance, 1e-10))
     model = exact_model(result.at) if result.converged else None
     return None if model is None else marginal_of(result.at, model)
 

@@ -198,11 +198,10 @@ class ElementSteps(Steps[Place, Step]):
 
 
 def solve_newton(
-    program: Transcription, point: Point, bounds: tuple[Floats, Floats], *, tolerance: float = 1e-9,
-    max_iterations: int = 100, multipliers: Multipliers | None = None, better: Better = None,
+    now: Place, bounds: tuple[Floats, Floats], *, tolerance: float = 1e-9, max_iterations: int = 100,
+    better: Better = None,
 ) -> Ended[Place]:  # fmt: skip
-    """Minimise from a point; bounds that are equal hold θ."""
-    now = place(program, point, multipliers)
+    """Minimise from a place; bounds that are equal hold θ."""
     if not now.costs.is_finite:
         return Ended(now, False, "the criterion is not finite at the start", 0)
     return descend(ElementSteps(bounds, better), now, damping=0.0, tolerance=tolerance, most=max_iterations)

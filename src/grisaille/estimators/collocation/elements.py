@@ -23,7 +23,7 @@ from grisaille.collocation.direct.elimination import IndefiniteError
 from grisaille.collocation.direct.ipopt import violates
 from grisaille.collocation.direct.marginal import marginal
 from grisaille.collocation.direct.mesh import RadauElements
-from grisaille.collocation.direct.newton import linearize, place
+from grisaille.collocation.direct.newton import Place, linearize, place
 from grisaille.collocation.direct.refinement import interpolated
 from grisaille.collocation.direct.step_error import step_errors
 from grisaille.collocation.direct.transcription import Point, Transcription
@@ -64,7 +64,7 @@ class Elements(Trajectories):
     is_exact: ClassVar[bool] = True
 
     def __init__(
-        self, program: DirectProgram, grid: RadauElements = FIRST, reason: str = "", last: Point | None = None
+        self, program: DirectProgram, grid: RadauElements = FIRST, reason: str = "", last: Place | None = None
     ) -> None:
         self.program, self.grid, self.reason, self.last = program, grid, reason, last
 
@@ -101,7 +101,7 @@ class Elements(Trajectories):
         return f"the path {found.status}"
 
     def keep(self, solution: ElementSolution, solved: bool) -> None:
-        self.last = solution.found.point if solved else None
+        self.last = solution.found.at if solved else None
 
     def minimize(
         self, problem: CollocationProblem, theta: np.ndarray, wanted: np.ndarray, progress: Progress | None = None,
@@ -178,7 +178,7 @@ class Elements(Trajectories):
     def finer(self, solution: ElementSolution) -> Elements:
         fine = self.program.transcribe(self.grid.halved())
         start = interpolated(solution.found.program, fine, solution.found.point)
-        return Elements(self.program, self.grid.halved(), self.reason, start)
+        return Elements(self.program, self.grid.halved(), self.reason, place(fine, start))
 
     def distances(self, problem: CollocationProblem, scales: Sequence[int]) -> None:
         return None
@@ -187,11 +187,13 @@ class Elements(Trajectories):
         return Elements(self.program.with_trials([c.trial for c in cases]), self.grid, self.reason)
 
     def restored(self, meshes: Sequence[Discretisation | None], fit: Fitted) -> Elements:
-        last = Point(**{f.name: fit.kept[f"path_{f.name}"] for f in fields(Point)})
-        if last.inner.shape[1] != self.program.functions.element.sizes.inner:
-            last = None  # type: ignore[assignment]  # a file that kept no algebraic unknowns after jumps of inputs
+        path = Point(**{f.name: fit.kept[f"path_{f.name}"] for f in fields(Point)})
         older = RadauElements(int(fit.estimate.extra.get("pieces", 1)))
-        return Elements(self.program, meshes[0] if isinstance(meshes[0], RadauElements) else older, self.reason, last)
+        grid = meshes[0] if isinstance(meshes[0], RadauElements) else older
+        # a file may have kept no algebraic unknowns after jumps of inputs
+        is_whole = path.inner.shape[1] == self.program.functions.element.sizes.inner
+        last = place(self.program.transcribe(grid), path) if is_whole else None
+        return Elements(self.program, grid, self.reason, last)
 
     def notes(self, solution: ElementSolution) -> list[str]:
         return [*self._drift(solution.found), *self._beyond_bounds(solution.found)]
@@ -236,5 +238,5 @@ def _of_criterion(solution: DirectSolution, finer: Transcription, point: Point) 
 
 def _of_likelihood(solution: DirectSolution, finer: Transcription, point: Point) -> np.ndarray | None:
     """g′ of −log L, whose g is zero where no bound decides."""
-    found = marginal(finer, point, PATH)
+    found = marginal(place(finer, point), PATH)
     return None if found is None else found.gradient
