@@ -1,20 +1,11 @@
-"""The marginal likelihood of the data by Laplace's method, with its gradient.
+"""The marginal likelihood of splines: determinants of bands, with their gradient.
 
-    −log L ≈ J(β̂) + ½ log|H| − ½ log|G| + ½ Σ log|2π R_k|
-
-at the trajectory β̂ that minimises J for the given θ, disturbance intensities and noise levels. H is Gauss–Newton's
-curvature of J by β, G that of the disturbances alone: the normaliser of the path's density, for a state with constant
-drift Π (2π Q Δt)^{-1/2} over its increments, and with it the term ½ ∫ div f dt that belongs to symmetric
-discretisations. Exact for linear models on fine knots. The gradient follows the trajectory by the implicit function
-theorem; derivatives of log-determinants need only the entries of H⁻¹ and G⁻¹ that lie in their bands.
-
-References: J. Heald, J. Stark, Physical Review Letters 84 (2000) 2366; M. Onsager, S. Machlup, Physical Review 91
-(1953) 1505.
+H is Gauss–Newton's curvature of J by β; with G there belongs the term ½ ∫ div f dt of symmetric discretisations. The
+gradient follows the trajectory by the implicit function theorem; derivatives of log-determinants need only the entries
+of H⁻¹ and G⁻¹ that lie in their bands.
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,20 +13,11 @@ from numpy.typing import NDArray
 from grisaille.collocation import banded
 from grisaille.collocation.assembly import Part, Points
 from grisaille.collocation.banded import BandedFactor, NotPositiveDefinite
+from grisaille.collocation.marginal import Marginal, minus_log_likelihood
 from grisaille.collocation.program import Linearised, SplineProgram
 from grisaille.collocation.record import Given
 
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class Marginal:
-    """−log L of one experiment and its gradient by the unknowns that move it."""
-
-    value: float
-    slope: Floats
-    freedom: Floats
-    """By each unknown, the derivative of the determinants alone: what a level's information rests on."""
 
 
 def marginal(
@@ -51,11 +33,10 @@ def marginal(
     G = BandedFactor(banded.without(program.prior_band(lin, given), held))
     missing = ~np.isfinite(program.record.y[program.seen])
     diagonal = np.diagonal(lin.data.root, axis1=1, axis2=2)[~missing]
-    value = lin.objective + 0.5 * (H.log_determinant - G.log_determinant)
-    value += float(0.5 * len(diagonal) * np.log(2 * np.pi) - np.log(diagonal).sum())
-    p = len(given.dq)
+    spread = float(0.5 * len(diagonal) * np.log(2 * np.pi) - np.log(diagonal).sum())
+    value = minus_log_likelihood(lin.objective, H.log_determinant, G.log_determinant, spread)
     if not sensitive:
-        return Marginal(value, np.zeros(p), np.zeros(p))
+        return Marginal(value, *np.zeros((2, len(given.dq))))
     return Marginal(value, *_slope(program, lin, given, fixed, H, G))
 
 

@@ -1,10 +1,8 @@
-"""The likelihood of θ with paths integrated out by Laplace's approximation, with its gradient.
+"""The marginal likelihood of elements: determinants along time, with their gradient.
 
-    −log p(y | θ) ≈ J*(θ) + ½ log det H_red − ½ Σ log(h b_j)
-
-J* is the least cost over paths, ½ log det 2πR included; H_red its reduced Hessian in (ζ, v), the prior of v_j at a
-Radau point being N(0, 1/(h b_j)), which makes increments of states exact: Var ∫v dt = h. For linear models this is the
-likelihood of the discretised model itself.
+H is the exact reduced Hessian in (ζ, v), and G that of their prior, N(0, 1/(h b_j)) for v_j at a Radau point, which
+makes increments of states exact: Var ∫v dt = h. For linear models this is the likelihood of the discretised model
+itself.
 
 The gradient is exact. With K = [[H, Jᵀ], [J, 0]] and det H_red = |det K| / det(J_y)²,
 
@@ -15,8 +13,6 @@ and how H and J move with θ through the optimal path costs one more solve with 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from grisaille.collocation.direct.element import Derivatives, ElementFunctions
@@ -24,21 +20,7 @@ from grisaille.collocation.direct.elimination import Condensed, IndefiniteError,
 from grisaille.collocation.direct.mesh import Floats
 from grisaille.collocation.direct.newton import Linearized, Place, linearize, solve_newton
 from grisaille.collocation.direct.transcription import Transcription
-
-
-@dataclass(frozen=True, eq=False)
-class Marginal:
-    """−log p(y | θ) with its gradient, and the path it belongs to."""
-
-    value: float
-    smooth: Floats
-    """Gradient of J*, and of ½ log det H_red:"""
-    freedom: Floats
-    at: Place
-
-    @property
-    def gradient(self) -> Floats:
-        return self.smooth + self.freedom
+from grisaille.collocation.marginal import Marginal, minus_log_likelihood
 
 
 def marginal(start: Place, tolerance: float) -> Marginal | None:
@@ -59,8 +41,20 @@ def exact_model(at: Place) -> Linearized | None:
 def marginal_of(at: Place, model: Linearized) -> Marginal:
     """At a path that is solved for."""
     prior = float(np.log(at.program.noise_weights).sum())
-    value = at.costs.total + 0.5 * (model.log_determinant - prior)
-    return Marginal(value, model.gradient, _determinant_gradient(at, model), at)
+    value = minus_log_likelihood(at.costs.objective, model.log_determinant, prior, at.costs.levels)
+    moved = _determinant_gradient(at, model)
+    return Marginal(value, model.gradient + moved, moved + _spread_slope(at))
+
+
+def _spread_slope(at: Place) -> Floats:
+    """∂/∂θ of ½ log det 2πR at fixed states: the freedom that samples leave to levels of measurement noise."""
+    program, total = at.program, np.zeros(len(at.theta))
+    for r, record in enumerate(program.records):
+        sigma, _, by_slots = program.look("deviation", at.point, r)
+        ends, index = program.meshes[r].ends_of_samples, program.slots.index[r]
+        share = np.einsum("ij,ijk->k", np.where(record.measured, 1 / sigma[ends], 0.0), by_slots[ends])
+        np.add.at(total, index[index >= 0], share[index >= 0])
+    return total
 
 
 def _determinant_gradient(at: Place, model: Linearized) -> Floats:

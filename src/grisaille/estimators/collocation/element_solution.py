@@ -17,8 +17,9 @@ from grisaille.collocation.direct.model import DirectModel
 from grisaille.collocation.direct.newton import Linearized
 from grisaille.collocation.direct.summary import curvature_at, output_slopes, seen, theta_covariance
 from grisaille.collocation.intensity import Misfit
+from grisaille.collocation.marginal import Marginal
 from grisaille.estimation.quantities import Observed, Quantities
-from grisaille.estimators.collocation.trajectories import Marginal, Solution, Statistics, Told
+from grisaille.estimators.collocation.trajectories import Solution, Statistics, Told
 from grisaille.simulation.runner import Prediction
 
 if TYPE_CHECKING:
@@ -70,18 +71,7 @@ class ElementSolution(Solution):
     def marginal(self, sensitive: bool) -> Marginal:
         if self._exact is None:
             raise NotPositiveDefinite
-        found = marginal_of(self.found.at, self._exact)
-        return Marginal(found.value, found.gradient, found.freedom + self._spread_slope())
-
-    def _spread_slope(self) -> np.ndarray:
-        """∂/∂θ of ½ log det 2πR at fixed states: the freedom that samples leave to levels of measurement noise."""
-        program, total = self.found.program, np.zeros(len(self.theta))
-        for r, record in enumerate(program.records):
-            sigma, _, by_slots = program.look("deviation", self.found.point, r)
-            ends, index = program.meshes[r].ends_of_samples, program.slots.index[r]
-            share = np.einsum("ij,ijk->k", np.where(record.measured, 1 / sigma[ends], 0.0), by_slots[ends])
-            np.add.at(total, index[index >= 0], share[index >= 0])
-        return total
+        return marginal_of(self.found.at, self._exact)
 
     def misfit(self, cases: Sequence[Case], outputs: Sequence[str]) -> Misfit:
         """Var ŷ is that of the band of the output, parameters included: the trace in ``collocation.intensity``."""

@@ -239,4 +239,4 @@ def _of_criterion(solution: DirectSolution, finer: Transcription, point: Point) 
 def _of_likelihood(solution: DirectSolution, finer: Transcription, point: Point) -> np.ndarray | None:
     """g′ of −log L, whose g is zero where no bound decides."""
     found = marginal(place(finer, point), PATH)
-    return None if found is None else found.gradient
+    return None if found is None else found.slope

@@ -24,10 +24,11 @@ from grisaille.collocation.banded import BandedFactor
 from grisaille.collocation.descent import Quadratic
 from grisaille.collocation.intensity import Misfit, misfit_of
 from grisaille.collocation.knots import folded_at
+from grisaille.collocation.marginal import Marginal
 from grisaille.collocation.newton import Ended
 from grisaille.estimation.quantities import Quantities, Uncertain
 from grisaille.estimators.collocation.spline_meshes import limits, on_mesh
-from grisaille.estimators.collocation.trajectories import Marginal, Solution, Statistics, Told
+from grisaille.estimators.collocation.trajectories import Solution, Statistics, Told
 from grisaille.simulation.runner import Prediction
 
 if TYPE_CHECKING:

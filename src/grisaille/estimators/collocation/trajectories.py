@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from grisaille.collocation.intensity import Misfit
+from grisaille.collocation.marginal import Marginal
 from grisaille.collocation.newton import Ended
 from grisaille.optimization.journal import Progress
 from grisaille.simulation.runner import Prediction
@@ -43,16 +44,6 @@ class Told:
     errors: np.ndarray
     jacobian: np.ndarray
     predictions: tuple[Prediction, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Marginal:
-    """−log L by Laplace's approximation, priors included, and its gradient by θ."""
-
-    value: float
-    slope: np.ndarray
-    freedom: np.ndarray
-    """The derivative of the determinants alone: what a level's information rests on."""
 
 
 class Solution(ABC):
