@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import casadi as ca
 import numpy as np
 
 import grisaille as gr
 from grisaille import atan2, der
-from grisaille.collocation.direct.direct import DirectOptions
+from grisaille.collocation.direct.direct import DirectOptions, DirectProgram
 from grisaille.collocation.direct.summary import curvature_at, seen
 from grisaille.estimation.unknowns import parameter_guesses, resolve_unknowns
-from grisaille.estimators.collocation.posing_elements import direct_cases, pose_direct
+from grisaille.estimators.collocation.posing_elements import direct_cases, points_at_guess
 from grisaille.structure.prepared import structure_of
 
 
@@ -86,7 +85,7 @@ def data(model, times, output, *, u=None, seed=1, noise=True, **options):
 def program(model, experiments, estimate, guess=None, **options):
     data = experiments if isinstance(experiments, list) else [experiments]
     unknowns, cases = posed(model, data, estimate, guess)
-    return pose_direct(cases, unknowns, DirectOptions(**options))
+    return DirectProgram(points_at_guess(cases, unknowns), unknowns, DirectOptions(**options))
 
 
 def posed(model, data, estimate, guess=None):
@@ -103,9 +102,8 @@ class Path:
     def __init__(self, solution, r):
         mesh, model = solution.program.meshes[r], solution.program.model
         self.sample_at, self.times = mesh.sample_at, mesh.bounds
-        self.names = (*model.structure.system.observed_names, *model.structure.model.disturbances)
-        formulas = ca.vertcat(model.observed, model.disturbances)
-        self.values = solution.program.observe(solution.point, formulas, r)
+        self.names = model.structure.system.observed_names
+        self.values = solution.program.look("observed", solution.point, r)[0]
         curvature = curvature_at(solution.at, np.isfinite(np.diag(solution.covariance)))
         covariance = np.nan_to_num(solution.covariance)
         self.deviations = seen(solution.at, curvature, r, covariance, model.X)[1]

@@ -145,12 +145,13 @@ def descend(steps: Steps[P, S], now: P, *, damping: float, tolerance: float, mos
             while not filter.takes(now, trial, step, share) and share > 0:
                 share = share / 2 if share / 2 >= steps.shortest else 0.0
                 trial = steps.tried(now, step, share, small) if share else now
-            if share:
-                good = now.cost - trial.cost > GOOD * share * step.predicted or trial.away < now.away
-                damping = damping / 10 if good else damping
-                damping, now = 0.0 if damping < 1e-3 * steps.least else damping, trial
-            else:
-                damping = damping / 100 if small else max(GROWTH * damping, steps.least)
+            if small:
+                damping /= 100
+            elif share == 0:
+                damping = max(GROWTH * damping, steps.least)
+            elif now.cost - trial.cost > GOOD * share * step.predicted or trial.away < now.away:
+                damping /= 10
+            damping, now = 0.0 if damping < 1e-3 * steps.least else damping, trial
         if damping > LARGEST:
             found.reason = "the curvature is singular" if step is None else "no step lowers the criterion"
             break

@@ -23,6 +23,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
+from grisaille import trial
 from grisaille.collocation.direct.conditions import choose_conditions
 from grisaille.collocation.direct.mesh import DirectRecord, Floats, RadauElements, make_mesh
 from grisaille.collocation.direct.model import DirectModel, build_direct_model
@@ -34,7 +35,6 @@ from grisaille.collocation.direct.transcription import Functions, Point, Transcr
 from grisaille.collocation.newton import Ended
 from grisaille.errors import EstimationError
 from grisaille.experiment.cells import cut_into_cells
-from grisaille.structure.reduction import Structure
 from grisaille.trial import Trial
 from grisaille.trial.unknown import Unknown
 
@@ -96,36 +96,31 @@ class DirectSolution(Ended[Place]):
 class DirectProgram:
     """A model with records: solved again and again.
 
-    structure : of the model; outputs : the columns of the records' y
-    unknowns : what θ holds; guess : θ where ranks, units and starts are decided
+    points : trials at the guess, where ranks, units and starts are decided; unknowns : what θ holds
     information : further −log p(θ) as a formula of θ (priors, measurements that depend on θ alone)
     """
 
     def __init__(
-        self, structure: Structure, records: Sequence[DirectRecord], unknowns: Sequence[Unknown],
-        outputs: Sequence[str], options: DirectOptions | None = None, *, guess: Floats | Sequence[float],
+        self, points: Sequence[trial.Point], unknowns: Sequence[Unknown], options: DirectOptions | None = None,
         information: Callable[[ca.SX], ca.SX] | None = None,
     ) -> None:  # fmt: skip
-        self.options, self.records, self.unknowns = options or DirectOptions(), tuple(records), tuple(unknowns)
-        theta = np.asarray(guess, dtype=float)
-        self._refuse(theta)
-        slots = make_slots(structure, records, unknowns, theta)
-        parameters = slots.parameters(theta)
-        values = dict(zip(slots.formulas.names, parameters[0].tolist(), strict=True))
-        values |= dict(zip(slots.names, slots.values(theta)[0].tolist(), strict=True))
-        self.model = build_direct_model(structure, outputs, slots.levels, values)
-        conditions, self.starts = choose_conditions(self.model, records, parameters, slots.values(theta), slots.names)
-        jumps = any(algebraic_jumps(self.model, r) for r in records)
-        self.functions = Functions(self.model, slots, conditions, jumps)
+        self.options, self.unknowns = options or DirectOptions(), tuple(unknowns)
+        self.guess = np.array([u.guess for u in unknowns])
+        self._refuse(self.guess)
+        outputs = tuple(dict.fromkeys(o for p in points for o in p.trial.data.outputs))
+        self.records = tuple(DirectRecord(p.trial, outputs, p.table) for p in points)
+        self.slots = slots = make_slots(points, unknowns)
+        values = points[0].known | dict(zip(slots.names, slots.values(self.guess)[0].tolist(), strict=True))
+        self.model = build_direct_model(points[0].structure, outputs, slots.levels, values)
+        self.starts = [p.start for p in points]
+        jumps = any(algebraic_jumps(self.model, r) for r in self.records)
+        self.functions = Functions(self.model, slots, choose_conditions(self.model, points), jumps)
         self.bounds = (np.array([u.lower for u in unknowns]), np.array([u.upper for u in unknowns]))
         self.information = _information(information, len(unknowns))
-        self.slots, self.guess = slots, theta
         self._simulated: dict[bytes, tuple[int, Point]] = {}
         self._transcribed: dict[RadauElements, Transcription] = {}
 
     def _refuse(self, theta: Floats) -> None:
-        if len(theta) != len(self.unknowns):
-            raise EstimationError(f"{len(self.unknowns)} unknowns, but {len(theta)} numbers to start from.")
         for unknown, value in zip(self.unknowns, theta, strict=True):
             if not np.isfinite(value):
                 raise EstimationError(f"'{unknown.name}' starts from {value}; give a finite number.")

@@ -68,8 +68,6 @@ class DirectModel:
     """R, (ny, ny)."""
     observed: ca.SX
     """Every name the user knows."""
-    disturbances: ca.SX
-    """Every disturbance as a signal, in the order of the model."""
     start_root: ca.SX
     """L, (n_w, n_w); zero columns for what starts at zero."""
     levels: ca.SX
@@ -139,7 +137,6 @@ def build_direct_model(
             ca.vertcat(ca.vec(variance), *(ca.vec(ca.SX(m)) for p in processes for m in (p.A, p.B, p.C, p.D)))
         ),
         observed=observed,
-        disturbances=_as_signals(structure, signals),
         start_root=_block([start_root_symbolic(p, n) for p, n in zip(processes, at_guess, strict=True)
                            if not p.is_white]),
     )  # fmt: skip
@@ -185,12 +182,6 @@ def _correction(structure: Structure, processes: Sequence[Process]) -> ca.SX:
         if reading == "ito":
             total += 0.5 * diffusion.own_correction(k)
     return ca.substitute(ca.densify(total), diffusion.root, noise_root(diffusion, processes))
-
-
-def _as_signals(structure: Structure, signals: ca.SX) -> ca.SX:
-    place = {s.name: k for k, s in enumerate(structure.system.signals) if s.kind == "disturbance" and s.order == 0}
-    names = list(structure.model.disturbances)
-    return ca.vertcat(*(signals[place[n]] if n in place else ca.SX(0) for n in names)) if names else ca.SX(0, 1)
 
 
 def _block(parts: Sequence[ca.SX]) -> ca.SX:

@@ -14,11 +14,11 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from grisaille.collocation.direct.mesh import DirectRecord, Floats
+from grisaille.collocation.direct.mesh import Floats
 from grisaille.errors import EstimationError
 from grisaille.model.lowering.lowering import evaluate
 from grisaille.structure.parameters import ParameterFormulas
-from grisaille.structure.reduction import Structure
+from grisaille.trial import Point
 from grisaille.trial.unknown import Unknown
 
 
@@ -49,15 +49,6 @@ class Slots:
         padded = np.append(theta, 0.0)
         return np.asarray(np.where(self.index >= 0, padded[self.index], self.known))
 
-    def parameters(self, theta: Floats) -> Floats:
-        """All parameters of every record, (R, parameters)."""
-        rows = []
-        for r, values in enumerate(self.values(theta)):
-            given = dict(zip(self.constants, self.constant_values[r].tolist(), strict=True))
-            given |= {n: float(v) for n, v in zip(self.names, values, strict=True) if n in self.formulas.given}
-            rows.append(self.formulas.evaluate(given).values)
-        return np.array(rows).reshape(len(rows), len(self.formulas.names))
-
     def quantities(self, slots: ca.SX, constants: ca.SX) -> ca.SX:
         """(all parameters, levels) over the symbols of slots and constants."""
         given = {n: constants[k] for k, n in enumerate(self.constants)}
@@ -66,47 +57,36 @@ class Slots:
         return ca.vertcat(self.formulas.symbolic(given), *levels)
 
 
-def make_slots(
-    structure: Structure, records: Sequence[DirectRecord], unknowns: Sequence[Unknown], guess: Floats
-) -> Slots:
-    """The slots of a problem; ``guess`` is θ to begin with."""
+def make_slots(points: Sequence[Point], unknowns: Sequence[Unknown]) -> Slots:
+    """The slots of a problem, from its trials at the guess."""
     names = tuple(dict.fromkeys(u.local_name for u in unknowns))
     free = {u.local_name for u in unknowns if u.kind == "parameter"}
-    constants = tuple(dict.fromkeys(c for r in records for c in r.trial.constants if c not in free))
-    formulas = ParameterFormulas(structure.model, {*constants, *free})
-    index = np.full((len(records), len(names)), -1, dtype=np.int64)
+    constants = tuple(dict.fromkeys(c for p in points for c in p.trial.constants if c not in free))
+    formulas = ParameterFormulas(points[0].structure.model, {*constants, *free})
+    index = np.full((len(points), len(names)), -1, dtype=np.int64)
     for k, unknown in enumerate(unknowns):
-        for r, record in enumerate(records):
-            if unknown.applies_to(record.name):
+        for r, point in enumerate(points):
+            if unknown.applies_to(point.trial.name):
                 index[r, names.index(unknown.local_name)] = k
-    known = np.zeros(index.shape)
-    for r, record in enumerate(records):
-        for k, name in enumerate(names):
-            if index[r, k] < 0:
-                known[r, k] = _known_value(structure, record, name, name in free)
-    values = np.array([[_constant(structure, r, c) for c in constants] for r in records])
+    known = [[_known(p, n) if i < 0 else 0.0 for n, i in zip(names, own, strict=True)]
+             for p, own in zip(points, index, strict=True)]  # fmt: skip
+    values = np.array([[p.known[c] for c in constants] for p in points]).reshape(len(points), len(constants))
     spans = np.array([u.upper - u.lower for u in unknowns])
+    guess = np.array([u.guess for u in unknowns])
     sizes = np.maximum(np.abs(guess), np.where(np.isfinite(spans), spans / 4, 0.0))
-    return Slots(names, index, known, constants, values.reshape(len(records), len(constants)), formulas, sizes)
+    return Slots(names, index, np.array(known).reshape(index.shape), constants, values, formulas, sizes)
 
 
-def _constant(structure: Structure, record: DirectRecord, name: str) -> float:
-    constants = record.trial.constants
-    if name in constants:
-        return float(constants[name])
-    return ParameterFormulas(structure.model, set(constants)).evaluate(constants)[name]
-
-
-def _known_value(structure: Structure, record: DirectRecord, slot: str, is_parameter: bool) -> float:
-    if is_parameter:
-        return _constant(structure, record, slot)
+def _known(point: Point, slot: str) -> float:
+    """The value of a slot where nothing moves it."""
+    if slot in point.known:
+        return point.known[slot]
     kind, _, target = slot.removesuffix(")").partition("(")
-    if kind == "start" and target in record.trial.demands:
-        return float(record.trial.demands[target])
-    flat = structure.model
+    if kind == "start" and target in point.demands:
+        return point.demands[target]
+    flat = point.structure.model
     sources: dict[str, Any] = {"scale": flat.disturbances, "noise": flat.outputs, "start": flat.variables}
     formula = getattr(sources[kind][target], kind, None)
     if formula is None:
-        raise EstimationError(f"'{slot}' has no value in record '{record.name}': estimate it there too.")
-    given = ParameterFormulas(flat, set(record.trial.constants)).evaluate(record.trial.constants)
-    return evaluate([formula], dict(zip(given.names, given.values.tolist(), strict=True)))[0]
+        raise EstimationError(f"'{slot}' has no value in record '{point.trial.name}': estimate it there too.")
+    return evaluate([formula], point.known)[0]

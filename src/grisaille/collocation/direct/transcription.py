@@ -199,19 +199,6 @@ class Transcription:
         known = float(self.information(point.theta)[0]) if self.information is not None else 0.0
         return Costs(float(noise), float(residuals), float(levels), known, c0, c)
 
-    def observe(self, point: Point, formula: ca.SX, r: int) -> Floats:
-        """A column of the model's formulas at the first instant and all ends of a record, (E + 1, rows)."""
-        model, (first, last) = self.model, self.span(r)
-        function = ca.Function("observe", model.arguments, [ca.densify(formula)])
-        n, nv = model.n, model.nv
-        w = self.seen_points(point, r)
-        v = point.noise[first:last, point.noise.shape[1] - nv :]
-        v = np.vstack([np.zeros((1, nv)), v]) if nv else np.zeros((len(w), 0))
-        mesh = self.meshes[r]
-        q = np.concatenate([self.slots.parameters(point.theta)[r], self._levels(point.theta, r)])
-        columns = (mesh.bounds[None], w[:, :n].T, w[:, n:].T, v.T, mesh.u_end.T, np.repeat(q[:, None], len(w), axis=1))
-        return np.array(function.map(len(w))(*columns).full()).T
-
     def look(self, what: str | ca.SX, point: Point, r: int) -> tuple[Floats, Floats, Floats]:
         """``Functions.look``, or that of a column of formulas, at the first instant and all ends of a record.
 
@@ -225,7 +212,3 @@ class Transcription:
         value, *slopes = (np.array(x.full()).reshape(-1, N).T for x in found)
         by_w, by_slots = (s.reshape(N, -1, value.shape[1]).swapaxes(1, 2) for s in slopes)
         return value, by_w, by_slots
-
-    def _levels(self, theta: Floats, r: int) -> Floats:
-        values = self.slots.values(theta)[r]
-        return np.array([values[self.slots.names.index(n)] for n in self.slots.levels])

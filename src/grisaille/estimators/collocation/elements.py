@@ -202,7 +202,7 @@ class Elements(Trajectories):
         """Whether hidden constraints, posed at the first point only, still hold at the end."""
         model, worst = self.program.model, 0.0
         for r in range(len(found.program.records) if model.structure.system.nc else 0):
-            values = found.program.observe(found.point, model.constraints, r)
+            values = found.program.look(model.constraints, found.point, r)[0]
             states = found.program.seen_points(found.point, r)[:, : model.n]
             worst = max(worst, float(np.abs(values).max(initial=0.0)) / (1.0 + np.abs(states).max(initial=0.0)))
         if worst < DRIFT:

@@ -9,7 +9,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from grisaille.collocation.direct.direct import DirectOptions, DirectProgram, DirectRecord
+from grisaille.collocation.direct.direct import DirectOptions, DirectProgram
 from grisaille.errors import EstimationError
 from grisaille.estimation.cases import Case, start_guesses, trial_of
 from grisaille.estimators.collocation.elements import Elements
@@ -23,6 +23,7 @@ from grisaille.estimators.collocation.refusals import (
 from grisaille.model.classes import Model
 from grisaille.model.priors import LogNormal, MultivariateNormal, Normal
 from grisaille.structure.reduction import Structure
+from grisaille.trial import Point
 from grisaille.trial.refusals import refuse_few_instants, refuse_moving_instants, refuse_static
 from grisaille.trial.unknown import Unknown
 
@@ -45,8 +46,9 @@ def pose_elements(
         refuse_open_noise(structure, data)
         refuse_levels(unknowns, level_parameters(structure, unknowns, outputs))
     posed, cases = direct_cases(model, data, unknowns)
-    program = pose_direct(cases, posed, chosen, _priors(posed))
-    refuse_zero_noise(program, [e.name for e in data])
+    points = points_at_guess(cases, posed)
+    program = DirectProgram(points, posed, chosen, _priors(posed))
+    refuse_zero_noise(program, points)
     return CollocationProblem(posed, cases, Elements(program, reason=reason), criterion)
 
 
@@ -67,22 +69,13 @@ def direct_cases(
     return found, cases
 
 
-def pose_direct(
-    cases: Sequence[Case],
-    unknowns: Sequence[Unknown],
-    options: DirectOptions | None = None,
-    information: Callable[[ca.SX], ca.SX] | None = None,
-) -> DirectProgram:
-    """The program of experiments, at the guess."""
-    outputs = tuple(dict.fromkeys(o for c in cases for o in c.outputs))
+def points_at_guess(cases: Sequence[Case], unknowns: Sequence[Unknown]) -> list[Point]:
+    """Where ranks, units and starts are decided."""
     guess = np.array([u.guess for u in unknowns])
     points = [c.trial.at(c.own(guess)) for c in cases]
     for point in points:
         refuse_moving_instants(point.trial, point.form, "collocation")
-    records = [DirectRecord(p.trial, outputs, p.table) for p in points]
-    return DirectProgram(
-        points[0].structure, records, unknowns, outputs, options, guess=guess, information=information
-    )  # fmt: skip
+    return points
 
 
 def _priors(unknowns: Sequence[Unknown]) -> Callable[[ca.SX], ca.SX] | None:

@@ -19,6 +19,7 @@ from grisaille.errors import EstimationError
 from grisaille.model.expression import Name, postorder
 from grisaille.structure.parameters import ParameterFormulas, evaluate_parameters
 from grisaille.structure.reduction import Structure
+from grisaille.trial import Point
 from grisaille.trial.unknown import Unknown
 
 
@@ -69,22 +70,21 @@ def behind(structure: Structure, unknowns: Sequence[Unknown], names: Iterable[st
     return {n for n in own if np.any(tied.jacobian[rows, tied.names.index(n)])}
 
 
-def refuse_zero_noise(program: DirectProgram, names: Sequence[str]) -> None:
-    """Noise levels that do not depend on states must be positive."""
-    model = program.model
+def refuse_zero_noise(program: DirectProgram, points: Sequence[Point]) -> None:
+    """Noise levels that do not depend on states must be positive, at the guess."""
+    model, slots = program.model, program.slots
     sigma = ca.densify(ca.diag(model.variance))
     if ca.depends_on(sigma, ca.vertcat(model.t, model.X, model.Z, model.u, model.v)):
         return
     function = ca.Function("variances", [model.q], [sigma])
-    levels = [program.slots.names.index(n) for n in program.slots.levels]
-    parameters, values = program.slots.parameters(program.guess), program.slots.values(program.guess)
-    for r, name in enumerate(names):
-        found = np.array(function(np.concatenate([parameters[r], values[r, levels]]))).ravel()
+    for point, values in zip(points, slots.values(program.guess), strict=True):
+        levels = dict(zip(slots.names, values.tolist(), strict=True))
+        found = np.array(function([point.known.get(n, levels.get(n)) for n in model.quantities])).ravel()
         for output, variance in zip(model.outputs, found, strict=True):
             if not (np.isfinite(variance) and variance > 0):
                 raise EstimationError(
-                    f"Experiment '{name}': the noise of '{output}' is {np.sqrt(max(variance, 0.0)):g}, so its weight "
-                    f"is infinite; declare a positive gr.Output(…, noise=…)."
+                    f"Experiment '{point.trial.name}': the noise of '{output}' is {np.sqrt(max(variance, 0.0)):g}, so "
+                    f"its weight is infinite; declare a positive gr.Output(…, noise=…)."
                 )
 
 
