@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import signal
+from typing import Any
+
 import numpy as np
 import pytest
 
 import grisaille as gr
 from grisaille import der
+from grisaille.optimization.journal import Journal
 
 TIMES = np.linspace(0.0, 8.0, 33)
 
@@ -107,6 +112,28 @@ def test_an_interruption_keeps_what_was_reached(name: str) -> None:
     assert "INTERRUPTED" in str(fit)
     again = gr.fit(model, record(), ["a", "b"], method, guess=fit)
     assert again.converged
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"optimizer": "ipopt"}, {"optimizer": "ipopt", "transcription": "direct"}, {"transcription": "direct"}],
+    ids=str,
+)
+def test_a_signal_ends_steps_over_trajectories(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """In compiled code, too, from which no exception comes back."""
+    step, seen = Journal.step, []
+
+    def stop(self: Journal, theta: np.ndarray) -> None:
+        step(self, theta)
+        seen.append(theta)
+        if len(seen) == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(Journal, "step", stop)
+    fit = gr.fit(Driven(), record(), ["a", "b"], gr.Collocation(criterion="amle", **options))
+    assert fit.status.startswith("INTERRUPTED after 3 evaluations") and len(seen) == 3
+    np.testing.assert_array_equal(fit.estimate.theta, seen[-1])
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_direct_collocation_keeps_its_first_elements(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grisaille.collocation.assembly import Points
-from grisaille.collocation.descent import Quadratic, Task
+from grisaille.collocation.descent import Better, Quadratic, Task
 from grisaille.collocation.mesh import Local
 from grisaille.collocation.newton import Ended
-from grisaille.collocation.nlp import build_ipopt, run_ipopt
+from grisaille.collocation.nlp import Ipopt
 from grisaille.collocation.program import SplineProgram
 from grisaille.collocation.record import Given
 from grisaille.collocation.vectorised import with_vectors
@@ -26,9 +26,10 @@ Floats = NDArray[np.float64]
 
 
 def minimize(
-    task: Task, xi: Floats, betas: Sequence[Floats], *, wanted: NDArray[np.bool_], tolerance: float, most: int
-) -> Ended[Quadratic]:
-    """Minimise J from a point; unknowns that are not wanted stay."""
+    task: Task, xi: Floats, betas: Sequence[Floats], *, wanted: NDArray[np.bool_], tolerance: float, most: int,
+    better: Better = None,
+) -> Ended[Quadratic]:  # fmt: skip
+    """Minimise J from a point; unknowns that are not wanted stay; ``better`` is called with θ of every iteration."""
     theta = task.outer(xi)
     given = task.given(theta)
     scale = np.where(task.slopes(theta) != 0, np.abs(task.slopes(theta)), 1.0)
@@ -39,14 +40,18 @@ def minimize(
         _refuse_moving_starts(program, g)
         total += _criterion(program, [s[k] * scale[k] for k in mine], g, beta)
     options = {"max_iter": most, "tol": max(tolerance, 1e-10)}
-    solver = build_ipopt(ca.vertcat(s, *symbols), total, None, options)
-    found = run_ipopt(
-        solver, np.concatenate([theta / scale, *betas]), *_bounds(task, theta, scale, given, betas, wanted)
-    )
+    natural = _natural_bounds(task)
+
+    def seen(x: Floats) -> None:
+        if better is not None:
+            better(np.clip(x[: len(theta)] * scale, *natural))
+
+    solver = Ipopt(ca.vertcat(s, *symbols), total, ca.MX(0, 1), options, seen)
+    found = solver.run(np.concatenate([theta / scale, *betas]), *_bounds(task, theta, scale, given, betas, wanted))
     sizes = np.cumsum([len(theta), *(len(b) for b in betas)])
     scaled, *solved = np.split(found.x, sizes[:-1])
     task.evaluations += found.iterations
-    quadratic = task.linearised(task.inner(np.clip(scaled * scale, *_natural_bounds(task))), solved)
+    quadratic = task.linearised(task.inner(np.clip(scaled * scale, *natural)), solved)
     trace = [{"evaluation": float(task.evaluations), "objective": quadratic.cost}]
     return Ended(quadratic, found.converged, found.message, found.iterations, trace)
 

@@ -47,6 +47,11 @@ class Journal:
         """Remember a point as the best so far."""
         self.reached = theta
 
+    def step(self, theta: np.ndarray) -> None:
+        """One more iteration, to a better point."""
+        self.evaluations += 1
+        self.reach(theta)
+
     def accept(self, unknowns: Sequence[Unknown], theta: np.ndarray, objective: float, **more: float) -> None:
         """A better point."""
         self.reach(theta)

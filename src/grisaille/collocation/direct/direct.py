@@ -199,7 +199,7 @@ class DirectProgram:
             if not result.converged and self.model.structure.jumps.of_states:
                 return result  # no slope leads across a jump, whoever follows it
             start = result.at if result.converged else start
-        return solve_ipopt(start.program, start.point, bounds, state_bounds=limits)
+        return solve_ipopt(start.program, start.point, bounds, state_bounds=limits, better=better)
 
 
 def algebraic_jumps(model: DirectModel, record: DirectRecord) -> bool:

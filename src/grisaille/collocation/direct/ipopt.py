@@ -10,36 +10,38 @@ import numpy as np
 
 from grisaille.collocation.direct.mesh import POINTS, Floats
 from grisaille.collocation.direct.model import DirectModel
-from grisaille.collocation.direct.newton import Place, place
+from grisaille.collocation.direct.newton import Better, Place, place
 from grisaille.collocation.direct.transcription import Point, Transcription
 from grisaille.collocation.newton import Ended
-from grisaille.collocation.nlp import build_ipopt, run_ipopt
+from grisaille.collocation.nlp import Ipopt
 from grisaille.errors import EstimationError
 
 
 def solve_ipopt(
     program: Transcription, point: Point, bounds: tuple[Floats, Floats], *,
     state_bounds: Mapping[str, tuple[float, float]] | None = None, tolerance: float = 1e-10, max_iterations: int = 500,
+    better: Better = None,
 ) -> Ended[Place]:  # fmt: skip
-    """Minimise from a point."""
+    """Minimise from a point; ``better`` is called with θ of every iteration."""
     options = {"tol": tolerance, "max_iter": max_iterations, "bound_relax_factor": 0.0}
-    solver = build_solver(program, point, options)
+    solver = build_solver(program, point, options, better)
     return run_solver(program, solver, point, bounds, state_bounds or {})
 
 
-def build_solver(program: Transcription, point: Point, options: Mapping[str, Any]) -> ca.Function:
+def build_solver(program: Transcription, point: Point, options: Mapping[str, Any], better: Better = None) -> Ipopt:
     """The program with its derivatives; ``options`` of IPOPT, beside silence. Only sizes are taken from the point."""
-    return build_ipopt(*_expressions(program, point), options)
+    seen = None if better is None else lambda x: better(x[: len(point.theta)])
+    return Ipopt(*_expressions(program, point), options, seen)
 
 
 def run_solver(
-    program: Transcription, solver: ca.Function, point: Point, bounds: tuple[Floats, Floats],
+    program: Transcription, solver: Ipopt, point: Point, bounds: tuple[Floats, Floats],
     state_bounds: Mapping[str, tuple[float, float]],
 ) -> Ended[Place]:  # fmt: skip
     """Minimise from a point with θ between bounds."""
     lower, upper = _limits(program, point, bounds, state_bounds)
     parts = [point.theta, *(getattr(point, n).ravel() for n in ("first", "zeta", "inner", "noise"))]
-    found = run_ipopt(solver, np.concatenate(parts), lower, upper)
+    found = solver.run(np.concatenate(parts), lower, upper)
     parts = np.split(found.x, np.cumsum([len(p) for p in parts])[:-1])
     end = Point(
         parts[0],

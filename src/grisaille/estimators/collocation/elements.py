@@ -111,10 +111,11 @@ class Elements(Trajectories):
         lower, upper = problem.bounds
         bounds = np.where(wanted, lower, theta), np.where(wanted, upper, theta)
         journal = Journal.of(progress)
-        found = self.program.solve(theta, self.last, bounds=bounds, grid=self.grid, better=journal.reach)
+        before = journal.evaluations
+        found = self.program.solve(theta, self.last, bounds=bounds, grid=self.grid, better=journal.step)
         if not found.converged and self.last is not None:
-            found = self.program.solve(theta, bounds=bounds, grid=self.grid, better=journal.reach)
-        journal.evaluations += max(found.iterations, 1)
+            found = self.program.solve(theta, bounds=bounds, grid=self.grid, better=journal.step)
+        journal.evaluations = before + max(found.iterations, 1)
         if found.converged:
             journal.accept(problem.unknowns, found.theta, found.objective)
         solution = ElementSolution(found, self.levels(self.program.unknowns))

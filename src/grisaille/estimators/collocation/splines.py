@@ -168,17 +168,20 @@ class Splines(Trajectories):
     ) -> SplineSolution:
         """Unknowns and trajectories together; where that is slow, trajectories solved for at each step."""
         task, xi, most = self.task(problem), problem.inner(theta), self.method.max_iterations
+        before = journal.evaluations
         if self.method.optimizer == "ipopt":
             from grisaille.collocation.ipopt import minimize
 
-            solved = minimize(task, xi, self.betas, wanted=wanted, tolerance=self.method.tolerance, most=most)
+            solved = minimize(
+                task, xi, self.betas, wanted=wanted, tolerance=self.method.tolerance, most=most, better=journal.step
+            )
         else:
             solved = descent.minimize(
                 task, xi, self.betas, wanted=wanted, near=near or self.solved_before,
-                tolerance=self.method.tolerance, most=min(JOINT, most), progress=journal, better=journal.reach,
+                tolerance=self.method.tolerance, most=min(JOINT, most), progress=journal, better=journal.step,
             )  # fmt: skip
         found = SplineSolution(solved, self.placed)
-        journal.evaluations += solved.iterations
+        journal.evaluations = before + solved.iterations
         journal.trace += solved.trace
         self.keep(found, found.converged)
         return found if found.converged else self._profiled(problem, theta, wanted, found, journal)
