@@ -24,6 +24,7 @@ from grisaille.collocation.quadrature import make_quadrature
 from grisaille.collocation.record import Given, Record
 from grisaille.errors import EstimationError
 from grisaille.experiment.cells import cut_into_cells
+from grisaille.trial import Trial
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -92,9 +93,9 @@ class SplineProgram:
         before, size = (np.abs(np.diagonal(p._root("variance", given), axis1=1, axis2=2)) for p in (self, other))
         return other, float(np.abs((before - size) / np.maximum(size, 1e-300))[size > 0].max(initial=0.0))
 
-    def with_measurements(self, record: Record) -> SplineProgram:
-        """The same mesh and formulas for another record of the same times and gaps."""
-        return self._but(record=record)
+    def with_trial(self, trial: Trial) -> SplineProgram:
+        """The same mesh and formulas for other measurements at the same times and gaps."""
+        return self._but(record=self.record.with_trial(trial))
 
     def _but(self, **changes: Record | Knots) -> SplineProgram:
         other = copy.copy(self)

@@ -126,7 +126,7 @@ class Estimator(metaclass=EstimatorType):
         """The problem of a model and its data."""
 
     @abstractmethod
-    def estimate(self, problem: Any, progress: Progress | None = None) -> Estimate:
+    def estimate(self, problem: Problem, progress: Progress | None = None) -> Estimate:
         """Solve a problem that this method posed."""
 
     def interrupted(self, problem: Problem, journal: Journal) -> Estimate | None:

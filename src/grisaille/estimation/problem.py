@@ -17,7 +17,7 @@ import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from grisaille.optimization.scaled import Scaled
 from grisaille.simulation.runner import Prediction
 from grisaille.trial.unknown import Unknown
 
+K = TypeVar("K", bound="Problem")
 HUGE = 1e100
 """Residuals beyond this would overflow when squared; the point counts as failed."""
 
@@ -124,6 +125,12 @@ class Problem(Scaled):
         for name, value in changes.items():
             setattr(other, name, value)
         return other
+
+    def of(self, kind: type[K]) -> K:
+        """Itself, as the kind of problem that a method poses."""
+        if not isinstance(self, kind):
+            raise TypeError(f"a {kind.__name__} is expected, not a {type(self).__name__}: another method has posed it")
+        return self
 
     @property
     def sigma(self) -> Mapping[str, float]:

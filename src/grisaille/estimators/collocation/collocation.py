@@ -11,7 +11,7 @@ Statistical Society B 69 (2007) 741.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -30,8 +30,9 @@ from grisaille.estimators.collocation.criteria import solve
 from grisaille.estimators.collocation.jumps import caution, refuse_jump
 from grisaille.estimators.collocation.posing import pose_splines, refuse_without_slope, spline_obstacle
 from grisaille.estimators.collocation.posing_elements import direct_options, pose_elements
+from grisaille.estimators.collocation.problem import CollocationProblem
 from grisaille.estimators.output_error.output_error import OutputError
-from grisaille.optimization.journal import Journal
+from grisaille.optimization.journal import Journal, Progress
 from grisaille.structure.reduction import Structure
 
 if TYPE_CHECKING:
@@ -231,11 +232,11 @@ class Collocation(Estimator):
             raise EstimationError(f"Splines do not apply: {obstacle}. Use transcription='direct', or 'auto'.")
         return pose_splines(model, structure, data, unknowns, self._spline_options(), self)
 
-    def estimate(self, problem: Any, progress: Callable[[int, float], None] | None = None) -> Estimate:
+    def estimate(self, problem: Problem, progress: Progress | None = None) -> Estimate:
         """Solve a problem."""
         journal = Journal.of(progress)
         # trajectories, meshes and criterion change on the way: a search has a problem of its own
-        own = problem.renewed().but(goes_on=True)
+        own = problem.of(CollocationProblem).renewed().but(goes_on=True)
         try:
             found = solve(self, own, journal)
         except EstimationError:
@@ -261,10 +262,10 @@ class Collocation(Estimator):
     def valued(self, problem: Problem, evaluation: Evaluation) -> tuple[Evaluation, float]:
         return evaluation, evaluation.log_likelihood if self.criterion == "laplace" else np.nan
 
-    def states_at(self, problem: Any, theta: np.ndarray) -> dict[str, xr.Dataset]:
+    def states_at(self, problem: Problem, theta: np.ndarray) -> dict[str, xr.Dataset]:
         from grisaille.estimators.collocation.states import states_along
 
-        known, at = np.zeros((len(theta), len(theta))), problem.evaluate(theta)
+        known, at = np.zeros((len(theta), len(theta))), problem.of(CollocationProblem).evaluate(theta)
         return {case.name: states_along(at, k, known, case.trial.structure) for k, case in enumerate(problem.cases)}
 
     def states(self, fit: Fitted, experiment: Any, names: Any, level: float) -> xr.Dataset:

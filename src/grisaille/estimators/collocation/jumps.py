@@ -7,11 +7,10 @@ standard errors that are approximate; larger ones do not, and are refused by the
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from grisaille.errors import EstimationError, GrisailleError
+from grisaille.estimation.problem import Problem
 from grisaille.simulation.crossings import Crossing
 from grisaille.simulation.runner import Runner
 
@@ -20,7 +19,7 @@ REMEDY = (
 )
 
 
-def caution(problem: Any) -> str:
+def caution(problem: Problem) -> str:
     """The sentence under the table of a fit whose equations jump with states."""
     jumps = [jump for case in problem.cases for jump in case.trial.structure.jumps.of_states]
     if not jumps:
@@ -31,7 +30,7 @@ def caution(problem: Any) -> str:
     )
 
 
-def refuse_jump(problem: Any, theta: np.ndarray) -> None:
+def refuse_jump(problem: Problem, theta: np.ndarray) -> None:
     """Refuse the switch that a simulation at θ crosses, after a search has failed; nothing where it crosses none."""
     found = _first_crossing(problem, theta)
     if found is not None:
@@ -42,7 +41,7 @@ def refuse_jump(problem: Any, theta: np.ndarray) -> None:
         )
 
 
-def _first_crossing(problem: Any, theta: np.ndarray) -> tuple[str, Crossing] | None:
+def _first_crossing(problem: Problem, theta: np.ndarray) -> tuple[str, Crossing] | None:
     for case in problem.cases:
         if not case.trial.structure.jumps.of_states:
             continue

@@ -114,11 +114,11 @@ def pose_splines(
     if criterion != "laplace":
         refuse_open_noise(structure, data)
     cases = [_case(model, e, guessed) for e in data]
-    records: list[Record] = [c.runner for c in cases]
+    records = [_record(c, guessed) for c in cases]
     if criterion != "laplace":
         refuse_levels(guessed, set().union(*(r.level_names for r in records)))
     refuse_knots_outside(records, options.knots)
-    guessed = _start_guesses(guessed, cases)
+    guessed = _start_guesses(guessed, cases, records)
     programs, betas = [], []
     formulas = Formulas(records[0].stochastic, records[0].moved)
     for case, record in zip(cases, records, strict=True):
@@ -167,16 +167,19 @@ def _case(model: Model, experiment: Any, unknowns: Sequence[Unknown]) -> Case:
     trial, mine = trial_of(model, experiment, unknowns)
     refuse_static(trial, "collocation")
     refuse_few_instants(trial, "a trajectory")
+    return Case(experiment, trial, None, trial.data.outputs, mine)
+
+
+def _record(case: Case, unknowns: Sequence[Unknown]) -> Record:
     # the form of the equations does not depend on starts, which are not known yet
-    known = np.array([0.0 if unknowns[k].kind == "start" else unknowns[k].guess for k in mine])
-    return Case(experiment, trial, Record(trial, known), trial.data.outputs, mine)
+    known = [0.0 if unknowns[k].kind == "start" else unknowns[k].guess for k in case.unknowns]
+    return Record(case.trial, np.array(known))
 
 
-def _start_guesses(unknowns: Sequence[Unknown], cases: Sequence[Case]) -> list[Unknown]:
+def _start_guesses(unknowns: Sequence[Unknown], cases: Sequence[Case], records: Sequence[Record]) -> list[Unknown]:
     """Estimated starts begin at the first measurement of their state, or at the consistent start."""
     done = list(unknowns)
-    for case in cases:
-        record: Record = case.runner
+    for case, record in zip(cases, records, strict=True):
         seen = measured_states(record)
         for row, state in record.start_of.items():
             k = case.unknowns[row]

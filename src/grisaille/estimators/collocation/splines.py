@@ -261,7 +261,7 @@ class Splines(Trajectories):
         return np.array(found, dtype=float).reshape(len(scales), len(problem.outputs))
 
     def renewed(self, cases: Sequence[Case]) -> Splines:
-        programs = [p.with_measurements(c.runner) for p, c in zip(self.programs, cases, strict=True)]
+        programs = [p.with_trial(c.trial) for p, c in zip(self.programs, cases, strict=True)]
         return Splines(programs, self.first_betas, self.method)
 
     def restored(self, meshes: Sequence[Discretisation | None], fit: Fitted) -> Splines:

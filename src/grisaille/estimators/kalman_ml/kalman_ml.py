@@ -283,9 +283,9 @@ class KalmanML(Estimator):
         theta = scan(Search(problem), problem.cases, problem.open_levels)
         return {u.name: float(v) for u, v in zip(problem.unknowns, theta, strict=True) if u.kind in ("scale", "noise")}
 
-    def estimate(self, problem: LikelihoodProblem, progress: Progress | None = None) -> Estimate:
+    def estimate(self, problem: Problem, progress: Progress | None = None) -> Estimate:
         """Solve a problem."""
-        begin, problem = time.perf_counter(), problem.begun
+        begin, problem = time.perf_counter(), problem.of(LikelihoodProblem).begun
         search = Search(problem, Journal.of(progress), self.max_evaluations)
         if problem.open_levels:
             search.with_guess(scan(search, problem.cases, problem.open_levels))

@@ -22,6 +22,7 @@ import numpy as np
 from grisaille.errors import EstimationError, GrisailleError
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator, Verdict
+from grisaille.estimation.problem import Problem
 from grisaille.estimation.question import Question
 from grisaille.estimation.subject import STATIC, Subject
 from grisaille.estimators.simulated_pem.checkpoint import Checkpoint
@@ -202,9 +203,9 @@ class SimulatedPEM(Estimator):
             "parameters": scales, "compiled": self.compiled,
         }  # fmt: skip
 
-    def estimate(self, problem: MeanProblem, progress: Progress | None = None) -> Estimate:
+    def estimate(self, problem: Problem, progress: Progress | None = None) -> Estimate:
         """Solve a problem."""
-        begin = time.perf_counter()
+        begin, problem = time.perf_counter(), problem.of(MeanProblem)
         checkpoint = Checkpoint(self.checkpoint, problem, self._identity()) if self.checkpoint else None
         criterion = MeanCriterion(problem, journal=Journal.of(progress))
         search = MeanSearch(
@@ -219,7 +220,7 @@ class SimulatedPEM(Estimator):
             found.notes.append(f"the search went on from the checkpoint {self.checkpoint}.")
         return conclude(search, found, time.perf_counter() - begin)
 
-    def interrupted(self, problem: Any, journal: Journal) -> Estimate | None:
+    def interrupted(self, problem: Problem, journal: Journal) -> Estimate | None:
         return conclude_interrupted(journal.kept) if isinstance(journal.kept, Reached) else None
 
     def _identity(self) -> str:
