@@ -133,12 +133,7 @@ def _refuse_moving_starts(program: SplineProgram, given: Given) -> None:
 
 
 def _bounds(
-    task: Task,
-    theta: Floats,
-    scale: Floats,
-    given: Sequence[Given],
-    betas: Sequence[Floats],
-    wanted: NDArray[np.bool_],
+    task: Task, theta: Floats, scale: Floats, given: Sequence[Given], betas: Sequence[Floats], wanted: NDArray[np.bool_]
 ) -> tuple[Floats, Floats]:
     lower, upper = _natural_bounds(task)
     low, high = np.where(wanted, lower, theta) / scale, np.where(wanted, upper, theta) / scale

@@ -41,12 +41,7 @@ def marginal(
 
 
 def _slope(
-    program: SplineProgram,
-    lin: Linearised,
-    given: Given,
-    fixed: NDArray[np.bool_],
-    H: BandedFactor,
-    G: BandedFactor,
+    program: SplineProgram, lin: Linearised, given: Given, fixed: NDArray[np.bool_], H: BandedFactor, G: BandedFactor
 ) -> tuple[Floats, Floats]:
     cells, samples, dq = program.cells, program.samples, given.dq[:, list(program.formulas.moved)]
     held = program.held(given)

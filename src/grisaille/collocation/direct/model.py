@@ -20,12 +20,7 @@ from dataclasses import dataclass
 
 import casadi as ca
 
-from grisaille.disturbance import (
-    Process,
-    build_process,
-    group_correlated,
-    start_root_symbolic,
-)
+from grisaille.disturbance import Process, build_process, group_correlated, start_root_symbolic
 from grisaille.disturbance.free_levels import (
     correlation_of,
     filter_state_names,

@@ -29,10 +29,7 @@ from grisaille.collocation.direct.step_error import step_errors
 from grisaille.collocation.direct.transcription import Point, Transcription
 from grisaille.errors import GrisailleError
 from grisaille.estimators.collocation.element_solution import ElementSolution
-from grisaille.estimators.collocation.trajectories import (
-    Judged,
-    Trajectories,
-)
+from grisaille.estimators.collocation.trajectories import Judged, Trajectories
 from grisaille.optimization.journal import Journal, Progress
 from grisaille.trial.discretisation import Discretisation
 from grisaille.trial.unknown import Unknown

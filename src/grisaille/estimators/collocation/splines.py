@@ -23,10 +23,7 @@ from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.errors import EstimationError, GrisailleError
 from grisaille.estimators.collocation.spline_meshes import left_over, limits, refined
 from grisaille.estimators.collocation.spline_solution import INNER, SplineSolution
-from grisaille.estimators.collocation.trajectories import (
-    Judged,
-    Trajectories,
-)
+from grisaille.estimators.collocation.trajectories import Judged, Trajectories
 from grisaille.optimization import scoring
 from grisaille.optimization.journal import Journal, Progress
 from grisaille.optimization.search import Search
