@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -117,6 +118,11 @@ class Quadratic:
         ]
         self.gradients = [np.where(h, 0.0, p.gradient) for h, p in zip(self.held, parts, strict=True)]
 
+    @cached_property
+    def by_gauss(self) -> Quadratic:
+        """The same with Gauss and Newton's curvature."""
+        return self.task.linearised(self.xi, self.betas) if self.exact else self
+
     @property
     def objective(self) -> float:
         return self.cost
@@ -191,9 +197,7 @@ class Descent(Steps[Quadratic, Step]):
 
     def propose(self, now: Quadratic, damping: float) -> Step | None:
         step = _propose(now, self.wanted, damping)
-        if step is None and now.exact:
-            return _propose(self.task.linearised(now.xi, now.betas), self.wanted, damping)
-        return step
+        return _propose(now.by_gauss, self.wanted, damping) if step is None and now.exact else step
 
     def tried(self, now: Quadratic, step: Step, share: float, small: bool) -> Quadratic:
         closing = step.predicted < EXACT_FROM * (1 + now.cost)
@@ -232,8 +236,7 @@ def minimize(
         return Ended(now, False, "the model has no value on the starting trajectory", 0)
     steps = Descent(task, wanted, progress, better)
     found = descend(steps, now, damping=0.0 if near else FIRST, tolerance=tolerance, most=most)
-    at = task.linearised(found.at.xi, found.at.betas) if found.at.exact else found.at
-    return replace(found, at=at, trace=steps.trace)
+    return replace(found, at=found.at.by_gauss, trace=steps.trace)
 
 
 def _corrected(task: Task, step: Step, trial: Quadratic, before: float) -> Quadratic:
