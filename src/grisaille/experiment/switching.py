@@ -21,16 +21,16 @@ CELLS = 20_000
 BISECTIONS = 80
 
 
-def find_switches(system: System, p: np.ndarray, times: np.ndarray) -> tuple[dict[str, Polynomials], np.ndarray]:
-    """The switch signals by name, and the instants at which anything else bends."""
+def find_switches(system: System, p: np.ndarray, times: np.ndarray) -> dict[str, Polynomials]:
+    """The switch signals by name."""
     names = [s.name for s in system.signals if s.kind == "switch" and s.order == 0]
-    formulas = ca.vertcat(system.switches, system.bends)
+    formulas = system.switches
     if formulas.numel() == 0:
-        return {}, np.zeros(0)
+        return {}
     if formulas.is_constant():
         levels = np.array(ca.evalf(formulas).full()).ravel()
         span = float(times[0]), float(times[-1])
-        return {name: constant(float(level), span) for name, level in zip(names, levels, strict=False)}, np.zeros(0)
+        return {name: constant(float(level), span) for name, level in zip(names, levels, strict=True)}
     span = float(times[0]), float(times[-1])
     function = ca.Function("switches", [system.t, system.p], [ca.densify(formulas)])
 
@@ -41,8 +41,7 @@ def find_switches(system: System, p: np.ndarray, times: np.ndarray) -> tuple[dic
     at = values(grid)
     rows, cells = np.nonzero(at[:, 1:] != at[:, :-1])
     instants = _bisect(values, rows, grid[cells], grid[cells + 1], at[rows, cells])
-    signals = {name: _held(values, k, instants[rows == k], span) for k, name in enumerate(names)}
-    return signals, np.unique(instants[rows >= len(names)])
+    return {name: _held(values, k, instants[rows == k], span) for k, name in enumerate(names)}
 
 
 def refuse_jumps(system: System, signals: dict[str, Polynomials], p: np.ndarray) -> None:

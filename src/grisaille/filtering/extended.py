@@ -162,7 +162,7 @@ class ExtendedFilter:
     def cells(self, q: Floats) -> Cells:
         """Made once, unless formulas of time switch at instants that depend on parameters."""
         system = self.model.structure.system
-        if self._cells is None or system.switches.numel() + system.bends.numel():
+        if self._cells is None or system.switches.numel():
             self._cells = cut_into_cells(self.record.times, self.record.signals(q[: system.np]))
             self._passes = {}
         return self._cells

@@ -258,7 +258,6 @@ def _collect(
         residual_texts=(*solved.residual_texts, *(text for _, text in pieces)),
         pieces=tuple(pieces),
         switches=_column([equations.switches.values[s.name] for s in signals if s.kind == "switch" and s.order == 0]),
-        bends=_column(equations.switches.bends),
         smooth=tuple(_must_be_continuous(equations, offsets, levels)),
         pivots=_column([p.value for p in solved.pivots]),
         pivot_texts=tuple(p.text for p in solved.pivots),

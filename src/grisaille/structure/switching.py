@@ -2,20 +2,21 @@
 
 Where such a formula contains nothing but time and parameters, its switching instants are known before the run. A
 formula that is constant between them becomes a signal of its own (kind ``"switch"``), held like a sampled input, so
-that every step ends on the jump and sees one side of it. Continuous formulas that only bend there (``abs``,
-``minimum``, ``maximum``, tables) stay as they are; their bends are recorded so that steps end on them too. Switches may
-contain switches: ``time - T * floor(time / T) > d`` is a train of pulses.
+that every step ends on the jump and sees one side of it. Formulas that bend there (``abs``, ``minimum``, ``maximum``,
+tables) are made of pieces that such a signal chooses. Switches may contain switches: ``time - T * floor(time / T) > d``
+is a train of pulses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
 
 from grisaille.model.expression import Call
+from grisaille.model.lowering.interpolation import Held, lower_table, lower_table2
 from grisaille.model.notation.text import render
 from grisaille.structure.jets import Jets
 
@@ -33,8 +34,6 @@ class Switches:
         self._allowed = {s.element_hash() for s in parameters.values()} | {jets.time.element_hash()}
         self.values: dict[str, ca.SX] = {}
         """Signal → its value as a formula of time and parameters."""
-        self.bends: list[ca.SX] = []
-        """Piecewise constant formulas of time and parameters that change where another formula bends."""
 
     def inspect(self, node: Call, arguments: list[ca.SX], value: ca.SX) -> ca.SX:
         """Called for every operation; replaces what jumps with time by a signal."""
@@ -51,9 +50,23 @@ class Switches:
             smaller = self._signal(node, formula < 0)
             first, second = arguments if node.operation == "minimum" else reversed(arguments)
             return ca.if_else(smaller, first, second)
-        if node.operation == "table":
-            self._bend(arguments[0], lambda x: sum((x > float(knot) for knot in node.data[2]), start=ca.SX(0)))
+        if node.operation == "table" and self._of_time(arguments[0]) is not None:
+            return lower_table(node.data, *arguments, held=self._counted(node))
+        if node.operation == "table2":
+            timed = [self._of_time(a) is not None for a in arguments[:2]]
+            if any(timed):
+                held = [self._counted(node) if of_time else None for of_time in timed]
+                return lower_table2(node.data, *arguments, held=(held[0], held[1]))
         return value
+
+    def _counted(self, node: Call) -> Held:
+        """The number of knots that were passed, as a signal."""
+
+        def held(count: ca.SX) -> ca.SX:
+            formula = self._of_time(count)
+            return count if formula is None else self._signal(node, formula)
+
+        return held
 
     def constant(self, name: str, value: float) -> ca.SX:
         """A signal that has this value unless a simulation sets another."""
@@ -61,11 +74,6 @@ class Switches:
             self._jets.declare(name, "switch")
             self.values[name] = ca.SX(value)
         return self._jets.symbol(name)
-
-    def _bend(self, argument: ca.SX, side: Callable[[ca.SX], ca.SX]) -> None:
-        formula = self._of_time(argument)
-        if formula is not None:
-            self.bends.append(side(formula))
 
     def _of_time(self, formula: ca.SX) -> ca.SX | None:
         """The formula in time and parameters alone, switches within it written out; None where anything else occurs."""

@@ -54,8 +54,6 @@ class System:
     pivot_texts: tuple[str, ...]
     switches: ca.SX = field(default_factory=lambda: ca.SX(0, 1))
     """Values of the switch signals (order zero) as formulas of ``t`` and ``p``, in the order of ``signals``."""
-    bends: ca.SX = field(default_factory=lambda: ca.SX(0, 1))
-    """Piecewise constant formulas of ``t`` and ``p`` that change where a formula of time bends."""
     pieces: tuple[tuple[str, str], ...] = ()
     """(relation, equation) of the last entries of z, which stand for relations of the entries before them."""
     smooth: tuple[tuple[str, ca.SX], ...] = ()

@@ -99,7 +99,7 @@ class Form:
     def moving_instants(self) -> tuple[str, ...]:
         """Parameters that instants at which formulas of time switch or bend depend on."""
         system = self.structure.system
-        formulas = ca.vertcat(system.switches, system.bends)
+        formulas = system.switches
         if not formulas.numel() or not system.np:
             return ()
         inside = {s.element_hash() for s in ca.symvar(formulas)}

@@ -145,12 +145,10 @@ class Trial:
         key = p.tobytes() if form.moving_instants else b""
         if form.kept is None or form.kept[0] != key:
             system = form.structure.system
-            switches, bends = find_switches(system, p, self.times)
+            switches = find_switches(system, p, self.times)
             refuse_jumps(system, switches, p)
-            if self.breaks is not None and len(self.breaks):
-                bends = np.union1d(bends, self.breaks)
             defaults = {n: i.default for n, i in self.flat.inputs.items()}
-            table = make_table(system.signals, self.inputs, self.hold, self.times, defaults, switches, bends)
+            table = make_table(system.signals, self.inputs, self.hold, self.times, defaults, switches, self.breaks)
             form.kept = key, Signals(table, switches)
         return form.kept[1]
 
