@@ -148,3 +148,36 @@ p = Name("p")
 def test_wrong_tables(action, words):
     with pytest.raises(ModelError, match=words):
         action()
+
+
+R, S = [Name(f"cell.R[{k}]") for k in range(3)], [[Name(f"M[{i},{j}]") for j in range(2)] for i in range(2)]
+
+
+@pytest.mark.parametrize(
+    ("node", "text"),
+    [
+        (gr.table(x, [0, 1, 2], R), "table(x, 3 points, cell.R)"),
+        (gr.table(x, [0, 1], [R[0], 2 * R[1]], kind="monotone"), "table(x, 2 points, [cell.R[0], 2*cell.R[1]], monotone)"),
+        (gr.table(x, [0, 1, 2], R[:2], outside="repeat"), "table(x, 3 points, cell.R, repeat)"),
+        (gr.table2(x, y, [0, 1], [0, 1], S), "table2(x, y, grid, M)"),
+    ],
+)
+def test_tables_as_text(node, text):
+    assert str(node) == text
+
+
+class Cell(gr.Model):
+    R0 = gr.Parameter([0.05, 0.03, 0.04], size=3)
+    soc = gr.Variable(1.0)
+    i = gr.Input()
+    equations = [gr.der(soc) == -i]
+    v = gr.Output(gr.table(soc, [0, 0.5, 1], [3.0, 3.6, 4.1], kind="monotone") - gr.table(soc, [0, 0.3, 1], R0) * i)
+
+
+def test_a_model_shows_its_tables():
+    shown = str(Cell())
+    assert "v = table(soc, 3 points, monotone) - table(soc, 3 points, R0)*i" in shown
+    assert "R0           at soc = 0, 0.3, 1  (linear, hold outside)" in shown
+    assert "3, 3.6, 4.1  at soc = 0, 0.5, 1  (monotone, hold outside)" in shown
+    page = Cell()._repr_html_()
+    assert "0, 0.3, 1" in page and "<mi>table</mi>" in page and "<msub><mi>R</mi><mn>0</mn></msub><mrow><mo form" in page

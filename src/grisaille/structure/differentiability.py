@@ -32,8 +32,14 @@ def refuse_jump(jets: Jets, parameters: Mapping[str, ca.SX], formula: ca.SX, tex
         raise StructureError(
             f"{what} '{relation}' makes it jump: the derivative would be an impulse. Replace the relation by a smooth "
             f"formula (gr.smooth_sign, or a ramp with gr.minimum and gr.maximum), or let a state with an equation of "
-            f"its own follow it, der(y) == (formula - y) / tau, and differentiate that."
+            f"its own follow it, der(y) == (formula - y) / tau, and differentiate that.{_of_tables(text)}"
         )
+
+
+def _of_tables(text: str) -> str:
+    if "table(" not in text:
+        return ""
+    return " The slope of a table jumps at no knot with kind='monotone' or 'cubic', and at no end with outside='extend'."
 
 
 def in_names(jets: Jets, parameters: Mapping[str, ca.SX], formula: ca.SX) -> str:

@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from grisaille.markup import Html, joined, tag
 from grisaille.model.expression import Call, Constant, Expression, postorder
-from grisaille.model.notation.text import number
+from grisaille.model.notation.text import common_vector, number
+from grisaille.model.tables import table_arguments
 
 _OR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _FRACTION, _POWER, _ATOM = range(9)
 LONG = 10
@@ -131,6 +132,8 @@ def _one(node: Expression, done: dict[int, _Part]) -> _Part:
         return _OPERATIONS[node.operation](*parts)
     if node.operation == "der":
         return _derivative(node, parts[0])
+    if node.operation in ("table", "table2"):
+        return _table(node, parts)
     if node.operation in _RELATIONS:
         return _infix(parts[0], _RELATIONS[node.operation], parts[1], _COMPARE)
     if node.operation in _FENCES:
@@ -206,6 +209,18 @@ def _cases(condition: _Part, yes: _Part, no: _Part) -> _Part:
 
 def _function(name: Html, *arguments: _Part) -> Html:
     return tag("mrow", name, _fenced(joined((a.markup for a in arguments), tag("mo", ","))))
+
+
+def _table(node: Call, parts: list[_Part]) -> _Part:
+    """A vector of values names the curve, ``R(soc)``; others stand behind a semicolon."""
+    looked_up, values = table_arguments(node)
+    before, after = parts[: len(looked_up)], parts[len(looked_up) :]
+    names = ["" if isinstance(v, Call | Constant) else v.leaf_text() for v in values]
+    vector = common_vector(names) if names and all(names) else ""
+    if vector or not values:
+        return _Part(_function(identifier(vector) if vector else tag("mi", "table"), *before), _ATOM)
+    inside = [joined((p.markup for p in some), tag("mo", ",")) for some in (before, after)]
+    return _Part(tag("mrow", tag("mi", "table"), _fenced(joined(inside, tag("mo", ";")))), _ATOM)
 
 
 def _derivative(node: Call, part: _Part) -> _Part:

@@ -9,6 +9,7 @@ import numpy as np
 from grisaille.model.content import Content
 from grisaille.model.expression import Constant, Name
 from grisaille.model.flat import FlatDisturbance, FlatInput, FlatOutput, FlatParameter, FlatVariable
+from grisaille.model.notation.tables import rows as table_rows
 from grisaille.model.notation.text import number, render
 
 Row = tuple[str, ...]
@@ -35,6 +36,7 @@ def describe(content: Content) -> str:
         ("Quantities", ((f"{name} = {render(e)}",) for name, e in content.quantities.items())),
         ("Outputs", map(_output, content.outputs.values())),
         ("Equations", _equations(content)),
+        ("Tables", table_rows(content)),
     ]
     lines = [f"{content.name}: {content.description}" if content.description else content.name]
     for title, rows in sections:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import product
+
 from grisaille.model.expression import Call, Constant, Expression, postorder
 
 _OR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _SIGN, _POWER, _ATOM = range(9)
@@ -65,5 +68,28 @@ def _function(node: Call, arguments: list[str]) -> str:
     if node.operation == "der" and node.data not in (None, 1):
         arguments = [*arguments, str(node.data)]
     if node.operation in ("table", "table2"):
-        arguments = [*arguments, f"{len(node.data[2])} points" if node.operation == "table" else "grid"]
+        arguments = _table(node, arguments)
     return f"{node.operation}({', '.join(arguments)})"
+
+
+def _table(node: Call, arguments: list[str]) -> list[str]:
+    """What a table is looked up by, its points or its values, and what is not usual about it."""
+    n = 1 if node.operation == "table" else 2
+    looked_up, values = arguments[:n], arguments[n:]
+    points = f"{len(node.data[2])} points" if n == 1 else "grid"
+    said = [] if node.data[0] == "linear" else [node.data[0]]
+    said += [] if node.data[1] == "hold" else [node.data[1] if isinstance(node.data[1], str) else "/".join(node.data[1])]
+    if not values:
+        return [*looked_up, points, *said]
+    vector = common_vector(values)
+    return [*looked_up, points, vector or f"[{', '.join(values)}]", *said]
+
+
+def common_vector(names: Sequence[str]) -> str:
+    """The vector or matrix whose elements, all of these and in order, are named; "" where there is none."""
+    base, _, _ = names[0].rpartition("[")
+    shape = names[-1][len(base) :].strip("[]").split(",")
+    if not base or not all(part.isdigit() for part in shape):
+        return ""
+    indices = product(*(range(int(part) + 1) for part in shape))
+    return base if list(names) == [f"{base}[{','.join(map(str, index))}]" for index in indices] else ""

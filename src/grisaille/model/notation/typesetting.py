@@ -13,6 +13,8 @@ from grisaille.model.expression import Expression
 from grisaille.model.flat import FlatDisturbance, FlatInput, FlatOutput, FlatParameter, FlatVariable
 from grisaille.model.notation.mathml import equation, formula, symbol
 from grisaille.model.notation.printing import is_variable
+from grisaille.model.notation.tables import ShownTable, shown_tables
+from grisaille.model.tables import table_arguments
 
 MOST_ROWS = 200
 """Longer lists are cut, and say so."""
@@ -49,6 +51,7 @@ def symbols(content: Content) -> Iterable[Html]:
     )
     quantities = ((symbol(name), formula(e)) for name, e in content.quantities.items())
     yield from _listed("Quantities", ("", "definition"), quantities)
+    yield from _listed("Tables", ("", "argument", "knots", "values", ""), map(_table, shown_tables(content)))
 
 
 def _listed(title: str, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterable[Html]:
@@ -91,6 +94,12 @@ def _disturbance(d: FlatDisturbance) -> tuple[Any, ...]:
 def _output(o: FlatOutput) -> tuple[Any, ...]:
     definition = "" if is_variable(o) else formula(o.definition)
     return symbol(o.name), definition, o.unit, _maybe(o.noise) or "unknown, estimated", o.description
+
+
+def _table(shown: ShownTable) -> tuple[Any, ...]:
+    arguments = joined((formula(a) for a in table_arguments(shown.node)[0]), " × ")
+    values = symbol(shown.name) if shown.name else shown.values
+    return formula(shown.node), arguments, " × ".join(shown.knots), values, shown.manner
 
 
 def _limits(bounds: tuple[float, float] | None) -> str:
