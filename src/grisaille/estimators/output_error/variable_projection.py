@@ -44,7 +44,7 @@ def _linear_in(case: Case, unknowns: tuple[Unknown, ...], candidates: np.ndarray
     names = list(formulas.names)
     tied = _tied_parameters(structure, [unknowns[k].target for k in np.flatnonzero(candidates)])
     elsewhere = ca.vertcat(
-        system.rhs, system.residual, system.constraints, system.switches, system.bends,
+        system.rhs, system.residual, system.constraints, system.switches,
         declared_starts(structure.model, structure.equations.parameters).formulas,
     )  # fmt: skip
     outputs = ca.vertcat(*(system.observed[system.observed_names.index(s.output)] for s in case.samples))
