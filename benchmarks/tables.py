@@ -60,7 +60,7 @@ def record(seconds: int = 10_801) -> gr.Experiment:
     """Pulses of current between rests, and the voltage at the cell."""
     rng = np.random.default_rng(7)
     t = np.arange(float(seconds))
-    i = np.where(t % 300 < 200, np.repeat(rng.choice([0.6, 1.2, 1.8], seconds // 300 + 1), 300)[:seconds], 0.0)
+    i = np.where(t % 300 < 200, np.repeat(rng.choice([0.5, 1.0, 1.6], seconds // 300 + 1), 300)[:seconds], 0.0)
     soc, v1 = np.empty(seconds), np.zeros(seconds)
     soc[0] = FIRST
     for k in range(seconds - 1):

@@ -10,7 +10,6 @@ the unknown divided by its size.
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -18,6 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from grisaille.errors import EstimationError
+from grisaille.estimation.vectors import deal_out, elements_of, names_to_estimate
 from grisaille.model.flat import FlatModel
 from grisaille.model.names import matching
 from grisaille.model.priors import LogNormal, MultivariateNormal, Normal, Uniform
@@ -45,9 +45,11 @@ def resolve_unknowns(
 ) -> tuple[Unknown, ...]:
     """The unknowns of a problem, in the order of their ``names`` (``wanted_names``)."""
     runs = [e.name for e in experiments]
-    own, targets = _local_names(local), []
+    own, targets = _local_names(structure.model, local), []
     found: dict[str, Unknown] = {}
-    known = _Declared(structure, experiments, dict(bounds or {}), _prior_table(priors))
+    flat = structure.model
+    bounds, guess = deal_out(flat, bounds, "bounds"), deal_out(flat, guess, "guess")
+    known = _Declared(structure, experiments, bounds, deal_out(flat, _prior_table(priors), "priors"))
     for wanted in names:
         base, _, where = wanted.partition("@")
         if where and where not in runs:
@@ -66,13 +68,13 @@ def resolve_unknowns(
     refuse_strangers(found.values(), bounds, "bounds")
     refuse_strangers(found.values(), known.priors, "priors")
     _refuse_constants(found, experiments)
-    return tuple(_with_guess(u, dict(guess or {}), searched) for u in found.values())
+    return tuple(_with_guess(u, guess, searched) for u in found.values())
 
 
-def _local_names(local: Iterable[object]) -> tuple[str, ...]:
+def _local_names(flat: FlatModel, local: Iterable[object]) -> tuple[str, ...]:
     if isinstance(local, str):
         raise EstimationError(f"local= takes a list of names: [{local!r}].")
-    return tuple(str(getattr(e, "path", e)) for e in local)
+    return tuple(deal_out(flat, {str(getattr(e, "path", e)): None for e in local}, "local"))
 
 
 def wanted_names(structure: Structure, estimate: Iterable[object] | None, may_be_empty: bool = False) -> list[str]:
@@ -102,19 +104,11 @@ def _expand(structure: Structure, experiments: Sequence[Any], name: str) -> list
     if name == "start(*)":
         return [f"start({s})" for s in _free_states(structure, experiments)]
     flat = structure.model
-    pool = [*flat.parameters, *(f"start({v})" for v in flat.variables)]
-    pool += [*(f"scale({w})" for w in flat.disturbances), *(f"noise({y})" for y in flat.outputs)]
+    pool = names_to_estimate(flat)
     hits = [n for n in matching(name, pool) if n in pool] or elements_of(name, pool)
     if not hits:
         raise EstimationError(f"{flat.name} has no parameter or start called '{name}'.{_meant(flat, name, pool)}")
     return hits
-
-
-def elements_of(name: str, pool: Iterable[str]) -> list[str]:
-    """The elements of a vector by its name: ``R[0]``, ``R[1]`` of ``R``, ``start(v[0])`` of ``start(v)``."""
-    base, end = (name[:-1], r"\)") if name.endswith(")") else (name, "")
-    pattern = re.compile(re.escape(base) + r"\[[\d,]+\]" + end)
-    return [n for n in pool if pattern.fullmatch(n)]
 
 
 def _meant(flat: FlatModel, name: str, pool: Sequence[str]) -> str:
@@ -239,7 +233,7 @@ def _with_guess(unknown: Unknown, guess: dict[str, float], searched: bool) -> Un
     base = unknown.name.partition("@")[0]
     for name in (unknown.name, base):
         if name in guess:
-            value = float(guess[name])
+            value = _number(unknown.name, guess[name])
             if not unknown.lower <= value <= unknown.upper:
                 raise EstimationError(
                     f"The guess of '{unknown.name}' is {value:g}, outside ({unknown.lower:g}, {unknown.upper:g})."
@@ -250,6 +244,13 @@ def _with_guess(unknown: Unknown, guess: dict[str, float], searched: bool) -> Un
                 raise EstimationError(f"The guess of '{unknown.name}' is {value:g}, but its logarithm is estimated.")
             return replace(unknown, guess=value)
     return unknown
+
+
+def _number(name: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise EstimationError(f"The guess of '{name}' is {value!r}; give a number.") from None
 
 
 def _refuse_constants(found: Mapping[str, Unknown], experiments: Sequence[Any]) -> None:

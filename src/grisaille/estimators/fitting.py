@@ -23,6 +23,7 @@ from grisaille.estimation.unknowns import (
     resolve_unknowns,
     wanted_names,
 )
+from grisaille.estimation.vectors import deal_out
 from grisaille.estimators.choice import choose_method
 from grisaille.experiment.experiment import Experiment
 from grisaille.experiment.summary import coarse_outputs, held_gaps
@@ -97,7 +98,7 @@ def evaluate(
     >>> here.log_likelihood > there.log_likelihood, sorted(there.gradient)
     (True, ['k', 'q'])
     """
-    given = _given_values(parameters)
+    given = deal_out(structure_of(model).model, _given_values(parameters), "parameters")
     data = checked_experiments(model, experiments)
     names: list[object] = list(dict.fromkeys([*given, *(estimate or ())])) or list(marked_names(structure_of(model)))
     chosen, _ = choose_method(method, model, data, names)
@@ -158,7 +159,7 @@ def build_problem(
     """
     structure = structure_of(model)
     data = checked_experiments(model, experiments)
-    given = dict(guess.estimates) if isinstance(guess, Fitted) else dict(guess or {})
+    given = dict(guess.estimates) if isinstance(guess, Fitted) else deal_out(structure.model, guess, "guess")
     unknowns = find_unknowns(
         model,
         data,

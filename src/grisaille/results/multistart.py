@@ -12,6 +12,7 @@ import numpy as np
 
 from grisaille.calling import checked
 from grisaille.estimation.estimator import Estimator
+from grisaille.estimation.vectors import deal_out
 from grisaille.estimators.choice import choose_method
 from grisaille.estimators.fitting import checked_experiments, find_unknowns
 from grisaille.experiment.experiment import Experiment
@@ -19,6 +20,7 @@ from grisaille.model.classes import Model
 from grisaille.model.priors import MultivariateNormal, Prior
 from grisaille.results.fit import Fit
 from grisaille.results.runs import Runs
+from grisaille.structure.prepared import structure_of
 from grisaille.study.engine import run_task
 from grisaille.study.multistart import MultistartRuns
 from grisaille.study.starting_points import make_starts
@@ -87,7 +89,7 @@ def multistart(
     listed = estimate if estimate is None or isinstance(estimate, str) else list(estimate)
     chosen, _ = choose_method(method, model, data, listed)
     unknowns = find_unknowns(model, data, listed, bounds=bounds, priors=priors, local=tuple(local), method=chosen)
-    points = make_starts(unknowns, sampling, starts, seed, dict(ranges or {}))
+    points = make_starts(unknowns, sampling, starts, seed, deal_out(structure_of(model).model, ranges, "bounds"))
     first = {u.name: float(v) for u, v in zip(unknowns, points.points[0], strict=True) if np.isfinite(v)}
     task = make_task(
         "multistart", model, data, method, points, seed, estimate=listed, guess=first, bounds=bounds, priors=priors,
