@@ -16,7 +16,7 @@ from grisaille.model.names import matching
 def names_to_estimate(flat: FlatModel) -> list[str]:
     """Everything that can be unknown, element by element."""
     names = [*flat.parameters, *(f"start({v})" for v in flat.variables)]
-    return names + [*(f"scale({w})" for w in flat.disturbances), *(f"noise({y})" for y in flat.outputs)]
+    return [*names, *(f"scale({w})" for w in flat.disturbances), *(f"noise({y})" for y in flat.outputs)]
 
 
 def elements_of(name: str, pool: Iterable[str]) -> list[str]:
@@ -56,8 +56,8 @@ def _spread(name: str, elements: list[str], value: Any, what: str) -> list[Any]:
         flat = [item for row in flat for item in (row if isinstance(row, list | tuple | np.ndarray) else [row])]
     if elements and len(flat) != len(elements):
         raise EstimationError(
-            f"{what}= gives {len(flat)} values for '{name}', which has {len(elements)} elements: give one value for all "
-            f"or one for each."
+            f"{what}= gives {len(flat)} values for '{name}', which has {len(elements)} elements: give one value for "
+            f"all or one for each."
         )
     return flat if elements else []
 

@@ -28,8 +28,8 @@ def table(x: Any, xs: Any, ys: Any, kind: str = "linear", outside: str = "hold")
     x : a formula
     xs : the knots, increasing numbers, at least two
     ys : as many numbers or formulas: with a vector of parameters, ``gr.Parameter(size=5)``, the curve can be estimated
-    kind : ``"linear"``; ``"cubic"``, a smooth spline; ``"monotone"``, a cubic with continuous slope that rises and falls
-        only where the values do
+    kind : ``"linear"``; ``"cubic"``, a smooth spline; ``"monotone"``, a cubic with continuous slope that rises and
+        falls only where the values do
     outside : ``"hold"`` keeps the end value, ``"extend"`` continues the end slope, ``"repeat"`` begins again: the curve
         has the period xs[-1] - xs[0], and ys ends with its first value or leaves that out
     """
@@ -39,9 +39,7 @@ def table(x: Any, xs: Any, ys: Any, kind: str = "linear", outside: str = "hold")
     values = _values("ys", ys)
     if values.ndim != 1 or len(values) not in _lengths(knots, outside):
         less = f", or {len(knots) - 1} with outside='repeat'" if outside == "repeat" else ""
-        raise ModelError(
-            f"table: xs has {len(knots)} entries and ys has shape {values.shape}; they must match{less}."
-        )
+        raise ModelError(f"table: xs has {len(knots)} entries and ys has shape {values.shape}; they must match{less}.")
     if len(knots) < FEWEST[kind]:
         raise ModelError(
             f"table: a {kind} table needs at least {FEWEST[kind]} points, got {len(knots)}; use kind='linear'."
@@ -155,8 +153,8 @@ def _position(index: tuple[Any, ...]) -> Any:
 def _grid(name: str, values: Any) -> Values:
     if any(isinstance(item, Expression) for item in np.array(values, dtype=object).flat):
         raise ModelError(
-            f"A table's {name} are its knots and must be numbers, got {values!r}: where a table bends is known before a "
-            f"run. Estimate the values at given knots (as many as needed, with prior=gr.Smoothness(…)), or shift and "
+            f"A table's {name} are its knots and must be numbers, got {values!r}: where a table bends is known before "
+            f"a run. Estimate the values at given knots (as many as needed, with prior=gr.Smoothness(…)), or shift and "
             f"stretch the argument instead: gr.table((x - shift) / width, …)."
         )
     numbers = _numbers(name, values, "numbers")

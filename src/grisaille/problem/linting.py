@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from grisaille.errors import DataError, GrisailleError
+from grisaille.estimation.vectors import elements_of
 from grisaille.loading import UnclearModel, load_model
 from grisaille.model.flat import FlatModel
 from grisaille.model.names import suggestion
@@ -176,7 +177,7 @@ def _model_file(data: dict[str, Any]) -> tuple[str, str]:
 def _with_values(model: Any, flat: FlatModel, wanted: Wanted, findings: Findings) -> Any:
     """The model with the known values of the file."""
     for name, value in wanted.values.items():
-        if name in flat.parameters or "*" in name:
+        if name in flat.parameters or "*" in name or elements_of(name, flat.parameters):
             with findings.catching(("parameters", name)):
                 model = model.replace({name: value})
     return model

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from grisaille.estimation.vectors import elements_of, names_to_estimate
 from grisaille.estimators.fitting import find_unknowns
 from grisaille.model.flat import FlatModel
 from grisaille.model.names import matching, suggestion
@@ -20,9 +21,9 @@ class Wanted:
 
     estimate: list[str] | None = None
     local: tuple[str, ...] = ()
-    values: dict[str, float] = field(default_factory=dict)
-    """Known values that replace the model's."""
-    guess: dict[str, float] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict)
+    """Known values that replace the model's; of vectors, numbers or lists."""
+    guess: dict[str, Any] = field(default_factory=dict)
     bounds: dict[str, tuple[float, float]] = field(default_factory=dict)
     priors: dict[str, Any] = field(default_factory=dict)
 
@@ -53,9 +54,9 @@ def _read_parameter(name: str, entry: Mapping[str, Any], wanted: Wanted, finding
         findings.error(place, "has a value, which is known, beside a guess, bounds or a prior, which are for unknowns. "
                               "Write guess instead of value to estimate it.")  # fmt: skip
     if "value" in entry:
-        wanted.values[name] = float(entry["value"])
+        wanted.values[name] = _numbers(entry["value"])
     if "guess" in entry:
-        wanted.guess[name] = float(entry["guess"])
+        wanted.guess[name] = _numbers(entry["guess"])
     if "bounds" in entry:
         lower, upper = map(float, entry["bounds"])
         if lower < upper:
@@ -66,8 +67,14 @@ def _read_parameter(name: str, entry: Mapping[str, Any], wanted: Wanted, finding
         with findings.catching((*place, "prior")):
             wanted.priors[name] = make_prior(entry["prior"])
     guess, bounds = wanted.guess.get(name), wanted.bounds.get(name)
-    if guess is not None and bounds is not None and not bounds[0] <= guess <= bounds[1]:
-        findings.error((*place, "guess"), f"is {guess:g}, outside its bounds [{bounds[0]:g}, {bounds[1]:g}].")
+    if guess is not None and bounds is not None:
+        beyond = [g for g in (guess if isinstance(guess, list) else [guess]) if not bounds[0] <= g <= bounds[1]]
+        if beyond:
+            findings.error((*place, "guess"), f"is {beyond[0]:g}, outside its bounds [{bounds[0]:g}, {bounds[1]:g}].")
+
+
+def _numbers(value: Any) -> Any:
+    return [float(v) for v in value] if isinstance(value, list) else float(value)
 
 
 def complete(wanted: Wanted, flat: FlatModel, findings: Findings) -> Wanted:
@@ -76,19 +83,26 @@ def complete(wanted: Wanted, flat: FlatModel, findings: Findings) -> Wanted:
         return wanted
     marked = [n for n, p in flat.parameters.items() if p.bounds is not None or p.prior is not None]
     marked += [*wanted.guess, *wanted.bounds, *wanted.priors]
-    chosen = [n for n in dict.fromkeys(marked) if n not in wanted.values]
+    known = {n for name in wanted.values for n in _elements(name, flat)}
+    chosen = [n for n in dict.fromkeys(e for name in marked for e in _elements(name, flat)) if n not in known]
     if not chosen:
         names = ", ".join(f'"{n}"' for n in list(flat.parameters)[:6])
         findings.error((), f"nothing is marked as unknown: name what to estimate, such as estimate = [{names}].")
     return replace(wanted, estimate=chosen)
 
 
+def _elements(name: str, flat: FlatModel) -> list[str]:
+    """The elements of a vector, or the name itself."""
+    base, at, run = name.partition("@")
+    pool = names_to_estimate(flat)
+    return [name] if base in pool else [f"{e}{at}{run}" for e in elements_of(base, pool)] or [name]
+
+
 def check_names(
     data: Mapping[str, Any], wanted: Wanted, flat: FlatModel, runs: Sequence[str], findings: Findings
 ) -> None:
     """Every name must be one that can be estimated or set."""
-    pool = [*flat.parameters, *(f"start({v})" for v in flat.variables), "start(*)"]
-    pool += [*(f"scale({w})" for w in flat.disturbances), *(f"noise({y})" for y in flat.outputs)]
+    pool = [*names_to_estimate(flat), "start(*)"]
     for name in wanted.estimate or ():
         _check_name(name, pool, runs, flat, ("estimate",), findings)
     for name in wanted.local:
@@ -103,8 +117,8 @@ def check_names(
                 findings.error(place, f"{flat.name} has no parameter '{name}'. {_parameter_hint(name, flat)}")
             elif _listed(name, wanted) and not _says_more(data["parameters"][name]):
                 findings.error(place, "is a known value, but estimate names it as well: write "
-                                      f"{{ guess = {wanted.values[name]:g} }} to estimate it.")  # fmt: skip
-        elif _check_name(name, pool, runs, flat, place, findings) and not _is_estimated(name, wanted):
+                                      f"{{ guess = {_shown(wanted.values[name])} }} to estimate it.")  # fmt: skip
+        elif _check_name(name, pool, runs, flat, place, findings) and not _is_estimated(name, wanted, flat):
             findings.error(place, f"has a guess, bounds or a prior, but is not estimated. Add '{name}' to estimate, or "
                                   f"give its known value: {name} = ….")  # fmt: skip
 
@@ -143,17 +157,22 @@ def _check_name(
     return False
 
 
+def _shown(value: Any) -> str:
+    return f"[{', '.join(f'{v:g}' for v in value)}]" if isinstance(value, list) else f"{value:g}"
+
+
 def _is_known(name: str, pool: Any) -> bool:
-    return any(hit in pool for hit in matching(name, pool))
+    return any(hit in pool for hit in matching(name, pool)) or bool(elements_of(name, pool))
 
 
 def _listed(name: str, wanted: Wanted) -> bool:
     return any(n.partition("@")[0] == name for n in wanted.estimate or ())
 
 
-def _is_estimated(name: str, wanted: Wanted) -> bool:
+def _is_estimated(name: str, wanted: Wanted, flat: FlatModel) -> bool:
     listed = {n for w in wanted.estimate or () for n in (w, w.partition("@")[0])}
-    if name in listed or name.partition("@")[0] in listed:
+    listed |= {e for n in listed for e in _elements(n, flat)}
+    if all(n in listed or n.partition("@")[0] in listed for n in _elements(name, flat)):
         return True
     if name.startswith("noise("):
         return True  # methods that know noise levels add those the model leaves open

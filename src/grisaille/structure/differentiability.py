@@ -39,7 +39,7 @@ def refuse_jump(jets: Jets, parameters: Mapping[str, ca.SX], formula: ca.SX, tex
 def _of_tables(text: str) -> str:
     if "table(" not in text:
         return ""
-    return " The slope of a table jumps at no knot with kind='monotone' or 'cubic', and at no end with outside='extend'."
+    return " A table's slope jumps at no knot with kind='monotone' or 'cubic', and at no end with outside='extend'."
 
 
 def in_names(jets: Jets, parameters: Mapping[str, ca.SX], formula: ca.SX) -> str:

@@ -14,6 +14,7 @@ away leave no rounding.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import casadi as ca
@@ -39,7 +40,7 @@ def lower_table(data: tuple[Any, ...], x: ca.SX, *values: ca.SX, held: Held | No
 def lower_table2(
     data: tuple[Any, ...], x: ca.SX, y: ca.SX, *values: ca.SX, held: tuple[Held | None, Held | None] = (None, None)
 ) -> ca.SX:
-    """z(x, y), bilinear; ``data`` is (kind, outside, xs, ys, values), with None for the last where they are formulas."""
+    """z(x, y), bilinear; ``data`` is (kind, outside, xs, ys, values), with None for values that are formulas."""
     _, outside, xs, ys, numbers = data
     across, along = (outside, outside) if isinstance(outside, str) else outside
     columns = len(ys) - (along == "repeat")
@@ -82,7 +83,7 @@ class _Place:
         elif outside == "extend" and is_linear:
             passed = [ca.SX(1), *passed, ca.SX(0)]
         self.passed = passed
-        self.on = [a - b for a, b in zip(passed, passed[1:], strict=False)]
+        self.on = [a - b for a, b in pairwise(passed)]
         """1 on the segment k, 0 elsewhere."""
 
     def hats(self) -> list[ca.SX]:
@@ -103,7 +104,8 @@ class _Place:
         for k, h in enumerate(self.h):
             rise, a, b = ys[k + 1] - ys[k], h * slopes[k], h * slopes[k + 1]
             rows.append((ys[k], a, 3 * rise - 2 * a - b, a + b - 2 * rise))
-        c0, c1, c2, c3 = (_sum(on * c for on, c in zip(self.on, column, strict=True)) for column in zip(*rows, strict=True))
+        columns = zip(*rows, strict=True)
+        c0, c1, c2, c3 = (_sum(on * c for on, c in zip(self.on, column, strict=True)) for column in columns)
         inside = c0 + t * (c1 + t * (c2 + t * c3))
         if self.outside == "repeat":
             return inside

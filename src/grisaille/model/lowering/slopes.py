@@ -6,8 +6,8 @@ widths h₁, h₂ beside a knot
 
     d = (w₁ + w₂) δ₁ δ₂ / (w₁ δ₂ + w₂ δ₁)  where δ₁ δ₂ > 0,  0 elsewhere,    w₁ = 2 h₂ + h₁,  w₂ = h₂ + 2 h₁,
 
-so that the curve neither overshoots nor oscillates. At values that are equal the derivative is that of the side on which
-the slope stays zero: finite, and the one of a curve with an extremum there.
+so that the curve neither overshoots nor oscillates. At values that are equal the derivative is that of the side on
+which the slope stays zero: finite, and the one of a curve with an extremum there.
 
 Reference: F. N. Fritsch, J. Butland, SIAM J. Sci. Stat. Comput. 5 (1984) 300.
 """
@@ -45,7 +45,7 @@ def _combined(row: np.ndarray, ys: Sequence[ca.SX]) -> ca.SX:
 def monotone_slopes(xs: Sequence[float], ys: Sequence[ca.SX], is_periodic: bool) -> list[ca.SX]:
     """Of the cubic that rises and falls where the values do."""
     h = np.diff(xs).tolist()
-    secants = [(b - a) / width for a, b, width in zip(ys, ys[1:], h, strict=False)]
+    secants = [(b - a) / width for a, b, width in zip(ys[:-1], ys[1:], h, strict=True)]
     if len(h) == 1:
         return [secants[0], secants[0]]
     inner = [_mean(h[k - 1], h[k], secants[k - 1], secants[k]) for k in range(1, len(h))]

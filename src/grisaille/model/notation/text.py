@@ -78,7 +78,8 @@ def _table(node: Call, arguments: list[str]) -> list[str]:
     looked_up, values = arguments[:n], arguments[n:]
     points = f"{len(node.data[2])} points" if n == 1 else "grid"
     said = [] if node.data[0] == "linear" else [node.data[0]]
-    said += [] if node.data[1] == "hold" else [node.data[1] if isinstance(node.data[1], str) else "/".join(node.data[1])]
+    outside = node.data[1] if isinstance(node.data[1], str) else "/".join(node.data[1])
+    said += [] if outside == "hold" else [outside]
     if not values:
         return [*looked_up, points, *said]
     vector = common_vector(values)
