@@ -53,7 +53,7 @@ from grisaille.model.functions import (
     time,
     where,
 )
-from grisaille.model.priors import LogNormal, MultivariateNormal, Normal, Uniform
+from grisaille.model.priors import LogNormal, MultivariateNormal, Normal, Smoothness, Uniform
 from grisaille.model.tables import table, table2
 
 if TYPE_CHECKING:
@@ -103,6 +103,7 @@ __all__ = [
     "Potential",
     "SimulatedPEM",
     "SimulationError",
+    "Smoothness",
     "StructureError",
     "Uniform",
     "Variable",

@@ -21,12 +21,11 @@ from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 
-from grisaille.errors import EstimationError, GrisailleError
+from grisaille.errors import GrisailleError
 from grisaille.estimation.cases import Case
 from grisaille.estimation.noise import NoiseLevel
-from grisaille.estimation.unknowns import prior_residual
+from grisaille.estimation.unknowns import joint_priors, prior_residual
 from grisaille.estimation.warm_start import Course
-from grisaille.model.priors import MultivariateNormal
 from grisaille.optimization.scaled import Scaled
 from grisaille.simulation.runner import Prediction
 from grisaille.trial.unknown import Unknown
@@ -302,34 +301,13 @@ class Problem(Scaled):
     def prior_residuals(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """One residual per prior (several for a joint one) and their derivatives."""
         residuals, slopes = [], []
-        joint: dict[int, MultivariateNormal] = {}
         for k, (unknown, value) in enumerate(zip(self.unknowns, theta, strict=True)):
-            if isinstance(unknown.prior, MultivariateNormal):
-                joint[id(unknown.prior)] = unknown.prior
-                continue
             found = prior_residual(unknown, float(value))
             if found is not None:
                 residuals.append(np.array([found[0]]))
                 slopes.append(found[1] * np.eye(len(theta))[[k]])
-        for prior in joint.values():
-            r, s = self._joint(prior, theta)
-            residuals.append(r)
-            slopes.append(s)
-        n = len(theta)
-        return np.concatenate(residuals) if residuals else np.zeros(0), np.vstack(slopes) if slopes else np.zeros(
-            (0, n)
-        )
-
-    def _joint(self, prior: MultivariateNormal, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        names = [u.name for u in self.unknowns]
-        missing = [n for n in prior.names if n not in names]
-        if missing:
-            raise EstimationError(
-                f"The joint prior names '{missing[0]}', which is not estimated; estimated: {', '.join(names)}."
-            )
-        root = np.linalg.inv(np.linalg.cholesky(np.asarray(prior.cov, dtype=float)))
-        index = [names.index(n) for n in prior.names]
-        return root @ (theta[index] - np.asarray(prior.mean, dtype=float)), root @ np.eye(len(theta))[index]
+        rows, offset = joint_priors(self.unknowns)
+        return np.concatenate([*residuals, rows @ theta + offset]), np.vstack([*slopes, rows])
 
     def _failed(self, theta: np.ndarray, predictions: list[Prediction], reason: str) -> Evaluation:
         empty = np.zeros(0)

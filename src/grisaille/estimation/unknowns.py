@@ -17,10 +17,11 @@ from typing import Any, Literal
 import numpy as np
 
 from grisaille.errors import EstimationError
+from grisaille.estimation.smoothness import with_smoothness
 from grisaille.estimation.vectors import deal_out, elements_of, names_to_estimate
 from grisaille.model.flat import FlatModel
 from grisaille.model.names import matching
-from grisaille.model.priors import LogNormal, MultivariateNormal, Normal, Uniform
+from grisaille.model.priors import LogNormal, MultivariateNormal, Normal, SmoothCurve, Uniform
 from grisaille.structure.descriptor.operating_point import Conditions, start_point
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.reduction import Structure
@@ -68,7 +69,8 @@ def resolve_unknowns(
     refuse_strangers(found.values(), bounds, "bounds")
     refuse_strangers(found.values(), known.priors, "priors")
     _refuse_constants(found, experiments)
-    return tuple(_with_guess(u, guess, searched) for u in found.values())
+    smooth = with_smoothness(flat, list(found.values()), experiments)
+    return tuple(_with_guess(u, guess, searched) for u in smooth)
 
 
 def _local_names(flat: FlatModel, local: Iterable[object]) -> tuple[str, ...]:
@@ -283,9 +285,30 @@ def prior_residual(unknown: Unknown, value: float) -> tuple[float, float] | None
         return (value - prior.mean) / prior.std, 1.0 / prior.std
     if isinstance(prior, LogNormal):
         return float(np.log(value / prior.median)) / prior.log_std, 1.0 / (value * prior.log_std)
-    if prior is None or isinstance(prior, Uniform | MultivariateNormal):
+    if prior is None or isinstance(prior, Uniform | MultivariateNormal | SmoothCurve):
         return None
     raise EstimationError(f"The prior of '{unknown.name}' is {prior!r}; use gr.Normal, gr.LogNormal or gr.Uniform.")
+
+
+def joint_priors(unknowns: Sequence[Unknown]) -> tuple[np.ndarray, np.ndarray]:
+    """(A, b) of all priors of several unknowns: A θ + b are residuals, as of scalar ones."""
+    names = [u.name for u in unknowns]
+    joint = {id(u.prior): u.prior for u in unknowns if isinstance(u.prior, MultivariateNormal | SmoothCurve)}
+    rows, offsets = [np.zeros((0, len(names)))], [np.zeros(0)]
+    for prior in joint.values():
+        missing = [n for n in prior.names if n not in names]
+        if missing:
+            raise EstimationError(
+                f"The joint prior names '{missing[0]}', which is not estimated; estimated: {', '.join(names)}."
+            )
+        if isinstance(prior, SmoothCurve):
+            matrix, offset = np.array(prior.rows), np.array(prior.offset)
+        else:
+            matrix = np.linalg.inv(np.linalg.cholesky(np.asarray(prior.cov, dtype=float)))
+            offset = -matrix @ np.asarray(prior.mean, dtype=float)
+        rows.append(matrix @ np.eye(len(names))[[names.index(n) for n in prior.names]])
+        offsets.append(offset)
+    return np.vstack(rows), np.concatenate(offsets)
 
 
 def parameter_guesses(flat: FlatModel, unknowns: Sequence[Unknown]) -> tuple[Unknown, ...]:

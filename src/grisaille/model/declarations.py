@@ -16,7 +16,7 @@ from grisaille.model.arrays import SymbolArray
 from grisaille.model.checking import check_bounds, check_inside, check_value
 from grisaille.model.dealing import read_shape, spread
 from grisaille.model.expression import Expression
-from grisaille.model.priors import LogNormal, MultivariateNormal, Normal, Uniform
+from grisaille.model.priors import LogNormal, MultivariateNormal, Normal, Smoothness, Uniform
 from grisaille.model.spectra import Spectrum
 
 
@@ -73,7 +73,7 @@ class Parameter(Declaration):
     value : a number, a formula of parameters, or None: given with the instance, or estimated
     unit, description : for tables and axes; units are labels and never converted
     bounds : (low, high) for estimation; ``None`` on one side leaves it open
-    prior : ``gr.Normal``, ``gr.LogNormal`` or ``gr.Uniform``
+    prior : ``gr.Normal``, ``gr.LogNormal`` or ``gr.Uniform``; ``gr.Smoothness`` for the values of a table
     transform : how the optimizer sees it: ``"log"``, ``None`` (as it is) or ``"auto"``
     size : None for one, n for a vector, (n, m) for a matrix of them; other arguments may then be lists
     """
@@ -96,11 +96,11 @@ class Parameter(Declaration):
         fields["bounds"] = check_bounds(name, fields["bounds"])
         check_inside(name, fields["value"], fields["bounds"])
         if fields["prior"] is not None and not isinstance(
-            fields["prior"], Normal | LogNormal | Uniform | MultivariateNormal
+            fields["prior"], Normal | LogNormal | Uniform | MultivariateNormal | Smoothness
         ):
             raise ModelError(
-                f"{name}: prior must be gr.Normal(mean, std), gr.LogNormal(median, log_std) or gr.Uniform(low, high), "
-                f"got {fields['prior']!r}."
+                f"{name}: prior must be gr.Normal(mean, std), gr.LogNormal(median, log_std), gr.Uniform(low, high) or, "
+                f"for the values of a table, gr.Smoothness(scale), got {fields['prior']!r}."
             )
         if fields["transform"] not in ("auto", "log", None):
             raise ModelError(f"{name}: transform must be 'auto', 'log' or None, got {fields['transform']!r}.")

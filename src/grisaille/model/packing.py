@@ -23,7 +23,7 @@ _CLASSES: dict[str, type] = {
     for cls in (
         Content, _content.Law, _content.Joint, _content.ConnectorContent, _content.Component, flat.FlatParameter,
         flat.FlatVariable, flat.FlatInput, flat.FlatDisturbance, flat.FlatOutput, spectra.Spectrum, priors.Normal,
-        priors.LogNormal, priors.Uniform, priors.MultivariateNormal,
+        priors.LogNormal, priors.Uniform, priors.MultivariateNormal, priors.Smoothness,
     )
 }  # fmt: skip
 

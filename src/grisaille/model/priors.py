@@ -95,7 +95,44 @@ class MultivariateNormal:
         object.__setattr__(self, "cov", tuple(tuple(row) for row in cov.tolist()))
 
 
-Prior = Normal | LogNormal | Uniform | MultivariateNormal
+@dataclass(frozen=True)
+class Smoothness:
+    """The values of a table lie on a curve that bends little: a prior for curves, which leaves level and slope free.
+
+    scale : how far the middle of the curve is believed to lie off the straight line between its ends, as a standard
+        deviation in the unit of the values; the penalty is ½ ∫ f″² dx · L³ / (48 scale²), L the range of the knots
+    """
+
+    scale: float
+
+    def __post_init__(self) -> None:
+        _positive(self, "scale")
+
+
+@dataclass(frozen=True)
+class SmoothCurve:
+    """``Smoothness`` written out for one table: rows · values + offset are standard normal.
+
+    scale : as in ``Smoothness``
+    names : the unknowns in the table's values
+    rows, offset : one row for each knot that the curve can bend at
+    """
+
+    scale: float
+    names: tuple[str, ...]
+    rows: tuple[tuple[float, ...], ...]
+    offset: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", tuple(self.names))
+        object.__setattr__(self, "rows", tuple(map(tuple, self.rows)))
+        object.__setattr__(self, "offset", tuple(self.offset))
+
+    def __str__(self) -> str:
+        return f"Smoothness(scale={self.scale:g})"
+
+
+Prior = Normal | LogNormal | Uniform | MultivariateNormal | Smoothness
 
 
 def _finite(prior: Any, field: str) -> None:

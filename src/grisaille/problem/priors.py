@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from grisaille.errors import DataError
-from grisaille.model.priors import LogNormal, MultivariateNormal, Normal, Uniform
+from grisaille.model.priors import LogNormal, MultivariateNormal, Normal, Smoothness, Uniform
 
-KINDS: dict[str, type] = {"normal": Normal, "lognormal": LogNormal, "uniform": Uniform}
+KINDS: dict[str, type] = {"normal": Normal, "lognormal": LogNormal, "uniform": Uniform, "smoothness": Smoothness}
 
 
 def make_prior(table: Mapping[str, Any]) -> Any:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from grisaille.errors import DataError
 from grisaille.model.declarations import Disturbance
 from grisaille.model.names import suggestion
+from grisaille.model.priors import SmoothCurve
 from grisaille.structure.prepared import structure_of
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def _require_ranges(problem: Problem, ranges: Mapping[str, Any]) -> None:
         problem.model, problem.experiments, list(problem.estimate), bounds=problem.bounds or None,
         priors=problem.priors or None, local=problem.local, method=problem.method,
     )  # fmt: skip
-    bases = [u.name.partition("@")[0] for u in found if u.prior is None and not _is_bounded(u)]
+    bases = [u.name.partition("@")[0] for u in found if not _has_range(u) and not _is_bounded(u)]
     open_ones = [n for n in dict.fromkeys(bases) if n not in ranges]
     if open_ones:
         said = ", ".join(f'"{n}" = [lowest, highest]' for n in open_ones)
@@ -73,6 +74,11 @@ def _require_ranges(problem: Problem, ranges: Mapping[str, Any]) -> None:
             f"{'has' if len(open_ones) == 1 else 'have'} none. Give bounds in [parameters] of problem.toml, or for "
             f"the starts only, in [study]: ranges = {{ {said} }}."
         )
+
+
+def _has_range(unknown: Any) -> bool:
+    """Whether a prior says where starts may be drawn; that a curve is smooth does not."""
+    return unknown.prior is not None and not isinstance(unknown.prior, SmoothCurve)
 
 
 def _is_bounded(unknown: Any) -> bool:

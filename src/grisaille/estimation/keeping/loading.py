@@ -37,7 +37,10 @@ from grisaille.trial.unknown import Unknown
 if TYPE_CHECKING:
     import xarray as xr
 
-PRIORS = {c.__name__: c for c in (priors.Normal, priors.LogNormal, priors.Uniform, priors.MultivariateNormal)}
+PRIORS = {
+    c.__name__: c
+    for c in (priors.Normal, priors.LogNormal, priors.Uniform, priors.MultivariateNormal, priors.SmoothCurve)
+}
 
 
 def read_fit(

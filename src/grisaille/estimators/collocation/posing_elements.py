@@ -12,6 +12,7 @@ import numpy as np
 from grisaille.collocation.direct.direct import DirectOptions, DirectProgram
 from grisaille.errors import EstimationError
 from grisaille.estimation.cases import Case, start_guesses, trial_of
+from grisaille.estimation.unknowns import joint_priors
 from grisaille.estimators.collocation.elements import Elements
 from grisaille.estimators.collocation.problem import CollocationProblem
 from grisaille.estimators.collocation.refusals import (
@@ -21,7 +22,7 @@ from grisaille.estimators.collocation.refusals import (
     refuse_zero_noise,
 )
 from grisaille.model.classes import Model
-from grisaille.model.priors import LogNormal, MultivariateNormal, Normal
+from grisaille.model.priors import LogNormal, Normal
 from grisaille.structure.reduction import Structure
 from grisaille.trial import Point
 from grisaille.trial.refusals import refuse_few_instants, refuse_moving_instants, refuse_static
@@ -82,25 +83,16 @@ def _priors(unknowns: Sequence[Unknown]) -> Callable[[ca.SX], ca.SX] | None:
     """−log prior up to a constant, as a formula of θ."""
     if all(u.prior is None for u in unknowns):
         return None
-    names = [u.name for u in unknowns]
+    rows, offset = joint_priors(unknowns)
 
     def formula(theta: ca.SX) -> ca.SX:
-        total, joint = ca.SX(0), {}
+        total = ca.SX(0)
         for k, u in enumerate(unknowns):
             if isinstance(u.prior, Normal):
                 total += ((theta[k] - u.prior.mean) / u.prior.std) ** 2 / 2
             elif isinstance(u.prior, LogNormal):
                 total += (ca.log(theta[k] / u.prior.median) / u.prior.log_std) ** 2 / 2
-            elif isinstance(u.prior, MultivariateNormal):
-                joint[id(u.prior)] = u.prior
-        for prior in joint.values():
-            missing = [n for n in prior.names if n not in names]
-            if missing:
-                raise EstimationError(f"The joint prior names '{missing[0]}', which is not estimated.")
-            root = np.linalg.inv(np.linalg.cholesky(np.asarray(prior.cov, dtype=float)))
-            r = ca.DM(root) @ (ca.vertcat(*(theta[names.index(n)] for n in prior.names)) - ca.DM(list(prior.mean)))
-            total += ca.sumsqr(r) / 2
-        return total
+        return total + ca.sumsqr(ca.DM(rows) @ theta + ca.DM(offset)) / 2
 
     return formula
 
