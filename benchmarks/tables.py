@@ -91,9 +91,8 @@ def main(rounds: int = 5) -> None:
     apart = np.abs(a.theta - b.theta) / np.sqrt(np.diag(a.covariance))
     print(f"tables / hats: {best['tables'] / best['hats']:.2f}; estimates apart by {apart.max():.1e} standard errors")
     truth = np.concatenate([R0, R1, list(TRUTH.values())])
-    print(
-        f"from the truth: {np.abs((a.theta - truth) / np.sqrt(np.diag(a.covariance))).max():.2f} standard errors at most"
-    )
+    off = np.abs(a.theta - truth) / np.sqrt(np.diag(a.covariance))
+    print(f"from the truth: {off.max():.2f} standard errors at most")
 
 
 if __name__ == "__main__":
