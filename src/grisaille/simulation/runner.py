@@ -129,6 +129,9 @@ class Runner:
             shorter = self._run(point, steps, sensitive, share)
             if shorter.discretisation <= COARSE:
                 return replace(shorter, discretisation=first.discretisation) if shorter.completed else shorter
+        adaptive = self._run(point, Steps(steps.method, 0.0), sensitive, 1.0)  # bends and jumps ask for their own steps
+        if adaptive.completed:
+            return replace(adaptive, discretisation=first.discretisation)
         return self.failed(
             f"the steps that suit the first point ({steps.step:.3g}) are far too long here: the error estimate is "
             f"{first.discretisation:.1g} times the tolerance, and shorter ones do not help",
