@@ -14,6 +14,7 @@ from grisaille.experiment.dating import clock_in
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from grisaille.assessment.curve import Curve
     from grisaille.assessment.diagnosis import Diagnosis, Series
     from grisaille.assessment.profile import Profile
     from grisaille.assessment.sensitivity import Sensitivity
@@ -40,6 +41,29 @@ def draw_profile(profile: Profile, ax: Canvas | None) -> Figure:
     axes.set_xlabel(labelled(profile.name, profile.unit))
     axes.set_ylabel("deviance (−2 log L above its minimum)")
     axes.set_title(profile.shape, fontsize="medium")
+    axes.legend(fontsize="small")
+    axes.grid(alpha=0.3)
+    return figure
+
+
+def draw_curve(curve: Curve, ax: Canvas | None) -> Figure:
+    """A curve with its band, knots as dots; a surface as colours."""
+    figure, ((axes,),) = panels(ax, 1, size=(6, 4))
+    axes.set_xlabel(labelled(curve.arguments[0], curve.units[0]))
+    if len(curve.arguments) == 2:
+        first, second = (np.array(k[:n]) for k, n in zip(curve.source.knots, curve.source.shape, strict=True))
+        heights = curve.table["value"].to_numpy().reshape(curve.source.shape)
+        shown = axes.pcolormesh(first, second, heights.T, shading="nearest", cmap="Greys_r")
+        figure.colorbar(shown, ax=axes, label=labelled(curve.name, curve.unit))
+        axes.set_ylabel(labelled(curve.arguments[1], curve.units[1]))
+        return figure
+    line = curve.drawn()
+    x, finite = line.iloc[:, 0], np.isfinite(line["std_error"])
+    axes.fill_between(x, line["lower"], line["upper"], where=finite, color="C0", alpha=0.2, linewidth=0,
+                      label=f"{100 * curve.level:g} % band")  # fmt: skip
+    axes.plot(x, line["value"], color="C0", label=curve.name)
+    axes.plot(curve.table["knot"], curve.table["value"], "o", color="C0", markersize=4)
+    axes.set_ylabel(labelled(curve.name, curve.unit))
     axes.legend(fontsize="small")
     axes.grid(alpha=0.3)
     return figure

@@ -22,10 +22,9 @@ import casadi as ca
 import numpy as np
 
 from grisaille.errors import EstimationError
+from grisaille.estimation.curve_values import curve_values, unknowns_in
 from grisaille.model.curves import CurveTable, find_curves
-from grisaille.model.expression import Constant, Name, postorder
 from grisaille.model.flat import FlatModel
-from grisaille.model.lowering.lowering import lower
 from grisaille.model.priors import SmoothCurve, Smoothness
 from grisaille.structure.pieces import is_affine
 from grisaille.trial.unknown import Unknown
@@ -127,7 +126,7 @@ def _written_out(
     flat: FlatModel, curve: CurveTable, prior: Smoothness, unknowns: Sequence[Unknown], experiments: Sequence[Any]
 ) -> SmoothCurve:
     rows = surface_rows(curve) / prior.scale
-    own = [u for u in unknowns if u.kind == "parameter" and _reaches(flat, curve, u.target)]
+    own = unknowns_in(flat, curve, unknowns)
     blocks = []
     for experiment in experiments if any(u.experiment is not None for u in own) else experiments[:1]:
         matrix, offset = _values(flat, curve, own, experiment)
@@ -139,40 +138,12 @@ def _written_out(
     )
 
 
-def _reaches(flat: FlatModel, curve: CurveTable, target: str) -> bool:
-    return target in curve.parameters or any(target in _tied(flat, name) for name in curve.parameters)
-
-
-def _tied(flat: FlatModel, name: str) -> set[str]:
-    """Parameters in the formula of a parameter, through all formulas."""
-    value, found = flat.parameters[name].value, set[str]()
-    for leaf in postorder((value,)) if value is not None else ():
-        if isinstance(leaf, Name) and leaf.path not in found:
-            found |= {leaf.path} | _tied(flat, leaf.path)
-    return found
-
-
 def _values(
     flat: FlatModel, curve: CurveTable, own: Sequence[Unknown], experiment: Any
 ) -> tuple[np.ndarray, np.ndarray]:
     """The table's values as (matrix, offset) of the unknowns in one experiment."""
-    symbols = ca.SX.sym("theta", len(own))
-    moving = {u.target: symbols[k] for k, u in enumerate(own) if u.applies_to(experiment.name)}
-
-    def leaf(path: str) -> ca.SX:
-        if path in moving:
-            return moving[path]
-        if path in experiment.constants:
-            return ca.SX(float(experiment.constants[path]))
-        value = flat.parameters[path].value
-        if value is None:
-            raise EstimationError(
-                f"The values of {curve.text} contain '{path}', which has no value and is not estimated: give it one, "
-                f"or estimate it too."
-            )
-        return ca.SX(value.value) if isinstance(value, Constant) else lower([value], leaf)[0]
-
-    values = ca.vertcat(*lower(curve.values, leaf))
+    symbols, formulas = curve_values(flat, curve, own, experiment)
+    values = ca.vertcat(*formulas)
     if not is_affine(values, symbols):
         raise EstimationError(
             f"gr.Smoothness is for tables whose values are the unknowns themselves or linear in them; those of "

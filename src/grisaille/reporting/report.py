@@ -14,11 +14,12 @@ import grisaille
 from grisaille.assessment.diagnosis import Diagnosis, diagnose
 from grisaille.errors import GrisailleError
 from grisaille.estimation.fitted import Fitted
-from grisaille.markup import tag
+from grisaille.markup import joined, tag
 from grisaille.reporting.charts import Album
 from grisaille.reporting.labels import count
 from grisaille.reporting.page import Chip, Tab, build_page, card, write_page
 from grisaille.reporting.report_computation import computation
+from grisaille.reporting.report_curves import curves
 from grisaille.reporting.report_data import data_part
 from grisaille.reporting.report_model import model_part
 from grisaille.reporting.report_outputs import outputs
@@ -41,7 +42,7 @@ def fit_page(fit: Fitted, *, profiles: bool = False, title: str | None = None) -
     album = Album()
     runs = list(dict.fromkeys(case.name for case in fit.estimate.cases))[:MOST_RUNS]
     diagnosis = _diagnosis(fit)
-    tabs = [Tab("Summary", summary(fit)), Tab("Outputs", outputs(fit, album, runs))]
+    tabs = [Tab("Summary", joined((summary(fit), curves(fit, album)))), Tab("Outputs", outputs(fit, album, runs))]
     seen = states(fit, album, runs)
     if seen is not None:
         tabs.append(Tab("States", seen))

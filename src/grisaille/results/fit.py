@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from grisaille.assessment.criterion import Threshold
+    from grisaille.assessment.curve import Curve
     from grisaille.assessment.diagnosis import Diagnosis
     from grisaille.assessment.profile import Profile
     from grisaille.assessment.ratio_test import RatioTest
@@ -138,6 +139,25 @@ class Fit(Fitted):
         from grisaille.assessment.surface import surface
 
         return surface(self, first, second, ranges=ranges, points=points, level=level, others=others)
+
+    def curve(self, name: str | Expression, level: float = 0.95, *, experiment: str | None = None) -> Curve:
+        """An estimated curve, that is a ``gr.table`` with unknown values, and its band.
+
+        Parameters
+        ----------
+        name : the vector of values, or one parameter among them
+        level : confidence of the band, at each point alone; by the delta method from the covariance of the estimates
+        experiment : whose curve, where each has values of its own
+
+        Returns
+        -------
+        A curve that prints as a table: ``table`` has a row per knot (value, standard error, lower, upper, and the share
+        that the data tell beside a prior), ``at(x)`` the same at any x, ``plot()`` a picture, ``notes`` what is to be
+        known. Where no data reach, the band is infinite; with ``prior=gr.Smoothness(scale)`` it is finite.
+        """
+        from grisaille.assessment.curve import curve
+
+        return curve(self, name, level, experiment)
 
     def test(self, hypothesis: str | Iterable[str] | Mapping[str, float]) -> RatioTest:
         """Likelihood-ratio test that some unknowns have given values.
