@@ -1,10 +1,10 @@
 """An unknown curve as the data tell it: the values of a table with their band.
 
-The table is y = f(x, θ); its standard error by the delta method, s² = gᵀ C g with g = ∂f/∂θ exact and C the covariance of
-the estimates. Where g meets an unknown that the data do not determine the band is infinite.
+The table is y = f(x, θ); its standard error by the delta method, s² = gᵀ C g with g = ∂f/∂θ exact and C the covariance
+of the estimates. Where g meets an unknown that the data do not determine the band is infinite.
 
-Beside a prior, what the data tell is the share of the variance that their noise has, gᵀ H⁻¹ D H⁻¹ g / gᵀ H⁻¹ g, with the
-information H = D + P of data and priors: one without priors, zero where the curve is the prior's alone.
+Beside a prior, what the data tell is the share of the variance that their noise has, gᵀ H⁻¹ D H⁻¹ g / gᵀ H⁻¹ g, with
+the information H = D + P of data and priors: one without priors, zero where the curve is the prior's alone.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
     from grisaille.drawing import Canvas
 
-TOLD = 0.05
-"""Share of the data below which a value counts as the prior's."""
+UNREACHED = 1e-8
+"""Information of the data on a value, beside that of the prior, which is rounding."""
 POINTS = 200
 """Of a curve that is drawn."""
 
@@ -58,6 +58,8 @@ class Curve:
     student: float
     shares: np.ndarray
     """Share of the data in each value."""
+    reached: np.ndarray
+    """Whether any data depend on each value."""
     formula: ca.Function
     """(x, θ) → y, ∂y/∂θ."""
 
@@ -119,10 +121,13 @@ class Curve:
                 f"no data reach the knots {told}: nothing is known there. Measure there, or give the values "
                 f"prior=gr.Smoothness(scale)."
             )
-        by_prior = ~is_open & (self.shares < TOLD)
+        by_prior = ~is_open & ~self.reached
         if by_prior.any():
             told = "; ".join(k for k, o in zip(knots, by_prior, strict=True) if o)
-            found.append(f"at the knots {told} the values are those of the prior: the data tell next to nothing there.")
+            found.append(
+                f"no data reach the knots {told}: the values there follow from the others by the prior, and the band is "
+                f"as wide as the prior makes it."
+            )
         held = ~is_open & (table["std_error"].to_numpy() == 0)
         if held.any():
             told = "; ".join(k for k, o in zip(knots, held, strict=True) if o)
@@ -178,14 +183,14 @@ def curve(fit: Fitted, name: str | Expression, level: float, experiment: str | N
     y = lowered(source.node.data, *ca.vertsplit(x), *values)
     slopes = ca.densify(ca.jacobian(y, theta))
     arguments = tuple(map(render, looked_up))
-    known = {**flat.variables, **flat.inputs, **flat.outputs}
+    known = {n: d.unit for some in (flat.variables, flat.inputs, flat.outputs) for n, d in some.items()}
     at_knots = ca.Function("values", [theta], [ca.densify(ca.jacobian(ca.vertcat(*values), theta))])
     rows = np.array(at_knots(fit.estimate.theta).full())
     return Curve(
         name=source.vector or wanted, unit=own[0].unit, arguments=arguments,
-        units=tuple(known[a].unit if a in known else "" for a in arguments), source=source, level=level,
+        units=tuple(known.get(a, "") for a in arguments), source=source, level=level,
         theta=fit.estimate.theta, covariance=fit.estimate.covariance, student=fit.student,
-        shares=_shares(fit, rows), formula=ca.Function("curve", [x, theta], [y, slopes]),
+        **_told(fit, rows), formula=ca.Function("curve", [x, theta], [y, slopes]),
     )  # fmt: skip
 
 
@@ -225,19 +230,24 @@ def _found(curves: list[CurveTable], wanted: str) -> CurveTable:
     raise EstimationError(f"No table has values called '{wanted}'. {suggestion(wanted, known)}")
 
 
-def _shares(fit: Fitted, rows: np.ndarray) -> np.ndarray:
-    """Of each value, the share of the data in what is known of it."""
+def _told(fit: Fitted, rows: np.ndarray) -> dict[str, np.ndarray]:
+    """Of each value, the share of the data in what is known of it, and whether any data depend on it."""
     unknowns, e = fit.estimate.unknowns, fit.estimate
     joint, _ = joint_priors(unknowns)
     single = [prior_residual(u, float(v)) for u, v in zip(unknowns, e.theta, strict=True)]
     slopes = np.vstack([joint, np.diag([0.0 if s is None else s[1] for s in single])])
     information = e.evaluation.information
+    is_open = np.isinf(np.diag(e.covariance))
+    lost = (np.abs(rows[:, is_open]) > 0).any(axis=1)
     if not slopes.any() or information.shape != e.covariance.shape:
-        return np.ones(len(rows))
-    inverse, undetermined = inverse_information(information, e.free)
-    data = information - slopes.T @ slopes
+        return {"shares": np.where(lost, 0.0, 1.0), "reached": ~lost}
+    inverse, _ = inverse_information(information, e.free)
+    believed = slopes.T @ slopes
+    data = information - believed
     variance = np.einsum("ki,ij,kj->k", rows, inverse, rows)
     by_data = np.einsum("ki,ij,kj->k", rows, inverse @ data @ inverse, rows)
     share = np.divide(by_data, variance, out=np.ones(len(rows)), where=variance > 0)
-    share[(np.abs(rows[:, undetermined]) > 0).any(axis=1)] = 0.0
-    return np.asarray(np.clip(share, 0.0, 1.0))
+    blind = np.diag(data) <= UNREACHED * np.diag(believed)
+    moved = np.abs(rows) > 0
+    unreached = moved.any(axis=1) & ~(moved & ~blind).any(axis=1)
+    return {"shares": np.where(lost, 0.0, np.clip(share, 0.0, 1.0)), "reached": ~(lost | unreached)}

@@ -68,7 +68,7 @@ def bending_rows(knots: Sequence[float], outside: str) -> np.ndarray:
         for k in range(n):
             Q[k, k : k + 3] = 1 / h[k], -1 / h[k] - 1 / h[k + 1], 1 / h[k + 1]
         R = np.diag((h[:-1] + h[1:]) / 3) + np.diag(h[1:-1] / 6, 1) + np.diag(h[1:-1] / 6, -1)
-    return np.asarray(np.linalg.solve(np.linalg.cholesky(R), Q)) / np.sqrt(48)
+    return np.asarray(np.linalg.solve(np.linalg.cholesky(R), Q) / np.sqrt(48))
 
 
 def surface_rows(curve: CurveTable) -> np.ndarray:
@@ -90,9 +90,9 @@ def _shares(knots: Sequence[float], outside: str) -> np.ndarray:
     h = np.diff(knots) / (2 * (knots[-1] - knots[0]))
     share = np.append(h, 0.0) + np.append(0.0, h)
     if outside != "repeat":
-        return share
+        return np.asarray(share)
     share[0] += share[-1]
-    return share[:-1]
+    return np.asarray(share[:-1])
 
 
 def _curve_of(unknown: Unknown, curves: Sequence[CurveTable]) -> CurveTable:
