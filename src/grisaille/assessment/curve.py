@@ -125,8 +125,8 @@ class Curve:
         if by_prior.any():
             told = "; ".join(k for k, o in zip(knots, by_prior, strict=True) if o)
             found.append(
-                f"no data reach the knots {told}: the values there follow from the others by the prior, and the band is "
-                f"as wide as the prior makes it."
+                f"no data reach the knots {told}: the values there follow from the others by the prior, and the band "
+                f"is as wide as the prior makes it."
             )
         held = ~is_open & (table["std_error"].to_numpy() == 0)
         if held.any():
