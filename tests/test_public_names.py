@@ -13,7 +13,7 @@ import grisaille
 PROMISED = """
     Connector Disturbance Flow Input Model Output Parameter Potential Variable
     CompilationError DataError EstimationError GrisailleError ModelError SimulationError StructureError
-    LogNormal MultivariateNormal Normal Uniform spectra
+    LogNormal MultivariateNormal Normal Smoothness Uniform spectra
     analyze connect copies der simulate time where
     atan2 maximum minimum smooth_abs smooth_sign sqrt exp log sin cos tan
 """.split()
