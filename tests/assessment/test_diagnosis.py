@@ -7,6 +7,7 @@ import pytest
 from assessment.lines import METHOD, KnownLine, Line, line_experiment, line_fit
 
 import grisaille as gr
+from grisaille.assessment.diagnosis import _times
 from grisaille.errors import EstimationError
 
 X = np.linspace(-1, 1, 80)
@@ -49,6 +50,33 @@ def test_declared_noise_is_compared_with_the_residuals() -> None:
     large = next(v for v in diagnose(1 + X + noise(0, 0.3), KnownLine()).verdicts if v.test == "size")
     small = next(v for v in diagnose(1 + X + noise(0, 0.02), KnownLine()).verdicts if v.test == "size")
     assert "larger than declared" in large.sentence and "smaller than declared" in small.sentence
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_an_outlier_after_a_gap_in_an_input_is_explained(recorded: bool) -> None:
+    """A heater was on for 30 s while the logger was off: with its record there is no outlier at all."""
+
+    class Room(gr.Model):
+        k, x, u = gr.Parameter(0.05, bounds=(0.01, 1.0)), gr.Variable(0.0), gr.Input()
+        y = gr.Output(x, noise=0.01)
+        equations = [gr.der(x) == k * (u - x)]
+
+    t = np.arange(0.0, 100.0)
+    u = np.where((t >= 40) & (t < 70), 1.0, 0.5 * (t % 20 < 10))
+    x = np.zeros(100)
+    for k in range(99):
+        x[k + 1] = u[k] + (x[k] - u[k]) * np.exp(-0.1)
+    y = x + 0.01 * np.random.default_rng(1).standard_normal(100)
+    seen = (t < 38) | (t >= 70)
+    data = gr.Experiment(t[seen], {"u": (t, u) if recorded else u[seen]}, {"y": y[seen]})
+    fit = gr.fit(Room(), data, ["k"], gr.KalmanML(initial_covariance={"x": 1e-4}, compiled=False))
+    verdict = next(v for v in fit.diagnose().verdicts if v.test == "outliers")
+    assert verdict.healthy == recorded
+    assert ("what u did before is not recorded. Cut there" in verdict.sentence) != recorded
+
+
+def test_large_ratios_are_written_out() -> None:
+    assert [_times(r) for r in (0.034, 2.123, 45.6, 213.4, 3e7)] == ["0.034", "2.1", "46", "213", "3e+07"]
 
 
 def test_missing_dynamics_show_in_the_input() -> None:

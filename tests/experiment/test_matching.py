@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import grisaille as gr
 from grisaille import der
@@ -52,3 +53,13 @@ def test_unknown_starts_need_no_value_within_bounds():
     data = Experiment(T, {"q": T}, {"level": T, "flow": T}, start={"h": None})
     assert data.check(Tank()) == ()
     assert data.replace(start={"h": gr.Normal(9.0, 1.0)}).check(Tank()) == ()
+
+
+def test_a_vector_as_a_whole_is_told_apart_from_its_entries():
+    class Two(gr.Model):
+        h = gr.Variable(1.0, size=2)
+        y = gr.Output(h[0])
+        equations = [der(h[0]) == -h[0], der(h[1]) == h[0] - h[1]]
+
+    with pytest.raises(gr.DataError, match=r"It is a vector: name its entries, 'h\[0\]', 'h\[1\]'\."):
+        Experiment(T, {}, {"y": T}, start={"h": None}).check(Two())

@@ -20,6 +20,7 @@ from grisaille.estimation.fitted import Fitted
 from grisaille.experiment.clock import Clock
 from grisaille.experiment.dating import clock_of
 from grisaille.experiment.signals import evaluate
+from grisaille.experiment.summary import unrecorded
 from grisaille.trial.data_matrix import Samples
 
 if TYPE_CHECKING:
@@ -264,8 +265,20 @@ class _Part:
         what = "row" if self.is_static else "t ="
         named = ", ".join(f"{self.times[k]:g}" for k in where[:MOST_NAMED]) + (", …" if len(where) > MOST_NAMED else "")
         verb = "sticks" if len(where) == 1 else "stick"
-        bad = f"{len(where)} {verb} out, at {what} {named}: look at the raw data there, or use a robust loss."
+        look = "look at the raw data there, or use a robust loss."
+        blind = self._unrecorded(self.times[where])
+        if blind:
+            look = (
+                f"what {blind} did before is not recorded. Cut there, split(time=…, restart=True), or say it by fill=."
+            )
+        bad = f"{len(where)} {verb} out, at {what} {named}: {look}"
         return self._verdict("outliers", found, "none sticks out.", bad)
+
+    def _unrecorded(self, times: np.ndarray) -> str:
+        """Inputs that nobody recorded for long just before one of these times."""
+        gaps = unrecorded(self.case.experiment)
+        first = {name: [self.times[self.times >= end][:1] for _, end in found] for name, found in gaps.items()}
+        return ", ".join(name for name, after in first.items() if np.isin(np.concatenate(after), times).any())
 
     def _spread(self, found: tests.Test) -> Verdict:
         """Errors of a mean against the realizations it is the mean of."""
@@ -276,7 +289,7 @@ class _Part:
             )
         return self._verdict(
             "size", found, f"{known}; they are as large as in simulated records.",
-            f"they are {found.statistic:.2g} times as large as in simulated records: disturbances or noise are "
+            f"they are {_times(found.statistic)} times as large as in simulated records: disturbances or noise are "
             f"{'larger' if found.statistic > 1 else 'smaller'} than declared, or the model is wrong.",
         )  # fmt: skip
 
@@ -284,7 +297,8 @@ class _Part:
         found = tests.size(self.r, self.q)
         ratio = float(np.sqrt(found.statistic / max(found.degrees_of_freedom, 1e-12)))
         bad = (
-            f"they are {ratio:.2g} times the declared noise: the noise is larger than declared, or the model is wrong."
+            f"they are {_times(ratio)} times the declared noise: the noise is larger than declared, or the model is "
+            f"wrong."
             if ratio > 1
             else f"they are {ratio:.2g} times the declared noise: noise and standard errors are smaller than declared."
         )
@@ -306,3 +320,8 @@ def _mark(verdict: Verdict) -> str:
 
 def _p(p: float) -> str:
     return "" if np.isnan(p) else f"p = {p:.3f}" if p >= 0.001 else "p < 0.001"
+
+
+def _times(ratio: float) -> str:
+    """Two digits; whole numbers in full up to a million."""
+    return f"{ratio:.2g}" if ratio < 99.5 or ratio >= 1e6 else f"{ratio:.0f}"

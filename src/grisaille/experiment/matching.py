@@ -35,8 +35,18 @@ def match_model(record: Record, model: Model) -> tuple[str, ...]:
 def _check_names(what: str, given: Iterable[str], kind: str, known: Mapping[str, Any], flat: FlatModel) -> None:
     for name in given:
         if name not in known:
-            hint = _other_kind(name, flat) or suggestion(name, known)
+            hint = _other_kind(name, flat) or _entries(name, known) or suggestion(name, known)
             raise DataError(f"{what}= names '{name}', which is not {kind} of {flat.name}. {hint}")
+
+
+def _entries(name: str, known: Iterable[str]) -> str:
+    """What to write for a vector as a whole."""
+    entries = [n for n in known if n.startswith(f"{name}[")]
+    return (
+        f"It is a vector: name its entries, {', '.join(map(repr, entries[:3]))}{', …' * (len(entries) > 3)}."
+        if entries
+        else ""
+    )
 
 
 def _other_kind(name: str, flat: FlatModel) -> str:

@@ -177,17 +177,21 @@ def _gap_notes(record: Record) -> list[str]:
 
 def held_gaps(record: Record) -> list[str]:
     """Remarks on logged inputs that nobody recorded for long before the last output, and that are taken to go on."""
-    if record.is_static:
-        return []
-    logged = {n: s for n, s in record.inputs.items() if isinstance(s, Samples) and is_logged(s)}
-    end = max(float(y.times[-1]) for y in record.outputs.values())
     return [
-        f"Input {name} is not recorded {_longest(record, gaps)}, and {_going_on(record, name, signal, gaps)}. Say what "
-        f"it was by fill=: 'hold', 'interpolate' or a number; where nobody knows, cut there: split(time=…, "
-        f"restart=True)."
-        for name, signal in logged.items()
-        if (gaps := [gap for gap in gaps_of(signal) if gap[0] < end])
+        f"Input {name} is not recorded {_longest(record, gaps)}, and {_going_on(record, name, gaps)}. Say what it was "
+        f"by fill=: 'hold', 'interpolate' or a number; where nobody knows, cut there: split(time=…, restart=True)."
+        for name, gaps in unrecorded(record).items()
     ]
+
+
+def unrecorded(record: Record) -> dict[str, list[Gap]]:
+    """Where logged inputs have gaps before the last output, by input."""
+    if record.is_static:
+        return {}
+    end = max(float(y.times[-1]) for y in record.outputs.values())
+    logged = {n: s for n, s in record.inputs.items() if isinstance(s, Samples) and is_logged(s)}
+    found = {name: [gap for gap in gaps_of(signal) if gap[0] < end] for name, signal in logged.items()}
+    return {name: gaps for name, gaps in found.items() if gaps}
 
 
 def _longest(record: Record, gaps: Sequence[Gap]) -> str:
@@ -196,9 +200,11 @@ def _longest(record: Record, gaps: Sequence[Gap]) -> str:
     return f"from {show(a)} to {show(b)}{'' if len(gaps) == 1 else f', the longest of {len(gaps)}'}"
 
 
-def _going_on(record: Record, name: str, signal: Samples, gaps: Sequence[Gap]) -> str:
+def _going_on(record: Record, name: str, gaps: Sequence[Gap]) -> str:
     if record.hold[name] != "zoh":
         return "goes from one sample to the next there"
+    signal = record.inputs[name]
+    assert isinstance(signal, Samples)
     begin = max(gaps, key=lambda gap: gap[1] - gap[0])[0]
     return f"stays at {signal.values[int(np.searchsorted(signal.times, begin))]:g} there"
 
