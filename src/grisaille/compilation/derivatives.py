@@ -4,6 +4,7 @@
     C  = constraints            CJ = ∂C/∂x             CP = ∂C/∂p
     O  = observed               OJ = ∂O/∂[x; z]        OP = ∂O/∂p
     S  = gaps of the switches of x and z in F, without those of pieces held in z (``structure/sides.py``)
+    G  = gaps of the modes      GD = their rates       GJ = ∂G/∂[x; z]       GP = ∂G/∂p   (``structure/events.py``)
 
 CasADi differentiates ``where(c, a, b)`` by selecting between ``a'`` and ``b'``, so the branch that was not taken cannot
 put its NaN or infinity into a derivative; a test guards this.
@@ -20,6 +21,7 @@ from grisaille.structure.system import System
 
 PLAIN = ("F", "J", "C", "CJ", "O", "S")
 PARAMETRIC = ("FP", "CP", "OJ", "OP")
+EVENTS = ("G", "GD", "GJ")
 
 
 def differentiate(system: System, *, sensitive: bool = False) -> Mapping[str, ca.Function]:
@@ -29,7 +31,10 @@ def differentiate(system: System, *, sensitive: bool = False) -> Mapping[str, ca
     formulas = {"F": rates, "J": jacobian(rates, unknowns), "C": hidden, "CJ": jacobian(hidden, system.x), "O": seen}
     held = len(system.pieces)
     formulas |= {"S": sides_of(rates[: rates.numel() - held], unknowns[: unknowns.numel() - held])}
+    if system.modes:
+        formulas |= {"G": system.gaps, "GD": system.gap_rates, "GJ": jacobian(system.gaps, unknowns)}
     if sensitive:
+        formulas |= {"GP": jacobian(system.gaps, system.p)} if system.modes else {}
         formulas |= {"FP": jacobian(rates, system.p), "CP": jacobian(hidden, system.p)}
         formulas |= {"OJ": jacobian(seen, unknowns), "OP": jacobian(seen, system.p)}
     arguments = [system.t, system.x, system.z, system.u, system.p]

@@ -27,6 +27,7 @@ from grisaille.structure.system import System
 
 ARGUMENTS = ("t", "x", "z", "u", "p")
 ENTRIES = ("gr_explicit", "gr_implicit")
+KINDS = ("lt", "le", "sign", "floor", "ceil")
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +44,8 @@ class Kernel:
     """Last entries of z that are relations of the others."""
     sides: int
     """Switches of x and z."""
+    ne: int
+    """Relations that are held between events; only the compiled integrators change them."""
     sensitive: bool
     library: Library | None
     F: Evaluation
@@ -85,7 +88,7 @@ def build_kernel(system: System, *, sensitive: bool = False, compiled: bool | No
     ``compiled=None`` compiles, or takes an earlier build from the cache, unless GRISAILLE_COMPILER=none; ``True``
     insists; ``False`` interprets.
     """
-    key = (_content(system), len(system.pieces), sensitive, *_mode(compiled))
+    key = (_content(system), len(system.pieces), _kinds(system), sensitive, *_mode(compiled))
     return _known.get(key, lambda: _build(system, sensitive, compiled))
 
 
@@ -94,7 +97,7 @@ _known: Memo[Kernel] = Memo()
 
 def _content(system: System) -> str:
     arguments = [system.t, system.x, system.z, system.u, system.p]
-    formulas = [system.rhs, system.residual, system.constraints, system.observed]
+    formulas = [system.rhs, system.residual, system.constraints, system.observed, system.gaps, system.gap_rates]
     return str(ca.Function("content", arguments, formulas).serialize())
 
 
@@ -113,7 +116,8 @@ def _build(system: System, sensitive: bool, compiled: bool | None) -> Kernel:
     calls = {name: _callable(name, functions) for name in (*PLAIN, *PARAMETRIC)}
     return Kernel(
         nx=system.nx, nz=system.nz, nu=system.nu, np=system.np, nc=system.nc, ny=system.ny,
-        nm=len(system.pieces), sides=functions["S"].numel_out(0), sensitive=sensitive, library=library, **calls,
+        nm=len(system.pieces), sides=functions["S"].numel_out(0), ne=len(system.modes), sensitive=sensitive,
+        library=library, **calls,
     )  # fmt: skip
 
 
@@ -134,17 +138,28 @@ def _load(system: System, sensitive: bool, functions: Mapping[str, ca.Function])
     return library
 
 
+def _kinds(system: System) -> tuple[int, ...]:
+    """Numbers of gr_events.h, below zero where a relation cannot slide."""
+    return tuple(KINDS.index(m.kind) + 1 if m.can_slide else -KINDS.index(m.kind) - 1 for m in system.modes)
+
+
+def _modes(system: System) -> list[str]:
+    kinds = ", ".join(map(str, _kinds(system)))
+    return [f"static const long gr_kind[GR_NE] = {{{kinds}}};"] if system.modes else []
+
+
 def c_source(system: System, sensitive: bool, functions: Mapping[str, ca.Function]) -> str:
     """The C file of a model: sizes, functions, integrators. No name of the user's is in it."""
     sizes = {
         "NX": system.nx, "NZ": system.nz, "NU": system.nu, "NP": system.np, "NC": system.nc, "NY": system.ny,
-        "NM": len(system.pieces), "SIDES": functions["S"].numel_out(0),
+        "NM": len(system.pieces), "SIDES": functions["S"].numel_out(0), "NE": len(system.modes),
     }  # fmt: skip
     return "\n".join(
         [
             *(f"#define GR_{name} {size}" for name, size in sizes.items()),
             f"#define GR_SENSITIVE {int(sensitive)}",
             '#include "gr_task.h"',
+            *_modes(system),
             PRELUDE,
             *(print_function(function, f"gr_{name}", ARGUMENTS) for name, function in functions.items()),
             *(f'#include "{entry}.h"' for entry in ENTRIES),

@@ -37,6 +37,9 @@ class Status(IntEnum):
     SINGULAR = 7
     PROJECTION = 8
     BRANCH_ENDS = 9
+    UNSETTLED = 10
+    ACCUMULATES = 11
+    GRAZES = 12
 
 
 class Sizes(Protocol):
@@ -67,6 +70,7 @@ FIELDS: tuple[tuple[str, Any], ...] = (
     ("t", _D), ("steps", _L), ("rejected", _L), ("evaluations", _L), ("jacobians", _L), ("factorizations", _L),
     ("newton_iterations", _L), ("status", _L), ("where", _L),
     ("amount", _D), ("error_estimate", _D), ("worst_constraint", _D), ("resumed", _L), ("rescues", _L),
+    ("n_events", _L), ("most_events", _L), ("events", _DP), ("event_at", _D), ("at_once", _L),
 )  # fmt: skip
 
 
@@ -127,6 +131,11 @@ class Task:
     worst_constraint: float = 0.0
     resumed: int = 0
     rescues: int = 0
+    n_events: int = 0
+    most_events: int = 0
+    events: Floats = field(default_factory=lambda: np.zeros((0, 3)))
+    event_at: float = 0.0
+    at_once: int = 0
     memory: Any = None
     """Room for an interpreted integrator's own state between slices; C never sees it."""
 

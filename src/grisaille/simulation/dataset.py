@@ -8,8 +8,10 @@ import numpy as np
 
 from grisaille.compilation.task import Status, Task
 from grisaille.simulation.ensembles.reducers import Statistic
+from grisaille.simulation.events import sentences, times_of
 from grisaille.structure.reduction import Structure
 from grisaille.structure.starts.initialization import Start
+from grisaille.structure.system import System
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -19,8 +21,9 @@ if TYPE_CHECKING:
 
 
 def as_dataset(
-    structure: Structure, task: Task, directions: tuple[str, ...], start: Start, solver: str, sentence: str
-) -> xr.Dataset:
+    structure: Structure, system: System, task: Task, directions: tuple[str, ...], start: Start, solver: str,
+    sentence: str,
+) -> xr.Dataset:  # fmt: skip
     """Rows that were written, one variable per user name; attributes are flat so that netCDF can hold them."""
     import xarray as xr
 
@@ -33,7 +36,11 @@ def as_dataset(
     coordinates: dict[str, Any] = {"time": ("time", np.array(task.times[rows]))}
     if directions:
         coordinates["parameter"] = ("parameter", np.array(directions))
-    return xr.Dataset(variables, coordinates, _statistics(structure, task, start, solver, sentence))
+    attributes = _statistics(structure, task, start, solver, sentence)
+    if system.modes:
+        attributes |= {"events": task.n_events, "event_times": times_of(task)}
+        attributes["event_list"] = "\n".join(sentences(task, system))
+    return xr.Dataset(variables, coordinates, attributes)
 
 
 def as_ensemble(posed: Point, options: EnsembleOptions, found: Ensemble) -> xr.Dataset:

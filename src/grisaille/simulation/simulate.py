@@ -22,6 +22,7 @@ from grisaille.simulation.arguments import (
 from grisaille.simulation.crossings import find_crossings, refuse_crossings
 from grisaille.simulation.dataset import as_dataset
 from grisaille.simulation.ensembles.ensemble import EnsembleOptions, simulate_ensemble
+from grisaille.simulation.events import Form, form_of
 from grisaille.simulation.frozen import choose_step
 from grisaille.simulation.integration import integrate
 from grisaille.simulation.integrators.leeway import with_leeway
@@ -47,6 +48,7 @@ class Prepared:
 
     point: Point
     table: SignalTable
+    form: Form
     kernel: Kernel
     task: Task
 
@@ -155,9 +157,9 @@ def simulate(
     if prepared.point.names:
         _refuse_wrong_derivatives(prepared)
     solver = _run(prepared, method, step, progress)
-    task, system = prepared.task, prepared.structure.system
+    task, system = prepared.task, prepared.form.system
     sentence = describe(task, system, solver)
-    result = as_dataset(prepared.structure, task, prepared.point.names, prepared.point.start, solver, sentence)
+    result = as_dataset(prepared.structure, system, task, prepared.point.names, prepared.point.start, solver, sentence)
     if task.status != Status.DONE and strict:
         raise SimulationError(f"The simulation of {prepared.structure.model.name} stopped: {sentence}", result)
     return with_noise(result, prepared.structure.model, prepared.point.known, seed) if noise else result
@@ -190,17 +192,19 @@ def prepare(
     posed = pose(model, times, inputs, parameters, start, hold=hold, sensitivities=sensitivities, breaks=breaks)
     structure, table, at = posed.structure, posed.table, posed.times
     system, found, nominal = structure.system, posed.start, posed.initializer.nominal
-    table = with_leeway(table, system, rtol)
-    kernel = build_kernel(system, sensitive=bool(posed.names), compiled=compiled)
+    form = form_of(system, structure.jumps, compiled)
+    table = form.table(with_leeway(table, system, rtol))
+    kernel = build_kernel(form.system, sensitive=bool(posed.names), compiled=compiled)
     task = Task.create(
-        kernel, posed.t0, float(at[-1]), p=posed.p, x=found.x, z=found.z, times=at, breaks=table.breaks,
-        coef=table.coef, kink=table.kink, dp=posed.dp, rtol=rtol,
-        atol=absolute_tolerances(structure, model, posed.initializer, rtol, atol), nominal=nominal[: system.nx],
-        max_steps=most_steps(kernel.is_compiled, max_steps), hmax=longest_step(at, max_step),
+        kernel, posed.t0, float(at[-1]), p=form.parameters(posed.p), x=found.x, z=form.implicit(found.z), times=at,
+        breaks=table.breaks, coef=table.coef, kink=table.kink, dp=form.parameters(posed.dp), rtol=rtol,
+        atol=form.tolerances(absolute_tolerances(structure, model, posed.initializer, rtol, atol), rtol),
+        nominal=nominal[: system.nx], max_steps=most_steps(kernel.is_compiled, max_steps),
+        hmax=longest_step(at, max_step),
     )  # fmt: skip
     if posed.names:
-        task.sx[:], task.sz[:] = posed.dstart.sx, posed.dstart.sz
-    return Prepared(posed, table, kernel, task)
+        task.sx[:], task.sz[:] = posed.dstart.sx, form.implicit(posed.dstart.sz)
+    return Prepared(posed, table, form, kernel, form.listing(task))
 
 
 def _refuse_wrong_derivatives(prepared: Prepared) -> None:

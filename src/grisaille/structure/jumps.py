@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import casadi as ca
 
 from grisaille.structure.differentiability import in_names
 from grisaille.structure.jets import Jets
+from grisaille.structure.events import Events, hold_events
 from grisaille.structure.pieces import Relation, jumps_of
 from grisaille.structure.system import System
 
@@ -62,6 +63,11 @@ class Jumps:
         s = self.system
         rows = ca.vertcat(*(j.gap for j in self.of_states)) if self.of_states else ca.SX(0, 1)
         return ca.Function("gaps", [s.t, s.x, s.z, s.u, s.p], [rows])
+
+    @cached_property
+    def events(self) -> Events | None:
+        """The system with its relations held between events; None where nothing jumps with states or inputs."""
+        return hold_events(self.system, partial(in_names, self._jets, self._parameters))
 
     def _found(self, formula: ca.SX, symbols: ca.SX) -> tuple[Jump, ...]:
         return tuple(self._named(r) for r in jumps_of(formula, symbols))

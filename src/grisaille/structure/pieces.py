@@ -77,7 +77,7 @@ def jumps_of(formula: ca.SX, symbols: ca.SX) -> list[Relation]:
     if not pieces:
         return []
     full = _written_out(pieces)
-    return [f.relation for f, jumps in zip(full, _which_jump(smooth, pieces, symbols), strict=True) if jumps]
+    return [f.relation for f, jumps in zip(full, which_jump(smooth, pieces, symbols), strict=True) if jumps]
 
 
 def certain_jumps_of(formula: ca.SX, symbols: ca.SX) -> list[Relation]:
@@ -89,7 +89,7 @@ def certain_jumps_of(formula: ca.SX, symbols: ca.SX) -> list[Relation]:
     (smooth,), pieces = separate([formula], symbols)
     if not pieces:
         return []
-    found = _which_jump(smooth, pieces, symbols, everywhere=True)
+    found = which_jump(smooth, pieces, symbols, everywhere=True)
     return [f.relation for f, jumps in zip(_written_out(pieces), found, strict=True) if jumps]
 
 
@@ -98,7 +98,7 @@ def separate_jumps(formulas: Sequence[ca.SX], symbols: ca.SX) -> tuple[list[ca.S
     smooth, pieces = separate(formulas, symbols)
     if not pieces:
         return list(formulas), []
-    jumping = _which_jump(ca.vertcat(*map(ca.vec, smooth)), pieces, symbols)
+    jumping = which_jump(ca.vertcat(*map(ca.vec, smooth)), pieces, symbols)
     rest = [(p.symbol, p.relation.value) for p, jumps in zip(pieces, jumping, strict=True) if not jumps]
     kept = [p for p, jumps in zip(pieces, jumping, strict=True) if jumps]
 
@@ -186,7 +186,7 @@ def _written_out(pieces: Sequence[Piece]) -> list[Piece]:
     return done
 
 
-def _which_jump(formula: ca.SX, pieces: Sequence[Piece], symbols: ca.SX, *, everywhere: bool = False) -> list[bool]:
+def which_jump(formula: ca.SX, pieces: Sequence[Piece], symbols: ca.SX, *, everywhere: bool = False) -> list[bool]:
     """For every piece: whether the formula changes across its switch."""
     full = _written_out(pieces)
     own = {p.symbol.element_hash() for p in pieces}
@@ -196,14 +196,14 @@ def _which_jump(formula: ca.SX, pieces: Sequence[Piece], symbols: ca.SX, *, ever
     columns = [i for i, s in enumerate(free) if s.element_hash() in movable]
     vector, marks = ca.vertcat(*free), [p.symbol for p in pieces]
     now = ca.Function("now", [vector], [ca.vertcat(*(p.relation.value for p in full))])
-    changes = [_change_across(formula, vector, marks, k) for k in range(len(pieces))]
+    changes = [change_across(formula, vector, marks, k) for k in range(len(pieces))]
     return [
         _Switch(change, now, k, piece, vector, columns).jumps(everywhere)
         for k, (piece, change) in enumerate(zip(full, changes, strict=True))
     ]
 
 
-def _change_across(formula: ca.SX, vector: ca.SX, marks: Sequence[ca.SX], k: int) -> ca.Function:
+def change_across(formula: ca.SX, vector: ca.SX, marks: Sequence[ca.SX], k: int) -> ca.Function:
     """(vector, marks, both values of mark k) → by how much the formula changes, and the size of the terms of that.
 
     Terms that do not change are left out, not subtracted, so that a jump is seen however small it is beside them.

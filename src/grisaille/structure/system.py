@@ -29,6 +29,18 @@ class Signal:
 
 
 @dataclass(frozen=True)
+class Mode:
+    """A relation that is held between events (``structure/events.py``)."""
+
+    text: str
+    """In the user's names."""
+    kind: str
+    """``"lt"``, ``"le"``, ``"sign"``, ``"floor"`` or ``"ceil"``."""
+    can_slide: bool
+    """The rate of its gap is a formula of its share."""
+
+
+@dataclass(frozen=True)
 class System:
     t: ca.SX
     x: ca.SX
@@ -58,6 +70,12 @@ class System:
     """(relation, equation) of the last entries of z, which stand for relations of the entries before them."""
     smooth: tuple[tuple[str, ca.SX], ...] = ()
     """Equations (text, residual) that index reduction differentiates and that contain a switch: they must not jump."""
+    modes: tuple[Mode, ...] = ()
+    """Relations held between events; their values are the last parameters, see ``structure/events.py``."""
+    gaps: ca.SX = field(default_factory=lambda: ca.SX(0, 1))
+    """One per mode, zero where its relation switches; at integers for ``floor`` and ``ceil``."""
+    gap_rates: ca.SX = field(default_factory=lambda: ca.SX(0, 1))
+    """Their derivatives by time along the motion."""
 
     @property
     def nx(self) -> int:

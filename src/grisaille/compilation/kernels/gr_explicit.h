@@ -15,6 +15,7 @@
 #ifndef GR_EXPLICIT_H
 #define GR_EXPLICIT_H
 
+#include "gr_events.h"
 #include "gr_output.h"
 #include "gr_project.h"
 #include "gr_rk4.h"
@@ -469,11 +470,131 @@ GR_FN void gr_rk_back_to_eight(gr_rk *r) {
   gr_rk_order(r, 8);
 }
 
+/* ---- events ---- */
+
+#if GR_NE > 0
+GR_FN void gr_rk_stands(const gr_rk *r, gr_stepper *s) {
+  s->t = r->t_new;
+  s->x = r->x + GR_NX * r->pair.last;
+  s->z = r->z + GR_NZ * r->pair.last;
+  gr_signals_from(r->k, r->segment, s->t, s->u);
+}
+
+typedef struct {
+  gr_rk *r;
+  gr_stepper s;
+  double err;
+} gr_rk_retake;
+
+GR_COLD long gr_rk_take(void *run, double length) {
+  gr_rk_retake *a = (gr_rk_retake *)run;
+  gr_rk *r = a->r;
+  r->h = length;
+  r->t_new = length >= r->m->kink - r->k->t ? r->m->kink : r->k->t + length;
+  const long status = gr_rk_try(r, &a->err);
+  if (!status) gr_rk_stands(r, &a->s);
+  return status;
+}
+
+/* one attempt, shortened to the first event in it; r->h = 0 where that is at its start */
+GR_FN long gr_rk_watch(gr_rk *r, double *err, gr_event *event) {
+  gr_task *k = r->k;
+  gr_rk_retake a;
+  gr_gauge start, end;
+  double u[GR_LEN(GR_NU)], length = r->h;
+  event->mode = -1;
+  long status = gr_rk_try(r, err);
+  if (status) return status;
+  gr_signals_from(k, r->segment, k->t, u);
+  gr_gauge_at(k, k->t, k->x, k->z, u, &start);
+  gr_rk_stands(r, &a.s);
+  gr_gauge_at(k, a.s.t, a.s.x, a.s.z, a.s.u, &end);
+  a.r = r;
+  a.s.run = &a;
+  a.s.take = gr_rk_take;
+  a.err = *err;
+  const double share = gr_suspect(k, &start, &end, r->h);
+  if (share < 1.0) {
+    length = share * r->h;
+    status = gr_rk_take(&a, length);
+    if (status) return status;
+    gr_gauge_at(k, a.s.t, a.s.x, a.s.z, a.s.u, &end);
+  }
+  *err = a.err;
+  if (!gr_leaves(k, &end, 0)) return GR_DONE;
+  double noise[GR_NE];
+  gr_gauge_noise(k, a.s.t, a.s.x, a.s.z, a.s.u, &end, noise);
+  if (!gr_leaves(k, &end, noise)) return GR_DONE;
+  status = gr_locate(k, &a.s, &start, &end, r->h, &length, event);
+  if (!status && length == 0.0) r->h = 0.0;
+  *err = a.err;
+  return status;
+}
+
+/* a step that cannot be taken because it leads beyond a switch, where the equations held have no value: as far as there
+ * is a way to the switch, or the event itself. Answers 1 where the run stands at it. */
+GR_COLD long gr_rk_is_blocked(gr_rk *r, gr_event *event) {
+  gr_task *k = r->k;
+  gr_gauge g;
+  double noise[GR_NE], u[GR_LEN(GR_NU)], low, high;
+  gr_signals_from(k, r->segment, k->t, u);
+  gr_gauge_at(k, k->t, k->x, k->z, u, &g);
+  gr_gauge_noise(k, k->t, k->x, k->z, u, &g, noise);
+  for (long i = 0; i < GR_NE; i++) {
+    gr_range(k, i, &low, &high);
+    const double way = g.rate[i] > 0.0 ? high - g.q[i] : g.q[i] - low;
+    if (!(way <= fabs(g.rate[i]) * r->h)) continue;
+    if (way <= 64.0 * noise[i]) {
+      event->mode = i;
+      event->up = g.rate[i] > 0.0;
+      return 1;
+    }
+    r->m->h = fmin(fmax(r->m->h, 0.9 * way / fabs(g.rate[i])), 0.95 * r->h);
+  }
+  return 0;
+}
+
+/* the event at the current point; what is known of F and its derivative belongs to the modes before */
+GR_COLD long gr_rk_happen(gr_rk *r, const gr_event *event) {
+  gr_task *k = r->k;
+  gr_rk_memory *m = r->m;
+  double u[GR_LEN(GR_NU)];
+  gr_signals_from(k, r->segment, k->t, u);
+  r->newton.f = r->f;
+  const long status = gr_happen(k, &r->newton, event, k->x, k->z, u, r->fp);
+  r->newton.f = r->own;
+  for (long i = 0; i < GR_NZ; i++) r->z[i] = k->z[i];
+  m->follows = m->stiff = m->calm = 0.0;
+  m->err_old = 1e-4;
+  return status;
+}
+
+GR_COLD long gr_rk_modes_at_kink(gr_rk *r, long before) {
+  gr_task *k = r->k;
+  double u_before[GR_LEN(GR_NU)], u[GR_LEN(GR_NU)];
+  gr_signals_from(k, before, k->t, u_before);
+  gr_signals_from(k, r->segment, k->t, u);
+  r->newton.f = r->f;
+  const long status = gr_modes_at_kink(k, &r->newton, k->x, k->z, u_before, u);
+  r->newton.f = r->own;
+  for (long i = 0; i < GR_NZ; i++) r->z[i] = k->z[i];
+  return status;
+}
+#endif
+
 /* at a kink: the right limits of F and z where a signal jumps, the next kink, and whether order 5 may do here */
 GR_FN long gr_rk_cross(gr_rk *r, double start, double err) {
   gr_rk_memory *m = r->m;
   long whole = start <= m->cell, status = GR_DONE;
-  if (gr_signals_jump(r->k, r->segment, gr_segment(r->k, r->k->t, r->segment), r->k->t)) status = gr_rk_open(r);
+  if (gr_signals_jump(r->k, r->segment, gr_segment(r->k, r->k->t, r->segment), r->k->t)) {
+#if GR_NE > 0
+    const long before = r->segment;
+    status = gr_rk_open(r);
+    if (!status) status = gr_rk_modes_at_kink(r, before);
+#else
+    status = gr_rk_open(r);
+#endif
+  }
   m->cell = r->k->t;
   m->kink = gr_next_kink_from(r->k, r->k->t, r->segment);
   if (m->wait > 0.0) m->wait -= 1.0;
@@ -502,18 +623,33 @@ GR_FN long gr_rk_step(gr_rk *r) {
   double err = 0.0, start = k->t;
   long written = k->written, rescues = k->rescues;
   gr_rk_choose(r);
+#if GR_NE > 0
+  gr_event event;
+  long status = gr_rk_watch(r, &err, &event);
+  if (!status && r->h == 0.0) return gr_rk_happen(r, &event);
+#else
   long status = gr_rk_try(r, &err);
+#endif
   if (!status) status = gr_rk_follow_step(r);
   if (!status) status = gr_rk_rows(r);
   if (status) {
     k->written = written;
+#if GR_NE > 0
+    const long failed = gr_rk_reject(r, status, err);
+    return status == GR_NOT_FINITE && gr_rk_is_blocked(r, &event) ? gr_rk_happen(r, &event) : failed;
+#else
     return gr_rk_reject(r, status, err);
+#endif
   }
   long stiff = gr_rk_looks_stiff(r);
   if (k->rescues > rescues) r->m->after_rejection = 1.0; /* z is at the limit of what can be followed */
   gr_rk_accepted_step_size(r, err);
   gr_rk_commit(r);
   k->error_estimate = err;
+#if GR_NE > 0
+  if (event.mode >= 0) status = gr_rk_happen(r, &event);
+  if (status) return status;
+#endif
   if (k->t >= r->m->kink) status = gr_rk_cross(r, start, err);
   else gr_rk_back_to_eight(r);
   if (!status) status = gr_rk_rows_here(r);
@@ -531,7 +667,14 @@ GR_FN long gr_rk_start(gr_rk *r) {
   r->m->cell = k->t;
   r->m->kink = gr_next_kink(k, k->t);
   r->segment = gr_segment(k, k->t, 0);
-  long status = gr_rk_open(r);
+  long status = GR_DONE;
+#if GR_NE > 0
+  double u[GR_LEN(GR_NU)];
+  gr_signals_from(k, r->segment, k->t, u);
+  if (k->t == k->t0) status = gr_first_modes(k, &r->newton, k->x, k->z, u);
+  if (status) return status;
+#endif
+  status = gr_rk_open(r);
   if (!status) status = gr_rk_rows_here(r);
   if (status || k->t >= k->t1) return status;
   r->m->h = k->h > 0.0 ? k->h : gr_rk_first_step(r);

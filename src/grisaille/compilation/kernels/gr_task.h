@@ -6,6 +6,8 @@
  *   GR_NP  parameters p        GR_NC  hidden constraints      GR_NY  observed quantities
  *   GR_NM  last entries of z that are relations of the others (pieces), with the equations m - relation = 0
  *   GR_SIDES                   switches of x and z
+ *   GR_NE                      relations held between events: modes, the last 3 GR_NE entries of p (gr_events.h), with
+ *                              their shares in z, before the pieces, and their kinds in gr_kind[GR_NE]
  *   GR_SENSITIVE               1 when the parameter derivatives below are present, else 0
  *
  * and these static functions, argument order (t, x, z, u, p), matrices dense and column-major, every entry written:
@@ -16,9 +18,12 @@
  *   void gr_CJ(t, x, z, u, p, out)   GR_NC x GR_NX              dC/dx
  *   void gr_O (t, x, z, u, p, out)   GR_NY                      observed
  *   void gr_S (t, x, z, u, p, out)   GR_SIDES                   gaps of the switches: below zero on one side
+ *   with GR_NE:
+ *   void gr_G (...)  NE  gaps of the modes    void gr_GD(...)  NE  their rates    void gr_GJ(...)  NE x (NX+NZ)
  *   with GR_SENSITIVE:
  *   void gr_FP(...)  (NX+NZ) x NP    dF/dp      void gr_CP(...)  NC x NP   dC/dp
  *   void gr_OJ(...)  NY x (NX+NZ)    dO/d[x;z]  void gr_OP(...)  NY x NP   dO/dp
+ *   void gr_GP(...)  NE x NP         dG/dp
  *
  * No malloc, no globals, no stdio: scratch memory comes from the caller, so that one source serves CPU and CUDA.
  */
@@ -52,6 +57,9 @@
 #ifndef GR_SIDES
 #define GR_SIDES 0
 #endif
+#ifndef GR_NE
+#define GR_NE 0
+#endif
 #define GR_N (GR_NX + GR_NZ)
 /* array lengths must not be zero in C */
 #define GR_LEN(n) ((n) > 0 ? (n) : 1)
@@ -66,12 +74,15 @@ enum {
   GR_NEWTON = 6,        /* implicit equations or stages not solved at the smallest step; `where` = worst entry of F */
   GR_SINGULAR = 7,      /* dF/dz or a Newton matrix is singular; `where` = pivot column */
   GR_PROJECTION = 8,    /* hidden constraints not met; `where` = worst constraint, `amount` = its residual */
-  GR_BRANCH_ENDS = 9    /* z cannot be followed from where it was; `where` = entry of z, `amount` = share of the way */
+  GR_BRANCH_ENDS = 9,   /* z cannot be followed from where it was; `where` = entry of z, `amount` = share of the way */
+  GR_UNSETTLED = 10,    /* modes found no agreement at one instant; `where` = mode */
+  GR_ACCUMULATES = 11,  /* events follow each other within rounding; `where` = mode, `amount` = how many */
+  GR_GRAZES = 12        /* a switch is touched, not crossed: no derivative; `where` = mode, `amount` = rate of its gap */
 };
 
 typedef struct {
   double t0, t1;          /* t1 >= t0 */
-  const double *p;        /* GR_NP */
+  double *p;              /* GR_NP; events change the modes at its end */
   double *x, *z;          /* in: consistent start; out: last accepted point */
   long ns;                /* sensitivity directions, 0 without */
   const double *dp;       /* GR_NP x ns: derivative of p in each direction */
@@ -113,6 +124,13 @@ typedef struct {
   double worst_constraint;/* largest |C| seen at an accepted point or output */
   long resumed;           /* 0 at the first call, set by the integrator */
   long rescues;           /* solutions for z that plain Newton did not find (gr_rescue.h) */
+
+  /* events, with GR_NE > 0; cumulative over calls */
+  long n_events;          /* how many there were */
+  long most_events;       /* rows of the list; those beyond are only counted */
+  double *events;         /* time, mode, and what it does: 1 rises, -1 falls, 0 slides, 2 and -2 leaves upwards, downwards */
+  double event_at;        /* the last one */
+  long at_once;           /* how many followed each other within rounding */
 } gr_task;
 
 #endif

@@ -1,0 +1,447 @@
+/* Events: relations of states and inputs that are held between the instants at which they switch (structure/events.py).
+ *
+ * The last 3 GR_NE entries of p are the modes: the value v at which each relation is held, the value o on the other side
+ * of the switch on which it slides, and 1 while it does. Between events they do not change, so steps keep their order. A
+ * mode is watched by its gap, which must stay in the range that belongs to v, or by its share while it slides, in [0, 1].
+ *
+ * A step at whose end something has left its range is taken anew with another length until the first one is at the end
+ * of its range to rounding: the instant is the root of the discrete solution. What happens inside a step is seen by the
+ * cubic through gaps and rates at its ends. There modes change until all agree with the motion:
+ *
+ *   rate of the gap with v and with o in one direction: the relation switches,
+ *   towards the switch from both sides:                 it slides, with the share that keeps the gap where it is.
+ *
+ * Between events sensitivities are those of the steps; at an event the instant moves by dt = -dG/rate and
+ *
+ *   S <- S + (F_before - F_after) dt.
+ */
+#ifndef GR_EVENTS_H
+#define GR_EVENTS_H
+
+#include "gr_output.h"
+#include "gr_rescue.h"
+#include "gr_signal.h"
+#include "gr_task.h"
+
+#if GR_NE > 0
+
+enum { GR_LT = 1, GR_LE = 2, GR_SIGN = 3, GR_FLOOR = 4, GR_CEIL = 5 };
+
+#define GR_SHARES (GR_NZ - GR_NM - GR_NE) /* where the shares stand in z */
+#define GR_SAMPLES 16
+#define GR_SHALLOW 1e-6     /* of what a gap moves by: excursions inside a step that are not looked for */
+#define GR_SHARE_NOISE 1e-12
+#define GR_SHARE_SLACK 1e-9
+#define GR_MOST_RETAKES 60
+#define GR_GRAZING 1e-9     /* rate of a gap over the whole run, relative to its terms, below which an instant has no derivative */
+#define GR_MOST_AT_ONCE 200 /* events that follow each other within rounding */
+
+GR_FN double *gr_held(const gr_task *k) { return k->p + GR_NP - 3 * GR_NE; }
+GR_FN double *gr_other(const gr_task *k) { return k->p + GR_NP - 2 * GR_NE; }
+GR_FN double *gr_sliding(const gr_task *k) { return k->p + GR_NP - GR_NE; }
+GR_FN long gr_kind_of(long i) { return gr_kind[i] < 0 ? -gr_kind[i] : gr_kind[i]; }
+
+/* gaps, or shares where a mode slides; rates of gaps, 0 for shares */
+typedef struct {
+  double q[GR_NE], rate[GR_NE];
+} gr_gauge;
+
+/* what ended a step: a mode at the upper or lower end of its range, -1: nothing */
+typedef struct {
+  long mode, up;
+} gr_event;
+
+/* one step of a given length from where a run stands: its end and the signals there; answers a status */
+typedef struct {
+  void *run;
+  long (*take)(void *run, double length);
+  const double *x, *z;
+  double t, u[GR_LEN(GR_NU)];
+} gr_stepper;
+
+/* ---- the range of a mode ---- */
+
+GR_FN double gr_relation(long kind, double gap) {
+  switch (kind) {
+    case GR_LT: return gap < 0.0;
+    case GR_LE: return gap <= 0.0;
+    case GR_SIGN: return gap > 0.0 ? 1.0 : gap < 0.0 ? -1.0 : 0.0;
+    case GR_FLOOR: return floor(gap);
+    default: return ceil(gap);
+  }
+}
+
+GR_FN void gr_range(const gr_task *k, long i, double *low, double *high) {
+  const double v = gr_held(k)[i];
+  const long kind = gr_kind_of(i);
+  *low = -HUGE_VAL;
+  *high = HUGE_VAL;
+  if (gr_sliding(k)[i] != 0.0) { *low = 0.0; *high = 1.0; }
+  else if (kind == GR_FLOOR) { *low = v; *high = v + 1.0; }
+  else if (kind == GR_CEIL) { *low = v - 1.0; *high = v; }
+  else if (kind == GR_SIGN) { if (v >= 0.0) *low = 0.0; if (v <= 0.0) *high = 0.0; }
+  else if (v != 0.0) *high = 0.0;
+  else *low = 0.0;
+}
+
+/* the value beyond the upper or lower end of the range */
+GR_FN double gr_beside(const gr_task *k, long i, long up) {
+  const double v = gr_held(k)[i];
+  const long kind = gr_kind_of(i);
+  if (kind == GR_FLOOR || kind == GR_CEIL) return up ? v + 1.0 : v - 1.0;
+  if (kind == GR_SIGN) return up ? 1.0 : -1.0;
+  return up ? 0.0 : 1.0;
+}
+
+/* how far a value is outside, below zero inside */
+GR_FN double gr_outside(const gr_task *k, long i, double q) {
+  double low, high;
+  gr_range(k, i, &low, &high);
+  return fmax(q - high, low - q);
+}
+
+GR_FN long gr_is_upper(const gr_task *k, long i, double q) {
+  double low, high;
+  gr_range(k, i, &low, &high);
+  return q - high >= low - q;
+}
+
+GR_FN void gr_gauge_at(const gr_task *k, double t, const double *x, const double *z, const double *u, gr_gauge *g) {
+  gr_G(t, x, z, u, k->p, g->q);
+  gr_GD(t, x, z, u, k->p, g->rate);
+  for (long i = 0; i < GR_NE; i++) {
+    if (gr_sliding(k)[i] == 0.0) continue;
+    g->q[i] = z[GR_SHARES + i];
+    g->rate[i] = 0.0;
+  }
+}
+
+/* rounding of gaps */
+GR_COLD void gr_gauge_noise(const gr_task *k, double t, const double *x, const double *z, const double *u,
+                            const gr_gauge *g, double *noise) {
+  double slope[GR_NE * GR_N];
+  gr_GJ(t, x, z, u, k->p, slope);
+  for (long i = 0; i < GR_NE; i++) {
+    noise[i] = 16.0 * GR_EPS * fabs(t * g->rate[i]);
+    for (long j = 0; j < GR_NX; j++) noise[i] += 8.0 * GR_EPS * fabs(slope[i + GR_NE * j] * x[j]);
+    for (long j = 0; j < GR_NZ; j++) noise[i] += 8.0 * GR_EPS * fabs(slope[i + GR_NE * (GR_NX + j)] * z[j]);
+    if (gr_sliding(k)[i] != 0.0) noise[i] = GR_SHARE_NOISE;
+    if (!(noise[i] < HUGE_VAL)) noise[i] = 0.0;
+  }
+}
+
+GR_FN long gr_leaves(const gr_task *k, const gr_gauge *g, const double *noise) {
+  for (long i = 0; i < GR_NE; i++)
+    if (gr_outside(k, i, g->q[i]) > (noise ? noise[i] : 0.0)) return 1;
+  return 0;
+}
+
+/* ---- where in a step ---- */
+
+GR_FN double gr_hermite(double s, double q0, double d0, double q1, double d1) {
+  const double r = 1.0 - s;
+  return r * r * ((1.0 + 2.0 * s) * q0 + s * d0) + s * s * ((3.0 - 2.0 * s) * q1 - r * d1);
+}
+
+/* share of the step at which the cubic through both ends first leaves the range of mode i; 1 where it does not inside */
+GR_COLD double gr_first_exit(const gr_task *k, long i, const gr_gauge *a, const gr_gauge *b, double h) {
+  const long slides = gr_sliding(k)[i] != 0.0;
+  const double q0 = a->q[i], q1 = b->q[i];
+  const double d0 = slides ? q1 - q0 : h * a->rate[i], d1 = slides ? q1 - q0 : h * b->rate[i];
+  const double shallow = GR_SHALLOW * (fabs(q1 - q0) + fabs(d0) + fabs(d1));
+  double low = 0.0, high = 1.0;
+  for (long n = 1; n < GR_SAMPLES; n++) {
+    const double s = (double)n / GR_SAMPLES;
+    if (gr_outside(k, i, gr_hermite(s, q0, d0, q1, d1)) > shallow) {
+      high = s;
+      break;
+    }
+    low = s;
+  }
+  if (high == 1.0 && !(gr_outside(k, i, q1) > 0.0)) return 1.0;
+  for (long n = 0; n < 30; n++) {
+    const double s = 0.5 * (low + high);
+    if (gr_outside(k, i, gr_hermite(s, q0, d0, q1, d1)) > 0.0) high = s;
+    else low = s;
+  }
+  return high;
+}
+
+/* the first share of a step at which some mode seems to leave its range inside; 1: none */
+GR_FN double gr_suspect(const gr_task *k, const gr_gauge *a, const gr_gauge *b, double h) {
+  double first = 1.0;
+  for (long i = 0; i < GR_NE; i++) {
+    double low, high;
+    gr_range(k, i, &low, &high);
+    if (gr_outside(k, i, b->q[i]) > 0.0) continue;
+    /* there and back needs rates that point outwards before and inwards after */
+    if (!((a->rate[i] > 0.0 && b->rate[i] < 0.0 && high < HUGE_VAL) ||
+          (a->rate[i] < 0.0 && b->rate[i] > 0.0 && low > -HUGE_VAL))) continue;
+    first = fmin(first, gr_first_exit(k, i, a, b, h));
+  }
+  return first;
+}
+
+/* where the first mode that is outside at b left, by the rate at the point taken last or by a straight line */
+GR_COLD double gr_next_length(const gr_task *k, double a, const gr_gauge *at_a, double b, const gr_gauge *at_b,
+                              double last, const gr_gauge *at_last) {
+  double first = b;
+  for (long i = 0; i < GR_NE; i++) {
+    double low, high;
+    if (!(gr_outside(k, i, at_b->q[i]) > 0.0)) continue;
+    gr_range(k, i, &low, &high);
+    const double end = gr_is_upper(k, i, at_b->q[i]) ? high : low;
+    double next = last - (at_last->q[i] - end) / at_last->rate[i];
+    if (!(next > a && next < b)) next = a + (b - a) * (end - at_a->q[i]) / (at_b->q[i] - at_a->q[i]);
+    if (!(next > a && next < b)) next = 0.5 * (a + b);
+    first = fmin(first, next);
+  }
+  return first < b ? first : 0.5 * (a + b);
+}
+
+/* The length of the step that ends where the first mode leaves its range, between 0 and h, at whose end the gauge is
+ * `end`; 0 where it leaves at once. The stepper stands at the end of that step. */
+GR_COLD long gr_locate(gr_task *k, gr_stepper *s, const gr_gauge *start, const gr_gauge *end, double h, double *length,
+                       gr_event *event) {
+  gr_gauge at_a = *start, at_b = *end, now = *end;
+  double noise[GR_NE], a = 0.0, b = h, next = h, least = gr_smallest_step(k, k->t);
+  for (long i = 0; i < GR_NE; i++)
+    if (gr_outside(k, i, end->q[i]) > 0.0) next = fmin(next, h * gr_first_exit(k, i, start, end, h));
+  for (long n = 0; n < GR_MOST_RETAKES; n++) {
+    const double width = b - a;
+    if (width <= least) break;
+    if (!(next > a && next < b)) next = 0.5 * (a + b);
+    long status = s->take(s->run, next);
+    if (status) return status;
+    gr_gauge_at(k, s->t, s->x, s->z, s->u, &now);
+    gr_gauge_noise(k, s->t, s->x, s->z, s->u, &now, noise);
+    if (!gr_leaves(k, &now, noise)) {
+      for (long i = 0; i < GR_NE; i++) {
+        if (!(gr_outside(k, i, at_b.q[i]) > 0.0) || gr_outside(k, i, now.q[i]) < -noise[i]) continue;
+        *length = next;
+        event->mode = i;
+        event->up = gr_is_upper(k, i, at_b.q[i]);
+        return GR_DONE;
+      }
+      a = next;
+      at_a = now;
+    } else {
+      b = next;
+      at_b = now;
+    }
+    const double last = next;
+    next = n % 3 == 2 && b - a > 0.5 * width ? 0.5 * (a + b) : gr_next_length(k, a, &at_a, b, &at_b, last, &now);
+  }
+  double most = -1.0;
+  for (long i = 0; i < GR_NE; i++) {
+    const double out = gr_outside(k, i, at_b.q[i]);
+    if (!(out > 0.0) || most >= 0.0) continue;
+    most = out;
+    event->mode = i;
+    event->up = gr_is_upper(k, i, at_b.q[i]);
+  }
+  *length = b > least ? b : 0.0;
+  return *length > 0.0 ? s->take(s->run, b) : GR_DONE;
+}
+
+/* ---- what happens at an event ---- */
+
+GR_FN long gr_record(gr_task *k, long mode, double what) {
+  const double close = 1e-12 * (k->t1 - k->t0) + 100.0 * gr_smallest_step(k, k->t);
+  k->at_once = k->n_events > 0 && k->t - k->event_at <= close ? k->at_once + 1 : 0;
+  if (k->n_events < k->most_events) {
+    double *row = k->events + 3 * k->n_events;
+    row[0] = k->t;
+    row[1] = (double)mode;
+    row[2] = what;
+  }
+  k->n_events++;
+  k->event_at = k->t;
+  return k->at_once > GR_MOST_AT_ONCE + 4 * GR_NE ? gr_fail(k, GR_ACCUMULATES, mode, (double)k->at_once) : GR_DONE;
+}
+
+/* z and F with the modes as they are now */
+GR_COLD long gr_solve_modes(gr_task *k, gr_newton *n, const double *x, double *z, const double *u) {
+  n->valid = 0;
+  for (long i = 0; i < GR_NE; i++)
+    if (gr_sliding(k)[i] == 0.0) z[GR_SHARES + i] = 0.0;
+  return gr_solve_implicit(k, n, 0, k->t, x, z, u);
+}
+
+/* the rate of gap i with its relation held at v */
+GR_COLD long gr_rate_with(gr_task *k, gr_newton *n, const double *x, double *z, const double *u, long i, double v,
+                          double *rate) {
+  gr_gauge g;
+  gr_held(k)[i] = v;
+  gr_sliding(k)[i] = 0.0;
+  const long status = gr_solve_modes(k, n, x, z, u);
+  if (status) return status;
+  gr_gauge_at(k, k->t, x, z, u, &g);
+  *rate = g.rate[i];
+  return GR_DONE;
+}
+
+/* mode i between the values below and above its switch, where it stands; `unsure`: where neither side is meant */
+GR_COLD long gr_decide(gr_task *k, gr_newton *n, const double *x, double *z, const double *u, long i, double below,
+                       double above, double unsure) {
+  double down, up;
+  long status = gr_rate_with(k, n, x, z, u, i, below, &down);
+  if (!status) status = gr_rate_with(k, n, x, z, u, i, above, &up);
+  if (status) return status;
+  double what = 0.0, v = unsure;
+  if (down > 0.0 && up < 0.0) {
+    if (gr_kind[i] < 0) return gr_fail(k, GR_UNSETTLED, i, down - up);
+    gr_held(k)[i] = below;
+    gr_other(k)[i] = above;
+    gr_sliding(k)[i] = 1.0;
+    z[GR_SHARES + i] = down / (down - up);
+  } else {
+    if (down >= 0.0 && up >= 0.0 && down + up > 0.0) v = above;
+    if (down <= 0.0 && up <= 0.0 && down + up < 0.0) v = below;
+    gr_held(k)[i] = v;
+    what = v == above ? 1.0 : -1.0;
+  }
+  status = gr_record(k, i, what);
+  return status ? status : gr_solve_modes(k, n, x, z, u);
+}
+
+/* a mode that slides leaves at the upper or lower end of its share */
+GR_COLD long gr_leave(gr_task *k, gr_newton *n, const double *x, double *z, const double *u, long i, long up) {
+  gr_sliding(k)[i] = 0.0;
+  if (up) gr_held(k)[i] = gr_other(k)[i];
+  const long status = gr_record(k, i, up ? 2.0 : -2.0);
+  return status ? status : gr_solve_modes(k, n, x, z, u);
+}
+
+/* a mode that is held and stands at the end of its range */
+GR_COLD long gr_cross(gr_task *k, gr_newton *n, const double *x, double *z, const double *u, long i, long up) {
+  const double v = gr_held(k)[i], other = gr_beside(k, i, up);
+  if (gr_kind_of(i) == GR_SIGN && v == 0.0) return gr_decide(k, n, x, z, u, i, -1.0, 1.0, up ? 1.0 : -1.0);
+  return gr_decide(k, n, x, z, u, i, up ? v : other, up ? other : v, other);
+}
+
+/* Modes at the point where the run stands, until all agree with it: x stays, z and F (n->f) follow. `near`: gaps that
+ * stand at their switch, whatever is left of them. */
+GR_COLD long gr_agree(gr_task *k, gr_newton *n, const double *x, double *z, const double *u, const double *near) {
+  double noise[GR_NE];
+  gr_gauge g;
+  long status = gr_solve_modes(k, n, x, z, u), mode = 0;
+  for (long pass = 0; !status && pass < 20 + 6 * GR_NE; pass++) {
+    long changed = 0;
+    gr_gauge_at(k, k->t, x, z, u, &g);
+    gr_gauge_noise(k, k->t, x, z, u, &g, noise);
+    for (long i = 0; i < GR_NE && !changed && !status; i++) {
+      const double out = gr_outside(k, i, g.q[i]);
+      const long up = gr_is_upper(k, i, g.q[i]);
+      mode = i;
+      if (gr_sliding(k)[i] != 0.0) {
+        changed = out > GR_SHARE_SLACK;
+        if (changed) status = gr_leave(k, n, x, z, u, i, up);
+      } else if (out > noise[i] && near[i] == 0.0) {
+        /* a gap that has jumped with an input or another mode */
+        changed = 1;
+        gr_held(k)[i] = gr_relation(gr_kind_of(i), g.q[i]);
+        status = gr_record(k, i, up ? 1.0 : -1.0);
+        if (!status) status = gr_solve_modes(k, n, x, z, u);
+      } else if ((out >= -noise[i] || near[i] != 0.0) && (up ? g.rate[i] > 0.0 : g.rate[i] < 0.0)) {
+        changed = 1;
+        status = gr_cross(k, n, x, z, u, i, up);
+      }
+    }
+    if (!changed) return status;
+  }
+  return status ? status : gr_fail(k, GR_UNSETTLED, mode, 0.0);
+}
+
+/* modes at the start of a run */
+GR_COLD long gr_first_modes(gr_task *k, gr_newton *n, const double *x, double *z, const double *u) {
+  double gap[GR_NE], noise[GR_NE];
+  gr_gauge g;
+  k->n_events = k->at_once = 0;
+  k->event_at = -HUGE_VAL;
+  for (long i = 0; i < GR_NE; i++) gr_sliding(k)[i] = gr_other(k)[i] = gr_held(k)[i] = z[GR_SHARES + i] = 0.0;
+  for (long pass = 0; pass <= GR_NE; pass++) { /* gaps may contain relations before them */
+    gr_G(k->t, x, z, u, k->p, gap);
+    for (long i = 0; i < GR_NE; i++) gr_held(k)[i] = gr_relation(gr_kind_of(i), gap[i]);
+  }
+  long status = gr_solve_modes(k, n, x, z, u);
+  if (status) return status;
+  gr_gauge_at(k, k->t, x, z, u, &g);
+  gr_gauge_noise(k, k->t, x, z, u, &g, noise);
+  for (long i = 0; i < GR_NE && !status; i++)
+    if (gr_kind_of(i) == GR_SIGN && fabs(g.q[i]) <= noise[i]) status = gr_decide(k, n, x, z, u, i, -1.0, 1.0, 0.0);
+  for (long i = 0; i < GR_NE; i++) noise[i] = 0.0;
+  return status ? status : gr_agree(k, n, x, z, u, noise);
+}
+
+/* Signals have jumped from u_before to u. A mode slides on only where its gap has not. */
+GR_COLD long gr_modes_at_kink(gr_task *k, gr_newton *n, const double *x, double *z, const double *u_before,
+                              const double *u) {
+  double before[GR_NE], after[GR_NE], noise[GR_NE];
+  gr_gauge g;
+  gr_G(k->t, x, z, u_before, k->p, before);
+  gr_G(k->t, x, z, u, k->p, after);
+  gr_gauge_at(k, k->t, x, z, u, &g);
+  gr_gauge_noise(k, k->t, x, z, u, &g, noise);
+  for (long i = 0; i < GR_NE; i++) {
+    if (gr_sliding(k)[i] == 0.0 || fabs(after[i] - before[i]) <= 64.0 * noise[i]) continue;
+    gr_sliding(k)[i] = 0.0;
+    gr_held(k)[i] = gr_relation(gr_kind_of(i), after[i]);
+    const long status = gr_record(k, i, after[i] > before[i] ? 2.0 : -2.0);
+    if (status) return status;
+  }
+  for (long i = 0; i < GR_NE; i++) noise[i] = 0.0;
+  return gr_agree(k, n, x, z, u, noise);
+}
+
+#if GR_SENSITIVE
+/* d(instant) in every direction, kept in the first entry of sz, which is solved for anew afterwards */
+GR_COLD long gr_moving_instants(gr_task *k, gr_newton *n, long i, const double *x, const double *z, const double *u,
+                                double *scratch) {
+  double slope[GR_NE * GR_N], size = 0.0;
+  gr_gauge g;
+  gr_gauge_at(k, k->t, x, z, u, &g);
+  long status = gr_complete_sensitivity(k, n, k->t, x, z, u, k->sx, k->sz, scratch);
+  if (status) return status;
+  gr_GJ(k->t, x, z, u, k->p, slope);
+  for (long j = 0; j < GR_NX; j++) size += fabs(slope[i + GR_NE * j] * x[j]);
+  if (!(fabs(g.rate[i]) * (k->t1 - k->t0) > GR_GRAZING * size)) return gr_fail(k, GR_GRAZES, i, g.rate[i]);
+  gr_GP(k->t, x, z, u, k->p, scratch);
+  for (long d = 0; d < k->ns; d++) {
+    double moved = 0.0;
+    for (long j = 0; j < GR_NP; j++) moved += scratch[i + GR_NE * j] * k->dp[j + GR_NP * d];
+    for (long j = 0; j < GR_NX; j++) moved += slope[i + GR_NE * j] * k->sx[j + GR_NX * d];
+    for (long j = 0; j < GR_NZ; j++) moved += slope[i + GR_NE * (GR_NX + j)] * k->sz[j + GR_NZ * d];
+    k->sz[GR_NZ * d] = -moved / g.rate[i];
+  }
+  return GR_DONE;
+}
+#endif
+
+/* The event that ended the last step, at the point where the run stands: modes, z, sensitivities of x. n->f must be F
+ * before it; it is F after it. Where a share leaves its range F is continuous, and so are sensitivities. */
+GR_COLD long gr_happen(gr_task *k, gr_newton *n, const gr_event *e, const double *x, double *z, const double *u,
+                       double *scratch) {
+  const long i = e->mode, slides = gr_sliding(k)[i] != 0.0;
+  double near[GR_NE];
+  long status = GR_DONE;
+  for (long j = 0; j < GR_NE; j++) near[j] = j == i;
+#if GR_SENSITIVE
+  double before[GR_LEN(GR_NX)];
+  for (long j = 0; j < GR_NX; j++) before[j] = n->f[j];
+  if (k->ns > 0 && !slides) status = gr_moving_instants(k, n, i, x, z, u, scratch);
+  if (status) return status;
+#else
+  (void)scratch;
+#endif
+  status = slides ? gr_leave(k, n, x, z, u, i, e->up) : gr_cross(k, n, x, z, u, i, e->up);
+  if (!status) status = gr_agree(k, n, x, z, u, near);
+#if GR_SENSITIVE
+  for (long d = 0; !status && !slides && d < k->ns; d++)
+    for (long j = 0; j < GR_NX; j++) k->sx[j + GR_NX * d] += (before[j] - n->f[j]) * k->sz[GR_NZ * d];
+#endif
+  return status;
+}
+
+#endif
+#endif

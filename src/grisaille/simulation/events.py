@@ -1,0 +1,93 @@
+"""Runs whose relations are held between events: arguments of the system with modes, and what happened in words.
+
+Modes exist in compiled integrators only (``structure/events.py``, gr_events.h); interpreted ones step across jumps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grisaille.compilation.compiler import is_switched_off
+from grisaille.compilation.task import Task
+from grisaille.experiment.interpolation import SignalTable
+from grisaille.structure.events import Events
+from grisaille.structure.jumps import Jumps
+from grisaille.structure.system import System
+
+Floats = NDArray[np.float64]
+LISTED = 5_000
+"""Events that are listed; those beyond are counted."""
+
+
+class Form:
+    """The system that integrators run, and its arguments from those of the structure's own."""
+
+    def __init__(self, system: System, events: Events | None) -> None:
+        self.events = events
+        self.system = system if events is None else events.system
+
+    def parameters(self, p: Floats) -> Floats:
+        """Values or derivatives, along the last axis; modes are set by integrators."""
+        return p if self.events is None else _longer(p, p.shape[-1], 3 * self.events.count, 0.0)
+
+    def implicit(self, z: Floats) -> Floats:
+        """Values or derivatives, along the last axis; shares of what slides are set by integrators."""
+        return z if self.events is None else _longer(z, self.events.place, self.events.count, 0.0)
+
+    def tolerances(self, atol: Floats, rtol: float) -> Floats:
+        """Of x and z; a share has the size one."""
+        if self.events is None:
+            return atol
+        return _longer(atol, self.system.nx + self.events.place, self.events.count, 1e-3 * rtol)
+
+    def table(self, table: SignalTable) -> SignalTable:
+        """With the derivatives of signals that gaps contain."""
+        if self.events is None or not self.events.slopes:
+            return table
+        moving = table.coef[:, list(self.events.slopes), :]
+        slopes = np.zeros_like(moving)
+        slopes[:, :, :-1] = moving[:, :, 1:] * np.arange(1, moving.shape[2])
+        return replace(table, coef=np.concatenate([table.coef, slopes], axis=1))
+
+    def listing(self, task: Task) -> Task:
+        """The same task, with room for a list of its events."""
+        if self.events is not None:
+            task.most_events, task.events = LISTED, np.zeros((LISTED, 3))
+        return task
+
+
+def form_of(system: System, jumps: Jumps, compiled: bool | None) -> Form:
+    """With modes where the run is compiled and something jumps."""
+    return Form(system, None if compiled is False or is_switched_off() else jumps.events)
+
+
+def _longer(values: Floats, place: int, count: int, value: float) -> Floats:
+    more = np.full((*values.shape[:-1], count), value)
+    return np.concatenate([values[..., :place], more, values[..., place:]], axis=-1)
+
+
+def times_of(task: Task) -> Floats:
+    """Instants of the events that are listed."""
+    return np.array(task.events[: task.n_events, 0])
+
+
+def sentences(task: Task, system: System) -> list[str]:
+    """A line for every event that is listed."""
+    return [
+        f"t = {t:.9g}: '{system.modes[int(mode)].text}' {_what(system.modes[int(mode)].kind, int(what))}"
+        for t, mode, what in task.events[: task.n_events]
+    ]
+
+
+def _what(kind: str, what: int) -> str:
+    if what == 0:
+        return "slides"
+    rises = what > 0
+    becomes = {
+        "lt": "false" if rises else "true", "le": "false" if rises else "true", "sign": "1" if rises else "-1",
+        "floor": "larger" if rises else "smaller", "ceil": "larger" if rises else "smaller",
+    }[kind]  # fmt: skip
+    return f"becomes {becomes}" if abs(what) == 1 else f"ends to slide and becomes {becomes}"

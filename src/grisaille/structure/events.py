@@ -1,0 +1,192 @@
+"""Relations of states and inputs across which the motion jumps, held as modes: the system that integrators in C run.
+
+Each such relation is replaced by a value v that is constant between events, so that between events the system is
+smooth beyond its own switch. Where both sides of a switch drive the motion back to it, the motion *slides*: the right-
+hand side is Filippov's convex combination of those on the two sides,
+
+    f = f(v) + s (f(o) − f(v)),    o: the value on the other side,    0 ≤ s ≤ 1,
+
+with s such that the gap of the relation stays where it is, d(gap)/dt = 0. Several relations that slide at once add up
+their changes, which is exact where they enter in separate terms. The share s is an unknown of z with the equation
+
+    0 = s                  while the relation is held at v,
+    0 = d(gap)/dt          while it slides (σ = 1),
+
+so that integrators solve, and differentiate, sliding motion as any other implicit equation. Layout::
+
+    p = [p; v; o; σ]       z = [z; s; pieces]       u = [u; derivatives of inputs that gaps contain]
+
+Reference: Filippov, Differential Equations with Discontinuous Righthand Sides, section 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import casadi as ca
+import numpy as np
+
+from grisaille.structure.pieces import Piece, Relation, change_across, separate, which_jump
+from grisaille.structure.system import Mode, Signal, System
+
+HELD = ("lt", "le", "sign", "floor", "ceil")
+MOST = 40
+"""Relations beyond which none is held: every one is an unknown of the integrators' linear equations."""
+SOLVED_IN_FORMULAS = 10
+"""Implicit unknowns up to which their rates are written out for gaps that contain them."""
+READABLE = 60
+
+
+@dataclass(frozen=True, eq=False)
+class Events:
+    """A system with modes, and the one without them."""
+
+    system: System
+    before: System
+    slopes: tuple[int, ...]
+    """Places in u of the signals whose derivatives are appended to it."""
+
+    @property
+    def count(self) -> int:
+        return len(self.system.modes)
+
+    @property
+    def place(self) -> int:
+        """Where the shares stand in z."""
+        return self.before.nz - len(self.before.pieces)
+
+
+def hold_events(system: System, name: Callable[[ca.SX], str]) -> Events | None:
+    """The system with modes; None where nothing jumps with states or inputs, or too much does.
+
+    name : a formula in the user's names
+    """
+    if not system.nx:
+        return None
+    explicit, pieces = _held(system)
+    if not pieces or len(pieces) > MOST:
+        return None
+    n = len(pieces)
+    values = ca.vertcat(*(p.symbol for p in pieces))
+    others, sliding, shares = (ca.SX.sym(label, n) for label in ("other", "sliding", "share"))
+    nz = system.nz - len(system.pieces)
+    sizes = np.cumsum([0, system.nx, nz, system.ny])
+    rows = _sliding_rows(ca.vertcat(*explicit), values, others, sliding, shares)
+    rhs, residual, observed = (rows[a:b] for a, b in zip(sizes[:-1], sizes[1:], strict=True))
+    gaps = ca.vertcat(*(p.relation.gap for p in pieces))
+    rates, derivatives = _rates(system, gaps, rhs, residual)
+    own = ca.vertcat(*(ca.if_else(sliding[k], rates[k], shares[k]) for k in range(n)))
+    implicit = ca.vertcat(system.z[:nz])
+    modes = tuple(_mode(p, name, implicit, rates[k], shares) for k, p in enumerate(pieces))
+    texts = [m.text for m in modes]
+    form = replace(
+        system,
+        z=ca.vertcat(system.z[:nz], shares, system.z[nz:]),
+        u=ca.vertcat(system.u, *(d.symbol for d in derivatives if d.is_new)),
+        p=ca.vertcat(system.p, values, others, sliding),
+        rhs=ca.densify(rhs),
+        residual=ca.densify(ca.vertcat(residual, own, system.residual[nz:])),
+        observed=ca.densify(observed),
+        implicit_names=(*system.implicit_names[:nz], *(f"share of '{t}'" for t in texts), *system.implicit_names[nz:]),
+        residual_texts=(*system.residual_texts[:nz], *(f"der({t})" for t in texts), *system.residual_texts[nz:]),
+        signals=(*system.signals, *(d.signal for d in derivatives if d.is_new)),
+        parameter_names=(*system.parameter_names, *(f"{label} of '{t}'" for label in ("value", "other", "sliding") for t in texts)),
+        gaps=ca.densify(gaps),
+        gap_rates=ca.densify(rates),
+        modes=modes,
+    )  # fmt: skip
+    return Events(form, system, tuple(d.place for d in derivatives if d.is_new))
+
+
+def _held(system: System) -> tuple[list[ca.SX], list[Piece]]:
+    """Right-hand side, residual and observed quantities over the symbols of the relations that are held."""
+    nz = system.nz - len(system.pieces)
+    moving = [system.u[k] for k, s in enumerate(system.signals) if s.kind != "switch"]
+    symbols = ca.vertcat(system.x, system.z, *moving)
+    formulas = [system.rhs, system.residual[:nz], system.observed]
+    smooth, pieces = separate(formulas, symbols)
+    if not pieces:
+        return formulas, []
+    felt = nz > 0 and ca.depends_on(system.rhs, system.z)
+    jumping = which_jump(ca.vertcat(*smooth[: 2 if felt else 1]), pieces, symbols)
+    is_held = [jumps and p.relation.kind in HELD for p, jumps in zip(pieces, jumping, strict=True)]
+    rest = [(p.symbol, p.relation.value) for p, held in zip(pieces, is_held, strict=True) if not held]
+
+    def back(formula: ca.SX) -> ca.SX:
+        for symbol, value in reversed(rest):
+            formula = ca.substitute(formula, symbol, value)
+        return formula
+
+    kept = [
+        Piece(p.symbol, Relation(back(p.relation.value), back(p.relation.gap), p.relation.kind))
+        for p, held in zip(pieces, is_held, strict=True)
+        if held
+    ]
+    return [back(f) for f in smooth], kept
+
+
+def _sliding_rows(rows: ca.SX, values: ca.SX, others: ca.SX, sliding: ca.SX, shares: ca.SX) -> ca.SX:
+    marks = ca.vertsplit(values)
+    own = {m.element_hash() for m in marks}
+    free = ca.vertcat(*(s for s in ca.symvar(rows) if s.element_hash() not in own))
+    moved = rows
+    for k, mark in enumerate(marks):
+        change = change_across(rows, free, marks, k)(free, values, ca.vertcat(mark, others[k]))[0]
+        entries = [
+            ca.SX.binary(ca.OP_IF_ELSE_ZERO, sliding[k], shares[k] * change[i]) if not change[i].is_zero() else ca.SX(0)
+            for i in range(rows.numel())
+        ]
+        moved = moved + ca.vertcat(*entries)
+    return ca.SX(moved)
+
+
+@dataclass(frozen=True)
+class _Derivative:
+    """Of one signal."""
+
+    symbol: ca.SX
+    signal: Signal
+    place: int
+    is_new: bool
+
+
+def _rates(system: System, gaps: ca.SX, rhs: ca.SX, residual: ca.SX) -> tuple[ca.SX, list[_Derivative]]:
+    """d(gap)/dt along the motion, with modes held."""
+    nz = residual.numel()
+    z = system.z[:nz]
+    is_implicit = nz > 0 and bool(ca.depends_on(gaps, z)) and nz <= SOLVED_IN_FORMULAS
+    moving = ca.vertcat(gaps, residual) if is_implicit else gaps
+    derivatives = _derivatives(system, moving)
+    u = ca.vertcat(*(system.u[d.place] for d in derivatives)) if derivatives else ca.SX(0, 1)
+    du = ca.vertcat(*(d.symbol for d in derivatives)) if derivatives else ca.SX(0, 1)
+
+    def along(formula: ca.SX) -> ca.SX:
+        rate = ca.jtimes(formula, system.x, rhs) + ca.jacobian(formula, system.t)
+        return rate + ca.jtimes(formula, u, du) if derivatives else rate
+
+    rates = along(gaps)
+    if is_implicit:
+        rates = rates + ca.jtimes(gaps, z, -ca.solve(ca.jacobian(residual, z), along(residual)))
+    return rates, derivatives
+
+
+def _derivatives(system: System, formula: ca.SX) -> list[_Derivative]:
+    known = {(s.name, s.order): k for k, s in enumerate(system.signals)}
+    found = []
+    for place, signal in enumerate(system.signals):
+        if signal.kind == "switch" or not ca.depends_on(formula, system.u[place]):
+            continue
+        next_one = replace(signal, order=signal.order + 1)
+        at = known.get((next_one.name, next_one.order))
+        symbol = ca.SX.sym("slope") if at is None else system.u[at]
+        found.append(_Derivative(symbol, next_one, place, at is None))
+    return found
+
+
+def _mode(piece: Piece, name: Callable[[ca.SX], str], implicit: ca.SX, rate: ca.SX, shares: ca.SX) -> Mode:
+    gap, kind = piece.relation.gap, piece.relation.kind
+    text = name(piece.relation.value)
+    # the rate of an implicit unknown contains that of the shares, which is not known
+    can_slide = not (implicit.numel() and ca.depends_on(gap, implicit)) and bool(ca.depends_on(rate, shares))
+    return Mode(text if len(text) <= READABLE else f"{text[:READABLE]} …", kind, can_slide)
