@@ -244,6 +244,27 @@ GR_COLD long gr_locate(gr_task *k, gr_stepper *s, const gr_gauge *start, const g
   return *length > 0.0 ? s->take(s->run, b) : GR_DONE;
 }
 
+/* A step of length h could not be taken, perhaps because it leads beyond a switch, where what is held has no value. 1
+ * where the run stands at such a switch, u being the signals there; else *next is as far as there is a way to it. */
+GR_COLD long gr_is_blocked(const gr_task *k, const double *u, double h, double *next, gr_event *event) {
+  gr_gauge g;
+  double noise[GR_NE], low, high;
+  gr_gauge_at(k, k->t, k->x, k->z, u, &g);
+  gr_gauge_noise(k, k->t, k->x, k->z, u, &g, noise);
+  for (long i = 0; i < GR_NE; i++) {
+    gr_range(k, i, &low, &high);
+    const double way = g.rate[i] > 0.0 ? high - g.q[i] : g.q[i] - low;
+    if (!(way <= fabs(g.rate[i]) * h)) continue;
+    if (way <= 64.0 * noise[i]) {
+      event->mode = i;
+      event->up = g.rate[i] > 0.0;
+      return 1;
+    }
+    *next = fmin(fmax(*next, 0.9 * way / fabs(g.rate[i])), 0.95 * h);
+  }
+  return 0;
+}
+
 /* ---- what happens at an event ---- */
 
 GR_FN long gr_record(gr_task *k, long mode, double what) {

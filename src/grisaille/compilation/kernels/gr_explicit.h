@@ -531,29 +531,6 @@ GR_FN long gr_rk_watch(gr_rk *r, double *err, gr_event *event) {
   return status;
 }
 
-/* a step that cannot be taken because it leads beyond a switch, where the equations held have no value: as far as there
- * is a way to the switch, or the event itself. Answers 1 where the run stands at it. */
-GR_COLD long gr_rk_is_blocked(gr_rk *r, gr_event *event) {
-  gr_task *k = r->k;
-  gr_gauge g;
-  double noise[GR_NE], u[GR_LEN(GR_NU)], low, high;
-  gr_signals_from(k, r->segment, k->t, u);
-  gr_gauge_at(k, k->t, k->x, k->z, u, &g);
-  gr_gauge_noise(k, k->t, k->x, k->z, u, &g, noise);
-  for (long i = 0; i < GR_NE; i++) {
-    gr_range(k, i, &low, &high);
-    const double way = g.rate[i] > 0.0 ? high - g.q[i] : g.q[i] - low;
-    if (!(way <= fabs(g.rate[i]) * r->h)) continue;
-    if (way <= 64.0 * noise[i]) {
-      event->mode = i;
-      event->up = g.rate[i] > 0.0;
-      return 1;
-    }
-    r->m->h = fmin(fmax(r->m->h, 0.9 * way / fabs(g.rate[i])), 0.95 * r->h);
-  }
-  return 0;
-}
-
 /* the event at the current point; what is known of F and its derivative belongs to the modes before */
 GR_COLD long gr_rk_happen(gr_rk *r, const gr_event *event) {
   gr_task *k = r->k;
@@ -636,7 +613,10 @@ GR_FN long gr_rk_step(gr_rk *r) {
     k->written = written;
 #if GR_NE > 0
     const long failed = gr_rk_reject(r, status, err);
-    return status == GR_NOT_FINITE && gr_rk_is_blocked(r, &event) ? gr_rk_happen(r, &event) : failed;
+    if (status != GR_NOT_FINITE) return failed;
+    double u[GR_LEN(GR_NU)];
+    gr_signals_from(k, r->segment, k->t, u);
+    return gr_is_blocked(k, u, r->h, &r->m->h, &event) ? gr_rk_happen(r, &event) : failed;
 #else
     return gr_rk_reject(r, status, err);
 #endif

@@ -11,6 +11,7 @@
 #ifndef GR_IMPLICIT_H
 #define GR_IMPLICIT_H
 
+#include "gr_events.h"
 #include "gr_output.h"
 #include "gr_radau.h"
 #include "gr_radau_control.h"
@@ -190,6 +191,43 @@ GR_FN void gr_radau_reuse_jacobian(const gr_task *k, gr_radau_room *r) {
   gr_radau_new_jacobian(k, r);
 }
 
+#if GR_NE > 0
+/* the modes at the current point are others than before: F, and nothing continues smoothly */
+GR_COLD long gr_radau_changed(gr_task *k, gr_radau_room *r, const gr_newton *newton) {
+  gr_radau *s = r->s;
+  gr_radau_copy(r->f, newton->f, GR_N);
+#if GR_SENSITIVE
+  if (k->ns > 0) {
+    gr_newton fresh = *newton;
+    long status = gr_complete_sensitivity(k, &fresh, k->t, k->x, k->z, r->u, k->sx, k->sz, r->emit);
+    if (status) return status;
+  }
+#endif
+  gr_radau_load(k, r);
+  s->h_previous = s->h_poly = s->h_factored = 0.0;
+  s->jacobian_here = s->z_valid = s->gaps_known = 0;
+  s->first = 1;
+  s->theta = 1.0;
+  gr_radau_slope_sensitivities(k, r);
+  return GR_DONE;
+}
+
+GR_COLD long gr_radau_happen(gr_task *k, gr_radau_room *r, const gr_event *event) {
+  gr_newton newton = gr_newton_in(r->newton);
+  gr_radau_copy(newton.f, r->f, GR_N);
+  const long status = gr_happen(k, &newton, event, k->x, k->z, r->u, r->emit);
+  return status ? status : gr_radau_changed(k, r, &newton);
+}
+
+GR_COLD long gr_radau_modes_at_kink(gr_task *k, gr_radau_room *r, long before) {
+  gr_newton newton = gr_newton_in(r->newton);
+  double u_before[GR_LEN(GR_NU)];
+  gr_signals_from(k, before, k->t, u_before);
+  const long status = gr_modes_at_kink(k, &newton, k->x, k->z, u_before, r->u);
+  return status ? status : gr_radau_changed(k, r, &newton);
+}
+#endif
+
 /* the end of the step becomes the start of the next one, at time t; steps may be joined smoothly unless t is a kink */
 GR_FN long gr_radau_advance(gr_task *k, gr_radau_room *r, double t, double h) {
   gr_radau *s = r->s;
@@ -217,6 +255,9 @@ GR_FN long gr_radau_advance(gr_task *k, gr_radau_room *r, double t, double h) {
     status = gr_radau_settle(k, r, 1);
     if (!status && t < k->t1) gr_radau_slope_sensitivities(k, r);
   }
+#if GR_NE > 0
+  if (kink && !status) status = gr_radau_modes_at_kink(k, r, s->segment);
+#endif
   return status ? status : gr_radau_rows_here(k, r);
 }
 
@@ -377,6 +418,55 @@ GR_FN void gr_radau_leave_switch(const gr_task *k, gr_radau *s, double h) {
   s->theta = 1.0;
 }
 
+#if GR_NE > 0
+/* a step that ended with an event; at a kink all modes have been looked at already */
+GR_FN long gr_radau_ended(gr_task *k, gr_radau_room *r, const gr_event *event, long at_kink, long status) {
+  return status || event->mode < 0 || at_kink ? status : gr_radau_happen(k, r, event);
+}
+
+typedef struct {
+  gr_task *k;
+  gr_radau_room *r;
+  gr_stepper s;
+  double factor, error, proposal;
+} gr_radau_retake;
+
+GR_FN void gr_radau_stand(gr_radau_retake *a, double h) {
+  a->s.t = a->k->t + h;
+  a->s.x = a->r->end;
+  a->s.z = a->r->end + GR_NX;
+  gr_radau_copy(a->s.u, a->r->u + 3 * GR_NU, GR_NU);
+}
+
+GR_COLD long gr_radau_retry(void *run, double h) {
+  gr_radau_retake *a = (gr_radau_retake *)run;
+  const long status = gr_radau_attempt(a->k, a->r, h, &a->factor, &a->error, &a->proposal);
+  if (!status) gr_radau_stand(a, h);
+  return status;
+}
+
+/* the step of length *h that was taken, shortened to the first event in it; *h = 0 where that is at its start */
+GR_FN long gr_radau_watch(gr_radau_retake *a, double *h, gr_event *event) {
+  gr_task *k = a->k;
+  gr_gauge start, end;
+  double noise[GR_NE];
+  gr_radau_stand(a, *h);
+  gr_gauge_at(k, k->t, k->x, k->z, a->r->u, &start);
+  gr_gauge_at(k, a->s.t, a->s.x, a->s.z, a->s.u, &end);
+  const double share = gr_suspect(k, &start, &end, *h);
+  if (share < 1.0) {
+    const double shorter = share * *h;
+    const long status = a->s.take(a->s.run, shorter);
+    if (status) return status;
+    *h = shorter;
+    gr_gauge_at(k, a->s.t, a->s.x, a->s.z, a->s.u, &end);
+  }
+  if (!gr_leaves(k, &end, 0)) return GR_DONE;
+  gr_gauge_noise(k, a->s.t, a->s.x, a->s.z, a->s.u, &end, noise);
+  return gr_leaves(k, &end, noise) ? gr_locate(k, &a->s, &start, &end, *h, h, event) : GR_DONE;
+}
+#endif
+
 /* sensitivities and F at the end of an acceptable step */
 GR_FN long gr_radau_complete(gr_task *k, gr_radau_room *r, double h, double tolerance, long expected) {
   const long bad = gr_radau_finish(k, r, k->t, h);
@@ -436,9 +526,26 @@ GR_FN long gr_radau_adaptive_step(gr_task *k, gr_radau_room *r) {
   for (;;) {
     if (k->steps + k->rejected >= k->max_steps) return gr_fail(k, GR_TOO_MANY_STEPS, -1, 0.0);
     if (!(try_h > gr_smallest_step(k, k->t))) return gr_radau_named(k, r, status);
-    const double h = gr_radau_cut(k, s, try_h, land);
+    double h = gr_radau_cut(k, s, try_h, land);
     if (!s->jacobian_here && s->theta > GR_RADAU_KEEP_JACOBIAN) gr_radau_jacobian_here(k, r);
     status = gr_radau_attempt(k, r, h, &factor, &error, &proposal);
+#if GR_NE > 0
+    gr_event event = {-1, 0};
+    gr_radau_retake a = {k, r, {&a, gr_radau_retry, 0, 0, 0.0, {0.0}}, factor, error, proposal};
+    const double whole = h;
+    if (!status) {
+      status = gr_radau_watch(&a, &h, &event);
+      if (!status && h == 0.0) return gr_radau_happen(k, r, &event);
+      factor = a.factor;
+      error = a.error;
+      proposal = a.proposal;
+    } else if (status == GR_NOT_FINITE) {
+      double next = factor * h;
+      if (gr_is_blocked(k, r->u, h, &next, &event)) return gr_radau_happen(k, r, &event);
+      factor = next / h;
+    }
+    if (h < whole) wish = fmax(wish, whole);
+#endif
     if (!status) {
       status = gr_radau_complete(k, r, h, 1e-3 * k->rtol, 4);
       factor = 0.25;
@@ -465,7 +572,13 @@ GR_FN long gr_radau_adaptive_step(gr_task *k, gr_radau_room *r) {
     }
     gr_radau_next_wish(s, wish, h, proposal, error);
     k->error_estimate = error;
-    status = gr_radau_advance(k, r, gr_radau_end_of(k, s, k->t + h), h);
+    const double t = gr_radau_end_of(k, s, k->t + h);
+#if GR_NE > 0
+    const long at_kink = t >= s->kink;
+    status = gr_radau_ended(k, r, &event, at_kink, gr_radau_advance(k, r, t, h));
+#else
+    status = gr_radau_advance(k, r, t, h);
+#endif
     if (passes) gr_radau_leave_switch(k, s, h);
     return status;
   }
@@ -509,13 +622,9 @@ GR_COLD long gr_radau_verify(gr_task *k, gr_radau_room *r, double h) {
   return GR_DONE;
 }
 
-GR_FN long gr_radau_frozen_step(gr_task *k, gr_radau_room *r) {
-  gr_radau *s = r->s;
+/* the stages of a step of length h, to rounding */
+GR_FN long gr_radau_exact(gr_task *k, gr_radau_room *r, double h) {
   long strained;
-  if (k->steps >= k->max_steps) return gr_fail(k, GR_TOO_MANY_STEPS, -1, 0.0);
-  if (s->part == s->parts) gr_radau_next_stretch(k, s);
-  const double h = (s->to - s->from) / (double)s->parts;
-  if (!s->jacobian_here) gr_radau_jacobian_here(k, r);
   long status = gr_radau_prepare(k, r, h);
   if (status) return status;
   gr_radau_stage_signals(k, r, k->t, h);
@@ -524,12 +633,52 @@ GR_FN long gr_radau_frozen_step(gr_task *k, gr_radau_room *r) {
   const long outcome = gr_radau_iterate_exact(k, r, k->t, h, &strained);
   if (outcome != GR_RADAU_CONVERGED) return outcome == GR_RADAU_BAD_VALUE ? GR_NOT_FINITE : GR_NEWTON;
   if (strained && GR_NM == 0) status = gr_radau_verify(k, r, h);
+  return status;
+}
+
+#if GR_NE > 0
+GR_FN void gr_radau_exact_end(gr_radau_room *r) {
+  for (long i = 0; i < GR_N; i++) r->end[i] = r->y[i] + r->Z[i + 2 * GR_N];
+}
+
+GR_COLD long gr_radau_retry_exact(void *run, double h) {
+  gr_radau_retake *a = (gr_radau_retake *)run;
+  const long status = gr_radau_exact(a->k, a->r, h);
   if (status) return status;
+  gr_radau_exact_end(a->r);
+  gr_radau_stand(a, h);
+  return GR_DONE;
+}
+#endif
+
+GR_FN long gr_radau_frozen_step(gr_task *k, gr_radau_room *r) {
+  gr_radau *s = r->s;
+  if (k->steps >= k->max_steps) return gr_fail(k, GR_TOO_MANY_STEPS, -1, 0.0);
+  if (s->part == s->parts) gr_radau_next_stretch(k, s);
+  double h = (s->to - s->from) / (double)s->parts;
+  if (!s->jacobian_here) gr_radau_jacobian_here(k, r);
+  long status = gr_radau_exact(k, r, h);
+  if (status) return status;
+#if GR_NE > 0
+  gr_event event = {-1, 0};
+  gr_radau_retake a = {k, r, {&a, gr_radau_retry_exact, 0, 0, 0.0, {0.0}}, 0.0, 0.0, 0.0};
+  const double whole = h;
+  gr_radau_exact_end(r);
+  status = gr_radau_watch(&a, &h, &event);
+  if (status) return status;
+  if (h == 0.0) return gr_radau_happen(k, r, &event);
+#endif
   status = gr_radau_complete(k, r, h, 1e-15, 8);
   if (status) return status;
   gr_radau_scales(k, r, r->end);
   const double error = gr_radau_error(k, r, k->t, h, 0);
   if (error > k->error_estimate) k->error_estimate = error;
+#if GR_NE > 0
+  if (h < whole) { /* the rest of the stretch is cut anew */
+    s->part = s->parts;
+    return gr_radau_ended(k, r, &event, 0, gr_radau_advance(k, r, k->t + h, h));
+  }
+#endif
   s->part++;
   return gr_radau_advance(k, r, s->part == s->parts ? s->to : s->from + (double)s->part * h, h);
 }
@@ -549,6 +698,14 @@ GR_FN long gr_radau_start(gr_task *k, gr_radau_room *r) {
   s->kink = gr_next_kink(k, k->t);
   s->h = k->h;
   k->resumed = 1;
+#if GR_NE > 0
+  if (k->t == k->t0) {
+    gr_newton newton = gr_newton_in(r->newton);
+    gr_signals(k, k->t, k->t, r->u);
+    const long unsettled = gr_first_modes(k, &newton, k->x, k->z, r->u);
+    if (unsettled) return unsettled;
+  }
+#endif
   long status = gr_radau_settle(k, r, 0);
   if (status) return status;
   gr_radau_slope_sensitivities(k, r);

@@ -11,6 +11,7 @@
 #ifndef GR_RK4_H
 #define GR_RK4_H
 
+#include "gr_events.h"
 #include "gr_output.h"
 #include "gr_project.h"
 #include "gr_signal.h"
@@ -33,6 +34,9 @@ typedef struct {
   double *ks, *s, *sum;  /* NX x ns each: derivative, argument and weighted sum of the stages' sensitivities */
   double *sz;            /* NZ x ns */
   long segment;
+#if GR_NE > 0
+  gr_event event;        /* that ended the last step */
+#endif
 } gr_rk4_run;
 
 GR_FN gr_rk4_run gr_rk4_in(gr_task *k) {
@@ -48,6 +52,9 @@ GR_FN gr_rk4_run gr_rk4_in(gr_task *k) {
   r.s = w += GR_NX * k->ns;
   r.sum = w += GR_NX * k->ns;
   r.sz = w + GR_NX * k->ns;
+#if GR_NE > 0
+  r.event.mode = -1;
+#endif
   return r;
 }
 
@@ -167,6 +174,86 @@ GR_FN double gr_rk4_indicator(const gr_task *k, double h, const double *k1, cons
   return sum;
 }
 
+#if GR_NE > 0
+/* a step whose end is looked at */
+typedef struct {
+  gr_rk4_run *r;
+  gr_stepper s;
+  double x[GR_LEN(GR_NX)], z[GR_LEN(GR_NZ)], k2[GR_LEN(GR_N)], k3[GR_LEN(GR_N)], k4[GR_LEN(GR_N)];
+} gr_rk4_retake;
+
+/* x, z on the equations at the end of a step */
+GR_FN long gr_rk4_stand(gr_rk4_retake *a, double end) {
+  gr_rk4_run *r = a->r;
+  const gr_anchor from = {r->k->t, r->k->x, r->k->z, r->segment};
+  a->s.t = end;
+  a->s.x = a->x;
+  a->s.z = a->z;
+  gr_signals_from(r->k, r->segment, end, a->s.u);
+  long status = gr_project(r->k, &r->projection, end, a->x, a->z, a->s.u);
+  return status ? status : gr_rk4_evaluate(r, &from, end, a->x, a->z, a->s.u, a->k4);
+}
+
+GR_COLD long gr_rk4_take(void *run, double length) {
+  gr_rk4_retake *a = (gr_rk4_retake *)run;
+  gr_task *k = a->r->k;
+  const double end = k->t + length;
+  for (long i = 0; i < GR_NZ; i++) a->z[i] = k->z[i];
+  long status = gr_rk4_advance(a->r, k->t, end, k->x, a->z, a->r->k1, a->k2, a->k3, a->k4, a->x, 0);
+  return status ? status : gr_rk4_stand(a, end);
+}
+
+/* the end of the step from here to *end, whose outcome is x, z, moved to the first event in it */
+GR_FN long gr_rk4_watch(gr_rk4_run *r, double *end, const double *x, const double *z, gr_event *event) {
+  gr_task *k = r->k;
+  gr_rk4_retake a;
+  gr_gauge from, to;
+  double u[GR_LEN(GR_NU)], noise[GR_NE], length = *end - k->t;
+  event->mode = -1;
+  a.r = r;
+  a.s.run = &a;
+  a.s.take = gr_rk4_take;
+  for (long i = 0; i < GR_NX; i++) a.x[i] = x[i];
+  for (long i = 0; i < GR_NZ; i++) a.z[i] = z[i];
+  long status = gr_rk4_stand(&a, *end);
+  if (status) return status;
+  gr_signals_from(k, r->segment, k->t, u);
+  gr_gauge_at(k, k->t, k->x, k->z, u, &from);
+  gr_gauge_at(k, a.s.t, a.s.x, a.s.z, a.s.u, &to);
+  const double share = gr_suspect(k, &from, &to, length);
+  if (share < 1.0) {
+    status = gr_rk4_take(&a, share * length);
+    if (status) return status;
+    gr_gauge probe;
+    gr_gauge_at(k, a.s.t, a.s.x, a.s.z, a.s.u, &probe);
+    gr_gauge_noise(k, a.s.t, a.s.x, a.s.z, a.s.u, &probe, noise);
+    if (gr_leaves(k, &probe, noise)) {
+      to = probe;
+      length = share * length;
+    }
+  }
+  if (!gr_leaves(k, &to, 0)) return GR_DONE;
+  gr_gauge_noise(k, a.s.t, a.s.x, a.s.z, a.s.u, &to, noise);
+  if (!gr_leaves(k, &to, noise)) return GR_DONE;
+  status = gr_locate(k, &a.s, &from, &to, length, &length, event);
+  *end = k->t + length;
+  return status;
+}
+
+/* the event at the current point, after which the rest of the stretch is planned anew */
+GR_COLD long gr_rk4_happen(gr_rk4_run *r) {
+  gr_task *k = r->k;
+  double u[GR_LEN(GR_NU)], z[GR_LEN(GR_NZ)];
+  const gr_anchor here = {k->t, k->x, z, r->segment};
+  for (long i = 0; i < GR_NZ; i++) z[i] = k->z[i];
+  long status = gr_rk4_evaluate(r, &here, k->t, k->x, k->z, u, r->k1);
+  if (!status) status = gr_happen(k, &r->newton, &r->event, k->x, k->z, u, r->fp);
+  r->event.mode = -1;
+  r->m->step = r->m->steps;
+  return status;
+}
+#endif
+
 /* one step, from the evaluated start of it to a projected point */
 GR_FN long gr_rk4_step(gr_rk4_run *r, double end) {
   gr_task *k = r->k;
@@ -175,6 +262,17 @@ GR_FN long gr_rk4_step(gr_rk4_run *r, double end) {
   for (long i = 0; i < GR_NZ; i++) z[i] = k->z[i];
   long status = gr_rk4_advance(r, k->t, end, k->x, z, r->k1, k2, k3, k4, x, k->ns > 0);
   if (status) return status;
+#if GR_NE > 0
+  const double whole = end;
+  status = gr_rk4_watch(r, &end, x, z, &r->event);
+  if (status || end == k->t) return status;
+  if (end != whole) {
+    h = end - k->t;
+    for (long i = 0; i < GR_NZ; i++) z[i] = k->z[i];
+    status = gr_rk4_advance(r, k->t, end, k->x, z, r->k1, k2, k3, k4, x, k->ns > 0);
+    if (status) return status;
+  }
+#endif
   double indicator = gr_rk4_indicator(k, h, r->k1, k2, k3, k4);
   if (indicator > 1.21 * r->m->seen) {
     r->m->seen = indicator;
@@ -224,11 +322,19 @@ GR_FN long gr_rk4_arrive(gr_rk4_run *r, long done) {
   gr_task *k = r->k;
   double u[GR_LEN(GR_NU)], inside = done ? k->t : 0.5 * (k->t + gr_rk4_time(r->m, r->m->step + 1.0));
   double z[GR_LEN(GR_NZ)];
-  const gr_anchor before = {k->t, k->x, z, r->segment};
+  const long segment = r->segment;
+  const gr_anchor before = {k->t, k->x, z, segment};
   r->segment = gr_segment(k, inside, r->segment);
   if (!done || GR_NZ > 0) {
     for (long i = 0; i < GR_NZ; i++) z[i] = k->z[i];
     long status = gr_rk4_evaluate(r, &before, k->t, k->x, k->z, u, r->k1);
+#if GR_NE > 0
+    if (!status && gr_signals_jump(k, segment, r->segment, k->t)) {
+      double u_before[GR_LEN(GR_NU)];
+      gr_signals_from(k, segment, k->t, u_before);
+      status = gr_modes_at_kink(k, &r->newton, k->x, k->z, u_before, u);
+    }
+#endif
     if (status) return status;
   } else {
     gr_signals_from(k, r->segment, k->t, u);
@@ -261,6 +367,10 @@ GR_FN long gr_rk4_loop(gr_rk4_run *r) {
     if (status) return status;
     m->step += 1.0;
     m->ready = 0.0;
+#if GR_NE > 0
+    if (r->event.mode >= 0) status = gr_rk4_happen(r);
+    if (status) return status;
+#endif
   }
 }
 
@@ -272,10 +382,18 @@ GR_FN long gr_rk4(gr_task *k) {
     r.m->kink = gr_next_kink(k, k->t);
     r.m->segment = (double)gr_segment(k, k->t, 0);
   }
-  k->resumed = 1;
   r.segment = (long)r.m->segment;
   r.newton.valid = r.m->valid != 0.0;
-  gr_end(k, gr_rk4_loop(&r));
+  long status = GR_DONE;
+#if GR_NE > 0
+  if (!k->resumed && k->t == k->t0) {
+    double u[GR_LEN(GR_NU)];
+    gr_signals_from(k, r.segment, k->t, u);
+    status = gr_first_modes(k, &r.newton, k->x, k->z, u);
+  }
+#endif
+  k->resumed = 1;
+  gr_end(k, status ? status : gr_rk4_loop(&r));
   r.m->segment = (double)r.segment;
   r.m->valid = (double)r.newton.valid;
   return k->status;
