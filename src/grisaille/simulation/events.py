@@ -31,7 +31,7 @@ class Form:
 
     def parameters(self, p: Floats) -> Floats:
         """Values or derivatives, along the last axis; modes are set by integrators."""
-        return p if self.events is None else _longer(p, p.shape[-1], 3 * self.events.count, 0.0)
+        return p if self.events is None else _longer(p, p.shape[-1], 4 * self.events.count, 0.0)
 
     def implicit(self, z: Floats) -> Floats:
         """Values or derivatives, along the last axis; shares of what slides are set by integrators."""

@@ -128,6 +128,43 @@ def _projection(task: Task, system: System, at: str) -> str:
     )
 
 
+SMOOTHER = (
+    "Give the switch a width (gr.smooth_sign(x, width), gr.tanh(x / width), or a ramp with gr.minimum and gr.maximum), "
+    "or describe what holds there by a state of its own (for friction the bristles of the LuGre model)"
+)
+
+
+def _mode(task: Task, system: System) -> str:
+    return f"'{system.modes[task.where].text}'" if 0 <= task.where < len(system.modes) else "a relation"
+
+
+def _unsettled(task: Task, system: System, at: str) -> str:
+    return (
+        f"{_mode(task, system)} switches {at}, and no side of it agrees with the motion there: both drive it back, "
+        f"together with other relations that switch at the same instant, or with unknowns that are solved for "
+        f"({_point(task, system)}). Sliding is followed along switches whose rates depend on their own relation. "
+        f"{SMOOTHER}"
+    )
+
+
+def _accumulates(task: Task, system: System, at: str) -> str:
+    last = {int(m) for m in task.events[max(0, min(task.n_events, len(task.events)) - 20) : task.n_events, 1]}
+    names = ", ".join(f"'{system.modes[m].text}'" for m in sorted(last)) or _mode(task, system)
+    return (
+        f"switches of {names} follow each other faster and faster and accumulate {at}: {task.amount:.0f} of them within "
+        f"rounding ({_point(task, system)}). Motion along several switches at once, or impacts that never end, are not "
+        f"followed beyond this point. {SMOOTHER}"
+    )
+
+
+def _grazes(task: Task, system: System, at: str) -> str:
+    return (
+        f"the trajectory grazes the switch of {_mode(task, system)} {at}: it touches it with a rate of {task.amount:.3g} "
+        f"instead of crossing it, so that the instant has no derivative ({_point(task, system)}). Take differences of "
+        f"simulations, or smooth the relation (gr.smooth_sign, or a ramp with gr.minimum and gr.maximum)"
+    )
+
+
 def _stiff(task: Task, system: System, at: str) -> str:
     return f"the model is stiff {at} and the explicit method would crawl. Use method='auto' or method='implicit'"
 
@@ -142,6 +179,9 @@ _SENTENCES = {
     Status.SINGULAR: _singular,
     Status.PROJECTION: _projection,
     Status.BRANCH_ENDS: _branch_ends,
+    Status.UNSETTLED: _unsettled,
+    Status.ACCUMULATES: _accumulates,
+    Status.GRAZES: _grazes,
 }
 
 

@@ -14,7 +14,7 @@ their changes, which is exact where they enter in separate terms. The share s is
 
 so that integrators solve, and differentiate, sliding motion as any other implicit equation. Layout::
 
-    p = [p; v; o; σ]       z = [z; s; pieces]       u = [u; derivatives of inputs that gaps contain]
+    p = [p; v; o; σ; slack]       z = [z; s; pieces]       u = [u; derivatives of inputs that gaps contain]
 
 Reference: Filippov, Differential Equations with Discontinuous Righthand Sides, section 4.
 """
@@ -23,11 +23,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import casadi as ca
 import numpy as np
 
-from grisaille.structure.pieces import Piece, Relation, change_across, separate, which_jump
+from grisaille.structure.pieces import Piece, Relation, change_across, separate, which_jump, written_out
 from grisaille.structure.system import Mode, Signal, System
 
 HELD = ("lt", "le", "sign", "floor", "ceil")
@@ -36,6 +37,7 @@ MOST = 40
 SOLVED_IN_FORMULAS = 10
 """Implicit unknowns up to which their rates are written out for gaps that contain them."""
 READABLE = 60
+LABELS = ("value", "other", "sliding", "slack")
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,25 +75,28 @@ def hold_events(system: System, name: Callable[[ca.SX], str]) -> Events | None:
     nz = system.nz - len(system.pieces)
     sizes = np.cumsum([0, system.nx, nz, system.ny])
     rows = _sliding_rows(ca.vertcat(*explicit), values, others, sliding, shares)
-    rhs, residual, observed = (rows[a:b] for a, b in zip(sizes[:-1], sizes[1:], strict=True))
+    rhs, residual, observed = (_part(rows, int(a), int(b)) for a, b in pairwise(sizes))
     gaps = ca.vertcat(*(p.relation.gap for p in pieces))
     rates, derivatives = _rates(system, gaps, rhs, residual)
     own = ca.vertcat(*(ca.if_else(sliding[k], rates[k], shares[k]) for k in range(n)))
-    implicit = ca.vertcat(system.z[:nz])
-    modes = tuple(_mode(p, name, implicit, rates[k], shares) for k, p in enumerate(pieces))
+    implicit = _part(system.z, 0, nz)
+    full = written_out(pieces)
+    # the rate of an implicit unknown that shares move contains their rates, which are not known
+    unclear = implicit if nz and ca.depends_on(residual, shares) or nz > SOLVED_IN_FORMULAS else ca.SX(0, 1)
+    modes = tuple(_mode(p, name, unclear, rates[k], shares) for k, p in enumerate(full))
     texts = [m.text for m in modes]
     form = replace(
         system,
-        z=ca.vertcat(system.z[:nz], shares, system.z[nz:]),
+        z=ca.vertcat(_part(system.z, 0, nz), shares, _part(system.z, nz, system.nz)),
         u=ca.vertcat(system.u, *(d.symbol for d in derivatives if d.is_new)),
-        p=ca.vertcat(system.p, values, others, sliding),
+        p=ca.vertcat(system.p, values, others, sliding, ca.SX.sym("slack", n)),
         rhs=ca.densify(rhs),
-        residual=ca.densify(ca.vertcat(residual, own, system.residual[nz:])),
+        residual=ca.densify(ca.vertcat(residual, own, _part(system.residual, nz, system.nz))),
         observed=ca.densify(observed),
         implicit_names=(*system.implicit_names[:nz], *(f"share of '{t}'" for t in texts), *system.implicit_names[nz:]),
         residual_texts=(*system.residual_texts[:nz], *(f"der({t})" for t in texts), *system.residual_texts[nz:]),
         signals=(*system.signals, *(d.signal for d in derivatives if d.is_new)),
-        parameter_names=(*system.parameter_names, *(f"{label} of '{t}'" for label in ("value", "other", "sliding") for t in texts)),
+        parameter_names=(*system.parameter_names, *(f"{label} of '{t}'" for label in LABELS for t in texts)),
         gaps=ca.densify(gaps),
         gap_rates=ca.densify(rates),
         modes=modes,
@@ -99,12 +104,17 @@ def hold_events(system: System, name: Callable[[ca.SX], str]) -> Events | None:
     return Events(form, system, tuple(d.place for d in derivatives if d.is_new))
 
 
+def _part(column: ca.SX, begin: int, end: int) -> ca.SX:
+    """Entries of a column; CasADi's own slices of nothing are not empty."""
+    return column[begin:end] if end > begin else ca.SX(0, 1)
+
+
 def _held(system: System) -> tuple[list[ca.SX], list[Piece]]:
     """Right-hand side, residual and observed quantities over the symbols of the relations that are held."""
     nz = system.nz - len(system.pieces)
     moving = [system.u[k] for k, s in enumerate(system.signals) if s.kind != "switch"]
     symbols = ca.vertcat(system.x, system.z, *moving)
-    formulas = [system.rhs, system.residual[:nz], system.observed]
+    formulas = [system.rhs, _part(system.residual, 0, nz), system.observed]
     smooth, pieces = separate(formulas, symbols)
     if not pieces:
         return formulas, []
@@ -154,7 +164,7 @@ class _Derivative:
 def _rates(system: System, gaps: ca.SX, rhs: ca.SX, residual: ca.SX) -> tuple[ca.SX, list[_Derivative]]:
     """d(gap)/dt along the motion, with modes held."""
     nz = residual.numel()
-    z = system.z[:nz]
+    z = _part(system.z, 0, nz)
     is_implicit = nz > 0 and bool(ca.depends_on(gaps, z)) and nz <= SOLVED_IN_FORMULAS
     moving = ca.vertcat(gaps, residual) if is_implicit else gaps
     derivatives = _derivatives(system, moving)
@@ -184,9 +194,11 @@ def _derivatives(system: System, formula: ca.SX) -> list[_Derivative]:
     return found
 
 
-def _mode(piece: Piece, name: Callable[[ca.SX], str], implicit: ca.SX, rate: ca.SX, shares: ca.SX) -> Mode:
+def _mode(piece: Piece, name: Callable[[ca.SX], str], unclear: ca.SX, rate: ca.SX, shares: ca.SX) -> Mode:
     gap, kind = piece.relation.gap, piece.relation.kind
     text = name(piece.relation.value)
-    # the rate of an implicit unknown contains that of the shares, which is not known
-    can_slide = not (implicit.numel() and ca.depends_on(gap, implicit)) and bool(ca.depends_on(rate, shares))
-    return Mode(text if len(text) <= READABLE else f"{text[:READABLE]} …", kind, can_slide)
+    if "@" in text or len(text) > READABLE:
+        found = {name(s) for s in ca.symvar(gap)}
+        text = f"a relation of {', '.join(sorted(found))}"
+    can_slide = not (unclear.numel() and ca.depends_on(gap, unclear)) and bool(ca.depends_on(rate, shares))
+    return Mode(text, kind, can_slide)

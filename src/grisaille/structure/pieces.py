@@ -60,7 +60,7 @@ def separate(formulas: Sequence[ca.SX], symbols: ca.SX) -> tuple[list[ca.SX], li
 
 def relations_of(formula: ca.SX, symbols: ca.SX) -> list[Relation]:
     """Every relation in ``formula`` (of any shape) whose argument depends on ``symbols``, written out in full."""
-    return [p.relation for p in _written_out(separate([formula], symbols)[1])]
+    return [p.relation for p in written_out(separate([formula], symbols)[1])]
 
 
 def is_affine(formula: ca.SX, symbols: ca.SX) -> bool:
@@ -76,7 +76,7 @@ def jumps_of(formula: ca.SX, symbols: ca.SX) -> list[Relation]:
     (smooth,), pieces = separate([formula], symbols)
     if not pieces:
         return []
-    full = _written_out(pieces)
+    full = written_out(pieces)
     return [f.relation for f, jumps in zip(full, which_jump(smooth, pieces, symbols), strict=True) if jumps]
 
 
@@ -90,7 +90,7 @@ def certain_jumps_of(formula: ca.SX, symbols: ca.SX) -> list[Relation]:
     if not pieces:
         return []
     found = which_jump(smooth, pieces, symbols, everywhere=True)
-    return [f.relation for f, jumps in zip(_written_out(pieces), found, strict=True) if jumps]
+    return [f.relation for f, jumps in zip(written_out(pieces), found, strict=True) if jumps]
 
 
 def separate_jumps(formulas: Sequence[ca.SX], symbols: ca.SX) -> tuple[list[ca.SX], list[Piece]]:
@@ -175,7 +175,7 @@ class _Walk:
         return self._known[key]
 
 
-def _written_out(pieces: Sequence[Piece]) -> list[Piece]:
+def written_out(pieces: Sequence[Piece]) -> list[Piece]:
     """Pieces whose relations contain no symbols of other pieces."""
     done: list[Piece] = []
     for piece in pieces:
@@ -188,7 +188,7 @@ def _written_out(pieces: Sequence[Piece]) -> list[Piece]:
 
 def which_jump(formula: ca.SX, pieces: Sequence[Piece], symbols: ca.SX, *, everywhere: bool = False) -> list[bool]:
     """For every piece: whether the formula changes across its switch."""
-    full = _written_out(pieces)
+    full = written_out(pieces)
     own = {p.symbol.element_hash() for p in pieces}
     inside = ca.symvar(ca.vertcat(ca.vec(formula), *(p.relation.gap for p in full)))
     free = [s for s in inside if s.element_hash() not in own]

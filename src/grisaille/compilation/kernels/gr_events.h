@@ -1,8 +1,10 @@
 /* Events: relations of states and inputs that are held between the instants at which they switch (structure/events.py).
  *
- * The last 3 GR_NE entries of p are the modes: the value v at which each relation is held, the value o on the other side
- * of the switch on which it slides, and 1 while it does. Between events they do not change, so steps keep their order. A
- * mode is watched by its gap, which must stay in the range that belongs to v, or by its share while it slides, in [0, 1].
+ * The last 4 GR_NE entries of p are the modes: the value v at which each relation is held, the value o on the other side
+ * of the switch on which it slides, 1 while it does, and the slack: by how much its gap was beyond the switch, because of
+ * rounding or of Newton's tolerance, when the relation was decided. Between events they do not change, so steps keep their
+ * order. A mode is watched by its gap, which must stay in the range that belongs to v, widened by the slack, or by its
+ * share while it slides, in [0, 1].
  *
  * A step at whose end something has left its range is taken anew with another length until the first one is at the end
  * of its range to rounding: the instant is the root of the discrete solution. What happens inside a step is seen by the
@@ -25,10 +27,12 @@
 
 #if GR_NE > 0
 
+enum { GR_AWAY = 0, GR_NEAR = 1, GR_LEFT = 2 };
 enum { GR_LT = 1, GR_LE = 2, GR_SIGN = 3, GR_FLOOR = 4, GR_CEIL = 5 };
 
 #define GR_SHARES (GR_NZ - GR_NM - GR_NE) /* where the shares stand in z */
 #define GR_SAMPLES 16
+#define GR_INSIDE_POINTS 7
 #define GR_SHALLOW 1e-6     /* of what a gap moves by: excursions inside a step that are not looked for */
 #define GR_SHARE_NOISE 1e-12
 #define GR_SHARE_SLACK 1e-9
@@ -36,9 +40,10 @@ enum { GR_LT = 1, GR_LE = 2, GR_SIGN = 3, GR_FLOOR = 4, GR_CEIL = 5 };
 #define GR_GRAZING 1e-9     /* rate of a gap over the whole run, relative to its terms, below which an instant has no derivative */
 #define GR_MOST_AT_ONCE 200 /* events that follow each other within rounding */
 
-GR_FN double *gr_held(const gr_task *k) { return k->p + GR_NP - 3 * GR_NE; }
-GR_FN double *gr_other(const gr_task *k) { return k->p + GR_NP - 2 * GR_NE; }
-GR_FN double *gr_sliding(const gr_task *k) { return k->p + GR_NP - GR_NE; }
+GR_FN double *gr_held(const gr_task *k) { return k->p + GR_NP - 4 * GR_NE; }
+GR_FN double *gr_other(const gr_task *k) { return k->p + GR_NP - 3 * GR_NE; }
+GR_FN double *gr_sliding(const gr_task *k) { return k->p + GR_NP - 2 * GR_NE; }
+GR_FN double *gr_slack(const gr_task *k) { return k->p + GR_NP - GR_NE; }
 GR_FN long gr_kind_of(long i) { return gr_kind[i] < 0 ? -gr_kind[i] : gr_kind[i]; }
 
 /* gaps, or shares where a mode slides; rates of gaps, 0 for shares */
@@ -51,11 +56,12 @@ typedef struct {
   long mode, up;
 } gr_event;
 
-/* one step of a given length from where a run stands: its end and the signals there; answers a status */
+/* one step of a given length from where a run stands: its end and the signals there, and what lies in between */
 typedef struct {
   void *run;
-  long (*take)(void *run, double length);
-  const double *x, *z;
+  long (*take)(void *run, double length); /* answers a status */
+  void (*inside)(const void *run, double share, double *x, double *z, double *u);
+  const double *x, *z, *u_start;
   double t, u[GR_LEN(GR_NU)];
 } gr_stepper;
 
@@ -82,6 +88,8 @@ GR_FN void gr_range(const gr_task *k, long i, double *low, double *high) {
   else if (kind == GR_SIGN) { if (v >= 0.0) *low = 0.0; if (v <= 0.0) *high = 0.0; }
   else if (v != 0.0) *high = 0.0;
   else *low = 0.0;
+  *low -= gr_slack(k)[i];
+  *high += gr_slack(k)[i];
 }
 
 /* the value beyond the upper or lower end of the range */
@@ -167,19 +175,44 @@ GR_COLD double gr_first_exit(const gr_task *k, long i, const gr_gauge *a, const 
   return high;
 }
 
-/* the first share of a step at which some mode seems to leave its range inside; 1: none */
-GR_FN double gr_suspect(const gr_task *k, const gr_gauge *a, const gr_gauge *b, double h) {
-  double first = 1.0;
+/* The first share of a step at which some mode seems to leave its range inside; 1: none. Seen by the cubic, where rates
+ * point outwards before and inwards after, and by gaps at a few points inside. */
+GR_FN double gr_suspect(const gr_task *k, const gr_stepper *s, const gr_gauge *a, const gr_gauge *b, double h) {
+  double first = 1.0, x[GR_LEN(GR_NX)], z[GR_LEN(GR_NZ)], u[GR_LEN(GR_NU)], gap[GR_NE];
   for (long i = 0; i < GR_NE; i++) {
     double low, high;
     gr_range(k, i, &low, &high);
     if (gr_outside(k, i, b->q[i]) > 0.0) continue;
-    /* there and back needs rates that point outwards before and inwards after */
-    if (!((a->rate[i] > 0.0 && b->rate[i] < 0.0 && high < HUGE_VAL) ||
-          (a->rate[i] < 0.0 && b->rate[i] > 0.0 && low > -HUGE_VAL))) continue;
-    first = fmin(first, gr_first_exit(k, i, a, b, h));
+    if ((a->rate[i] > 0.0 && b->rate[i] < 0.0 && high < HUGE_VAL) ||
+        (a->rate[i] < 0.0 && b->rate[i] > 0.0 && low > -HUGE_VAL))
+      first = fmin(first, gr_first_exit(k, i, a, b, h));
+  }
+  for (long n = 1; n <= GR_INSIDE_POINTS; n++) {
+    const double share = (double)n / (GR_INSIDE_POINTS + 1);
+    if (share >= first) break;
+    s->inside(s->run, share, x, z, u);
+    gr_G(k->t + share * h, x, z, u, k->p, gap);
+    for (long i = 0; i < GR_NE; i++) {
+      const double shallow = GR_SHALLOW * (fabs(b->q[i] - a->q[i]) + h * fabs(a->rate[i]) + h * fabs(b->rate[i]));
+      if (gr_sliding(k)[i] == 0.0 && gr_outside(k, i, gap[i]) > shallow) first = share;
+    }
+    if (first == share) break;
   }
   return first;
+}
+
+/* x and z of a step between its ends, from F there */
+GR_FN void gr_between(double share, double h, const double *x0, const double *f0, const double *z0, const double *x1,
+                      const double *f1, const double *z1, double *x, double *z) {
+  for (long i = 0; i < GR_NX; i++) x[i] = gr_hermite(share, x0[i], h * f0[i], x1[i], h * f1[i]);
+  for (long i = 0; i < GR_NZ; i++) z[i] = z0[i] + share * (z1[i] - z0[i]);
+}
+
+/* slack is forgotten where a gap has left its switch */
+GR_FN void gr_forget_slack(const gr_task *k, const gr_gauge *g) {
+  for (long i = 0; i < GR_NE; i++)
+    if (gr_slack(k)[i] > 0.0 && gr_sliding(k)[i] == 0.0 && gr_outside(k, i, g->q[i]) < -2.0 * gr_slack(k)[i])
+      gr_slack(k)[i] = 0.0;
 }
 
 /* where the first mode that is outside at b left, by the rate at the point taken last or by a straight line */
@@ -205,13 +238,24 @@ GR_COLD long gr_locate(gr_task *k, gr_stepper *s, const gr_gauge *start, const g
                        gr_event *event) {
   gr_gauge at_a = *start, at_b = *end, now = *end;
   double noise[GR_NE], a = 0.0, b = h, next = h, least = gr_smallest_step(k, k->t);
-  for (long i = 0; i < GR_NE; i++)
-    if (gr_outside(k, i, end->q[i]) > 0.0) next = fmin(next, h * gr_first_exit(k, i, start, end, h));
+  gr_gauge_noise(k, k->t, k->x, k->z, s->u_start, start, noise);
+  for (long i = 0; i < GR_NE; i++) {
+    if (!(gr_outside(k, i, end->q[i]) > 0.0)) continue;
+    const long up = gr_is_upper(k, i, end->q[i]);
+    if (gr_outside(k, i, start->q[i]) >= -noise[i] && (up ? start->rate[i] > 0.0 : start->rate[i] < 0.0)) {
+      *length = 0.0;
+      event->mode = i;
+      event->up = up;
+      return GR_DONE;
+    }
+    next = fmin(next, h * gr_first_exit(k, i, start, end, h));
+  }
   for (long n = 0; n < GR_MOST_RETAKES; n++) {
     const double width = b - a;
     if (width <= least) break;
     if (!(next > a && next < b)) next = 0.5 * (a + b);
     long status = s->take(s->run, next);
+    if (status && b - a <= 1e3 * least) break; /* too short a step to be taken */
     if (status) return status;
     gr_gauge_at(k, s->t, s->x, s->z, s->u, &now);
     gr_gauge_noise(k, s->t, s->x, s->z, s->u, &now, noise);
@@ -240,7 +284,7 @@ GR_COLD long gr_locate(gr_task *k, gr_stepper *s, const gr_gauge *start, const g
     event->mode = i;
     event->up = gr_is_upper(k, i, at_b.q[i]);
   }
-  *length = b > least ? b : 0.0;
+  *length = b > 1e3 * least ? b : 0.0;
   return *length > 0.0 ? s->take(s->run, b) : GR_DONE;
 }
 
@@ -260,7 +304,7 @@ GR_COLD long gr_is_blocked(const gr_task *k, const double *u, double h, double *
       event->up = g.rate[i] > 0.0;
       return 1;
     }
-    *next = fmin(fmax(*next, 0.9 * way / fabs(g.rate[i])), 0.95 * h);
+    *next = fmin(0.9 * way / fabs(g.rate[i]), 0.5 * h);
   }
   return 0;
 }
@@ -341,9 +385,9 @@ GR_COLD long gr_cross(gr_task *k, gr_newton *n, const double *x, double *z, cons
   return gr_decide(k, n, x, z, u, i, up ? v : other, up ? other : v, other);
 }
 
-/* Modes at the point where the run stands, until all agree with it: x stays, z and F (n->f) follow. `near`: gaps that
- * stand at their switch, whatever is left of them. */
-GR_COLD long gr_agree(gr_task *k, gr_newton *n, const double *x, double *z, const double *u, const double *near) {
+/* Modes at the point where the run stands, until all agree with it: x stays, z and F (n->f) follow. `near`: gaps
+ * that stand at their switch, whatever is left of them, and those that have just ended to slide: their rates are zero. */
+GR_COLD long gr_agree(gr_task *k, gr_newton *n, const double *x, double *z, const double *u, long *near) {
   double noise[GR_NE];
   gr_gauge g;
   long status = gr_solve_modes(k, n, x, z, u), mode = 0;
@@ -358,20 +402,35 @@ GR_COLD long gr_agree(gr_task *k, gr_newton *n, const double *x, double *z, cons
       if (gr_sliding(k)[i] != 0.0) {
         changed = out > GR_SHARE_SLACK;
         if (changed) status = gr_leave(k, n, x, z, u, i, up);
-      } else if (out > noise[i] && near[i] == 0.0) {
+        if (changed) near[i] = GR_LEFT;
+      } else if (near[i] == GR_LEFT) {
+        continue;
+      } else if (out > noise[i] && near[i] == GR_AWAY) {
         /* a gap that has jumped with an input or another mode */
         changed = 1;
         gr_held(k)[i] = gr_relation(gr_kind_of(i), g.q[i]);
         status = gr_record(k, i, up ? 1.0 : -1.0);
         if (!status) status = gr_solve_modes(k, n, x, z, u);
-      } else if ((out >= -noise[i] || near[i] != 0.0) && (up ? g.rate[i] > 0.0 : g.rate[i] < 0.0)) {
+      } else if ((out >= -noise[i] || near[i] == GR_NEAR) && (up ? g.rate[i] > 0.0 : g.rate[i] < 0.0)) {
         changed = 1;
         status = gr_cross(k, n, x, z, u, i, up);
       }
     }
-    if (!changed) return status;
+    if (status) return status;
+    if (changed) continue;
+    for (long i = 0; i < GR_NE; i++)
+      if (gr_sliding(k)[i] == 0.0) gr_slack(k)[i] = 1.5 * fmax(0.0, gr_outside(k, i, g.q[i]));
+    return GR_DONE;
   }
   return status ? status : gr_fail(k, GR_UNSETTLED, mode, 0.0);
+}
+
+/* gaps that were left beyond their switch when they were decided still stand there */
+GR_COLD void gr_stand_off(const gr_task *k, long *near) {
+  for (long i = 0; i < GR_NE; i++) {
+    near[i] = gr_slack(k)[i] > 0.0 && gr_sliding(k)[i] == 0.0 ? GR_NEAR : GR_AWAY;
+    gr_slack(k)[i] = 0.0;
+  }
 }
 
 /* modes at the start of a run */
@@ -380,7 +439,8 @@ GR_COLD long gr_first_modes(gr_task *k, gr_newton *n, const double *x, double *z
   gr_gauge g;
   k->n_events = k->at_once = 0;
   k->event_at = -HUGE_VAL;
-  for (long i = 0; i < GR_NE; i++) gr_sliding(k)[i] = gr_other(k)[i] = gr_held(k)[i] = z[GR_SHARES + i] = 0.0;
+  for (long i = 0; i < 4 * GR_NE; i++) gr_held(k)[i] = 0.0;
+  for (long i = 0; i < GR_NE; i++) z[GR_SHARES + i] = 0.0;
   for (long pass = 0; pass <= GR_NE; pass++) { /* gaps may contain relations before them */
     gr_G(k->t, x, z, u, k->p, gap);
     for (long i = 0; i < GR_NE; i++) gr_held(k)[i] = gr_relation(gr_kind_of(i), gap[i]);
@@ -391,8 +451,8 @@ GR_COLD long gr_first_modes(gr_task *k, gr_newton *n, const double *x, double *z
   gr_gauge_noise(k, k->t, x, z, u, &g, noise);
   for (long i = 0; i < GR_NE && !status; i++)
     if (gr_kind_of(i) == GR_SIGN && fabs(g.q[i]) <= noise[i]) status = gr_decide(k, n, x, z, u, i, -1.0, 1.0, 0.0);
-  for (long i = 0; i < GR_NE; i++) noise[i] = 0.0;
-  return status ? status : gr_agree(k, n, x, z, u, noise);
+  long near[GR_NE] = {GR_AWAY};
+  return status ? status : gr_agree(k, n, x, z, u, near);
 }
 
 /* Signals have jumped from u_before to u. A mode slides on only where its gap has not. */
@@ -411,8 +471,9 @@ GR_COLD long gr_modes_at_kink(gr_task *k, gr_newton *n, const double *x, double 
     const long status = gr_record(k, i, after[i] > before[i] ? 2.0 : -2.0);
     if (status) return status;
   }
-  for (long i = 0; i < GR_NE; i++) noise[i] = 0.0;
-  return gr_agree(k, n, x, z, u, noise);
+  long near[GR_NE];
+  gr_stand_off(k, near);
+  return gr_agree(k, n, x, z, u, near);
 }
 
 #if GR_SENSITIVE
@@ -444,9 +505,9 @@ GR_COLD long gr_moving_instants(gr_task *k, gr_newton *n, long i, const double *
 GR_COLD long gr_happen(gr_task *k, gr_newton *n, const gr_event *e, const double *x, double *z, const double *u,
                        double *scratch) {
   const long i = e->mode, slides = gr_sliding(k)[i] != 0.0;
-  double near[GR_NE];
-  long status = GR_DONE;
-  for (long j = 0; j < GR_NE; j++) near[j] = j == i;
+  long near[GR_NE], status = GR_DONE;
+  gr_stand_off(k, near);
+  near[i] = slides ? GR_LEFT : GR_NEAR;
 #if GR_SENSITIVE
   double before[GR_LEN(GR_NX)];
   for (long j = 0; j < GR_NX; j++) before[j] = n->f[j];

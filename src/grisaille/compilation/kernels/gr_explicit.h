@@ -496,6 +496,14 @@ GR_COLD long gr_rk_take(void *run, double length) {
   return status;
 }
 
+GR_FN void gr_rk_inside(const void *run, double share, double *x, double *z, double *u) {
+  const gr_rk *r = ((const gr_rk_retake *)run)->r;
+  const gr_task *k = r->k;
+  const long last = r->pair.last;
+  gr_between(share, r->h, k->x, r->f, k->z, r->x + GR_NX * last, r->f + GR_N * last, r->z + GR_NZ * last, x, z);
+  gr_signals_from(k, r->segment, k->t + share * r->h, u);
+}
+
 /* one attempt, shortened to the first event in it; r->h = 0 where that is at its start */
 GR_FN long gr_rk_watch(gr_rk *r, double *err, gr_event *event) {
   gr_task *k = r->k;
@@ -512,8 +520,10 @@ GR_FN long gr_rk_watch(gr_rk *r, double *err, gr_event *event) {
   a.r = r;
   a.s.run = &a;
   a.s.take = gr_rk_take;
+  a.s.inside = gr_rk_inside;
+  a.s.u_start = u;
   a.err = *err;
-  const double share = gr_suspect(k, &start, &end, r->h);
+  const double share = gr_suspect(k, &a.s, &start, &end, r->h);
   if (share < 1.0) {
     length = share * r->h;
     status = gr_rk_take(&a, length);
@@ -521,6 +531,7 @@ GR_FN long gr_rk_watch(gr_rk *r, double *err, gr_event *event) {
     gr_gauge_at(k, a.s.t, a.s.x, a.s.z, a.s.u, &end);
   }
   *err = a.err;
+  gr_forget_slack(k, &end);
   if (!gr_leaves(k, &end, 0)) return GR_DONE;
   double noise[GR_NE];
   gr_gauge_noise(k, a.s.t, a.s.x, a.s.z, a.s.u, &end, noise);

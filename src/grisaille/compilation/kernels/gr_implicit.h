@@ -445,6 +445,17 @@ GR_COLD long gr_radau_retry(void *run, double h) {
   return status;
 }
 
+/* the collocation polynomial */
+GR_FN void gr_radau_inside(const void *run, double share, double *x, double *z, double *u) {
+  const gr_radau_retake *a = (const gr_radau_retake *)run;
+  const gr_radau_room *r = a->r;
+  double l[3];
+  gr_radau_collocation_weights(share, l);
+  for (long i = 0; i < GR_NX; i++) x[i] = r->y[i] + l[0] * r->Z[i] + l[1] * r->Z[i + GR_N] + l[2] * r->Z[i + 2 * GR_N];
+  gr_radau_guess_z(r, share, z);
+  gr_signals_from(a->k, r->s->segment, a->k->t + share * (a->s.t - a->k->t), u);
+}
+
 /* the step of length *h that was taken, shortened to the first event in it; *h = 0 where that is at its start */
 GR_FN long gr_radau_watch(gr_radau_retake *a, double *h, gr_event *event) {
   gr_task *k = a->k;
@@ -453,7 +464,7 @@ GR_FN long gr_radau_watch(gr_radau_retake *a, double *h, gr_event *event) {
   gr_radau_stand(a, *h);
   gr_gauge_at(k, k->t, k->x, k->z, a->r->u, &start);
   gr_gauge_at(k, a->s.t, a->s.x, a->s.z, a->s.u, &end);
-  const double share = gr_suspect(k, &start, &end, *h);
+  const double share = gr_suspect(k, &a->s, &start, &end, *h);
   if (share < 1.0) {
     const double shorter = share * *h;
     const long status = a->s.take(a->s.run, shorter);
@@ -461,6 +472,7 @@ GR_FN long gr_radau_watch(gr_radau_retake *a, double *h, gr_event *event) {
     *h = shorter;
     gr_gauge_at(k, a->s.t, a->s.x, a->s.z, a->s.u, &end);
   }
+  gr_forget_slack(k, &end);
   if (!gr_leaves(k, &end, 0)) return GR_DONE;
   gr_gauge_noise(k, a->s.t, a->s.x, a->s.z, a->s.u, &end, noise);
   return gr_leaves(k, &end, noise) ? gr_locate(k, &a->s, &start, &end, *h, h, event) : GR_DONE;
@@ -531,7 +543,7 @@ GR_FN long gr_radau_adaptive_step(gr_task *k, gr_radau_room *r) {
     status = gr_radau_attempt(k, r, h, &factor, &error, &proposal);
 #if GR_NE > 0
     gr_event event = {-1, 0};
-    gr_radau_retake a = {k, r, {&a, gr_radau_retry, 0, 0, 0.0, {0.0}}, factor, error, proposal};
+    gr_radau_retake a = {k, r, {&a, gr_radau_retry, gr_radau_inside, 0, 0, r->u, 0.0, {0.0}}, factor, error, proposal};
     const double whole = h;
     if (!status) {
       status = gr_radau_watch(&a, &h, &event);
@@ -658,11 +670,20 @@ GR_FN long gr_radau_frozen_step(gr_task *k, gr_radau_room *r) {
   double h = (s->to - s->from) / (double)s->parts;
   if (!s->jacobian_here) gr_radau_jacobian_here(k, r);
   long status = gr_radau_exact(k, r, h);
-  if (status) return status;
 #if GR_NE > 0
   gr_event event = {-1, 0};
-  gr_radau_retake a = {k, r, {&a, gr_radau_retry_exact, 0, 0, 0.0, {0.0}}, 0.0, 0.0, 0.0};
-  const double whole = h;
+  const double planned = h;
+  for (long n = 0; status && n < GR_MOST_RETAKES; n++) { /* what is held may end at its switch */
+    double next = 0.5 * h;
+    if (gr_is_blocked(k, r->u, h, &next, &event)) return gr_radau_happen(k, r, &event);
+    if (next == 0.5 * h) break;
+    h = next;
+    status = gr_radau_exact(k, r, h);
+  }
+#endif
+  if (status) return status;
+#if GR_NE > 0
+  gr_radau_retake a = {k, r, {&a, gr_radau_retry_exact, gr_radau_inside, 0, 0, r->u, 0.0, {0.0}}, 0.0, 0.0, 0.0};
   gr_radau_exact_end(r);
   status = gr_radau_watch(&a, &h, &event);
   if (status) return status;
@@ -674,7 +695,7 @@ GR_FN long gr_radau_frozen_step(gr_task *k, gr_radau_room *r) {
   const double error = gr_radau_error(k, r, k->t, h, 0);
   if (error > k->error_estimate) k->error_estimate = error;
 #if GR_NE > 0
-  if (h < whole) { /* the rest of the stretch is cut anew */
+  if (h < planned) { /* the rest of the stretch is cut anew */
     s->part = s->parts;
     return gr_radau_ended(k, r, &event, 0, gr_radau_advance(k, r, k->t + h, h));
   }

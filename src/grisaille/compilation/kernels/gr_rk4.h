@@ -203,6 +203,14 @@ GR_COLD long gr_rk4_take(void *run, double length) {
   return status ? status : gr_rk4_stand(a, end);
 }
 
+GR_FN void gr_rk4_inside(const void *run, double share, double *x, double *z, double *u) {
+  const gr_rk4_retake *a = (const gr_rk4_retake *)run;
+  const gr_task *k = a->r->k;
+  const double h = a->s.t - k->t;
+  gr_between(share, h, k->x, a->r->k1, k->z, a->x, a->k4, a->z, x, z);
+  gr_signals_from(k, a->r->segment, k->t + share * h, u);
+}
+
 /* the end of the step from here to *end, whose outcome is x, z, moved to the first event in it */
 GR_FN long gr_rk4_watch(gr_rk4_run *r, double *end, const double *x, const double *z, gr_event *event) {
   gr_task *k = r->k;
@@ -213,6 +221,8 @@ GR_FN long gr_rk4_watch(gr_rk4_run *r, double *end, const double *x, const doubl
   a.r = r;
   a.s.run = &a;
   a.s.take = gr_rk4_take;
+  a.s.inside = gr_rk4_inside;
+  a.s.u_start = u;
   for (long i = 0; i < GR_NX; i++) a.x[i] = x[i];
   for (long i = 0; i < GR_NZ; i++) a.z[i] = z[i];
   long status = gr_rk4_stand(&a, *end);
@@ -220,7 +230,7 @@ GR_FN long gr_rk4_watch(gr_rk4_run *r, double *end, const double *x, const doubl
   gr_signals_from(k, r->segment, k->t, u);
   gr_gauge_at(k, k->t, k->x, k->z, u, &from);
   gr_gauge_at(k, a.s.t, a.s.x, a.s.z, a.s.u, &to);
-  const double share = gr_suspect(k, &from, &to, length);
+  const double share = gr_suspect(k, &a.s, &from, &to, length);
   if (share < 1.0) {
     status = gr_rk4_take(&a, share * length);
     if (status) return status;
@@ -232,6 +242,7 @@ GR_FN long gr_rk4_watch(gr_rk4_run *r, double *end, const double *x, const doubl
       length = share * length;
     }
   }
+  gr_forget_slack(k, &to);
   if (!gr_leaves(k, &to, 0)) return GR_DONE;
   gr_gauge_noise(k, a.s.t, a.s.x, a.s.z, a.s.u, &to, noise);
   if (!gr_leaves(k, &to, noise)) return GR_DONE;
@@ -261,13 +272,24 @@ GR_FN long gr_rk4_step(gr_rk4_run *r, double end) {
   double h = end - k->t;
   for (long i = 0; i < GR_NZ; i++) z[i] = k->z[i];
   long status = gr_rk4_advance(r, k->t, end, k->x, z, r->k1, k2, k3, k4, x, k->ns > 0);
-  if (status) return status;
 #if GR_NE > 0
   const double whole = end;
+  for (long n = 0; status == GR_NOT_FINITE && n < GR_MOST_RETAKES; n++) { /* what is held may end at its switch */
+    double next = 0.5 * (end - k->t);
+    gr_signals_from(k, r->segment, k->t, u);
+    if (gr_is_blocked(k, u, end - k->t, &next, &r->event)) return GR_DONE;
+    end = k->t + next;
+    for (long i = 0; i < GR_NZ; i++) z[i] = k->z[i];
+    status = gr_rk4_advance(r, k->t, end, k->x, z, r->k1, k2, k3, k4, x, k->ns > 0);
+  }
+#endif
+  if (status) return status;
+#if GR_NE > 0
   status = gr_rk4_watch(r, &end, x, z, &r->event);
   if (status || end == k->t) return status;
   if (end != whole) {
     h = end - k->t;
+    r->m->step = r->m->steps; /* the rest of the stretch is planned anew */
     for (long i = 0; i < GR_NZ; i++) z[i] = k->z[i];
     status = gr_rk4_advance(r, k->t, end, k->x, z, r->k1, k2, k3, k4, x, k->ns > 0);
     if (status) return status;

@@ -6,7 +6,7 @@
  *   GR_NP  parameters p        GR_NC  hidden constraints      GR_NY  observed quantities
  *   GR_NM  last entries of z that are relations of the others (pieces), with the equations m - relation = 0
  *   GR_SIDES                   switches of x and z
- *   GR_NE                      relations held between events: modes, the last 3 GR_NE entries of p (gr_events.h), with
+ *   GR_NE                      relations held between events: modes, the last 4 GR_NE entries of p (gr_events.h), with
  *                              their shares in z, before the pieces, and their kinds in gr_kind[GR_NE]
  *   GR_SENSITIVE               1 when the parameter derivatives below are present, else 0
  *
