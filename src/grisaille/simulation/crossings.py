@@ -1,7 +1,8 @@
 """Whether a trajectory crosses a switch of its states at which the equations jump, and when first.
 
-The run is repeated without derivatives in short stretches, and the gap of every relation is looked at where they join:
-a switch that is crossed there and back within one stretch can be missed.
+Compiled runs list their events. Where relations are not held between events, the run is repeated without derivatives in
+short stretches, and the gap of every relation is looked at where they join: a switch that is crossed there and back
+within one stretch can be missed.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from grisaille.compilation.kernel import Kernel
 from grisaille.compilation.task import Status, Task
 from grisaille.errors import ModelError
 from grisaille.experiment.interpolation import SignalTable
+from grisaille.simulation.events import LISTED
 from grisaille.simulation.integration import integrate
 from grisaille.structure.reduction import Structure
+from grisaille.structure.system import System
 
 STRETCHES = 400
 """At least this many over a run, and two for every requested time."""
@@ -39,6 +42,8 @@ def find_crossings(structure: Structure, kernel: Kernel, task: Task, method: str
     jumps = structure.jumps.of_states
     if not jumps or task.t1 <= task.t0:
         return []
+    if kernel.ne and structure.jumps.events is not None:
+        return _listed(structure.jumps.events.system, kernel, task, method)
     joints = _joints(task)
     table = SignalTable(task.breaks, task.coef, task.kink)
     x, z, found = task.x.copy(), task.z.copy(), dict[str, Crossing]()
@@ -61,6 +66,19 @@ def find_crossings(structure: Structure, kernel: Kernel, task: Task, method: str
         if len(found) == len(jumps):
             break
     return sorted(found.values(), key=lambda c: c.t)
+
+
+def _listed(system: System, kernel: Kernel, task: Task, method: str) -> list[Crossing]:
+    """The first event of every relation."""
+    run = Task.create(
+        kernel, task.t0, task.t1, p=task.p, x=task.x, z=task.z, breaks=task.breaks, coef=task.coef, kink=task.kink,
+        rtol=task.rtol, atol=task.atol, nominal=task.nominal, max_steps=task.max_steps, hmax=task.hmax,
+    )  # fmt: skip
+    run.most_events, run.events = LISTED, np.zeros((LISTED, 3))
+    integrate(kernel, run, method)
+    first = {int(mode): t for t, mode, _ in reversed(run.events[: run.n_events])}
+    found = [Crossing(system.modes[mode].text, float(t)) for mode, t in first.items() if t > task.t0]
+    return sorted(found, key=lambda c: c.t)
 
 
 def refuse_crossings(crossings: Sequence[Crossing], names: Sequence[str]) -> None:

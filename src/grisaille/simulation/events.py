@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from grisaille.compilation.compiler import is_switched_off
 from grisaille.compilation.task import Task
 from grisaille.experiment.interpolation import SignalTable
-from grisaille.structure.events import Events
+from grisaille.structure.events import HELD, Events
 from grisaille.structure.jumps import Jumps
 from grisaille.structure.system import System
 
@@ -28,6 +28,12 @@ class Form:
     def __init__(self, system: System, events: Events | None) -> None:
         self.events = events
         self.system = system if events is None else events.system
+
+    def is_exact(self, jumps: Jumps) -> bool:
+        """Whether derivatives contain the share of every jump: all relations of states that jump are held."""
+        if self.events is None:
+            return not jumps.of_states
+        return all(jump.kind in HELD for jump in jumps.of_states)
 
     def parameters(self, p: Floats) -> Floats:
         """Values or derivatives, along the last axis; modes are set by integrators."""

@@ -154,7 +154,7 @@ def simulate(
         model, times, inputs, parameters, start, hold=hold, sensitivities=sensitivities, rtol=rtol, atol=atol,
         method=method, max_step=max_step, max_steps=max_steps, compiled=compiled, breaks=breaks,
     )  # fmt: skip
-    if prepared.point.names:
+    if prepared.point.names and not prepared.form.is_exact(prepared.structure.jumps):
         _refuse_wrong_derivatives(prepared)
     solver = _run(prepared, method, step, progress)
     task, system = prepared.task, prepared.form.system

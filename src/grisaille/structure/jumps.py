@@ -29,6 +29,8 @@ class Jump:
     """Over (t, x, z, u, p)."""
     is_integer: bool
     """The switch is at every integer of the gap (``floor``), not at zero."""
+    kind: str = ""
+    """As ``Relation.kind``."""
 
 
 class Jumps:
@@ -74,4 +76,4 @@ class Jumps:
 
     def _named(self, relation: Relation) -> Jump:
         text = in_names(self._jets, self._parameters, relation.value)
-        return Jump(text, relation.gap, relation.kind in ("floor", "ceil"))
+        return Jump(text, relation.gap, relation.kind in ("floor", "ceil"), relation.kind)
