@@ -33,10 +33,10 @@ def choose_step(
     for _ in range(HALVINGS):
         used = integrate(kernel, task, inner, on_slice)
         done = task.status == Status.DONE
-        if reference is None and (not done or (task.error_estimate <= 1.0 and kernel.nz > 0)):
+        if reference is None and (not done or (task.error_estimate <= 1.0 and kernel.nz > kernel.ne)):
             reference = begin.copy(kernel, task)
             integrate(kernel, reference, "auto")
-        if done and task.error_estimate <= 1.0 and (kernel.nz == 0 or _agree(task, reference)):
+        if done and task.error_estimate <= 1.0 and (kernel.nz == kernel.ne or _agree(task, reference)):
             break
         if not done and reference is not None and reference.status != Status.DONE:
             break

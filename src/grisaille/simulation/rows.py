@@ -54,6 +54,11 @@ class RowRunner:
             return Rows()
         return Rows(tuple(point.p.tolist()), tuple(map(tuple, self.roots.solve(point.p).T.tolist())))
 
+    @property
+    def is_exact(self) -> bool:
+        """Rows have no past that could cross a switch."""
+        return True
+
     def crossings(self, theta: np.ndarray, rows: Rows | None = None) -> list[Crossing]:
         """None: there is no trajectory."""
         return []

@@ -21,6 +21,7 @@ from grisaille.compilation.task import Status, Task
 from grisaille.errors import GrisailleError, SimulationError
 from grisaille.simulation.crossings import Crossing, find_crossings
 from grisaille.simulation.discretisation import Steps
+from grisaille.simulation.events import Form, form_of
 from grisaille.simulation.frozen import choose_step
 from grisaille.simulation.integration import integrate
 from grisaille.simulation.integrators.leeway import with_leeway
@@ -70,7 +71,7 @@ class Runner:
         self.trial, self.rtol, self.compiled = trial, rtol, compiled
         names = trial.structure.system.observed_names
         self.columns = np.array([names.index(o) for o in outputs], dtype=int)
-        self._kernels: dict[int, Kernel] = {}
+        self._kernels: dict[int, tuple[Form, Kernel]] = {}
 
     @property
     def structure(self) -> Structure:
@@ -79,14 +80,14 @@ class Runner:
     def discretise(self, theta: np.ndarray) -> Steps:
         """Method and step that suit θ: adaptive for the method, halving for the step."""
         point = self.trial.at(theta).still()
-        kernel = self._kernel(point)
-        task = self._task(kernel, point, self.rtol)
+        form, kernel = self._kernel(point)
+        task = self._task(point, self.rtol)
         free = _copy(kernel, task)
         free.max_steps = FIRST_STEPS
         method = integrate(kernel, free, "auto")
         if free.status != Status.DONE:
             # no fixed step would do what error control cannot
-            raise SimulationError(describe(free, self.structure.system, method))
+            raise SimulationError(describe(free, form.system, method))
         equal = _copy(kernel, task)
         equal.max_steps = max(ADAPTIVE_FROM * free.steps, 10 * len(self.trial.times))
         choose_step(kernel, equal, f"frozen-{method}", None, None)
@@ -110,9 +111,13 @@ class Runner:
         if not self.structure.jumps.of_states:
             return []
         point = self.trial.at(theta).still()
-        kernel = self._kernel(point)
-        task = self._task(kernel, point, self._tolerance(steps) if steps else self.rtol)
-        return find_crossings(point.structure, kernel, task, steps.method if steps else "auto")
+        task = self._task(point, self._tolerance(steps) if steps else self.rtol)
+        return find_crossings(point.structure, self._kernel(point)[1], task, steps.method if steps else "auto")
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether derivatives contain the share of the jumps that a trajectory crosses."""
+        return form_of(self.structure.system, self.structure.jumps, self.compiled).is_exact(self.structure.jumps)
 
     def with_trial(self, trial: Trial) -> Runner:
         """A runner of the same experiment with other measurements."""
@@ -141,12 +146,12 @@ class Runner:
     def _run(self, point: Point, steps: Steps, sensitive: bool, share: float) -> Prediction:
         if sensitive:
             point.refuse_moving_jumps()
-        kernel = self._kernel(point)
-        task = self._task(kernel, point, self._tolerance(steps))
+        form, kernel = self._kernel(point)
+        task = self._task(point, self._tolerance(steps))
         task.fixed_step = share * steps.step
         integrate(kernel, task, steps.method)
         if task.status != Status.DONE or not np.isfinite(task.y).all():
-            return self.failed(describe(task, point.structure.system, steps.method), sensitive)
+            return self.failed(describe(task, form.system, steps.method), sensitive)
         sy = np.swapaxes(task.sy[:, :, self.columns], 1, 2) if sensitive else np.zeros((0, 0, 0))
         return Prediction(task.y[:, self.columns], sy, "", task.error_estimate)
 
@@ -154,20 +159,24 @@ class Runner:
         """Of the integrator; tighter where the steps have been left adaptive."""
         return self.rtol if steps.step else max(TIGHTER * self.rtol, 1e-12)
 
-    def _kernel(self, point: Point) -> Kernel:
+    def _kernel(self, point: Point) -> tuple[Form, Kernel]:
         key = id(point.form)
         if key not in self._kernels:
-            self._kernels[key] = build_kernel(point.structure.system, sensitive=True, compiled=self.compiled)
+            form = form_of(point.structure.system, point.structure.jumps, self.compiled)
+            self._kernels[key] = form, build_kernel(form.system, sensitive=True, compiled=self.compiled)
         return self._kernels[key]
 
-    def _task(self, kernel: Kernel, point: Point, rtol: float) -> Task:
-        table = with_leeway(point.table, point.structure.system, self.rtol)
+    def _task(self, point: Point, rtol: float) -> Task:
+        form, kernel = self._kernel(point)
+        table = form.table(with_leeway(point.table, point.structure.system, self.rtol))
         moved, nominal = bool(len(point.dq)), point.initializer.nominal
         return Task.create(
-            kernel, point.t0, float(point.times[-1]), p=point.p, x=point.start.x, z=point.start.z, times=point.times,
-            breaks=table.breaks, coef=table.coef, kink=table.kink, dp=point.dp if moved else None,
-            sx=point.dstart.sx if moved else None, sz=point.dstart.sz if moved else None, rtol=rtol,
-            atol=1e-3 * rtol * nominal, nominal=nominal[: point.structure.system.nx], max_steps=20_000_000,
+            kernel, point.t0, float(point.times[-1]), p=form.parameters(point.p), x=point.start.x,
+            z=form.implicit(point.start.z), times=point.times, breaks=table.breaks, coef=table.coef, kink=table.kink,
+            dp=form.parameters(point.dp) if moved else None, sx=point.dstart.sx if moved else None,
+            sz=form.implicit(point.dstart.sz) if moved else None, rtol=rtol,
+            atol=form.tolerances(1e-3 * rtol * nominal, rtol), nominal=nominal[: point.structure.system.nx],
+            max_steps=20_000_000,
         )  # fmt: skip
 
     def failed(self, reason: str, sensitive: bool) -> Prediction:

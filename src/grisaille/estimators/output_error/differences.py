@@ -1,6 +1,7 @@
 """Derivatives of residuals by differences, where a trajectory crosses a switch at which its equations jump.
 
-The derivatives of the pieces lack the share of the jump. Differences over a third of a standard error contain it: the
+Compiled runs hold relations between events, and their derivatives are exact. Elsewhere (interpreted runs, relations that
+are equations) the derivatives of the pieces lack the share of the jump. Differences over a third of a standard error contain it: the
 residuals are continuous in the unknowns, and curvature over so short a way is below the noise. Whether they are needed
 is found by comparing both at the estimate.
 """
@@ -25,8 +26,8 @@ AGREE = 0.01
 
 
 def has_jumps(problem: Problem) -> bool:
-    """Whether some experiment's equations jump with states."""
-    return any(case.trial.structure.jumps.of_states for case in problem.cases)
+    """Whether some experiment's equations jump with states in a way that derivatives do not see."""
+    return any(case.trial.structure.jumps.of_states and not case.runner.is_exact for case in problem.cases)
 
 
 def steps_across_jumps(
