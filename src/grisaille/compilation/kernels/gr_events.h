@@ -37,7 +37,7 @@ enum { GR_LT = 1, GR_LE = 2, GR_SIGN = 3, GR_FLOOR = 4, GR_CEIL = 5 };
 #define GR_SHARE_NOISE 1e-12
 #define GR_SHARE_SLACK 1e-9
 #define GR_MOST_RETAKES 60
-#define GR_GRAZING 1e-9     /* rate of a gap over the whole run, relative to its terms, below which an instant has no derivative */
+#define GR_GRAZING 1e-6     /* of the run: a gap that turns back within this time touches its switch and has no derivative */
 #define GR_MOST_AT_ONCE 200 /* events that follow each other within rounding */
 
 GR_FN double *gr_held(const gr_task *k) { return k->p + GR_NP - 4 * GR_NE; }
@@ -54,6 +54,7 @@ typedef struct {
 /* what ended a step: a mode at the upper or lower end of its range, -1: nothing */
 typedef struct {
   long mode, up;
+  double bend; /* how fast the rate of its gap changed in this step */
 } gr_event;
 
 /* one step of a given length from where a run stands: its end and the signals there, and what lies in between */
@@ -243,7 +244,7 @@ GR_COLD long gr_locate(gr_task *k, gr_stepper *s, const gr_gauge *start, const g
     if (!(gr_outside(k, i, end->q[i]) > 0.0)) continue;
     const long up = gr_is_upper(k, i, end->q[i]);
     if (gr_outside(k, i, start->q[i]) >= -noise[i] && (up ? start->rate[i] > 0.0 : start->rate[i] < 0.0)) {
-      *length = 0.0;
+      *length = event->bend = 0.0;
       event->mode = i;
       event->up = up;
       return GR_DONE;
@@ -265,6 +266,7 @@ GR_COLD long gr_locate(gr_task *k, gr_stepper *s, const gr_gauge *start, const g
         *length = next;
         event->mode = i;
         event->up = gr_is_upper(k, i, at_b.q[i]);
+        event->bend = (now.rate[i] - start->rate[i]) / next;
         return GR_DONE;
       }
       a = next;
@@ -282,6 +284,7 @@ GR_COLD long gr_locate(gr_task *k, gr_stepper *s, const gr_gauge *start, const g
     if (!(out > 0.0) || most >= 0.0) continue;
     most = out;
     event->mode = i;
+    event->bend = (at_b.rate[i] - start->rate[i]) / b;
     event->up = gr_is_upper(k, i, at_b.q[i]);
   }
   *length = b > 1e3 * least ? b : 0.0;
@@ -302,6 +305,7 @@ GR_COLD long gr_is_blocked(const gr_task *k, const double *u, double h, double *
     if (way <= 64.0 * noise[i]) {
       event->mode = i;
       event->up = g.rate[i] > 0.0;
+      event->bend = 0.0;
       return 1;
     }
     *next = fmin(0.9 * way / fabs(g.rate[i]), 0.5 * h);
@@ -478,16 +482,16 @@ GR_COLD long gr_modes_at_kink(gr_task *k, gr_newton *n, const double *x, double 
 
 #if GR_SENSITIVE
 /* d(instant) in every direction, kept in the first entry of sz, which is solved for anew afterwards */
-GR_COLD long gr_moving_instants(gr_task *k, gr_newton *n, long i, const double *x, const double *z, const double *u,
-                                double *scratch) {
-  double slope[GR_NE * GR_N], size = 0.0;
+GR_COLD long gr_moving_instants(gr_task *k, gr_newton *n, const gr_event *e, const double *x, const double *z,
+                                const double *u, double *scratch) {
+  const long i = e->mode;
+  double slope[GR_NE * GR_N];
   gr_gauge g;
   gr_gauge_at(k, k->t, x, z, u, &g);
   long status = gr_complete_sensitivity(k, n, k->t, x, z, u, k->sx, k->sz, scratch);
   if (status) return status;
   gr_GJ(k->t, x, z, u, k->p, slope);
-  for (long j = 0; j < GR_NX; j++) size += fabs(slope[i + GR_NE * j] * x[j]);
-  if (!(fabs(g.rate[i]) * (k->t1 - k->t0) > GR_GRAZING * size)) return gr_fail(k, GR_GRAZES, i, g.rate[i]);
+  if (!(fabs(g.rate[i]) > GR_GRAZING * (k->t1 - k->t0) * fabs(e->bend))) return gr_fail(k, GR_GRAZES, i, g.rate[i]);
   gr_GP(k->t, x, z, u, k->p, scratch);
   for (long d = 0; d < k->ns; d++) {
     double moved = 0.0;
@@ -511,7 +515,7 @@ GR_COLD long gr_happen(gr_task *k, gr_newton *n, const gr_event *e, const double
 #if GR_SENSITIVE
   double before[GR_LEN(GR_NX)];
   for (long j = 0; j < GR_NX; j++) before[j] = n->f[j];
-  if (k->ns > 0 && !slides) status = gr_moving_instants(k, n, i, x, z, u, scratch);
+  if (k->ns > 0 && !slides) status = gr_moving_instants(k, n, e, x, z, u, scratch);
   if (status) return status;
 #else
   (void)scratch;

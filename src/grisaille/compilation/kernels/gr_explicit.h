@@ -624,7 +624,7 @@ GR_FN long gr_rk_step(gr_rk *r) {
     k->written = written;
 #if GR_NE > 0
     const long failed = gr_rk_reject(r, status, err);
-    if (status != GR_NOT_FINITE) return failed;
+    if (status == GR_ERROR_LARGE) return failed;
     double u[GR_LEN(GR_NU)];
     gr_signals_from(k, r->segment, k->t, u);
     return gr_is_blocked(k, u, r->h, &r->m->h, &event) ? gr_rk_happen(r, &event) : failed;

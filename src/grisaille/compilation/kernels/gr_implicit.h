@@ -542,7 +542,7 @@ GR_FN long gr_radau_adaptive_step(gr_task *k, gr_radau_room *r) {
     if (!s->jacobian_here && s->theta > GR_RADAU_KEEP_JACOBIAN) gr_radau_jacobian_here(k, r);
     status = gr_radau_attempt(k, r, h, &factor, &error, &proposal);
 #if GR_NE > 0
-    gr_event event = {-1, 0};
+    gr_event event = {-1, 0, 0.0};
     gr_radau_retake a = {k, r, {&a, gr_radau_retry, gr_radau_inside, 0, 0, r->u, 0.0, {0.0}}, factor, error, proposal};
     const double whole = h;
     if (!status) {
@@ -551,7 +551,7 @@ GR_FN long gr_radau_adaptive_step(gr_task *k, gr_radau_room *r) {
       factor = a.factor;
       error = a.error;
       proposal = a.proposal;
-    } else if (status == GR_NOT_FINITE) {
+    } else if (status != GR_STEP_TOO_SMALL) {
       double next = factor * h;
       if (gr_is_blocked(k, r->u, h, &next, &event)) return gr_radau_happen(k, r, &event);
       factor = next / h;
@@ -671,7 +671,7 @@ GR_FN long gr_radau_frozen_step(gr_task *k, gr_radau_room *r) {
   if (!s->jacobian_here) gr_radau_jacobian_here(k, r);
   long status = gr_radau_exact(k, r, h);
 #if GR_NE > 0
-  gr_event event = {-1, 0};
+  gr_event event = {-1, 0, 0.0};
   const double planned = h;
   for (long n = 0; status && n < GR_MOST_RETAKES; n++) { /* what is held may end at its switch */
     double next = 0.5 * h;
