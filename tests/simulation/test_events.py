@@ -165,7 +165,7 @@ def pendulum(c: float, t: np.ndarray) -> np.ndarray:
     while at < t[-1]:
         inside = t[(t >= at) & (t <= t[-1])]
         piece = solve_ivp(rate, (at, t[-1]), point, "DOP853", inside, events=stops, rtol=1e-12, atol=1e-13)
-        out += list(np.cos(piece.y[0]))
+        out += list(np.cos(piece.y[0])) if piece.t.size else []
         if not piece.t_events[0].size:
             break
         at, point = float(piece.t_events[0][0]), piece.y_events[0][0]
@@ -220,13 +220,13 @@ def test_switches_that_accumulate_are_named() -> None:
 
 class Touching(gr.Model):
     a = gr.Parameter(1.0)
-    x, v, y = gr.Variable(0.0), gr.Variable(1.0 + 1e-13), gr.Variable(0.0)
+    x, v, y = gr.Variable(0.0), gr.Variable(1.0 + 1e-11), gr.Variable(0.0)
     equations = [der(x) == v, der(v) == -x, der(y) == gr.where(x > a, 1.0, 0.0)]
 
 
 def test_grazing_is_named() -> None:
     with pytest.raises(gr.SimulationError, match=r"grazes the switch of 'a<x' at t = 1\.57"):
-        gr.simulate(Touching(), [0.0, 3.0], sensitivities=["a"], rtol=1e-12, compiled=True)
+        gr.simulate(Touching(), [0.0, 8.0], sensitivities=["a"], rtol=1e-13, compiled=True)
     got = gr.simulate(Touching(), [0.0, 3.0], parameters={"a": 0.5}, sensitivities=["a"], rtol=1e-11, compiled=True)
     assert abs(got["y"].values[-1] - 2 * np.pi / 3) < 1e-9
     assert abs(got["d(y)"].values[-1, 0] + 2 / np.sqrt(0.75)) < 1e-7

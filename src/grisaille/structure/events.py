@@ -113,14 +113,18 @@ def _held(system: System) -> tuple[list[ca.SX], list[Piece]]:
     """Right-hand side, residual and observed quantities over the symbols of the relations that are held."""
     nz = system.nz - len(system.pieces)
     moving = [system.u[k] for k, s in enumerate(system.signals) if s.kind != "switch"]
-    symbols = ca.vertcat(system.x, system.z, *moving)
+    pieces_of_z = _part(system.z, nz, system.nz)
+    symbols = ca.vertcat(system.x, _part(system.z, 0, nz), *moving)
     formulas = [system.rhs, _part(system.residual, 0, nz), system.observed]
     smooth, pieces = separate(formulas, symbols)
     if not pieces:
         return formulas, []
     felt = nz > 0 and ca.depends_on(system.rhs, system.z)
     jumping = which_jump(ca.vertcat(*smooth[: 2 if felt else 1]), pieces, symbols)
-    is_held = [jumps and p.relation.kind in HELD for p, jumps in zip(pieces, jumping, strict=True)]
+    is_held = [
+        jumps and p.relation.kind in HELD and not (pieces_of_z.numel() and ca.depends_on(p.relation.gap, pieces_of_z))
+        for p, jumps in zip(pieces, jumping, strict=True)
+    ]
     rest = [(p.symbol, p.relation.value) for p, held in zip(pieces, is_held, strict=True) if not held]
 
     def back(formula: ca.SX) -> ca.SX:

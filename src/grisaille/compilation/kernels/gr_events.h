@@ -33,6 +33,7 @@ enum { GR_LT = 1, GR_LE = 2, GR_SIGN = 3, GR_FLOOR = 4, GR_CEIL = 5 };
 #define GR_SHARES (GR_NZ - GR_NM - GR_NE) /* where the shares stand in z */
 #define GR_SAMPLES 16
 #define GR_INSIDE_POINTS 7
+#define GR_EDGE 0.02        /* of a step: what turns so close to its ends is left to them */
 #define GR_SHALLOW 1e-6     /* of what a gap moves by: excursions inside a step that are not looked for */
 #define GR_SHARE_NOISE 1e-12
 #define GR_SHARE_SLACK 1e-9
@@ -176,18 +177,27 @@ GR_COLD double gr_first_exit(const gr_task *k, long i, const gr_gauge *a, const 
   return high;
 }
 
-/* The first share of a step at which some mode seems to leave its range inside; 1: none. Seen by the cubic, where rates
- * point outwards before and inwards after, and by gaps at a few points inside. */
+/* where the cubic of mode i through both ends turns back at, beyond or close before the end of its range; 1: nowhere */
+GR_FN double gr_turning(const gr_task *k, long i, const gr_gauge *a, const gr_gauge *b, double h) {
+  const double q0 = a->q[i], q1 = b->q[i], d0 = h * a->rate[i], d1 = h * b->rate[i];
+  const double shallow = GR_SHALLOW * (fabs(q1 - q0) + fabs(d0) + fabs(d1));
+  double low, high;
+  if (!(d0 * d1 < 0.0)) return 1.0;
+  gr_range(k, i, &low, &high);
+  if (!(d0 > 0.0 ? high < HUGE_VAL : low > -HUGE_VAL)) return 1.0;
+  /* rate d0 + 2 B s + 3 C s^2, which changes its sign once */
+  const double B = 3.0 * (q1 - q0) - 2.0 * d0 - d1, C = d0 + d1 - 2.0 * (q1 - q0);
+  const double root = sqrt(fmax(B * B - 3.0 * C * d0, 0.0)), s = d0 / (d0 > 0.0 ? root - B : -root - B);
+  if (!(s > GR_EDGE && s < 1.0 - GR_EDGE)) return 1.0;
+  return gr_outside(k, i, gr_hermite(s, q0, d0, q1, d1)) > -shallow ? s : 1.0;
+}
+
+/* The first share of a step at which some mode seems to leave its range inside, or to turn back next to its end; 1:
+ * none. Seen by the cubic through gaps and rates, and by gaps at a few points. */
 GR_FN double gr_suspect(const gr_task *k, const gr_stepper *s, const gr_gauge *a, const gr_gauge *b, double h) {
   double first = 1.0, x[GR_LEN(GR_NX)], z[GR_LEN(GR_NZ)], u[GR_LEN(GR_NU)], gap[GR_NE];
-  for (long i = 0; i < GR_NE; i++) {
-    double low, high;
-    gr_range(k, i, &low, &high);
-    if (gr_outside(k, i, b->q[i]) > 0.0) continue;
-    if ((a->rate[i] > 0.0 && b->rate[i] < 0.0 && high < HUGE_VAL) ||
-        (a->rate[i] < 0.0 && b->rate[i] > 0.0 && low > -HUGE_VAL))
-      first = fmin(first, gr_first_exit(k, i, a, b, h));
-  }
+  for (long i = 0; i < GR_NE; i++)
+    if (!(gr_outside(k, i, b->q[i]) > 0.0)) first = fmin(first, gr_turning(k, i, a, b, h));
   for (long n = 1; n <= GR_INSIDE_POINTS; n++) {
     const double share = (double)n / (GR_INSIDE_POINTS + 1);
     if (share >= first) break;
@@ -295,21 +305,24 @@ GR_COLD long gr_locate(gr_task *k, gr_stepper *s, const gr_gauge *start, const g
  * where the run stands at such a switch, u being the signals there; else *next is as far as there is a way to it. */
 GR_COLD long gr_is_blocked(const gr_task *k, const double *u, double h, double *next, gr_event *event) {
   gr_gauge g;
-  double noise[GR_NE], low, high;
+  double noise[GR_NE], low, high, soonest = h, way = HUGE_VAL;
+  event->mode = -1;
   gr_gauge_at(k, k->t, k->x, k->z, u, &g);
   gr_gauge_noise(k, k->t, k->x, k->z, u, &g, noise);
   for (long i = 0; i < GR_NE; i++) {
     gr_range(k, i, &low, &high);
-    const double way = g.rate[i] > 0.0 ? high - g.q[i] : g.q[i] - low;
-    if (!(way <= fabs(g.rate[i]) * h)) continue;
-    if (way <= 64.0 * noise[i]) {
-      event->mode = i;
-      event->up = g.rate[i] > 0.0;
-      event->bend = 0.0;
-      return 1;
-    }
-    *next = fmin(0.9 * way / fabs(g.rate[i]), 0.5 * h);
+    const double left = g.rate[i] > 0.0 ? high - g.q[i] : g.q[i] - low;
+    if (g.rate[i] == 0.0 || !(left <= fabs(g.rate[i]) * soonest)) continue;
+    soonest = left / fabs(g.rate[i]);
+    way = left;
+    event->mode = i;
+    event->up = g.rate[i] > 0.0;
+    event->bend = 0.0;
   }
+  if (event->mode < 0) return 0;
+  if (way <= 64.0 * noise[event->mode]) return 1;
+  event->mode = -1;
+  *next = fmin(0.9 * soonest, 0.5 * h);
   return 0;
 }
 
