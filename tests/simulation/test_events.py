@@ -100,8 +100,8 @@ def test_tanks(method: str) -> None:
     dry = 2 - 2 * np.log(2.0)
     assert np.abs(got["g"].values[t > dry]).max() < 1e-9
     assert abs(got.attrs["event_times"] - dry).min() < (1e-9 if not method.startswith("frozen") else 1e-5)
-    r = np.sqrt(got["g"].values[:3])
-    assert np.abs(2 * (1 - r) - 2 * np.log(2 / (1 + r)) - t[:3]).max() < (1e-8 if method in METHODS[:2] else 1e-4)
+    r = np.sqrt(got["g"].values[:2])
+    assert np.abs(2 * (1 - r) - 2 * np.log(2 / (1 + r)) - t[:2]).max() < (1e-8 if method in METHODS[:2] else 1e-4)
 
 
 class Rings(gr.Model):
@@ -159,13 +159,14 @@ def pendulum(c: float, t: np.ndarray) -> np.ndarray:
         return [s[1], -np.cos(s[0]) - c * side]
 
     def stops(_: float, s: np.ndarray) -> float:
-        return float(s[1]) if _ > at + 1e-3 else 1.0
+        return float(s[1])
 
     stops.terminal = True  # type: ignore[attr-defined]
     while at < t[-1]:
-        inside = t[(t >= at) & (t <= t[-1])]
+        inside = t[t >= at]
+        stops.direction = -side  # type: ignore[attr-defined]
         piece = solve_ivp(rate, (at, t[-1]), point, "DOP853", inside, events=stops, rtol=1e-12, atol=1e-13)
-        out += list(np.cos(piece.y[0])) if piece.t.size else []
+        out += list(np.cos(piece.y[0])) if len(piece.t) else []
         if not piece.t_events[0].size:
             break
         at, point = float(piece.t_events[0][0]), piece.y_events[0][0]

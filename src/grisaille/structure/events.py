@@ -82,7 +82,7 @@ def hold_events(system: System, name: Callable[[ca.SX], str]) -> Events | None:
     implicit = _part(system.z, 0, nz)
     full = written_out(pieces)
     # the rate of an implicit unknown that shares move contains their rates, which are not known
-    unclear = implicit if nz and ca.depends_on(residual, shares) or nz > SOLVED_IN_FORMULAS else ca.SX(0, 1)
+    unclear = implicit if (nz and ca.depends_on(residual, shares)) or nz > SOLVED_IN_FORMULAS else ca.SX(0, 1)
     modes = tuple(_mode(p, name, unclear, rates[k], shares) for k, p in enumerate(full))
     texts = [m.text for m in modes]
     form = replace(

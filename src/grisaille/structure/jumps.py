@@ -14,8 +14,8 @@ from functools import cached_property, partial
 import casadi as ca
 
 from grisaille.structure.differentiability import in_names
-from grisaille.structure.jets import Jets
 from grisaille.structure.events import Events, hold_events
+from grisaille.structure.jets import Jets
 from grisaille.structure.pieces import Relation, jumps_of
 from grisaille.structure.system import System
 
