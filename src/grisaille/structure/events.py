@@ -67,7 +67,7 @@ def hold_events(system: System, name: Callable[[ca.SX], str]) -> Events | None:
     if not system.nx:
         return None
     explicit, pieces = _held(system)
-    if not pieces or len(pieces) > MOST:
+    if not pieces:
         return None
     n = len(pieces)
     values = ca.vertcat(*(p.symbol for p in pieces))
@@ -125,6 +125,8 @@ def _held(system: System) -> tuple[list[ca.SX], list[Piece]]:
         jumps and p.relation.kind in HELD and not (pieces_of_z.numel() and ca.depends_on(p.relation.gap, pieces_of_z))
         for p, jumps in zip(pieces, jumping, strict=True)
     ]
+    if sum(is_held) > MOST:
+        return formulas, []
     rest = [(p.symbol, p.relation.value) for p, held in zip(pieces, is_held, strict=True) if not held]
 
     def back(formula: ca.SX) -> ca.SX:

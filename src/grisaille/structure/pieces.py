@@ -180,8 +180,11 @@ def written_out(pieces: Sequence[Piece]) -> list[Piece]:
     done: list[Piece] = []
     for piece in pieces:
         value, gap = piece.relation.value, piece.relation.gap
+        inside = {s.element_hash() for s in ca.symvar(value)}
         for before in reversed(done):
-            value, gap = ca.substitute([value, gap], [before.symbol], [before.relation.value])
+            # what is put in is written out already
+            if before.symbol.element_hash() in inside:
+                value, gap = ca.substitute([value, gap], [before.symbol], [before.relation.value])
         done.append(Piece(piece.symbol, Relation(value, gap, piece.relation.kind)))
     return done
 
@@ -196,10 +199,12 @@ def which_jump(formula: ca.SX, pieces: Sequence[Piece], symbols: ca.SX, *, every
     columns = [i for i, s in enumerate(free) if s.element_hash() in movable]
     vector, marks = ca.vertcat(*free), [p.symbol for p in pieces]
     now = ca.Function("now", [vector], [ca.vertcat(*(p.relation.value for p in full))])
-    changes = [change_across(formula, vector, marks, k) for k in range(len(pieces))]
+    column = ca.vec(formula)
+    felt = ca.jacobian_sparsity(column, ca.vertcat(*marks))
     return [
-        _Switch(change, now, k, piece, vector, columns).jumps(everywhere)
-        for k, (piece, change) in enumerate(zip(full, changes, strict=True))
+        bool(rows := felt.row()[felt.colind(k) : felt.colind(k + 1)])
+        and _Switch(change_across(column[rows], vector, marks, k), now, k, piece, vector, columns).jumps(everywhere)
+        for k, piece in enumerate(full)
     ]
 
 
