@@ -152,16 +152,16 @@ def _accumulates(task: Task, system: System, at: str) -> str:
     names = ", ".join(f"'{system.modes[m].text}'" for m in sorted(last)) or _mode(task, system)
     return (
         f"switches of {names} follow each other faster and faster and accumulate {at}: {task.amount:.0f} of them "
-        f"within rounding ({_point(task, system)}). Motion along several switches at once, or impacts that never end, are not "
-        f"followed beyond this point. {SMOOTHER}"
+        f"within rounding ({_point(task, system)}). Motion along several switches at once, or impacts that never end, "
+        f"are not followed beyond this point. {SMOOTHER}"
     )
 
 
 def _grazes(task: Task, system: System, at: str) -> str:
     return (
         f"the trajectory grazes the switch of {_mode(task, system)} {at}: it touches it with a rate of "
-        f"{task.amount:.3g} instead of crossing it, so that the instant has no derivative ({_point(task, system)}). Take differences of "
-        f"simulations, or smooth the relation (gr.smooth_sign, or a ramp with gr.minimum and gr.maximum)"
+        f"{task.amount:.3g} instead of crossing it, so that the instant has no derivative ({_point(task, system)}). "
+        f"Take differences of simulations, or smooth the relation (gr.smooth_sign, or a ramp with gr.minimum and gr.maximum)"
     )
 
 
