@@ -161,7 +161,8 @@ def _grazes(task: Task, system: System, at: str) -> str:
     return (
         f"the trajectory grazes the switch of {_mode(task, system)} {at}: it touches it with a rate of "
         f"{task.amount:.3g} instead of crossing it, so that the instant has no derivative ({_point(task, system)}). "
-        f"Take differences of simulations, or smooth the relation (gr.smooth_sign, or a ramp with gr.minimum and gr.maximum)"
+        f"Take differences of simulations, or smooth the relation (gr.smooth_sign, or a ramp with gr.minimum and "
+        f"gr.maximum)"
     )
 
 
