@@ -41,6 +41,7 @@ from grisaille.estimators.kalman_ml.report import (
     discretisation_notes,
     edge_notes,
     failure_note,
+    off_a_maximum,
     sentence,
 )
 from grisaille.estimators.kalman_ml.score_sandwich import score_sandwich
@@ -357,6 +358,8 @@ class KalmanML(Estimator):
             reach = max(problem.runner_of(c).reach for c in problem.cases)
             covariance = score_sandwich(problem, evaluation.theta, covariance, reach)
         notes = describe(search, evaluation, covariance, free, zeros) + edge_notes(problem, polished)
+        if not polished.is_minimum:
+            notes = off_a_maximum(problem, notes)
         notes += discretisation_notes(problem, search, evaluation)
         if journal.failures:
             notes.append(failure_note(journal.failures))

@@ -13,6 +13,8 @@ from grisaille.estimation.levels import Zeros
 from grisaille.estimation.likelihood import LikelihoodEvaluation, LikelihoodProblem
 from grisaille.estimation.uncertainty import root_of, without_undetermined
 from grisaille.filtering.steps import FilterSteps
+from grisaille.model.expression import Call, Name, postorder
+from grisaille.model.tables import table_arguments
 from grisaille.optimization import scoring
 from grisaille.optimization.search import Outcome, Search, arrived
 
@@ -81,6 +83,27 @@ def discretisation_notes(problem: LikelihoodProblem, search: Likely, evaluation:
 def _halved(case: Case) -> Case:
     steps = case.discretisation
     return replace(case, discretisation=steps.halved()) if isinstance(steps, FilterSteps) else case
+
+
+def off_a_maximum(problem: LikelihoodProblem, notes: Sequence[str]) -> list[str]:
+    """What is to be said where a search ended and the likelihood has no maximum: no curvature tells what is determined.
+
+    Where straight lines meet, the slope that a filter follows jumps, and the best point may lie on such an edge.
+    """
+    kept = [n for n in notes if not n.startswith("not determined:")]
+    flat = problem.cases[0].trial.flat
+    formulas = [side for e in flat.equations for side in (e.left, e.right)]
+    for node in postorder([*formulas, *(o.definition for o in flat.outputs.values())]):
+        if isinstance(node, Call) and node.operation in ("table", "table2") and node.data[0] == "linear":
+            looked_up, _ = table_arguments(node)
+            if any(isinstance(n, Name) and n.path in flat.variables for n in postorder(looked_up)):
+                kept.append(
+                    f"edge: straight lines of a table over {', '.join(map(str, looked_up))} meet in knots, where the "
+                    f"slope that a filter follows jumps, and the search may have ended on one: kind='cubic' or "
+                    f"'monotone' has none."
+                )
+                break
+    return kept
 
 
 def edge_notes(problem: LikelihoodProblem, polished: scoring.Polished[LikelihoodEvaluation]) -> list[str]:
