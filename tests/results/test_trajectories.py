@@ -170,3 +170,8 @@ def test_a_fit_over_a_duration_is_one_over_samples() -> None:
     assert fit.method.horizon == "0 days 02:00:00" and any("02:00:00 ahead were fitted" in note for note in fit.notes)
     with pytest.raises(EstimationError, match="horizon is 'soon'; give a whole number from 1, or a duration"):
         gr.KalmanML(horizon="soon")
+
+
+def test_states_at_given_values_have_dates_too() -> None:
+    found = gr.evaluate(Zone(), record(), gr.KalmanML(), {"C": 0.8}).states["spring"]
+    assert list(found["date"].values) == list(record().clock.dates(record().time)) and "drift" in found

@@ -12,6 +12,7 @@ import numpy as np
 from grisaille.errors import EstimationError
 from grisaille.estimation.estimator import Estimator
 from grisaille.estimation.problem import Evaluation, Problem
+from grisaille.experiment.dating import with_dates
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -46,7 +47,9 @@ class CriterionValue:
         if self._method is None or self._pose is None:
             raise EstimationError("This value was not computed by an estimator: use gr.evaluate.")
         problem = self._pose() if self._problem is None else self._problem
-        return self._method.states_at(problem, np.array([self.values[n] for n in self.names]))
+        found = self._method.states_at(problem, np.array([self.values[n] for n in self.names]))
+        records = {case.name: case.experiment for case in problem.cases}
+        return {name: with_dates(states, records[name]) for name, states in found.items()}
 
     def __str__(self) -> str:
         width = max([len(n) for n in self.names], default=4) + 2
