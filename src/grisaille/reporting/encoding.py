@@ -41,7 +41,7 @@ def _cap(lengths: Iterable[int], budget: int) -> int:
 
 
 def thin(x: np.ndarray, y: np.ndarray, most: int) -> np.ndarray:
-    """Indices of at most ``most`` samples: smallest and largest of each stretch, and both ends."""
+    """Indices of about ``most`` samples: smallest and largest of each stretch, both ends, and where gaps begin."""
     n = len(x)
     if n <= most:
         return np.arange(n)
@@ -52,7 +52,8 @@ def thin(x: np.ndarray, y: np.ndarray, most: int) -> np.ndarray:
         part = known[a:b]
         if b > a and np.isfinite(part).any():
             kept += [a + int(np.nanargmin(part)), a + int(np.nanargmax(part))]
-    return np.unique(kept)
+    missing = np.isnan(known)
+    return np.unique([*kept, *np.flatnonzero(missing[1:] & ~missing[:-1]) + 1])
 
 
 def _chart(chart: Chart, most: int) -> dict[str, Any]:

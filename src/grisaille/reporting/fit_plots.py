@@ -15,7 +15,7 @@ from grisaille.estimation.horizons import Horizon, told
 from grisaille.experiment.clock import Clock
 from grisaille.experiment.dating import clock_of
 from grisaille.reporting.labels import experiment_of, output_unit
-from grisaille.reporting.paths import drawn_path
+from grisaille.reporting.paths import broken, drawn_path
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -116,7 +116,9 @@ def _ahead(fit: Fitted, run: str, names: Sequence[str], table: Any, horizon: Hor
         else:
             mean, std, lower, upper = path.to_numpy(), nothing, nothing, nothing
         t, y = mine["time"].to_numpy(), mine["measured"].to_numpy()
-        found[name] = Shown(times, mean, lower, upper, t, y, y - mean[np.searchsorted(times, t)], 2 * std)
+        e = y - mean[np.searchsorted(times, t)]
+        at, middle, low, high, band = broken(times, mean, lower, upper, 2 * std)
+        found[name] = Shown(at, middle, low, high, t, y, e, band)
     return found
 
 

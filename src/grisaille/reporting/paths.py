@@ -27,6 +27,14 @@ class Path:
     """Standard deviations in gaps, as the output would be measured; NaN elsewhere, and where they do not change."""
 
 
+def broken(times: np.ndarray, *values: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Times and values with NaN in every gap between the times, so that no chord is drawn across it."""
+    t = np.asarray(times, dtype=float)
+    new = np.array([(a + b) / 2 for a, b in gaps_of(Samples(t, np.zeros(len(t))))])
+    at = np.searchsorted(t, new)
+    return np.insert(t, at, new), *(np.insert(np.asarray(v, dtype=float), at, np.nan) for v in values)
+
+
 def drawn_path(fit: Fitted, run: str, output: str, table: Any) -> Path:
     """The path of one output through its gaps; ``table`` has its samples in order."""
     t, predicted = table["time"].to_numpy(), table["predicted"].to_numpy()

@@ -9,7 +9,9 @@ import numpy as np
 
 from grisaille.drawing import abscissae, label_time, labelled, panels
 from grisaille.errors import DataError
+from grisaille.experiment.clock import Clock
 from grisaille.experiment.dating import clock_in
+from grisaille.reporting.paths import broken
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -29,14 +31,14 @@ def trajectories(result: xr.Dataset, variables: str | Iterable[str] | None = Non
     chosen = _chosen(result, variables)
     figure, column = panels(ax, len(chosen), size=(8, 1.6 * len(chosen) + 0.8), title=_title(result), sharex=True)
     clock = clock_in(result)
-    times = abscissae(clock, result["time"].values)
+    times = result["time"].values
     for axes, name in zip(column[:, 0], chosen, strict=True):
         data = result[name]
         if "statistic" in data.dims:
-            _draw_band(axes, times, data, float(result.attrs.get("level", 0.95)))
+            _draw_band(axes, clock, data, float(result.attrs.get("level", 0.95)))
         else:
             for label, line in _lines(data):
-                axes.plot(times, line, linewidth=1.2, label=label)
+                axes.plot(abscissae(clock, times), line, linewidth=1.2, label=label)
         axes.set_ylabel(labelled(name, data.attrs.get("units", "")))
         axes.grid(alpha=0.3)
         label_time(axes, clock, name=axes is column[-1, 0])
@@ -67,13 +69,18 @@ def _chosen(result: xr.Dataset, variables: str | Iterable[str] | None) -> list[s
     return plain[:MOST_PANELS]
 
 
-def _draw_band(axes: Any, times: Any, data: xr.DataArray, level: float) -> None:
-    """The mean with its band; of filtered and smoothed values the band of the smoothed, and both means."""
+def _draw_band(axes: Any, clock: Clock, data: xr.DataArray, level: float) -> None:
+    """The mean with its band; of filtered and smoothed values the band of the smoothed, and both means.
+
+    Nothing is drawn across gaps between the instants: what lies there was not asked for.
+    """
     given = [str(g) for g in np.atleast_1d(data["given"].values)] if "given" in data.dims else [""]
     best = next((g for g in BEST if g in given), given[-1])
     for g in sorted(given, key=lambda g: g != best):
         part = data.sel(given=g) if g else data
         statistics = {str(s): part.sel(statistic=s).values for s in np.atleast_1d(part["statistic"].values)}
+        t, *values = broken(data["time"].values, *statistics.values())
+        times, statistics = abscissae(clock, t), dict(zip(statistics, values, strict=True))
         color, width = ("C0", 1.2) if g == best else ("C1", 0.8)
         if g == best and {"lower", "upper"} <= set(statistics):
             low, high = statistics["lower"], statistics["upper"]

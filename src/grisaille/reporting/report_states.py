@@ -16,6 +16,7 @@ from grisaille.reporting.calendar import calendar_of
 from grisaille.reporting.charts import Album, Chart, Series
 from grisaille.reporting.labels import experiment_of, time_label
 from grisaille.reporting.page import bullets, card, choices
+from grisaille.reporting.paths import broken
 from grisaille.structure.prepared import structure_of
 
 MOST = 24
@@ -66,22 +67,23 @@ def _remarks(found: Any, names: list[str]) -> list[str]:
 
 
 def _charts(fit: Fitted, run: str, found: Any, names: list[str], link: str) -> Iterator[Chart]:
-    t = found["time"].to_numpy()
     given = [str(g) for g in found["given"].values]
     best = "smoothed" if "smoothed" in given else given[-1]
     experiment = experiment_of(fit, run)
     calendar = calendar_of(experiment)
     for name in names:
         part = found[name].sel(given=best)
-        lower, upper = (part.sel(statistic=s).to_numpy() for s in ("lower", "upper"))
+        rows = [part.sel(statistic=s).to_numpy() for s in ("mean", "lower", "upper")]
+        t, mean, lower, upper = broken(found["time"].to_numpy(), *rows)
         series = [Series("95 % band", "band", t, lower, upper=upper, color=1)]
         if name in experiment.outputs:
             measured = experiment.measurements(name)
             series.append(Series("measured", "points", measured.times, measured.values, color=0))
         if "filtered" in given and best != "filtered":
             filtered = found[name].sel(given="filtered", statistic="mean").to_numpy()
+            t, filtered = broken(found["time"].to_numpy(), filtered)
             series.append(Series("filtered: from earlier data only", "line", t, filtered, color=2))
-        series.append(Series(best, "line", t, part.sel(statistic="mean").to_numpy(), color=1))
+        series.append(Series(best, "line", t, mean, color=1))
         words = f"The estimate of {name} over time with a band that holds it with 95 % probability."
         unit, described = (str(found[name].attrs.get(key, "")) for key in ("units", "description"))
         title = f"{name}, {run}" + (f": {described}" if described else "")

@@ -21,7 +21,12 @@ function extremes(x, y, from, to, place) {
   for (let k = from; k < to; k++) {
     const here = Math.floor(place(x[k]));
     if (here !== column) { flush(); column = here; low = high = -1; }
-    if (y[k] === null) continue;
+    if (y[k] === null) { // a gap stays one
+      flush();
+      low = high = -1;
+      if (found.length && y[found[found.length - 1]] !== null) found.push(k);
+      continue;
+    }
     if (low < 0 || y[k] < y[low]) low = k;
     if (high < 0 || y[k] > y[high]) high = k;
   }
