@@ -8,8 +8,8 @@ import grisaille as gr
 from grisaille import atan2, der
 from grisaille.collocation.direct.direct import DirectOptions, DirectProgram
 from grisaille.collocation.direct.summary import curvature_at, seen
+from grisaille.estimation.question import Question
 from grisaille.estimation.unknowns import parameter_guesses, resolve_unknowns
-from grisaille.estimators.collocation.posing_elements import direct_cases, points_at_guess
 from grisaille.structure.prepared import structure_of
 
 
@@ -84,16 +84,16 @@ def data(model, times, output, *, u=None, seed=1, noise=True, **options):
 
 def program(model, experiments, estimate, guess=None, **options):
     data = experiments if isinstance(experiments, list) else [experiments]
-    unknowns, cases = posed(model, data, estimate, guess)
-    return DirectProgram(points_at_guess(cases, unknowns), unknowns, DirectOptions(**options))
+    question = posed(model, data, estimate, guess)
+    return DirectProgram(question.points(), question.unknowns, DirectOptions(**options))
 
 
 def posed(model, data, estimate, guess=None):
-    """Unknowns with guesses, and the experiments."""
+    """Unknowns with guesses, and the experiments at them."""
     data = [e if e.name else e.replace(name=f"experiment {k + 1}") for k, e in enumerate(data)]
     structure = structure_of(model)
     unknowns = resolve_unknowns(structure, data, estimate, guess=guess)
-    return direct_cases(model, data, parameter_guesses(structure.model, unknowns))
+    return Question(model, structure, data, parameter_guesses(structure.model, unknowns)).with_starts()
 
 
 class Path:

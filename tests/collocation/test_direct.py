@@ -11,7 +11,6 @@ from grisaille import der
 from grisaille.collocation.direct.direct import DirectProgram
 from grisaille.collocation.direct.mesh import RadauElements
 from grisaille.errors import EstimationError
-from grisaille.estimators.collocation.posing_elements import points_at_guess
 
 TIMES = np.linspace(0.0, 10.0, 41)
 PUSH = np.sign(np.sin(TIMES))
@@ -156,11 +155,10 @@ def test_bounds_of_parameters_and_states(oscillation) -> None:
 
 def test_what_is_known_of_parameters_counts() -> None:
     record = data(Oscillator(), TIMES, "y", u=PUSH, seed=3)[0]
-    unknowns, cases = posed(Oscillator(), [record], ["a"])
-    plain = DirectProgram(points_at_guess(cases, unknowns), unknowns).solve()
-    told = DirectProgram(
-        points_at_guess(cases, unknowns), unknowns, information=lambda t: (t[0] - 5.0) ** 2 / (2 * 1e-6)
-    ).solve()
+    question = posed(Oscillator(), [record], ["a"])
+    points, unknowns = question.points(), question.unknowns
+    plain = DirectProgram(points, unknowns).solve()
+    told = DirectProgram(points, unknowns, information=lambda t: (t[0] - 5.0) ** 2 / (2 * 1e-6)).solve()
     assert told.theta[0] == pytest.approx(5.0, abs=1e-2)
     assert abs(plain.theta[0] - 1.0) < 0.5
     assert told.covariance[0, 0] == pytest.approx(1e-6, rel=1e-2)

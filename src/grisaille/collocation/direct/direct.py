@@ -123,7 +123,9 @@ class DirectProgram:
     def _refuse(self, theta: Floats) -> None:
         for unknown, value in zip(self.unknowns, theta, strict=True):
             if not np.isfinite(value):
-                raise EstimationError(f"'{unknown.name}' starts from {value}; give a finite number.")
+                raise EstimationError(
+                    f"'{unknown.name}' starts from {value}; give a finite number: guess={{'{unknown.name}': …}}."
+                )
 
     def _refuse_open_scales(self, bounds: tuple[Floats, Floats]) -> None:
         is_open = bounds[0] < bounds[1]

@@ -215,7 +215,7 @@ class Collocation(Estimator):
 
     def pose(self, question: Question) -> Problem:
         """The problem of a model and its data."""
-        model, structure, data, unknowns = question.model, question.structure, question.data, question.unknowns
+        structure, data, unknowns = question.structure, question.data, question.unknowns
         refuse_without_slope(structure, data, unknowns)
         scales = [u.name for u in unknowns if u.kind == "scale"]
         if scales and self.levels_told["scale"] == "no":
@@ -224,13 +224,12 @@ class Collocation(Estimator):
                 f"gr.Collocation(criterion='laplace')."
             )
         obstacle = spline_obstacle(structure, data, unknowns, self.criterion)
+        guessed = question.with_unknowns([level_guess(structure, data, u, unknowns) for u in unknowns])
         if self.transcription == "direct" or (self.transcription == "auto" and obstacle):
-            guessed = [level_guess(structure, data, u, unknowns) for u in unknowns]
-            options = direct_options(self, obstacle)
-            return pose_elements(model, structure, data, guessed, options, self.criterion, obstacle)
+            return pose_elements(guessed, direct_options(self, obstacle), self.criterion, obstacle)
         if obstacle:
             raise EstimationError(f"Splines do not apply: {obstacle}. Use transcription='direct', or 'auto'.")
-        return pose_splines(model, structure, data, unknowns, self._spline_options(), self)
+        return pose_splines(guessed, self._spline_options(), self)
 
     def estimate(self, problem: Problem, progress: Progress | None = None) -> Estimate:
         """Solve a problem."""

@@ -21,13 +21,12 @@ from grisaille.collocation.record import Given, Record
 from grisaille.collocation.starting import measured_states, starting_coefficients
 from grisaille.disturbance.stochastic_model import StochasticModel, build_stochastic_model
 from grisaille.errors import GrisailleError
-from grisaille.estimation.cases import Case, start_guesses, trial_of
-from grisaille.estimation.levels import level_guess
+from grisaille.estimation.cases import Case, start_guesses
+from grisaille.estimation.question import Question
 from grisaille.estimators.collocation.problem import CollocationProblem
 from grisaille.estimators.collocation.refusals import behind, level_parameters, refuse_levels, refuse_open_noise
 from grisaille.estimators.collocation.splines import Splines
 from grisaille.filtering.hidden import refuse_hidden_disturbances
-from grisaille.model.classes import Model
 from grisaille.simulation.simulate import simulate
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.reduction import Structure
@@ -100,20 +99,11 @@ def _undisturbed(model: StochasticModel, state: int) -> str:
     return f"the spectrum of {owner} is a filter with {count} states, not all of which its noise drives"
 
 
-def pose_splines(
-    model: Model,
-    structure: Structure,
-    data: Sequence[Any],
-    unknowns: Sequence[Unknown],
-    options: SplineOptions,
-    method: Any,
-) -> CollocationProblem:
+def pose_splines(question: Question, options: SplineOptions, method: Any) -> CollocationProblem:
     """The problem with its starting trajectories; ``method`` is the options of ``gr.Collocation``."""
-    criterion = method.criterion
-    guessed = [level_guess(structure, data, u, unknowns) for u in unknowns]
+    criterion, guessed, cases = method.criterion, question.unknowns, cases_of(question)
     if criterion != "laplace":
-        refuse_open_noise(structure, data)
-    cases = [_case(model, e, guessed) for e in data]
+        refuse_open_noise(question.structure, question.data)
     records = [_record(c, guessed) for c in cases]
     if criterion != "laplace":
         refuse_levels(guessed, set().union(*(r.level_names for r in records)))
@@ -163,11 +153,13 @@ def _simulated(record: Record, given: Given, compiled: bool | None) -> np.ndarra
     return values if np.isfinite(values).all() else constant
 
 
-def _case(model: Model, experiment: Any, unknowns: Sequence[Unknown]) -> Case:
-    trial, mine = trial_of(model, experiment, unknowns)
-    refuse_static(trial, "collocation")
-    refuse_few_instants(trial, "a trajectory")
-    return Case(experiment, trial, None, trial.data.outputs, mine)
+def cases_of(question: Question) -> list[Case]:
+    """Experiments with those of the unknowns that move them."""
+    for trial, _ in question.trials:
+        refuse_static(trial, "collocation")
+        refuse_few_instants(trial, "a trajectory")
+    pairs = zip(question.data, question.trials, strict=True)
+    return [Case(e, trial, None, trial.data.outputs, mine) for e, (trial, mine) in pairs]
 
 
 def _record(case: Case, unknowns: Sequence[Unknown]) -> Record:

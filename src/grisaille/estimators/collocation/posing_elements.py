@@ -11,9 +11,10 @@ import numpy as np
 
 from grisaille.collocation.direct.direct import DirectOptions, DirectProgram
 from grisaille.errors import EstimationError
-from grisaille.estimation.cases import Case, start_guesses, trial_of
+from grisaille.estimation.question import Question
 from grisaille.estimation.unknowns import joint_priors
 from grisaille.estimators.collocation.elements import Elements
+from grisaille.estimators.collocation.posing import cases_of
 from grisaille.estimators.collocation.problem import CollocationProblem
 from grisaille.estimators.collocation.refusals import (
     level_parameters,
@@ -21,11 +22,8 @@ from grisaille.estimators.collocation.refusals import (
     refuse_open_noise,
     refuse_zero_noise,
 )
-from grisaille.model.classes import Model
 from grisaille.model.priors import LogNormal, Normal
-from grisaille.structure.reduction import Structure
-from grisaille.trial import Point
-from grisaille.trial.refusals import refuse_few_instants, refuse_moving_instants, refuse_static
+from grisaille.trial.refusals import refuse_moving_instants
 from grisaille.trial.unknown import Unknown
 
 SPLINES_ONLY = {"order": 4, "knots": "auto", "kinks": "auto", "quadrature": "gauss", "trajectories": None}
@@ -33,50 +31,25 @@ SPLINES_ONLY = {"order": 4, "knots": "auto", "kinks": "auto", "quadrature": "gau
 
 
 def pose_elements(
-    model: Model, structure: Structure, data: Sequence[Any], unknowns: Sequence[Unknown], options: DirectOptions,
-    criterion: str = "amle", reason: str = "",
-) -> CollocationProblem:  # fmt: skip
+    question: Question, options: DirectOptions, criterion: str = "amle", reason: str = ""
+) -> CollocationProblem:
     """The problem of a model and its data; ``reason`` says why splines are not taken."""
+    structure, data, unknowns = question.structure, question.data, question.unknowns
     bounds = {n: v.bounds for n, v in structure.model.variables.items() if v.bounds is not None}
     limits = {
         n: (-np.inf if a is None else float(a), np.inf if b is None else float(b)) for n, (a, b) in bounds.items()
     }
     chosen = replace(options, state_bounds={**limits, **dict(options.state_bounds)})
     if criterion == "amle":
-        outputs = list(dict.fromkeys(o for e in data for o in e.outputs))
         refuse_open_noise(structure, data)
-        refuse_levels(unknowns, level_parameters(structure, unknowns, outputs))
-    posed, cases = direct_cases(model, data, unknowns)
-    points = points_at_guess(cases, posed)
-    program = DirectProgram(points, posed, chosen, _priors(posed))
-    refuse_zero_noise(program, points)
-    return CollocationProblem(posed, cases, Elements(program, reason=reason), criterion)
-
-
-def direct_cases(
-    model: Model, experiments: Sequence[Any], unknowns: Sequence[Unknown]
-) -> tuple[tuple[Unknown, ...], list[Case]]:
-    """Unknowns with guesses, and the experiments; starts without a guess begin at the consistent ones."""
-    cases = []
-    for experiment in experiments:
-        trial, mine = trial_of(model, experiment, unknowns)
-        refuse_static(trial, "collocation")
-        refuse_few_instants(trial, "collocation")
-        cases.append(Case(experiment, trial, None, tuple(experiment.outputs), mine))
-    found = start_guesses(unknowns, cases)
-    for u in found:
-        if not np.isfinite(u.guess):
-            raise EstimationError(f"'{u.name}' has no value to start from: guess={{'{u.name}': …}}.")
-    return found, cases
-
-
-def points_at_guess(cases: Sequence[Case], unknowns: Sequence[Unknown]) -> list[Point]:
-    """Where ranks, units and starts are decided."""
-    guess = np.array([u.guess for u in unknowns])
-    points = [c.trial.at(c.own(guess)) for c in cases]
+        refuse_levels(unknowns, level_parameters(structure, unknowns, question.outputs))
+    cases, posed = cases_of(question), question.with_starts()
+    points = posed.points()
     for point in points:
         refuse_moving_instants(point.trial, point.form, "collocation")
-    return points
+    program = DirectProgram(points, posed.unknowns, chosen, _priors(posed.unknowns))
+    refuse_zero_noise(program, points)
+    return CollocationProblem(posed.unknowns, cases, Elements(program, reason=reason), criterion)
 
 
 def _priors(unknowns: Sequence[Unknown]) -> Callable[[ca.SX], ca.SX] | None:
