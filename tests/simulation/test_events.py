@@ -207,6 +207,27 @@ def test_unknowns_and_inputs(method: str) -> None:
     assert abs(got["y"].values[-1] - 4 * np.pi / 3) < 1e-9
 
 
+class Spiral(gr.Model):
+    """Crosses both switches in turns, ever faster, until it rests where they meet."""
+
+    c = gr.Parameter(2.0)
+    x, y, n = gr.Variable(1.0), gr.Variable(0.5), gr.Variable(0.0)
+    equations = [
+        der(x) == -gr.sign(x) - c * gr.sign(y), der(y) == c * gr.sign(x) - gr.sign(y) + 0.3, der(n) == gr.sign(y),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_switches_that_accumulate_where_both_slide(method: str) -> None:
+    """The integrals of both signs follow from x = y = 0 at the end: n (1 + c²) = c + 0.5 + 0.3 t."""
+    t = np.array([0.0, 1.0, 5.0, 10.0])
+    got = run(Spiral(), t, method, sensitivities=["c"])
+    n = (2.5 + 0.3 * t[1:]) / 5
+    assert np.abs(got["x"].values[1:]).max() < 1e-9 and np.abs(got["y"].values[1:]).max() < 1e-9
+    assert np.abs(got["n"].values[1:] - n).max() < 1e-9
+    assert np.abs(got["d(n)"].values[1:, 0] - (1 - 4 * n) / 5).max() < 1e-8
+
+
 class Twisting(gr.Model):
     x, v = gr.Variable(0.5), gr.Variable(0.0)
     equations = [der(x) == v, der(v) == -2 * gr.sign(x) - gr.sign(v)]

@@ -152,8 +152,8 @@ def _accumulates(task: Task, system: System, at: str) -> str:
     names = ", ".join(f"'{system.modes[m].text}'" for m in sorted(last)) or _mode(task, system)
     return (
         f"switches of {names} follow each other faster and faster and accumulate {at}: {task.amount:.0f} of them "
-        f"within rounding ({_point(task, system)}). Motion along several switches at once, or impacts that never end, "
-        f"are not followed beyond this point. {SMOOTHER}"
+        f"within rounding ({_point(task, system)}). No motion along all of them at once goes on from there, or it is "
+        f"left in more than one way. {SMOOTHER}"
     )
 
 

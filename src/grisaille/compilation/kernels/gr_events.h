@@ -39,6 +39,7 @@ enum { GR_LT = 1, GR_LE = 2, GR_SIGN = 3, GR_FLOOR = 4, GR_CEIL = 5 };
 #define GR_SHARE_SLACK 1e-9
 #define GR_MOST_RETAKES 60
 #define GR_GRAZING 1e-6     /* of the run: a gap that turns back within this time touches its switch and has no derivative */
+#define GR_TOGETHER 1e-9    /* of the run: gaps that close within this time are at their switches where switches accumulate */
 #define GR_MOST_AT_ONCE 200 /* events that follow each other within rounding */
 
 GR_FN double *gr_held(const gr_task *k) { return k->p + GR_NP - 4 * GR_NE; }
@@ -517,6 +518,53 @@ GR_COLD long gr_moving_instants(gr_task *k, gr_newton *n, const gr_event *e, con
 }
 #endif
 
+/* Where switches accumulate, several may slide at once: those whose gaps close within GR_TOGETHER of the run. Answers 1
+ * where their shares are in range; else the modes are as before. */
+GR_COLD long gr_join(gr_task *k, gr_newton *n, const double *x, double *z, const double *u) {
+  double kept[4 * GR_NE], z_kept[GR_LEN(GR_NZ)], noise[GR_NE], gap[GR_NE];
+  const double soon = GR_TOGETHER * (k->t1 - k->t0), amount = k->amount;
+  const long where = k->where, before = k->at_once;
+  long joined = 0;
+  gr_gauge g;
+  for (long i = 0; i < 4 * GR_NE; i++) kept[i] = gr_held(k)[i];
+  for (long i = 0; i < GR_NZ; i++) z_kept[i] = z[i];
+  if (gr_solve_modes(k, n, x, z, u)) return 0;
+  gr_gauge_at(k, k->t, x, z, u, &g);
+  gr_gauge_noise(k, k->t, x, z, u, &g, noise);
+  gr_G(k->t, x, z, u, k->p, gap);
+  for (long i = 0; i < GR_NE; i++) {
+    const long whole = gr_kind_of(i) == GR_FLOOR || gr_kind_of(i) == GR_CEIL;
+    const double apart = fabs(gap[i] - (whole ? floor(gap[i] + 0.5) : 0.0));
+    if (gr_sliding(k)[i] != 0.0) {
+      joined++;
+      continue;
+    }
+    if (gr_kind[i] < 0 || !(apart <= soon * fabs(g.rate[i]) + noise[i])) continue;
+    const long up = gr_is_upper(k, i, gap[i]);
+    const double v = gr_held(k)[i], other = gr_beside(k, i, up);
+    if (other == v) continue;
+    gr_held(k)[i] = up ? v : other;
+    gr_other(k)[i] = up ? other : v;
+    gr_sliding(k)[i] = 1.0;
+    gr_slack(k)[i] = 0.0;
+    z[GR_SHARES + i] = 0.5;
+    joined++;
+  }
+  long fits = joined > 1 && !gr_solve_modes(k, n, x, z, u);
+  for (long i = 0; fits && i < GR_NE; i++)
+    if (gr_sliding(k)[i] != 0.0 && gr_outside(k, i, z[GR_SHARES + i]) > 0.0) fits = 0;
+  for (long i = 0; fits && i < GR_NE; i++)
+    if (gr_sliding(k)[i] != 0.0 && kept[2 * GR_NE + i] == 0.0) gr_record(k, i, 0.0);
+  k->at_once = fits ? 0 : before;
+  k->where = where;
+  k->amount = amount;
+  if (fits) return 1;
+  for (long i = 0; i < 4 * GR_NE; i++) gr_held(k)[i] = kept[i];
+  for (long i = 0; i < GR_NZ; i++) z[i] = z_kept[i];
+  n->valid = 0;
+  return 0;
+}
+
 /* The event that ended the last step, at the point where the run stands: modes, z, sensitivities of x. n->f must be F
  * before it; it is F after it. Where a share leaves its range F is continuous, and so are sensitivities. */
 GR_COLD long gr_happen(gr_task *k, gr_newton *n, const gr_event *e, const double *x, double *z, const double *u,
@@ -535,6 +583,7 @@ GR_COLD long gr_happen(gr_task *k, gr_newton *n, const gr_event *e, const double
 #endif
   status = slides ? gr_leave(k, n, x, z, u, i, e->up) : gr_cross(k, n, x, z, u, i, e->up);
   if (!status) status = gr_agree(k, n, x, z, u, near);
+  if ((status == GR_ACCUMULATES || status == GR_UNSETTLED) && gr_join(k, n, x, z, u)) status = GR_DONE;
 #if GR_SENSITIVE
   for (long d = 0; !status && !slides && d < k->ns; d++)
     for (long j = 0; j < GR_NX; j++) k->sx[j + GR_NX * d] += (before[j] - n->f[j]) * k->sz[GR_NZ * d];

@@ -219,6 +219,14 @@ GR_COLD long gr_radau_happen(gr_task *k, gr_radau_room *r, const gr_event *event
   return status ? status : gr_radau_changed(k, r, &newton);
 }
 
+/* steps have become too short right after an event */
+GR_COLD long gr_radau_accumulate(gr_task *k, gr_radau_room *r) {
+  gr_newton newton = gr_newton_in(r->newton);
+  if (!gr_join(k, &newton, k->x, k->z, r->u)) return gr_fail(k, GR_ACCUMULATES, -1, (double)(k->at_once + 1));
+  r->s->h = 1e-6 * (k->t1 - k->t0);
+  return gr_radau_changed(k, r, &newton);
+}
+
 GR_COLD long gr_radau_modes_at_kink(gr_task *k, gr_radau_room *r, long before) {
   gr_newton newton = gr_newton_in(r->newton);
   double u_before[GR_LEN(GR_NU)];
@@ -537,6 +545,10 @@ GR_FN long gr_radau_adaptive_step(gr_task *k, gr_radau_room *r) {
   long land = 0, singular = 0, status = gr_fail(k, GR_STEP_TOO_SMALL, -1, 0.0);
   for (;;) {
     if (k->steps + k->rejected >= k->max_steps) return gr_fail(k, GR_TOO_MANY_STEPS, -1, 0.0);
+#if GR_NE > 0
+    if (!(try_h > gr_smallest_step(k, k->t)) && k->t - k->event_at <= GR_TOGETHER * (k->t1 - k->t0))
+      return gr_radau_accumulate(k, r);
+#endif
     if (!(try_h > gr_smallest_step(k, k->t))) return gr_radau_named(k, r, status);
     double h = gr_radau_cut(k, s, try_h, land);
     if (!s->jacobian_here && s->theta > GR_RADAU_KEEP_JACOBIAN) gr_radau_jacobian_here(k, r);
