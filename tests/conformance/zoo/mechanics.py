@@ -90,7 +90,35 @@ def falling() -> tuple[gr.Model, list[gr.Experiment]]:
     return Falling(), [gr.Experiment(times, {}, {"y": h + 0.1 * random.normal(size=26)}, t0=0.0)]
 
 
+class Rubbed(gr.Model):
+    """A mass that is pushed against an unknown friction, a curve through three values."""
+
+    F = gr.Parameter([0.7, 1.0, 1.6], size=3, prior=gr.Smoothness(1.0))
+    v = gr.Variable(2.5)
+    u = gr.Input()
+    w = gr.Disturbance(gr.spectra.white(), scale=0.03)
+    y = gr.Output(v, noise=0.02)
+    equations = [der(v) == u - gr.table(v, [0.0, 1.0, 3.0], F, outside="extend") + w]
+
+
+def rubbed() -> tuple[gr.Model, list[gr.Experiment]]:
+    """Euler's steps of 2 ms."""
+    random, times, v, seen, h = np.random.default_rng(5), np.arange(0.0, 16.0, 0.2), 2.5, [], 2e-3
+    u = np.where(times % 8 < 4, 0.65, 1.6)
+    for push in u:
+        seen.append(v)
+        for z in random.normal(size=100) * 0.03 * np.sqrt(h):
+            v += h * (push - np.interp(v, [0.0, 1.0, 3.0], RUBBING)) + z
+    return Rubbed(), [gr.Experiment(times, {"u": u}, {"y": np.array(seen) + 0.02 * random.normal(size=len(times))})]
+
+
+RUBBING = (0.6, 1.1, 1.7)
+
 ENTRIES = [
+    Entry(
+        "rubbed", "a table with unknown values, believed to be smooth", rubbed,
+        {f"F[{k}]": f for k, f in enumerate(RUBBING)}, frozenset({"white", "everywhere"}),
+    ),
     Entry("falling", "abs, a record that begins late", falling, {"k": 0.2}),
     Entry(
         "arm", "two links: a mass matrix, straight lines", arm, {"friction": 0.3},
