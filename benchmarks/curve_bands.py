@@ -3,7 +3,7 @@
     python benchmarks/curve_bands.py [sets]
 
 der(v) = u − F(v), five knots, 160 samples each, data by the midpoint rule in NumPy; without a prior, and with
-``gr.Smoothness`` of the size of the curve's own bending, a third of it and a thirtieth. Knots, and places between them.
+``gr.Smoothness`` of several scales; the truth's middle lies 0.5 off its chord. At the knots, and between them.
 """
 
 from __future__ import annotations
