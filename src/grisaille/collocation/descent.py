@@ -196,7 +196,7 @@ class Descent(Steps[Quadratic, Step]):
         self.trace: list[dict[str, float]] = []
 
     def propose(self, now: Quadratic, damping: float) -> Step | None:
-        step = _propose(now, self.wanted, damping)
+        step = None if "by_gauss" in vars(now) else _propose(now, self.wanted, damping)
         return _propose(now.by_gauss, self.wanted, damping) if step is None and now.exact else step
 
     def tried(self, now: Quadratic, step: Step, share: float, small: bool) -> Quadratic:
