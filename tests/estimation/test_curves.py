@@ -237,3 +237,30 @@ def test_every_estimator_believes_in_the_curve(method):
     with_it, without = (gr.evaluate(m, data, method, parameters=values) for m in (Pushed(), plain))
     share = 0.5 * ((bending_rows([0, 0.5, 1.5], "hold") @ list(values.values()) / 0.5) ** 2).sum()
     assert with_it.objective - without.objective == pytest.approx(share, rel=1e-6)
+
+
+def test_each_experiment_may_have_its_own_curve(tmp_path):
+    runs = [record().replace(name="A"), record((0.0, 2.4)).replace(name="B")]
+    fit = gr.fit(Line(), runs, ["F"], BY_HAND, local=["F"], priors={"F": gr.Smoothness(0.5)})
+    alone = gr.fit(Line(), runs[1], ["F"], BY_HAND, priors={"F": gr.Smoothness(0.5)}).curve("F")
+    own = fit.curve("F", experiment="B")
+    assert own.table["value"].to_numpy() == pytest.approx(alone.table["value"].to_numpy(), abs=1e-7)
+    assert own.notes == alone.notes
+    with pytest.raises(EstimationError, match="with one of A, B"):
+        fit.curve("F")
+    assert "F(u), B" in fit.report(tmp_path / "fit.html").read_text()
+
+
+def test_a_surface_has_a_band(tmp_path):
+    class Plane(gr.Model):
+        M = gr.Parameter(0.0, size=(2, 2))
+        a, b = gr.Input(), gr.Input()
+        y = gr.Output(gr.table2(a, b, [0.0, 2.0], [0.0, 1.0], M), noise=0.1)
+
+    rng = np.random.default_rng(0)
+    a, b = rng.uniform(0, 2, 40), rng.uniform(0, 1, 40)
+    fit = gr.fit(Plane(), gr.Experiment(None, {"a": a, "b": b}, {"y": a * b}), ["M"], BY_HAND)
+    curve = fit.curve("M")
+    assert curve.at([0.5, 1.0], [0.5, 1.0])["value"].to_numpy() == pytest.approx([0.25, 1.0], abs=1e-8)
+    assert list(curve.table["value"]) == pytest.approx([0, 0, 0, 2], abs=1e-8)
+    assert curve.plot().axes and fit.report(tmp_path / "fit.html").exists()
