@@ -17,6 +17,7 @@ import numpy as np
 from grisaille.disturbance.discretization import MARGIN, doublings
 from grisaille.disturbance.duals import Floats
 from grisaille.errors import EstimationError
+from grisaille.filtering.economy import save_steps
 from grisaille.filtering.extended import ExtendedFilter
 from grisaille.filtering.implicit import Closed
 from grisaille.filtering.kalman import States, Whole, finish
@@ -47,26 +48,33 @@ def choose_substeps(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | 
     freeze_doublings(filter, q, x0, z0)
     while True:
         try:
-            _choose(filter, q, x0, z0)
+            value, change = _choose(filter, q, x0, z0)
             break
         except UnsolvedError:
             if filter.newton >= MOST_NEWTON:
                 raise
             filter.newton *= 2
             filter.substeps, filter.finer = 1, None
+    save_steps(filter, value, max(change, tolerance(filter, value)), q, x0, z0)
     freeze_doublings(filter, q, x0, z0)
 
 
-def _choose(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None) -> None:
+def tolerance(filter: ExtendedFilter, value: float) -> float:
+    """Change of log L by a doubling of all steps that ends the search for them."""
     absolute, relative = TOLERANCE[filter.kind.propagation]
+    return absolute + relative * abs(value)
+
+
+def _choose(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None) -> tuple[float, float]:
+    """log L with the steps that were found, and how far it was without the last doubling."""
     value, best, stalled = _value(filter, q, x0, z0), np.inf, 0
     while True:
         steps = filter.steps(q)
         filter.substeps *= 2
         finer = _value(filter, q, x0, z0)
         change = abs(finer - value) if np.isfinite(finer) and np.isfinite(value) else np.inf
-        if change < absolute + relative * abs(finer):
-            return
+        if change < tolerance(filter, finer):
+            return finer, change
         if filter.substeps < EVERYWHERE:
             value = finer
             continue
@@ -76,7 +84,7 @@ def _choose(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None) ->
         stalled = stalled + 1 if steps.max() >= USUAL / 2 and not change < best else 0
         if is_too_much or stalled == PATIENCE or (stalled and not np.isfinite(finer)):
             if change < FELT:
-                return
+                return finer, change
             raise EstimationError(_too_stiff(filter, q, value, finer))
         best = min(best, change)
         value = _refine(filter, steps, value, finer, q, x0, z0)

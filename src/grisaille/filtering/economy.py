@@ -1,0 +1,93 @@
+"""Fewer steps where fewer are as good: most cells of a record are easy, few are hard.
+
+With steps m_k in cell k the filter's errors are e_k(m_k), in standard deviations of the prediction (``local_errors``).
+Errors of cells have signs of their own, so what they move together, log L and estimates in standard errors, is of the
+size of √Σ e_k². Steps are the fewest with
+
+    e_k(m_k) ≤ λ √m_k        where λ makes √Σ e_k² as small as the change of log L that ends the search for steps,
+
+and λ falls until log L itself is that of the steps which every cell has. (A step more in cell k takes about e_k²/m_k
+from the sum, the same everywhere when all steps are well spent.) A trajectory moves with the unknowns: beside cells
+with many steps there are at least a quarter as many.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from grisaille.disturbance.duals import Floats
+from grisaille.filtering.extended import ExtendedFilter
+from grisaille.filtering.kalman import Whole, finish
+from grisaille.filtering.local_errors import LocalErrors
+from grisaille.filtering.roots import UnsolvedError
+
+WORTHWHILE = 0.6
+"""Part of the steps that must be enough, or all are taken."""
+KNOWN = 1e-4
+"""Part of a state's range that stands for its standard deviation where that is smaller."""
+TIMES = 5
+"""How often λ falls."""
+SHARE = 0.6
+"""Of the change of log L that ends the search for steps: what is given away here."""
+FELT = 0.05
+"""The largest √Σ e_k²: a twentieth of a standard error, also where log L is so far from its maximum that it matters little."""
+BESIDE = 4
+
+
+def save_steps(
+    filter: ExtendedFilter, value: float, tolerance: float, q: Floats, x0: Floats, z0: Floats | None
+) -> None:
+    """Take steps away, on a filter of one's own, as long as log L stays what it is.
+
+    value : log L with the steps that the filter has
+    tolerance : change of log L that ends the search for steps
+    """
+    steps = filter.steps(q)
+    most = int(steps.max(initial=1))
+    if most < 4:
+        return
+    errors = LocalErrors(filter, q, x0, z0, KNOWN)
+    counts = [2**k for k in range(most.bit_length()) if 2**k < most]
+    table = np.array([errors.of(np.minimum(steps, m)) for m in counts])
+    kept, budget = (filter.substeps, filter.finer), min(tolerance, FELT)
+    for _ in range(TIMES):
+        chosen = _fewest(steps, counts, table, budget)
+        if chosen.sum() > WORTHWHILE * steps.sum():
+            break
+        filter.substeps = int(np.gcd.reduce(chosen))
+        filter.finer = chosen // filter.substeps if (chosen != filter.substeps).any() else None
+        if abs(_value(filter, q, x0, z0) - value) < SHARE * tolerance:
+            return
+        budget /= 4
+    filter.substeps, filter.finer = kept
+
+
+def _fewest(steps: Whole, counts: list[int], table: Floats, budget: float) -> Whole:
+    """Steps with √Σ e² ≤ budget, by bisection of log λ."""
+    low, high = -40.0, 20.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        _, total = _with(steps, counts, table, np.exp(middle))
+        low, high = (middle, high) if total <= budget else (low, middle)
+    return _beside(_with(steps, counts, table, np.exp(low))[0], steps)
+
+
+def _with(steps: Whole, counts: list[int], table: Floats, size: float) -> tuple[Whole, float]:
+    chosen, left = steps.copy(), np.zeros(len(steps))
+    for m, errors in zip(reversed(counts), table[::-1], strict=True):
+        is_enough = (m < steps) & (errors <= size * np.sqrt(m)) & (chosen == np.minimum(2 * m, steps))
+        chosen, left = np.where(is_enough, m, chosen), np.where(is_enough, errors, left)
+    return chosen, float(np.sqrt(np.sum(left**2)))
+
+
+def _beside(chosen: Whole, steps: Whole) -> Whole:
+    """With at least a quarter of the steps of the cells before and after."""
+    padded = np.concatenate([chosen[:1], chosen, chosen[-1:]]) // BESIDE
+    return np.minimum(np.maximum(chosen, np.maximum(padded[:-2], padded[2:])), steps)
+
+
+def _value(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None) -> float:
+    try:
+        return finish(filter.run(q, np.zeros((0, len(q))), x0, z0=z0)).value
+    except UnsolvedError:
+        return np.nan
