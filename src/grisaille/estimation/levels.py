@@ -26,6 +26,7 @@ from grisaille.errors import EstimationError
 from grisaille.estimation.cases import Case
 from grisaille.estimation.likelihood import LikelihoodEvaluation
 from grisaille.model.lowering.lowering import evaluate
+from grisaille.optimization import scoring
 from grisaille.optimization.search import Search
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.reduction import Structure
@@ -43,6 +44,10 @@ STEPS_TO_LIMIT = 12
 NOTHING = 1e-11
 """Of the likelihood, relative: less is rounding."""
 DECADES = (1e-4, 1e-3, 1e-2, 1e-1, 1e1, 1e2, 1e3, 1e4)
+FAR = 30.0
+"""Times its declared value, from which on a scale is suspected to stand for parameters that are wrong."""
+NEARER = 1e-3
+"""Gain, relative to the criterion, at which parameters are near enough for the levels to be looked for again."""
 TENTHS = (1.0, 0.3, 0.1)
 """What levels are multiplied with to find the order of magnitude."""
 
@@ -110,6 +115,29 @@ def scan(search: Search[LikelihoodEvaluation], cases: Sequence[Case], open_level
             tried.append((search.evaluate(trial, sensitive=False, quietly=True).objective, trial))
         best, theta = min(tried, key=lambda found: found[0])
     return theta
+
+
+def begin_near(
+    search: Search[LikelihoodEvaluation], cases: Sequence[Case], open_levels: Sequence[int]
+) -> tuple[Unknown, ...]:
+    """Let a search begin where its open levels, and what they hide, are of the right order.
+
+    A scale that grows beyond ``FAR`` makes up for parameters that are far from the data, and a search from there may
+    end where noise explains everything. Then the others are brought nearer first, under the levels as they were
+    declared, with which the filter leans on the model; levels are looked for again beside what was found. Gives the
+    unknowns with the levels that were found first.
+    """
+    declared = search.guess
+    search.with_guess(scan(search, cases, open_levels))
+    guessed = search.unknowns
+    scales = [k for k in open_levels if search.unknowns[k].kind == "scale"]
+    others = [k for k in range(len(search.unknowns)) if k not in open_levels]
+    if others and max((search.guess[k] / declared[k] for k in scales), default=0.0) > FAR:
+        search.restart(declared)
+        near = scoring.approach(search, open_levels, tolerance=NEARER)
+        search.restart(near.theta)
+        search.restart(scan(search, cases, open_levels))
+    return guessed
 
 
 @dataclass(frozen=True, eq=False)

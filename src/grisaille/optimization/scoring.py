@@ -12,7 +12,8 @@ Reference: A. C. Harvey, Forecasting, Structural Time Series Models and the Kalm
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Generic
 
 import numpy as np
@@ -65,6 +66,18 @@ def score(search: Search[E], *, tolerance: float) -> Outcome[E]:
     if _descends(search, _Expected(), tolerance):
         return search.finish(True, VANISHED)
     return minimize(search, tolerance=tolerance)
+
+
+def approach(search: Search[E], held: Sequence[int], *, tolerance: float) -> E:
+    """The best point that the expected information leads to, some unknowns held at their guess."""
+    unknowns = search.unknowns
+    search.unknowns = tuple(
+        replace(u, lower=u.guess, upper=u.guess) if k in held else u for k, u in enumerate(unknowns)
+    )
+    search.first()
+    _descends(search, _Expected(), tolerance)
+    search.unknowns = unknowns
+    return search.lowest
 
 
 def _descends(search: Search[E], model: Model[E], tolerance: float) -> bool:

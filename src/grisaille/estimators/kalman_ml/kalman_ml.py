@@ -25,6 +25,7 @@ from grisaille.estimation.estimator import Estimator, Verdict
 from grisaille.estimation.horizons import Horizon, last_used, told
 from grisaille.estimation.levels import (
     Zeros,
+    begin_near,
     find_zeros,
     level_guess,
     level_parameters,
@@ -288,9 +289,12 @@ class KalmanML(Estimator):
         """Solve a problem."""
         begin, problem = time.perf_counter(), problem.of(LikelihoodProblem).begun
         search = Search(problem, Journal.of(progress), self.max_evaluations)
-        if problem.open_levels:
-            search.with_guess(scan(search, problem.cases, problem.open_levels))
         guessed = search.unknowns
+        if problem.open_levels:
+            guessed = begin_near(search, problem.cases, problem.open_levels)
+            if any(a.guess != b.guess for a, b in zip(guessed, search.unknowns, strict=True)):
+                search.journal.kept = problem = self._stepped_at(problem, search.guess)
+                search.restart(search.guess, problem)
         for rounds_left in (3, 2, 1, 0):
             outcome = scoring.minimize(search, tolerance=self.tolerance)
             zeros = find_zeros(search, outcome.evaluation, guessed)
@@ -318,7 +322,7 @@ class KalmanML(Estimator):
             return problem if search.evaluate(restart, sensitive=False, quietly=True).completed else None
         if self.substeps != "auto":
             return None
-        renewed = problem.but(cases=tuple(_rediscretised(problem, c, restart) for c in problem.cases))
+        renewed = self._stepped_at(problem, restart)
         pairs = [
             (a, b)
             for old, new in zip(problem.cases, renewed.cases, strict=True)
@@ -331,6 +335,12 @@ class KalmanML(Estimator):
         same = HARDLY if any(b.finer for _, b in pairs) else SAME
         are_others = any(a.substeps != b.substeps for a, b in pairs)
         return renewed if found.completed and (are_others or abs(found.objective - objective) > same) else None
+
+    def _stepped_at(self, problem: LikelihoodProblem, theta: np.ndarray) -> LikelihoodProblem:
+        """With steps that suit these values, where they are not given."""
+        if self.substeps != "auto":
+            return problem
+        return problem.but(cases=tuple(_rediscretised(problem, c, theta) for c in problem.cases))
 
     def _conclude(
         self,
