@@ -30,7 +30,7 @@ TIMES = 5
 SHARE = 0.6
 """Of the change of log L that ends the search for steps: what is given away here."""
 FELT = 0.05
-"""The largest √Σ e_k²: a twentieth of a standard error, also where log L is so far from its maximum that it matters little."""
+"""The largest √Σ e_k², a twentieth of a standard error, however far from its maximum log L is."""
 BESIDE = 4
 
 

@@ -31,9 +31,7 @@ class LocalErrors:
     known : part of a state's range that stands for its standard deviation where that is smaller
     """
 
-    def __init__(
-        self, filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None, known: float = KNOWN
-    ) -> None:
+    def __init__(self, filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None, known: float = KNOWN) -> None:
         self.filter, self.q = filter, q
         nothing, pack = np.zeros((0, len(q))), filter.packing
         with np.errstate(all="ignore"):

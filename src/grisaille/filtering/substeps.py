@@ -11,16 +11,14 @@ Beyond ``WORK``, counted in operations so that every machine decides alike, step
 
 from __future__ import annotations
 
-import casadi as ca
 import numpy as np
 
-from grisaille.disturbance.discretization import MARGIN, doublings
 from grisaille.disturbance.duals import Floats
 from grisaille.errors import EstimationError
+from grisaille.filtering.doublings import freeze_doublings
 from grisaille.filtering.economy import save_steps
 from grisaille.filtering.extended import ExtendedFilter
-from grisaille.filtering.implicit import Closed
-from grisaille.filtering.kalman import States, Whole, finish
+from grisaille.filtering.kalman import Whole, finish
 from grisaille.filtering.local_errors import local_errors
 from grisaille.filtering.roots import UnsolvedError
 
@@ -36,8 +34,6 @@ FELT = 0.02
 PATIENCE = 3
 """Refinements in a row that do not lower the change by a doubling, until a model counts as hopeless."""
 MOST_NEWTON = 32
-RUNAWAY = 1e9
-"""‖A‖h of a model that is no longer there."""
 TOLERANCE = {"moments": (1e-6, 1e-7), "square-root": (1e-6, 1e-7), "linearize": (1e-3, 1e-5)}
 """Change of log L by a doubling that ends the search: absolute, and relative to |log L|."""
 
@@ -119,29 +115,6 @@ def _value(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None) -> 
         return np.nan
 
 
-def freeze_doublings(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None = None) -> None:
-    """Doublings of the matrix exponential that are enough all along the record, with a margin."""
-    filter.measure_roots(q, x0, z0)
-    if filter.kind.propagation != "linearize":
-        return
-    longest = float((filter.cells(q).lengths / filter.steps(q)).max())
-    function = _jacobian(filter)
-    first = np.array(function(*_start(filter, q, x0, z0)))
-    filter.doublings = MARGIN + _needed([first], longest)
-    for _ in range(3):
-        found = _averaged_along(filter, q, x0, z0) if filter.model.jumps else _along(filter, function, q, x0, z0)
-        largest = _needed(found, longest)
-        if largest < filter.doublings:
-            return
-        filter.doublings = largest + MARGIN
-
-
-def _needed(jacobians: list[Floats], h: float) -> int:
-    """The most doublings that any of them needs; those of a model that has run away do not count."""
-    sane = [A for A in jacobians if np.isfinite(A).all() and np.abs(A).max(initial=0.0) * h < RUNAWAY]
-    return max((doublings(A, h) for A in sane), default=0)
-
-
 def _too_stiff(filter: ExtendedFilter, q: Floats, value: float, finer: float) -> str:
     stiff = (
         "the model is too stiff for explicit steps, or runs away. Try gr.KalmanML(propagation='linearize'), another "
@@ -153,55 +126,3 @@ def _too_stiff(filter: ExtendedFilter, q: Floats, value: float, finer: float) ->
         f"The {filter.kind.update} filter needs more than {most} steps between samples at the guess (log L = "
         f"{finer:.6g} with {most}, {value:.6g} with {most // 2}): {stiff}guess, or set gr.KalmanML(substeps=…)."
     )
-
-
-def _jacobian(filter: ExtendedFilter) -> ca.Function:
-    closed = Closed(filter.model, filter.newton)
-    return ca.Function("A", closed.symbols, [ca.densify(closed.rates(*closed.symbols)[1])])
-
-
-def _start(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None) -> list[Floats]:
-    x = np.zeros(filter.model.n)
-    x[: filter.model.nx] = x0[0]
-    z = np.zeros(filter.packing.nz)
-    if z0 is not None:
-        z[: z0.shape[1]] = z0[0]
-    given = filter.prepared(q).given
-    return [given.bounds[0], x, z, given.signals[0], q]
-
-
-def _averaged_along(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None) -> list[Floats]:
-    """The Jacobians that the steps use themselves: where a model jumps those of averages, which depend on P."""
-    nothing, n = np.zeros((0, len(q))), filter.model.n
-    with np.errstate(all="ignore"):
-        given = filter.prepared(q)
-        s = filter.start(given, q, nothing, x0, z0)
-        kept = filter.carry(given, q, s, nothing, keep=True).kept
-    assert kept is not None
-    g, coefficients = given.given, filter.program.evaluate("gr_coefficients", 0)
-    return [
-        coefficients(g.bounds[k], (g.bounds[k + 1] - g.bounds[k]) / g.steps[k], s, u, u, u, q, filter.nominal)[0][
-            : n * n
-        ].reshape(n, n)
-        for k, u in enumerate(g.signals[:-1])
-        for s in kept[k]
-    ]
-
-
-def _along(filter: ExtendedFilter, function: ca.Function, q: Floats, x0: Floats, z0: Floats | None) -> list[Floats]:
-    """Jacobians at every predicted and updated mean, as far as the filter comes."""
-    kept: list[States] = []
-    zs: list[Floats] = []
-    try:
-        filter.run(q, np.zeros((0, len(q))), x0, z0=z0, states=kept, algebraic=zs)
-    except UnsolvedError:
-        return []
-    if not kept:
-        return []
-    given = filter.prepared(q).given
-    z = zs[0] if zs else np.zeros((len(given.bounds), filter.packing.nz))
-    return [
-        np.array(function(t, x, algebra, u, q))
-        for means in (kept[0].x_pred, kept[0].x_filt)
-        for t, x, algebra, u in zip(given.bounds, means, z, given.signals, strict=True)
-    ]
