@@ -18,6 +18,7 @@ import numpy as np
 
 from grisaille.calling import wrong_call
 from grisaille.errors import EstimationError
+from grisaille.estimation.cost import Cost, usual_cost
 from grisaille.estimation.interruption import interrupted_estimate
 from grisaille.model.flat import FlatModel
 from grisaille.model.names import nearest, suggestion
@@ -39,6 +40,10 @@ if TYPE_CHECKING:
 
     Wanted = str | Iterable[str | Expression] | Mapping[str, str | Expression] | None
     """Quantities that a user names, as ``Fit.states`` takes them."""
+
+
+EVALUATIONS = 25
+"""Of a search that does not say otherwise."""
 
 
 @dataclass(frozen=True)
@@ -132,6 +137,10 @@ class Estimator(metaclass=EstimatorType):
     def interrupted(self, problem: Problem, journal: Journal) -> Estimate | None:
         """What a search that was interrupted has reached; None where that is nothing."""
         return interrupted_estimate(problem, journal)
+
+    def cost(self, problem: Problem) -> Cost:
+        """How many evaluations a search usually takes, why they take long, and what would be faster."""
+        return usual_cost(problem, EVALUATIONS)
 
     def remarks(self, flat: FlatModel) -> list[str]:
         """What a user must know about any fit of this model by this method."""

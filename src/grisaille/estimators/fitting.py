@@ -28,7 +28,7 @@ from grisaille.estimators.choice import choose_method
 from grisaille.experiment.experiment import Experiment
 from grisaille.experiment.summary import coarse_outputs, held_gaps
 from grisaille.model.classes import Model
-from grisaille.optimization.journal import Journal
+from grisaille.optimization.journal import Journal, Progress
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.prepared import structure_of
 from grisaille.trial.refusals import refuse_always
@@ -39,10 +39,10 @@ if TYPE_CHECKING:
 
 
 def fit_problem(
-    model: Model, problem: Problem, method: Estimator, why: Mapping[str, str], report: Any = None
+    model: Model, problem: Problem, method: Estimator, why: Mapping[str, str], report: Progress | None = None
 ) -> Fitted:
     """Solve a problem that is already posed."""
-    asked, journal = problem.unknowns, Journal(report)
+    asked, journal = problem.unknowns, Journal.of(report)
     try:
         found = replace(method.estimate(problem, journal), unknowns=asked)
     except KeyboardInterrupt:

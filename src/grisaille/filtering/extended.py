@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grisaille.compilation.evaluation import FlatEvaluation, flat_function
+from grisaille.compilation.filter_linearized import DEGREE
 from grisaille.compilation.filter_native import PreparedPass, run_forward, run_reverse
 from grisaille.compilation.filter_pass import FilterPass, PassResult, run_interpreted
 from grisaille.compilation.filter_program import (
@@ -44,7 +45,7 @@ from grisaille.filtering.start import start_covariance
 from grisaille.filtering.steps import FilterSteps
 
 WORTH_REVERSE = 5e7
-"""Instructions of a pass with all directions, some 20 ms, above which reverse mode is worth its compilation."""
+"""Instructions of a pass with all directions, some 40 ms, above which reverse mode is worth its compilation."""
 
 
 LINEARISED = "an extended Kalman filter cannot see it"
@@ -151,6 +152,12 @@ class ExtendedFilter:
         """Instructions of one pass without derivatives: the same on every machine."""
         return float(self.steps(q).sum()) * self.program.formulas.instructions
 
+    def effort(self, q: Floats) -> float:
+        """The same with the matrix exponentials of linearised steps."""
+        f = self.program.formulas
+        products = 2 * (DEGREE + 2 * self.doublings) if f.settle is not None else 0
+        return self.operations(q) + float(self.steps(q).sum()) * products * f.n**2 * (f.n + f.powers)
+
     def _is_constant(self) -> bool:
         m, cells = self.model, self._cells
         formulas = ca.vertcat(m.drift, ca.vec(m.noise), m.residual)
@@ -196,8 +203,7 @@ class ExtendedFilter:
         z0: Floats | None = None,
     ) -> Sums:  # fmt: skip
         """The same without the information and the derivatives of innovations: in reverse, where that pays."""
-        work = self.operations(q) * len(dq)
-        library = self.program.reverse if work > WORTH_REVERSE else None
+        library = self.program.reverse if self.effort(q) * len(dq) > WORTH_REVERSE else None
         if library is None or not len(dq):
             return self.run(q, dq, x0, robust=robust, condition=condition, z0=z0)
         with np.errstate(all="ignore"):

@@ -19,6 +19,8 @@ class Journal:
     """Counts, failures and better points; called as a progress report it hands on."""
 
     report: Progress | None = None
+    watch: Callable[[int], None] | None = None
+    """Told after every evaluation how many there were."""
     evaluations: int = 0
     failures: list[str] = field(default_factory=list)
     trace: list[dict[str, float]] = field(default_factory=list)
@@ -39,9 +41,15 @@ class Journal:
 
     def count(self, evaluation: Evaluated, *, quietly: bool = False) -> None:
         """One more evaluation; ``quietly``: its failure is expected."""
-        self.evaluations += evaluation.cost
+        self.add(evaluation.cost)
         if not evaluation.completed and not quietly:
             self.failures.append(evaluation.failure)
+
+    def add(self, evaluations: int = 1) -> None:
+        """So many more."""
+        self.evaluations += evaluations
+        if self.watch is not None:
+            self.watch(self.evaluations)
 
     def reach(self, theta: np.ndarray) -> None:
         """Remember a point as the best so far."""
@@ -49,7 +57,7 @@ class Journal:
 
     def step(self, theta: np.ndarray) -> None:
         """One more iteration, to a better point."""
-        self.evaluations += 1
+        self.add()
         self.reach(theta)
 
     def accept(self, unknowns: Sequence[Unknown], theta: np.ndarray, objective: float, **more: float) -> None:

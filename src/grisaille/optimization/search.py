@@ -108,7 +108,7 @@ class Search(Scaled, Generic[E]):
 
     def slope_at(self, theta: np.ndarray) -> np.ndarray | None:
         """∇f in ξ alone, counted; None where the criterion has no value."""
-        self.journal.evaluations += 1
+        self.journal.add()
         value, slope = self.criterion.gradient(theta)
         return slope * self.slopes(theta) if np.isfinite(value) and np.isfinite(slope).all() else None
 

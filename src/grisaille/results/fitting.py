@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 
 from grisaille.calling import checked
@@ -13,7 +12,9 @@ from grisaille.estimators.fitting import build_problem, checked_experiments, fit
 from grisaille.experiment.experiment import Experiment
 from grisaille.model.classes import Model
 from grisaille.model.priors import MultivariateNormal, Prior
+from grisaille.optimization.journal import Journal
 from grisaille.results.fit import Fit
+from grisaille.results.progress import shown
 
 
 @checked
@@ -26,7 +27,7 @@ def fit(
     bounds: Mapping[str, tuple[float, float]] | None = None,
     priors: Mapping[str, Prior | None] | Sequence[MultivariateNormal] | MultivariateNormal | None = None,
     local: Iterable[str] = (),
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> Fit:
     """Estimate parameters, starts and noise levels from data.
 
@@ -43,7 +44,8 @@ def fit(
     priors : by name, instead of those the model declares; None takes the declared one away. Joint ones as a list of
         ``gr.MultivariateNormal``
     local : parameters that each experiment has for itself
-    progress : whether a line on the terminal tells how far the search is
+    progress : whether a line on the terminal tells how far the search is; None: on terminals, where it takes more than
+        two seconds. A fit that will take long says so then, and what would be faster, in notebooks too
 
     Returns
     -------
@@ -77,9 +79,10 @@ def fit(
     data = checked_experiments(model, experiments)
     chosen, why = choose_method(method, model, data, estimate)
     problem = build_problem(model, data, estimate, chosen, guess=guess, bounds=bounds, priors=priors, local=local)
-    return Fit.of(fit_problem(model, problem, chosen, why, _show if progress else None))
-
-
-def _show(evaluations: int, objective: float) -> None:
-    sys.stderr.write(f"\revaluation {evaluations:4d}   objective {objective:.8g}   ")
-    sys.stderr.flush()
+    watched = shown(lambda: chosen.cost(problem), progress)
+    if watched is None:
+        return Fit.of(fit_problem(model, problem, chosen, why))
+    try:
+        return Fit.of(fit_problem(model, problem, chosen, why, Journal(watched, watched.counted)))
+    finally:
+        watched.finish()

@@ -28,7 +28,7 @@ def minimize_in_turn(problem: CollocationProblem, journal: Journal, near: bool, 
     theta, reason, settled = problem.guess, "the limit of iterations was reached", False
     for k in range(most * 10):
         found = _followed(problem, theta, k)
-        journal.evaluations += 1
+        journal.add()
         journal.accept(problem.unknowns, theta, found.objective)
         after = _second_step(found.quadratic)
         errors = 1 / np.sqrt(np.maximum(np.diag(found.quadratic.corner), 1e-300))

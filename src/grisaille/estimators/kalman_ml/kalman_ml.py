@@ -20,6 +20,7 @@ from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.errors import EstimationError
 from grisaille.estimation.bound_penalty import BoundPenalty, transformed
 from grisaille.estimation.cases import Case, start_guesses, trial_of
+from grisaille.estimation.cost import Cost, interpreted, usual_cost
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator, Verdict
 from grisaille.estimation.horizons import Horizon, last_used, told
@@ -70,6 +71,10 @@ if TYPE_CHECKING:
 Likely = Search[LikelihoodEvaluation]
 SAME = 1e-6
 """Log-likelihoods of the same steps, with matrix exponentials of other accuracy, that agree."""
+OFTEN = 1.5
+"""Steps between samples, on average, that are worth a word."""
+STIFF = 9
+"""Doublings of a matrix exponential from which on a state settles a hundred times faster than samples come."""
 HARDLY = 2e-3
 """The same of steps that were refined in other cells."""
 
@@ -284,6 +289,19 @@ class KalmanML(Estimator):
         assert isinstance(problem, LikelihoodProblem)
         theta = scan(Search(problem), problem.cases, problem.open_levels)
         return {u.name: float(v) for u, v in zip(problem.unknowns, theta, strict=True) if u.kind in ("scale", "noise")}
+
+    def cost(self, problem: Problem) -> Cost:
+        """Hessians by differences of gradients, twice, take most evaluations; steps make each of them long."""
+        steps = [s for c in problem.begun.cases if isinstance(s := c.discretisation, FilterSteps)]
+        counts = np.concatenate([s.substeps * np.array(s.finer or (1,)) for s in steps]) if steps else np.ones(1)
+        causes, faster = interpreted(self.compiled, "KalmanML") if steps else ([], [])
+        if counts.mean() > OFTEN:
+            causes.append(f"{counts.mean():.2g} steps between samples on average, {counts.max()} at most")
+        if self.filter == "unscented":
+            faster.append("the extended filter, gr.KalmanML(filter='extended'), where the model is smooth")
+        if any(s.doublings > STIFF for s in steps):
+            faster.append("algebraic equations instead of der(…) for states that settle between two samples at once")
+        return usual_cost(problem, 20 + 7 * len(problem.unknowns), causes, faster)
 
     def estimate(self, problem: Problem, progress: Progress | None = None) -> Estimate:
         """Solve a problem."""

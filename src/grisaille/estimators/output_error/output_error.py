@@ -19,6 +19,7 @@ import numpy as np
 
 from grisaille.errors import EstimationError
 from grisaille.estimation.cases import Case, build_case, start_guesses
+from grisaille.estimation.cost import Cost, interpreted, usual_cost
 from grisaille.estimation.determination import describe_determination
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator, Verdict
@@ -39,6 +40,7 @@ from grisaille.optimization.convergence import NEAR, OFFSET, OFFSET_OF_DIFFERENC
 from grisaille.optimization.journal import Journal, Progress
 from grisaille.optimization.search import LIMIT, Outcome, Search, arrived
 from grisaille.simulation.runner import COARSE, Prediction
+from grisaille.simulation.steps import Steps
 from grisaille.structure.starts.problem import nominal_of
 from grisaille.trial.unknown import Unknown
 
@@ -127,6 +129,16 @@ class OutputError(Estimator):
             raise EstimationError("shooting='multiple' minimises squares: use loss='linear'.")
         if self.loss != "linear" and self.optimizer != "trust-region":
             raise EstimationError(f"loss={self.loss!r} needs optimizer='trust-region'.")
+
+    def cost(self, problem: Problem) -> Cost:
+        n, steps = len(problem.unknowns), [c.discretisation for c in problem.begun.cases]
+        is_implicit = any(isinstance(s, Steps) and s.method == "implicit" for s in steps)
+        causes, faster = interpreted(self.compiled, "OutputError")
+        if is_implicit:
+            causes.append("implicit steps")
+        if self.optimizer == "nelder-mead":
+            faster.append("derivatives, gr.OutputError(optimizer='gauss-newton')")
+        return usual_cost(problem, 100 * n if self.optimizer == "nelder-mead" else 20, causes, faster)
 
     def pose(self, question: Question) -> Problem:
         """Simulations compared with the data, in units of the noise."""

@@ -167,7 +167,7 @@ class MeanCriterion:
         """Value and derivatives at θ."""
         if self._last is not None and self._last[0] == self._key(theta, sensitive):
             return self._compared(theta, self._last[1], sensitive)
-        self.journal.evaluations += 1
+        self.journal.add()
         predictions = []
         for case, runner in zip(self.problem.cases, self.runners, strict=True):
             p = runner.predict(case.own(theta), sensitive=sensitive)

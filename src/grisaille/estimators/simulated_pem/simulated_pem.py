@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from grisaille.errors import EstimationError, GrisailleError
+from grisaille.estimation.cost import Cost, interpreted, usual_cost
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator, Verdict
 from grisaille.estimation.problem import Problem
@@ -59,6 +60,8 @@ SCATTER = 1e-3
 """Gain at which a search by differences ends: a thirtieth of a standard error."""
 ENSEMBLES = 50
 """For each of ``max_iterations``, over all searches."""
+FEW = 50
+"""Realizations that are enough for a first look."""
 REFINEMENTS = 5
 """Searches, each with the steps that the end of the one before needs."""
 
@@ -192,6 +195,15 @@ class SimulatedPEM(Estimator):
         )  # fmt: skip
         matching = Matching(self.match == "mean-variance", self.correction, self.weighting)
         return pose_mean_problem(question, options, matching)
+
+    def cost(self, problem: Problem) -> Cost:
+        """Gauss–Newton takes a dozen ensembles, and as many for the errors."""
+        causes, faster = interpreted(self.compiled, "SimulatedPEM")
+        causes.append(f"{FIRST if self.realizations == 'auto' else self.realizations} realizations")
+        if self.realizations != "auto" and self.realizations > FEW:
+            faster.append(f"fewer realizations for a first look, gr.SimulatedPEM(realizations={FEW})")
+        usual = {"grid": self.points, "gauss-newton": 25}.get(self.search, 25 * len(problem.unknowns))
+        return usual_cost(problem, usual, causes, faster)
 
     def simulated(self, estimate: Estimate, experiment: str) -> dict[str, Any]:
         """How ``gr.simulate`` gives what this method predicts: the mean of an ensemble."""

@@ -1,0 +1,49 @@
+"""What a search will cost, as its estimator expects it: for the sentence that a long fit begins with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from grisaille.estimation.problem import Problem
+
+MANY = 1000
+"""Samples of a record from which on it is worth trying fewer."""
+FEWER = 300
+"""How many are tried then."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """How many evaluations a search usually takes, why one of them takes long, and what would be faster, in words."""
+
+    evaluations: int
+    causes: tuple[str, ...] = ()
+    faster: tuple[str, ...] = ()
+
+
+def usual_cost(problem: Problem, evaluations: int, causes: Sequence[str] = (), faster: Sequence[str] = ()) -> Cost:
+    """With what every search depends on: how much there is to compare, and how many unknowns."""
+    samples = [len(c.trial.times) for c in problem.cases]
+    count, n = len(samples), len(problem.unknowns)
+    first = f"{sum(samples)} samples" + (f" in {count} experiments" if count > 1 else "")
+    ways = list(faster)
+    if max(samples, default=0) >= MANY:
+        longest = max(problem.cases, key=lambda c: len(c.trial.times))
+        times = longest.trial.times
+        step = float(times[-1] - times[0]) / FEWER
+        ways.append(f"fewer samples for a first look, experiment.resample({step:.2g})")
+    return Cost(evaluations, (first, *causes, f"{n} unknown{'s' if n != 1 else ''}"), tuple(ways))
+
+
+def interpreted(compiled: bool | None, name: str) -> tuple[list[str], list[str]]:
+    """What it costs that nothing is compiled, and how that is changed."""
+    from grisaille.compilation.compiler import find_compiler, is_switched_off
+
+    if compiled is False:
+        return ["interpreted steps"], [f"compiled ones, gr.{name}(compiled=True)"]
+    if is_switched_off() or find_compiler() is None:
+        return ["interpreted steps"], ["compiled ones: install a C compiler, or pip install ziglang"]
+    return [], []

@@ -1,0 +1,140 @@
+"""What is shown while a fit runs: how far it is, and a sentence where it will take long.
+
+The time that is left is evaluations still to come, as many as the estimator takes usually (``Estimator.cost``), times
+the seconds of one, which grow when derivatives come in: the mean of all so far or of the last few, whichever is longer.
+A fit that is over soon says nothing at all.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import TextIO
+
+from grisaille.estimation.cost import Cost
+
+SOON = 2.0
+"""Seconds before anything is shown."""
+LONG = 30.0
+"""Seconds from which on a fit is told to be long."""
+FEW = 3
+"""Evaluations that tell how long one takes."""
+OFTEN, SELDOM = 0.2, 10.0
+"""Seconds between lines, on a terminal and elsewhere."""
+
+
+class Shown:
+    """Listens to a search.
+
+    live : whether a line is written over and over, as on a terminal; otherwise lines come one below the other
+    lines : whether there are any; without them only a long fit is told
+    """
+
+    def __init__(
+        self,
+        cost: Callable[[], Cost],
+        stream: TextIO,
+        *,
+        live: bool,
+        lines: bool = True,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self.stream, self.live, self.lines, self.clock = stream, live, lines, clock
+        self._ask = cost
+        self._cost: Cost | None = None
+        self.begin = self.last = clock()
+        self.marks: deque[tuple[int, float]] = deque(maxlen=FEW + 1)
+        self.first: tuple[int, float] | None = None
+        self.objective: float | None = None
+        self.is_told, self.width = False, 0
+
+    def __call__(self, evaluations: int, objective: float) -> None:
+        """A better point."""
+        self.objective = objective
+        self.counted(evaluations)
+
+    def counted(self, evaluations: int) -> None:
+        """So many evaluations are done."""
+        now = self.clock()
+        if self.first is None:
+            self.first = evaluations, now
+        if not self.marks or evaluations > self.marks[-1][0]:
+            self.marks.append((evaluations, now))
+        total = self._total(evaluations, now)
+        if not self.is_told and total is not None and total > LONG:
+            self.is_told = True
+            self._write(self._sentence(total), stays=True)
+        if self.lines and now - self.begin > SOON and now - self.last >= (OFTEN if self.live else SELDOM):
+            self.last = now
+            self._write(self._line(evaluations, total, now), stays=not self.live)
+
+    def finish(self) -> None:
+        """Leave nothing behind."""
+        if self.live and self.width:
+            self.stream.write("\r" + " " * self.width + "\r")
+            self.stream.flush()
+            self.width = 0
+
+    @property
+    def cost(self) -> Cost:
+        """Asked for once, when the search has begun."""
+        if self._cost is None:
+            self._cost = self._ask()
+        return self._cost
+
+    def _rate(self) -> float | None:
+        """Seconds of an evaluation; what came before the first is preparation."""
+        if self.first is None or len(self.marks) <= FEW:
+            return None
+        done, now = self.marks[-1]
+        return max((now - at) / (done - k) for k, at in (self.first, self.marks[0]) if done > k)
+
+    def _total(self, evaluations: int, now: float) -> float | None:
+        """Seconds from begin to end."""
+        rate = self._rate()
+        return None if rate is None else now - self.begin + rate * max(self.cost.evaluations - evaluations, 0)
+
+    def _sentence(self, total: float) -> str:
+        c, rate = self.cost, self._rate()
+        each = "" if rate is None else f": about {c.evaluations} evaluations of {duration(rate)} each"
+        causes = f" ({', '.join(c.causes)})" if c.causes else ""
+        faster = f" Faster: {'; '.join(c.faster)}." if c.faster else ""
+        return f"This fit will take about {duration(total)}{each}{causes}.{faster} Ctrl-C keeps what it has reached."
+
+    def _line(self, evaluations: int, total: float | None, now: float) -> str:
+        usual, spent = self.cost.evaluations, now - self.begin
+        of = f" of about {usual}" if evaluations < usual else ""
+        reached = "" if self.objective is None else f", objective {self.objective:.8g}"
+        left = f", about {duration(total - spent)} left" if total is not None and evaluations < usual else ""
+        return f"evaluation {evaluations}{of}{reached}, {duration(spent)}{left}"
+
+    def _write(self, text: str, *, stays: bool) -> None:
+        over = "\r" if self.live else ""
+        self.stream.write(over + text.ljust(self.width if self.live else 0) + ("\n" if stays else ""))
+        self.stream.flush()
+        self.width = 0 if stays else max(len(text), self.width)
+
+
+def duration(seconds: float) -> str:
+    """Two digits, in the unit that people say."""
+    if seconds >= 5400:
+        return f"{seconds / 3600:.2g} h"
+    if seconds >= 90:
+        return f"{seconds / 60:.2g} min"
+    return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1g} s"
+
+
+def shown(cost: Callable[[], Cost], wanted: bool | None) -> Shown | None:
+    """As ``progress`` says: lines, nothing, or (None) lines on a terminal and a long fit's sentence in a notebook."""
+    stream = sys.stderr
+    is_terminal = bool(getattr(stream, "isatty", lambda: False)())
+    if wanted is False or (wanted is None and not is_terminal and not _in_notebook()):
+        return None
+    return Shown(cost, stream, live=is_terminal, lines=bool(wanted) or is_terminal)
+
+
+def _in_notebook() -> bool:
+    shell = sys.modules.get("IPython")
+    return shell is not None and type(shell.get_ipython()).__name__ == "ZMQInteractiveShell"

@@ -1,0 +1,185 @@
+"""What is shown while a fit runs, told by a clock of our own."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import numpy as np
+import pytest
+
+import grisaille as gr
+from grisaille import der
+from grisaille.estimation.cost import Cost
+from grisaille.estimators.fitting import build_problem
+from grisaille.results import progress
+from grisaille.results.progress import Shown, duration, shown
+
+
+class Clock:
+    """Stands still unless it is told."""
+
+    def __init__(self):
+        self.now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+def listen(seconds, count, cost=None, **options):
+    """What is written by so many evaluations of so many seconds each."""
+    clock, stream = Clock(), io.StringIO()
+    heard = Shown(lambda: cost or Cost(60), stream, clock=clock, **({"live": True} | options))
+    for k in range(count):
+        clock.now += seconds
+        heard.counted(k + 1)
+        if k % 5 == 0:
+            heard(k + 1, 100.0 - k)
+    return heard, stream
+
+
+def test_a_fit_that_is_over_soon_says_nothing():
+    heard, stream = listen(0.01, 60)
+    heard.finish()
+    assert stream.getvalue() == ""
+
+
+def test_a_long_fit_says_so_after_the_first_evaluations_and_what_would_be_faster():
+    cost = Cost(60, ("6003 samples in 3 experiments", "6 unknowns"), ("experiment.resample(0.03)",))
+    heard, stream = listen(4.0, 4, cost)
+    told = stream.getvalue().split("\n")[0].split("\r")[-1].strip()
+    assert told == (
+        "This fit will take about 4 min: about 60 evaluations of 4 s each (6003 samples in 3 experiments, 6 unknowns). "
+        "Faster: experiment.resample(0.03). Ctrl-C keeps what it has reached."
+    )
+    assert stream.getvalue().count("This fit") == 1
+
+
+def test_it_is_said_once_and_as_soon_as_evaluations_turn_out_long():
+    """A search that begins with evaluations without derivatives, 0.1 s, goes on with 2 s each."""
+    clock, stream = Clock(), io.StringIO()
+    heard = Shown(lambda: Cost(60), stream, live=False, lines=False, clock=clock)
+    for k in range(9):
+        clock.now += 0.1
+        heard.counted(k + 1)
+    assert stream.getvalue() == ""
+    for k in range(9, 40):
+        clock.now += 2.0
+        heard.counted(k + 1)
+    assert stream.getvalue().startswith("This fit will take about ")
+    assert stream.getvalue().count("\n") == 1
+
+
+def test_preparation_is_not_taken_for_an_evaluation():
+    """A compiler that takes 20 s makes no long fit of 60 evaluations that take a tenth of a second."""
+    clock, stream = Clock(), io.StringIO()
+    heard = Shown(lambda: Cost(60), stream, live=True, lines=False, clock=clock)
+    clock.now += 20.0
+    for k in range(60):
+        heard.counted(k + 1)
+        clock.now += 0.1
+    assert stream.getvalue() == ""
+
+
+def test_the_line_tells_how_far_it_is_and_leaves_nothing_behind():
+    heard, stream = listen(0.25, 20)
+    line = stream.getvalue().split("\r")[-1].strip()
+    assert line == "evaluation 20 of about 60, objective 85, 5 s, about 10 s left"
+    heard.finish()
+    assert stream.getvalue().endswith(" \r")
+    assert "\n" not in stream.getvalue()
+
+
+def test_where_a_search_takes_longer_than_usual_no_end_is_promised():
+    _, stream = listen(0.25, 80)
+    assert stream.getvalue().split("\r")[-1].strip() == "evaluation 80, objective 25, 20 s"
+
+
+def test_lines_that_cannot_be_written_over_come_seldom():
+    _, stream = listen(0.25, 100, live=False)
+    assert len(stream.getvalue().splitlines()) == 2
+    assert "\r" not in stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    "seconds, words", [(0.034, "0.03 s"), (4.2, "4 s"), (42.4, "42 s"), (150.0, "2.5 min"), (9000.0, "2.5 h")]
+)
+def test_durations(seconds, words):
+    assert duration(seconds) == words
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_who_is_shown_what(monkeypatch):
+    """Lines on terminals, a long fit's sentence in notebooks, nothing in pipes; and as it is asked for."""
+
+    def how(wanted):
+        found = shown(lambda: Cost(1), wanted)
+        return found and (found.live, found.lines)
+
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    assert how(None) == how(True) == (True, True)
+    assert how(False) is None
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    assert how(None) is None
+    assert how(True) == (False, True)
+    monkeypatch.setattr(progress, "_in_notebook", lambda: True)
+    assert how(None) == (False, False)
+    assert how(False) is None
+
+
+class Tank(gr.Model):
+    k, q = gr.Parameter(0.3, bounds=(0.01, 5.0)), gr.Parameter(1.5, bounds=(0.0, 9.0))
+    h = gr.Variable(0.5)
+    w = gr.Disturbance(gr.spectra.lowpass(1.0), scale=0.2)
+    y = gr.Output(h, noise=0.05)
+    equations = [der(h) == q - k * h**1.5 + w]
+
+
+METHODS = {
+    "KalmanML": gr.KalmanML(compiled=False, substeps=2),
+    "OutputError": gr.OutputError(compiled=False),
+    "SimulatedPEM": gr.SimulatedPEM(realizations=64, compiled=False),
+    "Collocation": gr.Collocation(),
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_estimator_says_what_makes_it_long(name):
+    times = np.linspace(0.0, 1200.0, 1201)
+    data = gr.Experiment(times, {}, {"y": np.full(1201, 2.0)})
+    cost = METHODS[name].cost(build_problem(Tank(), data, ["k", "q"], METHODS[name]))
+    words = ", ".join(cost.causes), "; ".join(cost.faster)
+    assert words[0].startswith("1201 samples") and words[0].endswith("2 unknowns")
+    assert words[1].endswith("fewer samples for a first look, experiment.resample(4)")
+    assert 10 < cost.evaluations < 200
+    if name != "Collocation":
+        assert "interpreted steps" in words[0] and f"gr.{name}(compiled=True)" in words[1]
+    if name == "KalmanML":
+        assert "2 steps between samples on average, 2 at most" in words[0]
+    if name == "SimulatedPEM":
+        assert "64 realizations" in words[0] and "gr.SimulatedPEM(realizations=50)" in words[1]
+
+
+def test_a_fit_on_a_terminal_that_takes_long(monkeypatch):
+    """Through gr.fit, with a clock that runs ten seconds at a time."""
+    clock, stream = Clock(), Terminal()
+
+    def tick():
+        clock.now += 10.0
+        return clock.now
+
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(Shown.__init__, "__kwdefaults__", Shown.__init__.__kwdefaults__ | {"clock": tick})
+    times = np.linspace(0.0, 10.0, 21)
+    data = gr.Experiment(times, {}, {"y": 2.0 + 0.1 * np.sin(times)})
+    gr.fit(Tank(), data, ["k"], gr.OutputError(compiled=False))
+    said = stream.getvalue()
+    assert "This fit will take about" in said and "s each (21 samples, interpreted steps, 1 unknown)." in said
+    assert said.endswith(" \r")
+    stream.truncate(0)
+    gr.fit(Tank(), data, ["k"], gr.OutputError(compiled=False), progress=False)
+    assert stream.getvalue().strip("\0") == ""
