@@ -2,8 +2,10 @@
 
 Steps per cell are doubled until log L stays. Runge–Kutta steps of the moments converge with the fourth power of their
 length, linearised ones with the second; the change by the last doubling, divided by 15 or 3, is what the finer
-steps still miss. From ``EVERYWHERE`` steps on only those cells are refined that need it (``local_errors``): together
-they make up nearly all of the error that single cells commit.
+steps still miss, unless it is small by chance: errors of many cells may cancel. So it must not be much smaller than the
+change before says, nor, where there is none before, than what single cells commit. From ``EVERYWHERE`` steps on only
+those cells are refined that need it (``local_errors``): together they make up nearly all of the error that single cells
+commit. Where the search has ended, steps are taken away again from cells that do not need them (``economy``).
 
 Beyond ``WORK``, counted in operations so that every machine decides alike, steps are taken that move log L by less than
 ``FELT``: a change by 0.02 moves an estimate by at most a fifth of its standard error.
@@ -34,6 +36,10 @@ FELT = 0.02
 PATIENCE = 3
 """Refinements in a row that do not lower the change by a doubling, until a model counts as hopeless."""
 MOST_NEWTON = 32
+UNLIKELY = {"moments": 24.0, "square-root": 24.0, "linearize": 6.0}
+"""Tolerances by which log L may have changed with the doubling before: its order, and a half more."""
+UNFELT = 0.5
+"""Errors of single cells, √Σ e² in standard deviations, that a first doubling does not hide."""
 TOLERANCE = {"moments": (1e-6, 1e-7), "square-root": (1e-6, 1e-7), "linearize": (1e-3, 1e-5)}
 """Change of log L by a doubling that ends the search: absolute, and relative to |log L|."""
 
@@ -63,14 +69,15 @@ def tolerance(filter: ExtendedFilter, value: float) -> float:
 
 def _choose(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None) -> tuple[float, float]:
     """log L with the steps that were found, and how far it was without the last doubling."""
-    value, best, stalled = _value(filter, q, x0, z0), np.inf, 0
+    value, best, stalled, before = _value(filter, q, x0, z0), np.inf, 0, np.nan
     while True:
         steps = filter.steps(q)
         filter.substeps *= 2
         finer = _value(filter, q, x0, z0)
         change = abs(finer - value) if np.isfinite(finer) and np.isfinite(value) else np.inf
-        if change < tolerance(filter, finer):
+        if change < tolerance(filter, finer) and not _is_chance(filter, steps, finer, before, q, x0, z0):
             return finer, change
+        before = change
         if filter.substeps < EVERYWHERE:
             value = finer
             continue
@@ -84,6 +91,15 @@ def _choose(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None) ->
             raise EstimationError(_too_stiff(filter, q, value, finer))
         best = min(best, change)
         value = _refine(filter, steps, value, finer, q, x0, z0)
+
+
+def _is_chance(
+    filter: ExtendedFilter, steps: Whole, value: float, before: float, q: Floats, x0: Floats, z0: Floats | None
+) -> bool:
+    """Whether a change of log L below the tolerance contradicts the one before, or the errors of single cells."""
+    if not np.isnan(before):
+        return before > UNLIKELY[filter.kind.propagation] * tolerance(filter, value)
+    return bool(np.sqrt(np.sum(local_errors(filter, steps, q, x0, z0) ** 2)) > UNFELT)
 
 
 def _refine(
