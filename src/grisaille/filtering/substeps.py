@@ -5,13 +5,16 @@ length, linearised ones with the second; the change by the last doubling, divide
 steps still miss, unless it is small by chance: errors of many cells may cancel. So it must not be much smaller than the
 change before says, nor, where there is none before, than what single cells commit. From ``EVERYWHERE`` steps on only
 those cells are refined that need it (``local_errors``): together they make up nearly all of the error that single cells
-commit. Where the search has ended, steps are taken away again from cells that do not need them (``economy``).
+commit. Fewer than ``LOOK`` steps are taken only where so many say the same. Where the search has ended, steps are taken
+away again from cells that do not need them (``economy``).
 
 Beyond ``WORK``, counted in operations so that every machine decides alike, steps are taken that move log L by less than
 ``FELT``: a change by 0.02 moves an estimate by at most a fifth of its standard error.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 
@@ -38,6 +41,8 @@ PATIENCE = 3
 MOST_NEWTON = 32
 UNLIKELY = {"moments": 24.0, "square-root": 24.0, "linearize": 6.0}
 """Tolerances by which log L may have changed with the doubling before: its order, and a half more."""
+LOOK = 8
+"""Steps everywhere with which log L is compared before fewer are taken: those may all step over what is sharp."""
 UNFELT = 0.5
 """Errors of single cells, √Σ e² in standard deviations, that a first doubling does not hide."""
 TOLERANCE = {"moments": (1e-6, 1e-7), "square-root": (1e-6, 1e-7), "linearize": (1e-3, 1e-5)}
@@ -76,7 +81,12 @@ def _choose(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None) ->
         finer = _value(filter, q, x0, z0)
         change = abs(finer - value) if np.isfinite(finer) and np.isfinite(value) else np.inf
         if change < tolerance(filter, finer) and not _is_chance(filter, steps, finer, before, q, x0, z0):
-            return finer, change
+            if filter.substeps >= LOOK:
+                return finer, change
+            look = _value(filter.on(replace(filter.discretisation, substeps=LOOK)), q, x0, z0)
+            if not abs(look - finer) > tolerance(filter, finer):
+                return finer, change
+            filter.substeps, finer, change = LOOK, look, abs(look - finer)
         before = change
         if filter.substeps < EVERYWHERE:
             value = finer
