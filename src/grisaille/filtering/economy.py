@@ -83,7 +83,7 @@ def _with(steps: Whole, counts: list[int], table: Floats, size: float) -> tuple[
 def _beside(chosen: Whole, steps: Whole) -> Whole:
     """With at least a quarter of the steps of the cells before and after."""
     padded = np.concatenate([chosen[:1], chosen, chosen[-1:]]) // BESIDE
-    return np.minimum(np.maximum(chosen, np.maximum(padded[:-2], padded[2:])), steps)
+    return np.asarray(np.minimum(np.maximum(chosen, np.maximum(padded[:-2], padded[2:])), steps))
 
 
 def _value(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None) -> float:

@@ -18,6 +18,7 @@ from grisaille.disturbance.stochastic_model import StochasticModel, build_stocha
 from grisaille.errors import EstimationError, GrisailleError
 from grisaille.experiment.cells import Record
 from grisaille.experiment.interpolation import SignalTable
+from grisaille.filtering.doublings import freeze_doublings
 from grisaille.filtering.exact.linear import LinearFilter
 from grisaille.filtering.extended import ExtendedFilter
 from grisaille.filtering.extended_states import states_of
@@ -28,7 +29,7 @@ from grisaille.filtering.native import add_up
 from grisaille.filtering.sigma_points import SigmaPoints
 from grisaille.filtering.smoother import smooth
 from grisaille.filtering.steps import Exact, FilterSteps
-from grisaille.filtering.substeps import choose_substeps, freeze_doublings
+from grisaille.filtering.substeps import choose_substeps
 from grisaille.trial import Point, Trial
 from grisaille.trial.discretisation import Discretisation
 from grisaille.trial.form import Form

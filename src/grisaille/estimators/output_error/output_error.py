@@ -39,8 +39,8 @@ from grisaille.optimization import nelder_mead, newton, trust_region
 from grisaille.optimization.convergence import NEAR, OFFSET, OFFSET_OF_DIFFERENCES, polish, relative_offset
 from grisaille.optimization.journal import Journal, Progress
 from grisaille.optimization.search import LIMIT, Outcome, Search, arrived
+from grisaille.simulation.discretisation import Steps
 from grisaille.simulation.runner import COARSE, Prediction
-from grisaille.simulation.steps import Steps
 from grisaille.structure.starts.problem import nominal_of
 from grisaille.trial.unknown import Unknown
 
