@@ -15,6 +15,7 @@ import numpy as np
 
 from grisaille.assessment import residual_tests as tests
 from grisaille.assessment.criterion import check_level
+from grisaille.calling import checked_methods
 from grisaille.estimation.cases import Case
 from grisaille.estimation.fitted import Fitted
 from grisaille.experiment.clock import Clock
@@ -71,6 +72,7 @@ class Series:
 
 
 @dataclass(frozen=True)
+@checked_methods
 class Diagnosis:
     """The verdicts of all residual tests; true when every one is healthy."""
 

@@ -18,6 +18,7 @@ import numpy as np
 from grisaille.assessment.criterion import Criterion, Threshold, check_level, criterion_of, index_of
 from grisaille.assessment.likelihood_criterion import LikelihoodCriterion
 from grisaille.assessment.points import Point
+from grisaille.calling import checked_methods
 from grisaille.errors import EstimationError
 from grisaille.estimation.fitted import Fitted
 from grisaille.trial.unknown import Unknown
@@ -37,6 +38,7 @@ NARROW = 0.2
 
 
 @dataclass(frozen=True)
+@checked_methods
 class Profile:
     """The deviance along one unknown."""
 

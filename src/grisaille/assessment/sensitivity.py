@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from grisaille.calling import checked
+from grisaille.calling import checked, checked_methods
 from grisaille.errors import DataError, EstimationError
 from grisaille.estimation.cases import Case, build_case, start_guesses, trial_of
 from grisaille.estimation.noise import noise_levels
@@ -43,6 +43,7 @@ COLLINEAR = 10.0
 
 
 @dataclass(frozen=True)
+@checked_methods
 class Sensitivity:
     """Scaled sensitivities of the outputs of one experiment."""
 

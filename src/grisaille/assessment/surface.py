@@ -19,6 +19,7 @@ import numpy as np
 
 from grisaille.assessment.criterion import Criterion, check_level, criterion_of, index_of
 from grisaille.assessment.likelihood_criterion import LikelihoodCriterion
+from grisaille.calling import checked_methods
 from grisaille.errors import EstimationError
 from grisaille.estimation.fitted import Fitted
 from grisaille.trial.unknown import Unknown
@@ -34,6 +35,7 @@ WIDTH = 4.0
 
 
 @dataclass(frozen=True)
+@checked_methods
 class CostSurface:
     """The criterion on a grid of two unknowns."""
 

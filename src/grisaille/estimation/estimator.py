@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
+from grisaille.arguments import ELSEWHERE, kinds_of, refuse_wrong
 from grisaille.calling import wrong_call
 from grisaille.errors import EstimationError
 from grisaille.estimation.cost import Cost, usual_cost
@@ -60,6 +61,7 @@ class EstimatorType(ABCMeta):
     if not TYPE_CHECKING:
 
         def __call__(cls, *given: Any, **options: Any) -> Any:
+            _refuse_options(cls, given, options)
             try:
                 return super().__call__(*given, **options)
             except TypeError:
@@ -72,6 +74,13 @@ class EstimatorType(ABCMeta):
         def __signature__(cls) -> inspect.Signature:
             made = inspect.signature(cls.__init__)
             return made.replace(parameters=list(made.parameters.values())[1:])
+
+
+def _refuse_options(cls: type, given: Sequence[Any], options: Mapping[str, Any]) -> None:
+    """Refuse options of the wrong kind; those of estimators that are not ours are theirs to check."""
+    if cls.__module__.startswith("grisaille.") and cls.__name__ in ELSEWHERE:
+        names = list(inspect.signature(cls.__init__).parameters)[1:]
+        refuse_wrong(cls.__name__, kinds_of(cls.__name__, names), {**dict(zip(names, given, strict=False)), **options})
 
 
 class Estimator(metaclass=EstimatorType):

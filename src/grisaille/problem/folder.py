@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from grisaille.calling import checked
+from grisaille.calling import checked, checked_methods
 from grisaille.errors import DataError
 from grisaille.problem.findings import Findings
 from grisaille.problem.linting import Contents, find_folder, inspect
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+@checked_methods
 class Problem:
     """A model with its data, what is unknown in it, and how that is estimated.
 

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from grisaille.assessment.comparison import ComparedFits, compare_fits
-from grisaille.calling import checked
+from grisaille.calling import checked, checked_methods
 from grisaille.estimation.fitted import Fitted
 
 
+@checked_methods
 class Comparison(ComparedFits):
     """A table of fits, likelihood-ratio tests of those that are nested, and remarks."""
 

@@ -7,7 +7,7 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
-from grisaille.calling import checked
+from grisaille.calling import checked, checked_methods
 from grisaille.estimation.estimator import Estimator
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimators.choice import choose_method
@@ -22,6 +22,7 @@ from grisaille.study.simulated_data import Simulated
 from grisaille.study.task import make_task
 
 
+@checked_methods
 class MonteCarlo(Runs, MonteCarloRuns):
     """Fits of many data sets that share one truth: ``table``, ``summary()``, ``truth``, ``plot()``."""
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from grisaille.calling import checked
+from grisaille.calling import checked, checked_methods
 from grisaille.estimation.estimator import Estimator
 from grisaille.estimation.vectors import deal_out
 from grisaille.estimators.choice import choose_method
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+@checked_methods
 class Multistart(Runs, MultistartRuns):
     """Fits of the same data from many starts: ``table``, ``basins`` (the minima), ``best``, ``plot()``."""
 

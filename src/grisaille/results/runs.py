@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from grisaille.calling import checked_methods
 from grisaille.results.fit import Fit
 from grisaille.study.study import Study
 
 
+@checked_methods
 class Runs(Study):
     """Finished runs of one task, each of which can be had again."""
 

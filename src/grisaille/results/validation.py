@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from grisaille.assessment.diagnosis import Diagnosis, diagnose
+from grisaille.calling import checked_methods
 from grisaille.errors import EstimationError
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.fitted import Fitted
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+@checked_methods
 class Validation:
     """How a fitted model does on a record that was not fitted; true where every residual test is healthy."""
 

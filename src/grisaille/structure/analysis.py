@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 
-from grisaille.calling import checked
+from grisaille.calling import checked, checked_methods
 from grisaille.errors import GrisailleError, StructureError
 from grisaille.markup import tag
 from grisaille.structure.blocks import Block
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+@checked_methods
 class Analysis:
     """The structure of a model; ``print`` it, or ``plot`` its incidence before and after index reduction."""
 

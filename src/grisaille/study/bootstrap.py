@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from grisaille.calling import checked_methods
 from grisaille.disturbance import Purpose, Stream
 from grisaille.errors import EstimationError
 from grisaille.estimation.fitted import Fitted
@@ -64,6 +65,7 @@ def _drawn_again(fit: Fitted, kind: str) -> Simulated:
     return variation
 
 
+@checked_methods
 class BootstrapRuns(MonteCarloRuns):
     """Refits of one fit's redrawn data; ``truth`` is the fit itself."""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from grisaille.calling import checked_methods
 from grisaille.errors import EstimationError
 from grisaille.experiment.experiment import Experiment
 from grisaille.model.classes import Model
@@ -45,6 +46,7 @@ def true_values(model: Model, unknowns: Sequence[Unknown], guess: np.ndarray, no
     return truth
 
 
+@checked_methods
 class MonteCarloRuns(Study):
     """Fits of many data sets that share one truth."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from grisaille.calling import checked_methods
 from grisaille.errors import EstimationError
 from grisaille.study.basins import find_basins
 from grisaille.study.rows import column
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from grisaille.drawing import Canvas
 
 
+@checked_methods
 class MultistartRuns(Study):
     """Fits of the same data from many starts."""
 

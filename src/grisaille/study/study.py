@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from grisaille.calling import checked_methods
 from grisaille.errors import EstimationError
 from grisaille.estimation.fitted import Fitted
 from grisaille.structure.prepared import structure_of
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+@checked_methods
 class Study:
     """Finished runs of one task: what all studies have. Runs again as fits and reports are in ``results``."""
 

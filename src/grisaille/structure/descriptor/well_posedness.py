@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from grisaille.calling import checked
+from grisaille.calling import checked, checked_methods
 from grisaille.errors import EstimationError, GrisailleError, ModelError, StructureError
 from grisaille.model.names import suggestion
 from grisaille.structure.descriptor.differentiation_count import DifferentiationCount, count_differentiations
@@ -65,6 +65,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
+@checked_methods
 class WellPosedness:
     """Truthy when every output and every listed variable has finite variance; ``print`` it to read why."""
 

@@ -1,0 +1,254 @@
+"""The table of what arguments take: by name, and by function where one takes something else there.
+
+A value that is of the right kind may still be refused by what reads it, in its own words: a name that the model does
+not have, an option that goes with another. Arguments of ``ANYTHING`` are checked there altogether.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from grisaille.errors import ArgumentError
+from grisaille.kinds import (
+    ANYTHING,
+    COUNT,
+    DICT,
+    ESTIMATOR,
+    EXPERIMENT,
+    FIT,
+    FRACTION,
+    MODEL,
+    NAMES,
+    NATURAL,
+    NOTHING,
+    PATH,
+    POSITIVE,
+    SEED,
+    TEXT,
+    VALUES,
+    YES_NO,
+    Kind,
+    by_name,
+    is_name,
+    is_number,
+    is_ours,
+    is_table,
+    is_text,
+    listed,
+    number,
+    of_ours,
+    shown,
+    whole,
+)
+
+EXPERIMENTS = EXPERIMENT | listed("a list of them", lambda value: is_ours(value, "Record"))
+METHOD = TEXT | ESTIMATOR
+PRIORS = (
+    by_name("priors by name", lambda value: value is None or is_ours(value, "Normal", "LogNormal", "Uniform"))
+    | of_ours("a gr.MultivariateNormal", "MultivariateNormal")
+    | listed("a list of those", lambda value: is_ours(value, "MultivariateNormal"))
+    | NOTHING
+)
+PAIRS = listed(
+    "pairs of labels, [(smaller, larger), …]",
+    lambda value: isinstance(value, tuple | list) and len(value) == 2 and all(map(is_text, value)),
+)
+RUNS = listed("the numbers of runs, such as left_out=[3, 17]", lambda value: is_number(value) or value is None)
+COLUMNS = NAMES | DICT
+CONFIDENCE = number("a number between 0 and 1, such as 0.95", lambda value: 0 < value < 1)
+NUMBER_OR_TEXT = number("a number", lambda value: True) | TEXT
+DATASET = Kind("an xarray.Dataset", lambda value: type(value).__name__ == "Dataset")
+FRAME = Kind("a pandas.DataFrame", lambda value: is_table(value))
+STRATEGY = (
+    TEXT
+    | by_name("values by name")
+    | Kind("a table of starts", lambda value: is_table(value) or hasattr(value, "__array__"))
+)
+FILE = PATH | Kind("an open text file", lambda value: hasattr(value, "read"))
+
+ARGUMENTS: dict[str, Kind] = {
+    # what there is
+    "model": MODEL,
+    "experiment": EXPERIMENT | TEXT | NOTHING,
+    "experiments": EXPERIMENTS,
+    "which": EXPERIMENT | TEXT,
+    "plan": EXPERIMENTS,
+    "fit": FIT,
+    "fits": by_name("a dict of fits, {label: fit}", lambda value: is_ours(value, "Fitted")),
+    "dataset": DATASET,
+    "frame": FRAME,
+    "trajectory": DATASET | NOTHING,
+    # names and values
+    "name": TEXT,
+    "names": ANYTHING,
+    "first": TEXT,
+    "second": TEXT,
+    "estimate": NAMES | NOTHING,
+    "local": NAMES,
+    "outputs": NAMES | NOTHING,
+    "signals": NAMES | NOTHING,
+    "model_inputs": NAMES | NOTHING,
+    "variables": NAMES | NOTHING,
+    "guess": VALUES | FIT | NOTHING,
+    "bounds": DICT | NOTHING,
+    "ranges": DICT | NOTHING,
+    "priors": PRIORS,
+    "parameters": ANYTHING,
+    "inputs": ANYTHING,
+    "start": ANYTHING,
+    "hypothesis": NAMES | VALUES,
+    "nested": PAIRS,
+    "constants": ANYTHING,
+    # numbers
+    "level": CONFIDENCE,
+    "seed": SEED,
+    "runs": COUNT,
+    "starts": COUNT,
+    "points": COUNT,
+    "samples": COUNT | NOTHING,
+    "block": COUNT | NOTHING,
+    "run": whole(0),
+    "left_out": RUNS,
+    "threads": COUNT | NOTHING,
+    "realizations": COUNT | NOTHING,
+    "step": POSITIVE | NOTHING,
+    "horizon": NUMBER_OR_TEXT | NOTHING,
+    "rtol": FRACTION,
+    "tolerance": POSITIVE,
+    "max_evaluations": COUNT,
+    "max_iterations": COUNT,
+    # choices
+    "method": METHOD,
+    "kind": TEXT,
+    "sampling": STRATEGY,
+    "threshold": TEXT,
+    "others": TEXT,
+    "hold": TEXT | DICT | NOTHING,
+    "between": TEXT,
+    "purpose": TEXT,
+    "bands": TEXT | NOTHING,
+    "errors": TEXT | NOTHING,
+    # yes or no
+    "progress": YES_NO,
+    "check": YES_NO,
+    "profiles": YES_NO,
+    "standardized": YES_NO,
+    "strict": YES_NO,
+    "antithetic": YES_NO,
+    "compiled": YES_NO | NOTHING,
+    # files and pictures
+    "path": PATH,
+    "folder": PATH,
+    "store": PATH | NOTHING,
+    "title": TEXT | NOTHING,
+    "ax": ANYTHING,
+    "executor": ANYTHING,
+    # text files
+    "time": TEXT | NOTHING,
+    "by": TEXT | NOTHING,
+    "unit": TEXT | NOTHING,
+    "zone": TEXT | NOTHING,
+    "separator": TEXT | NOTHING,
+    "decimal": TEXT,
+    "comment": TEXT,
+    "encoding": TEXT,
+    "units_row": YES_NO | NOTHING,
+}
+"""What an argument of this name takes, wherever nothing else is said."""
+
+ELSEWHERE: dict[str, dict[str, Kind]] = {
+    "simulate": {
+        "times": ANYTHING, "breaks": ANYTHING, "sensitivities": ANYTHING, "rtol": ANYTHING, "atol": ANYTHING,
+        "step": ANYTHING, "max_step": ANYTHING, "max_steps": ANYTHING, "reduce": ANYTHING, "method": TEXT,
+        "noise": YES_NO,
+    },
+    "Fitted.simulate": {"times": ANYTHING},
+    "sensitivity": {"experiment": ANYTHING, "parameters": NAMES | NOTHING | FIT},
+    "well_posedness": {"parameters": VALUES | NOTHING, "inputs": VALUES | NOTHING},
+    "evaluate": {"parameters": VALUES | FIT | FRAME | NOTHING},
+    "monte_carlo": {"noise": VALUES | NOTHING},
+    "load": {"model": MODEL | NOTHING},
+    "Fit.intervals": {"method": TEXT, "seed": SEED | NOTHING},
+    "Fitted.limits": {"method": TEXT},
+    "Fit.plot": {"experiments": NAMES | NOTHING},
+    "Fit.validate": {"experiment": EXPERIMENT},
+    "Fitted.simulated": {"experiment": EXPERIMENT},
+    "Experiment": {
+        "time": ANYTHING, "outputs": ANYTHING, "name": ANYTHING, "t0": ANYTHING, "weights": ANYTHING, "skip": ANYTHING,
+        "unit": TEXT, "units": ANYTHING, "fill": ANYTHING, "hold": TEXT | DICT,
+    },
+    "Experiment.from_csv": {"path": FILE, "inputs": COLUMNS, "outputs": COLUMNS, "name": TEXT | NOTHING},
+    "Experiment.from_frame": {
+        "inputs": COLUMNS, "outputs": COLUMNS, "name": TEXT | NOTHING, "time": ANYTHING, "by": ANYTHING,
+        "frame": ANYTHING,
+    },
+    "Experiment.from_dataset": {"inputs": COLUMNS | NOTHING, "outputs": COLUMNS | NOTHING, "time": TEXT},
+    "Experiment.measurements": {"name": ANYTHING},
+    "Experiment.resample": {"step": ANYTHING, "times": ANYTHING, "outputs": TEXT},
+    "Experiment.split": {"fraction": ANYTHING, "time": ANYTHING, "restart": ANYTHING, "seed": SEED | NOTHING},
+    "Analysis.plot": {"path": PATH | NOTHING},
+    "WellPosedness.require": {"names": NAMES | NOTHING},
+    "Sensitivity.collinearity": {"parameters": NAMES | NOTHING},
+    "Sensitivity.plot": {"parameters": NAMES | NOTHING},
+    "Problem.study": {"kind": TEXT | NOTHING, "runs": COUNT | NOTHING},
+    "OutputError": {
+        "optimizer": TEXT, "loss": TEXT, "loss_scale": POSITIVE, "shooting": TEXT, "pieces": COUNT,
+        "projection": YES_NO, "covariance": TEXT,
+    },
+    "KalmanML": {
+        "filter": TEXT, "propagation": TEXT, "substeps": NUMBER_OR_TEXT, "initial_covariance": ANYTHING,
+        "first_observation": TEXT, "robust": ANYTHING, "horizon": ANYTHING, "bounds": TEXT, "penalty": NATURAL,
+        "solver": TEXT, "sigma": ANYTHING,
+    },
+    "SimulatedPEM": {
+        "realizations": NUMBER_OR_TEXT, "search": TEXT, "match": TEXT, "correction": YES_NO, "weighting": ANYTHING,
+        "batch": ANYTHING, "band": POSITIVE, "polish": YES_NO, "checkpoint": PATH | NOTHING,
+    },
+    "Collocation": {
+        "criterion": TEXT, "intensities": TEXT, "debias": YES_NO, "order": ANYTHING, "knots": ANYTHING, "kinks": TEXT,
+        "quadrature": ANYTHING, "trajectories": ANYTHING, "refine": NUMBER_OR_TEXT, "optimizer": TEXT,
+        "transcription": TEXT,
+    },
+}  # fmt: skip
+"""By function or class, where an argument takes something else than others of its name."""
+
+
+def kinds_of(who: str, names: Iterable[str]) -> dict[str, Kind]:
+    """What the arguments of a function take; those of ``ANYTHING`` are left out."""
+    own = ELSEWHERE.get(who, {})
+    found = {name: own.get(name, ARGUMENTS.get(name, ANYTHING)) for name in names}
+    return {name: kind for name, kind in found.items() if kind is not ANYTHING}
+
+
+def refuse_wrong(who: str, kinds: Mapping[str, Kind], given: Mapping[str, Any]) -> None:
+    """An ``ArgumentError`` for the first argument that is not of its kind."""
+    for name, value in given.items():
+        kind = kinds.get(name)
+        if kind is not None and not _is_accepted(kind, value):
+            raise ArgumentError(f"{who}(): {name} is {shown(value)}; give {kind.words}.{_hint(name, value, who)}")
+
+
+def _is_accepted(kind: Kind, value: Any) -> bool:
+    try:
+        return bool(kind.accepts(value))
+    except Exception:  # a value that cannot even be looked at
+        return False
+
+
+def _hint(name: str, value: Any, who: str) -> str:
+    """What was probably meant."""
+    if isinstance(value, type) and is_name_of_ours(value, "Model", "Estimator"):
+        return f" Make an instance: {value.__name__}()."
+    if is_table(value) and name in ("experiment", "experiments", "plan"):
+        return " gr.Experiment.from_frame(…) makes one of a table."
+    if name == "level" and is_ours(value, "Record") and who.endswith("diagnose"):
+        return " fit.validate(experiment) tests a record that was not fitted."
+    if is_name(value) and not isinstance(value, str) and name in ("name", "first", "second"):
+        return " Its name, as in the table of the fit, is a text."
+    return ""
+
+
+def is_name_of_ours(cls: type, *classes: str) -> bool:
+    """Whether a class derives from one of these of the package."""
+    return any(c.__name__ in classes and c.__module__.startswith("grisaille.") for c in cls.__mro__)

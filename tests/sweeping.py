@@ -1,0 +1,176 @@
+"""The public surface with arguments that work, and wrong things to put in their places."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import grisaille as gr
+from grisaille import der
+
+
+class Tank(gr.Model):
+    """A tank that is filled, runs out and is rained into."""
+
+    k = gr.Parameter(0.5, "1/s", bounds=(0.01, 5.0))
+    q = gr.Parameter(1.0, bounds=(0.1, 5.0))
+    h = gr.Variable(1.0, "m")
+    u = gr.Input("m/s")
+    rain = gr.Disturbance(gr.spectra.lowpass(bandwidth=1.0), scale=0.1)
+    y = gr.Output(h, noise=0.01, unit="m")
+    equations = [der(h) == q * u - k * h + rain]
+
+
+class Calm(gr.Model):
+    """The same without rain."""
+
+    k = gr.Parameter(0.5, "1/s", bounds=(0.01, 5.0))
+    q = gr.Parameter(1.0, bounds=(0.1, 5.0))
+    h = gr.Variable(1.0, "m")
+    u = gr.Input("m/s")
+    y = gr.Output(h, unit="m")
+    equations = [der(h) == q * u - k * h]
+
+
+class Static(gr.Model):
+    """A line."""
+
+    a = gr.Parameter(1.0, bounds=(0.0, 9.0))
+    u = gr.Input()
+    y = gr.Output(a * u)
+
+
+TIMES = np.linspace(0.0, 4.0, 9)
+LEVELS = 2 - np.exp(-0.5 * TIMES) + 0.02 * np.cos(37 * TIMES)
+
+
+def experiment(**changes: Any) -> gr.Experiment:
+    given: dict[str, Any] = {"time": TIMES, "inputs": {"u": 1.0}, "outputs": {"y": LEVELS}, "name": "a", **changes}
+    return gr.Experiment(**given)
+
+
+@dataclass(frozen=True)
+class Call:
+    """One public function or method, and arguments by which it works."""
+
+    name: str
+    function: Callable[..., Any]
+    arguments: dict[str, Any] = field(default_factory=dict)
+    positional: tuple[Any, ...] = ()
+    without: tuple[str, ...] = ()
+    """Arguments that are not tried, each for a reason said where it is listed."""
+
+    @property
+    def names(self) -> list[str]:
+        """The arguments that are tried."""
+        known = inspect.signature(self.function).parameters.values()
+        found = [p.name for p in known if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL) and p.name != "self"]
+        return [n for n in found if n not in self.without]
+
+
+def wrong_things(fit: gr.Fit, data: gr.Experiment) -> dict[str, Any]:
+    """What people hand over by mistake."""
+    return {
+        "None": None, "a text": "nonsense", "an empty text": "", "a number": 3.7, "zero": 0, "a negative number": -2,
+        "a large number": 10**30, "NaN": float("nan"), "infinity": float("inf"), "True": True, "'False'": "False", "a complex number": 1j,
+        "bytes": b"k", "a set": {"k", 3}, "an empty list": [], "an empty dict": {}, "a list": [1.0, "k"], "a list of names": ["nonsense"],
+        "a nested list": [[1.0, 2.0], [3.0]], "a dict": {"nonsense": 1.0}, "a dict of None": {"k": None}, "a dict of numbers": {3: 4},
+        "a dict of texts": {"k": "x"}, "a frame": pd.DataFrame({"u": [1.0, 2.0], "y": [1.0, 2.0]}), "a series": pd.Series([1.0, 2.0]),
+        "an object array": np.array([None, "a"], dtype=object), "a matrix": np.ones((2, 2)), "an empty array": np.array([]),
+        "an array with NaN": np.array([0.0, np.nan]), "dates": pd.date_range("2024-01-01", periods=3),
+        "a fit": fit, "an experiment": data, "a model": Tank(), "a model class": Tank, "an estimator class": gr.KalmanML,
+        "an estimator": gr.OutputError(), "an expression": Tank.h * 2, "an object": object(), "a function of nothing": lambda: 1.0,
+        "a type": int, "a generator": (n for n in [object()]), "a path": Path("nowhere"), "a range": range(2),
+        "a module": np, "a slice": slice(0, 2), "a date": pd.Timestamp("2024-01-01"),
+    }  # fmt: skip
+
+
+def surface(folder: Path) -> Iterator[Call]:
+    """Every public function and method with arguments by which it works."""
+    model, calm, data = Tank(), Calm(), experiment()
+    plain = gr.OutputError(compiled=False)
+    other = experiment(outputs={"y": LEVELS + 0.01}, name="b")
+    fit = gr.fit(calm, data, ["k", "q"], plain)
+    kalman = gr.fit(model, data, ["k"], gr.KalmanML(compiled=False))
+    row = gr.Experiment(None, {"u": [1.0, 2.0, 3.0]}, {"y": [1.0, 2.1, 3.0]}, name="rows")
+    fit.save(folder / "fit.nc")
+    (folder / "data.csv").write_text("t,u,y\n0,1,1\n1,1,2\n2,1,2.5\n")
+    frame = pd.DataFrame({"t": TIMES, "u": 1.0, "y": LEVELS})
+    # functions of models and data
+    yield Call("gr.analyze", gr.analyze, {"model": model})
+    yield Call("gr.well_posedness", gr.well_posedness, {"model": model})
+    yield Call("gr.simulate", gr.simulate, {"model": calm, "times": TIMES, "inputs": {"u": 1.0}, "compiled": False})
+    yield Call("gr.sensitivity", gr.sensitivity, {"model": calm, "experiment": data, "compiled": False})
+    yield Call("gr.fit", gr.fit, {"model": calm, "experiments": data, "method": plain, "estimate": ["k"]})
+    yield Call("gr.evaluate", gr.evaluate, {"model": calm, "experiments": data, "method": plain})
+    study = {"model": calm, "estimate": ["k"], "method": plain, "executor": 1}
+    yield Call("gr.multistart", gr.multistart, {**study, "experiments": data, "starts": 2})
+    yield Call("gr.monte_carlo", gr.monte_carlo, {**study, "plan": data, "runs": 2, "noise": {"y": 0.01}})
+    yield Call("gr.bootstrap", gr.bootstrap, {"fit": fit, "runs": 2, "executor": 1})
+    yield Call("gr.compare", gr.compare, {"fits": {"a": fit, "b": fit}})
+    yield Call("gr.load", gr.load, {"path": folder / "fit.nc"})
+    yield Call("gr.load_problem", gr.load_problem, {"folder": folder})
+    for estimator in (gr.OutputError, gr.KalmanML, gr.SimulatedPEM, gr.Collocation):
+        yield Call(f"gr.{estimator.__name__}", estimator)
+    # data
+    yield Call("gr.Experiment", gr.Experiment, {"time": TIMES, "inputs": {"u": 1.0}, "outputs": {"y": LEVELS}})
+    read = {"time": "t", "inputs": ["u"], "outputs": ["y"]}
+    yield Call("Experiment.from_csv", gr.Experiment.from_csv, {"path": folder / "data.csv", **read})
+    yield Call("Experiment.from_frame", gr.Experiment.from_frame, {"frame": frame, **read})
+    yield Call("Experiment.from_dataset", gr.Experiment.from_dataset, {"dataset": data.to_dataset()})
+    for name, given in {
+        "check": {"model": model}, "grid": {}, "input_signals": {}, "measurements": {"name": "y"}, "plot": {},
+        "resample": {"step": 1.0}, "split": {"fraction": 0.5}, "summary": {}, "to_dataset": {}, "to_frame": {},
+    }.items():  # fmt: skip
+        yield Call(f"Experiment.{name}", getattr(data, name), given)
+    yield Call("Experiment.split of rows", row.split, {"fraction": 0.5})
+    for changed in inspect.signature(gr.Experiment).parameters:
+        yield Call(f"Experiment.replace({changed}=)", _keyword(data.replace, changed))
+    # fits
+    for owner, made in (("Fit", fit), ("Fit by KalmanML", kalman)):
+        for name, given in {
+            "begun": {}, "diagnose": {}, "find_experiment": {"which": "a"}, "intervals": {"method": "wald"},
+            "limits": {"method": "wald"}, "plot": {}, "predict": {}, "profile": {"name": "k", "points": 2},
+            "report": {"path": folder / "page.html"}, "residuals": {}, "save": {"path": folder / "again.nc"},
+            "simulate": {"times": TIMES, "inputs": {"u": 1.0}}, "simulated": {"experiment": data}, "states": {},
+            "test": {"hypothesis": {"k": 0.5}}, "validate": {"experiment": other},
+            "__getitem__": {"name": "k"},
+        }.items():  # fmt: skip
+            yield Call(f"{owner}.{name}", getattr(made, name), given)
+    yield Call("Fit.surface", fit.surface, {"first": "k", "second": "q", "points": 3})
+    # answers
+    sensitive = gr.sensitivity(calm, data, ["k", "q"], compiled=False)
+    boot = gr.bootstrap(fit, 2, executor=1)
+    monte = gr.monte_carlo(calm, data, ["k"], plain, 2, noise={"y": 0.01}, executor=1)
+    multi = gr.multistart(calm, data, ["k"], plain, 2, executor=1)
+    answers = {
+        "Analysis": gr.analyze(calm), "WellPosedness": gr.well_posedness(model), "Bootstrap": boot, "MonteCarlo": monte,
+        "Multistart": multi, "Comparison": gr.compare({"a": fit, "b": fit}), "CostSurface": fit.surface("k", "q", points=3),
+        "Diagnosis": fit.diagnose(), "Profile": fit.profile("k", points=2), "Sensitivity": sensitive,
+        "Validation": fit.validate(other),
+    }  # fmt: skip
+    working = {
+        "report": {"path": folder / "page.html"}, "data": {"run": 0}, "repeat": {"run": 0}, "require": {"purpose": "this"},
+    }  # fmt: skip
+    for owner, answer in answers.items():
+        for name in dir(type(answer)):
+            if name[0] != "_" and inspect.isfunction(inspect.getattr_static(type(answer), name)):
+                yield Call(f"{owner}.{name}", getattr(answer, name), working.get(name, {}))
+
+
+def _keyword(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """A function of one named argument."""
+
+    def call(**given: Any) -> Any:
+        return function(**given)
+
+    call.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None)]
+    )
+    return call
