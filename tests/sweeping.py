@@ -13,6 +13,8 @@ import pandas as pd
 
 import grisaille as gr
 from grisaille import der
+from grisaille.components.electrical import Resistor
+from grisaille.components.signals import Gain
 
 
 class Tank(gr.Model):
@@ -109,10 +111,10 @@ def surface(folder: Path) -> Iterator[Call]:
     yield Call("gr.sensitivity", gr.sensitivity, {"model": calm, "experiment": data, "compiled": False})
     yield Call("gr.fit", gr.fit, {"model": calm, "experiments": data, "method": plain, "estimate": ["k"]})
     yield Call("gr.evaluate", gr.evaluate, {"model": calm, "experiments": data, "method": plain})
-    study = {"model": calm, "estimate": ["k"], "method": plain, "executor": 1}
+    study = {"model": calm, "estimate": ["k"], "method": plain, "executor": "serial"}
     yield Call("gr.multistart", gr.multistart, {**study, "experiments": data, "starts": 2})
     yield Call("gr.monte_carlo", gr.monte_carlo, {**study, "plan": data, "runs": 2, "noise": {"y": 0.01}})
-    yield Call("gr.bootstrap", gr.bootstrap, {"fit": fit, "runs": 2, "executor": 1})
+    yield Call("gr.bootstrap", gr.bootstrap, {"fit": fit, "runs": 2, "executor": "serial"})
     yield Call("gr.compare", gr.compare, {"fits": {"a": fit, "b": fit}})
     yield Call("gr.load", gr.load, {"path": folder / "fit.nc"})
     yield Call("gr.load_problem", gr.load_problem, {"folder": folder})
@@ -132,23 +134,26 @@ def surface(folder: Path) -> Iterator[Call]:
     yield Call("Experiment.split of rows", row.split, {"fraction": 0.5})
     for changed in inspect.signature(gr.Experiment).parameters:
         yield Call(f"Experiment.replace({changed}=)", _keyword(data.replace, changed))
+    yield from language()
     # fits
-    for owner, made in (("Fit", fit), ("Fit by KalmanML", kalman)):
-        for name, given in {
-            "begun": {}, "diagnose": {}, "find_experiment": {"which": "a"}, "intervals": {"method": "wald"},
-            "limits": {"method": "wald"}, "plot": {}, "predict": {}, "profile": {"name": "k", "points": 2},
-            "report": {"path": folder / "page.html"}, "residuals": {}, "save": {"path": folder / "again.nc"},
-            "simulate": {"times": TIMES, "inputs": {"u": 1.0}}, "simulated": {"experiment": data}, "states": {},
-            "test": {"hypothesis": {"k": 0.5}}, "validate": {"experiment": other},
-            "__getitem__": {"name": "k"},
-        }.items():  # fmt: skip
-            yield Call(f"{owner}.{name}", getattr(made, name), given)
-    yield Call("Fit.surface", fit.surface, {"first": "k", "second": "q", "points": 3})
+    asked = {
+        "begun": {}, "diagnose": {}, "find_experiment": {"which": "a"}, "intervals": {"method": "wald"},
+        "limits": {"method": "wald"}, "plot": {}, "predict": {}, "profile": {"name": "k", "points": 2},
+        "report": {"path": folder / "page.html"}, "residuals": {}, "save": {"path": folder / "again.nc"},
+        "simulate": {"times": TIMES, "inputs": {"u": 1.0}}, "simulated": {"experiment": data},
+        "test": {"hypothesis": {"k": 0.5}}, "validate": {"experiment": other}, "__getitem__": {"name": "k"},
+        "surface": {"first": "k", "second": "q", "points": 3},
+    }  # fmt: skip
+    for name, given in asked.items():
+        yield Call(f"Fit.{name}", getattr(fit, name), given)
+    filtered = {"diagnose": {}, "intervals": {"method": "wald"}, "predict": {"horizon": 1}, "states": {}}
+    for name, given in filtered.items():
+        yield Call(f"Fit by KalmanML.{name}", getattr(kalman, name), given)
     # answers
     sensitive = gr.sensitivity(calm, data, ["k", "q"], compiled=False)
-    boot = gr.bootstrap(fit, 2, executor=1)
-    monte = gr.monte_carlo(calm, data, ["k"], plain, 2, noise={"y": 0.01}, executor=1)
-    multi = gr.multistart(calm, data, ["k"], plain, 2, executor=1)
+    boot = gr.bootstrap(fit, 2, executor="serial")
+    monte = gr.monte_carlo(calm, data, ["k"], plain, 2, noise={"y": 0.01}, executor="serial")
+    multi = gr.multistart(calm, data, ["k"], plain, 2, executor="serial")
     answers = {
         "Analysis": gr.analyze(calm), "WellPosedness": gr.well_posedness(model), "Bootstrap": boot, "MonteCarlo": monte,
         "Multistart": multi, "Comparison": gr.compare({"a": fit, "b": fit}), "CostSurface": fit.surface("k", "q", points=3),
@@ -162,6 +167,75 @@ def surface(folder: Path) -> Iterator[Call]:
         for name in dir(type(answer)):
             if name[0] != "_" and inspect.isfunction(inspect.getattr_static(type(answer), name)):
                 yield Call(f"{owner}.{name}", getattr(answer, name), working.get(name, {}))
+
+
+def language() -> Iterator[Call]:
+    """Declarations, formulas, spectra and priors."""
+    x = Calm.h
+    for declared, given in {
+        gr.Parameter: {"value": 1.0}, gr.Variable: {"start": 1.0}, gr.Input: {}, gr.Output: {"definition": 1.0},
+        gr.Disturbance: {"spectrum": gr.spectra.white()}, gr.Potential: {}, gr.Flow: {},
+    }.items():  # fmt: skip
+        yield Call(f"gr.{declared.__name__}", _declaring(declared), given)
+    yield Call("gr.der", gr.der, {"expression": x})
+    yield Call("gr.array", gr.array, {"items": [x, x]})
+    yield Call("gr.copies", gr.copies, {"prototype": Calm(), "count": 2})
+    yield Call("gr.where", gr.where, {"condition": x > 1, "yes": 1.0, "no": 2.0})
+    yield Call("gr.table", gr.table, {"x": x, "xs": [0.0, 1.0], "ys": [0.0, 1.0]})
+    tables = {"x": x, "y": x, "xs": [0.0, 1.0], "ys": [0.0, 1.0], "values": [[0.0, 1.0], [2.0, 3.0]]}
+    yield Call("gr.table2", gr.table2, tables)
+    yield Call("gr.connect", _positions(gr.connect, "first", "second"), {"first": Calm().h, "second": Tank().h})
+    for name in gr.__all__:
+        function = getattr(gr, name)
+        if getattr(function, "__module__", "") == "grisaille.model.functions" and name not in ("array", "der", "where"):
+            taken = list(inspect.signature(function).parameters)
+            yield Call(f"gr.{name}", _positions(function, *taken), dict.fromkeys(taken, x))
+    yield Call("gr.Normal", gr.Normal, {"mean": 1.0, "std": 1.0})
+    yield Call("gr.LogNormal", gr.LogNormal, {"median": 1.0, "log_std": 1.0})
+    yield Call("gr.Uniform", gr.Uniform, {"low": 1.0, "high": 2.0})
+    joint = {"names": ("k", "q"), "mean": (1.0, 1.0), "cov": ((1.0, 0.0), (0.0, 1.0))}
+    yield Call("gr.MultivariateNormal", gr.MultivariateNormal, joint)
+    numbers = {"num": [1.0], "den": [1.0, 1.0], "A": [[-1.0]], "B": [[1.0]], "C": [[1.0]]}
+    for name in dir(gr.spectra):
+        if name[0].islower() and inspect.isfunction(function := getattr(gr.spectra, name)):
+            taken = [p for p in inspect.signature(function).parameters if p not in ("start", "interpretation", "order")]
+            yield Call(f"gr.spectra.{name}", function, {p: numbers.get(p, 1.0) for p in taken})
+    model = Calm()
+    yield Call("Model", Calm)
+    yield Call("Model(start=)", _keyword(Calm, "start"))
+    yield Call("Model(k=)", _keyword(Calm, "k"))
+    yield Call("Model(h=)", _keyword(Calm, "h"))
+    yield Call("Model(u=)", _keyword(Calm, "u"))
+    yield Call("Model.replace", model.replace)
+    yield Call("Model.replace(k=)", _keyword(model.replace, "k"))
+    yield Call("Resistor(R=)", _keyword(Resistor, "R"))
+    yield Call("Gain(k=)", _keyword(Gain, "k"))
+
+
+def _declaring(declaration: Callable[..., Any]) -> Callable[..., Any]:
+    """A declaration as the member of a model, which is where it is read."""
+
+    def call(**given: Any) -> Any:
+        x = gr.Variable(1.0)
+        base = gr.Connector if declaration in (gr.Potential, gr.Flow) else gr.Model
+        rest = {} if base is gr.Connector else {"x": x, "equations": [der(x) == -x]}
+        made = type("Plant", (base,), {"member": declaration(**given), **rest})()
+        if base is gr.Model:
+            gr.analyze(made)
+
+    call.__signature__ = inspect.signature(declaration)  # type: ignore[attr-defined]
+    return call
+
+
+def _positions(function: Callable[..., Any], *names: str) -> Callable[..., Any]:
+    """A function by the names of its positions."""
+
+    def call(**given: Any) -> Any:
+        return function(*(given[n] for n in names))
+
+    kind = inspect.Parameter.KEYWORD_ONLY
+    call.__signature__ = inspect.Signature([inspect.Parameter(n, kind) for n in names])  # type: ignore[attr-defined]
+    return call
 
 
 def _keyword(function: Callable[..., Any], name: str) -> Callable[..., Any]:

@@ -6,8 +6,11 @@ not have, an option that goes with another. Arguments of ``ANYTHING`` are checke
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import codecs
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
+
+import numpy as np
 
 from grisaille.errors import ArgumentError
 from grisaille.kinds import (
@@ -35,9 +38,11 @@ from grisaille.kinds import (
     is_ours,
     is_table,
     is_text,
+    is_values,
     listed,
     number,
     of_ours,
+    one_of,
     shown,
     whole,
 )
@@ -53,19 +58,31 @@ PRIORS = (
 PAIRS = listed(
     "pairs of labels, [(smaller, larger), …]",
     lambda value: isinstance(value, tuple | list) and len(value) == 2 and all(map(is_text, value)),
+    generated=False,
 )
 RUNS = listed("the numbers of runs, such as left_out=[3, 17]", lambda value: is_number(value) or value is None)
 COLUMNS = NAMES | DICT
 CONFIDENCE = number("a number between 0 and 1, such as 0.95", lambda value: 0 < value < 1)
 NUMBER_OR_TEXT = number("a number", lambda value: True) | TEXT
+HORIZON = number("a number above zero", lambda value: value > 0) | TEXT
+RANGES = by_name("a dict of pairs, {name: (from, to)}", lambda value: is_values(value) and np.shape(value) == (2,))
+BEGIN = TEXT | by_name("values by name", is_number)
 DATASET = Kind("an xarray.Dataset", lambda value: type(value).__name__ == "Dataset")
 FRAME = Kind("a pandas.DataFrame", lambda value: is_table(value))
+POINTS = Kind(
+    "a table of starts", lambda value: np.ndim(value) == 2 and np.isfinite(np.asarray(value, dtype=float)).all()
+)
 STRATEGY = (
-    TEXT
-    | by_name("values by name")
-    | Kind("a table of starts", lambda value: is_table(value) or hasattr(value, "__array__"))
+    TEXT | by_name("lists of values by name", lambda value: np.ndim(value) == 1 and is_values(list(value))) | POINTS
+)
+WORKERS = (
+    COUNT | one_of("serial", "processes") | Kind("an executor", lambda value: callable(getattr(value, "submit", None)))
 )
 FILE = PATH | Kind("an open text file", lambda value: hasattr(value, "read"))
+
+COLUMN = Kind("the name of a column", lambda value: isinstance(value, Hashable) and not isinstance(value, bool | slice))
+CODING = Kind("the name of a text encoding, such as 'utf-8'", lambda value: codecs.lookup(value) is not None)
+MATRIX = Kind("a matrix of numbers", lambda value: bool(np.isfinite(np.asarray(value, dtype=float)).all()))
 
 ARGUMENTS: dict[str, Kind] = {
     # what there is
@@ -81,7 +98,7 @@ ARGUMENTS: dict[str, Kind] = {
     "trajectory": DATASET | NOTHING,
     # names and values
     "name": TEXT,
-    "names": ANYTHING,
+    "names": NAMES | by_name("formulas by label", is_name) | NOTHING,
     "first": TEXT,
     "second": TEXT,
     "estimate": NAMES | NOTHING,
@@ -92,7 +109,7 @@ ARGUMENTS: dict[str, Kind] = {
     "variables": NAMES | NOTHING,
     "guess": VALUES | FIT | NOTHING,
     "bounds": DICT | NOTHING,
-    "ranges": DICT | NOTHING,
+    "ranges": RANGES | NOTHING,
     "priors": PRIORS,
     "parameters": ANYTHING,
     "inputs": ANYTHING,
@@ -113,7 +130,7 @@ ARGUMENTS: dict[str, Kind] = {
     "threads": COUNT | NOTHING,
     "realizations": COUNT | NOTHING,
     "step": POSITIVE | NOTHING,
-    "horizon": NUMBER_OR_TEXT | NOTHING,
+    "horizon": HORIZON | NOTHING,
     "rtol": FRACTION,
     "tolerance": POSITIVE,
     "max_evaluations": COUNT,
@@ -122,8 +139,8 @@ ARGUMENTS: dict[str, Kind] = {
     "method": METHOD,
     "kind": TEXT,
     "sampling": STRATEGY,
-    "threshold": TEXT,
-    "others": TEXT,
+    "threshold": one_of("t", "chi2"),
+    "others": one_of("held", "profiled"),
     "hold": TEXT | DICT | NOTHING,
     "between": TEXT,
     "purpose": TEXT,
@@ -143,7 +160,7 @@ ARGUMENTS: dict[str, Kind] = {
     "store": PATH | NOTHING,
     "title": TEXT | NOTHING,
     "ax": ANYTHING,
-    "executor": ANYTHING,
+    "executor": WORKERS | NOTHING,
     # text files
     "time": TEXT | NOTHING,
     "by": TEXT | NOTHING,
@@ -152,7 +169,7 @@ ARGUMENTS: dict[str, Kind] = {
     "separator": TEXT | NOTHING,
     "decimal": TEXT,
     "comment": TEXT,
-    "encoding": TEXT,
+    "encoding": CODING,
     "units_row": YES_NO | NOTHING,
 }
 """What an argument of this name takes, wherever nothing else is said."""
@@ -172,7 +189,9 @@ ELSEWHERE: dict[str, dict[str, Kind]] = {
     "Fit.intervals": {"method": TEXT, "seed": SEED | NOTHING},
     "Fitted.limits": {"method": TEXT},
     "Fit.plot": {"experiments": NAMES | NOTHING},
-    "Fit.validate": {"experiment": EXPERIMENT},
+    "Fit.validate": {"experiment": EXPERIMENT, "start": BEGIN},
+    "Fitted.begun": {"start": BEGIN},
+    "Fitted.predict": {"start": BEGIN},
     "Fitted.simulated": {"experiment": EXPERIMENT},
     "Experiment": {
         "time": ANYTHING, "outputs": ANYTHING, "name": ANYTHING, "t0": ANYTHING, "weights": ANYTHING, "skip": ANYTHING,
@@ -180,7 +199,7 @@ ELSEWHERE: dict[str, dict[str, Kind]] = {
     },
     "Experiment.from_csv": {"path": FILE, "inputs": COLUMNS, "outputs": COLUMNS, "name": TEXT | NOTHING},
     "Experiment.from_frame": {
-        "inputs": COLUMNS, "outputs": COLUMNS, "name": TEXT | NOTHING, "time": ANYTHING, "by": ANYTHING,
+        "inputs": COLUMNS, "outputs": COLUMNS, "name": TEXT | NOTHING, "time": COLUMN | NOTHING, "by": COLUMN | NOTHING,
         "frame": ANYTHING,
     },
     "Experiment.from_dataset": {"inputs": COLUMNS | NOTHING, "outputs": COLUMNS | NOTHING, "time": TEXT},
@@ -202,7 +221,8 @@ ELSEWHERE: dict[str, dict[str, Kind]] = {
         "solver": TEXT, "sigma": ANYTHING,
     },
     "SimulatedPEM": {
-        "realizations": NUMBER_OR_TEXT, "search": TEXT, "match": TEXT, "correction": YES_NO, "weighting": ANYTHING,
+        "realizations": NUMBER_OR_TEXT, "search": TEXT, "match": TEXT, "correction": YES_NO,
+        "weighting": NOTHING | TEXT | MATRIX,
         "batch": ANYTHING, "band": POSITIVE, "polish": YES_NO, "checkpoint": PATH | NOTHING,
     },
     "Collocation": {

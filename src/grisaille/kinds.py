@@ -40,13 +40,22 @@ def whole(least: int, words: str = "") -> Kind:
     return Kind(said, lambda value: is_whole(value) and least <= value <= LARGEST)
 
 
+def one_of(*choices: str) -> Kind:
+    """One of a few texts."""
+    said = f"{', '.join(map(repr, choices[:-1]))} or {choices[-1]!r}"
+    return Kind(said, lambda value: isinstance(value, str) and value in choices)
+
+
 def of_ours(words: str, *classes: str) -> Kind:
     """Instances of classes of the package, by name: nothing has to be imported to know that a value is none."""
     return Kind(words, lambda value: is_ours(value, *classes))
 
 
-def listed(words: str, item: Callable[[Any], bool]) -> Kind:
-    """Lists, arrays and other collections of one kind of item; texts and dicts are none. A generator is not looked into."""
+def listed(words: str, item: Callable[[Any], bool], *, generated: bool = True) -> Kind:
+    """Lists, arrays and other collections of one kind of item; texts and dicts are none.
+
+    generated : whether a generator will do, which cannot be looked into
+    """
 
     def accepts(value: Any) -> bool:
         if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable) or is_table(value):
@@ -55,7 +64,7 @@ def listed(words: str, item: Callable[[Any], bool]) -> Kind:
             return False
         if hasattr(value, "__len__"):
             return getattr(value, "ndim", 1) == 1 and all(item(one) for one in value)
-        return True
+        return generated
 
     return Kind(words, accepts)
 

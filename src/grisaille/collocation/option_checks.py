@@ -44,7 +44,7 @@ def _refuse_knots(label: str, value: Any) -> None:
         if value != "auto":
             raise EstimationError(f"{label} is {value!r}; {ways}.")
         return
-    if np.ndim(value) == 0:
+    if not isinstance(value, list | tuple) and np.ndim(value) == 0:
         if not _is_whole(value):
             raise EstimationError(f"{label} is {value!r}; {ways}.")
         if value < 2:

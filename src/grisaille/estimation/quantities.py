@@ -139,6 +139,8 @@ def _full_name(node: Expression) -> Expression | None:
 def _labelled(model: StochasticModel | Observed, wanted: Any) -> dict[str, Any]:
     if wanted is None:
         return {n: n for n in courses(model.structure) if n not in model.infinite}
+    if not isinstance(wanted, str) and hasattr(wanted, "__len__") and not len(wanted):
+        raise EstimationError("names= is empty; leave it out for every variable and output of finite variance.")
     if isinstance(wanted, Mapping):
         return {str(label): what for label, what in wanted.items()}
     return {str(getattr(what, "path", what)): getattr(what, "path", what) for what in _listed(wanted)}

@@ -100,7 +100,8 @@ def evaluate(
     """
     given = deal_out(structure_of(model).model, _given_values(parameters), "parameters")
     data = checked_experiments(model, experiments)
-    names: list[object] = list(dict.fromkeys([*given, *(estimate or ())])) or list(marked_names(structure_of(model)))
+    beside = () if estimate is None else estimate
+    names: list[object] = list(dict.fromkeys([*given, *beside])) or list(marked_names(structure_of(model)))
     chosen, _ = choose_method(method, model, data, names)
     problem = build_problem(model, data, names, chosen, guess=given, bounds={}, searched=False)
     point = problem.evaluate(problem.guess)

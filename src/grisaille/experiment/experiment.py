@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from grisaille.arguments import kinds_of, refuse_wrong
 from grisaille.calling import checked_methods
 from grisaille.errors import DataError
 from grisaille.experiment import record as _record
@@ -191,7 +192,9 @@ class Experiment(Record):
 
         if inputs is None and outputs is None:
             return restore_dataset(cls, dataset, options)
-        return read_dataset(cls, dataset, inputs or (), outputs or (), time, options)
+        return read_dataset(
+            cls, dataset, () if inputs is None else inputs, () if outputs is None else outputs, time, options
+        )
 
     @property
     def output_times(self) -> np.ndarray:
@@ -325,6 +328,7 @@ class Experiment(Record):
         for key in arguments:
             if key not in known:
                 raise DataError(f"'{key}' is not an argument of Experiment. {suggestion(key, known)}")
+        refuse_wrong("Experiment", kinds_of("Experiment", arguments), arguments)
         if clock is not None and "unit" in arguments and arguments["unit"] != clock.unit:
             raise DataError(f"unit is {arguments['unit']!r}, but the times are already in {clock.unit!r}.")
         return cls._of(read_experiment(**{**known, **arguments}, clock=clock, rows=rows))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from grisaille.errors import ModelError
+from grisaille.model.dealing import shape_of
 from grisaille.model.expression import Call, Constant, Expression, as_expression, postorder
 
 
@@ -15,7 +17,8 @@ def check_value(name: str, field: str, value: Any, constant: bool = False) -> No
     if value is None:
         return
     if isinstance(value, list | tuple | np.ndarray):
-        raise ModelError(f"{name}: {field} has {np.size(value)} entries; declare a vector with size={np.shape(value)}.")
+        shape = shape_of(f"{name}: {field}", value)
+        raise ModelError(f"{name}: {field} has {math.prod(shape)} entries; declare a vector with size={shape}.")
     try:
         expression = as_expression(value)
     except ModelError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,24 @@ _DEALT = {"value", "start", "default", "definition", "noise", "spectrum", "scale
 """Fields that may hold a list; texts and flags are the same for all."""
 
 
+LARGEST = 1_000_000
+"""Entries of a vector, or copies of a component."""
+
+
+def shape_of(owner: str, value: Any) -> tuple[int, ...]:
+    """The shape of a list or an array, whose rows must be of one length."""
+    try:
+        return np.shape(value)
+    except ValueError:
+        raise ModelError(f"{owner}: the rows of {value!r} have different lengths.") from None
+
+
 def read_shape(owner: str, size: Any) -> tuple[int, ...]:
     shape = size if isinstance(size, tuple) else (size,)
     if not shape or not all(isinstance(n, int | np.integer) and not isinstance(n, bool) and n >= 0 for n in shape):
         raise ModelError(f"{owner}: size must be a whole number or a tuple of them, got {size!r}.")
+    if math.prod(map(int, shape)) > LARGEST:
+        raise ModelError(f"{owner}: size is {size!r}; at most {LARGEST} entries are possible.")
     return tuple(int(n) for n in shape)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from grisaille.errors import ModelError
 from grisaille.model.arrays import SymbolArray
 from grisaille.model.checking import check_bounds, check_inside, check_value
-from grisaille.model.dealing import read_shape, spread
+from grisaille.model.dealing import read_shape, shape_of, spread
 from grisaille.model.expression import Expression
 from grisaille.model.priors import LogNormal, MultivariateNormal, Normal, Smoothness, Uniform
 from grisaille.model.spectra import Spectrum
@@ -180,7 +180,7 @@ class Output(Declaration):
     kind = "output"
 
     def __new__(cls, definition: Any = None, *, noise: Any = None, unit: str = "", description: str = "") -> Any:
-        size = np.shape(definition) if isinstance(definition, np.ndarray | list | tuple) else None
+        size = shape_of("Output", definition) if isinstance(definition, np.ndarray | list | tuple) else None
         return cls._make(size, definition=definition, noise=noise, unit=unit, description=description)
 
     def _check_own(self, name: str) -> None:

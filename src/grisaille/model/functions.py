@@ -41,7 +41,12 @@ def _apply(operation: str, numeric: Callable[..., Any], *arguments: Any) -> Any:
     ):
         return elementwise(lambda *items: _apply(operation, numeric, *items), *arguments)
     if all(isinstance(a, int | float | np.number | np.ndarray | list | tuple) for a in arguments):
-        return numeric(*arguments)
+        try:
+            return numeric(*arguments)
+        except (TypeError, ValueError):
+            raise ModelError(
+                f"{operation} takes numbers and formulas, not {', '.join(map(repr, arguments))}."
+            ) from None
     return Call(operation, tuple(as_expression(a) for a in arguments))
 
 

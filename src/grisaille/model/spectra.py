@@ -123,6 +123,10 @@ class Spectrum:
         return np.linalg.eigvals(np.array(matrix, dtype=float).reshape(self.order, self.order))
 
 
+HIGHEST_ORDER = 100
+"""Of a lowpass."""
+
+
 def white(*, interpretation: str | None = None) -> Spectrum:
     """White noise of unit intensity; may enter a model only linearly.
 
@@ -132,7 +136,7 @@ def white(*, interpretation: str | None = None) -> Spectrum:
 
     Use it when nothing is known about the spectrum and the equation may be disturbed at every instant anew.
     """
-    if interpretation not in (None, "ito", "stratonovich"):
+    if not isinstance(interpretation, str | None) or interpretation not in (None, "ito", "stratonovich"):
         raise ModelError(f"white: interpretation must be 'ito' or 'stratonovich', got {interpretation!r}.")
     return Spectrum("white", (), 0, interpretation=interpretation)
 
@@ -146,8 +150,8 @@ def lowpass(bandwidth: Any, order: int = 1, *, start: str = "stationary") -> Spe
     order : n, a whole number from 1
     start : ``"stationary"``, drawn from its stationary distribution, or ``"zero"``
     """
-    if isinstance(order, bool) or not isinstance(order, int) or order < 1:
-        raise ModelError(f"lowpass: order must be a whole number from 1, got {order!r}.")
+    if isinstance(order, bool) or not isinstance(order, int) or not 1 <= order <= HIGHEST_ORDER:
+        raise ModelError(f"lowpass: order must be a whole number from 1 to {HIGHEST_ORDER}, got {order!r}.")
     return _checked("lowpass", {"bandwidth": _positive("lowpass", "bandwidth", bandwidth)}, order, start)
 
 
@@ -213,7 +217,7 @@ def state_space(A: Any, B: Any, C: Any, *, start: str = "stationary") -> Spectru
 
 
 def _checked(name: str, arguments: dict[str, Any], order: int, start: str) -> Spectrum:
-    if start not in ("stationary", "zero"):
+    if not isinstance(start, str) or start not in ("stationary", "zero"):
         raise ModelError(f"{name}: start must be 'stationary' or 'zero', got {start!r}.")
     spectrum = Spectrum(name, tuple(arguments.items()), order, start)
     poles = spectrum._numeric_poles()

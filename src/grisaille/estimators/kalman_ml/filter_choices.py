@@ -39,7 +39,7 @@ def checked_horizon(value: Any) -> int | str:
 
 
 def positive(name: str, value: Any, zero: bool = False) -> None:
-    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool) and np.isfinite(value)
+    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool) and np.isfinite(float(value))
     if not is_number or value < 0 or (value == 0 and not zero):
         raise EstimationError(f"{name} is {value!r}; give a number {'from' if zero else 'above'} zero.")
 

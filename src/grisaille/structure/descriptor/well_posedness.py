@@ -92,7 +92,11 @@ class WellPosedness:
         purpose : what cannot be done then, ``"gr.fit"``
         names : what must have finite variance, for instance the outputs that were measured; by default ``required``
         """
-        violated = [n for n in dict.fromkeys(names or self.required) if not self.verdicts[n].is_finite]
+        wanted = [names] if isinstance(names, str) else self.required if names is None else list(names)
+        for name in wanted:
+            if name not in self.verdicts:
+                raise ModelError(f"{self.model} has no variable or output {name!r}. {suggestion(name, self.verdicts)}")
+        violated = [n for n in dict.fromkeys(wanted) if not self.verdicts[n].is_finite]
         if violated:
             reasons = " ".join(_capital(str(self.verdicts[n])) for n in violated)
             raise EstimationError(f"{purpose} of {self.model} is not a well-posed problem. {reasons}")
@@ -367,7 +371,7 @@ def _given_inputs(structure: Structure, inputs: Mapping[str, float] | None) -> d
 def _listed(structure: Structure, variables: Iterable[Any] | None) -> tuple[str, ...]:
     if isinstance(variables, str):
         variables = [variables]
-    names = [str(v) for v in variables or ()]
+    names = [str(v) for v in (() if variables is None else variables)]
     known = [n for n in structure.system.observed_names if n not in structure.model.inputs]
     for name in names:
         if name not in known:
