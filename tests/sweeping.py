@@ -79,17 +79,21 @@ class Call:
 def wrong_things(fit: gr.Fit, data: gr.Experiment) -> dict[str, Any]:
     """What people hand over by mistake."""
     return {
-        "None": None, "a text": "nonsense", "an empty text": "", "a number": 3.7, "zero": 0, "a negative number": -2,
-        "a large number": 10**30, "NaN": float("nan"), "infinity": float("inf"), "True": True, "'False'": "False", "a complex number": 1j,
-        "bytes": b"k", "a set": {"k", 3}, "an empty list": [], "an empty dict": {}, "a list": [1.0, "k"], "a list of names": ["nonsense"],
-        "a nested list": [[1.0, 2.0], [3.0]], "a dict": {"nonsense": 1.0}, "a dict of None": {"k": None}, "a dict of numbers": {3: 4},
-        "a dict of texts": {"k": "x"}, "a frame": pd.DataFrame({"u": [1.0, 2.0], "y": [1.0, 2.0]}), "a series": pd.Series([1.0, 2.0]),
-        "an object array": np.array([None, "a"], dtype=object), "a matrix": np.ones((2, 2)), "an empty array": np.array([]),
-        "an array with NaN": np.array([0.0, np.nan]), "dates": pd.date_range("2024-01-01", periods=3),
-        "a fit": fit, "an experiment": data, "a model": Tank(), "a model class": Tank, "an estimator class": gr.KalmanML,
-        "an estimator": gr.OutputError(), "an expression": Tank.h * 2, "an object": object(), "a function of nothing": lambda: 1.0,
-        "a type": int, "a generator": (n for n in [object()]), "a path": Path("nowhere"), "a range": range(2),
-        "a module": np, "a slice": slice(0, 2), "a date": pd.Timestamp("2024-01-01"),
+        "None": None, "a text": "nonsense", "an empty text": "", "'False'": "False", "bytes": b"k",
+        "a number": 3.7, "zero": 0, "a negative number": -2, "a large number": 10**30, "NaN": float("nan"),
+        "infinity": float("inf"), "True": True, "a complex number": 1j,
+        "a set": {"k", 3}, "an empty list": [], "a list": [1.0, "k"], "a list of names": ["nonsense"],
+        "a nested list": [[1.0, 2.0], [3.0]], "a range": range(2), "a slice": slice(0, 2),
+        "an empty dict": {}, "a dict": {"nonsense": 1.0}, "a dict of None": {"k": None}, "a dict of numbers": {3: 4},
+        "a dict of texts": {"k": "x"},
+        "a frame": pd.DataFrame({"u": [1.0, 2.0], "y": [1.0, 2.0]}), "a series": pd.Series([1.0, 2.0]),
+        "an object array": np.array([None, "a"], dtype=object), "a matrix": np.ones((2, 2)),
+        "an empty array": np.array([]), "an array with NaN": np.array([0.0, np.nan]),
+        "dates": pd.date_range("2024-01-01", periods=3), "a date": pd.Timestamp("2024-01-01"),
+        "a fit": fit, "an experiment": data, "a model": Tank(), "a model class": Tank,
+        "an estimator class": gr.KalmanML, "an estimator": gr.OutputError(), "an expression": Tank.h * 2,
+        "an object": object(), "a function of nothing": lambda: 1.0, "a type": int, "a module": np,
+        "a generator": (n for n in [object()]), "a path": Path("nowhere"),
     }  # fmt: skip
 
 
@@ -112,9 +116,9 @@ def surface(folder: Path) -> Iterator[Call]:
     yield Call("gr.fit", gr.fit, {"model": calm, "experiments": data, "method": plain, "estimate": ["k"]})
     yield Call("gr.evaluate", gr.evaluate, {"model": calm, "experiments": data, "method": plain})
     study = {"model": calm, "estimate": ["k"], "method": plain, "executor": "serial"}
-    yield Call("gr.multistart", gr.multistart, {**study, "experiments": data, "starts": 2})
-    yield Call("gr.monte_carlo", gr.monte_carlo, {**study, "plan": data, "runs": 2, "noise": {"y": 0.01}})
-    yield Call("gr.bootstrap", gr.bootstrap, {"fit": fit, "runs": 2, "executor": "serial"})
+    yield Call("gr.multistart", gr.multistart, {**study, "experiments": data, "starts": 1})
+    yield Call("gr.monte_carlo", gr.monte_carlo, {**study, "plan": data, "runs": 1, "noise": {"y": 0.01}})
+    yield Call("gr.bootstrap", gr.bootstrap, {"fit": fit, "runs": 1, "executor": "serial"})
     yield Call("gr.compare", gr.compare, {"fits": {"a": fit, "b": fit}})
     yield Call("gr.load", gr.load, {"path": folder / "fit.nc"})
     yield Call("gr.load_problem", gr.load_problem, {"folder": folder})
@@ -146,7 +150,7 @@ def surface(folder: Path) -> Iterator[Call]:
     }  # fmt: skip
     for name, given in asked.items():
         yield Call(f"Fit.{name}", getattr(fit, name), given)
-    filtered = {"diagnose": {}, "intervals": {"method": "wald"}, "predict": {"horizon": 1}, "states": {}}
+    filtered = {"diagnose": {}, "intervals": {"method": "wald"}, "states": {}}
     for name, given in filtered.items():
         yield Call(f"Fit by KalmanML.{name}", getattr(kalman, name), given)
     # answers
@@ -156,12 +160,14 @@ def surface(folder: Path) -> Iterator[Call]:
     multi = gr.multistart(calm, data, ["k"], plain, 2, executor="serial")
     answers = {
         "Analysis": gr.analyze(calm), "WellPosedness": gr.well_posedness(model), "Bootstrap": boot, "MonteCarlo": monte,
-        "Multistart": multi, "Comparison": gr.compare({"a": fit, "b": fit}), "CostSurface": fit.surface("k", "q", points=3),
+        "Multistart": multi, "Comparison": gr.compare({"a": fit, "b": fit}),
+        "CostSurface": fit.surface("k", "q", points=3),
         "Diagnosis": fit.diagnose(), "Profile": fit.profile("k", points=2), "Sensitivity": sensitive,
         "Validation": fit.validate(other),
     }  # fmt: skip
     working = {
-        "report": {"path": folder / "page.html"}, "data": {"run": 0}, "repeat": {"run": 0}, "require": {"purpose": "this"},
+        "report": {"path": folder / "page.html"}, "data": {"run": 0}, "repeat": {"run": 0},
+        "require": {"purpose": "this"},
     }  # fmt: skip
     for owner, answer in answers.items():
         for name in dir(type(answer)):

@@ -82,7 +82,9 @@ FILE = PATH | Kind("an open text file", lambda value: hasattr(value, "read"))
 
 COLUMN = Kind("the name of a column", lambda value: isinstance(value, Hashable) and not isinstance(value, bool | slice))
 CODING = Kind("the name of a text encoding, such as 'utf-8'", lambda value: codecs.lookup(value) is not None)
-MATRIX = Kind("a matrix of numbers", lambda value: bool(np.isfinite(np.asarray(value, dtype=float)).all()))
+MATRIX = Kind(
+    "a matrix of numbers", lambda value: is_values(value) and np.isfinite(np.asarray(value, dtype=float)).all()
+)
 
 ARGUMENTS: dict[str, Kind] = {
     # what there is
@@ -132,7 +134,7 @@ ARGUMENTS: dict[str, Kind] = {
     "step": POSITIVE | NOTHING,
     "horizon": HORIZON | NOTHING,
     "rtol": FRACTION,
-    "tolerance": POSITIVE,
+    "tolerance": FRACTION,
     "max_evaluations": COUNT,
     "max_iterations": COUNT,
     # choices
@@ -142,7 +144,7 @@ ARGUMENTS: dict[str, Kind] = {
     "threshold": one_of("t", "chi2"),
     "others": one_of("held", "profiled"),
     "hold": TEXT | DICT | NOTHING,
-    "between": TEXT,
+    "between": one_of("linear", "spline", "exact"),
     "purpose": TEXT,
     "bands": TEXT | NOTHING,
     "errors": TEXT | NOTHING,

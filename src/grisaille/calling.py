@@ -26,9 +26,12 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     names = _arguments(function)
     kinds = kinds_of(who, names if function.__name__ != "__init__" else ELSEWHERE.get(who, {}))
 
+    known = frozenset(names)
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in inspect.signature(function).parameters.values())
+
     @functools.wraps(function)
     def call(*given: P.args, **named: P.kwargs) -> R:
-        if kinds:
+        if kinds and (takes_any or known.issuperset(named)):
             refuse_wrong(who, kinds, dict(zip(names, given, strict=False)))
             refuse_wrong(who, kinds, named)
         try:

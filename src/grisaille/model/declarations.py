@@ -102,7 +102,7 @@ class Parameter(Declaration):
                 f"{name}: prior must be gr.Normal(mean, std), gr.LogNormal(median, log_std), gr.Uniform(low, high) or, "
                 f"for the values of a table, gr.Smoothness(scale), got {fields['prior']!r}."
             )
-        if fields["transform"] not in ("auto", "log", None):
+        if not isinstance(fields["transform"], str | None) or fields["transform"] not in ("auto", "log", None):
             raise ModelError(f"{name}: transform must be 'auto', 'log' or None, got {fields['transform']!r}.")
         if fields["transform"] == "log" and fields["bounds"] and fields["bounds"][0] < 0:
             raise ModelError(

@@ -134,6 +134,8 @@ def _given_points(unknowns: Sequence[Unknown], sampling: Any) -> np.ndarray:
     """A dict spans a grid, a frame names its columns, an array has one column per unknown."""
     names = [u.name for u in unknowns]
     if isinstance(sampling, Mapping) or hasattr(sampling, "columns"):
+        if not len(sampling):
+            raise EstimationError("sampling= holds no points.")
         columns = list(sampling) if isinstance(sampling, Mapping) else [str(c) for c in sampling.columns]
         _refuse_strangers(unknowns, dict.fromkeys(columns), "sampling")
         rows = itertools.product(*sampling.values()) if isinstance(sampling, Mapping) else sampling.to_numpy()

@@ -95,7 +95,9 @@ class WellPosedness:
         wanted = [names] if isinstance(names, str) else self.required if names is None else list(names)
         for name in wanted:
             if name not in self.verdicts:
-                raise ModelError(f"{self.model} has no variable or output {name!r}. {suggestion(name, self.verdicts)}")
+                raise ModelError(
+                    f"{self.model} has no variable or output {name!r}. {suggestion(str(name), self.verdicts)}"
+                )
         violated = [n for n in dict.fromkeys(wanted) if not self.verdicts[n].is_finite]
         if violated:
             reasons = " ".join(_capital(str(self.verdicts[n])) for n in violated)
