@@ -94,7 +94,8 @@ NONSENSE = [
     ("gr.simulate", "strict", "'False'"), ("gr.simulate", "seed", "a text"), ("gr.simulate", "threads", "zero"),
     ("gr.simulate", "between", "a text"), ("gr.fit", "progress", "'False'"), ("gr.fit", "guess", "an empty text"),
     ("gr.fit", "bounds", "zero"), ("gr.sensitivity", "rtol", "infinity"), ("gr.load", "check", "'False'"),
-    ("Fit.predict", "horizon", "a negative number"), ("Fit.predict", "horizon", "NaN"), ("Fit.profile", "threshold", "a text"),
+    ("Fit.predict", "horizon", "a negative number"), ("Fit.predict", "horizon", "NaN"),
+    ("Fit.predict", "bands", "a text"), ("Fit.profile", "threshold", "a text"),
     ("Experiment.from_dataset", "time", "a number"), ("Experiment.split", "seed", "a negative number"),
     ("gr.well_posedness", "trajectory", "a text"),
 ]  # fmt: skip

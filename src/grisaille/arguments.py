@@ -146,7 +146,7 @@ ARGUMENTS: dict[str, Kind] = {
     "hold": TEXT | DICT | NOTHING,
     "between": one_of("linear", "spline", "exact"),
     "purpose": TEXT,
-    "bands": TEXT | NOTHING,
+    "bands": one_of("all") | NOTHING,
     "errors": TEXT | NOTHING,
     # yes or no
     "progress": YES_NO,
@@ -182,6 +182,7 @@ ELSEWHERE: dict[str, dict[str, Kind]] = {
         "step": ANYTHING, "max_step": ANYTHING, "max_steps": ANYTHING, "reduce": ANYTHING, "method": TEXT,
         "noise": YES_NO,
     },
+    "Fitted.simulated": {"experiment": EXPERIMENT, "sensitivities": NAMES},
     "Fitted.simulate": {"times": ANYTHING},
     "sensitivity": {"experiment": ANYTHING, "parameters": NAMES | NOTHING | FIT},
     "well_posedness": {"parameters": VALUES | NOTHING, "inputs": VALUES | NOTHING},
@@ -194,7 +195,6 @@ ELSEWHERE: dict[str, dict[str, Kind]] = {
     "Fit.validate": {"experiment": EXPERIMENT, "start": BEGIN},
     "Fitted.begun": {"start": BEGIN},
     "Fitted.predict": {"start": BEGIN},
-    "Fitted.simulated": {"experiment": EXPERIMENT},
     "Experiment": {
         "time": ANYTHING, "outputs": ANYTHING, "name": ANYTHING, "t0": ANYTHING, "weights": ANYTHING, "skip": ANYTHING,
         "unit": TEXT, "units": ANYTHING, "fill": ANYTHING, "hold": TEXT | DICT,

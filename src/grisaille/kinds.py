@@ -42,7 +42,7 @@ def whole(least: int, words: str = "") -> Kind:
 
 def one_of(*choices: str) -> Kind:
     """One of a few texts."""
-    said = f"{', '.join(map(repr, choices[:-1]))} or {choices[-1]!r}"
+    said = " or ".join(filter(None, [", ".join(map(repr, choices[:-1])), repr(choices[-1])]))
     return Kind(said, lambda value: isinstance(value, str) and value in choices)
 
 

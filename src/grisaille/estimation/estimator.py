@@ -258,6 +258,14 @@ class Estimator(metaclass=EstimatorType):
         """Predictions from the data up to ``horizon`` before; None where every one is a simulation."""
         return None
 
+    def predict_with_bands(self, fit: Fitted, experiment: Experiment, horizon: float | None) -> xr.Dataset:
+        """A prediction with bands that contain the uncertainty of the estimates."""
+        from grisaille.estimation.whole_bands import simulated_with_bands
+
+        if horizon is not None:
+            self.predict_ahead(fit, experiment, horizon)
+        return simulated_with_bands(fit, experiment)
+
     def states(self, fit: Fitted, experiment: Experiment | str | None, names: Wanted, level: float) -> xr.Dataset:
         """Trajectories with bands, given the data."""
         raise EstimationError(

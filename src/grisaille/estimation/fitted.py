@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 import numpy as np
 
@@ -347,14 +347,18 @@ class Fitted:
         horizon: Horizon | None = None,
         *,
         start: str | Mapping[str, float] = "auto",
+        bands: Literal["all"] | None = None,
     ) -> xr.Dataset:
         """What the fitted model says about an experiment.
 
-        experiment, horizon, start : as in ``Fit.predict``
+        experiment, horizon, start, bands : as in ``Fit.predict``
         """
         begun = self.begun(experiment, start)
         if horizon is not None:
             check_horizon(horizon, clock_of(begun.experiment))
+        if bands is not None:
+            found = self.method.predict_with_bands(self, begun.experiment, horizon)
+            return with_dates(found.assign_attrs(start=begun.how), begun.experiment)
         ahead = None if horizon is None else self.method.predict_ahead(self, begun.experiment, horizon)
         found = self.simulated(begun.experiment) if ahead is None else ahead
         return with_dates(found.assign_attrs(start=begun.how), begun.experiment)
@@ -372,21 +376,24 @@ class Fitted:
         chosen.check(self.initial_model)
         return beginning_of(self, chosen, start)
 
-    def simulated(self, experiment: Experiment) -> xr.Dataset:
+    def simulated(self, experiment: Experiment, sensitivities: Sequence[str] = ()) -> xr.Dataset:
         """The fitted model over the time of an experiment, from the start that this has, or that was estimated for it.
 
         experiment : one whose start is known
+        sensitivities : as in ``gr.simulate``
         """
         signals, hold = experiment.input_signals()
         name = experiment.name or ""
-        values, starts = self._values_for(name)
+        values, starts = self.values_for(name)
         options = self.method.simulated(self.estimate, name)
+        if sensitivities:
+            options = {"compiled": self.method.compiled, **options}
         values.update(options.pop("parameters", {}))
         known, is_own = known_starts(experiment), any(experiment is e for e in self.experiments)
         return simulate(
             self.initial_model, experiment.grid(), inputs=signals, hold=hold,
             parameters={**experiment.constants, **values},
-            start={**known, **starts} if is_own else {**starts, **known}, **options,
+            start={**known, **starts} if is_own else {**starts, **known}, sensitivities=sensitivities, **options,
         )  # fmt: skip
 
     @cached_property
@@ -439,7 +446,11 @@ class Fitted:
         """By which ``predict``, ``states`` and ``plot`` know the experiments."""
         return tuple(e.name or "" for e in self.experiments)
 
-    def _values_for(self, experiment: str) -> tuple[dict[str, float], dict[str, float]]:
+    def values_for(self, experiment: str) -> tuple[dict[str, float], dict[str, float]]:
+        """Estimated parameters, and starts, that hold in an experiment.
+
+        experiment : its name
+        """
         mine = [(u, v) for u, v in self._pairs() if u.applies_to(experiment)]
         return (
             {u.target: v for u, v in mine if u.kind == "parameter"},

@@ -79,25 +79,38 @@ def predictions(
     Outputs are as they would be measured: their standard deviations contain the measurement noise. At horizon ∞ bands
     of nonlinear models are quantiles of realizations (``simulated_bands``).
     """
+    return predictor(fit, experiment, horizon, case_of, level)(fit.estimate.theta)
+
+
+def predictor(
+    fit: Fitted, experiment: Experiment | str | None, horizon: Horizon, case_of: CaseOf, level: float = 0.95
+) -> Callable[[np.ndarray], xr.Dataset]:
+    """The same as a function of the unknowns, on steps that do not change with them."""
+    _width(level)
+    case = _case(fit, experiment, case_of)
+    last_used(horizon, case.grid, clock_of(case.experiment))
+    _, steps = chosen(case, fit.estimate.theta)
+    return lambda theta: _predicted(fit, case, case.own(theta), steps, horizon, level)
+
+
+def _predicted(
+    fit: Fitted, case: Case, theta: np.ndarray, steps: Discretisation, horizon: Horizon, level: float
+) -> xr.Dataset:
     import xarray as xr
 
-    width = _width(level)
-    case = _case(fit, experiment, case_of)
-    origins = last_used(horizon, case.grid, clock_of(case.experiment))
-    infinite = isinstance(horizon, float)
     runner = filter_runner(case)
     assert runner is not None
-    theta, steps = chosen(case, fit.estimate.theta)
     q, filter = runner.posed(theta, False)[0], runner.filter_on(steps, theta)
     quantities = Quantities(filter.model)
-    if infinite and not isinstance(filter, LinearFilter):
+    if isinstance(horizon, float) and not isinstance(filter, LinearFilter):
         block = simulated_bands(
             fit, case, theta, _start_covariance(runner, theta, filter), list(quantities.rows), level
         )
     else:
+        origins = last_used(horizon, case.grid, clock_of(case.experiment))
         x, P, z = predict_ahead(runner, theta, steps, origins)
         _, u = filter.at_samples(filter.cells(q))
-        block = quantities.statistics(case.grid, x, P, z, u, q, width, noisy=True)
+        block = quantities.statistics(case.grid, x, P, z, u, q, _width(level), noisy=True)
     coordinates = {"statistic": list(STATISTICS), "time": case.grid}
     structure = filter.model.structure
     data = {

@@ -251,6 +251,7 @@ class Fit(Fitted):
         horizon: Horizon | None = None,
         *,
         start: str | Mapping[str, float] = "auto",
+        bands: Literal["all"] | None = None,
     ) -> Trajectories:
         """What the fitted model says about an experiment.
 
@@ -265,6 +266,8 @@ class Fit(Fitted):
         start : of an experiment that was not fitted. ``"auto"``: one that continues a fitted one takes over its state,
             of another one unknown starts are estimated from its first samples; ``"declared"``: what it and the model
             declare, whatever was estimated; or values by name. ``attrs["start"]`` says what was done.
+        bands : ``"all"`` puts the uncertainty of the estimates into 95 % bands, beside measurement noise and, for
+            filters, that of the state; simulations, which have none otherwise, get bands, too. None: as said above.
 
         Returns
         -------
@@ -273,7 +276,7 @@ class Fit(Fitted):
         """
         from grisaille.results.trajectories import as_trajectories
 
-        return as_trajectories(super().predict(experiment, horizon, start=start))
+        return as_trajectories(super().predict(experiment, horizon, start=start, bands=bands))
 
     # pictures, pages, files
 

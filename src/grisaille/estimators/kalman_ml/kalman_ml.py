@@ -203,6 +203,13 @@ class KalmanML(Estimator):
 
         return predictions(fit, experiment, horizon, self.case_of)
 
+    def predict_with_bands(self, fit: Fitted, experiment: Any, horizon: float | None) -> xr.Dataset:
+        from grisaille.estimation.states import predictor
+        from grisaille.estimation.whole_bands import ahead_with_bands
+
+        ahead = np.inf if horizon is None else horizon
+        return ahead_with_bands(fit, experiment, ahead, predictor(fit, experiment, ahead, self.case_of))
+
     def states(self, fit: Fitted, experiment: Any, names: Any, level: float) -> xr.Dataset:
         from grisaille.estimation.states import filtered_states
 

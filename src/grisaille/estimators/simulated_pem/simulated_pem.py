@@ -53,7 +53,9 @@ from grisaille.simulation.ensembles.ensemble import EnsembleOptions
 from grisaille.structure.reduction import Structure
 
 if TYPE_CHECKING:
-    pass
+    import xarray as xr
+
+    from grisaille.estimation.fitted import Fitted
 
 SEARCHES, MATCHES = ("gauss-newton", "grid", "stochastic", "nelder-mead"), ("mean", "mean-variance")
 SCATTER = 1e-3
@@ -214,6 +216,13 @@ class SimulatedPEM(Estimator):
             "antithetic": self.antithetic, "between": self.between, "step": self.step, "rtol": self.rtol,
             "parameters": scales, "compiled": self.compiled,
         }  # fmt: skip
+
+    def predict_with_bands(self, fit: Fitted, experiment: Any, horizon: float | None) -> xr.Dataset:
+        raise EstimationError(
+            "bands='all' is not available for gr.SimulatedPEM, whose predictions are means of an ensemble: "
+            "fit.simulate(times, inputs, realizations=1000) shows what disturbances do, gr.bootstrap(fit) what the "
+            "uncertainty of the estimates does."
+        )
 
     def estimate(self, problem: Problem, progress: Progress | None = None) -> Estimate:
         """Solve a problem."""

@@ -1,0 +1,146 @@
+"""Bands of predictions that also contain the uncertainty of what was estimated: ``fit.predict(bands="all")``.
+
+A prediction m(θ) whose variance for given θ is V has, to first order, the variance
+
+    V + J Σ Jᵀ,   J = dm/dθ,   Σ the covariance of the estimates,
+
+V that of the measurement noise and, for filters, of the state. Simulations have exact sensitivities J. Of a filter's
+predictions J is a central difference over a thousandth of a standard error on unchanged steps. Bands are by Student's t
+where the noise was estimated: for output error of a model that is linear in its unknowns they are exact.
+
+Not in the bands: starts that were found from a new record's first samples, and what the model leaves out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from grisaille.errors import EstimationError
+from grisaille.estimation.quantities import STATISTICS
+from grisaille.estimation.uncertainty import half_width
+from grisaille.simulation.measurement_noise import evaluate_along
+from grisaille.structure.parameters import evaluate_parameters
+from grisaille.structure.prepared import structure_of
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from grisaille.estimation.fitted import Fitted
+    from grisaille.experiment.experiment import Experiment
+
+Predicted = Callable[[np.ndarray], "xr.Dataset"]
+
+LEVEL = 0.95
+SHARE = 1e-3
+"""Of a standard error: the step of differences."""
+
+
+def simulated_with_bands(fit: Fitted, experiment: Experiment) -> xr.Dataset:
+    """A simulation of every variable and output with the band of noise and parameters."""
+    import xarray as xr
+
+    refuse_without_covariance(fit)
+    path, slopes = sensitive(fit, experiment)
+    names = [str(n) for n in path.data_vars if path[n].dims == ("time",)]
+    noise = _noise_along(fit, experiment, path)
+    data = {}
+    for name in names:
+        own = _variance(fit, slopes[name]) + noise.get(name, 0.0) ** 2
+        data[name] = _band(path[name].values, np.sqrt(own), fit, path[name].attrs)
+    coordinates = {"statistic": list(STATISTICS), "time": path["time"]}
+    return xr.Dataset(data, coordinates, {**path.attrs, "level": LEVEL, "bands": "all"})
+
+
+def ahead_with_bands(fit: Fitted, experiment: Experiment, horizon: float, predicted: Predicted) -> xr.Dataset:
+    """Predictions of a filter with the uncertainty of its unknowns beside that of the state.
+
+    predicted : at given values of the unknowns
+    """
+    refuse_without_covariance(fit)
+    given = predicted(fit.estimate.theta)
+    slopes = sensitive(fit, experiment)[1] if np.isinf(horizon) else _differences(fit, predicted)
+    found = given.copy()
+    for name in given.data_vars:
+        mean, std, lower, upper = given[name].values
+        both = np.sqrt(std**2 + _variance(fit, slopes[str(name)]))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            wider = np.where(std > 0, both / std, 1.0) * _student(fit)
+        ends = (mean - wider * (mean - lower), mean + wider * (upper - mean))
+        plain = _band(mean, both, fit, {})[1]
+        block = np.where(std > 0, np.stack([mean, both, *ends]), plain)
+        found[name] = (given[name].dims, block, given[name].attrs)
+    return found.assign_attrs(bands="all")
+
+
+def refuse_without_covariance(fit: Fitted) -> None:
+    """Bands need standard errors."""
+    free = fit.estimate.free
+    if not np.isfinite(fit.estimate.covariance[np.ix_(free, free)]).all():
+        raise EstimationError(
+            "bands='all' needs standard errors, and some of this fit are infinite: the data do not determine "
+            "every unknown. fit.parameters shows which; bands=None leaves them out."
+        )
+
+
+def sensitive(fit: Fitted, experiment: Experiment) -> tuple[xr.Dataset, dict[str, np.ndarray]]:
+    """The simulation of a record, and by name the derivatives of its variables by the fit's unknowns, (times, p)."""
+    name = experiment.name or ""
+    is_own = any(experiment is e for e in fit.experiments)
+    moving = {
+        k: f"start({u.target})" if u.kind == "start" else u.target
+        for k, u in enumerate(fit.estimate.unknowns)
+        if u.applies_to(name) and fit.estimate.free[k] and (u.kind == "parameter" or (u.kind == "start" and is_own))
+    }
+    path = fit.simulated(experiment, sensitivities=list(moving.values()))
+    plain = [str(n) for n in path.data_vars if path[n].dims == ("time",)]
+    slopes = {}
+    for variable in plain:
+        slopes[variable] = np.zeros((path.sizes["time"], len(fit.names)))
+        if moving and f"d({variable})" in path:
+            by = path[f"d({variable})"].transpose("time", "parameter")
+            slopes[variable][:, list(moving)] = by.sel(parameter=list(moving.values())).values
+    return path[plain], slopes
+
+
+def _differences(fit: Fitted, predicted: Predicted) -> dict[str, np.ndarray]:
+    """Central differences of a filter's predictions by the unknowns, (times, p) by name."""
+    theta, here = fit.estimate.theta, predicted(fit.estimate.theta)
+    slopes = {str(n): np.zeros((here.sizes["time"], len(theta))) for n in here.data_vars}
+    for k in np.flatnonzero(fit.std_errors > 0):
+        step = np.zeros_like(theta)
+        step[k] = SHARE * fit.std_errors[k]
+        ahead, behind = (predicted(moved).sel(statistic="mean") for moved in (theta + step, theta - step))
+        for name, slope in slopes.items():
+            slope[:, k] = (ahead[name].values - behind[name].values) / (2 * step[k])
+    return slopes
+
+
+def _variance(fit: Fitted, slopes: np.ndarray) -> np.ndarray:
+    covariance = np.where(np.isfinite(fit.estimate.covariance), fit.estimate.covariance, 0.0)
+    return np.asarray(np.einsum("ti,ij,tj->t", slopes, covariance, slopes))
+
+
+def _noise_along(fit: Fitted, experiment: Experiment, path: Any) -> dict[str, np.ndarray]:
+    """Standard deviations of the noise of outputs, where they are known."""
+    flat = structure_of(fit.settled_model).model
+    values, _ = fit.values_for(experiment.name or "")
+    known = evaluate_parameters(flat, {**experiment.constants, **values}).values
+    return {
+        name: evaluate_along(path, output.noise, known)
+        for name, output in flat.outputs.items()
+        if output.noise is not None
+    }
+
+
+def _student(fit: Fitted) -> float:
+    """Student's quantile by that of the normal law."""
+    one = np.ones(1)
+    return float(half_width(one, LEVEL, fit.student)[0] / half_width(one, LEVEL, np.inf)[0])
+
+
+def _band(mean: np.ndarray, std: np.ndarray, fit: Fitted, attributes: Any) -> tuple[Any, ...]:
+    half = half_width(std, LEVEL, fit.student)
+    return ("statistic", "time"), np.stack([mean, std, mean - half, mean + half]), attributes
