@@ -20,7 +20,7 @@ FINE, UNSATISFIED, MISTAKE, FAULT, INTERRUPTED = 0, 1, 2, 3, 130
 COMMANDS = {
     "Begin": ("demo", "new"),
     "Look at a model or a problem": ("lint", "analyze", "simulate"),
-    "Estimate": ("fit", "report", "compare", "study"),
+    "Estimate": ("fit", "predict", "diagnose", "report", "compare", "study"),
     "The rest": ("reproduce", "schema", "cache"),
 }
 """Commands by heading; each is ``command`` in the module of its name."""

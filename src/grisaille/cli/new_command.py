@@ -10,6 +10,8 @@ import click
 from grisaille.cli.output import Output, answering
 from grisaille.errors import DataError
 
+FILE = click.Path(path_type=Path)
+
 
 def _complete(context: Any, parameter: Any, incomplete: str) -> list[str]:
     from grisaille.problem.creating import templates
@@ -19,13 +21,21 @@ def _complete(context: Any, parameter: Any, incomplete: str) -> list[str]:
 
 @click.command("new")
 @click.argument("template", required=False, shell_complete=_complete)
-@click.argument("folder", required=False, type=click.Path(path_type=Path))
+@click.argument("folder", required=False, type=FILE)
 @click.option("--list", "listing", is_flag=True, help="Show the templates.")
+@click.option("--csv", "file", type=FILE, metavar="FILE.csv", help="From a file of your own instead of a template.")
+@click.option("--time", metavar="COLUMN", help="With --csv: the column of times; guessed unless given.")
+@click.option("--inputs", metavar="A,B", help="With --csv: columns that were applied to the plant.")
+@click.option("--outputs", metavar="C,D", help="With --csv: columns that were measured.")
+@click.option("--zone", metavar="NAME", help="With --csv: the time zone of dates without one, as in Europe/Berlin.")
 @answering
-def command(output: Output, template: str | None, folder: Path | None, listing: bool) -> int:
-    """Make a problem folder from a TEMPLATE, ready to fit and to change.
+def command(
+    output: Output, template: str | None, folder: Path | None, listing: bool, file: Path | None, **columns: str | None
+) -> int:
+    """Make a problem folder from a TEMPLATE, or from your own data, ready to fit and to change.
 
-    FOLDER is the template's name unless given; nothing is overwritten.
+    FOLDER is the template's name, or that of the file, unless given; nothing is overwritten. From a file,
+    'grisaille new --csv run.csv --inputs pump --outputs level', the model is a first-order lag: a beginning.
     """
     from grisaille.problem.creating import create, templates
 
@@ -35,9 +45,49 @@ def command(output: Output, template: str | None, folder: Path | None, listing: 
         output.say("\n".join(f"{name:<{width}}  {title}" for name, title in known.items()))
         output.answer({"templates": known})
         return 0
+    if file is not None:
+        if folder is not None:
+            raise DataError(f"--csv takes a FOLDER and no template: 'grisaille new --csv {file} {folder}'.")
+        return _from_file(output, file, Path(template) if template else Path(file.stem), columns)
+    strange = next((name for name, value in columns.items() if value is not None), None)
+    if strange is not None:
+        raise DataError(f"--{strange} goes with --csv FILE.csv, which makes a folder from a file of your own.")
     if template is None:
-        raise DataError(f"Which template? There are {', '.join(known)}: 'grisaille new two-tank tanks'.")
+        raise DataError(
+            f"Which template? There are {', '.join(known)}: 'grisaille new two-tank tanks'. From your own data: "
+            f"'grisaille new --csv FILE.csv'."
+        )
     made = create(template, folder or Path(template))
     output.say(f"{made} holds {known[template]}. Next:\n  grisaille lint {made}\n  grisaille fit {made}")
     output.answer({"template": template, "folder": str(made)})
     return 0
+
+
+def _from_file(output: Output, file: Path, folder: Path, columns: dict[str, str | None]) -> int:
+    from grisaille.problem.first_model import create_from_csv, unknowns_of
+
+    made = create_from_csv(
+        file, folder, time=columns["time"], inputs=_listed(columns["inputs"]), outputs=_listed(columns["outputs"]),
+        zone=columns["zone"],
+    )  # fmt: skip
+    names, lonely = unknowns_of(made)
+    remarks = list(made.remarks)
+    if lonely:
+        remarks.append(f"{', '.join(lonely)} does not vary, so its effect cannot be told from the offset: it stays 0.")
+    for remark in remarks:
+        output.say(remark)
+    lag = " with a lag" if made.time is not None else ""
+    output.say(
+        f"{folder} holds a first model of {file.name}: every output follows the inputs{lag}. Next:\n"
+        f"  grisaille fit {folder}\nthen put your own equations into {folder / 'model.py'}."
+    )
+    output.answer({
+        "file": str(file), "folder": str(folder), "time": made.time.header if made.time else None,
+        "inputs": {c.name: c.header for c in made.inputs}, "outputs": {c.name: c.header for c in made.outputs},
+        "estimate": names, "remarks": remarks,
+    })  # fmt: skip
+    return 0
+
+
+def _listed(text: str | None) -> list[str] | None:
+    return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
