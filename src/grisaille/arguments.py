@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Hashable, Iterable, Mapping
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -64,7 +65,11 @@ RUNS = listed("the numbers of runs, such as left_out=[3, 17]", lambda value: is_
 COLUMNS = NAMES | DICT
 CONFIDENCE = number("a number between 0 and 1, such as 0.95", lambda value: 0 < value < 1)
 NUMBER_OR_TEXT = number("a number", lambda value: True) | TEXT
-HORIZON = number("a number above zero", lambda value: value > 0) | TEXT
+HORIZON = (
+    number("a number above zero", lambda value: value > 0)
+    | TEXT
+    | Kind("a duration", lambda value: isinstance(value, timedelta | np.timedelta64))
+)
 RANGES = by_name("a dict of pairs, {name: (from, to)}", lambda value: is_values(value) and np.shape(value) == (2,))
 BEGIN = TEXT | by_name("values by name", is_number)
 DATASET = Kind("an xarray.Dataset", lambda value: type(value).__name__ == "Dataset")

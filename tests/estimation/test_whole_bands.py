@@ -127,6 +127,24 @@ def test_a_simulation_of_a_filter_has_bands_too(wandering: gr.Fit) -> None:
     assert whole.attrs == given.attrs
 
 
+def test_declared_noise_that_is_a_formula_is_in_the_band() -> None:
+    class Relative(gr.Model):
+        """Noise that grows with what is measured."""
+
+        b = gr.Parameter(1.0, bounds=(-50.0, 50.0))
+        s = gr.Parameter(0.1)
+        x = gr.Variable(1.0)
+        y = gr.Output(x, noise=s * (1 + abs(x)))
+        equations = [der(x) == b]
+
+    t = np.linspace(0.0, 3.0, 9)
+    fit = gr.fit(Relative(), gr.Experiment(t, {}, {"y": 1.0 + t + 0.1 * np.cos(9 * t)}), ["b"], PLAIN)
+    found = fit.predict(bands="all")
+    x, slope = 1.0 + float(fit["b"]) * t, float(fit["b"].std_error) * t
+    assert np.allclose(found["y"].sel(statistic="std"), np.hypot(0.1 * (1 + x), slope), rtol=1e-5)
+    assert np.allclose(found["x"].sel(statistic="std"), slope, rtol=1e-5)
+
+
 def test_bands_are_none_unless_asked_for(wandering: gr.Fit) -> None:
     t = np.linspace(0.0, 3.0, 9)
     fit = gr.fit(Drift(), gr.Experiment(t, {}, {"y": 0.5 + t + 0.1 * np.cos(9 * t)}), ["b"], PLAIN)

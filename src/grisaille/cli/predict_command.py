@@ -137,7 +137,9 @@ def _new_record(fit: Fit, path: Path, reading: dict[str, Any]) -> Experiment:
             f"{path.name} holds none of the outputs {', '.join(old.outputs)}: --column NAME=COLUMN says where one is. "
             f"Without measurements use fit.simulate(times, inputs) in Python."
         )
-    options = {k: v for k, v in (("unit", reading["unit"] or old.clock.unit), ("zone", reading["zone"])) if v}
+    options: dict[str, Any] = {
+        k: v for k, v in (("unit", reading["unit"] or old.clock.unit), ("zone", reading["zone"])) if v
+    }
     made: Experiment = Experiment.from_csv(
         path, time=None if old.is_static else time, inputs={n: where[n] for n in old.inputs}, outputs=outputs,
         hold=dict(old.hold), **options,

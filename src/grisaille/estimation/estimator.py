@@ -79,7 +79,7 @@ class EstimatorType(ABCMeta):
 def _refuse_options(cls: type, given: Sequence[Any], options: Mapping[str, Any]) -> None:
     """Refuse options of the wrong kind; those of estimators that are not ours are theirs to check."""
     if cls.__module__.startswith("grisaille.") and cls.__name__ in ELSEWHERE:
-        names = list(inspect.signature(cls.__init__).parameters)[1:]
+        names = list(inspect.signature(cls).parameters)
         refuse_wrong(cls.__name__, kinds_of(cls.__name__, names), {**dict(zip(names, given, strict=False)), **options})
 
 
@@ -258,7 +258,7 @@ class Estimator(metaclass=EstimatorType):
         """Predictions from the data up to ``horizon`` before; None where every one is a simulation."""
         return None
 
-    def predict_with_bands(self, fit: Fitted, experiment: Experiment, horizon: float | None) -> xr.Dataset:
+    def predict_with_bands(self, fit: Fitted, experiment: Experiment, horizon: Horizon | None) -> xr.Dataset:
         """A prediction with bands that contain the uncertainty of the estimates."""
         from grisaille.estimation.whole_bands import simulated_with_bands
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from grisaille.estimation.fitted import Fitted
+    from grisaille.estimation.horizons import Horizon
     from grisaille.experiment.experiment import Experiment
 
 Predicted = Callable[[np.ndarray], "xr.Dataset"]
@@ -54,14 +55,14 @@ def simulated_with_bands(fit: Fitted, experiment: Experiment) -> xr.Dataset:
     return xr.Dataset(data, coordinates, {**path.attrs, "level": LEVEL, "bands": "all"})
 
 
-def ahead_with_bands(fit: Fitted, experiment: Experiment, horizon: float, predicted: Predicted) -> xr.Dataset:
+def ahead_with_bands(fit: Fitted, experiment: Experiment, horizon: Horizon, predicted: Predicted) -> xr.Dataset:
     """Predictions of a filter with the uncertainty of its unknowns beside that of the state.
 
     predicted : at given values of the unknowns
     """
     refuse_without_covariance(fit)
     given = predicted(fit.estimate.theta)
-    slopes = sensitive(fit, experiment)[1] if np.isinf(horizon) else _differences(fit, predicted)
+    slopes = sensitive(fit, experiment)[1] if isinstance(horizon, float) else _differences(fit, predicted)
     found = given.copy()
     for name in given.data_vars:
         mean, std, lower, upper = given[name].values
@@ -127,7 +128,8 @@ def _noise_along(fit: Fitted, experiment: Experiment, path: Any) -> dict[str, np
     """Standard deviations of the noise of outputs, where they are known."""
     flat = structure_of(fit.settled_model).model
     values, _ = fit.values_for(experiment.name or "")
-    known = evaluate_parameters(flat, {**experiment.constants, **values}).values
+    found = evaluate_parameters(flat, {**experiment.constants, **values})
+    known = dict(zip(found.names, found.values.tolist(), strict=True))
     return {
         name: evaluate_along(path, output.noise, known)
         for name, output in flat.outputs.items()

@@ -152,7 +152,7 @@ def _columns(table: Table) -> list[Column]:
 def _is_numeric(table: Table, header: str) -> bool:
     """Numbers and empty cells, and at least one number."""
     telling = [cell for cell in table.columns[header] if cell.lower() not in MISSING]
-    return bool(telling) and all(is_number(cell, table.decimal) for cell in telling)
+    return bool(telling) and all(is_number(cell, table.decimal or ".") for cell in telling)
 
 
 def _is_dates(table: Table, header: str) -> bool:
@@ -292,7 +292,7 @@ def model_text(read: Read) -> str:
     guesses, span = guesses_of(read), _span(read)
     law = "T x' = c + K u - x for each output" if read.time is not None else "y = c + K u for each output"
     lines = [
-        '"""A first model: every output follows the inputs with a lag of first order. Put your physics here."""',
+        '"""A first model of measured data, to begin with. Put your physics here."""',
         "",
     ]
     lines += ["import grisaille as gr", *(["from grisaille import der"] if read.time else []), "", ""]

@@ -203,7 +203,7 @@ class KalmanML(Estimator):
 
         return predictions(fit, experiment, horizon, self.case_of)
 
-    def predict_with_bands(self, fit: Fitted, experiment: Any, horizon: float | None) -> xr.Dataset:
+    def predict_with_bands(self, fit: Fitted, experiment: Any, horizon: Horizon | None) -> xr.Dataset:
         from grisaille.estimation.states import predictor
         from grisaille.estimation.whole_bands import ahead_with_bands
 

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from grisaille.estimation.fitted import Fitted
+    from grisaille.estimation.horizons import Horizon
 
 SEARCHES, MATCHES = ("gauss-newton", "grid", "stochastic", "nelder-mead"), ("mean", "mean-variance")
 SCATTER = 1e-3
@@ -217,7 +218,7 @@ class SimulatedPEM(Estimator):
             "parameters": scales, "compiled": self.compiled,
         }  # fmt: skip
 
-    def predict_with_bands(self, fit: Fitted, experiment: Any, horizon: float | None) -> xr.Dataset:
+    def predict_with_bands(self, fit: Fitted, experiment: Any, horizon: Horizon | None) -> xr.Dataset:
         raise EstimationError(
             "bands='all' is not available for gr.SimulatedPEM, whose predictions are means of an ensemble: "
             "fit.simulate(times, inputs, realizations=1000) shows what disturbances do, gr.bootstrap(fit) what the "
