@@ -261,7 +261,7 @@ def test_mistakes_in_the_call(arguments, error, words) -> None:
 
 
 def test_compiled_is_yes_no_or_none() -> None:
-    with pytest.raises(DataError, match="compiled is 'yes'; give None"):
+    with pytest.raises(GrisailleError, match="compiled is 'yes'; give True or False or None"):
         gr.simulate(Decay(), TIMES, compiled="yes")
 
 

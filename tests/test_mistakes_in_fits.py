@@ -10,7 +10,7 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
-from grisaille.errors import EstimationError, ModelError
+from grisaille.errors import EstimationError, GrisailleError, ModelError
 
 
 class Tank(gr.Model):
@@ -76,12 +76,12 @@ def test_local_takes_members_as_estimate_does() -> None:
     ("ask", "words"),
     [
         (lambda fit: fit["h"], r"The fit has no 'h'; it has k\. Trajectories are in fit\.predict"),
-        (lambda fit: fit.predict(TIMES), r"not ndarray\. For other times and inputs use fit\.simulate"),
-        (lambda fit: gr.bootstrap(fit.parameters), "takes a fit, as gr.fit gives it, not DataFrame"),
+        (lambda fit: fit.predict(TIMES), r"experiment is an array .* For other times and inputs use fit\.simulate"),
+        (lambda fit: gr.bootstrap(fit.parameters), "fit is a DataFrame; give a fit, as gr.fit gives it"),
     ],
 )
 def test_questions_to_a_fit(fit: gr.Fit, ask: Callable[[gr.Fit], Any], words: str) -> None:
-    with pytest.raises(EstimationError, match=words):
+    with pytest.raises(GrisailleError, match=words):
         ask(fit)
 
 

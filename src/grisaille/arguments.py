@@ -83,8 +83,8 @@ STRATEGY = (
 WORKERS = (
     COUNT | one_of("serial", "processes") | Kind("an executor", lambda value: callable(getattr(value, "submit", None)))
 )
-FILE = PATH | Kind("an open text file", lambda value: hasattr(value, "read"))
-
+ONE = Kind("a text", lambda value: np.ndim(value) == 0)
+"""Where what reads it says more."""
 COLUMN = Kind("the name of a column", lambda value: isinstance(value, Hashable) and not isinstance(value, bool | slice))
 CODING = Kind("the name of a text encoding, such as 'utf-8'", lambda value: codecs.lookup(value) is not None)
 MATRIX = Kind(
@@ -204,10 +204,12 @@ ELSEWHERE: dict[str, dict[str, Kind]] = {
         "time": ANYTHING, "outputs": ANYTHING, "name": ANYTHING, "t0": ANYTHING, "weights": ANYTHING, "skip": ANYTHING,
         "unit": TEXT, "units": ANYTHING, "fill": ANYTHING, "hold": TEXT | DICT,
     },
-    "Experiment.from_csv": {"path": FILE, "inputs": COLUMNS, "outputs": COLUMNS, "name": TEXT | NOTHING},
+    "Experiment.from_csv": {
+        "path": ANYTHING, "inputs": ANYTHING, "outputs": ANYTHING, "separator": ONE | NOTHING, "name": TEXT | NOTHING,
+    },
     "Experiment.from_frame": {
-        "inputs": COLUMNS, "outputs": COLUMNS, "name": TEXT | NOTHING, "time": COLUMN | NOTHING, "by": COLUMN | NOTHING,
-        "frame": ANYTHING,
+        "inputs": ANYTHING, "outputs": ANYTHING, "name": TEXT | NOTHING, "time": COLUMN | NOTHING,
+        "by": COLUMN | NOTHING, "frame": ANYTHING,
     },
     "Experiment.from_dataset": {"inputs": COLUMNS | NOTHING, "outputs": COLUMNS | NOTHING, "time": TEXT},
     "Experiment.measurements": {"name": ANYTHING},
@@ -271,6 +273,8 @@ def _hint(name: str, value: Any, who: str) -> str:
         return " gr.Experiment.from_frame(…) makes one of a table."
     if name == "level" and is_ours(value, "Record") and who.endswith("diagnose"):
         return " fit.validate(experiment) tests a record that was not fitted."
+    if name == "experiment" and hasattr(value, "__array__"):
+        return " For other times and inputs use fit.simulate(times, inputs)."
     if is_name(value) and not isinstance(value, str) and name in ("name", "first", "second"):
         return " Its name, as in the table of the fit, is a text."
     return ""

@@ -384,7 +384,7 @@ class Fitted:
         """
         signals, hold = experiment.input_signals()
         name = experiment.name or ""
-        values, starts = self.values_for(name)
+        values, starts = self._values_for(name)
         options = self.method.simulated(self.estimate, name)
         if sensitivities:
             options = {"compiled": self.method.compiled, **options}
@@ -446,7 +446,7 @@ class Fitted:
         """By which ``predict``, ``states`` and ``plot`` know the experiments."""
         return tuple(e.name or "" for e in self.experiments)
 
-    def values_for(self, experiment: str) -> tuple[dict[str, float], dict[str, float]]:
+    def _values_for(self, experiment: str) -> tuple[dict[str, float], dict[str, float]]:
         """Estimated parameters, and starts, that hold in an experiment.
 
         experiment : its name

@@ -32,7 +32,7 @@ def last_used(horizon: object, times: np.ndarray, clock: Clock | None) -> np.nda
     if isinstance(horizon, float) and np.isposinf(horizon):
         return np.full(len(times), -1)
     if isinstance(horizon, int | np.integer) and not isinstance(horizon, bool) and horizon >= 1:
-        return np.maximum(rows - int(horizon), -1)
+        return np.maximum(rows - min(int(horizon), len(times) + 1), -1)
     if clock is not None and is_length(horizon):
         length = _duration(horizon, clock)
         return np.minimum(np.searchsorted(times, times - (1 - SAME) * length, side="right"), rows) - 1

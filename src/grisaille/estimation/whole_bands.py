@@ -127,7 +127,7 @@ def _variance(fit: Fitted, slopes: np.ndarray) -> np.ndarray:
 def _noise_along(fit: Fitted, experiment: Experiment, path: Any) -> dict[str, np.ndarray]:
     """Standard deviations of the noise of outputs, where they are known."""
     flat = structure_of(fit.settled_model).model
-    values, _ = fit.values_for(experiment.name or "")
+    values, _ = fit._values_for(experiment.name or "")
     found = evaluate_parameters(flat, {**experiment.constants, **values})
     known = dict(zip(found.names, found.values.tolist(), strict=True))
     return {

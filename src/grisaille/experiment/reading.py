@@ -33,7 +33,11 @@ def read_table(
     path: Any, separator: str | None, decimal: str, comment: str, encoding: str, units_row: bool | None
 ) -> Table:
     """The table in a file; ``units_row=None`` looks whether units stand below the header."""
-    for what, value in (("comment", comment), ("encoding", encoding), ("separator", separator or "")):
+    for what, value in (
+        ("comment", comment),
+        ("encoding", encoding),
+        ("separator", "" if separator is None else separator),
+    ):
         check_text(value, what, "'#'" if what == "comment" else "'utf-8'" if what == "encoding" else "';'")
     if not isinstance(decimal, str) or decimal not in (".", ","):
         raise DataError(f"decimal is {decimal!r}; it must be '.' or ','.")
