@@ -298,3 +298,69 @@ def test_reproductions_that_are_not_installed_are_named(monkeypatch: pytest.Monk
     answer = CliRunner().invoke(reproduce_command.command, ["--list"])
     assert answer.exit_code != 0
     assert "checkout" in answer.output + str(answer.exception)
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a saved fit."""
+    made = write(tmp_path_factory.mktemp("fitted") / "tank")
+    assert main(["fit", str(made), "--quiet", "--no-report"]) == 0
+    return made
+
+
+def test_predict_writes_a_table(fitted: Path, tmp_path: Path, capsys: Capture) -> None:
+    fit = gr.load(fitted / "fit.nc")
+    output = next(iter(fit.experiments[0].outputs))
+    assert main(["predict", str(fitted), "--bands", "all", "--output", str(tmp_path / "p.csv")]) == 0
+    table = pd.read_csv(tmp_path / "p.csv", index_col="time")
+    expected = fit.predict(bands="all")[output]
+    for column, statistic in ((output, "mean"), (f"{output}_lower", "lower"), (f"{output}_upper", "upper")):
+        assert table[column].to_numpy() == pytest.approx(expected.sel(statistic=statistic).to_numpy())
+    assert table[f"{output}_measured"].notna().any()
+    capsys.readouterr()
+    assert main(["predict", str(fitted), "--json"]) == 0
+    assert len(answer(capsys)[output]) == len(table)
+
+
+def test_predict_reads_new_data(fitted: Path, tmp_path: Path, capsys: Capture) -> None:
+    fit = gr.load(fitted / "fit.nc")
+    frame = fit.experiments[0].to_frame().rename_axis("time").reset_index()
+    output = next(iter(fit.experiments[0].outputs))
+    frame.rename(columns={output: "sensor"}).to_csv(tmp_path / "new.csv", index=False)
+    given = ["predict", str(fitted), "--data", str(tmp_path / "new.csv")]
+    assert main([*given, "--column", f"{output}=sensor", "--output", str(tmp_path / "p.csv"), "--quiet"]) == 0
+    assert pd.read_csv(tmp_path / "p.csv")[f"{output}_measured"].notna().sum() > 5
+    assert main([*given, "--time", "when"]) == 2
+    assert main(given) == 2
+    error = capsys.readouterr().err
+    assert f"none of the outputs {output}" in error and "Traceback" not in error
+
+
+def test_diagnose_tells_by_its_status(fitted: Path, tmp_path: Path, capsys: Capture) -> None:
+    fit = gr.load(fitted / "fit.nc")
+    healthy = bool(fit.diagnose())
+    assert main(["diagnose", str(fitted), "--output", str(tmp_path / "tests.csv")]) == (0 if healthy else 1)
+    assert "residuals of" in capsys.readouterr().out
+    assert len(pd.read_csv(tmp_path / "tests.csv")) == len(fit.diagnose().table)
+    strict = fit.diagnose(0.999)
+    assert main(["diagnose", str(fitted), "--level", "0.999", "--json"]) == (0 if strict else 1)
+    assert answer(capsys)["healthy"] == bool(strict)
+    assert not strict, "at such a level something is always unhealthy"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["predict", "nowhere"], "There is no saved fit"),
+        (["diagnose", "nowhere"], "There is no saved fit"),
+        (["predict", "{}", "--experiment", "nosuch"], "nosuch"),
+        (["predict", "{}", "--horizon", "soon"], "horizon is 'soon'"),
+        (["predict", "{}", "--zone", "UTC"], "say how to read --data"),
+        (["diagnose", "{}", "--level", "7"], "level is 7.0; give a number between 0 and 1"),
+        (["diagnose", "{}", "--plot", "a.txt"], "files end in"),
+    ],
+)
+def test_their_mistakes_are_sentences(fitted: Path, capsys: Capture, words: list[str], said: str) -> None:
+    assert main([w.format(fitted) for w in words]) == 2
+    error = capsys.readouterr().err
+    assert said in error and "Traceback" not in error
