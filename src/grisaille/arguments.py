@@ -22,9 +22,9 @@ from grisaille.kinds import (
     EXPERIMENT,
     FIT,
     FRACTION,
+    LARGEST,
     MODEL,
     NAMES,
-    NATURAL,
     NOTHING,
     PATH,
     POSITIVE,
@@ -63,7 +63,8 @@ PAIRS = listed(
 )
 RUNS = listed("the numbers of runs, such as left_out=[3, 17]", lambda value: is_number(value) or value is None)
 COLUMNS = NAMES | DICT
-CONFIDENCE = number("a number between 0 and 1, such as 0.95", lambda value: 0 < value < 1)
+CONFIDENCE = number("a number between 0 and 1, such as 0.95", lambda value: True)
+WHOLE = whole(-LARGEST, "a whole number")
 NUMBER_OR_TEXT = number("a number", lambda value: True) | TEXT
 HORIZON = (
     number("a number above zero", lambda value: value > 0)
@@ -80,10 +81,7 @@ POINTS = Kind(
 STRATEGY = (
     TEXT | by_name("lists of values by name", lambda value: np.ndim(value) == 1 and is_values(list(value))) | POINTS
 )
-WORKERS = (
-    COUNT | one_of("serial", "processes") | Kind("an executor", lambda value: callable(getattr(value, "submit", None)))
-)
-ONE = Kind("a text", lambda value: np.ndim(value) == 0)
+ONE = Kind("one value", lambda value: np.ndim(value) == 0)
 """Where what reads it says more."""
 COLUMN = Kind("the name of a column", lambda value: isinstance(value, Hashable) and not isinstance(value, bool | slice))
 CODING = Kind("the name of a text encoding, such as 'utf-8'", lambda value: codecs.lookup(value) is not None)
@@ -99,7 +97,7 @@ ARGUMENTS: dict[str, Kind] = {
     "which": EXPERIMENT | TEXT,
     "plan": EXPERIMENTS,
     "fit": FIT,
-    "fits": by_name("a dict of fits, {label: fit}", lambda value: is_ours(value, "Fitted")),
+    "fits": ANYTHING,
     "dataset": DATASET,
     "frame": FRAME,
     "trajectory": DATASET | NOTHING,
@@ -127,12 +125,12 @@ ARGUMENTS: dict[str, Kind] = {
     # numbers
     "level": CONFIDENCE,
     "seed": SEED,
-    "runs": COUNT,
-    "starts": COUNT,
+    "runs": WHOLE,
+    "starts": WHOLE,
     "points": COUNT,
     "samples": COUNT | NOTHING,
-    "block": COUNT | NOTHING,
-    "run": whole(0),
+    "block": WHOLE | NOTHING,
+    "run": ONE,
     "left_out": RUNS,
     "threads": COUNT | NOTHING,
     "realizations": COUNT | NOTHING,
@@ -147,7 +145,7 @@ ARGUMENTS: dict[str, Kind] = {
     "kind": TEXT,
     "sampling": STRATEGY,
     "threshold": one_of("t", "chi2"),
-    "others": one_of("held", "profiled"),
+    "others": TEXT,
     "hold": TEXT | DICT | NOTHING,
     "between": one_of("linear", "spline", "exact"),
     "purpose": TEXT,
@@ -167,7 +165,7 @@ ARGUMENTS: dict[str, Kind] = {
     "store": PATH | NOTHING,
     "title": TEXT | NOTHING,
     "ax": ANYTHING,
-    "executor": WORKERS | NOTHING,
+    "executor": ONE,
     # text files
     "time": TEXT | NOTHING,
     "by": TEXT | NOTHING,
@@ -225,19 +223,19 @@ ELSEWHERE: dict[str, dict[str, Kind]] = {
         "projection": YES_NO, "covariance": TEXT,
     },
     "KalmanML": {
-        "filter": TEXT, "propagation": TEXT, "substeps": NUMBER_OR_TEXT, "initial_covariance": ANYTHING,
-        "first_observation": TEXT, "robust": ANYTHING, "horizon": ANYTHING, "bounds": TEXT, "penalty": NATURAL,
-        "solver": TEXT, "sigma": ANYTHING,
+        "filter": TEXT, "propagation": TEXT, "substeps": ONE, "initial_covariance": ANYTHING,
+        "first_observation": TEXT, "robust": ANYTHING, "horizon": ANYTHING, "bounds": TEXT, "penalty": ANYTHING,
+        "solver": TEXT, "sigma": ANYTHING, "tolerance": ANYTHING, "max_evaluations": ANYTHING,
     },
     "SimulatedPEM": {
-        "realizations": NUMBER_OR_TEXT, "search": TEXT, "match": TEXT, "correction": YES_NO,
+        "realizations": ONE, "search": TEXT, "match": TEXT, "correction": YES_NO,
         "weighting": NOTHING | TEXT | MATRIX,
         "batch": ANYTHING, "band": POSITIVE, "polish": YES_NO, "checkpoint": PATH | NOTHING,
     },
     "Collocation": {
         "criterion": TEXT, "intensities": TEXT, "debias": YES_NO, "order": ANYTHING, "knots": ANYTHING, "kinks": TEXT,
-        "quadrature": ANYTHING, "trajectories": ANYTHING, "refine": NUMBER_OR_TEXT, "optimizer": TEXT,
-        "transcription": TEXT,
+        "quadrature": ANYTHING, "trajectories": ANYTHING, "refine": ONE, "optimizer": TEXT,
+        "transcription": TEXT, "tolerance": ANYTHING, "max_iterations": ANYTHING,
     },
 }  # fmt: skip
 """By function or class, where an argument takes something else than others of its name."""

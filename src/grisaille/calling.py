@@ -48,7 +48,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
 def checked_methods(cls: C) -> C:
     """A class whose public methods, and the call that makes one, are ``checked``."""
     for name, member in list(vars(cls).items()):
-        if name.startswith("_") and name not in ("__init__", "__getitem__"):
+        if name.startswith("_") and name != "__init__":
             continue
         if inspect.isfunction(member):
             setattr(cls, name, checked(member))
