@@ -66,6 +66,7 @@ COLUMNS = NAMES | DICT
 CONFIDENCE = number("a number between 0 and 1, such as 0.95", lambda value: True)
 WHOLE = whole(-LARGEST, "a whole number")
 NUMBER_OR_TEXT = number("a number", lambda value: True) | TEXT
+LISTED = listed("a list of names", is_name, generated=False)
 HORIZON = (
     number("a number above zero", lambda value: value > 0)
     | TEXT
@@ -130,7 +131,7 @@ ARGUMENTS: dict[str, Kind] = {
     "points": COUNT,
     "samples": COUNT | NOTHING,
     "block": WHOLE | NOTHING,
-    "run": ONE,
+    "run": number("the number of a run", lambda value: True),
     "left_out": RUNS,
     "threads": COUNT | NOTHING,
     "realizations": COUNT | NOTHING,
@@ -185,7 +186,7 @@ ELSEWHERE: dict[str, dict[str, Kind]] = {
         "step": ANYTHING, "max_step": ANYTHING, "max_steps": ANYTHING, "reduce": ANYTHING, "method": TEXT,
         "noise": YES_NO,
     },
-    "Fitted.simulated": {"experiment": EXPERIMENT, "sensitivities": NAMES},
+    "Fitted.simulated": {"experiment": EXPERIMENT, "sensitivities": LISTED},
     "Fitted.simulate": {"times": ANYTHING},
     "sensitivity": {"experiment": ANYTHING, "parameters": NAMES | NOTHING | FIT},
     "well_posedness": {"parameters": VALUES | NOTHING, "inputs": VALUES | NOTHING},

@@ -109,6 +109,8 @@ class Fitted:
 
     def __getitem__(self, name: str) -> Value:
         """One estimate, which works as a number and prints with its standard error and unit."""
+        if not isinstance(name, str):
+            raise EstimationError(self._no(name))
         if name in self._noise_names():
             return Value(self.estimate.noise[name[6:-1]], self._noise_error(name[6:-1]), name=name)
         if name not in self.names:
@@ -123,9 +125,9 @@ class Fitted:
         close = suggestion(name, known) if isinstance(name, str) and nearest(name, known) else ""
         listed = f"it has {', '.join(known)}"
         flat = structure_of(self.initial_model).model
-        if name in flat.parameters:
+        if isinstance(name, str) and name in flat.parameters:
             return f"'{name}' was not estimated, its value is in fit.model; estimated: {', '.join(known)}."
-        if name in flat.variables or name in flat.outputs:
+        if isinstance(name, str) and (name in flat.variables or name in flat.outputs):
             return f"The fit has no '{name}'; {listed}. Trajectories are in fit.predict()."
         return f"The fit has no {name!r}; {listed}. {close}".rstrip()
 
@@ -386,7 +388,7 @@ class Fitted:
         name = experiment.name or ""
         values, starts = self._values_for(name)
         options = self.method.simulated(self.estimate, name)
-        if sensitivities:
+        if len(sensitivities):
             options = {"compiled": self.method.compiled, **options}
         values.update(options.pop("parameters", {}))
         known, is_own = known_starts(experiment), any(experiment is e for e in self.experiments)
