@@ -141,7 +141,7 @@ def surface(folder: Path) -> Iterator[Call]:
     yield from language()
     # fits
     asked = {
-        "begun": {}, "diagnose": {}, "find_experiment": {"which": "a"}, "intervals": {"method": "wald"},
+        "begun": {}, "curve": {"name": "k"}, "diagnose": {}, "find_experiment": {"which": "a"}, "intervals": {"method": "wald"},
         "limits": {"method": "wald"}, "plot": {}, "predict": {}, "profile": {"name": "k", "points": 2},
         "report": {"path": folder / "page.html"}, "residuals": {}, "save": {"path": folder / "again.nc"},
         "simulate": {"times": TIMES, "inputs": {"u": 1.0}}, "simulated": {"experiment": data},
@@ -196,6 +196,7 @@ def language() -> Iterator[Call]:
         if getattr(function, "__module__", "") == "grisaille.model.functions" and name not in ("array", "der", "where"):
             taken = list(inspect.signature(function).parameters)
             yield Call(f"gr.{name}", _positions(function, *taken), dict.fromkeys(taken, x))
+    yield Call("gr.Smoothness", gr.Smoothness, {"scale": 1.0})
     yield Call("gr.Normal", gr.Normal, {"mean": 1.0, "std": 1.0})
     yield Call("gr.LogNormal", gr.LogNormal, {"median": 1.0, "log_std": 1.0})
     yield Call("gr.Uniform", gr.Uniform, {"low": 1.0, "high": 2.0})

@@ -50,8 +50,11 @@ from grisaille.kinds import (
 
 EXPERIMENTS = EXPERIMENT | listed("a list of them", lambda value: is_ours(value, "Record"))
 METHOD = TEXT | ESTIMATOR
+ONE_PRIOR = ("Normal", "LogNormal", "Uniform", "Smoothness")
 PRIORS = (
-    by_name("priors by name", lambda value: value is None or is_ours(value, "Normal", "LogNormal", "Uniform"))
+    by_name(
+        "priors by name", lambda value: value is None or is_ours(value, "Normal", "LogNormal", "Uniform", "Smoothness")
+    )
     | of_ours("a gr.MultivariateNormal", "MultivariateNormal")
     | listed("a list of those", lambda value: is_ours(value, "MultivariateNormal"))
     | NOTHING
@@ -195,6 +198,7 @@ ELSEWHERE: dict[str, dict[str, Kind]] = {
     "load": {"model": MODEL | NOTHING},
     "Fit.intervals": {"method": TEXT, "seed": SEED | NOTHING},
     "Fitted.limits": {"method": TEXT},
+    "Fit.curve": {"name": Kind("the name of a vector of values", is_name), "experiment": TEXT | NOTHING},
     "Fit.plot": {"experiments": NAMES | NOTHING},
     "Fit.validate": {"experiment": EXPERIMENT, "start": BEGIN},
     "Fitted.begun": {"start": BEGIN},
