@@ -164,5 +164,5 @@ def test_what_newcomers_met(fit: gr.Fit) -> None:
         gr.fit(Calm(), frame)
     with pytest.raises(ArgumentError, match=r"model is the class Calm; .* Make an instance: Calm\(\)"):
         gr.fit(Calm, experiment())
-    with pytest.raises(ArgumentError, match=r"method is the class KalmanML; .* Make an instance: KalmanML\(\)"):
+    with pytest.raises(GrisailleError, match=r"method is the class KalmanML; make an instance: gr\.KalmanML\(\)"):
         gr.fit(Calm(), experiment(), method=gr.KalmanML)

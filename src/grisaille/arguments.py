@@ -18,7 +18,6 @@ from grisaille.kinds import (
     ANYTHING,
     COUNT,
     DICT,
-    ESTIMATOR,
     EXPERIMENT,
     FIT,
     FRACTION,
@@ -49,7 +48,6 @@ from grisaille.kinds import (
 )
 
 EXPERIMENTS = EXPERIMENT | listed("a list of them", lambda value: is_ours(value, "Record"))
-METHOD = TEXT | ESTIMATOR
 ONE_PRIOR = ("Normal", "LogNormal", "Uniform", "Smoothness")
 PRIORS = (
     by_name(
@@ -145,7 +143,7 @@ ARGUMENTS: dict[str, Kind] = {
     "max_evaluations": COUNT,
     "max_iterations": COUNT,
     # choices
-    "method": METHOD,
+    "method": ONE,
     "kind": TEXT,
     "sampling": STRATEGY,
     "threshold": one_of("t", "chi2"),

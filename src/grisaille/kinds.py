@@ -148,7 +148,6 @@ DICT = by_name("a dict by name")
 MODEL = of_ours("an instance of a gr.Model subclass", "Model")
 FIT = of_ours("a fit, as gr.fit gives it", "Fitted")
 EXPERIMENT = of_ours("a gr.Experiment", "Record")
-ESTIMATOR = of_ours("an estimator such as gr.OutputError()", "Estimator")
 
 
 def shown(value: Any) -> str:
