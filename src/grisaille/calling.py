@@ -1,6 +1,6 @@
 """Calls with arguments that do not exist, or are of the wrong kind: said in our words, with what was meant.
 
-The check of a call costs about a microsecond an argument. It stands at the surface only: functions inside trust each
+The check of a call costs a few microseconds an argument. It stands at the surface only: functions inside trust each
 other.
 """
 
