@@ -208,24 +208,26 @@ def test_unknowns_and_inputs(method: str) -> None:
 
 
 class Spiral(gr.Model):
-    """Crosses both switches in turns, ever faster, until it rests where they meet."""
+    """Crosses both switches in turns, ever faster, until it rests where they meet; later it is pushed off along one."""
 
     c = gr.Parameter(2.0)
     x, y, n = gr.Variable(1.0), gr.Variable(0.5), gr.Variable(0.0)
+    q = gr.Input()
     equations = [
-        der(x) == -gr.sign(x) - c * gr.sign(y), der(y) == c * gr.sign(x) - gr.sign(y) + 0.3, der(n) == gr.sign(y),
+        der(x) == -gr.sign(x) - c * gr.sign(y), der(y) == c * gr.sign(x) - gr.sign(y) + q, der(n) == gr.sign(y),
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_switches_that_accumulate_where_both_slide(method: str) -> None:
-    """The integrals of both signs follow from x = y = 0 at the end: n (1 + c²) = c + 0.5 + 0.3 t."""
-    t = np.array([0.0, 1.0, 5.0, 10.0])
-    got = run(Spiral(), t, method, sensitivities=["c"])
-    n = (2.5 + 0.3 * t[1:]) / 5
-    assert np.abs(got["x"].values[1:]).max() < 1e-9 and np.abs(got["y"].values[1:]).max() < 1e-9
-    assert np.abs(got["n"].values[1:] - n).max() < 1e-9
-    assert np.abs(got["d(n)"].values[1:, 0] - (1 - 4 * n) / 5).max() < 1e-8
+    """While x = y = 0 the integrals of both signs follow, n (1 + c²) = c + 0.5 + ∫q; beyond q = 2.5 x' = 5 − 2 q."""
+    t = np.array([0.0, 1.0, 5.0, 9.0, 10.0, 10.3])
+    got = run(Spiral(), t, method, inputs={"q": ([0.0, 5.0, 15.0], [0.3, 0.3, 5.3])}, hold="foh", sensitivities=["c"])
+    n = (2.5 + 0.3 * t + np.clip(t - 5, 0, None) ** 2 / 4)[1:4] / 5
+    assert np.abs(got["x"].values[1:] + np.clip(t[1:] - 9.4, 0, None) ** 2 / 2).max() < 1e-9
+    assert np.abs(got["y"].values[1:]).max() < 1e-9
+    assert np.abs(got["n"].values[1:4] - n).max() < 1e-9
+    assert np.abs(got["d(n)"].values[1:4, 0] - (1 - 4 * n) / 5).max() < 1e-8
 
 
 class Twisting(gr.Model):
