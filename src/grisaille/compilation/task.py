@@ -70,7 +70,8 @@ FIELDS: tuple[tuple[str, Any], ...] = (
     ("t", _D), ("steps", _L), ("rejected", _L), ("evaluations", _L), ("jacobians", _L), ("factorizations", _L),
     ("newton_iterations", _L), ("status", _L), ("where", _L),
     ("amount", _D), ("error_estimate", _D), ("worst_constraint", _D), ("resumed", _L), ("rescues", _L),
-    ("n_events", _L), ("most_events", _L), ("events", _DP), ("event_at", _D), ("at_once", _L),
+    ("n_events", _L), ("most_events", _L), ("events", _DP), ("event_at", _D), ("joined_at", _D),
+    ("at_once", _L),
 )  # fmt: skip
 
 
@@ -135,6 +136,7 @@ class Task:
     most_events: int = 0
     events: Floats = field(default_factory=lambda: np.zeros((0, 3)))
     event_at: float = 0.0
+    joined_at: float = 0.0
     at_once: int = 0
     memory: Any = None
     """Room for an interpreted integrator's own state between slices; C never sees it."""

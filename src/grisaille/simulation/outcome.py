@@ -140,9 +140,9 @@ def _mode(task: Task, system: System) -> str:
 
 def _unsettled(task: Task, system: System, at: str) -> str:
     return (
-        f"{_mode(task, system)} switches {at}, and no side of it agrees with the motion there: both drive it back, "
-        f"together with other relations that switch at the same instant, or with unknowns that are solved for "
-        f"({_point(task, system)}). Sliding is followed along switches whose rates depend on their own relation. "
+        f"{_mode(task, system)} switches {at}, and nothing says how the motion goes on: both sides drive it back, and "
+        f"with relations that switch at the same instant or unknowns that are solved for no motion along the switch "
+        f"is the only one ({_point(task, system)}). "
         f"{SMOOTHER}"
     )
 

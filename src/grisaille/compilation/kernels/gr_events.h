@@ -37,10 +37,10 @@ enum { GR_LT = 1, GR_LE = 2, GR_SIGN = 3, GR_FLOOR = 4, GR_CEIL = 5 };
 #define GR_SHALLOW 1e-6     /* of what a gap moves by: excursions inside a step that are not looked for */
 #define GR_SHARE_NOISE 1e-12
 #define GR_SHARE_SLACK 1e-9
+#define GR_INTERIOR 1e-6    /* shares closer to the ends of their range are about to leave it */
 #define GR_MOST_RETAKES 60
 #define GR_GRAZING 1e-6     /* of the run: a gap that turns back within this time touches its switch and has no derivative */
 #define GR_TOGETHER 1e-9    /* of the run: gaps that close within this time are at their switches where switches accumulate */
-#define GR_MOST_TOGETHER 6  /* relations whose sides are tried in all combinations */
 #define GR_MOST_AT_ONCE 200 /* events that follow each other within rounding */
 
 GR_FN double *gr_held(const gr_task *k) { return k->p + GR_NP - 4 * GR_NE; }
@@ -404,6 +404,28 @@ GR_COLD long gr_cross(gr_task *k, gr_newton *n, const double *x, double *z, cons
   return gr_decide(k, n, x, z, u, i, up ? v : other, up ? other : v, other);
 }
 
+/* 1 where the sliding of mode i draws the motion to its switch: the rate falls as the share grows */
+GR_COLD long gr_attracts(gr_task *k, gr_newton *n, const double *x, const double *z, const double *u, long i) {
+  const double below = gr_held(k)[i], above = gr_other(k)[i];
+  double down = 0.0, up = 0.0, trial[GR_LEN(GR_NZ)];
+  for (long j = 0; j < GR_NZ; j++) trial[j] = z[j];
+  long status = gr_rate_with(k, n, x, trial, u, i, below, &down);
+  if (!status) status = gr_rate_with(k, n, x, trial, u, i, above, &up);
+  gr_held(k)[i] = below;
+  gr_sliding(k)[i] = 1.0;
+  return !status && up < down;
+}
+
+/* Sliding that goes on after another has ended must still be drawn to its switch: else it ends as well, and nothing
+ * says on which side. */
+GR_COLD long gr_go_on(gr_task *k, gr_newton *n, const double *x, double *z, const double *u, const long *near) {
+  long left = 0;
+  for (long i = 0; i < GR_NE; i++) left |= near[i] == GR_LEFT;
+  for (long i = 0; left && i < GR_NE; i++)
+    if (gr_sliding(k)[i] != 0.0 && !gr_attracts(k, n, x, z, u, i)) return gr_fail(k, GR_UNSETTLED, i, 0.0);
+  return left ? gr_solve_modes(k, n, x, z, u) : GR_DONE;
+}
+
 /* Modes at the point where the run stands, until all agree with it: x stays, z and F (n->f) follow. `near`: gaps
  * that stand at their switch, whatever is left of them, and those that have just ended to slide: their rates are zero. */
 GR_COLD long gr_agree(gr_task *k, gr_newton *n, const double *x, double *z, const double *u, long *near) {
@@ -437,6 +459,8 @@ GR_COLD long gr_agree(gr_task *k, gr_newton *n, const double *x, double *z, cons
     }
     if (status) return status;
     if (changed) continue;
+    status = gr_go_on(k, n, x, z, u, near);
+    if (status) return status;
     for (long i = 0; i < GR_NE; i++)
       if (gr_sliding(k)[i] == 0.0) gr_slack(k)[i] = 1.5 * fmax(0.0, gr_outside(k, i, g.q[i]));
     return GR_DONE;
@@ -457,7 +481,7 @@ GR_COLD long gr_first_modes(gr_task *k, gr_newton *n, const double *x, double *z
   double gap[GR_NE], noise[GR_NE];
   gr_gauge g;
   k->n_events = k->at_once = 0;
-  k->event_at = -HUGE_VAL;
+  k->event_at = k->joined_at = -HUGE_VAL;
   for (long i = 0; i < 4 * GR_NE; i++) gr_held(k)[i] = 0.0;
   for (long i = 0; i < GR_NE; i++) z[GR_SHARES + i] = 0.0;
   for (long pass = 0; pass <= GR_NE; pass++) { /* gaps may contain relations before them */
@@ -519,45 +543,17 @@ GR_COLD long gr_moving_instants(gr_task *k, gr_newton *n, const gr_event *e, con
 }
 #endif
 
-/* Modes whose relations stand at their switches, with the values below and above: none slides, and each leaves to the
- * side on which it is held. Answers 1 where exactly one choice of sides is such, and takes it. */
-GR_COLD long gr_part(gr_task *k, gr_newton *n, const double *x, double *z, const double *u, long count, const long *mode,
-                     const double *below, const double *above) {
-  const long choices = 1L << count;
-  long found = -1, how_many = 0, status = GR_DONE;
-  gr_gauge g;
-  if (count > GR_MOST_TOGETHER) return 0;
-  for (long choice = 0; choice <= choices; choice++) {
-    const long sides = choice < choices ? choice : found;
-    if (choice == choices && how_many != 1) return 0;
-    for (long j = 0; j < count; j++) {
-      gr_sliding(k)[mode[j]] = gr_slack(k)[mode[j]] = 0.0;
-      gr_held(k)[mode[j]] = sides >> j & 1 ? above[j] : below[j];
-    }
-    status = gr_solve_modes(k, n, x, z, u);
-    if (choice == choices) return !status;
-    if (status) continue;
-    gr_gauge_at(k, k->t, x, z, u, &g);
-    long leaves = 1;
-    for (long j = 0; j < count; j++) leaves = leaves && (sides >> j & 1 ? g.rate[mode[j]] > 0.0 : g.rate[mode[j]] < 0.0);
-    if (!leaves) continue;
-    found = sides;
-    how_many++;
-  }
-  return 0;
-}
-
-/* Where switches accumulate, several may slide at once: those whose gaps close within GR_TOGETHER of the run, if their
- * shares are in range; or there is one way to leave all of them. Answers 1 then; else the modes are as before. */
+/* Where switches accumulate, several may slide at once: those whose gaps close within GR_TOGETHER of the run. Answers 1
+ * where their shares are in range; else, or where this was done just before, the modes are as before. */
 GR_COLD long gr_join(gr_task *k, gr_newton *n, const double *x, double *z, const double *u) {
   double kept[4 * GR_NE], z_kept[GR_LEN(GR_NZ)], noise[GR_NE], gap[GR_NE];
   const double soon = GR_TOGETHER * (k->t1 - k->t0), amount = k->amount;
   const long where = k->where, before = k->at_once;
-  long joined = 0, mode[GR_NE];
-  double below[GR_NE], above[GR_NE];
+  long joined = 0;
   gr_gauge g;
   for (long i = 0; i < 4 * GR_NE; i++) kept[i] = gr_held(k)[i];
   for (long i = 0; i < GR_NZ; i++) z_kept[i] = z[i];
+  if (k->t - k->joined_at <= soon) return 0;
   if (gr_solve_modes(k, n, x, z, u)) return 0;
   gr_gauge_at(k, k->t, x, z, u, &g);
   gr_gauge_noise(k, k->t, x, z, u, &g, noise);
@@ -566,9 +562,7 @@ GR_COLD long gr_join(gr_task *k, gr_newton *n, const double *x, double *z, const
     const long whole = gr_kind_of(i) == GR_FLOOR || gr_kind_of(i) == GR_CEIL;
     const double apart = fabs(gap[i] - (whole ? floor(gap[i] + 0.5) : 0.0));
     if (gr_sliding(k)[i] != 0.0) {
-      below[joined] = gr_held(k)[i];
-      above[joined] = gr_other(k)[i];
-      mode[joined++] = i;
+      joined++;
       continue;
     }
     if (gr_kind[i] < 0 || !(apart <= soon * fabs(g.rate[i]) + noise[i])) continue;
@@ -580,19 +574,14 @@ GR_COLD long gr_join(gr_task *k, gr_newton *n, const double *x, double *z, const
     gr_sliding(k)[i] = 1.0;
     gr_slack(k)[i] = 0.0;
     z[GR_SHARES + i] = 0.5;
-    below[joined] = gr_held(k)[i];
-    above[joined] = gr_other(k)[i];
-    mode[joined++] = i;
+    joined++;
   }
   long fits = joined > 1 && !gr_solve_modes(k, n, x, z, u);
   for (long i = 0; fits && i < GR_NE; i++)
-    if (gr_sliding(k)[i] != 0.0 && gr_outside(k, i, z[GR_SHARES + i]) > 0.0) fits = 0;
-  if (!fits && joined > 1) fits = gr_part(k, n, x, z, u, joined, mode, below, above);
-  for (long j = 0; fits && j < joined; j++) {
-    const long i = mode[j], slides = gr_sliding(k)[i] != 0.0, slid = kept[2 * GR_NE + i] != 0.0;
-    if (slides && !slid) gr_record(k, i, 0.0);
-    if (!slides) gr_record(k, i, (slid ? 2.0 : 1.0) * (gr_held(k)[i] == above[j] ? 1.0 : -1.0));
-  }
+    if (gr_sliding(k)[i] != 0.0 && gr_outside(k, i, z[GR_SHARES + i]) > -GR_INTERIOR) fits = 0;
+  for (long i = 0; fits && i < GR_NE; i++)
+    if (gr_sliding(k)[i] != 0.0 && kept[2 * GR_NE + i] == 0.0) gr_record(k, i, 0.0);
+  if (fits) k->joined_at = k->t;
   k->at_once = fits ? 0 : before;
   k->where = where;
   k->amount = amount;

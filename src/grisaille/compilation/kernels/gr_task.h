@@ -130,6 +130,7 @@ typedef struct {
   long most_events;       /* rows of the list; those beyond are only counted */
   double *events;         /* time, mode, and what it does: 1 rises, -1 falls, 0 slides, 2 and -2 leaves upwards, downwards */
   double event_at;        /* the last one */
+  double joined_at;       /* where switches accumulated last and went on sliding together */
   long at_once;           /* how many followed each other within rounding */
 } gr_task;
 
