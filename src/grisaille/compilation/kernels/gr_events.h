@@ -67,6 +67,7 @@ typedef struct {
   void (*inside)(const void *run, double share, double *x, double *z, double *u);
   const double *x, *z, *u_start;
   double t, u[GR_LEN(GR_NU)];
+  gr_newton *newton; /* of the run; its f is left alone */
 } gr_stepper;
 
 /* ---- the range of a mode ---- */
@@ -194,10 +195,28 @@ GR_FN double gr_turning(const gr_task *k, long i, const gr_gauge *a, const gr_ga
   return gr_outside(k, i, gr_hermite(s, q0, d0, q1, d1)) > -shallow ? s : 1.0;
 }
 
+/* 1 where a share that slides is out of its range at a point inside a step: they are solved for there */
+GR_APART long gr_shares_leave(gr_task *k, const gr_stepper *s, double t, const double *x, double *z, const double *u) {
+  double f[GR_LEN(GR_N)];
+  gr_newton here = *s->newton;
+  const double amount = k->amount;
+  const long where = k->where;
+  here.f = f;
+  const long status = gr_newton_iterate(k, &here, t, x, z, u);
+  s->newton->valid = here.valid;
+  k->where = where;
+  k->amount = amount;
+  for (long i = 0; !status && i < GR_NE; i++)
+    if (gr_sliding(k)[i] != 0.0 && gr_outside(k, i, z[GR_SHARES + i]) > GR_SHARE_SLACK) return 1;
+  return 0;
+}
+
 /* The first share of a step at which some mode seems to leave its range inside, or to turn back next to its end; 1:
  * none. Seen by the cubic through gaps and rates, and by gaps at a few points. */
-GR_FN double gr_suspect(const gr_task *k, const gr_stepper *s, const gr_gauge *a, const gr_gauge *b, double h) {
+GR_FN double gr_suspect(gr_task *k, const gr_stepper *s, const gr_gauge *a, const gr_gauge *b, double h) {
   double first = 1.0, x[GR_LEN(GR_NX)], z[GR_LEN(GR_NZ)], u[GR_LEN(GR_NU)], gap[GR_NE];
+  long slides = 0;
+  for (long i = 0; i < GR_NE; i++) slides |= gr_sliding(k)[i] != 0.0;
   for (long i = 0; i < GR_NE; i++)
     if (!(gr_outside(k, i, b->q[i]) > 0.0)) first = fmin(first, gr_turning(k, i, a, b, h));
   for (long n = 1; n <= GR_INSIDE_POINTS; n++) {
@@ -209,6 +228,7 @@ GR_FN double gr_suspect(const gr_task *k, const gr_stepper *s, const gr_gauge *a
       const double shallow = GR_SHALLOW * (fabs(b->q[i] - a->q[i]) + h * fabs(a->rate[i]) + h * fabs(b->rate[i]));
       if (gr_sliding(k)[i] == 0.0 && gr_outside(k, i, gap[i]) > shallow) first = share;
     }
+    if (slides && n % 2 == 0 && first > share && gr_shares_leave(k, s, k->t + share * h, x, z, u)) first = share;
     if (first == share) break;
   }
   return first;

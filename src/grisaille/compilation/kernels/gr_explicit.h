@@ -522,6 +522,7 @@ GR_FN long gr_rk_watch(gr_rk *r, double *err, gr_event *event) {
   a.s.take = gr_rk_take;
   a.s.inside = gr_rk_inside;
   a.s.u_start = u;
+  a.s.newton = &r->newton;
   a.err = *err;
   const double share = gr_suspect(k, &a.s, &start, &end, r->h);
   if (share < 1.0) {

@@ -468,7 +468,10 @@ GR_FN void gr_radau_inside(const void *run, double share, double *x, double *z, 
 GR_FN long gr_radau_watch(gr_radau_retake *a, double *h, gr_event *event) {
   gr_task *k = a->k;
   gr_gauge start, end;
+  gr_newton newton = gr_newton_in(a->r->newton);
   double noise[GR_NE];
+  a->s.newton = &newton;
+  a->r->s->z_valid = 0;
   gr_radau_stand(a, *h);
   gr_gauge_at(k, k->t, k->x, k->z, a->r->u, &start);
   gr_gauge_at(k, a->s.t, a->s.x, a->s.z, a->s.u, &end);
@@ -555,7 +558,7 @@ GR_FN long gr_radau_adaptive_step(gr_task *k, gr_radau_room *r) {
     status = gr_radau_attempt(k, r, h, &factor, &error, &proposal);
 #if GR_NE > 0
     gr_event event = {-1, 0, 0.0};
-    gr_radau_retake a = {k, r, {&a, gr_radau_retry, gr_radau_inside, 0, 0, r->u, 0.0, {0.0}}, factor, error, proposal};
+    gr_radau_retake a = {k, r, {&a, gr_radau_retry, gr_radau_inside, 0, 0, r->u, 0.0, {0.0}, 0}, factor, error, proposal};
     const double whole = h;
     if (!status) {
       status = gr_radau_watch(&a, &h, &event);
@@ -695,7 +698,7 @@ GR_FN long gr_radau_frozen_step(gr_task *k, gr_radau_room *r) {
 #endif
   if (status) return status;
 #if GR_NE > 0
-  gr_radau_retake a = {k, r, {&a, gr_radau_retry_exact, gr_radau_inside, 0, 0, r->u, 0.0, {0.0}}, 0.0, 0.0, 0.0};
+  gr_radau_retake a = {k, r, {&a, gr_radau_retry_exact, gr_radau_inside, 0, 0, r->u, 0.0, {0.0}, 0}, 0.0, 0.0, 0.0};
   gr_radau_exact_end(r);
   status = gr_radau_watch(&a, &h, &event);
   if (status) return status;

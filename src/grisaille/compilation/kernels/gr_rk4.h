@@ -223,6 +223,7 @@ GR_FN long gr_rk4_watch(gr_rk4_run *r, double *end, const double *x, const doubl
   a.s.take = gr_rk4_take;
   a.s.inside = gr_rk4_inside;
   a.s.u_start = u;
+  a.s.newton = &r->newton;
   for (long i = 0; i < GR_NX; i++) a.x[i] = x[i];
   for (long i = 0; i < GR_NZ; i++) a.z[i] = z[i];
   long status = gr_rk4_stand(&a, *end);
