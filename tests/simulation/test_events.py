@@ -50,7 +50,7 @@ def test_stick_and_slip(method: str) -> None:
     assert np.abs(got["friction"].values - pull)[rests].max() < 1e-9
     assert got.attrs["events"] == 4
     lines = got.attrs["event_list"].split("\n")
-    assert lines[0] == "t = 0: 'sign(v)' slides" and lines[1] == "t = 2: 'sign(v)' ends to slide and becomes 1"
+    assert lines[0] == "t = 0: 'sign(v)' slides" and lines[1] == "t = 2: 'sign(v)' stops sliding and becomes 1"
 
 
 class Thermostat(gr.Model):
@@ -256,7 +256,7 @@ def test_grazing_is_named() -> None:
     assert abs(got["d(y)"].values[-1, 0] + 2 / np.sqrt(0.75)) < 1e-7
 
 
-def test_a_signal_that_jumps_ends_to_slide() -> None:
+def test_a_signal_that_jumps_ends_sliding() -> None:
     """Held inputs: the block is torn loose at once, and caught again where the pull ends."""
     got = run(Block(), np.linspace(0, 6, 13), "auto", inputs={"F": ([0, 2, 3, 6], [0.5, 3.0, 0.0, 0.0])})
     t = got["time"].values

@@ -96,4 +96,4 @@ def _what(kind: str, what: int) -> str:
         "lt": "false" if rises else "true", "le": "false" if rises else "true", "sign": "1" if rises else "-1",
         "floor": "larger" if rises else "smaller", "ceil": "larger" if rises else "smaller",
     }[kind]  # fmt: skip
-    return f"becomes {becomes}" if abs(what) == 1 else f"ends to slide and becomes {becomes}"
+    return f"becomes {becomes}" if abs(what) == 1 else f"stops sliding and becomes {becomes}"
