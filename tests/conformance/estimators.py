@@ -37,7 +37,9 @@ class Estimator:
     is_another: Callable[[Entry], bool] = lambda entry: False
 
     def criterion(self, entry: Entry) -> Any:
-        """With weights of several outputs that do not follow from the errors at each point."""
+        """With weights of several outputs, and steps between samples, that do not follow from each point."""
+        if self.name in ("extended", "unscented") and "jump" not in entry.traits:
+            return replace(self.method, substeps=8)
         if isinstance(self.method, gr.SimulatedPEM) and self.method.match == "mean":
             return replace(self.method, weighting=np.eye(len(entry.made[1][0].outputs)))
         return self.method
