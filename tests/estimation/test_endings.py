@@ -130,10 +130,14 @@ def test_a_signal_ends_steps_over_trajectories(options: dict[str, Any], monkeypa
             os.kill(os.getpid(), signal.SIGINT)
 
     monkeypatch.setattr(Journal, "step", stop)
-    fit = gr.fit(Driven(), record(), ["a", "b"], gr.Collocation(criterion="amle", **options))
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where tests run in the background
+    try:
+        fit = gr.fit(Driven(), record(), ["a", "b"], gr.Collocation(criterion="amle", **options))
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert fit.status.startswith("INTERRUPTED after 3 evaluations") and len(seen) == 3
     np.testing.assert_array_equal(fit.estimate.theta, seen[-1])
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_direct_collocation_keeps_its_first_elements(monkeypatch: pytest.MonkeyPatch) -> None:

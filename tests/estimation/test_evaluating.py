@@ -115,10 +115,10 @@ def test_the_level_of_output_error_is_no_value_of_its_own() -> None:
 
 @pytest.mark.parametrize(
     ("given", "said"),
-    [(3.0, "parameters= is float; give values by name"), ("table", "a table with the columns k: a fit's own has")],
+    [(3.0, "parameters is 3.0; give a dict of numbers by name"), ("table", "a table with the columns k: a fit's own has")],
 )
 def test_other_things_are_refused(given: object, said: str) -> None:
     if given == "table":
         given = gr.fit(Decay(), DATA, ["k"], METHODS[0]).covariance
-    with pytest.raises(gr.EstimationError, match=said):
+    with pytest.raises(gr.GrisailleError, match=said):
         gr.evaluate(Decay(), DATA, METHODS[0], given)
