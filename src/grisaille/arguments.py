@@ -270,7 +270,8 @@ def _hint(name: str, value: Any, who: str) -> str:
     """What was probably meant."""
     if isinstance(value, type) and is_name_of_ours(value, "Model", "Estimator"):
         return f" Make an instance: {value.__name__}()."
-    if is_table(value) and name in ("experiment", "experiments", "plan"):
+    held = value[0] if isinstance(value, list | tuple) and value else value
+    if (is_table(held) or isinstance(held, dict)) and name in ("experiment", "experiments", "plan"):
         return " gr.Experiment.from_frame(…) makes one of a table."
     if name == "level" and is_ours(value, "Record") and who.endswith("diagnose"):
         return " fit.validate(experiment) tests a record that was not fitted."

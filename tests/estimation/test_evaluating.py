@@ -115,7 +115,10 @@ def test_the_level_of_output_error_is_no_value_of_its_own() -> None:
 
 @pytest.mark.parametrize(
     ("given", "said"),
-    [(3.0, "parameters is 3.0; give a dict of numbers by name"), ("table", "a table with the columns k: a fit's own has")],
+    [
+        (3.0, "parameters is 3.0; give a dict of numbers by name"),
+        ("table", "a table with the columns k: a fit's own has"),
+    ],
 )
 def test_other_things_are_refused(given: object, said: str) -> None:
     if given == "table":

@@ -199,7 +199,7 @@ def test_what_is_not_determined_has_no_finite_error() -> None:
 
 
 def test_table_instead_of_an_experiment_is_refused() -> None:
-    with pytest.raises(EstimationError, match=r"gr\.Experiment\.from_frame"):
+    with pytest.raises(gr.GrisailleError, match=r"gr\.Experiment\.from_frame"):
         gr.fit(Line(), [{"x": 1}], ["p"], METHOD)
 
 
