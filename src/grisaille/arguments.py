@@ -51,7 +51,8 @@ EXPERIMENTS = EXPERIMENT | listed("a list of them", lambda value: is_ours(value,
 ONE_PRIOR = ("Normal", "LogNormal", "Uniform", "Smoothness")
 PRIORS = (
     by_name(
-        "priors by name", lambda value: value is None or is_ours(value, "Normal", "LogNormal", "Uniform", "Smoothness")
+        "priors by name, such as gr.Normal",
+        lambda value: value is None or is_ours(value, "Normal", "LogNormal", "Uniform", "Smoothness"),
     )
     | of_ours("a gr.MultivariateNormal", "MultivariateNormal")
     | listed("a list of those", lambda value: is_ours(value, "MultivariateNormal"))

@@ -244,11 +244,11 @@ def test_failed_simulations_are_survived() -> None:
         ({"estimate": ["a"], "guess": {"a": 9.0}}, "outside"),
         ({"estimate": ["a"], "method": "magic"}, "which is no estimator"),
         ({"estimate": ["a"], "method": gr.OutputError}, "make an instance"),
-        ({"estimate": ["a"], "priors": {"a": 3}}, "use gr.Normal"),
+        ({"estimate": ["a"], "priors": {"a": 3}}, "such as gr.Normal"),
     ],
 )
 def test_mistakes(arguments, words: str) -> None:
-    with pytest.raises(EstimationError, match=words):
+    with pytest.raises(gr.GrisailleError, match=words):
         gr.fit(Decay(), record(0.0), **{"method": METHOD, **arguments})
 
 
