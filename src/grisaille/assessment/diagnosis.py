@@ -125,7 +125,7 @@ def diagnose(fit: Fitted, level: float = 0.01) -> Diagnosis:
     """Test the residuals of every output and experiment, each test at this level."""
     check_level(level)
     estimate = fit.estimate
-    q = _taken(estimate)
+    q = taken_by(estimate)
     verdicts: list[Verdict] = []
     series: list[Series] = []
     at = 0
@@ -133,7 +133,7 @@ def diagnose(fit: Fitted, level: float = 0.01) -> Diagnosis:
         for samples in case.samples:
             part = slice(at, at + len(samples.values))
             at = part.stop
-            known = samples.output not in estimate.noise and not _has_open_levels(estimate, case, samples.output)
+            known = samples.output not in estimate.noise and not has_open_levels(estimate, case, samples.output)
             part_series = _Part(case, samples, estimate.evaluation.residuals[part], q[part], known, estimate, level)
             part_series.smoothed = fit.method.smooths
             verdicts += part_series.verdicts()
@@ -141,7 +141,7 @@ def diagnose(fit: Fitted, level: float = 0.01) -> Diagnosis:
     return Diagnosis(tuple(verdicts), tuple(series), level)
 
 
-def _taken(estimate: Any) -> np.ndarray:
+def taken_by(estimate: Any) -> np.ndarray:
     """What the unknowns took from the residuals: of a likelihood by all that it tells of them."""
     J, information = estimate.evaluation.jacobian, estimate.evaluation.information
     if not estimate.free.any():
@@ -151,7 +151,7 @@ def _taken(estimate: Any) -> np.ndarray:
     return tests.taken_directions(J[:, estimate.free], information[np.ix_(estimate.free, estimate.free)])
 
 
-def _has_open_levels(estimate: Any, case: Case, output: str) -> bool:
+def has_open_levels(estimate: Any, case: Case, output: str) -> bool:
     """Whether a likelihood found levels of noise that make these residuals as large as they are."""
     mine = [estimate.unknowns[k] for k in case.unknowns if estimate.free[k]]
     return any(u.kind == "scale" or (u.kind == "noise" and u.target == output) for u in mine)

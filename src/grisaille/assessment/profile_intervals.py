@@ -146,7 +146,8 @@ def _why_wald(fit: Fitted) -> str:
     if fit.method.deviance == "itself":
         return "not compared with profiles, which fit again: fit.intervals(method='profile')"
     if fit.method.has_sandwich:
-        return "with sandwich errors, which profiles do not have"
+        kind = "robust" if fit.estimate.student is not None else "sandwich"
+        return f"with {kind} errors, which profiles do not have"
     if 2 * len(e.unknowns) > max(ALWAYS, e.evaluations):
         return (
             f"not compared with the profiles of {len(e.unknowns)} unknowns, which would take longer than the fit: "

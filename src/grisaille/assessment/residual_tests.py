@@ -92,6 +92,17 @@ def ljung_box(r: np.ndarray, q: np.ndarray) -> Test:
     return Test(statistic, float(p), dof)
 
 
+def quick_ljung_box(r: np.ndarray, q: np.ndarray) -> Test:
+    """The same with the law of long records."""
+    from scipy.stats import chi2
+
+    n, lags = len(r), lag_count(len(r))
+    left = n - float(np.sum(q**2))
+    weight = left * (left + 2) / (n - np.arange(1, lags + 1))
+    statistic = float(np.sum(weight * autocorrelation(r, lags) ** 2))
+    return Test(statistic, float(chi2.sf(statistic, lags)), lags)
+
+
 def _moments(q: np.ndarray, n: int, k: int) -> tuple[float, float]:
     """Mean and variance of c_k = Σ r_t r_{t+k} = rᵀAr for r ~ N(0, I − QQᵀ)."""
     aq = np.zeros_like(q)

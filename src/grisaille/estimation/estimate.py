@@ -62,5 +62,11 @@ class Estimate:
         return cls(**{**usual, **known})
 
     @property
+    def student(self) -> np.ndarray | None:
+        """Degrees of freedom of each unknown's t, where errors know how well they are known themselves."""
+        keys = [f"student({u.name})" for u in self.unknowns]
+        return np.array([self.extra[k] for k in keys]) if keys and keys[0] in self.extra else None
+
+    @property
     def degrees_of_freedom(self) -> int:
         return self.count - int(self.free.sum())

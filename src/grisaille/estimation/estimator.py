@@ -143,6 +143,19 @@ class Estimator(metaclass=EstimatorType):
     def estimate(self, problem: Problem, progress: Progress | None = None) -> Estimate:
         """Solve a problem that this method posed."""
 
+    def about_correlation(self, estimate: Estimate) -> str:
+        """What correlated residuals do to its standard errors, and what to do, in words."""
+        return (
+            "Where they are not, errors are usually too small: dynamics or a disturbance are missing from the model "
+            "(fit.diagnose() tells which)."
+        )
+
+    def reckoned(self, estimate: Estimate) -> Estimate:
+        """An estimate with the standard errors of this method's ``errors=``, where it has such an option."""
+        raise EstimationError(
+            f"{type(self).__name__} has one kind of standard errors; fit.with_errors(…) is for fits by gr.OutputError."
+        )
+
     def interrupted(self, problem: Problem, journal: Journal) -> Estimate | None:
         """What a search that was interrupted has reached; None where that is nothing."""
         return interrupted_estimate(problem, journal)

@@ -190,9 +190,14 @@ class Fitted:
         return {**found, **{f"noise({o})": float(v) for o, v in self.estimate.noise.items()}}
 
     @property
-    def student(self) -> float:
-        """Degrees of freedom of Student's t; infinite, so that it is normal, where the noise is known."""
+    def student(self) -> float | np.ndarray:
+        """Degrees of freedom of Student's t; infinite, so that it is normal, where the noise is known.
+
+        Of robust errors one number for each unknown.
+        """
         e = self.estimate
+        if e.student is not None:
+            return e.student
         known = e.is_likelihood and not e.noise and e.evaluation.is_least_squares
         return np.inf if known else float(e.degrees_of_freedom)
 
@@ -200,8 +205,9 @@ class Fitted:
         return [f"noise({o})" for o in self.estimate.noise]
 
     def _noise_error(self, output: str) -> float:
-        """σ/√(2N): the asymptotic standard error of a standard deviation."""
-        n = sum(len(s.values) for c in self.estimate.cases for s in c.samples if s.output == output)
+        """σ/√(2N): the asymptotic standard error of a standard deviation; N of robust errors what the samples are worth."""
+        n: float = sum(len(s.values) for c in self.estimate.cases for s in c.samples if s.output == output)
+        n = self.estimate.extra.get(f"independent({output})", n)
         return float(self.estimate.noise[output] / np.sqrt(2 * max(n, 1)))
 
     # how far to trust it
@@ -245,9 +251,14 @@ class Fitted:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The diagnosis in words."""
+        """The diagnosis in words: first what speaks against the standard errors."""
         e = self.estimate
-        return (e.caution, *e.notes) if e.caution else e.notes
+        return (*self.doubts, *((e.caution,) if e.caution else ()), *e.notes)
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """Which assumptions of the standard errors the residuals refute, in words; ``Fit`` tests them."""
+        return ()
 
     @property
     def objective(self) -> float:

@@ -31,7 +31,7 @@ def summarize(fit: Fitted) -> str:
         *textwrap.wrap(f"{'trajectories':<18}{way}" if way else "", WIDTH, subsequent_indent=" " * 18),
         *textwrap.wrap(f"{'intervals':<18}{kinds_of_intervals(fit)}", WIDTH, subsequent_indent=" " * 18),
         "─" * width,
-        f"{'':<{first}}{'estimate':>13}{_doubtful(e, 'std. error'):>12}{_doubtful(e, '95 % interval'):>27}"
+        f"{'':<{first}}{'estimate':>13}{_doubtful(fit, 'std. error'):>12}{_doubtful(fit, '95 % interval'):>27}"
         f"{'t':>9}{'p':>8}  unit",
     ]
     units = {u.name: u.unit for u in e.unknowns}
@@ -50,6 +50,7 @@ def summarize(fit: Fitted) -> str:
         lines.append(f"{output!s:<{first}}{samples}, rms {_short(row.rms)}, R² {row.r2:.5f}, {row.fit_percent:.2f} %")
     lines.append("─" * width)
     lines.append(e.status)
+    lines += [f"! {doubt}" for doubt in fit.doubts]
     lines += [f"* {e.caution}"] if e.caution else []
     lines += [f"• {note}" for note in e.notes] or ["• every unknown is determined by the data"]
     lines += [f"• {note}" for note in fit.limits().notes]
@@ -67,12 +68,11 @@ def summarize_html(fit: Fitted) -> str:
         for name, row in fit.parameters.iterrows()
     ]  # fmt: skip
     e = fit.estimate
-    head = ("", "estimate", _doubtful(e, "std. error"), _doubtful(e, "95 % interval"), "unit", "status")
+    head = ("", "estimate", _doubtful(fit, "std. error"), _doubtful(fit, "95 % interval"), "unit", "status")
     said = f"{fit.model_name}, fitted by {type(fit.method).__name__} to {_many(fit.estimate.count, 'measurement')}"
     quality = [f"{o}: {q.fit_percent:.2f} % fit, R² {q.r2:.5f}" for o, q in fit.quality.iterrows()]
     way = _transcription(fit)
-    doubt = [f"* {e.caution}"] if e.caution else []
-    notes = [*([way] if way else []), *quality, *doubt, *(fit.notes or ["every unknown is determined by the data"])]
+    notes = [*([way] if way else []), *quality, *(fit.notes or ["every unknown is determined by the data"])]
     notes += [f"intervals: {kinds_of_intervals(fit)}", *fit.limits().notes]
     status = tag("p", "✓ " if fit.converged else "✗ ", fit.status)
     return tag(
@@ -93,9 +93,9 @@ def kinds_of_intervals(fit: Fitted) -> str:
     return "; ".join([*others, *wald])
 
 
-def _doubtful(estimate: Estimate, heading: str) -> str:
-    """A heading with the mark of a caution."""
-    return f"{heading}*" if estimate.caution else heading
+def _doubtful(fit: Fitted, heading: str) -> str:
+    """A heading with the mark of what speaks against it."""
+    return f"{heading}{'!' if fit.doubts else ''}{'*' if fit.estimate.caution else ''}"
 
 
 def _transcription(fit: Fitted) -> str:

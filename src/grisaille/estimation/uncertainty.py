@@ -54,6 +54,16 @@ def root_of(information: np.ndarray) -> np.ndarray:
     return np.asarray(np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T * size)
 
 
+def root_of_covariance(covariance: np.ndarray) -> np.ndarray:
+    """R with RRᵀ = covariance, whatever the units; rows of zeros where nothing is determined."""
+    known = np.isfinite(np.diag(covariance))
+    safe = np.where(np.outer(known, known), covariance, 0.0)
+    size = np.sqrt(np.clip(np.diag(safe), 0.0, None))
+    scale = np.where(size > 0, size, 1.0)
+    values, vectors = np.linalg.eigh(safe / np.outer(scale, scale))
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)) * scale[:, None])
+
+
 def _inverse(jacobian: np.ndarray, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(JᵀJ)⁻¹ from the singular values of J, which lose half as many digits as those of JᵀJ."""
     J = jacobian[:, free]
@@ -83,19 +93,21 @@ def correlation_of(covariance: np.ndarray) -> np.ndarray:
     return np.asarray(matrix)
 
 
-def half_width(standard_error: np.ndarray, level: float, degrees_of_freedom: float) -> np.ndarray:
+def half_width(
+    standard_error: np.ndarray, level: float, degrees_of_freedom: float | np.ndarray
+) -> np.ndarray:
     """Half the length of two-sided intervals: Student's t times the standard error."""
     from scipy.stats import t
 
-    return np.asarray(t.ppf(0.5 + level / 2, max(degrees_of_freedom, 1)) * standard_error)
+    return np.asarray(t.ppf(0.5 + level / 2, np.maximum(degrees_of_freedom, 1)) * standard_error)
 
 
 def t_test(
-    estimate: np.ndarray, standard_error: np.ndarray, degrees_of_freedom: float
+    estimate: np.ndarray, standard_error: np.ndarray, degrees_of_freedom: float | np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """t = estimate / standard error and its two-sided p value; NaN without a standard error."""
     from scipy.stats import t as student
 
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where(standard_error > 0, estimate / standard_error, np.nan)
-    return t, 2 * student.sf(np.abs(t), max(degrees_of_freedom, 1))
+    return t, 2 * student.sf(np.abs(t), np.maximum(degrees_of_freedom, 1))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -92,6 +93,29 @@ class Fit(Fitted):
         from grisaille.results.intervals import find_intervals
 
         return find_intervals(self, level, method)
+
+    @cached_property
+    def doubts(self) -> tuple[str, ...]:
+        """Which assumptions of the standard errors the residuals refute, and by how much; empty where none."""
+        from grisaille.assessment.error_assumptions import refuted_assumptions
+
+        return refuted_assumptions(self)
+
+    def with_errors(self, errors: Literal["plain", "robust"]) -> Fit:
+        """The same fit with other standard errors; nothing is fitted again.
+
+        Parameters
+        ----------
+        errors : of ``gr.OutputError``: ``"plain"``, for residuals that are independent of each other; ``"robust"``,
+            with their correlation over time and between outputs
+
+        Returns
+        -------
+        A fit with the same estimates; table, intervals, covariance and notes follow the errors.
+        """
+        from grisaille.estimation.hac.recomputed import with_errors
+
+        return Fit.of(with_errors(self, errors))
 
     def profile(self, name: str, level: float = 0.95, points: int = 12, *, threshold: Threshold = "t") -> Profile:
         """The profile likelihood of one unknown, and the interval it gives.

@@ -27,12 +27,13 @@ from grisaille.estimation.noise import noise_levels, refuse_estimated_noise
 from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.estimation.question import Question
 from grisaille.estimation.subject import Subject
-from grisaille.estimation.uncertainty import gauss_newton_covariance, sandwich_covariance, without_undetermined
+from grisaille.estimation.uncertainty import gauss_newton_covariance, without_undetermined
 from grisaille.estimation.warm_start import state_courses
 from grisaille.estimators.output_error import multiple_shooting, own_value, robust_losses
 from grisaille.estimators.output_error.differences import caution, crossings_at, has_jumps, steps_across_jumps
+from grisaille.estimators.output_error.errors import MARK, Errors, Reckoned, Residuals, reckon
 from grisaille.estimators.output_error.held_disturbances import shifted_means
-from grisaille.estimators.output_error.robust_losses import robust_covariance, robust_level
+from grisaille.estimators.output_error.robust_losses import robust_level
 from grisaille.estimators.output_error.variable_projection import ProjectedSearch, linear_unknowns
 from grisaille.model.flat import FlatModel
 from grisaille.optimization import nelder_mead, newton, trust_region
@@ -79,7 +80,9 @@ class OutputError(Estimator):
     loss, loss_scale : robust losses of SciPy's trust region, and where they set in (in standard deviations)
     shooting, pieces : ``"multiple"`` cuts each record into pieces, for models that run away from a wrong start
     projection : solve for unknowns that enter the outputs linearly instead of searching them
-    covariance : ``"gauss-newton"`` or ``"sandwich"``
+    errors : ``"plain"``, for residuals that are independent of each other; ``"robust"``, with their correlation over
+        time and between outputs, and with the degrees of freedom that the record leaves to tell it
+    covariance : of plain errors: ``"gauss-newton"``, or ``"sandwich"`` where variances are not as assumed
     rtol : tolerance from which the frozen steps are chosen
     tolerance, max_evaluations : when to stop
     compiled : as in ``gr.simulate``
@@ -98,6 +101,7 @@ class OutputError(Estimator):
     shooting: Literal["single", "multiple"] = "single"
     pieces: int = 10
     projection: bool = True
+    errors: Errors = "plain"
     covariance: Literal["gauss-newton", "sandwich"] = "gauss-newton"
     rtol: float = 1e-7
     tolerance: float = 1e-12
@@ -125,6 +129,14 @@ class OutputError(Estimator):
         _choose("loss", self.loss, LOSSES)
         _choose("shooting", self.shooting, ("single", "multiple"))
         _choose("covariance", self.covariance, ("gauss-newton", "sandwich"))
+        _choose("errors", self.errors, ("plain", "robust"))
+        if self.errors == "robust" and self.covariance == "sandwich":
+            raise EstimationError("errors='robust' is a sandwich already: leave covariance='sandwich' out.")
+        if self.errors == "robust" and self.shooting == "multiple":
+            raise EstimationError(
+                "errors='robust' needs shooting='single': fit with shooting='multiple', then again from there, "
+                "guess=fit, with gr.OutputError(errors='robust')."
+            )
         if self.shooting == "multiple" and self.loss != "linear":
             raise EstimationError("shooting='multiple' minimises squares: use loss='linear'.")
         if self.loss != "linear" and self.optimizer != "trust-region":
@@ -166,7 +178,7 @@ class OutputError(Estimator):
 
     @property
     def has_sandwich(self) -> bool:
-        return self.covariance == "sandwich"
+        return self.covariance == "sandwich" or self.errors == "robust"
 
     @property
     def is_likelihood(self) -> bool:
@@ -178,6 +190,11 @@ class OutputError(Estimator):
 
     @property
     def no_profiles(self) -> str:
+        if self.errors == "robust":
+            return (
+                "Profiles, confidence regions and likelihood ratios take residuals to be independent, which "
+                "errors='robust' does not: fit.intervals() has the robust errors, fit.with_errors('plain') the others."
+            )
         if self.is_likelihood:
             return ""
         return (
@@ -309,24 +326,18 @@ class OutputError(Estimator):
         enough = NEAR if problem.differences is None else OFFSET_OF_DIFFERENCES
         converged = (offset < enough if self.loss == "linear" else outcome.stopped_well) and not runaway
         converged = converged and evaluation.discretisation < COARSE and outcome.joins and outcome.settled
-        data = slice(0, problem.count)
-        if evaluation.covariance is not None:
-            covariance = evaluation.covariance
-        elif self.loss != "linear":
-            covariance = robust_covariance(
-                evaluation.jacobian[data], evaluation.residuals[data], told, self.loss, self.loss_scale
-            )
-        elif self.covariance == "sandwich":
-            covariance = sandwich_covariance(evaluation.jacobian[data], evaluation.residuals[data], told)
-        else:
-            covariance = gauss_newton_covariance(evaluation.jacobian, told)
-        covariance = without_undetermined(covariance, free & ~seen)
+        reckoned = self._reckon(search.unknowns, evaluation, problem.cases, problem.count, told)
+        covariance = without_undetermined(reckoned.covariance, free & ~seen)
+        # what the data determine is told by the curvature, also where correlation leaves no errors
+        curved = covariance
+        if self.errors == "robust":
+            curved = without_undetermined(gauss_newton_covariance(evaluation.jacobian, told), free & ~seen)
         notes = describe_determination(
-            search.unknowns, evaluation.theta, evaluation.jacobian, covariance, free, _same_as(search, evaluation),
+            search.unknowns, evaluation.theta, evaluation.jacobian, curved, free, _same_as(search, evaluation),
             ~seen,
         )  # fmt: skip
         notes += runaway + _correlation_notes(problem)
-        careful = next(iter(shifted := shifted_means(problem, evaluation, covariance)), "")
+        careful = next(iter(shifted := shifted_means(problem, evaluation, curved)), "")
         notes += shifted[1:]
         if problem.differences is not None or (self.shooting == "multiple" and has_jumps(problem)):
             crossed = crossings_at(problem, evaluation.theta)
@@ -354,13 +365,56 @@ class OutputError(Estimator):
             status=_sentence(converged, outcome, evaluation, offset, journal.evaluations)
             if not runaway
             else f"NOT converged: {runaway[0]}",
-            notes=tuple(notes),
+            notes=(*reckoned.notes, *notes),
             trace=tuple(journal.trace),
             evaluations=journal.evaluations,
             failures=tuple(journal.failures),
             seconds=seconds,
             offset=offset,
             caution=careful,
+            extra=reckoned.extra,
+        )
+
+    def _reckon(
+        self, unknowns: Sequence[Unknown], evaluation: Evaluation, cases: Sequence[Case], count: int, told: np.ndarray
+    ) -> Reckoned:
+        names = [u.name for u in unknowns]
+        left = Residuals(evaluation, cases, count, told, names, self.loss, self.loss_scale, self.covariance)
+        return reckon(left, self.errors)
+
+    def about_correlation(self, estimate: Estimate) -> str:
+        offered = "fit.with_errors('robust'), or gr.OutputError(errors='robust'), takes the correlation into account"
+        if self.shooting == "multiple":
+            offered = "gr.fit(…, method=gr.OutputError(errors='robust'), guess=fit) takes the correlation into account"
+        plain = np.sqrt(np.clip(np.diag(estimate.covariance), 0.0, None))
+        usable = (plain > 0) & np.isfinite(plain)
+        if not usable.any():
+            return f"{offered}."
+        names = [u.name for u in estimate.unknowns]
+        left = Residuals(
+            estimate.evaluation, estimate.cases, estimate.count, usable, names, self.loss, self.loss_scale, "gauss-newton"
+        )
+        found = reckon(left, "robust", calibrated=False).covariance
+        factor = np.where(usable, np.sqrt(np.clip(np.diag(found), 0.0, None)) / np.where(usable, plain, 1.0), 0.0)
+        worst = int(np.argmax(factor))
+        if not np.isfinite(factor[worst]):
+            return f"Here they say nothing: the correlation reaches as far as the record. {offered}."
+        small = f"They are off by a factor of about {factor[worst]:.2g} ({names[worst]})" if factor[worst] > 1.1 else (
+            "Here they are hardly smaller for it"
+        )  # fmt: skip
+        return f"{small}; {offered}."
+
+    def reckoned(self, estimate: Estimate) -> Estimate:
+        """The same estimate with errors of the kind that this method has."""
+        evaluation, free = estimate.evaluation, estimate.free
+        seen = np.abs(evaluation.jacobian).max(axis=0, initial=0.0) > 0
+        found = self._reckon(estimate.unknowns, evaluation, estimate.cases, estimate.count, free & seen)
+        kept = {k: v for k, v in estimate.extra.items() if not k.startswith(("student(", "independent(", "stretch"))}
+        return replace(
+            estimate,
+            covariance=without_undetermined(found.covariance, free & ~seen),
+            notes=(*found.notes, *(n for n in estimate.notes if not n.startswith(MARK))),
+            extra={**kept, **found.extra},
         )
 
 

@@ -1,0 +1,128 @@
+"""Which assumptions of a fit's standard errors its own residuals refute, and by how much.
+
+    correlation   residuals (of filters: innovations) are independent from sample to sample, unless errors are robust
+    size          residuals are as large as the declared noise, or as in simulated records
+
+The tests are those of ``fit.diagnose()``, at one level for all series together (Bonferroni). Autocorrelations are first
+compared with their law for long records, which is cheap; only what this finds suspicious is tested as short records
+want it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from grisaille.assessment import residual_tests as tests
+from grisaille.assessment.diagnosis import has_open_levels, taken_by
+from grisaille.estimation.cases import Case
+from grisaille.estimation.fitted import Fitted
+
+LEVEL = 0.01
+SUSPICIOUS = 10
+"""Times the level: p values of the cheap test below which the other one is made."""
+NOTABLE = 1.2
+"""Ratio of sizes that is worth a sentence."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Series:
+    case: Case
+    output: str
+    r: np.ndarray
+    q: np.ndarray
+    known: bool
+    """Whether the level of noise was declared."""
+
+    @property
+    def where(self) -> str:
+        return f"{self.output} in '{self.case.name}'"
+
+    @property
+    def left(self) -> float:
+        """Degrees of freedom that unknowns leave to this series."""
+        return len(self.r) - float(np.sum(self.q**2))
+
+
+@dataclass(frozen=True)
+class _Correlated:
+    where: str
+    correlation: float
+    lag: int
+    p: float
+
+
+def refuted_assumptions(fit: Fitted) -> tuple[str, ...]:
+    """Sentences for the head of a fit's notes."""
+    if fit.method.residual_tests == "none" or not fit.estimate.cases or not len(fit.names):
+        return ()
+    if fit.method.residual_tests == "size" or "disturbed_residuals" in fit.estimate.extra:
+        return tuple(_unlike_simulated(fit))
+    series = [s for s in _series(fit) if len(s.r) >= tests.FEWEST and s.left > 3 and np.ptp(s.r) > 0]
+    found = [] if fit.estimate.student is not None else list(_correlated(series))
+    said = [_correlation_sentence(fit, found, len(series))] if found else []
+    return (*said, *_unlike_declared(series))
+
+
+def _series(fit: Fitted) -> Iterator[_Series]:
+    e, at = fit.estimate, 0
+    q = taken_by(e)
+    for case in e.cases:
+        for samples in case.samples:
+            part = slice(at, at + len(samples.values))
+            at = part.stop
+            known = samples.output not in e.noise and not has_open_levels(e, case, samples.output)
+            yield _Series(case, samples.output, e.evaluation.residuals[part], q[part], known)
+
+
+def _correlated(series: list[_Series]) -> Iterator[_Correlated]:
+    for s in series:
+        if tests.quick_ljung_box(s.r, s.q).p * len(series) > SUSPICIOUS * LEVEL:
+            continue
+        p = tests.ljung_box(s.r, s.q).p
+        if p * len(series) < LEVEL:
+            rho = tests.autocorrelation(s.r, tests.lag_count(len(s.r)))
+            k = int(np.argmax(np.abs(rho)))
+            yield _Correlated(s.where, float(rho[k]), k + 1, p)
+
+
+def _correlation_sentence(fit: Fitted, found: list[_Correlated], among: int) -> str:
+    worst = max(found, key=lambda c: abs(c.correlation))
+    others = f" (and {len(found) - 1} more of {among} series)" if len(found) > 1 else ""
+    what = "residuals" if fit.estimate.evaluation.is_least_squares else "innovations"
+    p = "p < 0.001" if worst.p < 0.001 else f"p = {worst.p:.3f}"
+    return (
+        f"{what} of {worst.where}{others} are not white: correlation {worst.correlation:+.2f} at lag {worst.lag}, {p}. "
+        f"Standard errors, intervals, AIC and BIC assume that they are. {fit.method.about_correlation(fit.estimate)}"
+    )
+
+
+def _unlike_declared(series: list[_Series]) -> Iterator[str]:
+    """Declared noise that is not the one found."""
+    known = [s for s in series if s.known]
+    for s in known:
+        found = tests.size(s.r, s.q)
+        ratio = float(np.sqrt(found.statistic / max(found.degrees_of_freedom, 1e-12)))
+        if found.p * len(known) < LEVEL and not 1 / NOTABLE < ratio < NOTABLE:
+            worse = "too small" if ratio > 1 else "too large"
+            yield (
+                f"residuals of {s.where} are {ratio:.2g} times the declared noise: standard errors, which take it as "
+                f"declared, are {worse} if the model is right. Leave the noise open (noise=None), or look for what the "
+                f"model lacks: fit.diagnose()."
+            )
+
+
+def _unlike_simulated(fit: Fitted) -> Iterator[str]:
+    """Errors of a predicted mean that are not as large as those of simulated records."""
+    extra = fit.estimate.extra
+    places = [(s.output, c.name) for c in fit.estimate.cases for s in c.samples]
+    for output, name in places:
+        ratio, p = (extra.get(f"{k}({output})@{name}", np.nan) for k in ("size", "size_p"))
+        if p * len(places) < LEVEL and not 1 / NOTABLE < ratio < NOTABLE:
+            yield (
+                f"errors of {output} in '{name}' are {ratio:.2g} times as large as in simulated records: standard "
+                f"errors, which take disturbances and noise as declared, are too {'small' if ratio > 1 else 'large'} if "
+                f"the model is right. Estimate the levels by gr.KalmanML(), or look for what the model lacks."
+            )

@@ -1,0 +1,96 @@
+"""Covariances of output-error estimates, by what is assumed of the residuals.
+
+    plain, covariance="gauss-newton"   independent, of the variance that they have or were declared to have
+    plain, covariance="sandwich"       independent, of any variances
+    plain, with a robust loss          independent, of any law
+    robust                             none of these (``estimation/hac``)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from grisaille.estimation.cases import Case
+from grisaille.estimation.hac.errors import Scores, robust_errors
+from grisaille.estimation.problem import Evaluation
+from grisaille.estimation.uncertainty import (
+    gauss_newton_covariance,
+    inverse_information,
+    root_of_covariance,
+    sandwich_covariance,
+    without_undetermined,
+)
+from grisaille.estimators.output_error.robust_losses import LOSSES, robust_covariance
+
+Errors = Literal["plain", "robust"]
+MARK = "robust errors:"
+"""Begins the notes that belong to robust errors."""
+
+
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    """What a fit leaves, and how it was made."""
+
+    evaluation: Evaluation
+    cases: Sequence[Case]
+    count: int
+    """Of data; what follows are priors."""
+    told: np.ndarray
+    """Unknowns that no bound holds and that the residuals move with."""
+    names: Sequence[str]
+    loss: str
+    loss_scale: float
+    covariance: str
+
+
+@dataclass(frozen=True, eq=False)
+class Reckoned:
+    """A covariance, what is to be said about it, and what else an estimate keeps of it."""
+
+    covariance: np.ndarray
+    notes: tuple[str, ...] = ()
+    extra: dict[str, float] = field(default_factory=dict)
+
+
+def reckon(left: Residuals, errors: str, *, calibrated: bool = True) -> Reckoned:
+    """The covariance of the estimates.
+
+    calibrated : whether robust errors are also asked how well they are known, which takes longer
+    """
+    if errors == "robust":
+        return _robust(left, calibrated)
+    e, data = left.evaluation, slice(0, left.count)
+    if e.covariance is not None:
+        return Reckoned(e.covariance)
+    J, r = e.jacobian[data], e.residuals[data]
+    if left.loss != "linear":
+        return Reckoned(robust_covariance(J, r, left.told, left.loss, left.loss_scale))
+    if left.covariance == "sandwich":
+        return Reckoned(sandwich_covariance(J, r, left.told))
+    return Reckoned(gauss_newton_covariance(e.jacobian, left.told))
+
+
+def _robust(left: Residuals, calibrated: bool) -> Reckoned:
+    e, data = left.evaluation, slice(0, left.count)
+    r = e.residuals[data]
+    if left.loss == "linear":
+        bread, score, taken = gauss_newton_covariance(e.jacobian, left.told), r, 1.0
+    else:
+        z, form = (r / left.loss_scale) ** 2, LOSSES[left.loss]
+        slope = form.slope(z) + 2 * z * form.bend(z)
+        information = (e.jacobian[data] * slope[:, None]).T @ e.jacobian[data]
+        information += e.jacobian[left.count :].T @ e.jacobian[left.count :]
+        bread = without_undetermined(*inverse_information(information, left.told))
+        score, taken = form.slope(z) * r, float(np.mean(slope))
+    lost = np.isinf(np.diag(bread))
+    found = robust_errors(
+        left.cases, Scores(e.jacobian, score, root_of_covariance(bread), taken), left.names, calibrated=calibrated
+    )
+    extra = {f"student({n})": float(v) for n, v in zip(left.names, found.degrees_of_freedom, strict=True)}
+    extra |= {f"independent({n})": float(v) for n, v in found.independent.items()}
+    extra["stretch"] = found.stretch
+    return Reckoned(without_undetermined(found.covariance, lost), found.notes, extra)
