@@ -8,8 +8,8 @@ are q √V̂ away hold for a share E[2 Φ(q √(V*/V)) − 1] of such records. T
 Student's t that has this quantile, one number for each unknown. Where squared innovations are larger where an unknown
 is told than elsewhere (by more than chance), its variance is larger by as much.
 
-Nothing can be right where the residuals hang together as long as the record: a process that is not stationary leaves
-infinite errors, few independent stretches are said. References: W. K. Newey, K. D. West, Econometrica 55 (1987) 703;
+Nothing can be right where the residuals hang together longer than the record: errors are then infinite; few independent
+stretches are said. References: W. K. Newey, K. D. West, Econometrica 55 (1987) 703;
 H. White, Econometrica 48 (1980) 817; N. M. Kiefer, T. J. Vogelsang, Econometric Theory 21 (2005) 1130, for quantiles
 that know how badly a variance is known.
 """
@@ -85,13 +85,12 @@ def robust_errors(
         nothing = np.where(np.diag(bread) > 0, np.inf, 0.0)
         return RobustErrors(np.diag(nothing), np.full(n, np.inf), {}, np.inf, (_too_few(moments),))
     c = moments.observed(r[counted, None])[0]
-    order = moments.order_of(c)
-    process, is_stationary = moments.process_of(c, order)
+    process, is_settled = moments.process_of(c)
     gamma = moments.gamma(process)
     independent = _independent(moments, gamma)
     stretches, longest = _stretches(moments, gamma)
     reach = _reach(grid.outputs[longest], moments, stretches, cases)
-    if not is_stationary:
+    if stretches < 1:
         nothing = np.where(np.diag(bread) > 0, np.inf, 0.0)
         return RobustErrors(np.diag(nothing), np.full(n, np.inf), independent, np.inf, (_no_process(reach),))
     meat = A.T @ moments.applied(gamma, A)
@@ -100,7 +99,7 @@ def robust_errors(
     larger = _unequal(moments, process, r[counted], A)
     found = meat * np.sqrt(np.outer(larger, larger)) + beliefs
     lost = quantile > LARGEST
-    notes = list(_told(reach, stretches, order))
+    notes = list(_told(reach, stretches, process.order, is_settled))
     if lost.any():
         found[lost], found[:, lost] = 0.0, 0.0
         found[lost, lost] = np.inf
@@ -109,7 +108,7 @@ def robust_errors(
     if (larger > 1).any():
         which = ", ".join(f"{name} ({np.sqrt(f):.2g})" for name, f in zip(names, larger, strict=True) if f > 1)
         notes.append(f"robust errors: residuals are larger where they tell {which}; errors are larger by this factor.")
-    return RobustErrors(found, _degrees(quantile), independent, grid.span / stretches, tuple(notes))
+    return RobustErrors(found, _degrees(quantile), independent, grid.instants / stretches, tuple(notes))
 
 
 def _independent(moments: Moments, gamma: Floats) -> dict[str, float]:
@@ -117,7 +116,7 @@ def _independent(moments: Moments, gamma: Floats) -> dict[str, float]:
     found = {}
     for k, name in enumerate(moments.grid.outputs):
         rho = gamma[:, k, k] / gamma[0, k, k]
-        n = float(moments.mask[..., k].sum())
+        n = float(np.sum(moments.grid.output == k))
         found[name] = n / float(1 + 2 * np.sum(rho[1:] ** 2))
     return found
 
@@ -127,14 +126,15 @@ def _stretches(moments: Moments, gamma: Floats) -> tuple[float, int]:
     ratio = np.array([gamma[0, k, k] + 2 * gamma[1:, k, k].sum() for k in range(gamma.shape[1])])
     cells = np.maximum(ratio / np.einsum("aa->a", gamma[0]), 1.0)
     longest = int(np.argmax(cells))
-    return moments.grid.span / float(cells[longest]), longest
+    return moments.grid.instants / float(cells[longest]), longest
 
 
 def _reach(output: str, moments: Moments, stretches: float, cases: Sequence[Case]) -> str:
     """For how long residuals hang together, in words."""
-    span, unit = moments.grid.span * moments.grid.length, cases[0].experiment.clock.unit
+    count, unit = moments.grid.instants, cases[0].experiment.clock.unit
+    span = count * moments.grid.interval
     if cases[0].experiment.is_static:
-        what = f"over {moments.grid.span / stretches:.3g} rows of {moments.grid.span}"
+        what = f"over {count / stretches:.3g} rows of {count}"
     else:
         what = f"over about {span / stretches:.3g} {unit} of the {span:.4g} {unit} recorded"
     return f"residuals of {output} hang together {what}".replace("  ", " ")
@@ -147,10 +147,10 @@ def _no_process(reach: str) -> str:
     )
 
 
-def _told(reach: str, stretches: float, order: int) -> list[str]:
+def _told(reach: str, stretches: float, order: int, is_settled: bool) -> list[str]:
     if not order:
         return []
-    if stretches >= FEW:
+    if stretches >= FEW and is_settled:
         return [f"robust errors: {reach}; this is in the standard errors and intervals."]
     return [
         f"robust errors: ROUGH, {reach}, some {max(stretches, 1.0):.1g} independent stretches: intervals of 95 % hold in "
@@ -159,7 +159,7 @@ def _told(reach: str, stretches: float, order: int) -> list[str]:
 
 
 def _too_few(moments: Moments) -> str:
-    n, m = int(moments.mask.any(axis=-1).sum()), moments.grid.shape[2]
+    n, m = moments.grid.instants, moments.grid.shape[2]
     return (
         f"robust errors: NONE, {n} instants of {m} output{'' if m == 1 else 's'} are too few to tell the correlation of "
         f"residuals; at least {TOO_FEW * m} are needed."
@@ -175,7 +175,7 @@ def _quantiles(moments: Moments, process: Process, c: Floats, A: Floats, varianc
     drawn = moments.draw(process, count)
     left = drawn - moments.U @ (moments.U.T @ drawn)
     reach = len(moments.gamma(process))
-    size, kernel = spectral_size(process, 2 * reach), _lag_weights(moments, A, reach)
+    size, kernel = spectral_size(process, 2 * reach), moments.weights(A, reach)
     seen, exists = moments.first(moments.observed(left), process.order)
     own, _ = moments.first(c, process.order)
     V = np.full((count, A.shape[1]), np.nan)
@@ -196,21 +196,10 @@ def _quantiles(moments: Moments, process: Process, c: Floats, A: Floats, varianc
     return found
 
 
-def _lag_weights(moments: Moments, A: Floats, lags: int) -> Floats:
-    """(unknowns, lags, m, m): V = Σ weights · Γ."""
-    found = []
-    for k in range(A.shape[1]):
-        part = moments._transformed(moments.grid.spread(A[:, [k]]))
-        weights = moments._products(part, None, lags - 1)
-        weights[1:] *= 2
-        found.append(weights)
-    return np.array(found)
-
-
 def _unequal(moments: Moments, process: Process, r: Floats, A: Floats) -> Floats:
     """Factors of variances: Σ (gᵀε)² / Σ gᵀSg where this is above one by more than chance, g = LᵀA, e = Lε."""
     grid, p = moments.grid, process.order
-    cells, whole = grid.shape[1], moments.mask.all(axis=-1)
+    cells, whole = grid.shape[1], grid.spread(np.ones(len(r))).all(axis=-1)
     e, fits = grid.spread(r), whole.copy()
     innovation = e.copy()
     for j in range(1, p + 1):

@@ -26,6 +26,8 @@ ROUNDS, SETTLED = 60, 1e-4
 LONGEST = 2.0
 """Time constant of a process, in lengths of the longest record, that still counts as stationary."""
 DECAYED = 1e-5
+NEARLY = 0.02
+"""Of the variance: what may be left between sums of products and their expectation where no step improves it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,18 +101,17 @@ class Moments:
 
     def __init__(self, grid: Grid, U: Floats) -> None:
         self.grid, self.U = grid, U
-        cells = grid.shape[1]
-        self.size = 1 << int(np.ceil(np.log2(2 * cells)))
-        self.mask = grid.spread(np.ones(len(U)))
-        self.taken = self._transformed(grid.spread(U))
+        self.size = 1 << int(np.ceil(np.log2(2 * grid.shape[1])))
+        self.reached = grid.reached
         self.lags = self._most_lags()
-        self.pairs = self._products(self._transformed(self.mask[..., None]), None)
-        counts = self.mask.sum(axis=(0, 1))
-        self.scale = np.sqrt(np.outer(counts, counts))
+        self.taken = self._transformed(grid.completed(U))
+        pairs = self._products(self._transformed(self.reached[..., None]), None)
+        self.pairs = np.where(pairs > 0.5, pairs, np.inf)
+        self.whole = np.sqrt(np.outer(np.diag(pairs[0]), np.diag(pairs[0])))
 
     def _most_lags(self) -> int:
         """10 log₁₀ n, and an eighth of what there is for each coefficient."""
-        n, m = float(self.mask.any(axis=-1).sum()), self.grid.shape[2]
+        n, m = self.grid.instants, self.grid.shape[2]
         return max(0, min(int(10 * np.log10(max(n, 1.0))), int(n / (8 * m)), self.grid.shape[1] - 1))
 
     def _transformed(self, values: Floats) -> NDArray[np.complex128]:
@@ -128,40 +129,47 @@ class Moments:
         """c(0 … lags) of each column of residuals, (N, D): (D, lags + 1, m, m)."""
         found = []
         for first in range(0, residuals.shape[1], 16):
-            part = self._transformed(self.grid.spread(residuals[:, first : first + 16]))
+            part = self._transformed(self.grid.completed(residuals[:, first : first + 16]))
             power = np.fft.irfft(np.einsum("efad,efbd->dfab", np.conj(part), part), self.size, axis=1)
             found.append(power[:, : self.lags + 1])
         return np.concatenate(found)
 
-    def applied(self, gamma: Floats, values: Floats) -> Floats:
-        """Σ times columns (N, k), with the covariances Γ(0 …)."""
-        spectrum = self._spectrum(gamma)
-        moved = np.einsum("fab,efbc->efac", np.conj(spectrum), self._transformed(self.grid.spread(values)))
-        whole = np.fft.irfft(moved, self.size, axis=1)[:, : self.grid.shape[1]]
-        return self.grid.gathered(whole)
+    def weights(self, A: Floats, lags: int) -> Floats:
+        """(columns, lags, m, m): aᵀΣa = Σ weights · Γ for each column a of A."""
+        found = [self._products(self._transformed(self.grid.spread(a[:, None])), None, lags - 1) for a in A.T]
+        stacked = np.array(found)
+        stacked[:, 1:] *= 2
+        return stacked
 
-    def _spectrum(self, gamma: Floats) -> NDArray[np.complex128]:
+    def applied(self, gamma: Floats, values: Floats) -> Floats:
+        """Σ times columns (N, k), with the covariances Γ(0 …): (N, k)."""
+        return self.grid.gathered(self._everywhere(gamma, values))
+
+    def _everywhere(self, gamma: Floats, values: Floats) -> Floats:
         lags = min(len(gamma), self.grid.shape[1])
         both = np.zeros((self.size, *gamma.shape[1:]))
         both[:lags] = gamma[:lags]
         both[self.size - lags + 1 :] = np.swapaxes(gamma[1:lags][::-1], -1, -2)
-        return np.asarray(np.fft.rfft(both, axis=0))
+        spectrum = np.conj(np.fft.rfft(both, axis=0))
+        moved = np.einsum("fab,efbc->efac", spectrum, self._transformed(self.grid.spread(values)))
+        return np.asarray(np.fft.irfft(moved, self.size, axis=1)[:, : self.grid.shape[1]])
 
     def expected(self, gamma: Floats, lags: int) -> Floats:
         """E c(0 … lags)."""
-        S = self.applied(gamma, self.U)
-        W = self.U.T @ S
-        moved, twice = (self._transformed(self.grid.spread(v)) for v in (S, self.U @ W))
+        S = self._everywhere(gamma, self.U) * self.reached[..., None]
+        W = self.U.T @ self.grid.gathered(S)
+        moved, twice = self._transformed(S), self.taken @ W
         cross = self._products(self.taken, moved, lags) + self._products(moved, self.taken, lags)
-        return self.pairs[: lags + 1] * gamma[: lags + 1] - cross + self._products(self.taken, twice, lags)
+        pairs = np.where(np.isfinite(self.pairs), self.pairs, 0.0)[: lags + 1]
+        return pairs * gamma[: lags + 1] - cross + self._products(self.taken, twice, lags)
 
     def first(self, c: Floats, order: int) -> tuple[Process, NDArray[np.bool_]]:
         """Processes of sums of products, (…, lags, m, m), as if nothing had been taken."""
-        return yule_walker(c / self.scale, order)
+        return yule_walker(c / self.whole, order)
 
     def order_of(self, c: Floats) -> int:
         """The order with the least of Akaike's criterion."""
-        n, m, values = float(self.mask.any(axis=-1).sum()), self.grid.shape[2], []
+        n, m, values = self.grid.instants, self.grid.shape[2], []
         for p in range(self.lags + 1):
             process, exists = self.first(c, p)
             if not exists:
@@ -169,27 +177,30 @@ class Moments:
             values.append(n * float(np.linalg.slogdet(process.noise)[1]) + 2 * m * m * p)
         return int(np.argmin(values)) if values else 0
 
-    def process_of(self, c: Floats, order: int) -> tuple[Process, bool]:
-        """The process under which sums of products are expected as they are; False where there is no stationary one."""
+    def process_of(self, c: Floats) -> tuple[Process, bool]:
+        """The process under which sums of products are expected as they are; False where that is not reached.
+
+        It is then as near to one that is not stationary as the record can tell.
+        """
+        order = self.order_of(c)
         process, exists = self.first(c, order)
         if not exists:
             return process, False
-        pairs = np.where(self.pairs[: order + 1] > 0.5, self.pairs[: order + 1], np.inf)
-        size = float(np.abs(np.einsum("aa->a", c[0] / self.scale)).max())
+        size = float(np.abs(np.diag(c[0] / self.whole)).max())
         for _ in range(ROUNDS):
             gamma = self.gamma(process)
-            step = (c[: order + 1] - self.expected(gamma, order)) / pairs
+            step = (c[: order + 1] - self.expected(gamma, order)) / self.pairs[: order + 1]
             if np.abs(step).max() < SETTLED * size:
                 return process, True
             moved = self._moved(gamma[: order + 1], step, order)
             if moved is None:
-                return process, False
+                break
             process = moved
-        return process, False
+        return process, bool(np.abs(step).max() < NEARLY * size)
 
     def _moved(self, gamma: Floats, step: Floats, order: int) -> Process | None:
         """Along a step, shortened as often as needed to stay a process."""
-        for share in (1.0, 0.5, 0.25, 0.125):
+        for share in (1.0, 0.5, 0.25, 0.125, 0.03):
             process, exists = yule_walker(gamma + share * step, order)
             if exists and process.root < np.exp(-1 / (LONGEST * self.grid.shape[1])):
                 return process
