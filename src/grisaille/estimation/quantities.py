@@ -25,6 +25,8 @@ from grisaille.simulation.dataset import described
 from grisaille.structure.reduction import Structure
 
 STATISTICS = ("mean", "std", "lower", "upper")
+ROUNDING = 1e-9
+"""Of the terms of a sum: what is left of it by rounding alone."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,25 +61,30 @@ class Quantities:
 
     def statistics(
         self, t: np.ndarray, x: np.ndarray, P: np.ndarray, z: np.ndarray, u: np.ndarray, q: np.ndarray, width: float,
-        noisy: bool = False, unknowns: Uncertain | None = None,
+        noisy: bool = False, unknowns: Uncertain | None = None, left: np.ndarray | None = None,
     ) -> np.ndarray:  # fmt: skip
         """(4, times, quantities): mean, standard deviation and a band of ±width of them.
 
         noisy : outputs as they are measured, with the variance of their noise
         unknowns : whose uncertainty is to be in the bands; P is then that for given unknowns
+        left : (times, n, …) directions of the states that nothing is known about: what moves with them has no mean and
+            an infinite standard deviation
         """
         value, H, R, by_q = self._evaluated(t, x, z, u, q)
-        unknown = ~np.isfinite(P).all(axis=(1, 2))
-        variance = np.einsum("tij,tjk,tik->ti", H, np.where(unknown[:, None, None], 0.0, P), H)
+        variance = np.einsum("tij,tjk,tik->ti", H, P, H)
         if noisy:
             variance = variance + R
         if unknowns is not None:
             moved = H @ unknowns.along + by_q @ unknowns.dq.T
             variance = variance + np.einsum("tij,jk,tik->ti", moved, unknowns.covariance, moved)
         std = np.sqrt(np.clip(variance, 0.0, None))
-        std[unknown] = np.inf
-        with np.errstate(invalid="ignore"):
-            return np.stack([value, std, value - width * std, value + width * std])
+        if left is not None and left.shape[-1]:
+            unknown = (np.abs(H @ left) > ROUNDING * (np.abs(H) @ np.abs(left))).any(axis=-1)
+            free = np.where(unknown, np.inf, 0.0)
+            return np.stack(
+                [np.where(unknown, np.nan, value), std + free, value - width * std - free, value + width * std + free]
+            )
+        return np.stack([value, std, value - width * std, value + width * std])
 
     def _evaluated(
         self, t: np.ndarray, x: np.ndarray, z: np.ndarray, u: np.ndarray, q: np.ndarray
@@ -89,10 +96,8 @@ class Quantities:
         noise = ca.vertcat(*(self._noise(label) for label in self.rows))
         slopes = [ca.densify(ca.jacobian(rows, by)) for by in (m.X, m.q)]
         function = ca.Function("seen", closed.plain_symbols, [rows, ca.densify(closed.formula(noise)), *slopes])
-        known = np.nan_to_num(x)
-        value, R, *slope = function(t[None, :], known.T, z.T, u.T, np.repeat(q[:, None], N, axis=1))
+        value, R, *slope = function(t[None, :], x.T, z.T, u.T, np.repeat(q[:, None], N, axis=1))
         mean = np.array(value.full()).reshape(k, N).T
-        mean[np.isnan(x).any(axis=1)] = np.nan
         H, by_q = (np.array(s.full()).reshape(k, N, -1).transpose(1, 0, 2) for s in slope)
         return mean, H, np.array(R.full()).reshape(k, N).T, by_q
 

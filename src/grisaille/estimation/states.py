@@ -19,11 +19,10 @@ from grisaille.estimation.quantities import STATISTICS, Quantities, declared, le
 from grisaille.estimation.simulated_bands import simulated_bands
 from grisaille.experiment.dating import clock_of
 from grisaille.experiment.experiment import Experiment
-from grisaille.filtering.diffuse import diffuse_states
 from grisaille.filtering.exact.linear import LinearFilter
 from grisaille.filtering.extended import ExtendedFilter
 from grisaille.filtering.horizon import predict_ahead
-from grisaille.filtering.runner import FilterRunner, Moments
+from grisaille.filtering.runner import FilterRunner
 from grisaille.model.classes import Model
 from grisaille.trial.discretisation import Discretisation
 from grisaille.trial.movement import KINDS, Kind
@@ -52,15 +51,18 @@ def states_of_case(case: Case, theta: np.ndarray, names: Wanted = None, level: f
     width = _width(level)
     runner = filter_runner(case)
     assert runner is not None
-    found = _moments(runner, *chosen(case, theta))
+    found = runner.states(*chosen(case, theta))
     filter, q, filtered, smoothed = found.filter, found.q, found.filtered, found.smoothed
     quantities = Quantities(filter.model, names)
     cells = filter.cells(q)
     at = np.flatnonzero(cells.sample_at >= 0)
     _, u = filter.at_samples(cells)
     z = np.zeros((len(at), 0)) if isinstance(filter, LinearFilter) else found.algebraic[at]
-    moments = ((filtered.x_filt[at], filtered.P_filt[at]), (smoothed[0][at], smoothed[1][at]))
-    block = np.stack([quantities.statistics(case.grid, x, P, z, u, q, width) for x, P in moments])
+    moments = (
+        (filtered.x_filt[at], filtered.P_filt[at], found.open_filtered[at]),
+        (smoothed[0][at], smoothed[1][at], found.open_smoothed[at]),
+    )
+    block = np.stack([quantities.statistics(case.grid, x, P, z, u, q, width, left=D) for x, P, D in moments])
     coordinates = {"given": ["filtered", "smoothed"], "statistic": list(STATISTICS), "time": case.grid}
     structure = filter.model.structure
     data = {
@@ -108,9 +110,11 @@ def _predicted(
         )
     else:
         origins = last_used(horizon, case.grid, clock_of(case.experiment))
-        x, P, z = predict_ahead(runner, theta, steps, origins)
+        known, z = predict_ahead(runner, theta, steps, origins)
         _, u = filter.at_samples(filter.cells(q))
-        block = quantities.statistics(case.grid, x, P, z, u, q, _width(level), noisy=True)
+        block = quantities.statistics(
+            case.grid, known.x, known.P, z, u, q, _width(level), noisy=True, left=known.D
+        )
     coordinates = {"statistic": list(STATISTICS), "time": case.grid}
     structure = filter.model.structure
     data = {
@@ -123,17 +127,6 @@ def _predicted(
 def _kept(horizon: Horizon) -> float | str:
     """As an attribute: a number of samples, or a duration as text."""
     return float(horizon) if isinstance(horizon, int | float | np.integer) else str(horizon)
-
-
-def _moments(runner: FilterRunner, theta: np.ndarray, steps: Discretisation) -> Moments:
-    q, dq, start = runner.posed(theta, False)
-    filter = runner.filter_on(steps, theta)
-    if isinstance(filter, LinearFilter):
-        matrices = filter.discretise(q, dq, start.x)
-        if matrices.X0.shape[1]:
-            filtered, smoothed = diffuse_states(matrices)
-            return Moments(filter, q, filtered, smoothed, np.zeros((len(filtered.x_filt), 0)))
-    return runner.states(theta, steps)
 
 
 def _start_covariance(runner: FilterRunner, theta: np.ndarray, filter: ExtendedFilter) -> np.ndarray:

@@ -1,43 +1,101 @@
-"""States under a flat prior on the start: means and covariances once the data determine them.
+"""States under a flat prior on the start: exact means and covariances, and what the data leave open.
 
-Given δ the filter of x₀ + X₀ δ is linear, x(δ) = a + A δ, and the data up to a sample say δ ~ N(δ̂, M⁻¹):
+Given δ the filter of x₀ + X₀ δ is linear, x(δ) = a + A δ, and the data up to a sample say M δ = −s:
 
-    M = Σ EᵀS⁻¹E,  s = Σ EᵀS⁻¹e,  δ̂ = −M⁻¹ s        e(δ) = e + E δ
-    x = a + A δ̂        P = P(δ) + A M⁻¹ Aᵀ
+    M = Σ EᵀS⁻¹E,  s = Σ EᵀS⁻¹e        e(δ) = e + E δ
+    x = a − A M⁺ s        P = P(δ) + A M⁺ Aᵀ        D = A N,  N: directions that M does not see
 
 a comes from a pass over the data, each column of A from one over zeros without inputs; smoothed moments alike, with M
-and s of all samples. Before M is nonsingular variances are infinite. Reference: P. de Jong, Ann. Statist. 19 (1991)
-1073.
+and s of all samples, predictions with A carried on and M and s of the samples up to their origin. A quantity whose
+slope has a part along D has an infinite variance and no mean; all others are those of a normal prior as its variance
+grows without bound. Reference: P. de Jong, Ann. Statist. 19 (1991) 1073.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from grisaille.disturbance.duals import Floats
 from grisaille.errors import EstimationError
-from grisaille.filtering.kalman import DiscreteModel, States, run_filter
+from grisaille.filtering.kalman import DiscreteModel, States, Whole, run_filter
 from grisaille.filtering.smoother import smooth
 
-SINGULAR = 1e-13
+ROUNDING = 1e-10
+"""Of the terms of a sum: what is left of it by rounding alone."""
+SINGULAR = 1e-11
+"""Of the largest eigenvalue of M, in units of its diagonal: what the data do not see."""
 
 
-def diffuse_states(model: DiscreteModel) -> tuple[States, tuple[Floats, Floats]]:
-    """Filtered moments at cell boundaries and smoothed ones; infinite where the data do not yet tell."""
-    known = replace(model, X0=np.zeros((model.n, 0)))
-    base, innovations = _pass(known)
-    still = replace(known, y=np.where(np.isfinite(model.y), 0.0, np.nan), c=0 * model.c, d=0 * model.d)
-    columns = [_pass(replace(still, x0=_only(model, k))) for k in range(model.X0.shape[1])]
-    M, s = _sums(model, base, innovations, [e for _, e in columns])
-    A_pred, A_filt = (np.stack([getattr(c, name) for c, _ in columns], axis=-1) for name in ("x_pred", "x_filt"))
-    x_pred, P_pred = _combine(base.x_pred, base.P_pred, A_pred, M[:-1], s[:-1])
-    x_filt, P_filt = _combine(base.x_filt, base.P_filt, A_filt, M[1:], s[1:])
-    x, P = smooth(known, base)
-    A = np.stack([smooth(replace(still, x0=_only(model, k)), c)[0] for k, (c, _) in enumerate(columns)], axis=-1)
-    whole = np.broadcast_to(M[-1], (len(x), *M[-1].shape)), np.broadcast_to(s[-1], (len(x), len(s[-1])))
-    return States(x_pred, P_pred, x_filt, P_filt), _combine(x, P, A, *whole)
+@dataclass(frozen=True, eq=False)
+class Known:
+    """Moments and what is open: means (…, n), covariances (…, n, n) and directions D (…, n, nδ), zero where closed."""
+
+    x: Floats
+    P: Floats
+    D: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class DiffusePass:
+    """A pass over the data for given δ, with the columns of A and what the data say about δ."""
+
+    model: DiscreteModel
+    base: States
+    A_pred: Floats
+    """(K + 1, n, nδ)"""
+    A_filt: Floats
+    M: Floats
+    """(K + 2, nδ, nδ) before every cell boundary and after the last."""
+    s: Floats
+    still: DiscreteModel
+    columns: tuple[States, ...]
+
+    @classmethod
+    def of(cls, model: DiscreteModel) -> DiffusePass:
+        known = replace(model, X0=np.zeros((model.n, 0)))
+        base, innovations = _pass(known)
+        still = replace(known, y=np.where(np.isfinite(model.y), 0.0, np.nan), c=0 * model.c, d=0 * model.d)
+        passes = [_pass(replace(still, x0=_only(model, k))) for k in range(model.X0.shape[1])]
+        A_pred, A_filt = (np.stack([getattr(c, n) for c, _ in passes], axis=-1) for n in ("x_pred", "x_filt"))
+        M, s = _sums(model, base, innovations, A_pred, [e for _, e in passes])
+        return cls(known, base, A_pred, A_filt, M, s, still, tuple(c for c, _ in passes))
+
+    @property
+    def filtered(self) -> Known:
+        return combined(self.base.x_filt, self.base.P_filt, self.A_filt, self.M[1:], self.s[1:])
+
+    @property
+    def smoothed(self) -> Known:
+        x, P = smooth(self.model, self.base)
+        A = np.stack([smooth(self.still, c)[0] for c in self.columns], axis=-1)
+        M, s = self.M[-1], self.s[-1]
+        return combined(x, P, A, np.broadcast_to(M, (len(x), *M.shape)), np.broadcast_to(s, (len(x), len(s))))
+
+    def columns_after(self, boundaries: Whole) -> Floats:
+        """(count, 1, n, 1 + nδ) a and A after the data of cell boundaries."""
+        both = np.concatenate([self.base.x_filt[..., None], self.A_filt], axis=-1)
+        return np.asarray(both[boundaries][:, None])
+
+
+def combined(x: Floats, P: Floats, A: Floats, M: Floats, s: Floats) -> Known:
+    """Moments for all δ of those for a given one, instant by instant."""
+    mean, covariance, left = x.copy(), P.copy(), np.zeros_like(A)
+    for k in range(len(x)):
+        size = np.sqrt(np.clip(np.diag(M[k]), 0.0, None))
+        scale = np.where(size > 0, size, 1.0)
+        values, vectors = np.linalg.eigh(M[k] / np.outer(scale, scale))
+        seen = values > SINGULAR * max(float(values.max(initial=0.0)), 1e-300)
+        root = vectors[:, seen] / np.sqrt(values[seen]) / scale[:, None]
+        moved = A[k] @ root
+        mean[k] -= moved @ (root.T @ s[k])
+        covariance[k] += moved @ moved.T
+        # δ along which M vanishes: scaled back, since M is seen in units of its diagonal
+        open_ones = vectors[:, ~seen] / scale[:, None]
+        along, most = A[k] @ open_ones, np.abs(A[k]) @ np.abs(open_ones)
+        left[k][:, : open_ones.shape[1]] = np.where(np.abs(along) > ROUNDING * most, along, 0.0)
+    return Known(mean, covariance, left)
 
 
 def _pass(model: DiscreteModel) -> tuple[States, Floats]:
@@ -54,7 +112,7 @@ def _only(model: DiscreteModel, column: int) -> Floats:
     return x0
 
 
-def _sums(model: DiscreteModel, states: States, e: Floats, E: list[Floats]) -> tuple[Floats, Floats]:
+def _sums(model: DiscreteModel, states: States, e: Floats, A: Floats, E: list[Floats]) -> tuple[Floats, Floats]:
     """M and s before every cell boundary and after the last, (K + 2, …)."""
     free = len(E)
     M, s = [np.zeros((free, free))], [np.zeros(free)]
@@ -63,21 +121,9 @@ def _sums(model: DiscreteModel, states: States, e: Floats, E: list[Floats]) -> t
         H = model.H[model.H_of[sample], 0][seen]
         S = H @ states.P_pred[k] @ H.T + model.R[model.R_of[sample], 0][np.ix_(seen, seen)]
         columns = np.stack([column[sample, seen] for column in E], axis=-1)
+        most = np.abs(H) @ np.abs(A[k])
+        columns = np.where(np.abs(columns) > ROUNDING * most, columns, 0.0)
         weighed = np.linalg.solve(S, columns) if len(seen) else columns
         M.append(M[-1] + columns.T @ weighed)
         s.append(s[-1] + weighed.T @ e[sample, seen])
     return np.array(M), np.array(s)
-
-
-def _combine(x: Floats, P: Floats, A: Floats, M: Floats, s: Floats) -> tuple[Floats, Floats]:
-    mean, covariance = np.full_like(x, np.nan), np.full_like(P, np.inf)
-    for k in range(len(x)):
-        size = np.sqrt(np.diag(M[k]))
-        if not size.all():
-            continue
-        scaled = M[k] / np.outer(size, size)
-        if np.linalg.eigvalsh(scaled)[0] < SINGULAR:
-            continue
-        inverse = np.linalg.inv(scaled) / np.outer(size, size)
-        mean[k], covariance[k] = x[k] - A[k] @ inverse @ s[k], P[k] + A[k] @ inverse @ A[k].T
-    return mean, covariance

@@ -41,7 +41,7 @@ from grisaille.filtering.kalman import States, Sums
 from grisaille.filtering.measurement import settle_function
 from grisaille.filtering.projection import Projection
 from grisaille.filtering.roots import Roots, UnsolvedError, restarts, unsolved_message
-from grisaille.filtering.start import start_covariance
+from grisaille.filtering.start import is_flat, start_covariance
 from grisaille.filtering.steps import FilterSteps
 
 WORTH_REVERSE = 5e7
@@ -72,11 +72,13 @@ class ExtendedFilter:
         kind: FilterKind | None = None,
         compiled: bool | None = None,
     ) -> None:
-        if isinstance(initial_covariance, str) and initial_covariance == "diffuse":
+        if is_flat(initial_covariance):
             need = f"a linear model, but {model.nonlinear} is not linear:" if model.nonlinear else (
                 "the exact filter: use filter='linear', or"
             )  # fmt: skip
-            raise EstimationError(f"initial_covariance='diffuse' needs {need} give variances, {{state: variance}}.")
+            raise EstimationError(
+                f"initial_covariance={initial_covariance!r} needs {need} give finite variances, {{state: variance}}."
+            )
         self.kind = kind or FilterKind()
         refuse_hidden_disturbances(model, HIDDEN.get(self.kind.update, LINEARISED))
         self.model, self.record, self.initial_covariance, self.substeps = model, record, initial_covariance, substeps

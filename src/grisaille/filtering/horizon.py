@@ -18,6 +18,7 @@ from grisaille.compilation.filter_native import PreparedPass
 from grisaille.compilation.filter_pass import FilterPass
 from grisaille.disturbance.duals import Floats, times, transpose
 from grisaille.errors import EstimationError
+from grisaille.filtering.diffuse import DiffusePass, Known, combined
 from grisaille.filtering.exact.linear import LinearFilter
 from grisaille.filtering.extended import ExtendedFilter
 from grisaille.filtering.kalman import DiscreteModel, Sums, Totals, run_filter, update
@@ -59,23 +60,42 @@ class HorizonRunner(FilterRunner):
 
 def predict_ahead(
     runner: FilterRunner, theta: Floats, steps: Discretisation, origins: np.ndarray
-) -> tuple[Floats, Floats, Floats]:
-    """Means (N, n), covariances (N, n, n) and algebraic unknowns (N, nz) of the states at every sample.
+) -> tuple[Known, Floats]:
+    """What is known of the states at every sample, and algebraic unknowns (N, nz).
 
     origins : the last sample whose data are used for each, never decreasing; −1 for none
     """
     q, dq, start = runner.posed(theta, False)
     filter = runner.filter_on(steps, theta)
     if isinstance(filter, ExtendedFilter):
-        return _nonlinear_moments(filter, origins, q, dq, start)
+        mean, covariance, z = _nonlinear_moments(filter, origins, q, dq, start)
+        return Known(mean, covariance, np.zeros((*mean.shape, 0))), z
     model = filter.discretise(q, dq, start.x)
     if model.X0.shape[1]:
-        raise EstimationError(
-            "Predictions under initial_covariance='diffuse' have no variance before the data determine the states; "
-            "fit with large variances instead, initial_covariance={state: variance}."
-        )
+        return diffuse_ahead(model, origins), np.zeros((len(model.y), 0))
     x, P = moments_ahead(model, origins)
-    return x[:, 0], P[:, 0], np.zeros((len(x), 0))
+    return Known(x[:, 0], P[:, 0], np.zeros((*x[:, 0].shape, 0))), np.zeros((len(x), 0))
+
+
+def diffuse_ahead(model: DiscreteModel, origins: np.ndarray) -> Known:
+    """The same under a flat prior: what the data up to the origins say, and what they leave open."""
+    over, at = DiffusePass.of(model), np.flatnonzero(model.sample_at >= 0)
+    N, free, blindly = len(at), model.X0.shape[1], int((origins < 0).sum())
+    x, P = np.empty((N, model.n, 1 + free)), np.empty((N, model.n, model.n))
+    M, s = np.zeros((N, free, free)), np.zeros((N, free))
+    first = np.concatenate([model.x0[:1, :, None], model.X0[None]], axis=-1)[None], model.P0[None, :1]
+    for j in range(blindly):  # from the start, which nothing has told yet
+        if j:
+            first = _over_intervals(model, at, np.array([j - 1]), *first)
+        x[j], P[j] = first[0][0, 0], first[1][0, 0]
+    targets, reached = np.arange(blindly, N), origins[blindly:]
+    m, V = over.columns_after(at[reached]), over.base.P_filt[at[reached]][:, None]
+    M[targets], s[targets] = over.M[at[reached] + 1], over.s[at[reached] + 1]
+    while (on := np.flatnonzero(reached < targets)).size:
+        m[on], V[on] = _over_intervals(model, at, reached[on], m[on], V[on])
+        reached = np.minimum(reached + 1, targets)
+    x[targets], P[targets] = m[:, 0], V[:, 0]
+    return combined(x[..., 0], P, x[..., 1:], M, s)
 
 
 def linear_sums(model: DiscreteModel, origins: np.ndarray, robust: float = np.inf, condition: bool = False) -> Sums:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,6 +18,7 @@ from grisaille.disturbance.stochastic_model import StochasticModel, build_stocha
 from grisaille.errors import EstimationError, GrisailleError
 from grisaille.experiment.cells import Record
 from grisaille.experiment.interpolation import SignalTable
+from grisaille.filtering.diffuse import DiffusePass
 from grisaille.filtering.doublings import freeze_doublings
 from grisaille.filtering.exact.linear import LinearFilter
 from grisaille.filtering.extended import ExtendedFilter
@@ -83,6 +84,9 @@ class Moments:
     smoothed: tuple[Floats, Floats]
     algebraic: Floats
     """Algebraic unknowns after updates, (K + 1, nz)."""
+    open_filtered: Floats
+    """(K + 1, n, nδ) directions of a flat prior that the data leave open (``diffuse``)."""
+    open_smoothed: Floats
 
 
 class FilterRunner:
@@ -188,19 +192,21 @@ class FilterRunner:
             found = states_of(filter, q, start.x, start.z)
             if isinstance(found, Sums):
                 raise EstimationError(self._reason(found.failed))
-            return Moments(filter, q, found.filtered, (found.x_smooth, found.P_smooth), found.z)
+            closed = np.zeros((*found.filtered.x_filt.shape, 0))
+            return Moments(filter, q, found.filtered, (found.x_smooth, found.P_smooth), found.z, closed, closed)
         matrices = filter.discretise(q, dq, start.x)
         if matrices.X0.shape[1]:
-            raise EstimationError(
-                "States under initial_covariance='diffuse' are not available: a flat prior has no covariance. Use "
-                "'stationary', 'first-sample', or large variances {state: variance}."
-            )
+            over = DiffusePass.of(matrices)
+            f, s = over.filtered, over.smoothed
+            states = replace(over.base, x_filt=f.x, P_filt=f.P)
+            return Moments(filter, q, states, (s.x, s.P), np.zeros((len(f.x), 0)), f.D, s.D)
         kept: list[States] = []
         sums = run_filter(matrices, states=kept)
         if sums.failed >= 0:
             raise EstimationError(self._reason(sums.failed))
         nothing = np.zeros((len(kept[0].x_filt), 0))
-        return Moments(filter, q, kept[0], smooth(matrices, kept[0]), nothing)
+        closed = np.zeros((*kept[0].x_filt.shape, 0))
+        return Moments(filter, q, kept[0], smooth(matrices, kept[0]), nothing, closed, closed)
 
     def prepare(self, theta: Floats) -> StochasticModel:
         """The stochastic model and its filter; raises what a user must know before anything is minimised."""

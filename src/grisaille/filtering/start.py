@@ -3,7 +3,7 @@
     "first-sample"   the covariance that process noise builds up over the first sampling interval, from zero
     "stationary"     A P + P Aᵀ + W = 0 at the inputs of the first instant, on the constraints
     "diffuse"        a flat prior on the states of the plant
-    {name: variance} or a matrix of the plant's states (or of all)
+    {name: variance} or a matrix of the plant's states (or of all); an infinite variance is a flat prior on that state
 
 Disturbances that start stationary have their stationary covariance in every case but the full matrix. Reference:
 N. R. Kristensen, H. Madsen, S. B. Jørgensen, Automatica 40 (2004) 225, section 2.1.4.
@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from grisaille.disturbance.constrained_stationarity import null_space, stationary
 from grisaille.disturbance.duals import Floats, constant
@@ -50,30 +51,40 @@ def start_covariance(
     elif isinstance(kind, str) and kind == "diffuse":
         X0 = _flat_directions(model, C)
     elif isinstance(kind, Mapping):
-        P[:, x, x] = constant(_from_names(model, kind), len(A) - 1)
+        given, flat = _from_names(model, kind)
+        P[:, x, x] = constant(given, len(A) - 1)
+        X0 = np.eye(model.n)[:, : model.nx][:, flat]
     else:
-        given = _checked_matrix(model, kind, C)
-        P[:, : len(given), : len(given)] = constant(given, len(A) - 1)
+        matrix = _checked_matrix(model, kind, C)
+        P[:, : len(matrix), : len(matrix)] = constant(matrix, len(A) - 1)
     return P, X0
 
 
-def _from_names(model: StochasticModel, given: Mapping[str, float]) -> Floats:
+def is_flat(kind: Any) -> bool:
+    """Whether some state has a flat prior."""
+    if isinstance(kind, Mapping):
+        return any(np.isinf(v) for v in kind.values())
+    return isinstance(kind, str) and kind == "diffuse"
+
+
+def _from_names(model: StochasticModel, given: Mapping[str, float]) -> tuple[Floats, NDArray[np.bool_]]:
     if model.constraints.numel():
         raise EstimationError(
             "initial_covariance={…} needs states that can be chosen freely, but hidden constraints tie those of "
             f"{model.structure.model.name}: use 'first-sample', 'stationary', or a matrix that respects them."
         )
     places = plant_states(model)
-    P = np.zeros((model.nx, model.nx))
+    P, flat = np.zeros((model.nx, model.nx)), np.zeros(model.nx, dtype=bool)
     for name, variance in given.items():
         if name not in places:
             raise EstimationError(
                 f"initial_covariance= names '{name}', which is not a state; there are {', '.join(places)}."
             )
-        if not (np.isfinite(variance) and variance >= 0):
+        if not variance >= 0:
             raise EstimationError(f"The variance of '{name}' at the start is {variance!r}; give a number from zero up.")
-        P[places[name], places[name]] = variance
-    return P
+        flat[places[name]] = np.isinf(variance)
+        P[places[name], places[name]] = variance if np.isfinite(variance) else 0.0
+    return P, flat
 
 
 def _checked_matrix(model: StochasticModel, given: Any, C: Floats) -> Floats:

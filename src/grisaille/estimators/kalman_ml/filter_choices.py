@@ -90,9 +90,10 @@ def checked_covariance(kind: Any) -> Any:
         return kind
     if isinstance(kind, Mapping):
         for name, variance in kind.items():
-            if not isinstance(variance, int | float | np.number) or not (np.isfinite(variance) and variance >= 0):
+            if isinstance(variance, bool) or not isinstance(variance, int | float | np.number) or not variance >= 0:
                 raise EstimationError(
-                    f"The variance of '{name}' at the start is {variance!r}; give a number from zero up."
+                    f"The variance of '{name}' at the start is {variance!r}; give a number from zero up, or np.inf "
+                    f"where nothing is known."
                 )
         return {str(name): float(variance) for name, variance in kind.items()}
     try:

@@ -50,6 +50,7 @@ from grisaille.estimators.kalman_ml.score_sandwich import score_sandwich
 from grisaille.experiment.dating import clock_of
 from grisaille.filtering.horizon import HorizonRunner
 from grisaille.filtering.runner import FilterOptions, FilterRunner
+from grisaille.filtering.start import is_flat
 from grisaille.filtering.sigma_points import SigmaPoints
 from grisaille.filtering.steps import FilterSteps
 from grisaille.model.classes import Model
@@ -94,8 +95,8 @@ class KalmanML(Estimator):
     substeps : steps of nonlinear filters between samples, or ``"auto"``: chosen at the guess and again at the optimum
     sigma : α, β, κ of the unscented filter's points
     initial_covariance : of the states before the first sample: ``"first-sample"`` (what process noise builds up over
-        the first interval), ``"stationary"``, ``"diffuse"``, ``{state: variance}`` or a matrix; disturbances start
-        stationary
+        the first interval), ``"stationary"``, ``"diffuse"`` (nothing is known), ``{state: variance}``, np.inf for what nothing
+        is known about, or a matrix; disturbances start stationary
     first_observation : ``"include"`` it in the likelihood, or ``"condition"`` on it
     robust : None, or Huber's threshold c in standard deviations: larger innovations count linearly; ``("smooth", c)``
         goes over from squares to linear without a kink in the second derivative. The filter itself is not changed, and
@@ -142,7 +143,7 @@ class KalmanML(Estimator):
         object.__setattr__(self, "initial_covariance", choices.checked_covariance(self.initial_covariance))
         object.__setattr__(self, "sigma", choices.checked_sigma(self.sigma))
         object.__setattr__(self, "robust", choices.checked_robust(self.robust))
-        if self.initial_covariance == "diffuse":
+        if is_flat(self.initial_covariance):
             for name, value, plain in (
                 ("robust", self.robust, None),
                 ("first_observation", self.first_observation, "include"),
@@ -150,8 +151,8 @@ class KalmanML(Estimator):
             ):
                 if value != plain:
                     raise EstimationError(
-                        f"initial_covariance='diffuse' goes with {name}={plain!r} only, not {value!r}: give large "
-                        f"variances instead, initial_covariance={{state: variance}}."
+                        f"initial_covariance={self.initial_covariance!r} goes with {name}={plain!r} only, not "
+                        f"{value!r}: give large variances instead, initial_covariance={{state: variance}}."
                     )
 
     has_own_likelihood: ClassVar[bool] = True
