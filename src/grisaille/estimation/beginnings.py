@@ -10,7 +10,7 @@ A start that was estimated belongs to the record it was estimated from. Another 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from grisaille.structure.prepared import structure_of
 from grisaille.trial.unknown import Unknown
 
 if TYPE_CHECKING:
+    from grisaille.estimation.estimator import Estimator
     from grisaille.estimation.fitted import Fitted
 
 FIRST, SHARE = 10, 0.25
@@ -36,7 +37,18 @@ ADJACENT = 1.5
 ROUNDING = 1e-9
 """Of a span or a value: differences that do not count."""
 
+LEADS = "in the state that '{}' leads to"
+
 Start = str | Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Following:
+    """How a filter follows a record: from where, and with what it knows there of all states."""
+
+    experiment: Experiment
+    method: Estimator
+    how: str
 
 
 @dataclass(frozen=True)
@@ -46,6 +58,12 @@ class Beginning:
     experiment: Experiment
     how: str
     used: int = 0
+    carried: Following | None = None
+    """What a filter takes over from the record before; None where it begins with nothing but the start."""
+
+    def following(self, fit: Fitted) -> Following:
+        """The record as the fit's method follows it."""
+        return self.carried or Following(self.experiment, fit.method, self.how)
 
 
 def beginning_of(fit: Fitted, experiment: Experiment, start: Start = "auto") -> Beginning:
@@ -68,7 +86,8 @@ def beginning_of(fit: Fitted, experiment: Experiment, start: Start = "auto") -> 
         if _is_same_run(own, record, shift):
             known = {u.target: float(v) for u, v in _own(fit, own, "start")}
             how = f"as '{own.name}' does, from the {'estimated' if known else 'declared'} start"
-            return Beginning(_with_constants(fit, own, _with_starts(record, known, keep=True)), how)
+            begun = Beginning(_with_constants(fit, own, _with_starts(record, known, keep=True)), how)
+            return replace(begun, carried=_carried_on(fit, own, record, shift) if not given else None)
         if _continues(own, record, shift):
             return _continued(fit, own, record, shift)
     _refuse_local(fit, record)
@@ -208,8 +227,19 @@ def _continued(fit: Fitted, own: Experiment, record: Experiment, shift: float) -
     )  # fmt: skip
     path = fit.method.led(fit, joined, names)
     values = {n: float(path[n].sel(time=begin, method="nearest")) for n in names}
-    begun = _with_constants(fit, own, _with_starts(record, values, keep=True))
-    return Beginning(begun, f"in the state that '{own.name}' leads to")
+    values = {n: v for n, v in values.items() if np.isfinite(v)}  # under a flat prior some may not be told yet
+    begun, how = _with_constants(fit, own, _with_starts(record, values, keep=True)), LEADS.format(own.name)
+    # a start that somebody knows, the record or whoever asks, is not what the filter says
+    is_free = fit.method.follows and not any(map(_is_number, record.start.values()))
+    return Beginning(begun, how, carried=Following(begun, fit.method.continued(fit, joined), how) if is_free else None)
+
+
+def _carried_on(fit: Fitted, own: Experiment, record: Experiment, shift: float) -> Following | None:
+    """A part of the same run that was measured later: a filter begins it with what the fitted part tells."""
+    first = float(record.output_times[0])
+    if not fit.method.follows or first + shift <= float(own.output_times[-1]):
+        return None
+    return _continued(fit, own, record.replace(t0=first, start={}), shift).carried
 
 
 def _until(y: Samples, begin: float) -> tuple[np.ndarray, np.ndarray]:

@@ -105,6 +105,8 @@ class Estimator(metaclass=EstimatorType):
     smooths: ClassVar[bool] = False
     """Whether its trajectories follow the data: what is left between them is not white, and their bands contain the
     uncertainty of parameters."""
+    follows: ClassVar[bool] = False
+    """Whether it predicts from the data so far, so that a record begins with what the one before it told."""
     tells_how: ClassVar[bool] = False
     """Whether its problems say how they represent trajectories (``Problem.transcription``)."""
     deviance: ClassVar[Literal["squares", "likelihood", "trajectories", "itself", ""]] = ""
@@ -262,6 +264,10 @@ class Estimator(metaclass=EstimatorType):
     def led(self, fit: Fitted, experiment: Experiment, names: Sequence[str]) -> Mapping[str, xr.DataArray]:
         """Variables over the time of a fitted record and beyond it: what one that continues it begins with."""
         return {n: fit.simulated(experiment)[n] for n in names}
+
+    def continued(self, fit: Fitted, experiment: Experiment) -> Estimator:
+        """The method for a record that continues an experiment, with what is known at its last instant."""
+        return self
 
     def simulated(self, estimate: Estimate, experiment: str) -> dict[str, Any]:
         """Options of ``gr.simulate`` by which the fitted model predicts an experiment."""

@@ -369,12 +369,16 @@ class Fitted:
         begun = self.begun(experiment, start)
         if horizon is not None:
             check_horizon(horizon, clock_of(begun.experiment))
-        if bands is not None:
-            found = self.method.predict_with_bands(self, begun.experiment, horizon)
-            return with_dates(found.assign_attrs(start=begun.how), begun.experiment)
-        ahead = None if horizon is None else self.method.predict_ahead(self, begun.experiment, horizon)
-        found = self.simulated(begun.experiment) if ahead is None else ahead
-        return with_dates(found.assign_attrs(start=begun.how), begun.experiment)
+        if bands is not None or horizon is not None:
+            on = begun.following(self) if horizon is not None else Following(begun.experiment, self.method, begun.how)
+            ahead = (
+                on.method.predict_ahead(self, on.experiment, horizon)
+                if bands is None and horizon is not None
+                else on.method.predict_with_bands(self, on.experiment, horizon)
+            )
+            if ahead is not None:
+                return with_dates(ahead.assign_attrs(start=on.how), on.experiment)
+        return with_dates(self.simulated(begun.experiment).assign_attrs(start=begun.how), begun.experiment)
 
     def begun(self, experiment: Experiment | str | None = None, start: str | Mapping[str, float] = "auto") -> Beginning:
         """An experiment with the start from which it is predicted.

@@ -41,7 +41,7 @@ from grisaille.filtering.kalman import States, Sums
 from grisaille.filtering.measurement import settle_function
 from grisaille.filtering.projection import Projection
 from grisaille.filtering.roots import Roots, UnsolvedError, restarts, unsolved_message
-from grisaille.filtering.start import is_flat, start_covariance
+from grisaille.filtering.start import is_flat, start_covariance, start_mean
 from grisaille.filtering.steps import FilterSteps
 
 WORTH_REVERSE = 5e7
@@ -247,8 +247,7 @@ class ExtendedFilter:
     def start(self, given: PreparedPass, q: Floats, dq: Floats, x0: Floats, z0: Floats | None) -> Floats:
         """s and its derivatives before the first sample, (1 + ns, size)."""
         n, nd, pack = self.model.n, 1 + len(dq), self.packing
-        x, z = np.zeros((nd, n)), np.zeros((nd, pack.nz))
-        x[:, : self.model.nx] = x0
+        x, z = start_mean(self.model, self.initial_covariance, x0), np.zeros((nd, pack.nz))
         if z0 is not None and pack.nz:
             z[:, : self.model.z.numel()] = z0
         t, u = given.given.bounds[0], given.given.signals[0]

@@ -12,6 +12,7 @@ N. R. Kristensen, H. Madsen, S. B. Jørgensen, Automatica 40 (2004) 225, section
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -26,6 +27,33 @@ from grisaille.errors import EstimationError
 KINDS = ("first-sample", "stationary", "diffuse")
 
 
+@dataclass(frozen=True)
+class Carried:
+    """What a filter knew of all states, disturbances included, where the record before ended."""
+
+    mean: tuple[float, ...]
+    covariance: tuple[tuple[float, ...], ...]
+    left: tuple[tuple[float, ...], ...] = ()
+    """Directions that nothing is known about, a row each."""
+
+    @classmethod
+    def of(cls, x: Floats, P: Floats, D: Floats) -> Carried:
+        kept = D[:, np.abs(D).max(axis=0, initial=0.0) > 0]
+        return cls(tuple(x.tolist()), tuple(map(tuple, P.tolist())), tuple(map(tuple, kept.T.tolist())))
+
+    def __repr__(self) -> str:
+        return "what the record before tells"
+
+
+def start_mean(model: StochasticModel, kind: Any, x0: Floats) -> Floats:
+    """(1 + ns, n) means before the first sample; x0, (1 + ns, nx), of the plant where nothing was carried over."""
+    mean = np.zeros((len(x0), model.n))
+    mean[:, : model.nx] = x0
+    if isinstance(kind, Carried):
+        mean[0], mean[1:] = kind.mean, 0.0
+    return mean
+
+
 def start_covariance(
     model: StochasticModel, kind: Any, A: Floats, W: Floats, first: Floats, C: Floats
 ) -> tuple[Floats, Floats]:
@@ -35,6 +63,9 @@ def start_covariance(
     first : the covariance built up over the first interval, as a dual
     """
     P = np.zeros_like(A)
+    if isinstance(kind, Carried):
+        left = np.array(kind.left).reshape(-1, model.n).T
+        return constant(np.array(kind.covariance).reshape(model.n, model.n), len(A) - 1), left
     x, w = slice(0, model.nx), np.arange(model.nx, model.n)[[s == "stationary" for s in model.starts]]
     if len(w):
         inside = np.ix_(np.arange(len(A)), w, w)
@@ -64,6 +95,8 @@ def is_flat(kind: Any) -> bool:
     """Whether some state has a flat prior."""
     if isinstance(kind, Mapping):
         return any(np.isinf(v) for v in kind.values())
+    if isinstance(kind, Carried):
+        return bool(kind.left)
     return isinstance(kind, str) and kind == "diffuse"
 
 

@@ -266,8 +266,8 @@ class Fit(Fitted):
         """
         from grisaille.results.trajectories import as_trajectories
 
-        begun = self.begun(experiment).experiment
-        return as_trajectories(with_dates(self.method.states(self, begun, names, level), begun))
+        on = self.begun(experiment).following(self)
+        return as_trajectories(with_dates(on.method.states(self, on.experiment, names, level), on.experiment))
 
     def predict(
         self,

@@ -106,8 +106,9 @@ def validate(
             f"Experiment '{begun.experiment.name}' was fitted: its residuals are tested by fit.diagnose(). Validate on "
             f"data that the fit has not seen, such as the second part of experiment.split(0.7)."
         )
-    record = begun.experiment.replace(skip=max(begun.used, begun.experiment.skip))
-    method, model = fit.method.validator, fit.settled_model
+    on = begun.following(fit)
+    record = on.experiment.replace(skip=max(begun.used, on.experiment.skip))
+    method, model = on.method.validator, fit.settled_model
     problem = build_problem(model, [record], [], method, searched=False)
     at = problem.evaluate(np.zeros(0))
     if not at.completed:
@@ -117,4 +118,4 @@ def validate(
         problem, at, np.zeros((0, 0)), cases=problem.cases, extra=kept, status="nothing was estimated"
     )
     fitted = type(fit)(model, [c.experiment for c in problem.cases], method, estimate, fit.why)
-    return Validation(fitted, begun.how, begun.used, level)
+    return Validation(fitted, on.how, begun.used, level)

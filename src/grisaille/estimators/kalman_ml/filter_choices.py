@@ -10,7 +10,7 @@ import pandas as pd
 
 from grisaille.errors import EstimationError
 from grisaille.experiment.clock import is_length
-from grisaille.filtering.start import KINDS
+from grisaille.filtering.start import KINDS, Carried
 
 FILTERS = ("auto", "linear", "extended", "iterated", "unscented")
 PROPAGATIONS = ("linearize", "moments", "square-root")
@@ -81,6 +81,8 @@ def checked_sigma(sigma: Any) -> tuple[float, float, float]:
 
 def checked_covariance(kind: Any) -> Any:
     """The option in a form that can be saved: a word, a dict of numbers or nested tuples."""
+    if isinstance(kind, Carried):
+        return kind
     if isinstance(kind, str):
         if kind not in KINDS:
             raise EstimationError(

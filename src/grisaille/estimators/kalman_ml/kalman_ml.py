@@ -32,7 +32,7 @@ from grisaille.estimation.levels import (
     level_parameters,
     scan,
 )
-from grisaille.estimation.likelihood import LikelihoodEvaluation, LikelihoodProblem
+from grisaille.estimation.likelihood import LikelihoodEvaluation, LikelihoodProblem, chosen, filter_runner
 from grisaille.estimation.problem import Problem
 from grisaille.estimation.question import Question
 from grisaille.estimation.subject import STATIC, Subject
@@ -50,8 +50,8 @@ from grisaille.estimators.kalman_ml.score_sandwich import score_sandwich
 from grisaille.experiment.dating import clock_of
 from grisaille.filtering.horizon import HorizonRunner
 from grisaille.filtering.runner import FilterOptions, FilterRunner
-from grisaille.filtering.start import is_flat
 from grisaille.filtering.sigma_points import SigmaPoints
+from grisaille.filtering.start import Carried, is_flat
 from grisaille.filtering.steps import FilterSteps
 from grisaille.model.classes import Model
 from grisaille.optimization import scoring
@@ -157,6 +157,7 @@ class KalmanML(Estimator):
 
     has_own_likelihood: ClassVar[bool] = True
     has_states: ClassVar[bool] = True
+    follows: ClassVar[bool] = True
     predicts_ahead: ClassVar[Literal["yes"]] = "yes"
     deviance: ClassVar[Literal["likelihood"]] = "likelihood"
     redraws: ClassVar[str] = "model"
@@ -222,6 +223,15 @@ class KalmanML(Estimator):
         case = self.case_of(fit.initial_model, experiment, fit.estimate.unknowns)
         found = states_of_case(case, fit.estimate.theta, list(names))
         return {n: found[n].sel(given="filtered", statistic="mean") for n in names}
+
+    def continued(self, fit: Fitted, experiment: Any) -> KalmanML:
+        """Beginning with mean and covariance of all states at the last instant of an experiment."""
+        case = self.case_of(fit.initial_model, experiment, fit.estimate.unknowns)
+        runner = filter_runner(case)
+        assert runner is not None
+        found = runner.states(*chosen(case, fit.estimate.theta))
+        known = Carried.of(found.filtered.x_filt[-1], found.filtered.P_filt[-1], found.open_filtered[-1])
+        return replace(self, initial_covariance=known)
 
     def states_at(self, problem: Problem, theta: np.ndarray) -> dict[str, xr.Dataset]:
         from grisaille.estimation.states import states_of_case

@@ -20,7 +20,7 @@ from grisaille.experiment.cells import Cells, Record, cut_into_cells
 from grisaille.filtering.exact.formulas import Formula
 from grisaille.filtering.exact.transition_native import both, many, noise_covariance, state_transition
 from grisaille.filtering.kalman import DiscreteModel
-from grisaille.filtering.start import start_covariance
+from grisaille.filtering.start import start_covariance, start_mean
 
 MANY = 512
 """Intervals of different lengths from which on their transitions are made side by side, so many at a time."""
@@ -80,8 +80,7 @@ class LinearFilter:
         A, W = (f.shared_on_cells(cells, q, dq) for f in (self.A, self.W))
         F, F_of, c, Q, Q_of = self._transitions(cells, q, dq, A, W)
         H, H_of, d, R, R_of = self._measurement(cells, q, dq)
-        mean = np.zeros((nd, self.model.n))
-        mean[:, : self.model.nx] = x0
+        mean = start_mean(self.model, self.initial_covariance, x0)
         first = _built_up(cells, F, F_of, Q, Q_of)
         signals = self._once(cells, "start", lambda: cells.at(np.zeros(1))[1][0])
         # a polynomial on the first cell is, where that begins, its first coefficient
