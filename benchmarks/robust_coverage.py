@@ -108,9 +108,10 @@ def count(name: str, sets: int) -> str:
         noted.append([bool(fit.doubts), "ROUGH" in said, "NONE" in said])
     shares = {k: " ".join(f"{100 * s:5.1f}" for s in np.mean(v, axis=0)) for k, v in held.items()}
     doubted, rough, none = 100 * np.mean(noted, axis=0)
+    seconds = (time.process_time() - began) / sets
     return (
         f"{name:<9}{'/'.join(wanted):<7} plain {shares['plain']:<20} robust {shares['robust']:<20} "
-        f"not white {doubted:.0f}, rough {rough:.0f}, none {none:.0f} %   {(time.process_time() - began) / sets:.2f} s a set"
+        f"not white {doubted:.0f}, rough {rough:.0f}, none {none:.0f} %   {seconds:.2f} s a set"
     )
 
 

@@ -123,6 +123,6 @@ def _unlike_simulated(fit: Fitted) -> Iterator[str]:
         if p * len(places) < LEVEL and not 1 / NOTABLE < ratio < NOTABLE:
             yield (
                 f"errors of {output} in '{name}' are {ratio:.2g} times as large as in simulated records: standard "
-                f"errors, which take disturbances and noise as declared, are too {'small' if ratio > 1 else 'large'} if "
-                f"the model is right. Estimate the levels by gr.KalmanML(), or look for what the model lacks."
+                f"errors, which take disturbances and noise as declared, are too {'small' if ratio > 1 else 'large'} "
+                f"if the model is right. Estimate the levels by gr.KalmanML(), or look for what the model lacks."
             )

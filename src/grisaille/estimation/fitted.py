@@ -205,7 +205,7 @@ class Fitted:
         return [f"noise({o})" for o in self.estimate.noise]
 
     def _noise_error(self, output: str) -> float:
-        """σ/√(2N): the asymptotic standard error of a standard deviation; N of robust errors what the samples are worth."""
+        """σ/√(2N), the asymptotic standard error of a standard deviation; N samples, or what robust errors say."""
         n: float = sum(len(s.values) for c in self.estimate.cases for s in c.samples if s.output == output)
         n = self.estimate.extra.get(f"independent({output})", n)
         return float(self.estimate.noise[output] / np.sqrt(2 * max(n, 1)))

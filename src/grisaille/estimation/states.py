@@ -24,7 +24,6 @@ from grisaille.filtering.extended import ExtendedFilter
 from grisaille.filtering.horizon import predict_ahead
 from grisaille.filtering.runner import FilterRunner
 from grisaille.model.classes import Model
-from grisaille.trial.discretisation import Discretisation
 from grisaille.trial.movement import KINDS, Kind
 from grisaille.trial.unknown import Unknown
 

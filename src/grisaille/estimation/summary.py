@@ -11,7 +11,6 @@ from grisaille.markup import table, tag
 from grisaille.model.notation.mathml import symbol
 
 if TYPE_CHECKING:
-    from grisaille.estimation.estimate import Estimate
     from grisaille.estimation.fitted import Fitted
 
 WIDTH = 98
@@ -67,7 +66,6 @@ def summarize_html(fit: Fitted) -> str:
         )
         for name, row in fit.parameters.iterrows()
     ]  # fmt: skip
-    e = fit.estimate
     head = ("", "estimate", _doubtful(fit, "std. error"), _doubtful(fit, "95 % interval"), "unit", "status")
     said = f"{fit.model_name}, fitted by {type(fit.method).__name__} to {_many(fit.estimate.count, 'measurement')}"
     quality = [f"{o}: {q.fit_percent:.2f} % fit, R² {q.r2:.5f}" for o, q in fit.quality.iterrows()]

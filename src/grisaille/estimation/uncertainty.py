@@ -93,9 +93,7 @@ def correlation_of(covariance: np.ndarray) -> np.ndarray:
     return np.asarray(matrix)
 
 
-def half_width(
-    standard_error: np.ndarray, level: float, degrees_of_freedom: float | np.ndarray
-) -> np.ndarray:
+def half_width(standard_error: np.ndarray, level: float, degrees_of_freedom: float | np.ndarray) -> np.ndarray:
     """Half the length of two-sided intervals: Student's t times the standard error."""
     from scipy.stats import t
 

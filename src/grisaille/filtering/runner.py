@@ -271,7 +271,10 @@ class FilterRunner:
 
     def _reason(self, sample: int) -> str:
         if sample >= len(self.trial.times):
-            return "the data do not determine the states that start diffuse; use initial_covariance='first-sample'."
+            return (
+                "the data do not determine the states that start diffuse; use initial_covariance='first-sample', or "
+                "{state: np.inf} for those that they do."
+            )
         outputs, t = ", ".join(self.trial.data.outputs), float(self.trial.times[sample])
         return (
             f"the innovation covariance of {outputs} at t = {t:g} is not finite and "

@@ -45,8 +45,23 @@ def bootstrap_task(fit: Fitted, kind: str, block: int | None, seed: int) -> Task
         return make_task("bootstrap", fit.initial_model, list(fit.experiments), fit.method, drawn, seed, **options)
     if fit.method.no_bootstrap:
         raise EstimationError(fit.method.no_bootstrap)
+    if fit.estimate.student is not None:
+        block = _block_of(fit, kind, block)
     redrawn = Redrawn(_series(fit, options), kind, block)
     return make_task("bootstrap", fit.initial_model, list(fit.experiments), fit.method, redrawn, seed, **options)
+
+
+def _block_of(fit: Fitted, kind: str, block: int | None) -> int:
+    """Of residuals that hang together: as long as they do, twice."""
+    stretch = fit.estimate.extra.get("stretch", np.inf)
+    if kind == "parametric":
+        raise EstimationError(
+            "kind='parametric' draws independent noise, which errors='robust' does not take residuals for: use "
+            "gr.bootstrap(fit, kind='residual'), whose blocks keep their correlation."
+        )
+    if block is None and not np.isfinite(stretch):
+        raise EstimationError("Residuals hang together as long as the record: there are no blocks to draw from.")
+    return block if block is not None else int(np.ceil(2 * stretch))
 
 
 def _drawn_again(fit: Fitted, kind: str) -> Simulated:

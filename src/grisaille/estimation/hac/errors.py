@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from grisaille.estimation.cases import Case
-from grisaille.estimation.hac.process import Moments, Process, spectral_size
+from grisaille.estimation.hac.process import Moments, Process, spectral_size, yule_walker
 from grisaille.estimation.hac.series import Floats, grid_of
 
 LEVEL = 0.95
@@ -35,6 +35,8 @@ FEW = 10.0
 """Independent stretches below which intervals are said to be rough."""
 LARGEST = 12.7
 """Quantile of Student's t with one degree of freedom, above which nothing is known."""
+WALKS = 60
+"""Random walks that residuals are compared with."""
 TOO_FEW = 8
 """Instants for each coefficient of the shortest process."""
 
@@ -99,7 +101,8 @@ def robust_errors(
     larger = _unequal(moments, process, r[counted], A)
     found = meat * np.sqrt(np.outer(larger, larger)) + beliefs
     lost = quantile > LARGEST
-    notes = list(_told(reach, stretches, process.order, is_settled))
+    is_clear = is_settled and (stretches < FEW or not _may_wander(moments, c, process.order, longest))
+    notes = list(_told(reach, stretches, process.order, is_clear))
     if lost.any():
         found[lost], found[:, lost] = 0.0, 0.0
         found[lost, lost] = np.inf
@@ -122,11 +125,19 @@ def _independent(moments: Moments, gamma: Floats) -> dict[str, float]:
 
 
 def _stretches(moments: Moments, gamma: Floats) -> tuple[float, int]:
-    """How many independent values the records are worth for a mean, at the output with the fewest."""
-    ratio = np.array([gamma[0, k, k] + 2 * gamma[1:, k, k].sum() for k in range(gamma.shape[1])])
-    cells = np.maximum(ratio / np.einsum("aa->a", gamma[0]), 1.0)
+    """How many independent values the records are worth, at the output with the fewest; and which that is."""
+    cells = _lasting(np.einsum("kaa->ak", gamma))
     longest = int(np.argmax(cells))
     return moments.grid.instants / float(cells[longest]), longest
+
+
+def _lasting(gamma: Floats) -> Floats:
+    """For how many samples values hang together, (…) of covariances (…, lags): Σρ, or 2 Σρ² − 1 where they swing.
+
+    Both are 1 of white noise, and nearly the same where correlations fall off slowly without a change of sign.
+    """
+    rho = gamma[..., 1:] / gamma[..., :1]
+    return np.asarray(np.maximum(1 + 2 * rho.sum(axis=-1), 1 + 4 * np.sum(rho**2, axis=-1)))
 
 
 def _reach(output: str, moments: Moments, stretches: float, cases: Sequence[Case]) -> str:
@@ -147,22 +158,38 @@ def _no_process(reach: str) -> str:
     )
 
 
-def _told(reach: str, stretches: float, order: int, is_settled: bool) -> list[str]:
+def _may_wander(moments: Moments, c: Floats, order: int, output: int) -> bool:
+    """Whether a random walk would leave such residuals, by more than a twentieth of its records."""
+    walks = np.zeros((*moments.grid.shape, WALKS))
+    steps = np.random.default_rng(1).standard_normal((*moments.grid.shape[:2], WALKS))
+    walks[:, :, output] = np.cumsum(steps, axis=1)
+    drawn = moments.grid.gathered(walks)
+    seen = moments.observed(drawn - moments.U @ (moments.U.T @ drawn))
+    own = slice(output, output + 1)
+    sums = np.concatenate([c[None], seen])[:, :, own, own] / moments.whole[output, output]
+    found, exists = yule_walker(sums, order)
+    reach = min(moments.grid.shape[1], 64 * moments.lags)
+    gamma = found.covariances(reach, 1 << int(np.ceil(np.log2(8 * reach))))[..., 0, 0]
+    lasting = _lasting(gamma)
+    return bool(np.mean(lasting[1:][exists[1:]] <= lasting[0]) > 0.05)
+
+
+def _told(reach: str, stretches: float, order: int, is_clear: bool) -> list[str]:
     if not order:
         return []
-    if stretches >= FEW and is_settled:
+    if stretches >= FEW and is_clear:
         return [f"robust errors: {reach}; this is in the standard errors and intervals."]
     return [
-        f"robust errors: ROUGH, {reach}, some {max(stretches, 1.0):.1g} independent stretches: intervals of 95 % hold in "
-        f"some 80 to 95 % of such records. Record for longer, or model what disturbs and fit by gr.KalmanML()."
+        f"robust errors: ROUGH, {reach}, some {max(stretches, 1.0):.2g} independent stretches: intervals of 95 % hold "
+        f"in some 80 to 95 % of such records. Record for longer, or model what disturbs and fit by gr.KalmanML()."
     ]
 
 
 def _too_few(moments: Moments) -> str:
     n, m = moments.grid.instants, moments.grid.shape[2]
     return (
-        f"robust errors: NONE, {n} instants of {m} output{'' if m == 1 else 's'} are too few to tell the correlation of "
-        f"residuals; at least {TOO_FEW * m} are needed."
+        f"robust errors: NONE, {n} instants of {m} output{'' if m == 1 else 's'} are too few to tell the correlation "
+        f"of residuals; at least {TOO_FEW * m} are needed."
     )
 
 
@@ -199,7 +226,7 @@ def _quantiles(moments: Moments, process: Process, c: Floats, A: Floats, varianc
 def _unequal(moments: Moments, process: Process, r: Floats, A: Floats) -> Floats:
     """Factors of variances: Σ (gᵀε)² / Σ gᵀSg where this is above one by more than chance, g = LᵀA, e = Lε."""
     grid, p = moments.grid, process.order
-    cells, whole = grid.shape[1], grid.spread(np.ones(len(r))).all(axis=-1)
+    cells, whole = grid.shape[1], np.asarray(grid.spread(np.ones(len(r))).all(axis=-1))
     e, fits = grid.spread(r), whole.copy()
     innovation = e.copy()
     for j in range(1, p + 1):

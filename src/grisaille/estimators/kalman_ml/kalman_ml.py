@@ -95,8 +95,8 @@ class KalmanML(Estimator):
     substeps : steps of nonlinear filters between samples, or ``"auto"``: chosen at the guess and again at the optimum
     sigma : α, β, κ of the unscented filter's points
     initial_covariance : of the states before the first sample: ``"first-sample"`` (what process noise builds up over
-        the first interval), ``"stationary"``, ``"diffuse"`` (nothing is known), ``{state: variance}``, np.inf for what nothing
-        is known about, or a matrix; disturbances start stationary
+        the first interval), ``"stationary"``, ``"diffuse"`` (nothing is known), ``{state: variance}`` with np.inf where
+        nothing is known, or a matrix; disturbances start stationary
     first_observation : ``"include"`` it in the likelihood, or ``"condition"`` on it
     robust : None, or Huber's threshold c in standard deviations: larger innovations count linearly; ``("smooth", c)``
         goes over from squares to linear without a kink in the second derivative. The filter itself is not changed, and

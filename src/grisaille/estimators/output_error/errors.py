@@ -1,9 +1,9 @@
 """Covariances of output-error estimates, by what is assumed of the residuals.
 
-    plain, covariance="gauss-newton"   independent, of the variance that they have or were declared to have
-    plain, covariance="sandwich"       independent, of any variances
-    plain, with a robust loss          independent, of any law
-    robust                             none of these (``estimation/hac``)
+plain, covariance="gauss-newton"   independent, of the variance that they have or were declared to have
+plain, covariance="sandwich"       independent, of any variances
+plain, with a robust loss          independent, of any law
+robust                             none of these (``estimation/hac``)
 """
 
 from __future__ import annotations

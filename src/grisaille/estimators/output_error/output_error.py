@@ -392,7 +392,14 @@ class OutputError(Estimator):
             return f"{offered}."
         names = [u.name for u in estimate.unknowns]
         left = Residuals(
-            estimate.evaluation, estimate.cases, estimate.count, usable, names, self.loss, self.loss_scale, "gauss-newton"
+            estimate.evaluation,
+            estimate.cases,
+            estimate.count,
+            usable,
+            names,
+            self.loss,
+            self.loss_scale,
+            "gauss-newton",
         )
         found = reckon(left, "robust", calibrated=False).covariance
         factor = np.where(usable, np.sqrt(np.clip(np.diag(found), 0.0, None)) / np.where(usable, plain, 1.0), 0.0)
