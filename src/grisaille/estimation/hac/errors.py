@@ -31,7 +31,7 @@ DRAWN, MOST_DRAWS, FEWEST_DRAWS = 60_000, 150, 24
 """Numbers drawn, and how many records that may be."""
 CHANCE = 2.33
 """Standard deviations from which on squared innovations are not equal."""
-FEW = 10.0
+FEW = 6.0
 """Independent stretches below which intervals are said to be rough."""
 LARGEST = 12.7
 """Quantile of Student's t with one degree of freedom, above which nothing is known."""
