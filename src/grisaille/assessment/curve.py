@@ -189,7 +189,7 @@ def curve(fit: Fitted, name: str | Expression, level: float, experiment: str | N
     return Curve(
         name=source.vector or wanted, unit=own[0].unit, arguments=arguments,
         units=tuple(known.get(a, "") for a in arguments), source=source, level=level,
-        theta=fit.estimate.theta, covariance=fit.estimate.covariance, student=fit.student,
+        theta=fit.estimate.theta, covariance=fit.estimate.covariance, student=float(np.min(fit.student)),
         **_told(fit, rows), formula=ca.Function("curve", [x, theta], [y, slopes]),
     )  # fmt: skip
 
