@@ -79,10 +79,9 @@ def test_validation_scores_these_predictions(fitted: tuple[gr.Fit, float], part:
     assert found["predicted"].to_numpy() == pytest.approx(wanted, abs=tolerance)
 
 
+@pytest.mark.parametrize("fitted", ["first-sample", "extended"], indirect=True)
 def test_a_start_that_is_given_counts_for_more(fitted: tuple[gr.Fit, float]) -> None:
     fit, _ = fitted
-    if fit.method.options["initial_covariance"] == "diffuse":
-        pytest.skip("a flat prior knows no start")
     given = fit.predict(PARTS["restarted"], horizon=1, start={"x": 5.0})
     assert float(given["x"].sel(statistic="mean")[0]) == pytest.approx(5.0)
 
