@@ -3,8 +3,8 @@
     python benchmarks/robust_coverage.py [SETS [PLANT …]]
 
 Rooms heated through walls, disturbed by an Ornstein–Uhlenbeck process in their heat balance that the model leaves out;
-data by NumPy with midpoint steps of a tenth of an interval. For each plant the share of sets whose 95 % intervals hold the
-truth, plain and robust, the share said to be rough, and that without errors.
+data by NumPy with midpoint steps of a tenth of an interval. For each plant the share of sets whose 95 % intervals hold
+the truth, plain and robust, the share said to be rough, and that without errors.
 """
 
 from __future__ import annotations

@@ -37,6 +37,8 @@ LARGEST = 12.7
 """Quantile of Student's t with one degree of freedom, above which nothing is known."""
 WALKS = 60
 """Random walks that residuals are compared with."""
+MANY = 0.2
+"""Share of random walks that leave no more correlation than there is, from which on it may be one."""
 TOO_FEW = 8
 """Instants for each coefficient of the shortest process."""
 
@@ -159,7 +161,7 @@ def _no_process(reach: str) -> str:
 
 
 def _may_wander(moments: Moments, c: Floats, order: int, output: int) -> bool:
-    """Whether a random walk would leave such residuals, by more than a twentieth of its records."""
+    """Whether a good part of the records of a random walk would leave residuals that hang together no longer."""
     walks = np.zeros((*moments.grid.shape, WALKS))
     steps = np.random.default_rng(1).standard_normal((*moments.grid.shape[:2], WALKS))
     walks[:, :, output] = np.cumsum(steps, axis=1)
@@ -171,7 +173,7 @@ def _may_wander(moments: Moments, c: Floats, order: int, output: int) -> bool:
     reach = min(moments.grid.shape[1], 64 * moments.lags)
     gamma = found.covariances(reach, 1 << int(np.ceil(np.log2(8 * reach))))[..., 0, 0]
     lasting = _lasting(gamma)
-    return bool(np.mean(lasting[1:][exists[1:]] <= lasting[0]) > 0.05)
+    return bool(np.mean(lasting[1:][exists[1:]] <= lasting[0]) > MANY)
 
 
 def _told(reach: str, stretches: float, order: int, is_clear: bool) -> list[str]:
