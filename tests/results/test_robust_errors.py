@@ -142,7 +142,9 @@ def test_a_robust_loss_and_a_prior_have_robust_errors_too() -> None:
 
 def test_declared_noise_that_residuals_refute_is_said() -> None:
     known = gr.fit(Known(), DISTURBED, ["R", "C"], PLAIN)
-    assert any("times the declared noise: standard errors" in n for n in known.doubts)
+    assert any("times the declared noise" in n for n in known.notes) and "not white" in known.doubts[0]
+    nearly = gr.fit(Known(), record(300, 6.0, 0.0, seed=1).replace(weights={"y": 1.6}), ["R", "C"], PLAIN)
+    assert "residuals of y in 'room' are 1.6 times the declared noise: standard errors" in nearly.doubts[0]
 
 
 def test_innovations_are_asked_too() -> None:

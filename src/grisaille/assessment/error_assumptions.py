@@ -18,11 +18,14 @@ import numpy as np
 from grisaille.assessment import residual_tests as tests
 from grisaille.assessment.diagnosis import has_open_levels, taken_by
 from grisaille.estimation.cases import Case
+from grisaille.estimation.explanation import UNEXPLAINED
 from grisaille.estimation.fitted import Fitted
 
 LEVEL = 0.01
 SUSPICIOUS = 10
 """Times the level: p values of the cheap test below which the other one is made."""
+TINY, ROUNDING = 0.1, 1e-9
+"""Residuals in units of declared noise, and errors relative to measurements, below which nothing depends on them."""
 NOTABLE = 1.2
 """Ratio of sizes that is worth a sentence."""
 
@@ -35,10 +38,18 @@ class _Series:
     q: np.ndarray
     known: bool
     """Whether the level of noise was declared."""
+    relative: float
+    """Largest error, of the largest measurement."""
 
     @property
     def where(self) -> str:
         return f"{self.output} in '{self.case.name}'"
+
+    @property
+    def counts(self) -> bool:
+        """Whether errors come from these residuals: not from rounding, nor from a declared noise far above them."""
+        size = float(np.sqrt(np.mean(self.r**2)))
+        return size > (TINY if self.known else 0.0) and self.relative > ROUNDING
 
     @property
     def left(self) -> float:
@@ -58,12 +69,15 @@ def refuted_assumptions(fit: Fitted) -> tuple[str, ...]:
     """Sentences for the head of a fit's notes."""
     if fit.method.residual_tests == "none" or not fit.estimate.cases or not len(fit.names):
         return ()
+    said_before = [n for n in fit.estimate.notes if n.startswith(UNEXPLAINED)]
+    if any(n.startswith(UNEXPLAINED[0]) for n in said_before):
+        return ()  # the estimates themselves mean nothing
     if fit.method.residual_tests == "size" or "disturbed_residuals" in fit.estimate.extra:
         return tuple(_unlike_simulated(fit))
-    series = [s for s in _series(fit) if len(s.r) >= tests.FEWEST and s.left > 3 and np.ptp(s.r) > 0]
+    series = [s for s in _series(fit) if len(s.r) >= tests.FEWEST and s.left > 3 and np.ptp(s.r) > 0 and s.counts]
     found = [] if fit.estimate.student is not None else list(_correlated(series))
     said = [_correlation_sentence(fit, found, len(series))] if found else []
-    return (*said, *_unlike_declared(series))
+    return (*said, *(() if said_before else _unlike_declared(series)))
 
 
 def _series(fit: Fitted) -> Iterator[_Series]:
@@ -74,7 +88,9 @@ def _series(fit: Fitted) -> Iterator[_Series]:
             part = slice(at, at + len(samples.values))
             at = part.stop
             known = samples.output not in e.noise and not has_open_levels(e, case, samples.output)
-            yield _Series(case, samples.output, e.evaluation.residuals[part], q[part], known)
+            largest = float(np.abs(samples.values).max(initial=0.0))
+            relative = float(np.abs(e.evaluation.errors[part]).max(initial=0.0)) / max(largest, 1e-300)
+            yield _Series(case, samples.output, e.evaluation.residuals[part], q[part], known, relative)
 
 
 def _correlated(series: list[_Series]) -> Iterator[_Correlated]:
@@ -105,12 +121,11 @@ def _unlike_declared(series: list[_Series]) -> Iterator[str]:
     for s in known:
         found = tests.size(s.r, s.q)
         ratio = float(np.sqrt(found.statistic / max(found.degrees_of_freedom, 1e-12)))
-        if found.p * len(known) < LEVEL and not 1 / NOTABLE < ratio < NOTABLE:
-            worse = "too small" if ratio > 1 else "too large"
+        if found.p * len(known) < LEVEL and ratio > NOTABLE:
             yield (
                 f"residuals of {s.where} are {ratio:.2g} times the declared noise: standard errors, which take it as "
-                f"declared, are {worse} if the model is right. Leave the noise open (noise=None), or look for what the "
-                f"model lacks: fit.diagnose()."
+                f"declared, are too small if the model is right. Leave the noise open (noise=None), or look for what "
+                f"the model lacks: fit.diagnose()."
             )
 
 

@@ -13,6 +13,8 @@ import numpy as np
 
 from grisaille.estimation.estimate import Estimate
 
+UNEXPLAINED = ("not an explanation:", "large residuals:")
+"""How the notes begin that say so."""
 LARGE, FAR = 3.0, 10.0
 """Root mean squares, in units of the declared noise, from which on a note says so, and the status too."""
 

@@ -17,6 +17,7 @@ from grisaille.calling import checked_methods
 from grisaille.errors import EstimationError
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator
+from grisaille.estimation.explanation import UNEXPLAINED
 from grisaille.estimation.horizons import Horizon, check_horizon
 from grisaille.estimation.intervals import Intervals, covariance_intervals
 from grisaille.estimation.keeping.pickling import packed
@@ -251,9 +252,11 @@ class Fitted:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The diagnosis in words: first what speaks against the standard errors."""
+        """The diagnosis in words: first what speaks against the estimates, then what does against their errors."""
         e = self.estimate
-        return (*self.doubts, *((e.caution,) if e.caution else ()), *e.notes)
+        first = tuple(n for n in e.notes if n.startswith(UNEXPLAINED))
+        caution = (e.caution,) if e.caution else ()
+        return (*caution, *first, *self.doubts, *(n for n in e.notes if n not in first))
 
     @property
     def doubts(self) -> tuple[str, ...]:

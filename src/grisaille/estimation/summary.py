@@ -49,9 +49,8 @@ def summarize(fit: Fitted) -> str:
         lines.append(f"{output!s:<{first}}{samples}, rms {_short(row.rms)}, R² {row.r2:.5f}, {row.fit_percent:.2f} %")
     lines.append("─" * width)
     lines.append(e.status)
-    lines += [f"! {doubt}" for doubt in fit.doubts]
-    lines += [f"* {e.caution}"] if e.caution else []
-    lines += [f"• {note}" for note in e.notes] or ["• every unknown is determined by the data"]
+    marks = {e.caution: "*", **dict.fromkeys(fit.doubts, "!")}
+    lines += [f"{marks.get(note, '•')} {note}" for note in fit.notes] or ["• every unknown is determined by the data"]
     lines += [f"• {note}" for note in fit.limits().notes]
     return "\n".join(lines)
 
@@ -93,7 +92,7 @@ def kinds_of_intervals(fit: Fitted) -> str:
 
 def _doubtful(fit: Fitted, heading: str) -> str:
     """A heading with the mark of what speaks against it."""
-    return f"{heading}{'!' if fit.doubts else ''}{'*' if fit.estimate.caution else ''}"
+    return f"{heading}{'*' if fit.estimate.caution else ''}{'!' if fit.doubts else ''}"
 
 
 def _transcription(fit: Fitted) -> str:
