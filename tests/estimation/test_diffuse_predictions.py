@@ -137,3 +137,10 @@ def test_nonlinear_filters_and_strange_variances_are_refused() -> None:
         gr.KalmanML(initial_covariance={"x": -1.0})
     with pytest.raises(gr.EstimationError, match="robust=None"):
         gr.KalmanML(initial_covariance={"x": np.inf}, robust=3.0)
+
+
+def test_bands_with_parameters_stay_open_where_nothing_is_known() -> None:
+    fit = followed(Level(), gr.Experiment(T, {}, {"y": Y}), "diffuse")
+    found = fit.predict(horizon=1, bands="all")["y"].values
+    assert np.isinf(found[1, 0]) and np.isfinite(found[:, 1:]).all()
+    assert (found[1, 1:] >= fit.predict(horizon=1)["y"].values[1, 1:]).all()

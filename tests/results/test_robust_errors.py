@@ -152,3 +152,8 @@ def test_innovations_are_asked_too() -> None:
     assert filtered.notes[0].startswith("innovations of y in 'room' are not white")
     with pytest.raises(EstimationError, match="has one kind of standard errors"):
         filtered.with_errors("robust")
+
+
+def test_bands_of_predictions_have_robust_errors(fit: gr.Fit, robust: gr.Fit) -> None:
+    plain, wider = (f.predict(bands="all")["T"].sel(statistic="std").values for f in (fit, robust))
+    assert (wider[5:] > plain[5:]).all()

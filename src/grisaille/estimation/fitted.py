@@ -373,7 +373,7 @@ class Fitted:
         if horizon is not None:
             check_horizon(horizon, clock_of(begun.experiment))
         if bands is not None or horizon is not None:
-            on = begun.following(self) if horizon is not None else Following(begun.experiment, self.method, begun.how)
+            on = (begun if horizon is not None else replace(begun, carried=None)).following(self)
             ahead = (
                 on.method.predict_ahead(self, on.experiment, horizon)
                 if bands is None and horizon is not None

@@ -24,6 +24,7 @@ from grisaille.filtering.extended import ExtendedFilter
 from grisaille.filtering.horizon import predict_ahead
 from grisaille.filtering.runner import FilterRunner
 from grisaille.model.classes import Model
+from grisaille.trial.discretisation import Discretisation
 from grisaille.trial.movement import KINDS, Kind
 from grisaille.trial.unknown import Unknown
 
@@ -111,9 +112,7 @@ def _predicted(
         origins = last_used(horizon, case.grid, clock_of(case.experiment))
         known, z = predict_ahead(runner, theta, steps, origins)
         _, u = filter.at_samples(filter.cells(q))
-        block = quantities.statistics(
-            case.grid, known.x, known.P, z, u, q, _width(level), noisy=True, left=known.D
-        )
+        block = quantities.statistics(case.grid, known.x, known.P, z, u, q, _width(level), noisy=True, left=known.D)
     coordinates = {"statistic": list(STATISTICS), "time": case.grid}
     structure = filter.model.structure
     data = {

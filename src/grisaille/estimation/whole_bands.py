@@ -72,6 +72,7 @@ def ahead_with_bands(fit: Fitted, experiment: Experiment, horizon: Horizon, pred
         ends = (mean - wider * (mean - lower), mean + wider * (upper - mean))
         plain = _band(mean, both, fit, {})[1]
         block = np.where(std > 0, np.stack([mean, both, *ends]), plain)
+        block = np.where(np.isinf(std), given[name].values, block)  # a flat prior that nothing has told yet
         found[name] = (given[name].dims, block, given[name].attrs)
     return found.assign_attrs(bands="all")
 
@@ -140,9 +141,9 @@ def _noise_along(fit: Fitted, experiment: Experiment, path: Any) -> dict[str, np
 def _student(fit: Fitted) -> float:
     """Student's quantile by that of the normal law."""
     one = np.ones(1)
-    return float(half_width(one, LEVEL, fit.student)[0] / half_width(one, LEVEL, np.inf)[0])
+    return float(half_width(one, LEVEL, np.min(fit.student))[0] / half_width(one, LEVEL, np.inf)[0])
 
 
 def _band(mean: np.ndarray, std: np.ndarray, fit: Fitted, attributes: Any) -> tuple[Any, ...]:
-    half = half_width(std, LEVEL, fit.student)
+    half = half_width(std, LEVEL, np.min(fit.student))
     return ("statistic", "time"), np.stack([mean, std, mean - half, mean + half]), attributes
