@@ -141,8 +141,8 @@ def surface(folder: Path) -> Iterator[Call]:
     yield from language()
     # fits
     asked = {
-        "begun": {}, "curve": {"name": "k"}, "diagnose": {}, "find_experiment": {"which": "a"},
-        "intervals": {"method": "wald"},
+        "begun": {}, "with_errors": {"errors": "plain"}, "curve": {"name": "k"}, "diagnose": {},
+        "find_experiment": {"which": "a"}, "intervals": {"method": "wald"},
         "limits": {"method": "wald"}, "plot": {}, "predict": {}, "profile": {"name": "k", "points": 2},
         "report": {"path": folder / "page.html"}, "residuals": {}, "save": {"path": folder / "again.nc"},
         "simulate": {"times": TIMES, "inputs": {"u": 1.0}}, "simulated": {"experiment": data},

@@ -48,12 +48,9 @@ from grisaille.kinds import (
 )
 
 EXPERIMENTS = EXPERIMENT | listed("a list of them", lambda value: is_ours(value, "Record"))
-ONE_PRIOR = ("Normal", "LogNormal", "Uniform", "Smoothness")
+ONE_PRIOR = ("Normal", "LogNormal", "Uniform", "Smoothness", "MultivariateNormal", "SmoothCurve")
 PRIORS = (
-    by_name(
-        "priors by name, such as gr.Normal",
-        lambda value: value is None or is_ours(value, "Normal", "LogNormal", "Uniform", "Smoothness"),
-    )
+    by_name("priors by name, such as gr.Normal", lambda value: value is None or is_ours(value, *ONE_PRIOR))
     | of_ours("a gr.MultivariateNormal", "MultivariateNormal")
     | listed("a list of those", lambda value: is_ours(value, "MultivariateNormal"))
     | NOTHING

@@ -112,7 +112,7 @@ def test_an_experiment_without_a_name_is_the_fits_own(data, method, horizons):
     asks = [fit.states, *(lambda which, h=h: fit.predict(which, horizon=h) for h in horizons)]
     for ask in asks:
         assert ask(data).equals(ask("experiment 1"))
-        with pytest.raises(gr.GrisailleError, match="experiment is 5; give a gr.Experiment or a text"):
+        with pytest.raises(gr.GrisailleError, match=r"experiment is 5; give a gr\.Experiment or a text"):
             ask(5)
         with pytest.raises(EstimationError, match="No experiment of this fit is called 'B'; there are experiment 1"):
             ask("B")

@@ -145,7 +145,7 @@ def test_another_experiment_is_followed_at_the_estimates(fits, route):
     np.testing.assert_allclose(fit.states(fit.experiments[1])["x"], fit.states("B")["x"])
     with pytest.raises(EstimationError, match="No experiment of this fit is called 'C'; there are A, B"):
         fit.states("C")
-    with pytest.raises(EstimationError, match="An experiment or the name of one is expected, not int"):
+    with pytest.raises(gr.GrisailleError, match=r"experiment is 3; give a gr\.Experiment or a text"):
         fit.states(3)
 
 
