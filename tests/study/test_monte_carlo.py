@@ -37,7 +37,7 @@ def test_runs_can_be_left_out_and_are_counted(study) -> None:
     assert "120 of 120 runs converged, 2 left out" in str(summary)
     assert study.summary(left_out=np.array([0, 5])).table.equals(summary.table)
     for wrong in (3, None, [True, False], "12"):
-        with pytest.raises(EstimationError, match=r"left_out is .*; give the numbers of runs"):
+        with pytest.raises(gr.GrisailleError, match=r"left_out is .*; give the numbers of runs"):
             study.summary(left_out=wrong)
     with pytest.raises(EstimationError, match="left_out names run 120: runs are numbered from 0 to 119"):
         study.summary(left_out=[120])
