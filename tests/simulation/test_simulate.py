@@ -233,9 +233,9 @@ def test_mistakes_in_the_call(arguments, error, words) -> None:
 
 
 def test_class_instead_of_instance() -> None:
-    with pytest.raises(ModelError, match=r"make an instance first: Decay\("):
+    with pytest.raises(gr.GrisailleError, match=r"Make an instance: Decay\("):
         gr.simulate(Decay, [0, 1])
-    with pytest.raises(ModelError, match="A model is needed here, not str"):
+    with pytest.raises(gr.GrisailleError, match=r"give an instance of a gr\.Model subclass"):
         gr.simulate("Decay", [0, 1])
 
 
