@@ -67,7 +67,7 @@ def test_dependent_equations_leave_unknowns_open() -> None:
 
 
 def test_class_instead_of_instance() -> None:
-    with pytest.raises(ModelError, match=r"Pendulum\("):
+    with pytest.raises(gr.GrisailleError, match=r"Pendulum\("):
         gr.analyze(Pendulum)
 
 
