@@ -148,7 +148,7 @@ def test_interpreted_steps_are_the_same():
 def test_nothing_is_given_away_that_log_likelihood_feels(monkeypatch):
     """Where fewer steps move log L by more than the tolerance all are kept."""
     data = record(1e-3)
-    monkeypatch.setattr(economy, "SHARE", 0.0)
+    monkeypatch.setattr(economy, "SHARE", dict.fromkeys(economy.SHARE, 0.0))
     every = problem_of(motor(1e-3, 2e-3, 1e-4), data).cases[0].discretisation
     monkeypatch.undo()
     fewer = problem_of(motor(1e-3, 2e-3, 1e-4), data).cases[0].discretisation

@@ -46,8 +46,7 @@ def joint_normal(hold):
 def test_the_joint_normal(options, hold):
     """Irregular samples, gaps, noise in one state only."""
     problem = posed(Tanks(), experiment(hold), VALUES, **options)
-    # moments are integrated, in steps that are as few as log L allows
-    tolerance = 1e-6 if options.get("propagation") == "moments" else 1e-10
+    tolerance = 1e-8 if options.get("propagation") == "moments" else 1e-10
     assert problem.evaluate(problem.guess).log_likelihood == pytest.approx(joint_normal(hold), rel=tolerance)
 
 

@@ -111,6 +111,8 @@ class Ended(Generic[P]):
     reason: str
     iterations: int
     trace: list[dict[str, float]] = field(default_factory=list)
+    lost: tuple[str, ...] = ()
+    """Unknowns that nothing moved with any more on the way: another way may lead to a lower minimum."""
 
     @property
     def theta(self) -> Floats:

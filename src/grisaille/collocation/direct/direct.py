@@ -16,7 +16,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Literal
 
 import casadi as ca
@@ -43,6 +43,8 @@ __all__ = ["DirectOptions", "DirectProgram", "DirectRecord", "DirectSolution"]
 FIRST = RadauElements()
 FOLLOWED = 1e-12
 """Decrement at which a path is solved for at given θ: gradients of the likelihood are taken along it."""
+SAME = 1e-6
+"""Difference of two minima, in units of log-likelihood, that IPOPT's distance from bounds explains."""
 CONTINUOUS = 1e-12
 """Change of an input, relative to its size, that is rounding and no jump."""
 
@@ -191,17 +193,24 @@ class DirectProgram:
         from grisaille.collocation.direct.ipopt import solve_ipopt, violates
 
         o, free = self.options, bool(np.any(bounds[0] < bounds[1]))
-        if o.solver != "ipopt":
-            result = solve_newton(
-                start, bounds, tolerance=o.tolerance if free else min(o.tolerance, FOLLOWED),
-                max_iterations=o.max_iterations, better=better,
-            )  # fmt: skip
-            if o.solver == "newton" or (result.converged and not violates(start.program, result.at.point, limits)):
-                return result
-            if not result.converged and self.model.structure.jumps.of_states:
-                return result  # no slope leads across a jump, whoever follows it
-            start = result.at if result.converged else start
-        return solve_ipopt(start.program, start.point, bounds, state_bounds=limits, better=better)
+        ipopt = partial(solve_ipopt, bounds=bounds, state_bounds=limits, better=better)
+        if o.solver == "ipopt":
+            return ipopt(start.program, start.point)
+        result = solve_newton(
+            start, bounds, tolerance=o.tolerance if free else min(o.tolerance, FOLLOWED),
+            max_iterations=o.max_iterations, better=better,
+        )  # fmt: skip
+        if o.solver == "newton":
+            return result
+        if not result.converged:
+            # no slope leads across a jump, whoever follows it
+            return result if self.model.structure.jumps.of_states else ipopt(start.program, start.point)
+        if violates(start.program, result.at.point, limits):
+            return ipopt(start.program, result.at.point)
+        if not result.lost:
+            return result
+        other = ipopt(start.program, start.point)
+        return other if other.converged and other.at.cost < result.at.cost - SAME else result
 
 
 def algebraic_jumps(model: DirectModel, record: DirectRecord) -> bool:

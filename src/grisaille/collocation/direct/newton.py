@@ -7,11 +7,12 @@ last, small problem of every step, a quadratic one in dθ alone.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from grisaille.collocation.direct.elimination import (
     Condensed,
@@ -30,7 +31,10 @@ from grisaille.numerics.quadratic import UNITS, Curved, bounded_step, is_definit
 FULL_STEP = 1e-4
 """Decrement below which whole steps are taken: the merit function could refuse them for curvature of equations."""
 SHIFT = 1e-9
-"""Damping of Gauss–Newton's curvature, which unknowns that nothing moves with leave singular."""
+"""Damping of Gauss–Newton's curvature, which unknowns that hardly anything moves with leave singular."""
+VOID = 1e-20
+"""Curvature of an unknown, relative to the largest it had in a solve: below, nothing moves with it any more."""
+Mask = NDArray[np.bool_]
 Better = Callable[[Floats], None] | None
 Multipliers = tuple[Floats, Floats]
 """Of first points and of elements."""
@@ -170,23 +174,40 @@ class Step:
 
 
 class ElementSteps(Steps[Place, Step]):
-    """Steps of a path and of θ between bounds; ``better`` is called with θ of every point that is gone on from."""
+    """Steps of a path and of θ between bounds; ``better`` is called with θ of every point that is gone on from.
+
+    Unknowns that nothing moves with are held. Where something did before (a rate went to zero, and with it all that
+    tells its constants), holding them may keep the rate at zero, far from a minimum that another way leads to: they are
+    ``lost``, even where they are found again.
+    """
 
     shortest: ClassVar[float] = 2.0**-14
     least: ClassVar[float] = 1e-2
 
     def __init__(self, bounds: tuple[Floats, Floats], better: Better) -> None:
         self.bounds, self.better = bounds, better
+        self.most = np.zeros_like(bounds[0])
+        """The largest curvature of each unknown so far."""
+        self.lost = np.zeros(len(bounds[0]), dtype=bool)
 
     def propose(self, now: Place, damping: float) -> Step:
         """With exact curvature where that has a minimum."""
         for exact in (True, False):
             try:
                 model = linearize(now, exact=exact, damping=damping)
-                return _step(now, model, theta_step(model, now.theta, self.bounds, damping, strict=exact))
+                void = self._void(model)
+                return _step(now, model, theta_step(model, now.theta, self.bounds, damping, void, strict=exact))
             except (IndefiniteError, np.linalg.LinAlgError):
                 continue
         raise np.linalg.LinAlgError("the equations of an element became singular")
+
+    def _void(self, model: Linearized) -> Mask:
+        """Unknowns that nothing moves with here."""
+        bend = np.abs(np.diag(model.curvature))
+        self.most = np.maximum(self.most, bend)
+        void = bend <= VOID * self.most
+        self.lost |= void & (self.most > 0) & (self.bounds[0] < self.bounds[1])
+        return np.asarray(void)
 
     def tried(self, now: Place, step: Step, share: float, small: bool) -> Place:
         first, rest = (a + share * (b - a) for a, b in zip(now.multipliers, step.multipliers, strict=True))
@@ -201,23 +222,26 @@ def solve_newton(
     now: Place, bounds: tuple[Floats, Floats], *, tolerance: float = 1e-9, max_iterations: int = 100,
     better: Better = None,
 ) -> Ended[Place]:  # fmt: skip
-    """Minimise from a place; bounds that are equal hold θ."""
+    """Minimise from a place; bounds that are equal hold θ. ``lost``: unknowns that nothing moved with on the way."""
     if not now.costs.is_finite:
         return Ended(now, False, "the criterion is not finite at the start", 0)
-    return descend(ElementSteps(bounds, better), now, damping=0.0, tolerance=tolerance, most=max_iterations)
+    steps = ElementSteps(bounds, better)
+    found = descend(steps, now, damping=0.0, tolerance=tolerance, most=max_iterations)
+    return replace(found, lost=now.program.slots.local_names(steps.lost))
 
 
-def theta_step(model: Linearized, theta: Floats, bounds: tuple[Floats, Floats], damping: float, strict: bool) -> Floats:
+def theta_step(
+    model: Linearized, theta: Floats, bounds: tuple[Floats, Floats], damping: float, held: Mask, strict: bool
+) -> Floats:
     """dθ within its bounds; raises ``IndefiniteError`` where the curvature is not positive definite and ``strict``."""
     if not np.any(bounds[0] < bounds[1]):
         return np.zeros_like(theta)
     low, high = bounds[0] - theta, bounds[1] - theta
-    inside = (low < 0) & (high > 0)
+    inside = (low < 0) & (high > 0) & ~held
     if strict and not is_definite(model.curvature[np.ix_(inside, inside)] * (1 + damping * np.eye(inside.sum()))):
         raise IndefiniteError
-    return bounded_step(
-        Curved(model.gradient, model.curvature, UNITS), low, high, damping if strict else damping + SHIFT
-    )
+    shifted = damping if strict else damping + SHIFT
+    return bounded_step(Curved(model.gradient, model.curvature, UNITS), low, high, shifted, held)
 
 
 def _step(now: Place, model: Linearized, dtheta: Floats) -> Step:

@@ -49,6 +49,11 @@ class Slots:
         padded = np.append(theta, 0.0)
         return np.asarray(np.where(self.index >= 0, padded[self.index], self.known))
 
+    def local_names(self, which: NDArray[np.bool_]) -> tuple[str, ...]:
+        """Slots that hold one of some entries of θ."""
+        used = np.append(which, False)[self.index]
+        return tuple(n for n, k in zip(self.names, used.T, strict=True) if k.any())
+
     def quantities(self, slots: ca.SX, constants: ca.SX) -> ca.SX:
         """(all parameters, levels) over the symbols of slots and constants."""
         given = {n: constants[k] for k, n in enumerate(self.constants)}
