@@ -26,11 +26,12 @@ from grisaille.simulation.options import SimulationOptions
 ANSWERS = (gr.Fit, gr.Analysis, gr.WellPosedness)
 """Classes of which nobody makes one."""
 WITH_METHODS = (
-    gr.Fit, gr.Model, gr.Experiment, gr.Analysis, gr.WellPosedness, Bootstrap, Comparison, CostSurface, Diagnosis,
-    MonteCarlo, Multistart, Problem, Profile, Sensitivity, Validation,
+    gr.Fit, gr.Model, gr.Experiment, gr.Simulator, gr.Analysis, gr.WellPosedness, Bootstrap, Comparison, CostSurface,
+    Diagnosis, MonteCarlo, Multistart, Problem, Profile, Sensitivity, Validation,
 )  # fmt: skip
 EXAMPLES = (
-    gr.simulate, gr.evaluate, gr.sensitivity, gr.compare, gr.load, gr.multistart, gr.monte_carlo, gr.bootstrap,
+    gr.simulate, gr.Simulator, gr.evaluate, gr.sensitivity, gr.compare, gr.load, gr.multistart, gr.monte_carlo,
+    gr.bootstrap,
     gr.Model, gr.Experiment, gr.OutputError, gr.KalmanML, gr.SimulatedPEM, gr.Collocation,
 )  # fmt: skip
 """They go on from the one of ``gr.fit``."""

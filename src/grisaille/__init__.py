@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from grisaille.results.monte_carlo import monte_carlo
     from grisaille.results.multistart import multistart
     from grisaille.simulation.simulate import simulate
+    from grisaille.simulation.simulator import Simulator
     from grisaille.structure.analysis import Analysis, analyze
     from grisaille.structure.descriptor.well_posedness import WellPosedness, well_posedness
 
@@ -103,6 +104,7 @@ __all__ = [
     "Potential",
     "SimulatedPEM",
     "SimulationError",
+    "Simulator",
     "Smoothness",
     "StructureError",
     "Uniform",
@@ -165,6 +167,7 @@ _LAZY = {
     "KalmanML": "grisaille.estimators.kalman_ml.kalman_ml",
     "OutputError": "grisaille.estimators.output_error.output_error",
     "SimulatedPEM": "grisaille.estimators.simulated_pem.simulated_pem",
+    "Simulator": "grisaille.simulation.simulator",
     "WellPosedness": "grisaille.structure.descriptor.well_posedness",
     "analyze": "grisaille.structure.analysis",
     "bootstrap": "grisaille.results.bootstrap",

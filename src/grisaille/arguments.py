@@ -185,6 +185,9 @@ ELSEWHERE: dict[str, dict[str, Kind]] = {
         "step": ANYTHING, "max_step": ANYTHING, "max_steps": ANYTHING, "reduce": ANYTHING, "method": TEXT,
         "noise": YES_NO,
     },
+    "Simulator": {
+        "model": MODEL, "method": TEXT, "strict": YES_NO,
+    },
     "Fitted.simulated": {"experiment": EXPERIMENT, "sensitivities": LISTED},
     "Fitted.simulate": {"times": ANYTHING},
     "sensitivity": {"experiment": ANYTHING, "parameters": NAMES | NOTHING | FIT},

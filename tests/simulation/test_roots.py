@@ -17,7 +17,8 @@ import grisaille.components.electrical as el
 from grisaille import der
 from grisaille.simulation import frozen
 from grisaille.simulation.integration import integrate
-from grisaille.simulation.simulate import prepare
+from grisaille.simulation.posing import Setting
+from grisaille.simulation.runs import Runs, Solver
 
 METHODS = ("explicit", "implicit", "frozen-explicit", "frozen-implicit")
 times = np.linspace(0.0, 6.0, 13)
@@ -234,10 +235,8 @@ def test_a_failure_that_no_step_avoids_ends_the_search_for_one(monkeypatch: pyte
 def test_compiled_runs_are_rescued_like_interpreted_ones(method: str) -> None:
     runs = []
     for compiled in (True, False):
-        prepared = prepare(
-            Arcs(), times, {"u": np.where(square > 0, 0.995, -0.5)}, None, None, hold=None, sensitivities=(),
-            rtol=1e-6, atol=None, method="auto", max_step=None, max_steps=None, compiled=compiled,
-        )  # fmt: skip
+        setting = Setting(Arcs(), times, {"u": np.where(square > 0, 0.995, -0.5)}, hold=None)
+        prepared = Runs(setting, Solver(compiled=compiled)).prepare(None, None)
         prepared.task.fixed_step = 0.25 if method.startswith("frozen") else 0.0
         integrate(prepared.kernel, prepared.task, method.removeprefix("frozen-"))
         runs.append(prepared.task)

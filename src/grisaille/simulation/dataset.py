@@ -20,27 +20,53 @@ if TYPE_CHECKING:
     from grisaille.trial import Point
 
 
-def as_dataset(
-    structure: Structure, system: System, task: Task, directions: tuple[str, ...], start: Start, solver: str,
-    sentence: str,
-) -> xr.Dataset:  # fmt: skip
-    """Rows that were written, one variable per user name; attributes are flat so that netCDF can hold them."""
-    import xarray as xr
+class Labels:
+    """Names, units and descriptions of one model's trajectories, looked up once.
 
-    rows = slice(0, task.written)
-    variables: dict[str, Any] = {}
-    for k, name in enumerate(structure.system.observed_names):
-        variables[name] = ("time", np.ascontiguousarray(task.y[rows, k]), described(structure, name))
-    for k, name in enumerate(structure.system.observed_names if directions else ()):
-        variables[f"d({name})"] = (("time", "parameter"), np.ascontiguousarray(task.sy[rows, :, k]))
-    coordinates: dict[str, Any] = {"time": ("time", np.array(task.times[rows]))}
-    if directions:
-        coordinates["parameter"] = ("parameter", np.array(directions))
-    attributes = _statistics(structure, task, start, solver, sentence)
-    if system.modes:
-        attributes |= {"events": task.n_events, "event_times": times_of(task)}
-        attributes["event_list"] = "\n".join(sentences(task, system))
-    return xr.Dataset(variables, coordinates, attributes)
+    structure : says what is observed
+    system : that integrators ran, with modes where relations are held
+    directions : names of the derivatives
+    """
+
+    def __init__(self, structure: Structure, system: System, directions: tuple[str, ...]) -> None:
+        self.names, self.system, self.directions = structure.system.observed_names, system, directions
+        self._described = {n: described(structure, n) for n in self.names}
+        self._last: xr.Dataset | None = None
+
+    def dataset(self, structure: Structure, task: Task, start: Start, solver: str, sentence: str) -> xr.Dataset:
+        """Rows that were written, one variable per user name; attributes are flat so that netCDF can hold them."""
+        result = self._labelled(task)
+        result.attrs = _statistics(structure, task, start, solver, sentence)
+        if self.system.modes:
+            result.attrs |= {"events": task.n_events, "event_times": times_of(task)}
+            result.attrs["event_list"] = "\n".join(sentences(task, self.system))
+        return result
+
+    def values(self, task: Task) -> dict[str, np.ndarray]:
+        """The same numbers by name."""
+        rows = slice(0, task.written)
+        found = {n: np.ascontiguousarray(task.y[rows, k]) for k, n in enumerate(self.names)}
+        if self.directions:
+            found |= {f"d({n})": np.ascontiguousarray(task.sy[rows, :, k]) for k, n in enumerate(self.names)}
+        return found
+
+    def _labelled(self, task: Task) -> xr.Dataset:
+        values, times = self.values(task), np.array(task.times[: task.written])
+        if self._last is not None and np.array_equal(self._last["time"].values, times):
+            # merging costs a millisecond, a copy a twentieth of it
+            return self._last.copy(data=values)
+        self._last = self._new(values, times)
+        return self._last.copy(data=values)
+
+    def _new(self, values: dict[str, np.ndarray], times: np.ndarray) -> xr.Dataset:
+        import xarray as xr
+
+        variables: dict[str, Any] = {n: ("time", values[n], self._described[n]) for n in self.names}
+        coordinates: dict[str, Any] = {"time": ("time", times)}
+        if self.directions:
+            variables |= {f"d({n})": (("time", "parameter"), values[f"d({n})"]) for n in self.names}
+            coordinates["parameter"] = ("parameter", np.array(self.directions))
+        return xr.Dataset(variables, coordinates)
 
 
 def as_ensemble(posed: Point, options: EnsembleOptions, found: Ensemble) -> xr.Dataset:

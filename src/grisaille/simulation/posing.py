@@ -1,4 +1,4 @@
-"""What a user gave to ``simulate`` as a point of a trial, with disturbances at zero."""
+"""What a user gave to ``simulate`` as points of trials, with disturbances at zero."""
 
 from __future__ import annotations
 
@@ -20,6 +20,79 @@ if TYPE_CHECKING:
     from grisaille.model.classes import Model
 
 
+class Setting:
+    """A model with instants and inputs: posed at one set of numbers after another.
+
+    What does not depend on the numbers is checked and made once, for each set of names that are given.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        times: Sequence[float] | np.ndarray,
+        inputs: Mapping[str, Any] | None,
+        *,
+        hold: Mapping[str, str] | str | None,
+        breaks: Any = (),
+    ) -> None:
+        self.model, self.times = model, checked_times(times)
+        self.structure = structure_of(model)
+        self._given = {"inputs": inputs, "hold": hold, "breaks": breaks}
+        self._signals: dict[str, Any] | None = None
+        self._trials: dict[tuple[object, ...], Trial] = {}
+
+    def pose(
+        self,
+        parameters: Mapping[str, float] | None,
+        start: Mapping[str, float] | str | None,
+        sensitivities: Sequence[object] = (),
+    ) -> Point:
+        """The point at these numbers, with derivatives by names."""
+        flat = self.structure.model
+        named = by_name(self.model, "parameters", parameters, deal)
+        constants, scales = split_scales(flat.name, flat.disturbances, named)
+        signals = self.read()
+        demands, steady = demanded_starts(self.structure, self.model, start)
+        key = (steady, *constants, "and", *demands)
+        if key not in self._trials:
+            self._trials[key] = Trial(
+                self.model, self.times, **signals, constants=constants, scales=scales, demands=demands, steady=steady
+            )
+        point = self._trials[key].valued(constants, scales, demands).at()
+        names, candidates = expanded_names(point.structure, names_of(self.model, "sensitivities", sensitivities))
+        return _moving(point, names, candidates) if names else point
+
+    def read(self, *, own: bool = False) -> dict[str, Any]:
+        """Inputs, holds and breaks as they are used; checked at the first call.
+
+        own : copy what could be changed later
+        """
+        if self._signals is None:
+            hold = self._given["hold"]
+            signals = by_name(self.model, "inputs", self._given["inputs"], split_signal)
+            refuse_driven(self.structure, self.model, signals)
+            self._signals = {
+                "inputs": {n: _copied(s) for n, s in signals.items()} if own else signals,
+                "hold": by_name(self.model, "hold", hold, deal) if hasattr(hold, "items") else hold,
+                "breaks": checked_breaks(self._given["breaks"], self.times),
+            }
+        return self._signals
+
+
+def _copied(signal: Any) -> Any:
+    if isinstance(signal, list | tuple):
+        return type(signal)(_copied(part) for part in signal)
+    return signal.copy() if hasattr(signal, "copy") and not callable(signal) else signal
+
+
+def _moving(point: Point, names: list[str], candidates: list[str]) -> Point:
+    moving = moving_point(point, names, candidates)
+    places = moving.trial.moves.places("parameter")
+    refuse_moving_thresholds(moving.structure, moving.dp[places], moving.trial.moves.targets("parameter"))
+    moving.refuse_moving_jumps()
+    return moving
+
+
 def pose(
     model: Model,
     times: Sequence[float] | np.ndarray,
@@ -31,27 +104,8 @@ def pose(
     sensitivities: Sequence[object],
     breaks: Any = (),
 ) -> Point:
-    """Every check of what a user gave, except the method's own options."""
-    at = checked_times(times)
-    structure = structure_of(model)
-    flat = structure.model
-    given, scales = split_scales(flat.name, flat.disturbances, by_name(model, "parameters", parameters, deal))
-    signals = by_name(model, "inputs", inputs, split_signal)
-    refuse_driven(structure, model, signals)
-    hold = by_name(model, "hold", hold, deal) if hasattr(hold, "items") else hold
-    demands, steady = demanded_starts(structure, model, start)
-    trial = Trial(
-        model, at, inputs=signals, hold=hold, constants=given, scales=scales, demands=demands, steady=steady,
-        breaks=checked_breaks(breaks, at),
-    )  # fmt: skip
-    point = trial.at()
-    names, candidates = expanded_names(point.structure, names_of(model, "sensitivities", sensitivities))
-    if names:
-        point = moving_point(point, names, candidates)
-        places = point.trial.moves.places("parameter")
-        refuse_moving_thresholds(point.structure, point.dp[places], point.trial.moves.targets("parameter"))
-        point.refuse_moving_jumps()
-    return point
+    """One point; every check of what a user gave, except the method's own options."""
+    return Setting(model, times, inputs, hold=hold, breaks=breaks).pose(parameters, start, sensitivities)
 
 
 def split_scales(

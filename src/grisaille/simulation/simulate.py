@@ -3,58 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from grisaille.calling import checked
-from grisaille.compilation.kernel import Kernel, build_kernel
-from grisaille.compilation.task import Status, Task
-from grisaille.errors import DataError, SimulationError
-from grisaille.experiment.interpolation import SignalTable
-from grisaille.simulation.arguments import (
-    absolute_tolerances,
-    as_positive,
-    longest_step,
-    most_steps,
-)
-from grisaille.simulation.crossings import find_crossings, refuse_crossings
-from grisaille.simulation.dataset import as_dataset
+from grisaille.errors import DataError
 from grisaille.simulation.ensembles.ensemble import EnsembleOptions, simulate_ensemble
-from grisaille.simulation.events import Form, form_of
-from grisaille.simulation.frozen import choose_step
-from grisaille.simulation.integration import integrate
-from grisaille.simulation.integrators.leeway import with_leeway
 from grisaille.simulation.measurement_noise import with_noise
-from grisaille.simulation.outcome import describe
 from grisaille.simulation.posing import pose
-from grisaille.simulation.progress import progress_of
-from grisaille.simulation.static import solve_static
-from grisaille.structure.reduction import Structure
-from grisaille.trial import Point
+from grisaille.simulation.runs import Solver
+from grisaille.simulation.settings import remembered
 
 if TYPE_CHECKING:
     import xarray as xr
 
     from grisaille.model.classes import Model
-
-METHODS = ("auto", "explicit", "implicit", "frozen", "frozen-explicit", "frozen-implicit")
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """Everything a run needs before the first step."""
-
-    point: Point
-    table: SignalTable
-    form: Form
-    kernel: Kernel
-    task: Task
-
-    @property
-    def structure(self) -> Structure:
-        return self.point.structure
 
 
 @checked
@@ -150,78 +114,9 @@ def simulate(
         return simulate_ensemble(posed, options, noise=noise, strict=strict, progress=progress)
     if reduce is not None:
         raise DataError(f"reduce={reduce!r} is taken over realizations: give realizations= as well.")
-    prepared = prepare(
-        model, times, inputs, parameters, start, hold=hold, sensitivities=sensitivities, rtol=rtol, atol=atol,
-        method=method, max_step=max_step, max_steps=max_steps, compiled=compiled, breaks=breaks,
-    )  # fmt: skip
-    if prepared.point.names and not prepared.form.is_exact(prepared.structure.jumps):
-        _refuse_wrong_derivatives(prepared)
-    solver = _run(prepared, method, step, progress)
-    task, system = prepared.task, prepared.form.system
-    sentence = describe(task, system, solver)
-    result = as_dataset(prepared.structure, system, task, prepared.point.names, prepared.point.start, solver, sentence)
-    if task.status != Status.DONE and strict:
-        raise SimulationError(f"The simulation of {prepared.structure.model.name} stopped: {sentence}", result)
-    return with_noise(result, prepared.structure.model, prepared.point.known, seed) if noise else result
-
-
-def prepare(
-    model: Model,
-    times: Sequence[float] | np.ndarray,
-    inputs: Mapping[str, Any] | None,
-    parameters: Mapping[str, float] | None,
-    start: Mapping[str, float] | str | None,
-    *,
-    hold: Mapping[str, str] | str | None,
-    sensitivities: Sequence[object],
-    rtol: float,
-    atol: float | Mapping[str, float] | None,
-    method: str,
-    max_step: float | None,
-    max_steps: int | None,
-    compiled: bool | None,
-    breaks: Sequence[float] | np.ndarray = (),
-) -> Prepared:
-    """Structure, kernel, consistent start and task of one run; every check of the arguments."""
-    if method not in METHODS:
-        raise DataError(f"method is {method!r}; it must be one of {', '.join(map(repr, METHODS))}.")
-    if not as_positive("rtol", rtol, "a number between 0 and 1, such as 1e-6") < 1:
-        raise DataError(f"rtol is {rtol!r}; give a number between 0 and 1, such as 1e-6.")
-    if compiled not in (None, True, False):
-        raise DataError(f"compiled is {compiled!r}; give None (unless GRISAILLE_COMPILER=none), True or False.")
-    posed = pose(model, times, inputs, parameters, start, hold=hold, sensitivities=sensitivities, breaks=breaks)
-    structure, table, at = posed.structure, posed.table, posed.times
-    system, found, nominal = structure.system, posed.start, posed.initializer.nominal
-    form = form_of(system, structure.jumps, compiled)
-    table = form.table(with_leeway(table, system, rtol))
-    kernel = build_kernel(form.system, sensitive=bool(posed.names), compiled=compiled)
-    task = Task.create(
-        kernel, posed.t0, float(at[-1]), p=form.parameters(posed.p), x=found.x, z=form.implicit(found.z), times=at,
-        breaks=table.breaks, coef=table.coef, kink=table.kink, dp=form.parameters(posed.dp), rtol=rtol,
-        atol=form.tolerances(absolute_tolerances(structure, model, posed.initializer, rtol, atol), rtol),
-        nominal=nominal[: system.nx], max_steps=most_steps(kernel.is_compiled, max_steps),
-        hmax=longest_step(at, max_step),
-    )  # fmt: skip
-    if posed.names:
-        task.sx[:], task.sz[:] = posed.dstart.sx, form.implicit(posed.dstart.sz)
-    return Prepared(posed, table, form, kernel, form.listing(task))
-
-
-def _refuse_wrong_derivatives(prepared: Prepared) -> None:
-    crossings = find_crossings(prepared.structure, prepared.kernel, prepared.task, "auto")
-    refuse_crossings(crossings, prepared.point.names)
-
-
-def _run(prepared: Prepared, method: str, step: float | None, progress: bool) -> str:
-    system, task = prepared.structure.system, prepared.task
-    if step is not None:
-        step = as_positive("step", step)
-        if not method.startswith("frozen"):
-            raise DataError("step= fixes the steps of method='frozen'; the adaptive methods choose theirs (see rtol).")
-    if system.nx == 0:
-        solve_static(prepared.point.initializer, prepared.kernel, prepared.table, task)
-        return "algebraic"
-    with progress_of(task, prepared.structure.model.name, progress) as on_slice:
-        if method.startswith("frozen"):
-            return choose_step(prepared.kernel, task, method, step, on_slice)
-        return integrate(prepared.kernel, task, method, on_slice)
+    solver = Solver(rtol, atol, method, step, max_step, max_steps, compiled)
+    runs = remembered(model, times, inputs, hold, breaks, solver, sensitivities)
+    finished = runs.run(parameters, start, progress=progress)
+    result = runs.labelled(finished, strict=strict)
+    point = finished.prepared.point
+    return with_noise(result, point.structure.model, point.known, seed) if noise else result

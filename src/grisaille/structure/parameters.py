@@ -41,28 +41,40 @@ class ParameterFormulas:
         symbols = {name: ca.SX.sym(f"p{k}") for k, name in enumerate(self.names)}
         formulas, self._numbers = _split(model, self.given)
         closed = _close(model, formulas, symbols)
-        p = ca.vertcat(*symbols.values()) if self.names else ca.SX(0, 1)
-        target = ca.vertcat(*(closed[n] for n in self.names)) if self.names else ca.SX(0, 1)
-        self._function = ca.Function("parameters", [p], [target, ca.densify(ca.jacobian(target, p))])
+        self._p = ca.vertcat(*symbols.values()) if self.names else ca.SX(0, 1)
+        self._target = ca.densify(ca.vertcat(*(closed[n] for n in self.names))) if self.names else ca.SX(0, 1)
+        self._function = ca.Function("parameters", [self._p], [self._target])
 
     def symbolic(self, given: Mapping[str, ca.SX]) -> ca.SX:
         """All parameters as formulas of symbols for exactly the given ones."""
-        return self._function(ca.vertcat(*(given.get(n, self._numbers.get(n, 0.0)) for n in self.names)))[0]
+        return self._function(ca.vertcat(*(given.get(n, self._numbers.get(n, 0.0)) for n in self.names)))
 
-    def evaluate(self, given: Mapping[str, float]) -> ParameterValues:
+    def evaluate(self, given: Mapping[str, float]) -> np.ndarray:
         """All values at numbers for exactly the given parameters."""
+        return self._values(self._arguments(given))
+
+    def differentiate(self, given: Mapping[str, float]) -> ParameterValues:
+        """The same with their derivatives."""
+        arguments = self._arguments(given)
+        slopes = ca.Function("slopes", [self._p], [ca.jacobian(self._target, self._p)])(arguments)
+        return ParameterValues(self.names, self._values(arguments), np.array(slopes.full()))
+
+    def _arguments(self, given: Mapping[str, float]) -> np.ndarray:
         numbers = {**self._numbers, **{name: _as_number(name, value) for name, value in given.items()}}
-        value, jacobian = self._function(np.array([numbers.get(n, 0.0) for n in self.names]))
-        values = np.array(value.full()).ravel()
-        for name, number in zip(self.names, values, strict=True):
-            if not np.isfinite(number):
-                raise ModelError(f"The formula of parameter '{name}' gives {number} at the values of the others.")
-        return ParameterValues(self.names, values, np.array(jacobian.full()).reshape(2 * (len(self.names),)))
+        return np.array([numbers.get(n, 0.0) for n in self.names])
+
+    def _values(self, arguments: np.ndarray) -> np.ndarray:
+        values = np.array(self._function(arguments).full()).ravel()
+        for k in np.flatnonzero(~np.isfinite(values)):
+            raise ModelError(
+                f"The formula of parameter '{self.names[k]}' gives {values[k]} at the values of the others."
+            )
+        return values
 
 
 def evaluate_parameters(model: FlatModel, given: Mapping[str, float] | None = None) -> ParameterValues:
     """All parameter values, with ``given`` replacing declared values or formulas."""
-    return ParameterFormulas(model, given or {}).evaluate(given or {})
+    return ParameterFormulas(model, given or {}).differentiate(given or {})
 
 
 def unknown_parameter(model: FlatModel, names: Iterable[str]) -> None:

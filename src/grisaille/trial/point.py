@@ -114,7 +114,7 @@ class Point:
         reader = self.trial.reader(self.form)
         if reader is None:
             return None
-        x, slopes = reader.at(self.theta)
+        x, slopes = reader.at(self.theta, self.trial.given)
         return (x, slopes) if np.isfinite(x).all() else None
 
     @cached_property

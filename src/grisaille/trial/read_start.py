@@ -10,6 +10,7 @@ a millisecond feels it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
@@ -21,18 +22,31 @@ from grisaille.structure.starts.initialization import Initializer
 Floats = NDArray[np.float64]
 
 
+@dataclass(frozen=True)
+class Symbols:
+    """What a trial's numbers are formulas of."""
+
+    theta: ca.SX
+    given: ca.SX
+    """Constants, then demanded starts."""
+    p: ca.SX
+    """All parameters, as formulas of both."""
+    demands: dict[str, ca.SX]
+    """Demanded starts that do not move."""
+
+
 class ReadStart:
-    """θ → x₀ and its derivatives."""
+    """θ and what is given → x₀ and its derivatives by θ."""
 
-    def __init__(self, initializer: Initializer, theta: ca.SX, p: ca.SX, demands: Mapping[str, ca.SX]) -> None:
-        self.count = theta.numel()
-        x = _formulas(initializer, p, demands)
-        slopes = ca.densify(ca.jacobian(x, theta))
-        self._function = flat_function(ca.Function("start", [theta], [x, slopes]))
+    def __init__(self, initializer: Initializer, symbols: Symbols, demands: Mapping[str, ca.SX]) -> None:
+        self.count = symbols.theta.numel()
+        x = _formulas(initializer, symbols.p, demands)
+        slopes = ca.densify(ca.jacobian(x, symbols.theta))
+        self._function = flat_function(ca.Function("start", [symbols.theta, symbols.given], [x, slopes]))
 
-    def at(self, theta: Floats) -> tuple[Floats, Floats]:
+    def at(self, theta: Floats, given: Floats) -> tuple[Floats, Floats]:
         """(nx,) and (ns, nx)."""
-        x, slopes = self._function(theta)
+        x, slopes = self._function(theta, given)
         return x, slopes.reshape(self.count, len(x))
 
 

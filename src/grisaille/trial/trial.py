@@ -26,7 +26,7 @@ from grisaille.trial.data_matrix import DataMatrix
 from grisaille.trial.form import Form, Signals
 from grisaille.trial.movement import Movement
 from grisaille.trial.point import Point
-from grisaille.trial.read_start import ReadStart, can_be_read
+from grisaille.trial.read_start import ReadStart, Symbols, can_be_read
 from grisaille.trial.unknown import Unknown
 
 Floats = NDArray[np.float64]
@@ -71,6 +71,7 @@ class Trial:
         self.np = len(self.formulas.names)
         self._forms: list[Form] = []
         self._readers: dict[int, ReadStart | None] = {}
+        self._moved: dict[tuple[object, ...], Trial] = {}
 
     @classmethod
     def of(cls, model: Model, experiment: Experiment, moves: Movement = Movement()) -> Trial:  # noqa: B008
@@ -85,7 +86,23 @@ class Trial:
 
     def moving(self, moves: Movement) -> Trial:
         """The same experiment where other things move."""
-        return self._changed(moves=moves)
+        given = (moves, *self.constants, "and", *self.demands)
+        if given not in self._moved:
+            other = self._moved[given] = self._changed(moves=moves)
+            other._forms = self._forms
+        return self._moved[given].valued(self.constants, self.scales, self.demands).with_data(self.data)
+
+    def valued(
+        self, constants: Mapping[str, float], scales: Mapping[str, float], demands: Mapping[str, float]
+    ) -> Trial:
+        """The same experiment with other numbers for the same constants and demands; what is made once is shared."""
+        if len(self.moves):
+            self._encoding  # noqa: B018 (made here, where copies share it)
+        other = copy.copy(self)
+        for name in ("conditions", "_constant_quantities", "given"):
+            other.__dict__.pop(name, None)
+        other.constants, other.scales, other.demands = dict(constants), dict(scales), dict(demands)
+        return other
 
     def part(self, first: int, last: int, moves: Movement, *, demands: Mapping[str, float]) -> Trial:
         """A stretch of the record between two of its instants, with its own starts and without measurements."""
@@ -169,7 +186,7 @@ class Trial:
     @cached_property
     def reach(self) -> NDArray[np.bool_]:
         """Which entries of q each entry of θ moves, through formulas too: (len(θ), len(q))."""
-        q, theta = self._formulas_of_q, self.symbols[0]
+        q, theta = self._formulas_of_q, self.symbols.theta
         return np.array(ca.DM(ca.jacobian_sparsity(q, theta)).full(), dtype=bool).T
 
     @cached_property
@@ -177,29 +194,37 @@ class Trial:
         return frozenset({*self.demands, *self.moves.targets("start")})
 
     def _make_reader(self, form: Form) -> ReadStart:
-        theta, p = self.symbols
-        demands = {n: ca.SX(v) for n, v in self.demands.items()}
-        demands |= {n: theta[k] for n, k in zip(self.moves.targets("start"), self.moves.places("start"), strict=True)}
-        return ReadStart(form.initializer, theta, p, demands)
+        symbols = self.symbols
+        places = zip(self.moves.targets("start"), self.moves.places("start"), strict=True)
+        moved = {n: symbols.theta[k] for n, k in places}
+        return ReadStart(form.initializer, symbols, {**symbols.demands, **moved})
 
     @cached_property
-    def symbols(self) -> tuple[ca.SX, ca.SX]:
-        """θ, and all parameters as formulas of it."""
-        theta = ca.SX.sym("theta", len(self.moves))
-        given = {n: ca.SX(float(v)) for n, v in self.constants.items()}
+    def symbols(self) -> Symbols:
+        """θ, the numbers that are given, and all parameters as formulas of both."""
+        theta, given = ca.SX.sym("theta", len(self.moves)), ca.SX.sym("given", len(self.constants) + len(self.demands))
+        constants = {n: given[k] for k, n in enumerate(self.constants)}
+        demands = {n: given[len(constants) + k] for k, n in enumerate(self.demands)}
         places = zip(self.moves.targets("parameter"), self.moves.places("parameter"), strict=True)
-        return theta, ca.densify(self.formulas.symbolic({**given, **{n: theta[k] for n, k in places}}))
+        p = ca.densify(self.formulas.symbolic({**constants, **{n: theta[k] for n, k in places}}))
+        return Symbols(theta, given, p, demands)
+
+    @cached_property
+    def given(self) -> Floats:
+        """The numbers that are given, in the order of ``symbols``."""
+        return np.array([float(v) for v in (*self.constants.values(), *self.demands.values())])
 
     @cached_property
     def _formulas_of_q(self) -> ca.SX:
-        theta, p = self.symbols
+        theta = self.symbols.theta
         levels = [theta[k] for k in (*self.moves.places("scale"), *self.moves.places("noise"))]
-        return ca.densify(ca.vertcat(p, *levels))
+        return ca.densify(ca.vertcat(self.symbols.p, *levels))
 
     @cached_property
     def _encoding(self) -> FlatEvaluation:
-        q, theta = self._formulas_of_q, self.symbols[0]
-        return flat_function(ca.Function("quantities", [theta], [q, ca.densify(ca.jacobian(q, theta))]))
+        q, theta = self._formulas_of_q, self.symbols.theta
+        formulas = [q, ca.densify(ca.jacobian(q, theta))]
+        return flat_function(ca.Function("quantities", [theta, self.symbols.given], formulas))
 
     def _quantities(self, theta: Floats) -> tuple[Floats, Floats]:
         if len(theta) != len(self.moves):
@@ -207,7 +232,7 @@ class Trial:
         if not len(theta):
             q = self._constant_quantities
             return q, np.zeros((0, len(q)))
-        q, dq = self._encoding(theta)
+        q, dq = self._encoding(theta, self.given)
         if not np.isfinite(q).all():
             moved = zip(self.moves.targets("parameter"), theta[self.moves.places("parameter")].tolist(), strict=True)
             self.formulas.evaluate({**self.constants, **dict(moved)})
@@ -215,7 +240,7 @@ class Trial:
 
     @cached_property
     def _constant_quantities(self) -> Floats:
-        return self.formulas.evaluate(self.constants).values
+        return self.formulas.evaluate(self.constants)
 
 
 def known_starts(experiment: Experiment) -> dict[str, float]:

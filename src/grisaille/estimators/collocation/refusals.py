@@ -65,7 +65,7 @@ def level_parameters(structure: Structure, unknowns: Sequence[Unknown], outputs:
 def behind(structure: Structure, unknowns: Sequence[Unknown], names: Iterable[str]) -> set[str]:
     """Estimated parameters that move some parameters, themselves or through formulas."""
     own = {u.target: u.guess for u in unknowns if u.kind == "parameter"}
-    tied = ParameterFormulas(structure.model, own).evaluate(own)
+    tied = ParameterFormulas(structure.model, own).differentiate(own)
     rows = [tied.names.index(n) for n in names if n in tied.names]
     return {n for n in own if np.any(tied.jacobian[rows, tied.names.index(n)])}
 

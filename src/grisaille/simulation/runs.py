@@ -1,0 +1,172 @@
+"""Single runs of one setting, again and again: what the numbers do not change is made once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from grisaille.compilation.kernel import Kernel, build_kernel
+from grisaille.compilation.task import Status, Task
+from grisaille.errors import DataError, SimulationError
+from grisaille.experiment.interpolation import SignalTable
+from grisaille.simulation.arguments import absolute_tolerances, as_positive, longest_step, most_steps
+from grisaille.simulation.crossings import find_crossings, refuse_crossings
+from grisaille.simulation.dataset import Labels
+from grisaille.simulation.events import Form, form_of
+from grisaille.simulation.frozen import choose_step
+from grisaille.simulation.integration import integrate
+from grisaille.simulation.integrators.leeway import with_leeway
+from grisaille.simulation.outcome import describe
+from grisaille.simulation.posing import Setting
+from grisaille.simulation.progress import progress_of
+from grisaille.simulation.static import solve_static
+from grisaille.structure.reduction import Structure
+from grisaille.trial import Point
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+METHODS = ("auto", "explicit", "implicit", "frozen", "frozen-explicit", "frozen-implicit")
+
+
+@dataclass(frozen=True)
+class Solver:
+    """How a run is solved; the arguments of ``simulate`` of the same names."""
+
+    rtol: float = 1e-6
+    atol: float | Mapping[str, float] | None = None
+    method: str = "auto"
+    step: float | None = None
+    max_step: float | None = None
+    max_steps: int | None = None
+    compiled: bool | None = None
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise DataError(f"method is {self.method!r}; it must be one of {', '.join(map(repr, METHODS))}.")
+        if not as_positive("rtol", self.rtol, "a number between 0 and 1, such as 1e-6") < 1:
+            raise DataError(f"rtol is {self.rtol!r}; give a number between 0 and 1, such as 1e-6.")
+        if self.compiled not in (None, True, False):
+            raise DataError(
+                f"compiled is {self.compiled!r}; give None (unless GRISAILLE_COMPILER=none), True or False."
+            )
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Everything a run needs before the first step."""
+
+    point: Point
+    table: SignalTable
+    form: Form
+    kernel: Kernel
+    task: Task
+
+    @property
+    def structure(self) -> Structure:
+        return self.point.structure
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A run and how it ended."""
+
+    prepared: Prepared
+    method: str
+    sentence: str
+
+    @property
+    def is_complete(self) -> bool:
+        return self.prepared.task.status == Status.DONE
+
+
+class Runs:
+    """Runs of one setting by one solver, with derivatives by the same names."""
+
+    def __init__(self, setting: Setting, solver: Solver, sensitivities: Sequence[object] = ()) -> None:
+        self.setting, self.solver, self.sensitivities = setting, solver, sensitivities
+        self._kernels: dict[tuple[int, bool], tuple[object, Form, Kernel]] = {}
+        self._labels: dict[tuple[int, tuple[str, ...]], Labels] = {}
+
+    def run(
+        self,
+        parameters: Mapping[str, float] | None,
+        start: Mapping[str, float] | str | None,
+        *,
+        progress: bool = False,
+    ) -> Finished:
+        """To the end, or to where it stops."""
+        prepared = self.prepare(parameters, start)
+        if prepared.point.names and not prepared.form.is_exact(prepared.structure.jumps):
+            crossings = find_crossings(prepared.structure, prepared.kernel, prepared.task, "auto")
+            refuse_crossings(crossings, prepared.point.names)
+        method = self._integrate(prepared, progress)
+        return Finished(prepared, method, describe(prepared.task, prepared.form.system, method))
+
+    def prepare(self, parameters: Mapping[str, float] | None, start: Mapping[str, float] | str | None) -> Prepared:
+        """Structure, kernel, consistent start and task of one run."""
+        posed = self.setting.pose(parameters, start, self.sensitivities)
+        solver, structure, at = self.solver, posed.structure, posed.times
+        system, found = structure.system, posed.start
+        form, kernel = self._kernel(posed)
+        table = form.table(with_leeway(posed.table, system, solver.rtol))
+        atol = absolute_tolerances(structure, self.setting.model, posed.initializer, solver.rtol, solver.atol)
+        task = Task.create(
+            kernel, posed.t0, float(at[-1]), p=form.parameters(posed.p), x=found.x, z=form.implicit(found.z), times=at,
+            breaks=table.breaks, coef=table.coef, kink=table.kink, dp=form.parameters(posed.dp), rtol=solver.rtol,
+            atol=form.tolerances(atol, solver.rtol), nominal=posed.initializer.nominal[: system.nx],
+            max_steps=most_steps(kernel.is_compiled, solver.max_steps), hmax=longest_step(at, solver.max_step),
+        )  # fmt: skip
+        if posed.names:
+            task.sx[:], task.sz[:] = posed.dstart.sx, form.implicit(posed.dstart.sz)
+        return Prepared(posed, table, form, kernel, form.listing(task))
+
+    def labelled(self, finished: Finished, *, strict: bool) -> xr.Dataset:
+        """Trajectories in the user's names; with ``strict``, a run that stopped early is an error."""
+        prepared = finished.prepared
+        result = self.labels(finished).dataset(
+            prepared.structure, prepared.task, prepared.point.start, finished.method, finished.sentence
+        )
+        if strict:
+            self.demand(finished, result)
+        return result
+
+    def labels(self, finished: Finished) -> Labels:
+        """Names of what a run gave."""
+        prepared = finished.prepared
+        key = id(prepared.form), prepared.point.names
+        if key not in self._labels:
+            self._labels[key] = Labels(prepared.structure, prepared.form.system, prepared.point.names)
+        return self._labels[key]
+
+    def demand(self, finished: Finished, result: object = None) -> None:
+        """An error where a run stopped early."""
+        if not finished.is_complete:
+            name = finished.prepared.structure.model.name
+            raise SimulationError(f"The simulation of {name} stopped: {finished.sentence}", result)
+
+    def _kernel(self, posed: Point) -> tuple[Form, Kernel]:
+        system, key = posed.structure.system, (id(posed.structure.system), bool(posed.names))
+        if key not in self._kernels:
+            form = form_of(system, posed.structure.jumps, self.solver.compiled)
+            kernel = build_kernel(form.system, sensitive=bool(posed.names), compiled=self.solver.compiled)
+            # the system is kept with them: its identity is the key
+            self._kernels[key] = system, form, kernel
+        return self._kernels[key][1:]
+
+    def _integrate(self, prepared: Prepared, progress: bool) -> str:
+        task, method, step = prepared.task, self.solver.method, self.solver.step
+        if step is not None:
+            step = as_positive("step", step)
+            if not method.startswith("frozen"):
+                raise DataError(
+                    "step= fixes the steps of method='frozen'; the adaptive methods choose theirs (see rtol)."
+                )
+        if prepared.structure.system.nx == 0:
+            solve_static(prepared.point.initializer, prepared.kernel, prepared.table, task)
+            return "algebraic"
+        with progress_of(task, prepared.structure.model.name, progress) as on_slice:
+            if method.startswith("frozen"):
+                return choose_step(prepared.kernel, task, method, step, on_slice)
+            return integrate(prepared.kernel, task, method, on_slice)

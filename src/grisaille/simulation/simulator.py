@@ -1,0 +1,131 @@
+"""``Simulator``: one setting, simulated again and again."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from grisaille.calling import checked, checked_methods
+from grisaille.simulation.naming import by_name, deal, names_of
+from grisaille.simulation.posing import Setting
+from grisaille.simulation.runs import Finished, Runs, Solver
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from grisaille.model.classes import Model
+
+
+@checked_methods
+class Simulator:
+    """A model with times and inputs that is simulated at one set of parameters after another.
+
+    Structure, compiled code, signals and labels are prepared once, so that a call costs little beside the integration:
+    what sliders and one's own optimizers need. The numbers are those of ``gr.simulate`` with the same arguments.
+
+    Parameters
+    ----------
+    model, times, inputs, hold, breaks, rtol, atol, method, step, max_step, max_steps, compiled : as in ``gr.simulate``;
+        read now: what is done to an array later does not matter.
+    parameters : values that replace the model's in every call, unless the call gives others.
+    start : the same for demanded starts, or ``"steady"``.
+    sensitivities : names to differentiate by, as in ``gr.simulate``.
+    strict : raise ``SimulationError`` (with ``.partial``) when a run cannot be completed; False returns what there is.
+
+    Examples
+    --------
+    With the tank of ``help(gr.fit)``:
+
+    >>> tank = gr.Simulator(Tank(), np.linspace(0.0, 4.0, 5), parameters={"q": 2.0})
+    >>> tank({"k": 0.5})["h"].values.round(3)
+    array([0.5  , 1.877, 2.712, 3.219, 3.526])
+    >>> tank.values({"k": 0.4})["h"].round(3)
+    array([0.5  , 1.984, 2.978, 3.645, 4.092])
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        times: Sequence[float] | np.ndarray,
+        inputs: Mapping[str, Any] | None = None,
+        parameters: Mapping[str, float] | None = None,
+        start: Mapping[str, float] | str | None = None,
+        *,
+        hold: Mapping[str, str] | str | None = None,
+        breaks: Sequence[float] | np.ndarray = (),
+        sensitivities: Sequence[object] = (),
+        rtol: float = 1e-6,
+        atol: float | Mapping[str, float] | None = None,
+        method: str = "auto",
+        step: float | None = None,
+        max_step: float | None = None,
+        max_steps: int | None = None,
+        compiled: bool | None = None,
+        strict: bool = True,
+    ) -> None:
+        solver = Solver(rtol, copy.copy(atol), method, step, max_step, max_steps, compiled)
+        setting = Setting(model, times, inputs, hold=hold, breaks=breaks)
+        self._runs = Runs(setting, solver, list(names_of(model, "sensitivities", sensitivities)))
+        self._parameters = by_name(model, "parameters", parameters, deal)
+        self._start = start if isinstance(start, str) else by_name(model, "start", start, deal)
+        self._strict = strict
+        setting.read(own=True)
+
+    @property
+    def model(self) -> Model:
+        """The model that is simulated."""
+        return self._runs.setting.model
+
+    @property
+    def times(self) -> np.ndarray:
+        """Instants that are answered, the start first."""
+        return self._runs.setting.times.copy()
+
+    @checked
+    def __call__(
+        self, parameters: Mapping[str, float] | None = None, start: Mapping[str, float] | str | None = None
+    ) -> xr.Dataset:
+        """Trajectories, as ``gr.simulate`` gives them.
+
+        Parameters
+        ----------
+        parameters : values by name, beside or in place of those that were given when the simulator was made.
+        start : demanded starts likewise, or ``"steady"``.
+        """
+        return self._runs.labelled(self._run(parameters, start), strict=self._strict)
+
+    def values(
+        self, parameters: Mapping[str, float] | None = None, start: Mapping[str, float] | str | None = None
+    ) -> dict[str, np.ndarray]:
+        """The same numbers without labels, name → array over ``times``: the quickest way.
+
+        Parameters
+        ----------
+        parameters, start : as in a call.
+
+        Returns
+        -------
+        A dict; derivatives, where ``sensitivities`` were asked for, under ``d(name)`` with one column per name. A run
+        that stopped early, which ``strict=False`` allows, has fewer rows.
+        """
+        finished = self._run(parameters, start)
+        if self._strict:
+            self._runs.demand(finished)
+        return self._runs.labels(finished).values(finished.prepared.task)
+
+    def __repr__(self) -> str:
+        setting = self._runs.setting
+        span = f"{setting.times[0]:g} to {setting.times[-1]:g}"
+        return f"<Simulator of {setting.structure.model.name}: {len(setting.times)} times, {span}>"
+
+    def _run(self, parameters: Any, start: Any) -> Finished:
+        if parameters:
+            parameters = {**self._parameters, **by_name(self.model, "parameters", parameters, deal)}
+        if start is None:
+            start = self._start
+        elif not isinstance(start, str) and not isinstance(self._start, str):
+            start = {**self._start, **by_name(self.model, "start", start, deal)}
+        return self._runs.run(parameters or self._parameters, start)
