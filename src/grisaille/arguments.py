@@ -186,7 +186,7 @@ ELSEWHERE: dict[str, dict[str, Kind]] = {
         "noise": YES_NO,
     },
     "Simulator": {
-        "model": MODEL, "method": TEXT, "strict": YES_NO,
+        "model": MODEL, "method": TEXT, "strict": YES_NO, "compiled": YES_NO | NOTHING,
     },
     "Fitted.simulated": {"experiment": EXPERIMENT, "sensitivities": LISTED},
     "Fitted.simulate": {"times": ANYTHING},

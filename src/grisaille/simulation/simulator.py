@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +42,7 @@ class Simulator:
     >>> tank({"k": 0.5})["h"].values.round(3)
     array([0.5  , 1.877, 2.712, 3.219, 3.526])
     >>> tank.values({"k": 0.4})["h"].round(3)
-    array([0.5  , 1.984, 2.978, 3.645, 4.092])
+    array([0.5  , 1.984, 2.978, 3.645, 4.091])
     """
 
     def __init__(
@@ -66,7 +65,8 @@ class Simulator:
         compiled: bool | None = None,
         strict: bool = True,
     ) -> None:
-        solver = Solver(rtol, copy.copy(atol), method, step, max_step, max_steps, compiled)
+        atol = dict(atol) if isinstance(atol, Mapping) else atol
+        solver = Solver(rtol, atol, method, step, max_step, max_steps, compiled)
         setting = Setting(model, times, inputs, hold=hold, breaks=breaks)
         self._runs = Runs(setting, solver, list(names_of(model, "sensitivities", sensitivities)))
         self._parameters = by_name(model, "parameters", parameters, deal)
@@ -122,10 +122,9 @@ class Simulator:
         return f"<Simulator of {setting.structure.model.name}: {len(setting.times)} times, {span}>"
 
     def _run(self, parameters: Any, start: Any) -> Finished:
-        if parameters:
-            parameters = {**self._parameters, **by_name(self.model, "parameters", parameters, deal)}
+        parameters = {**self._parameters, **by_name(self.model, "parameters", parameters, deal)}
         if start is None:
             start = self._start
         elif not isinstance(start, str) and not isinstance(self._start, str):
             start = {**self._start, **by_name(self.model, "start", start, deal)}
-        return self._runs.run(parameters or self._parameters, start)
+        return self._runs.run(parameters, start)
