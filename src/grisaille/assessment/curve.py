@@ -18,7 +18,7 @@ import numpy as np
 
 from grisaille.assessment.criterion import check_level
 from grisaille.errors import EstimationError
-from grisaille.estimation.curve_values import curve_values, unknowns_in
+from grisaille.estimation.curves.values import curve_values, unknowns_in
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.uncertainty import half_width, inverse_information
 from grisaille.estimation.unknowns import joint_priors, prior_residual

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from grisaille.estimation.bound_penalty import BoundPenalty
     from grisaille.estimation.estimate import Estimate
     from grisaille.estimation.fitted import Fitted
-    from grisaille.estimation.horizons import Horizon
+    from grisaille.estimation.predictions.horizons import Horizon
     from grisaille.estimation.problem import Evaluation, Problem
     from grisaille.estimation.question import Question
     from grisaille.estimation.subject import Subject
@@ -279,7 +279,7 @@ class Estimator(metaclass=EstimatorType):
 
     def predict_with_bands(self, fit: Fitted, experiment: Experiment, horizon: Horizon | None) -> xr.Dataset:
         """A prediction with bands that contain the uncertainty of the estimates."""
-        from grisaille.estimation.whole_bands import simulated_with_bands
+        from grisaille.estimation.predictions.whole_bands import simulated_with_bands
 
         if horizon is not None:
             self.predict_ahead(fit, experiment, horizon)

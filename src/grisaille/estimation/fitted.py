@@ -18,9 +18,9 @@ from grisaille.errors import EstimationError
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator
 from grisaille.estimation.explanation import UNEXPLAINED
-from grisaille.estimation.horizons import Horizon, check_horizon
 from grisaille.estimation.intervals import Intervals, covariance_intervals
 from grisaille.estimation.keeping.pickling import packed
+from grisaille.estimation.predictions.horizons import Horizon, check_horizon
 from grisaille.estimation.summary import summarize, summarize_html
 from grisaille.estimation.uncertainty import correlation_of, half_width, t_test
 from grisaille.estimation.value import Value

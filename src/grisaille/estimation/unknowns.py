@@ -17,8 +17,8 @@ from typing import Any, Literal
 import numpy as np
 
 from grisaille.errors import EstimationError
-from grisaille.estimation.smoothness import with_smoothness
-from grisaille.estimation.vectors import deal_out, elements_of, names_to_estimate
+from grisaille.estimation.curves.smoothness import with_smoothness
+from grisaille.estimation.curves.vectors import deal_out, elements_of, names_to_estimate
 from grisaille.model.flat import FlatModel
 from grisaille.model.names import matching
 from grisaille.model.priors import LogNormal, MultivariateNormal, Normal, SmoothCurve, Uniform

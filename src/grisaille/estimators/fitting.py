@@ -11,6 +11,7 @@ from grisaille.calling import checked
 from grisaille.errors import EstimationError
 from grisaille.estimation.cases import unknown_starts
 from grisaille.estimation.criterion_value import CriterionValue, evaluated
+from grisaille.estimation.curves.vectors import deal_out
 from grisaille.estimation.estimator import Estimator
 from grisaille.estimation.explanation import with_explanation
 from grisaille.estimation.fitted import Fitted
@@ -23,7 +24,6 @@ from grisaille.estimation.unknowns import (
     resolve_unknowns,
     wanted_names,
 )
-from grisaille.estimation.vectors import deal_out
 from grisaille.estimators.choice import choose_method
 from grisaille.experiment.experiment import Experiment
 from grisaille.experiment.summary import coarse_outputs, held_gaps

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from grisaille.errors import DataError, GrisailleError
-from grisaille.estimation.vectors import elements_of
+from grisaille.estimation.curves.vectors import elements_of
 from grisaille.loading import UnclearModel, load_model
 from grisaille.model.flat import FlatModel
 from grisaille.model.names import suggestion

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from grisaille.estimation.vectors import elements_of, names_to_estimate
+from grisaille.estimation.curves.vectors import elements_of, names_to_estimate
 from grisaille.estimators.fitting import find_unknowns
 from grisaille.model.flat import FlatModel
 from grisaille.model.names import matching, suggestion

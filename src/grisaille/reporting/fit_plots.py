@@ -11,7 +11,7 @@ import numpy as np
 from grisaille.drawing import abscissae, label_time, labelled, panels
 from grisaille.errors import EstimationError
 from grisaille.estimation.fitted import Fitted
-from grisaille.estimation.horizons import Horizon, told
+from grisaille.estimation.predictions.horizons import Horizon, told
 from grisaille.experiment.clock import Clock
 from grisaille.experiment.dating import clock_of
 from grisaille.reporting.labels import experiment_of, output_unit

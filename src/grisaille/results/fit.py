@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from grisaille.assessment.ratio_test import RatioTest
     from grisaille.assessment.surface import CostSurface
     from grisaille.drawing import Canvas
-    from grisaille.estimation.horizons import Horizon
+    from grisaille.estimation.predictions.horizons import Horizon
     from grisaille.experiment.experiment import Experiment
     from grisaille.model.expression import Expression
     from grisaille.results.trajectories import Trajectories

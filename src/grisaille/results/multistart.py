@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from grisaille.calling import checked, checked_methods
+from grisaille.estimation.curves.vectors import deal_out
 from grisaille.estimation.estimator import Estimator
-from grisaille.estimation.vectors import deal_out
 from grisaille.estimators.choice import choose_method
 from grisaille.estimators.fitting import checked_experiments, find_unknowns
 from grisaille.experiment.experiment import Experiment

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from grisaille.estimation.fitted import Fitted
-    from grisaille.estimation.horizons import Horizon
+    from grisaille.estimation.predictions.horizons import Horizon
 
 CRITERIA = ("auto", "amle", "ipda", "smoothing", "laplace")
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from grisaille.collocation.banded import NotPositiveDefinite
-from grisaille.estimation.determination import describe_determination
+from grisaille.estimation.determination.words import describe_determination
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.uncertainty import root_of
 from grisaille.estimators.collocation.answer import Answer, answer_of

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from grisaille.errors import EstimationError
-from grisaille.estimation.determination import DEAD
+from grisaille.estimation.determination.words import DEAD
 from grisaille.estimation.levels import ONE_SIDED
 from grisaille.estimation.uncertainty import inverse_information, without_undetermined
 from grisaille.estimators.collocation.answer import Answer, answer_of

@@ -23,7 +23,6 @@ from grisaille.estimation.cases import Case, start_guesses, trial_of
 from grisaille.estimation.cost import Cost, interpreted, usual_cost
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator, Verdict
-from grisaille.estimation.horizons import Horizon, last_used, told
 from grisaille.estimation.levels import (
     Zeros,
     begin_near,
@@ -33,6 +32,7 @@ from grisaille.estimation.levels import (
     scan,
 )
 from grisaille.estimation.likelihood import LikelihoodEvaluation, LikelihoodProblem, chosen, filter_runner
+from grisaille.estimation.predictions.horizons import Horizon, last_used, told
 from grisaille.estimation.problem import Problem
 from grisaille.estimation.question import Question
 from grisaille.estimation.subject import STATIC, Subject
@@ -201,24 +201,24 @@ class KalmanML(Estimator):
         return "a robust loss" if self.robust is not None else f"horizon={self.horizon!r}"
 
     def predict_ahead(self, fit: Fitted, experiment: Any, horizon: Horizon) -> xr.Dataset:
-        from grisaille.estimation.states import predictions
+        from grisaille.estimation.predictions.states import predictions
 
         return predictions(fit, experiment, horizon, self.case_of)
 
     def predict_with_bands(self, fit: Fitted, experiment: Any, horizon: Horizon | None) -> xr.Dataset:
-        from grisaille.estimation.states import predictor
-        from grisaille.estimation.whole_bands import ahead_with_bands
+        from grisaille.estimation.predictions.states import predictor
+        from grisaille.estimation.predictions.whole_bands import ahead_with_bands
 
         ahead = np.inf if horizon is None else horizon
         return ahead_with_bands(fit, experiment, ahead, predictor(fit, experiment, ahead, self.case_of))
 
     def states(self, fit: Fitted, experiment: Any, names: Any, level: float) -> xr.Dataset:
-        from grisaille.estimation.states import filtered_states
+        from grisaille.estimation.predictions.states import filtered_states
 
         return filtered_states(fit, experiment, names, level, self.case_of)
 
     def led(self, fit: Fitted, experiment: Any, names: Sequence[str]) -> Mapping[str, xr.DataArray]:
-        from grisaille.estimation.states import states_of_case
+        from grisaille.estimation.predictions.states import states_of_case
 
         case = self.case_of(fit.initial_model, experiment, fit.estimate.unknowns)
         found = states_of_case(case, fit.estimate.theta, list(names))
@@ -234,7 +234,7 @@ class KalmanML(Estimator):
         return replace(self, initial_covariance=known)
 
     def states_at(self, problem: Problem, theta: np.ndarray) -> dict[str, xr.Dataset]:
-        from grisaille.estimation.states import states_of_case
+        from grisaille.estimation.predictions.states import states_of_case
 
         return {c.name: states_of_case(c, theta) for c in problem.begun.cases}
 

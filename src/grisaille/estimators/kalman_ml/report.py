@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from grisaille.estimation.cases import Case
-from grisaille.estimation.determination import describe_determination
+from grisaille.estimation.determination.words import describe_determination
 from grisaille.estimation.levels import Zeros
 from grisaille.estimation.likelihood import LikelihoodEvaluation, LikelihoodProblem
 from grisaille.estimation.uncertainty import root_of, without_undetermined

@@ -20,7 +20,7 @@ import numpy as np
 from grisaille.errors import EstimationError
 from grisaille.estimation.cases import Case, build_case, start_guesses
 from grisaille.estimation.cost import Cost, interpreted, usual_cost
-from grisaille.estimation.determination import describe_determination
+from grisaille.estimation.determination.words import describe_determination
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator, Verdict
 from grisaille.estimation.noise import noise_levels, refuse_estimated_noise

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from grisaille.estimation.determination import describe_determination
+from grisaille.estimation.determination.words import describe_determination
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.interruption import interrupted_status
 from grisaille.estimation.problem import Evaluation

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from grisaille.estimation.fitted import Fitted
-    from grisaille.estimation.horizons import Horizon
+    from grisaille.estimation.predictions.horizons import Horizon
 
 SEARCHES, MATCHES = ("gauss-newton", "grid", "stochastic", "nelder-mead"), ("mean", "mean-variance")
 SCATTER = 1e-3

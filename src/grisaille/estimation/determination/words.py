@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from grisaille.estimation.combinations import Same, find_combinations
+from grisaille.estimation.determination.combinations import Same, find_combinations
 from grisaille.estimation.uncertainty import correlation_of
 from grisaille.trial.unknown import Unknown
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from grisaille.errors import EstimationError
-from grisaille.estimation.horizons import last_used
+from grisaille.estimation.predictions.horizons import last_used
 from grisaille.experiment.clock import Clock
 
 EVEN = 0.5 * np.arange(8)

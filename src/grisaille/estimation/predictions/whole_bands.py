@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from grisaille.estimation.fitted import Fitted
-    from grisaille.estimation.horizons import Horizon
+    from grisaille.estimation.predictions.horizons import Horizon
     from grisaille.experiment.experiment import Experiment
 
 Predicted = Callable[[np.ndarray], "xr.Dataset"]

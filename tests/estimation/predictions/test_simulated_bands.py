@@ -13,7 +13,7 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
-from grisaille.estimation.simulated_bands import REALIZATIONS
+from grisaille.estimation.predictions.simulated_bands import REALIZATIONS
 
 pytestmark = pytest.mark.compiled
 COUNT, STEP, EVERY, SAMPLES = 1000, 0.01, 25, 41

@@ -22,7 +22,7 @@ import casadi as ca
 import numpy as np
 
 from grisaille.errors import EstimationError
-from grisaille.estimation.curve_values import curve_values, unknowns_in
+from grisaille.estimation.curves.values import curve_values, unknowns_in
 from grisaille.model.curves import CurveTable, find_curves
 from grisaille.model.flat import FlatModel
 from grisaille.model.priors import SmoothCurve, Smoothness

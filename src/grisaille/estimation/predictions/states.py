@@ -13,10 +13,10 @@ import numpy as np
 from grisaille.errors import EstimationError
 from grisaille.estimation.cases import Case
 from grisaille.estimation.fitted import Fitted
-from grisaille.estimation.horizons import Horizon, last_used
 from grisaille.estimation.likelihood import chosen, filter_runner
+from grisaille.estimation.predictions.horizons import Horizon, last_used
+from grisaille.estimation.predictions.simulated_bands import simulated_bands
 from grisaille.estimation.quantities import STATISTICS, Quantities, declared, left_out
-from grisaille.estimation.simulated_bands import simulated_bands
 from grisaille.experiment.dating import clock_of
 from grisaille.experiment.experiment import Experiment
 from grisaille.filtering.exact.linear import LinearFilter

@@ -9,7 +9,7 @@ from scipy.interpolate import CubicSpline
 import grisaille as gr
 from grisaille import der
 from grisaille.errors import EstimationError
-from grisaille.estimation.smoothness import bending_rows, surface_rows
+from grisaille.estimation.curves.smoothness import bending_rows, surface_rows
 from grisaille.estimators.fitting import build_problem
 from grisaille.model.curves import find_curves
 from grisaille.structure.prepared import structure_of

@@ -1,0 +1,1 @@
+"""States and predictions of a fit: how far ahead, with which bands."""
