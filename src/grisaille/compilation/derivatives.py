@@ -16,6 +16,7 @@ from collections.abc import Mapping
 
 import casadi as ca
 
+from grisaille.compilation.sparsity import with_diagonal
 from grisaille.structure.sides import sides_of
 from grisaille.structure.system import System
 
@@ -24,8 +25,13 @@ PARAMETRIC = ("FP", "CP", "OJ", "OP")
 EVENTS = ("G", "GD", "GJ")
 
 
-def differentiate(system: System, *, sensitive: bool = False) -> Mapping[str, ca.Function]:
-    """The functions by name; those with ∂/∂p only if ``sensitive``. All outputs are dense."""
+SPARSE = ("J", "FP", "OJ", "OP")
+"""Matrices of which sparse kernels know the nonzeros only."""
+
+
+def differentiate(system: System, *, sensitive: bool = False, sparse: bool = False) -> Mapping[str, ca.Function]:
+    """The functions by name; those with ∂/∂p only if ``sensitive``. All outputs are dense, but those in ``SPARSE`` of
+    sparse kernels; J holds the whole diagonal of the states there."""
     unknowns = ca.vertcat(system.x, system.z)
     rates, hidden, seen = ca.vertcat(system.rhs, system.residual), system.constraints, system.observed
     formulas = {"F": rates, "J": jacobian(rates, unknowns), "C": hidden, "CJ": jacobian(hidden, system.x), "O": seen}
@@ -38,12 +44,16 @@ def differentiate(system: System, *, sensitive: bool = False) -> Mapping[str, ca
         formulas |= {"FP": jacobian(rates, system.p), "CP": jacobian(hidden, system.p)}
         formulas |= {"OJ": jacobian(seen, unknowns), "OP": jacobian(seen, system.p)}
     arguments = [system.t, system.x, system.z, system.u, system.p]
-    return {name: as_function(name, arguments, formula) for name, formula in formulas.items()}
+    if sparse:
+        formulas["J"] = with_diagonal(formulas["J"], system.nx)
+    kept = SPARSE if sparse else ()
+    return {name: as_function(name, arguments, formula, name in kept) for name, formula in formulas.items()}
 
 
-def as_function(name: str, arguments: list[ca.SX], formula: ca.SX) -> ca.Function:
-    """``formula`` as a function with dense output and shared subexpressions."""
-    return ca.Function(name, arguments, [ca.densify(ca.cse(ca.SX(formula)))])
+def as_function(name: str, arguments: list[ca.SX], formula: ca.SX, sparse: bool = False) -> ca.Function:
+    """``formula`` as a function with shared subexpressions, its output dense or as sparse as the formula is."""
+    shared = ca.cse(ca.SX(formula))
+    return ca.Function(name, arguments, [shared if sparse else ca.densify(shared)])
 
 
 def jacobian(formula: ca.SX, variables: ca.SX) -> ca.SX:

@@ -32,12 +32,21 @@ def numpy_vector(function: ca.Function) -> Evaluation:
 
 
 def numpy_matrix(function: ca.Function) -> Evaluation:
-    """``function`` (one dense matrix) as arrays in, 2-D array out, in column-major order."""
+    """``function`` (one matrix) as arrays in, 2-D array out, in column-major order."""
     rows, columns = function.size_out(0)
-    if rows * columns == 0:
+    if rows * columns == 0 or function.nnz_out(0) == 0:
         return lambda *_: np.zeros((rows, columns))
     flat = flat_function(function)
+    if not function.sparsity_out(0).is_dense():
+        at = tuple(np.array(i) for i in function.sparsity_out(0).get_triplet())
+        return lambda *arguments: _spread(rows, columns, at, flat(*arguments)[0])
     return lambda *arguments: flat(*arguments)[0].reshape(columns, rows).T
+
+
+def _spread(rows: int, columns: int, at: tuple[NDArray[np.int64], ...], values: Floats) -> Floats:
+    matrix = np.zeros((columns, rows)).T
+    matrix[at] = values
+    return matrix
 
 
 def flat_function(function: ca.Function) -> FlatEvaluation:

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grisaille.compilation.compiler import find_compiler, is_switched_off
-from grisaille.compilation.derivatives import PARAMETRIC, PLAIN, differentiate
+from grisaille.compilation import sparse_source
+from grisaille.compilation.derivatives import PARAMETRIC, PLAIN, SPARSE, differentiate
 from grisaille.compilation.evaluation import Evaluation, numpy_matrix, numpy_vector
 from grisaille.compilation.library import Library, build_library, no_compiler
 from grisaille.compilation.memo import Memo
@@ -47,6 +48,8 @@ class Kernel:
     ne: int
     """Relations that are held between events; only the compiled integrators change them."""
     sensitive: bool
+    sparse: bool
+    """Compiled with the nonzeros of its matrices only (``kernels/gr_sparse.h``)."""
     library: Library | None
     F: Evaluation
     J: Evaluation
@@ -72,6 +75,22 @@ class Kernel:
         size = self.work_size(entry, task.ns)
         if task.work.size < size:
             task.work = np.zeros(size)
+        if not self.sparse:
+            self._run(entry, task)
+            return
+        while True:
+            before = task.copy()
+            factors = int(self._entry("gr_factors_work", ctypes.c_long)(task.room))
+            if task.factors.size < factors:
+                task.factors = np.zeros(factors)
+            self._run(entry, task)
+            if task.wanted <= task.room:
+                return
+            # factors outgrew their room on the way
+            before.room, before.factors = task.wanted, np.zeros(0)
+            task.take_over(before)
+
+    def _run(self, entry: str, task: Task) -> None:
         packed = task.pack()
         self._entry(entry, ctypes.POINTER(TaskStructure))(ctypes.byref(packed))
         task.unpack(packed)
@@ -82,14 +101,16 @@ class Kernel:
         return self.library.function(name, argument)
 
 
-def build_kernel(system: System, *, sensitive: bool = False, compiled: bool | None = None) -> Kernel:
+def build_kernel(
+    system: System, *, sensitive: bool = False, compiled: bool | None = None, sparse: bool | None = None
+) -> Kernel:
     """The kernel of a reduced system.
 
     ``compiled=None`` compiles, or takes an earlier build from the cache, unless GRISAILLE_COMPILER=none; ``True``
-    insists; ``False`` interprets.
+    insists; ``False`` interprets. ``sparse=None`` keeps the nonzeros of large compiled models only.
     """
-    key = (_content(system), len(system.pieces), _kinds(system), sensitive, *_mode(compiled))
-    return _known.get(key, lambda: _build(system, sensitive, compiled))
+    key = (_content(system), len(system.pieces), _kinds(system), sensitive, sparse, *_mode(compiled))
+    return _known.get(key, lambda: _build(system, sensitive, compiled, sparse))
 
 
 _known: Memo[Kernel] = Memo()
@@ -108,16 +129,20 @@ def _mode(compiled: bool | None) -> tuple[object, ...]:
     return (compiled, None if compiler is None else compiler.identity)
 
 
-def _build(system: System, sensitive: bool, compiled: bool | None) -> Kernel:
-    functions = differentiate(system, sensitive=sensitive)
-    library = None if compiled is False else _load(system, sensitive, functions)
+def _build(system: System, sensitive: bool, compiled: bool | None, sparse: bool | None) -> Kernel:
+    if compiled is False or is_switched_off():
+        sparse = False
+    elif sparse is None:
+        sparse = sparse_source.is_worth_it(system)
+    functions = differentiate(system, sensitive=sensitive, sparse=sparse)
+    library = None if compiled is False else _load(system, sensitive, sparse, functions)
     if library is None and compiled:
         raise no_compiler()
     calls = {name: _callable(name, functions) for name in (*PLAIN, *PARAMETRIC)}
     return Kernel(
         nx=system.nx, nz=system.nz, nu=system.nu, np=system.np, nc=system.nc, ny=system.ny,
         nm=len(system.pieces), sides=functions["S"].numel_out(0), ne=len(system.modes), sensitive=sensitive,
-        library=library, **calls,
+        sparse=sparse, library=library, **calls,
     )  # fmt: skip
 
 
@@ -131,8 +156,9 @@ def _callable(name: str, functions: Mapping[str, ca.Function]) -> Evaluation:
     return absent
 
 
-def _load(system: System, sensitive: bool, functions: Mapping[str, ca.Function]) -> Library | None:
-    library = build_library(c_source(system, sensitive, functions), sum(f.n_instructions() for f in functions.values()))
+def _load(system: System, sensitive: bool, sparse: bool, functions: Mapping[str, ca.Function]) -> Library | None:
+    text = c_source(system, sensitive, functions, sparse)
+    library = build_library(text, sum(f.n_instructions() for f in functions.values()))
     if library is not None:
         library.check_size("gr_task_size")
     return library
@@ -148,7 +174,7 @@ def _modes(system: System) -> list[str]:
     return [f"static const long gr_kind[GR_NE] = {{{kinds}}};"] if system.modes else []
 
 
-def c_source(system: System, sensitive: bool, functions: Mapping[str, ca.Function]) -> str:
+def c_source(system: System, sensitive: bool, functions: Mapping[str, ca.Function], sparse: bool = False) -> str:
     """The C file of a model: sizes, functions, integrators. No name of the user's is in it."""
     sizes = {
         "NX": system.nx, "NZ": system.nz, "NU": system.nu, "NP": system.np, "NC": system.nc, "NY": system.ny,
@@ -158,10 +184,14 @@ def c_source(system: System, sensitive: bool, functions: Mapping[str, ca.Functio
         [
             *(f"#define GR_{name} {size}" for name, size in sizes.items()),
             f"#define GR_SENSITIVE {int(sensitive)}",
+            *(["#define GR_SPARSE 1", *sparse_source.declare(functions, system.nx, system.nz)] if sparse else []),
             '#include "gr_task.h"',
             *_modes(system),
             PRELUDE,
-            *(print_function(function, f"gr_{name}", ARGUMENTS) for name, function in functions.items()),
+            *(
+                print_function(function, f"gr_{name}", ARGUMENTS, sparse=sparse and name in SPARSE)
+                for name, function in functions.items()
+            ),
             *(f'#include "{entry}.h"' for entry in ENTRIES),
             "GR_API long gr_task_size(void) { return (long)sizeof(gr_task); }",
             "",

@@ -67,16 +67,18 @@ def print_function(
     inputs: Sequence[str],
     outputs: Sequence[str] = ("out",),
     dialect: Dialect = SINGLE,
+    sparse: bool = False,
 ) -> str:
     """The C text of ``function``: ``GR_FN void name(double t, const double *x, …, double *out)``.
 
     ``inputs`` and ``outputs`` are C names chosen by us, one per argument; those in ``{"t", "h"}`` are passed by value.
+    ``sparse`` writes the structural nonzeros of outputs only, one after the other.
     """
     for word in (name, *inputs, *outputs):
         if not _IDENTIFIER.fullmatch(word):
             raise CompilationError(f"{word!r} is not a C identifier; generated code takes its own names only.")
     signature = _Signature(tuple(inputs), tuple(outputs), dialect.number)
-    lines, results = _statements(function, inputs, outputs, dialect)
+    lines, results = _statements(function, inputs, outputs, dialect, sparse)
     if len(lines) <= PART:
         body = [f"  const {dialect.number} {s.target} = {s.text};" for s in lines]
         return _definition(name, signature.declaration, [*body, *_stores(results, {}, dialect.literal(0.0))])
@@ -120,7 +122,7 @@ def _definition(name: str, declaration: str, body: list[str], storage: str = "GR
 
 
 def _statements(
-    function: ca.Function, inputs: Sequence[str], outputs: Sequence[str], dialect: Dialect
+    function: ca.Function, inputs: Sequence[str], outputs: Sequence[str], dialect: Dialect, sparse: bool
 ) -> tuple[list[_Statement], list[_Result]]:
     """The instruction list with every work slot renamed at each assignment, and the values of all output entries."""
     current: dict[int, str] = {}
@@ -153,12 +155,23 @@ def _statements(
         operands = tuple(current[i] for i in function.instruction_input(k))
         lines.append(_Statement(variable, dialect.operations[operation](*operands), operands))
         current[target] = variable
-    return lines, _dense_results(function, outputs, written, dialect.literal(0.0))
+    return lines, (_sparse_results if sparse else _dense_results)(function, outputs, written, dialect.literal(0.0))
 
 
 def _dense_positions(pattern: ca.Sparsity) -> list[int]:
     rows, columns = pattern.get_triplet()
-    return [r + pattern.size1() * c for r, c in zip(rows, columns, strict=True)]
+    height = pattern.size1()
+    return [r + height * c for r, c in zip(rows, columns, strict=True)]
+
+
+def _sparse_results(
+    function: ca.Function, outputs: Sequence[str], written: dict[tuple[int, int], str], zero: str
+) -> list[_Result]:
+    return [
+        _Result(name, entry, written.get((o, entry), zero))
+        for o, name in enumerate(outputs)
+        for entry in range(function.nnz_out(o))
+    ]
 
 
 def _dense_results(

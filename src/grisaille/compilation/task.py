@@ -14,7 +14,7 @@ Interpreted integrators read and write the same object; compiled ones get ``task
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from enum import IntEnum
 from typing import Any, Protocol
 
@@ -71,7 +71,7 @@ FIELDS: tuple[tuple[str, Any], ...] = (
     ("newton_iterations", _L), ("status", _L), ("where", _L),
     ("amount", _D), ("error_estimate", _D), ("worst_constraint", _D), ("resumed", _L), ("rescues", _L),
     ("n_events", _L), ("most_events", _L), ("events", _DP), ("event_at", _D), ("joined_at", _D),
-    ("at_once", _L),
+    ("at_once", _L), ("factors", _DP), ("room", _L), ("wanted", _L),
 )  # fmt: skip
 
 
@@ -138,6 +138,9 @@ class Task:
     event_at: float = 0.0
     joined_at: float = 0.0
     at_once: int = 0
+    factors: Floats = field(default_factory=lambda: np.zeros(0))
+    room: int = 1
+    wanted: int = 0
     memory: Any = None
     """Room for an interpreted integrator's own state between slices; C never sees it."""
 
@@ -190,6 +193,16 @@ class Task:
             rtol=float(rtol), atol=_spread("atol", atol, nx + nz), nominal=_spread("nominal", nominal, nx),
             h=float(h), hmax=float(hmax), fixed_step=float(fixed_step), max_steps=int(max_steps), slice=int(slice),
         )  # fmt: skip
+
+    def copy(self) -> Task:
+        """The run as it stands: what integrators change is copied, but for rows already asked for and factors."""
+        changed = {name: getattr(self, name).copy() for name in ("p", "x", "z", "sx", "sz", "events")}
+        return replace(self, work=self.work.copy() if self.resumed else np.zeros_like(self.work), **changed)
+
+    def take_over(self, other: Task) -> None:
+        """Becomes what ``other`` is."""
+        for each in fields(self):
+            setattr(self, each.name, getattr(other, each.name))
 
     def pack(self) -> TaskStructure:
         """The C structure; it borrows the arrays, so the task must outlive it."""

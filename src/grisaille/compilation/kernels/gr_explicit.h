@@ -304,11 +304,9 @@ GR_FN long gr_rk_follow(gr_rk *r, long i, double t, const double *x, const doubl
 #endif
   gr_sensitivity_z(k, &r->newton, r->fp, s, r->sz);
   for (long d = 0; d < k->ns; d++, out += GR_NX) {
-    gr_along_p(r->fp, GR_N, 0, GR_NX, k->dp + GR_NP * d, out);
-    for (long j = 0; j < GR_NX; j++)
-      for (long m = 0; m < GR_NX; m++) out[m] += jac[m + GR_N * j] * s[j + GR_NX * d];
-    for (long j = 0; j < GR_NZ; j++)
-      for (long m = 0; m < GR_NX; m++) out[m] += jac[m + GR_N * (GR_NX + j)] * r->sz[j + GR_NZ * d];
+    GR_ALONG_P(FP, GR_N, r->fp, 0, GR_NX, k->dp + GR_NP * d, out);
+    GR_ADD_TIMES(J, GR_N, jac, 0, GR_NX, 0, GR_NX, s + GR_NX * d, out);
+    GR_ADD_TIMES(J, GR_N, jac, 0, GR_NX, GR_NX, GR_NZ, r->sz + GR_NZ * d, out);
   }
   return GR_DONE;
 }

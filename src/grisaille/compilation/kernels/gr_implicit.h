@@ -102,7 +102,7 @@ GR_FN long gr_radau_settle(gr_task *k, gr_radau_room *r, long known) {
   gr_radau_load(k, r);
 #if GR_SENSITIVE
   if (k->ns > 0 && GR_NZ > 0) {
-    gr_radau_copy(r->jac, newton.jac, GR_N * GR_N);
+    gr_radau_copy(r->jac, newton.jac, GR_J_SIZE);
     gr_radau_new_jacobian(k, r);
     r->s->z_valid = 1;
   }
@@ -187,7 +187,7 @@ GR_FN void gr_radau_advance_sensitivities(const gr_task *k, gr_radau_room *r) {
 GR_FN void gr_radau_reuse_jacobian(const gr_task *k, gr_radau_room *r) {
   r->s->jacobian_here = 0;
   if (k->ns == 0 || (r->s->theta <= GR_RADAU_KEEP_JACOBIAN && !(k->fixed_step > 0.0))) return;
-  gr_radau_copy(r->jac, r->jacs + 2 * GR_N * GR_N, GR_N * GR_N);
+  gr_radau_copy(r->jac, r->jacs + 2 * GR_J_SIZE, GR_J_SIZE);
   gr_radau_new_jacobian(k, r);
 }
 
@@ -291,10 +291,10 @@ GR_FN long gr_radau_rows_inside(gr_task *k, gr_radau_room *r, double h) {
  * is for short steps. */
 GR_FN long gr_radau_prepare(gr_task *k, gr_radau_room *r, double h) {
   gr_radau *s = r->s;
-  if (s->h_factored > 0.0 && fabs(h - s->h_factored) <= 1e-9 * h) return GR_DONE;
-  const long bad = gr_not_finite(GR_N * GR_N, r->jac);
+  if (s->h_factored > 0.0 && fabs(h - s->h_factored) <= 1e-9 * h && gr_radau_has_factors(r)) return GR_DONE;
+  const long bad = gr_not_finite(GR_J_SIZE, r->jac);
   s->h_factored = 0.0;
-  if (bad >= 0) return gr_fail(k, GR_NOT_FINITE, bad % GR_LEN(GR_N), r->jac[bad]);
+  if (bad >= 0) return gr_fail(k, GR_NOT_FINITE, gr_J_row_of(bad), r->jac[bad]);
   const long refused = gr_radau_factor(k, r, h);
   if (refused) return gr_fail(k, GR_SINGULAR, refused > GR_NX ? refused - 1 - GR_NX : -1, 0.0);
   s->h_factored = h;
@@ -762,6 +762,9 @@ GR_FN long gr_radau_run(gr_task *k, gr_radau_room *r) {
 GR_API long gr_implicit(gr_task *task) {
   gr_radau_room r;
   gr_radau_lay_out(task->work, task->ns, &r);
+#if GR_SPARSE
+  r.factors = gr_all_factors_of(task);
+#endif
   task->status = gr_radau_run(task, &r);
   if (task->status == GR_DONE || task->status == GR_MORE) task->where = -1;
   task->h = r.s->h;

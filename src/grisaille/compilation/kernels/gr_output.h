@@ -11,7 +11,11 @@
 #include "gr_task.h"
 
 /* dF/dp, dO/d[x; z], dO/dp */
-#define GR_OUTPUT_WORK (GR_N * GR_NP + GR_NY * GR_N + GR_NY * GR_NP + 1)
+#if GR_SENSITIVE
+#define GR_OUTPUT_WORK (GR_FP_SIZE + GR_OJ_SIZE + GR_OP_SIZE + GR_NE * GR_NP + 1)
+#else
+#define GR_OUTPUT_WORK 1
+#endif
 
 #if GR_SENSITIVE
 /* sz at a point where z solves its equations */
@@ -30,15 +34,13 @@ GR_FN long gr_complete_sensitivity(gr_task *k, gr_newton *n, double t, const dou
 
 GR_FN void gr_write_sensitivity(gr_task *k, double t, const double *x, const double *z, const double *u,
                                 const double *sx, const double *sz, double *scratch) {
-  double *oj = scratch + GR_N * GR_NP, *op = oj + GR_NY * GR_N, *row = k->sy + k->written * k->ns * GR_NY;
+  double *oj = scratch + GR_FP_SIZE, *op = oj + GR_OJ_SIZE, *row = k->sy + k->written * k->ns * GR_NY;
   gr_OJ(t, x, z, u, k->p, oj);
   gr_OP(t, x, z, u, k->p, op);
   for (long d = 0; d < k->ns; d++, row += GR_NY) {
-    gr_along_p(op, GR_NY, 0, GR_NY, k->dp + GR_NP * d, row);
-    for (long j = 0; j < GR_NX; j++)
-      for (long i = 0; i < GR_NY; i++) row[i] += oj[i + GR_NY * j] * sx[j + GR_NX * d];
-    for (long j = 0; j < GR_NZ; j++)
-      for (long i = 0; i < GR_NY; i++) row[i] += oj[i + GR_NY * (GR_NX + j)] * sz[j + GR_NZ * d];
+    GR_ALONG_P(OP, GR_NY, op, 0, GR_NY, k->dp + GR_NP * d, row);
+    GR_ADD_TIMES(OJ, GR_NY, oj, 0, GR_NY, 0, GR_NX, sx + GR_NX * d, row);
+    GR_ADD_TIMES(OJ, GR_NY, oj, 0, GR_NY, GR_NX, GR_NZ, sz + GR_NZ * d, row);
   }
 }
 #endif

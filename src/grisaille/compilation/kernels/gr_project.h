@@ -220,7 +220,10 @@ GR_FN void gr_project_sensitivity(const gr_task *k, gr_projection *c, double t, 
     if (moved) gr_turn(k, c, t, z, u, lambda, k->dp + GR_NP * d, sx);
     for (long pass = 0; pass < 8; pass++) {
       double size = 0.0;
-      gr_along_p(c->cp, GR_NC, 0, GR_NC, k->dp + GR_NP * d, residual);
+      for (long j = 0; j < GR_NC; j++) residual[j] = 0.0;
+      for (long i = 0; i < GR_NP; i++)
+        if (k->dp[i + GR_NP * d] != 0.0)
+          for (long j = 0; j < GR_NC; j++) residual[j] += c->cp[j + GR_NC * i] * k->dp[i + GR_NP * d];
       for (long i = 0; i < GR_NX; i++) {
         for (long j = 0; j < GR_NC; j++) residual[j] += c->cj[j + GR_NC * i] * sx[i];
         size = fmax(size, fabs(sx[i]) / k->nominal[i]);

@@ -13,7 +13,7 @@
 #ifndef GR_RADAU_H
 #define GR_RADAU_H
 
-#include "gr_linear.h"
+#include "gr_radau_matrices.h"
 #include "gr_radau_room.h"
 #include "gr_signal.h"
 
@@ -37,11 +37,6 @@
 #define GR_RADAU_TI31 (-0.50287263494578687595)
 #define GR_RADAU_TI32 2.5719269498556054292
 #define GR_RADAU_TI33 (-0.59603920482822492497)
-
-/* eigenvalues of A^-1: g and a +- ib */
-#define GR_RADAU_EIG_G 3.6378342527444957322
-#define GR_RADAU_EIG_A 2.6810828736277521339
-#define GR_RADAU_EIG_B 3.0504301992474105694
 
 /* embedded formula of order 3: -(13 + 7 sqrt 6)/3, (-13 + 7 sqrt 6)/3, -1/3 */
 #define GR_RADAU_E1 (-10.048809399827415944)
@@ -138,23 +133,6 @@ GR_FN long gr_radau_stage_values(gr_task *k, gr_radau_room *r, double t, double 
   return -1;
 }
 
-/* g/h M - J and (a + ib)/h M - J, factored; answers 0 or the refused column + 1 */
-GR_FN long gr_radau_factor(gr_task *k, gr_radau_room *r, double h) {
-  for (long i = 0; i < GR_N * GR_N; i++) {
-    r->real[i] = -r->jac[i];
-    r->re[i] = -r->jac[i];
-    r->im[i] = 0.0;
-  }
-  for (long i = 0; i < GR_NX; i++) {
-    r->real[i * (GR_N + 1)] += GR_RADAU_EIG_G / h;
-    r->re[i * (GR_N + 1)] += GR_RADAU_EIG_A / h;
-    r->im[i * (GR_N + 1)] = GR_RADAU_EIG_B / h;
-  }
-  k->factorizations++;
-  const long refused = gr_lu(GR_N, r->real, r->pivot_real);
-  return refused ? refused : gr_zlu(GR_N, r->re, r->im, r->pivot_complex);
-}
-
 /* G: values g(Z) at the stages -> Newton's update of W for M Z = h A g(Z) */
 GR_FN void gr_radau_transformed_solve(const gr_radau_room *r, double h, const double *W, double *G) {
   const double g = GR_RADAU_EIG_G / h, a = GR_RADAU_EIG_A / h, b = GR_RADAU_EIG_B / h;
@@ -164,8 +142,8 @@ GR_FN void gr_radau_transformed_solve(const gr_radau_room *r, double h, const do
     G[i + GR_N] -= a * W[i + GR_N] - b * W[i + 2 * GR_N];
     G[i + 2 * GR_N] -= b * W[i + GR_N] + a * W[i + 2 * GR_N];
   }
-  gr_lu_solve(GR_N, r->real, r->pivot_real, G);
-  gr_zlu_solve(GR_N, r->re, r->im, r->pivot_complex, G + GR_N, G + 2 * GR_N);
+  gr_radau_solve_real(r, G);
+  gr_radau_solve_complex(r, G + GR_N, G + 2 * GR_N);
 }
 
 GR_FN void gr_radau_add_update(double *W, double *Z, const double *G) {
@@ -215,31 +193,9 @@ GR_FN long gr_radau_iterate(gr_task *k, gr_radau_room *r, double t, double h, do
 GR_FN void gr_radau_stage_jacobians(gr_task *k, gr_radau_room *r, double t, double h) {
   for (long j = 0; j < 3; j++) {
     for (long i = 0; i < GR_N; i++) r->stage[i] = r->y[i] + r->Z[i + j * GR_N];
-    gr_J(t + gr_radau_node(j) * h, r->stage, r->stage + GR_NX, r->u + (j + 1) * GR_NU, k->p, r->jacs + j * GR_N * GR_N);
+    gr_J(t + gr_radau_node(j) * h, r->stage, r->stage + GR_NX, r->u + (j + 1) * GR_NU, k->p, r->jacs + j * GR_J_SIZE);
   }
   k->jacobians += 3;
-}
-
-/* entry i, j of A^-1 */
-GR_FN double gr_radau_inverse_entry(long i, long j) {
-  const double a[9] = {3.2247448713915890491,   -3.5678400846904054591, 5.5319726474218080826,
-                       1.1678400846904054591,   0.77525512860841095092, -7.5319726474218080826,
-                       -0.25319726474218080826, 1.0531972647421808083,  5.0};
-  return a[i + 3 * j];
-}
-
-/* the 3n x 3n matrix A^-1/h (x) M - diag(J_1, J_2, J_3), factored */
-GR_FN long gr_radau_factor_whole(gr_task *k, gr_radau_room *r, double h) {
-  const long n = GR_N, m = 3 * GR_N;
-  for (long i = 0; i < m * m; i++) r->whole[i] = 0.0;
-  for (long b = 0; b < 3; b++) {
-    for (long j = 0; j < n; j++)
-      for (long i = 0; i < n; i++) r->whole[b * n + i + (b * n + j) * m] = -r->jacs[i + j * n + b * n * n];
-    for (long c = 0; c < 3; c++)
-      for (long i = 0; i < GR_NX; i++) r->whole[c * n + i + (b * n + i) * m] += gr_radau_inverse_entry(c, b) / h;
-  }
-  k->factorizations++;
-  return gr_lu(m, r->whole, r->pivot_whole);
 }
 
 /* G: values at the stages -> values - A^-1/h (x) M Z */
@@ -267,7 +223,7 @@ GR_FN double gr_radau_correction(gr_task *k, gr_radau_room *r, double t, double 
   }
   gr_radau_stage_residual(r->Z, r->G, h);
   k->where = gr_radau_largest(r->G, 3 * GR_N) % GR_LEN(GR_N);
-  gr_lu_solve(3 * GR_N, r->whole, r->pivot_whole, r->G);
+  gr_radau_solve_whole(r, r->G);
   k->newton_iterations++;
   return gr_radau_rms(r->G, r->scale, 3);
 }
@@ -369,7 +325,7 @@ GR_FN long gr_radau_iterate_exact(gr_task *k, gr_radau_room *r, double t, double
 GR_FN void gr_radau_filtered_error(const gr_radau_room *r) {
   for (long i = 0; i < GR_NX; i++) r->error[i] += r->lift[i];
   for (long i = GR_NX; i < GR_N; i++) r->error[i] = 0.0;
-  gr_lu_solve(GR_N, r->real, r->pivot_real, r->error);
+  gr_radau_solve_real(r, r->error);
 }
 
 /* The scaled embedded error; with `again`, filtered a second time where it is above one, which removes the overestimate

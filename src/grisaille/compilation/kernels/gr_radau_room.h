@@ -36,12 +36,17 @@ typedef struct {
   double *u, *stage;                    /* signals at t, and at the three stages; one state */
   double *Z, *W, *G;                    /* n x 3: stage increments, T^-1 Z, Newton's right-hand sides and updates */
   double *scale, *error, *lift, *third; /* third: h^3 times the third derivative of the collocation polynomial */
-  double *jac, *real, *re, *im;
+  double *jac;                          /* n x n, or its nonzeros */
   double *gaps, *base;                  /* SIDES: of the switches where jac was taken; 3n: Z before a correction */
   double *poly_y, *poly_Z;                      /* the polynomial that predicts */
   double *previous_y, *previous_f, *previous_d; /* the step before: start value, F there, h^3 third derivative */
-  double *jacs, *whole;                         /* n x n x 3: Jacobians at the stages; 3n x 3n */
+  double *jacs;                                 /* the Jacobians at the three stages */
+#if GR_SPARSE
+  gr_all_factors factors;
+#else
+  double *real, *re, *im, *whole;               /* Newton's matrices; that of all stages, 3n x 3n */
   long *pivot_real, *pivot_complex, *pivot_whole;
+#endif
   double *S, *V, *B;       /* per direction: start (n), stage increments (n x 3), dF/dp dp at the stages (n x 3) */
   double *poly_S, *poly_V; /* derivatives of poly_y, poly_Z, */
   double *SF, *slope_S;    /* of f and slope, */
@@ -74,22 +79,24 @@ GR_FN long gr_radau_lay_out(double *base, long ns, gr_radau_room *r) {
   r->error = gr_radau_take(base, &at, n);
   r->lift = gr_radau_take(base, &at, n);
   r->third = gr_radau_take(base, &at, n);
-  r->jac = gr_radau_take(base, &at, n * n);
+  r->jac = gr_radau_take(base, &at, GR_J_SIZE);
   r->gaps = gr_radau_take(base, &at, GR_SIDES);
   r->base = gr_radau_take(base, &at, 3 * n);
+#if !GR_SPARSE
   r->real = gr_radau_take(base, &at, n * n);
   r->re = gr_radau_take(base, &at, n * n);
   r->im = gr_radau_take(base, &at, n * n);
+  r->whole = gr_radau_take(base, &at, 9 * n * n);
+  r->pivot_real = (long *)gr_radau_take(base, &at, n);
+  r->pivot_complex = (long *)gr_radau_take(base, &at, n);
+  r->pivot_whole = (long *)gr_radau_take(base, &at, 3 * n);
+#endif
   r->poly_y = gr_radau_take(base, &at, n);
   r->poly_Z = gr_radau_take(base, &at, 3 * n);
   r->previous_y = gr_radau_take(base, &at, n);
   r->previous_f = gr_radau_take(base, &at, n);
   r->previous_d = gr_radau_take(base, &at, n);
-  r->jacs = gr_radau_take(base, &at, 3 * n * n);
-  r->whole = gr_radau_take(base, &at, 9 * n * n);
-  r->pivot_real = (long *)gr_radau_take(base, &at, n);
-  r->pivot_complex = (long *)gr_radau_take(base, &at, n);
-  r->pivot_whole = (long *)gr_radau_take(base, &at, 3 * n);
+  r->jacs = gr_radau_take(base, &at, 3 * GR_J_SIZE);
   r->S = gr_radau_take(base, &at, n * ns);
   r->V = gr_radau_take(base, &at, 3 * n * ns);
   r->B = gr_radau_take(base, &at, 3 * n * ns);
@@ -99,7 +106,9 @@ GR_FN long gr_radau_lay_out(double *base, long ns, gr_radau_room *r) {
   r->slope_S = gr_radau_take(base, &at, n * ns);
   r->previous_S = gr_radau_take(base, &at, n * ns);
   r->previous_SF = gr_radau_take(base, &at, n * ns);
-  r->fp = gr_radau_take(base, &at, ns > 0 ? n * GR_NP : 0);
+#if GR_SENSITIVE
+  r->fp = gr_radau_take(base, &at, ns > 0 ? GR_FP_SIZE : 0);
+#endif
   r->row_x = gr_radau_take(base, &at, GR_NX);
   r->row_z = gr_radau_take(base, &at, GR_NZ);
   r->row_sx = gr_radau_take(base, &at, GR_NX * ns);

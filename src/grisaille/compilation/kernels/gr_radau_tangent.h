@@ -12,25 +12,11 @@
 
 #if GR_SENSITIVE
 
-/* out = J s + b */
-GR_FN void gr_radau_apply(const double *J, const double *s, const double *b, double *out) {
-  for (long i = 0; i < GR_N; i++) out[i] = b[i];
-  for (long j = 0; j < GR_N; j++) {
-    const double f = s[j];
-    for (long i = 0; i < GR_N; i++) out[i] += J[i + j * GR_N] * f;
-  }
-}
-
 /* fp holds dF/dp at some point; its product with every direction goes to out + d * stride */
 GR_FN void gr_radau_seed(const gr_task *k, const double *fp, double *out, long stride) {
   for (long d = 0; d < k->ns; d++) {
     double *b = out + d * stride;
-    for (long i = 0; i < GR_N; i++) b[i] = 0.0;
-    for (long j = 0; j < GR_NP; j++) {
-      const double f = k->dp[j + d * GR_NP];
-      if (f != 0.0)
-        for (long i = 0; i < GR_N; i++) b[i] += fp[i + j * GR_N] * f;
-    }
+    GR_ALONG_P(FP, GR_N, fp, 0, GR_N, k->dp + d * GR_NP, b);
   }
 }
 
@@ -46,7 +32,7 @@ GR_FN void gr_radau_stage_seeds(const gr_task *k, gr_radau_room *r, double t, do
 GR_FN void gr_radau_tangent_values(gr_radau_room *r, const double *S, const double *V, const double *B, double *out) {
   for (long j = 0; j < 3; j++) {
     for (long i = 0; i < GR_N; i++) r->stage[i] = S[i] + V[i + j * GR_N];
-    gr_radau_apply(r->jacs + j * GR_N * GR_N, r->stage, B + j * GR_N, out + j * GR_N);
+    gr_radau_apply(r->jacs + j * GR_J_SIZE, r->stage, B + j * GR_N, out + j * GR_N);
   }
 }
 
@@ -75,17 +61,22 @@ GR_FN long gr_radau_tangent_direct(gr_task *k, gr_radau_room *r, double h) {
     double *V = r->V + d * 3 * GR_N;
     for (long i = 0; i < 3 * GR_N; i++) r->G[i] = 0.0;
     gr_radau_tangent_values(r, r->S + d * GR_N, r->G, r->B + d * 3 * GR_N, V);
-    gr_lu_solve(3 * GR_N, r->whole, r->pivot_whole, V);
+    gr_radau_solve_whole(r, V);
   }
   return 1;
 }
 
 /* V for all directions; answers 0 when the exact matrix is singular. `expected`: iterations that the other way may
- * need. One LU of the whole costs 18 n^3 and 18 n^2 per direction, one iteration 16 n^2 per direction. */
+ * need. One LU of the whole costs 18 n^3 and 18 n^2 per direction, one iteration 16 n^2 per direction; sparse ones cost
+ * about as much as fifteen iterations, and one and a half per direction. */
 GR_FN long gr_radau_tangent(gr_task *k, gr_radau_room *r, double t, double h, double tolerance, long expected) {
   gr_radau_stage_jacobians(k, r, t, h);
   gr_radau_stage_seeds(k, r, t, h);
+#if GR_SPARSE
+  long direct = 30 + 3 * k->ns < 2 * expected * k->ns;
+#else
   long direct = 18 * (GR_N + k->ns) < 16 * expected * k->ns;
+#endif
   for (long d = 0; d < k->ns && !direct; d++) {
     double *V = r->V + d * 3 * GR_N;
     const double *S = r->S + d * GR_N;
@@ -103,7 +94,7 @@ GR_FN void gr_radau_tangent_slope(const gr_task *k, gr_radau_room *r) {
   for (long d = 0; d < k->ns; d++) {
     const double *V = r->V + d * 3 * GR_N + 2 * GR_N, *S = r->S + d * GR_N;
     for (long i = 0; i < GR_N; i++) r->stage[i] = S[i] + V[i];
-    gr_radau_apply(r->jacs + 2 * GR_N * GR_N, r->stage, r->B + d * 3 * GR_N + 2 * GR_N, r->slope_S + d * GR_N);
+    gr_radau_apply(r->jacs + 2 * GR_J_SIZE, r->stage, r->B + d * 3 * GR_N + 2 * GR_N, r->slope_S + d * GR_N);
   }
 }
 

@@ -87,11 +87,9 @@ GR_FN long gr_rk4_sensitivity(gr_rk4_run *r, double t, const double *x, const do
   gr_sensitivity_z(k, &r->newton, r->fp, s, r->sz);
   for (long d = 0; d < k->ns; d++) {
     double *out = r->ks + GR_NX * d;
-    gr_along_p(r->fp, GR_N, 0, GR_NX, k->dp + GR_NP * d, out);
-    for (long j = 0; j < GR_NX; j++)
-      for (long i = 0; i < GR_NX; i++) out[i] += jac[i + GR_N * j] * s[j + GR_NX * d];
-    for (long j = 0; j < GR_NZ; j++)
-      for (long i = 0; i < GR_NX; i++) out[i] += jac[i + GR_N * (GR_NX + j)] * r->sz[j + GR_NZ * d];
+    GR_ALONG_P(FP, GR_N, r->fp, 0, GR_NX, k->dp + GR_NP * d, out);
+    GR_ADD_TIMES(J, GR_N, jac, 0, GR_NX, 0, GR_NX, s + GR_NX * d, out);
+    GR_ADD_TIMES(J, GR_N, jac, 0, GR_NX, GR_NX, GR_NZ, r->sz + GR_NZ * d, out);
     for (long i = 0; i < GR_NX; i++) r->sum[i + GR_NX * d] += weight * out[i];
   }
   return GR_DONE;

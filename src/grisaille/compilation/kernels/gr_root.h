@@ -14,9 +14,9 @@
 #ifndef GR_ROOT_H
 #define GR_ROOT_H
 
-#include "gr_linear.h"
 #include "gr_sides.h"
 #include "gr_signal.h"
+#include "gr_sparse.h"
 #include "gr_task.h"
 
 #define GR_NEWTON_MOST 15
@@ -27,8 +27,8 @@
 
 /* dF/d[x; z], the factors of dF/dz and where they stand; `valid` must survive between slices */
 typedef struct {
-  double *jac;   /* N x N */
-  double *lu;    /* NZ x NZ */
+  double *jac;   /* N x N, or its nonzeros */
+  double *lu;    /* NZ x NZ, or det dF/dz's sign: sparse factors lie in task->factors */
   double *gaps;  /* SIDES: of the switches where jac was taken */
   long *pivot;   /* NZ */
   double *f;     /* N: right-hand side and residual of the last evaluation */
@@ -36,13 +36,18 @@ typedef struct {
   long held;     /* pieces stay as they are: their equations count as met */
 } gr_newton;
 
-#define GR_NEWTON_WORK (GR_N * GR_N + GR_NZ * GR_NZ + GR_NZ + GR_N + GR_SIDES + 1)
+#if GR_SPARSE
+#define GR_NEWTON_LU 1
+#else
+#define GR_NEWTON_LU (GR_NZ * GR_NZ)
+#endif
+#define GR_NEWTON_WORK (GR_J_SIZE + GR_NEWTON_LU + GR_NZ + GR_N + GR_SIDES + 1)
 
 GR_FN gr_newton gr_newton_in(double *work) {
   gr_newton n;
   n.jac = work;
-  n.lu = n.jac + GR_N * GR_N;
-  n.f = n.lu + GR_NZ * GR_NZ;
+  n.lu = n.jac + GR_J_SIZE;
+  n.f = n.lu + GR_NEWTON_LU;
   n.gaps = n.f + GR_N;
   n.pivot = (long *)(n.gaps + GR_SIDES);
   n.valid = n.held = 0;
@@ -78,10 +83,61 @@ GR_FN long gr_end(gr_task *k, long status) {
   return k->status = status;
 }
 
-GR_FN long gr_factor_z(gr_task *k, gr_newton *n) {
+#if GR_SPARSE && GR_NZ > 0
+GR_FN gr_pattern gr_pattern_of_z(void) {
+  const gr_pattern m = {GR_NZ, gr_Z_begin, gr_Z_row, gr_Z_order, gr_Z_wanted, gr_Z_block};
+  return m;
+}
+#endif
+
+/* jac's part dF/dz into factors; answers 0 or the refused column + 1 */
+GR_FN long gr_lu_of_z(gr_task *k, gr_newton *n) {
+#if GR_SPARSE && GR_NZ > 0
+  const gr_pattern m = gr_pattern_of_z();
+  const gr_all_factors f = gr_all_factors_of(k);
+  for (long e = 0; e < GR_Z_SIZE; e++) f.z.a[e] = n->jac[gr_Z_from[e]];
+  const long column = gr_refused(k, gr_real_factor(&m, &f.z));
+  if (!column) n->lu[0] = (double)gr_sparse_orientation(&m, &f.z);
+  return column;
+#elif GR_SPARSE
+  (void)k; (void)n;
+  return 0;
+#else
+  (void)k;
   for (long j = 0; j < GR_NZ; j++)
     for (long i = 0; i < GR_NZ; i++) n->lu[i + GR_NZ * j] = n->jac[GR_NX + i + GR_N * (GR_NX + j)];
-  long column = gr_lu(GR_NZ, n->lu, n->pivot);
+  return gr_lu(GR_NZ, n->lu, n->pivot);
+#endif
+}
+
+/* 1 where a run goes on with more room for factors and without those it had */
+GR_FN long gr_are_lost(const gr_task *k) {
+#if GR_SPARSE && GR_NZ > 0
+  const gr_all_factors f = gr_all_factors_of(k);
+  return !f.z.ready[0];
+#else
+  (void)k;
+  return 0;
+#endif
+}
+
+/* b becomes the solution of dF/dz dz = b */
+GR_FN void gr_solve_z(const gr_task *k, const gr_newton *n, double *b) {
+#if GR_SPARSE && GR_NZ > 0
+  const gr_pattern m = gr_pattern_of_z();
+  const gr_all_factors f = gr_all_factors_of(k);
+  (void)n;
+  gr_real_solve(&m, &f.z, b);
+#elif GR_SPARSE
+  (void)k; (void)n; (void)b;
+#else
+  (void)k;
+  gr_lu_solve(GR_NZ, n->lu, n->pivot, b);
+#endif
+}
+
+GR_FN long gr_factor_z(gr_task *k, gr_newton *n) {
+  long column = gr_lu_of_z(k, n);
   k->factorizations++;
   n->valid = column == 0;
   return column == 0 ? GR_DONE : gr_fail(k, GR_SINGULAR, column - 1, 0.0);
@@ -134,6 +190,20 @@ GR_FN long gr_is_slow(double size, double before, double enough) {
 
 /* 1 when every residual is within what rounding of x and z alone makes of it. Entries of z with small tolerances cannot
  * be had more precisely where others in the same equations are large. */
+#if GR_SPARSE
+GR_FN long gr_at_rounding(const gr_newton *n, const double *x, const double *z) {
+  double noise[GR_LEN(GR_NZ)];
+  for (long i = 0; i < GR_NZ; i++) noise[i] = 0.0;
+  for (long j = 0; j < GR_N; j++) {
+    const double size = fabs(j < GR_NX ? x[j] : z[j - GR_NX]);
+    for (int e = gr_J_begin[j]; e < gr_J_begin[j + 1]; e++)
+      if (gr_J_row[e] >= GR_NX) noise[gr_J_row[e] - GR_NX] += fabs(n->jac[e]) * size;
+  }
+  for (long i = 0; i < GR_NZ; i++)
+    if (!(fabs(n->f[GR_NX + i]) <= 4.0 * GR_EPS * noise[i])) return 0;
+  return 1;
+}
+#else
 GR_FN long gr_at_rounding(const gr_newton *n, const double *x, const double *z) {
   for (long i = GR_NX; i < GR_N; i++) {
     double noise = 0.0;
@@ -143,15 +213,20 @@ GR_FN long gr_at_rounding(const gr_newton *n, const double *x, const double *z) 
   }
   return 1;
 }
+#endif
 
 /* sign of det dF/dz, from its factors */
 GR_FN long gr_orientation(const gr_newton *n) {
+#if GR_SPARSE
+  return (long)n->lu[0];
+#else
   long sign = 1;
   for (long i = 0; i < GR_NZ; i++) {
     if (n->lu[i + GR_NZ * i] < 0.0) sign = -sign;
     if (n->pivot[i] != i) sign = -sign;
   }
   return sign;
+#endif
 }
 
 /* what cannot be solved: the entry of F furthest from zero */
@@ -165,7 +240,7 @@ GR_COLD long gr_unsolved(gr_task *k, gr_newton *n) {
 
 GR_FN void gr_correction_z(gr_task *k, const gr_newton *n, double *dz) {
   for (long i = 0; i < GR_NZ; i++) dz[i] = -n->f[GR_NX + i];
-  gr_lu_solve(GR_NZ, n->lu, n->pivot, dz);
+  gr_solve_z(k, n, dz);
   k->newton_iterations++;
 }
 
@@ -194,7 +269,7 @@ GR_APART long gr_newton_iterate(gr_task *k, gr_newton *n, double t, const double
       n->valid = n->valid && it == 0;
       return gr_fail(k, GR_NOT_FINITE, bad, n->f[bad]);
     }
-    if (!n->valid) {
+    if (!n->valid || gr_are_lost(k)) {
       long status = gr_linearise_z(k, n, t, x, z, u);
       if (status) return status;
       age = 0;
@@ -249,24 +324,15 @@ GR_APART long gr_newton_iterate(gr_task *k, gr_newton *n, double t, const double
 #endif
 
 #if GR_SENSITIVE
-/* out = column of dF/dp times dp, rows first .. first + rows - 1 */
-GR_FN void gr_along_p(const double *m, long n, long first, long rows, const double *dp, double *out) {
-  for (long i = 0; i < rows; i++) out[i] = 0.0;
-  for (long j = 0; j < GR_NP; j++)
-    if (dp[j] != 0.0)
-      for (long i = 0; i < rows; i++) out[i] += m[first + i + n * j] * dp[j];
-}
-
 /* sz from dF/dz sz + dF/dx sx + dF/dp dp = 0; n->jac and its factors must belong to this very point.
  * fp: dF/dp there. */
 GR_FN void gr_sensitivity_z(const gr_task *k, const gr_newton *n, const double *fp, const double *sx, double *sz) {
 #if GR_NZ > 0
   for (long s = 0; s < k->ns; s++, sx += GR_NX, sz += GR_NZ) {
-    gr_along_p(fp, GR_N, GR_NX, GR_NZ, k->dp + GR_NP * s, sz);
-    for (long j = 0; j < GR_NX; j++)
-      for (long i = 0; i < GR_NZ; i++) sz[i] += n->jac[GR_NX + i + GR_N * j] * sx[j];
+    GR_ALONG_P(FP, GR_N, fp, GR_NX, GR_NZ, k->dp + GR_NP * s, sz);
+    GR_ADD_TIMES(J, GR_N, n->jac, GR_NX, GR_NZ, 0, GR_NX, sx, sz);
     for (long i = 0; i < GR_NZ; i++) sz[i] = -sz[i];
-    gr_lu_solve(GR_NZ, n->lu, n->pivot, sz);
+    gr_solve_z(k, n, sz);
   }
 #else
   (void)k; (void)n; (void)fp; (void)sx; (void)sz;

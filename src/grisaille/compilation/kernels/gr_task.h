@@ -9,6 +9,7 @@
  *   GR_NE                      relations held between events: modes, the last 4 GR_NE entries of p (gr_events.h), with
  *                              their shares in z, before the pieces, and their kinds in gr_kind[GR_NE]
  *   GR_SENSITIVE               1 when the parameter derivatives below are present, else 0
+ *   GR_SPARSE                  1 when J, FP, OJ and OP are written as their nonzeros only (gr_matrix.h), else 0
  *
  * and these static functions, argument order (t, x, z, u, p), matrices dense and column-major, every entry written:
  *
@@ -59,6 +60,9 @@
 #endif
 #ifndef GR_NE
 #define GR_NE 0
+#endif
+#ifndef GR_SPARSE
+#define GR_SPARSE 0
 #endif
 #define GR_N (GR_NX + GR_NZ)
 /* array lengths must not be zero in C */
@@ -132,6 +136,11 @@ typedef struct {
   double event_at;        /* the last one */
   double joined_at;       /* where switches accumulated last and went on sliding together */
   long at_once;           /* how many followed each other within rounding */
+
+  /* with GR_SPARSE: factors of sparse matrices */
+  double *factors;        /* gr_factors_work(room) doubles, zero at first; kept with `work` */
+  long room;              /* 1 or more */
+  long wanted;            /* above room where factors outgrew it: the answer is of no use, run again with this room */
 } gr_task;
 
 #endif

@@ -1,0 +1,217 @@
+"""Which entries of a model's derivatives can differ from zero, and in which order sparse equations are eliminated.
+
+For a square matrix with a perfect matching of its columns with rows, columns and rows are put into block-triangular
+form (Tarjan's strong components of the matched graph), and inside each block into an order of minimum degree of
+A + Aᵀ. What a pivot is, is decided by numbers at run time (``kernels/gr_sparse.h``); the matching says which is wanted.
+
+Reference: Duff, Erisman, Reid: Direct Methods for Sparse Matrices, 2nd edition, chapters 6, 7 and 11.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array, csc_array
+from scipy.sparse.csgraph import maximum_bipartite_matching
+from scipy.sparse.linalg import splu
+
+Ints = NDArray[np.int64]
+
+SPARE = 4
+"""How many times the entries of L and U that the wanted pivots give there is room for; untouched memory costs nothing."""
+
+SMALL = 3
+"""Columns of a block whose order does not matter."""
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """Entries by columns, rows rising inside each column."""
+
+    shape: tuple[int, int]
+    begin: Ints
+    row: Ints
+
+    @property
+    def size(self) -> int:
+        return int(self.row.size)
+
+    @property
+    def column(self) -> Ints:
+        return np.repeat(np.arange(self.shape[1]), np.diff(self.begin))
+
+
+@dataclass(frozen=True)
+class Elimination:
+    """The order of a square pattern: column, wanted pivot row and beginning of the block of each position."""
+
+    order: Ints
+    wanted: Ints
+    block: Ints
+    fill: int
+    """Entries of L, or of U, with the wanted pivots."""
+
+    @property
+    def room(self) -> int:
+        n = self.order.size
+        return min(SPARE * self.fill + n, n * (n + 1) // 2)
+
+
+def with_diagonal(matrix: ca.SX, count: int) -> ca.SX:
+    """``matrix`` with room for its first ``count`` diagonal entries, zeros where it had none."""
+    n = matrix.size1()
+    places = ca.Sparsity.triplet(n, n, list(range(count)), list(range(count)))
+    return ca.project(matrix, matrix.sparsity() + places)
+
+
+def lower_right(pattern: Pattern, first: int) -> tuple[Pattern, Ints]:
+    """Rows and columns from ``first`` on, and which entry of the whole each entry is."""
+    inside = (pattern.row >= first) & (pattern.column >= first)
+    n = pattern.shape[0] - first
+    begin = np.concatenate(([0], np.cumsum(np.bincount(pattern.column[inside] - first, minlength=n))))
+    return Pattern((n, n), begin, pattern.row[inside] - first), np.flatnonzero(inside)
+
+
+def eliminate(pattern: Pattern) -> Elimination | None:
+    """An order in which little fills in, or ``None`` where columns cannot be matched with rows."""
+    n = pattern.shape[0]
+    matched = _match(pattern)
+    if matched is None:
+        return None
+    owner = np.empty(n, np.int64)
+    owner[matched] = np.arange(n)
+    position = owner[pattern.row]
+    blocks = _components(n, pattern, position)
+    order: list[int] = []
+    block: list[int] = []
+    number, label = np.empty(n, np.int64), np.empty(n, np.int64)
+    for k, members in enumerate(blocks):
+        number[members], label[members] = np.arange(len(members)), k
+    for members in blocks:
+        block += [len(order)] * len(members)
+        order += members if len(members) <= SMALL else _minimum_degree(members, pattern, position, number, label)
+    places, begins = np.array(order, np.int64), np.array(block, np.int64)
+    return Elimination(places, matched[places], begins, _fill(pattern, position, places, begins))
+
+
+def _match(pattern: Pattern) -> Ints | None:
+    """For each column a row, its own wherever it has an entry there."""
+    n = pattern.shape[0]
+    diagonal = pattern.row == pattern.column
+    matched = np.full(n, -1, np.int64)
+    matched[pattern.column[diagonal]] = pattern.row[diagonal]
+    if (matched >= 0).all():
+        return matched
+    graph = coo_array((np.ones(pattern.size), (pattern.row, pattern.column)), shape=(n, n)).tocsr()
+    found = maximum_bipartite_matching(graph, perm_type="row").astype(np.int64)
+    return None if (found < 0).any() else found
+
+
+def _components(n: int, pattern: Pattern, position: Ints) -> list[list[int]]:
+    """Strong components of the graph column → columns whose matched rows it has entries in, each after those it
+    reaches: the matrix is then block upper triangular."""
+    begin, targets = pattern.begin.tolist(), position.tolist()
+    index = [-1] * n
+    low = [0] * n
+    on_stack = [False] * n
+    stack: list[int] = []
+    found: list[list[int]] = []
+    count = 0
+    for root in range(n):
+        if index[root] >= 0:
+            continue
+        path = [(root, begin[root])]
+        index[root] = low[root] = count
+        count += 1
+        stack.append(root)
+        on_stack[root] = True
+        while path:
+            node, at = path.pop()
+            deeper = False
+            while at < begin[node + 1]:
+                other = targets[at]
+                at += 1
+                if index[other] < 0:
+                    path.append((node, at))
+                    path.append((other, begin[other]))
+                    index[other] = low[other] = count
+                    count += 1
+                    stack.append(other)
+                    on_stack[other] = True
+                    deeper = True
+                    break
+                if on_stack[other]:
+                    low[node] = min(low[node], index[other])
+            if deeper:
+                continue
+            if path:
+                parent = path[-1][0]
+                low[parent] = min(low[parent], low[node])
+            if low[node] == index[node]:
+                members = []
+                while True:
+                    member = stack.pop()
+                    on_stack[member] = False
+                    members.append(member)
+                    if member == node:
+                        break
+                found.append(sorted(members))
+    return found
+
+
+def _minimum_degree(
+    members: Sequence[int], pattern: Pattern, position: Ints, number: Ints, label: Ints
+) -> list[int]:
+    """The block's columns in the order of elimination; ``number``: of each column in its block."""
+    m = len(members)
+    chosen = np.concatenate([np.arange(pattern.begin[c], pattern.begin[c + 1]) for c in members])
+    chosen = chosen[label[position[chosen]] == label[members[0]]]
+    rows, columns = number[position[chosen]], number[pattern.column[chosen]]
+    ones = np.ones(rows.size)
+    graph = coo_array((ones, (rows, columns)), shape=(m, m)).tocsc()
+    symmetric = csc_array(graph + graph.T)
+    symmetric.data[:] = -1.0
+    dominant = csc_array(symmetric + coo_array((np.full(m, 2.0 * m + 2.0), (np.arange(m), np.arange(m))), shape=(m, m)))
+    factors = splu(dominant, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+    return [members[i] for i in np.argsort(factors.perm_c)]
+
+
+def _fill(pattern: Pattern, position: Ints, order: Ints, block: Ints) -> int:
+    """Entries of U, by the elimination tree of A + Aᵀ inside the blocks (row counts), plus those between blocks."""
+    n = order.size
+    at = np.empty(n, np.int64)
+    at[order] = np.arange(n)
+    rows, columns = at[position], at[pattern.column]
+    same = block[rows] == block[columns]
+    between = int((~same).sum())
+    low, high = np.minimum(rows, columns)[same], np.maximum(rows, columns)[same]
+    sort = np.lexsort((low, high))
+    low, high = low[sort], high[sort]
+    starts = np.searchsorted(high, np.arange(n + 1)).tolist()
+    below = low.tolist()
+    parent = [-1] * n
+    ancestor = [-1] * n
+    for k in range(n):
+        for e in range(starts[k], starts[k + 1]):
+            i = below[e]
+            while i != -1 and i < k:
+                following = ancestor[i]
+                ancestor[i] = k
+                if following == -1:
+                    parent[i] = k
+                i = following
+    mark = [-1] * n
+    count = 0
+    for k in range(n):
+        mark[k] = k
+        for e in range(starts[k], starts[k + 1]):
+            i = below[e]
+            while mark[i] != k:
+                mark[i] = k
+                count += 1
+                i = parent[i]
+    return count + between + n
