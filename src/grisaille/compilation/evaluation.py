@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array
 
 Floats = NDArray[np.float64]
 Evaluation = Callable[..., Floats]
@@ -41,6 +44,21 @@ def numpy_matrix(function: ca.Function) -> Evaluation:
         at = tuple(np.array(i) for i in function.sparsity_out(0).get_triplet())
         return lambda *arguments: _spread(rows, columns, at, flat(*arguments)[0])
     return lambda *arguments: flat(*arguments)[0].reshape(columns, rows).T
+
+
+def sparse_matrix(function: ca.Function) -> Callable[..., csc_array]:
+    """``function`` (one matrix) as arrays in, the entries that may differ from zero out."""
+    sparsity = function.sparsity_out(0)
+    place = np.array(sparsity.row(), dtype=np.int32), np.array(sparsity.colind(), dtype=np.int32)
+    shape = function.size_out(0)
+    flat = flat_function(function)
+
+    def evaluate(*arguments: Any) -> csc_array:
+        from scipy.sparse import csc_array
+
+        return csc_array((flat(*arguments)[0], *place), shape=shape)
+
+    return evaluate
 
 
 def _spread(rows: int, columns: int, at: tuple[NDArray[np.int64], ...], values: Floats) -> Floats:

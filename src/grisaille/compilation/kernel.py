@@ -8,23 +8,27 @@ Kernels depend on equations only, never on values, and are kept for the life of 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from grisaille.compilation.compiler import find_compiler, is_switched_off
 from grisaille.compilation import sparse_source
+from grisaille.compilation.compiler import find_compiler, is_switched_off
 from grisaille.compilation.derivatives import PARAMETRIC, PLAIN, SPARSE, differentiate
-from grisaille.compilation.evaluation import Evaluation, numpy_matrix, numpy_vector
+from grisaille.compilation.evaluation import Evaluation, numpy_matrix, numpy_vector, sparse_matrix
 from grisaille.compilation.library import Library, build_library, no_compiler
 from grisaille.compilation.memo import Memo
 from grisaille.compilation.printer import PRELUDE, print_function
 from grisaille.compilation.task import Task, TaskStructure
 from grisaille.errors import CompilationError
 from grisaille.structure.system import System
+
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array
 
 ARGUMENTS = ("t", "x", "z", "u", "p")
 ENTRIES = ("gr_explicit", "gr_implicit")
@@ -51,6 +55,8 @@ class Kernel:
     sparse: bool
     """Compiled with the nonzeros of its matrices only (``kernels/gr_sparse.h``)."""
     library: Library | None
+    jacobian: Callable[..., csc_array]
+    """What ``J`` gives, as its entries."""
     F: Evaluation
     J: Evaluation
     C: Evaluation
@@ -142,7 +148,7 @@ def _build(system: System, sensitive: bool, compiled: bool | None, sparse: bool 
     return Kernel(
         nx=system.nx, nz=system.nz, nu=system.nu, np=system.np, nc=system.nc, ny=system.ny,
         nm=len(system.pieces), sides=functions["S"].numel_out(0), ne=len(system.modes), sensitive=sensitive,
-        sparse=sparse, library=library, **calls,
+        sparse=sparse, library=library, jacobian=sparse_matrix(functions["J"]), **calls,
     )  # fmt: skip
 
 

@@ -122,7 +122,7 @@ def _definition(name: str, declaration: str, body: list[str], storage: str = "GR
 
 
 def _statements(
-    function: ca.Function, inputs: Sequence[str], outputs: Sequence[str], dialect: Dialect, sparse: bool
+    function: ca.Function, inputs: Sequence[str], outputs: Sequence[str], dialect: Dialect, sparse: bool = False
 ) -> tuple[list[_Statement], list[_Result]]:
     """The instruction list with every work slot renamed at each assignment, and the values of all output entries."""
     current: dict[int, str] = {}

@@ -15,14 +15,11 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, csc_array
-from scipy.sparse.csgraph import maximum_bipartite_matching
-from scipy.sparse.linalg import splu
 
 Ints = NDArray[np.int64]
 
 SPARE = 4
-"""How many times the entries of L and U that the wanted pivots give there is room for; untouched memory costs nothing."""
+"""There is room for so many times the entries that the wanted pivots give; untouched memory costs nothing."""
 
 SMALL = 3
 """Columns of a block whose order does not matter."""
@@ -106,6 +103,9 @@ def _match(pattern: Pattern) -> Ints | None:
     matched[pattern.column[diagonal]] = pattern.row[diagonal]
     if (matched >= 0).all():
         return matched
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import maximum_bipartite_matching
+
     graph = coo_array((np.ones(pattern.size), (pattern.row, pattern.column)), shape=(n, n)).tocsr()
     found = maximum_bipartite_matching(graph, perm_type="row").astype(np.int64)
     return None if (found < 0).any() else found
@@ -163,10 +163,11 @@ def _components(n: int, pattern: Pattern, position: Ints) -> list[list[int]]:
     return found
 
 
-def _minimum_degree(
-    members: Sequence[int], pattern: Pattern, position: Ints, number: Ints, label: Ints
-) -> list[int]:
+def _minimum_degree(members: Sequence[int], pattern: Pattern, position: Ints, number: Ints, label: Ints) -> list[int]:
     """The block's columns in the order of elimination; ``number``: of each column in its block."""
+    from scipy.sparse import coo_array, csc_array
+    from scipy.sparse.linalg import splu
+
     m = len(members)
     chosen = np.concatenate([np.arange(pattern.begin[c], pattern.begin[c + 1]) for c in members])
     chosen = chosen[label[position[chosen]] == label[members[0]]]

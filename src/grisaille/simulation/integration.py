@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from grisaille.compilation.kernel import Kernel
 from grisaille.compilation.task import Status, Task
 from grisaille.simulation.integrators import explicit, implicit
+
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array
 
 Method = Literal["explicit", "implicit"]
 COMPILED_SLICE, INTERPRETED_SLICE = 20_000, 200
@@ -26,6 +29,10 @@ EXPLICIT_SHARE = 0.1
 stiff ones are damped. Costs a third more steps at order eight and gains a digit."""
 OBVIOUSLY_STIFF = 1e5
 """Fastest decay times time span from which on an explicit method need not be tried."""
+
+ALL_EIGENVALUES = 150
+"""Size up to which all of them are found: 7 ms, and four times that at twice the size; beyond, in a Krylov space."""
+KRYLOV = 30
 
 
 def integrate(kernel: Kernel, task: Task, method: str, on_slice: Callable[[Task], None] | None = None) -> str:
@@ -81,9 +88,11 @@ def first_choice(kernel: Kernel, task: Task) -> Method:
 
 
 def decay_rates(kernel: Kernel, task: Task) -> np.ndarray:
-    """−Re λ of the states' Jacobian with the implicit unknowns eliminated."""
+    """−Re λ of the states' Jacobian with the implicit unknowns eliminated; of a large one the outermost, nearly."""
     nx = kernel.nx
     u = _signals_at_start(task)
+    if nx + kernel.nz > ALL_EIGENVALUES:
+        return _outermost_rates(kernel.jacobian(task.t, task.x, task.z, u, task.p), nx)
     full = kernel.J(task.t, task.x, task.z, u, task.p)
     if not np.isfinite(full).all():
         return np.zeros(0)
@@ -94,6 +103,36 @@ def decay_rates(kernel: Kernel, task: Task) -> np.ndarray:
         except np.linalg.LinAlgError:
             return np.zeros(0)
     return np.asarray(-np.linalg.eigvals(reduced).real)
+
+
+def _outermost_rates(full: csc_array, nx: int) -> np.ndarray:
+    """−Re of Ritz values in a Krylov space (Arnoldi), which approach eigenvalues at the border first."""
+    from scipy.sparse.linalg import splu
+
+    if not np.isfinite(full.data).all() or not nx:
+        return np.zeros(0)
+    try:
+        inner = splu(full[nx:, nx:].tocsc()) if full.shape[0] > nx else None
+    except RuntimeError:
+        return np.zeros(0)
+    A, B, C = full[:nx, :nx].tocsr(), full[:nx, nx:].tocsr(), full[nx:, :nx].tocsr()
+    v = np.random.default_rng(7).normal(size=nx)
+    basis = np.zeros((min(KRYLOV, nx) + 1, nx))
+    basis[0] = v / np.linalg.norm(v)
+    H = np.zeros((len(basis), len(basis) - 1))
+    for k in range(len(basis) - 1):
+        w = A @ basis[k]
+        if inner is not None:
+            w = w - B @ inner.solve(C @ basis[k])
+        for _ in range(2):
+            along = basis[: k + 1] @ w
+            w = w - along @ basis[: k + 1]
+            H[: k + 1, k] += along
+        H[k + 1, k] = np.linalg.norm(w)
+        if not H[k + 1, k] > 1e-12 * np.abs(H[: k + 1, : k + 1]).max():
+            return np.asarray(-np.linalg.eigvals(H[: k + 1, : k + 1]).real)
+        basis[k + 1] = w / H[k + 1, k]
+    return np.asarray(-np.linalg.eigvals(H[:-1]).real)
 
 
 def _signals_at_start(task: Task) -> np.ndarray:
