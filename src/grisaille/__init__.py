@@ -22,7 +22,7 @@ from grisaille.model import spectra
 from grisaille.model.classes import Model
 from grisaille.model.connectors import Connector, Flow, Potential, connect
 from grisaille.model.copies import copies
-from grisaille.model.declarations import Disturbance, Input, Output, Parameter, Variable
+from grisaille.model.declarations import Discrete, Disturbance, Input, Output, Parameter, Variable
 from grisaille.model.functions import (
     acos,
     acosh,
@@ -55,6 +55,7 @@ from grisaille.model.functions import (
 )
 from grisaille.model.priors import LogNormal, MultivariateNormal, Normal, Smoothness, Uniform
 from grisaille.model.tables import table, table2
+from grisaille.model.whens import clock, pre, reinit, when
 
 if TYPE_CHECKING:
     from grisaille.assessment.sensitivity import sensitivity
@@ -85,6 +86,7 @@ __all__ = [
     "CompilationError",
     "Connector",
     "DataError",
+    "Discrete",
     "Disturbance",
     "EstimationError",
     "Experiment",
@@ -122,6 +124,7 @@ __all__ = [
     "atanh",
     "bootstrap",
     "ceil",
+    "clock",
     "compare",
     "connect",
     "copies",
@@ -141,6 +144,8 @@ __all__ = [
     "minimum",
     "monte_carlo",
     "multistart",
+    "pre",
+    "reinit",
     "sensitivity",
     "sign",
     "simulate",
@@ -156,6 +161,7 @@ __all__ = [
     "tanh",
     "time",
     "well_posedness",
+    "when",
     "where",
 ]
 

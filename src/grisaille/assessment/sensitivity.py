@@ -174,7 +174,9 @@ def _numbers(structure: Structure, experiment: Any) -> list[str]:
     listed = [
         n
         for n, p in structure.model.parameters.items()
-        if isinstance(p.value, Constant | int | float) and n not in experiment.constants
+        if isinstance(p.value, Constant | int | float)
+        and n not in experiment.constants
+        and n not in structure.model.discretes
     ]
     if not listed:
         raise EstimationError(f"{structure.model.name} has no parameter that is a plain number.")

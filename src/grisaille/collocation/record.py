@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from grisaille.disturbance.stochastic_model import build_stochastic_model, plant_states
 from grisaille.errors import EstimationError
 from grisaille.trial import Trial
-from grisaille.trial.refusals import refuse_moving_instants
+from grisaille.trial.refusals import refuse_events, refuse_moving_instants
 
 Floats = NDArray[np.float64]
 
@@ -48,6 +48,7 @@ class Record:
             noises=trial.moves.targets("noise"), values=point.known,
         )  # fmt: skip
         refuse_moving_instants(trial, point.form, "a trajectory between knots")
+        refuse_events(trial, "collocation")
         self.start_of = self._start_states()
 
     @property

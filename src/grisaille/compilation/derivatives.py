@@ -5,6 +5,8 @@
     O  = observed               OJ = ∂O/∂[x; z]        OP = ∂O/∂p
     S  = gaps of the switches of x and z in F, without those of pieces held in z (``structure/sides.py``)
     G  = gaps of the modes      GD = their rates       GJ = ∂G/∂[x; z]       GP = ∂G/∂p   (``structure/events.py``)
+    W  = [conditions; memory]   T  = instants of ticks TP = ∂T/∂p           of events    (``structure/whens.py``)
+    R  = what targets become    RD = its rate          RJ = ∂R/∂[x; z]       RP = ∂R/∂p
 
 CasADi differentiates ``where(c, a, b)`` by selecting between ``a'`` and ``b'``, so the branch that was not taken cannot
 put its NaN or infinity into a derivative; a test guards this.
@@ -39,6 +41,7 @@ def differentiate(system: System, *, sensitive: bool = False, sparse: bool = Fal
     formulas |= {"S": sides_of(rates[: rates.numel() - held], unknowns[: unknowns.numel() - held])}
     if system.modes:
         formulas |= {"G": system.gaps, "GD": system.gap_rates, "GJ": jacobian(system.gaps, unknowns)}
+    formulas |= _reactions(system, unknowns, sensitive)
     if sensitive:
         formulas |= {"GP": jacobian(system.gaps, system.p)} if system.modes else {}
         formulas |= {"FP": jacobian(rates, system.p), "CP": jacobian(hidden, system.p)}
@@ -48,6 +51,18 @@ def differentiate(system: System, *, sensitive: bool = False, sparse: bool = Fal
         formulas["J"] = with_diagonal(formulas["J"], system.nx)
     kept = SPARSE if sparse else ()
     return {name: as_function(name, arguments, formula, name in kept) for name, formula in formulas.items()}
+
+
+def _reactions(system: System, unknowns: ca.SX, sensitive: bool) -> dict[str, ca.SX]:
+    r = system.reactions
+    if r is None or not system.modes:
+        return {}
+    instants = ca.vertcat(*(t.instant for t in r.ticks)) if r.ticks else ca.SX(0, 1)
+    formulas = {"W": ca.vertcat(r.conditions, r.memory), "R": r.values, "T": instants}
+    if sensitive:
+        formulas |= {"RD": r.rates, "RJ": jacobian(r.values, unknowns), "RP": jacobian(r.values, system.p)}
+        formulas |= {"TP": jacobian(instants, system.p)}
+    return formulas
 
 
 def as_function(name: str, arguments: list[ca.SX], formula: ca.SX, sparse: bool = False) -> ca.Function:

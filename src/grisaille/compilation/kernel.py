@@ -115,7 +115,8 @@ def build_kernel(
     ``compiled=None`` compiles, or takes an earlier build from the cache, unless GRISAILLE_COMPILER=none; ``True``
     insists; ``False`` interprets. ``sparse=None`` keeps the nonzeros of large compiled models only.
     """
-    key = (_content(system), len(system.pieces), _kinds(system), sensitive, sparse, *_mode(compiled))
+    own = (_content(system), len(system.pieces), _kinds(system), *_when_tables(system))
+    key = (*own, sensitive, sparse, *_mode(compiled))
     return _known.get(key, lambda: _build(system, sensitive, compiled, sparse))
 
 
@@ -125,6 +126,8 @@ _known: Memo[Kernel] = Memo()
 def _content(system: System) -> str:
     arguments = [system.t, system.x, system.z, system.u, system.p]
     formulas = [system.rhs, system.residual, system.constraints, system.observed, system.gaps, system.gap_rates]
+    if system.modes and (r := system.reactions) is not None:
+        formulas += [r.conditions, r.memory, r.values, r.rates, *(t.instant for t in r.ticks)]
     return str(ca.Function("content", arguments, formulas).serialize())
 
 
@@ -177,7 +180,21 @@ def _kinds(system: System) -> tuple[int, ...]:
 
 def _modes(system: System) -> list[str]:
     kinds = ", ".join(map(str, _kinds(system)))
-    return [f"static const long gr_kind[GR_NE] = {{{kinds}}};"] if system.modes else []
+    tables = [f"static const long gr_kind[GR_NE] = {{{kinds}}};"] if system.modes else []
+    names = ("gr_group", "gr_counter", "gr_target", "gr_resets", "gr_yields")
+    for name, entries in zip(names, _when_tables(system), strict=False):
+        tables.append(f"static const long {name}[] = {{{', '.join(map(str, entries or (0,)))}}};")
+    return tables
+
+
+def _when_tables(system: System) -> tuple[tuple[int, ...], ...]:
+    """Numbers of gr_when.h: the ``when`` of each clause, counting signals, targets, which clause sets which state, and
+    how soon states yield."""
+    r = system.reactions
+    if r is None or not system.modes:
+        return ()
+    resets = tuple(int(k in places) for places in r.resets for k in range(system.nx))
+    return r.group, r.counters, r.targets, resets, r.yields
 
 
 def c_source(system: System, sensitive: bool, functions: Mapping[str, ca.Function], sparse: bool = False) -> str:
@@ -186,6 +203,8 @@ def c_source(system: System, sensitive: bool, functions: Mapping[str, ca.Functio
         "NX": system.nx, "NZ": system.nz, "NU": system.nu, "NP": system.np, "NC": system.nc, "NY": system.ny,
         "NM": len(system.pieces), "SIDES": functions["S"].numel_out(0), "NE": len(system.modes),
     }  # fmt: skip
+    if system.modes and (r := system.reactions) is not None:
+        sizes |= {"NW": len(r.texts), "NR": len(r.targets), "NB": int(r.was.numel()), "NQ": len(r.ticks)}
     return "\n".join(
         [
             *(f"#define GR_{name} {size}" for name, size in sizes.items()),

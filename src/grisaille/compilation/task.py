@@ -40,6 +40,9 @@ class Status(IntEnum):
     UNSETTLED = 10
     ACCUMULATES = 11
     GRAZES = 12
+    REPEATS = 13
+    CONTRADICTS = 14
+    NO_INSTANT = 15
 
 
 class Sizes(Protocol):
@@ -71,7 +74,7 @@ FIELDS: tuple[tuple[str, Any], ...] = (
     ("newton_iterations", _L), ("status", _L), ("where", _L),
     ("amount", _D), ("error_estimate", _D), ("worst_constraint", _D), ("resumed", _L), ("rescues", _L),
     ("n_events", _L), ("most_events", _L), ("events", _DP), ("event_at", _D), ("joined_at", _D),
-    ("at_once", _L), ("factors", _DP), ("room", _L), ("wanted", _L),
+    ("at_once", _L), ("factors", _DP), ("room", _L), ("wanted", _L), ("dt", _DP),
 )  # fmt: skip
 
 
@@ -141,6 +144,7 @@ class Task:
     factors: Floats = field(default_factory=lambda: np.zeros(0))
     room: int = 1
     wanted: int = 0
+    dt: Floats = field(default_factory=lambda: np.zeros(0))
     memory: Any = None
     """Room for an interpreted integrator's own state between slices; C never sees it."""
 
@@ -191,12 +195,13 @@ class Task:
             **where,
             n_times=at.size, times=at, y=np.zeros((at.size, ny)), sy=np.zeros((at.size, ns, ny)),
             rtol=float(rtol), atol=_spread("atol", atol, nx + nz), nominal=_spread("nominal", nominal, nx),
+            dt=np.zeros(ns),
             h=float(h), hmax=float(hmax), fixed_step=float(fixed_step), max_steps=int(max_steps), slice=int(slice),
         )  # fmt: skip
 
     def copy(self) -> Task:
         """The run as it stands: what integrators change is copied, but for rows already asked for and factors."""
-        changed = {name: getattr(self, name).copy() for name in ("p", "x", "z", "sx", "sz", "events")}
+        changed = {name: getattr(self, name).copy() for name in ("p", "dp", "x", "z", "sx", "sz", "events")}
         return replace(self, work=self.work.copy() if self.resumed else np.zeros_like(self.work), **changed)
 
     def take_over(self, other: Task) -> None:

@@ -1,7 +1,8 @@
 """When formulas of time switch: the instants, and the switch signals between them.
 
 Every switching formula is piecewise constant in time. Its changes are bracketed on a fine grid (and at the requested
-times) and bisected down to neighbouring numbers. A formula that switches back within one cell can be missed.
+times) and bisected down to neighbouring numbers. A formula that switches back within one cell can be missed. Clocks are
+counted instead: start + k period, whatever k is.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from grisaille.structure.system import System
 Values = Callable[[np.ndarray], np.ndarray]
 CELLS = 20_000
 BISECTIONS = 80
+MOST_TICKS = 2_000_000
 
 
 def find_switches(system: System, p: np.ndarray, times: np.ndarray) -> dict[str, Polynomials]:
@@ -32,6 +34,9 @@ def find_switches(system: System, p: np.ndarray, times: np.ndarray) -> dict[str,
         span = float(times[0]), float(times[-1])
         return {name: constant(float(level), span) for name, level in zip(names, levels, strict=True)}
     span = float(times[0]), float(times[-1])
+    counted = _clocks(system, p, span)
+    if len(counted) == len(names):
+        return counted
     function = ca.Function("switches", [system.t, system.p], [ca.densify(formulas)])
 
     def values(t: np.ndarray) -> np.ndarray:
@@ -39,9 +44,37 @@ def find_switches(system: System, p: np.ndarray, times: np.ndarray) -> dict[str,
 
     grid = np.unique(np.concatenate([np.linspace(*span, CELLS + 1), times]))
     at = values(grid)
+    at[[k for k, n in enumerate(names) if n in counted]] = 0.0
     rows, cells = np.nonzero(at[:, 1:] != at[:, :-1])
     instants = _bisect(values, rows, grid[cells], grid[cells + 1], at[rows, cells])
-    return {name: _held(values, k, instants[rows == k], span) for k, name in enumerate(names)}
+    return {name: _held(values, k, instants[rows == k], span) for k, name in enumerate(names)} | counted
+
+
+def _clocks(system: System, p: np.ndarray, span: tuple[float, float]) -> dict[str, Polynomials]:
+    """How often each clock has ticked, -1 before its first tick."""
+    ticks = [t for t in system.reactions.ticks if t.signal] if system.reactions is not None else []
+    if not ticks:
+        return {}
+    formulas = ca.vertcat(*(ca.vertcat(t.period, t.start) for t in ticks))
+    numbers = np.array(ca.Function("clocks", [system.p], [ca.densify(formulas)])(p).full()).reshape(-1, 2)
+    return {t.signal: _counted(t.text, row[0], row[1], span) for t, row in zip(ticks, numbers.tolist(), strict=True)}
+
+
+def _counted(text: str, period: float, start: float, span: tuple[float, float]) -> Polynomials:
+    if not (period > 0 and np.isfinite(period) and np.isfinite(start)):
+        raise ModelError(f"{text}: its period is {period:g} and its start {start:g}; a period must be above zero.")
+    near = 4e-15 * max(abs(span[0]), abs(start), abs(span[1]))
+    first = max(int(np.floor((span[0] - start + near) / period)), -1)
+    last = int(np.floor((span[1] - start + near) / period))
+    if last - first > MOST_TICKS:
+        raise ModelError(
+            f"{text} ticks {last - first} times from t = {span[0]:g} to {span[1]:g}, which is more than {MOST_TICKS}: "
+            f"is its period in the unit of time of the model?"
+        )
+    inner = start + period * np.arange(first + 1, last + 1)
+    inner = np.minimum(inner[inner > span[0]], span[1])
+    breaks = np.concatenate([[span[0]], inner, [span[1] + max(span[1] - span[0], 1.0)]])
+    return Polynomials(breaks, first + np.arange(len(breaks) - 1.0)[:, None], inner)
 
 
 def refuse_jumps(system: System, signals: dict[str, Polynomials], p: np.ndarray) -> None:

@@ -25,7 +25,7 @@ def check_value(name: str, field: str, value: Any, constant: bool = False) -> No
         raise ModelError(f"{name}: {field} must be a number or a formula. {error}") from None
     for leaf in postorder((expression,)) if constant else ():
         kind = leaf_kind(leaf)
-        if kind in ("variable", "input", "disturbance", "output", "time"):
+        if kind in ("variable", "discrete", "input", "disturbance", "output", "time"):
             raise ModelError(
                 f"{name}: {field} may depend on parameters only, but `{expression}` contains the {kind} `{leaf}`."
             )

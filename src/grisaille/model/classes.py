@@ -28,6 +28,7 @@ from grisaille.model.notation import printing
 from grisaille.model.overriding import override
 from grisaille.model.recording import RecordingNamespace, active_recorder
 from grisaille.model.views import look_up, members
+from grisaille.model.whens import When
 
 
 class ListedEquations(tuple[Any, ...]):
@@ -85,7 +86,7 @@ def _kept(values: Iterable[Any]) -> list[Any]:
     found, stack = [], list(values)
     while stack:
         value = stack.pop()
-        if isinstance(value, Equation | Connection):
+        if isinstance(value, Equation | Connection | When):
             found.append(value)
         elif isinstance(value, list | tuple):
             stack.extend(value)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from grisaille.model.expression import Expression
-from grisaille.model.flat import FlatDisturbance, FlatInput, FlatOutput, FlatParameter, FlatVariable
+from grisaille.model.flat import FlatDiscrete, FlatDisturbance, FlatInput, FlatOutput, FlatParameter, FlatVariable
 from grisaille.model.names import join
 
 
@@ -24,6 +24,33 @@ class Law:
 
     left: Expression
     right: Expression
+    source: str
+    owner: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Action:
+    """What is done at an event: a name gets a value."""
+
+    kind: str
+    """``"reinit"`` or ``"assign"``."""
+    target: Expression
+    value: Expression
+
+
+@dataclass(frozen=True, eq=False)
+class Branch:
+    """A condition and the actions of the instant at which it becomes true."""
+
+    condition: Expression
+    actions: tuple[Action, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Occasion:
+    """One ``when`` of the component ``owner``; the first of its branches fires."""
+
+    branches: tuple[Branch, ...]
     source: str
     owner: str = ""
 
@@ -63,6 +90,7 @@ class Content:
     description: str = ""
     parameters: dict[str, FlatParameter] = field(default_factory=dict)
     variables: dict[str, FlatVariable] = field(default_factory=dict)
+    discretes: dict[str, FlatDiscrete] = field(default_factory=dict)
     inputs: dict[str, FlatInput] = field(default_factory=dict)
     bindings: dict[str, Expression] = field(default_factory=dict)
     """Inputs that a formula drives."""
@@ -70,6 +98,7 @@ class Content:
     outputs: dict[str, FlatOutput] = field(default_factory=dict)
     quantities: dict[str, Expression] = field(default_factory=dict)
     equations: tuple[Law, ...] = ()
+    whens: tuple[Occasion, ...] = ()
     joints: tuple[Joint, ...] = ()
     connectors: dict[str, ConnectorContent] = field(default_factory=dict)
     components: dict[str, Component] = field(default_factory=dict)
@@ -103,7 +132,8 @@ class Content:
     def _kinds(self) -> tuple[tuple[str, dict[str, Any]], ...]:
         return (
             ("parameter", self.parameters), ("output", self.outputs), ("variable", self.variables),
-            ("input", self.inputs), ("disturbance", self.disturbances), ("quantity", self.quantities),
+            ("discrete", self.discretes), ("input", self.inputs), ("disturbance", self.disturbances),
+            ("quantity", self.quantities),
             ("connector", self.connectors), ("component", self.components), ("array", self.arrays),
             ("list", self.lists),
         )  # fmt: skip
@@ -129,6 +159,7 @@ class _Mapping:
             old,
             parameters=table(old.parameters, lambda p, n: replace(p, name=n, value=maybe(p.value))),
             variables=table(old.variables, lambda v, n: replace(v, name=n, start=maybe(v.start))),
+            discretes=table(old.discretes, lambda d, n: replace(d, name=n, start=self.change(d.start))),
             inputs=table(old.inputs, lambda i, n: replace(i, name=n)),
             bindings=table(old.bindings, lambda e, n: self.change(e)),
             disturbances=table(old.disturbances, self._disturbance),
@@ -140,6 +171,9 @@ class _Mapping:
             equations=tuple(
                 replace(law, left=self.change(law.left), right=self.change(law.right), owner=self._owner(law.owner))
                 for law in old.equations
+            ),
+            whens=tuple(
+                replace(w, branches=tuple(map(self._branch, w.branches)), owner=self._owner(w.owner)) for w in old.whens
             ),
             joints=tuple(
                 replace(j, ends=tuple(join(self.prefix, e) for e in j.ends), owner=self._owner(j.owner))
@@ -165,6 +199,10 @@ class _Mapping:
 
     def _owner(self, owner: str) -> str:
         return join(self.prefix, owner) if owner else self.prefix
+
+    def _branch(self, old: Branch) -> Branch:
+        actions = tuple(replace(a, target=self.change(a.target), value=self.change(a.value)) for a in old.actions)
+        return Branch(self.change(old.condition), actions)
 
     def _disturbance(self, old: FlatDisturbance, name: str) -> FlatDisturbance:
         correlation = tuple((join(self.prefix, other), self.change(e)) for other, e in old.correlation or ())

@@ -146,6 +146,29 @@ class Variable(Declaration):
             raise ModelError(f"{name}: nominal must be a positive number, got {nominal!r}.")
 
 
+class Discrete(Declaration):
+    """A quantity that changes at events only, by ``n == formula`` inside ``gr.when``, and holds its value between them.
+
+    start : its value at the first instant, a number or a formula of parameters
+    unit, description : for tables and axes; units are labels and never converted
+    size : None for one, n for a vector, (n, m) for a matrix of them; other arguments may then be lists
+    """
+
+    __slots__ = ()
+    kind = "discrete"
+
+    def __new__(cls, start: Any = 0.0, unit: str = "", description: str = "", *, size: Any = None) -> Any:
+        return cls._make(size, start=start, unit=unit, description=description)
+
+    def _check_own(self, name: str) -> None:
+        start = self.fields["start"]
+        if isinstance(start, bool):
+            self.fields["start"] = start = float(start)
+        if start is None:
+            raise ModelError(f"{name}: a discrete variable needs a start, a number or a formula of parameters.")
+        check_value(name, "start", start, constant=True)
+
+
 class Input(Declaration):
     """A signal that is known from outside.
 

@@ -41,6 +41,15 @@ class FlatVariable:
 
 
 @dataclass(frozen=True, eq=False)
+class FlatDiscrete:
+    name: str
+    start: Expression
+    """A number or a formula of parameters."""
+    unit: str = ""
+    description: str = ""
+
+
+@dataclass(frozen=True, eq=False)
 class FlatInput:
     name: str
     default: float | None = None
@@ -81,6 +90,31 @@ class FlatEquation:
 
 
 @dataclass(frozen=True, eq=False)
+class FlatAction:
+    """``target`` gets the value ``value``: a state (``"reinit"``) or a discrete variable (``"assign"``)."""
+
+    kind: Literal["reinit", "assign"]
+    target: str
+    value: Expression
+
+
+@dataclass(frozen=True, eq=False)
+class FlatClause:
+    condition: Expression
+    actions: tuple[FlatAction, ...]
+    text: str
+    """The condition as the user wrote it, with full names."""
+
+
+@dataclass(frozen=True, eq=False)
+class FlatWhen:
+    """Of its clauses the first one fires whose condition becomes true."""
+
+    clauses: tuple[FlatClause, ...]
+    source: str = ""
+
+
+@dataclass(frozen=True, eq=False)
 class FlatModel:
     name: str
     description: str
@@ -93,5 +127,8 @@ class FlatModel:
     """Named formulas of the class bodies and driven inputs, in order of declaration; never unknowns."""
     equations: tuple[FlatEquation, ...]
     noise_covariance: dict[tuple[str, str], Expression] = field(default_factory=dict)
+    discretes: dict[str, FlatDiscrete] = field(default_factory=dict)
+    """They stand among the parameters, too: between events they are constant, at the first instant at their start."""
+    whens: tuple[FlatWhen, ...] = ()
     hints: tuple[str, ...] = ()
     """Sentences for the error that names an underdetermined part (a subclass that forgot ``super()``)."""

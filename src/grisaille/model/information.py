@@ -42,10 +42,11 @@ def describe_parameters(content: Content) -> dict[str, ParameterInformation]:
 
 def describe_starts(content: Content) -> dict[str, float | str]:
     """Declared start values: numbers, or the text of a formula."""
+    starts = {n: v.start for n, v in content.variables.items()} | {n: d.start for n, d in content.discretes.items()}
     return {
-        name: v.start.value if isinstance(v.start, Constant) else render(v.start)
-        for name, v in content.variables.items()
-        if v.start is not None
+        name: start.value if isinstance(start, Constant) else render(start)
+        for name, start in starts.items()
+        if start is not None
     }
 
 

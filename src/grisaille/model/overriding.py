@@ -98,6 +98,14 @@ def _change_variable(content: Content, name: str, value: Any) -> None:
         )
 
 
+def _change_discrete(content: Content, name: str, value: Any) -> None:
+    if not _change_declared(content, name, value, "discrete"):
+        raise ModelError(
+            f"{content.name}.{name} is a discrete variable: events give it its values. Give its start value by "
+            f"start={{'{name}': {value!r}}}, or replace it by gr.Discrete(…)."
+        )
+
+
 def _change_input(content: Content, name: str, value: Any) -> None:
     if _change_declared(content, name, value, "input"):
         return
@@ -170,12 +178,13 @@ def _change_component(content: Content, name: str, value: Any) -> None:
         for key in [key for key in entries if below(key[0] if isinstance(key, tuple) else key, name)]:
             del entries[key]
     content.equations = tuple(law for law in content.equations if not below(law.owner, name))
+    content.whens = tuple(when for when in content.whens if not below(when.owner, name))
     content.joints = tuple(joint for joint in content.joints if not below(joint.owner, name))
     insert_component(content, name, part, _prefixing(name))
 
 
 _TABLES = (
-    "parameters", "variables", "inputs", "bindings", "disturbances", "outputs", "quantities", "connectors",
+    "parameters", "variables", "discretes", "inputs", "bindings", "disturbances", "outputs", "quantities", "connectors",
     "components", "arrays", "lists", "noise_covariance",
 )  # fmt: skip
 
@@ -198,6 +207,7 @@ def _change_connector(content: Content, name: str, value: Any) -> None:
 _CHANGES: dict[str, Callable[[Content, str, Any], None]] = {
     "parameter": _change_parameter,
     "variable": _change_variable,
+    "discrete": _change_discrete,
     "input": _change_input,
     "disturbance": _change_disturbance,
     "output": _change_output,
@@ -218,6 +228,10 @@ def _change_start(content: Content, name: str, value: Any) -> None:
             raise ModelError(f"start: {name} has shape {shape}, but the value given does not fit.") from None
         for element, item in zip(element_names(name, shape), values.flat, strict=True):
             _change_start(content, element, item)
+        return
+    if name in content.discretes:
+        check_value(f"{content.name}.{name}", "start", value, constant=True)
+        content.discretes[name] = replace(content.discretes[name], start=as_expression(value))
         return
     if name not in content.variables:
         kind = content.kind(name)

@@ -21,8 +21,10 @@ from grisaille.model.expression import Call, Condition, Constant, Expression, Na
 _CLASSES: dict[str, type] = {
     cls.__name__: cls
     for cls in (
-        Content, _content.Law, _content.Joint, _content.ConnectorContent, _content.Component, flat.FlatParameter,
-        flat.FlatVariable, flat.FlatInput, flat.FlatDisturbance, flat.FlatOutput, spectra.Spectrum, priors.Normal,
+        Content, _content.Law, _content.Action, _content.Branch, _content.Occasion, _content.Joint,
+        _content.ConnectorContent, _content.Component, flat.FlatParameter,
+        flat.FlatVariable, flat.FlatDiscrete, flat.FlatInput, flat.FlatDisturbance, flat.FlatOutput,
+        spectra.Spectrum, priors.Normal,
         priors.LogNormal, priors.Uniform, priors.MultivariateNormal, priors.Smoothness,
     )
 }  # fmt: skip
@@ -59,6 +61,10 @@ def structure_key(content: Content) -> str:
                 for n, p in plain.parameters.items()
             },
             variables={n: replace(v, start=_shape(v.start), bounds=None) for n, v in plain.variables.items()},
+            discretes={
+                n: replace(d, start=Constant(0.0) if isinstance(d.start, Constant) else d.start)
+                for n, d in plain.discretes.items()
+            },
             inputs={n: replace(i, default=None) for n, i in plain.inputs.items()},
             disturbances={n: replace(d, scale=_shape(d.scale)) for n, d in plain.disturbances.items()},
             outputs={n: replace(o, noise=_shape(o.noise)) for n, o in plain.outputs.items()},
@@ -79,11 +85,13 @@ def _without_remarks(content: Content) -> Content:
         description="",
         parameters=bare(content.parameters),
         variables=bare(content.variables),
+        discretes=bare(content.discretes),
         inputs=bare(content.inputs),
         disturbances=bare(content.disturbances),
         outputs=bare(content.outputs),
         components=bare(content.components),
         equations=tuple(replace(law, source="") for law in content.equations),
+        whens=tuple(replace(when, source="") for when in content.whens),
         joints=tuple(replace(joint, source="") for joint in content.joints),
         hints=(),
     )
@@ -142,7 +150,7 @@ def _row_of(node: Expression, numbers: dict[int, int]) -> tuple[Any, ...]:
     )
 
 
-_LOGICAL = {"lt", "le", "gt", "ge", "and", "or", "not"}
+_LOGICAL = {"lt", "le", "gt", "ge", "and", "or", "not", "clock", "edge", "change", "initial", "terminal"}
 
 
 def _nodes(rows: Iterable[Any]) -> list[Expression]:

@@ -119,7 +119,7 @@ def demanded_starts(structure: Structure, model: Model, start: Any) -> tuple[dic
     demands = {}
     for name, value in by_name(model, "start", start, deal).items():
         flat = structure.model
-        if not (name in flat.variables or name in flat.quantities or name in flat.outputs):
+        if not any(name in table for table in (flat.variables, flat.discretes, flat.quantities, flat.outputs)):
             raise ModelError(_not_a_variable(structure, model, name))
         demands[name] = as_number(f"start= for '{name}'", value)
     return demands, False

@@ -77,7 +77,11 @@ def _listed(system: System, kernel: Kernel, task: Task, method: str) -> list[Cro
     run.most_events, run.events = LISTED, np.zeros((LISTED, 3))
     integrate(kernel, run, method)
     first = {int(mode): t for t, mode, _ in reversed(run.events[: run.n_events])}
-    found = [Crossing(system.modes[mode].text, float(t)) for mode, t in first.items() if t > task.t0]
+    found = [
+        Crossing(system.modes[mode].text, float(t))
+        for mode, t in first.items()
+        if t > task.t0 and mode < len(system.modes)
+    ]
     return sorted(found, key=lambda c: c.t)
 
 

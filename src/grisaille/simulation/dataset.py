@@ -130,7 +130,7 @@ def _ensemble_statistics(posed: Point, options: EnsembleOptions, found: Ensemble
 def described(structure: Structure, name: str) -> dict[str, str]:
     """Unit and description of a name, where it has them."""
     model = structure.model
-    for table in (model.variables, model.outputs, model.inputs, model.disturbances):
+    for table in (model.variables, model.discretes, model.outputs, model.inputs, model.disturbances):
         if name in table:
             entry = table[name]
             found = {"units": entry.unit, "description": entry.description}

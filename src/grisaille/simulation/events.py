@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from grisaille.compilation.compiler import is_switched_off
 from grisaille.compilation.task import Task
+from grisaille.errors import SimulationError
 from grisaille.experiment.interpolation import SignalTable
 from grisaille.structure.events import HELD, Events
 from grisaille.structure.jumps import Jumps
@@ -37,7 +38,7 @@ class Form:
 
     def parameters(self, p: Floats) -> Floats:
         """Values or derivatives, along the last axis; modes are set by integrators."""
-        return p if self.events is None else _longer(p, p.shape[-1], 4 * self.events.count, 0.0)
+        return p if self.events is None else _longer(p, p.shape[-1], self.system.np - self.events.before.np, 0.0)
 
     def implicit(self, z: Floats) -> Floats:
         """Values or derivatives, along the last axis; shares of what slides are set by integrators."""
@@ -67,7 +68,18 @@ class Form:
 
 def form_of(system: System, jumps: Jumps, compiled: bool | None) -> Form:
     """With modes where the run is compiled and something jumps."""
+    refuse_interpreted(system, compiled)
     return Form(system, None if compiled is False or is_switched_off() else jumps.events)
+
+
+def refuse_interpreted(system: System, compiled: bool | None) -> None:
+    """Refuse events of a model's own where integrators are interpreted."""
+    if system.reactions is not None and (compiled is False or is_switched_off()):
+        why = "compiled=False was given" if compiled is False else "GRISAILLE_COMPILER=none switches it off"
+        raise SimulationError(
+            f"gr.when({system.reactions.texts[0]}) needs the compiled integrators, and {why}: interpreted ones know "
+            f"no events. Leave compiled= out, or install a compiler (python -m pip install ziglang)."
+        )
 
 
 def _longer(values: Floats, place: int, count: int, value: float) -> Floats:
@@ -82,10 +94,20 @@ def times_of(task: Task) -> Floats:
 
 def sentences(task: Task, system: System) -> list[str]:
     """A line for every event that is listed."""
-    return [
-        f"t = {t:.9g}: '{system.modes[int(mode)].text}' {_what(system.modes[int(mode)].kind, int(what))}"
-        for t, mode, what in task.events[: task.n_events]
-    ]
+    return [f"t = {t:.9g}: {_sentence(system, int(mode), int(what))}" for t, mode, what in task.events[: task.n_events]]
+
+
+def event_text(system: System, number: int) -> str:
+    """What is at ``number`` in a list of events: a relation, or behind those a clause of a ``when``."""
+    clause = number - len(system.modes)
+    if system.reactions is not None and 0 <= clause < len(system.reactions.texts):
+        return f"gr.when({system.reactions.texts[clause]})"
+    return f"'{system.modes[number].text}'" if 0 <= number < len(system.modes) else "a relation"
+
+
+def _sentence(system: System, number: int, what: int) -> str:
+    does = _what(system.modes[number].kind, what) if number < len(system.modes) else "fires"
+    return f"{event_text(system, number)} {does}"
 
 
 def _what(kind: str, what: int) -> str:

@@ -64,12 +64,12 @@ class _Snapshot:
     """The task as it was before a run, to run it again."""
 
     def __init__(self, task: Task) -> None:
-        self.arrays = {name: np.array(getattr(task, name)) for name in ("x", "z", "sx", "sz")}
+        self.arrays = {name: np.array(getattr(task, name)) for name in ("p", "dp", "x", "z", "sx", "sz")}
 
     def copy(self, kernel: Kernel, task: Task) -> Task:
         """The same run from its beginning, without sensitivities and with steps under error control."""
         return Task.create(
-            kernel, task.t0, task.t1, p=task.p, x=self.arrays["x"], z=self.arrays["z"], times=task.times,
+            kernel, task.t0, task.t1, p=self.arrays["p"], x=self.arrays["x"], z=self.arrays["z"], times=task.times,
             breaks=task.breaks, coef=task.coef, kink=task.kink, rtol=task.rtol, atol=task.atol, nominal=task.nominal,
             max_steps=task.max_steps,
         )  # fmt: skip

@@ -7,6 +7,7 @@ import numpy as np
 
 from grisaille.compilation.task import Status, Task
 from grisaille.experiment.interpolation import SignalTable
+from grisaille.simulation.events import event_text
 from grisaille.structure.pieces import jumps_of
 from grisaille.structure.system import System
 
@@ -135,7 +136,44 @@ SMOOTHER = (
 
 
 def _mode(task: Task, system: System) -> str:
-    return f"'{system.modes[task.where].text}'" if 0 <= task.where < len(system.modes) else "a relation"
+    return event_text(system, task.where)
+
+
+def _clause(task: Task, system: System) -> str:
+    return event_text(system, len(system.modes) + task.where)
+
+
+def _repeats(task: Task, system: System, at: str) -> str:
+    if task.amount == 0:
+        return (
+            f"{_clause(task, system)} fires again and again {at} and the events of this instant do not settle: each "
+            f"pass makes its condition false and true once more ({_point(task, system)}). Let a gr.Discrete remember "
+            f"that it has fired, and ask for it in the condition"
+        )
+    return (
+        f"{_clause(task, system)} fires faster and faster, and its events accumulate {at} ({_point(task, system)}): "
+        f"beyond this instant the model says nothing. End the run before it, or let the model come to rest: a "
+        f"gr.Discrete that is set where what happens is too small to matter, as in gr.when((h < 0) & (v > -0.01), "
+        f"rest == 1), with equations that hold then"
+    )
+
+
+def _contradicts(task: Task, system: System, at: str) -> str:
+    name = system.state_names[task.where] if 0 <= task.where < system.nx else "a state"
+    return (
+        f"a gr.reinit of '{name}' {at} contradicts the algebraic equations, which tie it to states that are set at the "
+        f"same instant or do not follow it, as positions do not follow velocities: something would have to be off by "
+        f"{task.amount:.3g} ({_point(task, system)}). Set fewer states and let the others follow, or set all "
+        f"of them to values that fit together"
+    )
+
+
+def _no_instant(task: Task, system: System, at: str) -> str:
+    return (
+        f"{_clause(task, system)} fires {at}, where a motion along a switch ends or clocks that move apart tick at "
+        f"once: the derivative of this instant is not known ({_point(task, system)}). Take differences of simulations, "
+        f"or smooth the relation along which the motion slides"
+    )
 
 
 def _unsettled(task: Task, system: System, at: str) -> str:
@@ -149,7 +187,7 @@ def _unsettled(task: Task, system: System, at: str) -> str:
 
 def _accumulates(task: Task, system: System, at: str) -> str:
     last = {int(m) for m in task.events[max(0, min(task.n_events, len(task.events)) - 20) : task.n_events, 1]}
-    names = ", ".join(f"'{system.modes[m].text}'" for m in sorted(last)) or _mode(task, system)
+    names = ", ".join(event_text(system, m) for m in sorted(last)) or _mode(task, system)
     return (
         f"switches of {names} follow each other faster and faster and accumulate {at}: {task.amount:.0f} of them "
         f"within rounding ({_point(task, system)}). No motion along all of them at once goes on from there, or it is "
@@ -183,6 +221,9 @@ _SENTENCES = {
     Status.UNSETTLED: _unsettled,
     Status.ACCUMULATES: _accumulates,
     Status.GRAZES: _grazes,
+    Status.REPEATS: _repeats,
+    Status.CONTRADICTS: _contradicts,
+    Status.NO_INSTANT: _no_instant,
 }
 
 

@@ -11,6 +11,7 @@ import casadi as ca
 from grisaille.calling import checked, checked_methods
 from grisaille.errors import GrisailleError, StructureError
 from grisaille.markup import tag
+from grisaille.model.flat import FlatClause
 from grisaille.structure.blocks import Block
 from grisaille.structure.incidence import plot_incidence
 from grisaille.structure.parameters import evaluate_parameters
@@ -94,7 +95,7 @@ def analyze(model: Model) -> Analysis:
     """
     structure = structure_of(model)
     flat = structure.model
-    if not (flat.variables or flat.outputs):
+    if not (flat.variables or flat.discretes or flat.outputs):
         raise StructureError(
             f"{flat.name} is empty: it declares no variables and no outputs. Declare them in the class body, "
             f"x = gr.Variable(), and relate them in equations = [...]."
@@ -138,7 +139,7 @@ def _lines(a: Analysis) -> list[str]:
     lines = [
         f"{model.name}: differential index {a.index}",
         f"  written     {_count(len(model.equations), 'equation')}, {_count(len(model.variables), 'variable')}, "
-        f"{_count(len(model.parameters), 'parameter')}, {_count(len(model.inputs), 'input')}, "
+        f"{_count(len(model.parameters) - len(model.discretes), 'parameter')}, {_count(len(model.inputs), 'input')}, "
         f"{_count(len(model.disturbances), 'disturbance')}, {_count(len(model.outputs), 'output')}",
     ]
     if s.equations.aliases:
@@ -156,6 +157,11 @@ def _lines(a: Analysis) -> list[str]:
     differentiated = [f"{sig.name} ({sig.order}x)" for sig in system.signals if sig.order and sig.kind != "switch"]
     if differentiated:
         lines.append(f"  signals that are differentiated: {', '.join(differentiated)}")
+    if model.whens:
+        lines.append(f"  events      {_count(sum(len(w.clauses) for w in model.whens), 'condition')} of gr.when")
+        lines += [f"    when {c.text}: {_actions(c)}" for w in model.whens for c in w.clauses]
+        held = ", ".join(model.discretes)
+        lines += [f"  discrete    {held}"] if held else []
     lines.append(f"  blocks      {_block_summary(a)}")
     lines += [f"    {_block_line(a, b)}" for b in a.blocks if len(b.unknowns) > 1 or b.kind == "implicit"]
     lines.append(f"  start       {a.start_note}")
@@ -163,6 +169,10 @@ def _lines(a: Analysis) -> list[str]:
         shown = [f"{n} = {v:.6g}" for n, v in list(a.start.items())[:12]]
         lines.append(f"    {', '.join(shown)}{', …' if len(a.start) > 12 else ''}")
     return lines
+
+
+def _actions(clause: FlatClause) -> str:
+    return ", ".join(f"{'reinit ' if a.kind == 'reinit' else ''}{a.target}" for a in clause.actions)
 
 
 def _block_summary(a: Analysis) -> str:

@@ -19,6 +19,10 @@ from grisaille.model.lowering.lowering import lower
 from grisaille.structure.differentiability import differentiate
 from grisaille.structure.jets import Jets
 from grisaille.structure.switching import Switches
+from grisaille.structure.whens import Whens, lower_whens
+
+ELAPSED = "elapsed time"
+"""The state of a model with events that has none."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,7 @@ class Equations:
     switches: Switches
     aliases: dict[str, str]
     """Eliminated unknown → what replaced it, in words (``"-r.p.i"``, ``"0"``)."""
+    whens: Whens | None = None
     repeated: tuple[Row, ...] = ()
     """Equations that were dropped because others already say the same."""
 
@@ -58,7 +63,8 @@ def lower_equations(model: FlatModel) -> Equations:
     """The rows of a flat model."""
     jets = Jets()
     differentiated = _names_with_der(model)
-    unknowns = (*model.variables, *differentiated)
+    idle = _without_states(model)
+    unknowns = (*model.variables, *differentiated, *idle)
     for name in unknowns:
         jets.declare(name, "unknown")
     for name in model.inputs:
@@ -90,8 +96,19 @@ def lower_equations(model: FlatModel) -> Equations:
     for name in differentiated:
         definition = lower([formulas[name]], leaf, der, switches.inspect)[0]
         rows.append(Row(jets.symbol(name) - definition, f"{name} == <its formula>", "named quantity"))
-    observed = {name: leaf(name) for name in (*model.variables, *formulas, *model.inputs, *model.disturbances)}
-    return Equations(model, jets, parameters, unknowns, tuple(rows), observed, switches, {})
+    rows += [Row(jets.symbol(n, 1) - 1, f"der({n}) == 1", "events need something that goes on") for n in idle]
+    seen = (*model.variables, *model.discretes, *formulas, *model.inputs, *model.disturbances)
+    observed = {name: leaf(name) for name in seen}
+    whens, hidden = lower_whens(model, parameters, leaf, der, switches)
+    return Equations(model, jets, parameters, unknowns, tuple(rows), observed | hidden, switches, {}, whens)
+
+
+def _without_states(model: FlatModel) -> tuple[str, ...]:
+    """A state for models that have events and no state of their own: integrators go from event to event."""
+    formulas = [side for e in model.equations for side in (e.left, e.right)]
+    formulas += [*model.quantities.values(), *(o.definition for o in model.outputs.values())]
+    moves = any(isinstance(node, Call) and node.operation == "der" for node in postorder(formulas))
+    return (ELAPSED,) if model.whens and not moves else ()
 
 
 def _names_with_der(model: FlatModel) -> tuple[str, ...]:

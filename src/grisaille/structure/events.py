@@ -14,7 +14,11 @@ their changes, which is exact where they enter in separate terms. The share s is
 
 so that integrators solve, and differentiate, sliding motion as any other implicit equation. Layout::
 
-    p = [p; v; o; σ; slack]       z = [z; s; pieces]       u = [u; derivatives of inputs that gaps contain]
+    p = [p; events; v; o; σ; slack]       z = [z; s; pieces]       u = [u; derivatives of inputs that gaps contain]
+
+Relations in conditions of ``when`` are held too, whether the motion feels them or not. Events keep what they have seen
+between the parameters and the modes (gr_when.h): for each clause seen, fired, the last time and how often in a row;
+what they remember; pulses.
 
 Reference: Filippov, Differential Equations with Discontinuous Righthand Sides, section 4.
 """
@@ -28,8 +32,9 @@ from itertools import pairwise
 import casadi as ca
 import numpy as np
 
+from grisaille.errors import StructureError
 from grisaille.structure.pieces import Piece, Relation, change_across, separate, which_jump, written_out
-from grisaille.structure.system import Mode, Signal, System
+from grisaille.structure.system import Mode, Reactions, Signal, System
 
 HELD = ("lt", "le", "sign", "floor", "ceil")
 MOST = 40
@@ -66,18 +71,24 @@ def hold_events(system: System, name: Callable[[ca.SX], str]) -> Events | None:
     """
     if not system.nx:
         return None
-    explicit, pieces = _held(system)
-    if not pieces:
+    explicit, pieces = _held(system, name)
+    if not pieces and system.reactions is None:
         return None
+    pieces = pieces or [_never()]
     n = len(pieces)
     values = ca.vertcat(*(p.symbol for p in pieces))
     others, sliding, shares = (ca.SX.sym(label, n) for label in ("other", "sliding", "share"))
     nz = system.nz - len(system.pieces)
     sizes = np.cumsum([0, system.nx, nz, system.ny])
-    rows = _sliding_rows(ca.vertcat(*explicit), values, others, sliding, shares)
+    reactions, slots = _over(system, explicit[3:])
+    rows = _sliding_rows(ca.vertcat(*explicit[:3]), values, others, sliding, shares)
     rhs, residual, observed = (_part(rows, int(a), int(b)) for a, b in pairwise(sizes))
     gaps = ca.vertcat(*(p.relation.gap for p in pieces))
-    rates, derivatives = _rates(system, gaps, rhs, residual)
+    moving = gaps if reactions is None else ca.vertcat(gaps, reactions.values)
+    all_rates, derivatives = _rates(system, moving, rhs, residual)
+    rates = _part(all_rates, 0, n)
+    if reactions is not None:
+        reactions = replace(reactions, rates=ca.densify(_part(all_rates, n, all_rates.numel())))
     own = ca.vertcat(*(ca.if_else(sliding[k], rates[k], shares[k]) for k in range(n)))
     implicit = _part(system.z, 0, nz)
     full = written_out(pieces)
@@ -89,17 +100,21 @@ def hold_events(system: System, name: Callable[[ca.SX], str]) -> Events | None:
         system,
         z=ca.vertcat(_part(system.z, 0, nz), shares, _part(system.z, nz, system.nz)),
         u=ca.vertcat(system.u, *(d.symbol for d in derivatives if d.is_new)),
-        p=ca.vertcat(system.p, values, others, sliding, ca.SX.sym("slack", n)),
+        p=ca.vertcat(system.p, slots, values, others, sliding, ca.SX.sym("slack", n)),
         rhs=ca.densify(rhs),
         residual=ca.densify(ca.vertcat(residual, own, _part(system.residual, nz, system.nz))),
         observed=ca.densify(observed),
         implicit_names=(*system.implicit_names[:nz], *(f"share of '{t}'" for t in texts), *system.implicit_names[nz:]),
         residual_texts=(*system.residual_texts[:nz], *(f"der({t})" for t in texts), *system.residual_texts[nz:]),
         signals=(*system.signals, *(d.signal for d in derivatives if d.is_new)),
-        parameter_names=(*system.parameter_names, *(f"{label} of '{t}'" for label in LABELS for t in texts)),
+        parameter_names=(
+            *system.parameter_names, *(f"event {k}" for k in range(slots.numel())),
+            *(f"{label} of '{t}'" for label in LABELS for t in texts),
+        ),
         gaps=ca.densify(gaps),
         gap_rates=ca.densify(rates),
         modes=modes,
+        reactions=reactions,
     )  # fmt: skip
     return Events(form, system, tuple(d.place for d in derivatives if d.is_new))
 
@@ -109,22 +124,57 @@ def _part(column: ca.SX, begin: int, end: int) -> ca.SX:
     return column[begin:end] if end > begin else ca.SX(0, 1)
 
 
-def _held(system: System) -> tuple[list[ca.SX], list[Piece]]:
-    """Right-hand side, residual and observed quantities over the symbols of the relations that are held."""
+def _never() -> Piece:
+    """A relation that never switches, for models whose events are all of clocks."""
+    return Piece(ca.SX.sym("never"), Relation(ca.SX(0), ca.SX(1), "lt"))
+
+
+def _over(system: System, formulas: list[ca.SX]) -> tuple[Reactions | None, ca.SX]:
+    """Events over the symbols of relations that are held, and the parameters in which they are kept."""
+    if system.reactions is None:
+        return None, ca.SX(0, 1)
+    old = system.reactions
+    conditions, memory, values = formulas
+    kept = ca.SX.sym("kept", 3 * len(old.texts))
+    count = len(old.texts)
+    slots = ca.vertcat(
+        _part(kept, 0, count), old.fired, _part(kept, count, 3 * count), old.was, *(t.pulse for t in old.ticks)
+    )
+    return replace(old, conditions=ca.densify(conditions), memory=memory, values=ca.densify(values)), slots
+
+
+def _held(system: System, name: Callable[[ca.SX], str]) -> tuple[list[ca.SX], list[Piece]]:
+    """Right-hand side, residual, observed quantities, then conditions, what they remember and values of events, over
+    the symbols of the relations that are held."""
     nz = system.nz - len(system.pieces)
     moving = [system.u[k] for k, s in enumerate(system.signals) if s.kind != "switch"]
     pieces_of_z = _part(system.z, nz, system.nz)
     symbols = ca.vertcat(system.x, _part(system.z, 0, nz), *moving)
     formulas = [system.rhs, _part(system.residual, 0, nz), system.observed]
+    if system.reactions is not None:
+        formulas += [system.reactions.conditions, system.reactions.memory, system.reactions.values]
+        symbols = ca.vertcat(symbols, system.t)
     smooth, pieces = separate(formulas, symbols)
     if not pieces:
         return formulas, []
     felt = nz > 0 and ca.depends_on(system.rhs, system.z)
     jumping = which_jump(ca.vertcat(*smooth[: 2 if felt else 1]), pieces, symbols)
-    is_held = [
-        jumps and p.relation.kind in HELD and not (pieces_of_z.numel() and ca.depends_on(p.relation.gap, pieces_of_z))
-        for p, jumps in zip(pieces, jumping, strict=True)
+    can_be = [
+        p.relation.kind in HELD and not (pieces_of_z.numel() and ca.depends_on(p.relation.gap, pieces_of_z))
+        for p in pieces
     ]
+    asked = _asked(pieces, ca.vertcat(*smooth[3:5])) if system.reactions is not None else [False] * len(pieces)
+    for p, able, needed in zip(written_out(pieces), can_be, asked, strict=True):
+        if needed and not able:
+            raise StructureError(
+                f"The relation '{name(p.relation.value)}' in the condition of a gr.when contains a relation of "
+                f"unknowns that are solved for, and cannot be watched: give it a state, tau*der(y) == formula - y."
+            )
+    is_held = [(jumps and able) or needed for jumps, able, needed in zip(jumping, can_be, asked, strict=True)]
+    if sum(is_held) > MOST and any(asked):
+        raise StructureError(
+            f"{sum(is_held)} relations switch with states or are conditions of gr.when; at most {MOST} can be watched."
+        )
     if sum(is_held) > MOST:
         return formulas, []
     rest = [(p.symbol, p.relation.value) for p, held in zip(pieces, is_held, strict=True) if not held]
@@ -140,6 +190,17 @@ def _held(system: System) -> tuple[list[ca.SX], list[Piece]]:
         if held
     ]
     return [back(f) for f in smooth], kept
+
+
+def _asked(pieces: list[Piece], conditions: ca.SX) -> list[bool]:
+    """Which relations conditions depend on, also inside the gaps of others."""
+    found = [False] * len(pieces)
+    formulas = conditions
+    for k in range(len(pieces) - 1, -1, -1):
+        if ca.depends_on(formulas, pieces[k].symbol):
+            found[k] = True
+            formulas = ca.vertcat(formulas, pieces[k].relation.gap)
+    return found
 
 
 def _sliding_rows(rows: ca.SX, values: ca.SX, others: ca.SX, sliding: ca.SX, shares: ca.SX) -> ca.SX:

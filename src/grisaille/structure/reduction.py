@@ -33,6 +33,7 @@ from grisaille.structure.singular.singularity import repair_singular_block
 from grisaille.structure.starts.functions import StartFunctions
 from grisaille.structure.starts.written_check import WrittenCheck, check_of
 from grisaille.structure.system import Signal, System
+from grisaille.structure.whens import HIDDEN, collect_reactions
 
 READABLE = 60
 """Characters of a relation that are still read."""
@@ -107,17 +108,20 @@ def reduce_model(model: FlatModel, refused_pivots: frozenset[str] = frozenset())
     leading = _leading_system(equations, offsets, levels, pairs, definitions)
     solved = solve_blocks(
         *leading,
-        list(equations.parameters.values()),
+        [s for n, s in equations.parameters.items() if n not in model.discretes],  # which events may make zero
         refused_pivots,
         partial(equations.switches.constant, LEEWAY, USUAL_LEEWAY),
     )
     sequence = [*solved.definitions, *((d.symbol, d.formula) for d in definitions)]
-    system, states = _collect(equations, offsets, levels, pairs, definitions, leading[1], solved)
+    differentiated = frozenset(
+        n for row in written.rows for n, order in written.jets.unknowns(row.residual).items() if order
+    )
+    system, states = _collect(equations, offsets, levels, pairs, definitions, leading[1], solved, differentiated)
     return Structure(
         model,
         equations,
         offsets,
-        frozenset(n for row in written.rows for n, order in written.jets.unknowns(row.residual).items() if order),
+        differentiated,
         states,
         tuple(e.text for e in leading[0]),
         tuple(u.text for u in leading[1]),
@@ -209,6 +213,7 @@ def _collect(
     definitions: Sequence[Definition],
     unknowns: Sequence[Unknown],
     solved: SolvedBlocks,
+    written: frozenset[str],
 ) -> tuple[System, tuple[JetSymbol, ...]]:
     jets = equations.jets
     defined = {(d.name, d.order) for d in definitions}
@@ -238,21 +243,29 @@ def _collect(
         for k, (t, piece) in enumerate(zip(texts, solved.pieces, strict=True))
     ]
     signals = _signals(equations, closed)
+    observed = dict(zip(equations.observed, closed[nx + nc + nz :], strict=True))
+    seen = [n for n in observed if not n.startswith(HIDDEN)]
+    x = _column([jets.symbol(s.name, s.order) for s in states])
+    reactions = None if equations.whens is None else collect_reactions(
+        equations.whens, equations.model, equations.parameters, observed, x, [s.text for s in states],
+        [(e[0], formula) for e, formula in zip(hidden, closed[nx : nx + nc], strict=True)],
+        {s.name: k for k, s in enumerate(signals) if s.kind == "switch" and s.order == 0}, written,
+    )  # fmt: skip
     system = System(
         t=jets.time,
-        x=_column([jets.symbol(s.name, s.order) for s in states]),
+        x=x,
         z=_column([*(unknowns[k].symbol for k in solved.implicit), *(piece.symbol for piece in solved.pieces)]),
         u=_column([jets.symbol(s.name, s.order) for s in signals]),
         p=_column(list(equations.parameters.values())),
         rhs=_column(closed[:nx]),
         constraints=_column(closed[nx : nx + nc]),
         residual=_column(closed[nx + nc : nx + nc + nz]),
-        observed=_column(closed[nx + nc + nz :]),
+        observed=_column([observed[n] for n in seen]),
         state_names=tuple(s.text for s in states),
         implicit_names=(*(unknowns[k].text for k in solved.implicit), *(f"[{relation}]" for relation, _ in pieces)),
         signals=signals,
         parameter_names=tuple(equations.parameters),
-        observed_names=tuple(equations.observed),
+        observed_names=tuple(seen),
         constraint_texts=tuple(e[1] for e in hidden),
         constraint_levels=tuple(e[0] for e in hidden),
         residual_texts=(*solved.residual_texts, *(text for _, text in pieces)),
@@ -261,6 +274,7 @@ def _collect(
         smooth=tuple(_must_be_continuous(equations, offsets, levels)),
         pivots=_column([p.value for p in solved.pivots]),
         pivot_texts=tuple(p.text for p in solved.pivots),
+        reactions=reactions,
     )
     _refuse_leftovers(jets, system)
     return system, tuple(states)
@@ -300,6 +314,8 @@ def _must_be_continuous(
 def _refuse_leftovers(jets: Jets, system: System) -> None:
     known = {s.element_hash() for v in (system.x, system.z, system.u) for s in ca.vertsplit(v)}
     everything = ca.vertcat(system.rhs, system.residual, system.constraints, system.observed)
+    if system.reactions is not None:
+        everything = ca.vertcat(everything, system.reactions.conditions, system.reactions.values)
     left = [m.text for s in ca.symvar(everything) if (m := jets.meaning(s)) and s.element_hash() not in known]
     if left:
         raise StructureError(

@@ -75,6 +75,17 @@ class Switches:
             self.values[name] = ca.SX(value)
         return self._jets.symbol(name)
 
+    def counter(self, name: str, value: ca.SX) -> str:
+        """A signal that counts the ticks of a clock; gives its name."""
+        if name not in self.values:
+            self._jets.declare(name, "switch")
+            self.values[name] = value
+        return name
+
+    def symbol(self, name: str) -> ca.SX:
+        """Of a signal."""
+        return self._jets.symbol(name)
+
     def _of_time(self, formula: ca.SX) -> ca.SX | None:
         """The formula in time and parameters alone, switches within it written out; None where anything else occurs."""
         used = {s.element_hash() for s in ca.symvar(formula)}

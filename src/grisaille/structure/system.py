@@ -40,6 +40,55 @@ class Mode:
     """The rate of its gap is a formula of its share."""
 
 
+@dataclass(frozen=True, eq=False)
+class Tick:
+    """What makes a condition true for an instant: a clock, or the start of a run."""
+
+    text: str
+    pulse: ca.SX
+    """The symbol that is 1 then."""
+    signal: str
+    """The switch signal that counts the ticks of a clock; empty for the start."""
+    period: ca.SX
+    start: ca.SX
+    instant: ca.SX
+    """Of the last tick, over the counting signal and p."""
+
+
+@dataclass(frozen=True, eq=False)
+class Reactions:
+    """What happens at events (``structure/whens.py``); formulas of (t, x, z, u, p) and of its own symbols."""
+
+    texts: tuple[str, ...]
+    """The condition of each clause, as it was written."""
+    group: tuple[int, ...]
+    """Clauses of one ``when``, of which the first fires."""
+    conditions: ca.SX
+    memory: ca.SX
+    was: ca.SX
+    """Symbols: what ``memory`` was before the last pass."""
+    fired: ca.SX
+    """Symbols: one for each clause."""
+    ticks: tuple[Tick, ...]
+    counters: tuple[int, ...]
+    """Places in u of the counting signals, -1 for the start."""
+    values: ca.SX
+    """What the targets become."""
+    targets: tuple[int, ...]
+    """Places in x, or nx + places in p."""
+    resets: tuple[tuple[int, ...], ...]
+    """For each clause the places in x that it sets."""
+    yields: tuple[int, ...]
+    """For each state the lowest level of the constraints it is in: the higher, the sooner it follows a reset."""
+    rates: ca.SX = field(default_factory=lambda: ca.SX(0, 1))
+    """d(values)/dt along the motion; with modes only."""
+
+    @property
+    def slots(self) -> int:
+        """Parameters that integrators keep events in, before the modes."""
+        return 4 * len(self.texts) + int(self.was.numel()) + len(self.ticks)
+
+
 @dataclass(frozen=True)
 class System:
     t: ca.SX
@@ -76,6 +125,8 @@ class System:
     """One per mode, zero where its relation switches; at integers for ``floor`` and ``ceil``."""
     gap_rates: ca.SX = field(default_factory=lambda: ca.SX(0, 1))
     """Their derivatives by time along the motion."""
+    reactions: Reactions | None = None
+    """What ``when`` does; None where a model has no events of its own."""
 
     @property
     def nx(self) -> int:

@@ -27,6 +27,15 @@ def refuse_static(trial: Trial, who: str) -> None:
         )
 
 
+def refuse_events(trial: Trial, who: str) -> None:
+    """Refuse models whose states or discrete variables change at events; ``who`` knows equations only."""
+    if trial.flat.whens:
+        raise EstimationError(
+            f"{trial.flat.name} has events of its own, gr.when({trial.flat.whens[0].clauses[0].text}), which {who} "
+            f"does not follow: use gr.OutputError(), or gr.SimulatedPEM() where disturbances matter."
+        )
+
+
 def refuse_few_instants(trial: Trial, who: str) -> None:
     """Refuse a record that has no interval."""
     if len(trial.times) < 2:

@@ -64,9 +64,10 @@ class Trial:
         self.model, self.name, self.moves, self.is_static = model, name, moves, is_static
         self.times = np.asarray(times, dtype=float)
         self.inputs, self.hold, self.breaks = dict(inputs or {}), hold, breaks
-        self.constants, self.scales, self.demands = dict(constants or {}), dict(scales or {}), dict(demands or {})
+        self.scales = dict(scales or {})
         self.steady, self.data = steady, data or DataMatrix()
         self.flat = structure_of(model).model
+        self.constants, self.demands = self._sorted(constants or {}, demands or {})
         self.formulas = ParameterFormulas(self.flat, {*self.constants, *moves.targets("parameter")})
         self.np = len(self.formulas.names)
         self._forms: list[Form] = []
@@ -101,8 +102,16 @@ class Trial:
         other = copy.copy(self)
         for name in ("conditions", "_constant_quantities", "given"):
             other.__dict__.pop(name, None)
-        other.constants, other.scales, other.demands = dict(constants), dict(scales), dict(demands)
+        other.scales = dict(scales)
+        other.constants, other.demands = self._sorted(constants, demands)
         return other
+
+    def _sorted(
+        self, constants: Mapping[str, float], demands: Mapping[str, float]
+    ) -> tuple[dict[str, float], dict[str, float]]:
+        """Constants and demands; a discrete variable is at the start what it is set to."""
+        discrete = {n: v for n, v in demands.items() if n in self.flat.discretes}
+        return {**constants, **discrete}, {n: v for n, v in demands.items() if n not in discrete}
 
     def part(self, first: int, last: int, moves: Movement, *, demands: Mapping[str, float]) -> Trial:
         """A stretch of the record between two of its instants, with its own starts and without measurements."""

@@ -241,11 +241,21 @@ GR_FN void gr_between(double share, double h, const double *x0, const double *f0
   for (long i = 0; i < GR_NZ; i++) z[i] = z0[i] + share * (z1[i] - z0[i]);
 }
 
+/* 1 where the gap of mode i leaves its switch in a step by more than its slack: at its end, or where the cubic between
+ * turns back */
+GR_FN long gr_gets_away(const gr_task *k, long i, const gr_gauge *a, const gr_gauge *b, double h) {
+  const double q0 = a->q[i], q1 = b->q[i], d0 = h * a->rate[i], d1 = h * b->rate[i], far = -2.0 * gr_slack(k)[i];
+  if (gr_outside(k, i, q1) < far) return 1;
+  const double B = 3.0 * (q1 - q0) - 2.0 * d0 - d1, C = d0 + d1 - 2.0 * (q1 - q0), D = B * B - 3.0 * C * d0;
+  if (!(D > 0.0)) return 0;
+  const double s = d0 / (d0 > 0.0 ? sqrt(D) - B : -sqrt(D) - B);
+  return s > 0.0 && s < 1.0 && gr_outside(k, i, gr_hermite(s, q0, d0, q1, d1)) < far;
+}
+
 /* slack is forgotten where a gap has left its switch */
-GR_FN void gr_forget_slack(const gr_task *k, const gr_gauge *g) {
+GR_FN void gr_forget_slack(const gr_task *k, const gr_gauge *a, const gr_gauge *b, double h) {
   for (long i = 0; i < GR_NE; i++)
-    if (gr_slack(k)[i] > 0.0 && gr_sliding(k)[i] == 0.0 && gr_outside(k, i, g->q[i]) < -2.0 * gr_slack(k)[i])
-      gr_slack(k)[i] = 0.0;
+    if (gr_slack(k)[i] > 0.0 && gr_sliding(k)[i] == 0.0 && gr_gets_away(k, i, a, b, h)) gr_slack(k)[i] = 0.0;
 }
 
 /* where the first mode that is outside at b left, by the rate at the point taken last or by a straight line */
@@ -496,8 +506,25 @@ GR_COLD void gr_stand_off(const gr_task *k, long *near) {
   }
 }
 
+#if GR_SENSITIVE
+/* S where F jumps from `before` to `after` at an instant with the derivative k->dt */
+GR_COLD void gr_saltate(gr_task *k, const double *before, const double *after) {
+  for (long d = 0; d < k->ns; d++)
+    for (long j = 0; j < GR_NX; j++) k->sx[j + GR_NX * d] += (before[j] - after[j]) * k->dt[d];
+}
+#endif
+
+/* 1 where F jumps by more than rounding */
+GR_FN long gr_is_jump(const double *before, const double *after) {
+  for (long j = 0; j < GR_NX; j++)
+    if (fabs(before[j] - after[j]) > 64.0 * GR_EPS * (fabs(before[j]) + fabs(after[j]))) return 1;
+  return 0;
+}
+
+#include "gr_when.h"
+
 /* modes at the start of a run */
-GR_COLD long gr_first_modes(gr_task *k, gr_newton *n, const double *x, double *z, const double *u) {
+GR_COLD long gr_first_modes(gr_task *k, gr_newton *n, double *x, double *z, const double *u, double *scratch) {
   double gap[GR_NE], noise[GR_NE];
   gr_gauge g;
   k->n_events = k->at_once = 0;
@@ -515,12 +542,18 @@ GR_COLD long gr_first_modes(gr_task *k, gr_newton *n, const double *x, double *z
   for (long i = 0; i < GR_NE && !status; i++)
     if (gr_kind_of(i) == GR_SIGN && fabs(g.q[i]) <= noise[i]) status = gr_decide(k, n, x, z, u, i, -1.0, 1.0, 0.0);
   long near[GR_NE] = {GR_AWAY};
-  return status ? status : gr_agree(k, n, x, z, u, near);
+  if (!status) status = gr_agree(k, n, x, z, u, near);
+#if GR_NW > 0
+  if (!status) status = gr_react_at_start(k, n, x, z, u, near, scratch);
+#else
+  (void)scratch;
+#endif
+  return status;
 }
 
 /* Signals have jumped from u_before to u. A mode slides on only where its gap has not. */
-GR_COLD long gr_modes_at_kink(gr_task *k, gr_newton *n, const double *x, double *z, const double *u_before,
-                              const double *u) {
+GR_COLD long gr_modes_at_kink(gr_task *k, gr_newton *n, double *x, double *z, const double *u_before, const double *u,
+                              double *scratch) {
   double before[GR_NE], after[GR_NE], noise[GR_NE];
   gr_gauge g;
   gr_G(k->t, x, z, u_before, k->p, before);
@@ -536,11 +569,29 @@ GR_COLD long gr_modes_at_kink(gr_task *k, gr_newton *n, const double *x, double 
   }
   long near[GR_NE];
   gr_stand_off(k, near);
+#if GR_NW > 0
+  const long dated = gr_ticks(k, x, z, u_before, u);
+#if GR_SENSITIVE
+  double f[GR_LEN(GR_NX)];
+  if (k->ns > 0) {
+    const long unsolved = gr_solve_modes(k, n, x, z, u);
+    if (unsolved) return unsolved;
+    for (long j = 0; j < GR_NX; j++) f[j] = n->f[j];
+  }
+#endif
+  long status = gr_agree(k, n, x, z, u, near);
+#if GR_SENSITIVE
+  if (!status && k->ns > 0) gr_saltate(k, f, n->f);
+#endif
+  return status ? status : gr_react(k, n, x, z, u, near, dated, 0, scratch);
+#else
+  (void)scratch;
   return gr_agree(k, n, x, z, u, near);
+#endif
 }
 
 #if GR_SENSITIVE
-/* d(instant) in every direction, kept in the first entry of sz, which is solved for anew afterwards */
+/* k->dt: d(instant) in every direction */
 GR_COLD long gr_moving_instants(gr_task *k, gr_newton *n, const gr_event *e, const double *x, const double *z,
                                 const double *u, double *scratch) {
   const long i = e->mode;
@@ -550,6 +601,7 @@ GR_COLD long gr_moving_instants(gr_task *k, gr_newton *n, const gr_event *e, con
   long status = gr_complete_sensitivity(k, n, k->t, x, z, u, k->sx, k->sz, scratch);
   if (status) return status;
   gr_GJ(k->t, x, z, u, k->p, slope);
+  for (long d = 0; d < k->ns; d++) k->dt[d] = 0.0;
   if (!(fabs(g.rate[i]) > GR_GRAZING * (k->t1 - k->t0) * fabs(e->bend))) return gr_fail(k, GR_GRAZES, i, g.rate[i]);
   gr_GP(k->t, x, z, u, k->p, scratch);
   for (long d = 0; d < k->ns; d++) {
@@ -557,7 +609,7 @@ GR_COLD long gr_moving_instants(gr_task *k, gr_newton *n, const gr_event *e, con
     for (long j = 0; j < GR_NP; j++) moved += scratch[i + GR_NE * j] * k->dp[j + GR_NP * d];
     for (long j = 0; j < GR_NX; j++) moved += slope[i + GR_NE * j] * k->sx[j + GR_NX * d];
     for (long j = 0; j < GR_NZ; j++) moved += slope[i + GR_NE * (GR_NX + j)] * k->sz[j + GR_NZ * d];
-    k->sz[GR_NZ * d] = -moved / g.rate[i];
+    k->dt[d] = -moved / g.rate[i];
   }
   return GR_DONE;
 }
@@ -614,17 +666,23 @@ GR_COLD long gr_join(gr_task *k, gr_newton *n, const double *x, double *z, const
 
 /* The event that ended the last step, at the point where the run stands: modes, z, sensitivities of x. n->f must be F
  * before it; it is F after it. Where a share leaves its range F is continuous, and so are sensitivities. */
-GR_COLD long gr_happen(gr_task *k, gr_newton *n, const gr_event *e, const double *x, double *z, const double *u,
+GR_COLD long gr_happen(gr_task *k, gr_newton *n, const gr_event *e, double *x, double *z, const double *u,
                        double *scratch) {
   const long i = e->mode, slides = gr_sliding(k)[i] != 0.0;
   long near[GR_NE], status = GR_DONE;
+#if GR_NW > 0
+  const long stuck = !slides && gr_slack(k)[i] > 0.0; /* it has not left its switch since it was decided */
+#endif
   gr_stand_off(k, near);
   near[i] = slides ? GR_LEFT : GR_NEAR;
 #if GR_SENSITIVE
   double before[GR_LEN(GR_NX)];
   for (long j = 0; j < GR_NX; j++) before[j] = n->f[j];
+  for (long d = 0; d < k->ns; d++) k->dt[d] = 0.0;
   if (k->ns > 0 && !slides) status = gr_moving_instants(k, n, e, x, z, u, scratch);
-  if (status) return status;
+  const long grazes = status == GR_GRAZES; /* which matters where anything changes there */
+  const double rate = k->amount;
+  if (status && !grazes) return status;
 #else
   (void)scratch;
 #endif
@@ -632,8 +690,16 @@ GR_COLD long gr_happen(gr_task *k, gr_newton *n, const gr_event *e, const double
   if (!status) status = gr_agree(k, n, x, z, u, near);
   if ((status == GR_ACCUMULATES || status == GR_UNSETTLED) && gr_join(k, n, x, z, u)) status = GR_DONE;
 #if GR_SENSITIVE
-  for (long d = 0; !status && !slides && d < k->ns; d++)
-    for (long j = 0; j < GR_NX; j++) k->sx[j + GR_NX * d] += (before[j] - n->f[j]) * k->sz[GR_NZ * d];
+  if (!status && grazes && gr_is_jump(before, n->f)) return gr_fail(k, GR_GRAZES, i, rate);
+  if (!status && !slides) gr_saltate(k, before, n->f);
+#endif
+#if GR_NW > 0
+#if GR_SENSITIVE
+  if (!status) status = gr_react(k, n, x, z, u, near, !slides && !grazes, stuck, scratch);
+  if (status == GR_NO_INSTANT && grazes) return gr_fail(k, GR_GRAZES, i, rate);
+#else
+  if (!status) status = gr_react(k, n, x, z, u, near, 1, stuck, scratch);
+#endif
 #endif
   return status;
 }

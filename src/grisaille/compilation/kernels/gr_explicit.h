@@ -530,7 +530,7 @@ GR_FN long gr_rk_watch(gr_rk *r, double *err, gr_event *event) {
     gr_gauge_at(k, a.s.t, a.s.x, a.s.z, a.s.u, &end);
   }
   *err = a.err;
-  gr_forget_slack(k, &end);
+  gr_forget_slack(k, &start, &end, r->h);
   if (!gr_leaves(k, &end, 0)) return GR_DONE;
   double noise[GR_NE];
   gr_gauge_noise(k, a.s.t, a.s.x, a.s.z, a.s.u, &end, noise);
@@ -562,7 +562,7 @@ GR_COLD long gr_rk_modes_at_kink(gr_rk *r, long before) {
   gr_signals_from(k, before, k->t, u_before);
   gr_signals_from(k, r->segment, k->t, u);
   r->newton.f = r->f;
-  const long status = gr_modes_at_kink(k, &r->newton, k->x, k->z, u_before, u);
+  const long status = gr_modes_at_kink(k, &r->newton, k->x, k->z, u_before, u, r->fp);
   r->newton.f = r->own;
   for (long i = 0; i < GR_NZ; i++) r->z[i] = k->z[i];
   return status;
@@ -661,7 +661,7 @@ GR_FN long gr_rk_start(gr_rk *r) {
 #if GR_NE > 0
   double u[GR_LEN(GR_NU)];
   gr_signals_from(k, r->segment, k->t, u);
-  if (k->t == k->t0) status = gr_first_modes(k, &r->newton, k->x, k->z, u);
+  if (k->t == k->t0) status = gr_first_modes(k, &r->newton, k->x, k->z, u, r->fp);
   if (status) return status;
 #endif
   status = gr_rk_open(r);

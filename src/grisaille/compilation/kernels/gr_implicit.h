@@ -231,7 +231,7 @@ GR_COLD long gr_radau_modes_at_kink(gr_task *k, gr_radau_room *r, long before) {
   gr_newton newton = gr_newton_in(r->newton);
   double u_before[GR_LEN(GR_NU)];
   gr_signals_from(k, before, k->t, u_before);
-  const long status = gr_modes_at_kink(k, &newton, k->x, k->z, u_before, r->u);
+  const long status = gr_modes_at_kink(k, &newton, k->x, k->z, u_before, r->u, r->emit);
   return status ? status : gr_radau_changed(k, r, &newton);
 }
 #endif
@@ -483,7 +483,7 @@ GR_FN long gr_radau_watch(gr_radau_retake *a, double *h, gr_event *event) {
     *h = shorter;
     gr_gauge_at(k, a->s.t, a->s.x, a->s.z, a->s.u, &end);
   }
-  gr_forget_slack(k, &end);
+  gr_forget_slack(k, &start, &end, *h);
   if (!gr_leaves(k, &end, 0)) return GR_DONE;
   gr_gauge_noise(k, a->s.t, a->s.x, a->s.z, a->s.u, &end, noise);
   return gr_leaves(k, &end, noise) ? gr_locate(k, &a->s, &start, &end, *h, h, event) : GR_DONE;
@@ -738,7 +738,7 @@ GR_FN long gr_radau_start(gr_task *k, gr_radau_room *r) {
   if (k->t == k->t0) {
     gr_newton newton = gr_newton_in(r->newton);
     gr_signals(k, k->t, k->t, r->u);
-    const long unsettled = gr_first_modes(k, &newton, k->x, k->z, r->u);
+    const long unsettled = gr_first_modes(k, &newton, k->x, k->z, r->u, r->emit);
     if (unsettled) return unsettled;
   }
 #endif

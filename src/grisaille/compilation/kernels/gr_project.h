@@ -202,9 +202,10 @@ GR_FN long gr_has_moved(const gr_task *k, const gr_projection *c, const double *
 #endif
 
 #if GR_SENSITIVE
-/* S of the projected point; to be called after gr_project with the same c, before c is used again */
-GR_FN void gr_project_sensitivity(const gr_task *k, gr_projection *c, double t, const double *x, const double *z,
-                                  const double *u, double *sx) {
+/* S of the projected point; to be called after gr_project with the same c, before c is used again. With dt, the
+ * derivative of an instant, sx comes in as the total derivative along it, and f is F at the projected point. */
+GR_FN void gr_project_moving(const gr_task *k, gr_projection *c, double t, const double *x, const double *z,
+                             const double *u, double *sx, const double *f, const double *dt) {
 #if GR_NC > 0
   double residual[GR_NC], g[GR_NC], lambda[GR_NC];
   if (k->ns == 0) return;
@@ -218,6 +219,7 @@ GR_FN void gr_project_sensitivity(const gr_task *k, gr_projection *c, double t, 
   gr_CP(t, x, z, u, k->p, c->cp);
   for (long d = 0; d < k->ns; d++, sx += GR_NX) {
     if (moved) gr_turn(k, c, t, z, u, lambda, k->dp + GR_NP * d, sx);
+    for (long i = 0; dt && i < GR_NX; i++) sx[i] -= f[i] * dt[d];
     for (long pass = 0; pass < 8; pass++) {
       double size = 0.0;
       for (long j = 0; j < GR_NC; j++) residual[j] = 0.0;
@@ -239,6 +241,17 @@ GR_FN void gr_project_sensitivity(const gr_task *k, gr_projection *c, double t, 
       if (!(change > 1e-13 * size)) break;
     }
   }
+#else
+  (void)c; (void)t; (void)x; (void)z; (void)u;
+  for (long d = 0; dt && d < k->ns; d++)
+    for (long i = 0; i < GR_NX; i++) sx[i + GR_NX * d] -= f[i] * dt[d];
+#endif
+}
+
+GR_FN void gr_project_sensitivity(const gr_task *k, gr_projection *c, double t, const double *x, const double *z,
+                                  const double *u, double *sx) {
+#if GR_NC > 0
+  gr_project_moving(k, c, t, x, z, u, sx, 0, 0);
 #else
   (void)k; (void)c; (void)t; (void)x; (void)z; (void)u; (void)sx;
 #endif

@@ -241,7 +241,7 @@ GR_FN long gr_rk4_watch(gr_rk4_run *r, double *end, const double *x, const doubl
       length = share * length;
     }
   }
-  gr_forget_slack(k, &to);
+  gr_forget_slack(k, &from, &to, length);
   if (!gr_leaves(k, &to, 0)) return GR_DONE;
   gr_gauge_noise(k, a.s.t, a.s.x, a.s.z, a.s.u, &to, noise);
   if (!gr_leaves(k, &to, noise)) return GR_DONE;
@@ -353,7 +353,7 @@ GR_FN long gr_rk4_arrive(gr_rk4_run *r, long done) {
     if (!status && gr_signals_jump(k, segment, r->segment, k->t)) {
       double u_before[GR_LEN(GR_NU)];
       gr_signals_from(k, segment, k->t, u_before);
-      status = gr_modes_at_kink(k, &r->newton, k->x, k->z, u_before, u);
+      status = gr_modes_at_kink(k, &r->newton, k->x, k->z, u_before, u, r->fp);
     }
 #endif
     if (status) return status;
@@ -410,7 +410,7 @@ GR_FN long gr_rk4(gr_task *k) {
   if (!k->resumed && k->t == k->t0) {
     double u[GR_LEN(GR_NU)];
     gr_signals_from(k, r.segment, k->t, u);
-    status = gr_first_modes(k, &r.newton, k->x, k->z, u);
+    status = gr_first_modes(k, &r.newton, k->x, k->z, u, r.fp);
   }
 #endif
   k->resumed = 1;

@@ -19,12 +19,15 @@
  *   void gr_CJ(t, x, z, u, p, out)   GR_NC x GR_NX              dC/dx
  *   void gr_O (t, x, z, u, p, out)   GR_NY                      observed
  *   void gr_S (t, x, z, u, p, out)   GR_SIDES                   gaps of the switches: below zero on one side
+ *   with GR_NW, the number of clauses of events (gr_when.h), GR_NB of what they remember, GR_NQ pulses, GR_NR targets:
+ *   void gr_W (...)  NW + NB conditions, memory   void gr_R(...)  NR  new values   void gr_T(...)  NQ  instants of ticks
  *   with GR_NE:
  *   void gr_G (...)  NE  gaps of the modes    void gr_GD(...)  NE  their rates    void gr_GJ(...)  NE x (NX+NZ)
  *   with GR_SENSITIVE:
  *   void gr_FP(...)  (NX+NZ) x NP    dF/dp      void gr_CP(...)  NC x NP   dC/dp
  *   void gr_OJ(...)  NY x (NX+NZ)    dO/d[x;z]  void gr_OP(...)  NY x NP   dO/dp
  *   void gr_GP(...)  NE x NP         dG/dp
+ *   void gr_RD(...)  NR  rate of R   void gr_RJ(...)  NR x (NX+NZ)   void gr_RP(...)  NR x NP   void gr_TP(...)  NQ x NP
  *
  * No malloc, no globals, no stdio: scratch memory comes from the caller, so that one source serves CPU and CUDA.
  */
@@ -64,6 +67,9 @@
 #ifndef GR_SPARSE
 #define GR_SPARSE 0
 #endif
+#ifndef GR_NW
+#define GR_NW 0
+#endif
 #define GR_N (GR_NX + GR_NZ)
 /* array lengths must not be zero in C */
 #define GR_LEN(n) ((n) > 0 ? (n) : 1)
@@ -81,7 +87,10 @@ enum {
   GR_BRANCH_ENDS = 9,   /* z cannot be followed from where it was; `where` = entry of z, `amount` = share of the way */
   GR_UNSETTLED = 10,    /* modes found no agreement at one instant; `where` = mode */
   GR_ACCUMULATES = 11,  /* events follow each other within rounding; `where` = mode, `amount` = how many */
-  GR_GRAZES = 12        /* a switch is touched, not crossed: no derivative; `where` = mode, `amount` = rate of its gap */
+  GR_GRAZES = 12,       /* a switch is touched, not crossed: no derivative; `where` = mode, `amount` = rate of its gap */
+  GR_REPEATS = 13,      /* events of clause `where` follow each other faster and faster, or do not settle (amount 0) */
+  GR_CONTRADICTS = 14,  /* hidden constraints cannot hold with the value that a reset gives state `where` */
+  GR_NO_INSTANT = 15    /* clause `where` fires at an instant whose derivative is not known */
 };
 
 typedef struct {
@@ -89,7 +98,7 @@ typedef struct {
   double *p;              /* GR_NP; events change the modes at its end */
   double *x, *z;          /* in: consistent start; out: last accepted point */
   long ns;                /* sensitivity directions, 0 without */
-  const double *dp;       /* GR_NP x ns: derivative of p in each direction */
+  double *dp;             /* GR_NP x ns: derivative of p in each direction; events change those of discrete variables */
   double *sx, *sz;        /* GR_NX x ns, GR_NZ x ns; in: at t0; out: at the last accepted point */
 
   /* signals: piecewise polynomials, u_i(t) = sum_k coef[(seg*GR_NU + i)*(degree+1) + k] * (t - breaks[seg])^k;
@@ -141,6 +150,7 @@ typedef struct {
   double *factors;        /* gr_factors_work(room) doubles, zero at first; kept with `work` */
   long room;              /* 1 or more */
   long wanted;            /* above room where factors outgrew it: the answer is of no use, run again with this room */
+  double *dt;             /* ns: derivative of the instant of the last event in each direction */
 } gr_task;
 
 #endif

@@ -30,7 +30,7 @@ from grisaille.filtering.hidden import refuse_hidden_disturbances
 from grisaille.simulation.simulate import simulate
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.reduction import Structure
-from grisaille.trial.refusals import refuse_few_instants, refuse_static
+from grisaille.trial.refusals import refuse_events, refuse_few_instants, refuse_static
 from grisaille.trial.unknown import Unknown
 
 
@@ -157,6 +157,7 @@ def cases_of(question: Question) -> list[Case]:
     """Experiments with those of the unknowns that move them."""
     for trial, _ in question.trials:
         refuse_static(trial, "collocation")
+        refuse_events(trial, "collocation")
         refuse_few_instants(trial, "a trajectory")
     pairs = zip(question.data, question.trials, strict=True)
     return [Case(e, trial, None, trial.data.outputs, mine) for e, (trial, mine) in pairs]

@@ -43,6 +43,7 @@ from grisaille.optimization.search import LIMIT, Outcome, Search, arrived
 from grisaille.simulation.discretisation import Steps
 from grisaille.simulation.runner import COARSE, Prediction
 from grisaille.structure.starts.problem import nominal_of
+from grisaille.trial.refusals import refuse_events
 from grisaille.trial.unknown import Unknown
 
 if TYPE_CHECKING:
@@ -155,6 +156,9 @@ class OutputError(Estimator):
     def pose(self, question: Question) -> Problem:
         """Simulations compared with the data, in units of the noise."""
         noise = noise_levels(question.structure.model, question.outputs)
+        if self.shooting == "multiple":
+            for trial, _ in question.trials:
+                refuse_events(trial, "shooting='multiple', whose pieces begin with unknown discrete variables,")
         cases = [
             build_case(e, *trial, noise, self.rtol, self.compiled)
             for e, trial in zip(question.data, question.trials, strict=True)

@@ -105,11 +105,11 @@ def pose_mean_problem(question: Question, options: EnsembleOptions, matching: Ma
 
 
 def difference_across_jumps(problem: Problem, runners: Sequence[EnsembleRunner]) -> None:
-    """Derivatives by differences where equations jump with states.
+    """Derivatives by differences where equations jump with states, or states themselves at events.
 
     The derivative of a path lacks the share of the jumps it crosses; that of the mean is not seen in any path.
     """
-    if any(case.trial.structure.jumps.of_states for case in problem.cases):
+    if any(case.trial.structure.jumps.of_states or case.trial.flat.whens for case in problem.cases):
         for case, runner in zip(problem.cases, runners, strict=True):
             runner.differences = np.array([ACROSS_JUMPS / SMALL * problem.unknowns[k].size for k in case.unknowns])
 

@@ -186,6 +186,8 @@ class SimulatedPEM(Estimator):
             return Verdict(False, f"refused: {name} has no disturbances, so every simulation is the same")
         if subject.hidden:
             return Verdict(True, f"chosen: it simulates {subject.hidden}, whatever the way it enters")
+        if subject.flat.whens:
+            return Verdict(True, "chosen: it simulates events, which a filter does not follow")
         better = "the likelihood uses what the data say about each disturbance"
         return Verdict(False, f"refused: it compares means only, and {better}")
 

@@ -19,15 +19,16 @@ from grisaille.model.connectors import (
     connector_fields,
     describe_connector,
 )
-from grisaille.model.content import Component, Content, Joint, Law
+from grisaille.model.content import Action, Branch, Component, Content, Joint, Law, Occasion
 from grisaille.model.correlation import check_correlation
 from grisaille.model.declarations import CorrelatedArray, Declaration
 from grisaille.model.expression import Equation, Expression, Name, as_expression
-from grisaille.model.flat import FlatDisturbance, FlatInput, FlatOutput, FlatParameter, FlatVariable
+from grisaille.model.flat import FlatDiscrete, FlatDisturbance, FlatInput, FlatOutput, FlatParameter, FlatVariable
 from grisaille.model.flattening.listing import check_listed, flattened, missing_super
 from grisaille.model.flattening.scope import Scope
 from grisaille.model.names import indexed
 from grisaille.model.recording import recording
+from grisaille.model.whens import Reset, When
 
 
 def elaborate(instance: Any, layers: list[dict[str, Any]], contents: Any) -> Iterator[Content]:
@@ -43,10 +44,12 @@ def elaborate(instance: Any, layers: list[dict[str, Any]], contents: Any) -> Ite
         covariance = _covariances(cls, instance)
     check_listed(cls.__name__, listed, recorder)
     own = [_law(scope, item) for item in listed if isinstance(item, Equation)]
+    whens = [_occasion(scope, item) for item in listed if isinstance(item, When)]
     joints = [_joint(scope, item) for item in listed if isinstance(item, Connection)]
     yield replace(
         content,
         equations=(*own, *content.equations),
+        whens=(*whens, *content.whens),
         joints=(*joints, *content.joints),
         noise_covariance={**content.noise_covariance, **_covariance(scope, content, covariance)},
         hints=(*content.hints, *missing_super(cls, listed, recorder)),
@@ -100,11 +103,13 @@ def insert_component(content: Content, name: str, part: Content, change: Any) ->
     moved = part.mapped(change, name)
     content.components[name] = Component(part.name, part.description)
     for table in (
-        "parameters", "variables", "inputs", "bindings", "disturbances", "outputs", "quantities", "connectors",
+        "parameters", "variables", "discretes", "inputs", "bindings", "disturbances", "outputs", "quantities",
+        "connectors",
         "components", "arrays", "lists", "noise_covariance",
     ):  # fmt: skip
         getattr(content, table).update(getattr(moved, table))
     content.equations += moved.equations
+    content.whens += moved.whens
     content.joints += moved.joints
     content.hints += moved.hints
 
@@ -116,7 +121,9 @@ def enter_declaration(content: Content, name: str, declaration: Declaration, res
         for key, value in declaration.fields.items()
     }
     labels = {"unit": f["unit"], "description": f["description"]}
-    for table in (content.parameters, content.variables, content.inputs, content.disturbances, content.outputs):
+    for table in (
+        content.parameters, content.variables, content.discretes, content.inputs, content.disturbances, content.outputs,
+    ):  # fmt: skip
         table.pop(name, None)
     if declaration.kind == "parameter":
         content.parameters[name] = FlatParameter(
@@ -127,6 +134,8 @@ def enter_declaration(content: Content, name: str, declaration: Declaration, res
         content.variables[name] = FlatVariable(
             name, f["start"], fixed=f["fixed"], nominal=nominal, bounds=f["bounds"], **labels
         )
+    elif declaration.kind == "discrete":
+        content.discretes[name] = FlatDiscrete(name, f["start"], **labels)
     elif declaration.kind == "input":
         default = None if f["default"] is None else float(f["default"])
         content.inputs[name] = FlatInput(name, default, **labels)
@@ -174,6 +183,26 @@ def _covariances(cls: type, instance: Any) -> dict[Any, Any]:
 
 def _law(scope: Scope, equation: Equation) -> Law:
     return Law(scope.resolve(equation.left), scope.resolve(equation.right), equation.source)
+
+
+def _occasion(scope: Scope, item: When) -> Occasion:
+    return Occasion(
+        tuple(
+            Branch(scope.resolve(c.condition), tuple(_action(scope, item, a) for a in c.actions)) for c in item.clauses
+        ),
+        item.source,
+    )
+
+
+def _action(scope: Scope, item: When, action: Equation | Reset) -> Action:
+    if isinstance(action, Reset):
+        return Action("reinit", scope.resolve(action.target), scope.resolve(action.value))
+    if getattr(action.left, "kind", "") != "discrete":
+        raise ModelError(
+            f"{scope.owner}: `{action}` in `{item}` ({item.source}): on the left of an equation inside gr.when stands "
+            f"a gr.Discrete, which gets the value on the right. A state is set by gr.reinit(x, formula)."
+        )
+    return Action("assign", scope.resolve(action.left), scope.resolve(action.right))
 
 
 def _joint(scope: Scope, connection: Connection) -> Joint:

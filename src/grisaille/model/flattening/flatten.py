@@ -16,10 +16,18 @@ from grisaille.model.content import Content, Law
 from grisaille.model.expression import Call, Constant, Expression, Name, is_open, postorder
 from grisaille.model.flat import FlatEquation, FlatModel, FlatVariable
 from grisaille.model.flattening.joining import bind_signals, join_connectors
+from grisaille.model.flattening.occasions import (
+    at_all_times,
+    flat_whens,
+    is_of_events,
+    refuse_discrete_equations,
+    start_parameters,
+)
 from grisaille.model.information import FormulaLoop, order_formulas
 from grisaille.model.names import suggestion
 from grisaille.model.notation.text import render
 from grisaille.model.rewriting import Rewriter
+from grisaille.model.whens import OF_EVENTS
 
 
 def flatten(model: Any) -> FlatModel:
@@ -32,17 +40,22 @@ def flatten(model: Any) -> FlatModel:
 
 
 def _flatten(content: Content) -> FlatModel:
-    _check_closed(content)
+    eventful = _check_closed(content)
     bindings = bind_signals(content)
     content, loops = _break_loops(_with_bindings(content, bindings))
-    insert = _inserting(_formulas(content))
+    written = _inserting(_formulas(content))
+    insert: Rewriter | _Chain = written
+    if eventful or content.discretes:
+        always = at_all_times(content)
+        insert = _Chain(written, always)
     equations = [_equation(law, insert) for law in (*content.equations, *loops)]
     equations += join_connectors(content)
+    refuse_discrete_equations(content, equations)
     _check_equations(content, equations)
     return FlatModel(
         name=content.name,
         description=content.description,
-        parameters=_parameters(content, insert),
+        parameters={**_parameters(content, insert), **start_parameters(content, insert)},
         variables={n: replace(v, start=_optional(v.start, insert)) for n, v in content.variables.items()},
         inputs=content.inputs,
         disturbances={
@@ -58,18 +71,25 @@ def _flatten(content: Content) -> FlatModel:
             n: replace(o, definition=insert(o.definition), noise=_optional(o.noise, insert))
             for n, o in content.outputs.items()
         },
-        quantities={n: insert(Name(n)) for n in content.quantities},
+        quantities={
+            n: insert(Name(n)) for n in content.quantities if not is_of_events(written(Name(n)), content.discretes)
+        },
         equations=tuple(equations),
+        discretes={n: replace(d, start=insert(d.start)) for n, d in content.discretes.items()},
+        whens=flat_whens(content, written),
         noise_covariance={pair: insert(e) for pair, e in content.noise_covariance.items()},
         hints=tuple(dict.fromkeys(content.hints)),
     )
 
 
-def _check_closed(content: Content) -> None:
-    """Every leaf must be a member of this model."""
+def _check_closed(content: Content) -> bool:
+    """Every leaf must be a member of this model; answers whether formulas contain what only events know."""
+    eventful = False
     known = {"time", *content.parameters, *content.variables, *content.inputs, *content.disturbances}
-    known |= {*content.outputs, *content.quantities}
+    known |= {*content.outputs, *content.quantities, *content.discretes}
     for node in postorder(content.formulas()):
+        if isinstance(node, Call):
+            eventful = eventful or node.operation in OF_EVENTS
         if isinstance(node, Name) and node.path not in known:
             raise ModelError(
                 f"{content.name} uses '{node.path}', which does not exist (any more). {suggestion(node.path, known)}"
@@ -80,6 +100,7 @@ def _check_closed(content: Content) -> None:
                 "enclosing model can only be used inside that model; members of a parent class are written "
                 "`Parent.x` or `self.x`."
             )
+    return eventful
 
 
 def _with_bindings(content: Content, bindings: dict[str, Expression]) -> Content:
@@ -131,16 +152,26 @@ def _inserting(formulas: Mapping[str, Expression]) -> Rewriter:
     return insert
 
 
-def _equation(law: Law, insert: Rewriter) -> FlatEquation:
+class _Chain:
+    """One rewriter after another."""
+
+    def __init__(self, first: Rewriter, then: Rewriter) -> None:
+        self.first, self.then = first, then
+
+    def __call__(self, root: Expression) -> Expression:
+        return self.then(self.first(root))
+
+
+def _equation(law: Law, insert: Any) -> FlatEquation:
     text = f"{render(law.left)} == {render(law.right)}"
     return FlatEquation(insert(law.left), insert(law.right), text, law.source)
 
 
-def _optional(expression: Expression | None, insert: Rewriter) -> Expression | None:
+def _optional(expression: Expression | None, insert: Any) -> Expression | None:
     return None if expression is None else insert(expression)
 
 
-def _parameters(content: Content, insert: Rewriter) -> dict[str, Any]:
+def _parameters(content: Content, insert: Any) -> dict[str, Any]:
     parameters = {n: replace(p, value=_optional(p.value, insert)) for n, p in content.parameters.items()}
     formulas = {n: p.value for n, p in parameters.items() if isinstance(p.value, Call | Name)}
     order_formulas(formulas, list(formulas))

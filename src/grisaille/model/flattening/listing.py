@@ -12,12 +12,18 @@ from grisaille.model.arrays import SymbolArray
 from grisaille.model.connectors import Connection
 from grisaille.model.expression import Equation, Expression
 from grisaille.model.recording import Recorder
+from grisaille.model.whens import Reset, When
 
 
 def flattened(owner: str, items: Any, position: str = "") -> Iterator[Any]:
     """Equations and connections out of nested lists, arrays and generators."""
-    if isinstance(items, Equation | Connection):
+    if isinstance(items, Equation | Connection | When):
         yield items
+    elif isinstance(items, Reset):
+        raise ModelError(
+            f"{owner}.equations{position}: `{items}` belongs inside gr.when(condition, {items}), which says at which "
+            "instant."
+        )
     elif isinstance(items, Expression):
         raise ModelError(f"{owner}.equations{position}: `{items}` is a formula, not an equation; write `{items} == 0`.")
     elif isinstance(items, bool | np.bool_):
@@ -44,14 +50,23 @@ def list_equations(owner: str, items: Any) -> tuple[Any, ...]:
 
 def check_written(owner: str, written: Iterable[Any], listed: Iterable[Any]) -> None:
     """Refuses equations and connections that were written but listed nowhere."""
-    kept = {id(item) for item in listed}
-    for item in written:
-        if id(item) not in kept:
-            kind = "equation" if isinstance(item, Equation) else "connection"
+    items = list(listed)
+    kept = {id(item) for item in (*items, *_actions(items))}
+    everything = list(written)
+    inside = {id(item) for item in _actions(everything)}  # of a `when` that is not listed, the `when` is named
+    for item in everything:
+        if id(item) not in kept and id(item) not in inside:
+            kind = "equation" if isinstance(item, Equation) else "event" if isinstance(item, When) else "connection"
             raise ModelError(
                 f"{owner}: the {kind} `{item}` ({item.source}) is written but not listed. Put it in the `equations` "
                 "list, or `yield` it in the `equations` method."
             )
+
+
+def _actions(items: Iterable[Any]) -> Iterator[Equation]:
+    for item in items:
+        if isinstance(item, When):
+            yield from item.equations
 
 
 def check_listed(owner: str, listed: list[Any], recorder: Recorder) -> None:

@@ -63,6 +63,11 @@ def equation(left: Expression, right: Expression) -> Html:
     return tag("math", row(left), tag("mo", "="), row(right), display="block")
 
 
+def assignment(target: Expression, value: Expression) -> Html:
+    """``target ← value`` on a line of its own: what an event does."""
+    return tag("math", row(target), tag("mo", "←"), row(value), display="block")
+
+
 def symbol(name: str) -> Html:
     """A full name such as ``"legs[0].m"``, ``"start(x)"`` or ``"k_p0@A"`` inside the text."""
     wrapped = re.fullmatch(r"(start|scale|noise)\((.*)\)(@.*)?", name)
@@ -249,6 +254,7 @@ _OPERATIONS: dict[str, Callable[..., _Part]] = {
     "or": _logical("∨", _OR),
     "not": lambda a: _Part(tag("mrow", tag("mo", "¬"), _wrapped(a, _ATOM)), _NOT),
     "where": _cases,
+    "pre": lambda a: _Part(tag("msup", _wrapped(a, _ATOM), tag("mo", "−")), _POWER),
     "sqrt": lambda a: _Part(tag("msqrt", a.markup), _ATOM),
     "log10": lambda a: _Part(_function(tag("msub", tag("mi", "log"), tag("mn", 10)), a), _ATOM),
     "smooth_abs": lambda a, w: _Part(tag("msub", _fenced(a.markup, "|", "|"), w.markup), _ATOM),

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from grisaille.model.content import Content
+from grisaille.model.content import Content, Occasion
 from grisaille.model.expression import Constant, Name
-from grisaille.model.flat import FlatDisturbance, FlatInput, FlatOutput, FlatParameter, FlatVariable
+from grisaille.model.flat import FlatDiscrete, FlatDisturbance, FlatInput, FlatOutput, FlatParameter, FlatVariable
 from grisaille.model.notation.tables import rows as table_rows
 from grisaille.model.notation.text import number, render
 
@@ -31,11 +31,13 @@ def describe(content: Content) -> str:
     sections = [
         ("Parameters", map(_parameter, content.parameters.values())),
         ("Variables", map(_variable, variables)),
+        ("Discrete variables", map(_discrete, content.discretes.values())),
         ("Inputs", (_input(content, i) for i in content.inputs.values())),
         ("Disturbances", map(_disturbance, content.disturbances.values())),
         ("Quantities", ((f"{name} = {render(e)}",) for name, e in content.quantities.items())),
         ("Outputs", map(_output, content.outputs.values())),
         ("Equations", _equations(content)),
+        ("Events", ((line,) for when in content.whens for line in when_lines(when))),
         ("Tables", table_rows(content)),
     ]
     lines = [f"{content.name}: {content.description}" if content.description else content.name]
@@ -67,6 +69,21 @@ def _parameter(p: FlatParameter) -> Row:
 def _variable(v: FlatVariable) -> Row:
     start = "" if v.start is None else f"{'fixed at' if v.fixed else 'start'} {render(v.start)}"
     return f"{v.name}{_unit(v.unit)}", start, _limits(v.bounds), _remark(v.description)
+
+
+def _discrete(d: FlatDiscrete) -> Row:
+    return f"{d.name}{_unit(d.unit)}", f"start {render(d.start)}", _remark(d.description)
+
+
+def when_lines(occasion: Occasion) -> list[str]:
+    """A ``when`` as lines: its conditions, and below each what is done."""
+    lines = []
+    for k, branch in enumerate(occasion.branches):
+        lines.append(f"{'otherwise when' if k else 'when'} {render(branch.condition)}:")
+        for action in branch.actions:
+            target, value = render(action.target), render(action.value)
+            lines.append(f"    reinit({target}, {value})" if action.kind == "reinit" else f"    {target} == {value}")
+    return lines
 
 
 def _limits(bounds: tuple[float, float] | None) -> str:

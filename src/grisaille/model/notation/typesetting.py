@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from grisaille.markup import Html, joined, table, tag
-from grisaille.model.content import Content
+from grisaille.model.content import Branch, Content
 from grisaille.model.expression import Expression
-from grisaille.model.flat import FlatDisturbance, FlatInput, FlatOutput, FlatParameter, FlatVariable
-from grisaille.model.notation.mathml import equation, formula, symbol
+from grisaille.model.flat import FlatDiscrete, FlatDisturbance, FlatInput, FlatOutput, FlatParameter, FlatVariable
+from grisaille.model.notation.mathml import assignment, equation, formula, symbol
 from grisaille.model.notation.printing import is_variable
 from grisaille.model.notation.tables import ShownTable, shown_tables
 from grisaille.model.tables import table_arguments
@@ -34,7 +34,21 @@ def equations(content: Content) -> Html:
     more = tag("p", f"… and {left_out} more.") if left_out else None
     if not lines:
         return tag("p", "No equations: outputs are formulas of inputs and parameters.")
-    return joined((tag("ol", *(tag("li", line) for line in lines), class_="equations"), more))
+    return joined((tag("ol", *(tag("li", line) for line in lines), class_="equations"), more, _events(content)))
+
+
+def _events(content: Content) -> Html | None:
+    branches = [
+        _branch("otherwise when " if k else "when ", branch)
+        for occasion in content.whens[:MOST_ROWS]
+        for k, branch in enumerate(occasion.branches)
+    ]
+    return tag("ul", *branches, class_="events") if branches else None
+
+
+def _branch(word: str, branch: Branch) -> Html:
+    actions = [tag("li", assignment(a.target, a.value)) for a in branch.actions]
+    return tag("li", word, formula(branch.condition), tag("ul", *actions))
 
 
 def symbols(content: Content) -> Iterable[Html]:
@@ -45,6 +59,8 @@ def symbols(content: Content) -> Iterable[Html]:
     parameters = map(_parameter, content.parameters.values())
     yield from _listed("Parameters", ("", "value", "unit", "bounds", "prior", ""), parameters)
     yield from _listed("Variables", ("", "unit", "start", "bounds", ""), map(_variable, variables))
+    discretes = map(_discrete, content.discretes.values())
+    yield from _listed("Discrete variables", ("", "unit", "start", ""), discretes)
     yield from _listed("Inputs", ("", "unit", "value", ""), (_input(content, i) for i in content.inputs.values()))
     yield from _listed(
         "Disturbances", ("", "spectrum", "scale", "unit", ""), map(_disturbance, content.disturbances.values())
@@ -79,6 +95,10 @@ def _parameter(p: FlatParameter) -> tuple[Any, ...]:
 def _variable(v: FlatVariable) -> tuple[Any, ...]:
     start = joined((_maybe(v.start), " (fixed)" if v.fixed else None)) if v.start is not None else ""
     return symbol(v.name), v.unit, start, _limits(v.bounds), v.description
+
+
+def _discrete(d: FlatDiscrete) -> tuple[Any, ...]:
+    return symbol(d.name), d.unit, formula(d.start), d.description
 
 
 def _input(content: Content, i: FlatInput) -> tuple[Any, ...]:

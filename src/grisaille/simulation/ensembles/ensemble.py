@@ -407,7 +407,13 @@ def _choose(
         )
     if options.method == "frozen-implicit" and setting.white is not None:
         raise DataError("White noise needs method='auto': implicit steps would see infinite values.")
-    if (system.nz and setting.white is None) or options.method == "frozen-implicit":
+    if system.reactions is not None and setting.white is not None:
+        raise ModelError(
+            f"{posed.structure.model.name} has events of its own, gr.when({system.reactions.texts[0]}), and white "
+            f"noise in its equations, between whose kicks no instant can be located: give the disturbance a bandwidth, "
+            f"gr.spectra.lowpass(…), which is fast beside the model's own motion."
+        )
+    if (system.nz and setting.white is None) or system.reactions is not None or options.method == "frozen-implicit":
         engine = TaskEngine.prepared(setting, posed, options.rtol, options.method, options.inner_step)
         return engine, Pilot(0, engine.error_estimate)
     fused = FusedEngine if options.between == "linear" else SampledEngine

@@ -1,4 +1,5 @@
-"""Ensembles of models that stay implicit, or are stiff: one realization after the other through the frozen integrators.
+"""Ensembles of models that stay implicit, are stiff or have events: one realization after the other through the frozen
+integrators.
 
 Disturbances are sampled for a realization and handed over as polynomials between grid points, where steps end. A
 direction that moves a disturbance is carried by the signals: with an extra parameter ε_s, zero, for each direction s,
@@ -23,13 +24,16 @@ from grisaille.compilation.filter_twin import FilterStates
 from grisaille.compilation.kernel import Kernel, build_kernel
 from grisaille.compilation.moments import Moments
 from grisaille.compilation.task import Status, Task
-from grisaille.experiment.interpolation import shifted_coefficients
+from grisaille.experiment.interpolation import SignalTable, shifted_coefficients
 from grisaille.simulation.ensembles.engines import Answer, Progress, Setting, join_answers, layout_of
 from grisaille.simulation.ensembles.hermite import piece_polynomials
 from grisaille.simulation.ensembles.reducers import BLOCK
 from grisaille.simulation.ensembles.sampled import sample_pieces
+from grisaille.simulation.events import Form, refuse_interpreted
 from grisaille.simulation.frozen import choose_step
 from grisaille.simulation.integration import integrate
+from grisaille.simulation.remembered import Same
+from grisaille.structure.events import hold_events
 from grisaille.structure.system import Signal, System
 from grisaille.trial import Point
 
@@ -53,13 +57,24 @@ class TaskEngine:
         self.error_estimate = solver.error_estimate
         self.moving = layout_of(setting).places if layout_of(setting).sensitive else ()
         self.system = _with_moving_signals(setting.system, self.moving, len(setting.dp))
-        self.kernel: Kernel = build_kernel(self.system, sensitive=bool(len(setting.dp)), compiled=setting.compiled)
+        self.form = self._form()
+        self.kernel: Kernel = build_kernel(self.form.system, sensitive=bool(len(setting.dp)), compiled=setting.compiled)
         self.columns = list(setting.observed)
         self.ends = np.zeros((0, setting.system.nx))
 
     @property
     def name(self) -> str:
         return self.solver.method
+
+    def _form(self) -> Form:
+        """With events where a model has its own; relations that only make it jump are stepped across."""
+        s = self.setting
+        if s.system.reactions is None:
+            return Form(self.system, None)
+        refuse_interpreted(s.system, s.compiled)
+        question = (Same(s.system), tuple(self.moving), len(s.dp))
+        events = s.disturbances.remembered.get("events", question, lambda: hold_events(self.system, str))
+        return Form(self.system if events is None else events.before, events)
 
     @classmethod
     def prepared(
@@ -162,12 +177,15 @@ class TaskEngine:
         breaks, coef = signals
         times = s.grid.points[np.unique(s.grid.kept[:end])]
         extended = np.eye(ns) if self.moving else np.zeros((ns, 0))
+        form, kink = self.form, np.isin(breaks, s.grid.points).astype(np.uint8)
+        table = form.table(SignalTable(breaks, coef[i], kink))
         return Task.create(
             self.kernel, float(s.grid.points[0]), float(times[-1]),
-            p=np.concatenate([s.p, np.zeros(extended.shape[1])]), x=x, z=z,
-            dp=np.column_stack([s.dp, extended]) if ns else None, sx=sx if ns else None, sz=sz if ns else None,
-            breaks=breaks, coef=coef[i], kink=np.isin(breaks, s.grid.points).astype(np.uint8), times=times,
-            rtol=self.solver.rtol, atol=self.solver.atol, nominal=s.nominal, max_steps=2_000_000_000,
+            p=form.parameters(np.concatenate([s.p, np.zeros(extended.shape[1])])), x=x, z=form.implicit(z),
+            dp=form.parameters(np.column_stack([s.dp, extended])) if ns else None, sx=sx if ns else None,
+            sz=form.implicit(sz) if ns else None, breaks=table.breaks, coef=table.coef, kink=table.kink, times=times,
+            rtol=self.solver.rtol, atol=form.tolerances(self.solver.atol, self.solver.rtol), nominal=s.nominal,
+            max_steps=2_000_000_000,
         )  # fmt: skip
 
 
@@ -195,7 +213,13 @@ def _with_moving_signals(system: System, places: Sequence[int], ns: int) -> Syst
     formulas = ca.substitute([getattr(system, n) for n in names], [system.u], [u])
     signals = tuple(Signal(f"d({system.signals[place].name})", s, "disturbance") for place in places for s in range(ns))
     parameters = (*system.parameter_names, *(f"e{s}" for s in range(ns)))
+    reactions = system.reactions
+    if reactions is not None:
+        own = [reactions.conditions, reactions.memory, reactions.values]
+        conditions, memory, values = ca.substitute(own, [system.u], [u])
+        reactions = replace(reactions, conditions=conditions, memory=memory, values=values)
     return replace(
-        system, u=ca.vertcat(system.u, moved), p=ca.vertcat(system.p, size), signals=(*system.signals, *signals),
+        system, reactions=reactions,
+        u=ca.vertcat(system.u, moved), p=ca.vertcat(system.p, size), signals=(*system.signals, *signals),
         parameter_names=parameters, **dict(zip(names, formulas, strict=True)),
     )  # fmt: skip

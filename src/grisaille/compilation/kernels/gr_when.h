@@ -1,0 +1,281 @@
+/* What a model does at events (structure/whens.py): clauses whose condition becomes true give states and discrete
+ * variables new values. Included by gr_events.h.
+ *
+ * Before the modes p holds, for each clause: whether its condition was true when it was last looked at, whether it fires
+ * in this pass, when it fired last and how often in a row within rounding; then what conditions remember (discrete
+ * variables and conditions of edge) and pulses, 1 at the instant of a tick or at the start.
+ *
+ * At an event, when modes agree, passes follow each other until nothing fires:
+ *
+ *   clauses whose condition is true and was not fire, of one `when` the first;   targets <- R(t, x, z, u, p);
+ *   x onto the constraints, where what was set stays and the rest follows;       z, F and modes anew.
+ *
+ * With dt the derivative of the instant, the total derivative X = S + F dt along it becomes
+ *
+ *   X <- dR/d[x; z] [S; sz] + dR/dp dp + (rate of R) dt,     then projected,     S = X - F_after dt,
+ *
+ * and the derivatives of discrete variables, which stand in dp, likewise.
+ */
+#ifndef GR_WHEN_H
+#define GR_WHEN_H
+
+#if GR_NW > 0
+
+#define GR_MOST_PASSES 100
+#define GR_STIFFER 1e-8     /* weight of a state of a lower level beside one of the next, where a reset is followed */
+#define GR_CONTRADICTION 1e-6
+#define GR_SLOTS (4 * GR_NW + GR_NB + GR_NQ)
+
+GR_FN double *gr_seen(const gr_task *k) { return k->p + GR_NP - 4 * GR_NE - GR_SLOTS; }
+GR_FN double *gr_fired(const gr_task *k) { return gr_seen(k) + GR_NW; }
+GR_FN double *gr_last(const gr_task *k) { return gr_seen(k) + 2 * GR_NW; }
+GR_FN double *gr_repeats(const gr_task *k) { return gr_seen(k) + 3 * GR_NW; }
+GR_FN double *gr_was(const gr_task *k) { return gr_seen(k) + 4 * GR_NW; }
+GR_FN double *gr_pulse(const gr_task *k) { return gr_seen(k) + 4 * GR_NW + GR_NB; }
+
+/* what conditions remember and are now, without firing anything */
+GR_COLD void gr_remember(gr_task *k, const double *x, const double *z, const double *u) {
+  double now[GR_NW + GR_NB + 1];
+  gr_W(k->t, x, z, u, k->p, now);
+  for (long j = 0; j < GR_NB; j++) gr_was(k)[j] = now[GR_NW + j];
+  gr_W(k->t, x, z, u, k->p, now);
+  for (long w = 0; w < GR_NW; w++) gr_seen(k)[w] = now[w] != 0.0;
+}
+
+/* The clauses that fire in this pass; *moved where something that is remembered has changed. */
+GR_COLD long gr_choose_clauses(gr_task *k, const double *x, const double *z, const double *u, long *moved) {
+  double now[GR_NW + GR_NB + 1];
+  long count = 0;
+  gr_W(k->t, x, z, u, k->p, now);
+  for (long w = 0; w < GR_NW; w++) {
+    long fires = now[w] != 0.0 && gr_seen(k)[w] == 0.0;
+    for (long v = w - 1; fires && v >= 0 && gr_group[v] == gr_group[w]; v--) fires = gr_fired(k)[v] == 0.0;
+    gr_fired(k)[w] = (double)fires;
+    count += fires;
+  }
+  *moved = 0;
+  for (long w = 0; w < GR_NW; w++) gr_seen(k)[w] = now[w] != 0.0;
+  for (long j = 0; j < GR_NB; j++) {
+    *moved |= gr_was(k)[j] != now[GR_NW + j];
+    gr_was(k)[j] = now[GR_NW + j];
+  }
+  return count;
+}
+
+/* The same clause again and again within rounding, of time or of the gap that made it fire (`stuck`): its events
+ * accumulate. `fresh`: not yet in this event. */
+GR_COLD long gr_note_clauses(gr_task *k, long *fresh, long stuck) {
+  const double close = 1e-12 * (k->t1 - k->t0) + 100.0 * gr_smallest_step(k, k->t);
+  for (long w = 0; w < GR_NW; w++) {
+    if (gr_fired(k)[w] == 0.0) continue;
+    if (fresh[w]) gr_repeats(k)[w] = stuck || k->t - gr_last(k)[w] <= close ? gr_repeats(k)[w] + 1.0 : 0.0;
+    fresh[w] = 0;
+    gr_last(k)[w] = k->t;
+    if (gr_repeats(k)[w] >= 2.0) return gr_fail(k, GR_REPEATS, w, gr_repeats(k)[w] + 1.0);
+    const long status = gr_record(k, GR_NE + w, 0.0);
+    if (status) return status;
+  }
+  return GR_DONE;
+}
+
+/* 1 where a clause that fires sets state i */
+GR_FN long gr_is_set(const gr_task *k, long i) {
+  for (long w = 0; w < GR_NW; w++)
+    if (gr_fired(k)[w] != 0.0 && gr_resets[w * GR_NX + i]) return 1;
+  return 0;
+}
+
+/* The metric of the projection after a reset: what was set stays, states of higher levels follow first. */
+GR_COLD void gr_weigh_states(const gr_task *k, double *weight) {
+  long highest = 0;
+  for (long i = 0; i < GR_NX; i++) highest = gr_yields[i] > highest ? gr_yields[i] : highest;
+  for (long i = 0; i < GR_NX; i++)
+    weight[i] = k->nominal[i] * pow(GR_STIFFER, (double)(gr_is_set(k, i) ? highest + 1 : highest - gr_yields[i]));
+}
+
+/* x onto the constraints, k->nominal being the weights. What was set must not move, nor what lies below it: a position
+ * does not follow a velocity. */
+GR_COLD long gr_follow_reset(gr_task *k, gr_projection *c, double *x, const double *z, const double *u,
+                             const double *nominal) {
+#if GR_NC > 0
+  double wished[GR_LEN(GR_NX)];
+  long lowest = GR_NX, first = -1;
+  for (long i = 0; i < GR_NX; i++) wished[i] = x[i];
+  for (long i = GR_NX - 1; i >= 0; i--) {
+    if (!gr_is_set(k, i)) continue;
+    first = i;
+    lowest = gr_yields[i] < lowest ? gr_yields[i] : lowest;
+  }
+  const long status = gr_project(k, c, k->t, x, z, u);
+  if (status) return status;
+  for (long i = 0; i < GR_NX; i++)
+    if (first >= 0 && (gr_is_set(k, i) || gr_yields[i] < lowest) &&
+        fabs(x[i] - wished[i]) > GR_CONTRADICTION * fmax(nominal[i], fabs(wished[i])))
+      return gr_fail(k, GR_CONTRADICTS, gr_is_set(k, i) ? i : first, x[i] - wished[i]);
+#else
+  (void)k; (void)c; (void)x; (void)z; (void)u; (void)nominal;
+#endif
+  return GR_DONE;
+}
+
+/* gaps that a reset has moved are decided anew; a mode slides on only where its gap has not moved */
+GR_COLD long gr_modes_after_reset(gr_task *k, const double *before, const double *x, const double *z, const double *u,
+                                  long *near) {
+  double after[GR_NE], noise[GR_NE];
+  gr_gauge g;
+  gr_G(k->t, x, z, u, k->p, after);
+  gr_gauge_at(k, k->t, x, z, u, &g);
+  gr_gauge_noise(k, k->t, x, z, u, &g, noise);
+  for (long i = 0; i < GR_NE; i++) {
+    if (fabs(after[i] - before[i]) <= 64.0 * noise[i] + 8.0 * GR_EPS * fabs(before[i])) continue;
+    near[i] = GR_AWAY;
+    gr_slack(k)[i] = 0.0;
+    if (gr_sliding(k)[i] == 0.0) continue;
+    gr_sliding(k)[i] = 0.0;
+    gr_held(k)[i] = gr_relation(gr_kind_of(i), after[i]);
+    const long status = gr_record(k, i, after[i] > before[i] ? 2.0 : -2.0);
+    if (status) return status;
+  }
+  return GR_DONE;
+}
+
+#if GR_SENSITIVE
+/* sx becomes the total derivative along the moving instant after the reset, dp those of discrete variables */
+GR_COLD long gr_reset_sensitivity(gr_task *k, gr_newton *n, const double *x, const double *z, const double *u,
+                                  double *scratch) {
+  double rj[GR_NR * GR_N], rp[GR_NR * GR_NP], rd[GR_NR], f[GR_LEN(GR_N)], next[GR_NR];
+  for (long i = 0; i < GR_N; i++) f[i] = n->f[i];
+  const long status = gr_complete_sensitivity(k, n, k->t, x, z, u, k->sx, k->sz, scratch);
+  if (status) return status;
+  gr_RJ(k->t, x, z, u, k->p, rj);
+  gr_RP(k->t, x, z, u, k->p, rp);
+  gr_RD(k->t, x, z, u, k->p, rd);
+  for (long d = 0; d < k->ns; d++) {
+    double *sx = k->sx + GR_NX * d, *sz = k->sz + GR_NZ * d, *dp = k->dp + GR_NP * d;
+    for (long i = 0; i < GR_NR; i++) {
+      next[i] = k->dt[d] != 0.0 ? rd[i] * k->dt[d] : 0.0;
+      for (long j = 0; j < GR_NP; j++)
+        if (dp[j] != 0.0) next[i] += rp[i + GR_NR * j] * dp[j];
+      for (long j = 0; j < GR_NX; j++) next[i] += rj[i + GR_NR * j] * sx[j];
+      for (long j = 0; j < GR_NZ; j++) next[i] += rj[i + GR_NR * (GR_NX + j)] * sz[j];
+    }
+    for (long j = 0; j < GR_NX; j++) sx[j] += f[j] * k->dt[d];
+    for (long i = 0; i < GR_NR; i++) *(gr_target[i] < GR_NX ? sx + gr_target[i] : dp + (gr_target[i] - GR_NX)) = next[i];
+  }
+  return GR_DONE;
+}
+#endif
+
+/* new values of the clauses that fire; x, z, F, modes and sensitivities follow */
+GR_COLD long gr_take_actions(gr_task *k, gr_newton *n, double *x, double *z, const double *u, long *near,
+                             double *scratch) {
+  double next[GR_NR], gap[GR_NE], room[GR_PROJECT_WORK], weight[GR_LEN(GR_NX)];
+  const double *nominal = k->nominal;
+  gr_projection c = gr_projection_in(room);
+  long status = GR_DONE;
+  gr_R(k->t, x, z, u, k->p, next);
+  gr_G(k->t, x, z, u, k->p, gap);
+  const long bad = gr_not_finite(GR_NR, next);
+  if (bad >= 0) return gr_fail(k, GR_NOT_FINITE, gr_target[bad] < GR_NX ? gr_target[bad] : -1, next[bad]);
+#if GR_SENSITIVE
+  if (k->ns > 0) status = gr_reset_sensitivity(k, n, x, z, u, scratch);
+  if (status) return status;
+#else
+  (void)scratch;
+#endif
+  for (long i = 0; i < GR_NR; i++) *(gr_target[i] < GR_NX ? x + gr_target[i] : k->p + (gr_target[i] - GR_NX)) = next[i];
+  gr_weigh_states(k, weight);
+  k->nominal = weight;
+  status = gr_follow_reset(k, &c, x, z, u, nominal);
+  if (!status) status = gr_solve_modes(k, n, x, z, u);
+#if GR_SENSITIVE
+  if (!status && k->ns > 0) gr_project_moving(k, &c, k->t, x, z, u, k->sx, n->f, k->dt);
+#endif
+  k->nominal = nominal;
+  if (status) return status;
+  status = gr_modes_after_reset(k, gap, x, z, u, near);
+  if (status) return status;
+#if GR_SENSITIVE
+  double before[GR_LEN(GR_NX)];
+  for (long j = 0; j < GR_NX; j++) before[j] = n->f[j];
+#endif
+  status = gr_agree(k, n, x, z, u, near);
+#if GR_SENSITIVE
+  if (!status) gr_saltate(k, before, n->f);
+#endif
+  return status;
+}
+
+/* Passes until nothing fires. n->f must be F here; `dated`: dt is the derivative of this instant; `stuck`: the gap that
+ * is at its switch has not left it since it was decided last. */
+GR_COLD long gr_react(gr_task *k, gr_newton *n, double *x, double *z, const double *u, long *near, long dated,
+                      long stuck, double *scratch) {
+  long fresh[GR_NW], moved, ticks = 0;
+  for (long w = 0; w < GR_NW; w++) fresh[w] = 1;
+  for (long pass = 0;; pass++) {
+    const long count = gr_choose_clauses(k, x, z, u, &moved);
+    if (count == 0 && !moved) break;
+    if (count == 0) continue;
+    long first = 0;
+    while (gr_fired(k)[first] == 0.0) first++;
+    if (k->ns > 0 && !dated) return gr_fail(k, GR_NO_INSTANT, first, 0.0);
+    if (pass >= GR_MOST_PASSES) return gr_fail(k, GR_REPEATS, first, 0.0);
+    long status = gr_note_clauses(k, fresh, stuck);
+    if (!status) status = gr_take_actions(k, n, x, z, u, near, scratch);
+    if (status) return status;
+  }
+  for (long q = 0; q < GR_NQ; q++) {
+    ticks |= gr_pulse(k)[q] != 0.0;
+    gr_pulse(k)[q] = 0.0;
+  }
+  if (ticks) gr_remember(k, x, z, u);
+  return GR_DONE;
+}
+
+/* the start of a run: what holds there fires nothing, what ticks there does */
+GR_COLD long gr_react_at_start(gr_task *k, gr_newton *n, double *x, double *z, const double *u, long *near,
+                               double *scratch) {
+  double instant[GR_NQ + 1];
+  for (long i = 0; i < GR_SLOTS; i++) gr_seen(k)[i] = 0.0;
+  for (long w = 0; w < GR_NW; w++) gr_last(k)[w] = -HUGE_VAL;
+  for (long d = 0; d < k->ns; d++) k->dt[d] = 0.0;
+  gr_remember(k, x, z, u);
+  gr_T(k->t, x, z, u, k->p, instant);
+  for (long q = 0; q < GR_NQ; q++) {
+    const long at = gr_counter[q];
+    gr_pulse(k)[q] = at < 0 || (u[at] >= 0.0 && fabs(instant[q] - k->t) <= 4.0 * gr_smallest_step(k, k->t));
+  }
+  return gr_react(k, n, x, z, u, near, 1, 0, scratch);
+}
+
+/* Clocks that tick where signals go from u_before to u, and how that instant moves; answers 0 where clocks that tick at
+ * once move apart. */
+GR_COLD long gr_ticks(gr_task *k, const double *x, const double *z, const double *u_before, const double *u) {
+  long known = 0, dated = 1;
+  for (long d = 0; d < k->ns; d++) k->dt[d] = 0.0;
+#if GR_SENSITIVE
+  double slope[GR_NQ * GR_NP + 1];
+  if (k->ns > 0) gr_TP(k->t, x, z, u, k->p, slope);
+#else
+  (void)x; (void)z;
+#endif
+  for (long q = 0; q < GR_NQ; q++) {
+    const long at = gr_counter[q];
+    if (at < 0 || u[at] == u_before[at]) continue;
+    gr_pulse(k)[q] = 1.0;
+#if GR_SENSITIVE
+    for (long d = 0; d < k->ns; d++) {
+      double moved = 0.0;
+      for (long j = 0; j < GR_NP; j++)
+        if (k->dp[j + GR_NP * d] != 0.0) moved += slope[q + GR_NQ * j] * k->dp[j + GR_NP * d];
+      if (known && fabs(moved - k->dt[d]) > 1e-9 * (fabs(moved) + fabs(k->dt[d]))) dated = 0;
+      k->dt[d] = moved;
+    }
+#endif
+    known = 1;
+  }
+  return dated;
+}
+
+#endif
+#endif

@@ -1,0 +1,334 @@
+"""``when`` in symbols: conditions, what they remember, new values of states and discrete variables.
+
+While equations are lowered every formula of a ``when`` becomes a hidden observed quantity, so that index reduction
+writes it out in states like any other. What events know and equations do not are symbols of their own:
+
+    was     what a discrete variable or the condition of ``edge`` was before the last pass of an event
+    pulse   1 at the instant of a clock's tick or at the start of a run, else 0
+    fired   1 for the clauses whose actions are taken in a pass
+
+A discrete variable n that some clauses c give values V_c becomes
+
+    n⁺ = V_c where clause c has fired, n elsewhere,      V_c of the new values of others, of was_n for pre(n),
+
+which is written out in an order in which no value is needed before it is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import casadi as ca
+
+from grisaille.errors import ModelError, StructureError
+from grisaille.model.expression import Call, Name, postorder
+from grisaille.model.flat import FlatModel
+from grisaille.model.lowering.lowering import Differentiate, Leaf, lower
+from grisaille.model.notation.text import render
+from grisaille.structure.pieces import is_affine
+from grisaille.structure.switching import Switches
+from grisaille.structure.system import Reactions, Tick
+
+HIDDEN = "\0"
+"""First letter of the names of formulas that users do not see."""
+
+
+@dataclass(frozen=True, eq=False)
+class Deed:
+    """One action: the clause it belongs to, what it sets, and the hidden formula of the new value."""
+
+    clause: int
+    kind: str
+    target: str
+    formula: str
+
+
+@dataclass(frozen=True, eq=False)
+class Whens:
+    """The events of one model over its symbols; formulas stand among the observed ones, under hidden names."""
+
+    texts: tuple[str, ...]
+    """Condition of each clause."""
+    group: tuple[int, ...]
+    """Which ``when`` each clause belongs to."""
+    deeds: tuple[Deed, ...]
+    conditions: tuple[str, ...]
+    memory: tuple[tuple[ca.SX, str], ...]
+    """(was, hidden formula)"""
+    before: tuple[tuple[ca.SX, str], ...]
+    """(symbol, hidden formula) of pre(…) of what is continuous."""
+    ticks: tuple[Tick, ...]
+
+
+def lower_whens(
+    model: FlatModel, parameters: Mapping[str, ca.SX], leaf: Leaf, der: Differentiate, switches: Switches
+) -> tuple[Whens | None, dict[str, ca.SX]]:
+    """The events, and their hidden formulas; nothing where a model has none."""
+    if not model.whens:
+        return None, {}
+    return _Lowering(model, parameters, leaf, der, switches).run()
+
+
+class _Lowering:
+    def __init__(
+        self, model: FlatModel, parameters: Mapping[str, ca.SX], leaf: Leaf, der: Differentiate, switches: Switches
+    ) -> None:
+        self.model, self.parameters, self.leaf, self.der, self.switches = model, parameters, leaf, der, switches
+        self.hidden: dict[str, ca.SX] = {}
+        self.was = {n: ca.SX.sym("was") for n in model.discretes}
+        self.memory = [(s, self._hide(f"memory {n}", parameters[n])) for n, s in self.was.items()]
+        self.before: list[tuple[ca.SX, str]] = []
+        self.ticks: dict[str, Tick] = {}
+
+    def run(self) -> tuple[Whens, dict[str, ca.SX]]:
+        texts: list[str] = []
+        group: list[int] = []
+        deeds: list[Deed] = []
+        conditions: list[str] = []
+        for number, occasion in enumerate(self.model.whens):
+            for clause in occasion.clauses:
+                k = len(texts)
+                texts.append(clause.text)
+                group.append(number)
+                conditions.append(self._hide(f"condition {k}", self._lowered(clause.condition, self._in_condition)))
+                for action in clause.actions:
+                    value = self._lowered(action.value, self._in_action)
+                    deeds.append(Deed(k, action.kind, action.target, self._hide(f"value {len(deeds)}", value)))
+        found = Whens(
+            tuple(texts), tuple(group), tuple(deeds), tuple(conditions), tuple(self.memory), tuple(self.before),
+            tuple(self.ticks.values()),
+        )  # fmt: skip
+        return found, self.hidden
+
+    def _hide(self, name: str, formula: ca.SX) -> str:
+        self.hidden[HIDDEN + name] = formula
+        return HIDDEN + name
+
+    def _lowered(self, formula: object, inspect: Callable[[Call, list[ca.SX], ca.SX], ca.SX]) -> ca.SX:
+        return lower([formula], self.leaf, self.der, inspect)[0]  # type: ignore[list-item]
+
+    def _in_condition(self, node: Call, arguments: list[ca.SX], value: ca.SX) -> ca.SX:
+        if node.operation == "pre" and not self._is_discrete(node):
+            raise ModelError(
+                f"{self.model.name}: `{render(node)}` stands in the condition of a gr.when; pre(…) of a continuous "
+                f"variable has a meaning in actions only. Leave pre out: at the event both are the same."
+            )
+        return self._of_events(node, arguments, value)
+
+    def _in_action(self, node: Call, arguments: list[ca.SX], value: ca.SX) -> ca.SX:
+        if node.operation == "pre" and not self._is_discrete(node):
+            symbol = ca.SX.sym("before")
+            self.before.append((symbol, self._hide(f"before {len(self.before)}", arguments[0])))
+            return symbol
+        return self._of_events(node, arguments, value)
+
+    def _is_discrete(self, node: Call) -> bool:
+        argument = node.arguments[0]
+        return isinstance(argument, Name) and argument.path in self.was
+
+    def _of_events(self, node: Call, arguments: list[ca.SX], value: ca.SX) -> ca.SX:
+        if node.operation in ("pre", "change"):
+            argument = node.arguments[0]
+            if not (isinstance(argument, Name) and argument.path in self.was):
+                raise ModelError(f"{self.model.name}: `{render(node)}` is taken of a gr.Discrete only.")
+            was = self.was[argument.path]
+            return was if node.operation == "pre" else ca.logic_not(arguments[0] == was)
+        if node.operation == "edge":
+            was = ca.SX.sym("was")
+            self.memory.append((was, self._hide(f"memory {len(self.memory)}", arguments[0])))
+            return ca.logic_and(arguments[0], ca.logic_not(was))
+        if node.operation in ("clock", "initial"):
+            return self._pulse(node, arguments)
+        return value
+
+    def _pulse(self, node: Call, arguments: list[ca.SX]) -> ca.SX:
+        text = render(node)
+        if text not in self.ticks:
+            pulse = ca.SX.sym("pulse")
+            if node.operation == "initial":
+                self.ticks[text] = Tick(text, pulse, "", ca.SX(1), ca.SX(0), ca.SX(0))
+            else:
+                self._refuse_moving(node)
+                period, start = arguments
+                signal = self.switches.counter(text, ca.floor((self.leaf("time") - start) / period))
+                count = self.leaf_of_signal(signal)
+                self.ticks[text] = Tick(text, pulse, signal, period, start, start + count * period)
+        return self.ticks[text].pulse
+
+    def leaf_of_signal(self, name: str) -> ca.SX:
+        return self.switches.symbol(name)
+
+    def _refuse_moving(self, node: Call) -> None:
+        constant = set(self.model.parameters) - set(self.model.discretes)
+        for leaf in postorder(node.arguments):
+            if isinstance(leaf, Name) and leaf.path not in constant:
+                raise ModelError(
+                    f"{self.model.name}: `{render(node)}` ticks at instants that are known before a run: its period "
+                    f"and start may contain numbers and parameters, but '{leaf.path}' is none."
+                )
+
+
+def collect_reactions(
+    whens: Whens,
+    model: FlatModel,
+    parameters: Mapping[str, ca.SX],
+    closed: Mapping[str, ca.SX],
+    x: ca.SX,
+    state_names: Sequence[str],
+    constraints: Sequence[tuple[int, ca.SX]],
+    places: Mapping[str, int],
+    written: Collection[str],
+) -> Reactions:
+    """The events in states.
+
+    closed : every observed formula, hidden ones too, over states, implicit unknowns, signals and parameters
+    constraints : (level, formula) of the hidden constraints
+    places : of switch signals in u
+    written : names that the user's equations differentiate
+    """
+    fired = ca.SX.sym("fired", len(whens.texts))
+    known = list(model.discretes)
+    was = {n: symbol for n, (symbol, _) in zip(known, whens.memory, strict=False)}
+    before = [(s, _at_once(closed[f], known, parameters, was)) for s, f in whens.before]
+    deeds = [(d, _inserted(closed[d.formula], before)) for d in whens.deeds]
+    assigned = [n for n in known if any(d.target == n for d, _ in deeds)]
+    new = _new_values(model, assigned, deeds, parameters, fired, whens.group)
+    targets: list[int] = []
+    values: list[ca.SX] = []
+    resets: list[list[int]] = [[] for _ in whens.texts]
+    for deed, value in deeds:
+        if deed.kind != "reinit":
+            continue
+        place, solved = _state_of(deed, whens, model, closed[deed.target], x, state_names, value, written)
+        solved = _with_new(solved, deed, deeds, new, parameters, whens.group)
+        resets[deed.clause].append(place)
+        if place not in targets:
+            targets.append(place)
+            values.append(x[place])
+        k = targets.index(place)
+        values[k] = ca.if_else(fired[deed.clause], solved, values[k])
+    order = list(parameters)
+    for name in assigned:
+        targets.append(int(x.numel()) + order.index(name))
+        values.append(new[name])
+    return Reactions(
+        texts=whens.texts,
+        group=whens.group,
+        conditions=ca.vertcat(*(closed[c] for c in whens.conditions)),
+        memory=ca.vertcat(*(closed[f] for _, f in whens.memory)) if whens.memory else ca.SX(0, 1),
+        was=ca.vertcat(*(s for s, _ in whens.memory)) if whens.memory else ca.SX(0, 1),
+        fired=fired,
+        ticks=whens.ticks,
+        counters=tuple(places.get(t.signal, -1) for t in whens.ticks),
+        # when new values are computed, what a discrete variable was is what it still is
+        values=_inserted(ca.vertcat(*values), [(was[n], parameters[n]) for n in known]),
+        targets=tuple(targets),
+        resets=tuple(map(tuple, resets)),
+        yields=tuple(_yielding(x, constraints)),
+    )
+
+
+def _at_once(formula: ca.SX, known: Sequence[str], parameters: Mapping[str, ca.SX], was: Mapping[str, ca.SX]) -> ca.SX:
+    """A formula with discrete variables as they were."""
+    if not known:
+        return formula
+    return ca.substitute(formula, ca.vertcat(*(parameters[n] for n in known)), ca.vertcat(*(was[n] for n in known)))
+
+
+def _inserted(formula: ca.SX, pairs: Sequence[tuple[ca.SX, ca.SX]]) -> ca.SX:
+    if not pairs:
+        return formula
+    return ca.substitute(formula, ca.vertcat(*(s for s, _ in pairs)), ca.vertcat(*(f for _, f in pairs)))
+
+
+def _new_values(
+    model: FlatModel,
+    assigned: Sequence[str],
+    deeds: Sequence[tuple[Deed, ca.SX]],
+    parameters: Mapping[str, ca.SX],
+    fired: ca.SX,
+    group: Sequence[int],
+) -> dict[str, ca.SX]:
+    """Discrete variable → its value after a pass."""
+    done: dict[str, ca.SX] = {}
+    waiting: list[str] = []
+
+    def value_of(name: str) -> ca.SX:
+        if name in done:
+            return done[name]
+        if name in waiting:
+            circle = " → ".join([*waiting[waiting.index(name) :], name])
+            raise StructureError(
+                f"{model.name}: the new values of {circle} are defined by each other in a circle, at one instant. "
+                f"Write gr.pre(…) around the one whose value before the event is meant."
+            )
+        waiting.append(name)
+        new = parameters[name]
+        for deed, value in deeds:
+            if deed.target == name and deed.kind == "assign":
+                others = list(_others(deed, value, deeds, parameters, group))
+                replaced = [(parameters[n], value_of(n)) for n in others]
+                new = ca.if_else(fired[deed.clause], _inserted(value, replaced), new)
+        waiting.pop()
+        done[name] = new
+        return new
+
+    return {name: value_of(name) for name in assigned}
+
+
+def _others(
+    deed: Deed, value: ca.SX, deeds: Sequence[tuple[Deed, ca.SX]], parameters: Mapping[str, ca.SX], group: Sequence[int]
+) -> Iterator[str]:
+    """Discrete variables in a value that may get a new one in the same pass."""
+    for name in dict.fromkeys(d.target for d, _ in deeds if d.kind == "assign"):
+        clauses = {d.clause for d, _ in deeds if d.kind == "assign" and d.target == name}
+        together = any(c == deed.clause or group[c] != group[deed.clause] for c in clauses)
+        if together and ca.depends_on(value, parameters[name]):
+            yield name
+
+
+def _with_new(
+    value: ca.SX,
+    deed: Deed,
+    deeds: Sequence[tuple[Deed, ca.SX]],
+    new: Mapping[str, ca.SX],
+    parameters: Mapping[str, ca.SX],
+    group: Sequence[int],
+) -> ca.SX:
+    return _inserted(value, [(parameters[n], new[n]) for n in _others(deed, value, deeds, parameters, group)])
+
+
+def _state_of(
+    deed: Deed,
+    whens: Whens,
+    model: FlatModel,
+    formula: ca.SX,
+    x: ca.SX,
+    names: Sequence[str],
+    value: ca.SX,
+    written: Collection[str],
+) -> tuple[int, ca.SX]:
+    """The entry of x that a variable is, up to a factor and an offset, and what it must become."""
+    inside = [k for k in range(x.numel()) if ca.depends_on(formula, x[k])]
+    where = f"{model.name}: gr.when({whens.texts[deed.clause]}, gr.reinit({deed.target}, …))"
+    if len(inside) == 1:
+        symbol = x[inside[0]]
+        slope = ca.jacobian(formula, symbol)
+        if slope.is_constant() and float(slope) != 0 and is_affine(formula, symbol):
+            rest = ca.substitute(formula, symbol, ca.SX(0))
+            is_same = abs(float(slope)) == 1 and rest.is_zero()
+            if not ca.symvar(rest) and (deed.target in written or is_same):
+                return inside[0], (value - rest) / slope
+    shown = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
+    of = f" It follows from {', '.join(names[k] for k in inside[:6])}: set those." if inside else ""
+    raise StructureError(
+        f"{where}: '{deed.target}' is no state, its value follows from the equations at every instant and cannot be "
+        f"set.{of} The states are {shown or 'none'}. A quantity that changes at events only is a gr.Discrete."
+    )
+
+
+def _yielding(x: ca.SX, constraints: Sequence[tuple[int, ca.SX]]) -> Iterator[int]:
+    """For every state the lowest level of the constraints that contain it: positions 0, velocities 1, …"""
+    for k in range(x.numel()):
+        yield min((level for level, formula in constraints if ca.depends_on(formula, x[k])), default=0)

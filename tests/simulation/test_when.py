@@ -1,0 +1,260 @@
+"""Events of a model's own: instants, resets, discrete variables and their derivatives, against closed forms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import grisaille as gr
+from grisaille import der
+from grisaille.model.whens import change, edge, initial, terminal
+
+METHODS = ("explicit", "implicit", "frozen-explicit", "frozen-implicit")
+
+
+def run(model: gr.Model, times: Any, method: str = "explicit", **given: Any) -> xr.Dataset:
+    options = {"step": 0.013} if method.startswith("frozen") else {}
+    return gr.simulate(model, times, method=method, rtol=1e-10, **options, **given)
+
+
+def differences(model: gr.Model, times: Any, method: str, name: str, at: float, columns: list[str]) -> np.ndarray:
+    """Central ones of the same discrete trajectory."""
+    h = 1e-6 * max(abs(at), 1.0)
+    how = (lambda v: {"start": {name[6:-1]: v}}) if name.startswith("start(") else (lambda v: {"parameters": {name: v}})
+    ends = [run(model, times, method, **how(at + s * h)) for s in (1, -1)]
+    return np.stack([(ends[0][c].values - ends[1][c].values) / (2 * h) for c in columns])
+
+
+class Ball(gr.Model):
+    """Dropped on a hard floor."""
+
+    e, g = gr.Parameter(0.8), gr.Parameter(9.81)
+    h, v = gr.Variable(1.0), gr.Variable(0.0)
+    bounces = gr.Discrete(0)
+    y = gr.Output(h, noise=0.01)
+    equations = [
+        der(h) == v,
+        der(v) == -g,
+        gr.when(h < 0, gr.reinit(v, -e * gr.pre(v)), bounces == gr.pre(bounces) + 1),
+    ]
+
+
+def bounce_times(count: int, e: float = 0.8, g: float = 9.81, h: float = 1.0) -> np.ndarray:
+    first = np.sqrt(2 * h / g)
+    return first * (1 + 2 * np.cumsum(np.r_[0.0, e ** np.arange(1, count)]))
+
+
+def height(t: float, e: float, g: float, h: float) -> float:
+    hits = bounce_times(40, e, g, h)
+    n = int(np.searchsorted(hits, t))
+    if n == 0:
+        return h - g * t**2 / 2
+    s = t - hits[n - 1]
+    return float(np.sqrt(2 * h * g) * e**n * s - g * s**2 / 2)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_ball_to_the_tenth_bounce(method: str) -> None:
+    hits = bounce_times(10)
+    t = np.linspace(0, hits[-1] + 0.01, 60)
+    got = run(Ball(), t, method, sensitivities=["e", "g", "start(h)"])
+    events = np.unique(got.attrs["event_times"].round(13))
+    assert np.abs(events - hits).max() < 1e-9
+    assert np.abs(got.h.values - [height(s, 0.8, 9.81, 1.0) for s in t]).max() < 1e-9
+    assert np.array_equal(got.bounces.values, np.searchsorted(hits, t))
+    for k, at in enumerate(({"e": 0.8}, {"g": 9.81}, {"h": 1.0})):
+        (name, value), usual = next(iter(at.items())), {"e": 0.8, "g": 9.81, "h": 1.0}
+        ends = [np.array([height(s, **{**usual, name: value + d}) for s in t]) for d in (1e-6, -1e-6)]
+        assert np.abs(got["d(h)"].values[:, k] - (ends[0] - ends[1]) / 2e-6).max() < 1e-6
+    assert "gr.when(h < 0) fires" in got.attrs["event_list"]
+
+
+@pytest.mark.parametrize(("e", "method"), [(0.5, "explicit"), (0.9, "implicit"), (0.1, "frozen-explicit")])
+def test_accumulating_bounces_are_told(e: float, method: str) -> None:
+    end = bounce_times(400, e)[-1]
+    with pytest.raises(gr.SimulationError, match=r"gr.when\(h < 0\) fires faster and faster") as told:
+        run(Ball(e=e), np.linspace(0, end + 1, 20), method)
+    assert f"accumulate at t = {end:.4g}"[:-1] in str(told.value)
+
+
+def test_fit_of_a_ball() -> None:
+    t = np.linspace(0, 3, 61)
+    clean = np.array([height(s, 0.8, 9.81, 1.0) for s in t])
+    noise = 0.01 * np.random.default_rng(5).standard_normal(t.size)
+    fit = gr.fit(Ball(e=0.78, g=9.7), gr.Experiment(time=t, outputs={"y": clean + noise}), estimate=["e", "g"])
+    table = fit.parameters
+    assert fit.converged
+    assert np.all(np.abs(table["estimate"] - [0.8, 9.81]) < 3 * table["std_error"])
+    h = 1e-6
+    slopes = np.stack(
+        [
+            [(height(s, 0.8 + h, 9.81, 1.0) - height(s, 0.8 - h, 9.81, 1.0)) / (2 * h) for s in t],
+            [(height(s, 0.8, 9.81 + h, 1.0) - height(s, 0.8, 9.81 - h, 1.0)) / (2 * h) for s in t],
+        ]
+    )
+    errors = 0.01 * np.sqrt(np.diag(np.linalg.inv(slopes @ slopes.T)))
+    assert np.allclose(table["std_error"], errors, rtol=0.02)
+
+
+class Sampled(gr.Model):
+    """A first-order plant under a PI controller that looks at it every T."""
+
+    a, b, Kp, Ki, r, T = (gr.Parameter(v) for v in (1.3, 0.7, 1.1, 2.0, 1.0, 0.1))
+    x = gr.Variable(0.2)
+    error, integral, u = gr.Discrete(0.0), gr.Discrete(0.0), gr.Discrete(0.0)
+    equations = [
+        der(x) == -a * x + b * u,
+        gr.when(gr.clock(T), error == r - x, integral == gr.pre(integral) + Ki * T * error, u == Kp * error + integral),
+    ]
+
+
+def sampled_solution(count: int) -> np.ndarray:
+    a, b, Kp, Ki, r, T = 1.3, 0.7, 1.1, 2.0, 1.0, 0.1
+    A = np.exp(-a * T)
+    x, integral, rows = 0.2, 0.0, []
+    for _ in range(count):
+        integral += Ki * T * (r - x)
+        rows.append((x, integral, u := Kp * (r - x) + integral))
+        x = A * x + b / a * (1 - A) * u
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_sampled_controller(method: str) -> None:
+    got = run(Sampled(), 0.1 * np.arange(21), method)
+    for name, values in zip(("x", "integral", "u"), sampled_solution(21).T, strict=True):
+        assert np.abs(got[name].values - values).max() < (1e-6 if method == "frozen-explicit" else 1e-9)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", ["a", "Ki", "T", "start(x)"])
+def test_derivatives_of_a_sampled_controller(method: str, name: str) -> None:
+    """The memory moves with parameters, ticks move with their period."""
+    t, columns = np.linspace(0, 1.97, 20), ["x", "integral", "u"]
+    at = {"a": 1.3, "Ki": 2.0, "T": 0.1, "start(x)": 0.2}[name]
+    got = run(Sampled(), t, method, sensitivities=[name])
+    slopes = np.stack([got[f"d({c})"].values[:, 0] for c in columns])
+    apart = np.abs(slopes - differences(Sampled(), t, method, name, at, columns)).max()
+    # adaptive steps are others at the two ends
+    assert apart < (1e-6 if method == "implicit" else 1e-7)
+
+
+class Pendulum(gr.Model):
+    """Against a wall, in Cartesian coordinates: vy follows from what the wall does to vx."""
+
+    L, g, e, wall = gr.Parameter(1.0), gr.Parameter(9.81), gr.Parameter(0.7), gr.Parameter(-0.3)
+    x, y = gr.Variable(0.8), gr.Variable(-0.6)
+    vx, vy, tension = gr.Variable(0.0), gr.Variable(0.0), gr.Variable()
+    equations = [
+        der(x) == vx,
+        der(y) == vy,
+        der(vx) == -tension * x,
+        der(vy) == -tension * y - g,
+        x**2 + y**2 == L**2,
+        gr.when(x < wall, gr.reinit(vx, -e * gr.pre(vx))),
+    ]
+
+
+class Angle(gr.Model):
+    """The same in one coordinate."""
+
+    f, w = gr.Variable(float(np.arcsin(0.8))), gr.Variable(0.0)
+    x = gr.sin(f)
+    equations = [der(f) == w, der(w) == -9.81 * gr.sin(f), gr.when(gr.sin(f) < -0.3, gr.reinit(w, -0.7 * gr.pre(w)))]
+
+
+def test_reset_of_high_index() -> None:
+    t = np.linspace(0, 3, 31)
+    wanted = run(Angle(), t).x.values
+    for method in METHODS[:3]:
+        got = gr.simulate(Pendulum(), t, method=method, rtol=1e-10)
+        assert np.abs(got.x.values - wanted).max() < 1e-8
+        assert got.attrs["worst_constraint"] < 1e-11
+    for name, at in (("wall", -0.3), ("e", 0.7)):
+        got = run(Pendulum(), t, sensitivities=[name])
+        slopes = np.stack([got["d(x)"].values[:, 0], got["d(vy)"].values[:, 0]])
+        assert np.abs(slopes - differences(Pendulum(), t, "explicit", name, at, ["x", "vy"])).max() < 1e-6
+
+
+class Contradiction(Pendulum):
+    def equations(self) -> Any:
+        yield from list(super().equations())[:5]
+        yield gr.when(self.x < self.wall, gr.reinit(self.vx, 1.0), gr.reinit(self.vy, 1.0))
+
+
+def test_resets_that_contradict_constraints_are_refused() -> None:
+    with pytest.raises(gr.SimulationError, match=r"gr.reinit of 'v[xy]' .* contradicts the algebraic equations"):
+        run(Contradiction(), np.linspace(0, 3, 5))
+
+
+class Chain(gr.Model):
+    """Events that make events at the same instant; edges, changes, the start."""
+
+    x = gr.Variable(0.0)
+    a, b, c, n, first, never, held = (gr.Discrete(0) for _ in range(7))
+    s = gr.Variable(0.0)
+    equations = [
+        der(x) == 1,
+        der(s) == gr.pre(held),
+        gr.when(x > 0.5, a == 1).otherwise(x > 1.5, a == 2),
+        gr.when(a > 0.5, b == a + 1),
+        gr.when((b > 1.5) & (x < 1.2), c == gr.pre(c) + b),
+        gr.when(change(a), n == gr.pre(n) + 1),
+        gr.when(initial(), first == 1),
+        gr.when(terminal(), never == 1),
+        gr.when(edge(x > 0.25) | (x > 0.75), held == gr.pre(held) + 1),
+    ]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_events_at_one_instant(method: str) -> None:
+    got = run(Chain(), np.array([0.0, 0.4, 0.6, 1.0, 1.4, 2.0]), method)
+    assert got.a.values.tolist() == [0, 0, 1, 1, 1, 2]
+    assert got.b.values.tolist() == [0, 0, 2, 2, 2, 2]
+    assert got.c.values.tolist() == [0, 0, 2, 2, 2, 2]
+    assert got.n.values.tolist() == [0, 0, 1, 1, 1, 2]
+    assert got["first"].values.tolist() == [1.0] * 6 and got.never.values.tolist() == [0.0] * 6
+    assert got.held.values.tolist() == [0, 1, 1, 2, 2, 2]
+    assert np.abs(got.s.values - [0.0, 0.15, 0.35, 1.0, 1.8, 3.0]).max() < 1e-12
+
+
+class Restless(gr.Model):
+    x, n, m = gr.Variable(0.0), gr.Discrete(0), gr.Discrete(0)
+    equations = [der(x) == 1, gr.when((x > 0.5) & (n <= m), n == gr.pre(n) + 1), gr.when(n > m, m == gr.pre(m) + 1)]
+
+
+def test_events_that_do_not_settle_are_told() -> None:
+    with pytest.raises(gr.SimulationError, match="do not settle"):
+        run(Restless(), np.array([0.0, 1.0]))
+
+
+class Counter(gr.Model):
+    """No state at all."""
+
+    n, period = gr.Discrete(start=0), gr.Parameter(0.1)
+    equations = [gr.when(gr.clock(period, start=0.2), n == gr.pre(n) + 1)]
+
+
+def test_counter() -> None:
+    t = 0.1 * np.arange(11)
+    assert run(Counter(), t).n.values.tolist() == [0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
+    assert run(Counter(), t, start={"n": 5}).n.values[-1] == 14
+    assert Counter(start={"n": 3}).start["n"] == 3
+    assert list(run(Counter(), t)) == ["n"]
+    with pytest.raises(gr.ModelError, match="its period is -1"):
+        run(Counter(), t, parameters={"period": -1.0})
+    with pytest.raises(gr.ModelError, match=r"ticks .* times"):
+        run(Counter(), t, parameters={"period": 1e-9})
+
+
+def test_many_ticks_are_counted() -> None:
+    """More of them than cells in which other formulas of time are looked for."""
+    assert run(Counter(period=2e-5), np.array([0.0, 1.0])).n.values[-1] == 40_001
+
+
+def test_interpreted_runs_refuse_events() -> None:
+    with pytest.raises(gr.SimulationError, match="needs the compiled integrators"):
+        gr.simulate(Ball(), [0.0, 1.0], compiled=False)
