@@ -1,4 +1,4 @@
-"""Plants with events of their own against closed forms: thermostat, backlash, tank that overflows, clutch, stick–slip."""
+"""Plants with events against closed forms: thermostat, backlash, tank that overflows, clutch, stick–slip."""
 
 from __future__ import annotations
 
