@@ -93,7 +93,7 @@ def falling() -> tuple[gr.Model, list[gr.Experiment]]:
 class Rubbed(gr.Model):
     """A mass that is pushed against an unknown friction, a curve through three values."""
 
-    F = gr.Parameter([0.7, 1.0, 1.6], size=3, prior=gr.Smoothness(1.0))
+    F = gr.Parameter([0.8, 1.0, 1.4], size=3, prior=gr.Smoothness(1.0))
     v = gr.Variable(2.5)
     u = gr.Input()
     w = gr.Disturbance(gr.spectra.white(), scale=0.03)

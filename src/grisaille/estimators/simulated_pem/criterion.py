@@ -150,6 +150,13 @@ class MeanCriterion:
         other.level = self.level
         return other
 
+    def of_means(self, unknowns: tuple[Unknown, ...]) -> MeanCriterion:
+        """The mean alone, of the same realizations, with one weight for all instants."""
+        matching = replace(self.problem.matching, with_variance=False, weighting=None)
+        other = MeanCriterion(self.problem.but(unknowns=unknowns, matching=matching), self.runners, self.journal)
+        other._last = self._last
+        return other
+
     def refine(self, theta: np.ndarray) -> bool:
         """Take more steps where those that were chosen at the guess are too few at θ; whether there are any.
 

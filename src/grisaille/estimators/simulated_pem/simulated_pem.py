@@ -26,6 +26,7 @@ from grisaille.estimation.estimator import Estimator, Verdict
 from grisaille.estimation.problem import Problem
 from grisaille.estimation.question import Question
 from grisaille.estimation.subject import STATIC, Subject
+from grisaille.estimators.simulated_pem.approach import approach
 from grisaille.estimators.simulated_pem.checkpoint import Checkpoint
 from grisaille.estimators.simulated_pem.criterion import MeanCriterion
 from grisaille.estimators.simulated_pem.ensemble_size import FIRST, MOST, describe_choice, describe_size, enough
@@ -255,6 +256,8 @@ class SimulatedPEM(Estimator):
         criterion = search.criterion
         notes, search_as = self._accept(criterion, start)
         notes += refuse_unmoved_means(criterion, start)
+        if search_as == "gauss-newton":
+            start = approach(search, criterion.at(start))
         found = self._solve(search, start, search_as)
         tried = [criterion.realizations]
         while self.realizations == "auto" and not enough(found.sandwich, tried[-1]) and 2 * tried[-1] <= MOST:
