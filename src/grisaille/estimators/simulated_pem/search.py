@@ -140,9 +140,9 @@ def seen_unknowns(search: MeanSearch, value: MeanValue) -> np.ndarray:
 def free_unknowns(criterion: MeanCriterion, value: MeanValue) -> np.ndarray:
     """False where a bound holds an unknown against the slope of the criterion."""
     lower, upper = criterion.problem.bounds
-    span = np.where(np.isfinite(upper - lower), upper - lower, 1.0)
-    low = (value.theta <= lower + 1e-9 * span) & (value.gradient >= 0)
-    high = (value.theta >= upper - 1e-9 * span) & (value.gradient <= 0)
+    near = 1e-9 * np.minimum(upper - lower, [u.size for u in criterion.unknowns])
+    low = (value.theta <= lower + near) & (value.gradient >= 0)
+    high = (value.theta >= upper - near) & (value.gradient <= 0)
     return np.asarray(~(low | high))
 
 
