@@ -31,7 +31,7 @@ ROUNDS = 2
 def approach(search: MeanSearch, guess: MeanValue) -> np.ndarray:
     """θ to start from: the guess, or the minimum for the mean."""
     criterion = search.criterion
-    if not (criterion.with_variance and guess.completed and guess.level > FAR):
+    if not (guess.completed and guess.level > FAR):
         return guess.theta
     search.accept(guess)
     mean = criterion.of_means(_held(criterion, guess.theta))

@@ -256,7 +256,7 @@ class SimulatedPEM(Estimator):
         criterion = search.criterion
         notes, search_as = self._accept(criterion, start)
         notes += refuse_unmoved_means(criterion, start)
-        if search_as == "gauss-newton":
+        if criterion.with_variance and search_as == "gauss-newton":
             start = approach(search, criterion.at(start))
         found = self._solve(search, start, search_as)
         tried = [criterion.realizations]
