@@ -28,7 +28,7 @@ TARGETS = (
 
 
 class Stiction(gr.Model):
-    """Inertia J, damping b, friction c and motor constant K, all on the slow side of the gear; a loop of angle and speed."""
+    """Inertia J, damping b, friction c, motor constant K on the slow side of a gear; angle and speed are fed back."""
 
     J, b = gr.Parameter(0.02, bounds=(0.002, 0.2)), gr.Parameter(0.05, bounds=(0.005, 0.5))
     c, K = gr.Parameter(0.08, bounds=(0.01, 1.0)), gr.Parameter(0.5, bounds=(0.05, 5.0))
