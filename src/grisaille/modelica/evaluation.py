@@ -1,0 +1,384 @@
+"""The value of an expression, where names are known.
+
+Recursion is bounded by the parser (``expressions.DEEPEST``) and by :data:`CALLS_DEEP` calls inside each other; sums and
+products of any length are loops.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+
+from grisaille.model.expression import Expression
+from grisaille.modelica import tree
+from grisaille.modelica.builtins import BUILTINS, MOST
+from grisaille.modelica.expressions import ExpressionParser
+from grisaille.modelica.refusals import Refused
+from grisaille.modelica.tokens import Tokens
+from grisaille.modelica.values import (
+    Enumerated,
+    Record,
+    Unfit,
+    Unset,
+    array,
+    both,
+    choose,
+    describe,
+    difference_of,
+    either,
+    elementwise,
+    is_number,
+    multiply,
+    divide,
+    negate,
+    negated,
+    power,
+    power_of,
+    product_of,
+    quotient_of,
+    relation,
+    sum_of,
+    add,
+    subtract,
+)
+
+Local = dict[str, Any]
+WIDEST = 400
+"""Entries among which a subscript that is only known during a simulation may choose."""
+
+_OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "+": sum_of,
+    "-": difference_of,
+    "*": product_of,
+    "/": quotient_of,
+    "^": power_of,
+    ".+": lambda a, b: elementwise(add, a, b),
+    ".-": lambda a, b: elementwise(subtract, a, b),
+    ".*": lambda a, b: elementwise(multiply, a, b),
+    "./": lambda a, b: elementwise(divide, a, b),
+    ".^": lambda a, b: elementwise(power, a, b),
+}
+
+
+class Names(Protocol):
+    """What an evaluator asks about names that are not local."""
+
+    def value_of(self, name: str) -> Any:
+        """The value of a component or constant; ``LookupError`` where there is none."""
+
+    def skipped(self, name: str) -> int:
+        """How many last arguments of a function need no value."""
+
+    def call(self, node: tree.Calling, arguments: list[Any], named: dict[str, Any]) -> Any:
+        """The result of a function that Modelica does not define, or that needs more than values."""
+
+
+class Evaluator:
+    """Values of expressions."""
+
+    def __init__(self, names: Names) -> None:
+        self.names = names
+        self._ends: list[int] = []
+
+    def value(self, node: tree.Node, local: Local) -> Any:
+        """The value of ``node``; local variables come first."""
+        return _METHODS[type(node)](self, node, local)
+
+    def truth(self, node: tree.Node, local: Local) -> Any:
+        """A truth value or a condition."""
+        return both(self.value(node, local), True)
+
+    def whole(self, node: tree.Node, local: Local, what: str) -> int:
+        """A whole number that is known while the text is read."""
+        value = self.settled(self.value(node, local))
+        if isinstance(value, Enumerated):
+            return value.index
+        if isinstance(value, bool) or not is_number(value) or value != int(value):
+            raise Unfit(f"{what} must be a whole number that is known before the simulation, got {describe(value)}")
+        return int(value)
+
+    def settled(self, value: Any) -> Any:
+        """A number where a formula of parameters has one; those parameters are then fixed."""
+        return value
+
+    def range(self, node: tree.Node, local: Local) -> list[Any]:
+        """What an iterator runs through."""
+        if isinstance(node, tree.Range) and node.first is not None and node.last is not None:
+            first, last = self.value(node.first, local), self.value(node.last, local)
+            step = 1 if node.step is None else self.value(node.step, local)
+            if isinstance(first, Enumerated) and isinstance(last, Enumerated):
+                return list(self.names.value_of(first.type).values())[first.index - 1 : last.index]
+            first, last, step = (self.settled(v) for v in (first, last, step))
+            if not all(is_number(v) for v in (first, last, step)) or step == 0:
+                raise Unfit("a range must be known before the simulation and have a step that is not zero")
+            count = int(np.floor((last - first) / step + 1e-9)) + 1
+            if count > MOST:
+                raise Unfit(f"a range of {count} entries is too long (at most {MOST})")
+            return [first + k * step for k in range(count)]
+        value = self.value(node, local)
+        if isinstance(value, Record) and all(isinstance(item, Enumerated) for item in value.values()):
+            return list(value.values())
+        if not isinstance(value, np.ndarray):
+            raise Unfit(f"an iterator runs through a range or an array, got {describe(value)}")
+        return list(value)
+
+    # --- one method for each node ---
+
+    def _literal(self, node: tree.Literal, local: Local) -> Any:
+        return node.value
+
+    def _chain(self, node: tree.Chain, local: Local) -> Any:
+        value = self.value(node.first, local)
+        for operator, operand in node.rest:
+            if operator == "and" or operator == "or":
+                settled = self.settled_truth(value)
+                if settled is (operator == "or"):
+                    return settled
+                join = either if operator == "or" else both
+                value = join(value, self.value(operand, local))
+            elif operator in _OPERATIONS:
+                value = _OPERATIONS[operator](value, self.value(operand, local))
+            else:
+                value = relation(operator, value, self.value(operand, local))
+        return value
+
+    def settled_truth(self, value: Any) -> Any:
+        """The truth value where it is settled, else the condition."""
+        return value
+
+    def _unary(self, node: tree.Unary, local: Local) -> Any:
+        value = self.value(node.operand, local)
+        if node.operator == "not":
+            return elementwise(negated, value)
+        return elementwise(negate, value) if node.operator == "-" else value
+
+    def _choice(self, node: tree.Choice, local: Local) -> Any:
+        taken: list[tuple[Any, Any]] = []
+        otherwise: tree.Node | None = node.otherwise
+        for condition, branch in node.branches:
+            decided = self.truth(condition, local)
+            if decided is False:
+                continue
+            if decided is True:
+                otherwise = branch
+                break
+            taken.append((decided, self.value(branch, local)))
+        assert otherwise is not None
+        result = self.value(otherwise, local)
+        for decided, value in reversed(taken):
+            result = choose(decided, value, result)
+        return result
+
+    def _braces(self, node: tree.Braces, local: Local) -> Any:
+        if len(node.items) > MOST:
+            raise Unfit(f"an array of {len(node.items)} entries is too large (at most {MOST})")
+        if any(isinstance(item, tree.Range) for item in node.items):
+            return array([array(self.range(item, local)) for item in node.items])
+        return array([self.value(item, local) for item in node.items])
+
+    def _brackets(self, node: tree.Brackets, local: Local) -> Any:
+        rows = []
+        for row in node.rows:
+            items = [self.value(item, local) for item in row]
+            blocks = [BUILTINS["promote"](i, 2) if isinstance(i, np.ndarray) else array([array([i])]) for i in items]
+            rows.append(np.concatenate(blocks, axis=1))
+        return np.concatenate(rows, axis=0)
+
+    def _comprehension(self, node: tree.Comprehension, local: Local) -> Any:
+        return self._comprehended(node, 0, dict(local))
+
+    def _comprehended(self, node: tree.Comprehension, depth: int, local: Local) -> Any:
+        # {f(i, j) for i in 1:2, j in 1:3} has the shape of its iterators in reverse: j counts rows
+        if depth == len(node.iterators):
+            return self.value(node.body, local)
+        name, over = node.iterators[len(node.iterators) - 1 - depth]
+        return array([
+            self._comprehended(node, depth + 1, {**local, name: item}) for item in self.range(over, local)
+        ])  # fmt: skip
+
+    def _range(self, node: tree.Range, local: Local) -> Any:
+        return array(self.range(node, local))
+
+    def _last(self, node: tree.Last, local: Local) -> Any:
+        if not self._ends:
+            raise Refused(node.at, "'end' stands outside a subscript")
+        return self._ends[-1]
+
+    def _several(self, node: tree.Several, local: Local) -> Any:
+        raise Refused(node.at, "a list in parentheses can only stand on the left of a call with several results")
+
+    def _subscripted(self, node: tree.Subscripted, local: Local) -> Any:
+        value = self.value(node.base, local)
+        if isinstance(value, tuple):
+            value = value[0]
+        for part in node.parts:
+            value = field(value, part.name) if part.name else value
+            value = self.subscript(value, part.subscripts, local)
+        return value
+
+    def _reference(self, node: tree.Reference, local: Local) -> Any:
+        value, parts = self._base(node, local)
+        for part in parts:
+            value = field(value, part.name) if part.name else value
+            value = self.subscript(value, part.subscripts, local)
+        if isinstance(value, Unset):
+            raise Refused(node.at, f"'{node.path}' is used before it has a value")
+        return ready(value)
+
+    def _base(self, node: tree.Reference, local: Local) -> tuple[Any, list[tree.Part]]:
+        """The value of the longest known beginning of a reference, and the parts that remain."""
+        first = node.parts[0]
+        if first.name in local:
+            return local[first.name], [tree.Part("", first.subscripts), *node.parts[1:]]
+        path = ""
+        for k, part in enumerate(node.parts):
+            path = f"{path}.{part.name}" if path else part.name
+            try:
+                return self.names.value_of(path), [tree.Part("", part.subscripts), *node.parts[k + 1 :]]
+            except LookupError:
+                pass
+            if part.subscripts:
+                path += f"[{','.join(str(self.whole(s, local, 'a subscript')) for s in part.subscripts)}]"
+                try:
+                    return self.names.value_of(path), list(node.parts[k + 1 :])
+                except LookupError:
+                    pass
+        spelled = re.fullmatch(r"(.+?)(\[.*'.*\])", first.name)
+        if spelled:  # OpenModelica writes c1['i'] inside one quoted name
+            subscripts = ExpressionParser(Tokens(spelled[2])).subscripts()
+            inner = tree.Reference(node.at, (tree.Part(spelled[1], subscripts), *node.parts[1:]))
+            return self._base(inner, local)
+        raise Refused(node.at, f"'{node.path}' is not declared")
+
+    def subscript(self, value: Any, subscripts: tuple[tree.Node, ...], local: Local) -> Any:
+        """``value[i, 2:3]``; subscripts count from one."""
+        if not subscripts:
+            return value
+        if not isinstance(value, np.ndarray) or len(subscripts) > value.ndim:
+            raise Unfit(f"{describe(value)} cannot take {len(subscripts)} subscripts")
+        picked: list[Any] = []
+        for k, subscript in enumerate(subscripts):
+            picked.append(self.positions(subscript, value.shape[k], local))
+        return _picked(value, picked)
+
+    def positions(self, subscript: tree.Node, length: int, local: Local) -> Any:
+        """One position from zero, a list of them, or a formula of one."""
+        if isinstance(subscript, tree.Range) and subscript.first is None:
+            return list(range(length))
+        self._ends.append(length)
+        try:
+            if isinstance(subscript, tree.Range):
+                found: Any = self.range(subscript, local)
+            else:
+                value = self.value(subscript, local)
+                if isinstance(value, Expression):
+                    value = self.settled(value)
+                if isinstance(value, Expression):
+                    return value
+                found = list(value) if isinstance(value, np.ndarray) else value
+        finally:
+            self._ends.pop()
+        return [_position(i, length) for i in found] if isinstance(found, list) else _position(found, length)
+
+    def _calling(self, node: tree.Calling, local: Local) -> Any:
+        if node.name in ("sum", "product", "min", "max") and len(node.arguments) == 1:
+            return BUILTINS[node.name](self.value(node.arguments[0], local))
+        lazy = LAZY.get(node.name)
+        if lazy is not None:
+            return lazy(self, node, local)
+        wanted = len(node.arguments) - self.names.skipped(node.name)
+        arguments = [self.value(argument, local) for argument in node.arguments[:wanted]]
+        arguments += [0.0] * (len(node.arguments) - wanted)
+        named = {name: self.value(argument, local) for name, argument in node.named.items()}
+        builtin = BUILTINS.get(node.name)
+        if builtin is None:
+            return self.names.call(node, arguments, named)
+        try:
+            return builtin(*arguments, **named)
+        except TypeError as error:
+            raise Unfit(f"{node.name} does not take these {len(arguments)} arguments ({error})") from None
+
+
+class Pending:
+    """A variable whose value is a formula that is only known when it is asked for."""
+
+    __slots__ = ("get",)
+
+    def __init__(self, get: Callable[[], Any]) -> None:
+        self.get = get
+
+
+def ready(value: Any) -> Any:
+    """The value with everything pending looked up."""
+    if isinstance(value, Pending):
+        return value.get()
+    if isinstance(value, np.ndarray) and value.size and any(isinstance(item, Pending | Record) for item in value.flat):
+        return elementwise(ready, value)
+    if isinstance(value, Record) and any(isinstance(item, Pending | Record | np.ndarray) for item in value.values()):
+        return Record(value.kind, {name: ready(item) for name, item in value.items()})
+    return value
+
+
+LAZY: dict[str, Callable[[Evaluator, tree.Calling, Local], Any]] = {}
+"""Functions that look at how their arguments are written; ``events`` enters its own."""
+
+_METHODS: dict[type, Callable[..., Any]] = {
+    tree.Literal: Evaluator._literal,
+    tree.Reference: Evaluator._reference,
+    tree.Chain: Evaluator._chain,
+    tree.Unary: Evaluator._unary,
+    tree.Choice: Evaluator._choice,
+    tree.Calling: Evaluator._calling,
+    tree.Braces: Evaluator._braces,
+    tree.Brackets: Evaluator._brackets,
+    tree.Comprehension: Evaluator._comprehension,
+    tree.Range: Evaluator._range,
+    tree.Last: Evaluator._last,
+    tree.Subscripted: Evaluator._subscripted,
+    tree.Several: Evaluator._several,
+}
+
+
+def field(value: Any, name: str) -> Any:
+    """A field of a record, or of every record in an array."""
+    if isinstance(value, np.ndarray) and value.size and isinstance(value.flat[0], Record):
+        return elementwise(lambda item: field(item, name), value)
+    if not isinstance(value, Record) or name not in value:
+        raise Unfit(f"{describe(value)} has no field '{name}'")
+    return value[name]
+
+
+def _position(index: Any, length: int) -> int:
+    if isinstance(index, Enumerated):
+        index = index.index
+    if isinstance(index, bool):
+        index = int(index) + 1  # Boolean dimensions run false, true
+    if not is_number(index) or index != int(index):
+        raise Unfit(f"a subscript must be a whole number, got {describe(index)}")
+    if not 1 <= index <= length:
+        raise Unfit(f"the subscript {index} is outside 1 to {length}")
+    return int(index) - 1
+
+
+def _picked(value: Any, positions: list[Any]) -> Any:
+    if not positions:
+        return value
+    first, rest = positions[0], positions[1:]
+    if isinstance(first, Expression):
+        return _chosen([_picked(item, rest) for item in value], first)
+    if isinstance(first, list):
+        return array([_picked(value[k], rest) for k in first])
+    return _picked(value[first], rest)
+
+
+def _chosen(items: list[Any], index: Expression) -> Any:
+    """The entry that a formula counts to, from one; beyond the ends the last or the first."""
+    if not items or len(items) > WIDEST:
+        raise Unfit(f"a subscript that is only known during a simulation cannot choose among {len(items)} entries")
+    result = items[-1]
+    for k in range(len(items) - 1, 0, -1):
+        result = choose(relation("<", index, k + 0.5), items[k - 1], result)
+    return result

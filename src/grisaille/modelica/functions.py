@@ -1,0 +1,229 @@
+"""Functions with algorithm sections: run on values, so that a call becomes formulas of its arguments.
+
+Loops are unrolled; where a condition is only known during a simulation both branches are run and their results joined
+by ``where``, and what follows a conditional ``return`` or ``break`` takes effect only where it was not reached.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from grisaille.model.expression import Expression
+from grisaille.modelica import tree
+from grisaille.modelica.builtins import filled
+from grisaille.modelica.evaluation import Evaluator, Local
+from grisaille.modelica.refusals import Refused
+from grisaille.modelica.values import UNSET, Record, Unfit, array, choose, describe, either, is_number, negated
+
+STATEMENTS = 300_000
+"""Statements that one call may run, loops unrolled."""
+_RETURNED, _BROKEN = " returned", " broken"
+
+
+class Algorithm:
+    """Runs statements on local values."""
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        self.evaluator = evaluator
+        self._steps = 0
+
+    def run(self, statements: list[tree.Node], local: Local) -> None:
+        """Changes ``local`` as the statements say."""
+        for statement in statements:
+            stopped = either(local.get(_RETURNED, False), local.get(_BROKEN, False))
+            if stopped is True:
+                return
+            self._steps += 1
+            if self._steps > STATEMENTS:
+                raise Refused(statement.at, f"more than {STATEMENTS} statements would be run: the loops are too long")
+            try:
+                self._conditional(statement, local, negated(stopped))
+            except Unfit as unfit:
+                raise Refused(statement.at, str(unfit)) from None
+
+    def _conditional(self, statement: tree.Node, local: Local, active: Any) -> None:
+        if active is True:
+            self._statement(statement, local)
+            return
+        taken = dict(local)
+        self._statement(statement, taken)
+        _join(local, active, taken, dict(local))
+
+    def _statement(self, statement: tree.Node, local: Local) -> None:
+        if isinstance(statement, tree.Assign):
+            self._assign(statement, local)
+        elif isinstance(statement, tree.If):
+            self._if(statement.branches, local)
+        elif isinstance(statement, tree.For):
+            self._for(statement, 0, local)
+            local.pop(_BROKEN, None)
+        elif isinstance(statement, tree.While):
+            self._while(statement, local)
+            local.pop(_BROKEN, None)
+        elif isinstance(statement, tree.Leave):
+            local[_RETURNED if statement.word == "return" else _BROKEN] = True
+        elif isinstance(statement, tree.Do):
+            self._do(statement, local)
+        else:
+            raise Refused(statement.at, "'when' cannot stand in a function")
+
+    def _do(self, statement: tree.Do, local: Local) -> None:
+        call = statement.call
+        if call.name != "assert":
+            self.evaluator.value(call, local)
+            return
+        if self.evaluator.truth(call.arguments[0], local) is False and not _is_warning(call):
+            raise Unfit(f"an assertion fails: {message_of(self.evaluator, call, local)}")
+
+    def _assign(self, statement: tree.Assign, local: Local) -> None:
+        value = self.evaluator.value(statement.value, local)
+        if isinstance(statement.target, tree.Several):
+            results = value if isinstance(value, tuple) else (value,)
+            for target, result in zip(statement.target.items, results, strict=False):
+                if target is not None:
+                    self.set(target, result, local)
+            return
+        self.set(statement.target, value[0] if isinstance(value, tuple) else value, local)
+
+    def set(self, target: tree.Node, value: Any, local: Local) -> None:
+        """``target := value``."""
+        if not isinstance(target, tree.Reference):
+            raise Refused(target.at, "only a variable can be assigned")
+        first = target.parts[0]
+        if first.name not in local:
+            raise Refused(target.at, f"'{target.path}' is assigned but not declared in the function")
+        links: list[Any] = []
+        for k, part in enumerate(target.parts):
+            if k:
+                links.append(part.name)
+            if part.subscripts:
+                links.append(part.subscripts)
+        local[first.name] = self._placed(local[first.name], links, value, local)
+
+    def _placed(self, old: Any, links: list[Any], value: Any, local: Local) -> Any:
+        """A copy of ``old`` with the entry that ``links`` lead to replaced."""
+        if not links:
+            return _fitted(old, value)
+        link, rest = links[0], links[1:]
+        if isinstance(link, str):
+            if not isinstance(old, Record) or link not in old:
+                raise Unfit(f"{describe(old)} has no field '{link}'")
+            return Record(old.kind, {**old, link: self._placed(old[link], rest, value, local)})
+        if not isinstance(old, np.ndarray) or len(link) > old.ndim:
+            raise Unfit(f"{describe(old)} cannot take {len(link)} subscripts")
+        positions = [self.evaluator.positions(s, old.shape[k], local) for k, s in enumerate(link)]
+        new = old.copy()
+        if all(isinstance(p, int) for p in positions):
+            index = tuple(positions)
+            new[index] = self._placed(old[index], rest, value, local)
+            return new
+        if any(isinstance(p, Expression) for p in positions):
+            return self._placed_somewhere(old, positions, rest, value, local)
+        wanted = [p if isinstance(p, list) else [p] for p in positions]
+        given = value.reshape([len(p) for p in wanted] + list(old.shape[len(wanted) :]))
+        for index in np.ndindex(*(len(p) for p in wanted)):
+            place = tuple(p[i] for p, i in zip(wanted, index, strict=True))
+            new[place] = self._placed(old[place], rest, given[index], local)
+        return new
+
+    def _placed_somewhere(self, old: Any, positions: list[Any], rest: list[Any], value: Any, local: Local) -> Any:
+        """An entry whose place is only known during a simulation: every one may be meant."""
+        from grisaille.modelica.values import relation  # only here
+
+        if len(positions) != 1 or not isinstance(positions[0], Expression):
+            raise Unfit("several subscripts that are only known during a simulation cannot be assigned to")
+        new = old.copy()
+        for k in range(len(old)):
+            new[k] = choose(relation("==", positions[0], k + 1), self._placed(old[k], rest, value, local), old[k])
+        return new
+
+    def _if(self, branches: list[tuple[tree.Node | None, list[tree.Node]]], local: Local) -> None:
+        outcomes: list[tuple[Any, Local]] = []
+        last = dict(local)
+        for condition, body in branches:
+            decided = True if condition is None else self.evaluator.truth(condition, local)
+            if decided is False:
+                continue
+            taken = dict(local)
+            self.run(body, taken)
+            if decided is True:
+                last = taken
+                break
+            outcomes.append((decided, taken))
+        for decided, taken in reversed(outcomes):
+            _join(last, decided, taken, dict(last))
+        local.update(last)
+
+    def _for(self, statement: tree.For, depth: int, local: Local) -> None:
+        if depth == len(statement.iterators):
+            self.run(statement.body, local)
+            return
+        name, over = statement.iterators[depth]
+        hidden = local.get(name, UNSET)
+        for item in self.evaluator.range(over, local):
+            local[name] = item
+            self._for(statement, depth + 1, local)
+            if either(local.get(_RETURNED, False), local.get(_BROKEN, False)) is True:
+                break
+        local.pop(name, None)
+        if hidden is not UNSET:
+            local[name] = hidden
+
+    def _while(self, statement: tree.While, local: Local) -> None:
+        while True:
+            going = self.evaluator.truth(statement.condition, local)
+            if going is False:
+                return
+            if going is not True:
+                raise Refused(
+                    statement.at,
+                    "'while' with a condition that is only known during a simulation is not supported: how often it "
+                    "is repeated would have to be known; write 'for' with a fixed number of repetitions",
+                )
+            self.run(statement.body, local)
+            if either(local.get(_RETURNED, False), local.get(_BROKEN, False)) is True:
+                return
+            self._steps += 1
+            if self._steps > STATEMENTS:
+                raise Refused(statement.at, "'while' does not end")
+
+
+def _join(local: Local, condition: Any, yes: Local, no: Local) -> None:
+    for name in {**yes, **no}:
+        a = yes.get(name, False if name[0] == " " else UNSET)
+        b = no.get(name, False if name[0] == " " else UNSET)
+        local[name] = a if a is b else choose(condition, a, b)
+
+
+def _fitted(old: Any, value: Any) -> Any:
+    if isinstance(value, np.ndarray) and isinstance(old, np.ndarray) and old.size and old.shape != value.shape:
+        raise Unfit(f"{describe(value)} is assigned to {describe(old)}")
+    return value
+
+
+def _is_warning(call: tree.Calling) -> bool:
+    level = call.arguments[2] if len(call.arguments) > 2 else call.named.get("level")
+    return isinstance(level, tree.Reference) and level.path.endswith("warning")
+
+
+def message_of(evaluator: Evaluator, call: tree.Calling, local: Local) -> str:
+    """The message of an assertion, as far as it is known while the text is read."""
+    try:
+        return str(evaluator.value(call.arguments[1], local)).strip()
+    except (Unfit, Refused, IndexError):
+        return "(its message is only known during a simulation)"
+
+
+def blank(sizes: tuple[int, ...], inner: Any) -> Any:
+    """A local variable without a value, or an array of them."""
+    return filled(inner, *sizes) if sizes else inner
+
+
+def numbers(values: list[Any]) -> list[Any]:
+    """The plain numbers among them."""
+    return [v for v in values if is_number(v)]
+
+
+__all__ = ["Algorithm", "array", "blank", "message_of"]

@@ -1,0 +1,224 @@
+"""The classes of a text besides the model: functions, records, enumerations, types, constants."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from grisaille.modelica import tree
+from grisaille.modelica.builtins import BUILTINS
+from grisaille.modelica.evaluation import Evaluator, Local
+from grisaille.modelica.functions import Algorithm, blank
+from grisaille.modelica.refusals import Refused
+from grisaille.modelica.tables import NATIVE
+from grisaille.modelica.values import UNSET, Enumerated, Record, Unfit, array, elementwise
+
+CALLS_DEEP = 25
+"""Calls of functions inside each other."""
+_ENUMERATIONS = {
+    "StateSelect": ("never", "avoid", "default", "prefer", "always"),
+    "AssertionLevel": ("warning", "error"),
+}
+SIMPLE = ("Real", "Integer", "Boolean", "String")
+
+
+class Library:
+    """Classes by full name, and what calls of them give."""
+
+    def __init__(self, classes: list[tree.Class]) -> None:
+        self.classes: dict[str, tree.Class] = {}
+        self.enumerations: dict[str, Record] = {}
+        self.constants: dict[str, Any] = {}
+        for name, literals in _ENUMERATIONS.items():
+            self._enumerate(name, literals)
+        for made in classes:
+            self._enter(made, "")
+        self._open: list[str] = []
+        self._known: dict[Any, tuple[Any, Any]] = {}
+        self.evaluator = Evaluator(self)
+
+    def _enter(self, made: tree.Class, prefix: str) -> None:
+        name = f"{prefix}.{made.name}" if prefix else made.name
+        if made.literals:
+            self._enumerate(name, made.literals)
+        self.classes[name] = made
+        for inner in made.classes.values():
+            self._enter(inner, name if made.kind != "package" else "")
+
+    def _enumerate(self, name: str, literals: tuple[str, ...]) -> None:
+        values = {literal: Enumerated(name, k + 1, literal) for k, literal in enumerate(literals)}
+        self.enumerations[name] = Record(name, values)
+
+    # --- names ---
+
+    def value_of(self, name: str) -> Any:
+        """A constant of a package or an enumeration; ``LookupError`` where there is none."""
+        if name in self.constants:
+            return self.constants[name]
+        return self.enumerations[name]
+
+    def resolved(self, name: str, at: int) -> tuple[str, tuple[tree.Node, ...], dict[str, tree.Node]]:
+        """What a type's name finally stands for, with sizes and attributes that were declared on the way."""
+        sizes: tuple[tree.Node, ...] = ()
+        attributes: dict[str, tree.Node] = {}
+        for _ in range(30):
+            if name in SIMPLE or name in self.enumerations:
+                return name, sizes, attributes
+            made = self.classes.get(name)
+            if made is None:
+                raise Refused(at, f"the type '{name}' is not defined")
+            if not made.base:
+                return name, sizes, attributes
+            sizes += made.sizes
+            attributes = {**made.attributes, **attributes}
+            name = made.base
+        raise Refused(at, f"the type '{name}' is defined by itself")
+
+    def skipped(self, name: str) -> int:
+        """How many last arguments of a call need no value: the event instants of tables of time."""
+        made = self.classes.get(name)
+        external = made.external if made is not None else None
+        if external is not None and external.function == "ModelicaStandardTables_CombiTimeTable_getValue":
+            return 2
+        return 0
+
+    # --- calls ---
+
+    def call(self, node: tree.Calling, arguments: list[Any], named: dict[str, Any]) -> Any:
+        """A record, an external object, or the results of a function."""
+        made = self.classes.get(node.name)
+        if node.name.startswith("function "):
+            raise Refused(node.at, "a function as an argument of another one is not supported")
+        if made is None:
+            raise Refused(node.at, f"the function '{node.name}' is not defined in this text")
+        if made.kind == "record":
+            return self._record(made, arguments, named, node.at)
+        if "ExternalObject" in made.extends:
+            inner = made.classes.get("constructor")
+            if inner is None:
+                raise Refused(node.at, f"'{node.name}' has no constructor")
+            return self._run(inner, node.name, arguments, named, node.at)
+        if made.kind != "function":
+            raise Refused(node.at, f"'{node.name}' is a {made.kind}, not a function")
+        key = (node.name, *map(_key, arguments), *((n, _key(v)) for n, v in named.items()))
+        if key not in self._known:
+            self._known[key] = (self._run(made, node.name, arguments, named, node.at), (arguments, named))
+        return self._known[key][0]
+
+    def _record(self, made: tree.Class, arguments: list[Any], named: dict[str, Any], at: int) -> Record:
+        names = [c.name for c in made.components]
+        given = {**dict(zip(names, arguments, strict=False)), **named}
+        local: Local = {}
+        for component in made.components:
+            if component.name in given:
+                local[component.name] = given[component.name]
+            elif component.value is not None:
+                local[component.name] = self.evaluator.value(component.value, local)
+            else:
+                local[component.name] = self._blank(component, local)
+        if len(arguments) > len(names) or set(named) - set(names):
+            raise Refused(at, f"the record '{made.name}' has the fields {', '.join(names)}")
+        return Record(made.name, local)
+
+    def _run(self, made: tree.Class, name: str, arguments: list[Any], named: dict[str, Any], at: int) -> Any:
+        if name in self._open:
+            raise Refused(at, f"the function '{name}' calls itself: recursive functions are not supported")
+        if len(self._open) >= CALLS_DEEP:
+            raise Refused(at, f"functions call each other more than {CALLS_DEEP} deep")
+        inputs = [c for c in made.components if "input" in c.prefixes]
+        if len(arguments) > len(inputs) or set(named) - {c.name for c in inputs}:
+            takes = ", ".join(c.name for c in inputs) or "none"
+            raise Refused(at, f"the function '{name}' does not take these arguments; it takes {takes}")
+        given = {**dict(zip((c.name for c in inputs), arguments, strict=False)), **named}
+        stretched = [c.name for c in inputs if _is_longer(given.get(c.name), c)]
+        self._open.append(name)
+        try:
+            if stretched:
+                rest = {k: v for k, v in given.items() if k not in stretched}
+                return elementwise(
+                    lambda *items: self._once(made, name, {**rest, **dict(zip(stretched, items, strict=True))}, at),
+                    *(given[k] for k in stretched),
+                )
+            return self._once(made, name, given, at)
+        finally:
+            self._open.pop()
+
+    def _once(self, made: tree.Class, name: str, given: Local, at: int) -> Any:
+        local: Local = {}
+        for component in made.components:
+            if component.name in given:
+                local[component.name] = given[component.name]
+            elif component.value is not None:
+                local[component.name] = self._bound(component, local)
+            elif "input" in component.prefixes:
+                raise Refused(at, f"the function '{name}' needs a value for '{component.name}'")
+            else:
+                local[component.name] = self._blank(component, local)
+        outputs = [c.name for c in made.components if "output" in c.prefixes]
+        if made.external is not None:
+            self._external(made, outputs, local, name, at)
+        elif made.algorithms:
+            for section in made.algorithms:
+                Algorithm(self.evaluator).run(section, local)
+        elif outputs and all(local[n] is UNSET for n in outputs):
+            raise Refused(at, f"the function '{name}' has no algorithm")
+        results = tuple(local[n] for n in outputs)
+        return results[0] if len(results) == 1 else results
+
+    def _bound(self, component: tree.Declared, local: Local) -> Any:
+        assert component.value is not None
+        try:
+            return self.evaluator.value(component.value, local)
+        except Unfit as unfit:
+            raise Refused(component.at, str(unfit)) from None
+
+    def _external(self, made: tree.Class, outputs: list[str], local: Local, name: str, at: int) -> None:
+        external = made.external
+        assert external is not None
+        function = NATIVE.get(external.function, BUILTINS.get(external.function))
+        if function is None:
+            raise Refused(
+                at, f"the external function '{external.function or name}' is not supported: it would run foreign code"
+            )
+        if external.result is None or not external.arguments:
+            value = function(*(local[c.name] for c in made.components if "input" in c.prefixes))
+        else:
+            value = function(*(self.evaluator.value(a, local) for a in external.arguments))
+        if not outputs:
+            return
+        local[outputs[0]] = value
+
+    def _blank(self, component: tree.Declared, local: Local) -> Any:
+        """A variable of a function before its first assignment."""
+        base, sizes, _ = self.resolved(component.type, component.at)
+        inner: Any = UNSET
+        made = self.classes.get(base)
+        if made is not None and made.kind == "record":
+            fields = {c.name: self._blank(c, local) for c in made.components}
+            inner = Record(base, fields)
+        shape = []
+        for size in (*component.sizes, *sizes):
+            if isinstance(size, tree.Range):
+                return UNSET  # its size follows from what is assigned
+            shape.append(self.evaluator.whole(size, local, f"the size of '{component.name}'"))
+        return blank(tuple(shape), inner)
+
+
+def _is_longer(value: Any, component: tree.Declared) -> bool:
+    """Whether an array is given for a single number: the function is then applied to each entry."""
+    return isinstance(value, np.ndarray) and not component.sizes and component.type in SIMPLE
+
+
+def _key(value: Any) -> Any:
+    """Equal for arguments that give the same result."""
+    if isinstance(value, np.ndarray):
+        return ("array", value.shape, *map(_key, value.flat))
+    if isinstance(value, Record):
+        return ("record", value.kind, *((n, _key(v)) for n, v in value.items()))
+    if isinstance(value, bool | int | float | str | Enumerated):
+        return (type(value).__name__, value)
+    return id(value)
+
+
+__all__ = ["SIMPLE", "Library", "array"]

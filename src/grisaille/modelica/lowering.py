@@ -1,0 +1,256 @@
+"""From a parsed text to the content of a model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from grisaille.model.content import Content, Law
+from grisaille.model.expression import Call, Constant, Expression, Name, same
+from grisaille.model.flat import FlatOutput
+from grisaille.model.rewriting import Rewriter
+from grisaille.modelica import discrete, events, tree
+from grisaille.modelica.discrete import Definition
+from grisaille.modelica.evaluation import Local
+from grisaille.modelica.functions import Algorithm, message_of
+from grisaille.modelica.library import Library
+from grisaille.modelica.model import ModelNames
+from grisaille.modelica.refusals import Refusals, Refused, Source
+from grisaille.modelica.sections import Sections, Single
+from grisaille.modelica.values import Record, Unfit, describe, formula
+
+
+def lower(classes: list[tree.Class], made: tree.Class, source: Source) -> Content:
+    """The content of the model ``made``; everything that is refused is refused at once."""
+    return _Lowering(classes, made, source).content()
+
+
+class _Lowering:
+    def __init__(self, classes: list[tree.Class], made: tree.Class, source: Source) -> None:
+        self.made, self.source = made, source
+        self.refusals = Refusals(source)
+        self.library = Library(classes)
+        self._package_constants(classes)
+        self.names = ModelNames(self.library, made, self.refusals)
+        self.evaluator = self.names.evaluator
+        self.sections = Sections(self.evaluator, self._is_settled, self.refusals)
+        self.laws: list[Law] = []
+
+    def _package_constants(self, classes: list[tree.Class]) -> None:
+        for package in (c for c in classes if c.kind == "package"):
+            for component in package.components:
+                if component.value is not None:
+                    self._try(component.at, lambda c=component: self._constant(c))
+
+    def _constant(self, component: tree.Declared) -> None:
+        assert component.value is not None
+        self.library.constants[component.name] = self.library.evaluator.value(component.value, {})
+
+    def content(self) -> Content:
+        """Everything together."""
+        singles = [*self.sections.unroll([*self.names.bindings, *self.made.equations], {})]
+        singles += [Single(s, {}) for section in self.made.algorithms for s in self._algorithm(section)]
+        self.refusals.check()
+        whens = [s for s in singles if isinstance(s.node, tree.When)]
+        plain = [s for s in singles if isinstance(s.node, tree.Equal)]
+        for single in whens:
+            self._try(single.node.at, lambda s=single: events.refuse_when(s.node))
+        continuous = self._define_discrete(plain)
+        for single in continuous:
+            self._try(single.node.at, lambda s=single: self._equation(s))
+        for single in singles:
+            if isinstance(single.node, tree.Do):
+                self._try(single.node.at, lambda s=single: self._call(s))
+        for name in self.names.unknown_parameters:
+            self.laws.append(Law(Call("der", (Name(name),), 1), Constant(0.0), f"the parameter {name}"))
+        self._initial()
+        self.refusals.check()
+        return self._finished()
+
+    def _try(self, at: int, act: Any) -> Any:
+        try:
+            return act()
+        except Unfit as unfit:
+            self.refusals.add(Refused(at, str(unfit)))
+        except Refused as refused:
+            self.refusals.add(refused)
+        return None
+
+    def _is_settled(self, condition: tree.Node) -> bool:
+        """Whether a condition holds constants and parameters only."""
+        names = self.names
+        if events.is_eventful(condition):
+            return False
+        variables = {*names.variables, *names.inputs, *names.discrete, "time"}
+        return not any(path in variables for path in tree.references(condition))
+
+    # --- variables that change at events ---
+
+    def _define_discrete(self, singles: list[Single]) -> list[Single]:
+        """Formulas of discrete variables; the other equations are given back."""
+        continuous, candidates = [], []
+        for single in singles:
+            choices = self._choices(single)
+            if choices:
+                candidates.append(choices)
+            else:
+                continuous.append(single)
+        found, rest = discrete.assign(candidates)
+        for choices in rest:
+            names = " and ".join(f"'{c.name}'" for c in choices)
+            self.refusals.add(Refused(choices[0].at, f"the equation of {names} is one too many"))
+        order = self._try(0, lambda: discrete.in_order(found, self._discrete_uses)) or []
+        for name in order:
+            self._try(found[name].at, lambda n=name: self._define(found[n]))
+        return continuous
+
+    def _discrete_uses(self, node: tree.Node) -> list[str]:
+        return [path for path in tree.references(node) if path in self.names.discrete]
+
+    def _choices(self, single: Single) -> list[Definition]:
+        node = single.node
+        assert isinstance(node, tree.Equal)
+        if isinstance(node.left, tree.Several):
+            return []
+        pairs = ((node.left, node.right), (node.right, node.left))
+        return [
+            Definition(side.path, other, single.local, node.at)
+            for side, other in pairs
+            if isinstance(side, tree.Reference) and side.path in self.names.discrete
+        ]
+
+    def _define(self, definition: Definition) -> None:
+        self.names.formulas[definition.name] = self.evaluator.value(definition.node, definition.local)
+
+    # --- equations ---
+
+    def _equation(self, single: Single) -> None:
+        node = single.node
+        assert isinstance(node, tree.Equal)
+        if isinstance(node.left, tree.Several):
+            results = self.evaluator.value(node.right, single.local)
+            results = results if isinstance(results, tuple) else (results,)
+            for target, result in zip(node.left.items, results, strict=False):
+                if target is not None:
+                    self._equal(node.at, self.evaluator.value(target, single.local), result)
+            return
+        left, right = self.evaluator.value(node.left, single.local), self.evaluator.value(node.right, single.local)
+        self._equal(node.at, _first(left), _first(right))
+
+    def _equal(self, at: int, left: Any, right: Any) -> None:
+        for a, b in _pairs(left, right):
+            law = self._law(at, formula(a), formula(b))
+            if law is not None:
+                self.laws.append(law)
+
+    def _law(self, at: int, a: Expression, b: Expression) -> Law | None:
+        if isinstance(a, Constant) and isinstance(b, Constant):
+            if abs(a.value - b.value) > 1e-12 * max(1.0, abs(a.value)):
+                raise Refused(at, f"the equation says {a.value:g} = {b.value:g}")
+            return None
+        if same(a, b):
+            return None
+        return Law(a, b, self.source.place(at))
+
+    def _call(self, single: Single) -> None:
+        node = single.node
+        assert isinstance(node, tree.Do)
+        call = node.call
+        if call.name != "assert":
+            raise Refused(node.at, f"'{call.name}' among the equations is not supported")
+        if self.evaluator.truth(call.arguments[0], single.local) is False and not _is_warning(call):
+            raise Refused(node.at, f"an assertion fails: {message_of(self.evaluator, call, single.local)}")
+
+    def _algorithm(self, section: list[tree.Node]) -> list[tree.Node]:
+        if section:
+            self.refusals.add(Refused(section[0].at, "an algorithm section in a model is not supported"))
+        return []
+
+    # --- starts ---
+
+    def _initial(self) -> None:
+        for single in self.sections.unroll(self.made.initial_equations, {}):
+            self._try(single.node.at, lambda s=single: self._initial_equation(s))
+        for section in self.made.initial_algorithms:
+            if section:
+                self.refusals.add(Refused(section[0].at, "an initial algorithm is not supported"))
+
+    def _initial_equation(self, single: Single) -> None:
+        node = single.node
+        if not isinstance(node, tree.Equal):
+            raise Refused(node.at, "this initial equation is not supported")
+        left, right = (_first(self.evaluator.value(n, single.local)) for n in (node.left, node.right))
+        for a, b in _pairs(left, right):
+            if not self._demand(a, b) and not self._demand(b, a):
+                raise Refused(node.at, "an initial equation that is not the value of one variable is not supported")
+
+    def _demand(self, a: Any, b: Any) -> bool:
+        names = self.names
+        if not isinstance(a, Name) or a.path not in names.variables:
+            return False
+        expression = formula(b)
+        leaves = {leaf.path for leaf in _names(expression)}
+        if leaves - set(names.parameters):
+            return False
+        names.variables[a.path] = replace(names.variables[a.path], start=expression, fixed=True)
+        return True
+
+    # --- the end ---
+
+    def _finished(self) -> Content:
+        names = self.names
+        quantities = {}
+        for name, value in names.formulas.items():
+            if isinstance(value, str):
+                continue
+            expression = self._try(names.discrete[name].declared.at, lambda v=value: formula(v))
+            if expression is not None:
+                quantities[name] = expression
+        content = Content(
+            name=self.made.name,
+            description=self.made.words,
+            parameters={n: p for n, p in names.parameters.items() if n not in names.settled_reals},
+            variables=names.variables,
+            inputs=names.inputs,
+            outputs={n: FlatOutput(n, Name(n), None, names.variables[n].unit) for n in names.outputs},
+            quantities=quantities,
+            equations=tuple(self.laws),
+        )
+        self.refusals.check()
+        return content.mapped(self._inserting()) if names.settled_reals else content
+
+    def _inserting(self) -> Rewriter:
+        """Puts the numbers of parameters that were fixed in their places."""
+        numbers = {n: Constant(float(self.names._number(n))) for n in self.names.settled_reals}
+        return Rewriter(lambda node: numbers.get(node.path) if isinstance(node, Name) else None)
+
+
+def _first(value: Any) -> Any:
+    return value[0] if isinstance(value, tuple) else value
+
+
+def _pairs(left: Any, right: Any) -> list[tuple[Any, Any]]:
+    """Scalars of both sides, side by side."""
+    if isinstance(left, Record) and isinstance(right, Record):
+        return [pair for name in left for pair in _pairs(left[name], right.get(name))]
+    if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
+        if np.shape(left) != np.shape(right):
+            raise Unfit(f"the sides of an equation are {describe(left)} and {describe(right)}")
+        return [pair for a, b in zip(left.flat, right.flat, strict=True) for pair in _pairs(a, b)]
+    return [(left, right)]
+
+
+def _names(expression: Expression) -> list[Name]:
+    from grisaille.model.expression import postorder
+
+    return [node for node in postorder((expression,)) if isinstance(node, Name)]
+
+
+def _is_warning(call: tree.Calling) -> bool:
+    level = call.arguments[2] if len(call.arguments) > 2 else call.named.get("level")
+    return isinstance(level, tree.Reference) and level.path.endswith("warning")
+
+
+__all__ = ["Algorithm", "Local", "lower"]

@@ -1,0 +1,225 @@
+"""The names of one model: constants and parameters with their values, variables as symbols.
+
+Real parameters stay parameters; Integer, Boolean, String and enumeration parameters decide the shape of a model and are
+fixed at the values they have in the text. So is a Real parameter on which a size, a range or an if-equation depends.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from grisaille.model.expression import Call, Condition, Constant, Expression, Name, postorder
+from grisaille.model.flat import FlatInput, FlatParameter, FlatVariable
+from grisaille.modelica import tree
+from grisaille.modelica.components import Expansion, Scalar
+from grisaille.modelica.evaluation import Evaluator, Pending
+from grisaille.modelica.library import Library
+from grisaille.modelica.naming import check_name
+from grisaille.modelica.refusals import Refusals, Refused
+from grisaille.modelica.settling import in_order, number_of
+from grisaille.modelica.values import UNSET, Enumerated, Unfit, describe, formula, is_number, is_plain
+
+_ATTRIBUTES = {"start", "fixed", "nominal", "min", "max", "unit", "stateSelect"}
+_LARGE = 1e59
+"""Bounds beyond are no bounds: Modelica.Constants.inf is 1e60."""
+
+
+class ModelEvaluator(Evaluator):
+    """An evaluator that can settle formulas of parameters."""
+
+    names: ModelNames
+
+    def settled(self, value: Any) -> Any:
+        return self.names.settled(value)
+
+    def settled_truth(self, value: Any) -> Any:
+        return self.names.settled(value) if isinstance(value, Condition) else value
+
+
+class ModelNames:
+    """What the names of a model stand for."""
+
+    def __init__(self, library: Library, made: tree.Class, refusals: Refusals) -> None:
+        self.library, self.made, self.refusals = library, made, refusals
+        self.evaluator = ModelEvaluator(self)
+        self.values: dict[str, Any] = {"time": Name("time")}
+        self.parameters: dict[str, FlatParameter] = {}
+        self.variables: dict[str, FlatVariable] = {}
+        self.inputs: dict[str, FlatInput] = {}
+        self.outputs: list[str] = []
+        self.fixed: dict[str, Any] = {}
+        """Structural parameters and constants, with their values."""
+        self.unknown_parameters: list[str] = []
+        """Parameters that initial equations determine (``fixed = false``)."""
+        self.discrete: dict[str, Scalar] = {}
+        """Variables that change at events only: Boolean, Integer, enumerations, texts, ``discrete Real``."""
+        self.formulas: dict[str, Any] = {}
+        """Values of discrete variables, once they are known."""
+        self.settled_reals: set[str] = set()
+        self.bindings: list[tree.Equal] = []
+        self._numbers: dict[str, Any] = {}
+        self._expansion = Expansion(library, self.evaluator, _ATTRIBUTES)
+        library.evaluator = self.evaluator
+        self._declare()
+
+    # --- what evaluators ask ---
+
+    def value_of(self, name: str) -> Any:
+        found = self.values.get(name)
+        return found if found is not None else self.library.value_of(name)
+
+    def skipped(self, name: str) -> int:
+        return self.library.skipped(name)
+
+    def call(self, node: tree.Calling, arguments: list[Any], named: dict[str, Any]) -> Any:
+        return self.library.call(node, arguments, named)
+
+    def settled(self, value: Any) -> Any:
+        """The number of a formula of parameters, which are fixed from then on."""
+        if not isinstance(value, Expression):
+            return value
+        number = number_of(value, self._number)
+        if not isinstance(number, Expression):
+            self.settled_reals |= {leaf.path for leaf in postorder((value,)) if isinstance(leaf, Name)}
+        return number
+
+    def number(self, value: Any) -> Any:
+        """The number of a formula of parameters; nothing is fixed by asking."""
+        return number_of(value, self._number) if isinstance(value, Expression) else value
+
+    def _number(self, name: str) -> Any:
+        if name not in self._numbers:
+            parameter = self.parameters.get(name)
+            if parameter is None or parameter.value is None:
+                return None
+            pending = [name]
+            while pending:  # formulas of formulas, without recursion
+                top = self.parameters[pending[-1]].value
+                needed = [
+                    leaf.path for leaf in postorder((top,) if top is not None else ())
+                    if isinstance(leaf, Name) and leaf.path not in self._numbers and leaf.path in self.parameters
+                ]  # fmt: skip
+                if needed and len(pending) < 10_000:
+                    pending.extend(needed)
+                    continue
+                current = pending.pop()
+                value = None if top is None else number_of(top, self._numbers.get)
+                self._numbers[current] = None if isinstance(value, Expression) else value
+        return self._numbers[name]
+
+    # --- declarations ---
+
+    def _declare(self) -> None:
+        constant = {"constant", "parameter"}
+        settled = {c.name: c for c in self.made.components if c.prefixes & constant}
+        seen: set[str] = set()
+        for component in self.made.components:
+            if component.name in seen:
+                self.refusals.add(Refused(component.at, f"'{component.name}' is declared twice"))
+            seen.add(component.name)
+        for name in in_order(settled):
+            self._declared(settled[name], self._settled_leaf, with_value=True)
+        for component in self.made.components:
+            if not component.prefixes & constant:
+                self._declared(component, self._variable_leaf, with_value=False)
+                if component.value is not None:
+                    target = tree.Reference(component.at, (tree.Part(component.name),))
+                    self.bindings.append(tree.Equal(component.at, target, component.value))
+
+    def _declared(self, component: tree.Declared, leaf: Any, *, with_value: bool) -> None:
+        try:
+            check_name(component.name)
+            self.values[component.name] = self._expansion.expand(component, leaf, with_value=with_value)
+        except Unfit as unfit:
+            self.refusals.add(Refused(component.at, str(unfit)))
+        except Refused as refused:
+            self.refusals.add(refused)
+
+    def _settled_leaf(self, scalar: Scalar) -> Any:
+        if scalar.base == "Real" and "constant" not in scalar.declared.prefixes:
+            return self._parameter(scalar)
+        value = scalar.value if scalar.value is not None else scalar.attributes.get("start")
+        if value is None:
+            self.fixed[scalar.name] = None
+            return UNSET
+        value = self.settled(value)
+        if not is_plain(value):
+            raise Unfit(f"the value of '{scalar.name}' must be known before the simulation, got {describe(value)}")
+        self.fixed[scalar.name] = value
+        return _typed(value, scalar.base)
+
+    def _parameter(self, scalar: Scalar) -> Any:
+        name, attributes = scalar.name, scalar.attributes
+        if self.settled(attributes.get("fixed", True)) is False:
+            self.unknown_parameters.append(name)
+            self.variables[name] = self._flat_variable(scalar, fixed=False, start=attributes.get("start", scalar.value))
+            return Name(name)
+        value = scalar.value if scalar.value is not None else attributes.get("start")
+        expression = None if value is None else formula(value)
+        if expression is not None and any(
+            isinstance(leaf, Name) and leaf.path not in self.parameters for leaf in postorder((expression,))
+        ):
+            raise Unfit(f"the value of the parameter '{name}' is `{expression}`, which is not constant")
+        self.parameters[name] = FlatParameter(
+            name, expression, self._text(attributes.get("unit")), scalar.declared.words, self._bounds(scalar, value)
+        )
+        return Name(name)
+
+    def _variable_leaf(self, scalar: Scalar) -> Any:
+        name = scalar.name
+        if scalar.base != "Real" or "discrete" in scalar.declared.prefixes:
+            self.discrete[name] = scalar
+            return Pending(lambda: self._formula(name, scalar))
+        if "input" in scalar.declared.prefixes:
+            start = self.number(scalar.attributes.get("start"))
+            default = float(start) if is_number(start) else None
+            unit = self._text(scalar.attributes.get("unit"))
+            self.inputs[name] = FlatInput(name, default, unit, scalar.declared.words)
+            return Name(name)
+        if "output" in scalar.declared.prefixes:
+            self.outputs.append(name)
+        fixed = self.settled(scalar.attributes.get("fixed", False))
+        self.variables[name] = self._flat_variable(scalar, fixed is True, scalar.attributes.get("start"))
+        return Name(name)
+
+    def _formula(self, name: str, scalar: Scalar) -> Any:
+        if name not in self.formulas:
+            raise Refused(scalar.declared.at, f"'{name}' ({scalar.base}) is used but no equation gives its value")
+        return self.formulas[name]
+
+    def _flat_variable(self, scalar: Scalar, fixed: bool, start: Any) -> FlatVariable:
+        expression = formula(start) if start is not None else Constant(0.0) if fixed else None
+        nominal = self.number(scalar.attributes.get("nominal"))
+        return FlatVariable(
+            scalar.name,
+            expression,
+            self._text(scalar.attributes.get("unit")),
+            scalar.declared.words,
+            fixed,
+            abs(float(nominal)) if is_number(nominal) and 0 < abs(nominal) < _LARGE else None,
+            self._bounds(scalar, start),
+        )
+
+    def _bounds(self, scalar: Scalar, value: Any) -> tuple[float, float] | None:
+        """(min, max) where they say something and hold the value."""
+        low, high = (self.number(scalar.attributes.get(key)) for key in ("min", "max"))
+        low = float(low) if is_number(low) and low > -_LARGE else -float("inf")
+        high = float(high) if is_number(high) and high < _LARGE else float("inf")
+        number = self.number(value)
+        inside = not is_number(number) or low <= number <= high
+        return (low, high) if inside and low < high and (low, high) != (-float("inf"), float("inf")) else None
+
+    @staticmethod
+    def _text(value: Any) -> str:
+        return value if isinstance(value, str) else ""
+
+
+def _typed(value: Any, base: str) -> Any:
+    if base == "Real" and is_number(value):
+        return float(value)
+    if base == "Integer" and isinstance(value, float) and value == int(value):
+        return int(value)
+    return value
+
+
+__all__ = ["Call", "Enumerated", "ModelNames"]

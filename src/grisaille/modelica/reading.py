@@ -1,0 +1,74 @@
+"""``read_modelica``: a model from Base Modelica text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from grisaille.calling import checked
+from grisaille.errors import ModelError
+from grisaille.model.classes import Model, restored
+from grisaille.model.names import suggestion
+from grisaille.modelica import tree
+from grisaille.modelica.lowering import lower
+from grisaille.modelica.parsing import parse
+from grisaille.modelica.refusals import Refusals, Refused, Source
+
+LARGEST = 64 * 2**20
+"""Bytes of the largest text that is read."""
+
+
+@checked
+def read_modelica(source: Any, name: str | None = None) -> Model:
+    """A model from Modelica: flat Base Modelica, as OpenModelica exports it.
+
+    Names are Modelica's own (``"inertia1.w"``, ``"r[1]"``, counted from one), with units, start values, bounds and
+    descriptions. Real parameters stay parameters; Integer, Boolean and enumeration parameters are fixed at the values they have in
+    the text. What is not supported is refused with its line, all of it at once. Nothing in the text is executed, and no
+    other file is opened.
+
+    source : the path of a file, or the text itself
+    name : which model of the text, where it holds several
+    """
+    text, label = _text(source)
+    place = Source(text, label)
+    try:
+        classes = parse(text)
+    except Refused as refused:
+        refusals = Refusals(place)
+        refusals.add(refused)
+        refusals.stop()
+    return restored(lower(classes, _model(classes, name, label), place))
+
+
+def _text(source: Any) -> tuple[str, str]:
+    if isinstance(source, str) and ("\n" in source or ";" in source):
+        return source, "The text"
+    if not isinstance(source, str | Path):
+        raise ModelError(f"read_modelica takes a path or a text, got {source!r} ({type(source).__name__}).")
+    path = Path(source)
+    try:
+        if path.stat().st_size > LARGEST:
+            raise ModelError(f"{path} has more than {LARGEST // 2**20} MiB and is not read.")
+        return path.read_text("utf-8"), path.name
+    except OSError as error:
+        raise ModelError(f"{path} cannot be read: {error.strerror or error}.") from None
+    except UnicodeDecodeError:
+        raise ModelError(f"{path} is not a text in UTF-8.") from None
+
+
+def _model(classes: list[tree.Class], name: str | None, label: str) -> tree.Class:
+    models: dict[str, tree.Class] = {}
+    for made in classes:
+        for inner in (made, *made.classes.values()):
+            if inner.kind in ("model", "block", "class") and "ExternalObject" not in inner.extends:
+                models[inner.name] = inner
+    if name is not None:
+        if name not in models:
+            raise ModelError(f"{label} has no model '{name}'. {suggestion(name, models)}")
+        return models[name]
+    if not models:
+        raise ModelError(f"{label} holds no model.")
+    if len(models) > 1:
+        raise ModelError(f"{label} holds the models {', '.join(models)}: say which, read_modelica(…, name=…).")
+    return next(iter(models.values()))

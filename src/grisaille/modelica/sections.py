@@ -1,0 +1,116 @@
+"""Equation sections as single equations: loops unrolled, if-equations decided or turned into if-expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from grisaille.modelica import tree
+from grisaille.modelica.evaluation import Evaluator, Local
+from grisaille.modelica.refusals import Refusals, Refused
+from grisaille.modelica.values import Unfit
+
+MOST_EQUATIONS = 500_000
+
+
+@dataclass(frozen=True, slots=True)
+class Single:
+    """An equation, a when-equation or a call, with the values of the loops it stands in."""
+
+    node: tree.Node
+    local: Local
+
+
+class Sections:
+    """Unrolls equations; ``is_settled`` says whether a condition is known while the text is read."""
+
+    def __init__(self, evaluator: Evaluator, is_settled: Callable[[tree.Node], bool], refusals: Refusals) -> None:
+        self.evaluator, self.is_settled, self.refusals = evaluator, is_settled, refusals
+        self._count = 0
+
+    def unroll(self, nodes: list[tree.Node], local: Local) -> Iterator[Single]:
+        """Every single equation of a section."""
+        for node in nodes:
+            self._count += 1
+            if self._count > MOST_EQUATIONS:
+                raise Refused(node.at, f"more than {MOST_EQUATIONS} equations result from the loops")
+            try:
+                yield from self._one(node, local)
+            except Unfit as unfit:
+                self.refusals.add(Refused(node.at, str(unfit)))
+            except Refused as refused:
+                self.refusals.add(refused)
+
+    def _one(self, node: tree.Node, local: Local) -> Iterator[Single]:
+        if isinstance(node, tree.For):
+            yield from self._for(node, 0, local)
+        elif isinstance(node, tree.If):
+            yield from self._if(node, local)
+        else:
+            yield Single(node, local)
+
+    def _for(self, node: tree.For, depth: int, local: Local) -> Iterator[Single]:
+        if depth == len(node.iterators):
+            yield from self.unroll(node.body, local)
+            return
+        name, over = node.iterators[depth]
+        for item in self.evaluator.range(over, local):
+            yield from self._for(node, depth + 1, {**local, name: item})
+
+    def _if(self, node: tree.If, local: Local) -> Iterator[Single]:
+        open_branches: list[tuple[tree.Node, list[Single]]] = []
+        for condition, body in node.branches:
+            decided: object = None
+            if condition is None:
+                decided = True
+            elif self.is_settled(condition):
+                decided = self.evaluator.settled_truth(self.evaluator.truth(condition, local))
+            if decided is False:
+                continue
+            if decided is True:
+                rest = list(self.unroll(body, local))
+                yield from joined(node.at, open_branches, rest) if open_branches else rest
+                return
+            assert condition is not None
+            open_branches.append((condition, list(self.unroll(body, local))))
+        yield from joined(node.at, open_branches, []) if open_branches else ()
+
+
+def joined(at: int, branches: list[tuple[tree.Node, list[Single]]], otherwise: list[Single]) -> Iterator[Single]:
+    """Equations of an if whose condition is only known during a simulation, as if-expressions."""
+    bodies = [body for _, body in branches] + [otherwise]
+    plain = [[s for s in body if isinstance(s.node, tree.Equal)] for body in bodies]
+    checks = [s for body in bodies for s in body if isinstance(s.node, tree.Do) and s.node.call.name == "assert"]
+    if any(len(p) + sum(s in checks for s in body) != len(body) for p, body in zip(plain, bodies, strict=True)):
+        raise Refused(at, "an if-equation whose condition is only known during a simulation may hold equations only")
+    if len({len(p) for p in plain}) > 1:
+        counts = ", ".join(str(len(p)) for p in plain)
+        raise Refused(at, f"the branches of an if-equation have different numbers of equations ({counts})")
+    conditions = [condition for condition, _ in branches]
+    for row in zip(*(_sorted(p, plain[0]) for p in plain), strict=True):
+        yield Single(_combined(at, conditions, [s.node for s in row]), row[0].local)
+
+
+def _sorted(body: list[Single], first: list[Single]) -> list[Single]:
+    """The equations in the order of the first branch, where left sides are names."""
+    order = {_target(s): k for k, s in enumerate(first)}
+    if "" in order or len(order) < len(first) or {_target(s) for s in body} != set(order):
+        return body
+    return sorted(body, key=lambda s: order[_target(s)])
+
+
+def _target(single: Single) -> str:
+    node = single.node
+    left = node.left if isinstance(node, tree.Equal) else None
+    return left.path if isinstance(left, tree.Reference) and not any(p.subscripts for p in left.parts) else ""
+
+
+def _combined(at: int, conditions: list[tree.Node], equations: list[tree.Node]) -> tree.Equal:
+    pairs = [(e.left, e.right) for e in equations if isinstance(e, tree.Equal)]
+    targets = {left.path if isinstance(left, tree.Reference) else "" for left, _ in pairs}
+    if len(targets) == 1 and "" not in targets:
+        branches = list(zip(conditions, (right for _, right in pairs), strict=False))
+        return tree.Equal(at, pairs[0][0], tree.Choice(at, branches, pairs[-1][1]))
+    rests = [tree.Chain(at, left, [("-", right)]) for left, right in pairs]
+    branches = list(zip(conditions, rests, strict=False))
+    return tree.Equal(at, tree.Literal(at, 0.0), tree.Choice(at, branches, rests[-1]))

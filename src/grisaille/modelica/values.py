@@ -1,0 +1,321 @@
+"""What expressions of a Modelica text are worth, and arithmetic on it.
+
+A value is a number (``int``, ``float``), a truth value, a text, an enumeration literal, a formula (``Expression``), a
+condition (``Condition``), an array of these (NumPy, of objects) or a record. Numbers are computed at once, so that what
+the text settles is settled while it is read; formulas grow nodes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from grisaille.model.expression import Call, Condition, Constant, Expression
+
+
+class Unfit(Exception):
+    """An operation that its arguments do not allow; whoever evaluates knows the line."""
+
+
+@dataclass(frozen=True)
+class Enumerated:
+    """A literal of an enumeration; ``index`` counts from one."""
+
+    type: str
+    index: int
+    name: str
+
+
+class Record(dict[str, Any]):
+    """Fields by name."""
+
+    def __init__(self, kind: str, fields: Any = ()) -> None:
+        super().__init__(fields)
+        self.kind = kind
+
+
+class Unset:
+    """A local variable that has no value yet."""
+
+    def __repr__(self) -> str:
+        return "no value"
+
+
+UNSET = Unset()
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is a plain number (truth values are not)."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def is_plain(value: Any) -> bool:
+    """Whether it is settled: no formula in it."""
+    if isinstance(value, np.ndarray):
+        return all(is_plain(item) for item in value.flat)
+    if isinstance(value, Record):
+        return all(is_plain(item) for item in value.values())
+    return not isinstance(value, Expression | Unset)
+
+
+def formula(value: Any) -> Expression:
+    """A scalar as a formula: truth values as 1 and 0, enumerations by their index."""
+    if isinstance(value, Condition):
+        return Call("where", (value, Constant(1.0), Constant(0.0)))
+    if isinstance(value, Expression):
+        return value
+    if isinstance(value, bool):
+        return Constant(float(value))
+    if is_number(value):
+        if not math.isfinite(value):
+            raise Unfit(f"the number {value} is not finite")
+        return Constant(float(value))
+    if isinstance(value, Enumerated):
+        return Constant(float(value.index))
+    raise Unfit(f"{describe(value)} cannot stand in a formula")
+
+
+def describe(value: Any) -> str:
+    """A value in words."""
+    if isinstance(value, np.ndarray):
+        return f"an array of shape {value.shape}"
+    if isinstance(value, Record):
+        return f"a record {value.kind}"
+    if isinstance(value, str):
+        return f"the text {value[:40]!r}"
+    if isinstance(value, Unset):
+        return "a variable without a value"
+    if isinstance(value, tuple):
+        return f"{len(value)} results of a function"
+    return f"`{value}`"
+
+
+def truth(value: Any) -> Any:
+    """A truth value or a condition; a formula that is 1 or 0 as a condition."""
+    if isinstance(value, bool | Condition):
+        return value
+    if isinstance(value, Expression):
+        return Condition("gt", (value, Constant(0.5)))
+    raise Unfit(f"{describe(value)} is not a truth value")
+
+
+def array(items: list[Any]) -> np.ndarray[Any, Any]:
+    """``{a, b, …}``: one more dimension than the items have."""
+    shapes = {item.shape if isinstance(item, np.ndarray) else () for item in items}
+    if len(shapes) > 1:
+        raise Unfit(f"the entries of an array have different shapes: {', '.join(map(str, sorted(shapes)))}")
+    shape = shapes.pop() if shapes else ()
+    made = np.empty((len(items), *shape), dtype=object)
+    for k, item in enumerate(items):
+        made[k] = item
+    return made
+
+
+def elementwise(function: Callable[..., Any], *arguments: Any) -> Any:
+    """The function of scalars on arrays of one shape, single values repeated."""
+    shapes = {a.shape for a in arguments if isinstance(a, np.ndarray)}
+    if not shapes:
+        return function(*arguments)
+    if len(shapes) > 1:
+        raise Unfit(f"arrays of different shapes meet: {' and '.join(map(str, sorted(shapes)))}")
+    shape = shapes.pop()
+    made = np.empty(shape, dtype=object)
+    for index in np.ndindex(*shape):
+        made[index] = function(*(a[index] if isinstance(a, np.ndarray) else a for a in arguments))
+    return made
+
+
+# --- arithmetic ---
+
+
+def _checked(value: Any) -> Any:
+    if is_number(value) or (isinstance(value, Expression) and not isinstance(value, Condition)):
+        return value
+    raise Unfit(f"{describe(value)} is not a number")
+
+
+def _folding(operation: str, numeric: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def apply(a: Any, b: Any) -> Any:
+        a, b = _checked(a), _checked(b)
+        if is_number(a) and is_number(b):
+            try:
+                return numeric(a, b)
+            except (ZeroDivisionError, OverflowError, ValueError):
+                return Call(operation, (formula(a), formula(b)))  # refused only where it is evaluated
+        return Call(operation, (formula(a), formula(b)))
+
+    return apply
+
+
+def _power(a: Any, b: Any) -> Any:
+    result = float(a) ** float(b)
+    if isinstance(result, complex):
+        raise ValueError
+    return result
+
+
+add = _folding("add", lambda a, b: a + b)
+subtract = _folding("sub", lambda a, b: a - b)
+multiply = _folding("mul", lambda a, b: a * b)
+divide = _folding("div", lambda a, b: a / b)
+power = _folding("pow", _power)
+
+
+def negate(value: Any) -> Any:
+    """−value."""
+    value = _checked(value)
+    return -value if is_number(value) else Call("neg", (value,))
+
+
+def sum_of(a: Any, b: Any) -> Any:
+    """``a + b``: numbers, arrays of one shape, texts."""
+    if isinstance(a, str) and isinstance(b, str):
+        return a + b
+    if isinstance(a, np.ndarray) is not isinstance(b, np.ndarray):
+        raise Unfit(f"{describe(a)} and {describe(b)} cannot be added")
+    return elementwise(add, a, b)
+
+
+def difference_of(a: Any, b: Any) -> Any:
+    """``a - b``."""
+    if isinstance(a, np.ndarray) is not isinstance(b, np.ndarray):
+        raise Unfit(f"{describe(b)} cannot be subtracted from {describe(a)}")
+    return elementwise(subtract, a, b)
+
+
+def product_of(a: Any, b: Any) -> Any:
+    """``a * b``: the matrix product for arrays."""
+    if not (isinstance(a, np.ndarray) and isinstance(b, np.ndarray)):
+        return elementwise(multiply, a, b)
+    if a.ndim > 2 or b.ndim > 2 or a.shape[-1] != b.shape[0]:
+        raise Unfit(f"arrays of shapes {a.shape} and {b.shape} have no product")
+    if a.ndim == 1 and b.ndim == 1:
+        return total([multiply(x, y) for x, y in zip(a, b, strict=True)])
+    if b.ndim == 1:
+        return array([product_of(row, b) for row in a])
+    if a.ndim == 1:
+        return array([product_of(a, b[:, k]) for k in range(b.shape[1])])
+    return array([product_of(row, b) for row in a])
+
+
+def quotient_of(a: Any, b: Any) -> Any:
+    """``a / b``, b a single number."""
+    if isinstance(b, np.ndarray):
+        raise Unfit(f"{describe(b)} cannot divide")
+    return elementwise(divide, a, b)
+
+
+def power_of(a: Any, b: Any) -> Any:
+    """``a ^ b``."""
+    if isinstance(a, np.ndarray):
+        if not isinstance(b, int) or a.ndim != 2 or b < 0 or b > 64:
+            raise Unfit(f"{describe(a)} has no such power")
+        result: Any = identity(a.shape[0])
+        for _ in range(b):
+            result = product_of(result, a)
+        return result
+    return power(a, b)
+
+
+def total(items: Any) -> Any:
+    """The sum of single values; 0 of none."""
+    result: Any = 0
+    for k, item in enumerate(items):
+        result = item if k == 0 else add(result, item)
+    return result
+
+
+def identity(n: int) -> np.ndarray[Any, Any]:
+    """The identity matrix."""
+    return array([array([int(i == j) for j in range(n)]) for i in range(n)])
+
+
+# --- relations and logic ---
+
+_COMPARED = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
+_NUMERIC: dict[str, Callable[[Any, Any], bool]] = {
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+    "==": lambda a, b: a == b,
+    "<>": lambda a, b: a != b,
+}
+
+
+def relation(operator: str, a: Any, b: Any) -> Any:
+    """A comparison: a truth value where both sides are settled, a condition otherwise."""
+    if isinstance(a, Enumerated) and isinstance(b, Enumerated):
+        return _NUMERIC[operator](a.index, b.index)
+    if isinstance(a, str) and isinstance(b, str) or isinstance(a, bool) and isinstance(b, bool):
+        return _NUMERIC[operator](a, b)
+    if is_number(a) and is_number(b):
+        return _NUMERIC[operator](a, b)
+    if isinstance(a, bool | Condition) and isinstance(b, bool | Condition):
+        same = either(both(a, b), both(negated(a), negated(b)))
+        if operator in ("==", "<>"):
+            return same if operator == "==" else negated(same)
+        a, b = formula(a), formula(b)
+    if isinstance(a, np.ndarray | Record | str) or isinstance(b, np.ndarray | Record | str):
+        raise Unfit(f"{describe(a)} and {describe(b)} cannot be compared")
+    left, right = formula(a), formula(b)
+    if operator in _COMPARED:
+        return Condition(_COMPARED[operator], (left, right))
+    same = Condition("and", (Condition("ge", (left, right)), Condition("le", (left, right))))
+    return same if operator == "==" else Condition("or", (Condition("gt", (left, right)), Condition("lt", (left, right))))
+
+
+def both(a: Any, b: Any) -> Any:
+    """``a and b``."""
+    a, b = truth(a), truth(b)
+    if isinstance(a, bool):
+        return b if a else False
+    if isinstance(b, bool):
+        return a if b else False
+    return Condition("and", (a, b))
+
+
+def either(a: Any, b: Any) -> Any:
+    """``a or b``."""
+    a, b = truth(a), truth(b)
+    if isinstance(a, bool):
+        return True if a else b
+    if isinstance(b, bool):
+        return True if b else a
+    return Condition("or", (a, b))
+
+
+def negated(a: Any) -> Any:
+    """``not a``."""
+    a = truth(a)
+    return not a if isinstance(a, bool) else Condition("not", (a,))
+
+
+def choose(condition: Any, yes: Any, no: Any) -> Any:
+    """``if condition then yes else no`` on values of any kind."""
+    condition = truth(condition)
+    if isinstance(condition, bool):
+        return yes if condition else no
+    if yes is no:
+        return yes
+    if isinstance(yes, Record) and isinstance(no, Record):
+        return Record(yes.kind, {name: choose(condition, yes[name], no.get(name, UNSET)) for name in yes})
+    if isinstance(yes, np.ndarray) or isinstance(no, np.ndarray):
+        if isinstance(yes, Unset) or isinstance(no, Unset):
+            return no if isinstance(yes, Unset) else yes
+        return elementwise(lambda a, b: choose(condition, a, b), yes, no)
+    if isinstance(yes, Unset) or isinstance(no, Unset):
+        return no if isinstance(yes, Unset) else yes  # an unset variable may be anything
+    if isinstance(yes, bool | Condition) and isinstance(no, bool | Condition):
+        return either(both(condition, yes), both(negated(condition), no))
+    if isinstance(yes, tuple) and isinstance(no, tuple):
+        return tuple(choose(condition, a, b) for a, b in zip(yes, no, strict=True))
+    if is_plain(yes) and is_plain(no) and type(yes) is type(no) and yes == no:
+        return yes
+    if isinstance(yes, str) or isinstance(no, str):
+        raise Unfit("a text cannot depend on what is only known during a simulation")
+    return Call("where", (condition, formula(yes), formula(no)))
