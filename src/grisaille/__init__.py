@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from grisaille.estimators.output_error.output_error import OutputError
     from grisaille.estimators.simulated_pem.simulated_pem import SimulatedPEM
     from grisaille.experiment.experiment import Experiment
+    from grisaille.modelica.reading import read_modelica
     from grisaille.problem.folder import load_problem
     from grisaille.results.bootstrap import bootstrap
     from grisaille.results.comparison import compare
@@ -146,6 +147,7 @@ __all__ = [
     "multistart",
     "pre",
     "reinit",
+    "read_modelica",
     "sensitivity",
     "sign",
     "simulate",
@@ -184,6 +186,7 @@ _LAZY = {
     "load_problem": "grisaille.problem.folder",
     "monte_carlo": "grisaille.results.monte_carlo",
     "multistart": "grisaille.results.multistart",
+    "read_modelica": "grisaille.modelica.reading",
     "sensitivity": "grisaille.assessment.sensitivity",
     "simulate": "grisaille.simulation.simulate",
     "well_posedness": "grisaille.structure.descriptor.well_posedness",

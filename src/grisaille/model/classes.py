@@ -19,7 +19,7 @@ from grisaille.model.connectors import Connection, ConnectorType
 from grisaille.model.content import Content
 from grisaille.model.expression import Equation, Expression
 from grisaille.model.flattening.elaboration import elaborate
-from grisaille.model.flattening.listing import check_written, list_equations
+from grisaille.model.flattening.listing import check_written, list_equations, list_initial
 from grisaille.model.flattening.scope import Scope
 from grisaille.model.information import ParameterInformation, describe_parameters, describe_starts
 from grisaille.model.names import Labelled, NamedTable
@@ -73,6 +73,10 @@ def _check_hiding(cls: Any, members: dict[str, Any], rest: dict[str, Any]) -> No
 
 def _with_equations(name: str, rest: dict[str, Any], written: list[Any]) -> dict[str, Any]:
     own = rest.get("equations", ())
+    first = rest.get("initial")
+    if first is not None:
+        rest = {**rest, "initial": list_initial(name, first)}
+        written = [item for item in written if not any(item is listed for listed in rest["initial"])]
     if "equations" not in rest or isinstance(own, FunctionType):
         check_written(name, written, _kept(rest.values()))
         return rest
@@ -155,7 +159,8 @@ class ModelType(type):
 class Model(Labelled, metaclass=ModelType):
     """Base of model classes; see the package's documentation for the language.
 
-    A class body declares members and lists ``equations``; an instance is a model with values, which never changes.
+    A class body declares members and lists ``equations``, and under ``initial`` those that hold at the first instant
+    only; an instance is a model with values, which never changes.
 
     Parameters
     ----------

@@ -108,6 +108,10 @@ class Content:
     """Lengths of lists of components or connectors, whose elements are ``"legs[0]"``."""
     noise_covariance: dict[tuple[str, str], Expression] = field(default_factory=dict)
     hints: tuple[str, ...] = ()
+    initial: tuple[Law, ...] = ()
+    """Equations that hold at the first instant only."""
+    settled: dict[str, str] = field(default_factory=dict)
+    """Names that decided the shape of the model while it was read, with their values: they cannot be changed."""
 
     def copy(self) -> Content:
         """A copy whose tables can be changed."""
@@ -175,6 +179,11 @@ class _Mapping:
             whens=tuple(
                 replace(w, branches=tuple(map(self._branch, w.branches)), owner=self._owner(w.owner)) for w in old.whens
             ),
+            initial=tuple(
+                replace(law, left=self.change(law.left), right=self.change(law.right), owner=self._owner(law.owner))
+                for law in old.initial
+            ),
+            settled=table(old.settled, lambda value, n: value),
             joints=tuple(
                 replace(j, ends=tuple(join(self.prefix, e) for e in j.ends), owner=self._owner(j.owner))
                 for j in old.joints

@@ -131,4 +131,6 @@ class FlatModel:
     """They stand among the parameters, too: between events they are constant, at the first instant at their start."""
     whens: tuple[FlatWhen, ...] = ()
     hints: tuple[str, ...] = ()
+    initial: tuple[FlatEquation, ...] = ()
+    """What holds at the first instant only."""
     """Sentences for the error that names an underdetermined part (a subclass that forgot ``super()``)."""

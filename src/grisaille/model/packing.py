@@ -92,6 +92,7 @@ def _without_remarks(content: Content) -> Content:
         components=bare(content.components),
         equations=tuple(replace(law, source="") for law in content.equations),
         whens=tuple(replace(when, source="") for when in content.whens),
+        initial=tuple(replace(law, source="") for law in content.initial),
         joints=tuple(replace(joint, source="") for joint in content.joints),
         hints=(),
     )

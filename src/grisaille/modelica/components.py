@@ -61,7 +61,7 @@ class Expansion:
             return self._entries(
                 name, shape, value, lambda n, i, v: self._record(declared, n, made, attributes, v, leaf)
             )
-        if made is not None and "ExternalObject" not in made.extends:
+        if made is not None and not made.literals and "ExternalObject" not in made.extends:
             raise Refused(declared.at, f"'{name}' is of the class '{base}', a {made.kind}: the model is not flat")
         known = {key: self._evaluated(node) for key, node in attributes.items() if key in self.known}
         return self._entries(

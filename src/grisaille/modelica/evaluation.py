@@ -72,6 +72,9 @@ class Names(Protocol):
     def skipped(self, name: str) -> int:
         """How many last arguments of a function need no value."""
 
+    def outcome(self, node: tree.Outcome) -> Any:
+        """The value of a variable after an algorithm section."""
+
     def call(self, node: tree.Calling, arguments: list[Any], named: dict[str, Any]) -> Any:
         """The result of a function that Modelica does not define, or that needs more than values."""
 
@@ -322,6 +325,11 @@ def ready(value: Any) -> Any:
     return value
 
 
+def outcome(evaluator: Evaluator, node: tree.Outcome, _local: Local) -> Any:
+    """An algorithm section of a model is run once for all variables that it assigns."""
+    return evaluator.names.outcome(node)
+
+
 LAZY: dict[str, Callable[[Evaluator, tree.Calling, Local], Any]] = {}
 """Functions that look at how their arguments are written; ``events`` enters its own."""
 
@@ -339,6 +347,7 @@ _METHODS: dict[type, Callable[..., Any]] = {
     tree.Last: Evaluator._last,
     tree.Subscripted: Evaluator._subscripted,
     tree.Several: Evaluator._several,
+    tree.Outcome: outcome,
 }
 
 

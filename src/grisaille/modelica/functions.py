@@ -190,6 +190,16 @@ class Algorithm:
                 raise Refused(statement.at, "'while' does not end")
 
 
+def targets_of(statements: list[tree.Node]) -> list[str]:
+    """The variables that statements assign, in order."""
+    found: dict[str, None] = {}
+    for node in tree.walk(*reversed(statements)):
+        if isinstance(node, tree.Assign):
+            sides = node.target.items if isinstance(node.target, tree.Several) else [node.target]
+            found |= {side.parts[0].name: None for side in sides if isinstance(side, tree.Reference)}
+    return list(found)
+
+
 def _join(local: Local, condition: Any, yes: Local, no: Local) -> None:
     for name in {**yes, **no}:
         a = yes.get(name, False if name[0] == " " else UNSET)

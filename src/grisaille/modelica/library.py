@@ -83,6 +83,10 @@ class Library:
             return 2
         return 0
 
+    def outcome(self, node: tree.Outcome) -> Any:
+        """Only models have algorithm sections of their own."""
+        raise Refused(node.at, "an algorithm section stands outside a model")
+
     # --- calls ---
 
     def call(self, node: tree.Calling, arguments: list[Any], named: dict[str, Any]) -> Any:

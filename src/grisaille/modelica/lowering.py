@@ -13,8 +13,7 @@ from grisaille.model.flat import FlatOutput
 from grisaille.model.rewriting import Rewriter
 from grisaille.modelica import discrete, events, tree
 from grisaille.modelica.discrete import Definition
-from grisaille.modelica.evaluation import Local
-from grisaille.modelica.functions import Algorithm, message_of
+from grisaille.modelica.functions import message_of, targets_of
 from grisaille.modelica.library import Library
 from grisaille.modelica.model import ModelNames
 from grisaille.modelica.refusals import Refusals, Refused, Source
@@ -37,6 +36,7 @@ class _Lowering:
         self.evaluator = self.names.evaluator
         self.sections = Sections(self.evaluator, self._is_settled, self.refusals)
         self.laws: list[Law] = []
+        self.initial: list[Law] = []
 
     def _package_constants(self, classes: list[tree.Class]) -> None:
         for package in (c for c in classes if c.kind == "package"):
@@ -51,7 +51,7 @@ class _Lowering:
     def content(self) -> Content:
         """Everything together."""
         singles = [*self.sections.unroll([*self.names.bindings, *self.made.equations], {})]
-        singles += [Single(s, {}) for section in self.made.algorithms for s in self._algorithm(section)]
+        singles += [single for section in self.made.algorithms for single in outcomes(section)]
         self.refusals.check()
         whens = [s for s in singles if isinstance(s.node, tree.When)]
         plain = [s for s in singles if isinstance(s.node, tree.Equal)]
@@ -163,19 +163,13 @@ class _Lowering:
         if self.evaluator.truth(call.arguments[0], single.local) is False and not _is_warning(call):
             raise Refused(node.at, f"an assertion fails: {message_of(self.evaluator, call, single.local)}")
 
-    def _algorithm(self, section: list[tree.Node]) -> list[tree.Node]:
-        if section:
-            self.refusals.add(Refused(section[0].at, "an algorithm section in a model is not supported"))
-        return []
-
     # --- starts ---
 
     def _initial(self) -> None:
-        for single in self.sections.unroll(self.made.initial_equations, {}):
+        singles = [*self.sections.unroll(self.made.initial_equations, {})]
+        singles += [single for section in self.made.initial_algorithms for single in outcomes(section)]
+        for single in singles:
             self._try(single.node.at, lambda s=single: self._initial_equation(s))
-        for section in self.made.initial_algorithms:
-            if section:
-                self.refusals.add(Refused(section[0].at, "an initial algorithm is not supported"))
 
     def _initial_equation(self, single: Single) -> None:
         node = single.node
@@ -184,7 +178,8 @@ class _Lowering:
         left, right = (_first(self.evaluator.value(n, single.local)) for n in (node.left, node.right))
         for a, b in _pairs(left, right):
             if not self._demand(a, b) and not self._demand(b, a):
-                raise Refused(node.at, "an initial equation that is not the value of one variable is not supported")
+                law = self._law(node.at, formula(a), formula(b))
+                self.initial += [] if law is None else [law]
 
     def _demand(self, a: Any, b: Any) -> bool:
         names = self.names
@@ -217,6 +212,7 @@ class _Lowering:
             outputs={n: FlatOutput(n, Name(n), None, names.variables[n].unit) for n in names.outputs},
             quantities=quantities,
             equations=tuple(self.laws),
+            initial=tuple(self.initial),
         )
         self.refusals.check()
         return content.mapped(self._inserting()) if names.settled_reals else content
@@ -225,6 +221,16 @@ class _Lowering:
         """Puts the numbers of parameters that were fixed in their places."""
         numbers = {n: Constant(float(self.names._number(n))) for n in self.names.settled_reals}
         return Rewriter(lambda node: numbers.get(node.path) if isinstance(node, Name) else None)
+
+
+def outcomes(section: list[tree.Node]) -> list[Single]:
+    """An algorithm section as one equation for each variable that it assigns."""
+    found = []
+    for target in targets_of(section):
+        at = section[0].at
+        reference = tree.Reference(at, (tree.Part(target),))
+        found.append(Single(tree.Equal(at, reference, tree.Outcome(at, section, target)), {}))
+    return found
 
 
 def _first(value: Any) -> Any:
@@ -253,4 +259,3 @@ def _is_warning(call: tree.Calling) -> bool:
     return isinstance(level, tree.Reference) and level.path.endswith("warning")
 
 
-__all__ = ["Algorithm", "Local", "lower"]

@@ -11,13 +11,15 @@ from typing import Any
 from grisaille.model.expression import Call, Condition, Constant, Expression, Name, postorder
 from grisaille.model.flat import FlatInput, FlatParameter, FlatVariable
 from grisaille.modelica import tree
+from grisaille.modelica.assembling import assembled, parts_of
 from grisaille.modelica.components import Expansion, Scalar
 from grisaille.modelica.evaluation import Evaluator, Pending
+from grisaille.modelica.functions import Algorithm, targets_of
 from grisaille.modelica.library import Library
 from grisaille.modelica.naming import check_name
 from grisaille.modelica.refusals import Refusals, Refused
 from grisaille.modelica.settling import in_order, number_of
-from grisaille.modelica.values import UNSET, Enumerated, Unfit, describe, formula, is_number, is_plain
+from grisaille.modelica.values import UNSET, Enumerated, Unfit, Unset, describe, formula, is_number, is_plain
 
 _ATTRIBUTES = {"start", "fixed", "nominal", "min", "max", "unit", "stateSelect"}
 _LARGE = 1e59
@@ -57,6 +59,8 @@ class ModelNames:
         """Values of discrete variables, once they are known."""
         self.settled_reals: set[str] = set()
         self.bindings: list[tree.Equal] = []
+        self._outcomes: dict[int, dict[str, Any]] = {}
+        self._parts: dict[str, list[str]] | None = None
         self._numbers: dict[str, Any] = {}
         self._expansion = Expansion(library, self.evaluator, _ATTRIBUTES)
         library.evaluator = self.evaluator
@@ -66,7 +70,31 @@ class ModelNames:
 
     def value_of(self, name: str) -> Any:
         found = self.values.get(name)
-        return found if found is not None else self.library.value_of(name)
+        if found is not None:
+            return found
+        try:
+            return self.library.value_of(name)
+        except LookupError:
+            return self._assembled(name)
+
+    def _assembled(self, name: str) -> Any:
+        """An array or a record whose scalars are declared one by one."""
+        if self._parts is None:
+            self._parts = parts_of(self.values)
+        if name not in self._parts:
+            raise KeyError(name)
+        return assembled(name, self._parts[name], self.value_of)
+
+    def outcome(self, node: tree.Outcome) -> Any:
+        key = id(node.section)
+        if key not in self._outcomes:
+            local: dict[str, Any] = {target: UNSET for target in targets_of(node.section)}
+            Algorithm(self.evaluator).run(node.section, local)
+            self._outcomes[key] = local
+        value = self._outcomes[key][node.target]
+        if isinstance(value, Unset):
+            raise Refused(node.at, f"the algorithm does not always give '{node.target}' a value")
+        return value
 
     def skipped(self, name: str) -> int:
         return self.library.skipped(name)

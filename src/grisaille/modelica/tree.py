@@ -125,6 +125,14 @@ class Several(Node):
     items: list[Node | None]
 
 
+@dataclass(slots=True)
+class Outcome(Node):
+    """What a variable is worth after the statements of an algorithm section."""
+
+    section: list[Node]
+    target: str
+
+
 # --- equations and statements ---
 
 
@@ -264,6 +272,8 @@ def children(node: Node) -> list[Node]:
         return [node.base, *(s for part in node.parts for s in part.subscripts)]
     if isinstance(node, Several):
         return [n for n in node.items if n is not None]
+    if isinstance(node, Outcome):
+        return list(node.section)
     return _parts_of_statement(node)
 
 

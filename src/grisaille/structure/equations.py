@@ -54,6 +54,8 @@ class Equations:
     whens: Whens | None = None
     repeated: tuple[Row, ...] = ()
     """Equations that were dropped because others already say the same."""
+    initial: tuple[str, ...] = ()
+    """Texts of the equations of the first instant; their residuals stand in ``observed``, too."""
 
     def with_rows(self, rows: tuple[Row, ...]) -> Equations:
         return replace(self, rows=rows)
@@ -100,7 +102,12 @@ def lower_equations(model: FlatModel) -> Equations:
     seen = (*model.variables, *model.discretes, *formulas, *model.inputs, *model.disturbances)
     observed = {name: leaf(name) for name in seen}
     whens, hidden = lower_whens(model, parameters, leaf, der, switches)
-    return Equations(model, jets, parameters, unknowns, tuple(rows), observed | hidden, switches, {}, whens)
+    first = [lower([side], leaf, der, switches.inspect)[0] for e in model.initial for side in (e.left, e.right)]
+    initial = {f"{e.text} (at the start)": first[2 * k] - first[2 * k + 1] for k, e in enumerate(model.initial)}
+    return Equations(
+        model, jets, parameters, unknowns, tuple(rows), observed | hidden | initial, switches, {}, whens,
+        initial=tuple(initial),
+    )  # fmt: skip
 
 
 def _without_states(model: FlatModel) -> tuple[str, ...]:

@@ -244,7 +244,7 @@ def _collect(
     ]
     signals = _signals(equations, closed)
     observed = dict(zip(equations.observed, closed[nx + nc + nz :], strict=True))
-    seen = [n for n in observed if not n.startswith(HIDDEN)]
+    seen = [n for n in observed if not n.startswith(HIDDEN) and n not in equations.initial]
     x = _column([jets.symbol(s.name, s.order) for s in states])
     reactions = None if equations.whens is None else collect_reactions(
         equations.whens, equations.model, equations.parameters, observed, x, [s.text for s in states],
@@ -261,6 +261,8 @@ def _collect(
         constraints=_column(closed[nx : nx + nc]),
         residual=_column(closed[nx + nc : nx + nc + nz]),
         observed=_column([observed[n] for n in seen]),
+        initial=_column([observed[n] for n in equations.initial]),
+        initial_texts=equations.initial,
         state_names=tuple(s.text for s in states),
         implicit_names=(*(unknowns[k].text for k in solved.implicit), *(f"[{relation}]" for relation, _ in pieces)),
         signals=signals,
@@ -313,7 +315,7 @@ def _must_be_continuous(
 
 def _refuse_leftovers(jets: Jets, system: System) -> None:
     known = {s.element_hash() for v in (system.x, system.z, system.u) for s in ca.vertsplit(v)}
-    everything = ca.vertcat(system.rhs, system.residual, system.constraints, system.observed)
+    everything = ca.vertcat(system.rhs, system.residual, system.constraints, system.observed, system.initial)
     if system.reactions is not None:
         everything = ca.vertcat(everything, system.reactions.conditions, system.reactions.values)
     left = [m.text for s in ca.symvar(everything) if (m := jets.meaning(s)) and s.element_hash() not in known]

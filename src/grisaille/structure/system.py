@@ -123,6 +123,9 @@ class System:
     """Relations held between events; their values are the last parameters, see ``structure/events.py``."""
     gaps: ca.SX = field(default_factory=lambda: ca.SX(0, 1))
     """One per mode, zero where its relation switches; at integers for ``floor`` and ``ceil``."""
+    initial: ca.SX = field(default_factory=lambda: ca.SX(0, 1))
+    """Residuals of what must hold at the first instant besides the equations."""
+    initial_texts: tuple[str, ...] = ()
     gap_rates: ca.SX = field(default_factory=lambda: ca.SX(0, 1))
     """Their derivatives by time along the motion."""
     reactions: Reactions | None = None

@@ -53,6 +53,7 @@ def elaborate(instance: Any, layers: list[dict[str, Any]], contents: Any) -> Ite
         joints=(*joints, *content.joints),
         noise_covariance={**content.noise_covariance, **_covariance(scope, content, covariance)},
         hints=(*content.hints, *missing_super(cls, listed, recorder)),
+        initial=(*(_law(scope, item) for item in _initial(cls)), *content.initial),
     )
 
 
@@ -111,6 +112,8 @@ def insert_component(content: Content, name: str, part: Content, change: Any) ->
     content.equations += moved.equations
     content.whens += moved.whens
     content.joints += moved.joints
+    content.initial += moved.initial
+    content.settled.update(moved.settled)
     content.hints += moved.hints
 
 
@@ -168,6 +171,12 @@ def _called(cls: type, instance: Any) -> Any:
             f"{cls.__name__}.equations() returned nothing: use `yield equation` for each one, or return a list."
         )
     return result
+
+
+def _initial(cls: type) -> list[Equation]:
+    """What a class and its parents list under ``initial``, parents first."""
+    own = [vars(c).get("initial", ()) for c in reversed(cls.__mro__)]
+    return [item for listed in own if isinstance(listed, list | tuple) for item in listed]
 
 
 def _covariances(cls: type, instance: Any) -> dict[Any, Any]:

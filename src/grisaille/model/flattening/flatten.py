@@ -79,6 +79,7 @@ def _flatten(content: Content) -> FlatModel:
         whens=flat_whens(content, written),
         noise_covariance={pair: insert(e) for pair, e in content.noise_covariance.items()},
         hints=tuple(dict.fromkeys(content.hints)),
+        initial=tuple(_equation(law, insert) for law in content.initial),
     )
 
 

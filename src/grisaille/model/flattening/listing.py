@@ -48,6 +48,22 @@ def list_equations(owner: str, items: Any) -> tuple[Any, ...]:
     return tuple(flattened(owner, items))
 
 
+def list_initial(owner: str, items: Any) -> tuple[Equation, ...]:
+    """The equations of the first instant in a class body's list."""
+    if isinstance(items, Equation):
+        items = [items]
+    if not isinstance(items, list | tuple | np.ndarray):
+        raise ModelError(
+            f"{owner}.initial is {items!r} ({type(items).__name__}); it lists equations that hold at the first instant, "
+            "initial = [gr.der(x) == 0]. Choose another name for anything else."
+        )
+    found = tuple(flattened(owner, items))
+    for item in found:
+        if not isinstance(item, Equation):
+            raise ModelError(f"{owner}.initial: `{item}` is a connection; only equations can hold at the start alone.")
+    return found
+
+
 def check_written(owner: str, written: Iterable[Any], listed: Iterable[Any]) -> None:
     """Refuses equations and connections that were written but listed nowhere."""
     items = list(listed)

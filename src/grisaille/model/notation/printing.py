@@ -109,6 +109,7 @@ def _output(o: FlatOutput) -> Row:
 def _equations(content: Content) -> list[Row]:
     texts = [f"{render(law.left)} == {render(law.right)}" for law in content.equations]
     texts += [f"connect({', '.join(joint.ends)})" for joint in content.joints]
+    texts += [f"{render(law.left)} == {render(law.right)}  (at the start)" for law in content.initial]
     digits = len(str(len(texts)))
     return [(f"({i + 1})".rjust(digits + 2) + f" {text}",) for i, text in enumerate(texts)]
 

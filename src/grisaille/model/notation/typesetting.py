@@ -30,6 +30,9 @@ def equations(content: Content) -> Html:
     """Numbered, in the order in which they were written; then connections."""
     lines = [equation(law.left, law.right) for law in content.equations[:MOST_ROWS]]
     lines += [tag("code", f"connect({', '.join(joint.ends)})") for joint in content.joints[:MOST_ROWS]]
+    lines += [
+        joined((equation(law.left, law.right), tag("span", " (at the start)"))) for law in content.initial[:MOST_ROWS]
+    ]
     left_out = max(len(content.equations) - MOST_ROWS, 0) + max(len(content.joints) - MOST_ROWS, 0)
     more = tag("p", f"… and {left_out} more.") if left_out else None
     if not lines:

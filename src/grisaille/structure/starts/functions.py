@@ -27,6 +27,11 @@ class StartFunctions:
         return ca.Function("r", self.arguments, [ca.densify(residual), ca.densify(ca.jacobian(residual, z))])
 
     @cached_property
+    def initial(self) -> ca.Function:
+        """What must hold at the first instant only."""
+        return self._with_jacobian(self.system.initial)
+
+    @cached_property
     def rates(self) -> ca.Function:
         return self._with_jacobian(self.system.rhs)
 

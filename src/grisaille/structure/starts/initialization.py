@@ -1,7 +1,8 @@
 """Consistent start values from demands and wishes.
 
-Unknown is w = (x, z) at the first instant. Hard are the hidden constraints, the implicit equations and the demands
-(``fixed=True``, given starts, ``"steady"``: all rates zero). Soft, in this order, are the declared starts of
+Unknown is w = (x, z) at the first instant. Hard are the hidden constraints, the implicit equations, the equations of
+the first instant (``initial``) and the demands (``fixed=True``, given starts, ``"steady"``: all rates zero, which takes
+the place of the two others). Soft, in this order, are the declared starts of
 variables that the user differentiates, of those that only index reduction differentiates, zero for states that nothing
 was declared for, the declared starts of algebraic variables, and to stay near the guess:
 
@@ -76,7 +77,7 @@ class Initializer:
         """Places of the parameters that a start depends on, where these names are declared or demanded."""
         system = self.system
         observed = [system.observed[k] for n, k in self.observed_position.items() if n in named]
-        parts = [system.constraints, system.residual, self.declared.formulas, *observed, *([system.rhs] * steady)]
+        parts = [system.constraints, system.residual, system.initial, self.declared.formulas, *observed, *([system.rhs] * steady)]
         parts += self.structure.written_check.formulas(system)
         return np.array(sorted(set(ca.jacobian_sparsity(ca.vertcat(*parts), system.p).get_col())), dtype=np.int64)
 

@@ -92,7 +92,7 @@ def _build(problem: StartProblem, levels: Sequence[WishLevel]) -> OptimalityCond
     t, w, u, p = owner.functions.arguments
     targets = ca.SX.sym("targets", sum(len(level.names) for level in levels))
     demanded = ca.SX.sym("demanded", len(problem.demands))
-    parts = [system.constraints, system.residual]
+    parts = [system.constraints, system.residual, *([system.initial] if problem.initial_rows else [])]
     if problem.steady:
         parts.append(system.rhs)
     if problem.demands:

@@ -106,6 +106,9 @@ class StartProblem:
     def _hard(self, w: np.ndarray) -> Hard:
         parts = [self.evaluate(self.owner.functions.hard, w)]
         names = list(self.names)
+        if self.initial_rows:
+            parts.append(self.evaluate(self.owner.functions.initial, w))
+            names += self.owner.system.initial_texts
         if self.steady:
             parts.append(self.evaluate(self.owner.functions.rates, w))
             names += [f"der({n}) == 0 (steady state)" for n in self.owner.system.state_names]
@@ -115,6 +118,11 @@ class StartProblem:
             names += [f"start of {n} = {v:g}" for n, v in self.demands.items()]
         value, jw, jp = (np.concatenate([part[k] for part in parts]) for k in range(3))
         return value, jw, jp, names
+
+    @property
+    def initial_rows(self) -> int:
+        """How many equations hold at the first instant only; a steady state takes their place."""
+        return 0 if self.steady else len(self.owner.system.initial_texts)
 
     @cached_property
     def undeclared_states(self) -> np.ndarray:
@@ -205,7 +213,10 @@ class StartProblem:
     @cached_property
     def is_separable(self) -> bool:
         """Whether states are determined before the implicit unknowns: no demand and no state's wish contains them."""
-        return not self.steady and not any(self.owner.is_implicit(n) for n in (*self.demands, *self.wishes[0]))
+        system = self.owner.system
+        if self.steady or (self.initial_rows and system.nz and ca.depends_on(system.initial, system.z)):
+            return False
+        return not any(self.owner.is_implicit(n) for n in (*self.demands, *self.wishes[0]))
 
     def worst(self, w: np.ndarray) -> tuple[float, int]:
         value, jw, _, _ = self.hard(w)
@@ -233,7 +244,8 @@ class StartProblem:
 
     def hard_names(self) -> list[str]:
         steady = [f"der({n}) == 0 (steady state)" for n in self.owner.system.state_names] if self.steady else []
-        return [*self.names, *steady, *(f"start of {n}" for n in self.demands)]
+        initial = self.owner.system.initial_texts if self.initial_rows else ()
+        return [*self.names, *initial, *steady, *(f"start of {n}" for n in self.demands)]
 
     def start_direction(self, name: str, directions: np.ndarray, demand_directions: dict[str, np.ndarray]) -> Any:
         """How the demanded or wished value itself moves."""

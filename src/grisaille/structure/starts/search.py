@@ -101,7 +101,7 @@ def _nearest(problem: StartProblem, start: np.ndarray, part: Part) -> Ended | No
 
 def state_part(problem: StartProblem) -> Part:
     system = problem.owner.system
-    demands = np.arange(len(problem.demands)) + system.nc + system.nz
+    demands = np.arange(problem.initial_rows + len(problem.demands)) + system.nc + system.nz
     return Part(np.concatenate([np.arange(system.nc), demands]), np.arange(system.nx))
 
 
