@@ -6,7 +6,6 @@ products of any length are loops.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -249,11 +248,10 @@ class Evaluator:
                     return self.names.value_of(path), list(node.parts[k + 1 :])
                 except LookupError:
                     pass
-        spelled = re.fullmatch(r"(.+?)(\[.*'.*\])", first.name)
-        if spelled:  # OpenModelica writes c1['i'] inside one quoted name
-            subscripts = ExpressionParser(Tokens(spelled[2])).subscripts()
-            inner = tree.Reference(node.at, (tree.Part(spelled[1], subscripts), *node.parts[1:]))
-            return self._base(inner, local)
+        if "['" in first.name or ")['" in first.name:  # OpenModelica writes c1['i'].re inside one quoted name
+            inner = ExpressionParser(Tokens(first.name)).reference()
+            if len(inner.parts) > 1 or inner.parts[0].subscripts:
+                return self._base(tree.Reference(node.at, (*inner.parts, *node.parts[1:])), local)
         raise Refused(node.at, f"'{node.path}' is not declared")
 
     def subscript(self, value: Any, subscripts: tuple[tree.Node, ...], local: Local) -> Any:

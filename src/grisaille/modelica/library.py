@@ -10,6 +10,7 @@ from grisaille.modelica import tree
 from grisaille.modelica.builtins import BUILTINS
 from grisaille.modelica.evaluation import Evaluator, Local
 from grisaille.modelica.functions import Algorithm, blank
+from grisaille.modelica.prelude import standard_functions
 from grisaille.modelica.refusals import Refused
 from grisaille.modelica.tables import NATIVE
 from grisaille.modelica.values import UNSET, Enumerated, Record, Unfit, array, elementwise
@@ -32,7 +33,7 @@ class Library:
         self.constants: dict[str, Any] = {}
         for name, literals in _ENUMERATIONS.items():
             self._enumerate(name, literals)
-        for made in classes:
+        for made in (*standard_functions(), *classes):
             self._enter(made, "")
         self._open: list[str] = []
         self._known: dict[Any, tuple[Any, Any]] = {}

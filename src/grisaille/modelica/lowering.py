@@ -115,6 +115,8 @@ class _Lowering:
         if isinstance(node.left, tree.Several):
             return []
         pairs = ((node.left, node.right), (node.right, node.left))
+        if any(isinstance(side, tree.Reference) and side.path in self.names.variables for side, _ in pairs):
+            return []  # a Real that an Integer gives
         return [
             Definition(side.path, other, single.local, node.at)
             for side, other in pairs
@@ -129,21 +131,21 @@ class _Lowering:
     def _equation(self, single: Single) -> None:
         node = single.node
         assert isinstance(node, tree.Equal)
-        if isinstance(node.left, tree.Several):
-            results = self.evaluator.value(node.right, single.local)
-            results = results if isinstance(results, tuple) else (results,)
-            for target, result in zip(node.left.items, results, strict=False):
-                if target is not None:
-                    self._equal(node.at, self.evaluator.value(target, single.local), result)
-            return
-        left, right = self.evaluator.value(node.left, single.local), self.evaluator.value(node.right, single.local)
-        self._equal(node.at, _first(left), _first(right))
+        for a, b in self._sides(node, single):
+            law = self._law(node.at, formula(a), formula(b))
+            self.laws += [] if law is None else [law]
 
-    def _equal(self, at: int, left: Any, right: Any) -> None:
-        for a, b in _pairs(left, right):
-            law = self._law(at, formula(a), formula(b))
-            if law is not None:
-                self.laws.append(law)
+    def _sides(self, node: tree.Equal, single: Single) -> list[tuple[Any, Any]]:
+        """The scalar equations that an equation of arrays, records or several results stands for."""
+        right = self.evaluator.value(node.right, single.local)
+        if not isinstance(node.left, tree.Several):
+            return _pairs(_first(self.evaluator.value(node.left, single.local)), _first(right))
+        results = right if isinstance(right, tuple) else (right,)
+        found = []
+        for target, result in zip(node.left.items, results, strict=False):
+            if target is not None:
+                found += _pairs(self.evaluator.value(target, single.local), result)
+        return found
 
     def _law(self, at: int, a: Expression, b: Expression) -> Law | None:
         if isinstance(a, Constant) and isinstance(b, Constant):
@@ -175,8 +177,7 @@ class _Lowering:
         node = single.node
         if not isinstance(node, tree.Equal):
             raise Refused(node.at, "this initial equation is not supported")
-        left, right = (_first(self.evaluator.value(n, single.local)) for n in (node.left, node.right))
-        for a, b in _pairs(left, right):
+        for a, b in self._sides(node, single):
             if not self._demand(a, b) and not self._demand(b, a):
                 law = self._law(node.at, formula(a), formula(b))
                 self.initial += [] if law is None else [law]

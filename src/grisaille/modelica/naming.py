@@ -6,7 +6,7 @@ import re
 
 from grisaille.modelica.values import Unfit
 
-_ALLOWED = re.compile(r"[^\s()*\"\\;=]+")
+_ALLOWED = re.compile(r"[^\s()*\";=]+")
 LONGEST = 400
 
 
@@ -16,6 +16,6 @@ def check_name(name: str) -> None:
         raise Unfit("'time' is the independent variable and cannot be declared")
     if not _ALLOWED.fullmatch(name):
         shown = name if len(name) < 60 else name[:60] + "…"
-        raise Unfit(f"the name {shown!r} is not supported: names hold no spaces, parentheses, stars, quotes or backslashes")
+        raise Unfit(f"the name {shown!r} is not supported: names hold no spaces, parentheses, stars or double quotes")
     if len(name) > LONGEST:
         raise Unfit(f"the name {name[:40]!r}… has {len(name)} letters, more than {LONGEST}")
