@@ -10,8 +10,8 @@ import grisaille
 
 PACKAGE = Path(grisaille.__file__).parent
 ORDER = """
-    numerics model components modelica structure compilation disturbance experiment trial simulation filtering collocation
-    optimization
+    numerics model components modelica structure compilation disturbance experiment trial simulation filtering
+    collocation optimization
     estimation estimators assessment study reporting results problem cli
 """.split()
 SIBLINGS = {"simulation", "filtering", "collocation"}

@@ -22,6 +22,7 @@ from grisaille.model.flattening.elaboration import elaborate
 from grisaille.model.flattening.listing import check_written, list_equations, list_initial
 from grisaille.model.flattening.scope import Scope
 from grisaille.model.information import ParameterInformation, describe_parameters, describe_starts
+from grisaille.model.marking import mark_disturbance, mark_inputs, mark_outputs
 from grisaille.model.names import Labelled, NamedTable
 from grisaille.model.namespace import MemberNamespace, is_part_list, is_symbol, split_members
 from grisaille.model.notation import printing
@@ -245,6 +246,31 @@ class Model(Labelled, metaclass=ModelType):
             shown = ", ".join(f"{name!r}: {value!r}" for name, value in named.items())
             raise ModelError(f"replace takes a dict, because names may contain dots: replace({{{shown}}}).")
         return restored(self._changed(self._content, {} if changes is None else changes, start), type(self))
+
+    def with_inputs(self, inputs: Mapping[str, Any]) -> Model:
+        """A copy in which variables are known signals; the equations that gave them are left out.
+
+        inputs : by name of a variable: None, a number (the default where no signal is given) or a ``gr.Input``
+        """
+        return restored(mark_inputs(self._content, inputs))
+
+    def with_disturbance(self, name: str, spectrum: Any, *, scale: Any = 1.0, label: str | None = None) -> Model:
+        """A copy with a random signal added to a variable, in the equation that gives it.
+
+        name : of the variable
+        spectrum : of ``gr.spectra``
+        scale : a factor, a number from zero up or a formula of parameters
+        label : the name of the disturbance; ``"<name>.disturbance"`` where none is given
+        """
+        return restored(mark_disturbance(self._content, name, spectrum, scale, label))
+
+    def with_outputs(self, outputs: Mapping[str, Any], *, noise: Any = None) -> Model:
+        """A copy with more outputs.
+
+        outputs : by label the name of a member, or a formula
+        noise : standard deviation of the measurement noise, for all of them or by label; None when unknown
+        """
+        return restored(mark_outputs(self._content, outputs, noise))
 
     def _changed(self, content: Content, changes: Mapping[str, Any], start: Mapping[str, Any] | None) -> Content:
         for name in changes if hasattr(changes, "items") else ():

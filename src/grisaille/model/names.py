@@ -13,7 +13,7 @@ from grisaille.errors import ModelError
 RESERVED = frozenset(
     {
         "equations", "experiment", "fingerprint", "noise_covariance", "parameter", "parameters", "realization",
-        "replace", "start", "structure_key", "time",
+        "replace", "start", "structure_key", "time", "with_disturbance", "with_inputs", "with_outputs",
     }
 )  # fmt: skip
 

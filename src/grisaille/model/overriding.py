@@ -47,6 +47,11 @@ def _names(content: Content, name: Any) -> list[str]:
         raise ModelError(f'{content.name}: members are named by text such as "r.R", got {name!r}.')
     # Python folds look-alike letters of identifiers (µ and μ), but not of texts
     path = path if content.kind(path) else unicodedata.normalize("NFKC", path)
+    if path in content.settled:
+        raise ModelError(
+            f"{content.name}: '{path}' was settled at {content.settled[path]} when the model was read, because the "
+            "equations themselves depend on it. Change it in the text and read that."
+        )
     found = matching(path, content.names())
     if not found:
         raise ModelError(f"{content.name} has no member that matches '{path}'. {suggestion(path, content.names())}")

@@ -89,8 +89,10 @@ def _mod(x: Any, y: Any) -> Any:
 def _truncated(x: Any, y: Any) -> Any:
     """``div``: the quotient without its fraction."""
     if is_number(x) and is_number(y) and y != 0:
-        return math.trunc(x / y) if isinstance(x, float) or isinstance(y, float) else int(abs(x) // abs(y)) * (
-            1 if (x < 0) == (y < 0) else -1
+        return (
+            math.trunc(x / y)
+            if isinstance(x, float) or isinstance(y, float)
+            else int(abs(x) // abs(y)) * (1 if (x < 0) == (y < 0) else -1)
         )
     quotient = divide(x, y)
     return choose(relation(">=", quotient, 0), floor(quotient), ceil(quotient))

@@ -181,7 +181,7 @@ class ExpressionParser:
     def subscripts(self) -> tuple[tree.Node, ...]:
         """``[i, 2:3, :]``."""
         self.need("[", "before subscripts")
-        found = []
+        found: list[tree.Node] = []
         while True:
             at = self.at
             if self.kind == ":" and self.kinds[self.here + 1] in (",", "]"):

@@ -18,7 +18,7 @@ from grisaille.modelica.library import Library
 from grisaille.modelica.model import ModelNames
 from grisaille.modelica.refusals import Refusals, Refused, Source
 from grisaille.modelica.sections import Sections, Single
-from grisaille.modelica.values import Record, Unfit, describe, formula
+from grisaille.modelica.values import Enumerated, Record, Unfit, describe, formula, is_number
 
 
 def lower(classes: list[tree.Class], made: tree.Class, source: Source) -> Content:
@@ -214,9 +214,16 @@ class _Lowering:
             quantities=quantities,
             equations=tuple(self.laws),
             initial=tuple(self.initial),
+            settled=self._settled(),
         )
         self.refusals.check()
         return content.mapped(self._inserting()) if names.settled_reals else content
+
+    def _settled(self) -> dict[str, str]:
+        """Parameters that were fixed while the text was read, with their values as texts."""
+        names = self.names
+        fixed = {n: _shown(v) for n, v in names.fixed.items() if v is not None}
+        return {**fixed, **{n: _shown(names._number(n)) for n in names.settled_reals}}
 
     def _inserting(self) -> Rewriter:
         """Puts the numbers of parameters that were fixed in their places."""
@@ -232,6 +239,12 @@ def outcomes(section: list[tree.Node]) -> list[Single]:
         reference = tree.Reference(at, (tree.Part(target),))
         found.append(Single(tree.Equal(at, reference, tree.Outcome(at, section, target)), {}))
     return found
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value.name if isinstance(value, Enumerated) else f"{value:g}" if is_number(value) else str(value)[:60]
 
 
 def _first(value: Any) -> Any:
@@ -258,5 +271,3 @@ def _names(expression: Expression) -> list[Name]:
 def _is_warning(call: tree.Calling) -> bool:
     level = call.arguments[2] if len(call.arguments) > 2 else call.named.get("level")
     return isinstance(level, tree.Reference) and level.path.endswith("warning")
-
-

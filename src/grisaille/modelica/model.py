@@ -145,7 +145,12 @@ class ModelNames:
             if component.name in seen:
                 self.refusals.add(Refused(component.at, f"'{component.name}' is declared twice"))
             seen.add(component.name)
-        for name in in_order(settled):
+        try:
+            order = in_order(settled)
+        except Refused as refused:
+            self.refusals.add(refused)
+            self.refusals.stop()
+        for name in order:
             self._declared(settled[name], self._settled_leaf, with_value=True)
         for component in self.made.components:
             if not component.prefixes & constant:

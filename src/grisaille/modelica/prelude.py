@@ -1,4 +1,4 @@
-"""Functions of the Modelica Standard Library that exports call without bringing them, written anew from what they do."""
+"""Functions of the Modelica Standard Library that exports call without bringing them, written anew."""
 
 from __future__ import annotations
 

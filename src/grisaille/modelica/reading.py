@@ -23,9 +23,9 @@ def read_modelica(source: Any, name: str | None = None) -> Model:
     """A model from Modelica: flat Base Modelica, as OpenModelica exports it.
 
     Names are Modelica's own (``"inertia1.w"``, ``"r[1]"``, counted from one), with units, start values, bounds and
-    descriptions. Real parameters stay parameters; Integer, Boolean and enumeration parameters are fixed at the values they have in
-    the text. What is not supported is refused with its line, all of it at once. Nothing in the text is executed, and no
-    other file is opened.
+    descriptions. Real parameters stay parameters; Integer, Boolean and enumeration parameters are fixed at the values
+    they have in the text. What is not supported is refused with its line, all of it at once. Nothing in the text is
+    executed, and no other file is opened.
 
     source : the path of a file, or the text itself
     name : which model of the text, where it holds several
@@ -67,6 +67,9 @@ def _model(classes: list[tree.Class], name: str | None, label: str) -> tree.Clas
         if name not in models:
             raise ModelError(f"{label} has no model '{name}'. {suggestion(name, models)}")
         return models[name]
+    own = [inner for made in classes for inner in made.classes.values() if inner.name == made.name]
+    if len(own) == 1 and own[0].name in models:
+        return own[0]
     if not models:
         raise ModelError(f"{label} holds no model.")
     if len(models) > 1:

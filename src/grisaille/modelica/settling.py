@@ -9,7 +9,19 @@ from grisaille.model.expression import Call, Condition, Constant, Expression, Na
 from grisaille.modelica import tree
 from grisaille.modelica.builtins import BUILTINS
 from grisaille.modelica.refusals import Refused
-from grisaille.modelica.values import add, both, choose, divide, either, multiply, negate, negated, power, relation, subtract
+from grisaille.modelica.values import (
+    add,
+    both,
+    choose,
+    divide,
+    either,
+    multiply,
+    negate,
+    negated,
+    power,
+    relation,
+    subtract,
+)
 
 _OPERATIONS: dict[str, Callable[..., Any]] = {
     "add": add, "sub": subtract, "mul": multiply, "div": divide, "pow": power, "neg": negate, "and": both, "or": either,

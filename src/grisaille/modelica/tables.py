@@ -5,13 +5,14 @@ is linear, constant, or a cubic with given slopes at the knots; beyond them it h
 one abscissa are a jump; there the later row holds.
 
 Slopes: H. Akima, "A new method of interpolation and smooth curve fitting", J. ACM 17 (1970); F. N. Fritsch, J. Butland,
-"A method for constructing local monotone piecewise cubic interpolants", SIAM J. Sci. Stat. Comput. 5 (1984); M. Steffen,
-"A simple method for monotonic interpolation in one dimension", Astron. Astrophys. 239 (1990).
+"A method for constructing local monotone piecewise cubic interpolants", SIAM J. Sci. Stat. Comput. 5 (1984);
+M. Steffen, "A simple method for monotonic interpolation in one dimension", Astron. Astrophys. 239 (1990).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -137,9 +138,10 @@ def interpolate(xs: list[float], ys: list[Any], u: Any, smoothness: int, extrapo
     """y(u) through the points."""
     if len(xs) == 1:
         return ys[0]
-    if smoothness == LINEAR and all(a < b for a, b in zip(xs, xs[1:], strict=False)):
-        if extrapolation != REPEAT and not is_number(u):
-            return gr_table(formula(u), xs, [_plain(y) for y in ys], outside="extend" if extrapolation == EXTEND else "hold")
+    increases = all(a < b for a, b in pairwise(xs))
+    if smoothness == LINEAR and increases and extrapolation != REPEAT and not is_number(u):
+        outside = "extend" if extrapolation == EXTEND else "hold"
+        return gr_table(formula(u), xs, [_plain(y) for y in ys], outside=outside)
     if extrapolation == REPEAT:
         period = xs[-1] - xs[0]
         u = subtract(u, multiply(floor(divide(subtract(u, xs[0]), period)), period))
@@ -197,7 +199,7 @@ def _slopes(xs: list[float], ys: list[Any], smoothness: int) -> Any:
         return None
     if not all(is_number(y) for y in ys):
         raise Unfit("a smooth table with values that are not numbers is not supported: use linear segments")
-    if any(a >= b for a, b in zip(xs, xs[1:], strict=False)):
+    if any(a >= b for a, b in pairwise(xs)):
         raise Unfit("a smooth table cannot jump: its abscissas must increase")
     h, d = np.diff(xs), np.diff(np.array(ys, dtype=float)) / np.diff(xs)
     if len(d) == 1:

@@ -22,6 +22,7 @@ _TOKEN = re.compile(
     | (?P<word>[^\W\d]\w*)
     | (?P<quoted>'(?:[^'\\\n]|\\.)*')
     | (?P<text>"(?:[^"\\]|\\.)*")
+    | (?P<open>/\*)
     | (?P<symbol>:=|<=|>=|<>|==|\.\+|\.-|\.\*|\./|\.\^|[-+*/^=<>()\[\]{},;:.])
     """,
     re.VERBOSE | re.DOTALL,
@@ -49,6 +50,8 @@ class Tokens:
             if match.start() != at:
                 break
             kind, word = match.lastgroup, match.group()
+            if kind == "open":
+                break
             if kind != "space":
                 kinds(_kind(kind, word))
                 values(_value(kind, word))
@@ -80,7 +83,7 @@ def _value(kind: str | None, word: str) -> str:
 def _stray(text: str, at: int) -> str:
     letter = text[at]
     if letter == '"':
-        return "a text begins with \" and does not end"
+        return 'a text begins with " and does not end'
     if letter == "'":
         return "a quoted name begins with ' and does not end on its line"
     if text.startswith("/*", at):

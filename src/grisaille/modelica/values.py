@@ -251,7 +251,7 @@ def relation(operator: str, a: Any, b: Any) -> Any:
     """A comparison: a truth value where both sides are settled, a condition otherwise."""
     if isinstance(a, Enumerated) and isinstance(b, Enumerated):
         return _NUMERIC[operator](a.index, b.index)
-    if isinstance(a, str) and isinstance(b, str) or isinstance(a, bool) and isinstance(b, bool):
+    if (isinstance(a, str) and isinstance(b, str)) or (isinstance(a, bool) and isinstance(b, bool)):
         return _NUMERIC[operator](a, b)
     if is_number(a) and is_number(b):
         return _NUMERIC[operator](a, b)
@@ -266,7 +266,9 @@ def relation(operator: str, a: Any, b: Any) -> Any:
     if operator in _COMPARED:
         return Condition(_COMPARED[operator], (left, right))
     same = Condition("and", (Condition("ge", (left, right)), Condition("le", (left, right))))
-    return same if operator == "==" else Condition("or", (Condition("gt", (left, right)), Condition("lt", (left, right))))
+    return (
+        same if operator == "==" else Condition("or", (Condition("gt", (left, right)), Condition("lt", (left, right))))
+    )
 
 
 def both(a: Any, b: Any) -> Any:

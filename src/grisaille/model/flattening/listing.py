@@ -54,8 +54,8 @@ def list_initial(owner: str, items: Any) -> tuple[Equation, ...]:
         items = [items]
     if not isinstance(items, list | tuple | np.ndarray):
         raise ModelError(
-            f"{owner}.initial is {items!r} ({type(items).__name__}); it lists equations that hold at the first instant, "
-            "initial = [gr.der(x) == 0]. Choose another name for anything else."
+            f"{owner}.initial is {items!r} ({type(items).__name__}); it lists equations that hold at the first "
+            "instant, initial = [gr.der(x) == 0]. Choose another name for anything else."
         )
     found = tuple(flattened(owner, items))
     for item in found:

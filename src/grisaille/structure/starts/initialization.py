@@ -77,7 +77,14 @@ class Initializer:
         """Places of the parameters that a start depends on, where these names are declared or demanded."""
         system = self.system
         observed = [system.observed[k] for n, k in self.observed_position.items() if n in named]
-        parts = [system.constraints, system.residual, system.initial, self.declared.formulas, *observed, *([system.rhs] * steady)]
+        parts = [
+            system.constraints,
+            system.residual,
+            system.initial,
+            self.declared.formulas,
+            *observed,
+            *([system.rhs] * steady),
+        ]
         parts += self.structure.written_check.formulas(system)
         return np.array(sorted(set(ca.jacobian_sparsity(ca.vertcat(*parts), system.p).get_col())), dtype=np.int64)
 

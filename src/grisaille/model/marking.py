@@ -1,0 +1,170 @@
+"""Marking what is known, disturbed and measured in a model whose equations are given.
+
+A variable that becomes an input no longer needs the equation that gave it; a disturbance is added to what an equation
+gives. The equation *of* a variable is one in which it stands alone on a side. Where several do, formulas go before
+equalities of two names, and of those that remain the first without which the others still determine everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from grisaille.errors import ModelError
+from grisaille.model.checking import check_value
+from grisaille.model.content import Content, Law
+from grisaille.model.declarations import Disturbance, Input
+from grisaille.model.expression import Call, Expression, Name, as_expression, postorder
+from grisaille.model.flat import FlatDisturbance, FlatInput, FlatOutput
+from grisaille.model.names import suggestion
+
+
+def mark_inputs(content: Content, inputs: Mapping[str, Any]) -> Content:
+    """Variables as inputs: by name None, a default, or a ``gr.Input``."""
+    _need_mapping(content, "with_inputs", inputs, '{"torque.tau": None}')
+    new = content.copy()
+    for name, given in inputs.items():
+        if name in new.inputs:
+            variable: Any = new.inputs[name]
+        else:
+            variable = _variable(new, name, "with_inputs")
+            new.equations = _without(new, name)
+            del new.variables[name]
+            new.initial = tuple(law for law in new.initial if not _alone(law, name))
+        new.inputs[name] = _input(content.name, name, variable, given)
+    return new
+
+
+def mark_disturbance(content: Content, name: str, spectrum: Any, scale: Any, label: str | None) -> Content:
+    """A disturbance that is added to the variable ``name`` in its equation."""
+    variable = _variable(content, name, "with_disturbance")
+    label = f"{name}.disturbance" if label is None else label
+    if content.kind(label):
+        raise ModelError(f"{content.name} has a member '{label}' already: give the disturbance another label=….")
+    Disturbance(spectrum, scale=scale).check(f"{content.name}.{label}")
+    new = content.copy()
+    new.disturbances[label] = FlatDisturbance(
+        label, spectrum, as_expression(scale), unit=variable.unit, description=f"disturbance of {name}"
+    )
+    law = _candidates(content, name)[0]
+    new.equations = tuple(_disturbed(e, name, Name(label)) if e is law else e for e in content.equations)
+    return new
+
+
+def mark_outputs(content: Content, outputs: Mapping[str, Any], noise: Any) -> Content:
+    """Outputs by label: names of members, or formulas of them."""
+    _need_mapping(content, "with_outputs", outputs, '{"angle": "load.phi"}')
+    new = content.copy()
+    for label, given in outputs.items():
+        level = noise.get(label) if isinstance(noise, Mapping) else noise
+        check_value(f"{content.name}.{label}", "noise", level)
+        if isinstance(given, str):
+            if not content.kind(given):
+                raise ModelError(f"{content.name} has no member '{given}'. {suggestion(given, content.names())}")
+            definition: Expression = Name(given)
+        else:
+            check_value(f"{content.name}.{label}", "definition", given)
+            definition = as_expression(given)
+        if content.kind(label) and label not in content.outputs and label != given:
+            raise ModelError(f"{content.name} has a member '{label}' already: choose another label for the output.")
+        source = content.variables.get(given) if isinstance(given, str) else None
+        unit, words = (source.unit, source.description) if source is not None else ("", "")
+        new.outputs[label] = FlatOutput(label, definition, None if level is None else as_expression(level), unit, words)
+    return new
+
+
+def _need_mapping(content: Content, method: str, given: Any, example: str) -> None:
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+        raise ModelError(f"{content.name}.{method} takes a dict by name, such as {example}, got {given!r}.")
+
+
+def _variable(content: Content, name: Any, method: str) -> Any:
+    if not isinstance(name, str) or name not in content.variables:
+        known = content.kind(name) if isinstance(name, str) else ""
+        what = f"'{name}' is a {known}, not a variable" if known else f"there is no variable '{name}'"
+        raise ModelError(f"{content.name}.{method}: {what}. {suggestion(str(name), content.variables)}")
+    return content.variables[name]
+
+
+def _input(owner: str, name: str, variable: Any, given: Any) -> FlatInput:
+    if isinstance(given, Input):
+        given.check(f"{owner}.{name}")
+        fields = given.fields
+        default = None if fields["default"] is None else float(fields["default"])
+        return FlatInput(name, default, fields["unit"] or variable.unit, fields["description"] or variable.description)
+    if given is not None:
+        check_value(f"{owner}.{name}", "default", given)
+        if isinstance(given, Expression):
+            raise ModelError(f"{owner}.{name}: the default of an input must be a number, got the formula `{given}`.")
+    return FlatInput(name, None if given is None else float(given), variable.unit, variable.description)
+
+
+# --- the equation of a variable ---
+
+
+def _without(content: Content, name: str) -> tuple[Law, ...]:
+    """The equations without the one that gave ``name``."""
+    candidates = _candidates(content, name)
+    for law in candidates:
+        rest = tuple(e for e in content.equations if e is not law)
+        if len(candidates) == 1 or _determines(content, rest, name):
+            return rest
+    raise ModelError(
+        f"{content.name}: '{name}' cannot become an input: without any one of the equations that give it, the "
+        f"others no longer determine every variable. Choose the variable at which the signal enters."
+    )
+
+
+def _candidates(content: Content, name: str) -> list[Law]:
+    found = [law for law in content.equations if _alone(law, name)]
+    if not found:
+        raise ModelError(
+            f"{content.name}: no equation gives '{name}' alone on a side, so it is not clear where a signal would "
+            f"enter. Choose a variable that an equation gives, such as a force, a flow or the output of a source."
+        )
+    return sorted(found, key=lambda law: (_is_equality(law), not _is(law.left, name)))
+
+
+def _alone(law: Law, name: str) -> bool:
+    for side, other in ((law.left, law.right), (law.right, law.left)):
+        if _is(side, name) and not any(isinstance(n, Name) and n.path == name for n in postorder((other,))):
+            return True
+    return False
+
+
+def _is(side: Expression, name: str) -> bool:
+    if isinstance(side, Call) and side.operation == "neg":
+        side = side.arguments[0]
+    return isinstance(side, Name) and side.path == name
+
+
+def _is_equality(law: Law) -> bool:
+    return all(isinstance(side, Name) for side in (law.left, law.right))
+
+
+def _disturbed(law: Law, name: str, signal: Expression) -> Law:
+    side, other = (law.left, law.right) if _is(law.left, name) else (law.right, law.left)
+    sign = "sub" if isinstance(side, Call) else "add"
+    moved = Call(sign, (other, signal))
+    return replace(law, left=law.left, right=moved) if side is law.left else replace(law, left=moved)
+
+
+def _determines(content: Content, laws: tuple[Law, ...], known: str) -> bool:
+    """Whether every variable but the known one can be matched with an equation that contains it."""
+    from scipy.sparse import csr_array  # only here
+    from scipy.sparse.csgraph import maximum_bipartite_matching
+
+    if content.joints or content.bindings:
+        return True  # equations of connections are not written yet
+    places = {name: k for k, name in enumerate(n for n in content.variables if n != known)}
+    rows, columns = [], []
+    for i, law in enumerate(laws):
+        for path in {n.path for n in postorder((law.left, law.right)) if isinstance(n, Name)}:
+            if path in places:
+                rows.append(i)
+                columns.append(places[path])
+    incidence = csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(laws), len(places)))
+    return bool((maximum_bipartite_matching(incidence, perm_type="row") >= 0).all())

@@ -1,0 +1,85 @@
+"""Marking inputs, disturbances and outputs in a model whose equations are given."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import grisaille as gr
+from grisaille.errors import ModelError
+
+
+class Drive(gr.Model):
+    """A motor on a spring; the source is connected by an equality."""
+
+    c = gr.Parameter(4.0)
+    phi = gr.Variable(start=0.0, unit="rad")
+    w = gr.Variable(start=0.0)
+    torque = gr.Variable(unit="N.m")
+    source = gr.Variable()
+    end = gr.Variable()
+    equations = [
+        gr.der(phi) == w,
+        gr.der(w) == torque - c * phi + end,
+        source == torque,
+        source == gr.sin(gr.time),
+        end == 0 * w,
+    ]
+
+
+TIMES = np.linspace(0.0, 3.0, 7)
+
+
+def test_a_variable_becomes_an_input_where_its_signal_enters() -> None:
+    made = Drive().with_inputs({"torque": gr.Input("kN", default=1.0)})
+    assert made._content.inputs["torque"].unit == "kN" and "torque" not in made._content.variables
+    result = gr.simulate(made, TIMES, inputs={"torque": 2.0}, rtol=1e-9, compiled=False)
+    np.testing.assert_allclose(result["phi"], 0.5 * (1 - np.cos(2 * TIMES)), atol=1e-7)
+    np.testing.assert_allclose(result["source"], np.sin(TIMES), atol=1e-9)
+    default = gr.simulate(made, TIMES, rtol=1e-9, compiled=False)
+    np.testing.assert_allclose(default["phi"], 0.25 * (1 - np.cos(2 * TIMES)), atol=1e-7)
+
+
+def test_the_source_itself_becomes_an_input() -> None:
+    result = gr.simulate(Drive().with_inputs({"source": None}), TIMES, {"source": 2.0}, rtol=1e-9, compiled=False)
+    np.testing.assert_allclose(result["torque"], 2.0)
+
+
+def test_a_disturbance_is_added_in_the_equation_of_its_variable() -> None:
+    made = Drive().with_disturbance("end", gr.spectra.lowpass(2.0), scale=0.3)
+    assert list(made._content.disturbances) == ["end.disturbance"]
+    result = gr.simulate(made, TIMES, realizations=2, seed=1, compiled=False)
+    np.testing.assert_allclose(result["end"], result["end.disturbance"], atol=1e-12)
+    assert float(np.abs(result["end"]).max()) > 0.01
+    named = Drive().with_disturbance("end", gr.spectra.white(), label="gust")
+    assert list(named._content.disturbances) == ["gust"]
+
+
+def test_outputs_are_names_or_formulas() -> None:
+    drive = Drive()
+    made = drive.with_outputs({"angle": "phi", "twice": 2 * drive.phi}, noise={"angle": 0.1})
+    assert made._content.outputs["angle"].unit == "rad"
+    assert made._content.outputs["twice"].noise is None
+    result = gr.simulate(made, TIMES, compiled=False)
+    np.testing.assert_allclose(result["twice"], 2 * result["angle"])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda m: m.with_inputs({"tork": None}), "no variable 'tork'. Did you mean 'torque'"),
+        (lambda m: m.with_inputs({"c": None}), "'c' is a parameter, not a variable"),
+        (lambda m: m.with_inputs({"phi": None}), "no equation gives 'phi' alone"),
+        (lambda m: m.with_inputs(["torque"]), "takes a dict by name"),
+        (lambda m: m.with_inputs({"torque": "high"}), "torque"),
+        (lambda m: m.with_disturbance("end", 3.0), "needs a spectrum"),
+        (lambda m: m.with_disturbance("end", gr.spectra.white(), label="w"), "has a member 'w' already"),
+        (lambda m: m.with_disturbance("phi", gr.spectra.white()), "no equation gives 'phi' alone"),
+        (lambda m: m.with_outputs({"y": "psi"}), "has no member 'psi'"),
+        (lambda m: m.with_outputs({"w": "phi"}), "has a member 'w' already"),
+        (lambda m: m.with_outputs({"y": "phi"}, noise="big"), "noise"),
+    ],
+)
+def test_mistakes(change: object, words: str) -> None:
+    with pytest.raises(ModelError, match=words):
+        change(Drive())  # type: ignore[operator]
