@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.interpolate import Akima1DInterpolator
 from modelica.texts import model
+from scipy.interpolate import Akima1DInterpolator
 
 import grisaille as gr
 from grisaille.modelica.tables import interpolate

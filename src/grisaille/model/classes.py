@@ -17,7 +17,7 @@ from grisaille.errors import ModelError
 from grisaille.model import packing
 from grisaille.model.connectors import Connection, ConnectorType
 from grisaille.model.content import Content
-from grisaille.model.expression import Equation, Expression
+from grisaille.model.expression import Equation, Expression, Name, Reference
 from grisaille.model.flattening.elaboration import elaborate
 from grisaille.model.flattening.listing import check_written, list_equations, list_initial
 from grisaille.model.flattening.scope import Scope
@@ -28,6 +28,7 @@ from grisaille.model.namespace import MemberNamespace, is_part_list, is_symbol, 
 from grisaille.model.notation import printing
 from grisaille.model.overriding import override
 from grisaille.model.recording import RecordingNamespace, active_recorder
+from grisaille.model.rewriting import Rewriter
 from grisaille.model.views import look_up, members
 from grisaille.model.whens import When
 
@@ -262,7 +263,7 @@ class Model(Labelled, metaclass=ModelType):
         scale : a factor, a number from zero up or a formula of parameters
         label : the name of the disturbance; ``"<name>.disturbance"`` where none is given
         """
-        return restored(mark_disturbance(self._content, name, spectrum, scale, label))
+        return self._closed(mark_disturbance(self._content, name, spectrum, scale, label))
 
     def with_outputs(self, outputs: Mapping[str, Any], *, noise: Any = None) -> Model:
         """A copy with more outputs.
@@ -270,7 +271,12 @@ class Model(Labelled, metaclass=ModelType):
         outputs : by label the name of a member, or a formula
         noise : standard deviation of the measurement noise, for all of them or by label; None when unknown
         """
-        return restored(mark_outputs(self._content, outputs, noise))
+        return self._closed(mark_outputs(self._content, outputs, noise))
+
+    def _closed(self, content: Content) -> Model:
+        """A model in whose formulas members of this one are names."""
+        own = Rewriter(lambda node: Name(node.path) if isinstance(node, Reference) and node.root is self else None)
+        return restored(content.mapped(own))
 
     def _changed(self, content: Content, changes: Mapping[str, Any], start: Mapping[str, Any] | None) -> Content:
         for name in changes if hasattr(changes, "items") else ():
