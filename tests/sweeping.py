@@ -186,12 +186,18 @@ def language() -> Iterator[Call]:
     for declared, given in {
         gr.Parameter: {"value": 1.0}, gr.Variable: {"start": 1.0}, gr.Input: {}, gr.Output: {"definition": 1.0},
         gr.Disturbance: {"spectrum": gr.spectra.white()}, gr.Potential: {}, gr.Flow: {},
+        gr.Discrete: {"start": 1.0},
     }.items():  # fmt: skip
         yield Call(f"gr.{declared.__name__}", _declaring(declared), given)
     yield Call("gr.der", gr.der, {"expression": x})
     yield Call("gr.array", gr.array, {"items": [x, x]})
     yield Call("gr.copies", gr.copies, {"prototype": Calm(), "count": 2})
     yield Call("gr.where", gr.where, {"condition": x > 1, "yes": 1.0, "no": 2.0})
+    yield Call("gr.clock", gr.clock, {"period": 1.0, "start": 0.0})
+    yield Call("gr.pre", gr.pre, {"variable": x})
+    yield Call("gr.reinit", gr.reinit, {"variable": x, "value": 1.0})
+    action = gr.reinit(x, 1.0)
+    yield Call("gr.when", _positions(gr.when, "condition", "action"), {"condition": x > 1, "action": action})
     yield Call("gr.table", gr.table, {"x": x, "xs": [0.0, 1.0], "ys": [0.0, 1.0]})
     tables = {"x": x, "y": x, "xs": [0.0, 1.0], "ys": [0.0, 1.0], "values": [[0.0, 1.0], [2.0, 3.0]]}
     yield Call("gr.table2", gr.table2, tables)
@@ -230,8 +236,10 @@ def _declaring(declaration: Callable[..., Any]) -> Callable[..., Any]:
     def call(**given: Any) -> Any:
         x = gr.Variable(1.0)
         base = gr.Connector if declaration in (gr.Potential, gr.Flow) else gr.Model
-        rest = {} if base is gr.Connector else {"x": x, "equations": [der(x) == -x]}
-        made = type("Plant", (base,), {"member": declaration(**given), **rest})()
+        member = declaration(**given)
+        events = [gr.when(x < 0.5, member == 1)] if declaration is gr.Discrete else []
+        rest = {} if base is gr.Connector else {"x": x, "equations": [der(x) == -x, *events]}
+        made = type("Plant", (base,), {"member": member, **rest})()
         if base is gr.Model:
             gr.analyze(made)
 
