@@ -237,7 +237,7 @@ GR_COLD long gr_radau_modes_at_kink(gr_task *k, gr_radau_room *r, long before) {
 #endif
 
 /* the end of the step becomes the start of the next one, at time t; steps may be joined smoothly unless t is a kink */
-GR_FN long gr_radau_advance(gr_task *k, gr_radau_room *r, double t, double h) {
+GR_FN long gr_radau_arrive(gr_task *k, gr_radau_room *r, double t, double h) {
   gr_radau *s = r->s;
   const long kink = t >= s->kink;
   gr_radau_remember_polynomial(k, r, h);
@@ -266,6 +266,12 @@ GR_FN long gr_radau_advance(gr_task *k, gr_radau_room *r, double t, double h) {
 #if GR_NE > 0
   if (kink && !status) status = gr_radau_modes_at_kink(k, r, s->segment);
 #endif
+  return status;
+}
+
+/* the same, with the rows asked for there */
+GR_FN long gr_radau_advance(gr_task *k, gr_radau_room *r, double t, double h) {
+  const long status = gr_radau_arrive(k, r, t, h);
   return status ? status : gr_radau_rows_here(k, r);
 }
 
@@ -427,9 +433,11 @@ GR_FN void gr_radau_leave_switch(const gr_task *k, gr_radau *s, double h) {
 }
 
 #if GR_NE > 0
-/* a step that ended with an event; at a kink all modes have been looked at already */
+/* A step that may have ended with an event, after which rows are what holds from there on; at a kink all modes have been
+ * looked at already. */
 GR_FN long gr_radau_ended(gr_task *k, gr_radau_room *r, const gr_event *event, long at_kink, long status) {
-  return status || event->mode < 0 || at_kink ? status : gr_radau_happen(k, r, event);
+  if (!status && event->mode >= 0 && !at_kink) status = gr_radau_happen(k, r, event);
+  return status ? status : gr_radau_rows_here(k, r);
 }
 
 typedef struct {
@@ -602,7 +610,7 @@ GR_FN long gr_radau_adaptive_step(gr_task *k, gr_radau_room *r) {
     const double t = gr_radau_end_of(k, s, k->t + h);
 #if GR_NE > 0
     const long at_kink = t >= s->kink;
-    status = gr_radau_ended(k, r, &event, at_kink, gr_radau_advance(k, r, t, h));
+    status = gr_radau_ended(k, r, &event, at_kink, gr_radau_arrive(k, r, t, h));
 #else
     status = gr_radau_advance(k, r, t, h);
 #endif
@@ -712,7 +720,7 @@ GR_FN long gr_radau_frozen_step(gr_task *k, gr_radau_room *r) {
 #if GR_NE > 0
   if (h < planned) { /* the rest of the stretch is cut anew */
     s->part = s->parts;
-    return gr_radau_ended(k, r, &event, 0, gr_radau_advance(k, r, k->t + h, h));
+    return gr_radau_ended(k, r, &event, 0, gr_radau_arrive(k, r, k->t + h, h));
   }
 #endif
   s->part++;
