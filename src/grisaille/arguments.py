@@ -188,6 +188,7 @@ ELSEWHERE: dict[str, dict[str, Kind]] = {
     "Simulator": {
         "model": MODEL, "method": TEXT, "strict": YES_NO, "compiled": YES_NO | NOTHING,
     },
+    "Simulator.gradient": {"weights": ANYTHING, "by": NAMES},
     "Fitted.simulated": {"experiment": EXPERIMENT, "sensitivities": LISTED},
     "Fitted.simulate": {"times": ANYTHING},
     "sensitivity": {"experiment": ANYTHING, "parameters": NAMES | NOTHING | FIT},

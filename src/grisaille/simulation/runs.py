@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from grisaille.compilation.adjoint import AdjointKernel, build_adjoint
 from grisaille.compilation.kernel import Kernel, build_kernel
 from grisaille.compilation.task import Status, Task
 from grisaille.errors import DataError, SimulationError
 from grisaille.experiment.interpolation import SignalTable
+from grisaille.simulation.adjoint import gradient
 from grisaille.simulation.arguments import absolute_tolerances, as_positive, longest_step, most_steps
 from grisaille.simulation.crossings import find_crossings, refuse_crossings
 from grisaille.simulation.dataset import Labels
@@ -81,12 +85,32 @@ class Finished:
         return self.prepared.task.status == Status.DONE
 
 
+def refuse_gradient(posed: Point, solver: Solver) -> None:
+    """What gradients cannot be taken of."""
+    name = posed.structure.model.name
+    if not solver.method.startswith("frozen"):
+        raise DataError(
+            f"A gradient is that of frozen steps: gr.Simulator(…, method='frozen'), not method={solver.method!r}."
+        )
+    if solver.compiled is False:
+        raise DataError("Gradients exist in compiled runs only: leave compiled=False out.")
+    if posed.structure.system.nx == 0:
+        raise DataError(f"{name} has no states: take its derivatives with sensitivities=.")
+    if posed.structure.jumps.of_states:
+        raise DataError(
+            f"The equations of {name} jump with a relation of states, and the way back through events does not exist: "
+            f"take derivatives forwards, with sensitivities=."
+        )
+
+
 class Runs:
     """Runs of one setting by one solver, with derivatives by the same names."""
 
     def __init__(self, setting: Setting, solver: Solver, sensitivities: Sequence[object] = ()) -> None:
         self.setting, self.solver, self.sensitivities = setting, solver, sensitivities
         self._kernels: dict[tuple[int, bool], tuple[object, Form, Kernel]] = {}
+        self._frozen: tuple[str, float] | None = None
+        """Method and step of gradients."""
         self._labels: dict[tuple[int, tuple[str, ...]], Labels] = {}
 
     def run(
@@ -107,20 +131,48 @@ class Runs:
     def prepare(self, parameters: Mapping[str, float] | None, start: Mapping[str, float] | str | None) -> Prepared:
         """Structure, kernel, consistent start and task of one run."""
         posed = self.setting.pose(parameters, start, self.sensitivities)
-        solver, structure, at = self.solver, posed.structure, posed.times
-        system, found = structure.system, posed.start
         form, kernel = self._kernel(posed)
-        table = form.table(with_leeway(posed.table, system, solver.rtol))
+        task = self._task(posed, form, kernel)
+        if posed.names:
+            task.sx[:], task.sz[:] = posed.dstart.sx, form.implicit(posed.dstart.sz)
+        return Prepared(posed, self._table(posed, form), form, kernel, form.listing(task))
+
+    def _table(self, posed: Point, form: Form) -> SignalTable:
+        return form.table(with_leeway(posed.table, posed.structure.system, self.solver.rtol))
+
+    def _task(self, posed: Point, form: Form, kernel: Kernel | AdjointKernel) -> Task:
+        solver, structure, at = self.solver, posed.structure, posed.times
+        system, found, table = structure.system, posed.start, self._table(posed, form)
         atol = absolute_tolerances(structure, self.setting.model, posed.initializer, solver.rtol, solver.atol)
-        task = Task.create(
+        return Task.create(
             kernel, posed.t0, float(at[-1]), p=form.parameters(posed.p), x=found.x, z=form.implicit(found.z), times=at,
             breaks=table.breaks, coef=table.coef, kink=table.kink, dp=form.parameters(posed.dp), rtol=solver.rtol,
             atol=form.tolerances(atol, solver.rtol), nominal=posed.initializer.nominal[: system.nx],
             max_steps=most_steps(kernel.is_compiled, solver.max_steps), hmax=longest_step(at, solver.max_step),
         )  # fmt: skip
-        if posed.names:
-            task.sx[:], task.sz[:] = posed.dstart.sx, form.implicit(posed.dstart.sz)
-        return Prepared(posed, table, form, kernel, form.listing(task))
+
+    def gradient(
+        self, parameters: Mapping[str, float] | None, start: Mapping[str, float] | str | None, by: Sequence[object],
+        weigh: Callable[[np.ndarray], np.ndarray],
+    ) -> dict[str, float]:  # fmt: skip
+        """Derivatives of Σ weights · y by names, through the adjoint of the frozen steps."""
+        posed = self.setting.pose(parameters, start, by)
+        refuse_gradient(posed, self.solver)
+        if self._frozen is None:
+            # the step that suits the first point suits all: the gradient is then that of one function
+            first = self.run(parameters, start)
+            self.demand(first)
+            self._frozen = first.method, float(first.prepared.task.fixed_step)
+        system = posed.structure.system
+        method, step = self._frozen
+        task = self._task(posed.still(), Form(system, None), build_adjoint(system))
+        task.fixed_step = step
+        found = gradient(build_adjoint(system), task, method, weigh)
+        if found.failed is not None:
+            name, sentence = posed.structure.model.name, describe(found.failed, system, method)
+            raise SimulationError(f"The simulation of {name} stopped: {sentence}", None)
+        slopes = posed.dp @ found.by_parameters + posed.dstart.sx @ found.by_state
+        return dict(zip(posed.names, slopes.tolist(), strict=True))
 
     def labelled(self, finished: Finished, *, strict: bool) -> xr.Dataset:
         """Trajectories in the user's names; with ``strict``, a run that stopped early is an error."""

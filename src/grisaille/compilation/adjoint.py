@@ -1,0 +1,126 @@
+"""The adjoint of a model's frozen steps, compiled (gr_adjoint.h): many parameters for the price of a few runs."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+from numpy.typing import NDArray
+
+from grisaille.compilation.derivatives import differentiate
+from grisaille.compilation.kernel import ARGUMENTS, c_source
+from grisaille.compilation.library import Library, build_library, no_compiler
+from grisaille.compilation.memo import Memo
+from grisaille.compilation.printer import print_function
+from grisaille.compilation.task import Task, TaskStructure
+from grisaille.structure.system import System
+
+Floats = NDArray[np.float64]
+
+
+class AdjointStructure(ctypes.Structure):
+    """The memory layout of ``gr_adjoint``."""
+
+    _fields_ = (
+        ("task", ctypes.POINTER(TaskStructure)), ("implicit", ctypes.c_long), ("room", ctypes.c_long),
+        ("taken", ctypes.c_long), ("path", ctypes.c_void_p), ("weights", ctypes.c_void_p),
+        ("lambda_", ctypes.c_void_p), ("gradient", ctypes.c_void_p), ("work", ctypes.c_void_p),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class AdjointKernel:
+    """Forward runs that keep their steps, and the way back through them."""
+
+    nx: int
+    nz: int
+    nu: int
+    np: int
+    ny: int
+    library: Library
+
+    @property
+    def is_compiled(self) -> bool:
+        return True
+
+    def point_size(self, implicit: bool) -> int:
+        """Numbers kept for each step."""
+        return int(self.library.function("gr_adjoint_point", ctypes.c_long)(int(implicit)))
+
+    def forward(self, task: Task, implicit: bool, path: Floats) -> int:
+        """Runs the task to its end, or to ``Status.MORE`` where the path is full; answers how many points it has."""
+        size = int(self.library.function(f"gr_{'implicit' if implicit else 'explicit'}_work", ctypes.c_long)(0))
+        if task.work.size < size:
+            task.work = np.zeros(size)
+        nothing = np.zeros(1)
+        packed, adjoint = self._pack(task, implicit, path, 0, nothing, nothing, nothing)
+        self._entry("gr_adjoint_forward")(ctypes.byref(adjoint))
+        task.unpack(packed)
+        return int(adjoint.taken)
+
+    def back(
+        self, task: Task, implicit: bool, path: Floats, taken: int, weights: Floats, by_state: Floats, gradient: Floats
+    ) -> None:
+        """Adds to ``gradient`` and moves ``by_state`` from the end of the task to its start."""
+        packed, adjoint = self._pack(task, implicit, path, taken, weights, by_state, gradient)
+        self._entry("gr_adjoint_back")(ctypes.byref(adjoint))
+        task.unpack(packed)
+
+    def _entry(self, name: str) -> ctypes._NamedFuncPointer:
+        return self.library.function(name, ctypes.POINTER(AdjointStructure))
+
+    def _pack(
+        self, task: Task, implicit: bool, path: Floats, taken: int, weights: Floats, by_state: Floats, gradient: Floats
+    ) -> tuple[TaskStructure, AdjointStructure]:
+        packed = task.pack()
+        work = np.zeros(int(self.library.function("gr_adjoint_work")()))
+        adjoint = AdjointStructure(
+            ctypes.pointer(packed), int(implicit), len(path) // self.point_size(implicit), taken, path.ctypes.data,
+            weights.ctypes.data, by_state.ctypes.data, gradient.ctypes.data, work.ctypes.data,
+        )  # fmt: skip
+        adjoint.alive = work
+        return packed, adjoint
+
+
+_known: Memo[AdjointKernel] = Memo()
+
+
+def build_adjoint(system: System) -> AdjointKernel:
+    """The adjoint of a reduced system without modes; raises where there is no compiler."""
+    functions = differentiate(system)
+    text = c_source(system, False, functions)
+    return _known.get(text, lambda: _build(system, text))
+
+
+def _build(system: System, text: str) -> AdjointKernel:
+    pulled = _pulled(system)
+    inputs = (*ARGUMENTS, "l")
+    printed = "\n".join(print_function(function, f"gr_{name}", inputs) for name, function in pulled.items())
+    library = build_library(
+        f'{text}\n{printed}\n#include "gr_adjoint.h"\n', sum(f.n_instructions() for f in pulled.values())
+    )
+    if library is None:
+        raise no_compiler()
+    library.check_size("gr_adjoint_size", AdjointStructure)
+    return AdjointKernel(system.nx, system.nz, system.nu, system.np, system.ny, library)
+
+
+def _pulled(system: System) -> dict[str, ca.Function]:
+    """Products of transposed Jacobians with a vector l, by the backward mode: a few times the cost of the formula."""
+    unknowns = ca.vertcat(system.x, system.z)
+    rates = ca.vertcat(system.rhs, system.residual)
+    wanted = {
+        "FV": (rates, unknowns), "FQ": (rates, system.p), "OV": (system.observed, unknowns),
+        "OQ": (system.observed, system.p), "CV": (system.constraints, system.x), "CQ": (system.constraints, system.p),
+    }  # fmt: skip
+    return {name: _product(name, system, *pair) for name, pair in wanted.items()}
+
+
+def _product(name: str, system: System, formula: ca.SX, by: ca.SX) -> ca.Function:
+    weights = ca.SX.sym("l", formula.numel())
+    empty = not formula.numel() or not by.numel()
+    found = ca.SX.zeros(by.numel(), 1) if empty else ca.jtimes(ca.SX(formula), by, weights, True)
+    arguments = [system.t, system.x, system.z, system.u, system.p, weights]
+    return ca.Function(name, arguments, [ca.densify(ca.cse(ca.SX(found)))])
