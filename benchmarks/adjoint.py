@@ -29,7 +29,9 @@ class Ladder(gr.Model):
     v = gr.Variable(0.0, size=CELLS)
     equations = [C[0] * der(v[0]) == (u - v[0]) / R[0] - (v[0] - v[1]) / R[1] - 0.02 * gr.tanh(v[0])]
     for k in range(1, CELLS - 1):
-        equations += [C[k] * der(v[k]) == (v[k - 1] - v[k]) / R[k] - (v[k] - v[k + 1]) / R[k + 1] - 0.02 * gr.tanh(v[k])]
+        equations += [
+            C[k] * der(v[k]) == (v[k - 1] - v[k]) / R[k] - (v[k] - v[k + 1]) / R[k + 1] - 0.02 * gr.tanh(v[k])
+        ]
     equations += [C[-1] * der(v[-1]) == (v[-2] - v[-1]) / R[-1] - 0.02 * gr.tanh(v[-1])]
 
 

@@ -116,6 +116,8 @@ def surface(folder: Path) -> Iterator[Call]:
     simulator = gr.Simulator(calm, TIMES, {"u": 1.0}, compiled=False)
     yield Call("Simulator()", simulator, {"parameters": {"k": 0.5}})
     yield Call("Simulator.values", simulator.values, {"parameters": {"k": 0.5}})
+    steps = gr.Simulator(calm, TIMES, {"u": 1.0}, method="frozen", step=0.5)
+    yield Call("Simulator.gradient", steps.gradient, {"weights": {"y": 1.0}, "by": ["k"]})
     yield Call("gr.sensitivity", gr.sensitivity, {"model": calm, "experiment": data, "compiled": False})
     yield Call("gr.fit", gr.fit, {"model": calm, "experiments": data, "method": plain, "estimate": ["k"]})
     yield Call("gr.evaluate", gr.evaluate, {"model": calm, "experiments": data, "method": plain})

@@ -9,10 +9,10 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
+from grisaille.compilation import sparse_source
 from grisaille.compilation.derivatives import differentiate
 from grisaille.compilation.kernel import ARGUMENTS, c_source
 from grisaille.compilation.library import Library, build_library, no_compiler
-from grisaille.compilation.memo import Memo
 from grisaille.compilation.printer import print_function
 from grisaille.compilation.task import Task, TaskStructure
 from grisaille.structure.system import System
@@ -54,19 +54,37 @@ class AdjointKernel:
         size = int(self.library.function(f"gr_{'implicit' if implicit else 'explicit'}_work", ctypes.c_long)(0))
         if task.work.size < size:
             task.work = np.zeros(size)
-        nothing = np.zeros(1)
+        self._make_room(task)
+        nothing, before = np.zeros(1), task.copy()
         packed, adjoint = self._pack(task, implicit, path, 0, nothing, nothing, nothing)
         self._entry("gr_adjoint_forward")(ctypes.byref(adjoint))
         task.unpack(packed)
+        if task.wanted > task.room:
+            # factors of sparse matrices outgrew their room on the way
+            before.room, before.factors = task.wanted, np.zeros(0)
+            task.take_over(before)
+            return self.forward(task, implicit, path)
         return int(adjoint.taken)
 
     def back(
         self, task: Task, implicit: bool, path: Floats, taken: int, weights: Floats, by_state: Floats, gradient: Floats
     ) -> None:
         """Adds to ``gradient`` and moves ``by_state`` from the end of the task to its start."""
-        packed, adjoint = self._pack(task, implicit, path, taken, weights, by_state, gradient)
+        self._make_room(task)
+        state, slopes = by_state.copy(), gradient.copy()
+        packed, adjoint = self._pack(task, implicit, path, taken, weights, state, slopes)
         self._entry("gr_adjoint_back")(ctypes.byref(adjoint))
         task.unpack(packed)
+        if task.wanted > task.room:
+            task.room, task.factors = task.wanted, np.zeros(0)
+            self.back(task, implicit, path, taken, weights, by_state, gradient)
+            return
+        by_state[:], gradient[:] = state, slopes
+
+    def _make_room(self, task: Task) -> None:
+        size = int(self.library.function("gr_factors_work", ctypes.c_long)(task.room))
+        if task.factors.size < size:
+            task.factors = np.zeros(size)
 
     def _entry(self, name: str) -> ctypes._NamedFuncPointer:
         return self.library.function(name, ctypes.POINTER(AdjointStructure))
@@ -84,23 +102,17 @@ class AdjointKernel:
         return packed, adjoint
 
 
-_known: Memo[AdjointKernel] = Memo()
+def build_adjoint(system: System, sparse: bool | None = None) -> AdjointKernel:
+    """The adjoint of a reduced system without modes; raises where there is no compiler.
 
-
-def build_adjoint(system: System) -> AdjointKernel:
-    """The adjoint of a reduced system without modes; raises where there is no compiler."""
-    functions = differentiate(system)
-    text = c_source(system, False, functions)
-    return _known.get(text, lambda: _build(system, text))
-
-
-def _build(system: System, text: str) -> AdjointKernel:
-    pulled = _pulled(system)
-    inputs = (*ARGUMENTS, "l")
-    printed = "\n".join(print_function(function, f"gr_{name}", inputs) for name, function in pulled.items())
-    library = build_library(
-        f'{text}\n{printed}\n#include "gr_adjoint.h"\n', sum(f.n_instructions() for f in pulled.values())
-    )
+    sparse : keep the nonzeros of matrices only; None decides by size, as ``build_kernel`` does
+    """
+    sparse = sparse_source.is_worth_it(system) if sparse is None else sparse
+    functions, pulled = differentiate(system, sparse=sparse), _pulled(system)
+    text = c_source(system, False, functions, sparse)
+    printed = "\n".join(print_function(f, f"gr_{name}", (*ARGUMENTS, "l")) for name, f in pulled.items())
+    count = sum(f.n_instructions() for f in pulled.values())
+    library = build_library(f'{text}\n{printed}\n#include "gr_adjoint.h"\n', count)
     if library is None:
         raise no_compiler()
     library.check_size("gr_adjoint_size", AdjointStructure)

@@ -26,6 +26,7 @@ from grisaille.simulation.posing import Setting
 from grisaille.simulation.progress import progress_of
 from grisaille.simulation.static import solve_static
 from grisaille.structure.reduction import Structure
+from grisaille.structure.system import System
 from grisaille.trial import Point
 
 if TYPE_CHECKING:
@@ -109,6 +110,7 @@ class Runs:
     def __init__(self, setting: Setting, solver: Solver, sensitivities: Sequence[object] = ()) -> None:
         self.setting, self.solver, self.sensitivities = setting, solver, sensitivities
         self._kernels: dict[tuple[int, bool], tuple[object, Form, Kernel]] = {}
+        self._adjoints: dict[int, tuple[System, AdjointKernel]] = {}
         self._frozen: tuple[str, float] | None = None
         """Method and step of gradients."""
         self._labels: dict[tuple[int, tuple[str, ...]], Labels] = {}
@@ -165,9 +167,10 @@ class Runs:
             self._frozen = first.method, float(first.prepared.task.fixed_step)
         system = posed.structure.system
         method, step = self._frozen
-        task = self._task(posed.still(), Form(system, None), build_adjoint(system))
+        kernel = self._adjoint(system)
+        task = self._task(posed.still(), Form(system, None), kernel)
         task.fixed_step = step
-        found = gradient(build_adjoint(system), task, method, weigh)
+        found = gradient(kernel, task, method, weigh)
         if found.failed is not None:
             name, sentence = posed.structure.model.name, describe(found.failed, system, method)
             raise SimulationError(f"The simulation of {name} stopped: {sentence}", None)
@@ -206,6 +209,11 @@ class Runs:
             # the system is kept with them: its identity is the key
             self._kernels[key] = system, form, kernel
         return self._kernels[key][1:]
+
+    def _adjoint(self, system: System) -> AdjointKernel:
+        if id(system) not in self._adjoints:
+            self._adjoints[id(system)] = system, build_adjoint(system)
+        return self._adjoints[id(system)][1]
 
     def _integrate(self, prepared: Prepared, progress: bool) -> str:
         task, method, step = prepared.task, self.solver.method, self.solver.step

@@ -25,6 +25,7 @@
 
 #include "gr_explicit.h"
 #include "gr_implicit.h"
+#include "gr_transposed.h"
 
 typedef struct {
   gr_task *task;          /* with fixed_step; its rows are answered on the way forward */
@@ -85,10 +86,18 @@ GR_FN long gr_record_explicit(gr_adjoint *a) {
   }
 }
 
-GR_FN long gr_record_implicit(gr_adjoint *a) {
-  gr_task *k = a->task;
+GR_FN gr_radau_room gr_room_of(gr_task *k) {
   gr_radau_room r;
   gr_radau_lay_out(k->work, k->ns, &r);
+#if GR_SPARSE
+  r.factors = gr_all_factors_of(k);
+#endif
+  return r;
+}
+
+GR_FN long gr_record_implicit(gr_adjoint *a) {
+  gr_task *k = a->task;
+  gr_radau_room r = gr_room_of(k);
   long status = gr_radau_start(k, &r);
   while (!status) {
     if (!gr_note_point(a, r.s->segment)) return GR_MORE;
@@ -135,19 +144,11 @@ GR_FN void gr_add_gradient(gr_adjoint *a, const double *v) {
 
 #if GR_NZ > 0
 /* w: NZ, becomes the solution of (res_z)'w = w */
-GR_FN long gr_solve_z_transposed(gr_backward *b, double t, const double *x, const double *z, const double *u, double *w) {
+GR_FN long gr_pull_z(gr_backward *b, double t, const double *x, const double *z, const double *u, double *w) {
   gr_task *k = b->a->task;
-  gr_newton *n = &b->newton;
-  gr_J(t, x, z, u, k->p, n->jac);
-  k->jacobians++;
-  for (long j = 0; j < GR_NZ; j++)
-    for (long i = 0; i < GR_NZ; i++) n->lu[i + GR_NZ * j] = n->jac[GR_NX + j + GR_N * (GR_NX + i)];
-  const long column = gr_lu(GR_NZ, n->lu, n->pivot);
-  k->factorizations++;
-  n->valid = 0;
-  if (column) return gr_fail(k, GR_SINGULAR, column - 1, 0.0);
-  gr_lu_solve(GR_NZ, n->lu, n->pivot, w);
-  return GR_DONE;
+  const long status = gr_linearise_z(k, &b->newton, t, x, z, u);
+  if (!status) gr_solve_z_transposed(k, &b->newton, w);
+  return status;
 }
 #endif
 
@@ -159,7 +160,7 @@ GR_FN long gr_pull(gr_backward *b, double t, const double *x, const double *z, c
   for (long i = 0; i < GR_N; i++) full[i] = i < GR_NX ? l[i] : 0.0;
 #if GR_NZ > 0
   gr_FV(t, x, z, u, a->task->p, full, v);
-  const long status = gr_solve_z_transposed(b, t, x, z, u, v + GR_NX);
+  const long status = gr_pull_z(b, t, x, z, u, v + GR_NX);
   if (status) return status;
   for (long i = 0; i < GR_NZ; i++) full[GR_NX + i] = -v[GR_NX + i];
 #endif
@@ -184,7 +185,7 @@ GR_FN long gr_pull_rows(gr_backward *b, double t, const double *x, const double 
     double full[GR_LEN(GR_N)], seen = 0.0;
     for (long i = 0; i < GR_NZ; i++) seen += fabs(v[GR_NX + i]);
     if (seen == 0.0) continue;
-    const long status = gr_solve_z_transposed(b, t, x, z, u, v + GR_NX);
+    const long status = gr_pull_z(b, t, x, z, u, v + GR_NX);
     if (status) return status;
     for (long i = 0; i < GR_N; i++) full[i] = i < GR_NX ? 0.0 : -v[i];
     gr_FV(t, x, z, u, a->task->p, full, v);
@@ -300,46 +301,6 @@ GR_FN long gr_undo_explicit(gr_backward *b, const double *point) {
   return status;
 }
 
-/* b: n, becomes the solution of A'x = b, with the factors of A */
-GR_FN void gr_lu_solve_transposed(long n, const double *a, const long *pivot, double *b) {
-  for (long k = 0; k < n; k++) {
-    double sum = b[k];
-    for (long i = 0; i < k; i++) sum -= a[i + k * n] * b[i];
-    b[k] = sum * a[k + k * n];
-  }
-  for (long k = n - 1; k >= 0; k--)
-    for (long i = k + 1; i < n; i++) b[k] -= a[i + k * n] * b[i];
-  for (long k = n - 1; k >= 0; k--) {
-    const double f = b[pivot[k]];
-    b[pivot[k]] = b[k];
-    b[k] = f;
-  }
-}
-
-GR_FN void gr_zlu_solve_transposed(long n, const double *ar, const double *ai, const long *pivot, double *br, double *bi) {
-  for (long k = 0; k < n; k++) {
-    double re = br[k], im = bi[k];
-    for (long i = 0; i < k; i++) {
-      re -= ar[i + k * n] * br[i] - ai[i + k * n] * bi[i];
-      im -= ar[i + k * n] * bi[i] + ai[i + k * n] * br[i];
-    }
-    br[k] = re * ar[k + k * n] - im * ai[k + k * n];
-    bi[k] = re * ai[k + k * n] + im * ar[k + k * n];
-  }
-  for (long k = n - 1; k >= 0; k--)
-    for (long i = k + 1; i < n; i++) {
-      br[k] -= ar[i + k * n] * br[i] - ai[i + k * n] * bi[i];
-      bi[k] -= ar[i + k * n] * bi[i] + ai[i + k * n] * br[i];
-    }
-  for (long k = n - 1; k >= 0; k--) {
-    const double re = br[pivot[k]], im = bi[pivot[k]];
-    br[pivot[k]] = br[k];
-    bi[pivot[k]] = bi[k];
-    br[k] = re;
-    bi[k] = im;
-  }
-}
-
 /* G: residual of K'eta -> correction of eta, with the transposes of Newton's matrices */
 GR_FN void gr_radau_transposed_solve(const gr_radau_room *r, double *G) {
   double *one = G, *two = G + GR_N, *three = G + 2 * GR_N;
@@ -349,8 +310,8 @@ GR_FN void gr_radau_transposed_solve(const gr_radau_room *r, double *G) {
     two[i] = GR_RADAU_T12 * a + GR_RADAU_T22 * b + c;
     three[i] = -(GR_RADAU_T13 * a + GR_RADAU_T23 * b); /* conjugate */
   }
-  gr_lu_solve_transposed(GR_N, r->real, r->pivot_real, one);
-  gr_zlu_solve_transposed(GR_N, r->re, r->im, r->pivot_complex, two, three);
+  gr_radau_solve_real_transposed(r, one);
+  gr_radau_solve_complex_transposed(r, two, three);
   for (long i = 0; i < GR_N; i++) {
     const double a = one[i], b = two[i], c = -three[i];
     one[i] = GR_RADAU_TI11 * a + GR_RADAU_TI21 * b + GR_RADAU_TI31 * c;
@@ -413,23 +374,15 @@ GR_FN long gr_stages_factor(gr_task *k, gr_stages *s) {
 
 /* eta with K' itself */
 GR_FN long gr_stages_direct(gr_task *k, gr_stages *s, const double *lambda, double *eta) {
-  const long n = GR_N, m = 3 * GR_N;
-  double *J = s->r.jac, *whole = s->r.whole;
   s->r.s->h_factored = 0.0;
-  for (long i = 0; i < m * m; i++) whole[i] = 0.0;
-  for (long b = 0; b < 3; b++) {
-    const double *y = s->y + b * n;
-    gr_J(gr_stage_at(s, b), y, y + GR_NX, s->u + b * GR_NU, k->p, J);
-    for (long j = 0; j < n; j++)
-      for (long i = 0; i < n; i++) whole[b * n + j + (b * n + i) * m] = -J[i + j * n];
-    for (long c = 0; c < 3; c++)
-      for (long i = 0; i < GR_NX; i++) whole[b * n + i + (c * n + i) * m] += gr_radau_inverse_entry(c, b) / s->h;
+  for (long j = 0; j < 3; j++) {
+    const double *y = s->y + j * GR_N;
+    gr_J(gr_stage_at(s, j), y, y + GR_NX, s->u + j * GR_NU, k->p, s->r.jacs + j * GR_J_SIZE);
   }
-  k->factorizations++;
-  if (gr_lu(m, whole, s->r.pivot_whole)) return 0;
-  for (long i = 0; i < m; i++) eta[i] = i >= 2 * n && i < 2 * n + GR_NX ? lambda[i - 2 * n] : 0.0;
-  gr_lu_solve(m, whole, s->r.pivot_whole, eta);
-  gr_stages_residual(k, s, lambda, eta, s->r.G);
+  k->jacobians += 3;
+  if (gr_radau_factor_whole(k, &s->r, s->h)) return 0;
+  for (long i = 0; i < 3 * GR_N; i++) eta[i] = i >= 2 * GR_N && i < 2 * GR_N + GR_NX ? lambda[i - 2 * GR_N] : 0.0;
+  gr_radau_solve_whole_transposed(&s->r, eta);
   return 1;
 }
 
@@ -439,7 +392,7 @@ GR_FN long gr_undo_implicit(gr_backward *b, const double *point) {
   gr_stages s;
   double u[3 * GR_LEN(GR_NU)], right[GR_LEN(GR_NU)], q[GR_LEN(GR_NP)], *eta;
   const double *start = point + GR_POINT_HEAD, *Z = start + GR_N;
-  gr_radau_lay_out(k->work, k->ns, &s.r);
+  s.r = gr_room_of(k);
   s.t = point[0];
   s.h = point[1] - point[0];
   s.y = s.r.Z;
@@ -455,7 +408,7 @@ GR_FN long gr_undo_implicit(gr_backward *b, const double *point) {
   for (long i = 0; i < GR_N; i++) end[i] = s.y[i + 2 * GR_N];
   long status = gr_pull_projection(b, point[1], end, end + GR_NX, right);
   if (status) return status;
-  const long kept = s.r.s->h_factored > 0.0 && fabs(s.h - s.r.s->h_factored) <= 1e-9 * s.h;
+  const long kept = gr_radau_has_factors(&s.r) && s.r.s->h_factored > 0.0 && fabs(s.h - s.r.s->h_factored) <= 1e-9 * s.h;
   long solved = kept && gr_stages_iterate(k, &s, a->lambda, eta);
   if (!solved) solved = gr_stages_factor(k, &s) && gr_stages_iterate(k, &s, a->lambda, eta);
   if (!solved) solved = gr_stages_direct(k, &s, a->lambda, eta);
@@ -476,8 +429,7 @@ GR_API long gr_adjoint_back(gr_adjoint *a) {
   gr_backward b = gr_backward_in(a);
   double u[GR_LEN(GR_NU)];
   if (a->implicit) {
-    gr_radau_room r;
-    gr_radau_lay_out(k->work, k->ns, &r);
+    gr_radau_room r = gr_room_of(k);
     r.s->h_factored = 0.0;
   }
   for (long n = a->taken - 1; n >= 0; n--) {
