@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -30,27 +30,24 @@ from grisaille.estimation.subject import Subject
 from grisaille.estimation.uncertainty import gauss_newton_covariance, without_undetermined
 from grisaille.estimation.warm_start import state_courses
 from grisaille.estimators.output_error import multiple_shooting, own_value, robust_losses
+from grisaille.estimators.output_error.beside import go_beside, has_edges
 from grisaille.estimators.output_error.differences import caution, crossings_at, has_jumps, steps_across_jumps
 from grisaille.estimators.output_error.errors import MARK, Errors, Reckoned, Residuals, reckon
 from grisaille.estimators.output_error.held_disturbances import shifted_means
 from grisaille.estimators.output_error.robust_losses import robust_level
+from grisaille.estimators.output_error.solved import Ending, Solved, Squares
 from grisaille.estimators.output_error.variable_projection import ProjectedSearch, linear_unknowns
 from grisaille.model.flat import FlatModel
 from grisaille.optimization import nelder_mead, newton, trust_region
 from grisaille.optimization.convergence import NEAR, OFFSET, OFFSET_OF_DIFFERENCES, polish, relative_offset
 from grisaille.optimization.journal import Journal, Progress
-from grisaille.optimization.search import LIMIT, Outcome, Search, arrived
+from grisaille.optimization.search import LIMIT, Search, arrived
 from grisaille.simulation.discretisation import Steps
 from grisaille.simulation.runner import COARSE, Prediction
 from grisaille.structure.starts.problem import nominal_of
 from grisaille.trial.refusals import refuse_events
 from grisaille.trial.unknown import Unknown
 
-if TYPE_CHECKING:
-    pass
-
-Squares = Search[Evaluation]
-Ending = Outcome[Evaluation]
 OPTIMIZERS = ("trust-region", "gauss-newton", "levenberg-marquardt", "nelder-mead")
 LOSSES = ("linear", "soft_l1", "huber", "cauchy", "arctan")
 NOISE_ROUNDS = 30
@@ -62,15 +59,6 @@ RUNAWAY = 1e6
 one part in as many also moves an output over its whole range (a body that begins to slide grows, but stays tame)."""
 RAN_AWAY = 1e5
 """Growth of an estimate over its first value from which on a projected search is tried again without projection."""
-
-
-@dataclass(frozen=True)
-class Solved:
-    """A minimum, and the problem with the levels, formulas and steps that belong to it."""
-
-    problem: Problem
-    outcome: Ending
-    evaluation: Evaluation
 
 
 @dataclass(frozen=True)
@@ -244,6 +232,8 @@ class OutputError(Estimator):
             search.restart(found.evaluation.theta, finer)
             found = self._solve(finer, search)
         found = self._across_jumps(found, search)
+        if self.shooting == "single" and self.loss == "linear" and has_edges(found):
+            found = go_beside(search, found, _free, self._solve)
         return self._conclude(found.problem, search, found.outcome, found.evaluation, time.perf_counter() - begin)
 
     def _across_jumps(self, found: Solved, search: Squares) -> Solved:
