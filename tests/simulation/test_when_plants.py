@@ -150,6 +150,11 @@ def test_tank_that_overflows(method: str) -> None:
     assert k * top == 1.0
 
 
+def test_thresholds_that_held_inputs_pass_have_no_derivative() -> None:
+    with pytest.raises(gr.ModelError, match=r"by 'top' would be wrong: it moves the threshold of .*hold='foh'"):
+        run(Tank(), np.linspace(0, 8, 5), inputs={"q": ([0.0, 2.0, 6.0], [1.0, 3.0, 0.0])}, sensitivities=["top"])
+
+
 class Clutch(gr.Model):
     """Slips with a constant torque until both sides are equally fast, holds until the load is too much for it."""
 

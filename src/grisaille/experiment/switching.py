@@ -13,7 +13,7 @@ import casadi as ca
 import numpy as np
 
 from grisaille.errors import DataError, ModelError
-from grisaille.experiment.interpolation import Polynomials, constant
+from grisaille.experiment.interpolation import Polynomials, SignalTable, constant
 from grisaille.structure.reduction import Structure
 from grisaille.structure.system import System
 
@@ -111,7 +111,10 @@ def refuse_moving_jumps(
     known = {s.element_hash(): k for k, s in enumerate(ca.vertsplit(system.p))}
     rates = ca.Function("f", [system.t, ca.vertcat(system.x, system.z), system.u, system.p],
                         [ca.vertcat(system.rhs, system.residual)])  # fmt: skip
+    clocks = {t.signal for t in system.reactions.ticks} if system.reactions is not None else set()
     for k, name in enumerate(order):
+        if name in clocks:  # whose ticks nothing feels but events, which move with them
+            continue
         inside = [known[s.element_hash()] for s in ca.symvar(system.switches[k]) if s.element_hash() in known]
         moving = [n for n, row in zip(names, dp, strict=True) if row[inside].any()]
         for instant in signals[name].kinks if moving else ():
@@ -146,6 +149,22 @@ def refuse_moving_thresholds(structure: Structure, dp: np.ndarray, names: Sequen
                 f"input passes and at which the model jumps, so that nothing changes with it until it reaches the next "
                 f"value of the input. Replace the relation by a smooth formula, such as (1 + tanh((u - threshold) / "
                 f"width)) / 2, or compare fits at fixed values of '{moving[0]}'."
+            )
+
+
+def refuse_held_conditions(structure: Structure, table: SignalTable, dp: np.ndarray, names: Sequence[str]) -> None:
+    """Refuse derivatives by what moves the threshold of a condition that only held inputs pass.
+
+    They pass it at their own instants, whatever it is, until it reaches the next value.
+    """
+    for condition in structure.jumps.conditions_of_inputs if len(names) else ():
+        moving = [n for n, row in zip(names, dp, strict=True) if row[list(condition.parameters)].any()]
+        if moving and not table.coef[:, list(condition.inputs), 1:].any():
+            raise ModelError(
+                f"The derivative by '{moving[0]}' would be wrong: it moves the threshold of '{condition.text}' in a "
+                f"gr.when, which an input that is held between samples passes, so that nothing changes with it until "
+                f"it reaches the next value of the input. Give the input by lines (hold='foh'), or compare fits at "
+                f"fixed values of '{moving[0]}'."
             )
 
 

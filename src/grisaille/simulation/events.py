@@ -97,6 +97,12 @@ def sentences(task: Task, system: System) -> list[str]:
     return [f"t = {t:.9g}: {_sentence(system, int(mode), int(what))}" for t, mode, what in task.events[: task.n_events]]
 
 
+def fired(task: Task, system: System) -> tuple[tuple[float, str], ...]:
+    """The clauses of ``when`` that have fired, in order."""
+    rows = task.events[: task.n_events]
+    return tuple((float(t), event_text(system, int(number))) for t, number, _ in rows if number >= len(system.modes))
+
+
 def event_text(system: System, number: int) -> str:
     """What is at ``number`` in a list of events: a relation, or behind those a clause of a ``when``."""
     clause = number - len(system.modes)

@@ -16,7 +16,7 @@ from grisaille.errors import DataError, GrisailleError
 from grisaille.simulation.crossings import Crossing
 from grisaille.simulation.discretisation import Rows
 from grisaille.simulation.row_roots import Known, RowRoots
-from grisaille.simulation.runner import Prediction
+from grisaille.simulation.runner import Happenings, Prediction
 from grisaille.trial import Point, Trial
 
 
@@ -58,6 +58,10 @@ class RowRunner:
     def is_exact(self) -> bool:
         """Rows have no past that could cross a switch."""
         return True
+
+    def happenings(self, theta: np.ndarray, rows: Rows) -> Happenings:
+        """None: rows have no past."""
+        return Happenings()
 
     def crossings(self, theta: np.ndarray, rows: Rows | None = None) -> list[Crossing]:
         """None: there is no trajectory."""

@@ -21,7 +21,7 @@ from grisaille.compilation.task import Status, Task
 from grisaille.errors import GrisailleError, SimulationError
 from grisaille.simulation.crossings import Crossing, find_crossings
 from grisaille.simulation.discretisation import Steps
-from grisaille.simulation.events import Form, form_of
+from grisaille.simulation.events import Form, fired, form_of
 from grisaille.simulation.frozen import choose_step
 from grisaille.simulation.integration import integrate
 from grisaille.simulation.integrators.leeway import with_leeway
@@ -57,6 +57,14 @@ class Prediction:
     @property
     def completed(self) -> bool:
         return not self.failure
+
+
+@dataclass(frozen=True)
+class Happenings:
+    """The events of a run: when, and what in words."""
+
+    listed: tuple[tuple[float, str], ...] = ()
+    failure: str = ""
 
 
 class Runner:
@@ -113,6 +121,20 @@ class Runner:
         point = self.trial.at(theta).still()
         task = self._task(point, self._tolerance(steps) if steps else self.rtol)
         return find_crossings(point.structure, self._kernel(point)[1], task, steps.method if steps else "auto")
+
+    def happenings(self, theta: np.ndarray, steps: Steps) -> Happenings:
+        """What a model's own events do at θ."""
+        try:
+            point = self.trial.at(theta).still()
+            form, kernel = self._kernel(point)
+            task = form.listing(self._task(point, self._tolerance(steps)))
+            task.fixed_step = steps.step
+            integrate(kernel, task, steps.method)
+        except GrisailleError as error:
+            return Happenings((), str(error))
+        if task.status != Status.DONE:
+            return Happenings((), describe(task, form.system, steps.method))
+        return Happenings(fired(task, form.system))
 
     @property
     def is_exact(self) -> bool:

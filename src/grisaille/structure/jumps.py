@@ -16,7 +16,7 @@ import casadi as ca
 from grisaille.structure.differentiability import in_names
 from grisaille.structure.events import Events, hold_events
 from grisaille.structure.jets import Jets
-from grisaille.structure.pieces import Relation, jumps_of
+from grisaille.structure.pieces import Relation, jumps_of, relations_of
 from grisaille.structure.system import System
 
 
@@ -31,6 +31,17 @@ class Jump:
     """The switch is at every integer of the gap (``floor``), not at zero."""
     kind: str = ""
     """As ``Relation.kind``."""
+
+
+@dataclass(frozen=True)
+class InputCondition:
+    """A relation of inputs and parameters alone in a condition of ``when``."""
+
+    text: str
+    inputs: tuple[int, ...]
+    """Places in u."""
+    parameters: tuple[int, ...]
+    """Places in p."""
 
 
 class Jumps:
@@ -58,6 +69,23 @@ class Jumps:
         moving = ca.vertcat(system.x, system.z)
         found = self._found(formula, ca.vertcat(*inputs))
         return tuple(j for j in found if ca.depends_on(j.gap, system.p) and not ca.depends_on(j.gap, moving))
+
+    @cached_property
+    def conditions_of_inputs(self) -> tuple[InputCondition, ...]:
+        """Relations of inputs that contain parameters and nothing that moves by itself, in conditions of ``when``."""
+        system = self.system
+        places = [k for k, s in enumerate(system.signals) if s.kind == "input"]
+        if system.reactions is None or not places:
+            return ()
+        found = []
+        inputs = ca.vertcat(*(system.u[k] for k in places))
+        for relation in relations_of(system.reactions.conditions, inputs):
+            inside = {s.element_hash() for s in ca.symvar(relation.gap)}
+            driving = tuple(k for k, s in enumerate(ca.vertsplit(system.u)) if s.element_hash() in inside)
+            constants = tuple(k for k, s in enumerate(ca.vertsplit(system.p)) if s.element_hash() in inside)
+            if constants and not ca.depends_on(relation.gap, ca.vertcat(system.t, system.x, system.z)):
+                found.append(InputCondition(in_names(self._jets, self._parameters, relation.value), driving, constants))
+        return tuple(found)
 
     @cached_property
     def gaps(self) -> ca.Function:

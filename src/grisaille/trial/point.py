@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grisaille.experiment.interpolation import SignalTable
-from grisaille.experiment.switching import refuse_moving_jumps
+from grisaille.experiment.switching import refuse_held_conditions, refuse_moving_jumps
 from grisaille.structure.reduction import Structure
 from grisaille.structure.starts.initialization import Initializer, Start, StartSensitivity
 from grisaille.trial.form import Form, Signals
@@ -155,6 +155,7 @@ class Point:
 
     def refuse_moving_jumps(self) -> None:
         """Refuse derivatives by what moves the instant of a jump."""
+        refuse_held_conditions(self.structure, self.table, self.dp, self.names)
         if self.signals.switches and len(self.dq):
             w = np.concatenate([self.start.x, self.start.z])
             refuse_moving_jumps(

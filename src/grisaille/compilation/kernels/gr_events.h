@@ -211,14 +211,23 @@ GR_APART long gr_shares_leave(gr_task *k, const gr_stepper *s, double t, const d
   return 0;
 }
 
+/* 1 where gap i moves by more than rounding in a step: one that rests at its switch does not leave it */
+GR_COLD long gr_is_motion(const gr_task *k, const gr_stepper *s, const gr_gauge *a, const gr_gauge *b, double h, long i) {
+  double noise[GR_NE];
+  gr_gauge_noise(k, k->t, k->x, k->z, s->u_start, a, noise);
+  return fabs(b->q[i] - a->q[i]) + h * fabs(a->rate[i]) + h * fabs(b->rate[i]) > noise[i];
+}
+
 /* The first share of a step at which some mode seems to leave its range inside, or to turn back next to its end; 1:
  * none. Seen by the cubic through gaps and rates, and by gaps at a few points. */
 GR_FN double gr_suspect(gr_task *k, const gr_stepper *s, const gr_gauge *a, const gr_gauge *b, double h) {
   double first = 1.0, x[GR_LEN(GR_NX)], z[GR_LEN(GR_NZ)], u[GR_LEN(GR_NU)], gap[GR_NE];
   long slides = 0;
   for (long i = 0; i < GR_NE; i++) slides |= gr_sliding(k)[i] != 0.0;
-  for (long i = 0; i < GR_NE; i++)
-    if (!(gr_outside(k, i, b->q[i]) > 0.0)) first = fmin(first, gr_turning(k, i, a, b, h));
+  for (long i = 0; i < GR_NE; i++) {
+    const double share = gr_outside(k, i, b->q[i]) > 0.0 ? 1.0 : gr_turning(k, i, a, b, h);
+    if (share < first && gr_is_motion(k, s, a, b, h, i)) first = share;
+  }
   for (long n = 1; n <= GR_INSIDE_POINTS; n++) {
     const double share = (double)n / (GR_INSIDE_POINTS + 1);
     if (share >= first) break;
@@ -226,7 +235,7 @@ GR_FN double gr_suspect(gr_task *k, const gr_stepper *s, const gr_gauge *a, cons
     gr_G(k->t + share * h, x, z, u, k->p, gap);
     for (long i = 0; i < GR_NE; i++) {
       const double shallow = GR_SHALLOW * (fabs(b->q[i] - a->q[i]) + h * fabs(a->rate[i]) + h * fabs(b->rate[i]));
-      if (gr_sliding(k)[i] == 0.0 && gr_outside(k, i, gap[i]) > shallow) first = share;
+      if (gr_sliding(k)[i] == 0.0 && gr_outside(k, i, gap[i]) > shallow && gr_is_motion(k, s, a, b, h, i)) first = share;
     }
     if (slides && n % 2 == 0 && first > share && gr_shares_leave(k, s, k->t + share * h, x, z, u)) first = share;
     if (first == share) break;

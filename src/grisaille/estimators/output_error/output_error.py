@@ -33,6 +33,7 @@ from grisaille.estimators.output_error import multiple_shooting, own_value, robu
 from grisaille.estimators.output_error.beside import go_beside, has_edges
 from grisaille.estimators.output_error.differences import caution, crossings_at, has_jumps, steps_across_jumps
 from grisaille.estimators.output_error.errors import MARK, Errors, Reckoned, Residuals, reckon
+from grisaille.estimators.output_error.event_order import order_notes
 from grisaille.estimators.output_error.held_disturbances import shifted_means
 from grisaille.estimators.output_error.robust_losses import robust_level
 from grisaille.estimators.output_error.solved import Ending, Solved, Squares
@@ -333,6 +334,8 @@ class OutputError(Estimator):
         notes += runaway + _correlation_notes(problem)
         careful = next(iter(shifted := shifted_means(problem, evaluation, curved)), "")
         notes += shifted[1:]
+        if self.shooting == "single":
+            notes += order_notes(problem, evaluation, covariance)
         if problem.differences is not None or (self.shooting == "multiple" and has_jumps(problem)):
             crossed = crossings_at(problem, evaluation.theta)
             careful = caution(crossed, differenced=problem.differences is not None)
