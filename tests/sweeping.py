@@ -201,6 +201,7 @@ def language() -> Iterator[Call]:
     action = gr.reinit(x, 1.0)
     yield Call("gr.when", _positions(gr.when, "condition", "action"), {"condition": x > 1, "action": action})
     yield Call("gr.table", gr.table, {"x": x, "xs": [0.0, 1.0], "ys": [0.0, 1.0]})
+    yield Call("gr.delay", gr.delay, {"x": x, "tau": 1.0})
     tables = {"x": x, "y": x, "xs": [0.0, 1.0], "ys": [0.0, 1.0], "values": [[0.0, 1.0], [2.0, 3.0]]}
     yield Call("gr.table2", gr.table2, tables)
     yield Call("gr.connect", _positions(gr.connect, "first", "second"), {"first": Calm().h, "second": Tank().h})

@@ -23,6 +23,7 @@ from grisaille.model.classes import Model
 from grisaille.model.connectors import Connector, Flow, Potential, connect
 from grisaille.model.copies import copies
 from grisaille.model.declarations import Discrete, Disturbance, Input, Output, Parameter, Variable
+from grisaille.model.delays import delay
 from grisaille.model.functions import (
     acos,
     acosh,
@@ -131,6 +132,7 @@ __all__ = [
     "copies",
     "cos",
     "cosh",
+    "delay",
     "der",
     "evaluate",
     "examples",

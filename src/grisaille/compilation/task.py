@@ -145,6 +145,8 @@ class Task:
     room: int = 1
     wanted: int = 0
     dt: Floats = field(default_factory=lambda: np.zeros(0))
+    past: Any = None
+    """What is known of delayed unknowns (``simulation/past.py``); C never sees it."""
     memory: Any = None
     """Room for an interpreted integrator's own state between slices; C never sees it."""
 
@@ -173,6 +175,7 @@ class Task:
         fixed_step: float = 0.0,
         max_steps: int = 10_000_000,
         slice: int = 0,
+        past: Any = None,
     ) -> Task:
         """A task with every array allocated, copied and checked for shape.
 
@@ -197,6 +200,7 @@ class Task:
             rtol=float(rtol), atol=_spread("atol", atol, nx + nz), nominal=_spread("nominal", nominal, nx),
             dt=np.zeros(ns),
             h=float(h), hmax=float(hmax), fixed_step=float(fixed_step), max_steps=int(max_steps), slice=int(slice),
+            past=past,
         )  # fmt: skip
 
     def copy(self) -> Task:

@@ -15,7 +15,7 @@ H. Madsen, S. B. Jørgensen, Automatica 40 (2004) 225, eqs. (1), (2).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import casadi as ca
@@ -30,6 +30,7 @@ from grisaille.disturbance.free_levels import (
 )
 from grisaille.disturbance.model_jumps import Jump, Part, find_jumps
 from grisaille.errors import EstimationError
+from grisaille.structure.delays import refuse_past_of_unknowns
 from grisaille.structure.diffusion import find_diffusion
 from grisaille.structure.pieces import relations_of
 from grisaille.structure.reduction import Structure
@@ -164,7 +165,12 @@ def build_stochastic_model(
     scales, noises : disturbances and outputs whose levels are entries of q instead of the declared formulas
     values : of all parameters; they decide the rank of correlations only
     """
+    if structure.system.moving is not None:
+        plain = replace(structure, system=structure.system.moving.plain)
+        made = build_stochastic_model(plain, outputs, scales=scales, noises=noises, values=values)
+        return _on_moving_clock(made, structure)
     system, flat = structure.system, structure.model
+    refuse_past_of_unknowns(system.delays, "filters and collocation follow states")
     if system.pieces:
         relation, text = system.pieces[0]
         raise EstimationError(
@@ -212,6 +218,18 @@ def build_stochastic_model(
         z=system.z,
         residual=put(system.residual),
     )  # fmt: skip
+
+
+def _on_moving_clock(model: StochasticModel, structure: Structure) -> StochasticModel:
+    """The same where breaks move (``structure/moving_breaks.py``): drift and intensity are stretched as time is."""
+    system = structure.system
+    assert system.moving is not None
+    names = ("drift", "measured", "variance", "observed", "constraints", "residual")
+    put = dict(zip(names, system.moving.put([getattr(model, n) for n in names]), strict=True))
+    (noise,), stretch = system.moving.put([ca.densify(model.noise)]), system.moving.stretch
+    if system.moving.follows:
+        put["drift"], noise = ca.densify(stretch * put["drift"]), ca.sqrt(stretch) * noise
+    return replace(model, structure=structure, u=system.u, noise=ca.sparsify(noise), **put)
 
 
 def _white_noise(structure: Structure, white: Sequence[Process]) -> tuple[ca.SX, ca.SX, tuple[str, ...]]:

@@ -25,6 +25,7 @@ from grisaille.estimation.unknowns import (
     wanted_names,
 )
 from grisaille.estimators.choice import choose_method
+from grisaille.estimators.dead_times import begin_at_dead_times, refuse_open_dead_times
 from grisaille.experiment.experiment import Experiment
 from grisaille.experiment.summary import coarse_outputs, held_gaps
 from grisaille.model.classes import Model
@@ -43,6 +44,7 @@ def fit_problem(
 ) -> Fitted:
     """Solve a problem that is already posed."""
     asked, journal = problem.unknowns, Journal.of(report)
+    begun = begin_at_dead_times(problem)
     try:
         found = replace(method.estimate(problem, journal), unknowns=asked)
     except KeyboardInterrupt:
@@ -53,7 +55,7 @@ def fit_problem(
     disturbances = structure_of(model).model.disturbances
     found = with_explanation(found, _remedy(method, bool(disturbances)))
     gaps = _remarks([c.experiment for c in problem.cases])
-    found = replace(found, notes=(*found.notes, *method.remarks(structure_of(model).model), *gaps))
+    found = replace(found, notes=(*found.notes, *begun, *method.remarks(structure_of(model).model), *gaps))
     if problem.transcription:
         name = type(method).__name__
         why = {**why, name: f"{why.get(name, 'given')}: {problem.transcription}"}
@@ -178,7 +180,10 @@ def build_problem(
     guessed = {**data[0].constants, **{u.target: u.guess for u in unknowns if u.kind == "parameter"}}
     structure = structure_of(model, evaluate_parameters(structure.model, guessed).values)
     question = Question(model, structure, data, unknowns, guess if isinstance(guess, Fitted) else None).with_starts()
-    refuse_always(question.points())
+    points = question.points()
+    if searched:
+        refuse_open_dead_times([p.trial for p in points], unknowns)
+    refuse_always(points)
     if not method.estimates_levels:
         _refuse_levels(unknowns, method)
     return _checked(method.pose(question))

@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import comb
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -39,6 +39,8 @@ NOISE = 100
 """So many shortest intervals side by side are not a jump but noise."""
 FUNCTION_TOLERANCE = 1e-11
 MAXIMUM_PIECES = 200_000
+MOVING = 2
+"""The flag of a kink that moves with a parameter."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,12 @@ class Polynomials:
         return replace(self, coefficients=shorter if shorter.shape[1] else np.zeros((len(self.breaks) - 1, 1)))
 
 
+Pieces: TypeAlias = dict[tuple[str, int], Polynomials]
+"""Signals by name and order of derivative."""
+Further: TypeAlias = Callable[[Pieces, np.ndarray], tuple[Pieces, np.ndarray]]
+"""Makes signals of others, given the instants that stay; and tells which instants of theirs move."""
+
+
 def constant(value: float, span: tuple[float, float]) -> Polynomials:
     """A signal that never changes."""
     return Polynomials(np.array(span), np.array([[value]]), np.zeros(0))
@@ -68,7 +76,7 @@ class SignalTable:
     coef: np.ndarray
     """(segments, nu, degree + 1)"""
     kink: np.ndarray
-    """1 where a step must end."""
+    """1 where a step must end, 2 where that instant moves with a parameter."""
 
     def at(self, t: float) -> np.ndarray:
         """Every signal at one time, right limits at breaks."""
@@ -87,23 +95,28 @@ def make_table(
     defaults: Mapping[str, float | None],
     switches: Mapping[str, Polynomials] | None = None,
     bends: np.ndarray | None = None,
+    further: Further | None = None,
 ) -> SignalTable:
-    """The table for ``u`` of a system; disturbances are zero here. ``bends`` are further instants where steps end."""
+    """The table for ``u`` of a system; disturbances are zero here.
+
+    bends : further instants where steps end
+    further : makes signals out of those of inputs and switches, such as delayed ones
+    """
     span = (float(times[0]), float(times[-1]))
     _refuse_unknown(inputs, defaults, "inputs")
     if isinstance(hold, Mapping):
         _refuse_unknown(hold, defaults, "hold")
     pieces: dict[tuple[str, int], Polynomials] = {}
     for name in defaults:
-        how = hold.get(name, "zoh") if isinstance(hold, Mapping) else hold or "zoh"
+        how = hold_of(hold, name)
         if how not in HOLDS:
             raise DataError(f"hold for input '{name}' is {how!r}; it must be one of 'zoh', 'foh', 'spline'.")
         orders = [s.order for s in signals if s.kind == "input" and s.name == name]
         polynomial = _read(name, inputs.get(name, defaults[name]), how, times, span, bends)
-        smoothness = _smoothness(inputs.get(name, defaults[name]), how)
+        smoothness = smoothness_of(inputs.get(name, defaults[name]), how)
         for order in sorted(orders):
             if order > smoothness:
-                _refuse_derivative(name, order, how)
+                refuse_derivative(name, order, how)
             pieces[name, order] = polynomial
             polynomial = polynomial.derivative()
     for s in signals:
@@ -111,7 +124,23 @@ def make_table(
             pieces[s.name, 0] = switches[s.name]
     zero = constant(0.0, span)
     extra = np.zeros(0) if bends is None else bends
-    return _join([pieces.get((s.name, s.order), zero) for s in signals], span, extra)
+    moving = np.zeros(0)
+    if further is not None:
+        kinks = np.concatenate([np.zeros(0), *(p.kinks for p in pieces.values())])
+        inner = kinks[(kinks > span[0]) & (kinks < span[1])]
+        own, moving = further(pieces, np.unique(np.concatenate([times, extra, inner])))
+        pieces.update(own)
+    return _join([pieces.get((table_name(s), s.order), zero) for s in signals], span, extra, moving)
+
+
+def hold_of(hold: Mapping[str, str] | str | None, name: str) -> str:
+    """How an input goes on between its samples."""
+    return hold.get(name, "zoh") if isinstance(hold, Mapping) else hold or "zoh"
+
+
+def table_name(signal: Signal) -> str:
+    """Under which a signal is found; what tells of another one does not bear its name."""
+    return f"{signal.kind} {signal.name}" if signal.kind in ("now", "hat", "rate") else signal.name
 
 
 def _refuse_unknown(given: Mapping[str, Any], known: Mapping[str, Any], what: str) -> None:
@@ -124,14 +153,14 @@ def _refuse_unknown(given: Mapping[str, Any], known: Mapping[str, Any], what: st
             raise DataError(f"{what}= names '{name}', which is not an input of the model. {hint}")
 
 
-def _smoothness(value: Any, hold: str) -> int:
+def smoothness_of(value: Any, hold: str) -> int:
     """How many derivatives of the signal exist between its kinks without impulses at them."""
     if callable(value) or np.isscalar(value) or (hasattr(value, "dtype") and np.ndim(value) == 0):
         return 10
     return {"zoh": 0, "foh": 1, "spline": 3}[hold]
 
 
-def _refuse_derivative(name: str, order: int, hold: str) -> None:
+def refuse_derivative(name: str, order: int, hold: str) -> None:
     how = {"zoh": "held constant between samples", "foh": "joined by straight lines", "spline": "joined by cubics"}
     times = {1: "once", 2: "twice"}.get(order, f"{order} times")
     spline = f"Use hold={{'{name}': 'spline'}}, give" if order <= 3 else "Give"
@@ -398,7 +427,9 @@ def _centres(tiny: Sequence[tuple[float, float]], gap: float) -> np.ndarray:
     return np.array([end for cluster in clusters for end in min(cluster, key=lambda ab: ab[1] - ab[0])])
 
 
-def _join(signals: Sequence[Polynomials], span: tuple[float, float], bends: np.ndarray) -> SignalTable:
+def _join(
+    signals: Sequence[Polynomials], span: tuple[float, float], bends: np.ndarray, moving: np.ndarray
+) -> SignalTable:
     """All signals on the union of their breaks."""
     distinct = {id(s.breaks): s.breaks for s in signals}
     breaks = np.unique(np.concatenate([np.array(span), bends, *distinct.values()]))
@@ -412,6 +443,7 @@ def _join(signals: Sequence[Polynomials], span: tuple[float, float], bends: np.n
             signal.breaks, signal.coefficients, breaks[:-1]
         )
     kink = np.isin(breaks, np.concatenate([bends, *(s.kinks for s in signals)])).astype(np.uint8)
+    kink[np.isin(breaks, moving)] = MOVING
     return SignalTable(breaks, np.ascontiguousarray(coef), kink)
 
 

@@ -76,9 +76,12 @@ def _check_rows(record: Record, flat: FlatModel) -> None:
     if not record.is_static:
         return
     formulas = [side for e in flat.equations for side in (e.left, e.right)]
-    if any(isinstance(node, Call) and node.operation == "der" for node in postorder(formulas)):
+    formulas += [o.definition for o in flat.outputs.values()]
+    used = {node.operation for node in postorder(formulas) if isinstance(node, Call)} & {"der", "delay"}
+    if used:
+        what = "derivatives" if "der" in used else "delays"
         raise DataError(
-            f"the experiment has no times, so its rows are independent samples, but {flat.name} has derivatives. "
+            f"the experiment has no times, so its rows are independent samples, but {flat.name} has {what}. "
             f"Give time=, as in Experiment(time, …) or from_csv(…, time='t')."
         )
 

@@ -116,11 +116,12 @@ class ExtendedFilter:
     @property
     def discretisation(self) -> FilterSteps:
         """How finely the filter steps and iterates."""
-        again = () if self.restarts is None else np.flatnonzero(np.isfinite(self.restarts).all(axis=1)).tolist()
+        kept = None if self.has_moving_cells else self.restarts
+        again = () if kept is None else np.flatnonzero(np.isfinite(kept).all(axis=1)).tolist()
         return FilterSteps(
             int(self.substeps), () if self.finer is None else tuple(self.finer.tolist()), int(self.doublings),
             self.newton, () if self.roots is None else tuple(self.roots.sizes.tolist()),
-            tuple((k, tuple(self.restarts[k].tolist())) for k in again) if self.restarts is not None else (),
+            tuple((k, tuple(kept[k].tolist())) for k in again) if kept is not None else (),
         )  # fmt: skip
 
     def on(self, steps: FilterSteps, record: Record | None = None) -> ExtendedFilter:
@@ -168,10 +169,15 @@ class ExtendedFilter:
         used = sorted(set(ca.jacobian_sparsity(formulas, m.u).get_col()))
         return not (cells.coefficients[:, used, 1:] != 0).any()
 
+    @property
+    def has_moving_cells(self) -> bool:
+        """Whether cells end where parameters tell: they then have steps in common, as their order may change."""
+        return self.model.structure.system.moving is not None
+
     def cells(self, q: Floats) -> Cells:
         """Made once, unless formulas of time switch at instants that depend on parameters."""
         system = self.model.structure.system
-        if self._cells is None or system.switches.numel():
+        if self._cells is None or system.has_instants:
             self._cells = cut_into_cells(self.record.times, self.record.signals(q[: system.np]))
             self._passes = {}
         return self._cells

@@ -34,7 +34,7 @@ from grisaille.filtering.substeps import choose_substeps
 from grisaille.trial import Point, Trial
 from grisaille.trial.discretisation import Discretisation
 from grisaille.trial.form import Form
-from grisaille.trial.refusals import refuse_events, refuse_moving_instants
+from grisaille.trial.refusals import refuse_events, refuse_moving_switches
 
 MOST_KEPT = 3
 """Filters with other steps that are kept beside the last one."""
@@ -215,7 +215,7 @@ class FilterRunner:
             point.structure, self.trial.data.outputs, scales=moves.targets("scale"), noises=moves.targets("noise"),
             values=point.known,
         )  # fmt: skip
-        refuse_moving_instants(self.trial, point.form, "a filter")
+        refuse_moving_switches(self.trial, point.form, "a filter")
         refuse_events(self.trial, "a filter")
         self.form = point.form
         self.filter = self._choose(model, point)

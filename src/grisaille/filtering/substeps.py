@@ -62,7 +62,8 @@ def choose_substeps(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | 
                 raise
             filter.newton *= 2
             filter.substeps, filter.finer = 1, None
-    save_steps(filter, value, max(change, tolerance(filter, value)), q, x0, z0)
+    if not filter.has_moving_cells:
+        save_steps(filter, value, max(change, tolerance(filter, value)), q, x0, z0)
     freeze_doublings(filter, q, x0, z0)
 
 
@@ -116,7 +117,7 @@ def _refine(
     filter: ExtendedFilter, steps: Whole, value: float, finer: float, q: Floats, x0: Floats, z0: Floats | None
 ) -> float:
     """Half the steps of the cells that need it; log L with the steps that are then taken."""
-    if not (np.isfinite(value) and np.isfinite(finer)):
+    if filter.has_moving_cells or not (np.isfinite(value) and np.isfinite(finer)):
         return finer
     errors = local_errors(filter, steps, q, x0, z0)
     order = np.argsort(errors)[::-1]

@@ -27,7 +27,7 @@ class Form:
     """The system that integrators run, and its arguments from those of the structure's own."""
 
     def __init__(self, system: System, events: Events | None) -> None:
-        self.events = events
+        self.events, self.plain = events, system
         self.system = system if events is None else events.system
 
     def is_exact(self, jumps: Jumps) -> bool:

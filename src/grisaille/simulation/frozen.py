@@ -71,7 +71,7 @@ class _Snapshot:
         return Task.create(
             kernel, task.t0, task.t1, p=self.arrays["p"], x=self.arrays["x"], z=self.arrays["z"], times=task.times,
             breaks=task.breaks, coef=task.coef, kink=task.kink, rtol=task.rtol, atol=task.atol, nominal=task.nominal,
-            max_steps=task.max_steps,
+            max_steps=task.max_steps, past=task.past,
         )  # fmt: skip
 
     def restore(self, task: Task, step: float) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy as np
 from grisaille.compilation.kernel import Kernel
 from grisaille.compilation.task import Status, Task
 from grisaille.simulation.integrators import explicit, implicit
+from grisaille.simulation.past import integrate_with_past
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
@@ -37,6 +39,8 @@ KRYLOV = 30
 
 def integrate(kernel: Kernel, task: Task, method: str, on_slice: Callable[[Task], None] | None = None) -> str:
     """Runs the task to its end or failure; gives the name of the method that finished it."""
+    if task.past is not None:
+        return integrate_with_past(kernel, task, method, partial(integrate, on_slice=on_slice))
     task.slice = COMPILED_SLICE if kernel.is_compiled else INTERPRETED_SLICE
     used: Method = first_choice(kernel, task) if method == "auto" else _as_method(method)
     while True:

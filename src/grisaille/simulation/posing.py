@@ -15,6 +15,7 @@ from grisaille.simulation.directions import expanded_names, moving_point
 from grisaille.simulation.naming import by_name, deal, names_of
 from grisaille.structure.prepared import structure_of
 from grisaille.trial import Point, Trial
+from grisaille.trial.dead_times import refuse_rough_past
 
 if TYPE_CHECKING:
     from grisaille.model.classes import Model
@@ -90,6 +91,7 @@ def _moving(point: Point, names: list[str], candidates: list[str]) -> Point:
     places = moving.trial.moves.places("parameter")
     refuse_moving_thresholds(moving.structure, moving.dp[places], moving.trial.moves.targets("parameter"))
     moving.refuse_moving_jumps()
+    refuse_rough_past(moving)
     return moving
 
 

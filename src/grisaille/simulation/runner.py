@@ -26,6 +26,8 @@ from grisaille.simulation.frozen import choose_step
 from grisaille.simulation.integration import integrate
 from grisaille.simulation.integrators.leeway import with_leeway
 from grisaille.simulation.outcome import describe
+from grisaille.simulation.past import arguments_of
+from grisaille.structure.pasts import with_moving_past
 from grisaille.structure.reduction import Structure
 from grisaille.trial import Point, Trial
 
@@ -184,21 +186,24 @@ class Runner:
     def _kernel(self, point: Point) -> tuple[Form, Kernel]:
         key = id(point.form)
         if key not in self._kernels:
-            form = form_of(point.structure.system, point.structure.jumps, self.compiled)
+            structure = with_moving_past(point.structure, len(self.trial.moves))
+            form = form_of(structure.system, structure.jumps, self.compiled)
             self._kernels[key] = form, build_kernel(form.system, sensitive=True, compiled=self.compiled)
         return self._kernels[key]
 
     def _task(self, point: Point, rtol: float) -> Task:
+        point = point.with_past()
         form, kernel = self._kernel(point)
-        table = form.table(with_leeway(point.table, point.structure.system, self.rtol))
+        past = arguments_of(point, form.plain, len(self.trial.moves))
+        table = form.table(with_leeway(past.table, point.structure.system, self.rtol))
         moved, nominal = bool(len(point.dq)), point.initializer.nominal
         return Task.create(
-            kernel, point.t0, float(point.times[-1]), p=form.parameters(point.p), x=point.start.x,
+            kernel, point.t0, float(point.times[-1]), p=form.parameters(past.p), x=point.start.x,
             z=form.implicit(point.start.z), times=point.times, breaks=table.breaks, coef=table.coef, kink=table.kink,
-            dp=form.parameters(point.dp) if moved else None, sx=point.dstart.sx if moved else None,
+            dp=form.parameters(past.dp) if moved else None, sx=point.dstart.sx if moved else None,
             sz=form.implicit(point.dstart.sz) if moved else None, rtol=rtol,
             atol=form.tolerances(1e-3 * rtol * nominal, rtol), nominal=nominal[: point.structure.system.nx],
-            max_steps=20_000_000,
+            max_steps=20_000_000, past=past.past,
         )  # fmt: skip
 
     def failed(self, reason: str, sensitive: bool) -> Prediction:
@@ -212,5 +217,5 @@ def _copy(kernel: Kernel, task: Task) -> Task:
     """The same run without sensitivities."""
     return Task.create(
         kernel, task.t0, task.t1, p=task.p, x=task.x, z=task.z, times=task.times, breaks=task.breaks, coef=task.coef,
-        kink=task.kink, rtol=task.rtol, atol=task.atol, nominal=task.nominal, max_steps=task.max_steps,
+        kink=task.kink, rtol=task.rtol, atol=task.atol, nominal=task.nominal, max_steps=task.max_steps, past=task.past,
     )  # fmt: skip

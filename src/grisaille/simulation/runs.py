@@ -22,9 +22,11 @@ from grisaille.simulation.frozen import choose_step
 from grisaille.simulation.integration import integrate
 from grisaille.simulation.integrators.leeway import with_leeway
 from grisaille.simulation.outcome import describe
+from grisaille.simulation.past import arguments_of
 from grisaille.simulation.posing import Setting
 from grisaille.simulation.progress import progress_of
 from grisaille.simulation.static import solve_static
+from grisaille.structure.pasts import past_places, with_moving_past
 from grisaille.structure.reduction import Structure
 from grisaille.structure.system import System
 from grisaille.trial import Point
@@ -97,6 +99,11 @@ def refuse_gradient(posed: Point, solver: Solver) -> None:
         raise DataError("Gradients exist in compiled runs only: leave compiled=False out.")
     if posed.structure.system.nx == 0:
         raise DataError(f"{name} has no states: take its derivatives with sensitivities=.")
+    if past_places(posed.structure.system):
+        raise DataError(
+            f"{name} contains the past of its unknowns, and the way back through it does not exist: take derivatives "
+            f"forwards, with sensitivities=."
+        )
     if posed.structure.jumps.of_states:
         raise DataError(
             f"The equations of {name} jump with a relation of states, and the way back through events does not exist: "
@@ -132,25 +139,27 @@ class Runs:
 
     def prepare(self, parameters: Mapping[str, float] | None, start: Mapping[str, float] | str | None) -> Prepared:
         """Structure, kernel, consistent start and task of one run."""
-        posed = self.setting.pose(parameters, start, self.sensitivities)
+        posed = self.setting.pose(parameters, start, self.sensitivities).with_past()
         form, kernel = self._kernel(posed)
         task = self._task(posed, form, kernel)
         if posed.names:
             task.sx[:], task.sz[:] = posed.dstart.sx, form.implicit(posed.dstart.sz)
-        return Prepared(posed, self._table(posed, form), form, kernel, form.listing(task))
+        return Prepared(posed, self._table(posed, form, posed.table), form, kernel, form.listing(task))
 
-    def _table(self, posed: Point, form: Form) -> SignalTable:
-        return form.table(with_leeway(posed.table, posed.structure.system, self.solver.rtol))
+    def _table(self, posed: Point, form: Form, table: SignalTable) -> SignalTable:
+        return form.table(with_leeway(table, posed.structure.system, self.solver.rtol))
 
     def _task(self, posed: Point, form: Form, kernel: Kernel | AdjointKernel) -> Task:
         solver, structure, at = self.solver, posed.structure, posed.times
-        system, found, table = structure.system, posed.start, self._table(posed, form)
+        given = arguments_of(posed, form.plain, len(posed.names))
+        system, found, table = structure.system, posed.start, self._table(posed, form, given.table)
         atol = absolute_tolerances(structure, self.setting.model, posed.initializer, solver.rtol, solver.atol)
         return Task.create(
-            kernel, posed.t0, float(at[-1]), p=form.parameters(posed.p), x=found.x, z=form.implicit(found.z), times=at,
-            breaks=table.breaks, coef=table.coef, kink=table.kink, dp=form.parameters(posed.dp), rtol=solver.rtol,
+            kernel, posed.t0, float(at[-1]), p=form.parameters(given.p), x=found.x, z=form.implicit(found.z), times=at,
+            breaks=table.breaks, coef=table.coef, kink=table.kink, dp=form.parameters(given.dp), rtol=solver.rtol,
             atol=form.tolerances(atol, solver.rtol), nominal=posed.initializer.nominal[: system.nx],
             max_steps=most_steps(kernel.is_compiled, solver.max_steps), hmax=longest_step(at, solver.max_step),
+            past=given.past,
         )  # fmt: skip
 
     def gradient(
@@ -204,7 +213,8 @@ class Runs:
     def _kernel(self, posed: Point) -> tuple[Form, Kernel]:
         system, key = posed.structure.system, (id(posed.structure.system), bool(posed.names))
         if key not in self._kernels:
-            form = form_of(system, posed.structure.jumps, self.solver.compiled)
+            structure = with_moving_past(posed.structure, len(posed.names))
+            form = form_of(structure.system, structure.jumps, self.solver.compiled)
             kernel = build_kernel(form.system, sensitive=bool(posed.names), compiled=self.solver.compiled)
             # the system is kept with them: its identity is the key
             self._kernels[key] = system, form, kernel

@@ -16,6 +16,7 @@ from grisaille.errors import ModelError
 from grisaille.model.expression import Call, Expression, postorder
 from grisaille.model.flat import FlatModel
 from grisaille.model.lowering.lowering import lower
+from grisaille.structure.delays import Delays
 from grisaille.structure.differentiability import differentiate
 from grisaille.structure.jets import Jets
 from grisaille.structure.switching import Switches
@@ -49,6 +50,7 @@ class Equations:
     observed: dict[str, ca.SX]
     """Every name the user knows, as a formula of jets and parameters."""
     switches: Switches
+    delays: Delays
     aliases: dict[str, str]
     """Eliminated unknown → what replaced it, in words (``"-r.p.i"``, ``"0"``)."""
     whens: Whens | None = None
@@ -76,9 +78,15 @@ def lower_equations(model: FlatModel) -> Equations:
     parameters = {name: ca.SX.sym(f"p{k}") for k, name in enumerate(model.parameters)}
 
     switches = Switches(jets, parameters)
+    delays = Delays(model.name, jets, parameters)
     der = partial(differentiate, jets, parameters)
     formulas = {**model.quantities, **{n: o.definition for n, o in model.outputs.items() if n not in model.variables}}
     known: dict[str, ca.SX] = {}
+
+    def inspect(node: Call, arguments: list[ca.SX], value: ca.SX) -> ca.SX:
+        if node.operation == "delay":
+            return delays.lowered(node, *arguments)
+        return switches.inspect(node, arguments, value)
 
     def leaf(path: str) -> ca.SX:
         if path == "time":
@@ -89,23 +97,23 @@ def lower_equations(model: FlatModel) -> Equations:
             return jets.symbol(path)
         if path in formulas:
             if path not in known:
-                known[path] = lower([formulas[path]], leaf, der, switches.inspect)[0]
+                known[path] = lower([formulas[path]], leaf, der, inspect)[0]
             return known[path]
         raise ModelError(f"'{path}' occurs in an equation of {model.name} but is not one of its members.")
 
-    sides = lower([side for e in model.equations for side in (e.left, e.right)], leaf, der, switches.inspect)
+    sides = lower([side for e in model.equations for side in (e.left, e.right)], leaf, der, inspect)
     rows = [Row(sides[2 * k] - sides[2 * k + 1], e.text, e.source, e.kind) for k, e in enumerate(model.equations)]
     for name in differentiated:
-        definition = lower([formulas[name]], leaf, der, switches.inspect)[0]
+        definition = lower([formulas[name]], leaf, der, inspect)[0]
         rows.append(Row(jets.symbol(name) - definition, f"{name} == <its formula>", "named quantity"))
     rows += [Row(jets.symbol(n, 1) - 1, f"der({n}) == 1", "events need something that goes on") for n in idle]
     seen = (*model.variables, *model.discretes, *formulas, *model.inputs, *model.disturbances)
     observed = {name: leaf(name) for name in seen}
     whens, hidden = lower_whens(model, parameters, leaf, der, switches)
-    first = [lower([side], leaf, der, switches.inspect)[0] for e in model.initial for side in (e.left, e.right)]
+    first = [lower([side], leaf, der, inspect)[0] for e in model.initial for side in (e.left, e.right)]
     initial = {f"{e.text} (at the start)": first[2 * k] - first[2 * k + 1] for k, e in enumerate(model.initial)}
     return Equations(
-        model, jets, parameters, unknowns, tuple(rows), observed | hidden | initial, switches, {}, whens,
+        model, jets, parameters, unknowns, tuple(rows), observed | hidden | initial, switches, delays, {}, whens,
         initial=tuple(initial),
     )  # fmt: skip
 

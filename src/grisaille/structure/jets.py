@@ -14,7 +14,7 @@ from typing import Literal
 
 import casadi as ca
 
-JetKind = Literal["unknown", "input", "disturbance", "switch"]
+JetKind = Literal["unknown", "input", "disturbance", "switch", "delayed"]
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ class Jumps:
     def of_inputs(self) -> tuple[Jump, ...]:
         """Those of inputs that contain parameters and no states: they switch where an input passes a threshold."""
         system = self.system
-        inputs = [system.u[k] for k, s in enumerate(system.signals) if s.kind == "input"]
+        inputs = [system.u[k] for k, s in enumerate(system.signals) if s.kind in ("input", "delayed")]
         if not inputs:
             return ()
         formula = ca.vertcat(system.rhs, system.residual, system.observed)

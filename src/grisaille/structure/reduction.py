@@ -243,6 +243,8 @@ def _collect(
         for k, (t, piece) in enumerate(zip(texts, solved.pieces, strict=True))
     ]
     signals = _signals(equations, closed)
+    _refuse_neutral(equations, offsets, signals)
+    _refuse_events_with_a_past(equations)
     observed = dict(zip(equations.observed, closed[nx + nc + nz :], strict=True))
     seen = [n for n in observed if not n.startswith(HIDDEN) and n not in equations.initial]
     x = _column([jets.symbol(s.name, s.order) for s in states])
@@ -273,6 +275,7 @@ def _collect(
         residual_texts=(*solved.residual_texts, *(text for _, text in pieces)),
         pieces=tuple(pieces),
         switches=_column([equations.switches.values[s.name] for s in signals if s.kind == "switch" and s.order == 0]),
+        delays=tuple(equations.delays.values[s.name] for s in signals if s.kind == "delayed" and s.order == 0),
         smooth=tuple(_must_be_continuous(equations, offsets, levels)),
         pivots=_column([p.value for p in solved.pivots]),
         pivot_texts=tuple(p.text for p in solved.pivots),
@@ -295,12 +298,42 @@ def _signals(equations: Equations, formulas: Sequence[ca.SX]) -> tuple[Signal, .
         (model.inputs, "input"),
         (model.disturbances, "disturbance"),
         (equations.switches.values, "switch"),
+        (equations.delays.values, "delayed"),
     )
     for names, kind in kinds:
         for name in names:
-            highest = max((order for n, order in used if n == name), default=0)
+            highest = max((order for n, order in used if n == name), default=-1 if kind == "delayed" else 0)
             signals.extend(Signal(name, order, kind) for order in range(highest + 1))
     return tuple(signals)
+
+
+def _refuse_neutral(equations: Equations, offsets: Offsets, signals: Iterable[Signal]) -> None:
+    """Refuse an earlier rate that index reduction has brought in: it would have to be kept as it jumped."""
+    orders = dict(zip(equations.unknowns, offsets.unknowns, strict=True))
+    for s in signals:
+        delay = equations.delays.values.get(s.name) if s.kind == "delayed" and s.order else None
+        if delay is not None and delay.kind == "passed":
+            raise StructureError(
+                f"Index reduction differentiates a formula delayed by {delay.text}, and before= may make it jump at "
+                f"the end of the dead time: the derivative would be an impulse. Leave before= out, so that it begins "
+                f"with the value at the start, or pass it through a filter in the model."
+            )
+        if delay is not None and delay.kind == "unknown" and s.order >= orders.get(delay.source, 1):
+            raise StructureError(
+                f"Index reduction differentiates {delay.name}, so that a rate depends on the earlier rate of "
+                f"{delay.source} (a neutral equation), which is not solved here. Let a state follow {delay.source}, "
+                f"der(f) == ({delay.source} - f) / T, and delay that."
+            )
+
+
+def _refuse_events_with_a_past(equations: Equations) -> None:
+    past = [d.name for d in equations.delays.values.values() if d.kind == "unknown"]
+    if past and equations.whens is not None:
+        raise StructureError(
+            f"{equations.model.name} contains {past[0]}, the past of an unknown, and events (gr.when), which may make "
+            f"it jump: they are not simulated together. Replace the delay by a chain of n lags, "
+            f"der(d[k]) == (d[k-1] - d[k]) * n / tau, or the event by a smooth formula."
+        )
 
 
 def _must_be_continuous(

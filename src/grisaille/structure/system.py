@@ -13,9 +13,12 @@ names never reach generated code.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import casadi as ca
+
+from grisaille.structure.delays import Delay
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,9 @@ class Signal:
     name: str
     order: int
     kind: str
-    """``"input"``, ``"disturbance"``, or ``"switch"`` for a formula of time that is constant between jumps."""
+    """``"input"``, ``"disturbance"``, ``"switch"`` for a formula of time that is constant between jumps, ``"delayed"``
+    for what repeats another signal or an unknown (``structure/delays.py``); ``"now"``, ``"hat"`` and ``"rate"`` for
+    what tells where breaks move (``structure/moving_breaks.py``)."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +94,29 @@ class Reactions:
         return 4 * len(self.texts) + int(self.was.numel()) + len(self.ticks)
 
 
+@dataclass(frozen=True, eq=False)
+class MovingBreaks:
+    """A clock that moves with dead times (``structure/moving_breaks.py``): formulas of (t, u, p) of the new system."""
+
+    plain: System
+    """The system on the usual clock; its u are the first of the new ones."""
+    taus: tuple[str, ...]
+    """Dead times that move, in the user's names."""
+    t: ca.SX
+    u: ca.SX
+    stretch: ca.SX
+    """dt/ds"""
+    follows: bool
+    """Whether steps end on the breaks; else signals are projected on steps that stay."""
+    standing: System | None = None
+    """The system over the same u for signals that are projected."""
+
+    def put(self, formulas: Sequence[ca.SX]) -> list[ca.SX]:
+        """Formulas of the plain system on the new clock, before they are stretched."""
+        found = ca.substitute(list(formulas), [self.plain.t, self.plain.u], [self.t, self.u])
+        return [ca.SX(f) for f in found]
+
+
 @dataclass(frozen=True)
 class System:
     t: ca.SX
@@ -119,6 +147,10 @@ class System:
     """(relation, equation) of the last entries of z, which stand for relations of the entries before them."""
     smooth: tuple[tuple[str, ca.SX], ...] = ()
     """Equations (text, residual) that index reduction differentiates and that contain a switch: they must not jump."""
+    delays: tuple[Delay, ...] = ()
+    """One for each delayed signal of order zero, in the order of ``signals``."""
+    moving: MovingBreaks | None = None
+    """How breaks of the signals move with parameters, where they do."""
     modes: tuple[Mode, ...] = ()
     """Relations held between events; their values are the last parameters, see ``structure/events.py``."""
     gaps: ca.SX = field(default_factory=lambda: ca.SX(0, 1))
@@ -130,6 +162,11 @@ class System:
     """Their derivatives by time along the motion."""
     reactions: Reactions | None = None
     """What ``when`` does; None where a model has no events of its own."""
+
+    @property
+    def has_instants(self) -> bool:
+        """Whether signals have breaks at instants that may depend on parameters."""
+        return bool(self.switches.numel()) or bool(self.delays)
 
     @property
     def nx(self) -> int:

@@ -215,4 +215,4 @@ def _lowered(equations: Equations, formulas: Sequence[Expression]) -> list[ca.SX
     def leaf(path: str) -> ca.SX:
         return jets.time if path == "time" else parameters[path] if path in parameters else jets.symbol(path)
 
-    return lower(formulas, leaf, jets.differentiate) if formulas else []
+    return lower(formulas, leaf, jets.differentiate, lambda _node, _arguments, value: value) if formulas else []

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from grisaille.compilation.evaluation import Evaluation, numpy_vector
 from grisaille.experiment.interpolation import Polynomials, SignalTable
+from grisaille.structure.moving_breaks import on_standing_steps
 from grisaille.structure.reduction import Structure
 from grisaille.structure.starts.initialization import Initializer, Start, StartSensitivity
 
@@ -64,6 +65,7 @@ class Form:
         other = copy.copy(self)
         other.structure, other.initializer = structure, initializer
         other.start, other.start_slopes, other._needed = Last(), Last(), Last()
+        other.__dict__.pop("standing", None)
         return other
 
     def start_parameters(self, demanded: Collection[str], steady: bool) -> NDArray[np.int64]:
@@ -105,3 +107,33 @@ class Form:
         inside = {s.element_hash() for s in ca.symvar(formulas)}
         symbols = zip(system.parameter_names, ca.vertsplit(system.p), strict=True)
         return tuple(n for n, s in symbols if s.element_hash() in inside)
+
+    @cached_property
+    def standing(self) -> Form:
+        """The form for steps that do not follow breaks that move; itself where none do."""
+        moving = self.structure.system.moving
+        if moving is None or not moving.follows:
+            return self
+        structure = on_standing_steps(self.structure)
+        return self.with_structure(structure, Initializer(structure))
+
+    @cached_property
+    def dead_times(self) -> tuple[str, ...]:
+        """Parameters that dead times depend on."""
+        system = self.structure.system
+        inside = {s.element_hash() for d in system.delays for s in ca.symvar(d.tau)}
+        symbols = zip(system.parameter_names, ca.vertsplit(system.p), strict=True) if system.np else ()
+        return tuple(n for n, s in symbols if s.element_hash() in inside)
+
+    @cached_property
+    def tau_slopes(self) -> Evaluation:
+        """Values of parameters → derivatives of the dead times by parameters, one parameter after the other."""
+        system = self.structure.system
+        taus = ca.vertcat(*(d.tau for d in system.delays))
+        return numpy_vector(ca.Function("dtaus", [system.p], [ca.densify(ca.vec(ca.jacobian(taus, system.p)))]))
+
+    @cached_property
+    def taus(self) -> Evaluation:
+        """Values of parameters → the dead time of each delayed signal."""
+        system = self.structure.system
+        return numpy_vector(ca.Function("taus", [system.p], [ca.densify(ca.vertcat(*(d.tau for d in system.delays)))]))

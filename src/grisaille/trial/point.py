@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from grisaille.errors import StructureError
 from grisaille.experiment.interpolation import SignalTable
 from grisaille.experiment.switching import refuse_held_conditions, refuse_moving_jumps
 from grisaille.structure.reduction import Structure
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from grisaille.trial.trial import Trial
 
 Floats = NDArray[np.float64]
+AGREEING = 50
+"""Times that a start and what is delayed are compared with each other."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,6 +180,31 @@ class Point:
     def as_at(self, other: Point) -> Point:
         """The same with the start of another trial's point that it equals, and with scales given only where there."""
         return self._changed(start=other.start, scales=other.scales)
+
+    def with_past(self) -> Point:
+        """The same where delayed unknowns begin with their values at the start, which may depend on them in turn."""
+        system = self.structure.system
+        delays = {d.name: d.source for d in system.delays if d.kind == "unknown"}
+        point = self
+        for _ in range(AGREEING if delays else 0):
+            known, table = point.observed(), replace(point.table, coef=point.table.coef.copy())
+            for k, signal in enumerate(system.signals):
+                if signal.kind == "delayed" and signal.order == 0 and signal.name in delays:
+                    table.coef[:, k, 0] = known[delays[signal.name]]
+            if np.allclose(table.coef, point.table.coef, rtol=1e-13, atol=0.0):
+                return point
+            point = point._changed(signals=replace(self.signals, table=table), _drop=("u", "start", "dstart"))
+        if delays:
+            raise StructureError(
+                f"{self.trial.flat.name}: what is delayed has no value at the start that agrees with itself: give "
+                f"before= in gr.delay(…), what held before the start."
+            )
+        return point
+
+    def on_standing_steps(self) -> Point:
+        """The same for steps that do not follow breaks that move; its table must be projected on them."""
+        form = self.form.standing
+        return self if form is self.form else self._changed(structure=form.structure, form=form)
 
     def with_structure(self, structure: Structure, initializer: Initializer | None = None) -> Point:
         """The same point of other equations with the same states and signals."""

@@ -9,6 +9,7 @@ from grisaille.errors import EstimationError, GrisailleError
 from grisaille.experiment.switching import refuse_moving_thresholds
 from grisaille.structure.descriptor.differentiation_count import DifferentiationCount, count_differentiations
 from grisaille.structure.descriptor.well_posedness import WellPosedness, examine
+from grisaille.trial.dead_times import moved_taus, refuse_dead_times, refuse_rough_past
 from grisaille.trial.form import Form
 from grisaille.trial.point import Point
 from grisaille.trial.trial import Trial
@@ -43,6 +44,17 @@ def refuse_few_instants(trial: Trial, who: str) -> None:
 
 
 def refuse_moving_instants(trial: Trial, form: Form, who: str) -> None:
+    """Refuse breaks of signals whose instants depend on what is estimated: delays, and formulas of time that switch."""
+    moving = list(moved_taus(trial, form.structure.system).values())
+    if moving:
+        raise EstimationError(
+            f"{trial.flat.name} is delayed by the estimated '{moving[0]}'; {who} needs instants that stay. Fix it and "
+            f"compare fits at several values, or use gr.KalmanML(), gr.OutputError() or gr.SimulatedPEM()."
+        )
+    refuse_moving_switches(trial, form, who)
+
+
+def refuse_moving_switches(trial: Trial, form: Form, who: str) -> None:
     """Refuse jumps and bends of formulas of time whose instants depend on what is estimated.
 
     Between jumps nothing shows the derivative that such an instant has.
@@ -64,6 +76,8 @@ def refuse_always(points: Sequence[Point]) -> None:
     for point in points:
         moves = point.trial.moves
         refuse_moving_thresholds(point.structure, point.dp[moves.places("parameter")], moves.targets("parameter"))
+        refuse_dead_times(point)
+        refuse_rough_past(point)
         if not point.trial.is_static:
             point.refuse_moving_jumps()  # makes signals, where jumps that index reduction differentiates are refused
     for point in points[:EXAMINED]:

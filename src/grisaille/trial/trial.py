@@ -13,16 +13,19 @@ from numpy.typing import NDArray
 
 from grisaille.compilation.evaluation import FlatEvaluation, flat_function
 from grisaille.errors import ModelError
+from grisaille.experiment.delayed import DelayedSignals
 from grisaille.experiment.experiment import Experiment
-from grisaille.experiment.interpolation import make_table
+from grisaille.experiment.interpolation import constant, hold_of, make_table, refuse_derivative, smoothness_of
 from grisaille.experiment.switching import find_switches, refuse_jumps
 from grisaille.model.classes import Model
 from grisaille.structure.descriptor.operating_point import Conditions
+from grisaille.structure.moving_breaks import with_moving_breaks
 from grisaille.structure.parameters import ParameterFormulas
 from grisaille.structure.prepared import structure_of
 from grisaille.structure.reduction import Structure
 from grisaille.trial.conditions import conditions_of
 from grisaille.trial.data_matrix import DataMatrix
+from grisaille.trial.dead_times import moved_taus
 from grisaille.trial.form import Form, Signals
 from grisaille.trial.movement import Movement
 from grisaille.trial.point import Point
@@ -40,6 +43,7 @@ class Trial:
     constants, scales, demands : parameters, scales of disturbances and starts that hold for this experiment
     steady : look for a start at which nothing moves
     breaks : further instants at which steps end
+    origin : when the record began of which this is a part, for delays; the first of ``times`` if not given
 
     Nothing of it changes after it was made; what is computed once is kept.
     """
@@ -60,12 +64,14 @@ class Trial:
         breaks: Floats | None = None,
         data: DataMatrix | None = None,
         is_static: bool = False,
+        origin: float | None = None,
     ) -> None:
         self.model, self.name, self.moves, self.is_static = model, name, moves, is_static
         self.times = np.asarray(times, dtype=float)
         self.inputs, self.hold, self.breaks = dict(inputs or {}), hold, breaks
         self.scales = dict(scales or {})
         self.steady, self.data = steady, data or DataMatrix()
+        self.origin = float(self.times[0]) if origin is None and len(self.times) else float(origin or 0.0)
         self.flat = structure_of(model).model
         self.constants, self.demands = self._sorted(constants or {}, demands or {})
         self.formulas = ParameterFormulas(self.flat, {*self.constants, *moves.targets("parameter")})
@@ -90,7 +96,8 @@ class Trial:
         given = (moves, *self.constants, "and", *self.demands)
         if given not in self._moved:
             other = self._moved[given] = self._changed(moves=moves)
-            other._forms = self._forms
+            if not self.structure.system.delays:  # their clock depends on what moves
+                other._forms = self._forms
         return self._moved[given].valued(self.constants, self.scales, self.demands).with_data(self.data)
 
     def valued(
@@ -116,7 +123,7 @@ class Trial:
     def part(self, first: int, last: int, moves: Movement, *, demands: Mapping[str, float]) -> Trial:
         """A stretch of the record between two of its instants, with its own starts and without measurements."""
         return self._changed(
-            times=self.times[first : last + 1], moves=moves, demands=demands, data=None
+            times=self.times[first : last + 1], moves=moves, demands=demands, data=None, origin=self.origin
         )  # fmt: skip
 
     def with_data(self, data: DataMatrix) -> Trial:
@@ -129,7 +136,7 @@ class Trial:
         kept = {
             "times": self.times, "name": self.name, "moves": self.moves, "inputs": self.inputs, "hold": self.hold,
             "constants": self.constants, "scales": self.scales, "demands": self.demands, "steady": self.steady,
-            "breaks": self.breaks, "data": self.data, "is_static": self.is_static,
+            "breaks": self.breaks, "data": self.data, "is_static": self.is_static, "origin": self.origin,
         }  # fmt: skip
         return Trial(self.model, **{**kept, **changes})
 
@@ -158,8 +165,23 @@ class Trial:
         for known in self._forms:
             if p is None or known.holds(p):
                 return known
-        self._forms.append(Form(structure_of(self.model, p)))
+        self._forms.append(Form(self._on_moving_clock(structure_of(self.model, p))))
         return self._forms[-1]
+
+    def _on_moving_clock(self, structure: Structure) -> Structure:
+        """With breaks that move with dead times, where these are moved."""
+        if not structure.system.delays or not len(self.moves):
+            return structure
+        held = {n for n in self.flat.inputs if self.is_held(n)}
+        return with_moving_breaks(structure, moved_taus(self, structure.system), held)
+
+    def is_held(self, name: str) -> bool:
+        """Whether an input is constant between its samples."""
+        return self._smoothness(name) == 0
+
+    def _smoothness(self, name: str) -> int:
+        default = self.flat.inputs[name].default
+        return smoothness_of(self.inputs.get(name, default), hold_of(self.hold, name))
 
     @property
     def structure(self) -> Structure:
@@ -168,15 +190,30 @@ class Trial:
 
     def signals(self, form: Form, p: Floats) -> Signals:
         """The table of u; made once, unless formulas of time switch at instants that depend on parameters."""
-        key = p.tobytes() if form.moving_instants else b""
+        key = p.tobytes() if form.moving_instants or form.dead_times else b""
         if form.kept is None or form.kept[0] != key:
             system = form.structure.system
             switches = find_switches(system, p, self.times)
             refuse_jumps(system, switches, p)
             defaults = {n: i.default for n, i in self.flat.inputs.items()}
-            table = make_table(system.signals, self.inputs, self.hold, self.times, defaults, switches, self.breaks)
+            later = self._delayed(form, p) if system.delays else None
+            table = make_table(
+                system.signals, self.inputs, self.hold, self.times, defaults, switches, self.breaks, later
+            )
             form.kept = key, Signals(table, switches)
         return form.kept[1]
+
+    def _delayed(self, form: Form, p: Floats) -> DelayedSignals:
+        system = form.structure.system
+        sources = {d.name: d for d in system.delays if d.kind == "input"}
+        for s in system.signals:
+            if s.kind == "delayed" and s.order and s.name in sources:
+                source = sources[s.name].source
+                if s.order > self._smoothness(source):
+                    refuse_derivative(source, s.order, hold_of(self.hold, source))
+        span = float(self.times[0]), float(self.times[-1])
+        past = {d.name: constant(0.0, span) for d in system.delays if d.kind == "unknown"}
+        return DelayedSignals(system, form.taus(p).tolist(), self.origin, past)
 
     def reader(self, form: Form) -> ReadStart | None:
         """The quick way to a start, where there is one and anything moves."""

@@ -624,7 +624,7 @@ GR_FN long gr_radau_adaptive_step(gr_task *k, gr_radau_room *r) {
 GR_FN void gr_radau_next_stretch(gr_task *k, gr_radau *s) {
   s->from = k->t;
   s->to = gr_next_mandatory(k, k->t, s->kink);
-  s->parts = (long)ceil((s->to - s->from) / k->fixed_step * (1.0 - 1e-12));
+  s->parts = (long)ceil(gr_frozen_length(k, s->from, s->to, s->segment) / k->fixed_step * (1.0 - 1e-12));
   if (s->parts < 1) s->parts = 1;
   s->part = 0;
 }

@@ -330,7 +330,7 @@ GR_FN void gr_rk4_plan(gr_rk4_run *r) {
   m->from = k->t;
   m->to = gr_next_mandatory(k, k->t, m->kink);
   m->step = 0.0;
-  m->steps = ceil((m->to - m->from) / k->fixed_step - 1e-9);
+  m->steps = ceil(gr_frozen_length(k, m->from, m->to, r->segment) / k->fixed_step - 1e-9);
   if (m->steps < 1.0) m->steps = 1.0;
 }
 

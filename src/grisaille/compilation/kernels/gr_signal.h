@@ -13,6 +13,8 @@
 #include "gr_task.h"
 
 #define GR_EPS 2.220446049250313e-16
+#define GR_MOVING 2        /* flag of a kink that moves with a parameter */
+#define GR_VERY_SHORT 1e-6 /* part of the distance between fixed points that one frozen step may always span */
 
 /* Steps below this are rounding: relative to t alone, because a run to 1e11 may have to start with 1e-6. */
 GR_FN double gr_smallest_step(const gr_task *k, double t) {
@@ -103,6 +105,32 @@ GR_FN double gr_next_mandatory(const gr_task *k, double t, double kink) {
     if (k->times[i] > t + guard)
       return k->times[i] < kink - gr_smallest_step(k, kink) ? k->times[i] : kink;
   return kink;
+}
+
+/* The length by which the number of frozen steps from one mandatory point to the next is chosen: their distance, or,
+ * where one of them moves with a parameter, that of the fixed ones around them, so that the number stays while it moves.
+ * Very short stretches take one step. */
+GR_FN double gr_frozen_length(const gr_task *k, double from, double to, long hint) {
+  double left = k->t0, right = k->t1;
+  long i, moves = 0;
+  if (k->n_breaks < 2) return to - from;
+  for (i = gr_segment(k, from, hint); i < k->n_breaks && k->breaks[i] <= to; i++)
+    if (k->kink[i] == GR_MOVING && (k->breaks[i] == from || k->breaks[i] == to)) moves = 1;
+  if (!moves) return to - from;
+  for (; i < k->n_breaks; i++)
+    if (k->kink[i] == 1) {
+      if (k->breaks[i] < right) right = k->breaks[i];
+      break;
+    }
+  for (i = gr_segment(k, from, hint); i >= 0; i--)
+    if (k->kink[i] == 1) {
+      if (k->breaks[i] > left) left = k->breaks[i];
+      break;
+    }
+  for (i = k->written; i < k->n_times && k->times[i] <= from; i++) continue;
+  if (i > 0 && k->times[i - 1] > left) left = k->times[i - 1];
+  if (i < k->n_times && k->times[i] < right) right = k->times[i];
+  return to - from > GR_VERY_SHORT * (right - left) ? right - left : to - from;
 }
 
 #endif

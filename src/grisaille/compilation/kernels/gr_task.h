@@ -107,7 +107,7 @@ typedef struct {
   const double *breaks;
   const double *coef;
   long degree;
-  const unsigned char *kink; /* n_breaks flags: a step must end here (value or slope jumps) */
+  const unsigned char *kink; /* n_breaks flags: 1, a step must end here (value or slope jumps); 2, and it moves with p */
 
   /* answers at requested times, increasing, inside [t0, t1] */
   long n_times;

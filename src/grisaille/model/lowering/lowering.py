@@ -46,6 +46,11 @@ def lower(
                 for _ in range(node.data or 1):
                     value = differentiate(value)
                 done[id(node)] = value
+            elif node.operation == "delay" and inspect is None:
+                raise ModelError(
+                    "delay(...) has no meaning in a start value, a parameter's formula or a noise level: name it, "
+                    "v = gr.delay(...), or make it an output, and use that."
+                )
             else:
                 value = OPERATIONS[node.operation](node.data, *arguments)
                 done[id(node)] = value if inspect is None else inspect(node, arguments, value)
@@ -107,6 +112,7 @@ OPERATIONS: dict[str, Callable[..., ca.SX]] = {
     "clock": _plain(lambda period, start: ca.SX(0)),
     "initial": _plain(lambda: ca.SX(0)),
     "terminal": _plain(lambda: ca.SX(0)),
+    "delay": lambda _data, x, *_: x,
     "smooth_abs": _smooth_abs,
     "smooth_sign": _smooth_sign,
     "table": lower_table,

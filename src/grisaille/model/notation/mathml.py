@@ -137,6 +137,8 @@ def _one(node: Expression, done: dict[int, _Part]) -> _Part:
         return _OPERATIONS[node.operation](*parts)
     if node.operation == "der":
         return _derivative(node, parts[0])
+    if node.operation == "delay":
+        return _delayed(node, *parts[:2])
     if node.operation in ("table", "table2"):
         return _table(node, parts)
     if node.operation in _RELATIONS:
@@ -226,6 +228,14 @@ def _table(node: Call, parts: list[_Part]) -> _Part:
         return _Part(_function(identifier(vector) if vector else tag("mi", "table"), *before), _ATOM)
     inside = [joined((p.markup for p in some), tag("mo", ",")) for some in (before, after)]
     return _Part(tag("mrow", tag("mi", "table"), _fenced(joined(inside, tag("mo", ";")))), _ATOM)
+
+
+def _delayed(node: Call, part: _Part, tau: _Part) -> _Part:
+    """``u(t − τ)``; a formula stands in brackets with the instant below, what held before is left out."""
+    earlier = tag("mrow", tag("mi", "t"), tag("mo", "−"), _wrapped(tau, _PRODUCT, sign=False))
+    if isinstance(node.arguments[0], Call):
+        return _Part(tag("msub", _fenced(part.markup, "[", "]"), earlier), _ATOM)
+    return _Part(tag("mrow", part.markup, _fenced(earlier)), _ATOM)
 
 
 def _derivative(node: Call, part: _Part) -> _Part:

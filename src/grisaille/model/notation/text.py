@@ -67,6 +67,8 @@ def _wrapped(part: tuple[str, int], least: int) -> str:
 def _function(node: Call, arguments: list[str]) -> str:
     if node.operation == "der" and node.data not in (None, 1):
         arguments = [*arguments, str(node.data)]
+    if node.operation == "delay" and len(arguments) > 2:
+        arguments = [*arguments[:2], f"before={arguments[2]}"]
     if node.operation in ("table", "table2"):
         arguments = _table(node, arguments)
     return f"{node.operation}({', '.join(arguments)})"

@@ -22,6 +22,7 @@ from grisaille.compilation.frozen import FusedStep, build_step
 from grisaille.compilation.moments import Moments
 from grisaille.compilation.step import StepFormula
 from grisaille.experiment.interpolation import SignalTable
+from grisaille.experiment.projected import projected_table
 from grisaille.simulation.ensembles.disturbances import Disturbances, Draw, Values
 from grisaille.simulation.ensembles.grid import Grid, stage_table
 from grisaille.simulation.ensembles.reducers import BLOCK
@@ -195,10 +196,16 @@ def known_signals(s: Setting) -> tuple[list[Floats], list[str]]:
     """Tables and holds of all signals; zeros where a disturbance comes in."""
 
     def make() -> tuple[list[Floats], list[str]]:
-        pairs = [stage_table(s.table, s.grid, s.substeps, i) for i in range(s.system.nu)]
+        table = fixed_table(s)
+        pairs = [stage_table(table, s.grid, s.substeps, i) for i in range(s.system.nu)]
         return [p[0] for p in pairs], [p[1] for p in pairs]
 
     return s.disturbances.remembered.get("signals", (Same(s.table), Same(s.grid), s.substeps, s.system.nu), make)
+
+
+def fixed_table(s: Setting) -> SignalTable:
+    """The table of signals; where breaks move, on the cells of the grid."""
+    return s.table if s.system.moving is None else projected_table(s.table, s.system, s.grid.points)
 
 
 def extended_parameters(s: Setting) -> Floats:

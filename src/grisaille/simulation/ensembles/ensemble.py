@@ -48,6 +48,7 @@ from grisaille.simulation.measurement_noise import with_noise
 from grisaille.simulation.progress import progress_over
 from grisaille.simulation.remembered import Same
 from grisaille.structure import lamperti
+from grisaille.structure.delays import refuse_past_of_unknowns
 from grisaille.trial import Point
 
 if TYPE_CHECKING:
@@ -168,6 +169,7 @@ def run_ensemble(
 ) -> Ensemble:
     """Pilot, then all realizations; ``disturbances`` of the same model spare a caller who comes again some work."""
     _check(options)
+    refuse_past_of_unknowns(posed.structure.system.delays, "realizations are made without a memory")
     posed = without_rough_signals(posed)
     disturbances = disturbances or Disturbances(posed.structure.model, posed.structure.system)
     for effort in range(options.effort, len(EFFORTS)):
@@ -220,6 +222,7 @@ def discretise(posed: Point, options: EnsembleOptions, disturbances: Disturbance
     """Grid and steps that suit a point, as far as the options leave them open; a pilot of two realizations decides."""
     options = replace(options, realizations=min(2, options.realizations))
     _check(options)
+    refuse_past_of_unknowns(posed.structure.system.delays, "realizations are made without a memory")
     posed = without_rough_signals(posed)
     setting, noise = _setting(posed, options, disturbances)
     engine, pilot = _choose(posed, options, setting, noise)
@@ -290,7 +293,7 @@ def _grid(posed: Point, cell: float, has_lattice: bool, disturbances: Disturbanc
     """The same one as long as signals and cells are the same."""
 
     def make() -> Grid:
-        kinks = posed.table.breaks[posed.table.kink != 0]
+        kinks = posed.table.breaks[posed.table.kink == 1]  # steps do not follow those that move
         return make_grid(posed.times, kinks, cell, has_lattice=has_lattice)
 
     return disturbances.remembered.get("grid", (Same(posed.table), cell, has_lattice), make)

@@ -24,7 +24,8 @@ from grisaille.trial import Point
 
 
 def without_rough_signals(posed: Point) -> Point:
-    """The same run in coordinates whose equations need no derivative of infinite variance."""
+    """The same run on steps that stay, in coordinates whose equations need no derivative of infinite variance."""
+    posed = posed.on_standing_steps()
     rough = _rough(posed.structure)
     if not rough:
         return posed

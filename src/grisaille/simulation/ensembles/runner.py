@@ -204,7 +204,7 @@ class EnsembleRunner:
 
     def _at(self, theta: np.ndarray, sensitive: bool) -> Point:
         """The point of θ, with sums of outputs where covariances are wanted."""
-        point = self.trial.at(theta)
+        point = self.trial.at(theta).on_standing_steps()
         if sensitive:
             point.refuse_moving_jumps()
         else:

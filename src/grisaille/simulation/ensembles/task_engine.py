@@ -25,7 +25,7 @@ from grisaille.compilation.kernel import Kernel, build_kernel
 from grisaille.compilation.moments import Moments
 from grisaille.compilation.task import Status, Task
 from grisaille.experiment.interpolation import SignalTable, shifted_coefficients
-from grisaille.simulation.ensembles.engines import Answer, Progress, Setting, join_answers, layout_of
+from grisaille.simulation.ensembles.engines import Answer, Progress, Setting, fixed_table, join_answers, layout_of
 from grisaille.simulation.ensembles.hermite import piece_polynomials
 from grisaille.simulation.ensembles.reducers import BLOCK
 from grisaille.simulation.ensembles.sampled import sample_pieces
@@ -137,7 +137,7 @@ class TaskEngine:
         """Breaks, and polynomials (realizations, segments, nu, degree + 1) of every signal of the extended system."""
         s, ns = self.setting, len(self.setting.dp)
         own, pieces = sample_pieces(s, members)
-        table = s.table
+        table = fixed_table(s)
         inner = table.breaks[(table.breaks > own[0]) & (table.breaks < own[-1])]
         # one piece beyond the end, so that the last instant sees what holds from there on
         breaks = np.unique(np.concatenate([own, inner, [own[-1] + max(1.0, abs(own[-1]))]]))

@@ -495,7 +495,7 @@ class _Run:
     def _next_stretch(self) -> None:
         task = self.task
         self.stretch = (task.t, steps.next_mandatory(task, task.t, self.kink))
-        length = self.stretch[1] - self.stretch[0]
+        length = steps.frozen_length(task, *self.stretch)
         self.parts = max(1, math.ceil(length / task.fixed_step * (1.0 - 1e-12)))
         self.part = 0
 

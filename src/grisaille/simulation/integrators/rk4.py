@@ -22,6 +22,7 @@ from grisaille.simulation.integrators.steps import (
     StepFailure,
     complete_sensitivity,
     end_with,
+    frozen_length,
     has_row_at,
     next_kink,
     next_mandatory,
@@ -90,7 +91,8 @@ class _Run:
         if task.t >= self.kink:
             self.kink = next_kink(task, task.t)
         self.start, self.goal, self.count = task.t, next_mandatory(task, task.t, self.kink), 0
-        self.counts = max(1, math.ceil((self.goal - self.start) / task.fixed_step - 1e-9))
+        length = frozen_length(task, self.start, self.goal)
+        self.counts = max(1, math.ceil(length / task.fixed_step - 1e-9))
 
     def time(self, count: int) -> float:
         return self.goal if count >= self.counts else self.start + count * ((self.goal - self.start) / self.counts)

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 EPS = float(np.finfo(float).eps)
+MOVING = 2
+"""Flag of a kink that moves with a parameter."""
+VERY_SHORT = 1e-6
+"""Part of the distance between fixed points that one frozen step may always span."""
 DEPENDENT = 1e-20
 LU_NOISE = 4.0 * EPS
 
@@ -115,7 +119,7 @@ def next_kink(task: Task, t: float) -> float:
     if task.n_breaks < 2:
         return task.t1
     start = int(np.searchsorted(task.breaks, t + smallest_step(task, t), side="right"))
-    kinks = task.kink[start:].view(np.bool_)
+    kinks = task.kink[start:] != 0
     first = start + int(np.argmax(kinks)) if kinks.any() else task.n_breaks - 1
     inside = kinks.any() and task.breaks[first] < task.t1 - smallest_step(task, task.t1)
     return float(task.breaks[first]) if inside else task.t1
@@ -127,6 +131,18 @@ def next_mandatory(task: Task, t: float, kink: float) -> float:
         if time > t + smallest_step(task, t):
             return float(time) if time < kink - smallest_step(task, kink) else kink
     return kink
+
+
+def frozen_length(task: Task, start: float, goal: float) -> float:
+    """By which the number of frozen steps is chosen: the stretch, or the fixed one around points that move."""
+    if task.n_breaks < 2:
+        return goal - start
+    ends = np.flatnonzero(((task.breaks == start) | (task.breaks == goal)) & (task.kink == MOVING))
+    if not ends.size:
+        return goal - start
+    fixed = np.concatenate([[task.t0, task.t1], task.breaks[task.kink == 1], task.times])
+    whole = float(fixed[fixed >= goal].min()) - float(fixed[fixed <= start].max())
+    return whole if goal - start > VERY_SHORT * whole else goal - start
 
 
 def has_row_before(task: Task, end: float) -> bool:

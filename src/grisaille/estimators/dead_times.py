@@ -1,0 +1,134 @@
+"""Estimated dead times: what they need, and where a search for them begins.
+
+A criterion has many minima along a dead time, one for each way in which an input resembles itself later. So each dead
+time is looked at between its bounds before a search: the model is simulated without disturbances at values of it, the
+other unknowns go as far as the linearised model lets them, and the value begins the search that leaves least,
+
+    min over Δ of Σ (y − ŷ(tau) − J(tau) Δ)²,
+
+unless the guess leaves hardly more. This is the same for all estimators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import casadi as ca
+import numpy as np
+from numpy.typing import NDArray
+
+from grisaille.errors import EstimationError, GrisailleError
+from grisaille.estimation.problem import Problem
+from grisaille.simulation.discretisation import Steps
+from grisaille.simulation.runner import Runner
+from grisaille.trial import Trial
+from grisaille.trial.unknown import Unknown
+
+Floats = NDArray[np.float64]
+MOST = 48
+"""Values of a dead time that are looked at, at most."""
+FEWEST = 12
+BETTER = 0.8
+"""Sum of squares, relative to that at the guess, below which another value begins the search."""
+RTOL = 1e-4
+
+
+def refuse_open_dead_times(trials: Sequence[Trial], unknowns: Sequence[Unknown]) -> None:
+    """Refuse unknowns whose bounds leave open how short or how long a dead time may be."""
+    for trial in trials:
+        system = trial.structure.system
+        symbols = ca.vertsplit(system.p) if system.np else []
+        places = {s.element_hash(): n for s, n in zip(symbols, system.parameter_names, strict=True)}
+        for delay in system.delays:
+            inside = {places[s.element_hash()] for s in ca.symvar(delay.tau)}
+            for u in unknowns:
+                if u.kind != "parameter" or not u.applies_to(trial.name):
+                    continue
+                is_it = delay.text == u.target
+                if not (is_it or u.target in inside or _reaches(trial, u.target, inside)):
+                    continue
+                if np.isfinite(u.lower) and np.isfinite(u.upper) and (u.lower > 0 or not is_it):
+                    continue
+                shortest = u.lower if np.isfinite(u.lower) and u.lower > 0 else None
+                raise EstimationError(
+                    f"'{u.name}' is estimated, and {delay.name} is delayed by it: its bounds must say how short, above "
+                    f"zero, and how long the delay may be; they are ({u.lower:g}, {u.upper:g}). Give them, as in "
+                    f"gr.Parameter({u.guess:g}, bounds=({shortest or 0.1 * abs(u.guess) or 0.1:g}, "
+                    f"{3 * abs(u.guess) or 1:g})) or gr.fit(…, bounds={{'{u.target}': (…, …)}})."
+                )
+
+
+def _reaches(trial: Trial, target: str, inside: set[str]) -> bool:
+    if target not in trial.moves.targets("parameter"):
+        return False
+    row = trial.reach[trial.moves.names.index(target)]
+    return any(row[trial.formulas.names.index(n)] for n in inside)
+
+
+def dead_times(problem: Problem) -> list[int]:
+    """Unknowns that are dead times themselves, by their places."""
+    names = {d.text for c in problem.cases for d in c.trial.structure.system.delays}
+    return [
+        k
+        for k, u in enumerate(problem.unknowns)
+        if u.kind == "parameter" and u.target in names and np.isfinite(u.upper - u.lower)
+    ]
+
+
+def begin_at_dead_times(problem: Problem) -> list[str]:
+    """Moves the guess of a problem to where dead times leave least; what was done, in words."""
+    notes = []
+    for k in dead_times(problem):
+        u, theta = problem.unknowns[k], np.array(problem.guess, dtype=float)
+        scan = _Scan(problem, k)
+        values = np.unique(np.append(np.linspace(u.lower, u.upper, scan.count), theta[k]))
+        left = np.array([scan.left(theta, v) for v in values])
+        at_guess, best = left[values == theta[k]][0], int(np.argmin(left))
+        if np.isfinite(left[best]) and not left[best] >= BETTER * at_guess:
+            theta[k] = values[best]
+            problem.with_guess(theta)
+            notes.append(
+                f"the search began at {u.name} = {values[best]:.4g} instead of {u.guess:.4g}: of {len(values)} values "
+                f"between its bounds, simulated beforehand, it left least of the data unexplained."
+            )
+    return notes
+
+
+class _Scan:
+    """What a dead time leaves of the data."""
+
+    def __init__(self, problem: Problem, place: int) -> None:
+        self.problem, self.place = problem, place
+        self.runners = [(c, Runner(c.trial, c.trial.data.outputs, rtol=RTOL)) for c in problem.cases]
+        u = problem.unknowns[place]
+        spacing = min(float(np.median(np.diff(c.trial.times))) for c in problem.cases if len(c.trial.times) > 1)
+        self.count = int(np.clip(np.ceil((u.upper - u.lower) / spacing) + 1, FEWEST, MOST))
+        self.sizes = {s.output: float(np.std(s.values)) or 1.0 for c in problem.cases for s in c.samples}
+        self.steps: dict[int, Steps] = {}
+
+    def left(self, theta: Floats, value: float) -> float:
+        """The sum of squares that the linearised model leaves."""
+        theta = theta.copy()
+        theta[self.place] = value
+        errors, slopes = [], []
+        for i, (case, runner) in enumerate(self.runners):
+            own = case.own(theta)
+            try:
+                steps = self.steps.setdefault(i, runner.discretise(own))
+                found = runner.predict(own, steps, sensitive=True)
+            except GrisailleError:
+                return np.inf
+            if not found.completed:
+                return np.inf
+            for s in case.samples:
+                column = case.trial.data.outputs.index(s.output)
+                rows = np.zeros((len(s.values), len(theta)))
+                rows[:, list(case.unknowns)] = found.sy[s.rows, column]
+                factor = s.weights / self.sizes[s.output]
+                errors.append(factor * (s.values - found.y[s.rows, column]))
+                slopes.append(factor[:, None] * rows)
+        e, J = np.concatenate(errors), np.concatenate(slopes)
+        others = [k for k in range(len(theta)) if k != self.place and J[:, k].any()]
+        change = np.linalg.lstsq(J[:, others], e, rcond=1e-8)[0] if others else np.zeros(0)
+        r = e - J[:, others] @ change
+        return float(r @ r)

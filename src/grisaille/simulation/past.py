@@ -1,0 +1,384 @@
+"""Runs of models with a past: the method of steps.
+
+A stretch not longer than the shortest dead time sees only what lies before it, so that delayed unknowns are known
+signals there. Stretch by stretch the run is given their past as polynomials, through the values that the dense output
+has at the points of Gauss's rule on pieces between kinks; pieces are halved until the last coefficients of their
+Legendre series are below the tolerance. Ends of stretches and kinks of the past come back one dead time later, where
+steps end again: the solution is smoother there each time, and after ``LEVELS`` returns nothing is left to be seen.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from math import comb
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grisaille.compilation.kernel import Kernel
+from grisaille.compilation.task import Status, Task
+from grisaille.errors import SimulationError
+from grisaille.experiment.interpolation import MOVING, SignalTable
+from grisaille.structure.moving_breaks import HAT, RATE
+from grisaille.structure.pasts import past_places
+from grisaille.structure.system import System
+from grisaille.trial import Point
+
+Floats = NDArray[np.float64]
+Stretch: TypeAlias = tuple[Floats, Floats, NDArray[np.uint8], list[int]]
+"""Breaks, polynomials and kinks of all signals on a stretch; and how often each kink has come back."""
+NODES = 8
+LEVELS = 5
+"""How often a kink comes back before it is too smooth to matter."""
+MOST_HALVINGS = 8
+MOST_STRETCHES = 200_000
+FALLS = 0.5
+"""Last coefficients must fall to this part by a halving of the pieces, or halving them is given up."""
+SPARE = 1e-3
+"""Part of the tolerance below which pieces become longer again."""
+
+_x, _w = np.polynomial.legendre.leggauss(NODES)
+_AT = 0.5 * (_x + 1)
+"""Points of Gauss's rule on [0, 1]."""
+_SERIES = (2 * np.arange(NODES)[:, None] + 1) / 2 * _w * np.polynomial.legendre.legvander(_x, NODES - 1).T
+"""Values at the points → coefficients of the Legendre series."""
+_POWERS = np.linalg.inv(np.vander(_AT, NODES, increasing=True))
+"""Values at the points → coefficients of powers of s on [0, 1]."""
+
+
+@dataclass(frozen=True, eq=False)
+class Past:
+    """What a run must know of its delayed unknowns."""
+
+    places: tuple[int, ...]
+    """In u."""
+    orders: tuple[int, ...]
+    which: tuple[int, ...]
+    """Which of the sources each repeats."""
+    taus: Floats
+    """Dead time of each."""
+    rates: tuple[int, ...]
+    """Places of their rates in u; −1 where the dead time does not move."""
+    moves: tuple[int, ...]
+    """Places of their derivatives in u, by direction; −1 where there are none."""
+    sources: tuple[int, ...]
+    """Columns of what is observed."""
+    hats: tuple[int, ...]
+    """Places in u of the hats of moving clocks, and how dead times move with each direction: (hats, ns)."""
+    dtaus: Floats
+    first: Floats
+    """Values of the sources at the start, and their derivatives: (sources, 1 + ns)."""
+
+
+def past_of(point: Point, system: System, ns: int) -> Past | None:
+    """The past of a point whose system was prepared by ``with_moving_past``; None where it has none."""
+    places = past_places(point.structure.system)
+    if not places:
+        return None
+    plain, delays = point.structure.system, {d.name: d for d in point.structure.system.delays}
+    names = [delays[plain.signals[k].name].source for k in places]
+    sources = list(dict.fromkeys(names))
+    values = dict(zip(delays, point.form.taus(point.p).tolist(), strict=True))
+    found = {(s.name, s.order): k for k, s in enumerate(system.signals) if s.kind == RATE}
+    moving = plain.moving.taus if plain.moving is not None else ()
+    hats = [next(k for k, s in enumerate(system.signals) if (s.name, s.order, s.kind) == (t, 0, HAT)) for t in moving]
+    slopes = np.zeros((len(hats), ns))
+    if ns and len(point.dq):
+        by_name = {d.text: i for i, d in enumerate(delays.values())}
+        h = point.form.tau_slopes(point.p).reshape(len(point.p), len(delays)).T
+        slopes = np.array([point.dp @ h[by_name[t]] for t in moving]).reshape(len(hats), ns)
+    return Past(
+        places,
+        tuple(plain.signals[k].order for k in places),
+        tuple(sources.index(n) for n in names),
+        np.array([values[plain.signals[k].name] for k in places]),
+        tuple(found.get((plain.signals[k].name, plain.signals[k].order), -1) for k in places),
+        tuple(plain.nu + i * ns if ns else -1 for i in range(len(places))),
+        tuple(plain.observed_names.index(n) for n in sources),
+        tuple(hats),
+        slopes,
+        _first(point, sources, ns),
+    )
+
+
+def _first(point: Point, sources: Sequence[str], ns: int) -> Floats:
+    """Values of the sources at the start with their derivatives: (sources, 1 + ns)."""
+    system = point.structure.system
+    rows = [system.observed_names.index(n) for n in sources]
+    w = np.concatenate([point.start.x, point.start.z])
+    value, by_w, by_p = (
+        np.array(part.full()) for part in point.structure.start_functions.observed(point.t0, w, point.u, point.p)
+    )
+    found = np.zeros((len(rows), 1 + ns))
+    found[:, 0] = value.ravel()[rows]
+    if ns and len(point.dq):
+        moved = np.concatenate([point.dstart.sx, point.dstart.sz], axis=1)
+        found[:, 1:] = by_w[rows] @ moved.T + by_p[rows] @ point.dp.T
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Arguments:
+    """Of the system that was prepared by ``with_moving_past``."""
+
+    table: SignalTable
+    p: Floats
+    dp: Floats
+    past: Past | None
+
+
+def arguments_of(point: Point, system: System, ns: int) -> Arguments:
+    """Signals and parameters of a point, with what is to be filled in on the way."""
+    past = past_of(point, system, ns)
+    if past is None or not ns:
+        return Arguments(point.table, point.p, point.dp, past)
+    table, count = point.table, len(past.places) * ns
+    more = np.zeros((len(table.coef), count, table.coef.shape[2]))
+    table = replace(table, coef=np.concatenate([table.coef, more], axis=1))
+    dp = np.concatenate([point.dp, np.eye(ns)[: len(point.dp)]], axis=1)
+    return Arguments(table, np.concatenate([point.p, np.zeros(ns)]), dp, past)
+
+
+@dataclass
+class _History:
+    """Polynomials of the sources between breaks, with their derivatives by every direction."""
+
+    breaks: list[float]
+    corners: list[int]
+    """How often the kink at each break has come back; −1 where there is none."""
+    pieces: list[Floats] = field(default_factory=list)
+    """(sources, 1 + ns, NODES) in powers of t − break."""
+
+
+_BINOMIAL = np.array([[comb(j, k) for k in range(32)] for j in range(32)], dtype=float)
+Integrate = Callable[[Kernel, Task, str], str]
+
+
+def integrate_with_past(kernel: Kernel, task: Task, method: str, integrate: Integrate) -> str:
+    """Runs the task stretch by stretch; gives the name of the method that finished it."""
+    assert isinstance(task.past, Past)
+    return _Run(kernel, task, task.past, integrate).go(method)
+
+
+class _Run:
+    def __init__(self, kernel: Kernel, task: Task, past: Past, integrate: Integrate) -> None:
+        self.kernel, self.task, self.past, self.integrate = kernel, task, past, integrate
+        self.parts = 1
+        self.used = ""
+        self.history = _History([-np.inf], [-1])
+
+    def go(self, method: str) -> str:
+        task, shortest = self.task, float(self.past.taus.min())
+        if (task.t1 - task.t0) / shortest > MOST_STRETCHES:
+            raise SimulationError(
+                f"A dead time of {shortest:.3g} is repeated {(task.t1 - task.t0) / shortest:.3g} times in the run, "
+                f"which is followed one dead time after the other: leave the delay out, or simulate a shorter time."
+            )
+        self.used = method
+        t = task.t0
+        self._begin()
+        while t < task.t1:
+            end = self._end(t, shortest)
+            if not self._stretch(t, end, method):
+                return self.used
+            t = end
+            method = self.used if method == "auto" else method
+        if task.t1 == task.t0:
+            self._stretch(t, t, method)
+        return self.used
+
+    def _begin(self) -> None:
+        """The value at the start holds before it."""
+        first = np.zeros((len(self.past.sources), 1 + self.task.ns, NODES))
+        first[..., 0] = self.past.first[:, : 1 + self.task.ns]
+        self.history.pieces.append(first)
+        self.history.breaks.append(self.task.t0)
+        self.history.corners.append(0)
+
+    def _end(self, t: float, shortest: float) -> float:
+        """Where a stretch ends: one shortest dead time later, at a return of the start if that is nearer."""
+        end = min(t + shortest, self.task.t1)
+        return self.task.t1 if self.task.t1 - end < 1e-9 * shortest else end
+
+    def _stretch(self, t: float, end: float, method: str) -> bool:
+        task = self.task
+        kept = [np.array(a) for a in (task.p, task.x, task.z, task.sx, task.sz)]
+        table = self._table(t, end)
+        last = np.inf
+        for _ in range(MOST_HALVINGS):
+            nodes, edges, corners = self._nodes(table, t, end)
+            sub = self._sub(t, end, table, nodes, kept)
+            self.used = self.integrate(self.kernel, sub, method)
+            if sub.status != Status.DONE:
+                self._take(sub, t, end)
+                return False
+            pieces, tail = self._pieces(sub, nodes, edges, table)
+            # what does not fall is the noise of the dense output
+            if task.fixed_step > 0 or tail <= 1.0 or end == t or tail > FALLS * last:
+                break
+            self.parts, last = 2 * self.parts, tail
+        if tail < SPARE and self.parts > 1:
+            self.parts //= 2
+        self._take(sub, t, end)
+        self.history.breaks += edges[1:]
+        self.history.corners += corners[1:]
+        self.history.pieces += pieces
+        return True
+
+    def _table(self, t: float, end: float) -> Stretch:
+        """Breaks, polynomials and kinks of all signals on a stretch; and how often each kink has come back."""
+        task, past, history = self.task, self.past, self.history
+        moved = past.hats != ()
+        gap = 1e-12 * (task.t1 - task.t0) + 64 * np.spacing(max(abs(t), abs(end)))
+        known: dict[float, tuple[int, int]] = {t: (1, 0)}
+        inside = np.flatnonzero((task.breaks > t) & (task.breaks < end))
+        for b, k in zip(task.breaks[inside].tolist(), task.kink[inside].tolist(), strict=True):
+            known[b] = (k, 0 if k else -1)
+        for tau in np.unique(past.taus).tolist():
+            first, last = bisect_right(history.breaks, t - tau + gap), bisect_left(history.breaks, end - tau - gap)
+            for b, level in zip(history.breaks[first:last], history.corners[first:last], strict=True):
+                is_corner = 0 <= level < LEVELS
+                flag, returned = (MOVING if moved else 1) if is_corner else 0, level + 1 if is_corner else -1
+                at = b + tau
+                if at in known:
+                    returned = known[at][1] if known[at][1] >= 0 else returned
+                    flag = known[at][0] or flag
+                known[at] = (flag, returned)
+        marks: dict[float, tuple[int, int]] = {}
+        for b in sorted(known):
+            near = next(reversed(marks), -np.inf)
+            if b - near > gap:
+                marks[b] = known[b]
+            elif marks[near][1] < 0 <= known[b][1]:
+                marks[near] = known[b]
+        inner = list(marks)
+        breaks = np.array([*inner, end if end > t else t + 1.0])
+        middle = 0.5 * (breaks[:-1] + breaks[1:])
+        coef = self._signals(breaks[:-1], middle)
+        kink = np.array([*(marks[b][0] for b in inner), 1], dtype=np.uint8)
+        return breaks, coef, kink, [marks[b][1] for b in inner]
+
+    def _signals(self, left: Floats, middle: Floats) -> Floats:
+        task, past, ns = self.task, self.past, self.task.ns
+        segment = np.clip(np.searchsorted(task.breaks, middle, side="right") - 1, 0, max(task.n_breaks - 2, 0))
+        degree = max(task.degree + 1, NODES)
+        coef = np.zeros((len(left), self.kernel.nu, degree))
+        coef[:, :, : task.degree + 1] = _shifted(task.coef[segment], left - task.breaks[segment])
+        starts = np.array(self.history.breaks)
+        for place, order, which, tau, rate, moves in zip(
+            past.places, past.orders, past.which, past.taus, past.rates, past.moves, strict=True
+        ):
+            piece = np.clip(np.searchsorted(starts, middle - tau, side="right") - 1, 0, len(self.history.pieces) - 1)
+            c = np.stack([self.history.pieces[k][which] for k in piece.tolist()])
+            by = np.where(piece > 0, left - tau - np.where(piece > 0, starts[piece], 0.0), 0.0)
+            c = _derived(_shifted(c, by), order)
+            coef[:, place, :NODES] = c[:, 0]
+            if rate >= 0:
+                coef[:, rate, :NODES] = _derived(c, 1)[:, 0]
+            if moves >= 0 and ns:
+                coef[:, moves : moves + ns, :NODES] = c[:, 1:]
+        return coef
+
+    def _nodes(self, table: Stretch, t: float, end: float) -> tuple[Floats, list[float], list[int]]:
+        """Gauss points of all pieces, the pieces' ends, and how often the kinks there have come back."""
+        breaks, _, _, levels = table
+        marks = [(float(b), level) for b, level in zip(breaks[:-1], levels, strict=True) if level >= 0]
+        edges, corners = list[float](), list[int]()
+        ends = [*(b for b, _ in marks), end]
+        if t not in ends[:1]:
+            ends, marks = [t, *ends], [(t, 0), *marks]
+        for (a, b), (_, level) in zip(pairwise(ends), marks, strict=True):
+            parts = self.parts
+            if self.task.fixed_step > 0:
+                parts = max(1, int(np.ceil((b - a) / (NODES * self.task.fixed_step) - 1e-9)))
+            inner = a + (b - a) * np.arange(parts) / parts
+            edges += inner.tolist()
+            corners += [level, *([-1] * (parts - 1))]
+        edges.append(end)
+        corners.append(0)
+        lengths = np.diff(edges)
+        return (np.array(edges[:-1])[:, None] + lengths[:, None] * _AT).ravel(), edges, corners
+
+    def _sub(self, t: float, end: float, table: Stretch, nodes: Floats, kept: list[Floats]) -> Task:
+        task = self.task
+        rows = task.times[(task.times > t) & (task.times <= end)] if t > task.t0 else task.times[task.times <= end]
+        p, x, z, sx, sz = kept
+        sub = Task.create(
+            self.kernel, t, end, p=p, x=x, z=z, dp=task.dp if task.ns else None, sx=sx if task.ns else None,
+            sz=sz if task.ns else None, breaks=table[0], coef=table[1], kink=table[2],
+            times=np.union1d(rows, nodes) if end > t else rows, rtol=task.rtol, atol=task.atol, nominal=task.nominal,
+            h=task.h, hmax=task.hmax, fixed_step=task.fixed_step, max_steps=max(task.max_steps - task.steps, 1),
+        )  # fmt: skip
+        sub.most_events, sub.events = task.most_events, np.zeros_like(task.events)
+        return sub
+
+    def _take(self, sub: Task, t: float, end: float) -> None:
+        """What a stretch has given becomes that of the whole run."""
+        task = self.task
+        done = task.times[task.written :]
+        mine = done[done <= (end if sub.status == Status.DONE else sub.t)]
+        at = np.searchsorted(sub.times, mine)
+        at = at[at < sub.written]
+        here = slice(task.written, task.written + len(at))
+        task.y[here], task.sy[here] = sub.y[at], sub.sy[at]
+        task.written += len(at)
+        for name in ("p", "x", "z", "sx", "sz"):
+            getattr(task, name)[...] = getattr(sub, name)
+        for name in ("steps", "rejected", "evaluations", "jacobians", "factorizations", "newton_iterations", "rescues"):
+            setattr(task, name, getattr(task, name) + getattr(sub, name))
+        listed = min(sub.n_events, max(task.most_events - task.n_events, 0))
+        task.events[task.n_events : task.n_events + listed] = sub.events[:listed]
+        task.n_events += sub.n_events
+        task.t, task.status, task.where, task.amount, task.h = sub.t, sub.status, sub.where, sub.amount, sub.h
+        task.error_estimate = max(task.error_estimate, sub.error_estimate)
+        task.worst_constraint = max(task.worst_constraint, sub.worst_constraint)
+
+    def _pieces(self, sub: Task, nodes: Floats, edges: Sequence[float], table: Stretch) -> tuple[list[Floats], float]:
+        """Polynomials on all pieces, and the largest last coefficient of a series in tolerances."""
+        past, ns = self.past, self.task.ns
+        if edges[-1] == edges[0]:
+            return [], 0.0
+        rows = np.searchsorted(sub.times, nodes)
+        lengths = np.diff(edges)
+        y = sub.y[rows][:, past.sources].reshape(len(lengths), NODES, -1)
+        sizes = np.maximum(np.abs(y).max(axis=(0, 1)), 1e-300)
+        series = np.abs(np.einsum("jn,knc->kjc", _SERIES, y))[:, -2:]
+        tail = float((series / (self.task.rtol * sizes + 1e-300)).max(initial=0.0))
+        values = np.zeros((len(lengths), NODES, y.shape[2], 1 + ns))
+        values[..., 0] = y
+        scale = lengths[:, None] ** -np.arange(float(NODES))
+        if ns:
+            sy = np.swapaxes(sub.sy[rows][:, :, past.sources], 1, 2).reshape(len(lengths), NODES, -1, ns)
+            slope = np.einsum("knc,pn->kpc", y, _POWERS)[:, 1:] * np.arange(1, NODES)[:, None]
+            rate = np.einsum("kpc,np->knc", slope, np.vander(_AT, NODES - 1, increasing=True)) / lengths[:, None, None]
+            values[..., 1:] = sy - rate[..., None] * self._clock(nodes, table).reshape(len(lengths), NODES, 1, ns)
+        found = np.einsum("pn,kncs->kcsp", _POWERS, values) * scale[:, None, None, :]
+        return list(found), tail
+
+    def _clock(self, t: Floats, table: Stretch) -> Floats:
+        """How real time moves at instants of a moving clock: (len(t), ns)."""
+        past, breaks, coef = self.past, table[0], table[1]
+        if not past.hats:
+            return np.zeros((len(t), self.task.ns))
+        segment = np.clip(np.searchsorted(breaks, t, side="right") - 1, 0, len(coef) - 1)
+        hat = coef[segment][:, list(past.hats), :2]
+        w = hat[..., 0] + hat[..., 1] * (t - breaks[segment])[:, None]
+        return np.asarray(w @ past.dtaus)
+
+
+def _shifted(c: Floats, by: Floats) -> Floats:
+    """Polynomials (k, m, degree + 1) expanded at points further on."""
+    n = c.shape[-1]
+    powers = by[:, None, None] ** np.maximum(np.arange(n)[:, None] - np.arange(n), 0)
+    return np.asarray(c @ (_BINOMIAL[:n, :n] * powers))
+
+
+def _derived(c: Floats, order: int) -> Floats:
+    for _ in range(order):
+        shorter = c[..., 1:] * np.arange(1, c.shape[-1])
+        c = np.concatenate([shorter, np.zeros((*c.shape[:-1], 1))], axis=-1)
+    return c

@@ -1,0 +1,150 @@
+"""Dead times that are estimated: found by every estimator that simulates or filters, from afar; refused in words."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+import grisaille as gr
+from grisaille.filtering.runner import FilterOptions, FilterRunner
+from grisaille.simulation.ensembles.ensemble import EnsembleOptions
+from grisaille.simulation.ensembles.runner import EnsembleRunner
+from grisaille.trial import Movement, Trial
+
+TIMES = np.arange(0.0, 200.0)
+TRUTH = {"k": 2.0, "T": 5.0, "tau": 3.0}
+
+
+class Exchanger(gr.Model):
+    """The temperature behind a pipe and a heat exchanger."""
+
+    k = gr.Parameter(1.5)
+    T = gr.Parameter(3.0)
+    tau = gr.Parameter(1.0, bounds=(0.2, 9))
+    s = gr.Parameter(0.1, bounds=(1e-4, 1))
+    u = gr.Input()
+    x = gr.Variable(start=0.0)
+    w = gr.Disturbance(gr.spectra.lowpass(bandwidth=0.3), scale=s)
+    equations = [gr.der(x) == (k * gr.delay(u, tau) - x) / T + w]
+    y = gr.Output(x, noise=0.1)
+
+
+@cache
+def record(hold: str, scale: float) -> gr.Experiment:
+    rng = np.random.default_rng(4)
+    u = np.repeat(rng.choice([-1.0, 1.0], size=40), 5)
+    run = gr.simulate(
+        Exchanger(), TIMES, inputs={"u": u}, hold=hold, parameters={**TRUTH, "s": scale}, realizations=1, seed=3
+    )
+    y = run["y"].values.ravel() + 0.1 * rng.normal(size=len(TIMES))
+    return gr.Experiment(TIMES, outputs={"y": y}, inputs={"u": u}, hold=hold)
+
+
+METHODS = {
+    "OutputError": (gr.OutputError(), 1e-9),
+    "KalmanML": (gr.KalmanML(), 0.05),
+    "SimulatedPEM": (gr.SimulatedPEM(realizations=100), 0.05),
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("hold", ["zoh", "foh"])
+def test_found_within_its_errors_from_afar(name: str, hold: str) -> None:
+    """The guess is 2 samples off, the truth on a multiple of the sampling interval."""
+    method, scale = METHODS[name]
+    fit = gr.fit(Exchanger(s=max(scale, 1e-4)), record(hold, scale), estimate=["k", "T", "tau"], method=method)
+    assert fit.converged
+    for parameter, truth in TRUTH.items():
+        row = fit.parameters.loc[parameter]
+        assert abs(row["estimate"] - truth) < 3.5 * row["std_error"], parameter
+    assert fit.parameters.loc["tau", "std_error"] < 0.1
+
+
+def test_a_far_guess_is_found_and_told() -> None:
+    fit = gr.fit(Exchanger(), record("zoh", 1e-9), estimate=["k", "T", "tau"], guess={"tau": 8.0}, method="OutputError")
+    assert abs(fit.parameters.loc["tau", "estimate"] - 3.0) < 0.2
+    assert any("instead of 8" in note for note in fit.notes)
+
+
+@pytest.mark.parametrize("hold", ["zoh", "foh"])
+@pytest.mark.parametrize("options", [{}, {"filter": "extended"}, {"filter": "unscented", "propagation": "moments"}])
+def test_likelihoods_have_the_right_slope(hold: str, options: dict[str, str]) -> None:
+    trial = Trial.of(Exchanger(), _short(hold), Movement.named(["tau", "T", "s"]))
+    runner = FilterRunner(trial, FilterOptions(**options))
+    theta = np.array([2.3, 4.0, 0.05])
+    steps = runner.discretise(theta)
+    found = runner.likelihood(theta, steps, sensitive=True).likelihood
+    assert found is not None
+    h = 1e-5
+    ends = [runner.likelihood(theta + np.array([s * h, 0, 0]), steps, sensitive=False).likelihood for s in (-1, 1)]
+    slope = (ends[1].value - ends[0].value) / (2 * h)  # type: ignore[union-attr]
+    assert found.gradient[0] == pytest.approx(slope, rel=1e-6)
+
+
+@pytest.mark.parametrize("hold", ["zoh", "foh"])
+def test_ensembles_have_the_right_slope(hold: str) -> None:
+    """By differences of what is computed; and near the derivative without disturbances."""
+    trial = Trial.of(Exchanger(), _short(hold), Movement.named(["tau", "T"]))
+    runner = EnsembleRunner(trial, ["y"], EnsembleOptions(realizations=8))
+    theta = np.array([2.3, 4.0])
+    runner = runner.on(runner.discretise(theta))
+    found = runner.predict(theta, sensitive=True)
+    h = 1e-4
+    ends = [runner.predict(theta + np.array([s * h, 0]), sensitive=False).mean for s in (-1, 1)]
+    assert found.mean_slopes[:, 0, 0] == pytest.approx(((ends[1] - ends[0]) / (2 * h))[:, 0], abs=1e-7)
+
+
+def _short(hold: str) -> gr.Experiment:
+    rng = np.random.default_rng(5)
+    t, u = TIMES[:41], rng.normal(size=41).round(1)
+    return gr.Experiment(t, outputs={"y": rng.normal(size=41)}, inputs={"u": u}, hold=hold)
+
+
+class Direct(gr.Model):
+    tau = gr.Parameter(1.0, bounds=(0.1, 5))
+    k = gr.Parameter(1.0)
+    u = gr.Input()
+    z = gr.Variable()
+    x = gr.Variable(start=0.0)
+    equations = [gr.der(x) == -k * x + gr.delay(u, tau), z + 0.1 * gr.tanh(z) == gr.delay(u, tau)]
+    y = gr.Output(x + 0.1 * z, noise=0.1)
+
+
+def test_held_inputs_that_an_output_shows_directly_are_refused() -> None:
+    u = np.sin(TIMES)
+    data = gr.Experiment(TIMES, outputs={"y": u}, inputs={"u": u})
+    with pytest.raises(gr.EstimationError, match=r"the output 'y' contains delay\(u, tau\) directly.*hold='foh'"):
+        gr.fit(Direct(), data, estimate=["tau"], method="OutputError")
+
+
+class Open(gr.Model):
+    tau = gr.Parameter(1.0)
+    u = gr.Input()
+    x = gr.Variable(start=0.0)
+    equations = [gr.der(x) == -x + gr.delay(u, tau)]
+    y = gr.Output(x, noise=0.1)
+
+
+def test_bounds_must_tell_how_long() -> None:
+    data = gr.Experiment(TIMES, outputs={"y": TIMES}, inputs={"u": TIMES})
+    with pytest.raises(gr.EstimationError, match=r"how short, above zero, and how long.*bounds=\(0.1, 3\)"):
+        gr.fit(Open(), data, estimate=["tau"])
+    with pytest.raises(gr.EstimationError, match=r"they are \(0, 3\)"):
+        gr.fit(Open(), data, estimate=["tau"], bounds={"tau": (0, 3)})
+
+
+class Rod(gr.Model):
+    tau = gr.Parameter(1.0, bounds=(0.1, 3))
+    u = gr.Input()
+    x = gr.Variable()
+    v = gr.Variable()
+    equations = [x == gr.delay(u, tau), v == gr.der(x)]
+    y = gr.Output(v, noise=0.1)
+
+
+def test_dead_times_of_differentiated_signals_are_refused() -> None:
+    data = gr.Experiment(TIMES, outputs={"y": TIMES}, inputs={"u": np.sin(TIMES)}, hold="spline")
+    with pytest.raises(gr.EstimationError, match=r"index reduction differentiates delay\(u, tau\)"):
+        gr.fit(Rod(), data, estimate=["tau"], method="OutputError")

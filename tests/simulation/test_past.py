@@ -1,0 +1,128 @@
+"""Delayed unknowns: the method of steps against its polynomials, and derivatives by dead times and all others."""
+
+from __future__ import annotations
+
+from math import factorial
+
+import numpy as np
+import pytest
+
+import grisaille as gr
+
+ROWS = np.linspace(0.0, 5.0, 14)
+
+
+class Decay(gr.Model):
+    """x' = −k x(t − tau), x = x0 up to the start."""
+
+    tau = gr.Parameter(1.0, bounds=(0.2, 3))
+    k = gr.Parameter(1.0)
+    x0 = gr.Parameter(1.0)
+    x = gr.Variable(start=x0)
+    equations = [gr.der(x) == -k * gr.delay(x, tau)]
+    y = gr.Output(x, noise=0.01)
+
+
+def polynomials(t: np.ndarray, tau: float = 1.0, k: float = 1.0) -> np.ndarray:
+    """Σ_n (−k)ⁿ (t − (n − 1) tau)ⁿ/n! over the stretches that t has reached."""
+    return np.array(
+        [
+            1 + sum((-k) ** n * max(s - (n - 1) * tau, 0.0) ** n / factorial(n) for n in range(1, int(s / tau) + 2))
+            for s in t
+        ]
+    )
+
+
+@pytest.mark.parametrize("method", ["explicit", "implicit", "frozen-explicit"])
+def test_method_of_steps_is_that_of_its_polynomials(method: str) -> None:
+    run = gr.simulate(Decay(), ROWS, method=method, rtol=1e-10, sensitivities=["tau", "k", "x0"])
+    assert run["x"].values == pytest.approx(polynomials(ROWS), abs=1e-9)
+    h = 1e-5
+    by_tau = (polynomials(ROWS, 1 + h) - polynomials(ROWS, 1 - h)) / (2 * h)
+    by_k = (polynomials(ROWS, 1, 1 + h) - polynomials(ROWS, 1, 1 - h)) / (2 * h)
+    expected = np.stack([by_tau, by_k, polynomials(ROWS)], axis=1)
+    assert run["d(x)"].values == pytest.approx(expected, abs=1e-8)
+
+
+@pytest.mark.parametrize("tau", [0.04, 2.0, 30.0])
+def test_dead_times_short_and_long(tau: float) -> None:
+    """Shorter than the steps that the motion would allow, and longer than the run."""
+    run = gr.simulate(Decay(), ROWS, parameters={"tau": tau}, rtol=1e-9)
+    assert run["x"].values == pytest.approx(polynomials(ROWS, tau), abs=1e-7)
+
+
+class Oscillator(gr.Model):
+    """Two dead times, a held input, an algebraic unknown and a past of its own."""
+
+    a = gr.Parameter(0.43, bounds=(0.1, 2))
+    b = gr.Parameter(1.31, bounds=(0.1, 3))
+    c = gr.Parameter(2.0)
+    u = gr.Input()
+    x = gr.Variable(start=1.0)
+    v = gr.Variable(start=0.0)
+    F = gr.Variable()
+    equations = [
+        gr.der(x) == v,
+        gr.der(v) == -F - 0.3 * v + u,
+        F + 0.1 * F**3 == c * gr.delay(x, a, before=0.5) - 0.5 * gr.delay(v * x, b),
+    ]
+    y = gr.Output(x, noise=0.01)
+
+
+def test_two_dead_times_a_held_input_and_implicit_unknowns() -> None:
+    """Derivatives are those of tightly solved runs, jumps at a and what returns of them included."""
+    t = np.arange(0.0, 6.0, 0.25)
+    u = {"u": np.sign(np.sin(1.3 * t + 0.1))}
+    run = gr.simulate(Oscillator(), t, inputs=u, rtol=1e-9, sensitivities=["a", "b", "c"])
+    h = 1e-4
+    for k, (name, value) in enumerate({"a": 0.43, "b": 1.31, "c": 2.0}.items()):
+        ends = [
+            gr.simulate(Oscillator(), t, inputs=u, rtol=1e-11, parameters={name: value + s * h})["x"].values
+            for s in (-1, 1)
+        ]
+        assert run["d(x)"].values[:, k] == pytest.approx((ends[1] - ends[0]) / (2 * h), abs=2e-5), name
+    other = gr.simulate(Oscillator(), t, inputs=u, rtol=1e-9, method="implicit")
+    assert other["F"].values == pytest.approx(run["F"].values, abs=1e-6)
+
+
+def test_output_error_finds_the_dead_time_of_a_state() -> None:
+    t = np.linspace(0.2, 6.0, 30)
+    y = polynomials(t, 0.8, 1.2) + 0.01 * np.random.default_rng(2).normal(size=t.size)
+    data = gr.Experiment(np.append(0.0, t), outputs={"y": np.append(np.nan, y)})
+    fit = gr.fit(
+        Decay(), data, estimate=["tau", "k"], guess={"tau": 1.6}, bounds={"tau": (0.4, 2)}, method="OutputError"
+    )
+    assert fit.converged
+    for name, truth in {"tau": 0.8, "k": 1.2}.items():
+        assert abs(fit.parameters.loc[name, "estimate"] - truth) < 3.5 * fit.parameters.loc[name, "std_error"]
+
+
+class Disturbed(gr.Model):
+    tau = gr.Parameter(1.0, bounds=(0.2, 3))
+    k = gr.Parameter(1.0)
+    x = gr.Variable(start=1.0)
+    w = gr.Disturbance(gr.spectra.lowpass(bandwidth=1.0), scale=0.1)
+    equations = [gr.der(x) == -k * gr.delay(x, tau) + w]
+    y = gr.Output(x, noise=0.01)
+
+
+@pytest.mark.parametrize("method", [gr.KalmanML(), gr.Collocation(), gr.SimulatedPEM(realizations=4)])
+def test_methods_without_a_memory_say_so(method: gr.KalmanML) -> None:
+    data = gr.Experiment(ROWS, outputs={"y": polynomials(ROWS)})
+    with pytest.raises(gr.GrisailleError, match=r"delay\(x, tau\), the past of an unknown.*gr.OutputError"):
+        gr.fit(Disturbed(), data, estimate=["k"], method=method)
+
+
+class Rough(gr.Model):
+    u = gr.Input()
+    k = gr.Parameter(1.0)
+    x = gr.Variable(start=1.0)
+    z = gr.Variable()
+    equations = [gr.der(x) == -k * gr.delay(z, 1.0), z == x + u]
+
+
+def test_derivatives_through_unknowns_that_jump_are_refused() -> None:
+    u = {"u": np.sin(ROWS)}
+    assert gr.simulate(Rough(), ROWS, inputs=u)["x"].values[0] == 1.0
+    with pytest.raises(gr.EstimationError, match="may jump, and its jumps come back"):
+        gr.simulate(Rough(), ROWS, inputs=u, sensitivities=["k"])
