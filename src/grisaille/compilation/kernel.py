@@ -22,7 +22,8 @@ from grisaille.compilation.derivatives import PARAMETRIC, PLAIN, SPARSE, differe
 from grisaille.compilation.evaluation import Evaluation, numpy_matrix, numpy_vector, sparse_matrix
 from grisaille.compilation.library import Library, build_library, no_compiler
 from grisaille.compilation.memo import Memo
-from grisaille.compilation.printer import PRELUDE, print_function
+from grisaille.compilation.printer import PART, PRELUDE, print_function
+from grisaille.compilation.rolled import print_rolled
 from grisaille.compilation.task import Task, TaskStructure
 from grisaille.errors import CompilationError
 from grisaille.structure.system import System
@@ -167,7 +168,7 @@ def _callable(name: str, functions: Mapping[str, ca.Function]) -> Evaluation:
 
 def _load(system: System, sensitive: bool, sparse: bool, functions: Mapping[str, ca.Function]) -> Library | None:
     text = c_source(system, sensitive, functions, sparse)
-    library = build_library(text, sum(f.n_instructions() for f in functions.values()))
+    library = build_library(text, text.count("\n") if sparse else sum(f.n_instructions() for f in functions.values()))
     if library is not None:
         library.check_size("gr_task_size")
     return library
@@ -197,6 +198,13 @@ def _when_tables(system: System) -> tuple[tuple[int, ...], ...]:
     return r.group, r.counters, r.targets, resets, r.yields
 
 
+def _printed(name: str, function: ca.Function, sparse: bool) -> str:
+    compressed = sparse and name in SPARSE
+    if sparse and function.n_instructions() > PART:
+        return print_rolled(function, f"gr_{name}", ARGUMENTS, compressed)
+    return print_function(function, f"gr_{name}", ARGUMENTS, sparse=compressed)
+
+
 def c_source(system: System, sensitive: bool, functions: Mapping[str, ca.Function], sparse: bool = False) -> str:
     """The C file of a model: sizes, functions, integrators. No name of the user's is in it."""
     sizes = {
@@ -213,10 +221,7 @@ def c_source(system: System, sensitive: bool, functions: Mapping[str, ca.Functio
             '#include "gr_task.h"',
             *_modes(system),
             PRELUDE,
-            *(
-                print_function(function, f"gr_{name}", ARGUMENTS, sparse=sparse and name in SPARSE)
-                for name, function in functions.items()
-            ),
+            *(_printed(name, function, sparse) for name, function in functions.items()),
             *(f'#include "{entry}.h"' for entry in ENTRIES),
             "GR_API long gr_task_size(void) { return (long)sizeof(gr_task); }",
             "",

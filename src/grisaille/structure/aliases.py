@@ -111,6 +111,7 @@ def _merge(
             sign, at = sign * s, up
         return at, sign, 0.0
 
+    order = {name: k for k, name in enumerate(equations.unknowns)}
     for link in links:
         ra, sa, va = find(link.a)
         rb, sb, vb = (None, 0.0, link.value) if link.b is None else find(link.b)
@@ -131,18 +132,18 @@ def _merge(
         elif rb is None:
             parent[ra] = (None, 0.0, vb / sa)
         else:
-            keep, drop, sign = (rb, ra, sb / sa) if _rank(rb, equations) <= _rank(ra, equations) else (ra, rb, sa / sb)
+            keep, drop, sign = (rb, ra, sb / sa) if _rank(rb, equations, order) <= _rank(ra, equations, order) else (ra, rb, sa / sb)
             parent[drop] = (keep, sign, 0.0)
         reason[link.a] = link.row
     return {name: find(name) for name in list(parent)}, tuple(repeated)
 
 
-def _rank(name: str, equations: Equations) -> tuple[bool, bool, int, int]:
+def _rank(name: str, equations: Equations, order: dict[str, int]) -> tuple[bool, bool, int, int]:
     """Small for the name worth keeping: demanded, wished for, near the top of the tree, declared first."""
     variable = equations.model.variables.get(name)
     has_start = variable is not None and variable.start is not None
     fixed = variable is not None and variable.fixed
-    return (not fixed, not has_start, name.count("."), equations.unknowns.index(name))
+    return (not fixed, not has_start, name.count("."), order[name])
 
 
 def _refuse(link: _Link, reason: dict[str, Row], equations: Equations) -> NoReturn:

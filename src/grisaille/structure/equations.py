@@ -82,6 +82,7 @@ def lower_equations(model: FlatModel) -> Equations:
     der = partial(differentiate, jets, parameters)
     formulas = {**model.quantities, **{n: o.definition for n, o in model.outputs.items() if n not in model.variables}}
     known: dict[str, ca.SX] = {}
+    moving = {*unknowns, *model.inputs, *model.disturbances}
 
     def inspect(node: Call, arguments: list[ca.SX], value: ca.SX) -> ca.SX:
         if node.operation == "delay":
@@ -93,7 +94,7 @@ def lower_equations(model: FlatModel) -> Equations:
             return jets.time
         if path in parameters:
             return parameters[path]
-        if path in unknowns or path in model.inputs or path in model.disturbances:
+        if path in moving:
             return jets.symbol(path)
         if path in formulas:
             if path not in known:

@@ -62,7 +62,13 @@ def solve_offsets(signature: Signature) -> Offsets:
     return Offsets(tuple(c), tuple(d), tuple(transversal))
 
 
+DENSE = 300
+"""Equations up to which the assignment is solved with all pairs, which is quicker then; beyond with those there are."""
+
+
 def _best_transversal(signature: Signature, n: int) -> list[int]:
+    if n > DENSE:
+        return _sparse_transversal(signature, n)
     from scipy.optimize import linear_sum_assignment
 
     absent = -1e6 * (n + 1)
@@ -72,3 +78,15 @@ def _best_transversal(signature: Signature, n: int) -> list[int]:
             gain[i, j] = order
     _, columns = linear_sum_assignment(gain, maximize=True)
     return [int(j) for j in columns]
+
+
+def _sparse_transversal(signature: Signature, n: int) -> list[int]:
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import min_weight_full_bipartite_matching
+
+    begin = np.concatenate(([0], np.cumsum([len(row) for row in signature])))
+    columns = np.array([j for row in signature for j in row])
+    # an explicit zero would be no entry
+    gain = 1.0 + np.array([order for row in signature for order in row.values()])
+    _, partner = min_weight_full_bipartite_matching(csr_array((gain, columns, begin), shape=(n, n)), maximize=True)
+    return [int(j) for j in partner]

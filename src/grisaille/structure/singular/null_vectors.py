@@ -11,7 +11,7 @@ combination, and its derivative regular wherever the combination does not hold.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,7 +21,7 @@ import numpy as np
 from grisaille.structure.equations import Equations
 from grisaille.structure.pieces import Piece, separate
 from grisaille.structure.singular.cancellation import MAGNITUDES, random_point
-from grisaille.structure.singular.scaling import balanced, rank
+from grisaille.structure.singular.scaling import balanced, is_regular, rank
 
 SAMPLES = len(MAGNITUDES)
 EPS = float(np.finfo(float).eps)
@@ -56,7 +56,34 @@ class SampledJacobian:
         return ca.Function("jacobian", [vector], [self.matrix])
 
     def at(self, point: np.ndarray) -> np.ndarray:
-        return np.array(self._function(point).full())
+        """The structural nonzeros, column by column."""
+        return np.array(self._function(point).nonzeros())
+
+    @cached_property
+    def _places(self) -> list[list[tuple[int, int]]]:
+        """For each row (column, number of the entry)."""
+        found: list[list[tuple[int, int]]] = [[] for _ in range(self.matrix.shape[0])]
+        rows, columns = self.matrix.sparsity().get_triplet()
+        for entry, (i, j) in enumerate(zip(rows, columns, strict=True)):
+            found[i].append((j, entry))
+        return found
+
+    def _part(self, value: np.ndarray, rows: Sequence[int], columns: Sequence[int]) -> np.ndarray:
+        part = np.zeros((len(rows), len(columns)))
+        position = {j: k for k, j in enumerate(columns)}
+        for k, i in enumerate(rows):
+            for j, entry in self._places[i]:
+                if j in position:
+                    part[k, position[j]] = value[entry]
+        return part
+
+    def block(self, sample: int, rows: Sequence[int], columns: Sequence[int]) -> np.ndarray:
+        """Some rows and columns at one of the points."""
+        return self._part(self.values[sample], rows, columns)
+
+    def blocks(self, rows: Sequence[int], columns: Sequence[int]) -> Iterator[np.ndarray]:
+        """At all points."""
+        return (self._part(value, rows, columns) for value in self.values)
 
     @cached_property
     def points(self) -> list[np.ndarray]:
@@ -80,22 +107,21 @@ class SampledJacobian:
     def is_singular(self, rows: Sequence[int], columns: Sequence[int]) -> bool:
         """Whether a block is, wherever it is looked at; derivatives that are far from their variables' sizes, as they
         are in a model whose time scale is far from one, must not hide its other terms."""
-        place = np.ix_(rows, columns)
-        if any(rank(value[place]) == len(rows) for value in self.values):
+        if any(is_regular(value) for value in self.blocks(rows, columns)):
             return False
         orders = np.array([m.order if (m := self.equations.jets.meaning(s)) else 0 for s in self.symbols])
         if not orders.any() or not any(ca.depends_on(self.matrix[list(rows), list(columns)], self.symbols[k])
                                        for k in np.flatnonzero(orders)):  # fmt: skip
             return True
-        others = (self.at(self.points[0] * scale**orders)[place] for scale in TIME_SCALES)
-        return not any(np.isfinite(value).all() and rank(value) == len(rows) for value in others)
+        others = (self._part(self.at(self.points[0] * s**orders), rows, columns) for s in TIME_SCALES)
+        return not any(np.isfinite(value).all() and is_regular(value) for value in others)
 
     def dependent_rows(self, rows: Sequence[int], columns: Sequence[int]) -> list[int]:
         """A minimal set of dependent rows: rows are dropped while the rest stays dependent."""
         members = list(rows)
         for row in list(members):
             fewer = [m for m in members if m != row]
-            if fewer and all(rank(value[np.ix_(fewer, columns)]) < len(fewer) for value in self.values):
+            if fewer and all(rank(value) < len(fewer) for value in self.blocks(fewer, columns)):
                 members = fewer
         return members
 
@@ -110,10 +136,10 @@ class SampledJacobian:
         if fixed:
             block = ca.substitute(block, ca.vertcat(*(s for s, _ in fixed)), ca.DM([v for _, v in fixed]))
         if not essential:
-            found = (_left_null(value[np.ix_(rows, columns)], anchor) for value in self.values)
+            found = (_left_null(value, anchor) for value in self.blocks(rows, columns))
             numbers = min((f for f in found if f is not None), key=lambda f: f.precision, default=None)
             return None if numbers is None else tuple(ca.SX(_tidy(v)) for v in numbers.factors)
-        return _solve(ca.densify(block), self.values[0][np.ix_(rows, columns)], anchor)
+        return _solve(ca.densify(block), self.block(0, rows, columns), anchor)
 
 
 def _essential_symbols(

@@ -56,6 +56,13 @@ def rank(matrix: np.ndarray) -> int:
     return found if found == most or not np.any(matrix) else max(found, _rank(balanced(matrix)[0]))
 
 
+def is_regular(matrix: np.ndarray) -> bool:
+    """Whether all rows of a square matrix are independent."""
+    if matrix.shape == (1, 1):
+        return bool(matrix[0, 0] != 0)
+    return rank(matrix) == len(matrix)
+
+
 def _rank(matrix: np.ndarray) -> int:
     singular = np.linalg.svd(matrix, compute_uv=False)
     return int(np.sum(singular > RANK_TOLERANCE * max(singular[0], 1e-300)))

@@ -60,7 +60,7 @@ def repair_singular_block(equations: Equations, offsets: Offsets) -> Equations |
         if jacobian.is_singular(block, columns):
             dependence = _dependence(block, columns, jacobian, offsets)
             if dependence is not None:
-                return _combine(equations, offsets, dependence, columns, jacobian.values[0][np.ix_(block, columns)])
+                return _combine(equations, offsets, dependence, columns, jacobian.block(0, block, columns))
             names = ", ".join(equations.unknowns[j] for j in columns)
             raise StructureError(
                 f"The equations {_list_texts(equations, block)} do not determine {{{names}}}: their derivatives cancel "
@@ -72,7 +72,7 @@ def repair_singular_block(equations: Equations, offsets: Offsets) -> Equations |
 def _system_jacobian(equations: Equations, offsets: Offsets) -> tuple[ca.SX, list[list[int]]]:
     n = len(equations.rows)
     position = {name: j for j, name in enumerate(equations.unknowns)}
-    jacobian = ca.SX(n, n)
+    entries: list[tuple[int, int, ca.SX]] = []
     users: list[set[int]] = [set() for _ in range(n)]
     owner = {j: i for i, j in enumerate(offsets.transversal)}
     for i, row in enumerate(equations.rows):
@@ -84,9 +84,16 @@ def _system_jacobian(equations: Equations, offsets: Offsets) -> tuple[ca.SX, lis
         symbols = [equations.jets.symbol(equations.unknowns[j], order) for j, order in tight]
         slopes = ca.jacobian(row.residual, ca.vertcat(*symbols))
         for k, (j, _) in enumerate(tight):
-            jacobian[i, j] = slopes[0, k]
+            entries.append((i, j, slopes[0, k]))
             users[i].add(owner[j])
-    return jacobian, strong_components(users)
+    return _assembled(n, entries), strong_components(users)
+
+
+def _assembled(n: int, entries: list[tuple[int, int, ca.SX]]) -> ca.SX:
+    """The square matrix with these entries: put in one by one they would be moved again and again."""
+    ordered = sorted(((j, i, value) for i, j, value in entries if value.nnz()), key=lambda e: e[:2])
+    places = ca.Sparsity.triplet(n, n, [i for _, i, _ in ordered], [j for j, _, _ in ordered])
+    return ca.SX(places, ca.vertcat(*(value for _, _, value in ordered))) if ordered else ca.SX(n, n)
 
 
 def _dependence(block: list[int], columns: list[int], jacobian: SampledJacobian, offsets: Offsets) -> Dependence | None:
