@@ -14,8 +14,10 @@ bits are too. Outputs must not overlap inputs.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import casadi as ca
 
@@ -124,7 +126,9 @@ def _read(function: ca.Function, inputs: Sequence[str]) -> tuple[list[_Node], di
             current[target] = (inputs[source], positions[source][entry])
         else:
             if operation not in SINGLE.operations:
-                raise CompilationError(f"CasADi operation number {operation} is not elementary and cannot be printed as C.")
+                raise CompilationError(
+                    f"CasADi operation number {operation} is not elementary and cannot be printed as C."
+                )
             operands = tuple(current[i] for i in function.instruction_input(k))
             for operand in operands:
                 if isinstance(operand, int):
@@ -248,11 +252,11 @@ def _loop(group: list[_Root], name: str, tables: list[str]) -> list[str]:
     return [f"  for (long k = 0; k < {len(group)}; k++) {{ {inside} }}"]
 
 
-def _formula(shape: Sequence[object], names: Sequence[str]) -> tuple[list[str], str]:
+def _formula(shape: Sequence[Any], names: Sequence[str]) -> tuple[list[str], str]:
     """What v0, v1, … are, and the name of the last value."""
     stack: list[str] = []
     lines: list[str] = []
-    for number, count in shape[:-2]:  # type: ignore[misc]
+    for number, count in shape[:-2]:
         if count == LEAF:
             stack.append(names[number])
             continue
@@ -270,7 +274,7 @@ def _at(array: str, index: object) -> str:
 def _places(indices: list[int], name: str, tables: list[str]) -> str:
     """The index of the k-th: a number, a formula of k, or from a table."""
     step = indices[1] - indices[0]
-    if all(b - a == step for a, b in zip(indices, indices[1:], strict=False)):
+    if all(b - a == step for a, b in itertools.pairwise(indices)):
         return str(indices[0]) if step == 0 else f"{indices[0]} + {step} * k"
     table = f"{name}_i{len(tables)}"
     tables.append(f"static const int {table}[{len(indices)}] = {{{','.join(map(str, indices))}}};")

@@ -132,7 +132,9 @@ def _merge(
         elif rb is None:
             parent[ra] = (None, 0.0, vb / sa)
         else:
-            keep, drop, sign = (rb, ra, sb / sa) if _rank(rb, equations, order) <= _rank(ra, equations, order) else (ra, rb, sa / sb)
+            keep, drop, sign = (
+                (rb, ra, sb / sa) if _rank(rb, equations, order) <= _rank(ra, equations, order) else (ra, rb, sa / sb)
+            )
             parent[drop] = (keep, sign, 0.0)
         reason[link.a] = link.row
     return {name: find(name) for name in list(parent)}, tuple(repeated)

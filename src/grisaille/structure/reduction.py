@@ -90,6 +90,14 @@ class Structure:
         """The differential index of the equations as the user wrote them, before equal variables are merged."""
         return self.written_index.value
 
+    @cached_property
+    def _orders(self) -> dict[str, int]:
+        return dict(zip(self.equations.unknowns, self.offsets.unknowns, strict=True))
+
+    def order_of(self, unknown: str) -> int:
+        """How often the differentiated system contains the derivative of an unknown; −1 for other names."""
+        return self._orders.get(unknown, -1)
+
     @property
     def degrees_of_freedom(self) -> int:
         """How many start values may be chosen freely."""

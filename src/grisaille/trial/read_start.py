@@ -66,7 +66,7 @@ def _others_are_algebraic(initializer: Initializer, states: set[str]) -> bool:
     equations = structure.equations
     for name in set(initializer.declared.names) - states:
         root = equations.aliases.get(name, name).lstrip("-")
-        if root in equations.unknowns and structure.offsets.unknowns[equations.unknowns.index(root)] > 0:
+        if structure.order_of(root) > 0:
             return False
     return True
 

@@ -39,6 +39,16 @@ class StartFunctions:
     def observed(self) -> ca.Function:
         return self._with_jacobian(self.system.observed)
 
+    @cached_property
+    def hard_entries(self) -> ca.Function:
+        """The hard equations and the entries of their derivatives that may differ from zero."""
+        formula = ca.vertcat(self.system.constraints, self.system.residual)
+        return ca.Function("e", self.arguments, [ca.densify(formula), ca.jacobian(formula, self.arguments[1])])
+
+    @cached_property
+    def observed_values(self) -> ca.Function:
+        return ca.Function("o", self.arguments, [ca.densify(self.system.observed)])
+
     def _with_jacobian(self, formula: ca.SX) -> ca.Function:
         w, p = self.arguments[1], self.arguments[3]
         jacobians = [ca.densify(ca.jacobian(formula, w)), ca.densify(ca.jacobian(formula, p))]

@@ -193,5 +193,5 @@ class Initializer:
 
     def observe(self, t: float, start: Start, u: np.ndarray, p: np.ndarray) -> dict[str, float]:
         """Every name the user knows at a start."""
-        values = self.functions.observed(t, np.concatenate([start.x, start.z]), u, p)[0]
+        values = self.functions.observed_values(t, np.concatenate([start.x, start.z]), u, p)
         return dict(zip(self.system.observed_names, np.array(values.full()).ravel().tolist(), strict=True))

@@ -78,20 +78,23 @@ class StartProblem:
         return self.owner.structure.equations.aliases.get(name, name).lstrip("-")
 
     def _is_differential(self, name: str) -> bool:
-        equations = self.owner.structure.equations
         root = self._root(name)
-        return root in equations.unknowns and self.owner.structure.offsets.unknowns[equations.unknowns.index(root)] > 0
+        return self.owner.structure.order_of(root) > 0
 
     def _is_written(self, name: str) -> bool:
         """Whether the user's own equations differentiate it."""
         return self._root(name) in self.owner.structure.written_states
 
     def _movable(self, level: dict[str, float]) -> dict[str, float]:
-        return {n: v for n, v in level.items() if self._root(n) in self.owner.structure.equations.unknowns}
+        return {n: v for n, v in level.items() if self.owner.structure.order_of(self._root(n)) >= 0}
 
     def evaluate(self, function: ca.Function, w: np.ndarray) -> list[np.ndarray]:
         value, jw, jp = function(self.t, w, self.u, self.p)
         return [np.array(value.full()).ravel(), np.array(jw.full()), np.array(jp.full())]
+
+    def observed(self, w: np.ndarray) -> np.ndarray:
+        """Values alone, which large models have quickly."""
+        return np.array(self.owner.functions.observed_values(self.t, w, self.u, self.p).full()).ravel()
 
     def observed_rows(self, observed: list[np.ndarray], names: list[str]) -> list[np.ndarray]:
         index = [self.owner.observed_position[n] for n in names]
@@ -128,7 +131,8 @@ class StartProblem:
     def undeclared_states(self) -> np.ndarray:
         """Entries of x without a demand or a declared start."""
         names = self.owner.undeclared_states(self.demands)
-        return np.array([self.owner.system.state_names.index(n) for n in names], dtype=int)
+        position = {n: k for k, n in enumerate(self.owner.system.state_names)}
+        return np.array([position[n] for n in names], dtype=int)
 
     @property
     def levels(self) -> list[WishLevel]:
@@ -170,8 +174,10 @@ class StartProblem:
     def misses(self, w: np.ndarray) -> list[float]:
         """How far each level of differentiated wishes is from being met, in units of nominal values."""
         found = []
-        for level, value, _, _ in self.wish_rows(w):
+        observed = self.observed(w)
+        for level in self.levels:
             if level.of_states:
+                value = (w if level.of_unknowns else observed)[level.rows]
                 found.append(float(np.linalg.norm((value - level.targets) / level.sizes)))
         return found
 
@@ -194,6 +200,12 @@ class StartProblem:
 
     def holds_already(self, w: np.ndarray) -> bool:
         """Whether a point meets everything to rounding, as it does for models without constraints."""
+        if not (self.steady or self.demands):
+            there, entries = self.owner.functions.hard_entries(self.t, w, self.u, self.p)
+            if not (np.isfinite(there.nonzeros()).all() and np.isfinite(entries.nonzeros()).all()):
+                return False
+            if not any(there.nonzeros()):
+                return self._wishes_hold(w)
         value, jw, _, _ = self.hard(w)
         if not (np.isfinite(value).all() and np.isfinite(jw).all()):
             return False
@@ -201,7 +213,11 @@ class StartProblem:
             0.0 if self.owner.system.nz else 1e-14
         ):
             return False
-        return all(np.array_equal(value, level.targets) for level, value, _, _ in self.wish_rows(w))
+        return self._wishes_hold(w)
+
+    def _wishes_hold(self, w: np.ndarray) -> bool:
+        observed = self.observed(w)
+        return all(np.array_equal((w if v.of_unknowns else observed)[v.rows], v.targets) for v in self.levels)
 
     @property
     def states_are_free(self) -> bool:
@@ -229,7 +245,7 @@ class StartProblem:
     def missed(self, w: np.ndarray, level: int = 0) -> dict[str, tuple[float, float]]:
         """Declared starts that are not met, (wished, got): of differentiated variables (0) or algebraic ones (1)."""
         wishes = self.wishes[level]
-        observed = self.evaluate(self.owner.functions.observed, w)[0] if wishes else np.zeros(0)
+        observed = self.observed(w) if wishes else np.zeros(0)
         found = {}
         for name, wished in wishes.items():
             got = float(observed[self.owner.observed_position[name]])

@@ -59,14 +59,14 @@ def check_wishes(problem: StartProblem, w: np.ndarray) -> None:
     """Refuse a start at which a variable that a start was declared for is undefined."""
     wished = [n for level in problem.wishes for n in level]
     if wished:
-        values = problem.evaluate(problem.owner.functions.observed, w)[0]
+        values = problem.observed(w)
         if not np.isfinite(values[[problem.owner.observed_position[n] for n in wished]]).all():
             _refuse_undefined_wishes(problem, w)
 
 
 def _refuse_undefined_wishes(problem: StartProblem, w: np.ndarray) -> None:
     """Wished variables that are undefined at the start, where no equation is left to blame."""
-    observed = problem.evaluate(problem.owner.functions.observed, w)[0]
+    observed = problem.observed(w)
     names = problem.owner.system.observed_names
     variables = problem.owner.structure.model.variables
     undefined = [n for n, v in zip(names, observed, strict=True) if n in variables and not np.isfinite(v)]

@@ -181,7 +181,7 @@ def _names(problem: StartProblem) -> list[str]:
 
 def _values(problem: StartProblem, w: np.ndarray) -> list[float]:
     owner = problem.owner
-    observed = problem.evaluate(owner.functions.observed, w)[0]
+    observed = problem.observed(w)
     nameless = dict(zip(owner.system.implicit_names, w[owner.system.nx :], strict=True))
     return [
         float(observed[owner.observed_position[n]]) if n in owner.observed_position else float(nameless[n])
