@@ -1,13 +1,14 @@
 """Large models for benchmarks: a ladder, a rod, a grid, and Medical Akzo Nobel of the Test Set for IVP Solvers.
 
-Medical Akzo Nobel (Mazzia, Magherini: Test Set for Initial Value Problem Solvers, release 2.4, University of Bari, 2008,
-chapter "Medical Akzo Nobel problem"; it comes from Akzo Nobel Research and was formulated by R. van der Hout): an
+Medical Akzo Nobel (Mazzia, Magherini: Test Set for Initial Value Problem Solvers, release 2.4, University of Bari,
+2008, chapter "Medical Akzo Nobel problem"; it comes from Akzo Nobel Research and was formulated by R. van der Hout): an
 antibody enters tissue that a tumour has infected; two partial differential equations on a half line, mapped to [0, 1]
 and discretised by the method of lines with 200 points,
 
     u' = α u_ζ + β u_ζζ − k u v,   v' = −k u v,   α = 2 (ζ − 1)³/c²,   β = (ζ − 1)⁴/c²,   k = 100,   c = 4,
 
-u = φ(t) at ζ = 0, which is 2 until t = 5 and 0 from then on, u_ζ = 0 at ζ = 1; u = 0, v = 1 at the start; t from 0 to 20.
+u = φ(t) at ζ = 0, which is 2 until t = 5 and 0 from then on, u_ζ = 0 at ζ = 1; u = 0, v = 1 at the start; t from 0 to
+20.
 """
 
 from __future__ import annotations

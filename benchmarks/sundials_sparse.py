@@ -38,8 +38,8 @@ class Cvode:
 
     def _build(self, folder: Path, more: tuple[str, ...]) -> bool:
         command = ["cc", "-O2", "-shared", "-fPIC", f"-I{folder}", str(HERE / "sundials_sparse_driver.c")]
-        done = subprocess.run([*command, "-o", str(folder / "driver.so"), *LIBRARIES, *more, "-lm"], capture_output=True,
-                              check=False)  # fmt: skip
+        command += ["-o", str(folder / "driver.so"), *LIBRARIES, *more, "-lm"]
+        done = subprocess.run(command, capture_output=True, check=False)
         return done.returncode == 0
 
     def solve(self, rtol: float, atol: float, klu: bool = False) -> tuple[float, float, list[int]]:
