@@ -2,8 +2,8 @@
 lines.
 
 Values that are used more than once, and every ``LARGEST``-th of a long formula, are *roots*: they are kept in memory,
-and each is a small tree over inputs, numbers and other roots. Trees that are the same but for the places they read from,
-their numbers and where their value goes are one loop,
+and each is a small tree over inputs, numbers and other roots. Trees that are the same but for the places they read
+from, their numbers and where their value goes are one loop,
 
     for (k = 0; k < 1000; k++) out[k] = p[0] * (x[before[k]] - 2 * x[k] + x[after[k]]);
 
