@@ -197,22 +197,20 @@ def fit_intensities(criterion: Any, free: tuple[str, ...], chosen: tuple[str, ..
 def figures(size: Size, folder: Path | None, executor: Any) -> Comparison:
     """Figs. 6.5 and 6.6: trajectories with disturbances, and the model alone from the same starts."""
     fit = fit_at_published_intensities("document", "direct")
-    evaluation: Any = fit.estimate.evaluation
-    solution = evaluation.solution
     rows, drawn = [], {}
     axes_of: Any = ()
     if folder is not None:
         drawn["figures-6.5-6.6"], axes_of = new_figure(3, 6, width=3.0, height=2.2)
-    for column, (path, run) in enumerate(zip(solution.paths, gr.examples.nylon612(), strict=True)):
+    for column, run in enumerate(gr.examples.nylon612()):
+        path = fit.states(run.name).sel(given="smoothed", statistic="mean")
+        times = path["time"].to_numpy()
         start = {n: float(path[n][0]) for n in ("A", "C", "W")}
-        alone = gr.simulate(
-            fit.model.replace({"T": run.constants["T"]}), path.times, inputs=dict(run.inputs), start=start
-        )
+        alone = gr.simulate(fit.model.replace({"T": run.constants["T"]}), times, inputs=dict(run.inputs), start=start)
         for name in ("A", "C"):
             t, y = run.measurements(f"y_{name}")[:2]
-            with_noise = float(np.sqrt(np.mean((y - np.interp(t, path.times, path[name])) ** 2)))
-            without = float(np.sqrt(np.mean((y - np.interp(t, path.times, alone[name].to_numpy())) ** 2)))
-            rows.append(Row(f"{path.name}: rms of y_{name} − {name}, with and without disturbances",
+            with_noise = float(np.sqrt(np.mean((y - np.interp(t, times, path[name])) ** 2)))
+            without = float(np.sqrt(np.mean((y - np.interp(t, times, alone[name].to_numpy())) ** 2)))
+            rows.append(Row(f"{run.name}: rms of y_{name} − {name}, with and without disturbances",
                             f"{with_noise:.2f}, {without:.2f}"))  # fmt: skip
         if folder is not None:
             _draw(axes_of[column::6], path, alone, run)
@@ -227,11 +225,11 @@ def figures(size: Size, folder: Path | None, executor: Any) -> Comparison:
 
 def _draw(axes: Any, path: Any, alone: Any, run: gr.Experiment) -> None:
     for axis, name in zip(axes, ("A", "C", "W"), strict=True):
-        axis.plot(path.times, path[name], color="tab:blue")
-        axis.plot(path.times, alone[name], "--", color="tab:red", linewidth=0.9)
+        axis.plot(path["time"], path[name], color="tab:blue")
+        axis.plot(path["time"], alone[name], "--", color="tab:red", linewidth=0.9)
         if name != "W":
             axis.plot(*run.measurements(f"y_{name}")[:2], "o", color="0.3", markersize=2.5)
         else:
-            settled = path[name][len(path.times) // 20 :]
+            settled = path[name][path.sizes["time"] // 20 :]
             axis.set_ylim(0.0, 1.2 * float(np.max(settled)))
-        axis.set(xlabel="time [h]", ylabel=f"{name} [mol/Mg]", title=path.name if name == "A" else "")
+        axis.set(xlabel="time [h]", ylabel=f"{name} [mol/Mg]", title=run.name if name == "A" else "")

@@ -76,6 +76,11 @@ def test_direct_collocation_reaches_one_optimum_from_both_starts() -> None:
     assert all(f.converged for f in by_start.values())
     assert fits._apart(by_start) < 1e-3
     assert by_start["ones"].estimate.objective < 0.98 * 352.2
+    figures = fits.figures("small", None, None)
+    assert len(figures.rows) == 12
+    for row in figures.rows:
+        disturbed, alone = (float(v) for v in str(row.ours).split(", "))
+        assert disturbed < 0.6 * alone
 
 
 def test_names_are_registered() -> None:
