@@ -23,7 +23,7 @@ import numpy as np
 
 from grisaille.errors import GrisailleError
 from grisaille.estimation.fitted import Fitted
-from grisaille.estimation.likelihood import chosen, filter_runner
+from grisaille.estimation.likelihood import chosen
 from grisaille.filtering.runner import FilterRunner
 from grisaille.trial.discretisation import Discretisation
 
@@ -71,21 +71,18 @@ class SlowMode:
 def slow_modes(fit: Fitted) -> list[SlowMode]:
     """All of them, the slowest of each set of unknowns; none where the model cannot be followed again."""
     e = fit.estimate
-    if not e.is_likelihood or not e.free.any() or fit.method.deviance != "likelihood":
+    if not (fit.method.filters and e.is_likelihood and e.free.any()):
         return []
     found: dict[tuple[str, ...], SlowMode] = {}
     lasted = {c.name: float(c.grid[-1] - c.grid[0]) for c in e.cases}
     for case in e.cases:
-        runner = filter_runner(case)
-        if runner is None:
-            continue
         try:
             # what is shared is seen in all records
             own = [e.unknowns[k].experiment is not None and len(e.cases) > 1 for k in case.unknowns]
             total = lasted[case.name] if any(own) else sum(lasted.values())
             covariance = np.where(np.outer(e.free, e.free), e.covariance, 0.0)[np.ix_(case.unknowns, case.unknowns)]
             names = [e.unknowns[k].name for k in case.unknowns]
-            modes = _Linearised(runner, *chosen(case, e.theta)).slow(total, names, covariance)
+            modes = _Linearised(case.runner, *chosen(case, e.theta)).slow(total, names, covariance)
             for mode in modes:
                 if mode.rates not in found or mode.constants < found[mode.rates].constants:
                     found[mode.rates] = mode

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self
 
 import numpy as np
 
@@ -22,20 +22,64 @@ from grisaille.trial.trial import movement_of
 from grisaille.trial.unknown import Unknown
 
 
+class Prepared(Protocol):
+    """What an estimator makes of a trial: a simulation, a filter, an ensemble."""
+
+    def discretise(self, theta: np.ndarray) -> Discretisation: ...
+
+    def with_trial(self, trial: Trial) -> Self: ...
+
+
+class Simulation(Prepared, Protocol):
+    """A prepared trial that predicts by one simulation, on a discretisation of its own kind."""
+
+    def predict(self, theta: np.ndarray, discretisation: Any, /, *, sensitive: bool) -> Prediction: ...
+
+    def failed(self, reason: str, sensitive: bool) -> Prediction: ...
+
+    def crossings(self, theta: np.ndarray, discretisation: Any = None, /) -> list[Crossing]: ...
+
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    R = TypeVar("R", bound=Prepared, default=Any, covariant=True)
+else:
+    from typing import TypeVar
+
+    R = TypeVar("R")
+
+
 @dataclass(frozen=True)
-class Case:
+class Ready(Generic[R]):
+    """A runner that is there already."""
+
+    runner: R
+
+    def __call__(self) -> R:
+        return self.runner
+
+
+@dataclass(frozen=True)
+class Case(Generic[R]):
     """An experiment that can be predicted at any values of the unknowns."""
 
     experiment: Any
     trial: Trial
-    runner: Any
-    """What an estimator makes of the trial; None where it makes one thing of all trials."""
+    prepare: Callable[[], R] | None
+    """Gives the runner, the same at every call; None where an estimator makes one thing of all trials."""
     outputs: tuple[str, ...]
     """Columns of a prediction: measured outputs, then what noise formulas need."""
     unknowns: tuple[int, ...]
     """Indices into the problem's unknowns, in the order of the trial's θ."""
     discretisation: Discretisation | None = None
     """How finely it is represented; None as long as that has not been chosen."""
+
+    @property
+    def runner(self) -> R:
+        """What an estimator has made of the trial; of a loaded fit it is made when first asked for."""
+        assert self.prepare is not None
+        return self.prepare()
 
     @property
     def name(self) -> str:
@@ -57,30 +101,28 @@ class Case:
         """θ of the trial among values of all unknowns."""
         return np.asarray(theta[list(self.unknowns)])
 
-    def discretised(self, theta: np.ndarray) -> Case:
+    def discretised(self, theta: np.ndarray) -> Case[R]:
         """With a discretisation that suits values of all unknowns, unless it has one; as it is where none does."""
-        if self.discretisation is not None or self.runner is None:
+        if self.discretisation is not None or self.prepare is None:
             return self
         try:
             return replace(self, discretisation=self.runner.discretise(self.own(theta)))
         except GrisailleError:
             return self
 
-    def predict(self, theta: np.ndarray, *, sensitive: bool) -> Prediction:
+    def predict(self: Case[Simulation], theta: np.ndarray, *, sensitive: bool) -> Prediction:
         """Outputs (and derivatives by its own θ) at values of all unknowns."""
         discretisation = self.discretisation
         if discretisation is None:
             try:
                 discretisation = self.runner.discretise(self.own(theta))
             except GrisailleError as error:
-                failed: Prediction = self.runner.failed(str(error), sensitive)
-                return failed
-        found: Prediction = self.runner.predict(self.own(theta), discretisation, sensitive=sensitive)
-        return found
+                return self.runner.failed(str(error), sensitive)
+        return self.runner.predict(self.own(theta), discretisation, sensitive=sensitive)
 
-    def crossings(self, theta: np.ndarray) -> list[Crossing]:
+    def crossings(self: Case[Simulation], theta: np.ndarray) -> list[Crossing]:
         """The switches at which the equations jump that the trajectory crosses."""
-        return list(self.runner.crossings(self.own(theta), self.discretisation))
+        return self.runner.crossings(self.own(theta), self.discretisation)
 
     def refined(self, excess: float) -> Case:
         """With a finer discretisation, where an error estimate was so many tolerances."""
@@ -92,7 +134,7 @@ class Case:
     def with_values(self, values: Iterator[np.ndarray]) -> Case:
         """The same with other measurements, one array for each of ``samples``."""
         trial = self.trial.with_data(self.trial.data.with_values(values))
-        return replace(self, trial=trial, runner=None if self.runner is None else self.runner.with_trial(trial))
+        return replace(self, trial=trial, prepare=self.prepare and Ready(self.runner.with_trial(trial)))
 
 
 def build_case(
@@ -102,7 +144,7 @@ def build_case(
     noise: dict[str, NoiseLevel],
     rtol: float,
     compiled: bool | None,
-) -> Case:
+) -> Case[Runner | RowRunner]:
     """The case of one experiment, which unknowns ``mine`` move."""
     measured = tuple(experiment.outputs)
     outputs = tuple(dict.fromkeys([*measured, *(n for m in measured for n in noise[m].needs)]))
@@ -110,7 +152,7 @@ def build_case(
         runner: Runner | RowRunner = RowRunner(trial, outputs)
     else:
         runner = Runner(trial, outputs, rtol=rtol, compiled=compiled)
-    return Case(experiment, trial, runner, outputs, mine)
+    return Case(experiment, trial, Ready(runner), outputs, mine)
 
 
 def trial_of(

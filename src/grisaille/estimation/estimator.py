@@ -107,6 +107,8 @@ class Estimator(metaclass=EstimatorType):
     uncertainty of parameters."""
     follows: ClassVar[bool] = False
     """Whether it predicts from the data so far, so that a record begins with what the one before it told."""
+    filters: ClassVar[bool] = False
+    """Whether a ``FilterRunner`` runs each of its cases."""
     tells_how: ClassVar[bool] = False
     """Whether its problems say how they represent trajectories (``Problem.transcription``)."""
     deviance: ClassVar[Literal["squares", "likelihood", "trajectories", "itself", ""]] = ""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -58,18 +58,13 @@ class LikelihoodEvaluation(Evaluation):
         )  # fmt: skip
 
 
-def filter_runner(case: Case) -> FilterRunner | None:
-    """The filter of a case, made first where a loaded fit has not needed it yet; None where it has none."""
-    runner: Any = getattr(case.runner, "built", case.runner)
-    return runner if isinstance(runner, FilterRunner) else None
+Filtered = Case[FilterRunner]
 
 
-def chosen(case: Case, theta: np.ndarray) -> tuple[np.ndarray, Discretisation]:
+def chosen(case: Filtered, theta: np.ndarray) -> tuple[np.ndarray, Discretisation]:
     """θ of a filtered case, and its discretisation; made here where it has none."""
     own = case.own(theta)
-    runner = filter_runner(case)
-    assert runner is not None
-    return own, case.discretisation or runner.discretise(own)
+    return own, case.discretisation or case.runner.discretise(own)
 
 
 class LikelihoodProblem(Problem):
@@ -137,10 +132,9 @@ class LikelihoodProblem(Problem):
                 return f"Experiment '{case.name}': {reason}"
         return ""
 
-    def runner_of(self, case: Case) -> FilterRunner:
-        runner = filter_runner(case)
-        assert runner is not None
-        return runner
+    def runner_of(self, case: Filtered) -> FilterRunner:
+        """Its filter."""
+        return case.runner
 
     def renewed(self, values: Sequence[np.ndarray] | None = None, guess: np.ndarray | None = None) -> LikelihoodProblem:
         """An independent problem with other measurements (an array for each ``samples``, in order) or another guess."""

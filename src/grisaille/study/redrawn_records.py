@@ -18,7 +18,7 @@ from grisaille.assessment.criterion import Criterion
 from grisaille.disturbance import Purpose, Stream
 from grisaille.errors import EstimationError
 from grisaille.estimation.fitted import Fitted
-from grisaille.estimation.likelihood import LikelihoodProblem, filter_runner
+from grisaille.estimation.likelihood import LikelihoodProblem
 from grisaille.filtering.exact.linear import LinearFilter
 from grisaille.filtering.kalman import DiscreteModel
 from grisaille.study.data_sets import kept_rows
@@ -32,12 +32,11 @@ Values = list[np.ndarray]
 def draw_records(fit: Fitted, theta: np.ndarray, count: int, seed: int) -> Iterator[Values]:
     """Records 0, …, count − 1 from the model at θ."""
     cases = fit.estimate.cases
-    runners = [filter_runner(case) for case in cases]
-    if not any(runners):
+    if not fit.method.filters:
         yield from _with_noise(fit, theta, count, seed)
         return
     problem = LikelihoodProblem(fit.estimate.unknowns, cases)
-    if all(r is not None and isinstance(r.filter, LinearFilter) for r in runners):
+    if all(isinstance(problem.runner_of(case).filter, LinearFilter) for case in cases):
         drawn = []
         for k, case in enumerate(cases):
             runner = problem.runner_of(case)

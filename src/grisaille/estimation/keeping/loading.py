@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -187,30 +188,11 @@ def _case(
     question = Question.of(model, [experiment], unknowns)
     trial, mine = question.trials[0]
 
-    def build() -> Any:
+    @cache
+    def later() -> Any:
         return method.pose(question).cases[0].runner
 
-    later: Any = _Later(build)
     return Case(experiment, trial, later, outputs, mine, Discretisation.of(steps))
-
-
-class _Later:
-    """A runner that is built when first asked for anything."""
-
-    def __init__(self, build: Callable[[], Any]) -> None:
-        self._build = build
-        self._runner: Any = None
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(self.built, name)
-
-    @property
-    def built(self) -> Any:
-        if self._runner is None:
-            self._runner = self._build()
-        return self._runner
 
 
 def _estimate(

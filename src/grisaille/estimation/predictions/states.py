@@ -13,7 +13,7 @@ import numpy as np
 from grisaille.errors import EstimationError
 from grisaille.estimation.cases import Case
 from grisaille.estimation.fitted import Fitted
-from grisaille.estimation.likelihood import chosen, filter_runner
+from grisaille.estimation.likelihood import Filtered, chosen
 from grisaille.estimation.predictions.horizons import Horizon, last_used
 from grisaille.estimation.predictions.simulated_bands import simulated_bands
 from grisaille.estimation.quantities import STATISTICS, Quantities, declared, left_out
@@ -44,14 +44,12 @@ def filtered_states(
     return states_of_case(_case(fit, experiment, case_of), fit.estimate.theta, names, level)
 
 
-def states_of_case(case: Case, theta: np.ndarray, names: Wanted = None, level: float = 0.95) -> xr.Dataset:
+def states_of_case(case: Filtered, theta: np.ndarray, names: Wanted = None, level: float = 0.95) -> xr.Dataset:
     """The same for one experiment at given values of all unknowns."""
     import xarray as xr
 
     width = _width(level)
-    runner = filter_runner(case)
-    assert runner is not None
-    found = runner.states(*chosen(case, theta))
+    found = case.runner.states(*chosen(case, theta))
     filter, q, filtered, smoothed = found.filter, found.q, found.filtered, found.smoothed
     quantities = Quantities(filter.model, names)
     cells = filter.cells(q)
@@ -96,12 +94,11 @@ def predictor(
 
 
 def _predicted(
-    fit: Fitted, case: Case, theta: np.ndarray, steps: Discretisation, horizon: Horizon, level: float
+    fit: Fitted, case: Filtered, theta: np.ndarray, steps: Discretisation, horizon: Horizon, level: float
 ) -> xr.Dataset:
     import xarray as xr
 
-    runner = filter_runner(case)
-    assert runner is not None
+    runner = case.runner
     q, filter = runner.posed(theta, False)[0], runner.filter_on(steps, theta)
     quantities = Quantities(filter.model)
     if isinstance(horizon, float) and not isinstance(filter, LinearFilter):

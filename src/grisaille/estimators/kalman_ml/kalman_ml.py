@@ -19,7 +19,7 @@ import numpy as np
 from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.errors import EstimationError
 from grisaille.estimation.bound_penalty import BoundPenalty, transformed
-from grisaille.estimation.cases import Case, start_guesses, trial_of
+from grisaille.estimation.cases import Case, Ready, start_guesses, trial_of
 from grisaille.estimation.cost import Cost, interpreted, usual_cost
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator, Verdict
@@ -31,7 +31,7 @@ from grisaille.estimation.levels import (
     level_parameters,
     scan,
 )
-from grisaille.estimation.likelihood import LikelihoodEvaluation, LikelihoodProblem, chosen, filter_runner
+from grisaille.estimation.likelihood import Filtered, LikelihoodEvaluation, LikelihoodProblem, chosen
 from grisaille.estimation.predictions.horizons import Horizon, last_used, told
 from grisaille.estimation.problem import Problem
 from grisaille.estimation.question import Question
@@ -158,6 +158,7 @@ class KalmanML(Estimator):
     has_own_likelihood: ClassVar[bool] = True
     has_states: ClassVar[bool] = True
     follows: ClassVar[bool] = True
+    filters: ClassVar[bool] = True
     predicts_ahead: ClassVar[Literal["yes"]] = "yes"
     deviance: ClassVar[Literal["likelihood"]] = "likelihood"
     redraws: ClassVar[str] = "model"
@@ -231,9 +232,7 @@ class KalmanML(Estimator):
     def continued(self, fit: Fitted, experiment: Any) -> KalmanML:
         """Beginning with mean and covariance of all states at the last instant of an experiment."""
         case = self.case_of(fit.initial_model, experiment, fit.estimate.unknowns)
-        runner = filter_runner(case)
-        assert runner is not None
-        found = runner.states(*chosen(case, fit.estimate.theta))
+        found = case.runner.states(*chosen(case, fit.estimate.theta))
         known = Carried.of(found.filtered.x_filt[-1], found.filtered.P_filt[-1], found.open_filtered[-1])
         return replace(self, initial_covariance=known)
 
@@ -278,7 +277,7 @@ class KalmanML(Estimator):
         """One experiment with its filter; ``kinds`` of unknowns move it."""
         return self._case(experiment, *trial_of(model, experiment, unknowns, kinds))
 
-    def _case(self, experiment: Any, trial: Trial, mine: tuple[int, ...]) -> Case:
+    def _case(self, experiment: Any, trial: Trial, mine: tuple[int, ...]) -> Filtered:
         refuse_static(trial, "a filter")
         refuse_events(trial, "a filter")
         refuse_few_instants(trial, "a filter")
@@ -289,7 +288,7 @@ class KalmanML(Estimator):
                 trial, self._filter_options(), last_used(self.horizon, trial.times, clock_of(experiment))
             )
         )
-        return Case(experiment, trial, runner, trial.data.outputs, mine)
+        return Case(experiment, trial, Ready(runner), trial.data.outputs, mine)
 
     def _filter_options(self) -> FilterOptions:
         return FilterOptions(

@@ -337,10 +337,10 @@ def _order(subscripts: str, *shapes: tuple[int, ...]) -> list[Any]:
     return list(np.einsum_path(subscripts, *(np.broadcast_to(0.0, s) for s in shapes), optimize=True)[0])
 
 
-def _on_its_grid(case: Case) -> EnsembleRunner:
+def _on_its_grid(case: Case[EnsembleRunner]) -> EnsembleRunner:
     """A runner of one's own."""
-    runner: EnsembleRunner = case.runner
-    return runner.on(case.discretisation if isinstance(case.discretisation, EnsembleGrid) else runner.grid)
+    runner, grid = case.runner, case.discretisation
+    return runner.on(grid if isinstance(grid, EnsembleGrid) else runner.grid)
 
 
 def _measured(problem: MeanProblem) -> np.ndarray:

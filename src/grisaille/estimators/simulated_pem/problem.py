@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from grisaille.errors import EstimationError
-from grisaille.estimation.cases import Case, start_guesses, trial_of
+from grisaille.estimation.cases import Case, Ready, start_guesses, trial_of
 from grisaille.estimation.levels import level_guess
 from grisaille.estimation.likelihood import LikelihoodEvaluation
 from grisaille.estimation.noise import NoiseLevel, noise_levels, refuse_estimated_noise
@@ -145,7 +145,7 @@ def _refuse_noise(unknowns: Sequence[Unknown], matching: Matching) -> None:
         )
 
 
-def _case(question: Question, k: int, noise: dict[str, NoiseLevel], options: EnsembleOptions) -> Case:
+def _case(question: Question, k: int, noise: dict[str, NoiseLevel], options: EnsembleOptions) -> Case[EnsembleRunner]:
     experiment, (trial, mine) = question.data[k], question.trials[k]
     if any(question.unknowns[i].kind not in MOVING for i in mine):
         trial, mine = trial_of(question.model, experiment, question.unknowns, MOVING)
@@ -153,4 +153,4 @@ def _case(question: Question, k: int, noise: dict[str, NoiseLevel], options: Ens
     measured = tuple(experiment.outputs)
     outputs = tuple(dict.fromkeys([*measured, *(n for m in measured for n in noise[m].needs)]))
     paired = {s.output: float(np.std(s.values)) or 1.0 for s in trial.data.samples}
-    return Case(experiment, trial, EnsembleRunner(trial, outputs, options, paired), outputs, mine)
+    return Case(experiment, trial, Ready(EnsembleRunner(trial, outputs, options, paired)), outputs, mine)
