@@ -190,6 +190,16 @@ def test_resets_that_contradict_constraints_are_refused() -> None:
         run(Contradiction(), np.linspace(0, 3, 5))
 
 
+class Twice(gr.Model):
+    x, v = gr.Variable(0.0), gr.Variable(1.0)
+    equations = [der(x) == v, der(v) == 0 * v, gr.when(x > 1, gr.reinit(v, 0.5)), gr.when(2 * x > 2, gr.reinit(v, 2.0))]
+
+
+def test_two_resets_at_once_are_refused() -> None:
+    with pytest.raises(gr.SimulationError, match=r"two gr.when set 'v' at t = 1, at once"):
+        run(Twice(), np.array([0.0, 2.0]))
+
+
 class Chain(gr.Model):
     """Events that make events at the same instant; edges, changes, the start."""
 

@@ -117,6 +117,9 @@ def _meant(flat: FlatModel, name: str, pool: Sequence[str]) -> str:
     """What somebody who wrote a wrong name may have had in mind."""
     if name in flat.variables:
         return f" It is a variable: its value at the first instant is 'start({name})'."
+    inner = name[6:-1] if name.startswith("start(") else ""
+    if inner in flat.discretes:
+        return f" '{inner}' is a discrete variable: its start is estimated under its own name, '{inner}'."
     if name in flat.disturbances:
         return f" It is a disturbance: its level is 'scale({name})'."
     if name in flat.inputs or name in flat.outputs:

@@ -25,7 +25,8 @@ def match_model(record: Record, model: Model) -> tuple[str, ...]:
         _check_names("inputs", record.inputs, "an input", flat.inputs, flat)
         _check_names("outputs", record.outputs, "an output", flat.outputs, flat)
         _check_names("constants", record.constants, "a parameter", flat.parameters, flat)
-        _check_names("start", [n for n in record.start if n != EVERY], "a variable", flat.variables, flat)
+        starting = {**flat.variables, **flat.discretes}
+        _check_names("start", [n for n in record.start if n != EVERY], "a variable", starting, flat)
         _check_inputs_complete(record, flat)
         _check_rows(record, flat)
         _check_bounds(record, flat)
@@ -52,6 +53,7 @@ def _entries(name: str, known: Iterable[str]) -> str:
 def _other_kind(name: str, flat: FlatModel) -> str:
     """What to do with a name that the model has, but as something else."""
     advice: dict[str, Mapping[str, Any]] = {
+        f"'{name}' is a discrete variable: give its start in start={{'{name}': …}}.": flat.discretes,
         f"'{name}' is a parameter: set it with constants={{'{name}': …}}.": flat.parameters,
         f"'{name}' is an input: give it in inputs=.": flat.inputs,
         f"'{name}' is an output: give it in outputs=.": flat.outputs,
@@ -88,7 +90,7 @@ def _check_rows(record: Record, flat: FlatModel) -> None:
 
 def _check_bounds(record: Record, flat: FlatModel) -> None:
     for name, value in record.start.items():
-        bounds = flat.variables[name].bounds if name != EVERY else None
+        bounds = flat.variables[name].bounds if name in flat.variables else None
         if isinstance(value, float) and bounds is not None and not bounds[0] <= value <= bounds[1]:
             raise DataError(
                 f"start of '{name}' is {value:g}, outside the bounds ({bounds[0]:g}, {bounds[1]:g}) that {flat.name} "

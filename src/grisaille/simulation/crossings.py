@@ -40,7 +40,7 @@ class Crossing:
 def find_crossings(structure: Structure, kernel: Kernel, task: Task, method: str) -> list[Crossing]:
     """The switches that the run of ``task``, from its start, crosses; ``task`` itself is not changed."""
     jumps = structure.jumps.of_states
-    if not jumps or task.t1 <= task.t0:
+    if not (jumps or structure.model.whens) or task.t1 <= task.t0:
         return []
     if kernel.ne and structure.jumps.events is not None:
         return _listed(structure.jumps.events.system, kernel, task, method)

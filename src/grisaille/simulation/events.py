@@ -34,7 +34,7 @@ class Form:
         """Whether derivatives contain the share of every jump: all relations of states that jump are held."""
         if self.events is None:
             return not jumps.of_states
-        return all(jump.kind in HELD for jump in jumps.of_states)
+        return self.events.is_dated and all(jump.kind in HELD for jump in jumps.of_states)
 
     def parameters(self, p: Floats) -> Floats:
         """Values or derivatives, along the last axis; modes are set by integrators."""

@@ -160,6 +160,12 @@ def _repeats(task: Task, system: System, at: str) -> str:
 
 def _contradicts(task: Task, system: System, at: str) -> str:
     name = system.state_names[task.where] if 0 <= task.where < system.nx else "a state"
+    if np.isinf(task.amount):
+        return (
+            f"two gr.when set '{name}' {at}, at once, and nothing says which value is meant ({_point(task, system)}). "
+            f"Write them as one, gr.when(a, gr.reinit({name}, …)).otherwise(b, gr.reinit({name}, …)), where the first "
+            f"counts"
+        )
     return (
         f"a gr.reinit of '{name}' {at} contradicts the algebraic equations, which tie it to states that are set at the "
         f"same instant or do not follow it, as positions do not follow velocities: something would have to be off by "

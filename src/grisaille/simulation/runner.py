@@ -118,7 +118,7 @@ class Runner:
 
     def crossings(self, theta: np.ndarray, steps: Steps | None = None) -> list[Crossing]:
         """The switches that the trajectory at θ crosses and at which its equations jump."""
-        if not self.structure.jumps.of_states:
+        if not (self.structure.jumps.of_states or self.structure.model.whens):
             return []
         point = self.trial.at(theta).still()
         task = self._task(point, self._tolerance(steps) if steps else self.rtol)

@@ -53,6 +53,9 @@ class Events:
     before: System
     slopes: tuple[int, ...]
     """Places in u of the signals whose derivatives are appended to it."""
+    is_dated: bool = True
+    """Whether the derivatives of instants are known: no gap and no new value contains implicit unknowns whose rates are
+    too many to be written out."""
 
     @property
     def count(self) -> int:
@@ -116,7 +119,8 @@ def hold_events(system: System, name: Callable[[ca.SX], str]) -> Events | None:
         modes=modes,
         reactions=reactions,
     )  # fmt: skip
-    return Events(form, system, tuple(d.place for d in derivatives if d.is_new))
+    undated = nz > SOLVED_IN_FORMULAS and bool(ca.depends_on(moving, implicit))
+    return Events(form, system, tuple(d.place for d in derivatives if d.is_new), not undated)
 
 
 def _part(column: ca.SX, begin: int, end: int) -> ca.SX:

@@ -78,11 +78,11 @@ GR_COLD long gr_note_clauses(gr_task *k, long *fresh, long stuck) {
   return GR_DONE;
 }
 
-/* 1 where a clause that fires sets state i */
+/* how many of the clauses that fire set state i */
 GR_FN long gr_is_set(const gr_task *k, long i) {
-  for (long w = 0; w < GR_NW; w++)
-    if (gr_fired(k)[w] != 0.0 && gr_resets[w * GR_NX + i]) return 1;
-  return 0;
+  long count = 0;
+  for (long w = 0; w < GR_NW; w++) count += gr_fired(k)[w] != 0.0 && gr_resets[w * GR_NX + i];
+  return count;
 }
 
 /* The metric of the projection after a reset: what was set stays, states of higher levels follow first. */
@@ -173,6 +173,8 @@ GR_COLD long gr_take_actions(gr_task *k, gr_newton *n, double *x, double *z, con
   const double *nominal = k->nominal;
   gr_projection c = gr_projection_in(room);
   long status = GR_DONE;
+  for (long i = 0; i < GR_NX; i++)
+    if (gr_is_set(k, i) > 1) return gr_fail(k, GR_CONTRADICTS, i, HUGE_VAL);
   gr_R(k->t, x, z, u, k->p, next);
   gr_G(k->t, x, z, u, k->p, gap);
   const long bad = gr_not_finite(GR_NR, next);

@@ -27,7 +27,10 @@ AGREE = 0.01
 
 def has_jumps(problem: Problem) -> bool:
     """Whether some experiment's equations jump with states in a way that derivatives do not see."""
-    return any(case.trial.structure.jumps.of_states and not case.runner.is_exact for case in problem.cases)
+    return any(
+        (case.trial.structure.jumps.of_states or case.trial.flat.whens) and not case.runner.is_exact
+        for case in problem.cases
+    )
 
 
 def steps_across_jumps(
