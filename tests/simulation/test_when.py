@@ -268,3 +268,26 @@ def test_many_ticks_are_counted() -> None:
 def test_interpreted_runs_refuse_events() -> None:
     with pytest.raises(gr.SimulationError, match="needs the compiled integrators"):
         gr.simulate(Ball(), [0.0, 1.0], compiled=False)
+
+
+class Many(gr.Model):
+    """A condition of one of a dozen unknowns that are solved for."""
+
+    a = gr.Parameter(1.0)
+    x, z = gr.Variable(1.0), gr.Variable(0.5, size=12)
+
+    def equations(self) -> Any:
+        yield der(self.x) == -self.a * self.x
+        for i in range(12):
+            yield self.z[i] + 0.3 * gr.exp(self.z[i]) + 0.1 * self.z[(i + 1) % 12] ** 3 == self.x
+        yield gr.when(self.z[0] < 0.1, gr.reinit(self.x, 1.0))
+
+
+def test_conditions_of_many_implicit_unknowns_have_derivatives() -> None:
+    """All z are one number: it is 0.1 where x is 0.1 + 0.3 exp(0.1) + 0.1**4."""
+    t = np.array([0.0, 0.5, 1.0, 2.5])
+    got = run(Many(), t, sensitivities=["a"])
+    period = -np.log(0.1 + 0.3 * np.exp(0.1) + 1e-4)
+    since, count = t % period, t // period
+    assert np.abs(got.x.values - np.exp(-since)).max() < 1e-8
+    assert np.abs(got["d(x)"].values[:, 0] + t * np.exp(-since)).max() < 1e-7 and count[-1] == 2

@@ -40,6 +40,8 @@ HELD = ("lt", "le", "sign", "floor", "ceil")
 MOST = 40
 """Relations beyond which none is held: every one is an unknown of the integrators' linear equations."""
 SOLVED_IN_FORMULAS = 10
+"""Implicit unknowns up to which a motion slides along gaps that contain them: their rates are differentiated then."""
+WRITTEN_OUT = 30
 """Implicit unknowns up to which their rates are written out for gaps that contain them."""
 READABLE = 60
 LABELS = ("value", "other", "sliding", "slack")
@@ -92,8 +94,9 @@ def hold_events(system: System, name: Callable[[ca.SX], str]) -> Events | None:
     rates = _part(all_rates, 0, n)
     if reactions is not None:
         reactions = replace(reactions, rates=ca.densify(_part(all_rates, n, all_rates.numel())))
-    own = ca.vertcat(*(ca.if_else(sliding[k], rates[k], shares[k]) for k in range(n)))
     implicit = _part(system.z, 0, nz)
+    too_long = [nz > SOLVED_IN_FORMULAS and bool(ca.depends_on(gaps[k], implicit)) for k in range(n)]
+    own = ca.vertcat(*(shares[k] if too_long[k] else ca.if_else(sliding[k], rates[k], shares[k]) for k in range(n)))
     full = written_out(pieces)
     # the rate of an implicit unknown that shares move contains their rates, which are not known
     unclear = implicit if (nz and ca.depends_on(residual, shares)) or nz > SOLVED_IN_FORMULAS else ca.SX(0, 1)
@@ -119,7 +122,7 @@ def hold_events(system: System, name: Callable[[ca.SX], str]) -> Events | None:
         modes=modes,
         reactions=reactions,
     )  # fmt: skip
-    undated = nz > SOLVED_IN_FORMULAS and bool(ca.depends_on(moving, implicit))
+    undated = nz > WRITTEN_OUT and bool(ca.depends_on(moving, implicit))
     return Events(form, system, tuple(d.place for d in derivatives if d.is_new), not undated)
 
 
@@ -236,7 +239,7 @@ def _rates(system: System, gaps: ca.SX, rhs: ca.SX, residual: ca.SX) -> tuple[ca
     """d(gap)/dt along the motion, with modes held."""
     nz = residual.numel()
     z = _part(system.z, 0, nz)
-    is_implicit = nz > 0 and bool(ca.depends_on(gaps, z)) and nz <= SOLVED_IN_FORMULAS
+    is_implicit = nz > 0 and bool(ca.depends_on(gaps, z)) and nz <= WRITTEN_OUT
     moving = ca.vertcat(gaps, residual) if is_implicit else gaps
     derivatives = _derivatives(system, moving)
     u = ca.vertcat(*(system.u[d.place] for d in derivatives)) if derivatives else ca.SX(0, 1)
