@@ -71,6 +71,9 @@ class Names(Protocol):
     def skipped(self, name: str) -> int:
         """How many last arguments of a function need no value."""
 
+    def first(self) -> Any:
+        """Whether the first events are not over yet: ``initial()``."""
+
     def outcome(self, node: tree.Outcome) -> Any:
         """The value of a variable after an algorithm section."""
 

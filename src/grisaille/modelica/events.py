@@ -1,18 +1,217 @@
-"""What changes at events only: ``when``, ``pre``, ``edge``, ``change``, ``sample``, ``reinit``, ``initial()``."""
+"""What changes at events only: ``when``, ``pre``, ``edge``, ``change``, ``sample``, ``reinit``, ``initial()``.
+
+Variables that a ``when`` assigns become discrete variables of the model, and the ``when`` one of its events, with a
+branch for each condition. A variable that an ordinary equation gives, and whose value before an event is asked for
+(``pre(b)``), is remembered: it is a discrete variable that an event sets whenever its formula gives another value,
+
+    when (b's formula is not b):  b := formula,
+
+which is the iteration that Modelica prescribes. ``initial()`` is such a variable, true until the first events are over.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NoReturn
 
+import numpy as np
+
+from grisaille.model.content import Action, Branch, Occasion
+from grisaille.model.expression import Call, Condition, Constant, Expression, Name, postorder
+from grisaille.model.flat import FlatDiscrete
+from grisaille.model.whens import OF_EVENTS
 from grisaille.modelica import tree
 from grisaille.modelica.evaluation import LAZY, Evaluator, Local
+from grisaille.modelica.functions import Algorithm, targets_of
+from grisaille.modelica.model import ModelNames
 from grisaille.modelica.refusals import Refused
+from grisaille.modelica.sections import Sections, Single
+from grisaille.modelica.values import Enumerated, Unfit, both, describe, either, formula, negated, truth
 
-WORDS = ("pre", "edge", "change", "sample", "initial", "reinit", "delay", "spatialDistribution")
+FIRST = "initial()"
+"""The discrete variable that is 1 until the first events are over."""
+WORDS = ("pre", "edge", "change", "sample", "initial", "reinit")
+_REFUSED = ("delay", "spatialDistribution")
 
 
-def _refuse(_evaluator: Evaluator, node: tree.Calling, _local: Local) -> NoReturn:
-    raise Refused(node.at, f"'{node.name}' is not supported")
+class Events:
+    """Events of one model, as they are found."""
+
+    def __init__(self, names: ModelNames, sections: Sections) -> None:
+        self.names, self.evaluator, self.sections = names, names.evaluator, sections
+        self.discretes: dict[str, FlatDiscrete] = {}
+        self.bases: dict[str, str] = {}
+        self.branches: list[tuple[list[tuple[Condition, list[Action]]], int]] = []
+        """Branches of each ``when`` with its place."""
+        self.firsts: dict[str, tuple[Expression, int]] = {}
+        """What discrete variables are at the first instant, where that is no number."""
+        self.uses_first = False
+
+    # --- which variables change at events ---
+
+    def declare(self, targets: Iterable[str], at: int) -> None:
+        """Variables that events set."""
+        for name in targets:
+            if name in self.discretes:
+                continue
+            scalar = self.names.discrete.get(name)
+            if scalar is not None:
+                start, base = scalar.attributes.get("start"), scalar.base
+                unit = scalar.attributes.get("unit", "")
+                words = scalar.declared.words
+            elif name in self.names.variables:
+                variable = self.names.variables.pop(name)
+                start, base, unit, words = variable.start, "Real", variable.unit, variable.description
+            else:
+                raise Refused(at, f"'{name}' gets a value at events but is not a variable")
+            default = 1.0 if base in self.names.library.enumerations else 0.0
+            first = Constant(default) if start is None else formula(start)
+            self.discretes[name] = FlatDiscrete(name, first, unit if isinstance(unit, str) else "", words)
+            self.bases[name] = base
+            if scalar is not None:
+                self.names.formulas[name] = typed(Name(name), base)
+
+    def remembered(self, nodes: Iterable[tree.Node]) -> list[str]:
+        """Variables of which a value before an event is asked for."""
+        found: dict[str, None] = {}
+        for node in tree.walk(*nodes):
+            if isinstance(node, tree.Calling) and node.name in ("pre", "change"):
+                found |= {path: None for path in tree.references(*node.arguments) if path in self.names.discrete}
+        return list(found)
+
+    # --- events ---
+
+    def lower(self, single: Single) -> None:
+        """One when-equation."""
+        node = single.node
+        assert isinstance(node, tree.When)
+        self._whens(node, lambda body: self._actions(body, single.local), single.local)
+
+    def lower_statement(self, node: tree.When) -> None:
+        """One ``when`` of an algorithm section."""
+        self._whens(node, self._assigned, {})
+
+    def _whens(self, node: tree.When, act: Any, local: Local) -> None:
+        branches = []
+        for condition, body in node.branches:
+            actions = act(body)
+            for decided in self._conditions(condition, local):
+                if not isinstance(decided, bool) and actions:
+                    branches.append((decided, actions))
+        if branches:
+            self.branches.append((branches, node.at))
+
+    def _conditions(self, node: tree.Node, local: Local) -> list[Any]:
+        value = self.evaluator.value(node, local)
+        return [truth(item) for item in value.flat] if isinstance(value, np.ndarray) else [truth(value)]
+
+    def _actions(self, body: list[tree.Node], local: Local) -> list[Action]:
+        actions: list[Action] = []
+        for single in self.sections.unroll(body, local):
+            node = single.node
+            if isinstance(node, tree.Equal):
+                value = self.evaluator.value(node.right, single.local)
+                if isinstance(node.left, tree.Several):
+                    pairs = zip(node.left.items, value if isinstance(value, tuple) else (value,), strict=False)
+                    for side, result in pairs:
+                        actions += [] if side is None else self._set(side, result, single.local)
+                else:
+                    actions += self._set(node.left, value[0] if isinstance(value, tuple) else value, single.local)
+            elif isinstance(node, tree.Do):
+                actions += self._done(node.call, single.local)
+            else:
+                raise Refused(node.at, "'when' inside 'when' is not supported")
+        return actions
+
+    def _set(self, target: tree.Node, value: Any, local: Local) -> list[Action]:
+        path = target.path if isinstance(target, tree.Reference) else ""
+        if path in self.discretes:
+            return [Action("assign", Name(path), formula(value))]
+        raise Refused(target.at, "an equation inside 'when' gives one variable its value: write it alone on the left")
+
+    def _done(self, call: tree.Calling, local: Local) -> list[Action]:
+        if call.name == "reinit":
+            target = self.evaluator.value(call.arguments[0], local)
+            if not isinstance(target, Name):
+                raise Refused(call.at, f"reinit needs a variable, got {describe(target)}")
+            return [Action("reinit", target, formula(self.evaluator.value(call.arguments[1], local)))]
+        if call.name in ("assert", "Modelica.Utilities.Streams.print"):
+            return []
+        raise Refused(call.at, f"'{call.name}' inside 'when' is not supported")
+
+    def _assigned(self, body: list[tree.Node]) -> list[Action]:
+        """Statements of a ``when``: run on the values before the event."""
+        targets = targets_of(body)
+        local: Local = {t: typed(Call("pre", (Name(t),)), self.bases.get(t, "Real")) for t in targets}
+        reinits = [s for s in body if isinstance(s, tree.Do) and s.call.name == "reinit"]
+        Algorithm(self.evaluator).run([s for s in body if s not in reinits], local)
+        actions = [Action("assign", Name(t), formula(local[t])) for t in targets]
+        return actions + [a for s in reinits for a in self._done(s.call, local)]
+
+    def watch(self, name: str, value: Any, at: int) -> None:
+        """A remembered variable: set whenever its formula gives another value."""
+        base, now = self.bases[name], Name(name)
+        if base == "Boolean":
+            is_so = truth(value)
+            held = typed(now, base)
+            differs = either(both(is_so, negated(held)), both(negated(is_so), held))
+        else:
+            gap = Call("sub", (formula(value), now))
+            half = Constant(0.5 if base != "Real" else 0.0)
+            differs = either(Condition("gt", (gap, half)), Condition("lt", (gap, Call("neg", (half,)))))
+        actions = [Action("assign", now, formula(value))]
+        self.branches.append(([(Condition("initial", ()), actions), (differs, actions)], at))
+
+    def begin(self, name: str, value: Any, at: int) -> bool:
+        """An initial equation of a discrete variable."""
+        if name not in self.discretes:
+            return False
+        expression = formula(value)
+        if all(not isinstance(n, Name) or n.path in self.names.parameters for n in postorder((expression,))):
+            old = self.discretes[name]
+            self.discretes[name] = FlatDiscrete(name, expression, old.unit, old.description)
+        else:
+            self.firsts[name] = (expression, at)
+        return True
+
+    def occasions(self, place: Any) -> tuple[Occasion, ...]:
+        """All events; those that set one variable are one, in their order."""
+        if self.uses_first:
+            self.discretes[FIRST] = FlatDiscrete(FIRST, Constant(1.0), "", "until the first events are over")
+            done = [Action("assign", Name(FIRST), Constant(0.0))]
+            self.branches.append(([(Condition("initial", ()), done)], 0))
+        groups = _joined(self.branches)
+        found = []
+        for branches, at in groups:
+            targets = {a.target.path for _, actions in branches for a in actions if isinstance(a.target, Name)}
+            begun = [(n, e) for n, (e, _) in self.firsts.items() if n in targets]
+            if begun:
+                first = [Action("assign", Name(n), e) for n, e in begun]
+                branches = [(Condition("initial", ()), first), *branches]
+            found.append(Occasion(tuple(Branch(c, tuple(actions)) for c, actions in branches), place(at)))
+        return tuple(found)
+
+
+def _joined(groups: list[tuple[list[Any], int]]) -> list[tuple[list[Any], int]]:
+    """Groups of branches, those with a common target put together."""
+    owner: dict[str, int] = {}
+    found: list[tuple[list[Any], int]] = []
+    for branches, at in groups:
+        targets = {a.target.path for _, actions in branches for a in actions if a.kind == "assign"}
+        known = {owner[t] for t in targets if t in owner}
+        if known:
+            k = min(known)
+            found[k][0].extend(branches)
+        else:
+            k = len(found)
+            found.append((list(branches), at))
+        owner |= {t: k for t in targets}
+    return found
+
+
+def typed(value: Expression, base: str) -> Any:
+    """A discrete variable as what it is declared: a condition for a Boolean."""
+    return Condition("gt", (value, Constant(0.5))) if base == "Boolean" else value
 
 
 def is_eventful(node: tree.Node) -> bool:
@@ -20,10 +219,75 @@ def is_eventful(node: tree.Node) -> bool:
     return any(isinstance(n, tree.Calling) and n.name in WORDS for n in tree.walk(node))
 
 
-def refuse_when(node: tree.When) -> Any:
-    """Until they are lowered."""
-    raise Refused(node.at, "'when' is not supported")
+def is_momentary(value: Any) -> bool:
+    """Whether a formula is true at single instants only (a clock, an edge)."""
+    return isinstance(value, Expression) and any(
+        isinstance(n, Call) and n.operation in OF_EVENTS and n.operation != "pre" for n in postorder((value,))
+    )
 
 
-for _word in WORDS:
-    LAZY[_word] = _refuse
+def outside_pre(*roots: tree.Node) -> list[str]:
+    """Names that are used with their present value."""
+    found: list[str] = []
+    stack = list(roots)
+    while stack:
+        node = stack.pop()
+        if isinstance(node, tree.Calling) and node.name == "pre":
+            continue
+        if isinstance(node, tree.Reference):
+            path = ""
+            for part in node.parts:
+                path = f"{path}.{part.name}" if path else part.name
+                found.append(path)
+        stack.extend(tree.children(node))
+    return found
+
+
+# --- functions of events ---
+
+
+def _before(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return np.array([_before(item) for item in value.flat], dtype=object).reshape(value.shape)
+    if isinstance(value, Name):
+        return Call("pre", (value,))
+    if isinstance(value, Condition) and isinstance(value.arguments[0], Name):
+        return Condition(value.operation, (Call("pre", (value.arguments[0],)), *value.arguments[1:]))
+    if isinstance(value, Expression):
+        raise Unfit(f"pre of the formula `{value}` is not supported")
+    return value
+
+
+def _pre(evaluator: Evaluator, node: tree.Calling, local: Local) -> Any:
+    return _before(evaluator.value(node.arguments[0], local))
+
+
+def _edge(evaluator: Evaluator, node: tree.Calling, local: Local) -> Any:
+    value = truth(evaluator.value(node.arguments[0], local))
+    return False if isinstance(value, bool) else Condition("edge", (value,))
+
+
+def _change(evaluator: Evaluator, node: tree.Calling, local: Local) -> Any:
+    value = evaluator.value(node.arguments[0], local)
+    if isinstance(value, Condition):
+        value = value.arguments[0]
+    return Condition("change", (value,)) if isinstance(value, Name) else False
+
+
+def _sample(evaluator: Evaluator, node: tree.Calling, local: Local) -> Any:
+    start, period = (evaluator.value(argument, local) for argument in node.arguments[:2])
+    return Condition("clock", (formula(period), formula(start)))
+
+
+def _initial(evaluator: Evaluator, node: tree.Calling, local: Local) -> Any:
+    return evaluator.names.first()
+
+
+def _refuse(_evaluator: Evaluator, node: tree.Calling, _local: Local) -> NoReturn:
+    raise Refused(node.at, f"'{node.name}' is not supported")
+
+
+LAZY |= {"pre": _pre, "edge": _edge, "change": _change, "sample": _sample, "initial": _initial, "reinit": _refuse}
+LAZY |= dict.fromkeys(_REFUSED, _refuse)
+
+__all__ = ["Enumerated", "Events", "is_eventful", "is_momentary", "outside_pre"]

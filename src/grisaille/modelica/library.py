@@ -84,6 +84,10 @@ class Library:
             return 2
         return 0
 
+    def first(self) -> Any:
+        """Functions know nothing of events."""
+        raise Unfit("initial() stands outside a model")
+
     def outcome(self, node: tree.Outcome) -> Any:
         """Only models have algorithm sections of their own."""
         raise Refused(node.at, "an algorithm section stands outside a model")

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from grisaille.model.content import Content, Law
-from grisaille.model.expression import Call, Constant, Expression, Name, same
+from grisaille.model.expression import Call, Condition, Constant, Expression, Name, same
 from grisaille.model.flat import FlatOutput
 from grisaille.model.rewriting import Rewriter
 from grisaille.modelica import discrete, events, tree
 from grisaille.modelica.discrete import Definition
+from grisaille.modelica.events import Events, is_momentary, outside_pre
 from grisaille.modelica.functions import message_of, targets_of
 from grisaille.modelica.library import Library
 from grisaille.modelica.model import ModelNames
@@ -35,6 +36,7 @@ class _Lowering:
         self.names = ModelNames(self.library, made, self.refusals)
         self.evaluator = self.names.evaluator
         self.sections = Sections(self.evaluator, self._is_settled, self.refusals)
+        self.events = Events(self.names, self.sections)
         self.laws: list[Law] = []
         self.initial: list[Law] = []
 
@@ -51,13 +53,19 @@ class _Lowering:
     def content(self) -> Content:
         """Everything together."""
         singles = [*self.sections.unroll([*self.names.bindings, *self.made.equations], {})]
-        singles += [single for section in self.made.algorithms for single in outcomes(section)]
+        statements: list[tree.When] = []
+        for section in self.made.algorithms:
+            statements += [s for s in section if isinstance(s, tree.When)]
+            singles += outcomes([s for s in section if not isinstance(s, tree.When)])
         self.refusals.check()
         whens = [s for s in singles if isinstance(s.node, tree.When)]
         plain = [s for s in singles if isinstance(s.node, tree.Equal)]
-        for single in whens:
-            self._try(single.node.at, lambda s=single: events.refuse_when(s.node))
+        self._declare_events([*(s.node for s in whens), *statements], [*(s.node for s in singles), *statements])
         continuous = self._define_discrete(plain)
+        for single in whens:
+            self._try(single.node.at, lambda s=single: self.events.lower(s))
+        for statement in statements:
+            self._try(statement.at, lambda s=statement: self.events.lower_statement(s))
         for single in continuous:
             self._try(single.node.at, lambda s=single: self._equation(s))
         for single in singles:
@@ -68,6 +76,15 @@ class _Lowering:
         self._initial()
         self.refusals.check()
         return self._finished()
+
+    def _declare_events(self, whens: list[tree.Node], everything: list[tree.Node]) -> None:
+        """Variables that events set or remember are no formulas and no unknowns."""
+        for when in whens:
+            targets = [*assigned_in(when)]
+            self._try(when.at, lambda w=when, t=targets: self.events.declare(t, w.at))
+        more = [*self.made.initial_equations, *(s for section in self.made.initial_algorithms for s in section)]
+        remembered = [n for n in self.events.remembered([*everything, *more]) if n not in self.events.discretes]
+        self._try(0, lambda: self.events.declare(remembered, 0))
 
     def _try(self, at: int, act: Any) -> Any:
         try:
@@ -102,12 +119,14 @@ class _Lowering:
             names = " and ".join(f"'{c.name}'" for c in choices)
             self.refusals.add(Refused(choices[0].at, f"the equation of {names} is one too many"))
         order = self._try(0, lambda: discrete.in_order(found, self._discrete_uses)) or []
+        order = sorted(order, key=lambda name: name in self.events.discretes)  # what is remembered comes last
         for name in order:
             self._try(found[name].at, lambda n=name: self._define(found[n]))
         return continuous
 
     def _discrete_uses(self, node: tree.Node) -> list[str]:
-        return [path for path in tree.references(node) if path in self.names.discrete]
+        known = self.events.discretes
+        return [path for path in outside_pre(node) if path in self.names.discrete and path not in known]
 
     def _choices(self, single: Single) -> list[Definition]:
         node = single.node
@@ -124,7 +143,11 @@ class _Lowering:
         ]
 
     def _define(self, definition: Definition) -> None:
-        self.names.formulas[definition.name] = self.evaluator.value(definition.node, definition.local)
+        value = _first(self.evaluator.value(definition.node, definition.local))
+        if definition.name in self.events.discretes:
+            self.events.watch(definition.name, value, definition.at)
+        else:
+            self.names.formulas[definition.name] = value
 
     # --- equations ---
 
@@ -178,9 +201,18 @@ class _Lowering:
         if not isinstance(node, tree.Equal):
             raise Refused(node.at, "this initial equation is not supported")
         for a, b in self._sides(node, single):
+            if self._begin(a, b, node.at) or self._begin(b, a, node.at):
+                continue
             if not self._demand(a, b) and not self._demand(b, a):
                 law = self._law(node.at, formula(a), formula(b))
                 self.initial += [] if law is None else [law]
+
+    def _begin(self, a: Any, b: Any, at: int) -> bool:
+        """``n = value`` or ``pre(n) = value`` of a discrete variable."""
+        side = a.arguments[0] if isinstance(a, Condition) else a
+        if isinstance(side, Call) and side.operation == "pre":
+            side = side.arguments[0]
+        return isinstance(side, Name) and self.events.begin(side.path, b, at)
 
     def _demand(self, a: Any, b: Any) -> bool:
         names = self.names
@@ -197,9 +229,14 @@ class _Lowering:
 
     def _finished(self) -> Content:
         names = self.names
-        quantities = {}
+        quantities: dict[str, Expression] = {}
+        self.events.uses_first = names.uses_first
+        whens = self.events.occasions(self.source.place)
         for name, value in names.formulas.items():
-            if isinstance(value, str):
+            if isinstance(value, str) or name in self.events.discretes:
+                continue
+            if is_momentary(value):
+                quantities[name] = Constant(0.0)  # true at single instants, which no time of a run is
                 continue
             expression = self._try(names.discrete[name].declared.at, lambda v=value: formula(v))
             if expression is not None:
@@ -215,6 +252,8 @@ class _Lowering:
             equations=tuple(self.laws),
             initial=tuple(self.initial),
             settled=self._settled(),
+            discretes=self.events.discretes,
+            whens=whens,
         )
         self.refusals.check()
         return content.mapped(self._inserting()) if names.settled_reals else content
@@ -231,9 +270,20 @@ class _Lowering:
         return Rewriter(lambda node: numbers.get(node.path) if isinstance(node, Name) else None)
 
 
+def assigned_in(when: tree.Node) -> list[str]:
+    """Variables that a ``when`` gives values, by equations or by statements."""
+    assert isinstance(when, tree.When)
+    found: list[str] = []
+    for node in tree.walk(*(n for _, body in when.branches for n in body)):
+        if isinstance(node, tree.Equal):
+            sides = node.left.items if isinstance(node.left, tree.Several) else [node.left]
+            found += [side.path for side in sides if isinstance(side, tree.Reference)]
+    return [*found, *targets_of([n for _, body in when.branches for n in body])]
+
+
 def outcomes(section: list[tree.Node]) -> list[Single]:
     """An algorithm section as one equation for each variable that it assigns."""
-    found = []
+    found: list[Single] = []
     for target in targets_of(section):
         at = section[0].at
         reference = tree.Reference(at, (tree.Part(target),))

@@ -22,6 +22,8 @@ from grisaille.modelica.settling import in_order, number_of
 from grisaille.modelica.values import UNSET, Enumerated, Unfit, Unset, describe, formula, is_number, is_plain
 
 _ATTRIBUTES = {"start", "fixed", "nominal", "min", "max", "unit", "stateSelect"}
+FIRST = Condition("gt", (Call("pre", (Name("initial()"),)), Constant(0.5)))
+"""The condition ``initial()``; ``events`` declares the discrete variable in it."""
 _LARGE = 1e59
 """Bounds beyond are no bounds: Modelica.Constants.inf is 1e60."""
 
@@ -59,6 +61,8 @@ class ModelNames:
         """Values of discrete variables, once they are known."""
         self.settled_reals: set[str] = set()
         self.bindings: list[tree.Equal] = []
+        self.uses_first = False
+        """Whether ``initial()`` was asked for."""
         self._outcomes: dict[int, dict[str, Any]] = {}
         self._parts: dict[str, list[str]] | None = None
         self._numbers: dict[str, Any] = {}
@@ -84,6 +88,10 @@ class ModelNames:
         if name not in self._parts:
             raise KeyError(name)
         return assembled(name, self._parts[name], self.value_of)
+
+    def first(self) -> Any:
+        self.uses_first = True
+        return FIRST
 
     def outcome(self, node: tree.Outcome) -> Any:
         key = id(node.section)
