@@ -11,7 +11,7 @@ which is the iteration that Modelica prescribes. ``initial()`` is such a variabl
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 import numpy as np
@@ -159,8 +159,19 @@ class Events:
             gap = Call("sub", (formula(value), now))
             half = Constant(0.5 if base != "Real" else 0.0)
             differs = either(Condition("gt", (gap, half)), Condition("lt", (gap, Call("neg", (half,)))))
-        actions = [Action("assign", now, formula(value))]
+        actions = [Action("assign", now, self._before_event(formula(value)))]
         self.branches.append(([(Condition("initial", ()), actions), (differs, actions)], at))
+
+    def _before_event(self, value: Expression) -> Expression:
+        """The formula at the continuous values before the event: one pass of the iteration, not its end."""
+        kept = {"time", *self.names.parameters, *self.discretes}
+
+        def change(node: Expression) -> Expression | None:
+            if isinstance(node, Call) and node.operation == "pre":
+                return node
+            return Call("pre", (node,)) if isinstance(node, Name) and node.path not in kept else None
+
+        return replaced(value, change)
 
     def begin(self, name: str, value: Any, at: int) -> bool:
         """An initial equation of a discrete variable."""
@@ -207,6 +218,27 @@ def _joined(groups: list[tuple[list[Any], int]]) -> list[tuple[list[Any], int]]:
             found.append((list(branches), at))
         owner |= {t: k for t in targets}
     return found
+
+
+def replaced(root: Expression, change: Callable[[Expression], Expression | None]) -> Expression:
+    """The formula with nodes changed from the top down: below a changed node nothing is looked at."""
+    done: dict[int, Expression] = {}
+    stack = [(root, False)]
+    while stack:
+        node, finished = stack.pop()
+        if id(node) in done:
+            continue
+        new = None if finished else change(node)
+        if new is not None or not isinstance(node, Call):
+            done[id(node)] = new if new is not None else node
+        elif finished:
+            arguments = tuple(done[id(a)] for a in node.arguments)
+            is_same = all(a is b for a, b in zip(arguments, node.arguments, strict=True))
+            done[id(node)] = node if is_same else node.rebuilt(arguments)
+        else:
+            stack.append((node, True))
+            stack.extend((a, False) for a in node.arguments)
+    return done[id(root)]
 
 
 def typed(value: Expression, base: str) -> Any:
