@@ -291,3 +291,36 @@ def test_conditions_of_many_implicit_unknowns_have_derivatives() -> None:
     since, count = t % period, t // period
     assert np.abs(got.x.values - np.exp(-since)).max() < 1e-8
     assert np.abs(got["d(x)"].values[:, 0] + t * np.exp(-since)).max() < 1e-7 and count[-1] == 2
+
+
+class Pulses(gr.Model):
+    """A train of ramps and steps whose beginning an event notes: relations of time and of a discrete variable."""
+
+    x = gr.Variable(0.0)
+    y = gr.Variable()
+    n = gr.Discrete(0)
+    begin = gr.Discrete(0.0)
+    equations = [
+        gr.der(x) == y,
+        y == gr.where(gr.time < begin + 0.02, 500 * (gr.time - begin), gr.where(gr.time < begin + 0.05, 10.0, 0.0)),
+        gr.when(gr.time >= (n + 1) * 0.1 - 0.035, n == gr.pre(n) + 1, begin == gr.time),
+    ]
+
+
+class Sawtooth(gr.Model):
+    """The same with a bend and a table."""
+
+    x = gr.Variable(0.0)
+    begin = gr.Discrete(0.0)
+    equations = [
+        gr.der(x) == abs(gr.time - begin - 0.1) + gr.table(gr.time - begin, [0.0, 0.1, 0.2], [0.0, 1.0, 0.0]),
+        gr.when(gr.clock(0.2), begin == gr.time),
+    ]
+
+
+@pytest.mark.compiled
+def test_relations_of_time_and_of_a_discrete_variable_follow_it() -> None:
+    result = gr.simulate(Pulses(), np.array([0.0, 0.2, 0.6, 1.0]), rtol=1e-8)
+    np.testing.assert_allclose(result["x"], [0.0, 1.05, 2.65, 4.25], atol=1e-6)
+    result = gr.simulate(Sawtooth(), np.array([0.0, 0.2, 0.6, 1.0]), rtol=1e-8)
+    np.testing.assert_allclose(result["x"], [0.0, 0.11, 0.33, 0.55], atol=1e-6)

@@ -71,6 +71,9 @@ class Names(Protocol):
     def skipped(self, name: str) -> int:
         """How many last arguments of a function need no value."""
 
+    def at_start(self, value: Expression) -> Expression:
+        """A formula in which what is equal to time at the start is the start of the run."""
+
     def first(self) -> Any:
         """Whether the first events are not over yet: ``initial()``."""
 

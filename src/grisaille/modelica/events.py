@@ -173,6 +173,27 @@ class Events:
 
         return replaced(value, change)
 
+    def _now(self, condition: Expression) -> Expression:
+        """A condition between events: there the value before is the value."""
+
+        def change(node: Expression) -> Expression | None:
+            is_pre = isinstance(node, Call) and node.operation == "pre"
+            inner = node.arguments[0] if isinstance(node, Call) and is_pre else None
+            return inner if isinstance(inner, Name) and inner.path in self.discretes else None
+
+        return replaced(replaced(condition, change), self._without_floor)
+
+    def _without_floor(self, node: Expression) -> Expression | None:
+        """``floor(e) > n`` with a whole n is e ≥ n + 1: one relation instead of one inside another."""
+        if not isinstance(node, Condition) or node.operation != "gt":
+            return None
+        left, right = node.arguments
+        is_floor = isinstance(left, Call) and left.operation == "floor"
+        is_whole = isinstance(right, Name) and self.bases.get(right.path) == "Integer"
+        if not isinstance(left, Call) or not is_floor or not is_whole:
+            return None
+        return Condition("ge", (left.arguments[0], Call("add", (right, Constant(1.0)))))
+
     def begin(self, name: str, value: Any, at: int) -> bool:
         """An initial equation of a discrete variable."""
         if name not in self.discretes:
@@ -199,7 +220,7 @@ class Events:
             if begun:
                 first = [Action("assign", Name(n), e) for n, e in begun]
                 branches = [(Condition("initial", ()), first), *branches]
-            found.append(Occasion(tuple(Branch(c, tuple(actions)) for c, actions in branches), place(at)))
+            found.append(Occasion(tuple(Branch(self._now(c), tuple(actions)) for c, actions in branches), place(at)))
         return tuple(found)
 
 
@@ -307,8 +328,8 @@ def _change(evaluator: Evaluator, node: tree.Calling, local: Local) -> Any:
 
 
 def _sample(evaluator: Evaluator, node: tree.Calling, local: Local) -> Any:
-    start, period = (evaluator.value(argument, local) for argument in node.arguments[:2])
-    return Condition("clock", (formula(period), formula(start)))
+    start, period = (formula(evaluator.value(argument, local)) for argument in node.arguments[:2])
+    return Condition("clock", (period, evaluator.names.at_start(start)))
 
 
 def _initial(evaluator: Evaluator, node: tree.Calling, local: Local) -> Any:

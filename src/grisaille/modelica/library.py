@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from grisaille.model.expression import Expression
 from grisaille.modelica import tree
 from grisaille.modelica.builtins import BUILTINS
 from grisaille.modelica.evaluation import Evaluator, Local
@@ -83,6 +84,10 @@ class Library:
         if external is not None and external.function == "ModelicaStandardTables_CombiTimeTable_getValue":
             return 2
         return 0
+
+    def at_start(self, value: Expression) -> Expression:
+        """Functions know nothing of a run."""
+        return value
 
     def first(self) -> Any:
         """Functions know nothing of events."""

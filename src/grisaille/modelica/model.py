@@ -10,6 +10,7 @@ from typing import Any
 
 from grisaille.model.expression import Call, Condition, Constant, Expression, Name, postorder
 from grisaille.model.flat import FlatInput, FlatParameter, FlatVariable
+from grisaille.model.rewriting import Rewriter
 from grisaille.modelica import tree
 from grisaille.modelica.assembling import assembled, parts_of
 from grisaille.modelica.components import Expansion, Scalar
@@ -88,6 +89,16 @@ class ModelNames:
         if name not in self._parts:
             raise KeyError(name)
         return assembled(name, self._parts[name], self.value_of)
+
+    def at_start(self, value: Expression) -> Expression:
+        begun = {
+            node.left.path for node in self.made.initial_equations
+            if isinstance(node, tree.Equal) and isinstance(node.left, tree.Reference)
+            and isinstance(node.right, tree.Reference) and node.right.path == "time"
+        }  # fmt: skip
+        start = self.made.annotation.get("experiment.StartTime", 0.0)
+        at = Constant(float(start) if is_number(start) else 0.0)
+        return Rewriter(lambda node: at if isinstance(node, Name) and node.path in begun else None)(value)
 
     def first(self) -> Any:
         self.uses_first = True

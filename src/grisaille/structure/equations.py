@@ -77,7 +77,7 @@ def lower_equations(model: FlatModel) -> Equations:
         jets.declare(name, "disturbance")
     parameters = {name: ca.SX.sym(f"p{k}") for k, name in enumerate(model.parameters)}
 
-    switches = Switches(jets, parameters)
+    switches = Switches(jets, {n: s for n, s in parameters.items() if n not in model.discretes})
     delays = Delays(model.name, jets, parameters)
     der = partial(differentiate, jets, parameters)
     formulas = {**model.quantities, **{n: o.definition for n, o in model.outputs.items() if n not in model.variables}}

@@ -39,6 +39,8 @@ from grisaille.structure.system import Mode, Reactions, Signal, System
 HELD = ("lt", "le", "sign", "floor", "ceil")
 MOST = 40
 """Relations beyond which none is held: every one is an unknown of the integrators' linear equations."""
+MOST_ASKED = 150
+"""Of models with events of their own, whose conditions must be watched."""
 SOLVED_IN_FORMULAS = 10
 """Implicit unknowns up to which a motion slides along gaps that contain them: their rates are differentiated then."""
 WRITTEN_OUT = 30
@@ -178,11 +180,12 @@ def _held(system: System, name: Callable[[ca.SX], str]) -> tuple[list[ca.SX], li
                 f"unknowns that are solved for, and cannot be watched: give it a state, tau*der(y) == formula - y."
             )
     is_held = [(jumps and able) or needed for jumps, able, needed in zip(jumping, can_be, asked, strict=True)]
-    if sum(is_held) > MOST and any(asked):
+    if sum(is_held) > MOST_ASKED and any(asked):
         raise StructureError(
-            f"{sum(is_held)} relations switch with states or are conditions of gr.when; at most {MOST} can be watched."
+            f"{sum(is_held)} relations switch with states or are conditions of gr.when; at most {MOST_ASKED} can be "
+            f"watched."
         )
-    if sum(is_held) > MOST:
+    if sum(is_held) > MOST and not any(asked):
         return formulas, []
     rest = [(p.symbol, p.relation.value) for p, held in zip(pieces, is_held, strict=True) if not held]
 

@@ -1,0 +1,167 @@
+"""Events of Modelica texts against closed forms."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from modelica.texts import model
+
+import grisaille as gr
+from grisaille.errors import ModelError
+
+pytestmark = pytest.mark.compiled
+
+
+def run(body: str, times: list[float]) -> object:
+    return gr.simulate(gr.read_modelica(model(body)), np.array(times), rtol=1e-8)
+
+
+def test_a_ball_bounces() -> None:
+    body = """
+    parameter Real e = 0.5;
+    Real h(start = 4.905, fixed = true);
+    Real v(start = 0.0, fixed = true);
+    Integer bounces(start = 0);
+    equation
+    der(h) = v;
+    der(v) = -9.81;
+    when h < 0.0 then
+      reinit(v, -e * pre(v));
+      bounces = pre(bounces) + 1;
+    end when;
+    """
+    result = run(body, [0.0, 1.5, 2.25])
+    np.testing.assert_allclose(result["h"], [4.905, 4.905 * 0.25, 0.25 * 4.905 / 4], atol=1e-5)
+    np.testing.assert_array_equal(result["bounces"], [0, 1, 2])
+
+
+def test_a_pulse_train_of_the_library() -> None:
+    body = """
+    Real x(start = 0.0, fixed = true);
+    Real y;
+    Real T_start;
+    Integer count;
+    equation
+    der(x) = y;
+    y = if time < T_start + 0.05 then 10.0 else 0.0;
+    when integer((time + 0.035) / 0.1) > pre(count) then
+      count = pre(count) + 1;
+      T_start = time;
+    end when;
+    initial algorithm
+    count := integer((time + 0.035) / 0.1);
+    T_start := count * 0.1 - 0.035;
+    """
+    result = run(body, [0.0, 0.05, 0.1, 0.5])
+    np.testing.assert_allclose(result["x"], [0.0, 0.15, 0.5, 0.15 + 0.5 * 4 + 0.35], atol=1e-6)
+    np.testing.assert_array_equal(result["count"], [0, 0, 1, 5])
+
+
+def test_sampled_with_elsewhen_and_edges() -> None:
+    body = """
+    Real x(start = 0.0, fixed = true);
+    discrete Real held(start = -1.0);
+    Boolean tick;
+    Boolean high;
+    Integer n(start = 0);
+    equation
+    der(x) = 1.0;
+    tick = sample(0.0, 0.25);
+    high = x > 0.6;
+    when tick then
+      held = x;
+    end when;
+    when edge(high) then
+      n = pre(n) + 10;
+    elsewhen {x > 0.3, x > 0.8} then
+      n = pre(n) + 1;
+    end when;
+    """
+    result = run(body, [0.0, 0.2, 0.4, 0.7, 1.0])
+    np.testing.assert_allclose(result["held"], [0.0, 0.0, 0.25, 0.5, 1.0], atol=1e-9)
+    np.testing.assert_array_equal(result["n"], [0, 0, 1, 11, 12])
+
+
+def test_a_relay_remembers() -> None:
+    body = """
+    Real T(start = 20.0, fixed = true);
+    Boolean on(start = true, fixed = true);
+    equation
+    der(T) = (if on then 10.0 else -10.0);
+    on = T < 19.0 or pre(on) and T < 21.0;
+    """
+    result = run(body, [0.0, 0.05, 0.15, 0.25, 0.35, 0.55])
+    np.testing.assert_allclose(result["T"], [20.0, 20.5, 20.5, 19.5, 19.5, 20.5], atol=1e-6)
+    np.testing.assert_array_equal(result["on"], [1, 1, 0, 0, 1, 0])
+
+
+def test_an_algorithm_with_when_and_initial() -> None:
+    body = """
+    Real x(start = 0.0, fixed = true);
+    Integer state(start = 5);
+    Real level;
+    equation
+    der(x) = level;
+    level = if state == 2 then 2.0 else 1.0;
+    algorithm
+    when initial() then
+      state := 1;
+    end when;
+    algorithm
+    when x > 1.0 then
+      y := 3.0;
+    end when;
+    """
+    with pytest.raises(ModelError, match="'y' gets a value at events but is not a variable"):
+        gr.read_modelica(model(body))
+    result = run(body.replace("y := 3.0", "state := 2").replace("when initial() then\n      state := 1;\n    end when;", ""), [0.0, 0.5, 2.0])  # fmt: skip
+    np.testing.assert_allclose(result["x"], [0.0, 0.5, 3.0], atol=1e-6)
+
+
+def test_friction_sticks_and_slips() -> None:
+    body = """
+    constant Real limit = 1.0;
+    Real v(start = 0.0, fixed = true);
+    Real sa;
+    Real a;
+    Real f;
+    Boolean forward;
+    Boolean locked;
+    Integer mode(start = 3, fixed = true);
+    equation
+    der(v) = a;
+    a = 2.0 * time - f;
+    forward = pre(mode) == 0 and (sa > limit or pre(forward) and sa > limit) or initial() and v > 0.0;
+    locked = not (pre(mode) == 1 or forward);
+    a = if locked then 0.0 else sa - limit;
+    f = if locked then sa else limit;
+    mode = if (pre(mode) == 1 or forward) and v > 0.0 then 1 else 0;
+    """
+    result = run(body, [0.0, 0.4, 0.6, 1.5])
+    np.testing.assert_allclose(result["v"], [0.0, 0.0, 0.01, 1.0], atol=1e-5)
+    np.testing.assert_allclose(result["f"], [0.0, 0.8, 1.0, 1.0], atol=1e-6)
+
+
+def test_a_table_of_time_with_jumps() -> None:
+    from modelica.test_tables import TABLE
+
+    before = (
+        TABLE.replace("CombiTable1D_init3", "CombiTimeTable_init3")
+        .replace("CombiTable1D_getValue('id', 'column', 'u')", "CombiTimeTable_getValue('id', 'column', 'u', 'n', 'p')")
+        .replace("input Real 'u';", "input Real 'u';\n  input Real 'n';\n  input Real 'p';")
+        .replace("input Integer 'columns'[:];", "input Real 'start';\n    input Integer 'columns'[:];")
+        .replace("size('table', 2), 'columns'", "size('table', 2), 'start', 'columns'")
+    )
+    body = """
+    parameter 'Table' 'id' = 'Table'("NoName", "NoName", {{0.0, 1.0}, {1.0, 1.0}, {1.0, 3.0}, {2.0, 5.0}}, 0.0, {2},
+      'Smoothness'.'LinearSegments', 'Extrapolation'.'HoldLastPoint');
+    Real x(start = 0.0, fixed = true);
+    Real next(start = 0.0);
+    equation
+    der(x) = 'value'('id', 1, time, next, pre(next));
+    when initial() then
+      next = 1.0;
+    end when;
+    """
+    result = gr.simulate(gr.read_modelica(model(body, before)), np.array([0.0, 1.0, 2.0, 3.0]), rtol=1e-9)
+    np.testing.assert_allclose(result["x"], [0.0, 1.0, 5.0, 10.0], atol=1e-7)
