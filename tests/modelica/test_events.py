@@ -102,19 +102,17 @@ def test_an_algorithm_with_when_and_initial() -> None:
     Real level;
     equation
     der(x) = level;
-    level = if state == 2 then 2.0 else 1.0;
+    level = if state == 2 then 2.0 else if state == 1 then 1.0 else 7.0;
     algorithm
     when initial() then
       state := 1;
-    end when;
-    algorithm
-    when x > 1.0 then
-      y := 3.0;
+    elsewhen x > 1.0 then
+      TARGET := pre(state) + 1;
     end when;
     """
     with pytest.raises(ModelError, match="'y' gets a value at events but is not a variable"):
-        gr.read_modelica(model(body))
-    result = run(body.replace("y := 3.0", "state := 2").replace("when initial() then\n      state := 1;\n    end when;", ""), [0.0, 0.5, 2.0])  # fmt: skip
+        gr.read_modelica(model(body.replace("TARGET", "y")))
+    result = run(body.replace("TARGET", "state"), [0.0, 0.5, 2.0])
     np.testing.assert_allclose(result["x"], [0.0, 0.5, 3.0], atol=1e-6)
 
 
