@@ -163,3 +163,15 @@ def test_a_table_of_time_with_jumps() -> None:
     """
     result = gr.simulate(gr.read_modelica(model(body, before)), np.array([0.0, 1.0, 2.0, 3.0]), rtol=1e-9)
     np.testing.assert_allclose(result["x"], [0.0, 1.0, 5.0, 10.0], atol=1e-7)
+
+
+def test_a_delay_of_time() -> None:
+    body = """
+    Real x(start = 0.0, fixed = true);
+    Real y;
+    equation
+    der(x) = 2.0;
+    y = delay(x, 0.5);
+    """
+    result = run(body, [0.0, 0.25, 1.0, 2.0])
+    np.testing.assert_allclose(result["y"], [0.0, 0.0, 1.0, 3.0], atol=1e-7)

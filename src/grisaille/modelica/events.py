@@ -16,7 +16,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from grisaille.errors import ModelError
 from grisaille.model.content import Action, Branch, Occasion
+from grisaille.model.delays import delay
 from grisaille.model.expression import Call, Condition, Constant, Expression, Name, postorder
 from grisaille.model.flat import FlatDiscrete
 from grisaille.model.whens import OF_EVENTS
@@ -26,12 +28,12 @@ from grisaille.modelica.functions import Algorithm, targets_of
 from grisaille.modelica.model import ModelNames
 from grisaille.modelica.refusals import Refused
 from grisaille.modelica.sections import Sections, Single
-from grisaille.modelica.values import Enumerated, Unfit, both, describe, either, formula, negated, truth
+from grisaille.modelica.values import Enumerated, Unfit, both, describe, either, formula, is_plain, negated, truth
 
 FIRST = "initial()"
 """The discrete variable that is 1 until the first events are over."""
 WORDS = ("pre", "edge", "change", "sample", "initial", "reinit")
-_REFUSED = ("delay", "spatialDistribution")
+_REFUSED = ("spatialDistribution",)
 
 
 class Events:
@@ -304,6 +306,9 @@ def _before(value: Any) -> Any:
         return np.array([_before(item) for item in value.flat], dtype=object).reshape(value.shape)
     if isinstance(value, Name):
         return Call("pre", (value,))
+    inner = value.arguments[0] if isinstance(value, Condition) else value
+    if isinstance(inner, Call) and inner.operation == "pre":
+        return value
     if isinstance(value, Condition) and isinstance(value.arguments[0], Name):
         return Condition(value.operation, (Call("pre", (value.arguments[0],)), *value.arguments[1:]))
     if isinstance(value, Expression):
@@ -332,6 +337,16 @@ def _sample(evaluator: Evaluator, node: tree.Calling, local: Local) -> Any:
     return Condition("clock", (period, evaluator.names.at_start(start)))
 
 
+def _delay(evaluator: Evaluator, node: tree.Calling, local: Local) -> Any:
+    value, dead = (evaluator.value(argument, local) for argument in node.arguments[:2])
+    if is_plain(value):
+        return value
+    try:
+        return delay(formula(value), formula(dead))
+    except ModelError as error:
+        raise Unfit(str(error)) from None
+
+
 def _initial(evaluator: Evaluator, node: tree.Calling, local: Local) -> Any:
     return evaluator.names.first()
 
@@ -341,6 +356,7 @@ def _refuse(_evaluator: Evaluator, node: tree.Calling, _local: Local) -> NoRetur
 
 
 LAZY |= {"pre": _pre, "edge": _edge, "change": _change, "sample": _sample, "initial": _initial, "reinit": _refuse}
+LAZY["delay"] = _delay
 LAZY |= dict.fromkeys(_REFUSED, _refuse)
 
 __all__ = ["Enumerated", "Events", "is_eventful", "is_momentary", "outside_pre"]

@@ -200,7 +200,7 @@ class StartProblem:
 
     def holds_already(self, w: np.ndarray) -> bool:
         """Whether a point meets everything to rounding, as it does for models without constraints."""
-        if not (self.steady or self.demands):
+        if not (self.steady or self.demands or self.initial_rows):
             there, entries = self.owner.functions.hard_entries(self.t, w, self.u, self.p)
             if not (np.isfinite(there.nonzeros()).all() and np.isfinite(entries.nonzeros()).all()):
                 return False
