@@ -25,6 +25,7 @@ from grisaille.model.whens import OF_EVENTS
 from grisaille.modelica import tree
 from grisaille.modelica.evaluation import LAZY, Evaluator, Local
 from grisaille.modelica.functions import Algorithm, targets_of
+from grisaille.modelica.model import FIRST as IS_FIRST
 from grisaille.modelica.model import ModelNames
 from grisaille.modelica.refusals import Refused
 from grisaille.modelica.sections import Sections, Single
@@ -179,6 +180,8 @@ class Events:
         """A condition between events: there the value before is the value."""
 
         def change(node: Expression) -> Expression | None:
+            if node is IS_FIRST:
+                return Condition("initial", ())
             is_pre = isinstance(node, Call) and node.operation == "pre"
             inner = node.arguments[0] if isinstance(node, Call) and is_pre else None
             return inner if isinstance(inner, Name) and inner.path in self.discretes else None
