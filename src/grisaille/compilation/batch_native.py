@@ -10,6 +10,7 @@ import ctypes
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +59,7 @@ def run_native(
     threads = threads or processors()
     entry = library.function("gr_frozen", ctypes.POINTER(BatchStructure))
     answer = empty_answer(fused, batch, rows)
-    disturbances = _Disturbances(batch.filters, fused)
+    disturbances = packed_filters(batch.filters, fused)
     # an even number, because realizations go two abreast
     size = BLOCK if reduce else max(2, min(BLOCK, 2 * -(-batch.members.size // (8 * threads))))
     blocks = [batch.members[first : first + size] for first in range(0, batch.members.size, size)]
@@ -87,33 +88,27 @@ def run_native(
     return finish(answer, batch, total)
 
 
-class _Disturbances:
-    """Filters and streams as C reads them."""
-
-    def __init__(self, filters: Filters, fused: Sizes) -> None:
-        self.filters = filters
-        streams = [*(g.stream for g in filters.groups), *filters.white]
-        self.stream = np.array([(*s.key, int(s.antithetic)) for s in streams], dtype=np.uint32)
-        self.which = filters.which.astype(_LONG)
-        self.filter, self.start = filters.packed_steps(), filters.packed_start()
-        self.reading = filters.packed_reading()
-        nothing = (np.zeros(1),) * 3
-        self.dfilter, self.dstart, self.dreading = filters.packed_derivatives() if fused.layout.sensitive else nothing
-        self.w0 = None if filters.w is None else np.ascontiguousarray(filters.w)
-        self.mix = None if filters.mix is None else np.ascontiguousarray(filters.mix)
-        self.dw0 = None if filters.dw is None else np.ascontiguousarray(filters.dw)
-
-    def fields(self) -> dict[str, int | None]:
-        names = ("stream", "which", "filter", "start", "reading", "dfilter", "dstart", "dreading", "w0", "dw0", "mix")
-        numbers = {"first_realization": self.filters.first_realization, "first_point": self.filters.first_point}
-        return {name: _at(getattr(self, name)) for name in names} | numbers
+def packed_filters(filters: Filters, fused: Sizes) -> dict[str, NDArray[Any] | None]:
+    """Filters and streams as C reads them, by the names of ``gr_batch``."""
+    streams = [*(g.stream for g in filters.groups), *filters.white]
+    nothing = (np.zeros(1),) * 3
+    dfilter, dstart, dreading = filters.packed_derivatives() if fused.layout.sensitive else nothing
+    return {
+        "stream": np.array([(*s.key, int(s.antithetic)) for s in streams], dtype=np.uint32),
+        "which": filters.which.astype(_LONG),
+        "filter": filters.packed_steps(), "start": filters.packed_start(), "reading": filters.packed_reading(),
+        "dfilter": dfilter, "dstart": dstart, "dreading": dreading,
+        "w0": None if filters.w is None else np.ascontiguousarray(filters.w),
+        "dw0": None if filters.dw is None else np.ascontiguousarray(filters.dw),
+        "mix": None if filters.mix is None else np.ascontiguousarray(filters.mix),
+    }  # fmt: skip
 
 
 def _run(
     entry: Callable[..., int],
     fused: Sizes,
     batch: Batch,
-    disturbances: _Disturbances,
+    disturbances: dict[str, NDArray[Any] | None],
     answer: Frozen,
     block: NDArray[np.int64],
     reduce: bool,
@@ -131,7 +126,9 @@ def _run(
                 nominal=_at(batch.nominal), signal=_at(tables), signal_stride=_at(strides), held=_at(batch.held),
                 dp=_at(batch.dp), sx0=_at(batch.sx0), sx0_stride=fused.ns * fused.nx if batch.sx0.ndim == 3 else 0,
                 sx=_at(answer.sx), n_kept=kept.size, kept=_at(kept), y=_at(answer.y), sy=_at(answer.sy),
-                failed=_at(failed), w=_at(answer.w), dw=_at(answer.dw), **_moments_at(part), **disturbances.fields(),
+                failed=_at(failed), w=_at(answer.w), dw=_at(answer.dw), **_moments_at(part),
+                first_realization=batch.filters.first_realization, first_point=batch.filters.first_point,
+                **{name: _at(array) for name, array in disturbances.items()},
             )
         )
     )  # fmt: skip

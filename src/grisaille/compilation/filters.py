@@ -145,7 +145,7 @@ def filter_source(layout: FilterLayout, nu: int) -> str:
     return "\n".join(
         [
             *(f"#define GR_{name} {size}" for name, size in sizes.items()),
-            f"static const int gr_tabled[] = {{{', '.join(map(str, tabled))}}};",
+            f"GR_ARRAY int gr_tabled[] = {{{', '.join(map(str, tabled))}}};",
             '#include "gr_normal_wide.h"',
             _function("gr_filter_step", "a w z", "out", _step_rows(layout)),
             _function("gr_filter_start", "a z", "out", _start_rows(layout)),

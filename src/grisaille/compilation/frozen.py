@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import casadi as ca
 from numpy.typing import ArrayLike
@@ -17,6 +18,7 @@ from numpy.typing import ArrayLike
 from grisaille.compilation.batch import Frozen, Progress, check_batch
 from grisaille.compilation.batch_interpreted import run_interpreted
 from grisaille.compilation.batch_native import BatchStructure, run_native
+from grisaille.compilation.cuda.batch_cuda import run_cuda
 from grisaille.compilation.compiler import find_compiler, is_switched_off
 from grisaille.compilation.dialect import WIDE
 from grisaille.compilation.filters import FilterLayout, Filters, filter_source
@@ -34,6 +36,7 @@ PLAIN = FilterLayout()
 class FusedStep:
     """The fused step of a system without implicit unknowns; build it with ``build_step``."""
 
+    formula: StepFormula
     nx: int
     nu: int
     np: int
@@ -48,6 +51,16 @@ class FusedStep:
     @property
     def is_compiled(self) -> bool:
         return self.library is not None
+
+    @cached_property
+    def source(self) -> str:
+        """The C file."""
+        return c_source(self.formula, self.once, self.step, self.observe, self.ns, self.layout)
+
+    @property
+    def instructions(self) -> int:
+        """Of one step."""
+        return int(self.step.n_instructions())
 
     def run(
         self,
@@ -69,6 +82,7 @@ class FusedStep:
         sx0: ArrayLike | None = None,
         threads: int | None = None,
         progress: Progress | None = None,
+        device: str = "cpu",
     ) -> Frozen:
         """Steps every realization along the grid.
 
@@ -86,11 +100,14 @@ class FusedStep:
         filters : the disturbances, laid out as this step was built for
         dp, sx0 : (ns, np) and (ns, nx) or (M, ns, nx), the seeds of the sensitivity directions
         threads : of the compiled code; all processors by default
+        device : ``"cpu"``, ``"cuda"``, or ``"cuda-single"`` for steps in single precision there
         """
         batch = check_batch(
             self, x0, grid, signals, p, hold, nominal, substeps, keep, realizations, dp, sx0, skip, filters
         )
         rows = not reduce if rows is None else rows
+        if device != "cpu":
+            return run_cuda(self.source, self, [batch], reduce, rows, device == "cuda-single", progress)[0]
         if self.library is None:
             return run_interpreted(self.once, self.step, self.observe, self, batch, reduce, rows, progress)
         return run_native(self.library, self, batch, reduce, rows, threads, progress)
@@ -138,7 +155,7 @@ def _build(
     if library is not None:
         library.check_size("gr_batch_size", BatchStructure)
     np = formula.p.numel()
-    return FusedStep(system.nx, system.nu, np, len(chosen), ns, layout, library, once, step, observe)
+    return FusedStep(formula, system.nx, system.nu, np, len(chosen), ns, layout, library, once, step, observe)
 
 
 def _functions(

@@ -37,8 +37,10 @@
 #ifdef __CUDACC__
 #define GR_FN static __device__
 #define GR_API extern "C" __device__
+#define GR_ARRAY static __device__ const
 #else
 #define GR_FN static inline
+#define GR_ARRAY static const
 #if defined(_WIN32)
 #define GR_API __declspec(dllexport)
 #else

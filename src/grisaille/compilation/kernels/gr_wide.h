@@ -2,7 +2,7 @@
  *
  * A frozen step is one long chain of dependent operations, so a processor mostly waits; two realizations side by side take
  * the time of one. Every operation is the IEEE one in each lane: the digits are those of the scalar code. Compilers without
- * vector extensions, and CUDA (where threads do the same), get one lane.
+ * vector extensions, and CUDA (where threads do the same), get one lane; CUDA in single precision where GR_SINGLE is set.
  */
 #ifndef GR_WIDE_H
 #define GR_WIDE_H
@@ -20,6 +20,18 @@ typedef __typeof__((gr_wide){0.0, 0.0} < (gr_wide){0.0, 0.0}) gr_mask;
 #define GR_ABS(a) ((gr_wide)((gr_mask)(a) & ~(gr_mask)GR_SPLAT(-0.0)))
 #define GR_EACH1(f, a) ((gr_wide){f((a)[0]), f((a)[1])})
 #define GR_EACH2(f, a, b) ((gr_wide){f((a)[0], (b)[0]), f((a)[1], (b)[1])})
+
+#elif defined(GR_SINGLE)
+
+#define GR_LANES 1
+typedef float gr_wide;
+#define GR_LANE(v, l) (v)
+#define GR_SPLAT(a) ((float)(a))
+#define GR_TRUTH(m) ((float)(m))
+#define GR_SELECT(c, v) ((c) != 0.0f ? (v) : 0.0f)
+#define GR_ABS(a) fabsf(a)
+#define GR_EACH1(f, a) ((float)f(a))
+#define GR_EACH2(f, a, b) ((float)f(a, b))
 
 #else
 

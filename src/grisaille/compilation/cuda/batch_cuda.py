@@ -1,0 +1,104 @@
+"""Batches of one fused step, at one or many parameter values, as one job of a graphics processor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grisaille.compilation.batch import Batch, Frozen, Progress, Sizes, finish
+from grisaille.compilation.batch_native import BatchStructure, packed_filters
+from grisaille.compilation.cuda.launch import Found, Graphics, Job, Machine, OutOfDeviceMemory, run
+from grisaille.compilation.cuda.source import device_source
+from grisaille.compilation.memo import Memo
+from grisaille.compilation.moments import Moments
+from grisaille.errors import SimulationError
+
+_machines: Memo[Graphics] = Memo(16)
+
+
+def run_cuda(
+    source: str, fused: Sizes, batches: Sequence[Batch], reduce: bool, rows: bool, single: bool,
+    progress: Progress | None,
+) -> list[Frozen]:  # fmt: skip
+    """Answers of batches that ``are_alike``."""
+    machine = _machines.get((source, single), lambda: Graphics(device_source(source), single=single))
+    return run_on(machine, fused, batches, reduce, rows, progress)
+
+
+def run_on(
+    machine: Machine, fused: Sizes, batches: Sequence[Batch], reduce: bool, rows: bool, progress: Progress | None
+) -> list[Frozen]:
+    """The same on any machine."""
+    job = make_job(fused, batches)
+    try:
+        found = run(job, machine, BatchStructure, moments=reduce, rows=rows, progress=progress)
+    except OutOfDeviceMemory as error:
+        raise SimulationError(str(error)) from error
+    return [_answer(batch, found, v) for v, batch in enumerate(batches)]
+
+
+def are_alike(batches: Sequence[Batch]) -> bool:
+    """Whether batches differ in parameters, starts and filters alone."""
+    a = batches[0]
+    return all(
+        _same(a.grid, b.grid) and a.substeps == b.substeps and a.count == b.count and _same(a.held, b.held)
+        and _same(a.kept, b.kept) and _same(a.members, b.members) and _same(a.nominal, b.nominal)
+        and all(_same(s, t) for s, t in zip(a.signals, b.signals, strict=True)) and a.x0.ndim == b.x0.ndim
+        and a.sx0.ndim == b.sx0.ndim and _same_draws(a, b)
+        for b in batches[1:]
+    )  # fmt: skip
+
+
+def _same(a: NDArray[Any], b: NDArray[Any]) -> bool:
+    return a is b or np.array_equal(a, b)
+
+
+def _same_draws(a: Batch, b: Batch) -> bool:
+    f, g = a.filters, b.filters
+    return (
+        _same(f.which, g.which) and [x.stream for x in f.groups] == [x.stream for x in g.groups] and f.white == g.white
+        and (f.first_realization, f.first_point) == (g.first_realization, g.first_point)
+        and [x.F.shape for x in f.groups] == [x.F.shape for x in g.groups]
+        and (f.mix is None or g.mix is None or _same(f.mix, g.mix)) and f.w is None and g.w is None
+    )  # fmt: skip
+
+
+def make_job(fused: Sizes, batches: Sequence[Batch]) -> Job:
+    """Arrays side by side; ``batches`` are alike."""
+    first, layout = batches[0], fused.layout
+    if any(b.p.ndim > 1 for b in batches):
+        raise SimulationError("Parameters that differ between realizations are not run on a graphics processor.")
+    packed = [packed_filters(b.filters, fused) for b in batches]
+    filters = {
+        n: np.stack([np.atleast_1d(p[n]) for p in packed])
+        for n in ("filter", "start", "reading", "dfilter", "dstart", "dreading")
+    }
+    shared = {n: packed[0][n] for n in ("stream", "which", "mix")}
+    own = {n: np.stack([p[n] for p in packed]) for n in ("w0", "dw0") if packed[0][n] is not None}
+    arrays = {
+        "x0": np.stack([b.x0 for b in batches]), "p": np.stack([b.p for b in batches]),
+        "dp": np.stack([b.dp for b in batches]), "sx0": np.stack([b.sx0 for b in batches]), "grid": first.grid,
+        "nominal": first.nominal, "held": first.held, "kept": first.kept, "member": first.members,
+        **filters, **own, **{n: np.zeros(1) if a is None else a for n, a in shared.items()},
+    }  # fmt: skip
+    sizes = {
+        "nx": fused.nx, "nu": fused.nu, "np": fused.np, "ny": fused.ny, "ns": fused.ns, "nw": layout.nw,
+        "moved": int(layout.sensitive), "values": len(batches), "count": first.count, "substeps": first.substeps,
+        "first_realization": first.filters.first_realization, "first_point": first.filters.first_point,
+    }  # fmt: skip
+    return Job(sizes, arrays, first.signals)
+
+
+def _answer(batch: Batch, found: Found, v: int) -> Frozen:
+    y, sy = (None if a is None else a[v] for a in (found.y, found.sy))
+    frozen = Frozen(
+        batch.kept, found.x[v], found.sx[v], found.w[v], found.dw[v], y, sy, None,
+        np.where(np.isin(np.arange(batch.count), batch.members), found.failed[v], -1),
+    )  # fmt: skip
+    moments = None
+    if found.moments:
+        moments = Moments(batch.members.size, *(found.moments[n][v] for n in ("mean", "spread", "smean", "scross")))
+    return finish(frozen, batch, moments)

@@ -1,0 +1,393 @@
+"""A batch on a graphics processor: arrays put there, kernels of gr_cuda.h launched window by window, answers fetched.
+
+A window is a range of the grid, as long as what is observed in it fits into ``WINDOW`` bytes: trajectories of all
+realizations never exist at once unless they are asked for, and then on the host. Needs NumPy, and CuPy where the
+kernels run on a device; nothing else of the package, so that this file also runs beside an exported kernel, on a
+machine that has neither CasADi nor the model.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+WINDOW = 1 << 30
+"""Bytes of what is observed that are held on the device at a time."""
+STEPS = 200_000
+"""Steps of one launch, at most: an interrupt takes effect when it is done."""
+THREADS = 32
+"""Of a block: few, so that small ensembles spread over all multiprocessors."""
+BLOCK = 32
+"""Realizations whose moments are formed one after the other (``GR_BLOCK``)."""
+SPARE = 0.9
+"""Part of the free memory of a device that is used."""
+
+LONG = np.dtype(ctypes.c_long)
+EACH = "x0 p dp sx0 filter start reading dfilter dstart dreading".split()
+"""Arrays with the parameter value as their first dimension."""
+
+
+class OutOfDeviceMemory(MemoryError):
+    """What was to be run does not fit."""
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """The numbers of one run, as ``gr_batch`` has them.
+
+    sizes : nx, np, ny, ns, nw, moved (whether directions move filters), values, count, substeps, first_realization,
+        first_point
+    arrays : x0, p, dp, sx0 and the filters' with the parameter value as first dimension, x0 and sx0 with the
+        realization as second one where they differ between realizations; grid, nominal, held, kept, member, stream,
+        which, mix, and w0, dw0 where filters go on
+    signals : a table for each signal, with the realization as first dimension where they differ
+    """
+
+    sizes: Mapping[str, int]
+    arrays: Mapping[str, np.ndarray]
+    signals: Sequence[np.ndarray]
+
+    def __getattr__(self, name: str) -> int:
+        try:
+            return int(self.sizes[name])
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+@dataclass
+class Found:
+    """What a run gave; the first dimension is the parameter value."""
+
+    x: np.ndarray
+    sx: np.ndarray
+    w: np.ndarray
+    dw: np.ndarray
+    failed: np.ndarray
+    """(V, M): the first kept grid index at which a state was not finite, or -1."""
+    moments: dict[str, np.ndarray] = field(default_factory=dict)
+    """mean, spread (V, kept, ny), smean, scross (V, kept, ns, ny)"""
+    y: np.ndarray | None = None
+    sy: np.ndarray | None = None
+
+
+class Machine(Protocol):
+    """Where kernels run."""
+
+    name: str
+
+    def put(self, array: np.ndarray) -> Any: ...
+    def empty(self, shape: tuple[int, ...], dtype: Any) -> Any: ...
+    def fetch(self, array: Any) -> np.ndarray: ...
+    def address(self, array: Any) -> int: ...
+    def launch(self, kernel: str, threads: int, given: ctypes.Structure) -> None: ...
+    def free(self) -> int | None:
+        """Bytes of memory that are left, where they are few."""
+
+
+class Host:
+    """The kernels as loops over their threads, in a library built by a C compiler: slow, for comparison."""
+
+    name = "emulated"
+
+    def __init__(self, library: str) -> None:
+        self.library = ctypes.CDLL(library)
+
+    def put(self, array: np.ndarray) -> np.ndarray:
+        return np.ascontiguousarray(array).copy()
+
+    def empty(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+        return np.zeros(shape, dtype)
+
+    def fetch(self, array: np.ndarray) -> np.ndarray:
+        return array.copy()
+
+    def address(self, array: np.ndarray) -> int:
+        return int(array.ctypes.data)
+
+    def launch(self, kernel: str, threads: int, given: ctypes.Structure) -> None:
+        self.library.gr_device_size.restype = ctypes.c_long
+        assert self.library.gr_device_size() == ctypes.sizeof(given)
+        getattr(self.library, f"{kernel}_kernel")(ctypes.byref(given), ctypes.c_long(threads))
+
+    def free(self) -> None:
+        return None
+
+
+class Graphics:
+    """A device, through CuPy; ``source`` is one text with all headers in it."""
+
+    def __init__(self, source: str, *, single: bool = False, contracted: bool = False) -> None:
+        import cupy
+
+        self.cupy = cupy
+        options = [f"--fmad={'true' if contracted else 'false'}", "--std=c++14", *(["-DGR_SINGLE"] if single else [])]
+        self.module = cupy.RawModule(code=source, options=tuple(options))
+        self.given = self.module.get_global("gr_given")
+        self.kernels: dict[str, Any] = {}
+        properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
+        self.name = properties["name"].decode()
+
+    def put(self, array: np.ndarray) -> Any:
+        return self._held(lambda: self.cupy.asarray(np.ascontiguousarray(array)))
+
+    def empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
+        return self._held(lambda: self.cupy.zeros(shape, dtype))
+
+    def fetch(self, array: Any) -> np.ndarray:
+        return np.asarray(self.cupy.asnumpy(array))
+
+    def address(self, array: Any) -> int:
+        return int(array.data.ptr)
+
+    def launch(self, kernel: str, threads: int, given: ctypes.Structure) -> None:
+        self.given.copy_from_host(ctypes.addressof(given), ctypes.sizeof(given))
+        self.kernel(kernel)((-(-threads // THREADS),), (THREADS,), (LONG.type(threads),))
+
+    def kernel(self, name: str) -> Any:
+        if name not in self.kernels:
+            self.kernels[name] = self.module.get_function(f"{name}_kernel")
+        return self.kernels[name]
+
+    def free(self) -> int:
+        self.cupy.get_default_memory_pool().free_all_blocks()
+        return int(self.cupy.cuda.runtime.memGetInfo()[0])
+
+    def _held(self, make: Callable[[], Any]) -> Any:
+        try:
+            return make()
+        except self.cupy.cuda.memory.OutOfMemoryError as error:
+            raise OutOfDeviceMemory(str(error)) from error
+
+
+def structures(batch: type[ctypes.Structure]) -> type[ctypes.Structure]:
+    """The memory layout of ``gr_device`` around that of ``gr_batch``."""
+    numbers = "n_values count " + " ".join(f"{n}_each" for n in EACH) + " window"
+    fields: list[tuple[str, Any]] = [("batch", batch), *((n, ctypes.c_long) for n in numbers.split())]
+    fields += [("broken", ctypes.c_void_p), ("first_row", ctypes.c_long), ("n_rows", ctypes.c_long)]
+    fields += [(n, ctypes.c_void_p) for n in ("part", "mean", "spread", "smean", "scross")]
+    return type("DeviceStructure", (ctypes.Structure,), {"_fields_": fields})
+
+
+class Window(NamedTuple):
+    """Cells and rows of one launch."""
+
+    begin: int
+    end: int
+    first: int
+    last: int
+
+    @property
+    def rows(self) -> int:
+        return self.last - self.first
+
+
+def windows(kept: np.ndarray, cells: int, substeps: int, row_bytes: int, most: int) -> list[Window]:
+    """The grid cut into equal ranges; a row belongs to the range at whose end or inside which it is observed."""
+    length = max(1, min(cells, STEPS // substeps)) if cells else 1
+    while True:
+        ends = np.unique([*range(length, cells, length), cells]).astype(np.int64)
+        last = np.searchsorted(kept, ends, side="right")
+        rows = np.diff(last, prepend=0)
+        if length == 1 or rows.max(initial=0) * row_bytes <= most:
+            begins = np.concatenate([[0], ends[:-1]])
+            return [Window(*map(int, w)) for w in zip(begins, ends, last - rows, last, strict=True)]
+        length = -(-length // 2)
+
+
+def run(
+    job: Job,
+    machine: Machine,
+    batch: type[ctypes.Structure],
+    *,
+    moments: bool,
+    rows: bool,
+    progress: Callable[[int, int], None] | None = None,
+    most: int = WINDOW,
+) -> Found:
+    """Every realization at every parameter value through the whole grid.
+
+    batch : the memory layout of ``gr_batch``
+    most : bytes of what is observed that are held on the machine at a time
+    """
+    try:
+        return _Run(job, machine, batch, moments, rows, most).go(progress)
+    except OutOfDeviceMemory as error:
+        raise OutOfDeviceMemory(_too_large(job, machine, moments)) from error
+
+
+def _too_large(job: Job, machine: Machine, moments: bool) -> str:
+    """What does not fit, and what would."""
+    free = machine.free() or 0
+    common = sum(a.nbytes for n, a in job.arrays.items() if n not in ("x0", "sx0", "w0", "dw0", "member"))
+    common += sum(s.nbytes for s in job.signals if s.ndim == 1)
+    common += 16 * job.values * len(job.arrays["kept"]) * job.ny * (1 + job.ns) * moments
+    own = 8 * job.values * (2 * (job.nx + job.nw) * (1 + job.ns) + 3)
+    own += sum(s[0].nbytes for s in job.signals if s.ndim == 2) + 16 * job.values * job.ny * (1 + job.ns)
+    fits = max(0, int((SPARE * free - common) // own))
+    return (
+        f"{job.count} realizations of {job.values} parameter values do not fit into the {free / 2**30:.3g} GiB that are "
+        f"free on {machine.name}: {common / 2**30:.3g} GiB are needed whatever their number, and {own / 2**20:.3g} MiB for "
+        f"each; {fits} realizations would fit. Nothing has been changed: give fewer, or device='cpu'."
+    )
+
+
+class _Run:
+    def __init__(
+        self, job: Job, machine: Machine, batch: type[ctypes.Structure], moments: bool, rows: bool, most: int
+    ) -> None:
+        self.job, self.machine, self.moments, self.rows = job, machine, moments, rows
+        self.Batch, self.Device = batch, structures(batch)
+        kept, cells = job.arrays["kept"], len(job.arrays["grid"]) - 1
+        row_bytes = 8 * job.values * job.count * job.ny * (1 + job.ns)
+        free = machine.free()
+        most = most if free is None else min(most, max(1 << 20, free // 4))
+        self.windows = windows(kept, cells, job.substeps, row_bytes, most)
+        self.longest = max((w.rows for w in self.windows), default=0)
+
+    def go(self, progress: Callable[[int, int], None] | None) -> Found:
+        self._put()
+        found = self._answer()
+        for k, window in enumerate(self.windows):
+            self._launch(k, window)
+            if self.rows and window.rows:
+                self._fetch_rows(found, window)
+            if progress is not None:
+                progress(self.job.count * (k + 1) // len(self.windows), self.job.count)
+        fetch = self.machine.fetch
+        found.x, found.sx, found.w, found.dw = (
+            fetch(self.state[n]) if all(shape) else np.zeros(shape) for n, shape in self.shapes.items()
+        )
+        found.failed = fetch(self.broken).astype(np.int64)
+        found.moments = {n: fetch(a) for n, a in self.sums.items()}
+        return found
+
+    def _put(self) -> None:
+        job, put, empty = self.job, self.machine.put, self.machine.empty
+        V, M, ns, ny = job.values, job.count, job.ns, job.ny
+        begins = np.concatenate([np.full(w.rows, w.begin) for w in self.windows] or [np.zeros(0)])
+        relative = (job.arrays["kept"] - begins).astype(LONG)
+        typed = {"kept": relative, "member": job.arrays["member"].astype(LONG), "which": job.arrays["which"].astype(LONG)}
+        self.given = {n: put(_not_empty(typed.get(n, a))) for n, a in job.arrays.items()}
+        self.tables = [put(s) for s in job.signals]
+        width = 2 * job.substeps + 1
+        scale = [8 * (width if h == 2 else 1) for h in job.arrays["held"]]
+        bases = [self.machine.address(t) for t in self.tables]
+        places = [[b + s * w.begin for b, s in zip(bases, scale, strict=True)] for w in self.windows]
+        self.places = put(_not_empty(np.array(places, dtype=np.uintp)))
+        self.strides = put(_not_empty(np.array([s.shape[1] if s.ndim == 2 else 0 for s in job.signals], dtype=LONG)))
+        shapes = {"x": (V, M, job.nx), "sx": (V, M, ns, job.nx), "w": (V, M, job.nw), "dw": (V, M, ns * job.moved, job.nw)}
+        self.state = {n: empty(_some(shape), np.float64) for n, shape in shapes.items()}
+        self.shapes = shapes
+        self.failed = empty((V, M), LONG)
+        self.broken = put(np.full((V, M), -1, dtype=LONG))
+        held = self.longest if self.moments or self.rows else 0
+        self.y = empty((V * M * held * ny,), np.float64) if held * ny else None
+        self.sy = empty((max(1, V * M * held * ns * ny),), np.float64) if held * ny else None
+        n = len(job.arrays["kept"])
+        sums = {"mean": (V, n, ny), "spread": (V, n, ny), "smean": (V, n, ns, ny), "scross": (V, n, ns, ny)}
+        self.sums = {k: empty(s, np.float64) for k, s in sums.items()} if self.moments else {}
+        blocks = -(-len(job.arrays["member"]) // BLOCK)
+        self.part = empty((max(1, V * blocks * (2 + 2 * ns) * held * ny),), np.float64) if self.moments else None
+
+    def _launch(self, k: int, window: Window) -> None:
+        job, members = self.job, len(self.job.arrays["member"])
+        given = self._structure(k, window)
+        self.machine.launch("gr_cuda_run", job.values * members, given)
+        if self.moments and window.rows and job.ny and members:
+            columns = job.ny * max(1, job.ns)
+            self.machine.launch("gr_cuda_moments", job.values * -(-members // BLOCK) * window.rows * columns, given)
+            self.machine.launch("gr_cuda_join", job.values * window.rows * columns, given)
+
+    def _structure(self, k: int, window: Window) -> ctypes.Structure:
+        job, at, a = self.job, self.machine.address, self.given
+        ns, is_first, size = job.ns, k == 0, LONG.itemsize
+        has_own = {"x0": job.arrays["x0"].ndim == 3, "sx0": job.arrays["sx0"].ndim == 4}
+        state = {n: at(s) for n, s in self.state.items()}
+        goes_on = not is_first or "w0" in a
+        batch = self.Batch(
+            n_members=len(job.arrays["member"]), member=at(a["member"]), n_cells=window.end - window.begin,
+            substeps=job.substeps, grid=at(a["grid"]) + 8 * window.begin,
+            x0=at(a["x0"]) if is_first else state["x"], x0_stride=job.nx if has_own["x0"] or not is_first else 0,
+            x=state["x"], p=at(a["p"]), p_stride=0, nominal=at(a["nominal"]),
+            signal=at(self.places) + k * len(job.signals) * np.dtype(np.uintp).itemsize,
+            signal_stride=at(self.strides), held=at(a["held"]), dp=at(a["dp"]),
+            sx0=at(a["sx0"]) if is_first else state["sx"],
+            sx0_stride=ns * job.nx if has_own["sx0"] or not is_first else 0, sx=state["sx"], n_kept=window.rows,
+            kept=at(a["kept"]) + size * window.first, y=None if self.y is None else at(self.y),
+            sy=None if self.sy is None else at(self.sy), failed=at(self.failed),
+            first_realization=job.first_realization, first_point=job.first_point + window.begin, stream=at(a["stream"]),
+            which=at(a["which"]) + size * window.begin, filter=at(a["filter"]), start=at(a["start"]),
+            reading=at(a["reading"]), dfilter=at(a["dfilter"]), dstart=at(a["dstart"]), dreading=at(a["dreading"]),
+            w0=(state["w"] if not is_first else at(a["w0"])) if goes_on else None,
+            dw0=self._moving(is_first), w=state["w"], dw=state["dw"], mix=at(a["mix"]),
+        )  # fmt: skip
+        each = {f"{n}_each": _each(job.arrays[n]) for n in EACH}
+        if not is_first:
+            each["x0_each"], each["sx0_each"] = job.count * job.nx, job.count * ns * job.nx
+        sums = {n: at(s) for n, s in self.sums.items()}
+        return self.Device(
+            batch=batch, n_values=job.values, count=job.count, **each, window=window.begin, broken=at(self.broken),
+            first_row=window.first, n_rows=len(job.arrays["kept"]), part=None if self.part is None else at(self.part),
+            **sums,
+        )  # fmt: skip
+
+    def _moving(self, is_first: bool) -> int | None:
+        if not self.job.moved:
+            return None
+        if not is_first:
+            return self.machine.address(self.state["dw"])
+        return self.machine.address(self.given["dw0"]) if "dw0" in self.given else None
+
+    def _answer(self) -> Found:
+        job, nothing = self.job, np.zeros(0)
+        found = Found(nothing, nothing, nothing, nothing, nothing)
+        if self.rows:
+            n = len(job.arrays["kept"])
+            found.y = np.zeros((job.values, job.count, n, job.ny))
+            found.sy = np.zeros((job.values, job.count, n, job.ns, job.ny))
+        return found
+
+    def _fetch_rows(self, found: Found, window: Window) -> None:
+        job, n = self.job, window.rows
+        at = slice(window.first, window.last)
+        for to, held, shape in ((found.y, self.y, (n, job.ny)), (found.sy, self.sy, (n, job.ns, job.ny))):
+            if to is not None and to.size:
+                size = job.values * job.count * int(np.prod(shape))
+                to[:, :, at] = self.machine.fetch(held[:size]).reshape(job.values, job.count, *shape)
+
+
+def _each(array: np.ndarray) -> int:
+    """Numbers from one parameter value to the next; none where there is one."""
+    return int(array[0].size) if len(array) > 1 else 0
+
+
+def _some(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return shape if all(shape) else (1,)
+
+
+def _not_empty(array: np.ndarray) -> np.ndarray:
+    """A pointer needs something to point to."""
+    return array if array.size else np.zeros(1, dtype=array.dtype)
+
+
+def load(folder: str) -> tuple[Job, dict[str, Any]]:
+    """The job of an exported folder, and what is said about it."""
+    import json
+    import os
+
+    with open(os.path.join(folder, "kernel.json"), encoding="utf-8") as file:
+        told = json.load(file)
+    with np.load(os.path.join(folder, "arrays.npz")) as arrays:
+        given = {n: arrays[n] for n in arrays.files}
+    signals = [given.pop(f"signal_{i}") for i in range(told["sizes"]["nu"])]
+    return Job(told["sizes"], given, signals), told
+
+
+def layout(fields: Iterator[tuple[str, str]] | Sequence[Sequence[str]]) -> type[ctypes.Structure]:
+    """A structure from pairs of names and ``"long"`` or ``"pointer"``."""
+    kinds = {"long": ctypes.c_long, "pointer": ctypes.c_void_p}
+    return type("BatchStructure", (ctypes.Structure,), {"_fields_": [(n, kinds[kind]) for n, kind in fields]})
