@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import casadi as ca
 from numpy.typing import ArrayLike
 
-from grisaille.compilation.batch import Frozen, Progress, check_batch
+from grisaille.compilation.batch import Batch, Frozen, Progress, check_batch
 from grisaille.compilation.batch_interpreted import run_interpreted
 from grisaille.compilation.batch_native import BatchStructure, run_native
-from grisaille.compilation.cuda.batch_cuda import run_cuda
 from grisaille.compilation.compiler import find_compiler, is_switched_off
 from grisaille.compilation.dialect import WIDE
 from grisaille.compilation.filters import FilterLayout, Filters, filter_source
@@ -64,6 +64,27 @@ class FusedStep:
 
     def run(
         self,
+        *given: ArrayLike | Sequence[ArrayLike],
+        reduce: bool = False,
+        rows: bool | None = None,
+        threads: int | None = None,
+        progress: Progress | None = None,
+        **further: Any,
+    ) -> Frozen:
+        """Steps every realization along the grid; what ``batch`` takes, and
+
+        reduce : moments over the realizations
+        rows : each realization's own; by default unless ``reduce``
+        threads : of the compiled code; all processors by default
+        """
+        batch = self.batch(*given, **further)
+        rows = not reduce if rows is None else rows
+        if self.library is None:
+            return run_interpreted(self.once, self.step, self.observe, self, batch, reduce, rows, progress)
+        return run_native(self.library, self, batch, reduce, rows, threads, progress)
+
+    def batch(
+        self,
         x0: ArrayLike,
         grid: ArrayLike,
         signals: Sequence[ArrayLike] = (),
@@ -73,18 +94,13 @@ class FusedStep:
         nominal: ArrayLike = 1.0,
         substeps: int = 1,
         keep: int | ArrayLike = 1,
-        reduce: bool = False,
-        rows: bool | None = None,
         realizations: int | None = None,
         skip: ArrayLike = (),
         filters: Filters | None = None,
         dp: ArrayLike | None = None,
         sx0: ArrayLike | None = None,
-        threads: int | None = None,
-        progress: Progress | None = None,
-        device: str = "cpu",
-    ) -> Frozen:
-        """Steps every realization along the grid.
+    ) -> Batch:
+        """The arrays of one run, checked.
 
         x0 : (nx,) or (M, nx); on the constraints to the accuracy of one Gauss–Newton correction
         grid : (K + 1,) increasing times; every cell is cut into ``substeps`` equal steps
@@ -94,23 +110,13 @@ class FusedStep:
             ``"stages"``: K (2 substeps + 1) + 1 values instead of K + 1, for each cell at every half of a step, both
             ends included, and one for the last grid point
         keep : observe every ``keep``-th grid point, or at these grid indices
-        reduce : moments over the realizations
-        rows : each realization's own; by default unless ``reduce``
         skip : realizations to leave out
         filters : the disturbances, laid out as this step was built for
         dp, sx0 : (ns, np) and (ns, nx) or (M, ns, nx), the seeds of the sensitivity directions
-        threads : of the compiled code; all processors by default
-        device : ``"cpu"``, ``"cuda"``, or ``"cuda-single"`` for steps in single precision there
         """
-        batch = check_batch(
+        return check_batch(
             self, x0, grid, signals, p, hold, nominal, substeps, keep, realizations, dp, sx0, skip, filters
         )
-        rows = not reduce if rows is None else rows
-        if device != "cpu":
-            return run_cuda(self.source, self, [batch], reduce, rows, device == "cuda-single", progress)[0]
-        if self.library is None:
-            return run_interpreted(self.once, self.step, self.observe, self, batch, reduce, rows, progress)
-        return run_native(self.library, self, batch, reduce, rows, threads, progress)
 
 
 def build_step(

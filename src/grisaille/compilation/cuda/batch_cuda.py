@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from grisaille.compilation.batch import Batch, Frozen, Progress, Sizes, finish
 from grisaille.compilation.batch_native import BatchStructure, packed_filters
 from grisaille.compilation.cuda.launch import Found, Graphics, Job, Machine, OutOfDeviceMemory, run
-from grisaille.compilation.cuda.source import device_source
+from grisaille.compilation.cuda.directions import join_directions, split_directions
+from grisaille.compilation.cuda.source import one_text
 from grisaille.compilation.memo import Memo
 from grisaille.compilation.moments import Moments
 from grisaille.errors import SimulationError
@@ -19,25 +20,25 @@ from grisaille.errors import SimulationError
 _machines: Memo[Graphics] = Memo(16)
 
 
-def run_cuda(
-    source: str, fused: Sizes, batches: Sequence[Batch], reduce: bool, rows: bool, single: bool,
-    progress: Progress | None,
-) -> list[Frozen]:  # fmt: skip
-    """Answers of batches that ``are_alike``."""
-    machine = _machines.get((source, single), lambda: Graphics(device_source(source), single=single))
-    return run_on(machine, fused, batches, reduce, rows, progress)
+def machine_for(source: str, single: bool = False) -> Graphics:
+    """The device with the kernels of a fused step; compiled when they are first asked for."""
+    return _machines.get((source, single), lambda: Graphics(one_text(source), single=single))
 
 
-def run_on(
+def run_batches(
     machine: Machine, fused: Sizes, batches: Sequence[Batch], reduce: bool, rows: bool, progress: Progress | None
 ) -> list[Frozen]:
-    """The same on any machine."""
-    job = make_job(fused, batches)
+    """Answers of batches that ``are_alike``; they may have several times as many directions as the step was built for,
+    which then go to as many threads."""
+    parts = [part for batch in batches for part in split_directions(batch, fused.ns)]
+    job = make_job(fused, parts)
     try:
         found = run(job, machine, BatchStructure, moments=reduce, rows=rows, progress=progress)
     except OutOfDeviceMemory as error:
         raise SimulationError(str(error)) from error
-    return [_answer(batch, found, v) for v, batch in enumerate(batches)]
+    answers = [_answer(part, found, v) for v, part in enumerate(parts)]
+    each = len(parts) // len(batches)
+    return [join_directions(answers[k : k + each]) for k in range(0, len(parts), each)]
 
 
 def are_alike(batches: Sequence[Batch]) -> bool:

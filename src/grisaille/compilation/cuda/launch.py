@@ -124,7 +124,8 @@ class Graphics:
         import cupy
 
         self.cupy = cupy
-        options = [f"--fmad={'true' if contracted else 'false'}", "--std=c++14", *(["-DGR_SINGLE"] if single else [])]
+        options = ["-w", "--std=c++14", f"--fmad={'true' if contracted else 'false'}"]
+        options += ["-DGR_SINGLE"] if single else []
         self.module = cupy.RawModule(code=source, options=tuple(options))
         self.given = self.module.get_global("gr_given")
         self.kernels: dict[str, Any] = {}
@@ -151,6 +152,11 @@ class Graphics:
         if name not in self.kernels:
             self.kernels[name] = self.module.get_function(f"{name}_kernel")
         return self.kernels[name]
+
+    def told(self) -> str:
+        """Registers and local memory of a thread."""
+        kernel = self.kernel("gr_cuda_run")
+        return f"{kernel.num_regs} registers, {kernel.local_size_bytes} bytes of local memory for each thread"
 
     def free(self) -> int:
         self.cupy.get_default_memory_pool().free_all_blocks()

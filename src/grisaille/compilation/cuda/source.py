@@ -1,5 +1,8 @@
-"""The C file of a fused step as one text for a run-time compiler, which has no files: headers put where they are asked
-for, and the C library's left out, whose functions such compilers know."""
+"""The C file of a fused step with the kernels of gr_cuda.h as one text, headers put where they are asked for.
+
+One text for CUDA compilers, run-time ones too, which have no files and know the C library's functions by themselves,
+and for C compilers, which get the kernels as loops.
+"""
 
 from __future__ import annotations
 
@@ -7,31 +10,25 @@ import re
 
 from grisaille.compilation.library import headers_of
 
-_OURS = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"(gr_\w+\.h)"[^\n]*\n?', re.MULTILINE)
-_THEIRS = re.compile(r"^[ \t]*#[ \t]*include[ \t]+<[^>\n]+>[^\n]*\n", re.MULTILINE)
-
 KERNELS = '#include "gr_cuda.h"\n'
 """What is added to the file of a fused step."""
 
-BEGINNING = """\
-#ifndef INFINITY
+_OURS = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"(gr_\w+\.h)"[^\n]*\n?', re.MULTILINE)
+_THEIRS = re.compile(r"^[ \t]*#[ \t]*include[ \t]+<[^>\n]+>[^\n]*\n", re.MULTILINE)
+_BEGINNING = """\
+#ifdef __CUDACC_RTC__
 #define INFINITY __longlong_as_double(0x7FF0000000000000LL)
-#endif
-#ifndef NAN
 #define NAN __longlong_as_double(0x7FF8000000000000LL)
+#else
+#include <math.h>
 #endif
 """
 
 
-def device_source(text: str) -> str:
+def one_text(text: str) -> str:
     """From the C file of a fused step."""
     text += KERNELS
-    return BEGINNING + _THEIRS.sub("", _gathered(text, dict(headers_of(text)), set()))
-
-
-def host_source(text: str) -> str:
-    """The same kernels as loops, for a C compiler."""
-    return text + KERNELS
+    return _BEGINNING + _THEIRS.sub("", _gathered(text, dict(headers_of(text)), set()))
 
 
 def _gathered(text: str, headers: dict[str, str], seen: set[str]) -> str:

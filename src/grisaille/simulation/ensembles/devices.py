@@ -1,0 +1,90 @@
+"""Where an ensemble runs: on the processor, or on a graphics processor where that is asked for or pays.
+
+A thread of a graphics processor takes a step some thirty times as long as a core of a processor does, and tens of
+thousands run at once: it pays from that many realizations for each core on, for runs that take a processor longer than
+the kernel takes to compile.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from grisaille.compilation.cuda.device import DEVICES, look, require
+from grisaille.errors import SimulationError
+from grisaille.simulation.ensembles.engines import Engine, FusedEngine, SampledEngine, Setting
+
+ABREAST = 32
+"""Realizations for each core of the processor from which on a graphics processor is faster."""
+COMPILES = 4.0
+"""Seconds that a run must take on the processor, at least: kernels take that long to compile."""
+PER_INSTRUCTION = 0.25e-9
+"""Seconds of a core for one instruction of a step of one realization."""
+LONGEST = 100_000
+"""Instructions of a step that a run-time compiler is given, at most."""
+
+
+@dataclass(frozen=True)
+class Device:
+    """Where, and why in words."""
+
+    name: str
+    why: str
+
+    @property
+    def is_graphics(self) -> bool:
+        return self.name != "cpu"
+
+
+CPU = Device("cpu", "cpu")
+
+
+def choose_device(wanted: str, engine: Callable[[Setting], Engine], setting: Setting, values: int = 1) -> Device:
+    """Where an ensemble of ``values`` parameter values runs; raises where it cannot run where it is wanted."""
+    if wanted == "cpu":
+        return CPU
+    why = _unfit(engine, setting)
+    if wanted != "auto":
+        if why:
+            raise SimulationError(f"device={wanted!r}: {why}. Use device='cpu', or 'auto', which does so by itself.")
+        return Device(wanted, f"{wanted}: {require()}")
+    if not why:
+        why = look().why or _too_small(engine, setting, values)
+    return Device("cpu", f"cpu: {why}") if why else Device("cuda", f"cuda: {look().name}")
+
+
+def _unfit(engine: Callable[[Setting], Engine], setting: Setting) -> str:
+    """Why a graphics processor cannot run it, in words; empty where it can."""
+    if engine is SampledEngine:
+        return (
+            f"between={setting.between!r} needs disturbances that are sampled beforehand, and graphics processors draw "
+            f"them on the way: between='linear' with a smaller step= comes as close as one wants"
+        )
+    if engine is not FusedEngine:
+        unknowns = ", ".join(setting.system.implicit_names[:3])
+        reason = f"{unknowns} stay implicit" if setting.system.nz else "the model is stiff"
+        return f"{reason}, and implicit integrators run on processors only; method='frozen-explicit' may do"
+    instructions = FusedEngine(setting).step.instructions
+    if instructions > LONGEST:
+        return f"a step has {instructions} instructions, and kernels are compiled up to {LONGEST}"
+    return ""
+
+
+def _too_small(engine: Callable[[Setting], Engine], setting: Setting, values: int) -> str:
+    """Why the processor is quicker; empty where it is not."""
+    cores = setting.threads or os.cpu_count() or 1
+    abreast = values * setting.count
+    if abreast < ABREAST * cores:
+        return f"{abreast} realizations are too few to gain by a graphics processor here, {ABREAST * cores} would do"
+    instructions = FusedEngine(setting).step.instructions
+    seconds = abreast * setting.grid.cells * setting.substeps * instructions * PER_INSTRUCTION / cores
+    if seconds < COMPILES:
+        return f"it takes about {seconds:.1g} s, and a kernel for a graphics processor some seconds to compile"
+    return ""
+
+
+def check_device(wanted: object) -> None:
+    """Raises where it is none of the names."""
+    if wanted not in DEVICES:
+        raise SimulationError(f"device is {wanted!r}; it must be one of {', '.join(map(repr, DEVICES))}.")
