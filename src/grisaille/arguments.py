@@ -148,6 +148,7 @@ ARGUMENTS: dict[str, Kind] = {
     "others": TEXT,
     "hold": TEXT | DICT | NOTHING,
     "between": one_of("linear", "spline", "exact"),
+    "device": one_of("cpu", "cuda", "cuda-single", "auto"),
     "purpose": TEXT,
     "bands": one_of("all") | NOTHING,
     "errors": TEXT | NOTHING,

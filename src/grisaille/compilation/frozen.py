@@ -64,7 +64,7 @@ class FusedStep:
 
     def run(
         self,
-        *given: ArrayLike | Sequence[ArrayLike],
+        *given: Any,
         reduce: bool = False,
         rows: bool | None = None,
         threads: int | None = None,
@@ -77,7 +77,12 @@ class FusedStep:
         rows : each realization's own; by default unless ``reduce``
         threads : of the compiled code; all processors by default
         """
-        batch = self.batch(*given, **further)
+        return self.execute(self.batch(*given, **further), reduce, rows, threads, progress)
+
+    def execute(
+        self, batch: Batch, reduce: bool, rows: bool | None, threads: int | None, progress: Progress | None
+    ) -> Frozen:
+        """``run`` with the arrays of ``batch``."""
         rows = not reduce if rows is None else rows
         if self.library is None:
             return run_interpreted(self.once, self.step, self.observe, self, batch, reduce, rows, progress)

@@ -109,6 +109,7 @@ def _ensemble_statistics(posed: Point, options: EnsembleOptions, found: Ensemble
         "status": f"{len(failures)} of {options.realizations} realizations failed" if failures else "completed",
         "completed": int(not failures),
         "solver": found.solver,
+        "device": found.device,
         "index": posed.structure.index,
         "realizations": int(options.realizations),
         "failed_realizations": np.array(failures, dtype=np.int64),

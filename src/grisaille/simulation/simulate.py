@@ -48,6 +48,7 @@ def simulate(
     between: str = "linear",
     noise: bool = False,
     threads: int | None = None,
+    device: str = "cpu",
 ) -> xr.Dataset:
     """Trajectories of every variable, quantity and output at the requested times.
 
@@ -91,6 +92,8 @@ def simulate(
         told as ``linear_loss``, falls with ``step=``, and is zero with ``"exact"``.
     noise : add measurement noise to the outputs.
     threads : of compiled ensembles; all processors by default.
+    device : of ensembles: ``"cpu"``; ``"cuda"``, a graphics processor, with the same random numbers and steps
+        (``"cuda-single"`` with steps in single precision); ``"auto"``, the faster of the first two, told as ``device``.
 
     Returns
     -------
@@ -109,11 +112,13 @@ def simulate(
         posed = pose(model, times, inputs, parameters, start, hold=hold, sensitivities=sensitivities, breaks=breaks)
         options = EnsembleOptions(
             realizations=realizations, seed=seed, reduce=reduce, antithetic=antithetic, between=between, step=step,
-            rtol=rtol, method=method, compiled=compiled, threads=threads, strict=strict,
+            rtol=rtol, method=method, compiled=compiled, threads=threads, strict=strict, device=device,
         )  # fmt: skip
         return simulate_ensemble(posed, options, noise=noise, strict=strict, progress=progress)
     if reduce is not None:
         raise DataError(f"reduce={reduce!r} is taken over realizations: give realizations= as well.")
+    if device.startswith("cuda"):
+        raise DataError(f"device={device!r} runs many realizations at once: give realizations= as well.")
     solver = Solver(rtol, atol, method, step, max_step, max_steps, compiled)
     runs = remembered(model, times, inputs, hold, breaks, solver, sensitivities)
     finished = runs.run(parameters, start, progress=progress)

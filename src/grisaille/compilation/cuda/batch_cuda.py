@@ -60,7 +60,7 @@ def _same(a: NDArray[Any], b: NDArray[Any]) -> bool:
 def _same_draws(a: Batch, b: Batch) -> bool:
     f, g = a.filters, b.filters
     return (
-        _same(f.which, g.which) and [x.stream for x in f.groups] == [x.stream for x in g.groups] and f.white == g.white
+        _same(f.which, g.which) and [x.stream.antithetic for x in f.groups] == [x.stream.antithetic for x in g.groups]
         and (f.first_realization, f.first_point) == (g.first_realization, g.first_point)
         and [x.F.shape for x in f.groups] == [x.F.shape for x in g.groups]
         and (f.mix is None or g.mix is None or _same(f.mix, g.mix)) and f.w is None and g.w is None
@@ -77,7 +77,8 @@ def make_job(fused: Sizes, batches: Sequence[Batch]) -> Job:
         n: np.stack([np.atleast_1d(p[n]) for p in packed])
         for n in ("filter", "start", "reading", "dfilter", "dstart", "dreading")
     }
-    shared = {n: packed[0][n] for n in ("stream", "which", "mix")}
+    filters["stream"] = np.stack([_some_stream(p["stream"]) for p in packed])
+    shared = {n: packed[0][n] for n in ("which", "mix")}
     own = {n: np.stack([p[n] for p in packed]) for n in ("w0", "dw0") if packed[0][n] is not None}
     arrays = {
         "x0": np.stack([b.x0 for b in batches]), "p": np.stack([b.p for b in batches]),
@@ -91,6 +92,10 @@ def make_job(fused: Sizes, batches: Sequence[Batch]) -> Job:
         "first_realization": first.filters.first_realization, "first_point": first.filters.first_point,
     }  # fmt: skip
     return Job(sizes, arrays, first.signals)
+
+
+def _some_stream(stream: NDArray[Any] | None) -> NDArray[Any]:
+    return np.zeros((1, 3), dtype=np.uint32) if stream is None or not stream.size else stream
 
 
 def _answer(batch: Batch, found: Found, v: int) -> Frozen:

@@ -27,7 +27,7 @@ SPARE = 0.9
 """Part of the free memory of a device that is used."""
 
 LONG = np.dtype(ctypes.c_long)
-EACH = "x0 p dp sx0 filter start reading dfilter dstart dreading".split()
+EACH = "stream x0 p dp sx0 filter start reading dfilter dstart dreading".split()
 """Arrays with the parameter value as their first dimension."""
 
 
@@ -41,9 +41,9 @@ class Job:
 
     sizes : nx, np, ny, ns, nw, moved (whether directions move filters), values, count, substeps, first_realization,
         first_point
-    arrays : x0, p, dp, sx0 and the filters' with the parameter value as first dimension, x0 and sx0 with the
-        realization as second one where they differ between realizations; grid, nominal, held, kept, member, stream,
-        which, mix, and w0, dw0 where filters go on
+    arrays : stream, x0, p, dp, sx0 and the filters' with the parameter value as first dimension, x0 and sx0 with the
+        realization as second one where they differ between realizations; grid, nominal, held, kept, member, which,
+        mix, and w0, dw0 where filters go on
     signals : a table for each signal, with the realization as first dimension where they differ
     """
 
@@ -124,6 +124,7 @@ class Graphics:
         import cupy
 
         self.cupy = cupy
+        self.queue = cupy.cuda.Stream(non_blocking=True)
         options = ["-w", "--std=c++14", f"--fmad={'true' if contracted else 'false'}"]
         options += ["-DGR_SINGLE"] if single else []
         self.module = cupy.RawModule(code=source, options=tuple(options))
@@ -133,20 +134,28 @@ class Graphics:
         self.name = properties["name"].decode()
 
     def put(self, array: np.ndarray) -> Any:
-        return self._held(lambda: self.cupy.asarray(np.ascontiguousarray(array)))
+        with self.queue:
+            held = self._held(lambda: self.cupy.asarray(np.ascontiguousarray(array)))
+        self.queue.synchronize()
+        return held
 
     def empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
-        return self._held(lambda: self.cupy.zeros(shape, dtype))
+        with self.queue:
+            return self._held(lambda: self.cupy.zeros(shape, dtype))
 
     def fetch(self, array: Any) -> np.ndarray:
-        return np.asarray(self.cupy.asnumpy(array))
+        return np.asarray(self.cupy.asnumpy(array, stream=self.queue))
 
     def address(self, array: Any) -> int:
         return int(array.data.ptr)
 
     def launch(self, kernel: str, threads: int, given: ctypes.Structure) -> None:
-        self.given.copy_from_host(ctypes.addressof(given), ctypes.sizeof(given))
-        self.kernel(kernel)((-(-threads // THREADS),), (THREADS,), (LONG.type(threads),))
+        # kernels before this one read what is overwritten now
+        self.queue.synchronize()
+        self.given.copy_from_host_async(ctypes.addressof(given), ctypes.sizeof(given), self.queue)
+        self.queue.synchronize()
+        with self.queue:
+            self.kernel(kernel)((-(-threads // THREADS),), (THREADS,), (LONG.type(threads),))
 
     def kernel(self, name: str) -> Any:
         if name not in self.kernels:
@@ -332,6 +341,7 @@ class _Run:
             dw0=self._moving(is_first), w=state["w"], dw=state["dw"], mix=at(a["mix"]),
         )  # fmt: skip
         each = {f"{n}_each": _each(job.arrays[n]) for n in EACH}
+        each["stream_each"] //= 3  # words of a stream
         if not is_first:
             each["x0_each"], each["sx0_each"] = job.count * job.nx, job.count * ns * job.nx
         sums = {n: at(s) for n, s in self.sums.items()}
@@ -391,6 +401,16 @@ def load(folder: str) -> tuple[Job, dict[str, Any]]:
         given = {n: arrays[n] for n in arrays.files}
     signals = [given.pop(f"signal_{i}") for i in range(told["sizes"]["nu"])]
     return Job(told["sizes"], given, signals), told
+
+
+def normals(machine: Machine, batch: type[ctypes.Structure], key: tuple[int, int], shape: tuple[int, int]) -> Any:
+    """Standard normals (realizations, steps) of a stream, left on the machine."""
+    stream, held = machine.put(np.array([*key, 0], dtype=np.uint32)), machine.empty(shape, np.float64)
+    given = structures(batch)(
+        batch=batch(stream=machine.address(stream)), n_rows=shape[1], mean=machine.address(held)
+    )  # fmt: skip
+    machine.launch("gr_cuda_normals", shape[0] * shape[1], given)
+    return held
 
 
 def layout(fields: Iterator[tuple[str, str]] | Sequence[Sequence[str]]) -> type[ctypes.Structure]:

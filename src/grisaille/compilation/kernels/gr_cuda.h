@@ -20,7 +20,8 @@
 typedef struct {
   gr_batch batch;               /* of the first parameter value; its moments are not used */
   long n_values, count;         /* parameter values; realizations of each, of which some may not be members */
-  long x0_each, p_each, dp_each, sx0_each, filter_each, start_each, reading_each, dfilter_each, dstart_each, dreading_each;
+  long stream_each, x0_each, p_each, dp_each, sx0_each, filter_each, start_each, reading_each;
+  long dfilter_each, dstart_each, dreading_each;
   long window;                  /* number of the first grid point of this window */
   long *broken;                 /* values x count: where a state was first seen not finite in any window, or -1 */
   long first_row, n_rows;       /* of this window among all rows of the moments */
@@ -33,6 +34,7 @@ GR_FN void gr_cuda_run(const gr_device *d, long thread) {
   const long v = thread / d->batch.n_members, each = v * d->count;
   gr_batch b = d->batch;
   gr_lanes g;
+  b.stream += v * d->stream_each;
   b.x0 += v * d->x0_each;
   b.p += v * d->p_each;
   b.dp += v * d->dp_each;
@@ -132,6 +134,14 @@ GR_FN void gr_cuda_join(const gr_device *d, long thread) {
   }
 }
 
+/* standard normals of one stream, realizations x steps, as measurement noise takes them */
+GR_FN void gr_cuda_normals(const gr_device *d, long thread) {
+  double pair[2];
+  const long rows = d->n_rows;
+  gr_normal_pair(d->batch.stream, (gr_u32)(thread / rows), (gr_u32)(thread % rows), 0, 0, pair);
+  d->mean[thread] = pair[0];
+}
+
 #ifdef __CUDACC__
 extern "C" __constant__ gr_device gr_given;
 __constant__ gr_device gr_given;
@@ -152,5 +162,6 @@ GR_API long gr_device_size(void) { return (long)sizeof(gr_device); }
 GR_KERNEL(gr_cuda_run)
 GR_KERNEL(gr_cuda_moments)
 GR_KERNEL(gr_cuda_join)
+GR_KERNEL(gr_cuda_normals)
 
 #endif

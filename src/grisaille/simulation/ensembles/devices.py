@@ -44,7 +44,7 @@ def choose_device(wanted: str, engine: Callable[[Setting], Engine], setting: Set
     """Where an ensemble of ``values`` parameter values runs; raises where it cannot run where it is wanted."""
     if wanted == "cpu":
         return CPU
-    why = _unfit(engine, setting)
+    why = unfit(engine, setting)
     if wanted != "auto":
         if why:
             raise SimulationError(f"device={wanted!r}: {why}. Use device='cpu', or 'auto', which does so by itself.")
@@ -54,7 +54,7 @@ def choose_device(wanted: str, engine: Callable[[Setting], Engine], setting: Set
     return Device("cpu", f"cpu: {why}") if why else Device("cuda", f"cuda: {look().name}")
 
 
-def _unfit(engine: Callable[[Setting], Engine], setting: Setting) -> str:
+def unfit(engine: Callable[[Setting], Engine], setting: Setting) -> str:
     """Why a graphics processor cannot run it, in words; empty where it can."""
     if engine is SampledEngine:
         return (

@@ -16,7 +16,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from grisaille.compilation.batch import Frozen
+from grisaille.compilation.batch import Batch, Frozen
 from grisaille.compilation.filters import FilterLayout, Filters
 from grisaille.compilation.frozen import FusedStep, build_step
 from grisaille.compilation.moments import Moments
@@ -102,26 +102,33 @@ class FusedEngine:
     def run(
         self, slabs: Sequence[slice], skip: Sequence[int], moments: bool, rows: bool, progress: Progress | None
     ) -> Iterator[Answer]:
-        s, begin, last = self.setting, 0, None
+        begin, last = 0, None
         for slab in slabs:
-            kept = s.grid.kept[slab]
-            filters = self._from(begin, int(kept[-1]), last)
-            found = self.step.run(
-                s.starts.x if last is None else last.x,
-                s.grid.points[begin : kept[-1] + 1],
-                self._cut(begin, int(kept[-1])),
-                extended_parameters(s),
-                sx0=s.starts.sx if last is None else last.sx,
-                keep=kept - begin,
-                skip=skip,
-                filters=filters,
-                reduce=moments,
-                rows=rows,
-                progress=_shared(progress, slab, slabs),
-                **_options(s, self.hold),
-            )
+            batch = self.batch(slab, skip, begin, last)
+            found = self.execute(batch, moments, rows, _shared(progress, slab, slabs))
             yield Answer(found.y, found.sy, found.moments, np.where(found.failed >= 0, found.failed + begin, -1))
-            begin, last, self.ends = int(kept[-1]), found, found.x
+            begin, last, self.ends = int(self.setting.grid.kept[slab][-1]), found, found.x
+
+    def execute(self, batch: Batch, moments: bool, rows: bool, progress: Progress | None) -> Frozen:
+        return self.step.execute(batch, moments, rows, self.setting.threads, progress)
+
+    def batch(self, slab: slice, skip: Sequence[int] = (), begin: int = 0, last: Frozen | None = None) -> Batch:
+        """The arrays of a slab that goes on from where the one before ended."""
+        s, kept = self.setting, self.setting.grid.kept[slab]
+        return self._sized().batch(
+            s.starts.x if last is None else last.x,
+            s.grid.points[begin : kept[-1] + 1],
+            self._cut(begin, int(kept[-1])),
+            extended_parameters(s),
+            sx0=s.starts.sx if last is None else last.sx,
+            keep=kept - begin,
+            skip=skip,
+            filters=self._from(begin, int(kept[-1]), last),
+            **_options(s, self.hold),
+        )
+
+    def _sized(self) -> FusedStep:
+        return self.step
 
     def _from(self, begin: int, end: int, last: Frozen | None) -> Filters:
         which = self.filters.which[begin:end]
@@ -187,6 +194,7 @@ class SampledEngine:
             filters=filters,
             reduce=moments,
             rows=rows,
+            threads=s.threads,
             **(_options(s, hold) | {"realizations": members.size}),
         )
         return Answer(found.y, found.sy, found.moments, found.failed), found.x
@@ -258,7 +266,6 @@ def _options(s: Setting, hold: Sequence[str]) -> dict[str, Any]:
     dp = np.column_stack([s.dp, s.disturbances.white_gain_directions(s.values)])
     return {
         "hold": hold, "nominal": s.nominal, "substeps": s.substeps, "realizations": s.count, "dp": dp,
-        "threads": s.threads,
     }  # fmt: skip
 
 

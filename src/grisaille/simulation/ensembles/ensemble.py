@@ -20,12 +20,14 @@ from numpy.typing import NDArray
 from grisaille.compilation.carried import EFFORTS
 from grisaille.compilation.filter_twin import FilterStates
 from grisaille.compilation.filters import FilterLayout
+from grisaille.compilation.moments import Moments
 from grisaille.compilation.stochastic_step import SCHEMES, WhiteNoiseInfo, white_step
 from grisaille.disturbance import Purpose, Stream, factorize
 from grisaille.disturbance.bridge import TOLERANCE
 from grisaille.errors import DataError, ModelError, SimulationError
 from grisaille.simulation.arguments import as_positive
 from grisaille.simulation.dataset import as_ensemble
+from grisaille.simulation.ensembles.devices import Device, check_device, choose_device
 from grisaille.simulation.ensembles.discretisation import EnsembleGrid
 from grisaille.simulation.ensembles.disturbances import RESOLUTION, Disturbances, Draw, Values
 from grisaille.simulation.ensembles.engines import (
@@ -37,6 +39,7 @@ from grisaille.simulation.ensembles.engines import (
     WhiteStep,
     make_white_step,
 )
+from grisaille.simulation.ensembles.graphics_engine import GraphicsEngine, run_together
 from grisaille.simulation.ensembles.grid import Grid, make_grid
 from grisaille.simulation.ensembles.pilot import Pilot, choose_substeps, nominal_of
 from grisaille.simulation.ensembles.reducers import BLOCK, Block, Statistic, make_reducers
@@ -99,6 +102,8 @@ class EnsembleOptions:
     """How hard algebraic unknowns are solved under white noise, at least (``carried``)."""
     start_covariance: Floats | None = None
     """(nx, nx) of the states at the start, tangent to hidden constraints; none when not given."""
+    device: str = "cpu"
+    """Where realizations run; pilots always run on the processor."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +133,8 @@ class Ensemble:
     """Part of the variance of a disturbance that lines between grid points lose."""
     effort: int = 0
     """That was needed for algebraic unknowns under white noise."""
+    device: str = "cpu"
+    """Where it was made, and why there."""
 
 
 def simulate_ensemble(
@@ -186,28 +193,93 @@ def _run(
     setting, noise = _setting(posed, options, disturbances)
     engine_of, pilot = _choose(posed, options, setting, noise)
     setting = replace(setting, substeps=pilot.substeps)
-    names = tuple(posed.structure.system.observed_names[i] for i in setting.observed)
-    engine = engine_of(setting)
+    device = choose_device(options.device, engine_of, setting)
+    engine = GraphicsEngine(setting, device.name) if device.is_graphics else engine_of(setting)
+    y = sy = None
     statistics: dict[str, Statistic] = {}
     if options.reduce is None:
         (answer,) = engine.run([slice(0, posed.times.size)], (), False, True, progress)
         y, sy, failed = answer.y, answer.sy, answer.failed
         _blank(y, sy, failed, setting.grid)
     else:
-        y = sy = None
         statistics, failed = _reduce(engine, setting, options.reduce, progress)
+    found = _ensemble(posed, options, setting, noise, pilot, engine, device, statistics, failed)
+    carried = noise.carried if noise else None
+    return replace(found, y=y, sy=sy), "" if carried is None else carried.unsolved(engine.ends)
+
+
+def run_ensembles(points: Sequence[Point], options: EnsembleOptions, disturbances: Disturbances) -> list[Ensemble]:
+    """``run_ensemble`` of each point; moments of all of them at once where a graphics processor makes them.
+
+    points : of one model and record at several parameter values; the grid and its steps are fixed by the options
+    """
+    _check(options)
+    points = [without_rough_signals(p) for p in points]
+    together = _together(points, options, disturbances)
+    return [
+        run_ensemble(p, options, None, disturbances) if found is None else found
+        for p, found in zip(points, together, strict=True)
+    ]
+
+
+def prepare(
+    posed: Point, options: EnsembleOptions, disturbances: Disturbances
+) -> tuple[Callable[[Setting], Engine], Setting]:
+    """What makes the engine of an ensemble, and what it is given, steps included."""
+    _check(options)
+    setting, noise = _setting(posed, options, disturbances)
+    engine, pilot = _choose(posed, options, setting, noise)
+    return engine, replace(setting, substeps=pilot.substeps)
+
+
+def _together(points: Sequence[Point], options: EnsembleOptions, disturbances: Disturbances) -> list[Ensemble | None]:
+    """None where one has to be made by itself: on the processor, or again without realizations that failed."""
+    nothing: list[Ensemble | None] = [None] * len(points)
+    if options.device == "cpu" or options.substeps is None or options.reduce is None:
+        return nothing
+    if any(r.needs_rows for r in make_reducers(copy.deepcopy(options.reduce))[0]):
+        return nothing
+    made = [_setting(p, options, disturbances) for p in points]
+    settings, noise = [replace(s, substeps=options.substeps) for s, _ in made], made[0][1]
+    engine_of, pilot = _choose(points[0], options, settings[0], noise)
+    device = choose_device(options.device, engine_of, settings[0], len(points))
+    if not device.is_graphics or (noise and noise.carried is not None):
+        return nothing
+    engines = [GraphicsEngine(s, device.name, len(points)) for s in settings]
+    answers = run_together(engines, slice(0, points[0].times.size))
+    found = nothing
+    for k, answer in enumerate(answers or ()):
+        if not (answer.failed >= 0).any():
+            statistics = _statistics(options.reduce, answer.moments, slice(0, points[k].times.size))
+            found[k] = _ensemble(
+                points[k], options, settings[k], noise, pilot, engines[k], device, statistics, answer.failed
+            )
+    return found
+
+
+def _statistics(wanted: Any, moments: Moments | None, slab: slice) -> dict[str, Statistic]:
+    reducers, single = make_reducers(copy.deepcopy(wanted))
+    for reducer in reducers:
+        reducer.update(Block(slab, moments))
+    return {"" if single else r.suffix: r.result() for r in reducers}
+
+
+def _ensemble(
+    posed: Point, options: EnsembleOptions, setting: Setting, noise: WhiteNoiseInfo | None, pilot: Pilot,
+    engine: Engine, device: Device, statistics: dict[str, Statistic], failed: NDArray[np.int64],
+) -> Ensemble:  # fmt: skip
+    """What was made, with what is to be said about it."""
+    names = tuple(posed.structure.system.observed_names[i] for i in setting.observed)
     bad = {int(m): float(setting.grid.points[failed[m]]) for m in np.flatnonzero(failed >= 0)}
     solver = f"frozen {engine.name}, {pilot.substeps} steps per cell" if pilot.substeps else f"frozen {engine.name}"
     remark, scheme = (noise.status + pilot.remark, noise.choice.name) if noise else ("", "")
     longest = float(np.diff(setting.grid.points).max(initial=0.0))
     loss = setting.disturbances.linear_loss(setting.values, longest) if options.between == "linear" else 0.0
     inner = engine.solver.step if isinstance(engine, TaskEngine) else None
-    found = Ensemble(
-        names, y, sy, statistics, bad, setting.grid, pilot.substeps, pilot.error, solver, remark, scheme, inner, loss,
-        options.effort,
+    return Ensemble(
+        names, None, None, statistics, bad, setting.grid, pilot.substeps, pilot.error, solver, remark, scheme, inner,
+        loss, options.effort, device.why,
     )  # fmt: skip
-    carried = noise.carried if noise else None
-    return found, "" if carried is None else carried.unsolved(engine.ends)
 
 
 def _unsolved_sentence(posed: Point, grid: Grid, substeps: int, unsolved: str) -> str:
@@ -241,6 +313,7 @@ def _check(options: EnsembleOptions) -> None:
     count = options.realizations
     if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
         raise DataError(f"realizations is {count!r}; give a whole number above zero, or None for no disturbances.")
+    check_device(options.device)
     if options.between not in BETWEEN:
         raise DataError(f"between is {options.between!r}; it must be one of {', '.join(map(repr, BETWEEN))}.")
     if options.method not in (*METHODS, *SCHEMES):

@@ -19,7 +19,7 @@ from grisaille.disturbance import Purpose, Stream
 from grisaille.errors import GrisailleError
 from grisaille.simulation.ensembles.discretisation import EnsembleGrid
 from grisaille.simulation.ensembles.disturbances import Disturbances
-from grisaille.simulation.ensembles.ensemble import Ensemble, EnsembleOptions, discretise, run_ensemble
+from grisaille.simulation.ensembles.ensemble import Ensemble, EnsembleOptions, discretise, run_ensemble, run_ensembles
 from grisaille.simulation.ensembles.pairs import covariances, pair_names, with_sums
 from grisaille.simulation.ensembles.projection import Form, Projection, RecordNoise, SlopeEnergy
 from grisaille.simulation.ensembles.reducers import BLOCK, Statistic
@@ -99,6 +99,18 @@ class EnsembleRunner:
         if not (np.isfinite(answer.mean).all() and np.isfinite(answer.variance).all()):
             return self._failed("the mean over the realizations is not finite", sensitive)
         return answer
+
+    def predict_each(self, thetas: Sequence[np.ndarray]) -> list[EnsemblePrediction]:
+        """Mean and variance at several θ; together where a graphics processor simulates them."""
+        if self.options.device == "cpu" or self.options.substeps is None:
+            return [self.predict(theta, sensitive=False) for theta in thetas]
+        try:
+            points = [without_rough_signals(self._at(theta, False)) for theta in thetas]
+            options = replace(self.options, reduce=["mean", "variance"])
+            found = run_ensembles(points, options, self._disturbances_of(points[0]))
+        except GrisailleError:
+            return [self.predict(theta, sensitive=False) for theta in thetas]
+        return [self._prediction(f, False) for f in found]
 
     def projections(
         self,

@@ -1,0 +1,81 @@
+"""Runs an exported kernel beside which it lies, with NumPy and CuPy alone: ``python run.py --help``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import tempfile
+import time
+from typing import Any
+
+import numpy as np
+
+from grisaille.compilation.cuda.launch import Found, Graphics, Host, Job, Machine, layout, load, run
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Runs the ensemble of this folder and writes what it gives.")
+    parser.add_argument("--folder", default=os.path.dirname(os.path.abspath(__file__)), help="of the kernel")
+    parser.add_argument("--output", default="answer.npz", help="file for the answer (default: answer.npz)")
+    parser.add_argument("--single", action="store_true", help="steps in single precision")
+    parser.add_argument("--contracted", action="store_true", help="a*b + c in one rounding: faster, other last digits")
+    parser.add_argument("--emulate", action="store_true", help="on the processor, one thread after the other (needs cc)")
+    parser.add_argument("--repeat", type=int, default=1, help="run so many times, and tell the time of each")
+    given = parser.parse_args()
+    job, told = load(given.folder)
+    begin = time.perf_counter()
+    machine = emulated(given.folder) if given.emulate else graphics(given.folder, given.single, given.contracted)
+    print(f"{told['model']}: {machine.name}, compiled in {time.perf_counter() - begin:.2f} s")
+    if isinstance(machine, Graphics):
+        print(machine.told())
+    for _ in range(given.repeat):
+        begin = time.perf_counter()
+        found = run(job, machine, layout(told["batch"]), moments=told["moments"], rows=told["rows"])
+        print(f"{job.values} x {job.count} realizations in {time.perf_counter() - begin:.3f} s")
+    np.savez(given.output, **answer(job, told, found))
+    bad = int((found.failed >= 0).sum())
+    print(f"{given.output} holds the answer" + (f"; {bad} realizations became infinite and spoil their mean" if bad else ""))
+
+
+def graphics(folder: str, single: bool = False, contracted: bool = False) -> Graphics:
+    """The device with the kernels of a folder."""
+    with open(os.path.join(folder, "kernel.cu"), encoding="utf-8") as file:
+        return Graphics(file.read(), single=single, contracted=contracted)
+
+
+def emulated(folder: str) -> Host:
+    """The same kernels as loops on the processor."""
+    place = os.path.join(tempfile.mkdtemp(prefix="grisaille-"), "kernel.so")
+    flags = ["-O2", "-shared", "-fPIC", "-std=c99", "-ffp-contract=off", "-w", "-x", "c"]
+    command = [os.environ.get("CC", "cc"), *flags, os.path.join(folder, "kernel.cu"), "-o", place, "-lm"]
+    subprocess.run(command, check=True)
+    return Host(place)
+
+
+def answer(job: Job, told: dict[str, Any], found: Found) -> dict[str, np.ndarray]:
+    """Labelled arrays: (value, time, quantity), with the realization after the value and directions before the quantity
+    where there are any."""
+    labels = {"time": np.array(told["time"]), "names": np.array(told["names"]), "failed": found.failed}
+    labels |= {f"value_{n}": np.array(v) for n, v in told["values"].items()}
+    if found.y is not None and found.sy is not None:
+        labels |= {"y": found.y} | ({"d_y": found.sy} if job.ns else {})
+    if not found.moments:
+        return labels
+    # directions that were dealt out to threads are beside one another again
+    each, most = told["parts"], max(1, len(job.arrays["member"]) - 1)
+    mean, spread = (found.moments[n][::each] for n in ("mean", "spread"))
+    labels |= {"mean": mean, "variance": spread / most}
+    if job.ns:
+        smean, scross = (_joined(found.moments[n], each) for n in ("smean", "scross"))
+        labels |= {"d_mean": smean, "d_variance": 2 * scross / most}
+    return labels
+
+
+def _joined(moments: np.ndarray, each: int) -> np.ndarray:
+    parts = moments.reshape(-1, each, *moments.shape[1:])
+    return np.concatenate([parts[:, k] for k in range(each)], axis=2)
+
+
+if __name__ == "__main__":
+    main()
