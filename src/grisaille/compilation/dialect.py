@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import casadi as ca
 
@@ -85,3 +85,9 @@ WIDE = Dialect(
     )
     | {getattr(ca, f"OP_{n}"): _each(call) for n, call in _CALLS.items()},
 )
+
+STEP = replace(
+    WIDE,
+    operations={**WIDE.operations, **_by_code({"DIV": "GR_OVER({0}, {1})", "INV": "GR_OVER(GR_SPLAT(1.0), {0})"})},
+)
+"""With quotients that are quick on graphics processors (gr_quick.h)."""

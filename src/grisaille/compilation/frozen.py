@@ -20,12 +20,12 @@ from grisaille.compilation.batch import Batch, Frozen, Progress, check_batch
 from grisaille.compilation.batch_interpreted import run_interpreted
 from grisaille.compilation.batch_native import BatchStructure, run_native
 from grisaille.compilation.compiler import find_compiler, is_switched_off
-from grisaille.compilation.dialect import WIDE
+from grisaille.compilation.dialect import STEP, WIDE
 from grisaille.compilation.filters import FilterLayout, Filters, filter_source
 from grisaille.compilation.hoisting import hoist
 from grisaille.compilation.library import Library, build_library, no_compiler
 from grisaille.compilation.memo import Memo
-from grisaille.compilation.printer import PRELUDE, print_function
+from grisaille.compilation.printer import PART, PRELUDE, print_function
 from grisaille.compilation.step import StepFormula, formulate_step, step_sensitivity
 from grisaille.structure.system import System
 
@@ -205,14 +205,26 @@ def c_source(
     return "\n".join(
         [
             *(f"#define GR_{name} {size}" for name, size in sizes.items()),
+            *([] if _is_short(step) else ["#ifndef GR_STEP_PLAIN\n#define GR_STEP_PLAIN\n#endif"]),
             '#include "gr_task.h"',
             '#include "gr_wide.h"',
             PRELUDE,
             filter_source(layout, nu),
             print_function(once, "gr_once", ("p", "nominal", *dp), dialect=WIDE),
-            print_function(step, "gr_step", (*fast, *moving, "p", "nominal", *dp, "c"), results, WIDE),
+            _print_step(step, (*fast, *moving, "p", "nominal", *dp, "c"), results),
             print_function(observe, "gr_observe", ("t", "x", "u", "p", *seen, *dp), results, WIDE),
             '#include "gr_step.h"',
             "",
         ]
     )
+
+
+def _is_short(step: ca.Function) -> bool:
+    """Whether a step is one C function."""
+    return bool(step.n_instructions() <= PART)
+
+
+def _print_step(step: ca.Function, inputs: Sequence[str], results: Sequence[str]) -> str:
+    if not _is_short(step):
+        return print_function(step, "gr_step", inputs, results, WIDE)
+    return print_function(step, "gr_step", inputs, results, STEP, also=" GR_ALSO")

@@ -68,11 +68,13 @@ def print_function(
     outputs: Sequence[str] = ("out",),
     dialect: Dialect = SINGLE,
     sparse: bool = False,
+    also: str = "",
 ) -> str:
     """The C text of ``function``: ``GR_FN void name(double t, const double *x, …, double *out)``.
 
     ``inputs`` and ``outputs`` are C names chosen by us, one per argument; those in ``{"t", "h"}`` are passed by value.
-    ``sparse`` writes the structural nonzeros of outputs only, one after the other.
+    ``sparse`` writes the structural nonzeros of outputs only, one after the other; ``also`` is a macro after the last
+    argument.
     """
     for word in (name, *inputs, *outputs):
         if not _IDENTIFIER.fullmatch(word):
@@ -81,7 +83,8 @@ def print_function(
     lines, results = _statements(function, inputs, outputs, dialect, sparse)
     if len(lines) <= PART:
         body = [f"  const {dialect.number} {s.target} = {s.text};" for s in lines]
-        return _definition(name, signature.declaration, [*body, *_stores(results, {}, dialect.literal(0.0))])
+        stores = _stores(results, {}, dialect.literal(0.0))
+        return _definition(name, f"{signature.declaration}{also}", [*body, *stores])
     return _in_parts(name, signature, lines, results, dialect.literal(0.0))
 
 

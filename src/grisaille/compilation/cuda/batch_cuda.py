@@ -10,28 +10,31 @@ from numpy.typing import NDArray
 
 from grisaille.compilation.batch import Batch, Frozen, Progress, Sizes, finish
 from grisaille.compilation.batch_native import BatchStructure, packed_filters
-from grisaille.compilation.cuda.launch import Found, Graphics, Job, Machine, OutOfDeviceMemory, run
+from grisaille.compilation.cuda.launch import Found, Graphics, Job, Machine, OutOfDeviceMemory, fixed, run
 from grisaille.compilation.cuda.directions import join_directions, split_directions
 from grisaille.compilation.cuda.source import one_text
 from grisaille.compilation.memo import Memo
 from grisaille.compilation.moments import Moments
 from grisaille.errors import SimulationError
 
-_machines: Memo[Graphics] = Memo(16)
+_machines: Memo[Machine] = Memo(16)
 
 
-def machine_for(source: str, single: bool = False) -> Graphics:
+def machine_for(source: str, job: Job, single: bool = False) -> Machine:
     """The device with the kernels of a fused step; compiled when they are first asked for."""
-    return _machines.get((source, single), lambda: Graphics(one_text(source), single=single))
+    beginning = fixed(job)
+    return _machines.get((source, beginning, single), lambda: Graphics(beginning + one_text(source), single=single))
 
 
 def run_batches(
-    machine: Machine, fused: Sizes, batches: Sequence[Batch], reduce: bool, rows: bool, progress: Progress | None
-) -> list[Frozen]:
+    source: str, fused: Sizes, batches: Sequence[Batch], reduce: bool, rows: bool, single: bool,
+    progress: Progress | None = None,
+) -> list[Frozen]:  # fmt: skip
     """Answers of batches that ``are_alike``; they may have several times as many directions as the step was built for,
     which then go to as many threads."""
     parts = [part for batch in batches for part in split_directions(batch, fused.ns)]
     job = make_job(fused, parts)
+    machine = machine_for(source, job, single)
     try:
         found = run(job, machine, BatchStructure, moments=reduce, rows=rows, progress=progress)
     except OutOfDeviceMemory as error:

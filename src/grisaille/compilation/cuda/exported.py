@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from grisaille.compilation.cuda.launch import Found, Graphics, Host, Job, Machine, layout, load, run
+from grisaille.compilation.cuda.launch import Found, Graphics, Host, Job, Machine, fixed, layout, load, run
 
 
 def main() -> None:
@@ -25,7 +25,7 @@ def main() -> None:
     given = parser.parse_args()
     job, told = load(given.folder)
     begin = time.perf_counter()
-    machine = emulated(given.folder) if given.emulate else graphics(given.folder, given.single, given.contracted)
+    machine = emulated(given.folder) if given.emulate else graphics(given.folder, job, given.single, given.contracted)
     print(f"{told['model']}: {machine.name}, compiled in {time.perf_counter() - begin:.2f} s")
     if isinstance(machine, Graphics):
         print(machine.told())
@@ -38,10 +38,10 @@ def main() -> None:
     print(f"{given.output} holds the answer" + (f"; {bad} realizations became infinite and spoil their mean" if bad else ""))
 
 
-def graphics(folder: str, single: bool = False, contracted: bool = False) -> Graphics:
+def graphics(folder: str, job: Job, single: bool = False, contracted: bool = False) -> Graphics:
     """The device with the kernels of a folder."""
     with open(os.path.join(folder, "kernel.cu"), encoding="utf-8") as file:
-        return Graphics(file.read(), single=single, contracted=contracted)
+        return Graphics(fixed(job) + file.read(), single=single, contracted=contracted)
 
 
 def emulated(folder: str) -> Host:

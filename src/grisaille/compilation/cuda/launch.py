@@ -23,6 +23,8 @@ THREADS = 32
 """Of a block: few, so that small ensembles spread over all multiprocessors."""
 BLOCK = 32
 """Realizations whose moments are formed one after the other (``GR_BLOCK``)."""
+SELDOM = 0.05
+"""Part of the realizations that may need plain quotients before all get them."""
 SPARE = 0.9
 """Part of the free memory of a device that is used."""
 
@@ -78,12 +80,16 @@ class Machine(Protocol):
     """Where kernels run."""
 
     name: str
+    is_plain: bool
 
     def put(self, array: np.ndarray) -> Any: ...
     def empty(self, shape: tuple[int, ...], dtype: Any) -> Any: ...
     def fetch(self, array: Any) -> np.ndarray: ...
     def address(self, array: Any) -> int: ...
     def launch(self, kernel: str, threads: int, given: ctypes.Structure) -> None: ...
+    def plain(self) -> Machine | None:
+        """The same with plain quotients, where its own are others."""
+
     def free(self) -> int | None:
         """Bytes of memory that are left, where they are few."""
 
@@ -91,7 +97,7 @@ class Machine(Protocol):
 class Host:
     """The kernels as loops over their threads, in a library built by a C compiler: slow, for comparison."""
 
-    name = "emulated"
+    name, is_plain = "emulated", True
 
     def __init__(self, library: str) -> None:
         self.library = ctypes.CDLL(library)
@@ -113,23 +119,28 @@ class Host:
         assert self.library.gr_device_size() == ctypes.sizeof(given)
         getattr(self.library, f"{kernel}_kernel")(ctypes.byref(given), ctypes.c_long(threads))
 
+    def plain(self) -> None:
+        return None
+
     def free(self) -> None:
         return None
 
 
 class Graphics:
-    """A device, through CuPy; ``source`` is one text with all headers in it."""
+    """A device, through CuPy; ``source`` is one text with all headers in it (``fixed`` says what may precede it)."""
 
-    def __init__(self, source: str, *, single: bool = False, contracted: bool = False) -> None:
+    def __init__(self, source: str, *, single: bool = False, contracted: bool = False, queue: Any = None) -> None:
         import cupy
 
-        self.cupy = cupy
-        self.queue = cupy.cuda.Stream(non_blocking=True)
+        self.cupy, self.source, self.options = cupy, source, {"single": single, "contracted": contracted}
+        self.is_plain = single or "#define GR_STEP_PLAIN" in source
+        self.queue = cupy.cuda.Stream(non_blocking=True) if queue is None else queue
         options = ["-w", "--std=c++14", f"--fmad={'true' if contracted else 'false'}"]
         options += ["-DGR_SINGLE"] if single else []
         self.module = cupy.RawModule(code=source, options=tuple(options))
         self.given = self.module.get_global("gr_given")
         self.kernels: dict[str, Any] = {}
+        self._plain: Graphics | None = None
         properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
         self.name = properties["name"].decode()
 
@@ -162,6 +173,13 @@ class Graphics:
             self.kernels[name] = self.module.get_function(f"{name}_kernel")
         return self.kernels[name]
 
+    def plain(self) -> Graphics | None:
+        if self.is_plain:
+            return None
+        if self._plain is None:
+            self._plain = Graphics("#define GR_STEP_PLAIN\n" + self.source, queue=self.queue, **self.options)
+        return self._plain
+
     def told(self) -> str:
         """Registers and local memory of a thread."""
         kernel = self.kernel("gr_cuda_run")
@@ -178,11 +196,19 @@ class Graphics:
             raise OutOfDeviceMemory(str(error)) from error
 
 
+def fixed(job: Job) -> str:
+    """What compilers are told of a job: branches that always go one way need not be taken."""
+    lines = [f"#define GR_FIXED_HELD {', '.join(str(int(h)) for h in job.arrays['held'])}"] if len(job.signals) else []
+    lines += ["#define GR_FIXED_SUBSTEPS 1"] if job.substeps == 1 else []
+    lines += ["#define GR_ONE_FILTER"] if not job.arrays["which"].any() else []
+    return "".join(f"{line}\n" for line in lines)
+
+
 def structures(batch: type[ctypes.Structure]) -> type[ctypes.Structure]:
     """The memory layout of ``gr_device`` around that of ``gr_batch``."""
     numbers = "n_values count " + " ".join(f"{n}_each" for n in EACH) + " window"
     fields: list[tuple[str, Any]] = [("batch", batch), *((n, ctypes.c_long) for n in numbers.split())]
-    fields += [("broken", ctypes.c_void_p), ("first_row", ctypes.c_long), ("n_rows", ctypes.c_long)]
+    fields += [("again", ctypes.c_void_p), ("broken", ctypes.c_void_p), ("first_row", ctypes.c_long), ("n_rows", ctypes.c_long)]
     fields += [(n, ctypes.c_void_p) for n in ("part", "mean", "spread", "smean", "scross")]
     return type("DeviceStructure", (ctypes.Structure,), {"_fields_": fields})
 
@@ -298,6 +324,8 @@ class _Run:
         self.state = {n: empty(_some(shape), np.float64) for n, shape in shapes.items()}
         self.shapes = shapes
         self.failed = empty((V, M), LONG)
+        self.again = None if self.machine.is_plain else empty((V, M), np.uint8)
+        self.plain: Machine | None = None
         self.broken = put(np.full((V, M), -1, dtype=LONG))
         held = self.longest if self.moments or self.rows else 0
         self.y = empty((V * M * held * ny,), np.float64) if held * ny else None
@@ -311,11 +339,26 @@ class _Run:
     def _launch(self, k: int, window: Window) -> None:
         job, members = self.job, len(self.job.arrays["member"])
         given = self._structure(k, window)
-        self.machine.launch("gr_cuda_run", job.values * members, given)
+        self._step(given, job.values * members)
         if self.moments and window.rows and job.ny and members:
             columns = job.ny * max(1, job.ns)
             self.machine.launch("gr_cuda_moments", job.values * -(-members // BLOCK) * window.rows * columns, given)
             self.machine.launch("gr_cuda_join", job.values * window.rows * columns, given)
+
+    def _step(self, given: Any, threads: int) -> None:
+        """Quick quotients, and plain ones for realizations where those do not do."""
+        if self.plain is not None:
+            given.again = None
+            self.plain.launch("gr_cuda_run", threads, given)
+            return
+        self.machine.launch("gr_cuda_run", threads, given)
+        if self.again is None or not (count := int(self.machine.fetch(self.again).sum())):
+            return
+        plain = self.machine.plain()
+        assert plain is not None
+        plain.launch("gr_cuda_run", threads, given)
+        # what happens often would be done twice
+        self.plain = plain if count > SELDOM * threads else None
 
     def _structure(self, k: int, window: Window) -> ctypes.Structure:
         job, at, a = self.job, self.machine.address, self.given
@@ -346,7 +389,8 @@ class _Run:
             each["x0_each"], each["sx0_each"] = job.count * job.nx, job.count * ns * job.nx
         sums = {n: at(s) for n, s in self.sums.items()}
         return self.Device(
-            batch=batch, n_values=job.values, count=job.count, **each, window=window.begin, broken=at(self.broken),
+            batch=batch, n_values=job.values, count=job.count, **each, window=window.begin,
+            again=None if self.again is None else at(self.again), broken=at(self.broken),
             first_row=window.first, n_rows=len(job.arrays["kept"]), part=None if self.part is None else at(self.part),
             **sums,
         )  # fmt: skip

@@ -28,15 +28,9 @@ _BEGINNING = """\
 def one_text(text: str) -> str:
     """From the C file of a fused step."""
     text += KERNELS
-    return _BEGINNING + _THEIRS.sub("", _gathered(text, dict(headers_of(text)), set()))
+    return _BEGINNING + _THEIRS.sub("", _gathered(text, dict(headers_of(text))))
 
 
-def _gathered(text: str, headers: dict[str, str], seen: set[str]) -> str:
-    def put(found: re.Match[str]) -> str:
-        name = found.group(1)
-        if name in seen:
-            return ""
-        seen.add(name)
-        return _gathered(headers[name], headers, seen)
-
-    return _OURS.sub(put, text)
+def _gathered(text: str, headers: dict[str, str]) -> str:
+    """Headers have guards; the first place where one is asked for may be one that is not compiled."""
+    return _OURS.sub(lambda found: _gathered(headers[found.group(1)], headers), text)

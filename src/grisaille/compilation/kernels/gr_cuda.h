@@ -23,6 +23,7 @@ typedef struct {
   long stream_each, x0_each, p_each, dp_each, sx0_each, filter_each, start_each, reading_each;
   long dfilter_each, dstart_each, dreading_each;
   long window;                  /* number of the first grid point of this window */
+  unsigned char *again;         /* values x count: to be run again with plain quotients (gr_quick.h); NULL: run all */
   long *broken;                 /* values x count: where a state was first seen not finite in any window, or -1 */
   long first_row, n_rows;       /* of this window among all rows of the moments */
   double *part;                 /* values x blocks x (2 + 2 NS) x rows of this window x GR_NY */
@@ -56,7 +57,18 @@ GR_FN void gr_cuda_run(const gr_device *d, long thread) {
   b.failed += each;
   g.position = thread % b.n_members;
   g.lanes = 1;
+#ifdef GR_QUICK
+  g.far = 0;
   gr_abreast(&b, &g);
+  if (g.far) {
+    d->again[each + g.m[0]] = 1;
+    return;
+  }
+#else
+  if (d->again && !d->again[each + b.member[g.position]]) return;
+  gr_abreast(&b, &g);
+  if (d->again) d->again[each + g.m[0]] = 0;
+#endif
   gr_leave(&b, &g);
   if (b.failed[g.m[0]] >= 0 && d->broken[each + g.m[0]] < 0)
     d->broken[each + g.m[0]] = d->window + b.failed[g.m[0]];

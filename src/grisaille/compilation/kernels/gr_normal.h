@@ -10,10 +10,13 @@
 #include "gr_philox.h"
 
 #ifdef __CUDACC__
-#define gr_sqrt(x) __dsqrt_rn(x)
+#include "gr_quick.h"
+#define gr_sqrt(x) gr_quick_sqrt(x)
+#define gr_ratio(a, b) gr_quick_ratio(a, b)
 #else
 #include <math.h>
 #define gr_sqrt(x) sqrt(x)
+#define gr_ratio(a, b) ((a) / (b))
 #endif
 
 typedef struct {
@@ -44,7 +47,7 @@ GR_FN double gr_log(gr_u64 odd) {
   e = (double)((long long)(shifted >> 52) - 1076);
   x.bits = (shifted & 0x000FFFFFFFFFFFFFull) + 0x3FE6A09E667F3BCDull;
   f = x.value - 1.0;
-  s = f / (2.0 + f);
+  s = gr_ratio(f, 2.0 + f);
   z = s * s;
   r = gr_polynomial(z, 0.6666666666666666, 0.4, 0.2857142857142857, 0.2222222222222222, 0.18181818181818182,
                     0.15384615384615385, 0.13333333333333333, 0.11764705882352941, 0.10526315789473684);

@@ -32,6 +32,24 @@
 
 enum { GR_LINEAR = 0, GR_CONSTANT = 1, GR_STAGES = 2, GR_DEEPEST = 24 };
 
+/* What a compiler at run time may be told beforehand (compilation/cuda/launch.py), so that a step has no branches. */
+#ifdef GR_FIXED_SUBSTEPS
+#define GR_SUBSTEPS(b) ((long)(GR_FIXED_SUBSTEPS))
+#else
+#define GR_SUBSTEPS(b) ((b)->substeps)
+#endif
+#ifdef GR_FIXED_HELD
+GR_ARRAY unsigned char gr_fixed_held[] = {GR_FIXED_HELD};
+#define GR_HELD(b, i) (gr_fixed_held[i])
+#else
+#define GR_HELD(b, i) ((b)->held[i])
+#endif
+#ifdef GR_ONE_FILTER
+#define GR_WHICH(b, k) ((long)0)
+#else
+#define GR_WHICH(b, k) ((b)->which[k])
+#endif
+
 typedef struct {
   long n_members;
   const long *member;           /* the realizations of this call, in the order in which moments take them up */
@@ -103,6 +121,9 @@ typedef struct {
   gr_wide w[GR_LEN(GR_NW)], z[GR_LEN(GR_NW)], filter[GR_LEN(GR_NF)], reading[GR_LEN(GR_NM)];
 #if GR_SW
   gr_wide dw[GR_LEN(GR_NS * GR_NW)], dfilter[GR_LEN(GR_NS * GR_NF)], dreading[GR_LEN(GR_NS * GR_NM)];
+#endif
+#ifdef GR_QUICK
+  unsigned int far;             /* whether a quotient was out of range */
 #endif
 } gr_lanes;
 
@@ -186,8 +207,8 @@ GR_FN void gr_enter_filters(const gr_batch *b, gr_lanes *g) {
 /* the filters at the end of cell k; d, dd: the signals they drive there */
 GR_FN void gr_advance_filters(const gr_batch *b, gr_lanes *g, long k) {
 #if GR_NW > 0
-  if (g->which != b->which[k]) {
-    g->which = b->which[k];
+  if (g->which != GR_WHICH(b, k)) {
+    g->which = GR_WHICH(b, k);
     gr_spread(b->filter + g->which * GR_NF, GR_NF, g->filter);
 #if GR_SW
     gr_spread(b->dfilter + g->which * GR_NS * GR_NF, GR_NS * GR_NF, g->dfilter);
@@ -231,11 +252,11 @@ GR_FN void gr_mix(const double *mix, const gr_wide *left, const gr_wide *right, 
 
 /* table values at the ends of cell k; at the last grid point there is no cell, and `to` is not wanted */
 GR_FN void gr_ends(const gr_batch *b, const gr_lanes *g, long k, gr_wide *from, gr_wide *to) {
-  const long width = 2 * b->substeps + 1;
+  const long width = 2 * GR_SUBSTEPS(b) + 1;
   long n, l;
   for (n = 0; n < GR_NT; n++) {
-    const long i = gr_tabled[n], at = b->held[i] == GR_STAGES ? k * width : k;
-    const long next = b->held[i] == GR_LINEAR ? at + 1 : at;
+    const long i = gr_tabled[n], at = GR_HELD(b, i) == GR_STAGES ? k * width : k;
+    const long next = GR_HELD(b, i) == GR_LINEAR ? at + 1 : at;
     for (l = 0; l < GR_LANES; l++) GR_LANE(from[i], l) = g->table[i][l][at];
     if (to)
       for (l = 0; l < GR_LANES; l++) GR_LANE(to[i], l) = g->table[i][l][next];
@@ -249,7 +270,7 @@ GR_FN void gr_white_step(const gr_batch *b, const gr_lanes *g, long k, long j, g
   const gr_u32 point = (gr_u32)(b->first_point + k + 1);
   gr_wide fresh[GR_NV];
   long deep = 0, depth = 0, i;
-  while ((1L << deep) < b->substeps) deep++;
+  while ((1L << deep) < GR_SUBSTEPS(b)) deep++;
   if (j == 0) {
     gr_white_draw(b->stream + GR_NG, g->number, point, 0, v);
   } else {
@@ -273,17 +294,21 @@ GR_FN void gr_abreast(const gr_batch *b, gr_lanes *g) {
 #endif
   gr_wide da[GR_LEN(GR_NS * GR_ND)], dm[GR_LEN(GR_NS * GR_ND)], db[GR_LEN(GR_NS * GR_ND)];
   gr_wide dfrom[GR_LEN(GR_NS * GR_ND)], dto[GR_LEN(GR_NS * GR_ND)];
-  const long n = b->substeps, width = 2 * n + 1;
-  long i, j, k, l, row = 0;
+  const long n = GR_SUBSTEPS(b), width = 2 * n + 1;
+  long i, j, k, l, row = 0, next;
   gr_enter(b, g);
   gr_enter_filters(b, g);
   gr_read_filters(g, d, dto);
+  next = b->n_kept > 0 ? b->kept[0] : -1;
   for (k = 0; k < b->n_cells; k++) {
     const double t = b->grid[k], h = (b->grid[k + 1] - t) / (double)n;
     gr_ends(b, g, k, from, to);
     gr_filter_place(d, from);
     for (i = 0; i < GR_SW * GR_NS * GR_ND; i++) dfrom[i] = dto[i];
-    while (row < b->n_kept && b->kept[row] == k) gr_keep(b, g, row++, from, dfrom);
+    while (next == k) {
+      gr_keep(b, g, row++, from, dfrom);
+      next = row < b->n_kept ? b->kept[row] : -1;
+    }
     for (i = 0; i < GR_ND; i++) left[i] = d[i];
     gr_advance_filters(b, g, k);
     gr_read_filters(g, d, dto);
@@ -299,7 +324,7 @@ GR_FN void gr_abreast(const gr_batch *b, gr_lanes *g) {
         um[i] = GR_SPLAT(0.5) * (ua[i] + ub[i]);
       }
       for (i = 0; i < GR_NT; i++)
-        if (b->held[gr_tabled[i]] == GR_STAGES)
+        if (GR_HELD(b, gr_tabled[i]) == GR_STAGES)
           for (l = 0; l < GR_LANES; l++) {
             const double *stage = g->table[gr_tabled[i]][l] + k * width + 2 * j;
             GR_LANE(ua[gr_tabled[i]], l) = stage[0];
@@ -320,9 +345,10 @@ GR_FN void gr_abreast(const gr_batch *b, gr_lanes *g) {
       gr_white_step(b, g, k, j, held, v);
 #endif
 #if GR_NS > 0
-      gr_step(t + (double)j * h, h, g->x, ua, um, ub, v, g->sx, da, dm, db, g->p, g->nominal, g->dp, g->c, g->x, g->sx);
+      gr_step(t + (double)j * h, h, g->x, ua, um, ub, v, g->sx, da, dm, db, g->p, g->nominal, g->dp, g->c, g->x,
+              g->sx GR_TOLD(g));
 #else
-      gr_step(t + (double)j * h, h, g->x, ua, um, ub, v, g->p, g->nominal, g->c, g->x);
+      gr_step(t + (double)j * h, h, g->x, ua, um, ub, v, g->p, g->nominal, g->c, g->x GR_TOLD(g));
 #endif
     }
   }

@@ -46,4 +46,18 @@ typedef double gr_wide;
 #define GR_EACH2(f, a, b) f(a, b)
 
 #endif
+
+/* quotients of a step; GR_STEP_PLAIN is set where they are to be the compiler's own */
+#if defined(__CUDACC__) && !defined(GR_SINGLE) && !defined(GR_STEP_PLAIN)
+#include "gr_quick.h"
+#define GR_QUICK
+#define GR_ALSO , unsigned int *gr_far
+#define GR_TOLD(g) , &g->far
+#define GR_OVER(a, b) gr_over(a, b, gr_far)
+#else
+#define GR_ALSO
+#define GR_TOLD(g)
+#define GR_OVER(a, b) ((a) / (b))
+#endif
+
 #endif

@@ -187,6 +187,25 @@ class MeanCriterion:
         self._last = self._key(theta, sensitive), tuple(predictions)
         return self._compared(theta, tuple(predictions), sensitive)
 
+    def at_each(self, thetas: Sequence[np.ndarray]) -> list[MeanValue]:
+        """Values without derivatives at several points; together where a graphics processor simulates them."""
+        if all(runner.options.device == "cpu" for runner in self.runners):
+            return [self.at(theta, sensitive=False) for theta in thetas]
+        predictions = [
+            runner.predict_each([case.own(theta) for theta in thetas])
+            for case, runner in zip(self.problem.cases, self.runners, strict=True)
+        ]
+        values = []
+        for k, theta in enumerate(thetas):
+            self._last = self._key(theta, False), tuple(p[k] for p in predictions)
+            self.journal.add()
+            failed = [(c, p[k]) for c, p in zip(self.problem.cases, predictions, strict=True) if not p[k].completed]
+            if failed:
+                self.journal.failures.append(f"{failed[0][0].name}: {failed[0][1].failure}")
+                self._last = None
+            values.append(_failed(theta, failed[0][1].failure) if failed else self.at(theta, sensitive=False))
+        return values
+
     def _key(self, theta: np.ndarray, sensitive: bool) -> tuple[object, ...]:
         """What predictions depend on; options change with refined steps."""
         return theta.tobytes(), sensitive, *((r.options, r.differences is None) for r in self.runners)

@@ -153,8 +153,8 @@ def grid(search: MeanSearch, points: int) -> Ending:
     if len(problem.unknowns) != 1 or not np.isfinite([*lower, *upper]).all():
         raise EstimationError("search='grid' needs exactly one unknown, with bounds on both sides.")
     best: MeanValue | None = None
-    for theta in np.linspace(lower[0], upper[0], points):
-        value = criterion.at(np.array([theta]), sensitive=False)
+    thetas = np.linspace(lower[0], upper[0], points)[:, None]
+    for value in criterion.at_each(list(thetas)):
         if not value.completed:
             continue
         if best is None or value.objective < best.objective:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from grisaille.compilation.cuda.device import DEVICES
 from grisaille.errors import EstimationError, GrisailleError
 from grisaille.estimation.cost import Cost, interpreted, usual_cost
 from grisaille.estimation.estimate import Estimate
@@ -87,7 +88,7 @@ class SimulatedPEM(Estimator):
         stops, in standard errors; and whether Gauss–Newton with common random numbers follows (the band may then be
         three times as wide)
     step : grid of the disturbances; chosen from their spectra when not given
-    antithetic, between, rtol, compiled, threads : as in ``gr.simulate``
+    antithetic, between, rtol, compiled, threads, device : as in ``gr.simulate``; the notes of a fit say where it ran
     tolerance, max_iterations : when to stop
     checkpoint : a file that keeps where the search stands, so that the same fit goes on from there
 
@@ -124,9 +125,11 @@ class SimulatedPEM(Estimator):
     compiled: bool | None = None
     threads: int | None = None
     checkpoint: str | None = None
+    device: Literal["cpu", "cuda", "cuda-single", "auto"] = "cpu"
 
     def __post_init__(self) -> None:
-        for name, value, allowed in (("search", self.search, SEARCHES), ("match", self.match, MATCHES)):
+        choices = (("search", self.search, SEARCHES), ("match", self.match, MATCHES), ("device", self.device, DEVICES))
+        for name, value, allowed in choices:
             if value not in allowed:
                 raise EstimationError(f"{name} is {value!r}; it must be one of {', '.join(map(repr, allowed))}.")
         for name, number in (("realizations", self.realizations), ("batch", self.batch)):
@@ -197,7 +200,7 @@ class SimulatedPEM(Estimator):
         count = FIRST if self.realizations == "auto" else self.realizations
         options = EnsembleOptions(
             count, self.seed, antithetic=self.antithetic, between=self.between, step=self.step, rtol=self.rtol,
-            compiled=self.compiled, threads=self.threads,
+            compiled=self.compiled, threads=self.threads, device=self.device,
         )  # fmt: skip
         matching = Matching(self.match == "mean-variance", self.correction, self.weighting)
         return pose_mean_problem(question, options, matching)
@@ -218,7 +221,7 @@ class SimulatedPEM(Estimator):
         return {
             "realizations": int(estimate.extra["realizations"]), "seed": self.seed, "reduce": "mean",
             "antithetic": self.antithetic, "between": self.between, "step": self.step, "rtol": self.rtol,
-            "parameters": scales, "compiled": self.compiled,
+            "parameters": scales, "compiled": self.compiled, "device": self.device,
         }  # fmt: skip
 
     def predict_with_bands(self, fit: Fitted, experiment: Any, horizon: Horizon | None) -> xr.Dataset:
@@ -250,7 +253,7 @@ class SimulatedPEM(Estimator):
 
     def _identity(self) -> str:
         """Options that a checkpoint must agree in."""
-        return repr(sorted((k, v) for k, v in asdict(self).items() if k not in ("checkpoint", "threads", "compiled")))
+        return repr(sorted((k, v) for k, v in asdict(self).items() if k not in ("checkpoint", "threads", "compiled", "device")))
 
     def _estimate(self, search: MeanSearch, start: np.ndarray) -> Finding:
         criterion = search.criterion
@@ -272,7 +275,15 @@ class SimulatedPEM(Estimator):
         elif found.spread is None:
             notes += describe_size(found.sandwich, tried[-1], names, self.correction)
         found.notes.extend(notes)
+        found.notes.extend(self._places(found))
         return found
+
+    def _places(self, found: Finding) -> list[str]:
+        """Where ensembles were simulated, if not on the processor as a matter of course."""
+        if self.device == "cpu":
+            return []
+        told = dict.fromkeys(p.device for p in found.ending.value.predictions)
+        return [f"ensembles were simulated on {place}." for place in told if place]
 
     def _accept(self, criterion: MeanCriterion, start: np.ndarray) -> tuple[list[str], str]:
         """Whether there are derivatives at the guess; how to search, and what is to be said about it."""

@@ -81,7 +81,7 @@ def export_ensembles(
     target.mkdir(parents=True, exist_ok=True)
     (target / "kernel.cu").write_text(one_text(step.source), encoding="utf-8")
     (target / "kernel.json").write_text(json.dumps(told), encoding="utf-8")
-    np.savez(target / "arrays.npz", **job.arrays, **{f"signal_{i}": s for i, s in enumerate(job.signals)})
+    np.savez_compressed(target / "arrays.npz", **job.arrays, **{f"signal_{i}": s for i, s in enumerate(job.signals)})
     for name, source in (("launch.py", "launch.py"), ("run.py", "exported.py")):
         text = (resources.files("grisaille.compilation.cuda") / source).read_text(encoding="utf-8")
         (target / name).write_text(text.replace("from grisaille.compilation.cuda.launch", "from launch"), "utf-8")

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from grisaille.compilation.batch import Batch, Frozen
-from grisaille.compilation.cuda.batch_cuda import are_alike, machine_for, run_batches
+from grisaille.compilation.cuda.batch_cuda import are_alike, run_batches
 from grisaille.compilation.frozen import FusedStep, build_step
 from grisaille.simulation.ensembles.engines import Answer, FusedEngine, Progress, Setting, known_signals, layout_of
 
@@ -29,8 +29,8 @@ class GraphicsEngine(FusedEngine):
         self.signals, self.hold = known_signals(setting)
 
     def execute(self, batch: Batch, moments: bool, rows: bool, progress: Progress | None) -> Frozen:
-        machine = machine_for(self.step.source, self.device == "cuda-single")
-        return run_batches(machine, self.step, [batch], moments, rows, progress)[0]
+        single = self.device == "cuda-single"
+        return run_batches(self.step.source, self.step, [batch], moments, rows, single, progress)[0]
 
     def _sized(self) -> FusedStep:
         """The step with the sizes of all directions."""
@@ -60,8 +60,7 @@ def run_together(engines: Sequence[GraphicsEngine], slab: slice) -> list[Answer]
     first = engines[0]
     if any(e.step is not first.step for e in engines) or not are_alike(batches):
         return None
-    machine = machine_for(first.step.source, first.device == "cuda-single")
-    found = run_batches(machine, first.step, batches, True, False, None)
+    found = run_batches(first.step.source, first.step, batches, True, False, first.device == "cuda-single")
     for engine, answer in zip(engines, found, strict=True):
         engine.ends = answer.x
     return [Answer(None, None, f.moments, f.failed) for f in found]

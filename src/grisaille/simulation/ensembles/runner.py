@@ -47,6 +47,8 @@ class EnsemblePrediction:
     covariance: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0)))
     """(times, q, q) of the outputs named in ``paired``."""
     covariance_slopes: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0, 0)))
+    device: str = "cpu"
+    """Where it was made, and why there."""
 
     @property
     def y(self) -> np.ndarray:
@@ -190,6 +192,7 @@ class EnsembleRunner:
             _slopes(mean, columns, sensitive),
             _slopes(variance, columns, sensitive),
             failed_realizations=len(found.failed),
+            device=found.device,
             covariance=covariances(
                 variance.values[:, paired], {k: variance.values[:, c] for k, c in pairs.items()}, units
             ),
