@@ -85,7 +85,7 @@ def test_four_processes_may_build_at_once(place):
 
 def test_headers_are_followed():
     found = headers_of('#include "gr_step.h"\n#include <math.h>\n')
-    assert set(found) == {"gr_step.h", "gr_task.h", "gr_wide.h", "gr_normal.h", "gr_philox.h"}
+    assert set(found) == {"gr_step.h", "gr_task.h", "gr_wide.h", "gr_normal.h", "gr_philox.h", "gr_quick.h"}
     with pytest.raises(CompilationError, match=r"gr_absent\.h is missing"):
         headers_of('#include "gr_absent.h"')
 

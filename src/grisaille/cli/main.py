@@ -21,9 +21,9 @@ COMMANDS = {
     "Begin": ("demo", "new"),
     "Look at a model or a problem": ("lint", "analyze", "simulate"),
     "Estimate": ("fit", "predict", "diagnose", "report", "compare", "study"),
-    "The rest": ("reproduce", "schema", "cache"),
+    "The rest": ("export-kernel", "reproduce", "schema", "cache"),
 }
-"""Commands by heading; each is ``command`` in the module of its name."""
+"""Commands by heading; each is ``command`` in the module of its name, with _ for -."""
 
 
 class Program(click.Group):
@@ -35,7 +35,7 @@ class Program(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in self.list_commands(ctx):
             return None
-        command: click.Command = importlib.import_module(f"{__package__}.{name}_command").command
+        command: click.Command = importlib.import_module(f"{__package__}.{name.replace('-', '_')}_command").command
         return command
 
     def resolve_command(

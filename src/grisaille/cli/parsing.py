@@ -22,16 +22,16 @@ def model_of(target: str) -> Any:
     return load_model(target)
 
 
-def times_of(text: str) -> Any:
+def times_of(text: str, option: str = "--times") -> Any:
     """``FIRST:LAST:STEP`` as an array; the last instant is included when a whole number of steps leads to it."""
     import numpy as np
 
     try:
         first, last, step = (float(part) for part in text.split(":"))
     except ValueError:
-        raise DataError(f"--times {text}: three numbers are needed, FIRST:LAST:STEP, for example 0:10:0.1.") from None
+        raise DataError(f"{option} {text}: three numbers are needed, FIRST:LAST:STEP, for example 0:10:0.1.") from None
     if not (np.isfinite([first, last, step]).all() and step > 0 and last > first):
-        raise DataError(f"--times {text}: LAST must lie after FIRST and STEP must be positive.")
+        raise DataError(f"{option} {text}: LAST must lie after FIRST and STEP must be positive.")
     steps = (last - first) / step
     whole = round(steps)
     return np.linspace(first, last, whole + 1) if abs(steps - whole) < 1e-9 * whole else np.arange(first, last, step)

@@ -88,7 +88,7 @@ def run_native(
     return finish(answer, batch, total)
 
 
-def packed_filters(filters: Filters, fused: Sizes) -> dict[str, NDArray[Any] | None]:
+def packed_filters(filters: Filters, fused: Sizes) -> dict[str, Any]:
     """Filters and streams as C reads them, by the names of ``gr_batch``."""
     streams = [*(g.stream for g in filters.groups), *filters.white]
     nothing = (np.zeros(1),) * 3
@@ -108,7 +108,7 @@ def _run(
     entry: Callable[..., int],
     fused: Sizes,
     batch: Batch,
-    disturbances: dict[str, NDArray[Any] | None],
+    disturbances: dict[str, Any],
     answer: Frozen,
     block: NDArray[np.int64],
     reduce: bool,

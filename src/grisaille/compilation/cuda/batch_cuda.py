@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from grisaille.compilation.batch import Batch, Frozen, Progress, Sizes, finish
 from grisaille.compilation.batch_native import BatchStructure, packed_filters
-from grisaille.compilation.cuda.launch import Found, Graphics, Job, Machine, OutOfDeviceMemory, fixed, run
 from grisaille.compilation.cuda.directions import join_directions, split_directions
+from grisaille.compilation.cuda.launch import Found, Graphics, Job, Machine, OutOfDeviceMemory, fixed, run
 from grisaille.compilation.cuda.source import one_text
 from grisaille.compilation.memo import Memo
 from grisaille.compilation.moments import Moments

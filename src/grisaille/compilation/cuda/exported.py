@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from grisaille.compilation.cuda.launch import Found, Graphics, Host, Job, Machine, fixed, layout, load, run
+from grisaille.compilation.cuda.launch import Found, Graphics, Host, Job, fixed, layout, load, run
 
 
 def main() -> None:
@@ -20,7 +20,9 @@ def main() -> None:
     parser.add_argument("--output", default="answer.npz", help="file for the answer (default: answer.npz)")
     parser.add_argument("--single", action="store_true", help="steps in single precision")
     parser.add_argument("--contracted", action="store_true", help="a*b + c in one rounding: faster, other last digits")
-    parser.add_argument("--emulate", action="store_true", help="on the processor, one thread after the other (needs cc)")
+    parser.add_argument(
+        "--emulate", action="store_true", help="on the processor, one thread after the other (needs cc)"
+    )
     parser.add_argument("--repeat", type=int, default=1, help="run so many times, and tell the time of each")
     given = parser.parse_args()
     job, told = load(given.folder)
@@ -33,9 +35,13 @@ def main() -> None:
         begin = time.perf_counter()
         found = run(job, machine, layout(told["batch"]), moments=told["moments"], rows=told["rows"])
         print(f"{job.values} x {job.count} realizations in {time.perf_counter() - begin:.3f} s")
-    np.savez(given.output, **answer(job, told, found))
+    arrays: dict[str, Any] = answer(job, told, found)
+    np.savez(given.output, **arrays)
     bad = int((found.failed >= 0).sum())
-    print(f"{given.output} holds the answer" + (f"; {bad} realizations became infinite and spoil their mean" if bad else ""))
+    print(
+        f"{given.output} holds the answer"
+        + (f"; {bad} realizations became infinite and spoil their mean" if bad else "")
+    )
 
 
 def graphics(folder: str, job: Job, single: bool = False, contracted: bool = False) -> Graphics:

@@ -208,7 +208,12 @@ def structures(batch: type[ctypes.Structure]) -> type[ctypes.Structure]:
     """The memory layout of ``gr_device`` around that of ``gr_batch``."""
     numbers = "n_values count " + " ".join(f"{n}_each" for n in EACH) + " window"
     fields: list[tuple[str, Any]] = [("batch", batch), *((n, ctypes.c_long) for n in numbers.split())]
-    fields += [("again", ctypes.c_void_p), ("broken", ctypes.c_void_p), ("first_row", ctypes.c_long), ("n_rows", ctypes.c_long)]
+    fields += [
+        ("again", ctypes.c_void_p),
+        ("broken", ctypes.c_void_p),
+        ("first_row", ctypes.c_long),
+        ("n_rows", ctypes.c_long),
+    ]
     fields += [(n, ctypes.c_void_p) for n in ("part", "mean", "spread", "smean", "scross")]
     return type("DeviceStructure", (ctypes.Structure,), {"_fields_": fields})
 
@@ -270,9 +275,10 @@ def _too_large(job: Job, machine: Machine, moments: bool) -> str:
     own += sum(s[0].nbytes for s in job.signals if s.ndim == 2) + 16 * job.values * job.ny * (1 + job.ns)
     fits = max(0, int((SPARE * free - common) // own))
     return (
-        f"{job.count} realizations of {job.values} parameter values do not fit into the {free / 2**30:.3g} GiB that are "
-        f"free on {machine.name}: {common / 2**30:.3g} GiB are needed whatever their number, and {own / 2**20:.3g} MiB for "
-        f"each; {fits} realizations would fit. Nothing has been changed: give fewer, or device='cpu'."
+        f"{job.count} realizations of {job.values} parameter values do not fit into the {free / 2**30:.3g} GiB that "
+        f"are free on {machine.name}: {common / 2**30:.3g} GiB are needed whatever their number, and "
+        f"{own / 2**20:.3g} MiB for each; {fits} realizations would fit. Nothing has been changed: give fewer, or "
+        f"device='cpu'."
     )
 
 
@@ -311,7 +317,11 @@ class _Run:
         V, M, ns, ny = job.values, job.count, job.ns, job.ny
         begins = np.concatenate([np.full(w.rows, w.begin) for w in self.windows] or [np.zeros(0)])
         relative = (job.arrays["kept"] - begins).astype(LONG)
-        typed = {"kept": relative, "member": job.arrays["member"].astype(LONG), "which": job.arrays["which"].astype(LONG)}
+        typed = {
+            "kept": relative,
+            "member": job.arrays["member"].astype(LONG),
+            "which": job.arrays["which"].astype(LONG),
+        }
         self.given = {n: put(_not_empty(typed.get(n, a))) for n, a in job.arrays.items()}
         self.tables = [put(s) for s in job.signals]
         width = 2 * job.substeps + 1
@@ -320,7 +330,12 @@ class _Run:
         places = [[b + s * w.begin for b, s in zip(bases, scale, strict=True)] for w in self.windows]
         self.places = put(_not_empty(np.array(places, dtype=np.uintp)))
         self.strides = put(_not_empty(np.array([s.shape[1] if s.ndim == 2 else 0 for s in job.signals], dtype=LONG)))
-        shapes = {"x": (V, M, job.nx), "sx": (V, M, ns, job.nx), "w": (V, M, job.nw), "dw": (V, M, ns * job.moved, job.nw)}
+        shapes = {
+            "x": (V, M, job.nx),
+            "sx": (V, M, ns, job.nx),
+            "w": (V, M, job.nw),
+            "dw": (V, M, ns * job.moved, job.nw),
+        }
         self.state = {n: empty(_some(shape), np.float64) for n, shape in shapes.items()}
         self.shapes = shapes
         self.failed = empty((V, M), LONG)
@@ -415,7 +430,7 @@ class _Run:
         job, n = self.job, window.rows
         at = slice(window.first, window.last)
         for to, held, shape in ((found.y, self.y, (n, job.ny)), (found.sy, self.sy, (n, job.ns, job.ny))):
-            if to is not None and to.size:
+            if to is not None and held is not None and to.size:
                 size = job.values * job.count * int(np.prod(shape))
                 to[:, :, at] = self.machine.fetch(held[:size]).reshape(job.values, job.count, *shape)
 

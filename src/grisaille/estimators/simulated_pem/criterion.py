@@ -20,7 +20,7 @@ D. Broman, H. Hjalmarsson, Identification of non-linear differential-algebraic e
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -119,6 +119,7 @@ class MeanCriterion:
         self.level = np.linalg.inv(self.given) if self.given is not None else np.eye(q)
         """Λ"""
         self._last: tuple[tuple[object, ...], tuple[EnsemblePrediction, ...]] | None = None
+        self._ahead: dict[tuple[object, ...], list[EnsemblePrediction]] = {}
 
     @property
     def realizations(self) -> int:
@@ -175,9 +176,9 @@ class MeanCriterion:
         if self._last is not None and self._last[0] == self._key(theta, sensitive):
             return self._compared(theta, self._last[1], sensitive)
         self.journal.add()
-        predictions = []
-        for case, runner in zip(self.problem.cases, self.runners, strict=True):
-            p = runner.predict(case.own(theta), sensitive=sensitive)
+        predictions, known = [], self._ahead.get(self._key(theta, sensitive))
+        for k, (case, runner) in enumerate(zip(self.problem.cases, self.runners, strict=True)):
+            p = known[k] if known else runner.predict(case.own(theta), sensitive=sensitive)
             predictions.append(p)
             if not p.completed:
                 self.journal.failures.append(f"{case.name}: {p.failure}")
@@ -187,24 +188,17 @@ class MeanCriterion:
         self._last = self._key(theta, sensitive), tuple(predictions)
         return self._compared(theta, tuple(predictions), sensitive)
 
-    def at_each(self, thetas: Sequence[np.ndarray]) -> list[MeanValue]:
+    def at_each(self, thetas: Sequence[np.ndarray]) -> Iterator[MeanValue]:
         """Values without derivatives at several points; together where a graphics processor simulates them."""
-        if all(runner.options.device == "cpu" for runner in self.runners):
-            return [self.at(theta, sensitive=False) for theta in thetas]
-        predictions = [
-            runner.predict_each([case.own(theta) for theta in thetas])
-            for case, runner in zip(self.problem.cases, self.runners, strict=True)
-        ]
-        values = []
-        for k, theta in enumerate(thetas):
-            self._last = self._key(theta, False), tuple(p[k] for p in predictions)
-            self.journal.add()
-            failed = [(c, p[k]) for c, p in zip(self.problem.cases, predictions, strict=True) if not p[k].completed]
-            if failed:
-                self.journal.failures.append(f"{failed[0][0].name}: {failed[0][1].failure}")
-                self._last = None
-            values.append(_failed(theta, failed[0][1].failure) if failed else self.at(theta, sensitive=False))
-        return values
+        if any(runner.options.device != "cpu" for runner in self.runners):
+            predictions = [
+                runner.predict_each([case.own(theta) for theta in thetas])
+                for case, runner in zip(self.problem.cases, self.runners, strict=True)
+            ]
+            self._ahead = {self._key(theta, False): each for theta, *each in zip(thetas, *predictions, strict=True)}
+        for theta in thetas:
+            yield self.at(theta, sensitive=False)
+        self._ahead = {}
 
     def _key(self, theta: np.ndarray, sensitive: bool) -> tuple[object, ...]:
         """What predictions depend on; options change with refined steps."""

@@ -253,7 +253,9 @@ class SimulatedPEM(Estimator):
 
     def _identity(self) -> str:
         """Options that a checkpoint must agree in."""
-        return repr(sorted((k, v) for k, v in asdict(self).items() if k not in ("checkpoint", "threads", "compiled", "device")))
+        return repr(
+            sorted((k, v) for k, v in asdict(self).items() if k not in ("checkpoint", "threads", "compiled", "device"))
+        )
 
     def _estimate(self, search: MeanSearch, start: np.ndarray) -> Finding:
         criterion = search.criterion

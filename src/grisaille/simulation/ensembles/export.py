@@ -1,4 +1,4 @@
-"""An ensemble as a folder that runs on a machine with a graphics processor, NumPy and CuPy, and nothing of this package.
+"""An ensemble as a folder that runs where there are a graphics processor, NumPy and CuPy, and nothing of this package.
 
 =============  ====================================================================================================
 kernel.cu      the generated step, the headers and the kernels as one text, for CUDA and for C compilers
@@ -76,12 +76,13 @@ def export_ensembles(
         "directions": list(points[0].names), "values": {n: list(map(float, v)) for n, v in values.items()},
         "parts": len(parts) // len(batches), "moments": moments, "rows": not moments, "sizes": dict(job.sizes),
         "instructions": step.instructions,
-        "batch": [[n, "pointer" if kind is ctypes.c_void_p else "long"] for n, kind in BatchStructure._fields_],
+        "batch": [[n, "pointer" if kind is ctypes.c_void_p else "long"] for n, kind, *_ in BatchStructure._fields_],
     }  # fmt: skip
     target.mkdir(parents=True, exist_ok=True)
     (target / "kernel.cu").write_text(one_text(step.source), encoding="utf-8")
     (target / "kernel.json").write_text(json.dumps(told), encoding="utf-8")
-    np.savez_compressed(target / "arrays.npz", **job.arrays, **{f"signal_{i}": s for i, s in enumerate(job.signals)})
+    arrays: dict[str, Any] = {**job.arrays, **{f"signal_{i}": s for i, s in enumerate(job.signals)}}
+    np.savez_compressed(target / "arrays.npz", **arrays)
     for name, source in (("launch.py", "launch.py"), ("run.py", "exported.py")):
         text = (resources.files("grisaille.compilation.cuda") / source).read_text(encoding="utf-8")
         (target / name).write_text(text.replace("from grisaille.compilation.cuda.launch", "from launch"), "utf-8")
@@ -103,9 +104,7 @@ def _batches(points: Sequence[Point], options: EnsembleOptions) -> tuple[FusedSt
             "looked at afterwards. device='cuda' runs it."
         )
     fixed = replace(options, substeps=setting.substeps)
-    engines = [
-        GraphicsEngine(prepare(p, fixed, disturbances)[1], "cuda", len(points)) for p in points
-    ]
+    engines = [GraphicsEngine(prepare(p, fixed, disturbances)[1], "cuda", len(points)) for p in points]
     batches = [e.batch(slice(0, points[0].times.size)) for e in engines]
     if not are_alike(batches) or any(e.step is not engines[0].step for e in engines):
         raise SimulationError(
