@@ -39,6 +39,8 @@ class Newton:
 
     steps: int
     damped: bool = False
+    exact: bool = False
+    """Equations are linear: what a step changes says nothing about what is left."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,8 @@ EFFORTS = (
     Effort(Newton(24, damped=True), Newton(16, damped=True)),
 )
 """One after the other, until unknowns are solved along every path."""
+LINEAR = Effort(Newton(1, exact=True), Newton(1, exact=True))
+"""For equations that are linear in their unknowns."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +103,7 @@ class Carried:
             if by.damped:
                 change = self._damped(change, slope, t, x, z, u, p)
             z = z - change
-        return z, ca.fabs(change)
+        return z, ca.SX.zeros(change.shape) if by.exact else ca.fabs(change)
 
     def _damped(self, change: ca.SX, slope: ca.SX, t: ca.SX, x: ca.SX, z: ca.SX, u: ca.SX, p: ca.SX) -> ca.SX:
         best, least = ca.SX(PARTS[-1] * change), ca.SX(ca.inf)

@@ -44,6 +44,7 @@ from typing import NamedTuple
 import casadi as ca
 
 from grisaille.compilation.carried import EFFORTS, LOST, Carried, Effort
+from grisaille.compilation.carried_step import formulate_carried_step
 from grisaille.compilation.memo import Memo
 from grisaille.compilation.step import StepFormula, project
 from grisaille.errors import CompilationError
@@ -155,6 +156,18 @@ def white_step(
     return known.formulas[key], info
 
 
+def fused_step(structure: Structure, effort: Effort) -> tuple[StepFormula, WhiteNoiseInfo]:
+    """The Runge–Kutta step of a model without white noise that solves its implicit unknowns inside."""
+    _refuse_pieces(structure.system)
+    key = id(structure.system), effort
+    formula, carried, _ = _FUSED.get(key, lambda: (*formulate_carried_step(structure.system, effort), structure))
+    choice = Choice("fused", 4.0, "implicit unknowns are solved inside each step")
+    return formula, WhiteNoiseInfo(choice, (), (), (), (), True, "", carried)
+
+
+_FUSED: Memo[tuple[StepFormula, Carried, Structure]] = Memo(16)
+
+
 class _Split:
     """What is known of one structure, which is kept so that no other one gets its number."""
 
@@ -168,18 +181,23 @@ class _Split:
         system = self.structure.system
         if not system.nz:
             return None
-        if system.pieces:
-            relation, equation = system.pieces[0]
-            raise CompilationError(
-                f"'{relation}' jumps inside '{equation}', which is solved for "
-                f"{{{', '.join(system.implicit_names[: -len(system.pieces)])}}} in every step, and under white noise "
-                f"it jumps without end. Smooth it, as with 0.5*(1 + gr.tanh(…/width)), or give the noise a colour, "
-                f"such as gr.spectra.lowpass(bandwidth=…)."
-            )
+        _refuse_pieces(system)
         return self._carried.setdefault(effort, Carried(system, effort))
 
 
 _SPLIT: Memo[_Split] = Memo(16)
+
+
+def _refuse_pieces(system: System) -> None:
+    if not system.pieces:
+        return
+    relation, equation = system.pieces[0]
+    raise CompilationError(
+        f"'{relation}' jumps inside '{equation}', which is solved for "
+        f"{{{', '.join(system.implicit_names[: -len(system.pieces)])}}} in every step, and under white noise "
+        f"it jumps without end. Smooth it, as with 0.5*(1 + gr.tanh(…/width)), or give the noise a colour, "
+        f"such as gr.spectra.lowpass(bandwidth=…)."
+    )
 
 
 def formulate_stochastic_step(system: System, white: Sequence[int], scheme: str = "auto") -> StepFormula:

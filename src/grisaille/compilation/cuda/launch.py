@@ -9,6 +9,7 @@ machine that has neither CasADi nor the model.
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
@@ -81,10 +82,15 @@ class Machine(Protocol):
 
     name: str
     is_plain: bool
+    lock: Any
+    """Held by the one run that uses the kernels' only place for what they are given."""
 
     def put(self, array: np.ndarray) -> Any: ...
     def empty(self, shape: tuple[int, ...], dtype: Any) -> Any: ...
     def fetch(self, array: Any) -> np.ndarray: ...
+    def move(self, held: Any, to: Any, at: slice, fetched: bool) -> None:
+        """Rows into their place in all rows, on the host or here."""
+
     def address(self, array: Any) -> int: ...
     def launch(self, kernel: str, threads: int, given: ctypes.Structure) -> None: ...
     def plain(self) -> Machine | None:
@@ -98,6 +104,7 @@ class Host:
     """The kernels as loops over their threads, in a library built by a C compiler: slow, for comparison."""
 
     name, is_plain = "emulated", True
+    lock = threading.RLock()
 
     def __init__(self, library: str) -> None:
         self.library = ctypes.CDLL(library)
@@ -110,6 +117,9 @@ class Host:
 
     def fetch(self, array: np.ndarray) -> np.ndarray:
         return array.copy()
+
+    def move(self, held: np.ndarray, to: np.ndarray, at: slice, fetched: bool) -> None:
+        to[:, :, at] = held.reshape(to[:, :, at].shape)
 
     def address(self, array: np.ndarray) -> int:
         return int(array.ctypes.data)
@@ -126,6 +136,10 @@ class Host:
         return None
 
 
+_LOCKS: dict[tuple[str, ...], Any] = {}
+"""Of every text that was compiled: CuPy keeps one module for each."""
+
+
 class Graphics:
     """A device, through CuPy; ``source`` is one text with all headers in it (``fixed`` says what may precede it)."""
 
@@ -139,6 +153,7 @@ class Graphics:
         options += ["-DGR_SINGLE"] if single else []
         self.module = cupy.RawModule(code=source, options=tuple(options))
         self.given = self.module.get_global("gr_given")
+        self.lock = _LOCKS.setdefault((source, *options), threading.RLock())
         self.kernels: dict[str, Any] = {}
         self._plain: Graphics | None = None
         properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
@@ -156,6 +171,13 @@ class Graphics:
 
     def fetch(self, array: Any) -> np.ndarray:
         return np.asarray(self.cupy.asnumpy(array, stream=self.queue))
+
+    def move(self, held: Any, to: Any, at: slice, fetched: bool) -> None:
+        if fetched:
+            to[:, :, at] = self.fetch(held).reshape(to[:, :, at].shape)
+            return
+        with self.queue:
+            to[:, :, at] = held.reshape(to[:, :, at].shape)
 
     def address(self, array: Any) -> int:
         return int(array.data.ptr)
@@ -253,14 +275,17 @@ def run(
     rows: bool,
     progress: Callable[[int, int], None] | None = None,
     most: int = WINDOW,
+    fetched: bool = True,
 ) -> Found:
     """Every realization at every parameter value through the whole grid.
 
     batch : the memory layout of ``gr_batch``
+    fetched : False leaves rows on the machine
     most : bytes of what is observed that are held on the machine at a time
     """
     try:
-        return _Run(job, machine, batch, moments, rows, most).go(progress)
+        with machine.lock:
+            return _Run(job, machine, batch, moments, rows, most, fetched).go(progress)
     except OutOfDeviceMemory as error:
         raise OutOfDeviceMemory(_too_large(job, machine, moments)) from error
 
@@ -284,9 +309,11 @@ def _too_large(job: Job, machine: Machine, moments: bool) -> str:
 
 class _Run:
     def __init__(
-        self, job: Job, machine: Machine, batch: type[ctypes.Structure], moments: bool, rows: bool, most: int
-    ) -> None:
+        self, job: Job, machine: Machine, batch: type[ctypes.Structure], moments: bool, rows: bool, most: int,
+        fetched: bool,
+    ) -> None:  # fmt: skip
         self.job, self.machine, self.moments, self.rows = job, machine, moments, rows
+        self.fetched = fetched
         self.Batch, self.Device = batch, structures(batch)
         kept, cells = job.arrays["kept"], len(job.arrays["grid"]) - 1
         row_bytes = 8 * job.values * job.count * job.ny * (1 + job.ns)
@@ -421,9 +448,9 @@ class _Run:
         job, nothing = self.job, np.zeros(0)
         found = Found(nothing, nothing, nothing, nothing, nothing)
         if self.rows:
-            n = len(job.arrays["kept"])
-            found.y = np.zeros((job.values, job.count, n, job.ny))
-            found.sy = np.zeros((job.values, job.count, n, job.ns, job.ny))
+            n, empty = len(job.arrays["kept"]), np.zeros if self.fetched else self.machine.empty
+            found.y = empty((job.values, job.count, n, job.ny), np.float64)
+            found.sy = empty((job.values, job.count, n, job.ns, job.ny), np.float64)
         return found
 
     def _fetch_rows(self, found: Found, window: Window) -> None:
@@ -432,7 +459,7 @@ class _Run:
         for to, held, shape in ((found.y, self.y, (n, job.ny)), (found.sy, self.sy, (n, job.ns, job.ny))):
             if to is not None and held is not None and to.size:
                 size = job.values * job.count * int(np.prod(shape))
-                to[:, :, at] = self.machine.fetch(held[:size]).reshape(job.values, job.count, *shape)
+                self.machine.move(held[:size], to, at, self.fetched)
 
 
 def _each(array: np.ndarray) -> int:
@@ -468,7 +495,8 @@ def normals(machine: Machine, batch: type[ctypes.Structure], key: tuple[int, int
     given = structures(batch)(
         batch=batch(stream=machine.address(stream)), n_rows=shape[1], mean=machine.address(held)
     )  # fmt: skip
-    machine.launch("gr_cuda_normals", shape[0] * shape[1], given)
+    with machine.lock:
+        machine.launch("gr_cuda_normals", shape[0] * shape[1], given)
     return held
 
 

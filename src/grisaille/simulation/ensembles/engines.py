@@ -242,6 +242,8 @@ def make_white_step(
     formula: StepFormula, names: Sequence[str], groups: Sequence[Sequence[str]], each: int
 ) -> WhiteStep:
     """The formula with its normals in the order of drawing: group by group, in each the first ones, then the second."""
+    if not names:
+        return WhiteStep(formula, each)
     order = [k * len(names) + names.index(n) for group in groups for k in range(each) for n in group]
     drawn = ca.SX.sym("v", len(order))
     sorted_back = ca.vertcat(*(drawn[order.index(i)] for i in range(len(order))))

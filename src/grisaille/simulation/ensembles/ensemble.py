@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from grisaille.compilation.carried import EFFORTS
+from grisaille.compilation.carried import EFFORTS, Carried
 from grisaille.compilation.filter_twin import FilterStates
 from grisaille.compilation.filters import FilterLayout
 from grisaille.compilation.moments import Moments
-from grisaille.compilation.stochastic_step import SCHEMES, WhiteNoiseInfo, white_step
+from grisaille.compilation.stochastic_step import SCHEMES, WhiteNoiseInfo, fused_step, white_step
 from grisaille.disturbance import Purpose, Stream, factorize
 from grisaille.disturbance.bridge import TOLERANCE
 from grisaille.errors import DataError, ModelError, SimulationError
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Progress = Callable[[int, int], None]
 BETWEEN = ("linear", "spline", "exact")
-METHODS = ("auto", "frozen", "frozen-explicit", "frozen-implicit")
+METHODS = ("auto", "frozen", "frozen-explicit", "frozen-implicit", "fused")
 STIFF_SUBSTEPS = 24
 """Explicit steps per cell from which on an implicit method is cheaper."""
 LATTICE = 128
@@ -177,6 +177,7 @@ def run_ensemble(
     """Pilot, then all realizations; ``disturbances`` of the same model spare a caller who comes again some work."""
     _check(options)
     refuse_past_of_unknowns(posed.structure.system.delays, "realizations are made without a memory")
+    options = _for_device(posed, options)
     posed = without_rough_signals(posed)
     disturbances = disturbances or Disturbances(posed.structure.model, posed.structure.system)
     for effort in range(options.effort, len(EFFORTS)):
@@ -184,6 +185,15 @@ def run_ensemble(
         if not unsolved:
             return found
     raise SimulationError(_unsolved_sentence(posed, found.grid, found.substeps, unsolved))
+
+
+def _for_device(posed: Point, options: EnsembleOptions) -> EnsembleOptions:
+    """A graphics processor solves implicit unknowns inside its steps."""
+    is_implicit = posed.structure.system.nz and not any(
+        d.spectrum.is_white for d in posed.structure.model.disturbances.values()
+    )
+    wanted = options.device.startswith("cuda") and options.method in ("auto", "frozen") and options.inner_step is None
+    return replace(options, method="fused") if wanted and is_implicit else options
 
 
 def _run(
@@ -224,12 +234,13 @@ def run_ensembles(points: Sequence[Point], options: EnsembleOptions, disturbance
 
 def prepare(
     posed: Point, options: EnsembleOptions, disturbances: Disturbances
-) -> tuple[Callable[[Setting], Engine], Setting]:
-    """What makes the engine of an ensemble, and what it is given, steps included."""
+) -> tuple[Callable[[Setting], Engine], Setting, Carried | None]:
+    """What makes the engine of an ensemble, what it is given, steps included, and how it solves implicit unknowns."""
     _check(options)
+    options = _for_device(posed, options)
     setting, noise = _setting(posed, options, disturbances)
     engine, pilot = _choose(posed, options, setting, noise)
-    return engine, replace(setting, substeps=pilot.substeps)
+    return engine, replace(setting, substeps=pilot.substeps), noise.carried if noise else None
 
 
 def _together(points: Sequence[Point], options: EnsembleOptions, disturbances: Disturbances) -> list[Ensemble | None]:
@@ -295,6 +306,7 @@ def discretise(posed: Point, options: EnsembleOptions, disturbances: Disturbance
     options = replace(options, realizations=min(2, options.realizations))
     _check(options)
     refuse_past_of_unknowns(posed.structure.system.delays, "realizations are made without a memory")
+    options = _for_device(posed, options)
     posed = without_rough_signals(posed)
     setting, noise = _setting(posed, options, disturbances)
     engine, pilot = _choose(posed, options, setting, noise)
@@ -393,6 +405,9 @@ def _white(
 ) -> tuple[WhiteStep | None, WhiteNoiseInfo | None]:
     """The step with white noise, where there is any, and what was chosen."""
     if not disturbances.white:
+        if options.method == "fused" and posed.structure.system.nz:
+            formula, info = fused_step(posed.structure, EFFORTS[options.effort])
+            return make_white_step(formula, (), (), 1), info
         if options.method in SCHEMES[1:]:
             raise DataError(f"method={options.method!r} is for white noise in the equations; this model has none.")
         return None, None
@@ -495,7 +510,7 @@ def _choose(
     fused = FusedEngine if options.between == "linear" else SampledEngine
     if options.substeps is not None:
         return fused, Pilot(options.substeps, float("nan"))
-    if noise is not None:
+    if noise is not None and noise.names:
         return fused, _white_pilot(posed, options, setting, noise, fused)
     if options.method == "auto" and _is_stiff(posed, setting):
         engine = TaskEngine.prepared(setting, posed, options.rtol, "frozen-implicit", options.inner_step)

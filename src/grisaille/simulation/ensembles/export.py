@@ -22,6 +22,7 @@ import numpy as np
 
 from grisaille.compilation.batch import Batch
 from grisaille.compilation.batch_native import BatchStructure
+from grisaille.compilation.carried import LINEAR
 from grisaille.compilation.cuda.batch_cuda import are_alike, make_job
 from grisaille.compilation.cuda.directions import split_directions
 from grisaille.compilation.cuda.source import one_text
@@ -94,14 +95,15 @@ def _batches(points: Sequence[Point], options: EnsembleOptions) -> tuple[FusedSt
     """One batch for each point, on the grid and with the steps of the first one."""
     points = [without_rough_signals(p) for p in points]
     disturbances = Disturbances(points[0].structure.model, points[0].structure.system)
-    engine_of, setting = prepare(points[0], options, disturbances)
+    options = replace(options, device="cuda")
+    engine_of, setting, carried = prepare(points[0], options, disturbances)
     why = unfit(engine_of, setting)
     if why:
         raise SimulationError(f"This ensemble does not run on a graphics processor: {why}.")
-    if setting.white is not None and setting.system.nx != points[0].structure.system.nx:
+    if carried is not None and carried.effort is not LINEAR:
         raise SimulationError(
-            "This ensemble is not exported: algebraic unknowns are solved inside its steps, and whether they were is "
-            "looked at afterwards. device='cuda' runs it."
+            f"This ensemble is not exported: {', '.join(carried.original.implicit_names)} are found by iteration inside "
+            f"its steps, and whether they were is looked at afterwards. device='cuda' runs it."
         )
     fixed = replace(options, substeps=setting.substeps)
     engines = [GraphicsEngine(prepare(p, fixed, disturbances)[1], "cuda", len(points)) for p in points]

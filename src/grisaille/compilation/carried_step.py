@@ -1,0 +1,54 @@
+"""One Runge–Kutta step of a system with implicit unknowns as a single straight-line formula (``step``, ``carried``).
+
+::
+
+    0 = g(t, x, z, ua)  →  z        k1 = f(t, x, z, ua)
+    k2, k3, k4 likewise, with z solved anew at each stage from the one at the beginning
+    x⁺ ← x + h/6 (k1 + 2 k2 + 2 k3 + k4), projected on the constraints;    z⁺ from g(t + h, x⁺, z⁺, ub) = 0
+
+Where g is linear in z one Newton step solves it, and nothing is left to be looked at. For systems that are not stiff.
+"""
+
+from __future__ import annotations
+
+import casadi as ca
+
+from grisaille.compilation.carried import LINEAR, LOST, Carried, Effort
+from grisaille.compilation.step import StepFormula, project
+from grisaille.structure.system import System
+
+
+def formulate_carried_step(system: System, effort: Effort) -> tuple[StepFormula, Carried]:
+    """The step of X = (x, z, ρ, ζ), symbolically; ``effort`` is for equations that are not linear in z."""
+    carried = Carried(system, LINEAR if is_linear(system) else effort)
+    nx = system.nx + 3 * system.nz
+    t, h, X = ca.SX.sym("t"), ca.SX.sym("h"), ca.SX.sym("x", nx)
+    ua, um, ub = (ca.SX.sym(name, system.nu) for name in ("ua", "um", "ub"))
+    p, nominal = ca.SX.sym("p", system.np), ca.SX.sym("nominal", nx)
+    x, z, rho, zeta = carried.split(X)
+    rhs = ca.Function("rhs", [system.t, system.x, system.z, system.u, system.p], [system.rhs])
+    first, last = carried.begin(t, x, z, ua, p)
+    corrections = [last]
+
+    def slope(at: ca.SX, x: ca.SX, u: ca.SX) -> ca.SX:
+        found, last = carried.solve(at, x, first, u, p)
+        corrections.append(last)
+        return rhs(at, x, found, u, p)
+
+    half = 0.5 * h
+    k1 = rhs(t, x, first, ua, p)
+    k2 = slope(t + half, x + half * k1, um)
+    k3 = slope(t + half, x + half * k2, um)
+    k4 = slope(t + h, x + h * k3, ub)
+    after = project(system, t + h, x + h / 6.0 * (k1 + 2 * (k2 + k3) + k4), ub, p, nominal[: system.nx])
+    found, last = carried.solve(t + h, after, first, ub, p)
+    for correction in [*corrections, last]:
+        rho = ca.fmax(rho, correction)
+    turned = carried.orientation(t, x, first, ua, p) * carried.orientation(t + h, after, found, ub, p) < 0
+    ended = ca.vertcat(after, found, ca.if_else(turned, LOST, rho), ca.fmax(zeta, ca.fabs(found)))
+    return StepFormula(t, h, X, (ua, um, ub), p, nominal, ca.densify(ca.cse(ended))), carried
+
+
+def is_linear(system: System) -> bool:
+    """Whether the implicit equations are linear in their unknowns."""
+    return not ca.depends_on(ca.jacobian(system.residual, system.z), system.z)
