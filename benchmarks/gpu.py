@@ -131,7 +131,7 @@ class Bench:
 
     def run(self, job: Any, machine: Any, rows: bool = False, **options: Any) -> tuple[float, Any]:
         began = time.perf_counter()
-        found = self.launch.run(job, machine, self.batch, moments=not rows, rows=rows, **options)
+        found = self.launch.run(job, machine, self.batch, moments=not rows, rows=rows, ends=False, **options)
         return time.perf_counter() - began, found
 
     def sized(self, job: Any, count: int, values: Any = None, cells: int | None = None) -> Any:
@@ -249,11 +249,11 @@ def gauss_newton(bench: Bench) -> None:
 def scaling(bench: Bench) -> None:
     """Exponents of the time in M and N once the device is full."""
     machine, one = bench.machine("fig1", bench.fig), bench.sized(bench.fig, 1, [40])
-    counts = [2**16, 2**18, 2**20, 2**22, 2**23]
+    counts = [2**16, 2**18, 2**20, 2**21, 2**22, 2**23]
     times = [min(bench.run(bench.sized(one, m, cells=1000), machine)[0] for _ in range(3)) for m in counts]
     _told("M", counts, times)
     cells = [5000, 20_000, 80_000, 250_000, 500_000]
-    times = [min(bench.run(bench.sized(one, 2**16, cells=k), machine)[0] for _ in range(2)) for k in cells]
+    times = [min(bench.run(bench.sized(one, 2**17, cells=k), machine)[0] for _ in range(2)) for k in cells]
     _told("N", [k // 10 for k in cells], times)
 
 

@@ -163,7 +163,7 @@ def test_without_a_device_it_is_refused_or_said(monkeypatch) -> None:
 
 def test_what_does_not_fit_is_refused_with_a_reason_and_runs_here_under_auto(emulated) -> None:
     for model, options, reason in (
-        (Implicit(), {}, "z stay implicit"),
+        (Implicit(), {"method": "frozen-implicit"}, "z stay implicit"),
         (Tank(), {"between": "spline", "inputs": FORCE}, "between='spline' needs disturbances that are sampled"),
     ):
         with pytest.raises(gr.SimulationError, match=reason):
@@ -173,6 +173,17 @@ def test_what_does_not_fit_is_refused_with_a_reason_and_runs_here_under_auto(emu
         gr.simulate(Tank(), TIMES, FORCE, device="cuda")
     with pytest.raises(gr.GrisailleError, match="device is 'gpu'"):
         gr.simulate(Tank(), TIMES, FORCE, realizations=3, device="gpu")
+
+
+def test_implicit_unknowns_are_solved_inside_the_steps_there(emulated) -> None:
+    options = {"realizations": 9, "reduce": ["mean", "variance"], "sensitivities": ["k"], "step": 0.1}
+    here = gr.simulate(Implicit(), TIMES, **options, method="fused")
+    there = gr.simulate(Implicit(), TIMES, **options, device="cuda")
+    assert equal(here, there) and there.attrs["device"] == "cuda: emulated"
+    solved = gr.simulate(Implicit(), TIMES, **options, rtol=1e-9)
+    assert "implicit" in solved.attrs["solver"] or "explicit" in solved.attrs["solver"]
+    for name in solved.data_vars:
+        np.testing.assert_allclose(here[name], solved[name], rtol=1e-5, atol=1e-6)
 
 
 def test_small_runs_stay_here_under_auto(emulated, monkeypatch) -> None:

@@ -12,11 +12,11 @@ import ctypes
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
-WINDOW = 1 << 30
+WINDOW = 1 << 32
 """Bytes of what is observed that are held on the device at a time."""
 STEPS = 200_000
 """Steps of one launch, at most: an interrupt takes effect when it is done."""
@@ -232,6 +232,7 @@ def structures(batch: type[ctypes.Structure]) -> type[ctypes.Structure]:
     fields: list[tuple[str, Any]] = [("batch", batch), *((n, ctypes.c_long) for n in numbers.split())]
     fields += [
         ("again", ctypes.c_void_p),
+        ("any", ctypes.c_void_p),
         ("broken", ctypes.c_void_p),
         ("first_row", ctypes.c_long),
         ("n_rows", ctypes.c_long),
@@ -276,16 +277,18 @@ def run(
     progress: Callable[[int, int], None] | None = None,
     most: int = WINDOW,
     fetched: bool = True,
+    ends: bool = True,
 ) -> Found:
     """Every realization at every parameter value through the whole grid.
 
     batch : the memory layout of ``gr_batch``
     fetched : False leaves rows on the machine
+    ends : whether the states at the end are wanted
     most : bytes of what is observed that are held on the machine at a time
     """
     try:
         with machine.lock:
-            return _Run(job, machine, batch, moments, rows, most, fetched).go(progress)
+            return _Run(job, machine, batch, moments, rows, most, fetched).go(progress, ends)
     except OutOfDeviceMemory as error:
         raise OutOfDeviceMemory(_too_large(job, machine, moments)) from error
 
@@ -322,7 +325,7 @@ class _Run:
         self.windows = windows(kept, cells, job.substeps, row_bytes, most)
         self.longest = max((w.rows for w in self.windows), default=0)
 
-    def go(self, progress: Callable[[int, int], None] | None) -> Found:
+    def go(self, progress: Callable[[int, int], None] | None, ends: bool) -> Found:
         self._put()
         found = self._answer()
         for k, window in enumerate(self.windows):
@@ -332,9 +335,10 @@ class _Run:
             if progress is not None:
                 progress(self.job.count * (k + 1) // len(self.windows), self.job.count)
         fetch = self.machine.fetch
-        found.x, found.sx, found.w, found.dw = (
-            fetch(self.state[n]) if all(shape) else np.zeros(shape) for n, shape in self.shapes.items()
-        )
+        if ends:
+            found.x, found.sx, found.w, found.dw = (
+                fetch(self.state[n]) if all(shape) else np.zeros(shape) for n, shape in self.shapes.items()
+            )
         found.failed = fetch(self.broken).astype(np.int64)
         found.moments = {n: fetch(a) for n, a in self.sums.items()}
         return found
@@ -367,7 +371,7 @@ class _Run:
         self.shapes = shapes
         self.failed = empty((V, M), LONG)
         self.again = None if self.machine.is_plain else empty((V, M), np.uint8)
-        self.plain: Machine | None = None
+        self.any, self.plain = empty((1,), LONG), cast("Machine | None", None)
         self.broken = put(np.full((V, M), -1, dtype=LONG))
         held = self.longest if self.moments or self.rows else 0
         self.y = empty((V * M * held * ny,), np.float64) if held * ny else None
@@ -394,11 +398,12 @@ class _Run:
             self.plain.launch("gr_cuda_run", threads, given)
             return
         self.machine.launch("gr_cuda_run", threads, given)
-        if self.again is None or not (count := int(self.machine.fetch(self.again).sum())):
+        if self.again is None or not self.machine.fetch(self.any)[0]:
             return
-        plain = self.machine.plain()
+        plain, count = self.machine.plain(), int(self.machine.fetch(self.again).sum())
         assert plain is not None
         plain.launch("gr_cuda_run", threads, given)
+        self.any = self.machine.empty((1,), LONG)
         # what happens often would be done twice
         self.plain = plain if count > SELDOM * threads else None
 
@@ -432,7 +437,7 @@ class _Run:
         sums = {n: at(s) for n, s in self.sums.items()}
         return self.Device(
             batch=batch, n_values=job.values, count=job.count, **each, window=window.begin,
-            again=None if self.again is None else at(self.again), broken=at(self.broken),
+            again=None if self.again is None else at(self.again), any=at(self.any), broken=at(self.broken),
             first_row=window.first, n_rows=len(job.arrays["kept"]), part=None if self.part is None else at(self.part),
             **sums,
         )  # fmt: skip

@@ -24,6 +24,7 @@ typedef struct {
   long dfilter_each, dstart_each, dreading_each;
   long window;                  /* number of the first grid point of this window */
   unsigned char *again;         /* values x count: to be run again with plain quotients (gr_quick.h); NULL: run all */
+  long *any;                    /* whether one is */
   long *broken;                 /* values x count: where a state was first seen not finite in any window, or -1 */
   long first_row, n_rows;       /* of this window among all rows of the moments */
   double *part;                 /* values x blocks x (2 + 2 NS) x rows of this window x GR_NY */
@@ -58,10 +59,11 @@ GR_FN void gr_cuda_run(const gr_device *d, long thread) {
   g.position = thread % b.n_members;
   g.lanes = 1;
 #ifdef GR_QUICK
-  g.far = 0;
+  g.far[0] = g.far[1] = 0;
   gr_abreast(&b, &g);
-  if (g.far) {
+  if (gr_is_far(g.far)) {
     d->again[each + g.m[0]] = 1;
+    *d->any = 1;
     return;
   }
 #else

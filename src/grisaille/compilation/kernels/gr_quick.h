@@ -1,6 +1,7 @@
 /* Quotients and roots on CUDA devices without the branch to a slow path, which keeps a compiler from mixing what follows
  * with what comes before: a step with one sensitivity takes half the time. Rounded as IEEE 754 wants it where |a|, |b| and x
- * are between 2^-500 and 2^500; gr_over says where they are not, and gr_cuda.h then repeats the window with plain ones. Reference: P. Markstein, IA-64 and
+ * are between 2^-500 and 2^500, and to two units of the last digit where |a| is smaller; gr_over says where they are not, and
+ * gr_cuda.h then repeats the window with plain ones. Reference: P. Markstein, IA-64 and
  * Elementary Functions (2000), chapters 8 and 9.
  */
 #ifndef GR_QUICK_H
@@ -20,19 +21,18 @@ GR_FN double gr_quick_ratio(double a, double b) {
   return __fma_rn(__fma_rn(-b, q, a), r, q);
 }
 
-GR_FN unsigned int gr_is_far(double a) {
-  return (((unsigned int)__double2hiint(a) >> 20) & 2047u) - 523u > 1000u;
+/* a / b; far[0] and far[1] become too large (gr_is_far) where that is not sure to be rounded rightly */
+GR_FN double gr_over(double a, double b, unsigned int *far) {
+  const unsigned int ha = (unsigned int)__double2hiint(a), hb = (unsigned int)__double2hiint(b);
+  const double q = gr_quick_ratio(a, b);
+  /* upper halves are in order of size; small divisors wrap around */
+  far[0] = max(far[0], ha & 0x7FFFFFFFu);
+  far[1] = max(far[1], (hb & 0x7FFFFFFFu) - (523u << 20));
+  /* the correction makes zeros positive */
+  return __hiloint2double((int)((unsigned int)__double2hiint(q) | ((ha ^ hb) & 0x80000000u)), __double2loint(q));
 }
 
-/* a / b; `far` becomes nonzero where that is not sure to be rounded rightly */
-GR_FN double gr_over(double a, double b, unsigned int *far) {
-  const unsigned int high = (unsigned int)__double2hiint(a), low = (unsigned int)__double2loint(a);
-  const double q = gr_quick_ratio(a, b);
-  *far |= (gr_is_far(a) & (((high << 1) | low) != 0)) | gr_is_far(b);
-  /* the correction makes zeros positive */
-  return __hiloint2double(__double2hiint(q) | (int)((high ^ (unsigned int)__double2hiint(b)) & 0x80000000u),
-                          __double2loint(q));
-}
+GR_FN bool gr_is_far(const unsigned int *far) { return far[0] > (1523u << 20) || far[1] > (1000u << 20); }
 
 GR_FN double gr_quick_sqrt(double x) {
   double y, e, s;

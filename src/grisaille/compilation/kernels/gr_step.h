@@ -123,7 +123,7 @@ typedef struct {
   gr_wide dw[GR_LEN(GR_NS * GR_NW)], dfilter[GR_LEN(GR_NS * GR_NF)], dreading[GR_LEN(GR_NS * GR_NM)];
 #endif
 #ifdef GR_QUICK
-  unsigned int far;             /* whether a quotient was out of range */
+  unsigned int far[2];          /* quotients out of range (gr_quick.h) */
 #endif
 } gr_lanes;
 

@@ -52,7 +52,7 @@ typedef double gr_wide;
 #include "gr_quick.h"
 #define GR_QUICK
 #define GR_ALSO , unsigned int *gr_far
-#define GR_TOLD(g) , &g->far
+#define GR_TOLD(g) , g->far
 #define GR_OVER(a, b) gr_over(a, b, gr_far)
 #else
 #define GR_ALSO

@@ -102,8 +102,8 @@ def _batches(points: Sequence[Point], options: EnsembleOptions) -> tuple[FusedSt
         raise SimulationError(f"This ensemble does not run on a graphics processor: {why}.")
     if carried is not None and carried.effort is not LINEAR:
         raise SimulationError(
-            f"This ensemble is not exported: {', '.join(carried.original.implicit_names)} are found by iteration inside "
-            f"its steps, and whether they were is looked at afterwards. device='cuda' runs it."
+            f"This ensemble is not exported: {', '.join(carried.original.implicit_names)} are found by iteration "
+            f"inside its steps, and whether they were is looked at afterwards. device='cuda' runs it."
         )
     fixed = replace(options, substeps=setting.substeps)
     engines = [GraphicsEngine(prepare(p, fixed, disturbances)[1], "cuda", len(points)) for p in points]
