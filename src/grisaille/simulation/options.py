@@ -32,3 +32,4 @@ class SimulationOptions(TypedDict, total=False):
     between: str
     noise: bool
     threads: int | None
+    device: str

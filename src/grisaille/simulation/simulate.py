@@ -80,7 +80,8 @@ def simulate(
     strict : raise ``SimulationError`` (with ``.partial``) when a run cannot be completed; False returns what there is.
     progress : show a progress bar.
     realizations : how many paths of the disturbances to draw; None holds them at zero. Steps are frozen; methods are
-        ``"auto"``, ``"frozen"``, ``"frozen-explicit"`` and ``"frozen-implicit"``.
+        ``"auto"``, ``"frozen"``, ``"frozen-explicit"``, ``"frozen-implicit"`` and ``"fused"`` (implicit unknowns solved
+        inside explicit steps, as on graphics processors).
     seed : of the paths. A path depends on the seed, its number and the disturbance's name only, so it is the same for
         every number of realizations, every parameter value and every number of threads.
     reduce : None keeps every realization. ``"mean"``, ``"variance"`` or ``"quantiles"`` gives that statistic instead,

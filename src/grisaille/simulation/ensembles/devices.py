@@ -1,6 +1,6 @@
 """Where an ensemble runs: on the processor, or on a graphics processor where that is asked for or pays.
 
-A thread of a graphics processor takes a step some thirty times as long as a core of a processor does, and tens of
+A thread of a graphics processor takes a step some fifteen times as long as a core of a processor does, and tens of
 thousands run at once: it pays from that many realizations for each core on, for runs that take a processor longer than
 the kernel takes to compile.
 """
@@ -15,8 +15,9 @@ from grisaille.compilation.cuda.device import DEVICES, look, require
 from grisaille.errors import SimulationError
 from grisaille.simulation.ensembles.engines import Engine, FusedEngine, SampledEngine, Setting
 
-ABREAST = 32
-"""Realizations for each core of the processor from which on a graphics processor is faster."""
+ABREAST = 16
+"""Realizations for each core of the processor from which on a graphics processor is faster: a step takes one of its
+threads 1 µs where it takes a core 77 ns (H200 and a 2.x GHz core, the pendulum of docs/speed.md)."""
 COMPILES = 4.0
 """Seconds that a run must take on the processor, at least: kernels take that long to compile."""
 PER_INSTRUCTION = 0.25e-9
