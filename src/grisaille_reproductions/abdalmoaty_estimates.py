@@ -12,15 +12,17 @@ Output error is the same with the disturbance at zero. By Gauss–Newton: ``gr.m
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import grisaille as gr
+from grisaille.disturbance import Purpose
 from grisaille_reproductions.abdalmoaty import PRINTED, PROGRAM, SPACING, TRANSIENT, TRUTH, Settings, times
 from grisaille_reproductions.abdalmoaty_curve import trace_curve
+from grisaille_reproductions.abdalmoaty_together import simulate_together
 from grisaille_reproductions.comparison import Comparison, Row, Shown, Size, new_figure, save_figures
 
 METHODS = ("proposed", "corrected", "output error")
@@ -61,6 +63,7 @@ EXTENTS: dict[Size, Extent] = {
 def estimates(
     size: Size, folder: Path | None, executor: Any, data_sets: int | None = None,
     lengths: int | tuple[int, ...] | None = None, realizations: int | None = None, step: float | None = None,
+    device: str = "cpu",
 ) -> Comparison:  # fmt: skip
     """Fig. 1, with the settings of the text and with those of the program; numbers replace those of the size."""
     known = EXTENTS[size]
@@ -68,7 +71,7 @@ def estimates(
         data_sets or known.data_sets, tuple(np.atleast_1d(lengths or known.lengths).tolist()),
         realizations or known.realizations, step or known.step,
     )  # fmt: skip
-    found = {s.name: on_grid(s, extent) for s in (PRINTED, PROGRAM)}
+    found = {s.name: on_grid(s, extent, device) for s in (PRINTED, PROGRAM)}
     rows = [
         row
         for settings in (PRINTED, PROGRAM)
@@ -89,15 +92,19 @@ def estimates(
     return Comparison(title, tuple(rows), tuple(notes), save_figures(figures, folder))
 
 
-def on_grid(settings: Settings, extent: Extent) -> dict[int, dict[str, np.ndarray]]:
+def on_grid(settings: Settings, extent: Extent, device: str = "cpu") -> dict[int, dict[str, np.ndarray]]:
     """Length → method → the estimate of every data set."""
     longest = max(extent.lengths)
-    y = simulate_data(settings, extent.data_sets, longest)
+    y = simulate_data(settings, extent.data_sets, longest, device)
     costs = {n: {m: np.empty((extent.data_sets, len(extent.grid))) for m in METHODS} for n in extent.lengths}
-    ensemble = _ensemble(settings, longest, extent)
+    together = _together(settings, longest, extent, device) if device != "cpu" else None
+    ensemble = _ensemble(settings, longest, extent) if together is None else None
     for j, theta in enumerate(extent.grid):
-        mean, variance = ensemble(float(theta))
-        alone, _ = _statistics(settings, longest, float(theta), None)
+        if ensemble is not None:
+            mean, variance = ensemble(float(theta))
+            alone, _ = _statistics(settings, longest, float(theta), None)
+        elif together is not None:
+            mean, variance, alone = (values[j] for values in together)
         for n in extent.lengths:
             used = slice(TRANSIENT, n)
             plain = _squares(y[:, used], mean[used])
@@ -107,9 +114,27 @@ def on_grid(settings: Settings, extent: Extent) -> dict[int, dict[str, np.ndarra
     return {n: {m: extent.grid[np.argmin(c, axis=1)] for m, c in by.items()} for n, by in costs.items()}
 
 
+def _together(
+    settings: Settings, samples: int, extent: Extent, device: str
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mean and variance of φ at all values, and its course without disturbance, with the same random numbers."""
+    quiet, purpose = (
+        replace(settings, disturbance_scale=0.0),
+        Purpose.DATA if _is_plain(settings, extent) else Purpose.MODEL,
+    )
+    mean, variance = simulate_together(settings, samples, extent.grid, extent.realizations, device, purpose, RTOL)
+    alone, _ = simulate_together(quiet, samples, extent.grid, 2, device, purpose, RTOL)
+    return mean, variance, alone
+
+
+def _is_plain(settings: Settings, extent: Extent) -> bool:
+    """Whether every value of the grid is simulated."""
+    return settings.unknown != "k" or len(extent.grid) <= POINTS
+
+
 def _ensemble(settings: Settings, samples: int, extent: Extent) -> Callable[[float], tuple[np.ndarray, np.ndarray]]:
     """Mean and variance of φ at a value: interpolated in the drag, where few simulations tell all; else simulated."""
-    if settings.unknown != "k" or len(extent.grid) <= POINTS:
+    if _is_plain(settings, extent):
         return lambda theta: _statistics(settings, samples, theta, extent.realizations)
     curve = trace_curve(settings, samples, extent.realizations, count=POINTS, span=(extent.grid[0], extent.grid[-1]))
     return lambda theta: curve.at(theta)[:2]
@@ -153,13 +178,13 @@ def _statistics(settings: Settings, samples: int, theta: float, count: int | Non
     return run.phi_mean.values[1:], run.phi_variance.values[1:]
 
 
-def simulate_data(settings: Settings, count: int, samples: int) -> np.ndarray:
+def simulate_data(settings: Settings, count: int, samples: int, device: str = "cpu") -> np.ndarray:
     """Measurements after the start, (data sets, samples); seeds other than the model's."""
     parts = []
     for first in range(0, count, BATCH):
         run = gr.simulate(
             settings.model(), times(samples), settings.inputs(samples), hold="foh", noise=True, step=SPACING,
-            rtol=RTOL, realizations=min(BATCH, count - first), seed=1000 + first,
+            rtol=RTOL, realizations=min(BATCH, count - first), seed=1000 + first, device=device,
         )  # fmt: skip
         parts.append(run.phi.values[:, 1:])
     return np.concatenate(parts)

@@ -214,6 +214,16 @@ def test_too_little_memory_is_a_sentence_with_what_fits(emulated, monkeypatch) -
         gr.simulate(Tank(), TIMES, FORCE, realizations=100_000, reduce="mean", device="cuda")
 
 
+def test_the_pendulum_study_is_that_of_the_processor(emulated) -> None:
+    from grisaille_reproductions.abdalmoaty import PROGRAM
+    from grisaille_reproductions.abdalmoaty_estimates import Extent, on_grid
+
+    extent = Extent(3, (600,), 4, 2.0)
+    here, there = (on_grid(PROGRAM, extent, device) for device in ("cpu", "cuda"))
+    assert all(np.array_equal(here[600][m], there[600][m]) for m in here[600])
+    assert any(job.values == len(extent.grid) for job in emulated)
+
+
 def test_directions_of_a_thread_fill_the_device() -> None:
     count = graphics_engine.directions_of_a_thread
     assert count(0, 500) == 0 and count(12, 500) == 1 and count(12, 10_000) == 4 and count(12, 10**6) == 12

@@ -46,11 +46,14 @@ def _complete(context: Any, parameter: Any, incomplete: str) -> list[str]:
     metavar="NAME=VALUE",
     help="A number instead of that of the size: data_sets=50, lengths=1000,5000.",
 )
+@click.option("--device", type=click.Choice(["cpu", "cuda", "cuda-single", "auto"]),
+              help="Where ensembles run, for reproductions that are made of them: fig1 of abdalmoaty.")  # fmt: skip
 @click.option("--output", "folder", type=click.Path(path_type=Path), metavar="FOLDER", help="Where figures go.")
 @answering
 def command(
-    output: Output, name: str | None, listing: bool, size: Any, settings: tuple[str, ...], folder: Path | None
-) -> int:
+    output: Output, name: str | None, listing: bool, size: Any, settings: tuple[str, ...], folder: Path | None,
+    device: str | None,
+) -> int:  # fmt: skip
     """Compute a published table or figure again, ours beside the published numbers."""
     registry = _registry()
     if listing or name is None:
@@ -59,6 +62,10 @@ def command(
         return 0
     answers, entries = {}, registry.find(name)
     given = _shared(name, entries, {n: number_or_list("--set", n, text) for n, text in assignments("--set", settings)})
+    if device is not None:
+        if not any("device" in entry.options for entry in entries):
+            raise DataError(f"--device {device}: {name} runs on the processor only.")
+        given["device"] = device
     for entry in entries:
         target = None if folder is None else folder / entry.name
         result = entry.run(size, target, **{n: v for n, v in given.items() if n in entry.options})

@@ -17,7 +17,7 @@ from grisaille.simulation.ensembles.engines import Engine, FusedEngine, SampledE
 
 ABREAST = 16
 """Realizations for each core of the processor from which on a graphics processor is faster: a step takes one of its
-threads 1 µs where it takes a core 77 ns (H200 and a 2.x GHz core, the pendulum of docs/speed.md)."""
+threads 1 µs where it takes a core 77 ns (an H200, the pendulum of docs/speed.md)."""
 COMPILES = 4.0
 """Seconds that a run must take on the processor, at least: kernels take that long to compile."""
 PER_INSTRUCTION = 0.25e-9
