@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from grisaille.compilation.cuda.device import DEVICES, look, require
 from grisaille.errors import SimulationError
 from grisaille.simulation.ensembles.engines import Engine, FusedEngine, SampledEngine, Setting
+from grisaille.simulation.ensembles.graphics_engine import device_step
 
 ABREAST = 16
 """Realizations for each core of the processor from which on a graphics processor is faster: a step takes one of its
@@ -66,7 +67,7 @@ def unfit(engine: Callable[[Setting], Engine], setting: Setting) -> str:
         unknowns = ", ".join(setting.system.implicit_names[:3])
         reason = f"{unknowns} stay implicit" if setting.system.nz else "the model is stiff"
         return f"{reason}, and implicit integrators run on processors only; method='frozen-explicit' may do"
-    instructions = FusedEngine(setting).step.instructions
+    instructions = _instructions(setting)
     if instructions > LONGEST:
         return f"a step has {instructions} instructions, and kernels are compiled up to {LONGEST}"
     return ""
@@ -78,11 +79,16 @@ def _too_small(engine: Callable[[Setting], Engine], setting: Setting, values: in
     abreast = values * setting.count
     if abreast < ABREAST * cores:
         return f"{abreast} realizations are too few to gain by a graphics processor here, {ABREAST * cores} would do"
-    instructions = FusedEngine(setting).step.instructions
+    instructions = _instructions(setting) * max(1, len(setting.dp))
     seconds = abreast * setting.grid.cells * setting.substeps * instructions * PER_INSTRUCTION / cores
     if seconds < COMPILES:
         return f"it takes about {seconds:.1g} s, and a kernel for a graphics processor some seconds to compile"
     return ""
+
+
+def _instructions(setting: Setting) -> int:
+    """Of a step with one direction, where there are any."""
+    return device_step(setting, min(1, len(setting.dp))).instructions
 
 
 def check_device(wanted: object) -> None:
