@@ -68,6 +68,20 @@ def test_a_far_guess_is_found_and_told() -> None:
     assert any("instead of 8" in note for note in fit.notes)
 
 
+@pytest.mark.parametrize("method", [gr.OutputError(), gr.KalmanML()])
+def test_a_minimum_in_a_corner_of_the_criterion(method: gr.KalmanML) -> None:
+    """Jumps pass all samples at once where the dead time is a multiple of the sampling interval."""
+    rng = np.random.default_rng(1)
+    t, u = TIMES[:80], np.repeat(rng.choice([-1.0, 1.0], size=20), 4)
+    given = {"inputs": {"u": u}, "parameters": {"tau": 3.0, "k": 2, "T": 3, "s": 0.05}}
+    y = gr.simulate(Exchanger(), t, realizations=1, seed=7, **given)["y"].values.ravel()
+    data = gr.Experiment(t, outputs={"y": y + 0.05 * rng.normal(size=80)}, inputs={"u": u})
+    fit = gr.fit(Exchanger(s=0.05), data, estimate=["k", "T", "tau"], method=method)
+    assert fit.converged
+    row = fit.parameters.loc["tau"]
+    assert 0.005 < row["std_error"] < 0.1 and abs(row["estimate"] - 3.0) < 3 * row["std_error"]
+
+
 @pytest.mark.parametrize("hold", ["zoh", "foh"])
 @pytest.mark.parametrize("options", [{}, {"filter": "extended"}, {"filter": "unscented", "propagation": "moments"}])
 def test_likelihoods_have_the_right_slope(hold: str, options: dict[str, str]) -> None:

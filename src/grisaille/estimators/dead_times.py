@@ -12,13 +12,18 @@ unless the guess leaves hardly more. This is the same for all estimators.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
 from grisaille.errors import EstimationError, GrisailleError
+from grisaille.estimation.estimate import Estimate
+from grisaille.estimation.estimator import Estimator
 from grisaille.estimation.problem import Problem
+from grisaille.experiment.interpolation import MOVING
+from grisaille.optimization.journal import Journal
 from grisaille.simulation.discretisation import Steps
 from grisaille.simulation.runner import Runner
 from grisaille.trial import Trial
@@ -31,6 +36,8 @@ FEWEST = 12
 BETTER = 0.8
 """Sum of squares, relative to that at the guess, below which another value begins the search."""
 RTOL = 1e-4
+CORNER = 1e-6
+"""Part of the sampling interval by which a jump is at a sample."""
 
 
 def refuse_open_dead_times(trials: Sequence[Trial], unknowns: Sequence[Unknown]) -> None:
@@ -132,3 +139,83 @@ class _Scan:
         change = np.linalg.lstsq(J[:, others], e, rcond=1e-8)[0] if others else np.zeros(0)
         r = e - J[:, others] @ change
         return float(r @ r)
+
+
+def settled_at_corner(problem: Problem, method: Estimator, found: Estimate, journal: Journal) -> Estimate:
+    """What a search found that ended where jumps pass samples: the criterion has a corner there, and a minimum in it.
+
+    The search is repeated on both sides of the corner. Where one leads away from it, that is the answer; where both
+    stay, the corner is the minimum, with the curvature of its right side.
+    """
+    for k in dead_times(problem) if not found.converged else ():
+        if not _is_at_corner(problem, found.theta, k):
+            continue
+        sides = [_beside(problem, method, found, k, side, journal) for side in (1, -1)]
+        away = [s for s in sides if s is not None and s.converged and s.free[k]]
+        if away:
+            return min(away, key=lambda s: s.objective)
+        right = sides[0]
+        if right is None or not all(s is not None and s.converged for s in sides):
+            continue
+        information = right.evaluation.information
+        if not np.isfinite(information).all():
+            continue
+        name = problem.unknowns[k].name
+        return replace(
+            right,
+            free=found.free | right.free,
+            covariance=_widened(right.covariance, information, k),
+            status=f"converged: in a corner of the criterion, where jumps delayed by {name} pass samples",
+            notes=tuple(n for n in right.notes if "bound" not in n),
+        )
+    return found
+
+
+def _is_at_corner(problem: Problem, theta: Floats, place: int) -> bool:
+    for case in problem.cases:
+        if place not in case.unknowns:
+            continue
+        point, times = case.trial.at(case.own(theta)), case.trial.times
+        moving = point.table.breaks[point.table.kink == MOVING]
+        inside = moving[(moving > times[0]) & (moving < times[-1])]
+        right = np.clip(np.searchsorted(times, inside), 1, len(times) - 1)
+        apart = np.minimum(np.abs(times[right] - inside), np.abs(inside - times[right - 1]))
+        if (apart < CORNER * float(np.median(np.diff(times)))).any():
+            return True
+    return False
+
+
+def _beside(
+    problem: Problem, method: Estimator, found: Estimate, place: int, side: int, journal: Journal
+) -> Estimate | None:
+    u, value = problem.unknowns[place], float(found.theta[place])
+    gap = CORNER * max(abs(value), 1e-12)
+    edge = value + side * gap
+    if not u.lower < edge < u.upper:
+        return None
+    lower, upper = (edge, u.upper) if side > 0 else (u.lower, edge)
+    unknowns = [replace(v, guess=float(t)) for v, t in zip(problem.unknowns, found.theta, strict=True)]
+    unknowns[place] = replace(u, guess=edge, lower=lower, upper=upper, logit=False, logarithmic=u.lower > 0)
+    theta = found.theta.copy()
+    theta[place] = edge
+    other = problem.but(unknowns=tuple(unknowns))
+    other.with_guess(theta)
+    try:
+        return method.estimate(other, journal)
+    except GrisailleError:
+        return None
+
+
+def _widened(covariance: Floats, information: Floats, place: int) -> Floats:
+    """The covariance with the dead time free again: its Schur complement and what that adds to the others."""
+    others = [
+        k for k in range(len(information)) if k != place and covariance[k, k] > 0 and np.isfinite(covariance[k, k])
+    ]
+    scale = 1.0
+    block = information[np.ix_(others, others)]
+    if others:
+        scale = float(np.mean(np.diag(covariance)[others] / np.diag(np.linalg.inv(block))))
+    kept = sorted([*others, place])
+    wider = np.array(covariance, dtype=float)
+    wider[np.ix_(kept, kept)] = scale * np.linalg.inv(information[np.ix_(kept, kept)])
+    return wider

@@ -25,7 +25,7 @@ from grisaille.estimation.unknowns import (
     wanted_names,
 )
 from grisaille.estimators.choice import choose_method
-from grisaille.estimators.dead_times import begin_at_dead_times, refuse_open_dead_times
+from grisaille.estimators.dead_times import begin_at_dead_times, refuse_open_dead_times, settled_at_corner
 from grisaille.experiment.experiment import Experiment
 from grisaille.experiment.summary import coarse_outputs, held_gaps
 from grisaille.model.classes import Model
@@ -46,7 +46,8 @@ def fit_problem(
     asked, journal = problem.unknowns, Journal.of(report)
     begun = begin_at_dead_times(problem)
     try:
-        found = replace(method.estimate(problem, journal), unknowns=asked)
+        found = settled_at_corner(problem, method, method.estimate(problem, journal), journal)
+        found = replace(found, unknowns=asked)
     except KeyboardInterrupt:
         reached = method.interrupted(problem, journal)
         if reached is None:
