@@ -147,7 +147,7 @@ def settled_at_corner(problem: Problem, method: Estimator, found: Estimate, jour
     The search is repeated on both sides of the corner. Where one leads away from it, that is the answer; where both
     stay, the corner is the minimum, with the curvature of its right side.
     """
-    for k in dead_times(problem) if not found.converged else ():
+    for k in dead_times(problem):
         if not _is_at_corner(problem, found.theta, k):
             continue
         sides = [_beside(problem, method, found, k, side, journal) for side in (1, -1)]
