@@ -106,7 +106,8 @@ class Events:
 
     def _conditions(self, node: tree.Node, local: Local) -> list[Any]:
         value = self.evaluator.value(node, local)
-        return [truth(item) for item in value.flat] if isinstance(value, np.ndarray) else [truth(value)]
+        items = [truth(item) for item in (value.flat if isinstance(value, np.ndarray) else [value])]
+        return [item if isinstance(item, bool) else replaced(item, _moment) for item in items]
 
     def _actions(self, body: list[tree.Node], local: Local) -> list[Action]:
         actions: list[Action] = []
@@ -180,8 +181,6 @@ class Events:
         """A condition between events: there the value before is the value."""
 
         def change(node: Expression) -> Expression | None:
-            if node is IS_FIRST:
-                return Condition("initial", ())
             is_pre = isinstance(node, Call) and node.operation == "pre"
             inner = node.arguments[0] if isinstance(node, Call) and is_pre else None
             return inner if isinstance(inner, Name) and inner.path in self.discretes else None
@@ -265,6 +264,11 @@ def replaced(root: Expression, change: Callable[[Expression], Expression | None]
             stack.append((node, True))
             stack.extend((a, False) for a in node.arguments)
     return done[id(root)]
+
+
+def _moment(node: Expression) -> Expression | None:
+    """``initial()`` as the condition of a ``when``."""
+    return Condition("initial", ()) if node is IS_FIRST else None
 
 
 def typed(value: Expression, base: str) -> Any:
