@@ -107,7 +107,7 @@ class Events:
     def _conditions(self, node: tree.Node, local: Local) -> list[Any]:
         value = self.evaluator.value(node, local)
         items = [truth(item) for item in (value.flat if isinstance(value, np.ndarray) else [value])]
-        return [item if isinstance(item, bool) else replaced(item, _moment) for item in items]
+        return [item if isinstance(item, bool) else self._now(replaced(item, _moment)) for item in items]
 
     def _actions(self, body: list[tree.Node], local: Local) -> list[Action]:
         actions: list[Action] = []
@@ -178,7 +178,7 @@ class Events:
         return replaced(value, change)
 
     def _now(self, condition: Expression) -> Expression:
-        """A condition between events: there the value before is the value."""
+        """The condition of a ``when`` between events: there the value before is the value."""
 
         def change(node: Expression) -> Expression | None:
             is_pre = isinstance(node, Call) and node.operation == "pre"
@@ -224,7 +224,7 @@ class Events:
             if begun:
                 first = [Action("assign", Name(n), e) for n, e in begun]
                 branches = [(Condition("initial", ()), first), *branches]
-            found.append(Occasion(tuple(Branch(self._now(c), tuple(actions)) for c, actions in branches), place(at)))
+            found.append(Occasion(tuple(Branch(c, tuple(actions)) for c, actions in branches), place(at)))
         return tuple(found)
 
 
