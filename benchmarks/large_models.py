@@ -104,21 +104,22 @@ def grid(n: int) -> gr.Model:
         left = gr.Input("K", default=1.0)
 
         def equations(self) -> list[object]:
+            T, left = self.T, self.left
             return [
-                der(self.T[k]) == self.a * m**2 * _flow(self, k // m, k % m, m) - self.loss * self.T[k] ** 3
+                der(T[k]) == self.a * m**2 * _flow(T, left, k // m, k % m, m) - self.loss * T[k] ** 3
                 for k in range(m * m)
             ]
 
     return Grid()
 
 
-def _flow(plate: gr.Model, i: int, j: int, m: int) -> object:
-    own, total = plate.T[i * m + j], 0.0
+def _flow(T: object, left: object, i: int, j: int, m: int) -> object:
+    own, total = T[i * m + j], 0.0  # type: ignore[index]
     for p, q in ((i - 1, j), (i + 1, j), (i, j - 1), (i, j + 1)):
         if p < 0:
-            total = total + (plate.left - own)
+            total = total + (left - own)
         elif p < m and 0 <= q < m:
-            total = total + (plate.T[p * m + q] - own)
+            total = total + (T[p * m + q] - own)  # type: ignore[index]
     return total
 
 
