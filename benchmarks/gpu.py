@@ -110,6 +110,27 @@ def _export_white(folder: Path) -> None:
     )  # fmt: skip
 
 
+def export_robot(folder: Path) -> None:
+    """The delta robot with twelve sensitivities; the processor's own engine gives times and, to its tolerance, means."""
+    from grisaille.simulation.ensembles.ensemble import EnsembleOptions, run_ensemble
+    from grisaille.simulation.ensembles.export import export_ensembles
+    from grisaille.simulation.posing import pose
+    from grisaille_reproductions.abdalmoaty_delta_robot import ALL, OUTPUTS, SAMPLING, STEP, reference
+    from grisaille_reproductions.delta_robot import DeltaRobot
+
+    t = SAMPLING * np.arange(401)
+    inputs = {f"legs[{k}].reference": reference(t, k) for k in range(3)}
+    point = pose(DeltaRobot(), t, inputs, None, None, hold="foh", sensitivities=ALL, breaks=())
+    options = EnsembleOptions(500, seed=1, step=STEP, rtol=1e-4, observed=OUTPUTS, reduce=["mean", "variance"])
+    print(export_ensembles([point], options, folder / "robot", {}))
+    small = replace(options, realizations=8)
+    run_ensemble(point, small)
+    began = time.process_time()
+    found = run_ensemble(point, small).statistics["mean"]
+    seconds = (time.process_time() - began) / CORES / 8
+    np.savez(folder / "robot" / "expected.npz", mean=found.values, seconds=seconds)
+
+
 class Bench:
     """Runs what was exported; nothing of the package is imported."""
 
@@ -280,6 +301,21 @@ def white(bench: Bench) -> None:
           f"{float(known['seconds']) / seconds:.0f} times two cores, pilot included there")  # fmt: skip
 
 
+def robot(bench: Bench) -> None:
+    """Twelve sensitivities of a long step, where they were exported."""
+    folder = bench.folder / "robot"
+    if not folder.exists():
+        return
+    job, _ = bench.launch.load(str(folder))
+    known, machine = np.load(folder / "expected.npz"), bench.machine("robot", job)
+    few = bench.launch.Job({**job.sizes, "count": 8}, {**job.arrays, "member": np.arange(8)}, job.signals)
+    check("mean of the robot", bench.run(few, machine)[1].moments["mean"][0], known["mean"], 1e-4)
+    for count in (500, 2000, 8000):
+        more = bench.launch.Job({**job.sizes, "count": count}, {**job.arrays, "member": np.arange(count)}, job.signals)
+        seconds = min(bench.run(more, machine)[0] for _ in range(2))
+        print(f"robot, M = {count}: {seconds:.3f} s, {count * float(known['seconds']) / seconds:.0f} times two cores")
+
+
 def single(bench: Bench) -> None:
     """Steps in single precision."""
     machine = bench.machine("fig1", bench.fig, single=True)
@@ -293,14 +329,17 @@ def main() -> None:
     parser.add_argument("--export", type=Path, help="write kernels and expected answers here, and end")
     parser.add_argument("--run", type=Path, help="run what was written there")
     parser.add_argument("--samples", type=int, default=50_000, help="of the pendulum's records")
+    parser.add_argument("--robot", action="store_true", help="export the delta robot too: minutes")
     given = parser.parse_args()
-    if given.export is not None:
-        return export(given.export, given.samples)
-    folder = given.run or Path(tempfile.mkdtemp())
+    folder = given.export or given.run or Path(tempfile.mkdtemp())
     if given.run is None:
         export(folder, given.samples)
+        if given.robot:
+            export_robot(folder)
+    if given.export is not None:
+        return
     bench = Bench(folder)
-    for part in (study, gauss_newton, scaling, white, single):
+    for part in (study, gauss_newton, scaling, white, single, robot):
         part(bench)
 
 
