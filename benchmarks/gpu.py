@@ -111,7 +111,7 @@ def _export_white(folder: Path) -> None:
 
 
 def export_robot(folder: Path) -> None:
-    """The delta robot with twelve sensitivities; the processor's own engine gives times and, to its tolerance, means."""
+    """The delta robot with twelve sensitivities; the processor's own engine gives times and, to its rtol, means."""
     from grisaille.simulation.ensembles.ensemble import EnsembleOptions, run_ensemble
     from grisaille.simulation.ensembles.export import export_ensembles
     from grisaille.simulation.posing import pose

@@ -26,7 +26,7 @@ def test_names_are_registered() -> None:
 
 def test_numbers_replace_those_of_the_size() -> None:
     (entry,) = registry.find("abdalmoaty/fig1")
-    assert entry.options == ("data_sets", "lengths", "realizations", "step")
+    assert entry.options == ("data_sets", "lengths", "realizations", "step", "device")
     with pytest.raises(DataError, match="no number called 'runs'; it takes data_sets, lengths"):
         entry.run("small", runs=3)
     result = entry.run("small", data_sets=3, lengths=700, realizations=4, step=0.8)
