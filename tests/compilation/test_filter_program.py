@@ -7,7 +7,7 @@ import pytest
 from zoo.filtered import FEED, FEED_TIMES, REACTOR, Bent, Pendulum, Reactor, swing
 
 import grisaille as gr
-from grisaille.compilation.filter_program import FilterProgram
+from grisaille.compilation.kalman.program import FilterProgram
 from grisaille.estimators.fitting import build_problem
 
 pytestmark = pytest.mark.compiled

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from compilation.systems import constrained
 
-from grisaille.compilation.filter_twin import FilterStates
 from grisaille.compilation.filters import FilterLayout, Filters, Group
 from grisaille.compilation.frozen import build_step
+from grisaille.compilation.kalman.twin import FilterStates
 from grisaille.compilation.step import StepFormula
 from grisaille.disturbance import Stream
 from grisaille.errors import DataError

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from grisaille.compilation.sparsity import Pattern, eliminate
+from grisaille.compilation.sparse.pattern import Pattern, eliminate
 
 CODE = """
 #define GR_NX 1

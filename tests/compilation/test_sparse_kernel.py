@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from grisaille.compilation import sparse_source
 from grisaille.compilation.compiler import find_compiler
 from grisaille.compilation.kernel import Kernel, build_kernel
-from grisaille.compilation.sparsity import Elimination
+from grisaille.compilation.sparse import source as sparse_source
+from grisaille.compilation.sparse.pattern import Elimination
 from grisaille.compilation.task import Status, Task
 from grisaille.structure.system import System
 

@@ -127,7 +127,7 @@ def test_compiled_passes_restart_too():
         if compiled:
             filter, (q, dq, start) = runner.filter_on(steps, given), runner.posed(given, True)
             assert steps.restarts and np.isfinite(filter.restarts).any()
-            from grisaille.compilation.filter_native import run_reverse
+            from grisaille.compilation.kalman.native import run_reverse
 
             pass_, s = filter.prepared(q), filter.start(filter.prepared(q), q, dq, start.x, start.z)
             back = run_reverse(filter.program.reverse, pass_, q, s[0])

@@ -9,8 +9,8 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
-from grisaille.compilation.filter_native import PreparedPass, run_forward, run_reverse
-from grisaille.compilation.filter_pass import run_interpreted
+from grisaille.compilation.kalman.native import PreparedPass, run_forward, run_reverse
+from grisaille.compilation.kalman.passing import run_interpreted
 from grisaille.estimators.fitting import build_problem
 from grisaille.filtering import substeps
 from grisaille.filtering.local_errors import local_errors

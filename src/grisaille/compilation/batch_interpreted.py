@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from grisaille.compilation.batch import HOLDS, Batch, Floats, Frozen, Progress, Sizes, empty_answer, finish
 from grisaille.compilation.evaluation import FlatEvaluation, flat_function
-from grisaille.compilation.filter_twin import FilterStates, mix_chains
+from grisaille.compilation.kalman.twin import FilterStates, mix_chains
 from grisaille.compilation.moments import Moments
 
 BLOCK = 256

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 
 import casadi as ca
 
-from grisaille.compilation.sparsity import with_diagonal
+from grisaille.compilation.sparse.pattern import with_diagonal
 from grisaille.structure.sides import sides_of
 from grisaille.structure.system import System
 

@@ -16,7 +16,6 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from grisaille.compilation import sparse_source
 from grisaille.compilation.compiler import find_compiler, is_switched_off
 from grisaille.compilation.derivatives import PARAMETRIC, PLAIN, SPARSE, differentiate
 from grisaille.compilation.evaluation import Evaluation, numpy_matrix, numpy_vector, sparse_matrix
@@ -24,6 +23,7 @@ from grisaille.compilation.library import Library, build_library, no_compiler
 from grisaille.compilation.memo import Memo
 from grisaille.compilation.printer import PART, PRELUDE, print_function
 from grisaille.compilation.rolled import print_rolled
+from grisaille.compilation.sparse import source as sparse_source
 from grisaille.compilation.task import Task, TaskStructure
 from grisaille.errors import CompilationError
 from grisaille.structure.system import System

@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grisaille.compilation.evaluation import FlatEvaluation, flat_function
-from grisaille.compilation.filter_linearized import DEGREE
-from grisaille.compilation.filter_native import PreparedPass, run_forward, run_reverse
-from grisaille.compilation.filter_pass import FilterPass, PassResult, run_interpreted
-from grisaille.compilation.filter_program import (
+from grisaille.compilation.kalman.linearized import DEGREE
+from grisaille.compilation.kalman.native import PreparedPass, run_forward, run_reverse
+from grisaille.compilation.kalman.passing import FilterPass, PassResult, run_interpreted
+from grisaille.compilation.kalman.program import (
     SETTLE,
     FilterProgram,
     build_program,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
-from grisaille.compilation.filter_native import PreparedPass
+from grisaille.compilation.kalman.native import PreparedPass
 from grisaille.disturbance.duals import Floats
 from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.filtering.extended import ExtendedFilter

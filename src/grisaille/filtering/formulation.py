@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import casadi as ca
 
-from grisaille.compilation.filter_program import FilterFormulas
+from grisaille.compilation.kalman.program import FilterFormulas
 from grisaille.compilation.memo import Memo
 from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.filtering.implicit import STEPS, Closed

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from grisaille.compilation.filter_native import PreparedPass
-from grisaille.compilation.filter_pass import FilterPass
+from grisaille.compilation.kalman.native import PreparedPass
+from grisaille.compilation.kalman.passing import FilterPass
 from grisaille.disturbance.duals import Floats, times, transpose
 from grisaille.errors import EstimationError
 from grisaille.filtering.diffuse import DiffusePass, Known, combined

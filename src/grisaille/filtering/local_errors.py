@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from grisaille.compilation.filter_native import PreparedPass
+from grisaille.compilation.kalman.native import PreparedPass
 from grisaille.disturbance.duals import Floats
 from grisaille.filtering.extended import ExtendedFilter
 from grisaille.filtering.kalman import Whole

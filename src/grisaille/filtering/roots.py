@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from grisaille.compilation.filter_native import PreparedPass
-from grisaille.compilation.filter_pass import FilterPass
+from grisaille.compilation.kalman.native import PreparedPass
+from grisaille.compilation.kalman.passing import FilterPass
 from grisaille.disturbance.duals import Floats
 from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.errors import EstimationError

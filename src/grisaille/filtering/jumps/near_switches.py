@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
-from grisaille.compilation.filter_native import PreparedPass
-from grisaille.compilation.filter_pass import FilterPass
+from grisaille.compilation.kalman.native import PreparedPass
+from grisaille.compilation.kalman.passing import FilterPass
 from grisaille.disturbance.duals import Floats
 from grisaille.disturbance.model_jumps import Jump
 from grisaille.filtering.extended import ExtendedFilter

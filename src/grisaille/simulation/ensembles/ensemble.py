@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grisaille.compilation.carried import EFFORTS, Carried
-from grisaille.compilation.filter_twin import FilterStates
 from grisaille.compilation.filters import FilterLayout
+from grisaille.compilation.kalman.twin import FilterStates
 from grisaille.compilation.moments import Moments
 from grisaille.compilation.stochastic_step import SCHEMES, WhiteNoiseInfo, fused_step, white_step
 from grisaille.disturbance import Purpose, Stream, factorize

@@ -14,7 +14,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from grisaille.compilation.filter_twin import FilterStates
+from grisaille.compilation.kalman.twin import FilterStates
 from grisaille.simulation.remembered import Remembered, Same
 from grisaille.structure.reduction import Structure
 from grisaille.structure.starts.functions import StartFunctions

@@ -3,7 +3,7 @@
     step     s ← step(t, h, s, u(t), u(t + h/2), u(t + h), q, nominal)
     update   s, e, V ← update(t, s, u, q, nominal, y, mask, scale)
 
-A linearised step has two functions instead, and matrix exponentials between them (``filter_linearized``): coefficients,
+A linearised step has two functions instead, and matrix exponentials between them (``linearized``): coefficients,
 with the arguments of a step, and settle, s ← settle(t, s, u, q, nominal).
 
 s is what the filter carries from instant to instant, e an innovation and V its covariance (lower triangle, column by

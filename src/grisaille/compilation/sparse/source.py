@@ -10,7 +10,7 @@ import casadi as ca
 import numpy as np
 
 from grisaille.compilation.derivatives import SPARSE
-from grisaille.compilation.sparsity import Elimination, Ints, Pattern, eliminate, lower_right
+from grisaille.compilation.sparse.pattern import Elimination, Ints, Pattern, eliminate, lower_right
 from grisaille.structure.system import System
 
 LEAST = 30

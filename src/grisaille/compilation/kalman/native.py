@@ -1,4 +1,4 @@
-"""The pass of ``filter_pass`` run by compiled code, forward or in reverse."""
+"""The pass of ``passing`` run by compiled code, forward or in reverse."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ctypes
 
 import numpy as np
 
-from grisaille.compilation.filter_pass import FilterPass, Floats, PassResult
+from grisaille.compilation.kalman.passing import FilterPass, Floats, PassResult
 from grisaille.compilation.library import Library
 
 _NUMBERS = {"n_cells", "directions", "condition", "doublings", "count", "failed"}

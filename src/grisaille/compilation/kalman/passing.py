@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grisaille.compilation.evaluation import FlatEvaluation
-from grisaille.compilation.filter_linearized import solve_linearized
-from grisaille.compilation.filter_program import FilterProgram
+from grisaille.compilation.kalman.linearized import solve_linearized
+from grisaille.compilation.kalman.program import FilterProgram
 
 Floats = NDArray[np.float64]
 
