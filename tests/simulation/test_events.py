@@ -262,3 +262,28 @@ def test_a_signal_that_jumps_ends_sliding() -> None:
     t = got["time"].values
     assert np.abs(got["v"].values - np.clip(np.minimum(2 * (t - 2), 5 - t), 0, None)).max() < 1e-9
     assert np.allclose(got.attrs["event_times"], [0.0, 2.0, 5.0])
+
+
+METHODS_OF_STEPS = ("explicit", "implicit", "frozen-explicit", "frozen-implicit")
+
+
+@pytest.mark.parametrize("method", METHODS_OF_STEPS)
+def test_a_floor_that_passes_many_integers_in_one_step(method: str) -> None:
+    class Stairs(gr.Model):
+        x = gr.Variable(0.0)
+        up = gr.Variable(0.0)
+        down = gr.Variable(0.0)
+        late = gr.Variable(0.0)
+        from_four = gr.Variable(0.0)
+        equations = [
+            der(x) == 1,
+            der(up) == gr.floor(x / 0.1),
+            der(down) == gr.ceil(-x / 0.1),
+            der(late) == gr.where(gr.floor(x / 0.1) > 4, 1.0, 0.0),
+            der(from_four) == gr.where(gr.floor(x / 0.1) >= 4, 1.0, 0.0),
+        ]
+
+    run = gr.simulate(Stairs(), np.array([0.0, 0.05, 0.95]), method=method, rtol=1e-8)
+    end = {n: float(run[n][-1]) for n in ("up", "down", "late", "from_four")}
+    stairs = 0.1 * sum(range(9)) + 9 * 0.05
+    assert end == pytest.approx({"up": stairs, "down": -stairs, "late": 0.45, "from_four": 0.55}, abs=1e-8)

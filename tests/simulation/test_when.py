@@ -324,3 +324,43 @@ def test_relations_of_time_and_of_a_discrete_variable_follow_it() -> None:
     np.testing.assert_allclose(result["x"], [0.0, 1.05, 2.65, 4.25], atol=1e-6)
     result = gr.simulate(Sawtooth(), np.array([0.0, 0.2, 0.6, 1.0]), rtol=1e-8)
     np.testing.assert_allclose(result["x"], [0.0, 0.11, 0.33, 0.55], atol=1e-6)
+
+
+class CountsTime(gr.Model):
+    """Compares time with what was counted before."""
+
+    n = gr.Discrete(0)
+    x = gr.Variable(0.0)
+    equations = [der(x) == 1, gr.when(gr.time >= (gr.pre(n) + 1) * 0.1, n == gr.pre(n) + 1)]
+
+
+class CountsWay(gr.Model):
+    """The same of a state."""
+
+    n = gr.Discrete(0)
+    x = gr.Variable(0.0)
+    equations = [der(x) == 1, gr.when(x >= (gr.pre(n) + 1) * 0.1, n == gr.pre(n) + 1)]
+
+
+class CountsFloors(gr.Model):
+    """Compares whole numbers, which rest at their switch."""
+
+    n = gr.Discrete(0)
+    x = gr.Variable(0.0)
+    equations = [der(x) == 1, gr.when(gr.floor(x / 0.1) > n, n == gr.pre(n) + 1)]
+
+
+class CountsFloorsOfTime(gr.Model):
+    """The same of time."""
+
+    n = gr.Discrete(0)
+    x = gr.Variable(0.0)
+    equations = [der(x) == 1, gr.when(gr.floor(gr.time / 0.1) > n, n == gr.pre(n) + 1)]
+
+
+@pytest.mark.parametrize("model", [CountsTime, CountsWay, CountsFloors, CountsFloorsOfTime], ids=lambda m: m.__name__)
+@pytest.mark.parametrize("method", ["explicit", "implicit", "frozen-explicit"])
+def test_conditions_of_what_was_before_and_of_whole_numbers_fire_each_time(model: type[gr.Model], method: str) -> None:
+    run = gr.simulate(model(), np.array([0.0, 0.05, 0.15, 0.25, 0.45, 0.96]), method=method)
+    assert run.n.values.tolist() == [0, 0, 1, 2, 4, 9]
+    assert np.unique(np.round(run.attrs["event_times"], 9)) == pytest.approx(0.1 * np.arange(1, 10))

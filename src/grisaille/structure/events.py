@@ -180,6 +180,7 @@ def _held(system: System, name: Callable[[ca.SX], str]) -> tuple[list[ca.SX], li
                 f"unknowns that are solved for, and cannot be watched: give it a state, tau*der(y) == formula - y."
             )
     is_held = [(jumps and able) or needed for jumps, able, needed in zip(jumping, can_be, asked, strict=True)]
+    _hold_inside(pieces, is_held, can_be, symbols)
     if sum(is_held) > MOST_ASKED and any(asked):
         raise StructureError(
             f"{sum(is_held)} relations switch with states or are conditions of gr.when; at most {MOST_ASKED} can be "
@@ -200,6 +201,15 @@ def _held(system: System, name: Callable[[ca.SX], str]) -> tuple[list[ca.SX], li
         if held
     ]
     return [back(f) for f in smooth], kept
+
+
+def _hold_inside(pieces: list[Piece], is_held: list[bool], can_be: list[bool], symbols: ca.SX) -> None:
+    """Gaps of relations that are held must not jump between events: what they jump with is held too."""
+    for k in range(len(pieces) - 1, 0, -1):
+        if is_held[k] and any(not h for h in is_held[:k]):
+            jumps = which_jump(pieces[k].relation.gap, pieces[:k], symbols)
+            for j in range(k):
+                is_held[j] = is_held[j] or (jumps[j] and can_be[j])
 
 
 def _asked(pieces: list[Piece], conditions: ca.SX) -> list[bool]:

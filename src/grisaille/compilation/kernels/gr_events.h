@@ -250,11 +250,11 @@ GR_FN void gr_between(double share, double h, const double *x0, const double *f0
   for (long i = 0; i < GR_NZ; i++) z[i] = z0[i] + share * (z1[i] - z0[i]);
 }
 
-/* 1 where the gap of mode i leaves its switch in a step by more than its slack: at its end, or where the cubic between
- * turns back */
+/* 1 where the gap of mode i leaves its switch in a step by more than its slack: at its end, half way (from one end of its
+ * range to the other), or where the cubic between turns back */
 GR_FN long gr_gets_away(const gr_task *k, long i, const gr_gauge *a, const gr_gauge *b, double h) {
   const double q0 = a->q[i], q1 = b->q[i], d0 = h * a->rate[i], d1 = h * b->rate[i], far = -2.0 * gr_slack(k)[i];
-  if (gr_outside(k, i, q1) < far) return 1;
+  if (gr_outside(k, i, q1) < far || gr_outside(k, i, gr_hermite(0.5, q0, d0, q1, d1)) < far) return 1;
   const double B = 3.0 * (q1 - q0) - 2.0 * d0 - d1, C = d0 + d1 - 2.0 * (q1 - q0), D = B * B - 3.0 * C * d0;
   if (!(D > 0.0)) return 0;
   const double s = d0 / (d0 > 0.0 ? sqrt(D) - B : -sqrt(D) - B);
@@ -294,7 +294,10 @@ GR_COLD long gr_locate(gr_task *k, gr_stepper *s, const gr_gauge *start, const g
   for (long i = 0; i < GR_NE; i++) {
     if (!(gr_outside(k, i, end->q[i]) > 0.0)) continue;
     const long up = gr_is_upper(k, i, end->q[i]);
-    if (gr_outside(k, i, start->q[i]) >= -noise[i] && (up ? start->rate[i] > 0.0 : start->rate[i] < 0.0)) {
+    double low, high;
+    gr_range(k, i, &low, &high);
+    const double beyond = up ? start->q[i] - high : low - start->q[i];
+    if (beyond >= -noise[i] && (up ? start->rate[i] > 0.0 : start->rate[i] < 0.0)) {
       *length = event->bend = 0.0;
       event->mode = i;
       event->up = up;
@@ -465,6 +468,14 @@ GR_COLD long gr_go_on(gr_task *k, gr_newton *n, const double *x, double *z, cons
   return left ? gr_solve_modes(k, n, x, z, u) : GR_DONE;
 }
 
+/* 1 where a gap that does not move stands exactly at its switch and its relation is held at the other value: gaps of
+ * discrete variables and of relations are whole numbers */
+GR_FN long gr_rests_wrongly(const gr_task *k, long i, const gr_gauge *g, const long *near) {
+  const long kind = gr_kind_of(i);
+  if ((kind != GR_LT && kind != GR_LE) || near[i] != GR_AWAY || g->q[i] != 0.0 || g->rate[i] != 0.0) return 0;
+  return gr_held(k)[i] != gr_relation(kind, 0.0);
+}
+
 /* Modes at the point where the run stands, until all agree with it: x stays, z and F (n->f) follow. `near`: gaps
  * that stand at their switch, whatever is left of them, and those that have just ended to slide: their rates are zero. */
 GR_COLD long gr_agree(gr_task *k, gr_newton *n, const double *x, double *z, const double *u, long *near) {
@@ -494,6 +505,11 @@ GR_COLD long gr_agree(gr_task *k, gr_newton *n, const double *x, double *z, cons
       } else if ((out >= -noise[i] || near[i] == GR_NEAR) && (up ? g.rate[i] > 0.0 : g.rate[i] < 0.0)) {
         changed = 1;
         status = gr_cross(k, n, x, z, u, i, up);
+      } else if (gr_rests_wrongly(k, i, &g, near)) {
+        changed = 1;
+        gr_held(k)[i] = 1.0 - gr_held(k)[i];
+        status = gr_record(k, i, gr_held(k)[i] == 0.0 ? 1.0 : -1.0);
+        if (!status) status = gr_solve_modes(k, n, x, z, u);
       }
     }
     if (status) return status;

@@ -208,22 +208,41 @@ GR_COLD long gr_take_actions(gr_task *k, gr_newton *n, double *x, double *z, con
   return status;
 }
 
+/* modes whose gaps contain what is remembered (pre of a discrete variable), which has changed; gap: as they were before */
+GR_COLD long gr_agree_on_memory(gr_task *k, gr_newton *n, const double *gap, double *x, double *z, const double *u,
+                                long *near) {
+  double before[GR_LEN(GR_NX)];
+  for (long j = 0; j < GR_NX; j++) before[j] = n->f[j];
+  long status = gr_modes_after_reset(k, gap, x, z, u, near);
+  if (!status) status = gr_agree(k, n, x, z, u, near);
+#if GR_SENSITIVE
+  if (!status) gr_saltate(k, before, n->f);
+#else
+  (void)before;
+#endif
+  return status;
+}
+
 /* Passes until nothing fires. n->f must be F here; `dated`: dt is the derivative of this instant; `stuck`: the gap that
  * is at its switch has not left it since it was decided last. */
 GR_COLD long gr_react(gr_task *k, gr_newton *n, double *x, double *z, const double *u, long *near, long dated,
                       long stuck, double *scratch) {
-  long fresh[GR_NW], moved, ticks = 0;
+  long fresh[GR_NW], moved, ticks = 0, status = GR_DONE;
+  double gap[GR_NE + 1];
   for (long w = 0; w < GR_NW; w++) fresh[w] = 1;
   for (long pass = 0;; pass++) {
+    gr_G(k->t, x, z, u, k->p, gap);
     const long count = gr_choose_clauses(k, x, z, u, &moved);
     if (count == 0 && !moved) break;
-    if (count == 0) continue;
-    long first = 0;
-    while (gr_fired(k)[first] == 0.0) first++;
-    if (k->ns > 0 && !dated) return gr_fail(k, GR_NO_INSTANT, first, 0.0);
-    if (pass >= GR_MOST_PASSES) return gr_fail(k, GR_REPEATS, first, 0.0);
-    long status = gr_note_clauses(k, fresh, stuck);
-    if (!status) status = gr_take_actions(k, n, x, z, u, near, scratch);
+    if (count > 0) {
+      long first = 0;
+      while (gr_fired(k)[first] == 0.0) first++;
+      if (k->ns > 0 && !dated) return gr_fail(k, GR_NO_INSTANT, first, 0.0);
+      if (pass >= GR_MOST_PASSES) return gr_fail(k, GR_REPEATS, first, 0.0);
+      status = gr_note_clauses(k, fresh, stuck);
+      if (!status) status = gr_take_actions(k, n, x, z, u, near, scratch);
+    }
+    if (!status && moved) status = gr_agree_on_memory(k, n, gap, x, z, u, near);
     if (status) return status;
   }
   for (long q = 0; q < GR_NQ; q++) {
