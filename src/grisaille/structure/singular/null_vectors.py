@@ -221,10 +221,13 @@ def _left_null(rows: np.ndarray, anchor: int) -> _Null | None:
     largest = np.abs(weighted).max(axis=0)
     u, singular, _ = np.linalg.svd(weighted[:, largest > 0] / largest[largest > 0])
     again = u[:, -1]
+    if len(singular) < len(rows) - 1:
+        return None  # factors that vanish take whole columns with them
     next_one = singular[len(rows) - 2] if len(rows) > 1 else 1.0
     if not (next_one > 0 and again[anchor] and factors[anchor]):
         return None
-    precision = 100 * EPS * singular[0] / (next_one * np.abs(again).min()) if again.all() else np.inf
+    largest_one = singular[0] if len(singular) else 1.0  # a row of zeros depends on nothing else
+    precision = 100 * EPS * largest_one / (next_one * np.abs(again).min()) if again.all() else np.inf
     factors = factors * again
     return _Null(factors / factors[anchor], precision) if precision < WORST_PRECISION else None
 
