@@ -158,7 +158,9 @@ class Runner:
             shorter = self._run(point, steps, sensitive, share)
             if shorter.discretisation <= COARSE:
                 return replace(shorter, discretisation=first.discretisation) if shorter.completed else shorter
-        adaptive = self._run(point, Steps(steps.method, 0.0), sensitive, 1.0)  # bends and jumps ask for their own steps
+        # bends and jumps ask for their own steps; what only blows up would take them without end
+        most = int(ADAPTIVE_FROM * ((point.times[-1] - point.t0) / steps.step + len(point.times)))
+        adaptive = self._run(point, Steps(steps.method, 0.0), sensitive, 1.0, most)
         if adaptive.completed:
             return replace(adaptive, discretisation=first.discretisation)
         return self.failed(
@@ -167,12 +169,12 @@ class Runner:
             sensitive,
         )
 
-    def _run(self, point: Point, steps: Steps, sensitive: bool, share: float) -> Prediction:
+    def _run(self, point: Point, steps: Steps, sensitive: bool, share: float, most: int | None = None) -> Prediction:
         if sensitive:
             point.refuse_moving_jumps()
         form, kernel = self._kernel(point)
         task = self._task(point, self._tolerance(steps))
-        task.fixed_step = share * steps.step
+        task.fixed_step, task.max_steps = share * steps.step, most or task.max_steps
         integrate(kernel, task, steps.method)
         if task.status != Status.DONE or not np.isfinite(task.y).all():
             return self.failed(describe(task, form.system, steps.method), sensitive)
