@@ -48,6 +48,7 @@ class Static(gr.Model):
     y = gr.Output(a * u)
 
 
+MODELICA = "model Drive Real x(start = 1.0); Real u; equation der(x) = u - x; u = 2.0; end Drive;"
 TIMES = np.linspace(0.0, 4.0, 9)
 LEVELS = 2 - np.exp(-0.5 * TIMES) + 0.02 * np.cos(37 * TIMES)
 
@@ -228,6 +229,11 @@ def language() -> Iterator[Call]:
     yield Call("Model(h=)", _keyword(Calm, "h"))
     yield Call("Model(u=)", _keyword(Calm, "u"))
     yield Call("Model.replace", model.replace)
+    yield Call("gr.read_modelica", gr.read_modelica, {"source": MODELICA})
+    yield Call("Model.with_inputs", Calm().with_inputs, {"inputs": {"h": 1.0}})
+    yield Call("Model.with_outputs", Calm().with_outputs, {"outputs": {"level": "h"}})
+    signal = {"name": "u", "spectrum": gr.spectra.lowpass(1.0)}
+    yield Call("Model.with_disturbance", gr.read_modelica(MODELICA).with_disturbance, signal)
     yield Call("Model.replace(k=)", _keyword(model.replace, "k"))
     yield Call("Resistor(R=)", _keyword(Resistor, "R"))
     yield Call("Gain(k=)", _keyword(Gain, "k"))

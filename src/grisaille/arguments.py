@@ -7,6 +7,7 @@ not have, an option that goes with another. Arguments of ``ANYTHING`` are checke
 from __future__ import annotations
 
 import codecs
+import inspect
 from collections.abc import Hashable, Iterable, Mapping
 from datetime import timedelta
 from typing import Any
@@ -81,6 +82,7 @@ POINTS = Kind(
 STRATEGY = (
     TEXT | by_name("lists of values by name", lambda value: np.ndim(value) == 1 and is_values(list(value))) | POINTS
 )
+WEIGHTS = DICT | Kind("a function that makes one of the values", lambda value: _takes_one(value))
 ONE = Kind("one value", lambda value: np.ndim(value) == 0)
 """Where what reads it says more."""
 COLUMN = Kind("the name of a column", lambda value: isinstance(value, Hashable) and not isinstance(value, bool | slice))
@@ -88,6 +90,18 @@ CODING = Kind("the name of a text encoding, such as 'utf-8'", lambda value: code
 MATRIX = Kind(
     "a matrix of numbers", lambda value: is_values(value) and np.isfinite(np.asarray(value, dtype=float)).all()
 )
+
+
+def _takes_one(value: Any) -> bool:
+    """Whether something is a function that can be called with one argument."""
+    if isinstance(value, type) or not callable(value):
+        return False
+    try:
+        inspect.signature(value).bind(None)
+    except (TypeError, ValueError):
+        return False
+    return True
+
 
 ARGUMENTS: dict[str, Kind] = {
     # what there is
@@ -189,7 +203,7 @@ ELSEWHERE: dict[str, dict[str, Kind]] = {
     "Simulator": {
         "model": MODEL, "method": TEXT, "strict": YES_NO, "compiled": YES_NO | NOTHING,
     },
-    "Simulator.gradient": {"weights": ANYTHING, "by": NAMES},
+    "Simulator.gradient": {"weights": WEIGHTS, "by": NAMES},
     "Fitted.simulated": {"experiment": EXPERIMENT, "sensitivities": LISTED},
     "Fitted.simulate": {"times": ANYTHING},
     "sensitivity": {"experiment": ANYTHING, "parameters": NAMES | NOTHING | FIT},

@@ -141,7 +141,7 @@ def frozen(model: gr.Model) -> gr.Simulator:
         (lambda: frozen(Static()).gradient({"y": 1.0}, by=["k"]), "has no states"),
         (lambda: frozen(Tank()).gradient({"yy": 1.0}, by=["k"]), "weights names 'yy', which Tank does not have"),
         (lambda: frozen(Tank()).gradient({"y": [1.0, 2.0]}, by=["k"]), "must be 11 finite numbers"),
-        (lambda: frozen(Tank()).gradient([1.0], by=["k"]), "weights is list"),
+        (lambda: frozen(Tank()).gradient([1.0], by=["k"]), "weights is \\[1.0\\]; give"),
         (lambda: frozen(Tank()).gradient({"y": 1.0}, by=["c"]), "no parameter or start called 'c'"),
         (lambda: frozen(Tank()).gradient({"y": 1.0}, by=3), "by is 3; give"),
     ],

@@ -42,6 +42,10 @@ def mark_disturbance(content: Content, name: str, spectrum: Any, scale: Any, lab
     """A disturbance that is added to the variable ``name`` in its equation."""
     variable = _variable(content, name, "with_disturbance")
     label = f"{name}.disturbance" if label is None else label
+    if not isinstance(label, str) or not label:
+        raise ModelError(
+            f"{content.name}.with_disturbance: label is {label!r}; give a name as a text, or leave it out."
+        )
     if content.kind(label):
         raise ModelError(f"{content.name} has a member '{label}' already: give the disturbance another label=….")
     Disturbance(spectrum, scale=scale).check(f"{content.name}.{label}")
@@ -58,9 +62,16 @@ def mark_outputs(content: Content, outputs: Mapping[str, Any], noise: Any) -> Co
     """Outputs by label: names of members, or formulas of them."""
     _need_mapping(content, "with_outputs", outputs, '{"angle": "load.phi"}')
     new = content.copy()
+    strange = [n for n in noise if n not in outputs] if isinstance(noise, Mapping) else []
+    if strange:
+        raise ModelError(f"{content.name}.with_outputs: noise= names {strange[0]!r}, which is not among outputs=.")
     for label, given in outputs.items():
         level = noise.get(label) if isinstance(noise, Mapping) else noise
         check_value(f"{content.name}.{label}", "noise", level)
+        if isinstance(level, int | float) and not level >= 0:
+            raise ModelError(
+                f"{content.name}.with_outputs: the noise of '{label}' is {level}; it must not be negative."
+            )
         if isinstance(given, str):
             if not content.kind(given):
                 raise ModelError(f"{content.name} has no member '{given}'. {suggestion(given, content.names())}")
