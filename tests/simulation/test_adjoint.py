@@ -125,6 +125,23 @@ class Relay(gr.Model):
     equations = [der(x) == -k * gr.sign(x - 0.5)]
 
 
+class Ball(gr.Model):
+    """Is thrown back by an event, between which nothing jumps."""
+
+    e = gr.Parameter(0.8)
+    h = gr.Variable(1.0)
+    v = gr.Variable(0.0)
+    equations = [der(h) == v, der(v) == -9.81, gr.when(h < 0, gr.reinit(v, -e * gr.pre(v)))]
+
+
+class Late(gr.Model):
+    """Hears its own past."""
+
+    k = gr.Parameter(1.0)
+    x = gr.Variable(1.0)
+    equations = [der(x) == -k * gr.delay(x, 0.5)]
+
+
 class Static(gr.Model):
     """Has no states."""
 
@@ -141,7 +158,9 @@ def frozen(model: gr.Model) -> gr.Simulator:
     ("call", "words"),
     [
         (lambda: gr.Simulator(Tank(), TIMES).gradient({"y": 1.0}, by=["k"]), "method='frozen'"),
-        (lambda: frozen(Relay()).gradient({"x": 1.0}, by=["k"]), "jump with a relation of states"),
+        (lambda: frozen(Relay()).gradient({"x": 1.0}, by=["k"]), "Relay jumps with a relation of its states"),
+        (lambda: frozen(Ball()).gradient({"h": 1.0}, by=["e"]), "Ball has events"),
+        (lambda: frozen(Late()).gradient({"x": 1.0}, by=["k"]), "contains the past of its unknowns"),
         (lambda: frozen(Static()).gradient({"y": 1.0}, by=["k"]), "has no states"),
         (lambda: frozen(Tank()).gradient({"yy": 1.0}, by=["k"]), "weights names 'yy', which Tank does not have"),
         (lambda: frozen(Tank()).gradient({"y": [1.0, 2.0]}, by=["k"]), "must be 11 finite numbers"),

@@ -85,7 +85,7 @@ class _Back:
         task = self.task
         rows, first, t, x, z = np.zeros_like(task.y), 0, task.t0, task.x.copy(), task.z.copy()
         count = task.n_times
-        while first < task.n_times or t < task.t1:
+        while first < task.n_times:
             last = min(first + count, task.n_times)
             stretch = Stretch(first, last, t, x, z)
             run = self._run(stretch)
@@ -100,8 +100,6 @@ class _Back:
             rows[first:last] = run.y
             self.stretches.append(stretch)
             first, t, x, z = last, run.t, run.x.copy(), run.z.copy()
-            if last == task.n_times:
-                break
         return rows
 
     def again(self, stretch: Stretch) -> Task:

@@ -52,10 +52,9 @@ class Labels:
 
     def _labelled(self, task: Task) -> xr.Dataset:
         values, times = self.values(task), np.array(task.times[: task.written])
-        if self._last is not None and np.array_equal(self._last["time"].values, times):
-            # merging costs a millisecond, a copy a twentieth of it
-            return self._last.copy(data=values)
-        self._last = self._new(values, times)
+        if self._last is None or not np.array_equal(self._last["time"].values, times):
+            self._last = self._new(values, times)
+        # merging costs a millisecond, a copy a twentieth of it
         return self._last.copy(data=values)
 
     def _new(self, values: dict[str, np.ndarray], times: np.ndarray) -> xr.Dataset:

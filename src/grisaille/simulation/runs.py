@@ -104,10 +104,11 @@ def refuse_gradient(posed: Point, solver: Solver) -> None:
             f"{name} contains the past of its unknowns, and the way back through it does not exist: take derivatives "
             f"forwards, with sensitivities=."
         )
-    if posed.structure.jumps.of_states:
+    if posed.structure.model.whens or posed.structure.jumps.of_states:
+        why = "has events" if posed.structure.model.whens else "jumps with a relation of its states"
         raise DataError(
-            f"The equations of {name} jump with a relation of states, and the way back through events does not exist: "
-            f"take derivatives forwards, with sensitivities=."
+            f"{name} {why}, and the way back through events does not exist: take derivatives forwards, with "
+            f"sensitivities=."
         )
 
 
