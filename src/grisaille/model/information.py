@@ -11,6 +11,7 @@ from grisaille.model.content import Content
 from grisaille.model.expression import Constant, Expression, Name, postorder
 from grisaille.model.flat import FlatParameter
 from grisaille.model.notation.text import render
+from grisaille.model.ordering import ordered
 
 
 @dataclass(frozen=True)
@@ -87,20 +88,9 @@ class FormulaLoop(ModelError):
 
 def order_formulas(formulas: Mapping[str, Expression], wanted: list[str]) -> list[str]:
     """The wanted formulas and those they use, each after what it uses; a formula that uses itself is refused."""
-    done: dict[str, bool] = {}
-    order: list[str] = []
-    stack = [(name, False) for name in reversed(wanted)]
-    while stack:
-        name, finished = stack.pop()
-        if finished:
-            done[name] = True
-            order.append(name)
-        elif name not in done:
-            done[name] = False
-            stack.append((name, True))
-            for leaf in postorder((formulas[name],)):
-                if isinstance(leaf, Name) and leaf.path in formulas:
-                    if done.get(leaf.path) is False:
-                        raise FormulaLoop(leaf.path, formulas[leaf.path])
-                    stack.append((leaf.path, False))
-    return order
+
+    def uses(name: str) -> list[str]:
+        leaves = postorder((formulas[name],))
+        return [leaf.path for leaf in leaves if isinstance(leaf, Name) and leaf.path in formulas]
+
+    return ordered(wanted, uses, lambda _, other: FormulaLoop(other, formulas[other]))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from grisaille.model.ordering import ordered
 from grisaille.modelica import tree
 from grisaille.modelica.evaluation import Local
 from grisaille.modelica.refusals import Refused
@@ -54,25 +55,8 @@ def assign(candidates: list[list[Definition]]) -> tuple[dict[str, Definition], l
 
 def in_order(definitions: dict[str, Definition], uses: Callable[[tree.Node], list[str]]) -> list[str]:
     """Names, each after those its formula uses; a circle is refused."""
-    done: dict[str, bool] = {}
-    order: list[str] = []
-    for root in definitions:
-        stack = [(root, False)]
-        while stack:
-            name, finished = stack.pop()
-            if finished:
-                done[name] = True
-                order.append(name)
-            elif name not in done:
-                done[name] = False
-                stack.append((name, True))
-                for other in uses(definitions[name].node):
-                    if other in definitions:
-                        if done.get(other) is False:
-                            raise Refused(
-                                definitions[name].at,
-                                f"'{name}' and '{other}' change at events and are defined by each other",
-                            )
-                        if other not in done:
-                            stack.append((other, False))
-    return order
+
+    def circle(name: str, other: str) -> Refused:
+        return Refused(definitions[name].at, f"'{name}' and '{other}' change at events and are defined by each other")
+
+    return ordered(definitions, lambda n: [u for u in uses(definitions[n].node) if u in definitions], circle)

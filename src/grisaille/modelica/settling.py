@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from grisaille.model.expression import Call, Condition, Constant, Expression, Name, postorder
+from grisaille.model.expression import Call, Constant, Expression, Name, postorder
+from grisaille.model.ordering import ordered
 from grisaille.modelica import tree
 from grisaille.modelica.builtins import BUILTINS
 from grisaille.modelica.refusals import Refused
@@ -53,25 +54,14 @@ def number_of(expression: Expression, values: Callable[[str], Any]) -> Any:
 
 def in_order(declared: Mapping[str, tree.Declared]) -> list[str]:
     """Names of declarations, each after those that its value, sizes and attributes refer to."""
-    done: dict[str, bool] = {}
-    order: list[str] = []
-    for root in declared:
-        stack = [(root, False)]
-        while stack:
-            name, finished = stack.pop()
-            if finished:
-                done[name] = True
-                order.append(name)
-            elif name not in done:
-                done[name] = False
-                stack.append((name, True))
-                for other in _referred(declared[name]):
-                    if other in declared:
-                        if done.get(other) is False and other != name:
-                            raise Refused(declared[name].at, f"'{name}' and '{other}' are defined by each other")
-                        if other not in done:
-                            stack.append((other, False))
-    return order
+
+    def uses(name: str) -> list[str]:
+        return [n for n in _referred(declared[name]) if n in declared and n != name]
+
+    def circle(name: str, other: str) -> Refused:
+        return Refused(declared[name].at, f"'{name}' and '{other}' are defined by each other")
+
+    return ordered(declared, uses, circle)
 
 
 def _referred(declared: tree.Declared) -> list[str]:
@@ -79,6 +69,3 @@ def _referred(declared: tree.Declared) -> list[str]:
     if declared.value is not None:
         roots.append(declared.value)
     return list(tree.references(*roots))
-
-
-__all__ = ["Condition", "in_order", "number_of"]
