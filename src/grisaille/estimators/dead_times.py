@@ -121,8 +121,9 @@ class _Scan:
         for i, (case, runner) in enumerate(self.runners):
             own = case.own(theta)
             try:
-                steps = self.steps.setdefault(i, runner.discretise(own))
-                found = runner.predict(own, steps, sensitive=True)
+                if i not in self.steps:
+                    self.steps[i] = runner.discretise(own)
+                found = runner.predict(own, self.steps[i], sensitive=True)
             except GrisailleError:
                 return np.inf
             if not found.completed:
