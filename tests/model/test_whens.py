@@ -163,3 +163,38 @@ def test_mistakes_around_events() -> None:
             equations = [der(x) == der(n), gr.when(x < 0.5, n == 1)]
 
         gr.analyze(Slope())
+
+
+class Levels(gr.Model):
+    """Something that events change, to be used where it must not be."""
+
+    u = gr.Input(default=1.0)
+    n = gr.Discrete(1)
+    x = gr.Variable(0.0)
+    y = gr.Output(x)
+    equations = [der(x) == u, gr.when(gr.time > 1, n == 3)]
+
+
+class NoisyByEvents(Levels):
+    y = gr.Output(Levels.x, noise=0.1 * Levels.n)
+
+
+class LateEvents(Levels):
+    equations = [der(Levels.x) == gr.delay(Levels.n * Levels.u, 0.5), gr.when(gr.time > 1, Levels.n == 3)]
+
+
+class LateNumbers(Levels):
+    equations = [der(Levels.x) == gr.delay(Levels.n, 0.5), gr.when(gr.time > 1, Levels.n == 3)]
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (NoisyByEvents, "the noise of 'y' contains the discrete variable 'n'"),
+        (LateEvents, "contains the discrete variable 'n', whose past is not kept"),
+        (LateNumbers, "contains the discrete variable 'n', whose past is not kept"),
+    ],
+)
+def test_what_holds_for_a_run_or_has_a_past_is_not_of_events(model: type[gr.Model], words: str) -> None:
+    with pytest.raises(gr.GrisailleError, match=words):
+        gr.simulate(model(), [0.0, 1.0, 2.0], noise=True)

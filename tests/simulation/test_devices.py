@@ -269,3 +269,33 @@ def test_an_exported_folder_runs_by_itself(tmp_path: Path, capsys) -> None:
         assert np.array_equal(found["variance"][i, :, 0], run["y_variance"].values)
         assert np.array_equal(found["d_mean"][i, :, 0, 0], run["d(y_mean)"].values[:, 0])
     assert main(["export-kernel", *words]) == 2 and "is not empty" in capsys.readouterr().err
+    file = tmp_path / "a file"
+    file.write_text("")
+    words[1] = str(file)
+    assert main(["export-kernel", *words]) == 2 and "is a file" in capsys.readouterr().err
+
+
+def test_exported_paths_have_their_directions_beside_one_another(tmp_path: Path) -> None:
+    model = tmp_path / "tank.py"
+    model.write_text(
+        "import grisaille as gr\n\n\nclass Tank(gr.Model):\n    k = gr.Parameter(0.5)\n    q = gr.Parameter(1.0)\n"
+        "    h = gr.Variable(0.5)\n    w = gr.Disturbance(gr.spectra.lowpass(2.0), scale=0.3)\n"
+        "    equations = [gr.der(h) == q + w - k * h]\n\n\n"
+        "class Late(Tank):\n    equations = [gr.der(Tank.h) == Tank.w - gr.delay(Tank.h, 0.5)]\n"
+    )
+    folder, answer = tmp_path / "kernel", tmp_path / "answer.npz"
+    words = ["--times", "0:2:0.1", "--realizations", "5", "--seed", "4", "--reduce", "none"]
+    assert (
+        main(["export-kernel", f"{model}:Tank", str(folder), *words, "--sensitivity", "k", "--sensitivity", "q"]) == 0
+    )
+    subprocess.run(
+        [sys.executable, folder / "run.py", "--emulate", "--output", answer], capture_output=True, check=True
+    )
+    found = np.load(answer)
+    from grisaille.loading import load_model
+
+    run = gr.simulate(load_model(f"{model}:Tank"), TIMES, realizations=5, seed=4, sensitivities=["k", "q"])
+    place = list(found["names"]).index("h")
+    assert list(found["directions"]) == ["k", "q"] and found["failed"].shape == (1, 5)
+    assert np.array_equal(found["y"][0, :, :, place], run["h"].values)
+    assert np.array_equal(found["d_y"][0, :, :, :, place], run["d(h)"].values)

@@ -126,3 +126,15 @@ def test_derivatives_through_unknowns_that_jump_are_refused() -> None:
     assert gr.simulate(Rough(), ROWS, inputs=u)["x"].values[0] == 1.0
     with pytest.raises(gr.EstimationError, match="may jump, and its jumps come back"):
         gr.simulate(Rough(), ROWS, inputs=u, sensitivities=["k"])
+
+
+def test_derivatives_of_a_start_that_is_solved_from_the_past_are_refused() -> None:
+    class Steady(gr.Model):
+        a = gr.Parameter(1.0)
+        x = gr.Variable(0.0)
+        equations = [gr.der(x) == -x - 0.5 * gr.delay(x, 0.5) + a]
+
+    times = np.linspace(0.0, 2.0, 5)
+    assert gr.simulate(Steady(), times, start="steady")["x"].values == pytest.approx(2 / 3)
+    with pytest.raises(gr.StructureError, match="its derivatives are not known there"):
+        gr.simulate(Steady(), times, start="steady", sensitivities=["a"])

@@ -12,7 +12,7 @@ whose past is known only while the model runs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import casadi as ca
@@ -46,13 +46,21 @@ class Delay:
 class Delays:
     """Collects the delayed signals of one model while it is lowered."""
 
-    def __init__(self, model: str, jets: Jets, parameters: dict[str, ca.SX]) -> None:
+    def __init__(self, model: str, jets: Jets, parameters: dict[str, ca.SX], discretes: Collection[str] = ()) -> None:
         self._model, self._jets, self._parameters = model, jets, parameters
         self._allowed = {s.element_hash() for s in parameters.values()}
+        self._discretes = {parameters[n].element_hash(): n for n in discretes}
         self.values: dict[str, Delay] = {}
 
     def lowered(self, node: Call, x: ca.SX, tau: ca.SX, before: ca.SX | None = None) -> ca.SX:
         """delay(x, tau, before) over signals that are declared here."""
+        for symbol in ca.symvar(ca.vertcat(x, tau, *([] if before is None else [before]))):
+            if symbol.element_hash() in self._discretes:
+                raise StructureError(
+                    f"{self._model}: {render(node)} contains the discrete variable "
+                    f"'{self._discretes[symbol.element_hash()]}', whose past is not kept: let a state follow it, "
+                    f"der(d) == (n - d) / T, and delay that, or delay what it stands beside."
+                )
         self._check(node, "dead time", tau, node.arguments[1])
         if before is not None:
             self._check(node, "value before the start", before, node.arguments[2])

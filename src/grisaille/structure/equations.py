@@ -78,7 +78,7 @@ def lower_equations(model: FlatModel) -> Equations:
     parameters = {name: ca.SX.sym(f"p{k}") for k, name in enumerate(model.parameters)}
 
     switches = Switches(jets, {n: s for n, s in parameters.items() if n not in model.discretes})
-    delays = Delays(model.name, jets, parameters)
+    delays = Delays(model.name, jets, parameters, model.discretes)
     der = partial(differentiate, jets, parameters)
     formulas = {**model.quantities, **{n: o.definition for n, o in model.outputs.items() if n not in model.variables}}
     known: dict[str, ca.SX] = {}

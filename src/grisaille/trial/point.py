@@ -6,11 +6,12 @@ What has to be solved is solved when it is first asked for; derivatives have one
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
@@ -185,6 +186,8 @@ class Point:
         """The same where delayed unknowns begin with their values at the start, which may depend on them in turn."""
         system = self.structure.system
         delays = {d.name: d.source for d in system.delays if d.kind == "unknown"}
+        if delays and len(self.dq):
+            self._refuse_followed_start(delays)
         point = self
         for _ in range(AGREEING if delays else 0):
             known, table = point.observed(), replace(point.table, coef=point.table.coef.copy())
@@ -200,6 +203,17 @@ class Point:
                 f"before= in gr.delay(…), what held before the start."
             )
         return point
+
+    def _refuse_followed_start(self, delays: Collection[str]) -> None:
+        """Refuse derivatives where the start is solved from what is delayed, which begins with the start."""
+        system = self.structure.system
+        past = [system.u[k] for k, s in enumerate(system.signals) if s.kind == "delayed" and s.name in delays]
+        deciding = ca.vertcat(system.constraints, *([system.rhs] if self.trial.steady else []))
+        if past and deciding.numel() and ca.depends_on(deciding, ca.vertcat(*past)):
+            raise StructureError(
+                f"{self.trial.flat.name}: the start is solved from {', '.join(sorted(delays))}, which begins with the "
+                f"start, and its derivatives are not known there: give start values, or before= in gr.delay(…)."
+            )
 
     def on_standing_steps(self) -> Point:
         """The same for steps that do not follow breaks that move; its table must be projected on them."""

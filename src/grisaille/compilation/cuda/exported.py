@@ -34,10 +34,10 @@ def main() -> None:
     for _ in range(given.repeat):
         begin = time.perf_counter()
         found = run(job, machine, layout(told["batch"]), moments=told["moments"], rows=told["rows"])
-        print(f"{job.values} x {job.count} realizations in {time.perf_counter() - begin:.3f} s")
+        print(f"{job.values // told['parts']} x {job.count} realizations in {time.perf_counter() - begin:.3f} s")
     arrays: dict[str, Any] = answer(job, told, found)
     np.savez(given.output, **arrays)
-    bad = int((found.failed >= 0).sum())
+    bad = int((arrays["failed"] >= 0).sum())
     print(
         f"{given.output} holds the answer"
         + (f"; {bad} realizations became infinite and spoil their mean" if bad else "")
@@ -62,25 +62,28 @@ def emulated(folder: str) -> Host:
 def answer(job: Job, told: dict[str, Any], found: Found) -> dict[str, np.ndarray]:
     """Labelled arrays: (value, time, quantity), with the realization after the value and directions before the quantity
     where there are any."""
-    labels = {"time": np.array(told["time"]), "names": np.array(told["names"]), "failed": found.failed}
+    each, most = told["parts"], max(1, len(job.arrays["member"]) - 1)
+    failed = found.failed.reshape(-1, each, *found.failed.shape[1:]).max(axis=1)
+    labels = {"time": np.array(told["time"]), "names": np.array(told["names"]), "failed": failed}
+    labels |= {"directions": np.array(told["directions"], dtype=str)} if job.ns else {}
     labels |= {f"value_{n}": np.array(v) for n, v in told["values"].items()}
+    # directions that were dealt out to threads are beside one another again
     if found.y is not None and found.sy is not None:
-        labels |= {"y": found.y} | ({"d_y": found.sy} if job.ns else {})
+        labels |= {"y": found.y[::each]} | ({"d_y": _joined(found.sy, each, 3)} if job.ns else {})
     if not found.moments:
         return labels
-    # directions that were dealt out to threads are beside one another again
-    each, most = told["parts"], max(1, len(job.arrays["member"]) - 1)
     mean, spread = (found.moments[n][::each] for n in ("mean", "spread"))
     labels |= {"mean": mean, "variance": spread / most}
     if job.ns:
-        smean, scross = (_joined(found.moments[n], each) for n in ("smean", "scross"))
+        smean, scross = (_joined(found.moments[n], each, 2) for n in ("smean", "scross"))
         labels |= {"d_mean": smean, "d_variance": 2 * scross / most}
     return labels
 
 
-def _joined(moments: np.ndarray, each: int) -> np.ndarray:
-    parts = moments.reshape(-1, each, *moments.shape[1:])
-    return np.concatenate([parts[:, k] for k in range(each)], axis=2)
+def _joined(found: np.ndarray, each: int, axis: int) -> np.ndarray:
+    """Parts of directions along an axis of the answer."""
+    parts = found.reshape(-1, each, *found.shape[1:])
+    return np.concatenate([parts[:, k] for k in range(each)], axis=axis)
 
 
 if __name__ == "__main__":

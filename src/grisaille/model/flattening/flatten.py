@@ -51,6 +51,7 @@ def _flatten(content: Content) -> FlatModel:
     equations = [_equation(law, insert) for law in (*content.equations, *loops)]
     equations += join_connectors(content)
     refuse_discrete_equations(content, equations)
+    _refuse_discrete_levels(content, insert)
     _check_equations(content, equations)
     return FlatModel(
         name=content.name,
@@ -81,6 +82,21 @@ def _flatten(content: Content) -> FlatModel:
         hints=tuple(dict.fromkeys(content.hints)),
         initial=tuple(_equation(law, insert) for law in content.initial),
     )
+
+
+def _refuse_discrete_levels(content: Content, insert: Rewriter | _Chain) -> None:
+    """Refuse noise and spectra of discrete variables: they hold for a whole run, events change discrete variables."""
+    levels = {f"the noise of '{n}'": o.noise for n, o in content.outputs.items()}
+    levels |= {f"the scale of '{n}'": d.scale for n, d in content.disturbances.items()}
+    levels |= {f"the noise covariance of {', '.join(pair)}": e for pair, e in content.noise_covariance.items()}
+    for what, formula in levels.items():
+        used = postorder((insert(formula),)) if formula is not None and content.discretes else ()
+        for node in used:
+            if isinstance(node, Name) and node.path in content.discretes:
+                raise ModelError(
+                    f"{content.name}: {what} contains the discrete variable '{node.path}', which events change, and it "
+                    f"must hold for a whole run: give a number or a formula of parameters."
+                )
 
 
 def _check_closed(content: Content) -> bool:

@@ -63,6 +63,8 @@ def unfit(engine: Callable[[Setting], Engine], setting: Setting) -> str:
             f"between={setting.between!r} needs disturbances that are sampled beforehand, and graphics processors draw "
             f"them on the way: between='linear' with a smaller step= comes as close as one wants"
         )
+    if setting.system.reactions is not None:
+        return f"gr.when({setting.system.reactions.texts[0]}) is followed on processors only"
     if engine is not FusedEngine:
         unknowns = ", ".join(setting.system.implicit_names[:3])
         reason = f"{unknowns} stay implicit" if setting.system.nz else "the model is stiff"

@@ -176,7 +176,6 @@ def run_ensemble(
 ) -> Ensemble:
     """Pilot, then all realizations; ``disturbances`` of the same model spare a caller who comes again some work."""
     _check(options)
-    refuse_past_of_unknowns(posed.structure.system.delays, "realizations are made without a memory")
     options = _for_device(posed, options)
     posed = without_rough_signals(posed)
     disturbances = disturbances or Disturbances(posed.structure.model, posed.structure.system)
@@ -305,7 +304,6 @@ def discretise(posed: Point, options: EnsembleOptions, disturbances: Disturbance
     """Grid and steps that suit a point, as far as the options leave them open; a pilot of two realizations decides."""
     options = replace(options, realizations=min(2, options.realizations))
     _check(options)
-    refuse_past_of_unknowns(posed.structure.system.delays, "realizations are made without a memory")
     options = _for_device(posed, options)
     posed = without_rough_signals(posed)
     setting, noise = _setting(posed, options, disturbances)
@@ -346,6 +344,7 @@ def _setting(
 ) -> tuple[Setting, WhiteNoiseInfo | None]:
     """What the engines are given, and what is to be said about white noise."""
     system, p = posed.structure.system, posed.p
+    refuse_past_of_unknowns(system.delays, "realizations are made without a memory")
     values = Values(posed.known, posed.scales, posed.dp, posed.dscales)
     white, noise = _white(posed, options, disturbances, values)
     cell = _cell(posed, options, disturbances, values)

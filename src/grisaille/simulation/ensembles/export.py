@@ -64,6 +64,8 @@ def export_ensembles(
     values : what the points differ in, for the labels of the answer
     """
     target = Path(folder)
+    if target.exists() and not target.is_dir():
+        raise DataError(f"{target} is a file: name a folder.")
     if target.exists() and any(target.iterdir()):
         raise DataError(f"The folder {target} is not empty: name another one, or remove what it holds.")
     moments = options.reduce is not None
