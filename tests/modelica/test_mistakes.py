@@ -28,6 +28,24 @@ MISTAKES = {
     "an if without else": ("model M Real x; equation x = if time > 1 then 2;\nend M;", "'else' is expected in an if"),
     "parentheses too deep": (f"model M Real x; equation x = {'(' * 300}1{')' * 300};\nend M;", "more than 100 deep"),
     "relations in a row": ("model M Boolean b; equation b = 1 < 2 < 3;\nend M;", "'<' cannot be chained"),
+    "signs too deep": (model(f"Real x; equation x = {'-' * 5000}1.0;"), "nested too deeply"),
+    "modifications too deep": (model(f"Real x{'(a' * 3000}=1{')' * 3000};"), "nested too deeply"),
+    # what is not flat, or would be lost
+    "extends": ("package B model A Real x; end A; model B extends A; Real y; end B; end B;", "'extends A' has no"),
+    "a declaration under a condition": (model("Real x if false; equation x = 1.0;"), "declared under a condition"),
+    "an attribute that does not exist": (model("Real x(strat = 1.0);"), "'x' has no attribute 'strat'"),
+    "an algorithm that keeps old values": (
+        model("Real x; Real y; equation x = time; algorithm if x > 0.5 then y := 1.0; end if;"),
+        "'y' gets a value in some branches of an algorithm only",
+    ),
+    "a reset in an algorithm": (
+        model("Real x(start = 1.0); equation der(x) = 1.0; algorithm if x > 2.0 then reinit(x, 0.0); end if;"),
+        "'reinit' in an algorithm section is not supported",
+    ),
+    "an entry of another shape": (
+        "package P function f input Real x; output Real y[2]; algorithm y[1:2] := x; end f; "
+        "model P Real z[2]; equation z = f(time); end P; end P;", "is assigned to entries of the shape",
+    ),
     # names
     "a name that is not declared": (model("Real x; equation\nx = y;"), "line 6: 'y' is not declared"),
     "a name declared twice": (model("Real x;\nReal x; equation x = 1.0;"), "line 6: 'x' is declared twice"),

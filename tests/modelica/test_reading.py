@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -333,9 +334,32 @@ def test_long_sums_and_long_chains_cost_no_depth() -> None:
 
 
 def test_reading_grows_linearly() -> None:
-    def names(n: int) -> int:
+    def calls(n: int) -> int:
+        """Of Python functions while n equations are read."""
         lines = "".join(f"Real x{k}(start = 1.0); " for k in range(n))
         rows = "".join(f"der(x{k}) = -x{(k + 1) % n}; " for k in range(n))
-        return len(gr.read_modelica(model(f"{lines} equation {rows}"))._content.equations)
+        count = 0
 
-    assert names(4000) == 4000
+        def look(frame: object, event: str, argument: object) -> None:
+            nonlocal count
+            count += event in ("call", "c_call")
+
+        sys.setprofile(look)
+        try:
+            found = gr.read_modelica(model(f"{lines} equation {rows}"))
+        finally:
+            sys.setprofile(None)
+        assert len(found._content.equations) == n
+        return count
+
+    assert calls(1000) < 2.2 * calls(500)
+
+
+def test_branches_of_an_if_may_give_entries_in_another_order() -> None:
+    text = model(
+        "Real s(start = 0.0); Real x[2]; equation der(s) = 1.0; "
+        "if s > 0.5 then x[1] = 1.0; x[2] = 2.0; else x[2] = 3.0; x[1] = 4.0; end if;"
+    )
+    run = gr.simulate(gr.read_modelica(text), np.array([0.0, 0.25, 0.75]))
+    assert run["x[1]"].values.tolist() == [4.0, 4.0, 1.0]
+    assert run["x[2]"].values.tolist() == [3.0, 3.0, 2.0]

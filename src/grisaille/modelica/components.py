@@ -19,6 +19,9 @@ from grisaille.modelica.library import Library
 from grisaille.modelica.refusals import Refused
 from grisaille.modelica.values import Record, Unfit, describe
 
+UNUSED = frozenset({"quantity", "displayUnit", "unbounded", "uncertain", "distribution"})
+"""Attributes of Modelica that change nothing here."""
+
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
@@ -63,6 +66,9 @@ class Expansion:
             )
         if made is not None and not made.literals and "ExternalObject" not in made.extends:
             raise Refused(declared.at, f"'{name}' is of the class '{base}', a {made.kind}: the model is not flat")
+        strange = [k for k in attributes if k not in self.known | UNUSED and not k.startswith("__")]
+        if strange:
+            raise Refused(declared.at, f"'{name}' has no attribute '{strange[0]}'")
         known = {key: self._evaluated(node) for key, node in attributes.items() if key in self.known}
         return self._entries(
             name,

@@ -23,10 +23,14 @@ _RETURNED, _BROKEN = " returned", " broken"
 
 
 class Algorithm:
-    """Runs statements on local values."""
+    """Runs statements on local values.
 
-    def __init__(self, evaluator: Evaluator) -> None:
-        self.evaluator = evaluator
+    remembers : variables keep the value they had where no branch gives them one (those of a model), which is refused;
+        elsewhere a variable without a value may be anything
+    """
+
+    def __init__(self, evaluator: Evaluator, *, remembers: bool = False) -> None:
+        self.evaluator, self.remembers = evaluator, remembers
         self._steps = 0
 
     def run(self, statements: list[tree.Node], local: Local) -> None:
@@ -49,7 +53,7 @@ class Algorithm:
             return
         taken = dict(local)
         self._statement(statement, taken)
-        _join(local, active, taken, dict(local))
+        self._join(local, active, taken, dict(local))
 
     def _statement(self, statement: tree.Node, local: Local) -> None:
         if isinstance(statement, tree.Assign):
@@ -122,7 +126,10 @@ class Algorithm:
         if any(isinstance(p, Expression) for p in positions):
             return self._placed_somewhere(old, positions, rest, value, local)
         wanted = [p if isinstance(p, list) else [p] for p in positions]
-        given = value.reshape([len(p) for p in wanted] + list(old.shape[len(wanted) :]))
+        shape = [len(p) for p in wanted] + list(old.shape[len(wanted) :])
+        if not isinstance(value, np.ndarray) or value.size != np.prod(shape, dtype=int):
+            raise Unfit(f"{describe(value)} is assigned to entries of the shape {tuple(shape)}")
+        given = value.reshape(shape)
         for index in np.ndindex(*(len(p) for p in wanted)):
             place = tuple(p[i] for p, i in zip(wanted, index, strict=True))
             new[place] = self._placed(old[place], rest, given[index], local)
@@ -153,8 +160,18 @@ class Algorithm:
                 break
             outcomes.append((decided, taken))
         for decided, taken in reversed(outcomes):
-            _join(last, decided, taken, dict(last))
+            self._join(last, decided, taken, dict(last))
         local.update(last)
+
+    def _join(self, local: Local, condition: Any, yes: Local, no: Local) -> None:
+        for name in {**yes, **no}:
+            a = yes.get(name, False if name[0] == " " else UNSET)
+            b = no.get(name, False if name[0] == " " else UNSET)
+            if self.remembers and (a is UNSET) != (b is UNSET):
+                raise Unfit(
+                    f"'{name}' gets a value in some branches of an algorithm only, and keeps its old one elsewhere"
+                )
+            local[name] = a if a is b else choose(condition, a, b)
 
     def _for(self, statement: tree.For, depth: int, local: Local) -> None:
         if depth == len(statement.iterators):
@@ -198,13 +215,6 @@ def targets_of(statements: list[tree.Node]) -> list[str]:
             sides = node.target.items if isinstance(node.target, tree.Several) else [node.target]
             found |= {side.parts[0].name: None for side in sides if isinstance(side, tree.Reference)}
     return list(found)
-
-
-def _join(local: Local, condition: Any, yes: Local, no: Local) -> None:
-    for name in {**yes, **no}:
-        a = yes.get(name, False if name[0] == " " else UNSET)
-        b = no.get(name, False if name[0] == " " else UNSET)
-        local[name] = a if a is b else choose(condition, a, b)
 
 
 def _fitted(old: Any, value: Any) -> Any:

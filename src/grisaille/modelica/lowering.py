@@ -56,7 +56,11 @@ class _Lowering:
         statements: list[tree.When] = []
         for section in self.made.algorithms:
             statements += [s for s in section if isinstance(s, tree.When)]
-            singles += outcomes([s for s in section if not isinstance(s, tree.When)])
+            plain_statements = [s for s in section if not isinstance(s, tree.When)]
+            for node in tree.walk(*plain_statements):
+                if isinstance(node, tree.Do) and node.call.name != "assert":
+                    self.refusals.add(Refused(node.at, f"'{node.call.name}' in an algorithm section is not supported"))
+            singles += outcomes(plain_statements)
         self.refusals.check()
         whens = [s for s in singles if isinstance(s.node, tree.When)]
         plain = [s for s in singles if isinstance(s.node, tree.Equal)]

@@ -108,7 +108,7 @@ class ModelNames:
         key = id(node.section)
         if key not in self._outcomes:
             local: dict[str, Any] = {target: UNSET for target in targets_of(node.section)}
-            Algorithm(self.evaluator).run(node.section, local)
+            Algorithm(self.evaluator, remembers=True).run(node.section, local)
             self._outcomes[key] = local
         value = self._outcomes[key][node.target]
         if isinstance(value, Unset):

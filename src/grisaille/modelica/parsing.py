@@ -115,7 +115,10 @@ class _Parser(ExpressionParser):
                 self.need(";", "after an annotation")
             elif kind == "extends":
                 self.here += 1
-                made.extends.append(self.reference().path)
+                base = self.reference().path
+                if base != "ExternalObject":
+                    self.refuse(f"'extends {base}' has no place in a flat model")
+                made.extends.append(base)
                 self._modification()
                 self._annotation()
                 self.need(";", "after 'extends'")
@@ -151,8 +154,8 @@ class _Parser(ExpressionParser):
             name = self.need("name", "in a declaration")
             sizes = self._sizes() + first_sizes
             attributes, value = self._modification()
-            if self.has("if"):
-                attributes["if"] = self.expression()
+            if self.kind == "if":
+                self.refuse(f"'{name}' is declared under a condition, which has no place in a flat model")
             words = self._words()
             annotation = self._annotation()
             found.append(tree.Declared(at, name, type_name, kinds, sizes, attributes, value, words, annotation))

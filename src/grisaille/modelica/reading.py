@@ -31,6 +31,13 @@ def read_modelica(source: Any, name: str | None = None) -> Model:
     name : which model of the text, where it holds several
     """
     text, label = _text(source)
+    try:
+        return _read(text, label, name)
+    except RecursionError:
+        raise ModelError(f"{label} is nested too deeply to be read.") from None
+
+
+def _read(text: str, label: str, name: str | None) -> Model:
     place = Source(text, label)
     try:
         classes = parse(text)
@@ -48,6 +55,8 @@ def _text(source: Any) -> tuple[str, str]:
         raise ModelError(f"read_modelica takes a path or a text, got {source!r} ({type(source).__name__}).")
     path = Path(source)
     try:
+        if path.exists() and not path.is_file():
+            raise ModelError(f"{path} is no file.")
         if path.stat().st_size > LARGEST:
             raise ModelError(f"{path} has more than {LARGEST // 2**20} MiB and is not read.")
         return path.read_text("utf-8"), path.name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from grisaille.modelica import tree
@@ -88,7 +88,9 @@ def joined(at: int, branches: list[tuple[tree.Node, list[Single]]], otherwise: l
         raise Refused(at, f"the branches of an if-equation have different numbers of equations ({counts})")
     conditions = [condition for condition, _ in branches]
     for row in zip(*(_sorted(p, plain[0]) for p in plain), strict=True):
-        yield Single(_combined(at, conditions, [s.node for s in row]), row[0].local)
+        if any(s.local != row[0].local for s in row):
+            raise Refused(at, "loops in branches of an if-equation run over other indices; write the equations out")
+        yield Single(_combined(at, conditions, row), row[0].local)
 
 
 def _sorted(body: list[Single], first: list[Single]) -> list[Single]:
@@ -102,12 +104,15 @@ def _sorted(body: list[Single], first: list[Single]) -> list[Single]:
 def _target(single: Single) -> str:
     node = single.node
     left = node.left if isinstance(node, tree.Equal) else None
-    return left.path if isinstance(left, tree.Reference) and not any(p.subscripts for p in left.parts) else ""
+    if not isinstance(left, tree.Reference):
+        return ""
+    places = [s.value if isinstance(s, tree.Literal) else None for p in left.parts for s in p.subscripts]
+    return "" if None in places else " ".join([left.path, *map(str, places)])
 
 
-def _combined(at: int, conditions: list[tree.Node], equations: list[tree.Node]) -> tree.Equal:
-    pairs = [(e.left, e.right) for e in equations if isinstance(e, tree.Equal)]
-    targets = {left.path if isinstance(left, tree.Reference) else "" for left, _ in pairs}
+def _combined(at: int, conditions: list[tree.Node], equations: Sequence[Single]) -> tree.Equal:
+    pairs = [(s.node.left, s.node.right) for s in equations if isinstance(s.node, tree.Equal)]
+    targets = {_target(s) for s in equations}
     if len(targets) == 1 and "" not in targets:
         branches = list(zip(conditions, (right for _, right in pairs), strict=False))
         return tree.Equal(at, pairs[0][0], tree.Choice(at, branches, pairs[-1][1]))
