@@ -189,3 +189,69 @@ def test_other_sigma_points(data):
 def test_what_does_not_go_together(options, said):
     with pytest.raises(gr.EstimationError, match=said.replace("(", "\\(")):
         gr.KalmanML(**options)
+
+
+class Driven(gr.Model):
+    """Two states, one of them driven by white noise, one by a disturbance that may start from zero."""
+
+    k = gr.Parameter(0.5, bounds=(0.01, 5.0))
+    x, v = gr.Variable(1.5), gr.Variable(0.0)
+    w = gr.Disturbance(gr.spectra.white(), scale=0.3)
+    y = gr.Output(x, noise=0.1)
+    equations = [der(x) == v, der(v) == 1.0 - k * x - v + w]
+
+
+class FromZero(Driven):
+    d = gr.Disturbance(gr.spectra.lowpass(3.0, start="zero"), scale=0.1)
+    equations = [der(Driven.x) == Driven.v + d, der(Driven.v) == 1.0 - Driven.k * Driven.x - Driven.v + Driven.w]
+
+
+class Exactly(Driven):
+    position, speed = gr.Output(Driven.x, noise=0.0), gr.Output(Driven.v, noise=0.1)
+
+
+def driven(*outputs):
+    t = np.linspace(0.0, 2.0, 11)
+    return gr.Experiment(t, {}, {name: 1.5 + 0.3 * np.sin(t) for name in outputs})
+
+
+def by_sigma_points(model, data, propagation, P0, substeps="auto"):
+    method = gr.KalmanML(filter="unscented", propagation=propagation, initial_covariance=P0, substeps=substeps)
+    return gr.evaluate(model, data, method, estimate=["k", "scale(w)"])
+
+
+@pytest.mark.parametrize("substeps", ["auto", 4])
+@pytest.mark.parametrize(
+    ("model", "P0", "state"),
+    [
+        (Driven, {"x": 0.0, "v": 0.1}, "x"),
+        (Driven, {"x": 0.1}, "v"),
+        (Driven, ((0.1, 0.1), (0.1, 0.1)), "v"),
+        (FromZero, {"x": 0.1, "v": 0.1}, "d[0]"),
+    ],
+)
+def test_a_root_that_vanishes_at_the_start_is_refused(model, P0, state, substeps):
+    """From P = 0 its root grows like √t, which steps of the root do not follow."""
+    with pytest.raises(gr.EstimationError, match="square-root") as caught:
+        by_sigma_points(model(), driven("y"), "square-root", P0, substeps)
+    assert f"'{state}' has no uncertainty of its own" in str(caught.value)
+    assert "propagation='moments'" in str(caught.value)
+
+
+def test_a_root_that_vanishes_at_a_measurement_is_refused():
+    data = driven("position", "speed")
+    assert np.isfinite(by_sigma_points(Exactly(), data, "moments", {"x": 0.1, "v": 0.1}).log_likelihood)
+    with pytest.raises(gr.EstimationError, match="propagation='square-root' needs both everywhere: try 'moments'"):
+        by_sigma_points(Exactly(), data, "square-root", {"x": 0.1, "v": 0.1}, 4)
+
+
+@pytest.mark.parametrize("size", [1e-6, 1e-3, 1.0])
+def test_a_small_root_is_followed(size):
+    P0 = {"x": size, "v": size}
+    exact = gr.evaluate(
+        Driven(), driven("y"), gr.KalmanML(filter="linear", initial_covariance=P0), estimate=["k", "scale(w)"]
+    )
+    found = by_sigma_points(Driven(), driven("y"), "square-root", P0)
+    assert found.log_likelihood == pytest.approx(exact.log_likelihood, abs=1e-5)
+    for name in exact.gradient:
+        assert found.gradient[name] == pytest.approx(exact.gradient[name], rel=1e-4)

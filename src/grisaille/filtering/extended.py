@@ -41,6 +41,7 @@ from grisaille.filtering.kalman import States, Sums
 from grisaille.filtering.measurement import settle_function
 from grisaille.filtering.projection import Projection
 from grisaille.filtering.roots import Roots, UnsolvedError, restarts, unsolved_message
+from grisaille.filtering.sigma_points import first_singular
 from grisaille.filtering.start import is_flat, start_covariance, start_mean
 from grisaille.filtering.steps import FilterSteps
 
@@ -193,6 +194,7 @@ class ExtendedFilter:
         with np.errstate(all="ignore"):  # a model that runs away is a failure, not a warning
             given = self.prepared(q, robust, condition)
             s = self.start(given, q, dq, x0, z0)
+            self._require_uncertainty(s[0])
             found = self.carry(given, q, s, dq, keep=states is not None)
             if not self._is_solved(found):
                 again = self._restarted(q, s[0])
@@ -217,6 +219,7 @@ class ExtendedFilter:
         with np.errstate(all="ignore"):
             given = self.prepared(q, robust, condition)
             s = self.start(given, q, dq, x0, z0)
+            self._require_uncertainty(s[0])
             found = run_reverse(library, given, q, s[0])
             if not self._is_solved(found):
                 again = self._restarted(q, s[0])
@@ -278,6 +281,16 @@ class ExtendedFilter:
         s = pack.join(x, start_covariance(self.model, self.initial_covariance, A, W, first, C)[0], z)
         # what built up over the first interval is tangent at its end: turn it to where the record begins
         return self.settled(t, u, q, dq, s) if self.model.constraints.numel() else s
+
+    def _require_uncertainty(self, s: Floats) -> None:
+        """Where the root of the covariance is moved, none may vanish at the start."""
+        at = first_singular(self.packing.split(s)[1]) if self.kind.propagation == "square-root" else -1
+        if at >= 0:
+            raise EstimationError(
+                f"propagation='square-root' divides by the square root of the covariance, which vanishes at the start: "
+                f"'{self.model.names[at]}' has no uncertainty of its own there. Use propagation='moments', or give "
+                f"every state a variance, initial_covariance={{state: variance}}."
+            )
 
     def at_samples(self, cells: Cells) -> tuple[Floats, Floats]:
         """Times and signals of all samples, after a jump there."""

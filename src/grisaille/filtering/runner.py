@@ -277,7 +277,9 @@ class FilterRunner:
                 "{state: np.inf} for those that they do."
             )
         outputs, t = ", ".join(self.trial.data.outputs), float(self.trial.times[sample])
+        moved = self.options.propagation == "square-root"
+        root = "; propagation='square-root' needs both everywhere: try 'moments'" if moved else ""
         return (
             f"the innovation covariance of {outputs} at t = {t:g} is not finite and "
-            f"positive definite: the model runs away, or measurement noise and state uncertainty vanish together."
+            f"positive definite: the model runs away, or measurement noise and state uncertainty vanish together{root}."
         )

@@ -8,7 +8,8 @@
 (α = 1e-3 loses six digits).
 
 L is Cholesky's factor. A pivot below 1e-12 of its diagonal entry is a direction without uncertainty: its column is
-zero, and so is its derivative, because a variance that vanishes has its minimum there.
+zero, and so is its derivative, because a variance that vanishes has its minimum there. One that is not finite is no
+such direction: the root is not finite either.
 
 Reference: S. J. Julier, J. K. Uhlmann, Proc. IEEE 92 (2004) 401.
 """
@@ -22,6 +23,8 @@ import numpy as np
 
 NO_VARIANCE = 1e-12
 """Pivots of Cholesky's factor, relative to the diagonal, that count as zero."""
+LARGEST = 1e300
+"""Diagonal entries with which pivots are compared: an infinite one is not nothing beside itself."""
 
 
 @dataclass(frozen=True)
@@ -52,16 +55,27 @@ class SigmaPoints:
         return [x, *(x + c for c in columns), *(x - c for c in columns)], means, covariances
 
 
-def square_root(P: ca.SX) -> ca.SX:
-    """L with L Lᵀ = P, lower triangular, zero columns where P is singular."""
+def square_root(P: ca.SX, singular: float = 0.0) -> ca.SX:
+    """L with L Lᵀ = P, lower triangular; where P is singular the columns are zero, or as told."""
     n = P.size1()
     L = ca.SX(n, n)
     for j in range(n):
         pivot = P[j, j] - ca.sumsqr(L[j, :j]) if j else P[j, j]
-        is_there = pivot > NO_VARIANCE * P[j, j]
+        is_there = ca.logic_not(pivot <= NO_VARIANCE * ca.fmin(P[j, j], LARGEST))
         root = ca.sqrt(ca.if_else(is_there, pivot, 1.0))
-        L[j, j] = ca.if_else(is_there, root, 0.0)
+        L[j, j] = ca.if_else(is_there, root, singular)
         for i in range(j + 1, n):
             rest = P[i, j] - (ca.dot(L[i, :j], L[j, :j]) if j else 0.0)
             L[i, j] = ca.if_else(is_there, rest / root, 0.0)
     return L
+
+
+def first_singular(P: np.ndarray) -> int:
+    """Number of the first direction without uncertainty, by the same rule; −1 where P is positive definite."""
+    L = np.zeros_like(P)
+    for j in range(len(P)):
+        pivot = P[j, j] - L[j, :j] @ L[j, :j]
+        if pivot <= NO_VARIANCE * P[j, j]:
+            return j
+        L[j:, j] = (P[j:, j] - L[j:, :j] @ L[j, :j]) / np.sqrt(pivot)
+    return -1

@@ -5,9 +5,10 @@ With P = L Lᵀ, L lower triangular, and averages over the sigma points x ± √
     x' = E f        L' = L Φ(L⁻¹ P' L⁻ᵀ)        P' = cov(X, f) + cov(f, X) + B Bᵀ
 
 Φ takes the lower triangle and half of the diagonal, so that L'Lᵀ + L L'ᵀ = P'. The exact solution is that of
-``moments``; at a finite step the two differ by the order of the method. P must be positive definite, and B is taken at
-the mean: programs that integrate sigma points do so, and their numbers are reached step by step. Where f or B jump with
-a state the averages are those of ``averages``, B included.
+``moments``; at a finite step the two differ by the order of the method. P must be positive definite, or nothing comes
+out (NaN): from a singular one the root grows like that of time, which no step follows. B is taken at the mean: programs
+that integrate sigma points do so, and their numbers are reached step by step. Where f or B jump with a state the
+averages are those of ``averages``, B included.
 
 Reference: S. Särkkä, IEEE Trans. Autom. Control 52 (2007) 1631, eq. (35).
 """
@@ -15,6 +16,7 @@ Reference: S. Särkkä, IEEE Trans. Autom. Control 52 (2007) 1631, eq. (35).
 from __future__ import annotations
 
 import casadi as ca
+import numpy as np
 
 from grisaille.filtering.implicit import Closed, solved, with_corrections
 from grisaille.filtering.jumps.averages import Average, average
@@ -28,7 +30,7 @@ def square_root_step(closed: Closed, sigma: SigmaPoints, projection: Projection,
     model, packing = closed.model, closed.packing
     a = StepSymbols.of(model, packing)
     x, P, z = packing.unpack(a.s)
-    L, method = square_root(P), STAGES[solver]
+    L, method = square_root(P, singular=np.nan), STAGES[solver]
     jumping = average(closed, model.drift, ca.mtimes(model.noise, model.noise.T), sigma)
     dx, dL, sum_x, sum_L = ca.SX.zeros(model.n), ca.SX.zeros(model.n, model.n), 0, 0
     for part, u, weight in zip(method.parts, method.signals, method.weights, strict=True):
