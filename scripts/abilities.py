@@ -16,6 +16,7 @@ BETWEEN = re.compile(r"(?<=<!-- abilities -->\n).*?(?=<!-- end -->)", re.DOTALL)
 METHODS = (gr.OutputError(), gr.SimulatedPEM(), gr.KalmanML(), gr.Collocation())
 VARIANTS = (
     'gr.OutputError(loss="huber")',
+    'gr.OutputError(errors="robust")',
     'gr.OutputError(shooting="multiple")',
     'gr.SimulatedPEM(match="mean-variance")',
     "gr.KalmanML(robust=3.0)",

@@ -55,7 +55,7 @@ ABILITIES: tuple[Ability, ...] = (
     Ability(
         "bootstrap intervals", 'fit.intervals(method="bootstrap")', lambda m: _unless(m.no_bootstrap or m.no_profiles)
     ),
-    Ability("parametric bootstrap", "gr.bootstrap(fit)", lambda m: _unless(m.no_bootstrap)),
+    Ability("parametric bootstrap", "gr.bootstrap(fit)", lambda m: _unless(m.no_parametric)),
     Ability("… draws again", "", lambda m: Answer(REDRAWN.get(m.redraws, "–"))),
     Ability("residual bootstrap", 'gr.bootstrap(fit, kind="residual")', _resampled),
     Ability("states with bands", "fit.states()", lambda m: _said(m.has_states)),

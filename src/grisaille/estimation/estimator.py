@@ -236,6 +236,11 @@ class Estimator(metaclass=EstimatorType):
             "gr.monte_carlo(fit.model, fit.experiments, …), which draws disturbances and noise."
         )
 
+    @property
+    def no_parametric(self) -> str:
+        """Why noise drawn anew would not be that of its fits; empty where it would."""
+        return self.no_bootstrap
+
     @classmethod
     def is_ours(cls) -> bool:
         """Whether it comes with the package."""

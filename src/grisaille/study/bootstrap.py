@@ -43,22 +43,18 @@ def bootstrap_task(fit: Fitted, kind: str, block: int | None, seed: int) -> Task
     if fit.method.redraws == "model":
         drawn = _drawn_again(fit, kind)
         return make_task("bootstrap", fit.initial_model, list(fit.experiments), fit.method, drawn, seed, **options)
-    if fit.method.no_bootstrap:
-        raise EstimationError(fit.method.no_bootstrap)
+    refusal = fit.method.no_parametric if kind == "parametric" else fit.method.no_bootstrap
+    if refusal:
+        raise EstimationError(refusal)
     if fit.estimate.student is not None:
-        block = _block_of(fit, kind, block)
+        block = _block_of(fit, block)
     redrawn = Redrawn(_series(fit, options), kind, block)
     return make_task("bootstrap", fit.initial_model, list(fit.experiments), fit.method, redrawn, seed, **options)
 
 
-def _block_of(fit: Fitted, kind: str, block: int | None) -> int:
+def _block_of(fit: Fitted, block: int | None) -> int:
     """Of residuals that hang together: as long as they do, twice."""
     stretch = fit.estimate.extra.get("stretch", np.inf)
-    if kind == "parametric":
-        raise EstimationError(
-            "kind='parametric' draws independent noise, which errors='robust' does not take residuals for: use "
-            "gr.bootstrap(fit, kind='residual'), whose blocks keep their correlation."
-        )
     if block is None and not np.isfinite(stretch):
         raise EstimationError("Residuals hang together as long as the record: there are no blocks to draw from.")
     return block if block is not None else int(np.ceil(2 * stretch))

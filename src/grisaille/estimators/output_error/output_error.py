@@ -182,6 +182,15 @@ class OutputError(Estimator):
         return {"scale": "no", "noise": "without being named, where the model leaves it open"}
 
     @property
+    def no_parametric(self) -> str:
+        if self.errors != "robust":
+            return self.no_bootstrap
+        return (
+            "kind='parametric' draws independent noise, which errors='robust' does not take residuals for: use "
+            "gr.bootstrap(fit, kind='residual'), whose blocks keep their correlation."
+        )
+
+    @property
     def no_profiles(self) -> str:
         if self.errors == "robust":
             return (
