@@ -43,6 +43,7 @@ class Status(IntEnum):
     REPEATS = 13
     CONTRADICTS = 14
     NO_INSTANT = 15
+    CLASHES = 16
 
 
 class Sizes(Protocol):

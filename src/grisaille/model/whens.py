@@ -121,7 +121,7 @@ def reinit(variable: Any, value: Any) -> Any:
     States that algebraic equations tie to it follow; all others go on from where they are.
 
     variable : a variable that the equations differentiate, or an array of them
-    value : a formula or a number, of the values just before the event; ``gr.pre(variable)`` is the variable's own
+    value : a formula or a number, of the states just before the event and of new discrete variables
     """
     if isinstance(variable, np.ndarray):
         return elementwise(reinit, variable, value)

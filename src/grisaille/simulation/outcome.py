@@ -182,6 +182,19 @@ def _no_instant(task: Task, system: System, at: str) -> str:
     )
 
 
+def _clashes(task: Task, system: System, at: str) -> str:
+    found = () if system.reactions is None else system.reactions.clashes
+    pair = (task.where, int(task.amount))
+    unknown, discrete = next((c[2:] for c in found if c[:2] == pair), ("an unknown", "a discrete variable"))
+    other = event_text(system, len(system.modes) + pair[1])
+    return (
+        f"{_clause(task, system)} and {other} fire at once {at}: the first needs {unknown} with the value that the "
+        f"second gives '{discrete}', and {unknown} is solved for only after it ({_point(task, system)}). Write "
+        f"gr.pre(…) around the variable whose value before the event is meant, or solve the equation for {unknown} and write "
+        f"that formula in its place"
+    )
+
+
 def _unsettled(task: Task, system: System, at: str) -> str:
     return (
         f"{_mode(task, system)} switches {at}, and nothing says how the motion goes on: both sides drive it back, and "
@@ -230,6 +243,7 @@ _SENTENCES = {
     Status.REPEATS: _repeats,
     Status.CONTRADICTS: _contradicts,
     Status.NO_INSTANT: _no_instant,
+    Status.CLASHES: _clashes,
 }
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 
 import casadi as ca
 
@@ -84,7 +84,7 @@ class Jumps:
             driving = tuple(k for k, s in enumerate(ca.vertsplit(system.u)) if s.element_hash() in inside)
             constants = tuple(k for k, s in enumerate(ca.vertsplit(system.p)) if s.element_hash() in inside)
             if constants and not ca.depends_on(relation.gap, ca.vertcat(system.t, system.x, system.z)):
-                found.append(InputCondition(in_names(self._jets, self._parameters, relation.value), driving, constants))
+                found.append(InputCondition(self.name(relation.value), driving, constants))
         return tuple(found)
 
     @cached_property
@@ -97,11 +97,15 @@ class Jumps:
     @cached_property
     def events(self) -> Events | None:
         """The system with its relations held between events; None where nothing jumps with states or inputs."""
-        return hold_events(self.system, partial(in_names, self._jets, self._parameters))
+        return hold_events(self.system, self.name)
+
+    def name(self, formula: ca.SX) -> str:
+        """A short formula in the user's names."""
+        return in_names(self._jets, self._parameters, formula)
 
     def _found(self, formula: ca.SX, symbols: ca.SX) -> tuple[Jump, ...]:
         return tuple(self._named(r) for r in jumps_of(formula, symbols))
 
     def _named(self, relation: Relation) -> Jump:
-        text = in_names(self._jets, self._parameters, relation.value)
+        text = self.name(relation.value)
         return Jump(text, relation.gap, relation.kind in ("floor", "ceil"), relation.kind)

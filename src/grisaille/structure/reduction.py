@@ -17,6 +17,7 @@ from grisaille.errors import StructureError
 from grisaille.model.flat import FlatModel
 from grisaille.structure.aliases import eliminate_aliases
 from grisaille.structure.blocks import Block, Leading, SolvedBlocks, Unknown, solve_blocks, substitute_sequence
+from grisaille.structure.carried import Solved
 from grisaille.structure.diagnosis import explain_singular, refuse_wrong_count
 from grisaille.structure.differentiability import differentiate, in_names
 from grisaille.structure.elimination import Definition, eliminate_explicit
@@ -256,25 +257,29 @@ def _collect(
     observed = dict(zip(equations.observed, closed[nx + nc + nz :], strict=True))
     seen = [n for n in observed if not n.startswith(HIDDEN) and n not in equations.initial]
     x = _column([jets.symbol(s.name, s.order) for s in states])
+    z = _column([*(unknowns[k].symbol for k in solved.implicit), *(piece.symbol for piece in solved.pieces)])
+    constraints, residual = _column(closed[nx : nx + nc]), _column(closed[nx + nc : nx + nc + nz])
+    state_names = tuple(s.text for s in states)
+    implicit_names = (*(unknowns[k].text for k in solved.implicit), *(f"[{relation}]" for relation, _ in pieces))
     reactions = None if equations.whens is None else collect_reactions(
-        equations.whens, equations.model, equations.parameters, observed, x, [s.text for s in states],
-        [(e[0], formula) for e, formula in zip(hidden, closed[nx : nx + nc], strict=True)],
+        equations.whens, equations.model, equations.parameters, observed,
+        Solved(x, z, residual, constraints, state_names, implicit_names), [e[0] for e in hidden],
         {s.name: k for k, s in enumerate(signals) if s.kind == "switch" and s.order == 0}, written,
     )  # fmt: skip
     system = System(
         t=jets.time,
         x=x,
-        z=_column([*(unknowns[k].symbol for k in solved.implicit), *(piece.symbol for piece in solved.pieces)]),
+        z=z,
         u=_column([jets.symbol(s.name, s.order) for s in signals]),
         p=_column(list(equations.parameters.values())),
         rhs=_column(closed[:nx]),
-        constraints=_column(closed[nx : nx + nc]),
-        residual=_column(closed[nx + nc : nx + nc + nz]),
+        constraints=constraints,
+        residual=residual,
         observed=_column([observed[n] for n in seen]),
         initial=_column([observed[n] for n in equations.initial]),
         initial_texts=equations.initial,
-        state_names=tuple(s.text for s in states),
-        implicit_names=(*(unknowns[k].text for k in solved.implicit), *(f"[{relation}]" for relation, _ in pieces)),
+        state_names=state_names,
+        implicit_names=implicit_names,
         signals=signals,
         parameter_names=tuple(equations.parameters),
         observed_names=tuple(seen),

@@ -85,6 +85,9 @@ class Reactions:
     """For each clause the places in x that it sets."""
     yields: tuple[int, ...]
     """For each state the lowest level of the constraints it is in: the higher, the sooner it follows a reset."""
+    clashes: tuple[tuple[int, int, str, str], ...] = ()
+    """(clause, other, unknown, discrete variable) of clauses that must not fire at once: the first needs an unknown
+    that is solved for after the other one has set a discrete variable."""
     rates: ca.SX = field(default_factory=lambda: ca.SX(0, 1))
     """d(values)/dt along the motion; with modes only."""
 

@@ -11,7 +11,9 @@ A discrete variable n that some clauses c give values V_c becomes
 
     n⁺ = V_c where clause c has fired, n elsewhere,      V_c of the new values of others, of was_n for pre(n),
 
-which is written out in an order in which no value is needed before it is known.
+which is written out in an order in which no value is needed before it is known. The formulas of actions are those of
+the equations: what follows from a discrete variable follows from its new value, states are those before the event.
+Unknowns that would have to be solved for in between are refused (``structure/carried.py``).
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from grisaille.model.expression import Call, Name, postorder
 from grisaille.model.flat import FlatModel
 from grisaille.model.lowering.lowering import Differentiate, Leaf, lower
 from grisaille.model.notation.text import render
+from grisaille.structure.carried import Solved, carried_in
 from grisaille.structure.pieces import is_affine
 from grisaille.structure.switching import Switches
 from grisaille.structure.system import Reactions, Tick
@@ -152,12 +155,9 @@ class _Lowering:
                 self._refuse_moving(node)
                 period, start = arguments
                 signal = self.switches.counter(text, ca.floor((self.leaf("time") - start) / period))
-                count = self.leaf_of_signal(signal)
-                self.ticks[text] = Tick(text, pulse, signal, period, start, start + count * period)
+                instant = start + self.switches.symbol(signal) * period
+                self.ticks[text] = Tick(text, pulse, signal, period, start, instant)
         return self.ticks[text].pulse
-
-    def leaf_of_signal(self, name: str) -> ca.SX:
-        return self.switches.symbol(name)
 
     def _refuse_moving(self, node: Call) -> None:
         constant = set(self.model.parameters) - set(self.model.discretes)
@@ -174,23 +174,24 @@ def collect_reactions(
     model: FlatModel,
     parameters: Mapping[str, ca.SX],
     closed: Mapping[str, ca.SX],
-    x: ca.SX,
-    state_names: Sequence[str],
-    constraints: Sequence[tuple[int, ca.SX]],
+    solved: Solved,
+    levels: Sequence[int],
     places: Mapping[str, int],
     written: Collection[str],
 ) -> Reactions:
     """The events in states.
 
     closed : every observed formula, hidden ones too, over states, implicit unknowns, signals and parameters
-    constraints : (level, formula) of the hidden constraints
+    levels : of the hidden constraints
     places : of switch signals in u
     written : names that the user's equations differentiate
     """
     fired = ca.SX.sym("fired", len(whens.texts))
     known = list(model.discretes)
     was = {n: symbol for n, (symbol, _) in zip(known, whens.memory, strict=False)}
-    before = [(s, _at_once(closed[f], known, parameters, was)) for s, f in whens.before]
+    x, as_it_was = solved.x, [(parameters[n], was[n]) for n in known]
+    before = [(s, _inserted(closed[f], as_it_was)) for s, f in whens.before]
+    clashes = _clashes(whens, model, closed, parameters, solved)
     deeds = [(d, _inserted(closed[d.formula], before)) for d in whens.deeds]
     assigned = [n for n in known if any(d.target == n for d, _ in deeds)]
     new = _new_values(model, assigned, deeds, parameters, fired, whens.group)
@@ -200,14 +201,14 @@ def collect_reactions(
     for deed, value in deeds:
         if deed.kind != "reinit":
             continue
-        place, solved = _state_of(deed, whens, model, closed[deed.target], x, state_names, value, written)
-        solved = _with_new(solved, deed, deeds, new, parameters, whens.group)
+        place, wanted = _state_of(deed, whens, model, closed[deed.target], x, solved.state_names, value, written)
+        wanted = _with_new(wanted, deed, deeds, new, parameters, whens.group)
         resets[deed.clause].append(place)
         if place not in targets:
             targets.append(place)
             values.append(x[place])
         k = targets.index(place)
-        values[k] = ca.if_else(fired[deed.clause], solved, values[k])
+        values[k] = ca.if_else(fired[deed.clause], wanted, values[k])
     order = list(parameters)
     for name in assigned:
         targets.append(int(x.numel()) + order.index(name))
@@ -222,18 +223,36 @@ def collect_reactions(
         ticks=whens.ticks,
         counters=tuple(places.get(t.signal, -1) for t in whens.ticks),
         # when new values are computed, what a discrete variable was is what it still is
-        values=_inserted(ca.vertcat(*values), [(was[n], parameters[n]) for n in known]),
+        values=_inserted(ca.vertcat(*values), [(w, n) for n, w in as_it_was]),
         targets=tuple(targets),
         resets=tuple(map(tuple, resets)),
-        yields=tuple(_yielding(x, constraints)),
+        yields=tuple(_yielding(x, list(zip(levels, ca.vertsplit(solved.constraints), strict=True)))),
+        clashes=tuple(clashes),
     )
 
 
-def _at_once(formula: ca.SX, known: Sequence[str], parameters: Mapping[str, ca.SX], was: Mapping[str, ca.SX]) -> ca.SX:
-    """A formula with discrete variables as they were."""
-    if not known:
-        return formula
-    return ca.substitute(formula, ca.vertcat(*(parameters[n] for n in known)), ca.vertcat(*(was[n] for n in known)))
+def _clashes(
+    whens: Whens, model: FlatModel, closed: Mapping[str, ca.SX], parameters: Mapping[str, ca.SX], solved: Solved
+) -> Iterator[tuple[int, int, str, str]]:
+    """(clause, other clause, unknown, discrete variable): the first needs the unknown, which changes with the discrete
+    variable that the other one sets, so that they must not fire at once; refused where they are the same clause."""
+    carried = {n: solved.carried_by(parameters[n]) for n in {d.target for d in whens.deeds if d.kind == "assign"}}
+    for deed in whens.deeds:
+        for other in whens.deeds:
+            c, o = deed.clause, other.clause
+            if other.kind != "assign" or (c != o and whens.group[c] == whens.group[o]):
+                continue
+            unknown = carried_in(closed[deed.formula], carried[other.target])
+            if unknown and c == o:
+                action = f"gr.reinit({deed.target}, …)" if deed.kind == "reinit" else f"{deed.target} == …"
+                raise StructureError(
+                    f"{model.name}: gr.when({whens.texts[c]}, {action}) needs {unknown} with the new value of "
+                    f"'{other.target}', which is set at the same instant, and {unknown} is solved for only after it. "
+                    f"Write gr.pre(…) around the variable whose value before the event is meant, or solve the "
+                    f"equation for {unknown} and write that formula in its place."
+                )
+            if unknown:
+                yield c, o, unknown, other.target
 
 
 def _inserted(formula: ca.SX, pairs: Sequence[tuple[ca.SX, ca.SX]]) -> ca.SX:

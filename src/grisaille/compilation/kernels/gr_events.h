@@ -20,6 +20,7 @@
 #ifndef GR_EVENTS_H
 #define GR_EVENTS_H
 
+#include "gr_event_room.h"
 #include "gr_output.h"
 #include "gr_rescue.h"
 #include "gr_signal.h"
@@ -132,7 +133,7 @@ GR_FN void gr_gauge_at(const gr_task *k, double t, const double *x, const double
 /* rounding of gaps */
 GR_COLD void gr_gauge_noise(const gr_task *k, double t, const double *x, const double *z, const double *u,
                             const gr_gauge *g, double *noise) {
-  double slope[GR_NE * GR_N];
+  double *slope = gr_gap_slope(k);
   gr_GJ(t, x, z, u, k->p, slope);
   for (long i = 0; i < GR_NE; i++) {
     noise[i] = 16.0 * GR_EPS * fabs(t * g->rate[i]);
@@ -620,7 +621,7 @@ GR_COLD long gr_modes_at_kink(gr_task *k, gr_newton *n, double *x, double *z, co
 GR_COLD long gr_moving_instants(gr_task *k, gr_newton *n, const gr_event *e, const double *x, const double *z,
                                 const double *u, double *scratch) {
   const long i = e->mode;
-  double slope[GR_NE * GR_N];
+  double *slope = gr_gap_slope(k), *by_p = gr_by_p(k);
   gr_gauge g;
   gr_gauge_at(k, k->t, x, z, u, &g);
   long status = gr_complete_sensitivity(k, n, k->t, x, z, u, k->sx, k->sz, scratch);
@@ -628,10 +629,10 @@ GR_COLD long gr_moving_instants(gr_task *k, gr_newton *n, const gr_event *e, con
   gr_GJ(k->t, x, z, u, k->p, slope);
   for (long d = 0; d < k->ns; d++) k->dt[d] = 0.0;
   if (!(fabs(g.rate[i]) > GR_GRAZING * (k->t1 - k->t0) * fabs(e->bend))) return gr_fail(k, GR_GRAZES, i, g.rate[i]);
-  gr_GP(k->t, x, z, u, k->p, scratch);
+  gr_GP(k->t, x, z, u, k->p, by_p);
   for (long d = 0; d < k->ns; d++) {
     double moved = 0.0;
-    for (long j = 0; j < GR_NP; j++) moved += scratch[i + GR_NE * j] * k->dp[j + GR_NP * d];
+    for (long j = 0; j < GR_NP; j++) moved += by_p[i + GR_NE * j] * k->dp[j + GR_NP * d];
     for (long j = 0; j < GR_NX; j++) moved += slope[i + GR_NE * j] * k->sx[j + GR_NX * d];
     for (long j = 0; j < GR_NZ; j++) moved += slope[i + GR_NE * (GR_NX + j)] * k->sz[j + GR_NZ * d];
     k->dt[d] = -moved / g.rate[i];

@@ -4,11 +4,12 @@
 #ifndef GR_RADAU_ROOM_H
 #define GR_RADAU_ROOM_H
 
+#include "gr_event_room.h"
 #include "gr_output.h"
 #include "gr_project.h"
 #include "gr_task.h"
 
-/* what is remembered from step to step and between slices; it lies at the head of task->work */
+/* what is remembered from step to step and between slices; it lies in task->work, behind the room of events */
 typedef struct {
   double h;                          /* wish for the next step */
   double h_factored;                 /* step of the factored matrices; 0: none */
@@ -64,7 +65,7 @@ GR_FN double *gr_radau_take(double *base, long *at, long n) {
 
 GR_FN long gr_radau_lay_out(double *base, long ns, gr_radau_room *r) {
   const long n = GR_N;
-  long at = 0;
+  long at = GR_EVENT_ROOM;
   r->s = (gr_radau *)gr_radau_take(base, &at, (long)((sizeof(gr_radau) + sizeof(double) - 1) / sizeof(double)));
   r->y = gr_radau_take(base, &at, n);
   r->f = gr_radau_take(base, &at, n);

@@ -41,9 +41,9 @@ typedef struct {
 
 GR_FN gr_rk4_run gr_rk4_in(gr_task *k) {
   gr_rk4_run r;
-  double *w = k->work + GR_RK4_MEMORY;
+  double *w = k->work + GR_EVENT_ROOM + GR_RK4_MEMORY;
   r.k = k;
-  r.m = (gr_rk4_memory *)k->work;
+  r.m = (gr_rk4_memory *)(k->work + GR_EVENT_ROOM);
   r.newton = gr_newton_in(w);
   r.projection = gr_projection_in(w += GR_NEWTON_WORK);
   r.k1 = w += GR_PROJECT_WORK;
@@ -59,7 +59,8 @@ GR_FN gr_rk4_run gr_rk4_in(gr_task *k) {
 }
 
 GR_FN long gr_rk4_work(long ns) {
-  return GR_RK4_MEMORY + GR_NEWTON_WORK + GR_PROJECT_WORK + GR_N + GR_OUTPUT_WORK + (3 * GR_NX + GR_NZ) * ns;
+  return GR_EVENT_ROOM + GR_RK4_MEMORY + GR_NEWTON_WORK + GR_PROJECT_WORK + GR_N + GR_OUTPUT_WORK +
+         (3 * GR_NX + GR_NZ) * ns;
 }
 
 /* f = F at (t, x), z solved as it continues `from`; u is left for whoever needs it at the same point */

@@ -92,7 +92,8 @@ enum {
   GR_GRAZES = 12,       /* a switch is touched, not crossed: no derivative; `where` = mode, `amount` = rate of its gap */
   GR_REPEATS = 13,      /* events of clause `where` follow each other faster and faster, or do not settle (amount 0) */
   GR_CONTRADICTS = 14,  /* hidden constraints cannot hold with the value that a reset gives state `where`; amount infinite: two resets do */
-  GR_NO_INSTANT = 15    /* clause `where` fires at an instant whose derivative is not known */
+  GR_NO_INSTANT = 15,   /* clause `where` fires at an instant whose derivative is not known */
+  GR_CLASHES = 16       /* clause `where` needs an unknown that is solved for after clause `amount`, and both fire at once */
 };
 
 typedef struct {

@@ -78,6 +78,13 @@ GR_COLD long gr_note_clauses(gr_task *k, long *fresh, long stuck) {
   return GR_DONE;
 }
 
+/* clauses of which one needs what is solved for after the other must not fire at once */
+GR_COLD long gr_refuse_clashes(gr_task *k) {
+  for (const long *pair = gr_clash; *pair >= 0; pair += 2)
+    if (gr_fired(k)[pair[0]] != 0.0 && gr_fired(k)[pair[1]] != 0.0) return gr_fail(k, GR_CLASHES, pair[0], (double)pair[1]);
+  return GR_DONE;
+}
+
 /* how many of the clauses that fire set state i */
 GR_FN long gr_is_set(const gr_task *k, long i) {
   long count = 0;
@@ -143,7 +150,7 @@ GR_COLD long gr_modes_after_reset(gr_task *k, const double *before, const double
 /* sx becomes the total derivative along the moving instant after the reset, dp those of discrete variables */
 GR_COLD long gr_reset_sensitivity(gr_task *k, gr_newton *n, const double *x, const double *z, const double *u,
                                   double *scratch) {
-  double rj[GR_NR * GR_N], rp[GR_NR * GR_NP], rd[GR_NR], f[GR_LEN(GR_N)], next[GR_NR];
+  double *rj = gr_for_resets(k), *rp = rj + GR_NR * GR_N, rd[GR_NR], f[GR_LEN(GR_N)], next[GR_NR];
   for (long i = 0; i < GR_N; i++) f[i] = n->f[i];
   const long status = gr_complete_sensitivity(k, n, k->t, x, z, u, k->sx, k->sz, scratch);
   if (status) return status;
@@ -169,9 +176,9 @@ GR_COLD long gr_reset_sensitivity(gr_task *k, gr_newton *n, const double *x, con
 /* new values of the clauses that fire; x, z, F, modes and sensitivities follow */
 GR_COLD long gr_take_actions(gr_task *k, gr_newton *n, double *x, double *z, const double *u, long *near,
                              double *scratch) {
-  double next[GR_NR], gap[GR_NE], room[GR_PROJECT_WORK], weight[GR_LEN(GR_NX)];
+  double next[GR_NR], gap[GR_NE], weight[GR_LEN(GR_NX)];
   const double *nominal = k->nominal;
-  gr_projection c = gr_projection_in(room);
+  gr_projection c = gr_projection_in(gr_for_resets(k));
   long status = GR_DONE;
   for (long i = 0; i < GR_NX; i++)
     if (gr_is_set(k, i) > 1) return gr_fail(k, GR_CONTRADICTS, i, HUGE_VAL);
@@ -239,7 +246,8 @@ GR_COLD long gr_react(gr_task *k, gr_newton *n, double *x, double *z, const doub
       while (gr_fired(k)[first] == 0.0) first++;
       if (k->ns > 0 && !dated) return gr_fail(k, GR_NO_INSTANT, first, 0.0);
       if (pass >= GR_MOST_PASSES) return gr_fail(k, GR_REPEATS, first, 0.0);
-      status = gr_note_clauses(k, fresh, stuck);
+      status = gr_refuse_clashes(k);
+      if (!status) status = gr_note_clauses(k, fresh, stuck);
       if (!status) status = gr_take_actions(k, n, x, z, u, near, scratch);
     }
     if (!status && moved) status = gr_agree_on_memory(k, n, gap, x, z, u, near);
@@ -275,7 +283,7 @@ GR_COLD long gr_ticks(gr_task *k, const double *x, const double *z, const double
   long known = 0, dated = 1;
   for (long d = 0; d < k->ns; d++) k->dt[d] = 0.0;
 #if GR_SENSITIVE
-  double slope[GR_NQ * GR_NP + 1];
+  double *slope = gr_by_p(k);
   if (k->ns > 0) gr_TP(k->t, x, z, u, k->p, slope);
 #else
   (void)x; (void)z;

@@ -58,6 +58,8 @@ class Setting:
     white: WhiteStep | None = None
     louder: float = 1.0
     """Factor of the white noise."""
+    name: Callable[[ca.SX], str] = str
+    """A formula of the system in the user's names."""
 
 
 @dataclass(frozen=True, eq=False)

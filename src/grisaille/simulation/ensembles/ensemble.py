@@ -135,6 +135,8 @@ class Ensemble:
     """That was needed for algebraic unknowns under white noise."""
     device: str = "cpu"
     """Where it was made, and why there."""
+    reason: str = ""
+    """Why the first realization that failed did, where its integrator tells."""
 
 
 def simulate_ensemble(
@@ -162,6 +164,11 @@ def failure_sentence(found: Ensemble, count: int) -> str:
     first = sorted(found.failed)[:8]
     named = ", ".join(f"{m} (at t = {found.failed[m]:.4g})" for m in first) + (", …" if len(found.failed) > 8 else "")
     left = "they are left out of the statistics" if found.statistics else "their values are NaN from there on"
+    if found.reason:
+        return (
+            f"{len(found.failed)} of {count} realizations failed: {named}; {left}. In the first one {found.reason} Go "
+            f"on without them by strict=False."
+        )
     return (
         f"{len(found.failed)} of {count} realizations became infinite or undefined: {named}; {left}. Look for a "
         f"division by zero or a root of a negative number, give a smaller step=, or accept it with strict=False."
@@ -285,10 +292,10 @@ def _ensemble(
     remark, scheme = (noise.status + pilot.remark, noise.choice.name) if noise else ("", "")
     longest = float(np.diff(setting.grid.points).max(initial=0.0))
     loss = setting.disturbances.linear_loss(setting.values, longest) if options.between == "linear" else 0.0
-    inner = engine.solver.step if isinstance(engine, TaskEngine) else None
+    inner, reasons = (engine.solver.step, engine.reasons) if isinstance(engine, TaskEngine) else (None, {})
     return Ensemble(
         names, None, None, statistics, bad, setting.grid, pilot.substeps, pilot.error, solver, remark, scheme, inner,
-        loss, options.effort, device.why,
+        loss, options.effort, device.why, reasons.get(min(bad, default=-1), ""),
     )  # fmt: skip
 
 
@@ -368,7 +375,7 @@ def _setting(
         dp=posed.dp, disturbances=disturbances, values=values, draw=draw,
         count=int(options.realizations), between=options.between, substeps=1, white=white,
         observed=_observed(posed, (*(noise.infinite if noise else ()), *disturbances.infinite), options.observed),
-        compiled=options.compiled, threads=options.threads,
+        compiled=options.compiled, threads=options.threads, name=posed.structure.jumps.name,
     )  # fmt: skip
     return setting, noise
 

@@ -32,6 +32,7 @@ from grisaille.simulation.ensembles.sampled import sample_pieces
 from grisaille.simulation.events import Form, refuse_interpreted
 from grisaille.simulation.frozen import choose_step
 from grisaille.simulation.integration import integrate
+from grisaille.simulation.outcome import describe
 from grisaille.simulation.remembered import Same
 from grisaille.structure.events import hold_events
 from grisaille.structure.system import Signal, System
@@ -61,6 +62,8 @@ class TaskEngine:
         self.kernel: Kernel = build_kernel(self.form.system, sensitive=bool(len(setting.dp)), compiled=setting.compiled)
         self.columns = list(setting.observed)
         self.ends = np.zeros((0, setting.system.nx))
+        self.reasons: dict[int, str] = {}
+        """Realization → why it failed."""
 
     @property
     def name(self) -> str:
@@ -73,8 +76,14 @@ class TaskEngine:
             return Form(self.system, None)
         refuse_interpreted(s.system, s.compiled)
         question = (Same(s.system), tuple(self.moving), len(s.dp))
-        events = s.disturbances.remembered.get("events", question, lambda: hold_events(self.system, str))
+        events = s.disturbances.remembered.get("events", question, lambda: hold_events(self.system, self._named))
         return Form(self.system if events is None else events.before, events)
+
+    def _named(self, formula: ca.SX) -> str:
+        """In the user's names, without what carries directions."""
+        plain = self.setting.system
+        carriers = ca.vertcat(self.system.u[plain.nu :], self.system.p[plain.np :])
+        return self.setting.name(ca.substitute(formula, carriers, ca.SX.zeros(carriers.numel())))
 
     @classmethod
     def prepared(
@@ -120,6 +129,7 @@ class TaskEngine:
             task.fixed_step = self.solver.step
             integrate(self.kernel, task, self.solver.method)
             if task.status != Status.DONE:
+                self.reasons[int(members[i])] = describe(task, self.form.system, self.name)
                 failed[i] = np.clip(np.searchsorted(s.grid.points, task.t), 0, s.grid.cells)
             done = instants[instants < task.written]
             y[i, : done.size] = task.y[done][:, self.columns]
