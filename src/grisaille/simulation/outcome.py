@@ -190,8 +190,8 @@ def _clashes(task: Task, system: System, at: str) -> str:
     return (
         f"{_clause(task, system)} and {other} fire at once {at}: the first needs {unknown} with the value that the "
         f"second gives '{discrete}', and {unknown} is solved for only after it ({_point(task, system)}). Write "
-        f"gr.pre(…) around the variable whose value before the event is meant, or solve the equation for {unknown} and write "
-        f"that formula in its place"
+        f"gr.pre(…) around the variable whose value before the event is meant, or solve the equation for {unknown} and "
+        f"write that formula in its place"
     )
 
 
