@@ -21,6 +21,7 @@ import numpy as np
 from grisaille.structure.equations import Equations
 from grisaille.structure.pieces import Piece, separate
 from grisaille.structure.singular.cancellation import MAGNITUDES, random_point
+from grisaille.structure.singular.closer_look import Look, look_closer
 from grisaille.structure.singular.scaling import balanced, is_regular, rank
 
 SAMPLES = len(MAGNITUDES)
@@ -45,6 +46,8 @@ class SampledJacobian:
 
     equations: Equations
     matrix: ca.SX
+    chosen: tuple[np.ndarray, ...] = ()
+    """Points that are better than random ones."""
 
     @cached_property
     def symbols(self) -> list[ca.SX]:
@@ -88,6 +91,8 @@ class SampledJacobian:
     @cached_property
     def points(self) -> list[np.ndarray]:
         """Where all entries are finite."""
+        if self.chosen:
+            return list(self.chosen)
         random = np.random.default_rng(20011)
         found: list[np.ndarray] = []
         for attempt in range(6 * SAMPLES):
@@ -115,6 +120,23 @@ class SampledJacobian:
             return True
         others = (self._part(self.at(self.points[0] * s**orders), rows, columns) for s in TIME_SCALES)
         return not any(np.isfinite(value).all() and is_regular(value) for value in others)
+
+    def closer(self, rows: Sequence[int], columns: Sequence[int]) -> SampledJacobian | None:
+        """The matrix at points that show most of a block that was found singular, itself where random ones show more;
+        None where the block is regular there."""
+        block = self.matrix[list(rows), list(columns)]
+        own = ca.symvar(block)
+        look = look_closer(self.equations, block, own) if own else Look(False, (), 0)
+        if look.is_regular:
+            return None
+        if look.rank < max(rank(value) for value in self.blocks(rows, columns)):
+            return self
+        position = {s.element_hash(): k for k, s in enumerate(self.symbols)}
+        places = [position[s.element_hash()] for s in own]
+        points = tuple(self.points[0].copy() for _ in look.points)
+        for point, values in zip(points, look.points, strict=True):
+            point[places] = values
+        return SampledJacobian(self.equations, self.matrix, points)
 
     def dependent_rows(self, rows: Sequence[int], columns: Sequence[int]) -> list[int]:
         """A minimal set of dependent rows: rows are dropped while the rest stays dependent."""

@@ -26,13 +26,13 @@ RANK_TOLERANCE = 1e-9
 
 
 def equilibrated(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The matrix with rows and columns of one size, and the sizes of the rows."""
-    scaled, size = matrix.copy(), np.ones(matrix.shape[0])
+    """The matrix, or each of a stack, with rows and columns of one size, and the sizes of the rows."""
+    scaled, size = matrix.copy(), np.ones(matrix.shape[:-1])
     for _ in range(EQUILIBRATIONS):
-        rows, columns = (np.sqrt(np.abs(scaled).max(axis=axis, keepdims=True)) for axis in (1, 0))
+        rows, columns = (np.sqrt(np.abs(scaled).max(axis=axis, keepdims=True)) for axis in (-1, -2))
         rows, columns = np.where(rows > 0, rows, 1.0), np.where(columns > 0, columns, 1.0)
         scaled = scaled / rows / columns
-        size = size * rows[:, 0]
+        size = size * rows[..., 0]
     return scaled, size
 
 

@@ -36,6 +36,7 @@ from grisaille.structure.singular.cancellation import (
     vanishes,
     without_cancelling_terms,
 )
+from grisaille.structure.singular.like_terms import without_like_terms
 from grisaille.structure.singular.null_vectors import SampledJacobian
 from grisaille.structure.singular.scaling import RANK_TOLERANCE, balanced
 
@@ -57,10 +58,11 @@ def repair_singular_block(equations: Equations, offsets: Offsets) -> Equations |
         return None
     for block in rows_of_block:
         columns = [offsets.transversal[i] for i in block]
-        if jacobian.is_singular(block, columns):
-            dependence = _dependence(block, columns, jacobian, offsets)
+        seen = jacobian.closer(block, columns) if jacobian.is_singular(block, columns) else None
+        if seen is not None:
+            dependence = _dependence(block, columns, seen, offsets)
             if dependence is not None:
-                return _combine(equations, offsets, dependence, columns, jacobian.block(0, block, columns))
+                return _combine(equations, offsets, dependence, columns, seen.block(0, block, columns))
             names = ", ".join(equations.unknowns[j] for j in columns)
             raise StructureError(
                 f"The equations {_list_texts(equations, block)} do not determine {{{names}}}: their derivatives cancel "
@@ -119,7 +121,7 @@ def _combine(
         refuse_jump(jets, equations.parameters, together, _list_texts(equations, dependence.equations))
         for k in rising:
             residuals[k] = jets.differentiate(residuals[k])
-    parts = [factor * residual for factor, residual in zip(dependence.factors, residuals, strict=True)]
+    parts = without_like_terms([f * r for f, r in zip(dependence.factors, residuals, strict=True)])
     # the highest derivatives of the block's own unknowns cancel identically, so any value may stand for them
     cancelled = [
         jets.symbol(equations.unknowns[j], offsets.unknowns[j] - base)

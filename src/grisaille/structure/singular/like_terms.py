@@ -1,0 +1,127 @@
+"""Terms that cancel in a sum of formulas, found by their form: c₁ g(x) in one part and −c₁ g(x) in another.
+
+Values at random points tell that a sum of exponentials cancels, not how to write it without them; written with them it
+is the rounding of the largest. Each formula is read as Σ c_k g_k + c₀ with numbers c_k and terms g_k that are no sums;
+two terms are the same if they apply the same operation to sums of the same terms, in whatever order these are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import casadi as ca
+
+ROUNDING = 1e-12
+"""Of the largest coefficient of a term."""
+ONE = -1
+"""The number of the term 1."""
+COMMUTING = frozenset((ca.OP_MUL, ca.OP_FMIN, ca.OP_FMAX, ca.OP_EQ, ca.OP_NE))
+
+Sum = dict[int, float]
+"""Number of a term → its coefficient."""
+
+
+def without_like_terms(parts: Sequence[ca.SX]) -> list[ca.SX]:
+    """The parts of a sum without the terms whose coefficients add up to nothing; parts without any stay as they are."""
+    terms = _Terms()
+    sums = terms.read(parts)
+    total: Sum = {}
+    largest: Sum = {}
+    for found in sums:
+        for term, coefficient in found.items():
+            total[term] = total.get(term, 0.0) + coefficient
+            largest[term] = max(largest.get(term, 0.0), abs(coefficient))
+    gone = {t for t, size in largest.items() if size > 0 and abs(total[t]) <= ROUNDING * size}
+    return [
+        part if gone.isdisjoint(found) else terms.written({t: c for t, c in found.items() if t not in gone})
+        for part, found in zip(parts, sums, strict=True)
+    ]
+
+
+@dataclass
+class _Terms:
+    """Terms that were met, numbered."""
+
+    values: list[ca.SX] = field(default_factory=list)
+    known: dict[object, int] = field(default_factory=dict)
+
+    def read(self, parts: Sequence[ca.SX]) -> list[Sum]:
+        """Each part as a sum of terms."""
+        symbols = ca.symvar(ca.vertcat(*parts))
+        function = ca.Function("parts", [ca.vertcat(*symbols)] if symbols else [], [ca.densify(p) for p in parts])
+        slots: dict[int, Sum] = {}
+        results: list[Sum] = [{} for _ in parts]
+        for k in range(function.n_instructions()):
+            operation, inputs = function.instruction_id(k), function.instruction_input(k)
+            outputs = function.instruction_output(k)
+            if operation == ca.OP_OUTPUT:
+                results[outputs[0]] = slots[inputs[0]]
+            elif operation == ca.OP_INPUT:
+                symbol = symbols[inputs[1]]
+                slots[outputs[0]] = {self._number(symbol.element_hash(), symbol): 1.0}
+            elif operation == ca.OP_CONST:
+                slots[outputs[0]] = {ONE: function.instruction_constant(k)}
+            else:
+                slots[outputs[0]] = self._apply(operation, [slots[i] for i in inputs])
+        return results
+
+    def written(self, found: Sum) -> ca.SX:
+        """A sum of terms as a formula."""
+        total = ca.SX(found.get(ONE, 0.0))
+        for term, coefficient in found.items():
+            if term != ONE:
+                total = total + self.values[term] * coefficient
+        return total
+
+    def _apply(self, operation: int, operands: list[Sum]) -> Sum:
+        first, *rest = operands
+        if operation == ca.OP_ADD:
+            return _added(first, rest[0], 1.0)
+        if operation == ca.OP_SUB:
+            return _added(first, rest[0], -1.0)
+        if operation == ca.OP_NEG:
+            return _times(first, -1.0)
+        if operation == ca.OP_TWICE:
+            return _times(first, 2.0)
+        if operation == ca.OP_SQ:
+            return self._apply(ca.OP_MUL, [first, first])
+        if operation == ca.OP_DIV and set(rest[0]) <= {ONE} and rest[0].get(ONE):
+            return {t: c / rest[0][ONE] for t, c in first.items()}
+        if operation == ca.OP_MUL:
+            for a, b in ((first, rest[0]), (rest[0], first)):
+                if set(a) <= {ONE}:
+                    return _times(b, a.get(ONE, 0.0))
+        factor = 1.0
+        if operation in (ca.OP_MUL, ca.OP_DIV):  # a number before a single factor counts for the product
+            for k, operand in enumerate(operands):
+                if len(operand) == 1 and next(iter(operand.values())):
+                    ((term, c),) = operand.items()
+                    factor = factor * c if operation == ca.OP_MUL or k == 0 else factor / c
+                    operands[k] = {term: 1.0}
+        return {self._term(operation, operands): factor}
+
+    def _term(self, operation: int, operands: list[Sum]) -> int:
+        forms = [tuple(sorted((t, f"{c:.13e}") for t, c in operand.items() if c)) for operand in operands]
+        key = (operation, *(sorted(forms) if operation in COMMUTING else forms))
+        if key not in self.known:
+            values = [self.written(operand) for operand in operands]
+            self._number(key, ca.SX.unary(operation, *values) if len(values) == 1 else ca.SX.binary(operation, *values))
+        return self.known[key]
+
+    def _number(self, key: object, value: ca.SX) -> int:
+        if key not in self.known:
+            self.known[key] = len(self.values)
+            self.values.append(value)
+        return self.known[key]
+
+
+def _added(a: Sum, b: Sum, sign: float) -> Sum:
+    total = dict(a)
+    for term, c in b.items():
+        total[term] = total.get(term, 0.0) + sign * c
+    return total
+
+
+def _times(a: Sum, factor: float) -> Sum:
+    return {t: factor * c for t, c in a.items()}
