@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
@@ -18,9 +19,12 @@ def look_up(root: Any, content: Content, prefix: str, name: str) -> Any:
     path = join(prefix, name)
     kind = content.kind(path)
     if kind == "array":
-        return _array(root, content, path)
+        return _kept(root, content, path, lambda: _array(root, content, path)).copy()
     if kind == "list":
-        return tuple(look_up(root, content, prefix, f"{name}[{i}]") for i in range(content.lists[path]))
+        count = content.lists[path]
+        return _kept(
+            root, content, path, lambda: tuple(look_up(root, content, prefix, f"{name}[{i}]") for i in range(count))
+        )
     if kind == "component":
         return ComponentView(root, content, path)
     if kind == "connector":
@@ -36,6 +40,15 @@ def members(content: Content, prefix: str) -> list[str]:
     start = f"{prefix}." if prefix else ""
     inside = (name[len(start) :] for name in content.names() if name.startswith(start))
     return [name for name in inside if "." not in name and "[" not in name]
+
+
+def _kept(root: Any, content: Content, path: str, make: Callable[[], Any]) -> Any:
+    """Arrays and lists are made once: ``self.T[k]`` in a loop over k asks for all of ``T`` each time."""
+    known: dict[str, Any] = vars(root).get("_cache", {})
+    found = known.get(f"view {path}")
+    if found is None or found[0] is not content:
+        found = known[f"view {path}"] = content, make()
+    return found[1]
 
 
 def _array(root: Any, content: Content, path: str) -> SymbolArray:

@@ -1,14 +1,18 @@
 """A second look at a block that was found singular: rounding may have hidden what its rank rests on.
 
-Four diodes in a ring, with slopes γδ exp(δU) and δ = 18 per volt: at voltages of one volt the slopes differ by 1e30, the
-larger ones swallow the smaller in every sum, and what is left is singular. At voltages that happen to be near to each
-other it is not. Such points are searched for: all symbols of one size, which is drawn between a hundredth and ten times
-the usual ones, and time between parts of a second and years.
+Four diodes in a ring, with slopes γδ exp(δU) and δ = 18 per volt: at voltages of one volt the slopes differ by 1e30,
+the larger ones swallow the smaller in every sum, and what is left is singular. At voltages near to each other it is
+not. Such points are searched for: all symbols of one size, which is drawn between a hundredth and ten times the usual
+ones, and time between parts of a second and years; then from some of them towards slopes of one size,
+
+    minimise  Σ (log|a_ij(s)| − m)²   over s and m, entries that are no constants,   by Gauss and Newton,
+
+and from there by a random way on which no slope changes by more than some powers of e.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import casadi as ca
@@ -24,6 +28,13 @@ WORK = 2e7
 CLEARLY = 1e-6
 """Smallest singular value, relative to the largest, of a block that is regular; and how often it must be seen."""
 TIMES = 2
+PARTS = 10
+"""From every tenth point slopes are brought to one size,"""
+ITERATIONS = 8
+BESIDE = 5
+"""and this many points beside the one found are looked at,"""
+REACH = 3.0
+"""in whose slopes this is the largest change of logarithms."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +48,8 @@ class Look:
 def look_closer(equations: Equations, block: ca.SX, symbols: Sequence[ca.SX]) -> Look:
     """What many points say of a square block of formulas of these symbols."""
     points = _points(equations, symbols, max(len(MAGNITUDES), int(min(LOOKS, WORK / block.shape[0] ** 3))))
+    if block.nnz() * len(symbols) ** 2 < WORK:
+        points = np.vstack([points, *_Evening(equations, block, symbols).from_points(points)])
     function = ca.Function("block", [ca.vertcat(*symbols)], [ca.densify(block)])
     values = np.array([function(point).full() for point in points])
     usable = np.isfinite(values).all(axis=(1, 2))
@@ -61,3 +74,42 @@ def _points(equations: Equations, symbols: Sequence[ca.SX], count: int) -> np.nd
             sizes[:, k] = 10.0 ** random.uniform(-9.0, 6.0, count)
     low = np.where(np.arange(count) % 2, -1.0, 0.1)[:, None]  # logarithms and roots need positive ones
     return np.asarray(sizes * (low + (1.0 - low) * random.uniform(size=sizes.shape)))
+
+
+class _Evening:
+    """Points at which the entries of a block that vary are of one size."""
+
+    def __init__(self, equations: Equations, block: ca.SX, symbols: Sequence[ca.SX]) -> None:
+        vector, entries = ca.vertcat(*symbols), ca.vertcat(*(e for e in block.nonzeros() if not e.is_constant()))
+        self.function = ca.Function("slopes", [vector], [entries, ca.densify(ca.jacobian(entries, vector))])
+        instant = equations.jets.time.element_hash()  # stays: what swings in it is not linear in any step
+        self.sizes = typical_sizes(equations, symbols) * [s.element_hash() != instant for s in symbols]
+
+    def from_points(self, points: np.ndarray) -> Iterator[np.ndarray]:
+        random = np.random.default_rng(11)
+        for start in points[::PARTS]:
+            point = start
+            for _ in range(ITERATIONS):
+                step = self._step(point)
+                point = point if step is None else point + step
+            found = self._logarithms(point)
+            if found is not None:
+                away = random.uniform(-1.0, 1.0, (BESIDE, len(point))) * self.sizes
+                change = np.abs(away @ found[1].T).max(axis=1, initial=0.0)
+                yield point + away * np.minimum(REACH / np.maximum(change, 1e-300), 1.0)[:, None]
+
+    def _step(self, point: np.ndarray) -> np.ndarray | None:
+        """The shortest one towards entries of one size, as far as logarithms are linear; None from a bad point."""
+        found = self._logarithms(point)
+        if found is None:
+            return None
+        values, slopes = (v - v.mean(axis=0) for v in found)
+        return np.asarray(np.linalg.lstsq(slopes * self.sizes, -values, rcond=1e-6)[0] * self.sizes)
+
+    def _logarithms(self, point: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        """log|a| of the entries and its slopes; None where one is zero or has no value."""
+        values, slopes = (np.array(m.full()) for m in self.function(point))
+        values = values.ravel()
+        if not (np.isfinite(values).all() and values.all() and np.isfinite(slopes).all()):
+            return None
+        return np.log(np.abs(values)), slopes / values[:, None]
