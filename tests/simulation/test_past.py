@@ -106,7 +106,7 @@ class Disturbed(gr.Model):
     y = gr.Output(x, noise=0.01)
 
 
-@pytest.mark.parametrize("method", [gr.KalmanML(), gr.Collocation(), gr.SimulatedPEM(realizations=4)])
+@pytest.mark.parametrize("method", [gr.KalmanML(), gr.Collocation()])
 def test_methods_without_a_memory_say_so(method: gr.KalmanML) -> None:
     data = gr.Experiment(ROWS, outputs={"y": polynomials(ROWS)})
     with pytest.raises(gr.GrisailleError, match=r"delay\(x, tau\), the past of an unknown.*gr.OutputError"):

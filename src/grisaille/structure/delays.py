@@ -124,6 +124,6 @@ def refuse_past_of_unknowns(delays: Sequence[Delay], who: str) -> None:
     if unknown:
         raise EstimationError(
             f"The equations contain {unknown[0]}, the past of an unknown, and {who}: the states of one instant do not "
-            f"tell it. Use gr.OutputError(), which simulates, or replace the delay by a chain of n lags, "
-            f"der(d[k]) == (d[k-1] - d[k]) * n / tau."
+            f"tell it. Use gr.OutputError(), which simulates, or gr.SimulatedPEM() where disturbances matter; or "
+            f"replace the delay by a chain of n lags, der(d[k]) == (d[k-1] - d[k]) * n / tau."
         )

@@ -15,6 +15,7 @@ from grisaille.compilation.cuda.device import DEVICES, look, require
 from grisaille.errors import SimulationError
 from grisaille.simulation.ensembles.engines import Engine, FusedEngine, SampledEngine, Setting
 from grisaille.simulation.ensembles.graphics_engine import device_step
+from grisaille.structure.pasts import past_places
 
 ABREAST = 16
 """Realizations for each core of the processor from which on a graphics processor is faster: a step takes one of its
@@ -58,6 +59,8 @@ def choose_device(wanted: str, engine: Callable[[Setting], Engine], setting: Set
 
 def unfit(engine: Callable[[Setting], Engine], setting: Setting) -> str:
     """Why a graphics processor cannot run it, in words; empty where it can."""
+    if past_places(setting.system):
+        return f"{setting.system.signals[past_places(setting.system)[0]].name} is kept on processors only"
     if engine is SampledEngine:
         return (
             f"between={setting.between!r} needs disturbances that are sampled beforehand, and graphics processors draw "

@@ -12,7 +12,7 @@ import copy
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,7 @@ from grisaille.simulation.ensembles.engines import (
 )
 from grisaille.simulation.ensembles.graphics_engine import GraphicsEngine, run_together
 from grisaille.simulation.ensembles.grid import Grid, make_grid
+from grisaille.simulation.ensembles.past_engine import PastEngine
 from grisaille.simulation.ensembles.pilot import Pilot, choose_substeps, nominal_of
 from grisaille.simulation.ensembles.reducers import BLOCK, Block, Statistic, make_reducers
 from grisaille.simulation.ensembles.rough_signals import without_rough_signals
@@ -51,7 +52,7 @@ from grisaille.simulation.measurement_noise import with_noise
 from grisaille.simulation.progress import progress_over
 from grisaille.simulation.remembered import Same
 from grisaille.structure import lamperti
-from grisaille.structure.delays import refuse_past_of_unknowns
+from grisaille.structure.pasts import past_places
 from grisaille.trial import Point
 
 if TYPE_CHECKING:
@@ -351,7 +352,6 @@ def _setting(
 ) -> tuple[Setting, WhiteNoiseInfo | None]:
     """What the engines are given, and what is to be said about white noise."""
     system, p = posed.structure.system, posed.p
-    refuse_past_of_unknowns(system.delays, "realizations are made without a memory")
     values = Values(posed.known, posed.scales, posed.dp, posed.dscales)
     white, noise = _white(posed, options, disturbances, values)
     cell = _cell(posed, options, disturbances, values)
@@ -365,7 +365,7 @@ def _setting(
         return FilterStates(filters, layout, np.arange(options.realizations), len(values.dp))
 
     nominal = posed.initializer.nominal[: system.nx]
-    starts = _spread(solve_starts(posed, layout.places, first, disturbances.remembered), options)
+    starts = _spread(solve_starts(posed.with_past(), layout.places, first, disturbances.remembered), options)
     carried = noise.carried if noise else None
     if carried is not None:
         system, nominal = carried.system, carried.nominal(nominal)
@@ -510,6 +510,8 @@ def _choose(
             f"noise in its equations, between whose kicks no instant can be located: give the disturbance a bandwidth, "
             f"gr.spectra.lowpass(…), which is fast beside the model's own motion."
         )
+    if past_places(system):
+        return _choose_past(posed, options, setting)
     if (system.nz and setting.white is None) or system.reactions is not None or options.method == "frozen-implicit":
         engine = TaskEngine.prepared(setting, posed, options.rtol, options.method, options.inner_step)
         return engine, Pilot(0, engine.error_estimate)
@@ -528,6 +530,35 @@ def _choose(
         engine = TaskEngine.prepared(setting, posed, options.rtol, "frozen-implicit", options.inner_step)
         return engine, Pilot(0, engine.error_estimate)
     return fused, pilot
+
+
+def _choose_past(posed: Point, options: EnsembleOptions, setting: Setting) -> tuple[Callable[[Setting], Engine], Pilot]:
+    """The engine of models with delayed states; refuses what it cannot follow."""
+    model, system = posed.structure.model, posed.structure.system
+    if options.method not in ("auto", "frozen", "frozen-explicit", "fused"):
+        raise DataError(f"method={options.method!r}: realizations of models with delayed states are explicit steps.")
+    if setting.white is not None and setting.white.formula.noise.numel():
+        _refuse_past(posed, "white noise in its equations: give it a bandwidth, gr.spectra.lowpass(…), fast beside tau")
+    if system.nz:
+        names = ", ".join(system.implicit_names[:3])
+        _refuse_past(posed, f"algebraic unknowns that stay implicit, {names}: write them as formulas of the states")
+    if options.method == "auto" and _is_stiff(posed, setting):
+        _refuse_past(posed, "decays too fast for such steps: replace the fastest by its equilibrium")
+    if options.substeps is not None:
+        return PastEngine, Pilot(options.substeps, float("nan"))
+    pilot = choose_substeps(PastEngine, setting, model, options.rtol)
+    if pilot.is_unstable:
+        _refuse_past(posed, "paths that do not stay finite, however short the steps: look for what grows")
+    return PastEngine, pilot
+
+
+def _refuse_past(posed: Point, why: str) -> NoReturn:
+    system = posed.structure.system
+    raise ModelError(
+        f"{posed.structure.model.name} contains {system.signals[past_places(system)[0]].name}, the past of an unknown; "
+        f"its realizations are made with explicit steps, and it has {why}. Or simulate it without disturbances, as "
+        f"gr.OutputError() does."
+    )
 
 
 def _white_pilot(

@@ -15,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grisaille.compilation.kalman.twin import FilterStates
+from grisaille.errors import ModelError
 from grisaille.simulation.remembered import Remembered, Same
+from grisaille.structure.pasts import past_places
 from grisaille.structure.reduction import Structure
 from grisaille.structure.starts.functions import StartFunctions
 from grisaille.structure.starts.initialization import Initializer
@@ -41,6 +43,7 @@ def solve_starts(
     key = (Same(point.structure.system), tuple(places), *sorted(point.demands))
     if not places or not remembered.get("starts", key, lambda: depends_on_disturbances(point, places)):
         return Starts(point.start.x, point.start.z, point.dstart.sx, point.dstart.sz)
+    _refuse_past(point)
     structure = remembered.get("structure", key, lambda: with_disturbances_as_parameters(point.structure, places))
     initializer = remembered.get("initializer", Same(structure), lambda: Initializer(structure))
     guess = np.concatenate([point.start.x, point.start.z])
@@ -52,11 +55,27 @@ def solve_starts(
 
 def depends_on_disturbances(point: Point, places: Sequence[int]) -> bool:
     """Whether a consistent start moves with the disturbances."""
+    return _depends(point, places)
+
+
+def _depends(point: Point, places: Sequence[int]) -> bool:
+    """Whether a consistent start moves with signals at these places of u."""
     system = point.structure.system
     declared = [n for n, v in point.structure.model.variables.items() if v.start is not None]
     rows = [system.observed_names.index(n) for n in {*declared, *point.demands} if n in system.observed_names]
     formulas = ca.vertcat(system.constraints, system.residual, *(system.observed[i] for i in rows))
     return bool(formulas.numel()) and bool(ca.depends_on(formulas, ca.vertcat(*(system.u[i] for i in places))))
+
+
+def _refuse_past(point: Point) -> None:
+    """Refuse starts that move with a disturbance and with what is delayed, which begins with the start."""
+    system, places = point.structure.system, past_places(point.structure.system)
+    if places and _depends(point, places):
+        raise ModelError(
+            f"{point.structure.model.name}: each realization has a start of its own, which is solved from "
+            f"{system.signals[places[0]].name}, and that begins with the start: give start values, or before= in "
+            f"gr.delay(…)."
+        )
 
 
 def with_disturbances_as_parameters(structure: Structure, places: Sequence[int]) -> Structure:

@@ -2,11 +2,7 @@
 integrators.
 
 Disturbances are sampled for a realization and handed over as polynomials between grid points, where steps end. A
-direction that moves a disturbance is carried by the signals: with an extra parameter ε_s, zero, for each direction s,
-
-    u_i  →  u_i + Σ_s ε_s ∂u_i/∂θ_s,
-
-so that the integrators, which know derivatives by parameters only, give the whole derivative.
+direction that moves a disturbance is carried by the signals (``moving_signals``).
 """
 
 from __future__ import annotations
@@ -16,17 +12,15 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from grisaille.compilation.kalman.twin import FilterStates
 from grisaille.compilation.kernel import Kernel, build_kernel
 from grisaille.compilation.moments import Moments
 from grisaille.compilation.task import Status, Task
 from grisaille.experiment.interpolation import SignalTable, shifted_coefficients
 from grisaille.simulation.ensembles.engines import Answer, Progress, Setting, fixed_table, join_answers, layout_of
-from grisaille.simulation.ensembles.hermite import piece_polynomials
+from grisaille.simulation.ensembles.moving_signals import moved_disturbances, with_moving_signals
 from grisaille.simulation.ensembles.reducers import BLOCK
 from grisaille.simulation.ensembles.sampled import sample_pieces
 from grisaille.simulation.events import Form, refuse_interpreted
@@ -35,7 +29,6 @@ from grisaille.simulation.integration import integrate
 from grisaille.simulation.outcome import describe
 from grisaille.simulation.remembered import Same
 from grisaille.structure.events import hold_events
-from grisaille.structure.system import Signal, System
 from grisaille.trial import Point
 
 Floats = NDArray[np.float64]
@@ -57,7 +50,7 @@ class TaskEngine:
         self.setting, self.solver = setting, solver
         self.error_estimate = solver.error_estimate
         self.moving = layout_of(setting).places if layout_of(setting).sensitive else ()
-        self.system = _with_moving_signals(setting.system, self.moving, len(setting.dp))
+        self.system = with_moving_signals(setting.system, self.moving, len(setting.dp))
         self.form = self._form()
         self.kernel: Kernel = build_kernel(self.form.system, sensitive=bool(len(setting.dp)), compiled=setting.compiled)
         self.columns = list(setting.observed)
@@ -159,26 +152,10 @@ class TaskEngine:
             coef[:, :, place] = 0.0
             shifted = shifted_coefficients(own, np.moveaxis(piece, 0, 1), starts)
             coef[:, :, place, : piece.shape[-1]] = np.moveaxis(shifted, 0, 1)
-        for k, piece in enumerate(self._moved(members) if self.moving else ()):
+        for k, piece in enumerate(moved_disturbances(s, members) if self.moving else ()):
             shifted = shifted_coefficients(s.grid.points, np.moveaxis(piece, 0, 1), starts)
             coef[:, :, s.system.nu + k, : piece.shape[-1]] = np.moveaxis(shifted, 0, 1)
         return breaks, coef
-
-    def _moved(self, members: NDArray[np.int64]) -> Iterator[Floats]:
-        """How each driven signal moves in each direction: polynomials (realizations, cells, degree + 1)."""
-        s, layout = self.setting, layout_of(self.setting)
-        states = FilterStates(s.disturbances.filters(s.values, s.grid.points, s.draw), layout, members, len(s.dp))
-        rows = [states.dsignals]
-        for k in range(s.grid.cells):
-            states.advance(k)
-            rows.append(states.dsignals)
-        at = np.stack(rows, axis=1)
-        lengths = np.diff(s.grid.points)
-        for k in range(layout.nd):
-            chain = next((c for c in layout.chains if k in c), (k,))
-            for direction in range(len(s.dp)):
-                values = at[:, :, direction][..., list(chain)]
-                yield piece_polynomials(values[:, :-1], values[:, 1:], lengths, chain.index(k))
 
     def _task(self, signals: tuple[Floats, Floats], i: int, m: int, end: int | None = None) -> Task:
         s, ns = self.setting, len(self.setting.dp)
@@ -210,26 +187,3 @@ class EngineMaker:
 
     def __call__(self, setting: Setting) -> TaskEngine:
         return self.make(setting, self.solver)
-
-
-def _with_moving_signals(system: System, places: Sequence[int], ns: int) -> System:
-    if not places:
-        return system
-    moved, size = ca.SX.sym("du", len(places) * ns), ca.SX.sym("e", ns)
-    u = ca.SX(system.u)
-    for k, place in enumerate(places):
-        u[place] += ca.dot(size, moved[k * ns : (k + 1) * ns])
-    names = ("rhs", "residual", "constraints", "observed")
-    formulas = ca.substitute([getattr(system, n) for n in names], [system.u], [u])
-    signals = tuple(Signal(f"d({system.signals[place].name})", s, "disturbance") for place in places for s in range(ns))
-    parameters = (*system.parameter_names, *(f"e{s}" for s in range(ns)))
-    reactions = system.reactions
-    if reactions is not None:
-        own = [reactions.conditions, reactions.memory, reactions.values]
-        conditions, memory, values = ca.substitute(own, [system.u], [u])
-        reactions = replace(reactions, conditions=conditions, memory=memory, values=values)
-    return replace(
-        system, reactions=reactions,
-        u=ca.vertcat(system.u, moved), p=ca.vertcat(system.p, size), signals=(*system.signals, *signals),
-        parameter_names=parameters, **dict(zip(names, formulas, strict=True)),
-    )  # fmt: skip
