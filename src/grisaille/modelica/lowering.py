@@ -112,7 +112,7 @@ class _Lowering:
     def _define_discrete(self, singles: list[Single]) -> list[Single]:
         """Formulas of discrete variables; the other equations are given back."""
         continuous, candidates = [], []
-        for single in singles:
+        for single in (entry for s in singles for entry in self._entries(s)):
             choices = self._choices(single)
             if choices:
                 candidates.append(choices)
@@ -128,9 +128,27 @@ class _Lowering:
             self._try(found[name].at, lambda n=name: self._define(found[n]))
         return continuous
 
+    def _entries(self, single: Single) -> list[Single]:
+        """The equation of an array of discrete variables, entry by entry."""
+        node = single.node
+        assert isinstance(node, tree.Equal)
+        sides = [(side, self._array_of(side)) for side in (node.left, node.right)]
+        named = [entries for _, entries in sides if entries]
+        if not named or any(_is_whole(side) and not entries for side, entries in sides):
+            return [single]  # no array of discrete variables, or one that gives a Real its values
+        return [
+            Single(tree.Equal(node.at, *(_entry(side, entries, k, index) for side, entries in sides)), single.local)
+            for k, index in enumerate(named[0].values())
+        ]
+
+    def _array_of(self, side: tree.Node) -> dict[str, tuple[int, ...]]:
+        return self.names.discrete_entries(side.path) if isinstance(side, tree.Reference) and _is_whole(side) else {}
+
     def _discrete_uses(self, node: tree.Node) -> list[str]:
-        known = self.events.discretes
-        return [path for path in outside_pre(node) if path in self.names.discrete and path not in known]
+        known, found = self.events.discretes, []
+        for path in outside_pre(node):
+            found += [path] if path in self.names.discrete else self.names.discrete_entries(path)
+        return [path for path in found if path not in known]
 
     def _choices(self, single: Single) -> list[Definition]:
         node = single.node
@@ -293,6 +311,18 @@ def outcomes(section: list[tree.Node]) -> list[Single]:
         reference = tree.Reference(at, (tree.Part(target),))
         found.append(Single(tree.Equal(at, reference, tree.Outcome(at, section, target)), {}))
     return found
+
+
+def _is_whole(node: tree.Node) -> bool:
+    return isinstance(node, tree.Reference) and not any(part.subscripts for part in node.parts)
+
+
+def _entry(side: tree.Node, entries: dict[str, tuple[int, ...]], k: int, index: tuple[int, ...]) -> tree.Node:
+    """Entry k of one side: by its name where it has one."""
+    if entries:
+        return tree.Reference(side.at, (tree.Part(list(entries)[k]),))
+    subscripts = tuple(tree.Literal(side.at, i) for i in index)
+    return tree.Subscripted(side.at, side, (tree.Part("", subscripts),))
 
 
 def _shown(value: Any) -> str:

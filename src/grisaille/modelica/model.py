@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from grisaille.model.expression import Call, Condition, Constant, Expression, Name, postorder
 from grisaille.model.flat import FlatInput, FlatParameter, FlatVariable
 from grisaille.model.rewriting import Rewriter
@@ -89,6 +91,15 @@ class ModelNames:
         if name not in self._parts:
             raise KeyError(name)
         return assembled(name, self._parts[name], self.value_of)
+
+    def discrete_entries(self, name: str) -> dict[str, tuple[int, ...]]:
+        """Names and subscripts of an array of discrete variables; empty for anything else."""
+        array = self.values.get(name)
+        if not isinstance(array, np.ndarray):
+            return {}
+        indices = [tuple(i + 1 for i in index) for index in np.ndindex(*array.shape)]
+        entries = {f"{name}[{','.join(map(str, index))}]": index for index in indices}
+        return entries if all(entry in self.discrete for entry in entries) else {}
 
     def at_start(self, value: Expression) -> Expression:
         begun = {
@@ -221,7 +232,8 @@ class ModelNames:
         name = scalar.name
         if scalar.base != "Real" or "discrete" in scalar.declared.prefixes:
             self.discrete[name] = scalar
-            return Pending(lambda: self._formula(name, scalar))
+            self.values[name] = Pending(lambda: self._formula(name, scalar))  # entries of an array are asked for by name
+            return self.values[name]
         if "input" in scalar.declared.prefixes:
             start = self.number(scalar.attributes.get("start"))
             default = float(start) if is_number(start) else None

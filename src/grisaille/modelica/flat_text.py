@@ -1,0 +1,561 @@
+"""Base Modelica text of a model that ``rumoca`` has flattened.
+
+Its tree of the flat model holds everything that a text needs: declarations with values and attributes, equations,
+functions, records, enumerations. Each line remembers where it comes from, so that a refusal names the user's line or
+the component of a library, and not a line that nobody has seen.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from grisaille.errors import ModelError
+
+Tree = Mapping[str, Any]
+
+_OPERATORS = {
+    "Add": "+", "Sub": "-", "Mul": "*", "Div": "/", "Exp": "^", "AddElem": ".+", "SubElem": ".-", "MulElem": ".*",
+    "DivElem": "./", "ExpElem": ".^", "Eq": "==", "Neq": "<>", "Lt": "<", "Le": "<=", "Gt": ">", "Ge": ">=",
+    "And": "and", "Or": "or", "Minus": "-", "Plus": "+", "Not": "not", "DotMinus": "-", "DotPlus": "+",
+}  # fmt: skip
+_SIMPLE = ("Real", "Integer", "Boolean", "String")
+_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a line comes from: offset in a file (known by a number), and the component it belongs to."""
+
+    file: int | None = None
+    start: int = 0
+    component: str = ""
+
+
+@dataclass
+class FlatText:
+    """Lines of Base Modelica, and the origin of each."""
+
+    lines: list[str] = field(default_factory=list)
+    origins: list[Origin] = field(default_factory=list)
+
+    def add(self, line: str, origin: Origin | None = None) -> None:
+        """One line, and where it comes from."""
+        self.lines.append(line)
+        self.origins.append(origin or Origin())
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines) + "\n"
+
+
+class Unwritable(ModelError):
+    """Something in the flattener's tree that has no form in Base Modelica, or is not known here."""
+
+
+def flat_text(flat: Tree, name: str) -> FlatText:
+    """The flat model as a package of Base Modelica."""
+    return _Writer(flat, name).write()
+
+
+class _Writer:
+    def __init__(self, flat: Tree, name: str) -> None:
+        self.flat, self.name = flat, name
+        self.out = FlatText()
+        self.enumerations = _enumerations(flat.get("enum_literal_ordinals") or {})
+        self.enumerated: set[str] = set()
+        """Names of literals in full."""
+        for kind, literals in self.enumerations.items():
+            self.enumerated |= {f"{kind}.{literal}" for literal in literals}
+        self.inside: str | None = None
+        """The function that is being written; names there are local."""
+
+    def write(self) -> FlatText:
+        flat = self.flat
+        for key in ("when_chains", "clock_constructors"):
+            if flat.get(key) and key != "when_chains":
+                raise Unwritable(f"the model uses {key.replace('_', ' ')}, which are not supported")
+        self.out.add(f"package {quoted(self.name)}")
+        self._types()
+        for name, function in flat["functions"].items():
+            self._function(name, function)
+        self.out.add(f"  model {quoted(self.name)} {_words(flat.get('model_description'))}")
+        for name, variable in flat["variables"].items():
+            self.out.add(f"    {self._declaration(name, variable)};", _origin(variable.get("source_span"), name))
+        self._sections()
+        self.out.add(f"  end {quoted(self.name)};")
+        self.out.add(f"end {quoted(self.name)};")
+        return self.out
+
+    # --- classes ---
+
+    def _types(self) -> None:
+        for kind, literals in self.enumerations.items():
+            self.out.add(f"  type {quoted(kind)} = enumeration({', '.join(map(quoted, literals))});")
+
+    def _function(self, name: str, function: Tree) -> None:
+        self.inside = name
+        origin = _origin(function.get("span"), name)
+        if function["is_constructor"]:
+            self.out.add(f"  record {quoted(name)}", origin)
+            for part in function["inputs"]:
+                self.out.add(f"    {self._local(part, '')};", origin)
+            self.out.add(f"  end {quoted(name)};", origin)
+        else:
+            self.out.add(f"  function {quoted(name)}", origin)
+            for prefix, key in (("input ", "inputs"), ("output ", "outputs"), ("protected ", "locals")):
+                for part in function[key]:
+                    self.out.add(f"    {self._local(part, prefix)};", origin)
+            if function["external"] is not None:
+                self._external(function["external"], origin)
+            else:
+                self.out.add("  algorithm", origin)
+                for statement in function["body"]:
+                    self._statement(statement, "    ", origin)
+            self.out.add(f"  end {quoted(name)};", origin)
+        self.inside = None
+
+    def _local(self, part: Tree, prefix: str) -> str:
+        kind = self._type(part["type_name"])
+        written = [self._subscript(size) for size in part["shape_expr"]]
+        known = part["effective_type"]["dimensions"]  # those of the type's own declaration come last
+        sizes = [*written, *map(str, known[len(written) :])]
+        sizes = f"[{', '.join(sizes)}]" if sizes else ""
+        value = "" if part["default"] is None else f" = {self.text(part['default'])}"
+        return f"{prefix.replace('protected ', '')}{kind} {quoted(part['name'])}{sizes}{value}"
+
+    def _external(self, external: Tree, origin: Origin) -> None:
+        language = external.get("language") or "C"
+        function = external.get("function_name") or ""
+        result = external.get("output_name")
+        names = external.get("arg_names") or []
+        given = f"{quoted(result)} = " if result else ""
+        self.out.add(f'    external "{language}" {given}{function}({", ".join(map(quoted, names))});', origin)
+
+    def _type(self, name: str) -> str:
+        if name in _SIMPLE:
+            return name
+        if name in self.enumerations or name in self.flat["functions"]:
+            return quoted(name)
+        found = [kind for kind in self.enumerations if kind.endswith(f".{name}")]
+        if not found:
+            found = [kind for kind, f in self.flat["functions"].items() if f["is_constructor"] and kind.endswith(f".{name}")]
+        if not found:
+            raise Unwritable(f"the type '{name}' is not known")
+        if len({self.enumerations.get(kind, (kind,)) for kind in found}) > 1:
+            raise Unwritable(f"the type '{name}' may be {' or '.join(found)}")
+        return quoted(found[0])
+
+    # --- declarations ---
+
+    def _declaration(self, name: str, variable: Tree) -> str:
+        kind = self._type(self.flat["variable_type_names"][name])
+        prefixes = []
+        variability = _tag(variable["variability"])
+        if variability in ("Parameter", "Constant", "Discrete"):
+            prefixes.append(variability.lower())
+        causality = _tag(variable["causality"])
+        if causality in ("Input", "Output") and not _is_inner(name) and variable["binding"] is None:
+            prefixes.append(causality.lower())
+        sizes = f"[{', '.join(map(str, variable['dims']))}]" if variable["dims"] else ""
+        attributes = self._attributes(variable, variability)
+        shown = f"({', '.join(attributes)})" if attributes else ""
+        value = "" if variable["binding"] is None else f" = {self.text(variable['binding'])}"
+        return " ".join([*prefixes, f"{kind} {quoted(name)}{sizes}{shown}{value} {_words(variable['description'])}"]).strip()
+
+    def _attributes(self, variable: Tree, variability: str) -> list[str]:
+        found = []
+        for key in ("start", "fixed", "min", "max", "nominal"):
+            value = variable[key]
+            if value is not None and not (key == "start" and variability in ("Parameter", "Constant") and variable["binding"]):
+                found.append(f"{key} = {_truths(value, variable['dims']) if key == 'fixed' else self.text(value)}")
+        if variable["unit"]:
+            found.append(f"unit = {_string(variable['unit'])}")
+        if variable["state_select"] != "Default":
+            found.append(f"stateSelect = StateSelect.{str(variable['state_select']).lower()}")
+        return found
+
+    # --- sections ---
+
+    def _sections(self) -> None:
+        flat, out = self.flat, self.out
+        if any(not entry.get("interiors_materialized", True) for entry in flat["structured_equations"]):
+            raise Unwritable("loops of equations were left as loops")
+        for key, title in (("initial_", "initial equation"), ("", "equation")):
+            equations, asserts = flat[f"{key}equations"], flat.get(f"{key}assert_equations") or []
+            if equations or asserts:
+                out.add(f"  {title}")
+            for entry in equations:
+                self._equation(entry)
+            for entry in asserts:
+                self._assert(entry, "    ", _origin(entry.get("span"), ""))
+            if not key:
+                for chain in flat["when_chains"]:
+                    self._when_chain(chain)
+            for section in flat[f"{key}algorithms"]:
+                out.add(f"  {title.replace('equation', 'algorithm')}")
+                for statement in section["statements"]:
+                    self._statement(statement, "    ", _origin(section.get("span"), ""))
+
+    def _equation(self, entry: Tree) -> None:
+        residual, many = entry["residual"], entry.get("scalar_count", 1)
+        origin = _origin(entry.get("span"), _component(entry.get("origin")))
+        kind, inner = _node(residual)
+        if kind == "Binary" and inner["op"] == "Sub":
+            left, right = inner["lhs"], inner["rhs"]
+        else:
+            left, right = {"Literal": {"value": {"Integer": 0}}}, residual
+        sides = [self._side(left, right, many), self._side(right, left, many)]
+        self.out.add(f"    {sides[0]} = {sides[1]};", origin)
+
+    def _side(self, side: Tree, other: Tree, many: int) -> str:
+        """A side of an equation; the zero of a sum of vectors has their shape."""
+        if many > 1 and _is_zero(side):
+            shape = next((s for s in self._shapes(other) if s), None)
+            if shape:
+                return f"zeros({', '.join(map(str, shape))})"
+        return self.text(side)
+
+    def _shapes(self, node: Any) -> Iterator[list[int]]:
+        """Shapes of the arrays below a node, from the left."""
+        stack = [node]
+        while stack:
+            top = stack.pop()
+            if isinstance(top, list):
+                stack.extend(reversed(top))
+            elif isinstance(top, Mapping):
+                if "VarRef" in top:
+                    variable = self.flat["variables"].get(top["VarRef"]["name"]["name"])
+                    if variable is not None and not top["VarRef"]["subscripts"]:
+                        yield list(variable["dims"])
+                else:
+                    stack.extend(reversed([v for k, v in top.items() if k != "span"]))
+
+    def _assert(self, entry: Tree, indent: str, origin: Origin) -> None:
+        parts = [self.text(entry["condition"]), self.text(entry["message"])]
+        if entry.get("level") is not None:
+            parts.append(self.text(entry["level"]))
+        self.out.add(f"{indent}assert({', '.join(parts)});", origin)
+
+    def _when_chain(self, chain: Tree) -> None:
+        branches = chain["branches"] if "branches" in chain else [chain]
+        word = "when"
+        for branch in branches:
+            origin = _origin(branch.get("span"), "")
+            self.out.add(f"    {word} {self.text(branch['condition'])} then", origin)
+            for equation in branch["equations"]:
+                self._when_equation(equation, origin)
+            word = "elsewhen"
+        self.out.add("    end when;")
+
+    def _when_equation(self, equation: Tree, origin: Origin) -> None:
+        kind, inner = _node(equation)
+        if kind == "Assign":
+            self.out.add(f"      {self._target(inner['lhs'])} = {self.text(inner['rhs'])};", origin)
+        elif kind == "Reinit":
+            self.out.add(f"      reinit({self._target(inner['state'])}, {self.text(inner['value'])});", origin)
+        elif kind == "Assert":
+            self._assert(inner, "      ", origin)
+        elif kind == "Terminate":
+            self.out.add(f"      terminate({self.text(inner['message'])});", origin)
+        else:
+            raise Unwritable(f"'{kind}' inside 'when' is not supported")
+
+    def _target(self, target: Any) -> str:
+        if isinstance(target, str):
+            return quoted(target)
+        if "parts" in target:
+            return self._reference(target)
+        if "name" in target and isinstance(target["name"], str):
+            return quoted(target["name"])
+        return self.text(target)
+
+    # --- statements ---
+
+    def _statement(self, statement: Any, indent: str, origin: Origin) -> None:
+        if isinstance(statement, str):
+            self.out.add(f"{indent}{statement.lower()};", origin)
+            return
+        kind, inner = _node(statement)
+        origin = _origin(inner.get("span"), origin.component)
+        if kind == "Assignment":
+            self.out.add(f"{indent}{self._reference(inner['comp'])} := {self.text(inner['value'])};", origin)
+        elif kind == "If":
+            self._if_statement(inner, indent, origin)
+        elif kind == "For":
+            self._for(inner, indent, origin)
+        elif kind == "While":
+            block = inner["block"] if "block" in inner else inner
+            self.out.add(f"{indent}while {self.text(block['cond'])} loop", origin)
+            self._block(block["stmts"], indent, origin)
+            self.out.add(f"{indent}end while;", origin)
+        elif kind == "When":
+            self._when(inner, indent, origin)
+        elif kind == "Assert":
+            self._assert(inner, indent, origin)
+        elif kind in ("Return", "Break"):
+            self.out.add(f"{indent}{kind.lower()};", origin)
+        elif kind == "Reinit":
+            self.out.add(f"{indent}reinit({self._target(inner['variable'])}, {self.text(inner['value'])});", origin)
+        elif kind == "FunctionCall":
+            self._call_statement(inner, indent, origin)
+        else:
+            raise Unwritable(f"the statement '{kind}' is not supported")
+
+    def _block(self, statements: list[Any], indent: str, origin: Origin) -> None:
+        for statement in statements:
+            self._statement(statement, indent + "  ", origin)
+
+    def _if_statement(self, inner: Tree, indent: str, origin: Origin) -> None:
+        word = "if"
+        for branch in inner["cond_blocks"]:
+            self.out.add(f"{indent}{word} {self.text(branch['cond'])} then", origin)
+            self._block(branch["stmts"], indent, origin)
+            word = "elseif"
+        if inner["else_block"]:
+            self.out.add(f"{indent}else", origin)
+            self._block(inner["else_block"], indent, origin)
+        self.out.add(f"{indent}end if;", origin)
+
+    def _when(self, inner: Tree, indent: str, origin: Origin) -> None:
+        word = "when"
+        for branch in inner["blocks"] if "blocks" in inner else inner["cond_blocks"]:
+            self.out.add(f"{indent}{word} {self.text(branch['cond'])} then", origin)
+            self._block(branch["stmts"], indent, origin)
+            word = "elsewhen"
+        self.out.add(f"{indent}end when;", origin)
+
+    def _for(self, inner: Tree, indent: str, origin: Origin) -> None:
+        body = inner["equations"] if "equations" in inner else inner["stmts"]
+        depth = 0
+        for index in inner["indices"]:
+            name = index["ident"] if "ident" in index else index["name"]
+            self.out.add(f"{indent}for {quoted(name)} in {self.text(index['range'])} loop", origin)
+            depth += 1
+        self._block(body, indent, origin)
+        for _ in range(depth):
+            self.out.add(f"{indent}end for;", origin)
+
+    def _call_statement(self, inner: Tree, indent: str, origin: Origin) -> None:
+        name = inner["comp"]
+        full = ".".join(part["ident"] for part in name["parts"]) if "parts" in name else name["name"]
+        call = f"{self._called(full)}({', '.join(map(self.text, inner['args']))})"
+        outputs = inner.get("outputs") or []
+        if outputs:
+            call = f"({', '.join(self.text(o) for o in outputs)}) := {call}"
+        self.out.add(f"{indent}{call};", origin)
+
+    # --- expressions ---
+
+    def text(self, node: Any) -> str:
+        """An expression; every operation in parentheses."""
+        kind, inner = _node(node)
+        written = getattr(self, f"_{kind.lower()}", None)
+        if written is None:
+            raise Unwritable(f"the expression '{kind}' is not supported")
+        result: str = written(inner)
+        return result
+
+    def _literal(self, inner: Tree) -> str:
+        kind, value = _node(inner["value"])
+        if kind == "Boolean":
+            return "true" if value else "false"
+        if kind == "String":
+            return _string(value)
+        if kind == "Real":
+            return repr(float(value))
+        return str(int(value))
+
+    def _binary(self, inner: Tree) -> str:
+        operator = _OPERATORS.get(str(inner["op"]))
+        if operator is None:
+            raise Unwritable(f"the operator '{inner['op']}' is not supported")
+        return f"({self.text(inner['lhs'])} {operator} {self.text(inner['rhs'])})"
+
+    def _unary(self, inner: Tree) -> str:
+        operator = _OPERATORS.get(str(inner["op"]))
+        if operator is None:
+            raise Unwritable(f"the operator '{inner['op']}' is not supported")
+        return f"({operator} {self.text(inner['rhs'])})"
+
+    def _varref(self, inner: Tree) -> str:
+        name = inner["name"]
+        subscripts = self._subscripts(inner["subscripts"])
+        full = name["name"]
+        if full in self.enumerated:
+            kind, _, literal = full.rpartition(".")
+            return f"{quoted(kind)}.{quoted(literal)}"
+        if self.inside is not None and name["component_ref"] is not None:
+            return self._reference(name["component_ref"]) + subscripts
+        return "time" if full == "time" else quoted(full) + subscripts
+
+    def _reference(self, reference: Tree) -> str:
+        """``a.b[2].c`` inside a function, one name outside."""
+        parts = reference["parts"]
+        if self.inside is not None:
+            return ".".join(quoted(part["ident"]) + self._subscripts(part["subs"]) for part in parts)
+        name = ".".join(part["ident"] + self._subscripts(part["subs"]) for part in parts[:-1])
+        name = f"{name}.{parts[-1]['ident']}" if name else parts[-1]["ident"]
+        return quoted(name) + self._subscripts(parts[-1]["subs"])
+
+    def _subscripts(self, subscripts: list[Any]) -> str:
+        return f"[{', '.join(map(self._subscript, subscripts))}]" if subscripts else ""
+
+    def _subscript(self, subscript: Any) -> str:
+        kind, inner = _node(subscript)
+        if kind == "Index":
+            return str(inner["value"])
+        if kind in ("Colon", "Range") and "start" not in inner:
+            return ":"
+        return self.text(inner["expr"]) if kind in ("Expr", "Expression") else self.text(subscript)
+
+    def _builtincall(self, inner: Tree) -> str:
+        name = inner["function"]
+        if name == "Size" and self.inside is None and len(inner["args"]) == 2:
+            size = self._size(*inner["args"])
+            if size is not None:
+                return str(size)
+        return f"{name[0].lower()}{name[1:]}({', '.join(map(self.text, inner['args']))})"
+
+    def _size(self, array: Any, which: Any) -> int | None:
+        """``size(a, 1)`` of a declared array, which a parameter may ask for although the array is a variable."""
+        (kind, inner), (_, index) = _node(array), _node(which)
+        if kind != "VarRef" or inner["subscripts"] or "value" not in index:
+            return None
+        variable = self.flat["variables"].get(inner["name"]["name"])
+        k = next(iter(index["value"].values()))
+        return variable["dims"][k - 1] if variable is not None and 1 <= k <= len(variable["dims"]) else None
+
+    def _stringconversion(self, inner: Tree) -> str:
+        return f"String({self.text(inner['value'])})"
+
+    def _functioncall(self, inner: Tree) -> str:
+        name = inner["name"]["name"]
+        arguments = [self._argument(a) for a in inner["args"]]
+        return f"{self._called(name)}({', '.join(arguments)})"
+
+    def _argument(self, node: Any) -> str:
+        kind, inner = _node(node)
+        if kind == "FunctionCall" and inner["name"]["name"].startswith("__rumoca_named_arg__."):
+            return f"{quoted(inner['name']['name'].partition('.')[2])} = {self.text(inner['args'][0])}"
+        return self.text(node)
+
+    def _called(self, name: str) -> str:
+        return quoted(name) if name in self.flat["functions"] or "." in name else name
+
+    def _if(self, inner: Tree) -> str:
+        words = [
+            f"{'elseif' if k else 'if'} {self.text(condition)} then {self.text(value)}"
+            for k, (condition, value) in enumerate(inner["branches"])
+        ]
+        return f"({' '.join(words)} else {self.text(inner['else_branch'])})"
+
+    def _array(self, inner: Tree) -> str:
+        elements = inner["elements"]
+        if inner["kind"] == "Array":
+            return f"{{{', '.join(map(self.text, elements))}}}"
+        if inner["kind"] in ("Horizontal", "Vertical"):
+            rows = [_node(e) for e in elements]
+            if inner["kind"] == "Vertical" or all(k == "Array" and v["kind"] == "Horizontal" for k, v in rows):
+                return f"[{'; '.join(', '.join(map(self.text, v['elements'])) if k == 'Array' and v['kind'] == 'Horizontal' else self.text(e) for (k, v), e in zip(rows, elements, strict=True))}]"
+            return f"[{', '.join(map(self.text, elements))}]"
+        raise Unwritable(f"an array of the kind '{inner['kind']}' is not supported")
+
+    def _arraycomprehension(self, inner: Tree) -> str:
+        if inner["filter"] is not None:
+            raise Unwritable("a filter in a comprehension is not supported")
+        loops = ", ".join(f"{quoted(i['name'])} in {self.text(i['range'])}" for i in inner["indices"])
+        return f"{{{self.text(inner['expr'])} for {loops}}}"
+
+    def _range(self, inner: Tree) -> str:
+        parts = [inner["start"], inner["step"], inner["end"]]
+        return f"({':'.join(self.text(p) for p in parts if p is not None)})"
+
+    def _index(self, inner: Tree) -> str:
+        return f"{self._grouped(inner['base'])}{self._subscripts(inner['subscripts'])}"
+
+    def _fieldaccess(self, inner: Tree) -> str:
+        return f"{self._grouped(inner['base'])}.{quoted(inner['field'])}"
+
+    def _grouped(self, base: Any) -> str:
+        text = self.text(base)
+        return text if _node(base)[0] in ("VarRef", "FunctionCall", "Index", "FieldAccess") else f"({text})"
+
+    def _tuple(self, inner: Tree) -> str:
+        return f"({', '.join(map(self.text, inner['elements']))})"
+
+
+def quoted(name: str) -> str:
+    """A name between quotes, which may hold dots and brackets."""
+    plain = name.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{plain}'"
+
+
+def _truths(value: Any, sizes: list[int]) -> str:
+    """One truth value for all entries, or one for each."""
+    words = ["true" if entry else "false" for entry in (value if isinstance(value, list) else [value])]
+    if len(set(words)) == 1:
+        return words[0]
+    if len(sizes) != 1 or len(words) != sizes[0]:
+        raise Unwritable("entries of a matrix are fixed in part only, which is not supported")
+    return f"{{{', '.join(words)}}}"
+
+
+def _node(node: Any) -> tuple[str, Any]:
+    if isinstance(node, str):
+        return node, {}
+    if not isinstance(node, Mapping) or len(node) != 1:
+        raise Unwritable(f"the flattener's tree holds something unknown: {str(node)[:80]}")
+    ((kind, inner),) = node.items()
+    return kind, inner
+
+
+def _tag(value: Any) -> str:
+    return value if isinstance(value, str) else next(iter(value))
+
+
+def _is_zero(node: Tree) -> bool:
+    kind, inner = _node(node)
+    return kind == "Literal" and next(iter(inner["value"].values())) in (0, 0.0)
+
+
+def _is_inner(name: str) -> bool:
+    return "." in name
+
+
+def _string(text: str) -> str:
+    return '"' + re.sub(r'[\\"\n\t\r]', lambda m: _ESCAPES[m[0]], text) + '"'
+
+
+def _words(text: str | None) -> str:
+    return _string(text) if text else ""
+
+
+def _origin(span: Any, component: str) -> Origin:
+    if not isinstance(span, Mapping) or "source" not in span:
+        return Origin(component=component)
+    return Origin(int(span["source"]), int(span["start"]), component)
+
+
+def _component(origin: Any) -> str:
+    """``inertia1`` for an equation of it; both ends of a connection."""
+    if not isinstance(origin, Mapping) or len(origin) != 1:
+        return ""
+    ((kind, inner),) = origin.items()
+    if kind == "ComponentEquation":
+        return str(inner.get("component", ""))
+    if kind == "Connection":
+        return f"connect({inner.get('lhs')}, {inner.get('rhs')})"
+    return str(inner.get("variable", "")) if isinstance(inner, Mapping) else ""
+
+
+def _enumerations(ordinals: Mapping[str, int]) -> dict[str, tuple[str, ...]]:
+    """Literals of each enumeration by its full name, in order."""
+    found: dict[str, dict[int, str]] = {}
+    for full, ordinal in ordinals.items():
+        kind, _, literal = full.rpartition(".")
+        if kind and "'" not in literal and kind not in ("StateSelect", "AssertionLevel"):
+            found.setdefault(kind, {})[ordinal] = literal
+    return {kind: tuple(literals[k] for k in sorted(literals)) for kind, literals in found.items()}
