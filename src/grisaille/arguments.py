@@ -210,7 +210,7 @@ ELSEWHERE: dict[str, dict[str, Kind]] = {
     "well_posedness": {"parameters": VALUES | NOTHING, "inputs": VALUES | NOTHING},
     "evaluate": {"parameters": VALUES | FIT | FRAME | NOTHING},
     "monte_carlo": {"noise": VALUES | NOTHING},
-    "read_modelica": {"source": ONE, "name": TEXT | NOTHING},
+    "read_modelica": {"source": ONE, "name": TEXT | NOTHING, "path": ANYTHING},
     "load": {"model": MODEL | NOTHING},
     "Fit.intervals": {"method": TEXT, "seed": SEED | NOTHING},
     "Fitted.limits": {"method": TEXT},

@@ -1,4 +1,4 @@
-"""``read_modelica``: a model from Base Modelica text."""
+"""``read_modelica``: a model from Base Modelica text, or from full Modelica that is flattened first."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from grisaille.errors import ModelError
 from grisaille.model.classes import Model, restored
 from grisaille.model.names import suggestion
 from grisaille.modelica import tree
+from grisaille.modelica.flattening import flatten
 from grisaille.modelica.lowering import lower
+from grisaille.modelica.packages import is_flat, whole
 from grisaille.modelica.parsing import parse
 from grisaille.modelica.refusals import Refusals, Refused, Source
 
@@ -19,38 +21,57 @@ LARGEST = 64 * 2**20
 
 
 @checked
-def read_modelica(source: Any, name: str | None = None) -> Model:
-    """A model from Modelica: flat Base Modelica, as OpenModelica exports it.
+def read_modelica(source: Any, name: str | None = None, path: Any = ()) -> Model:
+    """A model from Modelica: flat Base Modelica, as OpenModelica exports it, or full Modelica through ``rumoca``.
 
     Names are Modelica's own (``"inertia1.w"``, ``"r[1]"``, counted from one), with units, start values, bounds and
     descriptions. Real parameters stay parameters; Integer, Boolean and enumeration parameters are fixed at the values
     they have in the text. What is not supported is refused with its line, all of it at once. Nothing in the text is
-    executed, and no other file is opened.
+    executed, and no other files are opened than those given.
 
     source : the path of a file, or the text itself
-    name : which model of the text, where it holds several
+    name : which model of the text, where it holds several: ``"Plant.Drive"``
+    path : folders of libraries that full Modelica uses, such as the one that holds ``Modelica``; a ``.mo`` file, and a
+        text for which a path is given, is flattened by the compiler of the extra ``modelica``
     """
-    text, label = _text(source)
+    return read_with_settings(source, name, path)[0]
+
+
+def read_with_settings(source: Any, name: str | None, path: Any = ()) -> tuple[Model, dict[str, Any]]:
+    """The model, and what its annotation says of a run: ``StopTime``, ``Tolerance``, …"""
+    text, label, file = _text(source)
+    roots = [_folder(root) for root in ([path] if isinstance(path, str | Path) else path)]
     try:
-        return _read(text, label, name)
+        if roots or (file is not None and file.suffix == ".mo" and not is_flat(text)):
+            return _read(*flatten(*whole(text, label, file, name, roots)), None)
+        return _read(text, Source(text, label), name)
     except RecursionError:
         raise ModelError(f"{label} is nested too deeply to be read.") from None
 
 
-def _read(text: str, label: str, name: str | None) -> Model:
-    place = Source(text, label)
+def _read(text: str, place: Source, name: str | None) -> tuple[Model, dict[str, Any]]:
     try:
         classes = parse(text)
     except Refused as refused:
         refusals = Refusals(place)
         refusals.add(refused)
         refusals.stop()
-    return restored(lower(classes, _model(classes, name, label), place))
+    made = _model(classes, name, place.label)
+    settings = {k.removeprefix("experiment."): v for k, v in made.annotation.items() if k.startswith("experiment.")}
+    return restored(lower(classes, made, place)), settings
 
 
-def _text(source: Any) -> tuple[str, str]:
+def _folder(root: Any) -> Path:
+    if not isinstance(root, str | Path):
+        raise ModelError(f"path takes folders of libraries, got {root!r} ({type(root).__name__}).")
+    if not Path(root).exists():
+        raise ModelError(f"path: there is no {str(root)!r}.")
+    return Path(root)
+
+
+def _text(source: Any) -> tuple[str, str, Path | None]:
     if isinstance(source, str) and ("\n" in source or ";" in source):
-        return source, "The text"
+        return source, "The text", None
     if not isinstance(source, str | Path):
         raise ModelError(f"read_modelica takes a path or a text, got {source!r} ({type(source).__name__}).")
     path = Path(source)
@@ -59,7 +80,7 @@ def _text(source: Any) -> tuple[str, str]:
             raise ModelError(f"{path} is no file.")
         if path.stat().st_size > LARGEST:
             raise ModelError(f"{path} has more than {LARGEST // 2**20} MiB and is not read.")
-        return path.read_text("utf-8"), path.name
+        return path.read_text("utf-8"), path.name, path
     except OSError as error:
         raise ModelError(f"{path} cannot be read: {error.strerror or error}.") from None
     except UnicodeDecodeError:

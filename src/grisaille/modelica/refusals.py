@@ -34,6 +34,12 @@ class Source:
         """``"Drive.bmo, line 12"``."""
         return f"{self.label}, line {self.line(at)}"
 
+    def line_text(self, lines: list[int]) -> str:
+        """``"line 3, 5"``; of many, the first and how many more."""
+        distinct = sorted(set(lines))
+        shown = ", ".join(map(str, distinct[:4]))
+        return f"line {shown}" if len(distinct) <= 4 else f"line {shown} and {len(distinct) - 4} more"
+
 
 class Refusals:
     """Everything that was refused in one text."""
@@ -57,13 +63,7 @@ class Refusals:
     def stop(self) -> NoReturn:
         """Raises with all that was refused so far, by line."""
         entries = sorted((lines[0], words, lines) for words, lines in self._found.items())
-        shown = [f"  line {_lines(lines)}: {words}" for _, words, lines in entries[:SHOWN]]
+        shown = [f"  {self.source.line_text(lines)}: {words}" for _, words, lines in entries[:SHOWN]]
         more = len(entries) - SHOWN
         tail = [f"  … and {more} more"] if more > 0 else []
         raise ModelError("\n".join([f"{self.source.label} cannot be read:", *shown, *tail]))
-
-
-def _lines(lines: list[int]) -> str:
-    distinct = sorted(set(lines))
-    shown = ", ".join(map(str, distinct[:4]))
-    return shown if len(distinct) <= 4 else f"{shown} and {len(distinct) - 4} more"
