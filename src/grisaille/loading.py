@@ -1,6 +1,7 @@
-"""A model from a Python file: ``FILE.py:Class``, or ``FILE.py`` when it defines only one model.
+"""A model from a file: ``FILE.py:Class`` of Python, ``FILE.bmo`` or ``FILE.mo:Plant.Drive`` of Modelica.
 
-The file is executed as a module of its own, with its folder importable, as ``python FILE.py`` would. What goes wrong in
+The name may be left out where a file defines only one model. A Modelica file is read and never executed.
+A Python file is executed as a module of its own, with its folder importable, as ``python FILE.py`` would. What goes wrong in
 it is reported with the user's own line; nothing of the file stays registered under an importable name.
 """
 
@@ -20,10 +21,20 @@ class UnclearModel(ModelError):
     """A file that does not define the model that was asked for, or several."""
 
 
+def is_modelica(file: str) -> bool:
+    """Whether a file's name says that it holds Modelica."""
+    return file.endswith((".bmo", ".mo"))
+
+
 def load_model(target: str) -> Model:
     """An instance, with declared values, of the class that ``target`` names."""
-    file, _, name = target.rpartition(":") if not target.endswith(".py") else (target, "", "")
+    is_file = target.endswith(".py") or is_modelica(target)
+    file, _, name = (target, "", "") if is_file else target.rpartition(":")
     path = Path(file)
+    if is_modelica(file):
+        from grisaille.modelica.reading import read_modelica  # only here: most models are Python's
+
+        return read_modelica(path, name or None)
     if not path.is_file() or path.suffix != ".py":
         raise ModelError(f"{target}: there is no Python file {str(path)!r}. Write FILE.py:Class, as in plant.py:Tank.")
     chosen = _choose(_execute(path), path, name)

@@ -11,7 +11,7 @@ from grisaille.cli.parsing import check_ending, model_of
 
 
 @click.command("analyze")
-@click.argument("target", metavar="FILE.py:Class|FOLDER")
+@click.argument("target", metavar="FILE.py:Class|FILE.bmo|FOLDER")
 @click.option("--equations", is_flag=True, help="Print the model as well.")
 @click.option("--plot", type=click.Path(path_type=Path), metavar="FILE", help="Draw the incidence: .png, .svg or .pdf.")
 @answering

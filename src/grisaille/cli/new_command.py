@@ -11,6 +11,8 @@ from grisaille.cli.output import Output, answering
 from grisaille.errors import DataError
 
 FILE = click.Path(path_type=Path)
+OWN = ("csv", "time", "zone")
+"""Options that only a file of data has."""
 
 
 def _complete(context: Any, parameter: Any, incomplete: str) -> list[str]:
@@ -24,18 +26,23 @@ def _complete(context: Any, parameter: Any, incomplete: str) -> list[str]:
 @click.argument("folder", required=False, type=FILE)
 @click.option("--list", "listing", is_flag=True, help="Show the templates.")
 @click.option("--csv", "file", type=FILE, metavar="FILE.csv", help="From a file of your own instead of a template.")
+@click.option("--modelica", type=FILE, metavar="FILE.mo", help="From a model in Modelica, .mo or .bmo.")
+@click.option("--name", metavar="PLANT.DRIVE", help="With --modelica: which model of the file.")
+@click.option("--path", multiple=True, type=FILE, metavar="FOLDER", help="With --modelica: of libraries; repeatable.")
 @click.option("--time", metavar="COLUMN", help="With --csv: the column of times; guessed unless given.")
-@click.option("--inputs", metavar="A,B", help="With --csv: columns that were applied to the plant.")
-@click.option("--outputs", metavar="C,D", help="With --csv: columns that were measured.")
+@click.option("--inputs", metavar="A,B", help="Columns, or variables of --modelica, that were applied.")
+@click.option("--outputs", metavar="C,D", help="Columns, or variables of --modelica, that were measured.")
 @click.option("--zone", metavar="NAME", help="With --csv: the time zone of dates without one, as in Europe/Berlin.")
 @answering
 def command(
-    output: Output, template: str | None, folder: Path | None, listing: bool, file: Path | None, **columns: str | None
-) -> int:
-    """Make a problem folder from a TEMPLATE, or from your own data, ready to fit and to change.
+    output: Output, template: str | None, folder: Path | None, listing: bool, file: Path | None,
+    modelica: Path | None, name: str | None, path: tuple[Path, ...], **columns: str | None,
+) -> int:  # fmt: skip
+    """Make a problem folder from a TEMPLATE, from your own data, or from a Modelica model, ready to fit and to change.
 
     FOLDER is the template's name, or that of the file, unless given; nothing is overwritten. From a file,
-    'grisaille new --csv run.csv --inputs pump --outputs level', the model is a first-order lag: a beginning.
+    'grisaille new --csv run.csv --inputs pump --outputs level', the model is a first-order lag: a beginning. From Modelica,
+    'grisaille new --modelica Drive.mo --outputs load.phi', the data are simulated until you put yours there.
     """
     from grisaille.problem.creating import create, templates
 
@@ -45,6 +52,15 @@ def command(
         output.say("\n".join(f"{name:<{width}}  {title}" for name, title in known.items()))
         output.answer({"templates": known})
         return 0
+    if modelica is not None:
+        strange = next((n for n, value in (("csv", file), *columns.items()) if value is not None and n in OWN), None)
+        if strange is not None or folder is not None:
+            said = f"--{strange} does not go with it" if strange else "give one FOLDER and no template"
+            raise DataError(f"--modelica {modelica}: {said}.")
+        chosen = Path(template) if template else Path(modelica.name.partition(".")[0])
+        return _from_modelica(output, modelica, chosen, name, path, columns)
+    if name is not None or path:
+        raise DataError("--name and --path go with --modelica FILE.mo.")
     if file is not None:
         if folder is not None:
             raise DataError(f"--csv takes a FOLDER and no template: 'grisaille new --csv {file} {folder}'.")
@@ -85,6 +101,26 @@ def _from_file(output: Output, file: Path, folder: Path, columns: dict[str, str 
         "file": str(file), "folder": str(folder), "time": made.time.header if made.time else None,
         "inputs": {c.name: c.header for c in made.inputs}, "outputs": {c.name: c.header for c in made.outputs},
         "estimate": names, "remarks": remarks,
+    })  # fmt: skip
+    return 0
+
+
+def _from_modelica(
+    output: Output, file: Path, folder: Path, name: str | None, path: tuple[Path, ...], columns: dict[str, str | None]
+) -> int:
+    from grisaille.problem.modelica_folder import create_from_modelica
+
+    made = create_from_modelica(
+        file, folder, name=name, path=path, inputs=_listed(columns["inputs"]), outputs=_listed(columns["outputs"])
+    )
+    output.say(
+        f"{folder} holds {made.model}, and data that were simulated with it: {', '.join(made.outputs)} with noise. Next:\n"
+        f"  grisaille fit {folder}\nthen put your own data into {folder / 'data'}, and what you want to know into "
+        f"{folder / 'problem.toml'}."
+    )
+    output.answer({
+        "file": str(file), "folder": str(folder), "model": made.model, "inputs": list(made.inputs),
+        "outputs": list(made.outputs), "estimate": list(made.estimate),
     })  # fmt: skip
     return 0
 

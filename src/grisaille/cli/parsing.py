@@ -11,7 +11,7 @@ from grisaille.errors import DataError
 
 
 def model_of(target: str) -> Any:
-    """The model of ``FILE.py:Class`` or of a problem folder."""
+    """The model of ``FILE.py:Class``, of ``FILE.bmo`` or of a problem folder."""
     path = Path(target)
     if path.is_dir() or path.name == "problem.toml":
         from grisaille.problem.linting import folder_model

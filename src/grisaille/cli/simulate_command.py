@@ -18,7 +18,7 @@ FILE = click.Path(path_type=Path)
 
 
 @click.command("simulate")
-@click.argument("target", metavar="FILE.py:Class|FOLDER")
+@click.argument("target", metavar="FILE.py:Class|FILE.bmo|FOLDER")
 @click.option("--times", metavar="FIRST:LAST:STEP", help="For example 0:10:0.1.")
 @click.option("--experiment", metavar="NAME", help="Times, inputs and start of an experiment in the FOLDER; its first "
               "one unless --times is given.")  # fmt: skip

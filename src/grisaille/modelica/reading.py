@@ -37,13 +37,20 @@ def read_modelica(source: Any, name: str | None = None, path: Any = ()) -> Model
     return read_with_settings(source, name, path)[0]
 
 
+def flat_text_of(source: Any, name: str | None, path: Any = ()) -> str:
+    """The Base Modelica text of a model, flattened where it is not."""
+    text, label, file = _text(source)
+    if _is_full(text, file, path):
+        return flatten(*whole(text, label, file, name, _folders(path)))[0]
+    return text
+
+
 def read_with_settings(source: Any, name: str | None, path: Any = ()) -> tuple[Model, dict[str, Any]]:
     """The model, and what its annotation says of a run: ``StopTime``, ``Tolerance``, …"""
     text, label, file = _text(source)
-    roots = [_folder(root) for root in ([path] if isinstance(path, str | Path) else path)]
     try:
-        if roots or (file is not None and file.suffix == ".mo" and not is_flat(text)):
-            return _read(*flatten(*whole(text, label, file, name, roots)), None)
+        if _is_full(text, file, path):
+            return _read(*flatten(*whole(text, label, file, name, _folders(path))), None)
         return _read(text, Source(text, label), name)
     except RecursionError:
         raise ModelError(f"{label} is nested too deeply to be read.") from None
@@ -59,6 +66,15 @@ def _read(text: str, place: Source, name: str | None) -> tuple[Model, dict[str, 
     made = _model(classes, name, place.label)
     settings = {k.removeprefix("experiment."): v for k, v in made.annotation.items() if k.startswith("experiment.")}
     return restored(lower(classes, made, place)), settings
+
+
+def _is_full(text: str, file: Path | None, path: Any) -> bool:
+    """Whether a text is to be flattened: it has libraries, or is a ``.mo`` file that is not flat."""
+    return bool(_folders(path)) or (file is not None and file.suffix == ".mo" and not is_flat(text))
+
+
+def _folders(path: Any) -> list[Path]:
+    return [_folder(root) for root in ([path] if isinstance(path, str | Path) else path)]
 
 
 def _folder(root: Any) -> Path:

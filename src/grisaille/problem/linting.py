@@ -13,7 +13,7 @@ from typing import Any
 
 from grisaille.errors import DataError, GrisailleError
 from grisaille.estimation.curves.vectors import elements_of
-from grisaille.loading import UnclearModel, load_model
+from grisaille.loading import UnclearModel, is_modelica, load_model
 from grisaille.model.flat import FlatModel
 from grisaille.model.names import suggestion
 from grisaille.problem.document import Document, Unreadable, read_document
@@ -24,6 +24,7 @@ from grisaille.problem.methods import make_method
 from grisaille.problem.pruning import pruned
 from grisaille.problem.schema import problem_schema
 from grisaille.problem.shape import deviations, similar
+from grisaille.problem.signals import with_signals
 from grisaille.problem.unknowns import Wanted, check_names, check_unknowns, complete, read_wanted
 from grisaille.structure.prepared import structure_of
 
@@ -43,7 +44,7 @@ class Contents:
 
 
 def lint(folder: str | Path) -> Findings:
-    """Every mistake in a folder, and remarks. Executes the model file inside it."""
+    """Every mistake in a folder, and remarks. Executes the model file inside it, where it is one of Python."""
     return inspect(folder)[0]
 
 
@@ -94,13 +95,15 @@ def folder_model(folder: str | Path) -> Any:
 
 
 def file_to_run(folder: str | Path) -> Path | None:
-    """The model file that loading a folder executes; None where it executes none, because it will be refused."""
+    """The model file that loading a folder executes; None where it executes none, or will be refused."""
     root = find_folder(folder)
     try:
         data = read_document(root / FILE).data
     except Unreadable:
         return None
     file = _model_file(data)[0] if isinstance(data.get("model", ""), str) else "model.py"
+    if is_modelica(file):
+        return None
     return root / file if not leads_outside(root, file) and (root / file).is_file() else None
 
 
@@ -150,12 +153,13 @@ def _load(root: Path, data: dict[str, Any], findings: Findings) -> tuple[Any, Fl
         return None, None
     path = root / file
     if not path.is_file():
-        there = sorted(p.name for p in root.glob("*.py"))
+        there = sorted(p.name for p in root.iterdir() if p.suffix == ".py" or is_modelica(p.name))
         hint = suggestion(file, there) if there else "Write the model's class into it."
         findings.error(("model",), f"there is no {file!r} in the folder {str(root)!r}. {hint}")
         return None, None
     try:
         model = load_model(f"{path}:{name}" if name else str(path))
+        model = with_signals(model, data.get("signals", {}), findings)
         return model, structure_of(model).model
     except UnclearModel as error:
         findings.error(("model",), str(error).replace(f"{path}: ", "").replace(f"{path}:", ""))
@@ -170,7 +174,10 @@ def _load(root: Path, data: dict[str, Any], findings: Findings) -> tuple[Any, Fl
 def _model_file(data: dict[str, Any]) -> tuple[str, str]:
     """The file and the class that ``model`` names; no class where the file's only one is meant."""
     named = data.get("model", "")
-    file, colon, name = named.rpartition(":") if ".py" in named else ("model.py", "", named)
+    if is_modelica(named):
+        return named, ""
+    of_file = ".py" in named or is_modelica(named.rpartition(":")[0])
+    file, colon, name = named.rpartition(":") if of_file else ("model.py", "", named)
     return (name, "") if not colon and name.endswith(".py") else (file, name)
 
 

@@ -1,0 +1,164 @@
+"""A problem folder from a model in Modelica: the flat text, what is measured, and data simulated with the model.
+
+What is to be known about a plant stands in no Modelica text. The folder is a beginning that can be fitted at once: the
+parameter that moves the measured variables most is estimated from a run of the model with measurement noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from grisaille.errors import DataError, GrisailleError
+from grisaille.model.classes import Model
+from grisaille.modelica.reading import flat_text_of, read_with_settings
+from grisaille.simulation.simulate import simulate
+from grisaille.structure.prepared import structure_of
+
+ROWS, NOISE, SEED, TRIED = 201, 0.01, 1, 40
+STATES = 2
+"""Variables that are taken to be measured where nobody says and the model declares no outputs."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """What was put into the folder."""
+
+    model: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    estimate: tuple[str, ...]
+
+
+def create_from_modelica(
+    file: Path,
+    folder: Path,
+    *,
+    name: str | None = None,
+    path: Sequence[Path] = (),
+    inputs: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None,
+) -> Made:
+    """Writes ``model.bmo``, ``data/simulated.csv`` and ``problem.toml`` into a new or empty folder."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise DataError(f"{str(folder)!r} exists and is not empty; nothing was written. Give another folder.")
+    if not folder.parent.is_dir():
+        raise DataError(f"{str(folder)!r} cannot be made: there is no folder {str(folder.parent)!r}.")
+    text = flat_text_of(file, name, path)
+    is_own = text == file.read_text("utf-8")
+    model, settings = read_with_settings(text if not is_own else file, name if is_own else None)
+    measured = tuple(outputs or _measured(model))
+    applied = tuple(inputs or ())
+    model = model.with_outputs({label: label for label in measured})  # refuses names that are none
+    model.with_inputs(dict.fromkeys(applied))
+    first, last = float(settings.get("StartTime", 0.0)), float(settings.get("StopTime", 1.0))
+    times = np.linspace(first, last, ROWS)
+    own = {n: 0.0 for n, given in structure_of(model).model.inputs.items() if given.default is None}
+    run = simulate(model, times, inputs=own)
+    chosen = _influential(model, times, own, measured, run)
+    recorded = [*applied, *own]
+    folder.mkdir(exist_ok=True)
+    (folder / "data").mkdir()
+    (folder / "model.bmo").write_text(text, "utf-8")
+    (folder / "data" / "simulated.csv").write_text(_table(times, run, recorded, own, measured), "utf-8")
+    named = name if is_own and name is not None else None
+    (folder / "problem.toml").write_text(
+        _problem(model, file.name, named, applied, tuple(recorded), measured, chosen, run), "utf-8"
+    )
+    return Made(_title(model), tuple(recorded), measured, chosen)
+
+
+def _title(model: Model) -> str:
+    flat = structure_of(model).model
+    return str(flat.name)
+
+
+def _measured(model: Model) -> list[str]:
+    """The model's own outputs, or its first states."""
+    structure = structure_of(model)
+    found = list(structure.model.outputs) or [str(n) for n in structure.states][:STATES]
+    if not found:
+        raise DataError("The model has no outputs and no states: say what is measured, --outputs NAME.")
+    return found
+
+
+def _influential(model: Model, times: Any, inputs: dict[str, float], measured: Sequence[str], run: Any) -> tuple[str, ...]:
+    """The parameter that moves the measured variables most, in parts of their ranges for a part of its own value."""
+    flat = structure_of(model).model
+    numbers = {n: float(p.value) for n, p in model.parameters.items() if p.value is not None and float(p.value) != 0.0}
+    names = [n for n in numbers if n in flat.parameters][:TRIED]
+    spans = {m: float(np.ptp(run[m].values)) or 1.0 for m in measured}
+    found: dict[str, float] = {}
+    for name in names:
+        try:
+            moved = simulate(model.replace({name: numbers[name] * 1.01}), times, inputs=inputs)
+        except GrisailleError:
+            continue  # a value that nothing else may have
+        found[name] = max(float(np.abs(moved[m].values - run[m].values).max()) / spans[m] for m in measured)
+    best = max(found, key=lambda n: found[n], default=None)
+    if best is None or found[best] < 1e-6:
+        raise DataError(f"No parameter of the model moves {', '.join(measured)}: say what is measured, --outputs NAME.")
+    return (best,)
+
+
+def _table(times: Any, run: Any, recorded: Sequence[str], own: dict[str, float], measured: Sequence[str]) -> str:
+    random = np.random.default_rng(SEED)
+    columns: dict[str, Any] = {"time": times}
+    for name in recorded:
+        columns[name] = np.full(len(times), own[name]) if name in own else run[name].values
+    for name in measured:
+        values = np.asarray(run[name].values, dtype=float)
+        columns[name] = values + NOISE * (np.ptp(values) or 1.0) * random.normal(size=len(times))
+    lines = [",".join(_cell(n) for n in columns)]
+    lines += [",".join(f"{v:.9g}" for v in row) for row in np.column_stack(list(columns.values()))]
+    return "\n".join(lines) + "\n"
+
+
+def _problem(
+    model: Model, source: str, name: str | None, applied: Sequence[str], recorded: Sequence[str],
+    measured: Sequence[str], chosen: Sequence[str], run: Any,
+) -> str:  # fmt: skip
+    value = float(model.parameters[chosen[0]].value)
+    lines = [
+        f"title = {_toml(f'{_title(model)} of {source}')}",
+        f"model = {_toml('model.bmo' + (f':{name}' if name else ''))}",
+        "",
+        "# Replace by what you want to know; other parameters of the model:",
+        *(f"#   {n}" for n in list(model.parameters)[:20] if n not in chosen),
+        f"estimate = [{', '.join(map(_toml, chosen))}]",
+        "",
+        "[parameters]",
+        f"{_toml(chosen[0])} = {{ guess = {1.1 * value:.6g} }}",
+        "",
+        "[signals]",
+    ]
+    if applied:
+        lines.append(f"inputs = [{', '.join(map(_toml, applied))}]")
+    lines.append(f"outputs = [{', '.join(map(_toml, measured))}]")
+    lines += [
+        "# A disturbance that nobody measured is added to a variable so:",
+        "# [[signals.disturbances]]",
+        f"# on = {_toml(measured[0])}",
+        '# spectrum = { kind = "lowpass", bandwidth = 2.0 }',
+        "# scale = 0.1",
+        "",
+        "[[experiments]]",
+        'file = "data/simulated.csv"',
+        'time = "time"',
+    ]
+    if recorded:
+        lines.append(f"inputs = [{', '.join(map(_toml, recorded))}]")
+    lines.append(f"outputs = [{', '.join(map(_toml, measured))}]")
+    return "\n".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"' if any(c in text for c in ',";') else text
+
+
+def _toml(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
