@@ -1,8 +1,8 @@
 """A model from a file: ``FILE.py:Class`` of Python, ``FILE.bmo`` or ``FILE.mo:Plant.Drive`` of Modelica.
 
 The name may be left out where a file defines only one model. A Modelica file is read and never executed.
-A Python file is executed as a module of its own, with its folder importable, as ``python FILE.py`` would. What goes wrong in
-it is reported with the user's own line; nothing of the file stays registered under an importable name.
+A Python file is executed as a module of its own, with its folder importable, as ``python FILE.py`` would. What goes
+wrong in it is reported with the user's own line; nothing of the file stays registered under an importable name.
 """
 
 from __future__ import annotations

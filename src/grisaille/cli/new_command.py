@@ -41,8 +41,8 @@ def command(
     """Make a problem folder from a TEMPLATE, from your own data, or from a Modelica model, ready to fit and to change.
 
     FOLDER is the template's name, or that of the file, unless given; nothing is overwritten. From a file,
-    'grisaille new --csv run.csv --inputs pump --outputs level', the model is a first-order lag: a beginning. From Modelica,
-    'grisaille new --modelica Drive.mo --outputs load.phi', the data are simulated until you put yours there.
+    'grisaille new --csv run.csv --inputs pump --outputs level', the model is a first-order lag: a beginning. From
+    Modelica, 'grisaille new --modelica Drive.mo --outputs load.phi', data are simulated until you put yours there.
     """
     from grisaille.problem.creating import create, templates
 
@@ -114,9 +114,9 @@ def _from_modelica(
         file, folder, name=name, path=path, inputs=_listed(columns["inputs"]), outputs=_listed(columns["outputs"])
     )
     output.say(
-        f"{folder} holds {made.model}, and data that were simulated with it: {', '.join(made.outputs)} with noise. Next:\n"
-        f"  grisaille fit {folder}\nthen put your own data into {folder / 'data'}, and what you want to know into "
-        f"{folder / 'problem.toml'}."
+        f"{folder} holds {made.model}, and data that were simulated with it: {', '.join(made.outputs)} with noise. "
+        f"Next:\n  grisaille fit {folder}\nthen put your own data into {folder / 'data'}, and what you want to know "
+        f"into {folder / 'problem.toml'}."
     )
     output.answer({
         "file": str(file), "folder": str(folder), "model": made.model, "inputs": list(made.inputs),

@@ -12,17 +12,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from grisaille.errors import ModelError
+from grisaille.modelica.flat_expressions import Expressions, Tree, Unwritable, node_of, quoted, string
 
-Tree = Mapping[str, Any]
-
-_OPERATORS = {
-    "Add": "+", "Sub": "-", "Mul": "*", "Div": "/", "Exp": "^", "AddElem": ".+", "SubElem": ".-", "MulElem": ".*",
-    "DivElem": "./", "ExpElem": ".^", "Eq": "==", "Neq": "<>", "Lt": "<", "Le": "<=", "Gt": ">", "Ge": ">=",
-    "And": "and", "Or": "or", "Minus": "-", "Plus": "+", "Not": "not", "DotMinus": "-", "DotPlus": "+",
-}  # fmt: skip
 _SIMPLE = ("Real", "Integer", "Boolean", "String")
-_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+_ENTRY = re.compile(r"(.+)\[([\d, ]+)\]")
 
 
 @dataclass(frozen=True)
@@ -51,32 +44,19 @@ class FlatText:
         return "\n".join(self.lines) + "\n"
 
 
-class Unwritable(ModelError):
-    """Something in the flattener's tree that has no form in Base Modelica, or is not known here."""
-
-
 def flat_text(flat: Tree, name: str) -> FlatText:
     """The flat model as a package of Base Modelica."""
     return _Writer(flat, name).write()
 
 
-class _Writer:
+class _Writer(Expressions):
     def __init__(self, flat: Tree, name: str) -> None:
-        self.flat, self.name = flat, name
+        super().__init__(flat)
+        self.name = name
         self.out = FlatText()
-        self.enumerations = _enumerations(flat.get("enum_literal_ordinals") or {})
-        self.enumerated: set[str] = set()
-        """Names of literals in full."""
-        for kind, literals in self.enumerations.items():
-            self.enumerated |= {f"{kind}.{literal}" for literal in literals}
-        self.inside: str | None = None
-        """The function that is being written; names there are local."""
 
     def write(self) -> FlatText:
         flat = self.flat
-        for key in ("when_chains", "clock_constructors"):
-            if flat.get(key) and key != "when_chains":
-                raise Unwritable(f"the model uses {key.replace('_', ' ')}, which are not supported")
         self.out.add(f"package {quoted(self.name)}")
         self._types()
         for name, function in flat["functions"].items():
@@ -141,7 +121,8 @@ class _Writer:
             return quoted(name)
         found = [kind for kind in self.enumerations if kind.endswith(f".{name}")]
         if not found:
-            found = [kind for kind, f in self.flat["functions"].items() if f["is_constructor"] and kind.endswith(f".{name}")]
+            records = [kind for kind, function in self.flat["functions"].items() if function["is_constructor"]]
+            found = [kind for kind in records if kind.endswith(f".{name}")]
         if not found:
             raise Unwritable(f"the type '{name}' is not known")
         if len({self.enumerations.get(kind, (kind,)) for kind in found}) > 1:
@@ -163,16 +144,20 @@ class _Writer:
         attributes = self._attributes(variable, variability)
         shown = f"({', '.join(attributes)})" if attributes else ""
         value = "" if variable["binding"] is None else f" = {self.text(variable['binding'])}"
-        return " ".join([*prefixes, f"{kind} {quoted(name)}{sizes}{shown}{value} {_words(variable['description'])}"]).strip()
+        return " ".join(
+            [*prefixes, f"{kind} {quoted(name)}{sizes}{shown}{value} {_words(variable['description'])}"]
+        ).strip()
 
     def _attributes(self, variable: Tree, variability: str) -> list[str]:
         found = []
         for key in ("start", "fixed", "min", "max", "nominal"):
             value = variable[key]
-            if value is not None and not (key == "start" and variability in ("Parameter", "Constant") and variable["binding"]):
+            if value is not None and not (
+                key == "start" and variability in ("Parameter", "Constant") and variable["binding"]
+            ):
                 found.append(f"{key} = {_truths(value, variable['dims']) if key == 'fixed' else self.text(value)}")
         if variable["unit"]:
-            found.append(f"unit = {_string(variable['unit'])}")
+            found.append(f"unit = {string(variable['unit'])}")
         if variable["state_select"] != "Default":
             found.append(f"stateSelect = StateSelect.{str(variable['state_select']).lower()}")
         return found
@@ -202,7 +187,7 @@ class _Writer:
     def _equation(self, entry: Tree) -> None:
         residual, many = entry["residual"], entry.get("scalar_count", 1)
         origin = _origin(entry.get("span"), _component(entry.get("origin")))
-        kind, inner = _node(residual)
+        kind, inner = node_of(residual)
         if kind == "Binary" and inner["op"] == "Sub":
             left, right = inner["lhs"], inner["rhs"]
         else:
@@ -240,37 +225,45 @@ class _Writer:
         self.out.add(f"{indent}assert({', '.join(parts)});", origin)
 
     def _when_chain(self, chain: Tree) -> None:
-        branches = chain["branches"] if "branches" in chain else [chain]
         word = "when"
-        for branch in branches:
+        for branch in (chain["first"], *chain["else_when"]):
             origin = _origin(branch.get("span"), "")
             self.out.add(f"    {word} {self.text(branch['condition'])} then", origin)
             for equation in branch["equations"]:
-                self._when_equation(equation, origin)
+                self._when_equation(equation, "      ", origin)
             word = "elsewhen"
         self.out.add("    end when;")
 
-    def _when_equation(self, equation: Tree, origin: Origin) -> None:
-        kind, inner = _node(equation)
+    def _when_equation(self, equation: Tree, indent: str, origin: Origin) -> None:
+        kind, inner = node_of(equation)
+        origin = _origin(inner.get("span"), origin.component)
         if kind == "Assign":
-            self.out.add(f"      {self._target(inner['lhs'])} = {self.text(inner['rhs'])};", origin)
+            self.out.add(f"{indent}{self._target(inner['target'])} = {self.text(inner['value'])};", origin)
         elif kind == "Reinit":
-            self.out.add(f"      reinit({self._target(inner['state'])}, {self.text(inner['value'])});", origin)
+            self.out.add(f"{indent}reinit({self._target(inner['state'])}, {self.text(inner['value'])});", origin)
         elif kind == "Assert":
-            self._assert(inner, "      ", origin)
+            self._assert(inner, indent, origin)
         elif kind == "Terminate":
-            self.out.add(f"      terminate({self.text(inner['message'])});", origin)
+            self.out.add(f"{indent}terminate({self.text(inner['message'])});", origin)
+        elif kind == "Conditional":
+            branches = [*inner["branches"], *([(None, inner["else_branch"])] if inner["else_branch"] else [])]
+            for k, (condition, body) in enumerate(branches):
+                head = "else" if condition is None else f"{'elseif' if k else 'if'} {self.text(condition)} then"
+                self.out.add(f"{indent}{head}", origin)
+                for inner_equation in body:
+                    self._when_equation(inner_equation, indent + "  ", origin)
+            self.out.add(f"{indent}end if;", origin)
         else:
             raise Unwritable(f"'{kind}' inside 'when' is not supported")
 
     def _target(self, target: Any) -> str:
-        if isinstance(target, str):
-            return quoted(target)
-        if "parts" in target:
-            return self._reference(target)
-        if "name" in target and isinstance(target["name"], str):
-            return quoted(target["name"])
-        return self.text(target)
+        """A variable that is named by a text, an entry of an array perhaps; or a reference."""
+        if not isinstance(target, str):
+            return self._reference(target) if "parts" in target else self.text(target)
+        entry = _ENTRY.fullmatch(target)
+        if target not in self.flat["variables"] and entry and entry[1] in self.flat["variables"]:
+            return f"{quoted(entry[1])}[{entry[2]}]"
+        return quoted(target)
 
     # --- statements ---
 
@@ -278,7 +271,7 @@ class _Writer:
         if isinstance(statement, str):
             self.out.add(f"{indent}{statement.lower()};", origin)
             return
-        kind, inner = _node(statement)
+        kind, inner = node_of(statement)
         origin = _origin(inner.get("span"), origin.component)
         if kind == "Assignment":
             self.out.add(f"{indent}{self._reference(inner['comp'])} := {self.text(inner['value'])};", origin)
@@ -287,7 +280,7 @@ class _Writer:
         elif kind == "For":
             self._for(inner, indent, origin)
         elif kind == "While":
-            block = inner["block"] if "block" in inner else inner
+            block = inner.get("block", inner)
             self.out.add(f"{indent}while {self.text(block['cond'])} loop", origin)
             self._block(block["stmts"], indent, origin)
             self.out.add(f"{indent}end while;", origin)
@@ -347,151 +340,6 @@ class _Writer:
             call = f"({', '.join(self.text(o) for o in outputs)}) := {call}"
         self.out.add(f"{indent}{call};", origin)
 
-    # --- expressions ---
-
-    def text(self, node: Any) -> str:
-        """An expression; every operation in parentheses."""
-        kind, inner = _node(node)
-        written = getattr(self, f"_{kind.lower()}", None)
-        if written is None:
-            raise Unwritable(f"the expression '{kind}' is not supported")
-        result: str = written(inner)
-        return result
-
-    def _literal(self, inner: Tree) -> str:
-        kind, value = _node(inner["value"])
-        if kind == "Boolean":
-            return "true" if value else "false"
-        if kind == "String":
-            return _string(value)
-        if kind == "Real":
-            return repr(float(value))
-        return str(int(value))
-
-    def _binary(self, inner: Tree) -> str:
-        operator = _OPERATORS.get(str(inner["op"]))
-        if operator is None:
-            raise Unwritable(f"the operator '{inner['op']}' is not supported")
-        return f"({self.text(inner['lhs'])} {operator} {self.text(inner['rhs'])})"
-
-    def _unary(self, inner: Tree) -> str:
-        operator = _OPERATORS.get(str(inner["op"]))
-        if operator is None:
-            raise Unwritable(f"the operator '{inner['op']}' is not supported")
-        return f"({operator} {self.text(inner['rhs'])})"
-
-    def _varref(self, inner: Tree) -> str:
-        name = inner["name"]
-        subscripts = self._subscripts(inner["subscripts"])
-        full = name["name"]
-        if full in self.enumerated:
-            kind, _, literal = full.rpartition(".")
-            return f"{quoted(kind)}.{quoted(literal)}"
-        if self.inside is not None and name["component_ref"] is not None:
-            return self._reference(name["component_ref"]) + subscripts
-        return "time" if full == "time" else quoted(full) + subscripts
-
-    def _reference(self, reference: Tree) -> str:
-        """``a.b[2].c`` inside a function, one name outside."""
-        parts = reference["parts"]
-        if self.inside is not None:
-            return ".".join(quoted(part["ident"]) + self._subscripts(part["subs"]) for part in parts)
-        name = ".".join(part["ident"] + self._subscripts(part["subs"]) for part in parts[:-1])
-        name = f"{name}.{parts[-1]['ident']}" if name else parts[-1]["ident"]
-        return quoted(name) + self._subscripts(parts[-1]["subs"])
-
-    def _subscripts(self, subscripts: list[Any]) -> str:
-        return f"[{', '.join(map(self._subscript, subscripts))}]" if subscripts else ""
-
-    def _subscript(self, subscript: Any) -> str:
-        kind, inner = _node(subscript)
-        if kind == "Index":
-            return str(inner["value"])
-        if kind in ("Colon", "Range") and "start" not in inner:
-            return ":"
-        return self.text(inner["expr"]) if kind in ("Expr", "Expression") else self.text(subscript)
-
-    def _builtincall(self, inner: Tree) -> str:
-        name = inner["function"]
-        if name == "Size" and self.inside is None and len(inner["args"]) == 2:
-            size = self._size(*inner["args"])
-            if size is not None:
-                return str(size)
-        return f"{name[0].lower()}{name[1:]}({', '.join(map(self.text, inner['args']))})"
-
-    def _size(self, array: Any, which: Any) -> int | None:
-        """``size(a, 1)`` of a declared array, which a parameter may ask for although the array is a variable."""
-        (kind, inner), (_, index) = _node(array), _node(which)
-        if kind != "VarRef" or inner["subscripts"] or "value" not in index:
-            return None
-        variable = self.flat["variables"].get(inner["name"]["name"])
-        k = next(iter(index["value"].values()))
-        return variable["dims"][k - 1] if variable is not None and 1 <= k <= len(variable["dims"]) else None
-
-    def _stringconversion(self, inner: Tree) -> str:
-        return f"String({self.text(inner['value'])})"
-
-    def _functioncall(self, inner: Tree) -> str:
-        name = inner["name"]["name"]
-        arguments = [self._argument(a) for a in inner["args"]]
-        return f"{self._called(name)}({', '.join(arguments)})"
-
-    def _argument(self, node: Any) -> str:
-        kind, inner = _node(node)
-        if kind == "FunctionCall" and inner["name"]["name"].startswith("__rumoca_named_arg__."):
-            return f"{quoted(inner['name']['name'].partition('.')[2])} = {self.text(inner['args'][0])}"
-        return self.text(node)
-
-    def _called(self, name: str) -> str:
-        return quoted(name) if name in self.flat["functions"] or "." in name else name
-
-    def _if(self, inner: Tree) -> str:
-        words = [
-            f"{'elseif' if k else 'if'} {self.text(condition)} then {self.text(value)}"
-            for k, (condition, value) in enumerate(inner["branches"])
-        ]
-        return f"({' '.join(words)} else {self.text(inner['else_branch'])})"
-
-    def _array(self, inner: Tree) -> str:
-        elements = inner["elements"]
-        if inner["kind"] == "Array":
-            return f"{{{', '.join(map(self.text, elements))}}}"
-        if inner["kind"] in ("Horizontal", "Vertical"):
-            rows = [_node(e) for e in elements]
-            if inner["kind"] == "Vertical" or all(k == "Array" and v["kind"] == "Horizontal" for k, v in rows):
-                return f"[{'; '.join(', '.join(map(self.text, v['elements'])) if k == 'Array' and v['kind'] == 'Horizontal' else self.text(e) for (k, v), e in zip(rows, elements, strict=True))}]"
-            return f"[{', '.join(map(self.text, elements))}]"
-        raise Unwritable(f"an array of the kind '{inner['kind']}' is not supported")
-
-    def _arraycomprehension(self, inner: Tree) -> str:
-        if inner["filter"] is not None:
-            raise Unwritable("a filter in a comprehension is not supported")
-        loops = ", ".join(f"{quoted(i['name'])} in {self.text(i['range'])}" for i in inner["indices"])
-        return f"{{{self.text(inner['expr'])} for {loops}}}"
-
-    def _range(self, inner: Tree) -> str:
-        parts = [inner["start"], inner["step"], inner["end"]]
-        return f"({':'.join(self.text(p) for p in parts if p is not None)})"
-
-    def _index(self, inner: Tree) -> str:
-        return f"{self._grouped(inner['base'])}{self._subscripts(inner['subscripts'])}"
-
-    def _fieldaccess(self, inner: Tree) -> str:
-        return f"{self._grouped(inner['base'])}.{quoted(inner['field'])}"
-
-    def _grouped(self, base: Any) -> str:
-        text = self.text(base)
-        return text if _node(base)[0] in ("VarRef", "FunctionCall", "Index", "FieldAccess") else f"({text})"
-
-    def _tuple(self, inner: Tree) -> str:
-        return f"({', '.join(map(self.text, inner['elements']))})"
-
-
-def quoted(name: str) -> str:
-    """A name between quotes, which may hold dots and brackets."""
-    plain = name.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{plain}'"
-
 
 def _truths(value: Any, sizes: list[int]) -> str:
     """One truth value for all entries, or one for each."""
@@ -503,21 +351,12 @@ def _truths(value: Any, sizes: list[int]) -> str:
     return f"{{{', '.join(words)}}}"
 
 
-def _node(node: Any) -> tuple[str, Any]:
-    if isinstance(node, str):
-        return node, {}
-    if not isinstance(node, Mapping) or len(node) != 1:
-        raise Unwritable(f"the flattener's tree holds something unknown: {str(node)[:80]}")
-    ((kind, inner),) = node.items()
-    return kind, inner
-
-
 def _tag(value: Any) -> str:
     return value if isinstance(value, str) else next(iter(value))
 
 
 def _is_zero(node: Tree) -> bool:
-    kind, inner = _node(node)
+    kind, inner = node_of(node)
     return kind == "Literal" and next(iter(inner["value"].values())) in (0, 0.0)
 
 
@@ -525,12 +364,8 @@ def _is_inner(name: str) -> bool:
     return "." in name
 
 
-def _string(text: str) -> str:
-    return '"' + re.sub(r'[\\"\n\t\r]', lambda m: _ESCAPES[m[0]], text) + '"'
-
-
 def _words(text: str | None) -> str:
-    return _string(text) if text else ""
+    return string(text) if text else ""
 
 
 def _origin(span: Any, component: str) -> Origin:
@@ -549,13 +384,3 @@ def _component(origin: Any) -> str:
     if kind == "Connection":
         return f"connect({inner.get('lhs')}, {inner.get('rhs')})"
     return str(inner.get("variable", "")) if isinstance(inner, Mapping) else ""
-
-
-def _enumerations(ordinals: Mapping[str, int]) -> dict[str, tuple[str, ...]]:
-    """Literals of each enumeration by its full name, in order."""
-    found: dict[str, dict[int, str]] = {}
-    for full, ordinal in ordinals.items():
-        kind, _, literal = full.rpartition(".")
-        if kind and "'" not in literal and kind not in ("StateSelect", "AssertionLevel"):
-            found.setdefault(kind, {})[ordinal] = literal
-    return {kind: tuple(literals[k] for k in sorted(literals)) for kind, literals in found.items()}

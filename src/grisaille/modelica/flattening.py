@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from grisaille.errors import ModelError
-from grisaille.modelica.flat_text import FlatText, Origin, Unwritable, flat_text
+from grisaille.modelica.flat_expressions import Unwritable
+from grisaille.modelica.flat_text import FlatText, Origin, flat_text
 from grisaille.modelica.refusals import Source
 
 VERSION = "0.10"
@@ -74,6 +75,11 @@ def flatten(text: str, label: str, name: str, roots: Sequence[Path]) -> tuple[st
         made = flat_text(flat, name)
     except Unwritable as error:
         raise ModelError(f"'{name}' of {label} was flattened, but {error}.") from None
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
+        raise ModelError(
+            f"'{name}' of {label} was flattened into a tree of a form that is not known here "
+            f"({type(error).__name__}: {error}; rumoca {_version()})."
+        ) from None
     return made.text, FlatSource(made, label, _own_lines(flat, text))
 
 
@@ -90,7 +96,9 @@ def _check_compiler() -> None:
         )
     version = _version()
     if not version.startswith(f"{VERSION}."):
-        raise ModelError(f"rumoca {version} is installed; {VERSION} is known here. `pip install 'grisaille[modelica]'`.")
+        raise ModelError(
+            f"rumoca {version} is installed; {VERSION} is known here. `pip install 'grisaille[modelica]'`."
+        )
 
 
 @cache

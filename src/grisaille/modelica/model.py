@@ -232,7 +232,9 @@ class ModelNames:
         name = scalar.name
         if scalar.base != "Real" or "discrete" in scalar.declared.prefixes:
             self.discrete[name] = scalar
-            self.values[name] = Pending(lambda: self._formula(name, scalar))  # entries of an array are asked for by name
+            self.values[name] = Pending(
+                lambda: self._formula(name, scalar)
+            )  # entries of an array are asked for by name
             return self.values[name]
         if "input" in scalar.declared.prefixes:
             start = self.number(scalar.attributes.get("start"))

@@ -86,7 +86,9 @@ def _measured(model: Model) -> list[str]:
     return found
 
 
-def _influential(model: Model, times: Any, inputs: dict[str, float], measured: Sequence[str], run: Any) -> tuple[str, ...]:
+def _influential(
+    model: Model, times: Any, inputs: dict[str, float], measured: Sequence[str], run: Any
+) -> tuple[str, ...]:
     """The parameter that moves the measured variables most, in parts of their ranges for a part of its own value."""
     flat = structure_of(model).model
     numbers = {n: float(p.value) for n, p in model.parameters.items() if p.value is not None and float(p.value) != 0.0}

@@ -68,9 +68,8 @@ class Reference:
 
 def read_reference(path: Path) -> Reference:
     """A CSV file, packed or not: a column of times first, then a column for each signal."""
-    opened = gzip.open(path, "rt", newline="", encoding="utf-8") if path.suffix == ".gz" else path.open(newline="")
-    with opened as file:
-        head, *rows = csv.reader(file)
+    raw = path.read_bytes()
+    head, *rows = csv.reader((gzip.decompress(raw) if path.suffix == ".gz" else raw).decode().splitlines())
     try:
         values = np.array(rows, dtype=float).reshape(len(rows), len(head))
     except ValueError:

@@ -1,0 +1,213 @@
+"""Expressions of a model that ``rumoca`` has flattened, as Base Modelica writes them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from grisaille.errors import ModelError
+
+Tree = Mapping[str, Any]
+
+_OPERATORS = {
+    "Add": "+", "Sub": "-", "Mul": "*", "Div": "/", "Exp": "^", "AddElem": ".+", "SubElem": ".-", "MulElem": ".*",
+    "DivElem": "./", "ExpElem": ".^", "Eq": "==", "Neq": "<>", "Lt": "<", "Le": "<=", "Gt": ">", "Ge": ">=",
+    "And": "and", "Or": "or", "Minus": "-", "Plus": "+", "Not": "not", "DotMinus": "-", "DotPlus": "+",
+}  # fmt: skip
+_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+
+
+class Unwritable(ModelError):
+    """Something in the flattener's tree that has no form in Base Modelica, or is not known here."""
+
+
+class Expressions:
+    """Writes expressions; every operation stands in parentheses."""
+
+    def __init__(self, flat: Tree) -> None:
+        self.flat = flat
+        self.enumerations = _enumerations(flat.get("enum_literal_ordinals") or {})
+        self.enumerated = {f"{kind}.{literal}" for kind, found in self.enumerations.items() for literal in found}
+        """Names of literals in full."""
+        self.inside: str | None = None
+        """The function that is being written; names there are local."""
+
+    def text(self, node: Any) -> str:
+        """An expression; every operation in parentheses."""
+        kind, inner = node_of(node)
+        if kind not in _WRITERS:
+            raise Unwritable(f"the expression '{kind}' is not supported")
+        return _WRITERS[kind](self, inner)
+
+    def _literal(self, inner: Tree) -> str:
+        kind, value = node_of(inner["value"])
+        if kind == "Boolean":
+            return "true" if value else "false"
+        if kind == "String":
+            return string(value)
+        if kind == "Real":
+            return repr(float(value))
+        return str(int(value))
+
+    def _binary(self, inner: Tree) -> str:
+        operator = _OPERATORS.get(str(inner["op"]))
+        if operator is None:
+            raise Unwritable(f"the operator '{inner['op']}' is not supported")
+        return f"({self.text(inner['lhs'])} {operator} {self.text(inner['rhs'])})"
+
+    def _unary(self, inner: Tree) -> str:
+        operator = _OPERATORS.get(str(inner["op"]))
+        if operator is None:
+            raise Unwritable(f"the operator '{inner['op']}' is not supported")
+        return f"({operator} {self.text(inner['rhs'])})"
+
+    def _varref(self, inner: Tree) -> str:
+        name = inner["name"]
+        subscripts = self._subscripts(inner["subscripts"])
+        full = name["name"]
+        if full in self.enumerated:
+            kind, _, literal = full.rpartition(".")
+            return f"{quoted(kind)}.{quoted(literal)}"
+        if self.inside is not None and name["component_ref"] is not None:
+            return self._reference(name["component_ref"]) + subscripts
+        return "time" if full == "time" else quoted(full) + subscripts
+
+    def _reference(self, reference: Tree) -> str:
+        """``a.b[2].c`` inside a function, one name outside."""
+        parts = reference["parts"]
+        if self.inside is not None:
+            return ".".join(quoted(part["ident"]) + self._subscripts(part["subs"]) for part in parts)
+        name = ".".join(part["ident"] + self._subscripts(part["subs"]) for part in parts[:-1])
+        name = f"{name}.{parts[-1]['ident']}" if name else parts[-1]["ident"]
+        return quoted(name) + self._subscripts(parts[-1]["subs"])
+
+    def _subscripts(self, subscripts: list[Any]) -> str:
+        return f"[{', '.join(map(self._subscript, subscripts))}]" if subscripts else ""
+
+    def _subscript(self, subscript: Any) -> str:
+        kind, inner = node_of(subscript)
+        if kind == "Index":
+            return str(inner["value"])
+        if kind in ("Colon", "Range") and "start" not in inner:
+            return ":"
+        return self.text(inner["expr"]) if kind in ("Expr", "Expression") else self.text(subscript)
+
+    def _builtincall(self, inner: Tree) -> str:
+        name = inner["function"]
+        if name == "Size" and self.inside is None and len(inner["args"]) == 2:
+            size = self._size(*inner["args"])
+            if size is not None:
+                return str(size)
+        return f"{name[0].lower()}{name[1:]}({', '.join(map(self.text, inner['args']))})"
+
+    def _size(self, array: Any, which: Any) -> int | None:
+        """``size(a, 1)`` of a declared array, which a parameter may ask for although the array is a variable."""
+        (kind, inner), (_, index) = node_of(array), node_of(which)
+        if kind != "VarRef" or inner["subscripts"] or "value" not in index:
+            return None
+        variable = self.flat["variables"].get(inner["name"]["name"])
+        k = next(iter(index["value"].values()))
+        return variable["dims"][k - 1] if variable is not None and 1 <= k <= len(variable["dims"]) else None
+
+    def _stringconversion(self, inner: Tree) -> str:
+        return f"String({self.text(inner['value'])})"
+
+    def _functioncall(self, inner: Tree) -> str:
+        name = inner["name"]["name"]
+        arguments = [self._argument(a) for a in inner["args"]]
+        return f"{self._called(name)}({', '.join(arguments)})"
+
+    def _argument(self, node: Any) -> str:
+        kind, inner = node_of(node)
+        if kind == "FunctionCall" and inner["name"]["name"].startswith("__rumoca_named_arg__."):
+            return f"{quoted(inner['name']['name'].partition('.')[2])} = {self.text(inner['args'][0])}"
+        return self.text(node)
+
+    def _called(self, name: str) -> str:
+        return quoted(name) if name in self.flat["functions"] or "." in name else name
+
+    def _if(self, inner: Tree) -> str:
+        words = [
+            f"{'elseif' if k else 'if'} {self.text(condition)} then {self.text(value)}"
+            for k, (condition, value) in enumerate(inner["branches"])
+        ]
+        return f"({' '.join(words)} else {self.text(inner['else_branch'])})"
+
+    def _array(self, inner: Tree) -> str:
+        elements = inner["elements"]
+        if inner["kind"] == "Array":
+            return f"{{{', '.join(map(self.text, elements))}}}"
+        if inner["kind"] in ("Horizontal", "Vertical"):
+            rows = [self._row(element) for element in elements]
+            is_matrix = inner["kind"] == "Vertical" or all(row is not None for row in rows)
+            written = [row or self.text(element) for row, element in zip(rows, elements, strict=True)]
+            return f"[{'; '.join(written)}]" if is_matrix else f"[{', '.join(map(self.text, elements))}]"
+        raise Unwritable(f"an array of the kind '{inner['kind']}' is not supported")
+
+    def _row(self, element: Any) -> str | None:
+        """``a, b`` of a row in brackets."""
+        kind, inner = node_of(element)
+        is_row = kind == "Array" and inner["kind"] == "Horizontal"
+        return ", ".join(map(self.text, inner["elements"])) if is_row else None
+
+    def _arraycomprehension(self, inner: Tree) -> str:
+        if inner["filter"] is not None:
+            raise Unwritable("a filter in a comprehension is not supported")
+        loops = ", ".join(f"{quoted(i['name'])} in {self.text(i['range'])}" for i in inner["indices"])
+        return f"{{{self.text(inner['expr'])} for {loops}}}"
+
+    def _range(self, inner: Tree) -> str:
+        parts = [inner["start"], inner["step"], inner["end"]]
+        return f"({':'.join(self.text(p) for p in parts if p is not None)})"
+
+    def _index(self, inner: Tree) -> str:
+        return f"{self._grouped(inner['base'])}{self._subscripts(inner['subscripts'])}"
+
+    def _fieldaccess(self, inner: Tree) -> str:
+        return f"{self._grouped(inner['base'])}.{quoted(inner['field'])}"
+
+    def _grouped(self, base: Any) -> str:
+        text = self.text(base)
+        return text if node_of(base)[0] in ("VarRef", "FunctionCall", "Index", "FieldAccess") else f"({text})"
+
+    def _tuple(self, inner: Tree) -> str:
+        return f"({', '.join(map(self.text, inner['elements']))})"
+
+
+_WRITERS: dict[str, Callable[[Expressions, Tree], str]] = {
+    "Literal": Expressions._literal, "Binary": Expressions._binary, "Unary": Expressions._unary,
+    "VarRef": Expressions._varref, "BuiltinCall": Expressions._builtincall, "If": Expressions._if,
+    "FunctionCall": Expressions._functioncall, "StringConversion": Expressions._stringconversion,
+    "Array": Expressions._array, "ArrayComprehension": Expressions._arraycomprehension, "Range": Expressions._range,
+    "Index": Expressions._index, "FieldAccess": Expressions._fieldaccess, "Tuple": Expressions._tuple,
+}  # fmt: skip
+
+
+def quoted(name: str) -> str:
+    """A name between quotes, which may hold dots and brackets."""
+    plain = name.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{plain}'"
+
+
+def node_of(node: Any) -> tuple[str, Any]:
+    if isinstance(node, str):
+        return node, {}
+    if not isinstance(node, Mapping) or len(node) != 1:
+        raise Unwritable(f"the flattener's tree holds something unknown: {str(node)[:80]}")
+    ((kind, inner),) = node.items()
+    return kind, inner
+
+
+def string(text: str) -> str:
+    return '"' + re.sub(r'[\\"\n\t\r]', lambda m: _ESCAPES[m[0]], text) + '"'
+
+
+def _enumerations(ordinals: Mapping[str, int]) -> dict[str, tuple[str, ...]]:
+    """Literals of each enumeration by its full name, in order."""
+    found: dict[str, dict[int, str]] = {}
+    for full, ordinal in ordinals.items():
+        kind, _, literal = full.rpartition(".")
+        if kind and "'" not in literal and kind not in ("StateSelect", "AssertionLevel"):
+            found.setdefault(kind, {})[ordinal] = literal
+    return {kind: tuple(literals[k] for k in sorted(literals)) for kind, literals in found.items()}

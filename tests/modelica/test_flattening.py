@@ -1,0 +1,184 @@
+"""Full Modelica: what the flattener gives, read; where its lines are told; what is refused.
+
+``plant/flat.json.gz`` holds the trees that rumoca 0.10.2 makes of ``plant/Plant.mo``, so that the compiler is only
+needed to make them anew.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import grisaille as gr
+from grisaille.errors import ModelError
+from grisaille.modelica import flattening
+from grisaille.modelica.flat_text import flat_text
+from grisaille.modelica.packages import is_flat, whole
+
+PLANT = Path(__file__).with_name("plant") / "Plant.mo"
+TREES = json.loads(gzip.decompress(PLANT.with_name("flat.json.gz").read_bytes()))
+TIMES = np.linspace(0.0, 2.0, 9)
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The compiler, as it answered once."""
+    monkeypatch.setattr(flattening, "_check_compiler", lambda: None)
+    monkeypatch.setattr(flattening, "_run", lambda asked, label: TREES[asked["name"]])
+
+
+def read(name: str) -> gr.Model:
+    return gr.read_modelica(PLANT, name=f"Plant.{name}")
+
+
+def test_inheritance_connections_and_modifications_are_flat_and_parameters_stay(compiled: None) -> None:
+    drive = read("Drive")
+    assert {n: p.value for n, p in drive.parameters.items()} == {"slowness": 2.0, "load.J": 2.0, "spring.c": 8.0}
+    assert (drive.parameters["load.J"].unit, drive.parameters["load.J"].bounds) == ("kg.m2", (0.0, np.inf))
+    result = gr.simulate(drive.replace({"slowness": 8.0}), TIMES, rtol=1e-9, compiled=False)
+    assert np.allclose(result["both[1]"], np.cos(TIMES), atol=1e-6)  # c/J = 1
+
+
+def test_a_structural_parameter_of_the_text_is_fixed_with_a_word(compiled: None) -> None:
+    with pytest.raises(ModelError, match=r"spring\.law.*linear"):
+        read("Drive").replace({"spring.law": 2})
+
+
+def test_arrays_of_components_and_initial_equations(compiled: None) -> None:
+    chain = read("Chain")
+    c1, c2, J, torque = 4.0, 6.0, 0.5, 3.0
+    K = np.array([[c1 + c2, -c2], [-c2, c2]])
+    rest = np.linalg.solve(K, [0.0, torque])
+    omega, modes = np.linalg.eigh(K / J)
+    amplitude = modes.T @ (np.array([0.1, 0.2]) - rest)
+    exact = rest + np.array([modes @ (amplitude * np.cos(np.sqrt(omega) * t)) for t in TIMES])
+    result = gr.simulate(chain, TIMES, rtol=1e-9, compiled=False)
+    assert np.allclose(result["loads[2].phi"], exact[:, 1], atol=1e-6)
+
+
+def test_events(compiled: None) -> None:
+    result = gr.simulate(read("Ball"), [0.0, 0.5, 0.6], rtol=1e-9)
+    hit = np.sqrt(2.0 / 9.81)
+    assert float(result["v"][-1]) == pytest.approx(0.5 * 9.81 * hit - 9.81 * (0.6 - hit), abs=1e-6)
+
+
+def test_a_cubic_spring_is_the_same_function_with_its_loop(compiled: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = flat_text(TREES["Plant.Drive"]["flat"], "Plant.Drive").text
+    cubic = text.replace("'spring.law' = 'Plant.Law'.'linear'", "'spring.law' = 'Plant.Law'.'cubic'")
+    assert cubic != text
+    start = gr.analyze(gr.read_modelica(cubic)).start
+    assert start["spring.a.tau"] == pytest.approx(8.0 * (1.0 + 1.0**3))
+
+
+def test_what_is_refused_has_the_line_of_the_users_file(compiled: None) -> None:
+    line = 1 + PLANT.read_text("utf-8")[: PLANT.read_text("utf-8").index("y = foreign(x)")].count("\n")
+    with pytest.raises(ModelError, match=rf"Plant\.mo cannot be read:\n  line {line}: .*foreign_code"):
+        read("Silent")
+
+
+def test_equations_tell_their_place_in_the_users_file(compiled: None) -> None:
+    text = PLANT.read_text("utf-8")
+    line = 1 + text[: text.index("J * der(w)")].count("\n")
+    drive = read("Drive")
+    places = [law.source for law in drive._content.equations]
+    assert f"Plant.mo, line {line}" in places
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ({"error": "A failed in ToDae: unbalanced model: 2 equations, 1 unknowns (balance = 1); unknowns[x]"},
+         "2 equations, 1 unknowns"),
+        ({"error": "A could not be compiled: unresolved type reference: 'TwoFlanges'\nRelated failures (showing 1):\n"
+                   "- <resolve> [Resolve]: unresolved type reference: 'TwoFlanges'"}, r"line 3\d: .*'TwoFlanges'\nLibr"),
+        ({"error": "x", "diagnostics": [{"line": 7, "file": "Plant.mo", "level": "error", "message": "E1\n × bad `x`"}]},
+         "line 7: bad `x`"),
+        ({"error": "A could not be compiled because resolve/parse failed"}, "has no model 'Plant.Drive'"),
+        ({"flat": {"functions": {}}}, "tree of a form that is not known"),
+    ],
+)  # fmt: skip
+def test_what_the_compiler_says(answer: dict, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flattening, "_check_compiler", lambda: None)
+    monkeypatch.setattr(flattening, "_run", lambda asked, label: answer)
+    with pytest.raises(ModelError, match=words):
+        read("Drive")
+
+
+def test_without_the_compiler_the_remedy_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flattening, "is_available", lambda: False)
+    with pytest.raises(ModelError, match=r"pip install 'grisaille\[modelica\]'.*--baseModelica"):
+        read("Drive")
+
+
+def test_another_version_of_the_compiler_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flattening, "is_available", lambda: True)
+    monkeypatch.setattr(flattening, "_version", lambda: "0.9.1")
+    with pytest.raises(ModelError, match=r"0\.9\.1 is installed; 0\.10 is known"):
+        read("Drive")
+
+
+def test_a_flat_file_needs_no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flattening, "is_available", lambda: False)
+    file = tmp_path / "decay.mo"
+    file.write_text("model Decay\n  Real x(start = 1, fixed = true);\nequation\n  der(x) = -x;\nend Decay;\n")
+    assert list(gr.read_modelica(file).start) == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("text", "flat"),
+    [
+        ("model A Real x; equation x = 1; end A;", True),
+        ("model A extends B; end A;", False),
+        ("model A B b; end A;", False),
+        ("connector C Real p; flow Real f; end C; model A C c; equation connect(c, c); end A;", False),
+        ("model A Real x", False),
+    ],
+)
+def test_which_texts_are_flat(text: str, flat: bool) -> None:
+    assert is_flat(text) is flat
+
+
+def test_a_file_of_a_tree_of_folders_brings_its_package(tmp_path: Path) -> None:
+    inner = tmp_path / "Plant" / "Parts"
+    inner.mkdir(parents=True)
+    (tmp_path / "Plant" / "package.mo").write_text("package Plant end Plant;")
+    (inner / "package.mo").write_text("within Plant; package Parts end Parts;")
+    (inner / "Wheel.mo").write_text("within Plant.Parts; /* a\nwheel */ model Wheel extends Plant.Base; end Wheel;")
+    text, label, name, roots = whole((inner / "Wheel.mo").read_text(), "Wheel.mo", inner / "Wheel.mo", None, [])
+    assert (label, name, roots) == ("Wheel.mo", "Flattened", [(tmp_path / "Plant").resolve()])
+    assert "extends Plant.Parts.Wheel;" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "words"),
+    [
+        ("package Plant end Plant;", None, r"say which model, name='Plant\.…'"),
+        ("within Plant; model A end A;", None, "package.mo is not beside it"),
+        ("", None, "holds no class"),
+        ("model A end A;", "A; system(1)", "no name of a class"),
+    ],
+)
+def test_names_that_cannot_be_flattened(text: str, name: str | None, words: str) -> None:
+    with pytest.raises(ModelError, match=words):
+        whole(text, "A.mo", None, name, [])
+
+
+def test_folders_of_libraries_must_exist() -> None:
+    with pytest.raises(ModelError, match="path: there is no 'nowhere'"):
+        gr.read_modelica(PLANT, name="Plant.Drive", path="nowhere")
+    with pytest.raises(ModelError, match="path takes folders"):
+        gr.read_modelica(PLANT, name="Plant.Drive", path=[3])
+
+
+def test_the_compiler_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("rumoca")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "Other.mo").write_text("package Plant model Drive Real x; equation x = 1; end Drive; end Plant;")
+    drive = read("Drive")
+    assert drive.parameters["spring.c"].value == 8.0 and "load.phi" in drive.start
+    with pytest.raises(ModelError, match="Plant.mo has no model 'Plant.Wheel'"):
+        read("Wheel")
