@@ -47,7 +47,9 @@ def test_nothing_is_overwritten_and_options_of_data_are_refused(
 
 def write(folder: Path, signals: str) -> None:
     head, _, tail = (folder / "problem.toml").read_text().partition("[signals]")
-    (folder / "problem.toml").write_text(f"{head}[signals]\n{signals}\n[[experiments]]{tail.partition('[[experiments]]')[2]}")
+    (folder / "problem.toml").write_text(
+        f"{head}[signals]\n{signals}\n[[experiments]]{tail.partition('[[experiments]]')[2]}"
+    )
 
 
 def test_signals_are_marked_on_the_model(folder: Path) -> None:

@@ -88,6 +88,10 @@ def test_sections_are_those_of_the_library(tmp_path: Path) -> None:
 
 
 def test_folders_without_files_and_wrong_patterns(tmp_path: Path) -> None:
-    for folder, only, words in ((tmp_path, "", "holds no"), (tmp_path / "x", "", "There is no"), (tmp_path, "(", "no reg")):
+    for folder, only, words in (
+        (tmp_path, "", "holds no"),
+        (tmp_path / "x", "", "There is no"),
+        (tmp_path, "(", "no reg"),
+    ):
         with pytest.raises(DataError, match=words):
             find_files(folder, only=only)

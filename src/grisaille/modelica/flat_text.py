@@ -101,8 +101,8 @@ class _Writer(Expressions):
         kind = self._type(part["type_name"])
         written = [self._subscript(size) for size in part["shape_expr"]]
         known = part["effective_type"]["dimensions"]  # those of the type's own declaration come last
-        sizes = [*written, *map(str, known[len(written) :])]
-        sizes = f"[{', '.join(sizes)}]" if sizes else ""
+        every = [*written, *map(str, known[len(written) :])]
+        sizes = f"[{', '.join(every)}]" if every else ""
         value = "" if part["default"] is None else f" = {self.text(part['default'])}"
         return f"{prefix.replace('protected ', '')}{kind} {quoted(part['name'])}{sizes}{value}"
 

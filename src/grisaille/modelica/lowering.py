@@ -145,7 +145,8 @@ class _Lowering:
         return self.names.discrete_entries(side.path) if isinstance(side, tree.Reference) and _is_whole(side) else {}
 
     def _discrete_uses(self, node: tree.Node) -> list[str]:
-        known, found = self.events.discretes, []
+        known = self.events.discretes
+        found: list[str] = []
         for path in outside_pre(node):
             found += [path] if path in self.names.discrete else self.names.discrete_entries(path)
         return [path for path in found if path not in known]

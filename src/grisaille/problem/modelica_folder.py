@@ -124,7 +124,7 @@ def _problem(
     model: Model, source: str, name: str | None, applied: Sequence[str], recorded: Sequence[str],
     measured: Sequence[str], chosen: Sequence[str], run: Any,
 ) -> str:  # fmt: skip
-    value = float(model.parameters[chosen[0]].value)
+    value = float(model.parameters[chosen[0]].value or 0.0)
     lines = [
         f"title = {_toml(f'{_title(model)} of {source}')}",
         f"model = {_toml('model.bmo' + (f':{name}' if name else ''))}",

@@ -5,14 +5,14 @@ Made for models that were written elsewhere, in Modelica, and works on any.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from grisaille.errors import DataError
 from grisaille.model import spectra
 from grisaille.problem.findings import Findings
 
-KINDS = {
+KINDS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "white": (spectra.white, ()),
     "lowpass": (spectra.lowpass, ("bandwidth",)),
     "resonance": (spectra.resonance, ("frequency", "damping")),
