@@ -46,7 +46,7 @@ def test_every_command_explains_itself(name: str, capsys: Capture) -> None:
     assert main([name, "--help"]) == 0
     printed = capsys.readouterr().out
     assert f"Usage: grisaille {name}" in printed
-    assert "--json" in printed or name in ("demo", "study")
+    assert "--json" in printed or name in ("demo", "study", "modelica")
 
 
 def test_from_a_template_to_a_sound_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
