@@ -1,12 +1,7 @@
-"""CasADi functions called with plain NumPy arrays.
-
-Going through ``DM`` costs about 45 µs per call; here arguments are copied into memory that CasADi's virtual machine
-reads directly, 1 to 2 µs. Each thread has its own memory.
-"""
+"""CasADi functions of one output called with plain NumPy arrays (``numerics.flat_functions``)."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +9,14 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
+from grisaille.numerics.flat_functions import FlatEvaluation, Floats, flat_function
+
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
-Floats = NDArray[np.float64]
+__all__ = ["Evaluation", "FlatEvaluation", "flat_function", "numpy_matrix", "numpy_vector", "sparse_matrix"]
+
 Evaluation = Callable[..., Floats]
-FlatEvaluation = Callable[..., list[Floats]]
 
 
 def numpy_vector(function: ca.Function) -> Evaluation:
@@ -65,45 +62,3 @@ def _spread(rows: int, columns: int, at: tuple[NDArray[np.int64], ...], values: 
     matrix = np.zeros((columns, rows)).T
     matrix[at] = values
     return matrix
-
-
-def flat_function(function: ca.Function) -> FlatEvaluation:
-    """All outputs, each flattened column by column; arguments in any shape with memory in that order, or numbers."""
-    memory = threading.local()
-
-    def evaluate(*arguments: Any) -> list[Floats]:
-        try:
-            targets, run, results = memory.ready
-        except AttributeError:
-            targets, run, results = memory.ready = _prepare(function)
-        for i, target in targets:
-            given = arguments[i]
-            target[:] = given.ravel() if isinstance(given, np.ndarray) else given
-        run()
-        return [result.copy() for result in results]
-
-    return evaluate
-
-
-def _prepare(function: ca.Function) -> tuple[list[tuple[int, Floats]], Callable[[], None], list[Floats]]:
-    buffer: Any
-    buffer, run = function.buffer()
-    targets = [(i, np.zeros(function.nnz_in(i))) for i in range(function.n_in()) if function.nnz_in(i)]
-    results = [np.zeros(function.nnz_out(o)) for o in range(function.n_out())]
-    for i, target in targets:
-        buffer.set_arg(i, target.data)
-    for o, result in enumerate(results):
-        if result.size:
-            buffer.set_res(o, result.data)
-    return targets, _Run(function, buffer, run), results
-
-
-class _Run:
-    """Keeps the function and its buffer alive as long as the call is."""
-
-    def __init__(self, function: ca.Function, buffer: Any, run: Callable[[], None]) -> None:
-        self._alive = (function, buffer)
-        self._run = run
-
-    def __call__(self) -> None:
-        self._run()

@@ -110,11 +110,9 @@ def _first(point: Point, sources: Sequence[str], ns: int) -> Floats:
     system = point.structure.system
     rows = [system.observed_names.index(n) for n in sources]
     w = np.concatenate([point.start.x, point.start.z])
-    value, by_w, by_p = (
-        np.array(part.full()) for part in point.structure.start_functions.observed(point.t0, w, point.u, point.p)
-    )
+    value, by_w, by_p = point.structure.start_functions.linearized("observed", point.t0, w, point.u, point.p)
     found = np.zeros((len(rows), 1 + ns))
-    found[:, 0] = value.ravel()[rows]
+    found[:, 0] = value[rows]
     if ns and len(point.dq):
         moved = np.concatenate([point.dstart.sx, point.dstart.sz], axis=1)
         found[:, 1:] = by_w[rows] @ moved.T + by_p[rows] @ point.dp.T

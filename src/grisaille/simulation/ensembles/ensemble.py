@@ -464,7 +464,7 @@ def _refuse_interpolation(layout: FilterLayout, between: str) -> None:
 def _slopes(posed: Point) -> Floats:
     """∂rhs/∂x at the start; empty where it is not finite."""
     functions, w = posed.structure.start_functions, np.concatenate([posed.start.x, posed.start.z])
-    slopes = np.array(functions.rates(float(posed.times[0]), w, posed.u, posed.p)[1].full())
+    slopes = functions.linearized("rates", posed.t0, w, posed.u, posed.p)[1]
     square = slopes[:, : len(slopes)]
     return square if np.isfinite(square).all() else np.zeros((0, 0))
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from functools import cached_property
 
 import casadi as ca
+import numpy as np
 
+from grisaille.numerics.flat_functions import FlatEvaluation, flat_function
 from grisaille.structure.system import System
 
 
@@ -15,6 +17,26 @@ class StartFunctions:
     def __init__(self, system: System) -> None:
         self.system = system
         self.arguments = [system.t, ca.vertcat(system.x, system.z), system.u, system.p]
+        self._quick: dict[str, FlatEvaluation] = {}
+
+    def linearized(self, name: str, t: float, w: np.ndarray, u: np.ndarray, p: np.ndarray) -> list[np.ndarray]:
+        """Values of one of these, and derivatives in w and p."""
+        value, by_w, by_p = self._called(name)(t, w, u, p)
+        n = len(value)
+        return [value, np.ascontiguousarray(by_w.reshape(len(w), n).T), np.ascontiguousarray(by_p.reshape(len(p), n).T)]
+
+    def values(self, t: float, w: np.ndarray, u: np.ndarray, p: np.ndarray) -> np.ndarray:
+        """Of everything that is observed; large models have them quickly."""
+        return self._called("observed_values")(t, w, u, p)[0]
+
+    def entries(self, t: float, w: np.ndarray, u: np.ndarray, p: np.ndarray) -> list[np.ndarray]:
+        """The hard equations, and the entries of their derivatives in w that may differ from zero."""
+        return self._called("hard_entries")(t, w, u, p)
+
+    def _called(self, name: str) -> FlatEvaluation:
+        if name not in self._quick:
+            self._quick[name] = flat_function(getattr(self, name))
+        return self._quick[name]
 
     @cached_property
     def hard(self) -> ca.Function:

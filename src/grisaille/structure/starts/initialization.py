@@ -22,6 +22,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
+from grisaille.numerics.flat_functions import FlatEvaluation, flat_function
 from grisaille.structure.reduction import Structure
 from grisaille.structure.starts.declared import DeclaredStarts, declared_starts
 from grisaille.structure.starts.optimality import OptimalityConditions
@@ -139,7 +140,11 @@ class Initializer:
         declared = self.declared
         arguments = [self.system.p, declared.is_given, declared.given]
         slopes = [ca.densify(ca.jacobian(declared.formulas, by)) for by in (self.system.p, declared.given)]
-        return ca.Function("starts", arguments, [declared.formulas, *slopes])
+        return ca.Function("starts", arguments, [ca.densify(declared.formulas), *slopes])
+
+    @cached_property
+    def declared_values(self) -> FlatEvaluation:
+        return flat_function(self.start_values)
 
     def solve(
         self,
@@ -193,5 +198,5 @@ class Initializer:
 
     def observe(self, t: float, start: Start, u: np.ndarray, p: np.ndarray) -> dict[str, float]:
         """Every name the user knows at a start."""
-        values = self.functions.observed_values(t, np.concatenate([start.x, start.z]), u, p)
-        return dict(zip(self.system.observed_names, np.array(values.full()).ravel().tolist(), strict=True))
+        values = self.functions.values(t, np.concatenate([start.x, start.z]), u, p)
+        return dict(zip(self.system.observed_names, values.tolist(), strict=True))

@@ -51,10 +51,9 @@ class StartProblem:
         declared = owner.declared
         is_given = np.array([float(n in demands) for n in declared.referred])
         given = np.array([demands.get(n, 0.0) for n in declared.referred])
-        values, slopes, given_slopes = owner.start_values(p, is_given, given)
-        numbers = np.array(values.full()).ravel()
-        self.slopes = np.array(slopes.full()).reshape(len(numbers), len(p))
-        self.given_slopes = np.array(given_slopes.full()).reshape(len(numbers), len(declared.referred))
+        numbers, slopes, given_slopes = owner.declared_values(p, is_given, given)
+        self.slopes = slopes.reshape(len(p), len(numbers)).T
+        self.given_slopes = given_slopes.reshape(len(declared.referred), len(numbers)).T
         self.rows = {n: k for k, n in enumerate(declared.names)}
         for name, value in zip(declared.names, numbers, strict=True):
             if not np.isfinite(value):
@@ -88,13 +87,12 @@ class StartProblem:
     def _movable(self, level: dict[str, float]) -> dict[str, float]:
         return {n: v for n, v in level.items() if self.owner.structure.order_of(self._root(n)) >= 0}
 
-    def evaluate(self, function: ca.Function, w: np.ndarray) -> list[np.ndarray]:
-        value, jw, jp = function(self.t, w, self.u, self.p)
-        return [np.array(value.full()).ravel(), np.array(jw.full()), np.array(jp.full())]
+    def evaluate(self, name: str, w: np.ndarray) -> list[np.ndarray]:
+        """One of the start's functions: values, ∂/∂w, ∂/∂p."""
+        return self.owner.functions.linearized(name, self.t, w, self.u, self.p)
 
     def observed(self, w: np.ndarray) -> np.ndarray:
-        """Values alone, which large models have quickly."""
-        return np.array(self.owner.functions.observed_values(self.t, w, self.u, self.p).full()).ravel()
+        return self.owner.functions.values(self.t, w, self.u, self.p)
 
     def observed_rows(self, observed: list[np.ndarray], names: list[str]) -> list[np.ndarray]:
         index = [self.owner.observed_position[n] for n in names]
@@ -107,16 +105,16 @@ class StartProblem:
         return self._last[1]
 
     def _hard(self, w: np.ndarray) -> Hard:
-        parts = [self.evaluate(self.owner.functions.hard, w)]
+        parts = [self.evaluate("hard", w)]
         names = list(self.names)
         if self.initial_rows:
-            parts.append(self.evaluate(self.owner.functions.initial, w))
+            parts.append(self.evaluate("initial", w))
             names += self.owner.system.initial_texts
         if self.steady:
-            parts.append(self.evaluate(self.owner.functions.rates, w))
+            parts.append(self.evaluate("rates", w))
             names += [f"der({n}) == 0 (steady state)" for n in self.owner.system.state_names]
         if self.demands:
-            value, jw, jp = self.observed_rows(self.evaluate(self.owner.functions.observed, w), list(self.demands))
+            value, jw, jp = self.observed_rows(self.evaluate("observed", w), list(self.demands))
             parts.append([value - np.array(list(self.demands.values())), jw, jp])
             names += [f"start of {n} = {v:g}" for n, v in self.demands.items()]
         value, jw, jp = (np.concatenate([part[k] for part in parts]) for k in range(3))
@@ -161,7 +159,7 @@ class StartProblem:
             if level.of_unknowns:
                 yield level, w[level.rows], np.eye(len(w))[level.rows], np.zeros((len(level.rows), len(self.p)))
                 continue
-            observed = observed or self.evaluate(self.owner.functions.observed, w)
+            observed = observed or self.evaluate("observed", w)
             yield level, *(a[level.rows] for a in observed)
 
     def soft(self, w: np.ndarray, guess: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -201,10 +199,10 @@ class StartProblem:
     def holds_already(self, w: np.ndarray) -> bool:
         """Whether a point meets everything to rounding, as it does for models without constraints."""
         if not (self.steady or self.demands or self.initial_rows):
-            there, entries = self.owner.functions.hard_entries(self.t, w, self.u, self.p)
-            if not (np.isfinite(there.nonzeros()).all() and np.isfinite(entries.nonzeros()).all()):
+            there, entries = self.owner.functions.entries(self.t, w, self.u, self.p)
+            if not (np.isfinite(there).all() and np.isfinite(entries).all()):
                 return False
-            if not any(there.nonzeros()):
+            if not there.any():
                 return self._wishes_hold(w)
         value, jw, _, _ = self.hard(w)
         if not (np.isfinite(value).all() and np.isfinite(jw).all()):

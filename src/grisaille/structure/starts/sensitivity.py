@@ -42,7 +42,7 @@ def independent_starts(problem: StartProblem, w: np.ndarray, names: list[str]) -
     scaled = jw * scale / row_sizes(jw * scale)[:, None]
     _, singular, vt = np.linalg.svd(scaled) if scaled.size else (None, np.zeros(0), np.eye(len(w)))
     free = vt[int(np.sum(singular > RANK_TOLERANCE)) :].T
-    observed = problem.evaluate(problem.owner.functions.observed, w)
+    observed = problem.evaluate("observed", w)
     kept: list[str] = []
     for name in names:
         rows = problem.observed_rows(observed, [*kept, name])[1] * scale
