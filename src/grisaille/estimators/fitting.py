@@ -27,7 +27,6 @@ from grisaille.estimation.unknowns import (
 from grisaille.estimators.choice import choose_method
 from grisaille.estimators.dead_times import begin_at_dead_times, refuse_open_dead_times, settled_at_corner
 from grisaille.experiment.experiment import Experiment
-from grisaille.experiment.summary import coarse_outputs, held_gaps
 from grisaille.model.classes import Model
 from grisaille.optimization.journal import Journal, Progress
 from grisaille.structure.parameters import evaluate_parameters
@@ -66,8 +65,7 @@ def fit_problem(
 def _remarks(experiments: Sequence[Experiment]) -> list[str]:
     """Remarks on records in steps, and on inputs that were not recorded for long."""
     several = len(experiments) > 1
-    found = [(e, note) for e in experiments for note in (*coarse_outputs(e), *held_gaps(e))]
-    return [f"{e.name}: {note}" if several else note for e, note in found]
+    return [f"{e.name}: {note}" if several else note for e in experiments for note in e._remarks]
 
 
 @checked

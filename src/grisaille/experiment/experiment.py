@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from weakref import ref
 
 import numpy as np
 
@@ -241,8 +243,20 @@ class Experiment(Record):
         model : what the experiment is to be used with.
         """
         from grisaille.experiment.matching import match_model
+        from grisaille.model.flattening.flatten import flatten
 
-        return match_model(self, model)
+        flat = flatten(model)
+        known = vars(self).get("_matched")
+        if known is None or known[0]() is not flat:
+            known = vars(self)["_matched"] = ref(flat), match_model(self, flat)
+        return known[1]
+
+    @cached_property
+    def _remarks(self) -> tuple[str, ...]:
+        """On outputs that were recorded in steps, and on inputs that were not recorded for long."""
+        from grisaille.experiment.summary import coarse_outputs, held_gaps
+
+        return *coarse_outputs(self), *held_gaps(self)
 
     def split(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from grisaille.errors import DataError
 from grisaille.experiment.checks import naming
@@ -11,16 +11,11 @@ from grisaille.experiment.record import EVERY, Record
 from grisaille.experiment.summary import held_gaps
 from grisaille.model.expression import Call, postorder
 from grisaille.model.flat import FlatModel
-from grisaille.model.flattening.flatten import flatten
 from grisaille.model.names import suggestion
 
-if TYPE_CHECKING:
-    from grisaille.model.classes import Model
 
-
-def match_model(record: Record, model: Model) -> tuple[str, ...]:
+def match_model(record: Record, flat: FlatModel) -> tuple[str, ...]:
     """Remarks on what can be used but deserves a look; what cannot be used is refused."""
-    flat = flatten(model)
     with naming(record.name):
         _check_names("inputs", record.inputs, "an input", flat.inputs, flat)
         _check_names("outputs", record.outputs, "an output", flat.outputs, flat)

@@ -7,11 +7,14 @@ and ``"time"``: named formulas, driven inputs and outputs with a definition are 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
+from weakref import WeakKeyDictionary
 
 from grisaille.model.expression import Expression
 
+T = TypeVar("T")
 Kind = Literal["variable", "parameter", "input", "disturbance"]
 
 
@@ -114,6 +117,9 @@ class FlatWhen:
     source: str = ""
 
 
+_kept: WeakKeyDictionary[FlatModel, dict[Hashable, Any]] = WeakKeyDictionary()
+
+
 @dataclass(frozen=True, eq=False)
 class FlatModel:
     name: str
@@ -131,6 +137,14 @@ class FlatModel:
     """They stand among the parameters, too: between events they are constant, at the first instant at their start."""
     whens: tuple[FlatWhen, ...] = ()
     hints: tuple[str, ...] = ()
+    """Sentences for the error that names an underdetermined part (a subclass that forgot ``super()``)."""
     initial: tuple[FlatEquation, ...] = ()
     """What holds at the first instant only."""
-    """Sentences for the error that names an underdetermined part (a subclass that forgot ``super()``)."""
+
+    def kept(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What follows from the model and the key alone, made once; it must not hold on to the model."""
+        known = _kept.setdefault(self, {})
+        if key not in known:
+            known[key] = make()
+        found: T = known[key]
+        return found

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import casadi as ca
 import numpy as np
@@ -56,8 +57,11 @@ class ParameterFormulas:
     def differentiate(self, given: Mapping[str, float]) -> ParameterValues:
         """The same with their derivatives."""
         arguments = self._arguments(given)
-        slopes = ca.Function("slopes", [self._p], [ca.jacobian(self._target, self._p)])(arguments)
-        return ParameterValues(self.names, self._values(arguments), np.array(slopes.full()))
+        return ParameterValues(self.names, self._values(arguments), np.array(self._slopes(arguments).full()))
+
+    @cached_property
+    def _slopes(self) -> ca.Function:
+        return ca.Function("slopes", [self._p], [ca.jacobian(self._target, self._p)])
 
     def _arguments(self, given: Mapping[str, float]) -> np.ndarray:
         numbers = {**self._numbers, **{name: _as_number(name, value) for name, value in given.items()}}
@@ -74,7 +78,13 @@ class ParameterFormulas:
 
 def evaluate_parameters(model: FlatModel, given: Mapping[str, float] | None = None) -> ParameterValues:
     """All parameter values, with ``given`` replacing declared values or formulas."""
-    return ParameterFormulas(model, given or {}).differentiate(given or {})
+    return formulas_of(model, given or {}).differentiate(given or {})
+
+
+def formulas_of(model: FlatModel, given: Iterable[str]) -> ParameterFormulas:
+    """The formulas of a model where these parameters are given."""
+    names = frozenset(given)
+    return model.kept(("formulas", names), lambda: ParameterFormulas(model, names))
 
 
 def unknown_parameter(model: FlatModel, names: Iterable[str]) -> None:

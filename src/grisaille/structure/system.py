@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import casadi as ca
 
@@ -171,26 +172,26 @@ class System:
         """Whether signals have breaks at instants that may depend on parameters."""
         return bool(self.switches.numel()) or bool(self.delays)
 
-    @property
+    @cached_property
     def nx(self) -> int:
         return int(self.x.numel())
 
-    @property
+    @cached_property
     def nz(self) -> int:
         return int(self.z.numel())
 
-    @property
+    @cached_property
     def nu(self) -> int:
         return int(self.u.numel())
 
-    @property
+    @cached_property
     def np(self) -> int:
         return int(self.p.numel())
 
-    @property
+    @cached_property
     def nc(self) -> int:
         return int(self.constraints.numel())
 
-    @property
+    @cached_property
     def ny(self) -> int:
         return int(self.observed.numel())

@@ -66,3 +66,15 @@ class DataMatrix:
                 column = self.outputs.index(name)
                 y[:, k], weights[:, k] = self.y[:, column], self.weights[:, column]
         return y, weights
+
+
+def measured(experiment: Experiment) -> tuple[Floats, DataMatrix]:
+    """The grid of an experiment and its samples on it, made once; they cannot be written to."""
+    known: tuple[Floats, DataMatrix] | None = vars(experiment).get("_measured")
+    if known is None:
+        grid = experiment.grid()
+        known = grid, DataMatrix.of(experiment, grid)
+        for array in (grid, known[1].y, known[1].weights):
+            array.setflags(write=False)
+        vars(experiment)["_measured"] = known
+    return known

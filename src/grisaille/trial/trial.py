@@ -7,11 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from grisaille.compilation.evaluation import FlatEvaluation, flat_function
 from grisaille.errors import ModelError
 from grisaille.experiment.delayed import DelayedSignals
 from grisaille.experiment.experiment import Experiment
@@ -20,16 +18,16 @@ from grisaille.experiment.switching import find_switches, refuse_jumps
 from grisaille.model.classes import Model
 from grisaille.structure.descriptor.operating_point import Conditions
 from grisaille.structure.moving_breaks import with_moving_breaks
-from grisaille.structure.parameters import ParameterFormulas
 from grisaille.structure.prepared import structure_of
 from grisaille.structure.reduction import Structure
 from grisaille.trial.conditions import conditions_of
-from grisaille.trial.data_matrix import DataMatrix
+from grisaille.trial.data_matrix import DataMatrix, measured
 from grisaille.trial.dead_times import moved_taus
+from grisaille.trial.encoding import encoding_of
 from grisaille.trial.form import Form, Signals
 from grisaille.trial.movement import Movement
 from grisaille.trial.point import Point
-from grisaille.trial.read_start import ReadStart, Symbols, can_be_read
+from grisaille.trial.read_start import ReadStart
 from grisaille.trial.unknown import Unknown
 
 Floats = NDArray[np.float64]
@@ -74,20 +72,20 @@ class Trial:
         self.origin = float(self.times[0]) if origin is None and len(self.times) else float(origin or 0.0)
         self.flat = structure_of(model).model
         self.constants, self.demands = self._sorted(constants or {}, demands or {})
-        self.formulas = ParameterFormulas(self.flat, {*self.constants, *moves.targets("parameter")})
+        self.encoding = encoding_of(self.flat, moves, tuple(self.constants), tuple(self.demands))
+        self.formulas = self.encoding.formulas
         self.np = len(self.formulas.names)
         self._forms: list[Form] = []
-        self._readers: dict[int, ReadStart | None] = {}
         self._moved: dict[tuple[object, ...], Trial] = {}
 
     @classmethod
     def of(cls, model: Model, experiment: Experiment, moves: Movement = Movement()) -> Trial:  # noqa: B008
         """An experiment as it was measured."""
-        grid = experiment.grid()
+        grid, data = measured(experiment)
         signals, hold = experiment.input_signals()
         return cls(
             model, grid, name=str(experiment.name), moves=moves, inputs=signals, hold=hold,
-            constants=experiment.constants, demands=known_starts(experiment), data=DataMatrix.of(experiment, grid),
+            constants=experiment.constants, demands=known_starts(experiment), data=data,
             is_static=experiment.is_static,
         )  # fmt: skip
 
@@ -104,8 +102,6 @@ class Trial:
         self, constants: Mapping[str, float], scales: Mapping[str, float], demands: Mapping[str, float]
     ) -> Trial:
         """The same experiment with other numbers for the same constants and demands; what is made once is shared."""
-        if len(self.moves):
-            self._encoding  # noqa: B018 (made here, where copies share it)
         other = copy.copy(self)
         for name in ("conditions", "_constant_quantities", "given"):
             other.__dict__.pop(name, None)
@@ -217,60 +213,22 @@ class Trial:
 
     def reader(self, form: Form) -> ReadStart | None:
         """The quick way to a start, where there is one and anything moves."""
-        if not len(self.moves):
-            return None
-        if id(form) not in self._readers:
-            free = not self.steady and can_be_read(form.initializer, self._demanded)
-            self._readers[id(form)] = self._make_reader(form) if free else None
-        return self._readers[id(form)]
+        return self.encoding.reader(form.initializer) if len(self.moves) and not self.steady else None
 
     @cached_property
     def conditions(self) -> list[Conditions]:
         """Where the record is, for what has to be examined along it before anything is minimised."""
         return conditions_of(self.structure, self.times, self.inputs, self.hold, self.demands)
 
-    @cached_property
+    @property
     def reach(self) -> NDArray[np.bool_]:
         """Which entries of q each entry of θ moves, through formulas too: (len(θ), len(q))."""
-        q, theta = self._formulas_of_q, self.symbols.theta
-        return np.array(ca.DM(ca.jacobian_sparsity(q, theta)).full(), dtype=bool).T
-
-    @cached_property
-    def _demanded(self) -> frozenset[str]:
-        return frozenset({*self.demands, *self.moves.targets("start")})
-
-    def _make_reader(self, form: Form) -> ReadStart:
-        symbols = self.symbols
-        places = zip(self.moves.targets("start"), self.moves.places("start"), strict=True)
-        moved = {n: symbols.theta[k] for n, k in places}
-        return ReadStart(form.initializer, symbols, {**symbols.demands, **moved})
-
-    @cached_property
-    def symbols(self) -> Symbols:
-        """θ, the numbers that are given, and all parameters as formulas of both."""
-        theta, given = ca.SX.sym("theta", len(self.moves)), ca.SX.sym("given", len(self.constants) + len(self.demands))
-        constants = {n: given[k] for k, n in enumerate(self.constants)}
-        demands = {n: given[len(constants) + k] for k, n in enumerate(self.demands)}
-        places = zip(self.moves.targets("parameter"), self.moves.places("parameter"), strict=True)
-        p = ca.densify(self.formulas.symbolic({**constants, **{n: theta[k] for n, k in places}}))
-        return Symbols(theta, given, p, demands)
+        return self.encoding.reach
 
     @cached_property
     def given(self) -> Floats:
-        """The numbers that are given, in the order of ``symbols``."""
+        """The numbers that are given, as the encoding takes them."""
         return np.array([float(v) for v in (*self.constants.values(), *self.demands.values())])
-
-    @cached_property
-    def _formulas_of_q(self) -> ca.SX:
-        theta = self.symbols.theta
-        levels = [theta[k] for k in (*self.moves.places("scale"), *self.moves.places("noise"))]
-        return ca.densify(ca.vertcat(self.symbols.p, *levels))
-
-    @cached_property
-    def _encoding(self) -> FlatEvaluation:
-        q, theta = self._formulas_of_q, self.symbols.theta
-        formulas = [q, ca.densify(ca.jacobian(q, theta))]
-        return flat_function(ca.Function("quantities", [theta, self.symbols.given], formulas))
 
     def _quantities(self, theta: Floats) -> tuple[Floats, Floats]:
         if len(theta) != len(self.moves):
@@ -278,7 +236,7 @@ class Trial:
         if not len(theta):
             q = self._constant_quantities
             return q, np.zeros((0, len(q)))
-        q, dq = self._encoding(theta, self.given)
+        q, dq = self.encoding.quantities(theta, self.given)
         if not np.isfinite(q).all():
             moved = zip(self.moves.targets("parameter"), theta[self.moves.places("parameter")].tolist(), strict=True)
             self.formulas.evaluate({**self.constants, **dict(moved)})

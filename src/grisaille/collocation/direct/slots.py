@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from grisaille.collocation.direct.mesh import Floats
 from grisaille.errors import EstimationError
 from grisaille.model.lowering.lowering import evaluate
-from grisaille.structure.parameters import ParameterFormulas
+from grisaille.structure.parameters import ParameterFormulas, formulas_of
 from grisaille.trial import Point
 from grisaille.trial.unknown import Unknown
 
@@ -67,7 +67,7 @@ def make_slots(points: Sequence[Point], unknowns: Sequence[Unknown]) -> Slots:
     names = tuple(dict.fromkeys(u.local_name for u in unknowns))
     free = {u.local_name for u in unknowns if u.kind == "parameter"}
     constants = tuple(dict.fromkeys(c for p in points for c in p.trial.constants if c not in free))
-    formulas = ParameterFormulas(points[0].structure.model, {*constants, *free})
+    formulas = formulas_of(points[0].structure.model, {*constants, *free})
     index = np.full((len(points), len(names)), -1, dtype=np.int64)
     for k, unknown in enumerate(unknowns):
         for r, point in enumerate(points):

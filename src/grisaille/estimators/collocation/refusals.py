@@ -17,7 +17,7 @@ from grisaille.disturbance import group_correlated
 from grisaille.disturbance.free_levels import symbolic_process
 from grisaille.errors import EstimationError
 from grisaille.model.expression import Name, postorder
-from grisaille.structure.parameters import ParameterFormulas, evaluate_parameters
+from grisaille.structure.parameters import evaluate_parameters, formulas_of
 from grisaille.structure.reduction import Structure
 from grisaille.trial import Point
 from grisaille.trial.unknown import Unknown
@@ -65,7 +65,7 @@ def level_parameters(structure: Structure, unknowns: Sequence[Unknown], outputs:
 def behind(structure: Structure, unknowns: Sequence[Unknown], names: Iterable[str]) -> set[str]:
     """Estimated parameters that move some parameters, themselves or through formulas."""
     own = {u.target: u.guess for u in unknowns if u.kind == "parameter"}
-    tied = ParameterFormulas(structure.model, own).differentiate(own)
+    tied = formulas_of(structure.model, own).differentiate(own)
     rows = [tied.names.index(n) for n in names if n in tied.names]
     return {n for n in own if np.any(tied.jacobian[rows, tied.names.index(n)])}
 
