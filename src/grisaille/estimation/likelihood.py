@@ -137,8 +137,13 @@ class LikelihoodProblem(Problem):
         return case.runner
 
     def renewed(self, values: Sequence[np.ndarray] | None = None, guess: np.ndarray | None = None) -> LikelihoodProblem:
-        """An independent problem with other measurements (an array for each ``samples``, in order) or another guess."""
+        """An independent problem with other measurements (an array for each ``samples``, in order) or another guess.
+
+        A filter follows its measurements, and its steps are those that it needs along them: others have their own.
+        """
         cases = self.renewed_cases(values)
+        if values is not None and guess is None:
+            cases = [replace(c, discretisation=None).discretised(self.guess) for c in cases]
         problem = LikelihoodProblem(self.unknowns, cases, self.penalty, self.open_levels if guess is None else ())
         if guess is not None:
             problem.with_guess(guess)

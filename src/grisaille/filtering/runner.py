@@ -119,7 +119,7 @@ class FilterRunner:
         q, _, start = self.posed(theta, False)
         if not isinstance(self.filter, ExtendedFilter):
             return Exact()
-        filter = self.filter.on(known if isinstance(known, FilterSteps) else FilterSteps(1))
+        filter = self.filter.on(known if isinstance(known, FilterSteps) else FilterSteps(1), self.record)
         chosen = self.options.substeps
         if isinstance(chosen, int):
             filter.substeps = chosen
