@@ -232,25 +232,14 @@ def _collect(
         for k in range(offsets.unknowns[j])
         if (name, k) not in defined
     ]
-    hidden = [
-        (k - c + max(offsets.equations), _level_text(equations.rows[i].text, k), levels[i][k])
-        for i, c in enumerate(offsets.equations)
-        if i not in pairs
-        for k in range(c)
-    ]
-    hidden.sort(key=lambda entry: entry[0])
+    hidden = _hidden(equations, offsets, levels, pairs)
     sequence = [*solved.definitions, *((d.symbol, d.formula) for d in definitions)]
     rates = [jets.symbol(s.name, s.order + 1) for s in states]
     residuals = [*solved.residuals, *(piece.residual for piece in solved.pieces)]
     formulas = [*rates, *(e[2] for e in hidden), *residuals, *equations.observed.values()]
     closed = substitute_sequence(sequence, formulas)
     nx, nc, nz = len(states), len(hidden), len(residuals)
-    texts = [in_names(equations.jets, equations.parameters, piece.relation) for piece in solved.pieces]
-    # tearing may have replaced the unknown that the relation was written in
-    pieces = [
-        (t if len(t) <= READABLE else f"relation {k + 1}", piece.text)
-        for k, (t, piece) in enumerate(zip(texts, solved.pieces, strict=True))
-    ]
+    pieces = _piece_texts(equations, solved)
     signals = _signals(equations, closed)
     _refuse_neutral(equations, offsets, signals)
     _refuse_events_with_a_past(equations)
@@ -296,6 +285,28 @@ def _collect(
     )
     _refuse_leftovers(jets, system)
     return system, tuple(states)
+
+
+def _hidden(
+    equations: Equations, offsets: Offsets, levels: list[list[ca.SX]], pairs: dict[int, int]
+) -> list[tuple[int, str, ca.SX]]:
+    """Hidden constraints: level, text and formula, the lowest level first."""
+    found = [
+        (k - c + max(offsets.equations), _level_text(equations.rows[i].text, k), levels[i][k])
+        for i, c in enumerate(offsets.equations)
+        if i not in pairs
+        for k in range(c)
+    ]
+    return sorted(found, key=lambda entry: entry[0])
+
+
+def _piece_texts(equations: Equations, solved: SolvedBlocks) -> list[tuple[str, str]]:
+    """Relation and equation of every piece; tearing may have replaced the unknown that the relation was written in."""
+    texts = [in_names(equations.jets, equations.parameters, piece.relation) for piece in solved.pieces]
+    return [
+        (t if len(t) <= READABLE else f"relation {k + 1}", piece.text)
+        for k, (t, piece) in enumerate(zip(texts, solved.pieces, strict=True))
+    ]
 
 
 def _column(entries: Sequence[ca.SX]) -> ca.SX:
