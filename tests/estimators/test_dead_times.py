@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 import grisaille as gr
+from grisaille.estimation.question import Question
 from grisaille.filtering.runner import FilterOptions, FilterRunner
 from grisaille.simulation.ensembles.ensemble import EnsembleOptions
 from grisaille.simulation.ensembles.runner import EnsembleRunner
 from grisaille.trial import Movement, Trial
+from grisaille.trial.unknown import Unknown
 
 TIMES = np.arange(0.0, 200.0)
 TRUTH = {"k": 2.0, "T": 5.0, "tau": 3.0}
@@ -46,6 +48,7 @@ METHODS = {
     "OutputError": (gr.OutputError(), 1e-9),
     "KalmanML": (gr.KalmanML(), 0.05),
     "SimulatedPEM": (gr.SimulatedPEM(realizations=100), 0.05),
+    "Collocation": (gr.Collocation(), 0.05),
 }
 
 
@@ -60,6 +63,34 @@ def test_found_within_its_errors_from_afar(name: str, hold: str) -> None:
         row = fit.parameters.loc[parameter]
         assert abs(row["estimate"] - truth) < 3.5 * row["std_error"], parameter
     assert fit.parameters.loc["tau", "std_error"] < 0.1
+
+
+@pytest.mark.parametrize("hold", ["zoh", "foh"])
+def test_collocation_without_disturbances_finds_what_output_error_does(hold: str) -> None:
+    """Elements stay where they are, and jumps move through them."""
+    given = (Exchanger(s=1e-4), record(hold, 1e-9), ["k", "T", "tau"])
+    found, other = (gr.fit(*given, method=m) for m in (gr.Collocation(), gr.OutputError()))
+    assert found.converged and found.states(names=["x"]).sizes["time"] == len(TIMES)
+    apart = (found.parameters["estimate"] - other.parameters["estimate"]) / other.parameters["std_error"]
+    assert abs(apart).max() < 0.01
+    assert found.parameters["std_error"].values == pytest.approx(other.parameters["std_error"].values, rel=0.03)
+
+
+@pytest.mark.parametrize("criterion", ["laplace", "amle"])
+def test_criteria_of_collocation_have_the_right_slope(criterion: str) -> None:
+    """Signals are those of each dead time, on both sides of where a jump passes the end of an element."""
+    data, model = _short("zoh"), Exchanger()
+    unknowns = [Unknown(n, "parameter", n, None, g, 0.2, 9.0) for n, g in {"tau": 2.3, "T": 4.0}.items()]
+    problem = gr.Collocation(criterion=criterion).pose(Question.of(model, [data], unknowns))
+    for tau in (2.3, 2.999, 3.001):
+        theta, h = np.array([tau, 4.0]), 1e-4
+        ends = [problem.evaluate(theta + np.array([s * h, 0.0])).objective for s in (-1, 1)]
+        assert problem.evaluate(theta).gradient[0] == pytest.approx((ends[1] - ends[0]) / (2 * h), rel=1e-5)
+
+
+def test_splines_whose_knots_would_move_are_refused() -> None:
+    with pytest.raises(gr.EstimationError, match=r"the dead time tau is estimated.*transcription='direct'"):
+        gr.fit(Exchanger(), _short("zoh"), estimate=["tau"], method=gr.Collocation(transcription="spline"))
 
 
 def test_a_far_guess_is_found_and_told() -> None:

@@ -17,7 +17,7 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from grisaille.experiment.interpolation import SignalTable, shifted_coefficients
+from grisaille.experiment.interpolation import MOVING, SignalTable, shifted_coefficients
 from grisaille.structure.moving_breaks import HAT, RATE
 from grisaille.structure.system import System
 
@@ -41,9 +41,8 @@ def projected_table(table: SignalTable, system: System, points: Floats) -> Signa
         if s.kind == "delayed" and text_of[s.name] in system.moving.taus
     ]  # fmt: skip
     rates = {(s.name, s.order): k for k, s in enumerate(system.signals) if s.kind == RATE}
-    fixed = table.breaks[(table.kink != 2) & ((table.breaks <= points[0]) | (table.breaks >= points[-1]))]
-    inner = table.breaks[(table.kink == 1) & (table.breaks > points[0]) & (table.breaks < points[-1])]
-    breaks = np.unique(np.concatenate([points, inner, fixed[fixed >= points[0]]]))
+    stays = (table.kink != MOVING) & (table.breaks >= points[0])
+    breaks = np.unique(np.concatenate([points, table.breaks[stays]]))
     if len(breaks) < 2:
         return table
     degree = max(table.coef.shape[2], 3)
@@ -61,7 +60,8 @@ def projected_table(table: SignalTable, system: System, points: Floats) -> Signa
         if place is not None:
             coef[:, place] = 0.0
             coef[:, place, :3] = shifted_coefficients(points, slope, breaks[:-1])
-    return SignalTable(breaks, coef, np.isin(breaks, np.concatenate([points, inner])).astype(np.uint8))
+    kinks = table.breaks[(table.kink == 1) & (table.breaks > points[0]) & (table.breaks < points[-1])]
+    return SignalTable(breaks, coef, np.isin(breaks, np.concatenate([points, kinks])).astype(np.uint8))
 
 
 def _expanded(table: SignalTable, breaks: Floats) -> Floats:

@@ -26,6 +26,12 @@ def moved_taus(trial: Trial, system: System) -> dict[str, str]:
     return found
 
 
+def moving_dead_times(trial: Trial) -> list[int]:
+    """Entries of θ that move a dead time."""
+    inside = [trial.formulas.names.index(n) for n in trial.form().dead_times]
+    return [k for k in trial.moves.places("parameter") if trial.reach[k, inside].any()]
+
+
 def refuse_dead_times(point: Point) -> None:
     """Refuse moved dead times by which outputs have no derivative, or whose signals index reduction differentiates."""
     moving = point.structure.system.moving

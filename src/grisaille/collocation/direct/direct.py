@@ -34,8 +34,8 @@ from grisaille.collocation.direct.summary import inside_bounds, theta_covariance
 from grisaille.collocation.direct.transcription import Functions, Point, Transcription
 from grisaille.collocation.newton import Ended
 from grisaille.errors import EstimationError
-from grisaille.experiment.cells import cut_into_cells
 from grisaille.trial import Trial
+from grisaille.trial.dead_times import moving_dead_times
 from grisaille.trial.unknown import Unknown
 
 __all__ = ["DirectOptions", "DirectProgram", "DirectRecord", "DirectSolution"]
@@ -45,6 +45,8 @@ FOLLOWED = 1e-12
 """Decrement at which a path is solved for at given θ: gradients of the likelihood are taken along it."""
 SAME = 1e-6
 """Difference of two minima, in units of log-likelihood, that IPOPT's distance from bounds explains."""
+KEPT = 4
+"""Programs with the signals of other dead times that are kept."""
 CONTINUOUS = 1e-12
 """Change of an input, relative to its size, that is rounding and no jump."""
 
@@ -100,17 +102,24 @@ class DirectProgram:
 
     points : trials at the guess, where ranks, units and starts are decided; unknowns : what θ holds
     information : further −log p(θ) as a formula of θ (priors, measurements that depend on θ alone)
+    places : for each point, which entries of θ move its trial; needed where dead times move
     """
 
     def __init__(
         self, points: Sequence[trial.Point], unknowns: Sequence[Unknown], options: DirectOptions | None = None,
-        information: Callable[[ca.SX], ca.SX] | None = None,
+        information: Callable[[ca.SX], ca.SX] | None = None, places: Sequence[Sequence[int]] = (),
     ) -> None:  # fmt: skip
+        points = [p.on_standing_steps() for p in points]
         self.options, self.unknowns = options or DirectOptions(), tuple(unknowns)
         self.guess = np.array([u.guess for u in unknowns])
         self._refuse(self.guess)
         outputs = tuple(dict.fromkeys(o for p in points for o in p.trial.data.outputs))
-        self.records = tuple(DirectRecord(p.trial, outputs, p.table) for p in points)
+        moving = [p.structure.system if p.structure.system.moving is not None else None for p in points]
+        self.records = tuple(
+            DirectRecord(p.trial, outputs, p.table, system) for p, system in zip(points, moving, strict=True)
+        )
+        self._places = tuple(map(list, places))
+        self.dead_times = self._dead_times()
         self.slots = slots = make_slots(points, unknowns)
         values = points[0].known | dict(zip(slots.names, slots.values(self.guess)[0].tolist(), strict=True))
         self.model = build_direct_model(points[0].structure, outputs, slots.levels, values)
@@ -121,6 +130,7 @@ class DirectProgram:
         self.information = _information(information, len(unknowns))
         self._simulated: dict[bytes, tuple[int, Point]] = {}
         self._transcribed: dict[RadauElements, Transcription] = {}
+        self._at: dict[bytes, DirectProgram] = {}
 
     def _refuse(self, theta: Floats) -> None:
         for unknown, value in zip(self.unknowns, theta, strict=True):
@@ -142,9 +152,38 @@ class DirectProgram:
         """The same program with other measurements."""
         other, same = copy.copy(self), all(r.trial is t for r, t in zip(self.records, trials, strict=True))
         other._simulated, other._transcribed = dict(self._simulated), dict(self._transcribed) if same else {}
+        other._at = {}
         if not same:
             other.records = tuple(replace(r, trial=t) for r, t in zip(self.records, trials, strict=True))
         return other
+
+    def _dead_times(self) -> NDArray[np.int64]:
+        """Entries of θ that move dead times."""
+        found: set[int] = set()
+        for record, mine in zip(self.records, self._places, strict=False):
+            if record.moving is not None:
+                found |= {mine[k] for k in moving_dead_times(record.trial)}
+        return np.array(sorted(found), dtype=np.int64)
+
+    def at(self, theta: Floats) -> DirectProgram:
+        """The program whose signals are those of θ; itself where no dead time moves.
+
+        Signals of a program are linear in the dead times around those that they were made at.
+        """
+        if not self.dead_times.size:
+            return self
+        key = theta[self.dead_times].tobytes()
+        if key not in self._at:
+            while len(self._at) >= KEPT:
+                del self._at[next(iter(self._at))]
+            other = copy.copy(self)
+            other.records = tuple(
+                replace(r, signals=r.trial.at(theta[mine]).table)
+                for r, mine in zip(self.records, self._places, strict=True)
+            )
+            other._simulated, other._transcribed, other._at = {}, {}, {key: other}
+            self._at[key] = other
+        return self._at[key]
 
     def transcribe(self, grid: RadauElements) -> Transcription:
         """The program on its elements; kept."""
@@ -218,7 +257,7 @@ def algebraic_jumps(model: DirectModel, record: DirectRecord) -> bool:
     inside = sorted(set(ca.jacobian_sparsity(model.residual, model.u).get_col())) if model.nz else []
     if not inside or len(record.times) < 2:
         return False
-    cells = cut_into_cells(record.times, record.signals)
+    cells = record.cells()
     before = cells.coefficients.sum(axis=2)[:, inside]
     after = np.stack([record.signals.at(float(t)) for t in cells.bounds[1:]])[:, inside]
     size = np.abs(before).max(axis=0, initial=0.0) + np.abs(after).max(axis=0, initial=0.0)

@@ -14,8 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grisaille.errors import EstimationError
-from grisaille.experiment.cells import cut_into_cells
+from grisaille.experiment.cells import Cells, cut_into_cells
 from grisaille.experiment.interpolation import SignalTable
+from grisaille.experiment.projected import projected_table
+from grisaille.structure.system import System
 from grisaille.trial import Trial
 from grisaille.trial.discretisation import Discretisation
 
@@ -54,11 +56,14 @@ class DirectRecord:
 
     outputs : the columns of ``y``, those of all records
     signals : the table of u
+    moving : the system, where breaks of signals move with unknowns; elements stay, and such a signal is replaced on
+        each by the parabola with the same moments (``experiment/projected.py``)
     """
 
     trial: Trial
     outputs: tuple[str, ...]
     signals: SignalTable
+    moving: System | None = None
 
     @property
     def name(self) -> str:
@@ -81,6 +86,13 @@ class DirectRecord:
     @property
     def measured(self) -> NDArray[np.bool_]:
         return np.asarray(np.isfinite(self.y) & (self.weights > 0))
+
+    def cells(self, bounds: Floats | None = None) -> Cells:
+        """Between samples and breaks that stay; or between given ``bounds``, which are among them."""
+        if self.moving is None:
+            return cut_into_cells(self.times, self.signals)
+        table = projected_table(self.signals, self.moving, self.times if bounds is None else bounds)
+        return cut_into_cells(self.times, table)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +124,7 @@ def make_mesh(record: DirectRecord, grid: RadauElements) -> Mesh:
     """Cells cut into equal parts."""
     if len(record.times) < 2:
         raise EstimationError(f"Experiment '{record.name}' has {len(record.times)} instant; collocation needs two.")
-    cells = cut_into_cells(record.times, record.signals)
+    cells = record.cells()
     longest = grid.longest * float(record.times[-1] - record.times[0]) / grid.pieces
     parts = np.maximum(grid.pieces, np.ceil(cells.lengths / longest * (1 - 1e-9)).astype(int))
     cell = np.repeat(np.arange(len(parts)), parts)
@@ -124,5 +136,7 @@ def make_mesh(record: DirectRecord, grid: RadauElements) -> Mesh:
     s = within[:, None] + NODES / parts[cell][:, None]
     powers = s[:, :, None] ** np.arange(cells.coefficients.shape[2])
     u = np.einsum("eud,esd->esu", cells.coefficients[cell], powers)
+    if record.moving is not None:
+        u = record.cells(bounds).at(NODES)[1]
     at_ends = np.stack([record.signals.at(float(t)) for t in bounds])
     return Mesh(bounds, sample_at, left[:, None] + NODES * np.diff(bounds)[:, None], u, at_ends)

@@ -28,7 +28,12 @@ from grisaille.estimation.question import Question
 from grisaille.estimation.subject import STATIC, UNASKED, Subject
 from grisaille.estimators.collocation.criteria import solve
 from grisaille.estimators.collocation.jumps import caution, refuse_jump
-from grisaille.estimators.collocation.posing import pose_splines, refuse_without_slope, spline_obstacle
+from grisaille.estimators.collocation.posing import (
+    dead_time_obstacle,
+    pose_splines,
+    refuse_without_slope,
+    spline_obstacle,
+)
 from grisaille.estimators.collocation.posing_elements import direct_options, pose_elements
 from grisaille.estimators.collocation.problem import CollocationProblem
 from grisaille.estimators.output_error.output_error import OutputError
@@ -225,7 +230,7 @@ class Collocation(Estimator):
                 f"criterion={self.criterion!r} takes '{scales[0]}' as given and does not estimate it: use "
                 f"gr.Collocation(criterion='laplace')."
             )
-        obstacle = spline_obstacle(structure, data, unknowns, self.criterion)
+        obstacle = dead_time_obstacle(question) or spline_obstacle(structure, data, unknowns, self.criterion)
         guessed = question.with_unknowns([level_guess(structure, data, u, unknowns) for u in unknowns])
         if self.transcription == "direct" or (self.transcription == "auto" and obstacle):
             return pose_elements(guessed, direct_options(self, obstacle), self.criterion, obstacle)

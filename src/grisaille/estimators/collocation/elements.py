@@ -13,7 +13,7 @@ fit whose estimates would still move has not converged.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -26,6 +26,7 @@ from grisaille.collocation.direct.mesh import RadauElements
 from grisaille.collocation.direct.newton import Place, linearize, place
 from grisaille.collocation.direct.refinement import interpolated
 from grisaille.collocation.direct.step_error import step_errors
+from grisaille.collocation.direct.summary import inside_bounds
 from grisaille.collocation.direct.transcription import Point, Transcription
 from grisaille.errors import GrisailleError
 from grisaille.estimators.collocation.element_solution import ElementSolution
@@ -51,6 +52,10 @@ TOUCHING = 1e-6
 """Relative distance from a bound at which a state lies on it."""
 PATH = 1e-10
 """Decrement at which paths count as solved for."""
+RENEWALS = 40
+"""How often signals are made again at the dead times that a descent has found, at most."""
+STILL = 1e-6
+"""Sampling intervals: dead times that move less have settled."""
 DRIFT = 1e-3
 """Change of hidden constraints along a path, relative to their terms, from which on a fit says so."""
 
@@ -88,7 +93,7 @@ class Elements(Trajectories):
         bounded = problem.criterion != "laplace"
         for start in (self.last, None) if self.last is not None else (None,):
             try:
-                found = self.program.solve(theta, start, free=False, grid=self.grid, bounded=bounded)
+                found = self.program.at(theta).solve(theta, start, free=False, grid=self.grid, bounded=bounded)
             except GrisailleError as error:
                 return str(error)
             if found.converged:
@@ -108,25 +113,61 @@ class Elements(Trajectories):
         lower, upper = problem.bounds
         bounds = np.where(wanted, lower, theta), np.where(wanted, upper, theta)
         journal = Journal.of(progress)
-        before = journal.evaluations
-        found = self.program.solve(theta, self.last, bounds=bounds, grid=self.grid, better=journal.step)
-        if not found.converged and self.last is not None:
-            found = self.program.solve(theta, bounds=bounds, grid=self.grid, better=journal.step)
-        journal.evaluations = before + max(found.iterations, 1)
+        if self.program.dead_times.size:
+            found = self._with_dead_times(theta, bounds, journal)
+        else:
+            found = self._solved(self.program, theta, bounds, journal)
         if found.converged:
             journal.accept(problem.unknowns, found.theta, found.objective)
         solution = ElementSolution(found, self.levels(self.program.unknowns))
         self.keep(solution, found.converged)
         return solution
 
+    def _solved(
+        self, program: DirectProgram, theta: np.ndarray, bounds: tuple[np.ndarray, np.ndarray], journal: Journal
+    ) -> DirectSolution:
+        before = journal.evaluations
+        found = program.solve(theta, self.last, bounds=bounds, grid=self.grid, better=journal.step)
+        if not found.converged and self.last is not None:
+            found = program.solve(theta, bounds=bounds, grid=self.grid, better=journal.step)
+        journal.evaluations = before + max(found.iterations, 1)
+        return found
+
+    def _with_dead_times(
+        self, theta: np.ndarray, bounds: tuple[np.ndarray, np.ndarray], journal: Journal
+    ) -> DirectSolution:
+        """Solved again with the signals of the dead times it has found, until these stay.
+
+        Between, signals are linear in dead times, which therefore move by a sampling interval at most, and by less
+        where they turn back.
+        """
+        moving = self.program.dead_times
+        reach = min(float(np.median(np.diff(r.times))) for r in self.program.records)
+        within, last = np.full(len(moving), reach), np.zeros(len(moving))
+        lower, upper = bounds
+        for _ in range(RENEWALS):
+            low, high = lower.copy(), upper.copy()
+            low[moving] = np.maximum(lower[moving], theta[moving] - within)
+            high[moving] = np.minimum(upper[moving], theta[moving] + within)
+            found = self._solved(self.program.at(theta), theta, (low, high), journal)
+            step = found.theta[moving] - theta[moving]
+            is_still = np.abs(step) <= STILL * reach
+            if not found.converged or is_still.all():
+                inside = inside_bounds(found.theta, bounds, found.program.slots.sizes)
+                return replace(found, inside=inside)
+            within = np.where(step * last < 0, 0.5 * np.minimum(within, np.abs(step)), within)
+            theta, last, self.last = found.theta, step, found.at
+        return replace(found, converged=False, reason="a dead time does not settle")
+
     def rounds(self, refine: int | str) -> int:
         return ROUNDS if isinstance(refine, str) else refine
 
     def prepared(self, problem: CollocationProblem) -> Elements:
         grid = self.grid
+        program = self.program.at(problem.guess)
         for _ in range(BEFORE):
-            coarse = self.program.transcribe(grid)
-            simulated = self.program.simulated(coarse, problem.guess)
+            coarse = program.transcribe(grid)
+            simulated = program.simulated(coarse, problem.guess)
             if not step_errors(coarse, simulated).max(initial=0.0) > ROUGHLY:
                 break
             grid = grid.halved()
@@ -156,7 +197,7 @@ class Elements(Trajectories):
         errors = np.sqrt(np.clip(np.diag(known), 0.0, None))
         if not solution.converged or not errors.any() or self._is_bounded(solution.found):
             return np.zeros(len(errors))
-        finer = self.program.transcribe(self.grid.halved())
+        finer = self.program.at(solution.theta).transcribe(self.grid.halved())
         point = interpolated(solution.found.program, finer, solution.found.point)
         gradients = _of_likelihood if problem.criterion == "laplace" else _of_criterion
         change = gradients(solution.found, finer, point)
@@ -174,7 +215,7 @@ class Elements(Trajectories):
         return violates(found.program, found.point, inner)
 
     def finer(self, solution: ElementSolution) -> Elements:
-        fine = self.program.transcribe(self.grid.halved())
+        fine = self.program.at(solution.theta).transcribe(self.grid.halved())
         start = interpolated(solution.found.program, fine, solution.found.point)
         return Elements(self.program, self.grid.halved(), self.reason, place(fine, start))
 
@@ -190,7 +231,7 @@ class Elements(Trajectories):
         grid = meshes[0] if isinstance(meshes[0], RadauElements) else older
         # a file may have kept no algebraic unknowns after jumps of inputs
         is_whole = path.inner.shape[1] == self.program.functions.element.sizes.inner
-        last = place(self.program.transcribe(grid), path) if is_whole else None
+        last = place(self.program.at(path.theta).transcribe(grid), path) if is_whole else None
         return Elements(self.program, grid, self.reason, last)
 
     def notes(self, solution: ElementSolution) -> list[str]:

@@ -30,6 +30,7 @@ from grisaille.filtering.hidden import refuse_hidden_disturbances
 from grisaille.simulation.simulate import simulate
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.reduction import Structure
+from grisaille.trial.dead_times import moving_dead_times
 from grisaille.trial.refusals import refuse_events, refuse_few_instants, refuse_static
 from grisaille.trial.unknown import Unknown
 
@@ -55,6 +56,15 @@ def spline_obstacle(structure: Structure, data: Sequence[Any], unknowns: Sequenc
     if ca.sprank(model.noise) < model.n:
         return f"the {model.n} states {', '.join(model.names)} share {ca.sprank(model.noise)} white noise"
     return "" if criterion == "laplace" else _unknown_gain(structure, model, data, unknowns)
+
+
+def dead_time_obstacle(question: Question) -> str:
+    """Why splines do not apply where a dead time is estimated; empty where none is."""
+    for trial, _ in question.trials:
+        moved = moving_dead_times(trial)
+        if moved:
+            return f"the dead time {trial.moves.names[moved[0]]} is estimated, and knots of splines lie on jumps"
+    return ""
 
 
 def _unknown_gain(

@@ -23,7 +23,7 @@ from grisaille.estimators.collocation.refusals import (
     refuse_zero_noise,
 )
 from grisaille.model.priors import LogNormal, Normal
-from grisaille.trial.refusals import refuse_moving_instants
+from grisaille.trial.refusals import refuse_moving_switches
 from grisaille.trial.unknown import Unknown
 
 SPLINES_ONLY = {"order": 4, "knots": "auto", "kinks": "auto", "quadrature": "gauss", "trajectories": None}
@@ -46,8 +46,9 @@ def pose_elements(
     cases, posed = cases_of(question), question.with_starts()
     points = posed.points()
     for point in points:
-        refuse_moving_instants(point.trial, point.form, "collocation")
-    program = DirectProgram(points, posed.unknowns, chosen, _priors(posed.unknowns))
+        refuse_moving_switches(point.trial, point.form, "collocation")
+    places = [mine for _, mine in posed.trials]
+    program = DirectProgram(points, posed.unknowns, chosen, _priors(posed.unknowns), places)
     refuse_zero_noise(program, points)
     return CollocationProblem(posed.unknowns, cases, Elements(program, reason=reason), criterion)
 
