@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from grisaille.errors import DataError
 from grisaille.experiment.interpolation import Pieces, Polynomials, constant
 from grisaille.structure.delays import Delay
-from grisaille.structure.moving_breaks import HAT, NOW, RATE
+from grisaille.structure.moving_breaks import COUNT, HAT, NOW, RATE
 from grisaille.structure.system import Signal, System
 
 Floats = NDArray[np.float64]
@@ -61,6 +61,10 @@ class DelayedSignals:
             for text, hat in hats({t: kinks.get(t, np.zeros(0)) for t in moving.taus}, fixed).items():
                 pieces[f"{HAT} {text}", 0], pieces[f"{HAT} {text}", 1] = hat, hat.derivative()
                 pieces[f"{NOW} {text}", 0] = constant(values[text], (float(fixed[0]), last))
+            pieces |= {
+                (f"{COUNT} {s.name}", 0): _counted(kinks.get(s.name, np.zeros(0)), float(fixed[0]), last)
+                for s in system.signals if s.kind == COUNT and s.order == 0
+            }  # fmt: skip
             instants = np.concatenate([np.zeros(0), *kinks.values()])
         for s in system.signals:
             if s.kind == "delayed" and s.name in base:
@@ -86,6 +90,12 @@ def _refuse_corner(signal: Signal, delayed: Polynomials) -> None:
             f"an impulse. Let the source begin at rest, give samples of it from before the start, or pass it through a "
             f"filter in the model."
         )
+
+
+def _counted(kinks: Floats, first: float, last: float) -> Polynomials:
+    """How many kinks have passed."""
+    breaks = np.concatenate([[first], kinks, [last + max(1.0, last - first)]])
+    return Polynomials(breaks, np.arange(len(kinks) + 1.0)[:, None], kinks)
 
 
 def _inside(signals: Sequence[Polynomials], fixed: Floats) -> Floats:

@@ -22,6 +22,7 @@ import numpy as np
 
 from grisaille.errors import DataError, ModelError
 from grisaille.model.expression import Expression
+from grisaille.structure.moving_breaks import OF_OTHERS
 from grisaille.structure.system import Signal
 
 Hold = Literal["zoh", "foh", "spline"]
@@ -140,7 +141,7 @@ def hold_of(hold: Mapping[str, str] | str | None, name: str) -> str:
 
 def table_name(signal: Signal) -> str:
     """Under which a signal is found; what tells of another one does not bear its name."""
-    return f"{signal.kind} {signal.name}" if signal.kind in ("now", "hat", "rate") else signal.name
+    return f"{signal.kind} {signal.name}" if signal.kind in OF_OTHERS else signal.name
 
 
 def _refuse_unknown(given: Mapping[str, Any], known: Mapping[str, Any], what: str) -> None:

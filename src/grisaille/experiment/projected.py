@@ -6,19 +6,22 @@ delayed signal v is replaced on every step [a, b] by its projection on polynomia
     v̄(t) = Σ_j c_j P_j(s),    c_j = (2j + 1) ∫₀¹ P_j v ds,    s = (t − a)/(b − a),    P_j: Legendre's,
 
 which has the same integrals of v, t v and t² v over the step; the effect on a state differs by the fourth order of the
-step's length where v enters linearly. As a break moves through a step c_j is a polynomial of its place: criteria are
+step's length where v enters linearly. Of one that jumps and does not, the share of the step behind the jump is
+projected, and its values before and behind it are kept (``structure/moving_breaks.py``). As a break moves through a step c_j is a polynomial of its place: criteria are
 smooth, and the derivative by the dead time is that of v̄. Breaks at the end of a step count as behind it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
 
+from grisaille.errors import SimulationError
 from grisaille.experiment.interpolation import MOVING, SignalTable, shifted_coefficients
-from grisaille.structure.moving_breaks import HAT, RATE
+from grisaille.structure.moving_breaks import COUNT, HAT, LEFT, RATE, RIGHT
 from grisaille.structure.system import System
 
 Floats = NDArray[np.float64]
@@ -60,8 +63,48 @@ def projected_table(table: SignalTable, system: System, points: Floats) -> Signa
         if place is not None:
             coef[:, place] = 0.0
             coef[:, place, :3] = shifted_coefficients(points, slope, breaks[:-1])
+    for k, s in enumerate(system.signals):
+        if s.kind in (LEFT, RIGHT, COUNT) and s.order == 0:
+            for place, values in _around_jumps(table, system, k, points):
+                coef[:, place] = 0.0
+                coef[:, place, :3] = shifted_coefficients(points, values, breaks[:-1])
     kinks = table.breaks[(table.kink == 1) & (table.breaks > points[0]) & (table.breaks < points[-1])]
     return SignalTable(breaks, coef, np.isin(breaks, np.concatenate([points, kinks])).astype(np.uint8))
+
+
+def longest_step(table: SignalTable, system: System) -> float:
+    """Steps up to which no signal that enters other than linearly jumps twice in one; infinite without such signals."""
+    gaps = [np.inf]
+    for k, s in enumerate(system.signals):
+        if s.kind == COUNT and s.order == 0:
+            jumps = table.breaks[1:-1][np.diff(table.coef[:, k, 0]) != 0]
+            gaps += np.diff(jumps).tolist()
+    return (1 - 1e-6) * min(gaps)
+
+
+def _around_jumps(table: SignalTable, system: System, place: int, points: Floats) -> Iterator[tuple[int, Floats]]:
+    """Signals that say how a signal jumps within each step: places in u, and polynomials (steps, 3)."""
+    signal = system.signals[place]
+    if signal.kind == COUNT:
+        value, slope = _moments(table, place, points)
+        so_far = _values(table, place, np.nextafter(points, -np.inf), points[:, None])[:, 0]
+        if (np.diff(so_far) > 1.5).any():
+            at = float(points[np.argmax(np.diff(so_far))])
+            raise SimulationError(
+                f"What is delayed by {signal.name} jumps several times in the step at t = {at:.6g} and enters other "
+                f"than linearly: give a step= shorter than the time between its jumps."
+            )
+        value[:, 0] -= so_far[:-1]
+        yield place, value
+        yield place + 1, slope
+        return
+    source = next(
+        k for k, s in enumerate(system.signals) if (s.name, s.order, s.kind) == (signal.name, signal.order, "delayed")
+    )
+    at = _values(table, source, np.nextafter(points, -np.inf), points[:, None])[:, 0]
+    values = np.zeros((len(points) - 1, 3))
+    values[:, 0] = at[:-1] if signal.kind == LEFT else at[1:]
+    yield place, values
 
 
 def _expanded(table: SignalTable, breaks: Floats) -> Floats:

@@ -114,6 +114,8 @@ class MovingBreaks:
     """Whether steps end on the breaks; else signals are projected on steps that stay."""
     standing: System | None = None
     """The system over the same u for signals that are projected."""
+    refused: str = ""
+    """Why they cannot be projected, in words."""
 
     def put(self, formulas: Sequence[ca.SX]) -> list[ca.SX]:
         """Formulas of the plain system on the new clock, before they are stretched."""

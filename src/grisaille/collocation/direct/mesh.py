@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from grisaille.errors import EstimationError
 from grisaille.experiment.cells import Cells, cut_into_cells
 from grisaille.experiment.interpolation import SignalTable
-from grisaille.experiment.projected import projected_table
+from grisaille.experiment.projected import longest_step, projected_table
 from grisaille.structure.system import System
 from grisaille.trial import Trial
 from grisaille.trial.discretisation import Discretisation
@@ -126,6 +126,8 @@ def make_mesh(record: DirectRecord, grid: RadauElements) -> Mesh:
         raise EstimationError(f"Experiment '{record.name}' has {len(record.times)} instant; collocation needs two.")
     cells = record.cells()
     longest = grid.longest * float(record.times[-1] - record.times[0]) / grid.pieces
+    if record.moving is not None:
+        longest = min(longest, longest_step(record.signals, record.moving))
     parts = np.maximum(grid.pieces, np.ceil(cells.lengths / longest * (1 - 1e-9)).astype(int))
     cell = np.repeat(np.arange(len(parts)), parts)
     within = np.concatenate([np.arange(n) / n for n in parts])

@@ -150,6 +150,7 @@ def _case(question: Question, k: int, noise: dict[str, NoiseLevel], options: Ens
     if any(question.unknowns[i].kind not in MOVING for i in mine):
         trial, mine = trial_of(question.model, experiment, question.unknowns, MOVING)
     refuse_static(trial, "a disturbance")
+    trial.form().standing  # noqa: B018 (refuses jumps that its steps cannot pass)
     measured = tuple(experiment.outputs)
     outputs = tuple(dict.fromkeys([*measured, *(n for m in measured for n in noise[m].needs)]))
     paired = {s.output: float(np.std(s.values)) or 1.0 for s in trial.data.samples}

@@ -25,6 +25,7 @@ from grisaille.compilation.stochastic_step import SCHEMES, WhiteNoiseInfo, fused
 from grisaille.disturbance import Purpose, Stream, factorize
 from grisaille.disturbance.bridge import TOLERANCE
 from grisaille.errors import DataError, ModelError, SimulationError
+from grisaille.experiment.projected import longest_step
 from grisaille.simulation.arguments import as_positive
 from grisaille.simulation.dataset import as_ensemble
 from grisaille.simulation.ensembles.devices import Device, check_device, choose_device
@@ -489,7 +490,7 @@ def _cell(posed: Point, options: EnsembleOptions, disturbances: Disturbances, va
     if options.between == "exact":
         # other output times must see the same paths
         interval = float(np.ptp(posed.times)) / LATTICE or 1.0
-    return min(interval, RESOLUTION / rate) if rate > 0 else interval
+    return min(interval, RESOLUTION / rate if rate > 0 else np.inf, longest_step(posed.table, posed.structure.system))
 
 
 def _choose(
