@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from grisaille.collocation.direct.mesh import MATRIX, NODES, POINTS, RadauElements, make_mesh
+from grisaille.collocation.direct.mesh import MATRIX, NODES, POINTS, DirectRecord, RadauElements, make_mesh
 from grisaille.errors import EstimationError
 from grisaille.experiment.interpolation import make_table
 from grisaille.structure.system import Signal
@@ -15,7 +15,7 @@ from grisaille.structure.system import Signal
 
 def record(times, u, hold="zoh"):
     table = make_table([Signal("u", 0, "input")], {"u": u}, {"u": hold}, times, {"u": None})
-    return SimpleNamespace(name="A", times=times, signals=table)
+    return DirectRecord(SimpleNamespace(name="A", times=times), ("y",), table)
 
 
 def test_collocation_integrates_polynomials() -> None:

@@ -88,6 +88,67 @@ def test_criteria_of_collocation_have_the_right_slope(criterion: str) -> None:
         assert problem.evaluate(theta).gradient[0] == pytest.approx((ends[1] - ends[0]) / (2 * h), rel=1e-5)
 
 
+class Bent(gr.Model):
+    """Held inputs that enter other than linearly, two dead times, one input faster than the samples."""
+
+    a = gr.Parameter(1.0, bounds=(0.2, 9))
+    b = gr.Parameter(1.0, bounds=(0.2, 9))
+    T = gr.Parameter(3.0)
+    k = gr.Parameter(1.0)
+    u = gr.Input()
+    v = gr.Input()
+    x = gr.Variable(start=0.0)
+    w = gr.Disturbance(gr.spectra.lowpass(bandwidth=0.3), scale=1e-4)
+    equations = [
+        gr.der(x)
+        == (k * gr.delay(u, a) ** 2 + gr.tanh(2 * gr.delay(v, a) * gr.delay(u, a)) + gr.delay(v, b) ** 3 - x) / T + w
+    ]
+    y = gr.Output(x, noise=0.05)
+
+
+class Together(Bent):
+    equations = [gr.der(Bent.x) == (gr.tanh(gr.delay(Bent.u, Bent.a) * gr.delay(Bent.v, Bent.b)) - Bent.x) / Bent.T]
+
+
+class Decided(Bent):
+    z = gr.Variable()
+    equations = [gr.der(Bent.x) == (z - Bent.x) / Bent.T + Bent.w, z + z**3 == gr.delay(Bent.u, Bent.a)]
+
+
+@cache
+def bent() -> gr.Experiment:
+    rng, t = np.random.default_rng(2), TIMES[:80]
+    u = np.arange(0.0, 80.0, 0.5), np.repeat(rng.choice([-1.0, 0.0, 1.5], size=80), 2)
+    v = t, np.repeat(rng.choice([-1.0, 0.5], size=40), 2)
+    run = gr.simulate(Bent(), t, inputs={"u": u, "v": v}, parameters={"a": 2.4, "b": 1.7, "T": 4.0, "k": 2.0})
+    return gr.Experiment(t, outputs={"y": run["y"].values + 0.05 * rng.normal(size=80)}, inputs={"u": u, "v": v})
+
+
+def test_jumps_that_enter_other_than_linearly() -> None:
+    """Steps and elements that stay give what those give that end on the jumps."""
+    given = {"estimate": ["a", "b", "T", "k"], "guess": {"a": 2.2, "b": 1.5}}
+    fits = [
+        gr.fit(Bent(), bent(), **given, method=m)
+        for m in (gr.OutputError(), gr.SimulatedPEM(realizations=4), gr.Collocation())
+    ]
+    for fit in fits[1:]:
+        apart = (fit.parameters["estimate"] - fits[0].parameters["estimate"]) / fits[0].parameters["std_error"]
+        assert fit.converged and abs(apart).max() < 0.02
+
+
+@pytest.mark.parametrize("method", [gr.SimulatedPEM(realizations=4), gr.Collocation()])
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (Together, r"delay\(u, a\) and delay\(v, b\) jump at instants that move apart.*hold='foh'\.$"),
+        (Decided, r"delay\(u, a\) jumps at instants that move, and decides z.*gr.KalmanML\(\)"),
+    ],
+)
+def test_jumps_that_steps_cannot_pass_are_refused(method: gr.Collocation, model: type[gr.Model], words: str) -> None:
+    with pytest.raises(gr.EstimationError, match=words):
+        gr.fit(model(), bent(), estimate=["a", "b"][: 2 if model is Together else 1], method=method)
+
+
 def test_splines_whose_knots_would_move_are_refused() -> None:
     with pytest.raises(gr.EstimationError, match=r"the dead time tau is estimated.*transcription='direct'"):
         gr.fit(Exchanger(), _short("zoh"), estimate=["tau"], method=gr.Collocation(transcription="spline"))

@@ -6,9 +6,10 @@ delayed signal v is replaced on every step [a, b] by its projection on polynomia
     v̄(t) = Σ_j c_j P_j(s),    c_j = (2j + 1) ∫₀¹ P_j v ds,    s = (t − a)/(b − a),    P_j: Legendre's,
 
 which has the same integrals of v, t v and t² v over the step; the effect on a state differs by the fourth order of the
-step's length where v enters linearly. Of one that jumps and does not, the share of the step behind the jump is
-projected, and its values before and behind it are kept (``structure/moving_breaks.py``). As a break moves through a step c_j is a polynomial of its place: criteria are
-smooth, and the derivative by the dead time is that of v̄. Breaks at the end of a step count as behind it.
+step's length where v enters linearly. As a break moves through a step c_j is a polynomial of its place: criteria are
+smooth, and the derivative by the dead time is that of v̄. Breaks at the end of a step count as behind it. Of a signal
+that jumps and does not enter linearly, the share of the step behind the jump is projected, and its values before and
+behind it are kept (``structure/bent_jumps.py``).
 """
 
 from __future__ import annotations
@@ -89,9 +90,9 @@ def _around_jumps(table: SignalTable, system: System, place: int, points: Floats
         value, slope = _moments(table, place, points)
         so_far = _values(table, place, np.nextafter(points, -np.inf), points[:, None])[:, 0]
         if (np.diff(so_far) > 1.5).any():
-            at = float(points[np.argmax(np.diff(so_far))])
+            where = float(points[np.argmax(np.diff(so_far))])
             raise SimulationError(
-                f"What is delayed by {signal.name} jumps several times in the step at t = {at:.6g} and enters other "
+                f"What is delayed by {signal.name} jumps several times in the step at t = {where:.6g} and enters other "
                 f"than linearly: give a step= shorter than the time between its jumps."
             )
         value[:, 0] -= so_far[:-1]

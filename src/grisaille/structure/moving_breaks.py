@@ -14,20 +14,19 @@ At tau = τ̂ this is the model itself, step by step, so that integrators, filte
 parameters find the derivative by tau, the share of the jumps in it (saltation), and that of steps which scale with the
 stretches between breaks. Rows keep their times. τ̂_j, w_j, w_j' and u' are further signals.
 
-Where steps stay (``on_standing_steps``), signals are projected on them. A signal that jumps from l to r within a step
-and enters rhs other than linearly is not projected itself, but the share ρ of the step that lies behind the jump:
-
-    rhs = (1 − ρ) rhs(l) + ρ rhs(r).
+Where steps stay (``on_standing_steps``), signals are projected on them (``bent_jumps`` has those that jump and do not
+enter linearly).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import casadi as ca
 
 from grisaille.errors import EstimationError
+from grisaille.structure.bent_jumps import bent_signals, blended_rates, refused_jumps
 from grisaille.structure.jumps import Jumps
 from grisaille.structure.reduction import Structure
 from grisaille.structure.starts.functions import StartFunctions
@@ -59,13 +58,15 @@ def with_moving_breaks(structure: Structure, moved: Collection[str], held: Colle
     varying = [k for k, s in enumerate(system.signals) if k in lagging or _varies(system, s, held)]
     signals += [Signal(system.signals[k].name, system.signals[k].order, RATE) for k in varying]
     jumping = [k for k in lagging if not _varies(system, system.signals[k], held)]
-    bent = _bent(system, jumping)
+    bent = bent_signals(system, jumping)
     groups = {text: [k for k in bent if text_of[system.signals[k].name] == text] for text in taus}
     groups = {text: own for text, own in groups.items() if own}
     first = len(signals)
-    for text, own in groups.items():
+    for text, together in groups.items():
         signals += [Signal(text, 0, COUNT), Signal(text, 1, COUNT)]
-        signals += [Signal(system.signals[k].name, system.signals[k].order, side) for k in own for side in (LEFT, RIGHT)]
+        signals += [
+            Signal(system.signals[k].name, system.signals[k].order, side) for k in together for side in (LEFT, RIGHT)
+        ]
     extra = ca.SX.sym("m", len(signals))
     apart = {text: tau - extra[3 * j] for j, (text, tau) in enumerate(taus.items())}
     shift = _total([apart[text] * extra[3 * j + 1] for j, text in enumerate(taus)])
@@ -80,12 +81,12 @@ def with_moving_breaks(structure: Structure, moved: Collection[str], held: Colle
     layout = {"u": ca.vertcat(system.u, extra), "signals": (*system.signals, *signals)}
     moving = MovingBreaks(system, tuple(taus), system.t + shift, u, stretch, True)
     still = MovingBreaks(
-        system, tuple(taus), system.t, standing, ca.SX(1), False, refused=_refused(system, jumping, groups)
+        system, tuple(taus), system.t, standing, ca.SX(1), False, refused=refused_jumps(system, jumping, groups)
     )
     made = replace(system, **layout, **_formulas(moving), moving=moving)
     other = replace(system, **layout, **_formulas(still), moving=still)
     if groups:
-        other = replace(other, rhs=_blended(still, groups, extra[first:], apart))
+        other = replace(other, rhs=blended_rates(still, groups, extra[first:], apart))
     return _with_system(structure, replace(made, moving=replace(moving, standing=other)))
 
 
@@ -98,61 +99,6 @@ def on_standing_steps(structure: Structure) -> Structure:
     if still is not None and still.refused:
         raise EstimationError(f"{structure.model.name}: {still.refused}")
     return _with_system(structure, moving.standing)
-
-
-def _bent(system: System, jumping: Sequence[int]) -> list[int]:
-    """Which of the signals that jump enter the rates other than linearly."""
-    if not jumping or not system.nx:
-        return []
-    v = ca.vertcat(*(system.u[k] for k in jumping))
-    slopes = ca.jacobian(system.rhs, v)
-    by = [ca.jacobian(ca.vec(slopes[:, i]), v) for i in range(len(jumping))]
-    return [k for i, k in enumerate(jumping) if by[i].nnz()]
-
-
-def _refused(system: System, jumping: Sequence[int], groups: Mapping[str, Sequence[int]]) -> str:
-    """Why signals cannot be projected on steps that stay, in words; empty where they can."""
-    remedy = "gr.KalmanML() and gr.OutputError() end their steps on the jumps; or join the samples by lines, hold='foh'"
-    seen = [k for k in jumping if system.nz and ca.depends_on(system.residual, system.u[k])]
-    if seen:
-        w = ca.vertcat(system.z, *(system.u[k] for k in seen))
-        slopes = ca.vec(ca.jacobian(ca.vertcat(system.rhs, system.residual), w))
-        if ca.jacobian(slopes, w).nnz():
-            return (
-                f"{system.signals[seen[0]].name} jumps at instants that move, and decides {system.implicit_names[0]}, "
-                f"which stays implicit, other than linearly; steps of ensembles and elements do not follow it. {remedy}."
-            )
-    texts = list(groups)
-    for i, one in enumerate(texts):
-        for other in texts[i + 1 :]:
-            a, b = (ca.vertcat(*(system.u[k] for k in groups[text])) for text in (one, other))
-            if ca.jacobian(ca.vec(ca.jacobian(system.rhs, a)), b).nnz():
-                names = [system.signals[groups[text][0]].name for text in (one, other)]
-                return (
-                    f"{names[0]} and {names[1]} jump at instants that move apart, and rates depend on them together "
-                    f"other than linearly; steps of ensembles and elements do not follow them. {remedy}."
-                )
-    return ""
-
-
-def _blended(still: MovingBreaks, groups: Mapping[str, Sequence[int]], extra: ca.SX, apart: Mapping[str, ca.SX]) -> ca.SX:
-    """rhs(l) + Σ_j ρ_j (rhs(r_j) − rhs(l)) over groups of signals that jump together."""
-    left, right = ca.SX(still.u), dict[str, ca.SX]()
-    shares, at = dict[str, ca.SX](), 0
-    for text, own in groups.items():
-        shares[text] = extra[at] - apart[text] * extra[at + 1]
-        for i, k in enumerate(own):
-            left[k] = extra[at + 2 + 2 * i]
-        at += 2 + 2 * len(own)
-    at = 0
-    for text, own in groups.items():
-        u = ca.SX(left)
-        for i, k in enumerate(own):
-            u[k] = extra[at + 3 + 2 * i]
-        right[text] = u
-        at += 2 + 2 * len(own)
-    before, *behind = (replace(still, u=u).put([still.plain.rhs])[0] for u in (left, *right.values()))
-    return ca.densify(before + _total([shares[t] * (b - before) for t, b in zip(shares, behind, strict=True)]))
 
 
 def _formulas(moving: MovingBreaks) -> dict[str, ca.SX]:
