@@ -63,6 +63,10 @@ def test_found_within_its_errors_from_afar(name: str, hold: str) -> None:
         row = fit.parameters.loc[parameter]
         assert abs(row["estimate"] - truth) < 3.5 * row["std_error"], parameter
     assert fit.parameters.loc["tau", "std_error"] < 0.1
+    verdict = fit.diagnose()
+    assert verdict, verdict
+    if name in ("OutputError", "KalmanML"):
+        assert {"autocorrelation", "periodogram", "input u"} <= set(verdict.table["test"])
 
 
 @pytest.mark.parametrize("hold", ["zoh", "foh"])
