@@ -364,3 +364,28 @@ def test_conditions_of_what_was_before_and_of_whole_numbers_fire_each_time(model
     run = gr.simulate(model(), np.array([0.0, 0.05, 0.15, 0.25, 0.45, 0.96]), method=method)
     assert run.n.values.tolist() == [0, 0, 1, 2, 4, 9]
     assert np.unique(np.round(run.attrs["event_times"], 9)) == pytest.approx(0.1 * np.arange(1, 10))
+
+
+class TwoClocks(gr.Model):
+    """3 · 0.1 is not 0.3 in binary numbers, and the same instant."""
+
+    s = gr.Parameter(1.0)
+    x = gr.Variable(0.0)
+    u = gr.Input()
+    a, b, c = gr.Discrete(0), gr.Discrete(0), gr.Discrete(0)
+    equations = [
+        der(x) == u,
+        gr.when(gr.clock(0.1 * s), a == gr.pre(a) + 1),
+        gr.when(gr.clock(0.3 * s), b == gr.pre(b) + a),
+        gr.when(gr.clock(0.1 * s) & gr.clock(0.3 * s), c == gr.pre(c) + 1),
+    ]
+
+
+@pytest.mark.parametrize("method", ["explicit", "implicit", "frozen"])
+@pytest.mark.parametrize("s, hold", [(1.0, "zoh"), (1e9, "foh"), (1e-9, "zoh")])
+def test_no_tick_is_lost_beside_another_instant(s: float, hold: str, method: str) -> None:
+    times = s * np.array([round(0.1 * k, 1) for k in range(31)])
+    run = gr.simulate(TwoClocks(s=s), times, {"u": np.sin(times / s)}, hold=hold, method=method)
+    np.testing.assert_array_equal(run.a.values, np.arange(1, 32))
+    np.testing.assert_array_equal(run.b.values[::3], np.cumsum(np.arange(1, 32, 3)))
+    np.testing.assert_array_equal(run.c.values[::3], np.arange(1, 12))

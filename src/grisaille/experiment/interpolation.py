@@ -131,7 +131,7 @@ def make_table(
         inner = kinks[(kinks > span[0]) & (kinks < span[1])]
         own, moving = further(pieces, np.unique(np.concatenate([times, extra, inner])))
         pieces.update(own)
-    return _join([pieces.get((table_name(s), s.order), zero) for s in signals], span, extra, moving)
+    return _join([pieces.get((table_name(s), s.order), zero) for s in signals], times, extra, moving)
 
 
 def hold_of(hold: Mapping[str, str] | str | None, name: str) -> str:
@@ -428,12 +428,14 @@ def _centres(tiny: Sequence[tuple[float, float]], gap: float) -> np.ndarray:
     return np.array([end for cluster in clusters for end in min(cluster, key=lambda ab: ab[1] - ab[0])])
 
 
-def _join(
-    signals: Sequence[Polynomials], span: tuple[float, float], bends: np.ndarray, moving: np.ndarray
-) -> SignalTable:
+def _join(signals: Sequence[Polynomials], times: np.ndarray, bends: np.ndarray, moving: np.ndarray) -> SignalTable:
     """All signals on the union of their breaks."""
+    span = (float(times[0]), float(times[-1]))
     distinct = {id(s.breaks): s.breaks for s in signals}
     breaks = np.unique(np.concatenate([np.array(span), bends, *distinct.values()]))
+    if (np.diff(breaks) <= _rounding(breaks[1:], span)).any():
+        signals, bends, moving = _at_once(breaks, signals, times, bends, moving)
+        breaks = np.unique(np.concatenate([np.array(span), bends, *(s.breaks for s in signals)]))
     breaks = breaks[breaks >= span[0]]
     if len(breaks) == 1:
         breaks = np.array([span[0], span[0] + 1.0])
@@ -446,6 +448,35 @@ def _join(
     kink = np.isin(breaks, np.concatenate([bends, *(s.kinks for s in signals)])).astype(np.uint8)
     kink[np.isin(breaks, moving)] = MOVING
     return SignalTable(breaks, np.ascontiguousarray(coef), kink)
+
+
+def _rounding(t: np.ndarray, span: tuple[float, float]) -> np.ndarray:
+    """Steps that are not taken: gr_smallest_step in gr_signal.h, of which 16 eps |t| is part."""
+    return 16 * np.finfo(float).eps * np.abs(t) + 1e-24 * (span[1] - span[0])
+
+
+def _at_once(
+    breaks: np.ndarray, signals: Sequence[Polynomials], times: np.ndarray, bends: np.ndarray, moving: np.ndarray
+) -> tuple[list[Polynomials], np.ndarray, np.ndarray]:
+    """Breaks that differ by rounding are one instant, or the second one would be passed over: 3 · 0.1 and 0.3.
+
+    Of a group it is the requested time in it, or else the first break.
+    """
+    every = np.unique(np.concatenate([breaks, times]))
+    group = np.cumsum(np.diff(every, prepend=every[0]) > _rounding(every, (float(times[0]), float(times[-1]))))
+    asked = np.isin(every, times)
+    best = np.lexsort((np.arange(len(every)), ~asked, group))
+    chosen = every[best[np.searchsorted(group[best], np.arange(group[-1] + 1))]]
+
+    def moved(instants: np.ndarray) -> np.ndarray:
+        known = instants[np.isin(instants, every)]
+        return np.asarray(chosen[group[np.searchsorted(every, known)]])
+
+    return (
+        [replace(s, breaks=moved(s.breaks), kinks=np.unique(moved(s.kinks))) for s in signals],
+        np.unique(moved(bends)),
+        np.unique(moved(moving)),
+    )
 
 
 def shifted_coefficients(breaks: np.ndarray, coefficients: np.ndarray, starts: np.ndarray) -> np.ndarray:
