@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from grisaille.disturbance.stochastic_model import build_stochastic_model, plant_states
 from grisaille.errors import EstimationError
 from grisaille.trial import Trial
-from grisaille.trial.refusals import refuse_events, refuse_moving_instants
+from grisaille.trial.refusals import refuse_moving_instants, scheduled_trial
 
 Floats = NDArray[np.float64]
 
@@ -40,7 +40,7 @@ class Record:
     """A trial, and how its unknowns enter; ``known`` is θ where the form of the equations is decided."""
 
     def __init__(self, trial: Trial, known: Floats) -> None:
-        self.trial = trial
+        self.trial = trial = scheduled_trial(trial, "collocation")
         point = trial.at(known)
         self.form, self.structure, self.table = point.form, point.structure, point.table
         self.stochastic = build_stochastic_model(
@@ -48,7 +48,6 @@ class Record:
             noises=trial.moves.targets("noise"), values=point.known,
         )  # fmt: skip
         refuse_moving_instants(trial, point.form, "a trajectory between knots")
-        refuse_events(trial, "collocation")
         self.start_of = self._start_states()
 
     @property

@@ -13,6 +13,7 @@ from grisaille.model.classes import Model
 from grisaille.model.flat import FlatModel
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.prepared import structure_of
+from grisaille.structure.schedule import why_not_scheduled
 from grisaille.trial import Trial
 from grisaille.trial.refusals import refuse_infinite_variance
 
@@ -48,6 +49,11 @@ class Subject:
         outputs = tuple(dict.fromkeys(o for e in self.data for o in e.outputs))
         known = dict(zip(values.names, values.values.tolist(), strict=True))
         return build_stochastic_model(structure_of(self.model), outputs, noises=outputs, values=known)
+
+    @cached_property
+    def unscheduled(self) -> str:
+        """Why events of the model are not known before a run; empty where they are or where there are none."""
+        return why_not_scheduled(structure_of(self.model))
 
     @cached_property
     def hidden(self) -> str:

@@ -452,7 +452,7 @@ def _join(signals: Sequence[Polynomials], times: np.ndarray, bends: np.ndarray, 
 
 def _rounding(t: np.ndarray, span: tuple[float, float]) -> np.ndarray:
     """Steps that are not taken: gr_smallest_step in gr_signal.h, of which 16 eps |t| is part."""
-    return 16 * np.finfo(float).eps * np.abs(t) + 1e-24 * (span[1] - span[0])
+    return np.asarray(16 * np.finfo(float).eps * np.abs(t) + 1e-24 * (span[1] - span[0]))
 
 
 def _at_once(

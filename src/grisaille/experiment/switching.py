@@ -14,8 +14,9 @@ import numpy as np
 
 from grisaille.errors import DataError, ModelError
 from grisaille.experiment.interpolation import Polynomials, SignalTable, constant
+from grisaille.experiment.schedule import follow_schedule
 from grisaille.structure.reduction import Structure
-from grisaille.structure.system import System
+from grisaille.structure.system import System, Tick
 
 Values = Callable[[np.ndarray], np.ndarray]
 CELLS = 20_000
@@ -35,6 +36,8 @@ def find_switches(system: System, p: np.ndarray, times: np.ndarray) -> dict[str,
         return {name: constant(float(level), span) for name, level in zip(names, levels, strict=True)}
     span = float(times[0]), float(times[-1])
     counted = _clocks(system, p, span)
+    if system.schedule is not None:
+        counted |= follow_schedule(system, system.schedule, p, times, counted)
     if len(counted) == len(names):
         return counted
     function = ca.Function("switches", [system.t, system.p], [ca.densify(formulas)])
@@ -50,9 +53,14 @@ def find_switches(system: System, p: np.ndarray, times: np.ndarray) -> dict[str,
     return {name: _held(values, k, instants[rows == k], span) for k, name in enumerate(names)} | counted
 
 
+def _ticks(system: System) -> tuple[Tick, ...]:
+    events = system.reactions if system.schedule is None else system.schedule.reactions
+    return () if events is None else events.ticks
+
+
 def _clocks(system: System, p: np.ndarray, span: tuple[float, float]) -> dict[str, Polynomials]:
     """How often each clock has ticked, -1 before its first tick."""
-    ticks = [t for t in system.reactions.ticks if t.signal] if system.reactions is not None else []
+    ticks = [t for t in _ticks(system) if t.signal]
     if not ticks:
         return {}
     formulas = ca.vertcat(*(ca.vertcat(t.period, t.start) for t in ticks))
@@ -111,7 +119,7 @@ def refuse_moving_jumps(
     known = {s.element_hash(): k for k, s in enumerate(ca.vertsplit(system.p))}
     rates = ca.Function("f", [system.t, ca.vertcat(system.x, system.z), system.u, system.p],
                         [ca.vertcat(system.rhs, system.residual)])  # fmt: skip
-    clocks = {t.signal for t in system.reactions.ticks} if system.reactions is not None else set()
+    clocks = {t.signal for t in _ticks(system)}
     for k, name in enumerate(order):
         if name in clocks:  # whose ticks nothing feels but events, which move with them
             continue

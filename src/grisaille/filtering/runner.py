@@ -34,7 +34,7 @@ from grisaille.filtering.substeps import choose_substeps
 from grisaille.trial import Point, Trial
 from grisaille.trial.discretisation import Discretisation
 from grisaille.trial.form import Form
-from grisaille.trial.refusals import refuse_events, refuse_moving_switches
+from grisaille.trial.refusals import refuse_moving_switches, scheduled_trial
 
 MOST_KEPT = 3
 """Filters with other steps that are kept beside the last one."""
@@ -93,7 +93,7 @@ class FilterRunner:
     """The log-likelihood of one trial."""
 
     def __init__(self, trial: Trial, options: FilterOptions) -> None:
-        self.trial, self.options = trial, options
+        self.trial, self.options = scheduled_trial(trial, "a filter"), options
         self.record = self._record()
         self.filter: LinearFilter | ExtendedFilter | None = None
         """As it was prepared; ``filter_on`` gives one with steps."""
@@ -216,7 +216,6 @@ class FilterRunner:
             values=point.known,
         )  # fmt: skip
         refuse_moving_switches(self.trial, point.form, "a filter")
-        refuse_events(self.trial, "a filter")
         self.form = point.form
         self.filter = self._choose(model, point)
         return model
@@ -249,7 +248,7 @@ class FilterRunner:
     def with_trial(self, trial: Trial) -> FilterRunner:
         """A runner of the same experiment with other measurements."""
         other = copy.copy(self)
-        other.trial, other._stepping = trial, ()
+        other.trial, other._stepping = scheduled_trial(trial, "a filter"), ()
         other.record = other._record()
         if isinstance(self.filter, LinearFilter):
             other.filter = copy.copy(self.filter)

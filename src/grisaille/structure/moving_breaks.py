@@ -87,7 +87,7 @@ def with_moving_breaks(structure: Structure, moved: Collection[str], held: Colle
     other = replace(system, **layout, **_formulas(still), moving=still)
     if groups:
         other = replace(other, rhs=blended_rates(still, groups, extra[first:], apart))
-    return _with_system(structure, replace(made, moving=replace(moving, standing=other)))
+    return with_system(structure, replace(made, moving=replace(moving, standing=other)))
 
 
 def on_standing_steps(structure: Structure) -> Structure:
@@ -98,7 +98,7 @@ def on_standing_steps(structure: Structure) -> Structure:
     still = moving.standing.moving
     if still is not None and still.refused:
         raise EstimationError(f"{structure.model.name}: {still.refused}")
-    return _with_system(structure, moving.standing)
+    return with_system(structure, moving.standing)
 
 
 def _formulas(moving: MovingBreaks) -> dict[str, ca.SX]:
@@ -109,7 +109,8 @@ def _formulas(moving: MovingBreaks) -> dict[str, ca.SX]:
     return found
 
 
-def _with_system(structure: Structure, system: System) -> Structure:
+def with_system(structure: Structure, system: System) -> Structure:
+    """The structure with another system in place of its own."""
     equations = structure.equations
     return replace(
         structure,

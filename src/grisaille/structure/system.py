@@ -99,6 +99,18 @@ class Reactions:
 
 
 @dataclass(frozen=True, eq=False)
+class Schedule:
+    """Events whose instants and values are known before a run (``structure/schedule.py``)."""
+
+    names: tuple[str, ...]
+    """Discrete variables, in the order of their signals, which are the last ones."""
+    places: tuple[int, ...]
+    """Of their starts in p."""
+    reactions: Reactions
+    """Conditions, memory and, for each of the names, its new value: formulas of t, p and of their own symbols."""
+
+
+@dataclass(frozen=True, eq=False)
 class MovingBreaks:
     """A clock that moves with dead times (``structure/moving_breaks.py``): formulas of (t, u, p) of the new system."""
 
@@ -167,7 +179,9 @@ class System:
     gap_rates: ca.SX = field(default_factory=lambda: ca.SX(0, 1))
     """Their derivatives by time along the motion."""
     reactions: Reactions | None = None
-    """What ``when`` does; None where a model has no events of its own."""
+    """What ``when`` does; None where a model has no events of its own, or where they are signals."""
+    schedule: Schedule | None = None
+    """How discrete variables that are signals change."""
 
     @property
     def has_instants(self) -> bool:

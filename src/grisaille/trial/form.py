@@ -104,9 +104,18 @@ class Form:
         formulas = system.switches
         if not formulas.numel() or not system.np:
             return ()
+        if system.schedule is not None:
+            r = system.schedule.reactions
+            formulas = ca.vertcat(formulas, r.conditions, r.memory, r.values)
         inside = {s.element_hash() for s in ca.symvar(formulas)}
         symbols = zip(system.parameter_names, ca.vertsplit(system.p), strict=True)
         return tuple(n for n, s in symbols if s.element_hash() in inside)
+
+    @cached_property
+    def timing(self) -> list[int]:
+        """Places of the parameters that signals depend on: instants of switches, dead times."""
+        names = self.structure.system.parameter_names
+        return [names.index(n) for n in dict.fromkeys((*self.moving_instants, *self.dead_times))]
 
     @cached_property
     def standing(self) -> Form:

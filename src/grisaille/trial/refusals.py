@@ -9,6 +9,7 @@ from grisaille.errors import EstimationError, GrisailleError
 from grisaille.experiment.switching import refuse_moving_thresholds
 from grisaille.structure.descriptor.differentiation_count import DifferentiationCount, count_differentiations
 from grisaille.structure.descriptor.well_posedness import WellPosedness, examine
+from grisaille.structure.schedule import why_not_scheduled
 from grisaille.trial.dead_times import moved_taus, refuse_dead_times, refuse_rough_past
 from grisaille.trial.form import Form
 from grisaille.trial.point import Point
@@ -26,6 +27,18 @@ def refuse_static(trial: Trial, who: str) -> None:
         raise EstimationError(
             f"Experiment '{trial.name}' is static, and {who} follows models in time: use gr.OutputError."
         )
+
+
+def scheduled_trial(trial: Trial, who: str) -> Trial:
+    """The trial with discrete variables as signals; refused where events of its own are not known before a run, because
+    ``who`` knows equations and signals only."""
+    why = why_not_scheduled(trial.structure) if trial.flat.whens else ""
+    if why:
+        raise EstimationError(
+            f"{why}: {who} follows events only where clocks and relations of time set discrete variables to values "
+            f"that are known beforehand. Use gr.OutputError(), or gr.SimulatedPEM() where disturbances matter."
+        )
+    return trial.scheduled()
 
 
 def refuse_events(trial: Trial, who: str) -> None:
@@ -63,6 +76,11 @@ def refuse_moving_switches(trial: Trial, form: Form, who: str) -> None:
         return
     inside = [trial.formulas.names.index(n) for n in form.moving_instants]
     moving = [trial.moves.names[k] for k in trial.moves.places("parameter") if trial.reach[k, inside].any()]
+    if moving and form.structure.system.schedule is not None:
+        raise EstimationError(
+            f"The events of {trial.flat.name} depend on the estimated '{moving[0]}'; {who} needs instants and values "
+            f"of discrete variables that stay. Fix it, or use gr.OutputError()."
+        )
     if moving:
         raise EstimationError(
             f"{trial.flat.name} switches at instants that depend on the estimated '{moving[0]}'; {who} needs instants "

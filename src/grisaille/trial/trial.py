@@ -20,6 +20,7 @@ from grisaille.structure.descriptor.operating_point import Conditions
 from grisaille.structure.moving_breaks import with_moving_breaks
 from grisaille.structure.prepared import structure_of
 from grisaille.structure.reduction import Structure
+from grisaille.structure.schedule import with_schedule
 from grisaille.trial.conditions import conditions_of
 from grisaille.trial.data_matrix import DataMatrix, measured
 from grisaille.trial.dead_times import moved_taus
@@ -42,6 +43,7 @@ class Trial:
     steady : look for a start at which nothing moves
     breaks : further instants at which steps end
     origin : when the record began of which this is a part, for delays; the first of ``times`` if not given
+    is_scheduled : discrete variables are signals that are known before a run (``structure/schedule.py``)
 
     Nothing of it changes after it was made; what is computed once is kept.
     """
@@ -63,8 +65,10 @@ class Trial:
         data: DataMatrix | None = None,
         is_static: bool = False,
         origin: float | None = None,
+        is_scheduled: bool = False,
     ) -> None:
         self.model, self.name, self.moves, self.is_static = model, name, moves, is_static
+        self.is_scheduled = is_scheduled
         self.times = np.asarray(times, dtype=float)
         self.inputs, self.hold, self.breaks = dict(inputs or {}), hold, breaks
         self.scales = dict(scales or {})
@@ -116,6 +120,10 @@ class Trial:
         discrete = {n: v for n, v in demands.items() if n in self.flat.discretes}
         return {**constants, **discrete}, {n: v for n, v in demands.items() if n not in discrete}
 
+    def scheduled(self) -> Trial:
+        """The same experiment, where discrete variables are signals; not checked: that they are known before a run."""
+        return self if self.is_scheduled or not self.flat.whens else self._changed(is_scheduled=True)
+
     def part(self, first: int, last: int, moves: Movement, *, demands: Mapping[str, float]) -> Trial:
         """A stretch of the record between two of its instants, with its own starts and without measurements."""
         return self._changed(
@@ -133,6 +141,7 @@ class Trial:
             "times": self.times, "name": self.name, "moves": self.moves, "inputs": self.inputs, "hold": self.hold,
             "constants": self.constants, "scales": self.scales, "demands": self.demands, "steady": self.steady,
             "breaks": self.breaks, "data": self.data, "is_static": self.is_static, "origin": self.origin,
+            "is_scheduled": self.is_scheduled,
         }  # fmt: skip
         return Trial(self.model, **{**kept, **changes})
 
@@ -161,7 +170,8 @@ class Trial:
         for known in self._forms:
             if p is None or known.holds(p):
                 return known
-        self._forms.append(Form(self._on_moving_clock(structure_of(self.model, p))))
+        structure = structure_of(self.model, p)
+        self._forms.append(Form(self._on_moving_clock(with_schedule(structure) if self.is_scheduled else structure)))
         return self._forms[-1]
 
     def _on_moving_clock(self, structure: Structure) -> Structure:
@@ -186,7 +196,7 @@ class Trial:
 
     def signals(self, form: Form, p: Floats) -> Signals:
         """The table of u; made once, unless formulas of time switch at instants that depend on parameters."""
-        key = p.tobytes() if form.moving_instants or form.dead_times else b""
+        key = p[form.timing].tobytes()
         if form.kept is None or form.kept[0] != key:
             system = form.structure.system
             switches = find_switches(system, p, self.times)

@@ -121,8 +121,8 @@ class Collocation(Estimator):
     def verdict(cls, subject: Subject) -> Verdict:
         if subject.is_static:
             return Verdict(False, STATIC)
-        if subject.flat.whens:
-            return Verdict(False, f"refused: gr.when({subject.flat.whens[0].clauses[0].text}) is not followed by it")
+        if subject.unscheduled:
+            return Verdict(False, f"refused: {subject.unscheduled}, and it follows events of time only")
         if subject.disturbances and subject.hidden:
             return Verdict(False, f"refused: where {subject.hidden} is zero its effect has no slope to start from")
         return Verdict(False, UNASKED)

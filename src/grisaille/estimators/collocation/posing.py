@@ -31,7 +31,7 @@ from grisaille.simulation.simulate import simulate
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.reduction import Structure
 from grisaille.trial.dead_times import moving_dead_times
-from grisaille.trial.refusals import refuse_events, refuse_few_instants, refuse_static
+from grisaille.trial.refusals import refuse_few_instants, refuse_static, scheduled_trial
 from grisaille.trial.unknown import Unknown
 
 
@@ -146,7 +146,9 @@ def build_spline_program(
 def _simulated(record: Record, given: Given, compiled: bool | None) -> np.ndarray:
     """States (times, nx) without disturbances; constant where the simulation fails."""
     system, names = record.structure.system, record.stochastic.names
-    p = dict(zip(system.parameter_names, given.q[: system.np].tolist(), strict=True))
+    known_p = dict(zip(system.parameter_names, given.q[: system.np].tolist(), strict=True))
+    discretes = record.structure.model.discretes
+    p = {n: v for n, v in known_p.items() if n not in discretes}
     plain = [n for n in names[: record.stochastic.nx] if n in record.structure.model.variables]
     start = {n: float(given.start[names.index(n)]) for n in plain if np.isfinite(given.start[names.index(n)])}
     known = given.start[: record.stochastic.nx]
@@ -154,7 +156,7 @@ def _simulated(record: Record, given: Given, compiled: bool | None) -> np.ndarra
     try:
         found = simulate(
             record.trial.model, record.times, inputs=record.trial.inputs, hold=record.trial.hold, parameters=p,
-            start={**record.trial.demands, **start}, compiled=compiled,
+            start={**{n: known_p[n] for n in discretes}, **record.trial.demands, **start}, compiled=compiled,
         )  # fmt: skip
     except GrisailleError:
         return constant
@@ -165,12 +167,13 @@ def _simulated(record: Record, given: Given, compiled: bool | None) -> np.ndarra
 
 def cases_of(question: Question) -> list[Case]:
     """Experiments with those of the unknowns that move them."""
-    for trial, _ in question.trials:
+    cases = []
+    for experiment, (trial, mine) in zip(question.data, question.trials, strict=True):
         refuse_static(trial, "collocation")
-        refuse_events(trial, "collocation")
         refuse_few_instants(trial, "a trajectory")
-    pairs = zip(question.data, question.trials, strict=True)
-    return [Case(e, trial, None, trial.data.outputs, mine) for e, (trial, mine) in pairs]
+        known = scheduled_trial(trial, "collocation")
+        cases.append(Case(experiment, known, None, known.data.outputs, mine))
+    return cases
 
 
 def _record(case: Case, unknowns: Sequence[Unknown]) -> Record:

@@ -61,7 +61,7 @@ from grisaille.optimization.search import Outcome, Search
 from grisaille.structure.reduction import Structure
 from grisaille.trial import Trial
 from grisaille.trial.movement import KINDS, Kind
-from grisaille.trial.refusals import refuse_events, refuse_few_instants, refuse_static
+from grisaille.trial.refusals import refuse_few_instants, refuse_static, scheduled_trial
 from grisaille.trial.unknown import Unknown
 
 if TYPE_CHECKING:
@@ -172,10 +172,8 @@ class KalmanML(Estimator):
         if not subject.disturbances:
             first = subject.levels[0]
             return Verdict(True, f"chosen: the likelihood, without disturbances, in which '{first}' is an unknown")
-        if subject.flat.whens:
-            return Verdict(
-                False, f"refused: gr.when({subject.flat.whens[0].clauses[0].text}) is not followed by filters"
-            )
+        if subject.unscheduled:
+            return Verdict(False, f"refused: {subject.unscheduled}, and filters follow events of time only")
         if subject.hidden:
             why = "has no linear effect where it is zero, so a linearised filter would not see it"
             return Verdict(False, f"refused: {subject.hidden} {why}")
@@ -279,7 +277,7 @@ class KalmanML(Estimator):
 
     def _case(self, experiment: Any, trial: Trial, mine: tuple[int, ...]) -> Filtered:
         refuse_static(trial, "a filter")
-        refuse_events(trial, "a filter")
+        trial = scheduled_trial(trial, "a filter")
         refuse_few_instants(trial, "a filter")
         runner: FilterRunner = (
             FilterRunner(trial, self._filter_options())

@@ -1,0 +1,212 @@
+"""Discrete variables that events of time set, as signals: what happens at every instant, computed before a run.
+
+An instant is a tick of a clock, or one at which a relation of time in a condition switches: the root of a gap that is
+affine in time, or a change that is bracketed on a grid and bisected. There, as in compiled runs (gr_when.h), clauses
+whose condition is true and was not fire, of one ``when`` the first, and passes follow each other until nothing fires.
+Relations are decided as they hold just after the instant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import casadi as ca
+import numpy as np
+from numpy.typing import NDArray
+
+from grisaille.compilation.evaluation import numpy_vector
+from grisaille.errors import ModelError
+from grisaille.experiment.interpolation import Polynomials
+from grisaille.structure.pieces import is_affine, separate, written_out
+from grisaille.structure.system import Schedule, System, Tick
+
+Floats = NDArray[np.float64]
+CELLS = 20_000
+CHUNK = 512
+MOST_PASSES = 100
+MOST_EVENTS = 500_000
+JUST_AFTER = 16 * np.finfo(float).eps
+
+
+def follow_schedule(
+    system: System, schedule: Schedule, p: Floats, times: Floats, clocks: Mapping[str, Polynomials]
+) -> dict[str, Polynomials]:
+    """The discrete variables between the first and the last of ``times``, p holding their starts.
+
+    clocks : how often each has ticked, by the name of its signal
+    """
+    span = float(times[0]), float(times[-1])
+    automaton = _Automaton(system, schedule, p, clocks)
+    instants, rows = [span[0]], [automaton.begin(span[0])]
+    search = _Search(automaton, times)
+    ticks = np.unique(np.concatenate([np.zeros(0), *(c.kinks for c in clocks.values())]))
+    ticks = ticks[(ticks > span[0] + _rounding(span[0])) & (ticks <= span[1])]
+    apart = np.diff(ticks, prepend=-np.inf) > _rounding(ticks)
+    upcoming = np.concatenate([ticks[apart], [np.inf]])
+    t, next_tick = span[0], 0
+    while True:
+        after = search.next_change(t, min(float(upcoming[next_tick]), span[1]))
+        t = min(after, float(upcoming[next_tick]))
+        if not t <= span[1]:
+            break
+        is_tick = t == upcoming[next_tick]
+        next_tick += int(is_tick)
+        row = automaton.happen(t, is_tick)
+        if (row != rows[-1]).any():
+            instants.append(t)
+            rows.append(row)
+    levels = np.array(rows)
+    found = {}
+    for k, name in enumerate(schedule.names):
+        changed = np.concatenate([[True], levels[1:, k] != levels[:-1, k]])
+        own = np.array(instants)[changed]
+        breaks = np.concatenate([own, [span[1] + max(span[1] - span[0], 1.0)]])
+        found[name] = Polynomials(breaks, levels[changed, k][:, None], own[1:])
+    return found
+
+
+def _rounding(t: Any) -> Any:
+    """Instants that are closer to each other are one (gr_smallest_step in gr_signal.h)."""
+    return JUST_AFTER * np.abs(t)
+
+
+class _Automaton:
+    """Where the discrete variables stand."""
+
+    def __init__(self, system: System, schedule: Schedule, p: Floats, clocks: Mapping[str, Polynomials]) -> None:
+        r = schedule.reactions
+        self.texts, self.group, self.clocks, self.ticks = r.texts, r.group, clocks, r.ticks
+        self.p, self.places = np.array(p), list(schedule.places)
+        self.count = len(r.texts)
+        pulses = ca.vertcat(ca.SX(0, 1), *(t.pulse for t in r.ticks))
+        self.arguments = [system.t, system.p, r.was, pulses]
+        self.formula = ca.densify(ca.vertcat(r.conditions, r.memory))
+        looked_at = [*self.arguments, r.fired]
+        self._now = numpy_vector(ca.Function("conditions", looked_at, [self.formula]))
+        self._values = numpy_vector(ca.Function("values", looked_at, [ca.densify(r.values)]))
+        self.was, self.pulse = np.zeros(r.was.numel()), np.zeros(len(r.ticks))
+        self.seen, self.fired = np.zeros(self.count, dtype=bool), np.zeros(self.count)
+        self.fires = 0
+
+    def now(self, t: float) -> Floats:
+        """Conditions, then what is remembered, just after t."""
+        after = np.array([t + _rounding(t) + np.finfo(float).tiny])
+        return self._now(after, self.p, self.was, self.pulse, self.fired)
+
+    def begin(self, t: float) -> Floats:
+        """What holds at the start fires nothing, what ticks there does."""
+        self._remember(t)
+        for k, tick in enumerate(self.ticks):
+            self.pulse[k] = float(not tick.signal or self._ticks(tick, t) or self._stands(tick, t))
+        return self._react(t)
+
+    def happen(self, t: float, is_tick: bool) -> Floats:
+        """The discrete variables after the events of an instant."""
+        for k, tick in enumerate(self.ticks if is_tick else ()):
+            self.pulse[k] = float(bool(tick.signal) and self._ticks(tick, t))
+        return self._react(t)
+
+    def _ticks(self, tick: Tick, t: float) -> bool:
+        """Whether a clock ticks at t or within rounding of it."""
+        kinks = self.clocks[tick.signal].kinks
+        low, high = np.searchsorted(kinks, [t - _rounding(t), t + _rounding(t)])
+        return bool(high > low)
+
+    def _stands(self, tick: Tick, t: float) -> bool:
+        """Whether the last tick of a clock, before a run, is at t."""
+        count = float(self.clocks[tick.signal].coefficients[0, 0])
+        numbers = ca.Function("clock", [self.arguments[1]], [ca.vertcat(tick.start, tick.period)])(self.p).full()
+        start, period = (float(v) for v in numbers.ravel())
+        return count >= 0 and abs(start + count * period - t) <= 4 * _rounding(max(abs(t), abs(start)))
+
+    def _react(self, t: float) -> Floats:
+        for pass_ in range(MOST_PASSES + 1):
+            now = self.now(t)
+            true, kept = now[: self.count] != 0, now[self.count :]
+            firing = true & ~self.seen
+            for k in range(self.count):
+                earlier = [j for j in range(k) if self.group[j] == self.group[k]]
+                firing[k] = firing[k] and not firing[earlier].any()
+            moved = bool((kept != self.was).any())
+            self.seen, self.was = true, np.array(kept)
+            if not firing.any() and not moved:
+                break
+            if pass_ == MOST_PASSES:
+                raise ModelError(
+                    f"gr.when({self.texts[int(np.argmax(firing))]}) fires again and again at t = {t:g} and the events "
+                    f"of this instant do not settle: each pass makes its condition false and true once more. Let a "
+                    f"gr.Discrete remember that it has fired, and ask for it in the condition."
+                )
+            if firing.any():
+                self._count(t, int(np.argmax(firing)))
+                self.fired = firing.astype(float)
+                self.p[self.places] = self._values(np.array([t]), self.p, self.was, self.pulse, self.fired)
+        if self.pulse.any():
+            self.pulse = np.zeros_like(self.pulse)
+            self._remember(t)
+        return self.p[self.places]
+
+    def _count(self, t: float, clause: int) -> None:
+        self.fires += 1
+        if self.fires > MOST_EVENTS:
+            raise ModelError(
+                f"gr.when({self.texts[clause]}) and others have fired {MOST_EVENTS} times until t = {t:g}, and more "
+                f"are not followed: is the time between events in the unit of time of the model?"
+            )
+
+    def _remember(self, t: float) -> None:
+        self.was = np.array(self.now(t)[self.count :])
+        self.seen = self.now(t)[: self.count] != 0
+
+
+class _Search:
+    """The next instant at which a condition may change by itself."""
+
+    def __init__(self, automaton: _Automaton, times: Floats) -> None:
+        self.automaton, self.times = automaton, times
+        t = automaton.arguments[0]
+        _, pieces = separate([automaton.formula], t)
+        gaps = [p.relation for p in written_out(pieces)]
+        straight = [g.gap for g in gaps if g.kind not in ("floor", "ceil") and is_affine(g.gap, t)]
+        self.is_crooked = len(straight) < len(gaps)
+        column = ca.vertcat(ca.SX(0, 1), *straight)
+        lines = ca.vertcat(ca.substitute(column, t, ca.SX(0)), ca.jacobian(column, t)) if straight else ca.SX(0, 1)
+        self.lines = numpy_vector(ca.Function("lines", automaton.arguments, [ca.densify(lines)]))
+        self.function = ca.Function("conditions", automaton.arguments, [automaton.formula])
+        if self.is_crooked:
+            self.grid = np.unique(np.concatenate([np.linspace(times[0], times[-1], CELLS + 1), times]))
+
+    def next_change(self, t: float, end: float) -> float:
+        """After t, and not after ``end``; infinite where there is none."""
+        a = self.automaton
+        level, slope = np.reshape(self.lines(np.array([t]), a.p, a.was, a.pulse), (2, -1))
+        roots = -level[slope != 0] / slope[slope != 0]
+        later = roots[(roots > t + _rounding(t)) & (roots <= end)]
+        first = float(later.min(initial=np.inf))
+        return self._bracketed(t, min(first, end), first) if self.is_crooked else first
+
+    def _bracketed(self, t: float, end: float, otherwise: float) -> float:
+        before, low = self._at(np.array([t + _rounding(t)]))[:, 0], t
+        points = np.concatenate([self.grid[(self.grid > t) & (self.grid < end)], [end]])
+        for first in range(0, len(points), CHUNK):
+            chunk = points[first : first + CHUNK]
+            changed = (self._at(chunk) != before[:, None]).any(axis=0)
+            if changed.any():
+                k = int(np.argmax(changed))
+                return self._bisected(low if k == 0 else float(chunk[k - 1]), float(chunk[k]), before)
+            low = float(chunk[-1])
+        return otherwise
+
+    def _bisected(self, low: float, high: float, before: Floats) -> float:
+        while low < (middle := 0.5 * (low + high)) < high:
+            if (self._at(np.array([middle]))[:, 0] == before).all():
+                low = middle
+            else:
+                high = middle
+        return high
+
+    def _at(self, t: Floats) -> Floats:
+        a = self.automaton
+        rows = [np.repeat(v[:, None], t.size, axis=1) for v in (a.p, a.was, a.pulse)]
+        return np.array(self.function(t[None, :], *rows).full())
