@@ -17,6 +17,7 @@ from grisaille.model.classes import Model
 from grisaille.structure.prepared import structure_of
 from grisaille.structure.reduction import Structure
 from grisaille.trial import Point, Trial
+from grisaille.trial.refusals import scheduled_trial
 from grisaille.trial.unknown import Unknown
 
 if TYPE_CHECKING:
@@ -56,6 +57,14 @@ class Question:
         """The same with other guesses of the same unknowns; trials are shared."""
         other = replace(self, unknowns=tuple(unknowns))
         other.__dict__["trials"] = self.trials
+        return other
+
+    def scheduled(self, who: str) -> Question:
+        """The same for an estimator that knows equations and signals: discrete variables are signals, or refused."""
+        if not self.structure.model.whens:
+            return self
+        other = replace(self)
+        other.__dict__["trials"] = tuple((scheduled_trial(trial, who), mine) for trial, mine in self.trials)
         return other
 
     def with_starts(self) -> Question:

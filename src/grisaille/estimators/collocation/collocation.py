@@ -222,6 +222,7 @@ class Collocation(Estimator):
 
     def pose(self, question: Question) -> Problem:
         """The problem of a model and its data."""
+        question = question.scheduled("collocation")
         structure, data, unknowns = question.structure, question.data, question.unknowns
         refuse_without_slope(structure, data, unknowns)
         scales = [u.name for u in unknowns if u.kind == "scale"]

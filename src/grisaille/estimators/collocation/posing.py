@@ -31,7 +31,7 @@ from grisaille.simulation.simulate import simulate
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.reduction import Structure
 from grisaille.trial.dead_times import moving_dead_times
-from grisaille.trial.refusals import refuse_few_instants, refuse_static, scheduled_trial
+from grisaille.trial.refusals import refuse_few_instants, refuse_static
 from grisaille.trial.unknown import Unknown
 
 
@@ -167,13 +167,11 @@ def _simulated(record: Record, given: Given, compiled: bool | None) -> np.ndarra
 
 def cases_of(question: Question) -> list[Case]:
     """Experiments with those of the unknowns that move them."""
-    cases = []
-    for experiment, (trial, mine) in zip(question.data, question.trials, strict=True):
+    for trial, _ in question.trials:
         refuse_static(trial, "collocation")
         refuse_few_instants(trial, "a trajectory")
-        known = scheduled_trial(trial, "collocation")
-        cases.append(Case(experiment, known, None, known.data.outputs, mine))
-    return cases
+    pairs = zip(question.data, question.trials, strict=True)
+    return [Case(e, trial, None, trial.data.outputs, mine) for e, (trial, mine) in pairs]
 
 
 def _record(case: Case, unknowns: Sequence[Unknown]) -> Record:
