@@ -37,9 +37,13 @@ class Disturbed(Stepped):
 
 
 @pytest.fixture(scope="module")
-def data() -> gr.Experiment:
-    record = gr.simulate(Stepped(), TIMES, noise=True, seed=3)
-    return gr.Experiment(time=TIMES, outputs={"y": record.y.values})
+def y() -> np.ndarray:
+    return np.array(gr.simulate(Stepped(), TIMES, noise=True, seed=3).y.values)
+
+
+@pytest.fixture(scope="module")
+def data(y: np.ndarray) -> gr.Experiment:
+    return gr.Experiment(time=TIMES, outputs={"y": y})
 
 
 def test_estimators_agree(data: gr.Experiment) -> None:
@@ -75,10 +79,9 @@ def log_likelihood(y: np.ndarray, tau: float, k: float, scale: float, noise: flo
     return float(total)
 
 
-def test_likelihood_is_that_of_a_kalman_filter(data: gr.Experiment) -> None:
+def test_likelihood_is_that_of_a_kalman_filter(data: gr.Experiment, y: np.ndarray) -> None:
     fit = gr.fit(Disturbed(), data, estimate=["tau", "k"], method=gr.KalmanML(initial_covariance={"x": 0.0}))
     tau, k = fit.parameters["estimate"]
-    y = np.ravel(data.outputs["y"])
     np.testing.assert_allclose(fit.log_likelihood, log_likelihood(y, tau, k, 0.2, 0.05), rtol=1e-8)
     assert fit.log_likelihood > log_likelihood(y, 1.02 * tau, k, 0.2, 0.05)
     assert isinstance(gr.fit(Disturbed(), data, estimate=["k"]).method, gr.KalmanML)  # taken unasked
