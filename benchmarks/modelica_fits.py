@@ -54,7 +54,7 @@ ROTATIONAL, TRANSLATIONAL = "Modelica.Mechanics.Rotational.Examples.", "Modelica
 ANALOG, MULTIBODY = "Modelica.Electrical.Analog.Examples.", "Modelica.Mechanics.MultiBody.Examples."
 EXAMPLES = (
     Example(ROTATIONAL + "First", ("inertia3.phi", "damper.phi_rel"), ("Jload", "spring.c", "damping"),
-            {"inertia3.w": 0.2}, 1.0, disturbance=("spring.tau", gr.spectra.lowpass(20.0), 1.0)),
+            {"inertia3.w": 0.2}, 1.0),
     Example(ROTATIONAL + "EddyCurrentBrake", ("inertia.phi", "heatCapacitor.T"),
             ("eddyCurrentTorque.tau_nominal", "heatCapacitor.C"), {"heatCapacitor.T": 295.0}, 1.0),
     Example(TRANSLATIONAL + "Oscillator", ("mass1.s", "mass2.s"), ("spring1.c", "damper1.d"), {"mass2.v": 0.1},
@@ -66,10 +66,11 @@ EXAMPLES = (
     Example(ANALOG + "ParallelResonance", ("capacitor1.v",), ("resistor1.R", "capacitor1.C"), {"inductor1.i": 0.3},
             0.5, 401),
     Example(ANALOG + "ShowSaturatingInductor", ("Inductance1.i", "SaturatingInductance1.Psi"), ("Inductance1.L", "U"),
-            {"Inductance1.i": 0.2}, 6.2832),
+            {"Inductance1.i": 0.2}, 6.2832, disturbance=("SineVoltage1.v", gr.spectra.lowpass(5.0), 0.05)),
     Example(ANALOG + "HeatingRectifier", ("Capacitor1.v", "HeatCapacitor1.T"), ("Capacitor1.C", "HeatCapacitor1.C"),
             {"HeatCapacitor1.T": 295.0}, 5.0),
-    Example(MULTIBODY + "Elementary.PendulumWithSpringDamper", ("revolute.phi", "prismatic.s"), ("spring1.c", "damper1.d"),
+    Example(MULTIBODY + "Elementary.PendulumWithSpringDamper", ("revolute.phi", "prismatic.s"),
+            ("spring1.c", "damper1.d"),
             {"prismatic.s": 0.3}, 5.0),
     Example(MULTIBODY + "Elementary.Pendulum", ("rev.phi",), ("damper.d", "body.r_CM[1]"), {"rev.w": 0.5}, 3.0,
             disturbance=("damper.tau", gr.spectra.lowpass(4.0), 0.3)),
