@@ -389,3 +389,21 @@ def test_no_tick_is_lost_beside_another_instant(s: float, hold: str, method: str
     np.testing.assert_array_equal(run.a.values, np.arange(1, 32))
     np.testing.assert_array_equal(run.b.values[::3], np.cumsum(np.arange(1, 32, 3)))
     np.testing.assert_array_equal(run.c.values[::3], np.arange(1, 12))
+
+
+@pytest.mark.parametrize(("period", "start"), [(0.001, 0.001), (0.1, 0.3), (1e-6, 7e-6), (1 / 3, 1 / 3)])
+def test_clocks_that_tick_at_once_up_to_rounding(period: float, start: float) -> None:
+    class Two(gr.Model):
+        x = gr.Variable(0.0)
+        a, b = gr.Discrete(0), gr.Discrete(0)
+        equations = [
+            gr.der(x) == 1.0,
+            gr.when(gr.clock(period), a == gr.pre(a) + 1),
+            gr.when(gr.clock(period, start), b == gr.pre(b) + 1, gr.reinit(x, 0.0)),
+        ]
+
+    times = period * np.arange(0.5, 100.0, 9.0)
+    result = gr.simulate(Two(), times)
+    before = round(start / period)
+    np.testing.assert_array_equal(result.a, np.floor(times / period))
+    np.testing.assert_array_equal(result.b, np.maximum(np.floor(times / period) - before + 1, 0))

@@ -113,3 +113,39 @@ def test_nonlinear_combinations() -> None:
             yield chain[1] - chain[2] == 0
 
     assert gr.analyze(Mixed()).index == 3
+
+
+def test_relations_of_equal_variables_are_not_taken_apart() -> None:
+    def semi_linear(x: object, above: object, below: object) -> object:
+        return gr.where(x >= 0, above * x, below * x)
+
+    class Port(gr.Model):
+        m, H = gr.Variable(1.0), gr.Variable(3.0)
+        flow, back, h, port, out, inside, source = (gr.Variable() for _ in range(7))
+        equations = [
+            gr.der(m) == flow,
+            gr.der(H) == inside,
+            flow == gr.cos(m),
+            flow + back == 0,
+            H == m * h,
+            inside == semi_linear(flow, port, h),
+            out == semi_linear(back, port, source),
+            inside + out == 0,
+            source == 2.0,
+        ]
+
+    class Driven(gr.Model):
+        H = gr.Variable(3.0)
+        h, port, out, inside, source = (gr.Variable() for _ in range(5))
+        flow = gr.cos(gr.time)
+        equations = [
+            gr.der(H) == inside,
+            H == h,
+            inside == semi_linear(flow, port, h),
+            out == semi_linear(-flow, port, source),
+            inside + out == 0,
+            source == 2.0,
+        ]
+
+    assert gr.analyze(Port()).index == 1
+    assert gr.analyze(Driven()).index == 1

@@ -182,21 +182,24 @@ def _kinds(system: System) -> tuple[int, ...]:
 def _modes(system: System) -> list[str]:
     kinds = ", ".join(map(str, _kinds(system)))
     tables = [f"static const long gr_kind[GR_NE] = {{{kinds}}};"] if system.modes else []
-    names = ("gr_group", "gr_counter", "gr_target", "gr_resets", "gr_yields", "gr_clash")
+    names = ("gr_group", "gr_lasting", "gr_counter", "gr_target", "gr_resets", "gr_yields", "gr_clash", "gr_rank",
+             "gr_remembered")  # fmt: skip
     for name, entries in zip(names, _when_tables(system), strict=False):
         tables.append(f"static const long {name}[] = {{{', '.join(map(str, entries or (0,)))}}};")
     return tables
 
 
 def _when_tables(system: System) -> tuple[tuple[int, ...], ...]:
-    """Numbers of gr_when.h: the ``when`` of each clause, counting signals, targets, which clause sets which state, how
-    soon states yield, and which clauses must not fire at once, in pairs that end with -1."""
+    """Numbers of gr_when.h: the ``when`` of each clause, whether it lasts, counting signals, targets, which clause sets
+    which state, how soon states yield, and which clauses must not fire at once (pairs, -1 at the end), ranks of
+    clauses, and places of what is remembered."""
     r = system.reactions
     if r is None or not system.modes:
         return ()
     resets = tuple(int(k in places) for places in r.resets for k in range(system.nx))
     clashes = (*(number for clash in r.clashes for number in clash[:2]), -1)
-    return r.group, r.counters, r.targets, resets, r.yields, clashes
+    lasting = tuple(map(int, r.lasting))
+    return r.group, lasting, r.counters, r.targets, resets, r.yields, clashes, r.ranks, (*r.remembered, -1)
 
 
 def _printed(name: str, function: ca.Function, sparse: bool) -> str:

@@ -151,7 +151,8 @@ def _row_of(node: Expression, numbers: dict[int, int]) -> tuple[Any, ...]:
     )
 
 
-_LOGICAL = {"lt", "le", "gt", "ge", "and", "or", "not", "clock", "edge", "change", "initial", "terminal"}
+_LOGICAL = {"lt", "le", "gt", "ge", "and", "or", "not", "clock", "edge", "change", "initial", "terminal",
+            "whenever"}  # fmt: skip
 
 
 def _nodes(rows: Iterable[Any]) -> list[Expression]:

@@ -28,7 +28,7 @@ from grisaille.model.expression import (
 )
 from grisaille.model.recording import register
 
-OF_EVENTS = frozenset({"pre", "clock", "edge", "change", "initial", "terminal"})
+OF_EVENTS = frozenset({"pre", "clock", "edge", "change", "initial", "terminal", "whenever"})
 """Operations that have a meaning at events only."""
 
 
@@ -168,6 +168,12 @@ def edge(condition: Any) -> Condition:
 def change(variable: Any) -> Condition:
     """True in the moment in which a discrete variable gets another value."""
     return Condition("change", (as_expression(variable),))
+
+
+def whenever(condition: Any) -> Condition:
+    """As the whole condition of a ``when``: it fires in every pass of an event in which the condition holds, not only
+    where it becomes true; its actions must make it false in the end. For generated models."""
+    return Condition("whenever", (as_condition(condition),))
 
 
 def initial() -> Condition:

@@ -11,7 +11,8 @@ import numpy as np
 from grisaille.modelica.builtins import filled
 from grisaille.modelica.values import Record, Unfit
 
-_ELEMENT = re.compile(r"(.+)\[(\d+(?:,\d+)*)\]")
+ELEMENT = re.compile(r"(.+)\[(\d+(?:,\d+)*)\]")
+"""The name of an entry: array, indices."""
 
 
 def parts_of(names: Iterable[str]) -> dict[str, list[str]]:
@@ -20,7 +21,7 @@ def parts_of(names: Iterable[str]) -> dict[str, list[str]]:
     waiting = list(names)
     while waiting:
         name = waiting.pop()
-        element = _ELEMENT.fullmatch(name)
+        element = ELEMENT.fullmatch(name)
         above = element[1] if element else name.rpartition(".")[0]
         if above:
             if above not in found:
@@ -31,15 +32,15 @@ def parts_of(names: Iterable[str]) -> dict[str, list[str]]:
 
 
 def _order(name: str) -> tuple[Any, ...]:
-    element = _ELEMENT.fullmatch(name)
+    element = ELEMENT.fullmatch(name)
     return (element[1], *map(int, element[2].split(","))) if element else (name,)
 
 
 def assembled(name: str, parts: list[str], value_of: Callable[[str], Any]) -> Any:
     """The array or record ``name``."""
-    elements = [_ELEMENT.fullmatch(part) for part in parts]
+    elements = [ELEMENT.fullmatch(part) for part in parts]
     if not all(elements):
-        return Record(name, {part.rpartition(".")[2]: value_of(part) for part in parts if not _ELEMENT.fullmatch(part)})
+        return Record(name, {part.rpartition(".")[2]: value_of(part) for part in parts if not ELEMENT.fullmatch(part)})
     indices = [tuple(int(i) for i in element[2].split(",")) for element in elements if element]
     shape = tuple(max(column) for column in zip(*indices, strict=True))
     if len({len(i) for i in indices}) > 1 or len(indices) != np.prod(shape):

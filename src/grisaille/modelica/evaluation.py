@@ -13,6 +13,7 @@ import numpy as np
 
 from grisaille.model.expression import Expression
 from grisaille.modelica import tree
+from grisaille.modelica.assembling import ELEMENT, assembled
 from grisaille.modelica.builtins import BUILTINS, MOST
 from grisaille.modelica.expressions import ExpressionParser
 from grisaille.modelica.refusals import Refused
@@ -238,6 +239,8 @@ class Evaluator:
 
     def _base(self, node: tree.Reference, local: Local) -> tuple[Any, list[tree.Part]]:
         """The value of the longest known beginning of a reference, and the parts that remain."""
+        if local:
+            node = placed_in(node, local)
         first = node.parts[0]
         if first.name in local:
             return local[first.name], [tree.Part("", first.subscripts), *node.parts[1:]]
@@ -254,10 +257,12 @@ class Evaluator:
                     return self.names.value_of(path), list(node.parts[k + 1 :])
                 except LookupError:
                     pass
-        if "['" in first.name or ")['" in first.name:  # OpenModelica writes c1['i'].re inside one quoted name
-            inner = ExpressionParser(Tokens(first.name)).reference()
-            if len(inner.parts) > 1 or inner.parts[0].subscripts:
-                return self._base(tree.Reference(node.at, (*inner.parts, *node.parts[1:])), local)
+        inner = unquoted(node)
+        if inner is not node:
+            return self._base(inner, local)
+        entries = [name for name in local if array_of(name) == first.name]
+        if entries:
+            return assembled(first.name, entries, local.__getitem__), [tree.Part("", first.subscripts), *node.parts[1:]]
         raise Refused(node.at, f"'{node.path}' is not declared")
 
     def subscript(self, value: Any, subscripts: tuple[tree.Node, ...], local: Local) -> Any:
@@ -269,7 +274,7 @@ class Evaluator:
         picked: list[Any] = []
         for k, subscript in enumerate(subscripts):
             picked.append(self.positions(subscript, value.shape[k], local))
-        return _picked(value, picked)
+        return _picked(ready(value) if any(isinstance(p, Expression) for p in picked) else value, picked)
 
     def positions(self, subscript: tree.Node, length: int, local: Local) -> Any:
         """One position from zero, a list of them, or a formula of one."""
@@ -307,6 +312,36 @@ class Evaluator:
             return builtin(*arguments, **named)
         except TypeError as error:
             raise Unfit(f"{node.name} does not take these {len(arguments)} arguments ({error})") from None
+
+
+def unquoted(node: tree.Reference) -> tree.Reference:
+    """``c1['i'].re`` that is written inside one quoted name, as OpenModelica does, as what it means."""
+    first = node.parts[0]
+    if "['" not in first.name:
+        return node
+    inner = ExpressionParser(Tokens(first.name)).reference()
+    indexed = next((k for k, part in enumerate(inner.parts) if part.subscripts), None)
+    if indexed is None:
+        return node
+    whole = tree.Part(".".join(p.name for p in inner.parts[: indexed + 1]), inner.parts[indexed].subscripts)
+    return tree.Reference(node.at, (whole, *inner.parts[indexed + 1 :], *node.parts[1:]))
+
+
+def array_of(name: str) -> str:
+    """``"x"`` for ``"x[1,2]"``; empty for what is no entry."""
+    element = ELEMENT.fullmatch(name) if name.endswith("]") else None
+    return element[1] if element else ""
+
+
+def placed_in(node: tree.Reference, local: Local) -> tree.Reference:
+    """``'x[1]'``, a declared entry, as ``x[1]`` where the array ``x`` is local."""
+    first = node.parts[0]
+    if first.name in local or array_of(first.name) not in local:
+        return node
+    element = ELEMENT.fullmatch(first.name)
+    assert element is not None
+    places = tuple(tree.Literal(node.at, int(i)) for i in element[2].split(","))
+    return tree.Reference(node.at, (tree.Part(element[1], places), *node.parts[1:]))
 
 
 class Pending:

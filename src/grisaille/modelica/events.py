@@ -4,14 +4,16 @@ Variables that a ``when`` assigns become discrete variables of the model, and th
 branch for each condition. A variable that an ordinary equation gives, and whose value before an event is asked for
 (``pre(b)``), is remembered: it is a discrete variable that an event sets whenever its formula gives another value,
 
-    when (b's formula is not b):  b := formula,
+    whenever (b's formula is not b):  b := formula,
 
-which is the iteration that Modelica prescribes. ``initial()`` is such a variable, true until the first events are over.
+until nothing changes any more, ``pre`` meanwhile being what was before: the iteration that Modelica prescribes.
+``initial()`` is such a variable, true until the first events are over.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -21,15 +23,15 @@ from grisaille.model.content import Action, Branch, Occasion
 from grisaille.model.delays import delay
 from grisaille.model.expression import Call, Condition, Constant, Expression, Name, postorder
 from grisaille.model.flat import FlatDiscrete
-from grisaille.model.whens import OF_EVENTS
+from grisaille.model.whens import OF_EVENTS, whenever
 from grisaille.modelica import tree
-from grisaille.modelica.evaluation import LAZY, Evaluator, Local
+from grisaille.modelica.evaluation import LAZY, Evaluator, Local, unquoted
 from grisaille.modelica.functions import Algorithm, targets_of
 from grisaille.modelica.model import FIRST as IS_FIRST
 from grisaille.modelica.model import ModelNames
 from grisaille.modelica.refusals import Refused
 from grisaille.modelica.sections import Sections, Single
-from grisaille.modelica.values import Enumerated, Unfit, both, describe, either, formula, is_plain, negated, truth
+from grisaille.modelica.values import Unfit, before, both, describe, either, formula, is_plain, negated, truth
 
 FIRST = "initial()"
 """The discrete variable that is 1 until the first events are over."""
@@ -146,10 +148,17 @@ class Events:
     def _assigned(self, body: list[tree.Node]) -> list[Action]:
         """Statements of a ``when``: run on the values before the event."""
         targets = targets_of(body)
-        local: Local = {t: typed(Call("pre", (Name(t),)), self.bases.get(t, "Real")) for t in targets}
+        local: Local = {
+            t: self.names.filled(t, lambda n: typed(Call("pre", (Name(n),)), self.bases.get(n, "Real")))
+            for t in targets
+        }
         reinits = [s for s in body if isinstance(s, tree.Do) and s.call.name == "reinit"]
         Algorithm(self.evaluator).run([s for s in body if s not in reinits], local)
-        actions = [Action("assign", Name(t), formula(local[t])) for t in targets]
+        actions = []
+        for target in targets:
+            entries = self.names.entries(target)
+            values = [local[target]] if entries == [target] else local[target].flat
+            actions += [Action("assign", Name(n), formula(v)) for n, v in zip(entries, values, strict=True)]
         return actions + [a for s in reinits for a in self._done(s.call, local)]
 
     def watch(self, name: str, value: Any, at: int) -> None:
@@ -163,19 +172,7 @@ class Events:
             gap = Call("sub", (formula(value), now))
             half = Constant(0.5 if base != "Real" else 0.0)
             differs = either(Condition("gt", (gap, half)), Condition("lt", (gap, Call("neg", (half,)))))
-        actions = [Action("assign", now, self._before_event(formula(value)))]
-        self.branches.append(([(Condition("initial", ()), actions), (differs, actions)], at))
-
-    def _before_event(self, value: Expression) -> Expression:
-        """The formula at the continuous values before the event: one pass of the iteration, not its end."""
-        kept = {"time", *self.names.parameters, *self.discretes}
-
-        def change(node: Expression) -> Expression | None:
-            if isinstance(node, Call) and node.operation == "pre":
-                return node
-            return Call("pre", (node,)) if isinstance(node, Name) and node.path not in kept else None
-
-        return replaced(value, change)
+        self.branches.append(([(whenever(differs), [Action("assign", now, formula(value))])], at))
 
     def _now(self, condition: Expression) -> Expression:
         """The condition of a ``when`` between events: there the value before is the value."""
@@ -202,13 +199,31 @@ class Events:
         """An initial equation of a discrete variable."""
         if name not in self.discretes:
             return False
-        expression = formula(value)
-        if all(not isinstance(n, Name) or n.path in self.names.parameters for n in postorder((expression,))):
-            old = self.discretes[name]
-            self.discretes[name] = FlatDiscrete(name, expression, old.unit, old.description)
-        else:
-            self.firsts[name] = (expression, at)
+        self.firsts[name] = (formula(value), at)
         return True
+
+    def settle_starts(self) -> None:
+        """Starts that are numbers, formulas of parameters, or what others begin with (``pre(a) = pre(b)``)."""
+        while True:
+            known = {n for n in self.firsts if self._is_start(self._of_starts(self.firsts[n][0]))}
+            for name in known:
+                expression, _ = self.firsts.pop(name)
+                self.discretes[name] = replace(self.discretes[name], start=self._of_starts(expression))
+            if not known:
+                return
+
+    def _is_start(self, expression: Expression) -> bool:
+        return all(not isinstance(n, Name) or n.path in self.names.parameters for n in postorder((expression,)))
+
+    def _of_starts(self, expression: Expression) -> Expression:
+        """With the start in place of the value before, of discrete variables whose start is settled."""
+
+        def change(node: Expression) -> Expression | None:
+            inner = node.arguments[0] if isinstance(node, Call) and node.operation == "pre" else None
+            settled = isinstance(inner, Name) and inner.path in self.discretes and inner.path not in self.firsts
+            return self.discretes[inner.path].start if settled else None  # type: ignore[union-attr]
+
+        return replaced(expression, change)
 
     def occasions(self, place: Any) -> tuple[Occasion, ...]:
         """All events; those that set one variable are one, in their order."""
@@ -216,6 +231,12 @@ class Events:
             self.discretes[FIRST] = FlatDiscrete(FIRST, Constant(1.0), "", "until the first events are over")
             done = [Action("assign", Name(FIRST), Constant(0.0))]
             self.branches.append(([(Condition("initial", ()), done)], 0))
+        set_somewhere = {a.target.path for branches, _ in self.branches for _, actions in branches for a in actions
+                         if isinstance(a.target, Name)}  # fmt: skip
+        for name in self.discretes:
+            if name not in set_somewhere:  # its conditions are false for ever
+                stays = [Action("assign", Name(name), Call("pre", (Name(name),)))]
+                self.branches.append(([(Condition("initial", ()), stays)], 0))
         groups = _joined(self.branches)
         found = []
         for branches, at in groups:
@@ -267,7 +288,9 @@ def replaced(root: Expression, change: Callable[[Expression], Expression | None]
 
 
 def _moment(node: Expression) -> Expression | None:
-    """``initial()`` as the condition of a ``when``."""
+    """``initial()`` as the condition of a ``when``; ``not initial()`` holds as soon as the first pass is over."""
+    if isinstance(node, Condition) and node.operation == "not":
+        return node
     return Condition("initial", ()) if node is IS_FIRST else None
 
 
@@ -297,6 +320,7 @@ def outside_pre(*roots: tree.Node) -> list[str]:
         if isinstance(node, tree.Calling) and node.name == "pre":
             continue
         if isinstance(node, tree.Reference):
+            node = unquoted(node)
             path = ""
             for part in node.parts:
                 path = f"{path}.{part.name}" if path else part.name
@@ -308,23 +332,8 @@ def outside_pre(*roots: tree.Node) -> list[str]:
 # --- functions of events ---
 
 
-def _before(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return np.array([_before(item) for item in value.flat], dtype=object).reshape(value.shape)
-    if isinstance(value, Name):
-        return Call("pre", (value,))
-    inner = value.arguments[0] if isinstance(value, Condition) else value
-    if isinstance(inner, Call) and inner.operation == "pre":
-        return value
-    if isinstance(value, Condition) and isinstance(value.arguments[0], Name):
-        return Condition(value.operation, (Call("pre", (value.arguments[0],)), *value.arguments[1:]))
-    if isinstance(value, Expression):
-        raise Unfit(f"pre of the formula `{value}` is not supported")
-    return value
-
-
 def _pre(evaluator: Evaluator, node: tree.Calling, local: Local) -> Any:
-    return _before(evaluator.value(node.arguments[0], local))
+    return before(evaluator.value(node.arguments[0], local))
 
 
 def _edge(evaluator: Evaluator, node: tree.Calling, local: Local) -> Any:
@@ -365,5 +374,3 @@ def _refuse(_evaluator: Evaluator, node: tree.Calling, _local: Local) -> NoRetur
 LAZY |= {"pre": _pre, "edge": _edge, "change": _change, "sample": _sample, "initial": _initial, "reinit": _refuse}
 LAZY["delay"] = _delay
 LAZY |= dict.fromkeys(_REFUSED, _refuse)
-
-__all__ = ["Enumerated", "Events", "is_eventful", "is_momentary", "outside_pre"]

@@ -6,6 +6,8 @@ by ``where``, and what follows a conditional ``return`` or ``break`` takes effec
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -13,9 +15,9 @@ import numpy as np
 from grisaille.model.expression import Expression
 from grisaille.modelica import tree
 from grisaille.modelica.builtins import filled
-from grisaille.modelica.evaluation import Evaluator, Local
+from grisaille.modelica.evaluation import Evaluator, Local, array_of, placed_in, unquoted
 from grisaille.modelica.refusals import Refused
-from grisaille.modelica.values import UNSET, Record, Unfit, array, choose, describe, either, is_number, negated
+from grisaille.modelica.values import UNSET, Record, Unfit, choose, describe, either, negated
 
 STATEMENTS = 300_000
 """Statements that one call may run, loops unrolled."""
@@ -95,6 +97,7 @@ class Algorithm:
         """``target := value``."""
         if not isinstance(target, tree.Reference):
             raise Refused(target.at, "only a variable can be assigned")
+        target = placed_in(unquoted(target), local)
         first = target.parts[0]
         if first.name not in local:
             raise Refused(target.at, f"'{target.path}' is assigned but not declared in the function")
@@ -208,13 +211,87 @@ class Algorithm:
 
 
 def targets_of(statements: list[tree.Node]) -> list[str]:
-    """The variables that statements assign, in order."""
+    """The variables that statements assign, in order; an array whose entries are assigned in loops as a whole."""
     found: dict[str, None] = {}
     for node in tree.walk(*reversed(statements)):
         if isinstance(node, tree.Assign):
             sides = node.target.items if isinstance(node.target, tree.Several) else [node.target]
-            found |= {side.parts[0].name: None for side in sides if isinstance(side, tree.Reference)}
-    return list(found)
+            found |= {unquoted(side).parts[0].name: None for side in sides if isinstance(side, tree.Reference)}
+    return [name for name in found if array_of(name) not in found]
+
+
+def looped(section: list[tree.Node]) -> list[tree.Node]:
+    """A section in which ``break`` stands where no loop is any more: the exporter has written the loop out.
+
+    Statements of one shape that follow each other and hold such a ``break`` are the loop's; elsewhere it is refused.
+    """
+    found: list[tree.Node] = []
+    shape = ""
+    for statement in section:
+        stray = _stray_break(statement)
+        same = re.sub(r"\d+", "#", repr(statement)) if stray else ""
+        if stray and same == shape:
+            loop = found[-1]
+            assert isinstance(loop, tree.For)
+            loop.body.append(statement)
+        elif stray:
+            once = tree.Braces(statement.at, [tree.Literal(statement.at, 1)])
+            found.append(tree.For(statement.at, [(" once", once)], [statement]))
+        else:
+            found.append(statement)
+        shape = same
+    for loop in found:
+        if isinstance(loop, tree.For) and loop.iterators[0][0] == " once" and len(loop.body) == 1:
+            raise Refused(loop.at, "'break' stands outside a loop")
+    return found
+
+
+def _stray_break(statement: tree.Node) -> bool:
+    """Whether a ``break`` leaves more than this statement."""
+    waiting = [statement]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, tree.Leave) and node.word == "break":
+            return True
+        if isinstance(node, tree.If | tree.When):
+            waiting.extend(n for _, body in node.branches for n in body)
+    return False
+
+
+def kept_in(section: list[tree.Node]) -> set[str]:
+    """Variables that statements read, or leave as they are, before they have given them a value on every path."""
+    wanted, kept = set(targets_of(section)), set[str]()
+
+    def meant(name: str) -> str:
+        whole = array_of(name) or unquoted(tree.Reference(0, (tree.Part(name),))).parts[0].name
+        return whole if whole in wanted else name
+
+    def read(nodes: Iterable[tree.Node], given: set[str]) -> None:
+        kept.update(n for n in map(meant, tree.references(*nodes)) if n in wanted and n not in given)
+
+    def follow(statements: Iterable[tree.Node], given: set[str]) -> set[str]:
+        for node in statements:
+            if isinstance(node, tree.Assign):
+                sides = node.target.items if isinstance(node.target, tree.Several) else [node.target]
+                plain = [s for s in sides if isinstance(s, tree.Reference)]
+                read([node.value, *(i for s in plain for p in s.parts for i in p.subscripts)], given)
+                given = given | {meant(s.path) for s in plain}
+            elif isinstance(node, tree.If):
+                ends = []
+                for condition, body in node.branches:
+                    read([] if condition is None else [condition], given)
+                    ends.append(follow(body, given))
+                if node.branches[-1][0] is not None:
+                    ends.append(given)
+                given = set.intersection(*ends)
+            elif isinstance(node, tree.For | tree.While):
+                read([o for _, o in node.iterators] if isinstance(node, tree.For) else [node.condition], given)
+                given = follow(node.body, given)
+            elif isinstance(node, tree.Do):
+                read([node.call], given)
+        return given
+
+    return kept | (wanted - follow(section, set()))
 
 
 def _fitted(old: Any, value: Any) -> Any:
@@ -239,11 +316,3 @@ def message_of(evaluator: Evaluator, call: tree.Calling, local: Local) -> str:
 def blank(sizes: tuple[int, ...], inner: Any) -> Any:
     """A local variable without a value, or an array of them."""
     return filled(inner, *sizes) if sizes else inner
-
-
-def numbers(values: list[Any]) -> list[Any]:
-    """The plain numbers among them."""
-    return [v for v in values if is_number(v)]
-
-
-__all__ = ["Algorithm", "array", "blank", "message_of"]

@@ -14,7 +14,7 @@ from grisaille.modelica.functions import Algorithm, blank
 from grisaille.modelica.prelude import standard_functions
 from grisaille.modelica.refusals import Refused
 from grisaille.modelica.tables import NATIVE
-from grisaille.modelica.values import UNSET, Enumerated, Record, Unfit, array, elementwise
+from grisaille.modelica.values import UNSET, Enumerated, Record, Unfit, elementwise
 
 CALLS_DEEP = 25
 """Calls of functions inside each other."""
@@ -233,6 +233,3 @@ def _key(value: Any) -> Any:
     if isinstance(value, bool | int | float | str | Enumerated):
         return (type(value).__name__, value)
     return id(value)
-
-
-__all__ = ["SIMPLE", "Library", "array"]

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from grisaille.model.content import Content, Law
-from grisaille.model.expression import Call, Condition, Constant, Expression, Name, same
-from grisaille.model.flat import FlatOutput
+from grisaille.model.expression import Call, Condition, Constant, Expression, Name, postorder, same
+from grisaille.model.flat import FlatOutput, FlatVariable
 from grisaille.model.rewriting import Rewriter
 from grisaille.modelica import discrete, events, tree
 from grisaille.modelica.discrete import Definition
 from grisaille.modelica.events import Events, is_momentary, outside_pre
-from grisaille.modelica.functions import message_of, targets_of
+from grisaille.modelica.functions import kept_in, looped, message_of, targets_of
 from grisaille.modelica.library import Library
 from grisaille.modelica.model import ModelNames
 from grisaille.modelica.refusals import Refusals, Refused, Source
@@ -37,6 +37,7 @@ class _Lowering:
         self.evaluator = self.names.evaluator
         self.sections = Sections(self.evaluator, self._is_settled, self.refusals)
         self.events = Events(self.names, self.sections)
+        self.set_at_events: set[str] = set()
         self.laws: list[Law] = []
         self.initial: list[Law] = []
 
@@ -54,13 +55,14 @@ class _Lowering:
         """Everything together."""
         singles = [*self.sections.unroll([*self.names.bindings, *self.made.equations], {})]
         statements: list[tree.When] = []
-        for section in self.made.algorithms:
+        for written in self.made.algorithms:
+            section = self._try(written[0].at if written else 0, lambda s=written: looped(s)) or []
             statements += [s for s in section if isinstance(s, tree.When)]
             plain_statements = [s for s in section if not isinstance(s, tree.When)]
             for node in tree.walk(*plain_statements):
                 if isinstance(node, tree.Do) and node.call.name != "assert":
                     self.refusals.add(Refused(node.at, f"'{node.call.name}' in an algorithm section is not supported"))
-            singles += outcomes(plain_statements)
+            singles += self._outcomes(plain_statements)
         self.refusals.check()
         whens = [s for s in singles if isinstance(s.node, tree.When)]
         plain = [s for s in singles if isinstance(s.node, tree.Equal)]
@@ -78,16 +80,31 @@ class _Lowering:
         for name in self.names.unknown_parameters:
             self.laws.append(Law(Call("der", (Name(name),), 1), Constant(0.0), f"the parameter {name}"))
         self._initial()
+        self._initial_derivatives()
         self.refusals.check()
         return self._finished()
+
+    def _outcomes(self, section: list[tree.Node]) -> list[Single]:
+        """An algorithm section as one equation for each variable that it assigns."""
+        found: list[Single] = []
+        for target in (n for t in targets_of(section) for n in self.names.entries(t)):
+            at = section[0].at
+            reference = tree.Reference(at, (tree.Part(target),))
+            found.append(Single(tree.Equal(at, reference, tree.Outcome(at, section, target)), {}))
+        return found
 
     def _declare_events(self, whens: list[tree.Node], everything: list[tree.Node]) -> None:
         """Variables that events set or remember are no formulas and no unknowns."""
         for when in whens:
-            targets = [*assigned_in(when)]
+            targets = [n for t in assigned_in(when) for n in self.names.entries(t)]
+            self.set_at_events.update(targets)
             self._try(when.at, lambda w=when, t=targets: self.events.declare(t, w.at))
         more = [*self.made.initial_equations, *(s for section in self.made.initial_algorithms for s in section)]
-        remembered = [n for n in self.events.remembered([*everything, *more]) if n not in self.events.discretes]
+        kept = [n for node in everything if isinstance(node, tree.Equal) and isinstance(node.right, tree.Outcome)
+                for t in kept_in(node.right.section) for n in self.names.entries(t) if n in self.names.discrete
+        ]  # fmt: skip
+        asked = [*self.events.remembered([*everything, *more]), *kept]
+        remembered = [n for n in dict.fromkeys(asked) if n not in self.events.discretes]
         self._try(0, lambda: self.events.declare(remembered, 0))
 
     def _try(self, at: int, act: Any) -> Any:
@@ -146,10 +163,13 @@ class _Lowering:
 
     def _discrete_uses(self, node: tree.Node) -> list[str]:
         known = self.events.discretes
+        targets = targets_of(node.section) if isinstance(node, tree.Outcome) else []
+        own = {n for t in targets for n in (t, *self.names.entries(t))}
         found: list[str] = []
-        for path in outside_pre(node):
-            found += [path] if path in self.names.discrete else self.names.discrete_entries(path)
-        return [path for path in found if path not in known]
+        for path in dict.fromkeys(outside_pre(node)):
+            entries = [n for n in self.names.entries(path) if n in self.names.discrete]
+            found += entries or self.names.discrete_entries(path)
+        return [path for path in dict.fromkeys(found) if path not in known and path not in own]
 
     def _choices(self, single: Single) -> list[Definition]:
         node = single.node
@@ -163,7 +183,8 @@ class _Lowering:
             Definition(side.path, other, single.local, node.at)
             for side, other in pairs
             if isinstance(side, tree.Reference) and side.path in self.names.discrete
-        ]
+            and side.path not in self.set_at_events
+        ]  # fmt: skip
 
     def _define(self, definition: Definition) -> None:
         value = _first(self.evaluator.value(definition.node, definition.local))
@@ -215,14 +236,35 @@ class _Lowering:
 
     def _initial(self) -> None:
         singles = [*self.sections.unroll(self.made.initial_equations, {})]
-        singles += [single for section in self.made.initial_algorithms for single in outcomes(section)]
+        singles += [single for section in self.made.initial_algorithms for single in self._outcomes(section)]
         for single in singles:
             self._try(single.node.at, lambda s=single: self._initial_equation(s))
+        self.events.settle_starts()
+
+    def _initial_derivatives(self) -> None:
+        """``der(x)`` in initial equations only, of an x that is no state: an unknown of its own, which index reduction
+        determines."""
+        known = {name for law in self.laws for name in _differentiated(law)}
+        new = {name: f"der({name})" for law in self.initial for name in _differentiated(law) if name not in known}
+        for name, text in new.items():
+            self.names.variables[text] = FlatVariable(text, None, "", f"the derivative of {name}")
+            place = f"the initial equations, which contain {text}"
+            self.laws.append(Law(Name(text), Call("der", (Name(name),), 1), place))
+
+        def put(node: Expression) -> Expression | None:
+            name = derived(node)
+            return Name(new[name]) if name in new else None
+
+        if new:
+            put_in = Rewriter(put)
+            self.initial = [Law(put_in(law.left), put_in(law.right), law.source) for law in self.initial]
 
     def _initial_equation(self, single: Single) -> None:
         node = single.node
         if not isinstance(node, tree.Equal):
             raise Refused(node.at, "this initial equation is not supported")
+        if isinstance(node.left, tree.Reference) and node.left.path in self.names.fixed:
+            return  # settled by it
         for a, b in self._sides(node, single):
             if self._begin(a, b, node.at) or self._begin(b, a, node.at):
                 continue
@@ -304,14 +346,15 @@ def assigned_in(when: tree.Node) -> list[str]:
     return [*found, *targets_of([n for _, body in when.branches for n in body])]
 
 
-def outcomes(section: list[tree.Node]) -> list[Single]:
-    """An algorithm section as one equation for each variable that it assigns."""
-    found: list[Single] = []
-    for target in targets_of(section):
-        at = section[0].at
-        reference = tree.Reference(at, (tree.Part(target),))
-        found.append(Single(tree.Equal(at, reference, tree.Outcome(at, section, target)), {}))
-    return found
+def derived(node: Expression) -> str:
+    """``"x"`` for ``der(x)``; empty for anything else."""
+    if not isinstance(node, Call) or node.operation != "der" or node.data not in (None, 1):
+        return ""
+    return node.arguments[0].path if isinstance(node.arguments[0], Name) else ""
+
+
+def _differentiated(law: Law) -> list[str]:
+    return [name for node in postorder((law.left, law.right)) if (name := derived(node))]
 
 
 def _is_whole(node: tree.Node) -> bool:
@@ -348,8 +391,6 @@ def _pairs(left: Any, right: Any) -> list[tuple[Any, Any]]:
 
 
 def _names(expression: Expression) -> list[Name]:
-    from grisaille.model.expression import postorder
-
     return [node for node in postorder((expression,)) if isinstance(node, Name)]
 
 

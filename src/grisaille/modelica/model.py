@@ -6,6 +6,7 @@ fixed at the values they have in the text. So is a Real parameter on which a siz
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,13 @@ from grisaille.model.rewriting import Rewriter
 from grisaille.modelica import tree
 from grisaille.modelica.assembling import assembled, parts_of
 from grisaille.modelica.components import Expansion, Scalar
-from grisaille.modelica.evaluation import Evaluator, Pending
-from grisaille.modelica.functions import Algorithm, targets_of
+from grisaille.modelica.evaluation import Evaluator, Pending, array_of
+from grisaille.modelica.functions import Algorithm, kept_in, targets_of
 from grisaille.modelica.library import Library
 from grisaille.modelica.naming import check_name
 from grisaille.modelica.refusals import Refusals, Refused
 from grisaille.modelica.settling import in_order, number_of
-from grisaille.modelica.values import UNSET, Enumerated, Unfit, Unset, describe, formula, is_number, is_plain
+from grisaille.modelica.values import UNSET, Unfit, Unset, before, describe, formula, is_number, is_plain
 
 _ATTRIBUTES = {"start", "fixed", "nominal", "min", "max", "unit", "stateSelect"}
 FIRST = Condition("gt", (Call("pre", (Name("initial()"),)), Constant(0.5)))
@@ -118,13 +119,43 @@ class ModelNames:
     def outcome(self, node: tree.Outcome) -> Any:
         key = id(node.section)
         if key not in self._outcomes:
-            local: dict[str, Any] = {target: UNSET for target in targets_of(node.section)}
+            kept = kept_in(node.section)
+            local: dict[str, Any] = {
+                t: self.filled(t, self._kept if t in kept else lambda _: UNSET) for t in targets_of(node.section)
+            }
             Algorithm(self.evaluator, remembers=True).run(node.section, local)
             self._outcomes[key] = local
-        value = self._outcomes[key][node.target]
+        outcome = self._outcomes[key]
+        if node.target in outcome:
+            value = outcome[node.target]
+        else:
+            value = outcome[array_of(node.target)].flat[self.entries(array_of(node.target)).index(node.target)]
         if isinstance(value, Unset):
             raise Refused(node.at, f"the algorithm does not always give '{node.target}' a value")
         return value
+
+    def entries(self, name: str) -> list[str]:
+        """The scalars of an array that are declared one by one; a declared name itself."""
+        if name not in self.values:
+            if self._parts is None:
+                self._parts = parts_of(self.values)
+            if name in self._parts:
+                return self._parts[name]
+        return [name]
+
+    def filled(self, name: str, value: Callable[[str], Any]) -> Any:
+        """A value for a name, or an array of values for an array whose scalars are declared one by one."""
+        entries = self.entries(name)
+        return value(name) if entries == [name] else assembled(name, entries, value)
+
+    def _kept(self, name: str) -> Any:
+        """What a variable is before an algorithm gives it a value: what it was before the event, or its start."""
+        value = self.formulas.get(name)
+        if isinstance(value, Expression):
+            return before(value)
+        if name not in self.variables or self.variables[name].start is None:
+            return UNSET
+        return self.variables[name].start
 
     def skipped(self, name: str) -> int:
         return self.library.skipped(name)
@@ -202,9 +233,30 @@ class ModelNames:
         if scalar.base == "Real" and "constant" not in scalar.declared.prefixes:
             return self._parameter(scalar)
         value = scalar.value if scalar.value is not None else scalar.attributes.get("start")
+        if self.settled(scalar.attributes.get("fixed", True)) is False:
+            return Pending(lambda: self._begun(scalar))
         if value is None:
             self.fixed[scalar.name] = None
             return UNSET
+        return self._fix(scalar, value)
+
+    def _begun(self, scalar: Scalar) -> Any:
+        """A parameter with ``fixed = false`` that decides the shape of a model: what the initial sections give it."""
+        name = scalar.name
+        if name in self.fixed:
+            return self.fixed[name]
+        found: Any = None
+        for node in self.made.initial_equations:
+            if isinstance(node, tree.Equal) and isinstance(node.left, tree.Reference) and node.left.path == name:
+                found = self.evaluator.value(node.right, {})
+        for section in self.made.initial_algorithms:
+            if name in targets_of(section):
+                found = self.outcome(tree.Outcome(section[0].at, section, name))
+        if found is None:
+            raise Refused(scalar.declared.at, f"'{name}' is found by initial equations, but none gives its value alone")
+        return self._fix(scalar, found)
+
+    def _fix(self, scalar: Scalar, value: Any) -> Any:
         value = self.settled(value)
         if not is_plain(value):
             raise Unfit(f"the value of '{scalar.name}' must be known before the simulation, got {describe(value)}")
@@ -286,6 +338,3 @@ def _typed(value: Any, base: str) -> Any:
     if base == "Integer" and isinstance(value, float) and value == int(value):
         return int(value)
     return value
-
-
-__all__ = ["Call", "Enumerated", "ModelNames"]

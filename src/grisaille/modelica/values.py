@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from grisaille.model.expression import Call, Condition, Constant, Expression
+from grisaille.model.expression import Call, Condition, Constant, Expression, Name
 
 
 class Unfit(Exception):
@@ -321,3 +321,19 @@ def choose(condition: Any, yes: Any, no: Any) -> Any:
     if isinstance(yes, str) or isinstance(no, str):
         raise Unfit("a text cannot depend on what is only known during a simulation")
     return Call("where", (condition, formula(yes), formula(no)))
+
+
+def before(value: Any) -> Any:
+    """``pre(value)``: of a variable that changes at events, or of an array of them."""
+    if isinstance(value, np.ndarray):
+        return np.array([before(item) for item in value.flat], dtype=object).reshape(value.shape)
+    if isinstance(value, Name):
+        return Call("pre", (value,))
+    inner = value.arguments[0] if isinstance(value, Condition) else value
+    if isinstance(inner, Call) and inner.operation == "pre":
+        return value
+    if isinstance(value, Condition) and isinstance(value.arguments[0], Name):
+        return Condition(value.operation, (Call("pre", (value.arguments[0],)), *value.arguments[1:]))
+    if isinstance(value, Expression):
+        raise Unfit(f"pre of the formula `{value}` is not supported")
+    return value

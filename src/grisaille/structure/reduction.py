@@ -53,7 +53,7 @@ class WrittenIndex:
     def value(self) -> int:
         equations, offsets = self._reduced, self._offsets
         if equations.aliases:
-            equations, offsets, _ = _find_offsets(lower_equations(equations.model))
+            equations, offsets = _written_offsets(equations.model)
         raised = [row.raised for row in equations.rows if row.raised is not None]
         if not raised:
             return offsets.index
@@ -143,6 +143,18 @@ def reduce_model(model: FlatModel, refused_pivots: frozenset[str] = frozenset())
         Jumps(system, equations.jets, equations.parameters),
         check_of(written, equations, system, partial(substitute_sequence, sequence)),
     )
+
+
+def _written_offsets(model: FlatModel) -> tuple[Equations, Offsets]:
+    """Of the equations before aliases are merged. Where relations of equal variables are taken apart, as they are at
+    random points, equations may seem to follow from each other that do not: then the signature alone counts."""
+    equations = lower_equations(model)
+    try:
+        return _find_offsets(equations)[:2]
+    except StructureError:
+        position = {name: j for j, name in enumerate(equations.unknowns)}
+        rows = [equations.jets.unknowns(row.residual).items() for row in equations.rows]
+        return equations, solve_offsets([{position[name]: order for name, order in row} for row in rows])
 
 
 def _find_offsets(equations: Equations) -> tuple[Equations, Offsets, int]:

@@ -69,6 +69,8 @@ class Reactions:
     """The condition of each clause, as it was written."""
     group: tuple[int, ...]
     """Clauses of one ``when``, of which the first fires."""
+    lasting: tuple[bool, ...]
+    """Clauses that fire in every pass in which their condition holds, not only where it becomes true."""
     conditions: ca.SX
     memory: ca.SX
     was: ca.SX
@@ -89,6 +91,10 @@ class Reactions:
     clashes: tuple[tuple[int, int, str, str], ...] = ()
     """(clause, other, unknown, discrete variable) of clauses that must not fire at once: the first needs an unknown
     that is solved for after the other one has set a discrete variable."""
+    ranks: tuple[int, ...] = ()
+    """Of clauses: in a pass only those of the lowest rank fire, where there are clauses that last."""
+    remembered: tuple[int, ...] = ()
+    """Places in p of the discrete variables, with which ``memory`` begins."""
     rates: ca.SX = field(default_factory=lambda: ca.SX(0, 1))
     """d(values)/dt along the motion; with modes only."""
 

@@ -29,6 +29,7 @@ from grisaille.model.flat import FlatModel
 from grisaille.model.lowering.lowering import Differentiate, Leaf, lower
 from grisaille.model.notation.text import render
 from grisaille.structure.carried import Solved, carried_in
+from grisaille.structure.matching import strong_components
 from grisaille.structure.pieces import is_affine
 from grisaille.structure.switching import Switches
 from grisaille.structure.system import Reactions, Tick
@@ -55,6 +56,8 @@ class Whens:
     """Condition of each clause."""
     group: tuple[int, ...]
     """Which ``when`` each clause belongs to."""
+    lasting: tuple[bool, ...]
+    """Clauses that fire in every pass in which their condition holds."""
     deeds: tuple[Deed, ...]
     conditions: tuple[str, ...]
     memory: tuple[tuple[ca.SX, str], ...]
@@ -87,6 +90,7 @@ class _Lowering:
     def run(self) -> tuple[Whens, dict[str, ca.SX]]:
         texts: list[str] = []
         group: list[int] = []
+        lasting: list[bool] = []
         deeds: list[Deed] = []
         conditions: list[str] = []
         for number, occasion in enumerate(self.model.whens):
@@ -94,13 +98,14 @@ class _Lowering:
                 k = len(texts)
                 texts.append(clause.text)
                 group.append(number)
+                lasting.append(isinstance(clause.condition, Call) and clause.condition.operation == "whenever")
                 conditions.append(self._hide(f"condition {k}", self._lowered(clause.condition, self._in_condition)))
                 for action in clause.actions:
                     value = self._lowered(action.value, self._in_action)
                     deeds.append(Deed(k, action.kind, action.target, self._hide(f"value {len(deeds)}", value)))
         found = Whens(
-            tuple(texts), tuple(group), tuple(deeds), tuple(conditions), tuple(self.memory), tuple(self.before),
-            tuple(self.ticks.values()),
+            tuple(texts), tuple(group), tuple(lasting), tuple(deeds), tuple(conditions), tuple(self.memory),
+            tuple(self.before), tuple(self.ticks.values()),
         )  # fmt: skip
         return found, self.hidden
 
@@ -190,11 +195,12 @@ def collect_reactions(
     known = list(model.discretes)
     was = {n: symbol for n, (symbol, _) in zip(known, whens.memory, strict=False)}
     x, as_it_was = solved.x, [(parameters[n], was[n]) for n in known]
+    still = [(w, n) for n, w in as_it_was]
     before = [(s, _inserted(closed[f], as_it_was)) for s, f in whens.before]
     clashes = _clashes(whens, model, closed, parameters, solved)
     deeds = [(d, _inserted(closed[d.formula], before)) for d in whens.deeds]
     assigned = [n for n in known if any(d.target == n for d, _ in deeds)]
-    new = _new_values(model, assigned, deeds, parameters, fired, whens.group)
+    new = _new_values(model, assigned, deeds, parameters, fired, whens)
     targets: list[int] = []
     values: list[ca.SX] = []
     resets: list[list[int]] = [[] for _ in whens.texts]
@@ -216,19 +222,50 @@ def collect_reactions(
     return Reactions(
         texts=whens.texts,
         group=whens.group,
+        lasting=whens.lasting,
         conditions=ca.vertcat(*(closed[c] for c in whens.conditions)),
         memory=ca.vertcat(*(closed[f] for _, f in whens.memory)) if whens.memory else ca.SX(0, 1),
         was=ca.vertcat(*(s for s, _ in whens.memory)) if whens.memory else ca.SX(0, 1),
         fired=fired,
         ticks=whens.ticks,
         counters=tuple(places.get(t.signal, -1) for t in whens.ticks),
-        # when new values are computed, what a discrete variable was is what it still is
-        values=_inserted(ca.vertcat(*values), [(w, n) for n, w in as_it_was]),
+        # without clauses that last, what a discrete variable was is what it still is when new values are computed
+        values=ca.vertcat(*values) if any(whens.lasting) else _inserted(ca.vertcat(*values), still),
         targets=tuple(targets),
         resets=tuple(map(tuple, resets)),
         yields=tuple(_yielding(x, list(zip(levels, ca.vertsplit(solved.constraints), strict=True)))),
         clashes=tuple(clashes),
+        ranks=_ranks(whens, closed, parameters, solved),
+        remembered=tuple(order.index(n) for n in known),
     )
+
+
+def _ranks(
+    whens: Whens, closed: Mapping[str, ca.SX], parameters: Mapping[str, ca.SX], solved: Solved
+) -> tuple[int, ...]:
+    """For each clause how many others must have settled before it, at most: those that set what its condition or its
+    values contain, directly or through others. Where clauses need each other they have one rank."""
+    if not any(whens.lasting):
+        return (0,) * len(whens.texts)
+    setters: dict[int, set[int]] = {}
+    for deed in whens.deeds:
+        if deed.kind == "assign":
+            setters.setdefault(parameters[deed.target].element_hash(), set()).add(deed.clause)
+    inner = [(symbol, closed[name]) for symbol, name in whens.before]
+    implicit = {s.element_hash() for s in ca.vertsplit(solved.z)} if solved.z.numel() else set()
+    solving = {s.element_hash() for s in ca.symvar(ca.vertcat(solved.residual, solved.constraints))}
+    needs: list[set[int]] = []
+    for clause, condition in enumerate(whens.conditions):
+        formulas = [closed[condition], *(closed[d.formula] for d in whens.deeds if d.clause == clause)]
+        inside = {s.element_hash() for s in ca.symvar(_inserted(ca.vertcat(*formulas), inner))}
+        inside |= solving if inside & implicit else set()
+        needs.append({v for symbol in inside for v in setters.get(symbol, ())} - {clause})
+    ranks = [0] * len(needs)
+    for members in strong_components(needs):
+        below = {v for w in members for v in needs[w]} - set(members)
+        for w in members:
+            ranks[w] = max((ranks[v] + 1 for v in below), default=0)
+    return tuple(ranks)
 
 
 def _clashes(
@@ -240,6 +277,8 @@ def _clashes(
     for deed in whens.deeds:
         for other in whens.deeds:
             c, o = deed.clause, other.clause
+            if whens.lasting[c] or whens.lasting[o]:
+                continue  # they fire one after the other
             if other.kind != "assign" or (c != o and whens.group[c] == whens.group[o]):
                 continue
             unknown = carried_in(closed[deed.formula], carried[other.target])
@@ -267,9 +306,10 @@ def _new_values(
     deeds: Sequence[tuple[Deed, ca.SX]],
     parameters: Mapping[str, ca.SX],
     fired: ca.SX,
-    group: Sequence[int],
+    whens: Whens,
 ) -> dict[str, ca.SX]:
-    """Discrete variable → its value after a pass."""
+    """Discrete variable → its value after a pass. Clauses that last are repeated until nothing changes any more: the
+    values of others in them are those that they have."""
     done: dict[str, ca.SX] = {}
     waiting: list[str] = []
 
@@ -286,7 +326,8 @@ def _new_values(
         new = parameters[name]
         for deed, value in deeds:
             if deed.target == name and deed.kind == "assign":
-                others = list(_others(deed, value, deeds, parameters, group))
+                lasts = whens.lasting[deed.clause]
+                others = [] if lasts else list(_others(deed, value, deeds, parameters, whens.group))
                 replaced = [(parameters[n], value_of(n)) for n in others]
                 new = ca.if_else(fired[deed.clause], _inserted(value, replaced), new)
         waiting.pop()

@@ -7,7 +7,8 @@
  *
  * At an event, when modes agree, passes follow each other until nothing fires:
  *
- *   clauses whose condition is true and was not fire, of one `when` the first;   targets <- R(t, x, z, u, p);
+ *   clauses whose condition is true and was not fire, of one `when` the first (those that last: wherever it is true);
+ *   targets <- R(t, x, z, u, p);
  *   x onto the constraints, where what was set stays and the rest follows;       z, F and modes anew.
  *
  * With dt the derivative of the instant, the total derivative X = S + F dt along it becomes
@@ -33,32 +34,56 @@ GR_FN double *gr_repeats(const gr_task *k) { return gr_seen(k) + 3 * GR_NW; }
 GR_FN double *gr_was(const gr_task *k) { return gr_seen(k) + 4 * GR_NW; }
 GR_FN double *gr_pulse(const gr_task *k) { return gr_seen(k) + 4 * GR_NW + GR_NB; }
 
+/* 1 where clauses last: what is remembered then stays as it is until nothing fires, and passes go by rank */
+GR_FN long gr_repeats_passes(void) {
+  for (long w = 0; w < GR_NW; w++)
+    if (gr_lasting[w]) return 1;
+  return 0;
+}
+
+/* what conditions remember, and how it moves */
+GR_COLD long gr_update_memory(gr_task *k, const double *now) {
+  long moved = 0;
+  for (long j = 0; j < GR_NB; j++) {
+    moved |= gr_was(k)[j] != now[j];
+    gr_was(k)[j] = now[j];
+  }
+#if GR_SENSITIVE
+  const long place = gr_was(k) - k->p;
+  for (long d = 0; d < k->ns; d++)
+    for (long j = 0; gr_remembered[j] >= 0; j++) k->dp[place + j + GR_NP * d] = k->dp[gr_remembered[j] + GR_NP * d];
+#endif
+  return moved;
+}
+
 /* what conditions remember and are now, without firing anything */
 GR_COLD void gr_remember(gr_task *k, const double *x, const double *z, const double *u) {
   double now[GR_NW + GR_NB + 1];
   gr_W(k->t, x, z, u, k->p, now);
-  for (long j = 0; j < GR_NB; j++) gr_was(k)[j] = now[GR_NW + j];
+  gr_update_memory(k, now + GR_NW);
   gr_W(k->t, x, z, u, k->p, now);
   for (long w = 0; w < GR_NW; w++) gr_seen(k)[w] = now[w] != 0.0;
 }
 
-/* The clauses that fire in this pass; *moved where something that is remembered has changed. */
+/* The clauses that fire in this pass; *moved where something that is remembered has changed. Where clauses last, only
+ * those of the lowest rank fire, and the others wait. */
 GR_COLD long gr_choose_clauses(gr_task *k, const double *x, const double *z, const double *u, long *moved) {
   double now[GR_NW + GR_NB + 1];
-  long count = 0;
+  long count = 0, lowest = -1;
   gr_W(k->t, x, z, u, k->p, now);
   for (long w = 0; w < GR_NW; w++) {
-    long fires = now[w] != 0.0 && gr_seen(k)[w] == 0.0;
+    long fires = now[w] != 0.0 && (gr_seen(k)[w] == 0.0 || gr_lasting[w]);
     for (long v = w - 1; fires && v >= 0 && gr_group[v] == gr_group[w]; v--) fires = gr_fired(k)[v] == 0.0;
     gr_fired(k)[w] = (double)fires;
-    count += fires;
+    if (fires && (lowest < 0 || gr_rank[w] < lowest)) lowest = gr_rank[w];
   }
-  *moved = 0;
-  for (long w = 0; w < GR_NW; w++) gr_seen(k)[w] = now[w] != 0.0;
-  for (long j = 0; j < GR_NB; j++) {
-    *moved |= gr_was(k)[j] != now[GR_NW + j];
-    gr_was(k)[j] = now[GR_NW + j];
+  for (long w = 0; w < GR_NW; w++) {
+    const long waits = gr_fired(k)[w] != 0.0 && gr_rank[w] > lowest;
+    if (waits) gr_fired(k)[w] = 0.0;
+    else gr_seen(k)[w] = now[w] != 0.0;
+    count += gr_fired(k)[w] != 0.0;
   }
+  *moved = count == 0 || !gr_repeats_passes() ? gr_update_memory(k, now + GR_NW) : 0;
   return count;
 }
 
@@ -230,22 +255,71 @@ GR_COLD long gr_agree_on_memory(gr_task *k, gr_newton *n, const double *gap, dou
   return status;
 }
 
+/* Where clauses last: relations that stand at their switch keep the side on which they are until nothing fires. They
+ * would turn back as soon as an action turns the motion, before what they have caused is remembered. */
+GR_COLD void gr_keep_sides(gr_task *k, const double *x, const double *z, const double *u, long *near, long *kept) {
+  double noise[GR_NE];
+  gr_gauge g;
+  gr_gauge_at(k, k->t, x, z, u, &g);
+  gr_gauge_noise(k, k->t, x, z, u, &g, noise);
+  for (long i = 0; i < GR_NE; i++) {
+    kept[i] = near[i];
+    if (gr_kind_of(i) != GR_LT && gr_kind_of(i) != GR_LE) continue;
+    if (gr_sliding(k)[i] == 0.0 && (near[i] == GR_NEAR || gr_outside(k, i, g.q[i]) >= -noise[i])) near[i] = GR_LEFT;
+  }
+}
+
+/* ... and are decided then; 1 where one has turned */
+GR_COLD long gr_turn_sides(gr_task *k, gr_newton *n, double *x, double *z, const double *u, long *near, const long *kept,
+                           long *turned) {
+  double held[GR_NE], gap[GR_NE];
+  *turned = 0;
+  for (long i = 0; i < GR_NE; i++) {
+    *turned |= near[i] == GR_LEFT && kept[i] != GR_LEFT;
+    if (near[i] == GR_LEFT) near[i] = kept[i];
+    held[i] = gr_held(k)[i];
+  }
+  if (!*turned) return GR_DONE;
+  for (long i = 0; i < GR_NE; i++) {
+    if (gr_sliding(k)[i] != 0.0 || gr_slack(k)[i] == 0.0) continue;
+    near[i] = GR_NEAR;
+    gr_slack(k)[i] = 0.0;
+  }
+  gr_G(k->t, x, z, u, k->p, gap);
+  const long status = gr_agree_on_memory(k, n, gap, x, z, u, near);
+  *turned = 0;
+  for (long i = 0; i < GR_NE; i++) *turned |= gr_held(k)[i] != held[i];
+  return status;
+}
+
 /* Passes until nothing fires. n->f must be F here; `dated`: dt is the derivative of this instant; `stuck`: the gap that
  * is at its switch has not left it since it was decided last. */
 GR_COLD long gr_react(gr_task *k, gr_newton *n, double *x, double *z, const double *u, long *near, long dated,
                       long stuck, double *scratch) {
-  long fresh[GR_NW], moved, ticks = 0, status = GR_DONE;
+  const long repeats = gr_repeats_passes();
+  long fresh[GR_NW], kept[GR_NE], moved, turned, ticks = 0, status = GR_DONE;
   double gap[GR_NE + 1];
   for (long w = 0; w < GR_NW; w++) fresh[w] = 1;
+  if (repeats) gr_keep_sides(k, x, z, u, near, kept);
   for (long pass = 0;; pass++) {
     gr_G(k->t, x, z, u, k->p, gap);
     const long count = gr_choose_clauses(k, x, z, u, &moved);
-    if (count == 0 && !moved) break;
+    if (count == 0 && !moved) {
+      if (!repeats) break;
+      status = gr_turn_sides(k, n, x, z, u, near, kept, &turned);
+      if (status) return status;
+      if (!turned) break;
+      gr_keep_sides(k, x, z, u, near, kept);
+    }
+    if (pass >= (repeats ? 10 : 1) * GR_MOST_PASSES) {
+      long first = 0;
+      while (first < GR_NW - 1 && gr_fired(k)[first] == 0.0) first++;
+      return gr_fail(k, GR_REPEATS, first, 0.0);
+    }
     if (count > 0) {
       long first = 0;
       while (gr_fired(k)[first] == 0.0) first++;
       if (k->ns > 0 && !dated) return gr_fail(k, GR_NO_INSTANT, first, 0.0);
-      if (pass >= GR_MOST_PASSES) return gr_fail(k, GR_REPEATS, first, 0.0);
       status = gr_refuse_clashes(k);
       if (!status) status = gr_note_clauses(k, fresh, stuck);
       if (!status) status = gr_take_actions(k, n, x, z, u, near, scratch);

@@ -108,6 +108,7 @@ OPERATIONS: dict[str, Callable[..., ca.SX]] = {
     "not": _plain(ca.logic_not),
     "pre": _plain(lambda a: a),
     "edge": _plain(lambda a: a),
+    "whenever": _plain(lambda a: a),
     "change": _plain(lambda a: a),
     "clock": _plain(lambda period, start: ca.SX(0)),
     "initial": _plain(lambda: ca.SX(0)),

@@ -114,6 +114,8 @@ class SampledJacobian:
         are in a model whose time scale is far from one, must not hide its other terms."""
         if any(is_regular(value) for value in self.blocks(rows, columns)):
             return False
+        if any(np.isfinite(value).all() and is_regular(value) for value in self._switched(rows, columns)):
+            return False
         orders = np.array([m.order if (m := self.equations.jets.meaning(s)) else 0 for s in self.symbols])
         if not orders.any() or not any(ca.depends_on(self.matrix[list(rows), list(columns)], self.symbols[k])
                                        for k in np.flatnonzero(orders)):  # fmt: skip
@@ -137,6 +139,20 @@ class SampledJacobian:
         for point, values in zip(points, look.points, strict=True):
             point[places] = values
         return SampledJacobian(self.equations, self.matrix, points)
+
+    def _switched(self, rows: Sequence[int], columns: Sequence[int]) -> Iterator[np.ndarray]:
+        """A block with signals that switch on and off at random; elsewhere all of them are on."""
+        meanings = [self.equations.jets.meaning(s) for s in self.symbols]
+        switches = [k for k, m in enumerate(meanings) if m is not None and m.kind == "switch"]
+        if not switches or not ca.depends_on(
+            self.matrix[list(rows), list(columns)], ca.vertcat(*(self.symbols[k] for k in switches))
+        ):
+            return
+        random = np.random.default_rng(20012)
+        for point in (*self.points, *self.points):
+            turned = point.copy()
+            turned[switches] = random.integers(0, 2, len(switches))
+            yield self._part(self.at(turned), rows, columns)
 
     def dependent_rows(self, rows: Sequence[int], columns: Sequence[int]) -> list[int]:
         """A minimal set of dependent rows: rows are dropped while the rest stays dependent."""
