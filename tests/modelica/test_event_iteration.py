@@ -180,3 +180,22 @@ def test_parameters_that_initial_sections_settle() -> None:
     end if;
     """
     np.testing.assert_allclose(run(body, [0.0, 1.0])["x"], [1.0, np.exp(-3.0)], rtol=1e-6)
+
+
+def test_whole_numbers_at_their_switch_follow_others() -> None:
+    body = """
+    discrete Real begun(start = 0.0, fixed = true);
+    Boolean on;
+    Integer index;
+    Integer y;
+    initial equation
+    pre(y) = 2;
+    equation
+    when sample(0.0, 2.0) then
+      begun = time;
+    end when;
+    on = time >= begun and time < begun + 0.5;
+    index = if on then 1 else 0;
+    y = if index > 0 then 4 else 2;
+    """
+    np.testing.assert_array_equal(run(body, [0.1, 1.0, 2.1, 3.0, 4.1])["y"], [4, 2, 4, 2, 4])

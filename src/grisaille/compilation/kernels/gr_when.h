@@ -264,7 +264,7 @@ GR_COLD void gr_keep_sides(gr_task *k, const double *x, const double *z, const d
   gr_gauge_noise(k, k->t, x, z, u, &g, noise);
   for (long i = 0; i < GR_NE; i++) {
     kept[i] = near[i];
-    if (gr_kind_of(i) != GR_LT && gr_kind_of(i) != GR_LE) continue;
+    if ((gr_kind_of(i) != GR_LT && gr_kind_of(i) != GR_LE) || g.rate[i] == 0.0) continue;
     if (gr_sliding(k)[i] == 0.0 && (near[i] == GR_NEAR || gr_outside(k, i, g.q[i]) >= -noise[i])) near[i] = GR_LEFT;
   }
 }
@@ -275,15 +275,14 @@ GR_COLD long gr_turn_sides(gr_task *k, gr_newton *n, double *x, double *z, const
   double held[GR_NE], gap[GR_NE];
   *turned = 0;
   for (long i = 0; i < GR_NE; i++) {
-    *turned |= near[i] == GR_LEFT && kept[i] != GR_LEFT;
-    if (near[i] == GR_LEFT) near[i] = kept[i];
     held[i] = gr_held(k)[i];
+    *turned |= near[i] == GR_LEFT && kept[i] != GR_LEFT;
   }
   if (!*turned) return GR_DONE;
   for (long i = 0; i < GR_NE; i++) {
-    if (gr_sliding(k)[i] != 0.0 || gr_slack(k)[i] == 0.0) continue;
-    near[i] = GR_NEAR;
-    gr_slack(k)[i] = 0.0;
+    if (near[i] == GR_LEFT) near[i] = kept[i];
+    else if (gr_sliding(k)[i] == 0.0 && gr_slack(k)[i] > 0.0) near[i] = GR_NEAR;
+    if (gr_sliding(k)[i] == 0.0) gr_slack(k)[i] = 0.0;
   }
   gr_G(k->t, x, z, u, k->p, gap);
   const long status = gr_agree_on_memory(k, n, gap, x, z, u, near);
