@@ -8,7 +8,6 @@ counted instead: start + k period, whatever k is.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import casadi as ca
 import numpy as np
@@ -40,7 +39,7 @@ def find_switches(system: System, p: np.ndarray, times: np.ndarray) -> dict[str,
     if system.schedule is not None:
         counted |= follow_schedule(system, system.schedule, p, times, counted)
     if len(counted) == len(names):
-        return _together(counted, times)
+        return counted
     function = ca.Function("switches", [system.t, system.p], [ca.densify(formulas)])
 
     def values(t: np.ndarray) -> np.ndarray:
@@ -51,28 +50,7 @@ def find_switches(system: System, p: np.ndarray, times: np.ndarray) -> dict[str,
     at[[k for k, n in enumerate(names) if n in counted]] = 0.0
     rows, cells = np.nonzero(at[:, 1:] != at[:, :-1])
     instants = _bisect(values, rows, grid[cells], grid[cells + 1], at[rows, cells])
-    found = {name: _held(values, k, instants[rows == k], span) for k, name in enumerate(names)}
-    return _together(found | counted, times)
-
-
-def _together(signals: dict[str, Polynomials], times: np.ndarray) -> dict[str, Polynomials]:
-    """Instants that only rounding keeps apart, from each other or from a requested time, are one: 30·0.001 and
-    0.001 + 29·0.001 are the same tick, and a step between them would have no length."""
-    wanted = np.unique(np.concatenate([times, *(s.kinks for s in signals.values())]))
-    near = 4.0 * np.finfo(float).eps * max(abs(float(times[0])), abs(float(times[-1])))
-    groups = np.concatenate([[0], np.cumsum(np.diff(wanted) > near)])
-    if groups[-1] + 1 == len(wanted):
-        return signals
-    asked = np.isin(wanted, times)
-    first = np.flatnonzero(np.concatenate([[True], np.diff(groups) > 0]))
-    one = wanted[first]
-    one[groups[asked]] = wanted[asked]
-
-    def moved(instants: np.ndarray) -> np.ndarray:
-        place = np.minimum(np.searchsorted(wanted, instants), len(wanted) - 1)
-        return np.where(wanted[place] == instants, one[groups[place]], instants)
-
-    return {n: replace(s, breaks=moved(s.breaks), kinks=moved(s.kinks)) for n, s in signals.items()}
+    return {name: _held(values, k, instants[rows == k], span) for k, name in enumerate(names)} | counted
 
 
 def _ticks(system: System) -> tuple[Tick, ...]:
