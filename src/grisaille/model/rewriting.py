@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from grisaille.model.expression import Call, Expression, postorder
+from grisaille.model.expression import Call, Expression
 
 
 class Rewriter:
@@ -19,12 +19,20 @@ class Rewriter:
         self._alive: list[Expression] = []  # ids stay unique while the nodes live
 
     def __call__(self, root: Expression) -> Expression:
-        if id(root) not in self._done:
+        done = self._done
+        if id(root) not in done:
             self._alive.append(root)
-            for node in postorder((root,)):
-                if id(node) not in self._done:
-                    self._done[id(node)] = self._rewrite(node)
-        return self._done[id(root)]
+            stack = [(root, False)]
+            while stack:
+                node, expanded = stack.pop()
+                if id(node) in done:  # with everything below it
+                    continue
+                if expanded or not isinstance(node, Call):
+                    done[id(node)] = self._rewrite(node)
+                else:
+                    stack.append((node, True))
+                    stack.extend((a, False) for a in reversed(node.arguments))
+        return done[id(root)]
 
     def _rewrite(self, node: Expression) -> Expression:
         new = self._replace(node)
