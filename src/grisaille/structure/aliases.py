@@ -74,6 +74,9 @@ def _find_links(equations: Equations) -> tuple[list[_Link], list[Row]]:
 
 
 def _as_link(row: Row, equations: Equations) -> _Link | None:
+    terms = _plain_terms(row.residual)
+    if terms is not None:
+        return _plain_link(row, equations, *terms)
     symbols = ca.symvar(row.residual)
     if not 1 <= len(symbols) <= 2:
         return None
@@ -91,6 +94,45 @@ def _as_link(row: Row, equations: Equations) -> _Link | None:
     if abs(c[0]) != abs(c[1]) or c[0] == 0 or offset != 0:
         return None
     return _Link(names[0], names[1], -c[1] / c[0], 0.0, row)
+
+
+def _plain_terms(residual: ca.SX) -> tuple[list[tuple[ca.SX, float]], float] | None:
+    """Symbols with their signs, and the number, in what is written as a ± b, ±a, a ± number; None for anything else.
+
+    Most equations are of this kind, and looking at them is quicker than differentiating them.
+    """
+    terms: list[tuple[ca.SX, float]] = []
+    offset = 0.0
+    stack = [(residual, 1.0, 0)]
+    while stack:
+        node, sign, depth = stack.pop()
+        if node.is_symbolic():
+            terms.append((node, sign))
+        elif node.is_constant():
+            offset += sign * float(node)
+        elif depth == 3:
+            return None
+        else:
+            operation = node.op()
+            if operation == ca.OP_NEG:
+                stack.append((node.dep(0), -sign, depth + 1))
+            elif operation in (ca.OP_ADD, ca.OP_SUB):
+                stack.append((node.dep(1), sign if operation == ca.OP_ADD else -sign, depth + 1))
+                stack.append((node.dep(0), sign, depth + 1))
+            else:
+                return None
+    different = {symbol.element_hash() for symbol, _ in terms}
+    return (terms, offset) if len(different) == len(terms) else None
+
+
+def _plain_link(row: Row, equations: Equations, terms: list[tuple[ca.SX, float]], offset: float) -> _Link | None:
+    meanings = [equations.jets.meaning(symbol) for symbol, _ in terms]
+    names = [m.name for m in meanings if m is not None and m.kind == "unknown" and m.order == 0]
+    if not len(terms) == len(names) <= 2 or not names:
+        return None
+    if len(names) == 1:
+        return _Link(names[0], None, 0.0, -offset / terms[0][1], row)
+    return None if offset else _Link(names[0], names[1], -terms[1][1] / terms[0][1], 0.0, row)
 
 
 def _merge(

@@ -25,6 +25,7 @@ from grisaille.errors import StructureError
 from grisaille.structure.held import USUAL_LEEWAY, HeldPiece, hold_pieces
 from grisaille.structure.matching import maximum_matching, strong_components
 from grisaille.structure.pieces import is_affine
+from grisaille.structure.slopes import slopes_of, with_relations
 
 CRAMER_LIMIT = 3
 
@@ -72,6 +73,8 @@ class SolvedBlocks:
     residuals: tuple[ca.SX, ...]
     residual_texts: tuple[str, ...]
     pivots: tuple[Pivot, ...]
+    incidence: tuple[frozenset[int], ...]
+    """For each equation the unknowns in it."""
     pieces: tuple[HeldPiece, ...] = ()
     """Relations of implicit unknowns that are unknowns themselves; they follow the others in z."""
 
@@ -98,6 +101,8 @@ def solve_blocks(
     owner = {j: i for i, j in enumerate(partner)}
     components = strong_components([{owner[j] for j in row} for row in incidence])
     solver = _Solver(equations, unknowns, incidence, parameters, refused_pivots, leeway)
+    alone = [rows[0] for rows in components if len(rows) == 1]
+    solver.note_slopes(alone, [partner[i] for i in alone])
     for rows in components:
         solver.solve(rows, [partner[i] for i in rows])
     return solver.result()
@@ -125,11 +130,20 @@ class _Solver:
         self.texts: list[str] = []
         self.pivots: list[Pivot] = []
         self.pieces: list[HeldPiece] = []
+        self.slopes: dict[int, ca.SX] = {}
+        """Of equations that are solved alone and contain no relation, by the unknown each is solved for."""
+
+    def note_slopes(self, rows: Sequence[int], columns: Sequence[int]) -> None:
+        """Find the slopes of equations that are solved alone, all at once."""
+        residuals = [self.equations[i].residual for i in rows]
+        found = slopes_of(residuals, [[self.unknowns[j].symbol] for j in columns])
+        jumps = with_relations(residuals)
+        self.slopes = {i: slope for i, (slope,), jump in zip(rows, found, jumps, strict=True) if not jump}
 
     def result(self) -> SolvedBlocks:
         return SolvedBlocks(
             tuple(self.blocks), tuple(self.definitions), tuple(self.implicit), tuple(self.residuals), tuple(self.texts),
-            tuple(self.pivots), tuple(self.pieces),
+            tuple(self.pivots), tuple(map(frozenset, self.incidence)), tuple(self.pieces),
         )  # fmt: skip
 
     def solve(self, rows: list[int], columns: list[int]) -> None:
@@ -140,10 +154,12 @@ class _Solver:
 
     def _solve_single(self, row: int, column: int) -> None:
         residual, symbol = self.equations[row].residual, self.unknowns[column].symbol
-        if not is_affine(residual, symbol):
+        slope = self.slopes.get(row)
+        if not (is_affine(residual, symbol) if slope is None else _is_free_of(slope, symbol)):
             self._leave_implicit([row], [column], [residual], [column], [row])
             return
-        formula = -ca.substitute(residual, symbol, ca.SX(0)) / ca.jacobian(residual, symbol)
+        slope = ca.jacobian(residual, symbol) if slope is None else slope
+        formula = -ca.substitute(residual, symbol, ca.SX(0)) / slope
         self.definitions.append((symbol, formula))
         self.blocks.append(Block((row,), (column,), "explicit"))
 
@@ -232,6 +248,10 @@ class _Solver:
         uses = Counter(j for entries in open_rows.values() for j in entries)
         solvable = Counter(j for i in open_rows for j in divisible[i])
         return min(left, key=lambda j: (solvable[j], -uses[j], j))
+
+
+def _is_free_of(slope: ca.SX, symbol: ca.SX) -> bool:
+    return bool(slope.is_constant()) or not ca.depends_on(slope, symbol)
 
 
 def substitute_sequence(definitions: Sequence[tuple[ca.SX, ca.SX]], formulas: Sequence[ca.SX]) -> list[ca.SX]:

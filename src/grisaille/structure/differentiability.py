@@ -18,7 +18,8 @@ from grisaille.structure.pieces import certain_jumps_of
 
 def differentiate(jets: Jets, parameters: Mapping[str, ca.SX], formula: ca.SX, text: str = "") -> ca.SX:
     """The total time derivative of a formula; ``text`` is the equation that index reduction differentiates."""
-    refuse_jump(jets, parameters, formula, f"'{text}'" if text else "")
+    if not formula.is_symbolic():
+        refuse_jump(jets, parameters, formula, f"'{text}'" if text else "")
     return jets.differentiate(formula)
 
 

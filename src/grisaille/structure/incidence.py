@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import casadi as ca
 import numpy as np
 
 from grisaille.drawing import panels
@@ -62,14 +61,6 @@ def plot_incidence(structure: Structure, path: str | None = None, ax: Any = None
     if path is not None:
         figure.savefig(path, dpi=150)
     return figure
-
-
-def leading_incidence(residuals: list[ca.SX], unknowns: list[ca.SX]) -> tuple[frozenset[int], ...]:
-    """For each leading equation the unknowns in it."""
-    position = {u.element_hash(): k for k, u in enumerate(unknowns)}
-    return tuple(
-        frozenset(position[s.element_hash()] for s in ca.symvar(r) if s.element_hash() in position) for r in residuals
-    )
 
 
 def _short(text: str, limit: int = 48) -> str:

@@ -43,6 +43,7 @@ class Jets:
         self._kinds: dict[str, JetKind] = {}
         self._symbols: dict[tuple[str, int], ca.SX] = {}
         self._meaning: dict[int, JetSymbol] = {}
+        self._inside: dict[int, tuple[ca.SX, dict[str, int]]] = {}
 
     def declare(self, name: str, kind: JetKind) -> None:
         self._kinds[name] = kind
@@ -66,6 +67,14 @@ class Jets:
 
     def unknowns(self, formula: ca.SX) -> dict[str, int]:
         """The highest order with which each unknown occurs."""
+        if formula.numel() != 1:
+            return self._unknowns(formula)
+        key = formula.element_hash()
+        if key not in self._inside:
+            self._inside[key] = formula, self._unknowns(formula)  # the formula lives on, so that its key stays its own
+        return self._inside[key][1]
+
+    def _unknowns(self, formula: ca.SX) -> dict[str, int]:
         highest: dict[str, int] = {}
         for m in self.within(formula):
             if m.kind == "unknown":
@@ -74,6 +83,9 @@ class Jets:
 
     def differentiate(self, formula: ca.SX) -> ca.SX:
         """The total time derivative."""
+        known = self.meaning(formula) if formula.is_symbolic() and formula.numel() == 1 else None
+        if known is not None:
+            return self.symbol(known.name, known.order + 1)
         here = self.within(formula)
         now = [self.time] + [self.symbol(m.name, m.order) for m in here]
         rate = [ca.SX(1)] + [self.symbol(m.name, m.order + 1) for m in here]

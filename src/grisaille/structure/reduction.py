@@ -23,7 +23,6 @@ from grisaille.structure.differentiability import differentiate, in_names
 from grisaille.structure.elimination import Definition, eliminate_explicit
 from grisaille.structure.equations import Equations, lower_equations
 from grisaille.structure.held import LEEWAY, USUAL_LEEWAY
-from grisaille.structure.incidence import leading_incidence
 from grisaille.structure.jets import Jets, JetSymbol, derivative_text
 from grisaille.structure.jumps import Jumps
 from grisaille.structure.matching import decompose
@@ -134,7 +133,7 @@ def reduce_model(model: FlatModel, refused_pivots: frozenset[str] = frozenset())
         states,
         tuple(e.text for e in leading[0]),
         tuple(u.text for u in leading[1]),
-        leading_incidence([e.residual for e in leading[0]], [u.symbol for u in leading[1]]),
+        solved.incidence,
         solved.blocks,
         repairs,
         system,

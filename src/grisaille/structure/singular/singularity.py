@@ -39,6 +39,7 @@ from grisaille.structure.singular.cancellation import (
 from grisaille.structure.singular.like_terms import without_like_terms
 from grisaille.structure.singular.null_vectors import SampledJacobian
 from grisaille.structure.singular.scaling import RANK_TOLERANCE, balanced
+from grisaille.structure.slopes import slopes_of
 
 
 @dataclass(frozen=True)
@@ -77,16 +78,18 @@ def _system_jacobian(equations: Equations, offsets: Offsets) -> tuple[ca.SX, lis
     entries: list[tuple[int, int, ca.SX]] = []
     users: list[set[int]] = [set() for _ in range(n)]
     owner = {j: i for i, j in enumerate(offsets.transversal)}
-    for i, row in enumerate(equations.rows):
-        tight = [
-            (position[name], order)
+    tight = [
+        [
+            (position[name], equations.jets.symbol(name, order))
             for name, order in equations.jets.unknowns(row.residual).items()
             if offsets.is_tight(i, position[name], order)
         ]
-        symbols = [equations.jets.symbol(equations.unknowns[j], order) for j, order in tight]
-        slopes = ca.jacobian(row.residual, ca.vertcat(*symbols))
-        for k, (j, _) in enumerate(tight):
-            entries.append((i, j, slopes[0, k]))
+        for i, row in enumerate(equations.rows)
+    ]
+    slopes = slopes_of([row.residual for row in equations.rows], [[symbol for _, symbol in row] for row in tight])
+    for i, row in enumerate(tight):
+        for (j, _), slope in zip(row, slopes[i], strict=True):
+            entries.append((i, j, slope))
             users[i].add(owner[j])
     return _assembled(n, entries), strong_components(users)
 
