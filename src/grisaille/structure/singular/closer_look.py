@@ -41,7 +41,7 @@ REACH = 3.0
 class Look:
     is_regular: bool
     points: tuple[np.ndarray, ...]
-    """Where the block shows most of its rank."""
+    """Where the block shows most of its rank, with entries as near to one size as they come."""
     rank: int
 
 
@@ -56,11 +56,12 @@ def look_closer(equations: Equations, block: ca.SX, symbols: Sequence[ca.SX]) ->
     points, values = points[usable], values[usable]
     if not len(points):
         return Look(False, (), 0)
-    singular = np.linalg.svd(equilibrated(values)[0], compute_uv=False)
+    scaled = equilibrated(values)[0]
+    singular = np.linalg.svd(scaled, compute_uv=False)
     singular = singular / np.maximum(singular[:, :1], 1e-300)
     ranks = np.sum(singular > RANK_TOLERANCE, axis=1)
-    margin = singular[np.arange(len(points)), np.maximum(ranks, 1) - 1]
-    best = np.lexsort((-margin, -ranks))[: len(MAGNITUDES)]
+    smallest = np.where(scaled == 0, np.inf, np.abs(scaled)).min(axis=(1, 2))
+    best = np.lexsort((-smallest, -ranks))[: len(MAGNITUDES)]
     regular = int(np.sum(singular[:, -1] > CLEARLY)) >= TIMES
     return Look(regular, tuple(points[best]), int(ranks[best[0]]))
 

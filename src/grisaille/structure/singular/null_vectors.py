@@ -253,9 +253,12 @@ def _left_null(rows: np.ndarray, anchor: int) -> _Null | None:
     if rank(rows) != rows.shape[0] - 1:
         return None
     scaled, scale = balanced(rows)
-    factors = np.linalg.svd(scaled)[0][:, -1] / scale
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        factors = np.linalg.svd(scaled)[0][:, -1] / scale
+        weighted = rows * factors[:, None]
+    if not np.isfinite(weighted).all():
+        return None  # units too far apart
     # once more with rows that count alike in every column: small factors are then as precise as large ones
-    weighted = rows * factors[:, None]
     largest = np.abs(weighted).max(axis=0)
     u, singular, _ = np.linalg.svd(weighted[:, largest > 0] / largest[largest > 0])
     again = u[:, -1]
@@ -265,9 +268,11 @@ def _left_null(rows: np.ndarray, anchor: int) -> _Null | None:
     if not (next_one > 0 and again[anchor] and factors[anchor]):
         return None
     largest_one = singular[0] if len(singular) else 1.0  # a row of zeros depends on nothing else
-    precision = 100 * EPS * largest_one / (next_one * np.abs(again).min()) if again.all() else np.inf
+    certain = next_one * np.abs(again).min()
+    if not 100 * EPS * largest_one < WORST_PRECISION * certain:
+        return None
     factors = factors * again
-    return _Null(factors / factors[anchor], precision) if precision < WORST_PRECISION else None
+    return _Null(factors / factors[anchor], 100 * EPS * largest_one / certain)
 
 
 def _tidy(value: float) -> float:
