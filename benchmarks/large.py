@@ -22,8 +22,8 @@ from grisaille.compilation.kernel import Kernel
 EPILOG = """
 Times are processor times, each size in a process of its own: 'build' is everything before the first step (structure,
 derivatives, C text), 'compiler' the C compiler, 'step' the compiled integrator's time per step of a run to t = 0.1 with
-11 rows, at rtol 1e-6, the quickest of seven. Exponents compare neighbouring sizes. --akzo compares Medical Akzo Nobel with CVODE's banded
-solver and KLU (Debian: apt-get install libsundials-dev).
+11 rows, at rtol 1e-6, the quickest of seven. Exponents compare neighbouring sizes. --akzo compares Medical Akzo Nobel
+with CVODE's banded solver and KLU (Debian: apt-get install libsundials-dev).
 """
 
 REPEATS = 7

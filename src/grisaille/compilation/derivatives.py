@@ -67,7 +67,8 @@ def _reactions(system: System, unknowns: ca.SX, sensitive: bool) -> dict[str, ca
 
 def as_function(name: str, arguments: list[ca.SX], formula: ca.SX, sparse: bool = False) -> ca.Function:
     """``formula`` as a function with shared subexpressions, its output dense or as sparse as the formula is."""
-    shared = ca.cse(ca.SX(formula))
+    # of the nonzeros alone: CasADi would look through all entries of a sparse matrix
+    shared = ca.SX(formula.sparsity(), ca.cse(formula.nz[:])) if formula.nnz() else ca.SX(formula)
     return ca.Function(name, arguments, [shared if sparse else ca.densify(shared)])
 
 
