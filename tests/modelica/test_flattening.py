@@ -6,8 +6,10 @@ needed to make them anew.
 
 from __future__ import annotations
 
+import copy
 import gzip
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +19,7 @@ import grisaille as gr
 from grisaille.errors import ModelError
 from grisaille.modelica import flattening
 from grisaille.modelica.flat_text import flat_text
-from grisaille.modelica.packages import is_flat, whole
+from grisaille.modelica.packages import experiment_of, is_flat, whole
 
 PLANT = Path(__file__).with_name("plant") / "Plant.mo"
 TREES = json.loads(gzip.decompress(PLANT.with_name("flat.json.gz").read_bytes()))
@@ -140,6 +142,38 @@ def test_a_flat_file_needs_no_compiler(tmp_path: Path, monkeypatch: pytest.Monke
 )
 def test_which_texts_are_flat(text: str, flat: bool) -> None:
     assert is_flat(text) is flat
+
+
+def test_a_name_that_is_short_for_another_model_is_no_empty_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "model B\n  parameter Real k = 1;\n  Real x;\nequation\n  der(x) = -k * x;\nend B;\nmodel A = B(k = 2);\n"
+    assert not is_flat(text)
+    with pytest.raises(ModelError, match="'A' of The text is short for another model"):
+        gr.read_modelica(text, name="A")
+
+
+def test_models_of_a_flat_package_have_full_names_too() -> None:
+    text = "package P\n  model M\n    Real x;\n  equation\n    der(x) = -x;\n  end M;\nend P;\n"
+    assert gr.read_modelica(text, name="P.M").fingerprint == gr.read_modelica(text, name="M").fingerprint
+
+
+def test_the_annotation_tells_the_run_that_the_flattener_leaves_out() -> None:
+    text = """package P // experiment(StopTime = 7)
+  model Other annotation(experiment(StopTime = 3)); end Other;
+  model M "experiment(StopTime = 8)" Real x; equation der(x) = -x;
+    annotation(Icon(a = 1), experiment(StopTime = 1e2, Tolerance=1e-7));
+  end M;
+end P;"""
+    assert experiment_of(text, "P.M") == {"StopTime": 100.0, "Tolerance": 1e-7}
+    assert experiment_of(text, "P.None") == {}
+
+
+def test_flat_texts_keep_outputs_whens_and_orders_of_literals() -> None:
+    tree = copy.deepcopy(TREES["Plant.Drive"]["flat"])
+    bound = next(n for n, v in tree["variables"].items() if v["binding"] is not None and "." not in n)
+    tree["variables"][bound]["causality"] = {"Output": None}
+    tree["enum_literal_ordinals"] = tree.get("enum_literal_ordinals", {}) | {"L.'U'": 1, "L.low": 2, "L.'low'": 2}
+    text = flat_text(tree, "Plant.Drive").text
+    assert re.search(rf"output \w+ '{re.escape(bound)}'", text) and "enumeration(low" not in text
 
 
 def test_a_file_of_a_tree_of_folders_brings_its_package(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from grisaille.cli import main
 from grisaille.errors import DataError
-from grisaille.study.modelica_check import ModelicaCheck, find_files, summary, told
+from grisaille.study.modelica_check import ModelicaCheck, _tree, find_files, summary, told
 
 DECAY = """package 'Decay'
   model 'Decay'
@@ -77,6 +77,32 @@ def test_a_file_that_has_changed_or_was_late_is_done_again(folder: Path, tmp_pat
 def test_a_file_that_takes_too_long_is_ended(folder: Path) -> None:
     (row,) = ModelicaCheck(find_files(folder, only="Right"), limit=0.01).rows()
     assert row["late"] and row["stopped"] == "read" and "not done in 0.01 s" in told(row)
+
+
+def test_nothing_beside_the_files_is_run_and_silence_is_no_success(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gzip.py").write_text(f"open({str(tmp_path / 'was_run')!r}, 'w')\nraise SystemExit(0)\n")
+    (tmp_path / "Right.bmo").write_text(DECAY)
+    (tmp_path / "Right.csv").write_text("time\n0\n1\n")
+    monkeypatch.chdir(tmp_path)
+    (row,) = ModelicaCheck(find_files(Path())).rows()
+    assert not (tmp_path / "was_run").exists() and row["section"] == tmp_path.name
+    assert row["verified"] is False and "Right.csv has no signals" in told(row)
+    monkeypatch.setattr(ModelicaCheck, "_run", lambda self, file: ("", False, 0, ""))
+    (row,) = ModelicaCheck(find_files(Path())).rows()
+    assert row["stopped"] == "read" and "status 0" in told(row)
+
+
+def test_a_library_that_has_changed_is_read_again(folder: Path, tmp_path: Path) -> None:
+    (file,) = find_files(folder, only="Right")
+    (tmp_path / "Library.mo").write_text("package Library end Library;")
+    before = file.digest([tmp_path])
+    _tree.cache_clear()
+    assert file.digest([tmp_path]) == before != file.digest(())
+    (tmp_path / "Library.mo").write_text("package Library constant Real g = 9.81; end Library;")
+    _tree.cache_clear()
+    assert file.digest([tmp_path]) != before
 
 
 def test_sections_are_those_of_the_library(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from grisaille.cli.output import Output, answering
 from grisaille.errors import DataError
 
 FILE = click.Path(path_type=Path)
+_COMMA = re.compile(r",(?![^\[]*\])")
+"""One that stands in no brackets."""
 OWN = ("csv", "time", "zone")
 """Options that only a file of data has."""
 
@@ -126,4 +129,4 @@ def _from_modelica(
 
 
 def _listed(text: str | None) -> list[str] | None:
-    return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
+    return None if text is None else [part.strip() for part in _COMMA.split(text) if part.strip()]

@@ -204,10 +204,11 @@ def string(text: str) -> str:
 
 
 def _enumerations(ordinals: Mapping[str, int]) -> dict[str, tuple[str, ...]]:
-    """Literals of each enumeration by its full name, in order."""
+    """Literals of each enumeration by its full name, in order; not of those whose literals need their quotes."""
     found: dict[str, dict[int, str]] = {}
-    for full, ordinal in ordinals.items():
+    for full, ordinal in sorted(ordinals.items()):  # each is told with and without quotes, the quoted one first
         kind, _, literal = full.rpartition(".")
-        if kind and "'" not in literal and kind not in ("StateSelect", "AssertionLevel"):
+        if kind and kind not in ("StateSelect", "AssertionLevel"):
             found.setdefault(kind, {})[ordinal] = literal
-    return {kind: tuple(literals[k] for k in sorted(literals)) for kind, literals in found.items()}
+    plain = {kind: own for kind, own in found.items() if not any("'" in literal for literal in own.values())}
+    return {kind: tuple(literals[k] for k in sorted(literals)) for kind, literals in plain.items()}

@@ -138,7 +138,8 @@ class _Writer(Expressions):
         if variability in ("Parameter", "Constant", "Discrete"):
             prefixes.append(variability.lower())
         causality = _tag(variable["causality"])
-        if causality in ("Input", "Output") and not _is_inner(name) and variable["binding"] is None:
+        is_bound_input = causality == "Input" and variable["binding"] is not None
+        if causality in ("Input", "Output") and not _is_inner(name) and not is_bound_input:
             prefixes.append(causality.lower())
         sizes = f"[{', '.join(map(str, variable['dims']))}]" if variable["dims"] else ""
         attributes = self._attributes(variable, variability)
@@ -170,15 +171,15 @@ class _Writer(Expressions):
             raise Unwritable("loops of equations were left as loops")
         for key, title in (("initial_", "initial equation"), ("", "equation")):
             equations, asserts = flat[f"{key}equations"], flat.get(f"{key}assert_equations") or []
-            if equations or asserts:
+            chains = [] if key else flat["when_chains"]
+            if equations or asserts or chains:
                 out.add(f"  {title}")
             for entry in equations:
                 self._equation(entry)
             for entry in asserts:
                 self._assert(entry, "    ", _origin(entry.get("span"), ""))
-            if not key:
-                for chain in flat["when_chains"]:
-                    self._when_chain(chain)
+            for chain in chains:
+                self._when_chain(chain)
             for section in flat[f"{key}algorithms"]:
                 out.add(f"  {title.replace('equation', 'algorithm')}")
                 for statement in section["statements"]:

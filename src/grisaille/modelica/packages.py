@@ -16,6 +16,10 @@ _WITHIN = re.compile(r"\s*within\s*([\w.]*)\s*;")
 _CLASS = re.compile(r"\s*(?:(?:encapsulated|partial|final)\s+)*(\w+)\s+(\w+|'[^'\n]*')")
 
 
+MODELS = ("model", "block", "class")
+_NUMBER = re.compile(r"(StartTime|StopTime|Tolerance|Interval)\s*=\s*([-+]?[\d.]+(?:[eE][-+]?\d+)?)")
+
+
 def is_flat(text: str) -> bool:
     """Whether a text is flat already: no inheritance, no connections, no components that are models."""
     try:
@@ -27,6 +31,8 @@ def is_flat(text: str) -> bool:
         for inner in (made, *made.classes.values()):
             if inner.kind in ("record", "type", "function") or "ExternalObject" in inner.extends:
                 plain.add(inner.name)
+    if any(inner.base and inner.kind in MODELS for made in classes for inner in (made, *made.classes.values())):
+        return False
     return all(
         component.type in plain
         for made in classes
@@ -45,7 +51,7 @@ def whole(
     within, kind, first = _head(text, label)
     full = f"{within}.{first}" if within else first
     if name is None:
-        if kind not in ("model", "block", "class"):
+        if kind not in MODELS:
             raise ModelError(f"{label} holds the {kind} '{full}': say which model, name='{full}.…'.")
         name = full
     elif within and "." not in name:
@@ -62,6 +68,15 @@ def whole(
     inside = any(root.resolve() in (folder.resolve(), folder.resolve().parent) for root in roots)
     own = list(roots) if inside else [*roots, folder]
     return f"model Flattened\n  extends {name};\nend Flattened;\n", label, "Flattened", own
+
+
+def experiment_of(text: str, name: str | None) -> dict[str, float]:
+    """What the annotation of a model says of a run, ``{"StopTime": 10.0}``: the flattener leaves it out."""
+    plain = _COMMENT.sub("", text)
+    last = re.escape(name.rpartition(".")[2]) if name is not None else r"(?:\w+|'[^'\n]*')"
+    own = re.search(rf"\b(?:{'|'.join(MODELS)})\s+({last})(?!\w).*?\bend\s+\1\s*;", plain, re.DOTALL)
+    said = re.search(r"\bexperiment\s*\(([^()]*)\)", own[0]) if own else None
+    return {key: float(value) for key, value in _NUMBER.findall(said[1])} if said else {}
 
 
 def _head(text: str, label: str) -> tuple[str, str, str]:

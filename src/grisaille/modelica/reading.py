@@ -12,7 +12,7 @@ from grisaille.model.names import suggestion
 from grisaille.modelica import tree
 from grisaille.modelica.flattening import flatten
 from grisaille.modelica.lowering import lower
-from grisaille.modelica.packages import is_flat, whole
+from grisaille.modelica.packages import MODELS, experiment_of, is_flat, whole
 from grisaille.modelica.parsing import parse
 from grisaille.modelica.refusals import Refusals, Refused, Source
 
@@ -27,7 +27,8 @@ def read_modelica(source: Any, name: str | None = None, path: Any = ()) -> Model
     Names are Modelica's own (``"inertia1.w"``, ``"r[1]"``, counted from one), with units, start values, bounds and
     descriptions. Real parameters stay parameters; Integer, Boolean and enumeration parameters are fixed at the values
     they have in the text. What is not supported is refused with its line, all of it at once. Nothing in the text is
-    executed, and no other files are opened than those given.
+    executed, and no other files are opened than those given; a file inside a package that is a tree of folders brings
+    the package.
 
     source : the path of a file, or the text itself
     name : which model of the text, where it holds several: ``"Plant.Drive"``
@@ -50,7 +51,8 @@ def read_with_settings(source: Any, name: str | None, path: Any = ()) -> tuple[M
     text, label, file = _text(source)
     try:
         if _is_full(text, file, path):
-            return _read(*flatten(*whole(text, label, file, name, _folders(path))), None)
+            model, _ = _read(*flatten(*whole(text, label, file, name, _folders(path))), None)
+            return model, dict(experiment_of(text, name))
         return _read(text, Source(text, label), name)
     except RecursionError:
         raise ModelError(f"{label} is nested too deeply to be read.") from None
@@ -107,12 +109,16 @@ def _model(classes: list[tree.Class], name: str | None, label: str) -> tree.Clas
     models: dict[str, tree.Class] = {}
     for made in classes:
         for inner in (made, *made.classes.values()):
-            if inner.kind in ("model", "block", "class") and "ExternalObject" not in inner.extends:
+            if inner.kind in MODELS and "ExternalObject" not in inner.extends:
                 models[inner.name] = inner
+                models.setdefault(inner.name if inner is made else f"{made.name}.{inner.name}", inner)
     if name is not None:
         if name not in models:
             raise ModelError(f"{label} has no model '{name}'. {suggestion(name, models)}")
+        if models[name].base:
+            raise ModelError(f"'{name}' of {label} is short for another model, which Base Modelica does not have.")
         return models[name]
+    models = {inner.name: inner for inner in models.values()}
     own = [inner for made in classes for inner in made.classes.values() if inner.name == made.name]
     if len(own) == 1 and own[0].name in models:
         return own[0]

@@ -6,6 +6,7 @@ parameter that moves the measured variables most is estimated from a run of the 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,20 +55,22 @@ def create_from_modelica(
     measured = tuple(outputs or _measured(model))
     applied = tuple(inputs or ())
     model = model.with_outputs({label: label for label in measured})  # refuses names that are none
-    model.with_inputs(dict.fromkeys(applied))
+    driven = model.with_inputs(dict.fromkeys(applied))
     first, last = float(settings.get("StartTime", 0.0)), float(settings.get("StopTime", 1.0))
     times = np.linspace(first, last, ROWS)
     own = {n: 0.0 for n, given in structure_of(model).model.inputs.items() if given.default is None}
-    run = simulate(model, times, inputs=own)
-    chosen = _influential(model, times, own, measured, run)
+    run = simulate(model, times, inputs=own) if applied else None
     recorded = [*applied, *own]
+    signals = {n: np.asarray(run[n].values) if run is not None and n in applied else np.zeros(ROWS) for n in recorded}
+    run = _run(driven, times, signals)  # with the signals as they are recorded, joined by lines
+    chosen = _influential(driven, times, signals, measured, run)
     folder.mkdir(exist_ok=True)
     (folder / "data").mkdir()
     (folder / "model.bmo").write_text(text, "utf-8")
-    (folder / "data" / "simulated.csv").write_text(_table(times, run, recorded, own, measured), "utf-8")
+    (folder / "data" / "simulated.csv").write_text(_table(times, run, signals, measured), "utf-8")
     named = name if is_own and name is not None else None
     (folder / "problem.toml").write_text(
-        _problem(model, file.name, named, applied, tuple(recorded), measured, chosen, run), "utf-8"
+        _problem(driven, file.name, named, applied, tuple(recorded), measured, chosen), "utf-8"
     )
     return Made(_title(model), tuple(recorded), measured, chosen)
 
@@ -80,16 +83,20 @@ def _title(model: Model) -> str:
 def _measured(model: Model) -> list[str]:
     """The model's own outputs, or its first states."""
     structure = structure_of(model)
-    found = list(structure.model.outputs) or [str(n) for n in structure.states][:STATES]
+    found = list(structure.model.outputs) or [state.name for state in structure.states if state.order == 0][:STATES]
     if not found:
         raise DataError("The model has no outputs and no states: say what is measured, --outputs NAME.")
     return found
 
 
+def _run(model: Model, times: Any, signals: dict[str, Any]) -> Any:
+    return simulate(model, times, inputs=signals, hold="foh" if signals else None)
+
+
 def _influential(
-    model: Model, times: Any, inputs: dict[str, float], measured: Sequence[str], run: Any
+    model: Model, times: Any, signals: dict[str, Any], measured: Sequence[str], run: Any
 ) -> tuple[str, ...]:
-    """The parameter that moves the measured variables most, in parts of their ranges for a part of its own value."""
+    """Of the first parameters that which moves what is measured most, in parts of its range for a part of its value."""
     flat = structure_of(model).model
     numbers = {n: float(p.value) for n, p in model.parameters.items() if p.value is not None and float(p.value) != 0.0}
     names = [n for n in numbers if n in flat.parameters][:TRIED]
@@ -97,32 +104,31 @@ def _influential(
     found: dict[str, float] = {}
     for name in names:
         try:
-            moved = simulate(model.replace({name: numbers[name] * 1.01}), times, inputs=inputs)
+            moved = _run(model.replace({name: numbers[name] * 1.01}), times, signals)
         except GrisailleError:
             continue  # a value that nothing else may have
         found[name] = max(float(np.abs(moved[m].values - run[m].values).max()) / spans[m] for m in measured)
     best = max(found, key=lambda n: found[n], default=None)
     if best is None or found[best] < 1e-6:
-        raise DataError(f"No parameter of the model moves {', '.join(measured)}: say what is measured, --outputs NAME.")
+        tried = f"None of the first {TRIED} parameters" if len(numbers) > TRIED else "No parameter of the model"
+        raise DataError(f"{tried} moves {', '.join(measured)}: say what is measured, --outputs NAME.")
     return (best,)
 
 
-def _table(times: Any, run: Any, recorded: Sequence[str], own: dict[str, float], measured: Sequence[str]) -> str:
+def _table(times: Any, run: Any, signals: dict[str, Any], measured: Sequence[str]) -> str:
     random = np.random.default_rng(SEED)
-    columns: dict[str, Any] = {"time": times}
-    for name in recorded:
-        columns[name] = np.full(len(times), own[name]) if name in own else run[name].values
+    columns: dict[str, Any] = {"time": times, **signals}
     for name in measured:
         values = np.asarray(run[name].values, dtype=float)
         columns[name] = values + NOISE * (np.ptp(values) or 1.0) * random.normal(size=len(times))
     lines = [",".join(_cell(n) for n in columns)]
-    lines += [",".join(f"{v:.9g}" for v in row) for row in np.column_stack(list(columns.values()))]
+    lines += [",".join(repr(float(v)) for v in row) for row in np.column_stack(list(columns.values()))]
     return "\n".join(lines) + "\n"
 
 
 def _problem(
     model: Model, source: str, name: str | None, applied: Sequence[str], recorded: Sequence[str],
-    measured: Sequence[str], chosen: Sequence[str], run: Any,
+    measured: Sequence[str], chosen: Sequence[str],
 ) -> str:  # fmt: skip
     value = float(model.parameters[chosen[0]].value or 0.0)
     lines = [
@@ -153,7 +159,7 @@ def _problem(
         'time = "time"',
     ]
     if recorded:
-        lines.append(f"inputs = [{', '.join(map(_toml, recorded))}]")
+        lines += [f"inputs = [{', '.join(map(_toml, recorded))}]", 'hold = "foh"']
     lines.append(f"outputs = [{', '.join(map(_toml, measured))}]")
     return "\n".join(lines) + "\n"
 
@@ -163,4 +169,4 @@ def _cell(text: str) -> str:
 
 
 def _toml(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return json.dumps(text, ensure_ascii=False)  # TOML's basic strings have the escapes of JSON's

@@ -38,6 +38,8 @@ def with_signals(model: Any, table: Mapping[str, Any], findings: Findings) -> An
         if outputs:
             labels = {name: name for name in outputs} if isinstance(outputs, list) else dict(outputs)
             model = model.with_outputs(labels, noise=table.get("noise"))
+        elif "noise" in table:
+            raise DataError("noise goes with outputs = [...]; outputs that the model declares have their own.")
     return model
 
 

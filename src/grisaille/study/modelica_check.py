@@ -18,6 +18,9 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from functools import cache
+from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -38,11 +41,12 @@ class ModelicaFile:
 
     def digest(self, path: Sequence[Path]) -> str:
         """Of the contents; a row with the same one need not be made again."""
-        made = hashlib.sha256()
+        made = hashlib.sha256(_versions().encode())
         for part in (self.file, self.reference):
             made.update(part.read_bytes() if part is not None else b"-")
             made.update(b"\0")
-        made.update(json.dumps([str(p.resolve()) for p in path]).encode())
+        trees = [*path, *([self.file.parent] if (self.file.parent / "package.mo").is_file() else [])]
+        made.update(json.dumps([_tree(p.resolve()) for p in trees]).encode())
         return made.hexdigest()[:16]
 
     @property
@@ -52,7 +56,7 @@ class ModelicaFile:
         if "Examples" in parts:
             parts = parts[: parts.index("Examples")]
             return ".".join(parts[1:3]) or parts[0]
-        return self.file.parent.name
+        return self.file.resolve().parent.name
 
 
 def find_files(folder: Path, references: Path | None = None, only: str = "") -> list[ModelicaFile]:
@@ -72,7 +76,7 @@ def find_files(folder: Path, references: Path | None = None, only: str = "") -> 
     found = []
     for file in every:
         plain = file.with_suffix("") if file.suffix == ".gz" else file
-        if plain.suffix in SUFFIXES and pattern.search(plain.stem):
+        if plain.suffix in SUFFIXES and plain.name != "package.mo" and pattern.search(plain.stem):
             places = [references] if references is not None else [base / "references", file.parent]
             beside = (place / f"{plain.stem}.csv{packed}" for place in places for packed in ("", ".gz"))
             found.append(ModelicaFile(plain.stem, file, next((p for p in beside if p.is_file()), None)))
@@ -149,7 +153,8 @@ class ModelicaCheck:
                 row |= json.loads(line)
             except ValueError:
                 continue  # cut off by the end of its time
-        if "stopped" not in row and (late or status):
+        whole = row["simulated"] and (file.reference is None or "signals" in row)
+        if "stopped" not in row and (late or status or not whole):
             row["stopped"] = next((s for s in STAGES[:3] if not row[s]), STAGES[-1])
             row["late"] = late
             row["error"] = f"not done in {self.limit:g} s" if late else f"the process fell, status {status}: {words}"
@@ -161,9 +166,12 @@ class ModelicaCheck:
             "file": str(file.file), "reference": str(file.reference) if file.reference else None, "name": name,
             "path": [str(p) for p in self.path],
         }  # fmt: skip
-        own = {**dict.fromkeys(ONE_THREAD, "1"), "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+        own = {
+            **dict.fromkeys(ONE_THREAD, "1"),
+            "PYTHONPATH": os.pathsep.join(os.path.abspath(p) for p in sys.path if p),
+        }
         environment = {"GRISAILLE_OPTIMIZATION": "-O0", **os.environ, **own}  # each is run once
-        command = [sys.executable, "-m", "grisaille.study.modelica_file", json.dumps(asked)]
+        command = [sys.executable, "-P", "-m", "grisaille.study.modelica_file", json.dumps(asked)]
         with self._lock:
             child = subprocess.Popen(
                 command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, start_new_session=True
@@ -187,6 +195,18 @@ class ModelicaCheck:
         with self._lock:
             for child in self._children:
                 _kill(child)
+
+
+@cache
+def _tree(place: Path) -> list[tuple[str, int, int]]:
+    """What tells whether a library has changed: its Modelica files with their sizes and times."""
+    files = [place] if place.is_file() else sorted(p for p in place.rglob("*.mo") if p.is_file())
+    return [(str(p), (found := p.stat()).st_size, found.st_mtime_ns) for p in files]
+
+
+def _versions() -> str:
+    found = [f"{name} {metadata.version(name)}" for name in ("grisaille", "rumoca") if find_spec(name) is not None]
+    return ", ".join(found)
 
 
 def _kill(child: subprocess.Popen[bytes]) -> None:

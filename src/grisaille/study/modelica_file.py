@@ -5,7 +5,6 @@ Takes one JSON object as its argument and writes one after each stage.
 
 from __future__ import annotations
 
-import gzip
 import json
 import sys
 import tempfile
@@ -23,6 +22,7 @@ def run(asked: Mapping[str, Any], tell: Callable[..., None]) -> None:
     """Tells what was reached; raises where it does not go on."""
     import numpy as np
 
+    from grisaille.errors import DataError
     from grisaille.modelica.reading import read_with_settings
     from grisaille.simulation.simulate import simulate
     from grisaille.structure.analysis import analyze
@@ -37,6 +37,8 @@ def run(asked: Mapping[str, Any], tell: Callable[..., None]) -> None:
     tell(built=True, built_seconds=_since(begin))
     begin = time.perf_counter()
     reference = read_reference(Path(asked["reference"])) if asked["reference"] else None
+    if reference is not None and not reference.signals:
+        raise DataError(f"{Path(asked['reference']).name} has no signals beside its times.")
     first, last = float(settings.get("StartTime", 0.0)), float(settings.get("StopTime", 1.0))
     times = np.linspace(first, last, ROWS) if reference is None else reference.times
     if len(times) < 2 or times[-1] <= times[0]:
@@ -63,10 +65,11 @@ def run(asked: Mapping[str, Any], tell: Callable[..., None]) -> None:
 
 
 def _unpacked(file: Path, place: Path) -> Path:
+    from grisaille.study.reference_signals import unpacked
+
     if file.suffix != ".gz":
         return file
-    with gzip.open(file) as packed:
-        (place / file.stem).write_bytes(packed.read())
+    (place / file.stem).write_bytes(unpacked(file))
     return place / file.stem
 
 

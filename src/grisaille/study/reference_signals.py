@@ -24,6 +24,8 @@ import numpy.typing as npt
 from grisaille.errors import DataError
 
 Values = npt.NDArray[np.float64]
+LARGEST = 256 * 2**20
+"""Bytes of the largest file that is unpacked."""
 SHARE, RANGE, SIZE, ZERO, ROUNDING = 0.98, 0.01, 1e-5, 1e-10, 1e-6
 
 
@@ -66,10 +68,18 @@ class Reference:
         return Agreement(bool(np.mean(error <= 1.0) >= SHARE), reached)
 
 
+def unpacked(path: Path) -> bytes:
+    """The contents of a file, packed (``.gz``) or not, up to a size."""
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        found = file.read(LARGEST + 1)
+    if len(found) > LARGEST:
+        raise DataError(f"{path.name} has more than {LARGEST // 2**20} MiB and is not read.")
+    return found
+
+
 def read_reference(path: Path) -> Reference:
     """A CSV file, packed or not: a column of times first, then a column for each signal."""
-    raw = path.read_bytes()
-    head, *rows = csv.reader((gzip.decompress(raw) if path.suffix == ".gz" else raw).decode().splitlines())
+    head, *rows = csv.reader(unpacked(path).decode().splitlines())
     try:
         values = np.array(rows, dtype=float).reshape(len(rows), len(head))
     except ValueError:
