@@ -128,3 +128,24 @@ def test_a_model_that_is_not_square_is_refused_by_the_structure_in_its_own_names
 def test_a_source_that_is_none(wrong: object) -> None:
     with pytest.raises(GrisailleError):
         gr.read_modelica(wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("Real x;\nequation\nx = sum({i * j for i in 1:1000, j in 1:1000});", "entries is too large"),
+        ("Real x;\nequation\nx = sum(outerProduct(fill(time, 1000), fill(time, 1000)));", "1000 x 1000 entries is too"),
+        ("Real x;\nequation\nx = product({i for i in 1:100000});", "no place in a Modelica Integer"),
+        ("Real x(start = 0);\nBoolean b;\nequation\nder(x) = 1;\nb = change(x + 1);", "change of the formula"),
+    ],
+)
+def test_what_would_grow_or_be_dropped_is_refused(body: str, words: str) -> None:
+    with pytest.raises(ModelError, match=words):
+        gr.read_modelica(model(body))
+
+
+def test_results_that_a_call_does_not_give() -> None:
+    two = "function two\ninput Real u;\noutput Real a;\noutput Real b;\nalgorithm\na := u;\nb := u;\nend two;"
+    body = "Real x;\nReal y;\nReal z;\nequation\n(x, y, z) = two(time);"
+    with pytest.raises(ModelError, match="3 results are asked for, but the call gives 2"):
+        gr.read_modelica(model(body, two))

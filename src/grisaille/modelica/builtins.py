@@ -192,6 +192,7 @@ def _skew(v: Any) -> Any:
 
 
 def _outer(a: Any, b: Any) -> Any:
+    _lengths((len(a), len(b)))
     return array([array([multiply(x, y) for y in b]) for x in a])
 
 

@@ -17,13 +17,12 @@ from grisaille.modelica.refusals import Refused
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """``name`` is the value of ``node``; where ``position`` is not None, that result of a call."""
+    """``name`` is the value of ``node``."""
 
     name: str
     node: tree.Node
     local: Local
     at: int
-    position: int | None = None
 
 
 def assign(candidates: list[list[Definition]]) -> tuple[dict[str, Definition], list[list[Definition]]]:

@@ -1,7 +1,7 @@
 """The value of an expression, where names are known.
 
-Recursion is bounded by the parser (``expressions.DEEPEST``) and by :data:`CALLS_DEEP` calls inside each other; sums and
-products of any length are loops.
+Recursion is bounded by the parser (``expressions.DEEPEST``) and by ``library.CALLS_DEEP`` calls inside each other;
+sums and products of any length are loops.
 """
 
 from __future__ import annotations
@@ -199,14 +199,16 @@ class Evaluator:
     def _comprehension(self, node: tree.Comprehension, local: Local) -> Any:
         return self._comprehended(node, 0, dict(local))
 
-    def _comprehended(self, node: tree.Comprehension, depth: int, local: Local) -> Any:
+    def _comprehended(self, node: tree.Comprehension, depth: int, local: Local, count: int = 1) -> Any:
         # {f(i, j) for i in 1:2, j in 1:3} has the shape of its iterators in reverse: j counts rows
         if depth == len(node.iterators):
             return self.value(node.body, local)
         name, over = node.iterators[len(node.iterators) - 1 - depth]
-        return array([
-            self._comprehended(node, depth + 1, {**local, name: item}) for item in self.range(over, local)
-        ])  # fmt: skip
+        items = self.range(over, local)
+        count = len(items) * count
+        if count > MOST:
+            raise Unfit(f"an array of {count} entries is too large (at most {MOST})")
+        return array([self._comprehended(node, depth + 1, {**local, name: item}, count) for item in items])
 
     def _range(self, node: tree.Range, local: Local) -> Any:
         return array(self.range(node, local))

@@ -26,7 +26,7 @@ from grisaille.model.flat import FlatDiscrete
 from grisaille.model.whens import OF_EVENTS, whenever
 from grisaille.modelica import tree
 from grisaille.modelica.evaluation import LAZY, Evaluator, Local, unquoted
-from grisaille.modelica.functions import Algorithm, targets_of
+from grisaille.modelica.functions import Algorithm, results_for, targets_of
 from grisaille.modelica.model import FIRST as IS_FIRST
 from grisaille.modelica.model import ModelNames
 from grisaille.modelica.refusals import Refused
@@ -118,8 +118,7 @@ class Events:
             if isinstance(node, tree.Equal):
                 value = self.evaluator.value(node.right, single.local)
                 if isinstance(node.left, tree.Several):
-                    pairs = zip(node.left.items, value if isinstance(value, tuple) else (value,), strict=False)
-                    for side, result in pairs:
+                    for side, result in zip(node.left.items, results_for(node.left, value), strict=False):
                         actions += [] if side is None else self._set(side, result, single.local)
                 else:
                     actions += self._set(node.left, value[0] if isinstance(value, tuple) else value, single.local)
@@ -343,9 +342,12 @@ def _edge(evaluator: Evaluator, node: tree.Calling, local: Local) -> Any:
 
 def _change(evaluator: Evaluator, node: tree.Calling, local: Local) -> Any:
     value = evaluator.value(node.arguments[0], local)
-    if isinstance(value, Condition):
-        value = value.arguments[0]
-    return Condition("change", (value,)) if isinstance(value, Name) else False
+    if is_plain(value):
+        return False
+    inner = value.arguments[0] if isinstance(value, Condition) else value
+    if not isinstance(inner, Name):
+        raise Unfit(f"change of the formula `{value}` is not supported: give it a variable of its own")
+    return Condition("change", (inner,))
 
 
 def _sample(evaluator: Evaluator, node: tree.Calling, local: Local) -> Any:

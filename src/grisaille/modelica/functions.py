@@ -86,7 +86,7 @@ class Algorithm:
     def _assign(self, statement: tree.Assign, local: Local) -> None:
         value = self.evaluator.value(statement.value, local)
         if isinstance(statement.target, tree.Several):
-            results = value if isinstance(value, tuple) else (value,)
+            results = results_for(statement.target, value)
             for target, result in zip(statement.target.items, results, strict=False):
                 if target is not None:
                     self.set(target, result, local)
@@ -292,6 +292,14 @@ def kept_in(section: list[tree.Node]) -> set[str]:
         return given
 
     return kept | (wanted - follow(section, set()))
+
+
+def results_for(targets: tree.Several, value: Any) -> tuple[Any, ...]:
+    """The results of a call, at least as many as are asked for."""
+    results = value if isinstance(value, tuple) else (value,)
+    if len(results) < len(targets.items):
+        raise Refused(targets.at, f"{len(targets.items)} results are asked for, but the call gives {len(results)}")
+    return results
 
 
 def _fitted(old: Any, value: Any) -> Any:

@@ -14,7 +14,7 @@ from grisaille.model.rewriting import Rewriter
 from grisaille.modelica import discrete, events, tree
 from grisaille.modelica.discrete import Definition
 from grisaille.modelica.events import Events, is_momentary, outside_pre
-from grisaille.modelica.functions import kept_in, looped, message_of, targets_of
+from grisaille.modelica.functions import kept_in, looped, message_of, results_for, targets_of
 from grisaille.modelica.library import Library
 from grisaille.modelica.model import ModelNames
 from grisaille.modelica.refusals import Refusals, Refused, Source
@@ -207,9 +207,8 @@ class _Lowering:
         right = self.evaluator.value(node.right, single.local)
         if not isinstance(node.left, tree.Several):
             return _pairs(_first(self.evaluator.value(node.left, single.local)), _first(right))
-        results = right if isinstance(right, tuple) else (right,)
         found = []
-        for target, result in zip(node.left.items, results, strict=False):
+        for target, result in zip(node.left.items, results_for(node.left, right), strict=False):
             if target is not None:
                 found += _pairs(self.evaluator.value(target, single.local), result)
         return found

@@ -86,10 +86,57 @@ algorithm
     have := 2 * have;
   end while;
 end 'Modelica.Electrical.Polyphase.Functions.symmetricOrientation';
+
+function 'Modelica.Blocks.Continuous.Internal.Filter.coefficients.lowPass'
+  input Real cr_in[:];
+  input Real c0_in[:];
+  input Real c1_in[size(c0_in, 1)];
+  input Real f_cut;
+  output Real cr[size(cr_in, 1)];
+  output Real c0[size(c0_in, 1)];
+  output Real c1[size(c0_in, 1)];
+protected
+  Real w = 6.283185307179586 * f_cut;
+algorithm
+  cr := w * cr_in;
+  c0 := w ^ 2 * c0_in;
+  c1 := w * c1_in;
+end 'Modelica.Blocks.Continuous.Internal.Filter.coefficients.lowPass';
 """
+
+_CONVERSIONS = {
+    "to_degC": "u - 273.15",
+    "from_degC": "u + 273.15",
+    "from_deg": "u * 0.017453292519943295",
+    "to_deg": "u * 57.29577951308232",
+    "from_rpm": "u * 0.10471975511965977",
+    "to_rpm": "u * 9.549296585513721",
+    "from_Hz": "u * 6.283185307179586",
+    "to_Hz": "u / 6.283185307179586",
+    "from_bar": "u * 1e5",
+    "to_bar": "u * 1e-5",
+    "from_kmh": "u / 3.6",
+    "to_kmh": "u * 3.6",
+    "from_minute": "u * 60.0",
+    "to_minute": "u / 60.0",
+    "from_hour": "u * 3600.0",
+    "to_hour": "u / 3600.0",
+    "from_day": "u * 86400.0",
+    "to_day": "u / 86400.0",
+    "from_kWh": "u * 3.6e6",
+    "to_kWh": "u / 3.6e6",
+    "from_litre": "u * 1e-3",
+    "to_litre": "u * 1e3",
+}
+"""Of Modelica.Units.Conversions, as formulas of ``u``."""
 
 
 @cache
 def standard_functions() -> tuple[tree.Class, ...]:
     """Their syntax trees; a text that defines one of them itself goes first."""
-    return tuple(parse(_TEXT))
+    conversions = "".join(
+        f"function 'Modelica.Units.Conversions.{name}' input Real u; output Real y; algorithm y := {formula}; "
+        f"end 'Modelica.Units.Conversions.{name}';\n"
+        for name, formula in _CONVERSIONS.items()
+    )
+    return tuple(parse(_TEXT + conversions))

@@ -16,6 +16,9 @@ import numpy as np
 
 from grisaille.model.expression import Call, Condition, Constant, Expression, Name
 
+LARGEST_WHOLE = 2**63
+"""Whole numbers beyond are no Integers of any Modelica tool, and would grow without end in products."""
+
 
 class Unfit(Exception):
     """An operation that its arguments do not allow; whoever evaluates knows the line."""
@@ -143,7 +146,10 @@ def _folding(operation: str, numeric: Callable[[Any, Any], Any]) -> Callable[[An
         a, b = _checked(a), _checked(b)
         if is_number(a) and is_number(b):
             try:
-                return numeric(a, b)
+                result = numeric(a, b)
+                if isinstance(result, int) and abs(result) > LARGEST_WHOLE:
+                    raise Unfit(f"a whole number beyond {LARGEST_WHOLE:g} has no place in a Modelica Integer")
+                return result
             except (ZeroDivisionError, OverflowError, ValueError):
                 return Call(operation, (formula(a), formula(b)))  # refused only where it is evaluated
         return Call(operation, (formula(a), formula(b)))
