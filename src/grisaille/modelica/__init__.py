@@ -1,5 +1,6 @@
 """Modelica models as ``gr.Model`` instances: flat Base Modelica text is read, understood and lowered.
 
-text → ``tokens`` → ``parsing`` → ``tree`` → ``library``, ``model`` and ``evaluation`` (values: numbers,
-formulas, arrays, records) → ``lowering`` → the content of a model. Nothing in a text is executed: it is data from the first letter to the last.
+text → ``tokens`` → ``parsing`` → ``tree`` → ``library``, ``model`` and ``evaluation`` (values: numbers, formulas,
+arrays, records) → ``lowering`` → the content of a model. Nothing in a text is executed: it is data from the first
+letter to the last.
 """
