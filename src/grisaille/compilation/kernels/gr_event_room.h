@@ -18,11 +18,12 @@
 #define GR_BY_P (GR_NE * GR_NP)
 #define GR_RESETS 0
 #endif
-#define GR_EVENT_ROOM (GR_GAP_SLOPE + GR_BY_P + GR_RESETS)
+#define GR_EVENT_ROOM (GR_GAP_SLOPE + GR_BY_P + GR_RESETS + GR_NX)
 
 GR_FN double *gr_gap_slope(const gr_task *k) { return k->work; }              /* dG/d[x; z] */
 GR_FN double *gr_by_p(const gr_task *k) { return k->work + GR_GAP_SLOPE; }    /* dG/dp or dT/dp */
 GR_FN double *gr_for_resets(const gr_task *k) { return gr_by_p(k) + GR_BY_P; } /* dR/d[x; z] and dR/dp, or a projection */
+GR_FN double *gr_slip(const gr_task *k) { return gr_for_resets(k) + GR_RESETS; } /* see gr_happen */
 
 #else
 #define GR_EVENT_ROOM 0

@@ -557,6 +557,7 @@ GR_COLD long gr_first_modes(gr_task *k, gr_newton *n, double *x, double *z, cons
   k->event_at = k->joined_at = -HUGE_VAL;
   for (long i = 0; i < 4 * GR_NE; i++) gr_held(k)[i] = 0.0;
   for (long i = 0; i < GR_NE; i++) z[GR_SHARES + i] = 0.0;
+  for (long i = 0; i < GR_NX; i++) gr_slip(k)[i] = 0.0;
   for (long pass = 0; pass <= GR_NE; pass++) { /* gaps may contain relations before them */
     gr_G(k->t, x, z, u, k->p, gap);
     for (long i = 0; i < GR_NE; i++) gr_held(k)[i] = gr_relation(gr_kind_of(i), gap[i]);
@@ -617,6 +618,24 @@ GR_COLD long gr_modes_at_kink(gr_task *k, gr_newton *n, double *x, double *z, co
 }
 
 #if GR_SENSITIVE
+/* The rate of gap i that gr_slip adds. The factors of dF/dz and dF/dp, in scratch, are those of this point. */
+GR_COLD double gr_slip_rate(gr_task *k, gr_newton *n, const double *slope, long i, const double *scratch) {
+  double rate = 0.0, sz[GR_LEN(GR_NZ)], *nothing = gr_by_p(k), *dp = k->dp;
+  const long ns = k->ns;
+  long implicit = 0;
+  for (long j = 0; j < GR_NX; j++) rate += slope[i + GR_NE * j] * gr_slip(k)[j];
+  for (long j = 0; j < GR_NZ; j++) implicit |= slope[i + GR_NE * (GR_NX + j)] != 0.0;
+  if (!implicit) return rate;
+  for (long j = 0; j < GR_NP; j++) nothing[j] = 0.0;
+  k->ns = 1;
+  k->dp = nothing;
+  gr_sensitivity_z(k, n, scratch, gr_slip(k), sz);
+  k->ns = ns;
+  k->dp = dp;
+  for (long j = 0; j < GR_NZ; j++) rate += slope[i + GR_NE * (GR_NX + j)] * sz[j];
+  return rate;
+}
+
 /* k->dt: d(instant) in every direction */
 GR_COLD long gr_moving_instants(gr_task *k, gr_newton *n, const gr_event *e, const double *x, const double *z,
                                 const double *u, double *scratch) {
@@ -629,13 +648,15 @@ GR_COLD long gr_moving_instants(gr_task *k, gr_newton *n, const gr_event *e, con
   gr_GJ(k->t, x, z, u, k->p, slope);
   for (long d = 0; d < k->ns; d++) k->dt[d] = 0.0;
   if (!(fabs(g.rate[i]) > GR_GRAZING * (k->t1 - k->t0) * fabs(e->bend))) return gr_fail(k, GR_GRAZES, i, g.rate[i]);
+  const double rate = g.rate[i] + gr_slip_rate(k, n, slope, i, scratch);
   gr_GP(k->t, x, z, u, k->p, by_p);
   for (long d = 0; d < k->ns; d++) {
     double moved = 0.0;
     for (long j = 0; j < GR_NP; j++) moved += by_p[i + GR_NE * j] * k->dp[j + GR_NP * d];
     for (long j = 0; j < GR_NX; j++) moved += slope[i + GR_NE * j] * k->sx[j + GR_NX * d];
     for (long j = 0; j < GR_NZ; j++) moved += slope[i + GR_NE * (GR_NX + j)] * k->sz[j + GR_NZ * d];
-    k->dt[d] = -moved / g.rate[i];
+    k->dt[d] = -moved / rate;
+    for (long j = 0; j < GR_NX; j++) k->sx[j + GR_NX * d] += gr_slip(k)[j] * k->dt[d];
   }
   return GR_DONE;
 }
@@ -691,7 +712,10 @@ GR_COLD long gr_join(gr_task *k, gr_newton *n, const double *x, double *z, const
 }
 
 /* The event that ended the last step, at the point where the run stands: modes, z, sensitivities of x. n->f must be F
- * before it; it is F after it. Where a share leaves its range F is continuous, and so are sensitivities. */
+ * before it; it is F after it. Where a share leaves its range F is continuous, and so are sensitivities.
+ *
+ * gr_slip is by what the end of that step moves with its length more than F says: nothing where error control has chosen
+ * it, the discretisation error of a frozen one, whose derivative is that of the steps. */
 GR_COLD long gr_happen(gr_task *k, gr_newton *n, const gr_event *e, double *x, double *z, const double *u,
                        double *scratch) {
   const long i = e->mode, slides = gr_sliding(k)[i] != 0.0;

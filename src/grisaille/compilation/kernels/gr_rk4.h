@@ -20,6 +20,7 @@
 /* what must survive between slices; doubles only, because it lives in task->work */
 typedef struct {
   double kink, from, to, step, steps, segment, ready, valid, seen;
+  double happened, moves; /* 1: an event was the last point; the stretch begins at one */
 } gr_rk4_memory;
 
 #define GR_RK4_MEMORY ((long)(sizeof(gr_rk4_memory) / sizeof(double)))
@@ -251,6 +252,47 @@ GR_FN long gr_rk4_watch(gr_rk4_run *r, double *end, const double *x, const doubl
   return status;
 }
 
+#if GR_SENSITIVE
+#define GR_NUDGE 1e-4 /* of the largest step */
+
+/* The outcome x of the step from here to `end` where its start is moved by `first`, along the motion, and its end by
+ * `last`, both in time; *moved is by how much its end has, which rounding decides. */
+GR_COLD long gr_rk4_displaced(gr_rk4_run *r, double end, double first, double last, double *x, double *moved) {
+  gr_task *k = r->k;
+  double k1[GR_LEN(GR_N)], k2[GR_LEN(GR_N)], k3[GR_LEN(GR_N)], k4[GR_LEN(GR_N)];
+  double z[GR_LEN(GR_NZ)], u[GR_LEN(GR_NU)], from[GR_LEN(GR_NX)];
+  const gr_anchor here = {k->t, k->x, k->z, r->segment};
+  const double begin = k->t + first, stop = end + last;
+  for (long i = 0; i < GR_NX; i++) from[i] = k->x[i] + (begin - k->t) * r->k1[i];
+  for (long i = 0; i < GR_NZ; i++) z[i] = k->z[i];
+  *moved = stop - end;
+  long status = gr_rk4_evaluate(r, &here, begin, from, z, u, k1);
+  if (!status) status = gr_rk4_advance(r, begin, stop, from, z, k1, k2, k3, k4, x, 0);
+  if (status) return status;
+  gr_signals_from(k, r->segment, stop, u);
+  return gr_project(k, &r->projection, stop, x, z, u);
+}
+
+/* By how much faster than F says the outcome x of the step from here to `end` moves, where its start moves along the motion
+ * at the rate `first` and its end at the rate `last`: the discretisation error, to which a difference is sharp enough.
+ * Zero where a step beyond a switch cannot be taken. */
+GR_COLD void gr_rk4_excess(gr_rk4_run *r, double end, double first, double last, const double *x, const double *z,
+                           double *excess) {
+  gr_task *k = r->k;
+  const gr_anchor here = {k->t, k->x, k->z, r->segment};
+  const double by = GR_NUDGE * k->fixed_step, amount = k->amount;
+  const long where = k->where;
+  double high[GR_LEN(GR_NX)], low[GR_LEN(GR_NX)], f[GR_LEN(GR_N)], w[GR_LEN(GR_NZ)], u[GR_LEN(GR_NU)], up, down;
+  for (long i = 0; i < GR_NZ; i++) w[i] = z[i];
+  long status = gr_rk4_displaced(r, end, by * first, by * last, high, &up);
+  if (!status) status = gr_rk4_displaced(r, end, -by * first, -by * last, low, &down);
+  if (!status) status = gr_rk4_evaluate(r, &here, end, x, w, u, f);
+  for (long i = 0; i < GR_NX; i++) excess[i] = status ? 0.0 : (high[i] - low[i] - (up - down) * f[i]) / (2.0 * by);
+  k->where = where;
+  k->amount = amount;
+}
+#endif
+
 /* the event at the current point, after which the rest of the stretch is planned anew */
 GR_COLD long gr_rk4_happen(gr_rk4_run *r) {
   gr_task *k = r->k;
@@ -259,6 +301,8 @@ GR_COLD long gr_rk4_happen(gr_rk4_run *r) {
   for (long i = 0; i < GR_NZ; i++) z[i] = k->z[i];
   long status = gr_rk4_evaluate(r, &here, k->t, k->x, k->z, u, r->k1);
   if (!status) status = gr_happen(k, &r->newton, &r->event, k->x, k->z, u, r->fp);
+  r->m->happened = 1.0;
+  for (long i = 0; i < GR_NX; i++) gr_slip(k)[i] = 0.0;
   r->event.mode = -1;
   r->m->step = r->m->steps;
   return status;
@@ -270,6 +314,9 @@ GR_FN long gr_rk4_step(gr_rk4_run *r, double end) {
   gr_task *k = r->k;
   double k2[GR_LEN(GR_N)], k3[GR_LEN(GR_N)], k4[GR_LEN(GR_N)], x[GR_LEN(GR_NX)], z[GR_LEN(GR_NZ)], u[GR_LEN(GR_NU)];
   double h = end - k->t;
+#if GR_NE > 0 && GR_SENSITIVE
+  const double from = r->m->step / r->m->steps, to = (r->m->step + 1.0) / r->m->steps; /* of the stretch */
+#endif
   for (long i = 0; i < GR_NZ; i++) z[i] = k->z[i];
   long status = gr_rk4_advance(r, k->t, end, k->x, z, r->k1, k2, k3, k4, x, k->ns > 0);
 #if GR_NE > 0
@@ -311,6 +358,15 @@ GR_FN long gr_rk4_step(gr_rk4_run *r, double end) {
   if (k->ns > 0) {
     for (long i = 0; i < GR_NX * k->ns; i++) k->sx[i] += h / 6.0 * r->sum[i];
     gr_project_sensitivity(k, &r->projection, end, x, z, u, k->sx);
+#if GR_NE > 0
+    if (r->m->moves != 0.0) { /* the stretch begins at an event, and its steps scale with it */
+      double excess[GR_LEN(GR_NX)];
+      gr_rk4_excess(r, end, 1.0 - from, end != whole ? 0.0 : 1.0 - to, x, z, excess);
+      for (long d = 0; d < k->ns; d++)
+        for (long i = 0; i < GR_NX; i++) k->sx[i + GR_NX * d] += excess[i] * k->dt[d];
+    }
+    if (r->event.mode >= 0) gr_rk4_excess(r, end, 0.0, 1.0, x, z, gr_slip(k));
+#endif
     long bad = gr_not_finite(GR_NX * k->ns, k->sx);
     if (bad >= 0) return gr_fail(k, GR_NOT_FINITE, bad % GR_LEN(GR_NX), k->sx[bad]);
   }
@@ -328,6 +384,8 @@ GR_FN void gr_rk4_plan(gr_rk4_run *r) {
   gr_rk4_memory *m = r->m;
   if (m->step < m->steps) return;
   if (k->t >= m->kink) m->kink = gr_next_kink_from(k, k->t, r->segment);
+  m->moves = m->happened;
+  m->happened = 0.0;
   m->from = k->t;
   m->to = gr_next_mandatory(k, k->t, m->kink);
   m->step = 0.0;
@@ -399,7 +457,7 @@ GR_FN long gr_rk4_loop(gr_rk4_run *r) {
 GR_FN long gr_rk4(gr_task *k) {
   gr_rk4_run r = gr_rk4_in(k);
   if (!k->resumed) {
-    const gr_rk4_memory fresh = {0, 0, 0, 0, 0, 0, 0, 0, 0};
+    const gr_rk4_memory fresh = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
     *r.m = fresh;
     r.m->kink = gr_next_kink(k, k->t);
     r.m->segment = (double)gr_segment(k, k->t, 0);
