@@ -71,10 +71,11 @@ class Implicit(gr.Model):
         (Implicit, ("at",), np.linspace(1000, 1004, 9), 0.25),
     ],
 )
+@pytest.mark.parametrize("method", ["frozen-explicit", "frozen-implicit"])
 def test_derivatives_are_those_of_coarse_steps(
-    model: type[gr.Model], names: tuple[str, ...], times: np.ndarray, step: float
+    model: type[gr.Model], names: tuple[str, ...], times: np.ndarray, step: float, method: str
 ) -> None:
-    given: dict[str, Any] = {"method": "frozen-explicit", "step": step}
+    given: dict[str, Any] = {"method": method, "step": step}
     exact = gr.simulate(model(), times, sensitivities=list(names), **given)
     assert exact.attrs["events"] >= 2
     for name in names:
@@ -87,4 +88,6 @@ def test_derivatives_are_those_of_coarse_steps(
         near, far = run(value + h) - run(value - h), run(value + 2 * h) - run(value - 2 * h)
         slope = (8 * near - far) / (12 * h)
         found = np.column_stack([exact[f"d({n})"].sel(parameter=name).values for n in "xy"])
-        np.testing.assert_allclose(found, slope, atol=3e-8 * np.abs(slope).max())
+        # implicit steps are looked at for events before they are moved onto the constraints
+        near_enough = 1e-6 if model is Wall and method == "frozen-implicit" else 3e-8
+        np.testing.assert_allclose(found, slope, rtol=0, atol=near_enough * np.abs(slope).max())

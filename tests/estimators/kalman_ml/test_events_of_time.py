@@ -97,7 +97,7 @@ class Feedback(Disturbed):
 
 @pytest.mark.parametrize("method", [gr.KalmanML(), gr.Collocation()])
 def test_what_is_not_known_beforehand_is_refused(data: gr.Experiment, method: Any) -> None:
-    with pytest.raises(gr.EstimationError, match=r"'held' takes a value that contains 'x': .* gr.OutputError"):
+    with pytest.raises(gr.EstimationError, match=r"'held' takes a value that contains 'x', .* gr.OutputError"):
         gr.fit(Feedback(), data, estimate=["k"], method=method)
     with pytest.raises(gr.EstimationError, match=r"depend on the estimated 'period'.* gr.OutputError"):
         gr.fit(Disturbed(), data, estimate=["period"], method=method)

@@ -9,6 +9,7 @@
 
 #if GR_NE > 0
 
+#define GR_DISPLACEMENT 1e-4 /* of the largest frozen step: what steps are moved by to see how they scale */
 #define GR_GAP_SLOPE (GR_NE * GR_N)
 #if GR_NW > 0
 #define GR_MOST(a, b) ((a) > (b) ? (a) : (b))

@@ -216,6 +216,9 @@ GR_COLD long gr_radau_happen(gr_task *k, gr_radau_room *r, const gr_event *event
   gr_newton newton = gr_newton_in(r->newton);
   gr_radau_copy(newton.f, r->f, GR_N);
   const long status = gr_happen(k, &newton, event, k->x, k->z, r->u, r->emit);
+  for (long i = 0; i < GR_NX; i++) gr_slip(k)[i] = 0.0;
+  r->s->happened = 1.0;
+  r->s->part = r->s->parts; /* the rest of a frozen stretch is cut anew */
   return status ? status : gr_radau_changed(k, r, &newton);
 }
 
@@ -622,6 +625,8 @@ GR_FN long gr_radau_adaptive_step(gr_task *k, gr_radau_room *r) {
 /* ---- frozen steps ---- */
 
 GR_FN void gr_radau_next_stretch(gr_task *k, gr_radau *s) {
+  s->moves = s->happened;
+  s->happened = 0.0;
   s->from = k->t;
   s->to = gr_next_mandatory(k, k->t, s->kink);
   s->parts = (long)ceil(gr_frozen_length(k, s->from, s->to, s->segment) / k->fixed_step * (1.0 - 1e-12));
@@ -686,6 +691,47 @@ GR_COLD long gr_radau_retry_exact(void *run, double h) {
 }
 #endif
 
+#if GR_NE > 0 && GR_SENSITIVE
+/* The outcome x, z of the step of length h from here where its start is moved by `first`, along the motion, and its end by
+ * `last`, both in time; *moved is by how much its end has, which rounding decides. */
+GR_COLD long gr_radau_displaced(gr_task *k, gr_radau_room *r, double h, double first, double last, double *x, double *z,
+                                double *moved) {
+  const double t = k->t, end = t + h, stop = end + last;
+  gr_projection projection = gr_projection_in(r->projection);
+  double kept[GR_LEN(GR_NX)];
+  k->t = t + first;
+  for (long i = 0; i < GR_NX; i++) {
+    kept[i] = r->y[i];
+    r->y[i] += (k->t - t) * r->f[i];
+  }
+  *moved = stop - end;
+  long status = gr_radau_exact(k, r, stop - k->t);
+  for (long i = 0; i < GR_NX; i++) x[i] = r->y[i] + r->Z[i + 2 * GR_N];
+  for (long i = 0; i < GR_NZ; i++) z[i] = r->y[GR_NX + i] + r->Z[GR_NX + i + 2 * GR_N];
+  if (!status) status = gr_project(k, &projection, stop, x, z, r->u + 3 * GR_NU);
+  for (long i = 0; i < GR_NX; i++) r->y[i] = kept[i];
+  k->t = t;
+  return status;
+}
+
+/* gr_rk4_excess for a step of length h from here; the stages are to be solved for again */
+GR_COLD void gr_radau_excess(gr_task *k, gr_radau_room *r, double h, double first, double last, double *excess) {
+  const double by = GR_DISPLACEMENT * k->fixed_step, amount = k->amount;
+  const long where = k->where;
+  double high[GR_LEN(GR_NX)], low[GR_LEN(GR_NX)], x[GR_LEN(GR_NX)], z[GR_LEN(GR_NZ)], up, down;
+  gr_newton newton = gr_newton_in(r->newton);
+  long status = gr_radau_displaced(k, r, h, by * first, by * last, high, z, &up);
+  if (!status) status = gr_radau_displaced(k, r, h, -by * first, -by * last, low, z, &down);
+  if (!status) status = gr_radau_displaced(k, r, h, 0.0, 0.0, x, z, excess);
+  if (!status) status = gr_solve_implicit(k, &newton, 0, k->t + h, x, z, r->u + 3 * GR_NU);
+  r->s->z_valid = 0;
+  for (long i = 0; i < GR_NX; i++)
+    excess[i] = status ? 0.0 : (high[i] - low[i] - (up - down) * newton.f[i]) / (2.0 * by);
+  k->where = where;
+  k->amount = amount;
+}
+#endif
+
 GR_FN long gr_radau_frozen_step(gr_task *k, gr_radau_room *r) {
   gr_radau *s = r->s;
   if (k->steps >= k->max_steps) return gr_fail(k, GR_TOO_MANY_STEPS, -1, 0.0);
@@ -711,9 +757,23 @@ GR_FN long gr_radau_frozen_step(gr_task *k, gr_radau_room *r) {
   status = gr_radau_watch(&a, &h, &event);
   if (status) return status;
   if (h == 0.0) return gr_radau_happen(k, r, &event);
+#if GR_SENSITIVE
+  double excess[GR_LEN(GR_NX)]; /* the stretch begins at an event, and its steps scale with it */
+  const double from = (double)s->part / (double)s->parts, to = (double)(s->part + 1) / (double)s->parts;
+  const long scales = k->ns > 0 && s->moves != 0.0, slips = k->ns > 0 && event.mode >= 0;
+  if (scales) gr_radau_excess(k, r, h, 1.0 - from, h < planned ? 0.0 : 1.0 - to, excess);
+  if (slips) gr_radau_excess(k, r, h, 0.0, 1.0, gr_slip(k));
+  if (scales || slips) status = gr_radau_exact(k, r, h);
+  if (status) return status;
+  gr_radau_exact_end(r);
+#endif
 #endif
   status = gr_radau_complete(k, r, h, 1e-15, 8);
   if (status) return status;
+#if GR_NE > 0 && GR_SENSITIVE
+  for (long d = 0; scales && d < k->ns; d++)
+    for (long i = 0; i < GR_NX; i++) r->V[i + 2 * GR_N + d * 3 * GR_N] += excess[i] * k->dt[d];
+#endif
   gr_radau_scales(k, r, r->end);
   const double error = gr_radau_error(k, r, k->t, h, 0);
   if (error > k->error_estimate) k->error_estimate = error;
@@ -737,6 +797,7 @@ GR_FN long gr_radau_start(gr_task *k, gr_radau_room *r) {
   s->switched_at = -HUGE_VAL;
   s->h_switched = 0.0;
   s->from = s->to = k->t;
+  s->happened = s->moves = 0.0;
   s->part = s->parts = s->rejected = s->jacobian_here = s->segment = s->gaps_known = s->z_valid = 0;
   s->first = 1;
   s->kink = gr_next_kink(k, k->t);

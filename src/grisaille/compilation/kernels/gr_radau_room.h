@@ -22,6 +22,7 @@ typedef struct {
   double switch_at;                  /* where a switch is expected, or infinity */
   double switched_at, h_switched;    /* where one was passed last, by a step of what length */
   double from, to;                   /* frozen: stretch between mandatory points */
+  double happened, moves;            /* frozen: 1, an event was the last point; the stretch begins at one */
   long part, parts;                  /* frozen: equal steps of the stretch done, in all */
   long first, rejected;              /* no accepted step yet on this piece; the last attempt failed */
   long jacobian_here;                /* jac belongs to (t, y), not to an earlier point */

@@ -253,8 +253,6 @@ GR_FN long gr_rk4_watch(gr_rk4_run *r, double *end, const double *x, const doubl
 }
 
 #if GR_SENSITIVE
-#define GR_NUDGE 1e-4 /* of the largest step */
-
 /* The outcome x of the step from here to `end` where its start is moved by `first`, along the motion, and its end by
  * `last`, both in time; *moved is by how much its end has, which rounding decides. */
 GR_COLD long gr_rk4_displaced(gr_rk4_run *r, double end, double first, double last, double *x, double *moved) {
@@ -280,7 +278,7 @@ GR_COLD void gr_rk4_excess(gr_rk4_run *r, double end, double first, double last,
                            double *excess) {
   gr_task *k = r->k;
   const gr_anchor here = {k->t, k->x, k->z, r->segment};
-  const double by = GR_NUDGE * k->fixed_step, amount = k->amount;
+  const double by = GR_DISPLACEMENT * k->fixed_step, amount = k->amount;
   const long where = k->where;
   double high[GR_LEN(GR_NX)], low[GR_LEN(GR_NX)], f[GR_LEN(GR_N)], w[GR_LEN(GR_NZ)], u[GR_LEN(GR_NU)], up, down;
   for (long i = 0; i < GR_NZ; i++) w[i] = z[i];
