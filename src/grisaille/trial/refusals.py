@@ -35,9 +35,9 @@ def scheduled_trial(trial: Trial, who: str) -> Trial:
     why = why_not_scheduled(trial.structure) if trial.flat.whens else ""
     if why:
         raise EstimationError(
-            f"{trial.flat.name} has events of its own, gr.when({trial.flat.whens[0].clauses[0].text}), which {who} does "
-            f"not follow: {why}, and only discrete variables that clocks and relations of time set to values known "
-            f"beforehand are signals to it. Use gr.OutputError(), or gr.SimulatedPEM() where disturbances matter."
+            f"{trial.flat.name} has events of its own, gr.when({trial.flat.whens[0].clauses[0].text}), which {who} "
+            f"does not follow: {why}, and only discrete variables that clocks and relations of time set to values "
+            f"known beforehand are signals to it. Use gr.OutputError(), or gr.SimulatedPEM() where disturbances matter."
         )
     return trial.scheduled()
 
