@@ -140,7 +140,7 @@ class Events:
             if not isinstance(target, Name):
                 raise Refused(call.at, f"reinit needs a variable, got {describe(target)}")
             return [Action("reinit", target, formula(self.evaluator.value(call.arguments[1], local)))]
-        if call.name in ("assert", "Modelica.Utilities.Streams.print"):
+        if call.name in ("assert", "terminate", "Modelica.Utilities.Streams.print"):
             return []
         raise Refused(call.at, f"'{call.name}' inside 'when' is not supported")
 

@@ -65,6 +65,31 @@ algorithm
     else if axis == 2 then {{c, 0, -s}, {0, 1, 0}, {s, 0, c}} else {{c, s, 0}, {-s, c, 0}, {0, 0, 1}};
 end 'Modelica.Mechanics.MultiBody.Frames.TransformationMatrices.axisRotation';
 
+function 'Modelica.Mechanics.MultiBody.Frames.TransformationMatrices.resolve2'
+  input Real T[3, 3];
+  input Real v1[3];
+  output Real v2[3];
+algorithm
+  v2 := T * v1;
+end 'Modelica.Mechanics.MultiBody.Frames.TransformationMatrices.resolve2';
+
+function 'Modelica.Mechanics.MultiBody.Frames.TransformationMatrices.resolve1'
+  input Real T[3, 3];
+  input Real v2[3];
+  output Real v1[3];
+algorithm
+  v1 := transpose(T) * v2;
+end 'Modelica.Mechanics.MultiBody.Frames.TransformationMatrices.resolve1';
+
+function 'Modelica.Mechanics.MultiBody.Frames.planarRotationAngle'
+  input Real e[3];
+  input Real v1[3];
+  input Real v2[3];
+  output Real angle;
+algorithm
+  angle := atan2(-cross(e, v1) * v2, v1 * v2 - (e * v1) * (e * v2));
+end 'Modelica.Mechanics.MultiBody.Frames.planarRotationAngle';
+
 function 'Modelica.Electrical.Polyphase.Functions.symmetricOrientation'
   input Integer m;
   output Real phi[m];

@@ -8,6 +8,7 @@ collect the reduced system. All hidden constraints are kept; no choice of coordi
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -35,6 +36,8 @@ from grisaille.structure.starts.written_check import WrittenCheck, check_of
 from grisaille.structure.system import Signal, System
 from grisaille.structure.whens import HIDDEN, collect_reactions
 
+LARGE = 400
+"""Equations beyond which those that follow from each other are looked for only after equal variables are merged."""
 READABLE = 60
 """Characters of a relation that are still read."""
 
@@ -146,14 +149,15 @@ def reduce_model(model: FlatModel, refused_pivots: frozenset[str] = frozenset())
 
 def _written_offsets(model: FlatModel) -> tuple[Equations, Offsets]:
     """Of the equations before aliases are merged. Where relations of equal variables are taken apart, as they are at
-    random points, equations may seem to follow from each other that do not: then the signature alone counts."""
+    random points, equations may seem to follow from each other that do not, and in large models looking for them takes
+    longer than everything else: then the signature alone counts."""
     equations = lower_equations(model)
-    try:
-        return _find_offsets(equations)[:2]
-    except StructureError:
-        position = {name: j for j, name in enumerate(equations.unknowns)}
-        rows = [equations.jets.unknowns(row.residual).items() for row in equations.rows]
-        return equations, solve_offsets([{position[name]: order for name, order in row} for row in rows])
+    if len(equations.rows) <= LARGE:
+        with suppress(StructureError):
+            return _find_offsets(equations)[:2]
+    position = {name: j for j, name in enumerate(equations.unknowns)}
+    rows = [equations.jets.unknowns(row.residual).items() for row in equations.rows]
+    return equations, solve_offsets([{position[name]: order for name, order in row} for row in rows])
 
 
 def _find_offsets(equations: Equations) -> tuple[Equations, Offsets, int]:
