@@ -1,4 +1,4 @@
-"""Starts that can be read off: those of models without implicit equations or hidden constraints.
+"""Starts that can be read off: those of models without implicit equations, hidden constraints or initial equations.
 
     x_k(t₀) = demanded value, or the declared formula of the parameters (and of demanded starts), or zero
 
@@ -55,7 +55,7 @@ def can_be_read(initializer: Initializer, demanded: frozenset[str]) -> bool:
     system, declared = initializer.system, initializer.declared
     states = set(system.state_names)
     fixed = {n for n, f in zip(declared.names, declared.fixed, strict=True) if f}
-    if system.nz or system.nc or not (fixed | demanded) <= states:
+    if system.nz or system.nc or system.initial_texts or not (fixed | demanded) <= states:
         return False
     return _others_are_algebraic(initializer, states)
 

@@ -1,6 +1,6 @@
 """Start conditions of direct collocation: as many known starts as the first point has freedom.
 
-Candidates, in this order: starts that are estimated, starts that a record gives, those declared ``fixed=True``, other
+Candidates, in this order: the model's initial equations, starts that are estimated, starts that a record gives, those declared ``fixed=True``, other
 declared ones, then the states themselves. Each is taken if it is independent of the hidden constraints and of those
 taken before, at the consistent start of the first record. Its value is the estimated one, the record's, or the declared
 formula; a wish that the constraints do not let come true keeps the value of that consistent start.
@@ -47,16 +47,25 @@ def choose_conditions(model: DirectModel, points: Sequence[Point]) -> StartCondi
         *declared.names,
         *system.state_names,
     ]
+    initial = _initial(points[0])
     candidates = list(dict.fromkeys(n for n in candidates if n in system.observed_names or n in system.state_names))
+    candidates = [*initial, *candidates]
     rows = {**dict(zip(system.state_names, ca.vertsplit(system.x), strict=True))} if system.nx else {}
     rows |= dict(zip(system.observed_names, ca.vertsplit(system.observed), strict=True)) if system.ny else {}
+    rows |= initial
     chosen = _independent(points[0], [rows[n] for n in candidates])
     picked = [candidates[k] for k in chosen]
+    lost = [text for text in initial if text not in picked]
+    if lost:
+        raise EstimationError(
+            f"'{lost[0]}' says nothing that hidden constraints and the other initial equations do not say: "
+            "collocation needs independent ones. Leave it out."
+        )
     for name in estimated:
         if name not in picked:
             raise EstimationError(
-                f"'start({name})' cannot be chosen freely: hidden constraints or other estimated starts dictate it. "
-                "Estimate fewer starts."
+                f"'start({name})' cannot be chosen freely: hidden constraints, initial equations or other estimated "
+                "starts dictate it. Estimate fewer starts."
             )
     return _conditions(model, points, estimated, picked, rows)
 
@@ -73,6 +82,9 @@ def _conditions(
     wanted: list[ca.SX] = []
     is_given, given = np.zeros((2, len(points), len(picked)))
     for k, name in enumerate(picked):
+        if name in system.initial_texts:
+            wanted.append(ca.SX(0))
+            continue
         if name in estimated:
             wanted.append(model.q[model.quantities.index(f"start({name})")])
             continue
@@ -85,6 +97,14 @@ def _conditions(
                 given[r, k] = p.trial.demands.get(name, float(value(*_first(p))))
     chosen = ca.vertcat(*(rows[n] for n in picked)) if picked else ca.SX(0, 1)
     return StartConditions(tuple(picked), chosen, ca.vertcat(*wanted) if wanted else ca.SX(0, 1), is_given, given)
+
+
+def _initial(point: Point) -> dict[str, ca.SX]:
+    """What the model's initial equations say is zero; a steady start takes their place."""
+    system = point.structure.system
+    if point.trial.steady or not system.initial_texts:
+        return {}
+    return dict(zip(system.initial_texts, ca.vertsplit(system.initial), strict=True))
 
 
 def _first(point: Point) -> tuple[float, Floats, Floats, Floats]:

@@ -89,6 +89,11 @@ class MultipleShooting:
                 f"shooting='multiple' needs independent first-order states, but {trial.flat.name} keeps "
                 f"hidden constraints or higher derivatives; use shooting='single'."
             )
+        if system.initial_texts:
+            raise EstimationError(
+                f"shooting='multiple' begins anew inside the record, where '{system.initial_texts[0]}' does not hold; "
+                f"use shooting='single'."
+            )
         self.states = system.state_names
         cuts = np.unique(np.linspace(0, len(case.grid) - 1, count + 1).round().astype(int))
         for piece, (a, b) in enumerate(pairwise(cuts)):
