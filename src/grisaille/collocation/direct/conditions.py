@@ -1,9 +1,10 @@
 """Start conditions of direct collocation: as many known starts as the first point has freedom.
 
-Candidates, in this order: the model's initial equations, starts that are estimated, starts that a record gives, those declared ``fixed=True``, other
-declared ones, then the states themselves. Each is taken if it is independent of the hidden constraints and of those
-taken before, at the consistent start of the first record. Its value is the estimated one, the record's, or the declared
-formula; a wish that the constraints do not let come true keeps the value of that consistent start.
+Candidates, in this order: the model's initial equations, starts that are estimated, starts that a record gives, those
+declared ``fixed=True``, other declared ones, then the states themselves. Each is taken if it is independent of the
+hidden constraints and of those taken before, at the consistent start of the first record. Its value is the estimated
+one, the record's, or the declared formula; a wish that the constraints do not let come true keeps the value of that
+consistent start.
 """
 
 from __future__ import annotations
