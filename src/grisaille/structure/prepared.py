@@ -33,23 +33,20 @@ def structure_of(model: Model, parameters: np.ndarray | None = None) -> Structur
         raise ModelError(
             f"A model is needed here, not {type(model).__name__}: make an instance of a gr.Model subclass."
         )
-    flat = flatten(model)
     refused: frozenset[str] = frozenset()
-    structure = _lookup(model.structure_key, flat, refused)
-    while parameters is not None:
+    structure: Structure = model._cached("structure", lambda: _lookup(model.structure_key, flatten(model), refused))
+    while parameters is not None and structure.system.pivot_texts:
         vanishing = vanishing_pivots(structure, parameters)
         if not vanishing:
             break
         refused |= vanishing
-        structure = _lookup(model.structure_key, flat, refused)
+        structure = _lookup(model.structure_key, structure.model, refused)
     return structure
 
 
 def vanishing_pivots(structure: Structure, parameters: np.ndarray) -> frozenset[str]:
     """Divisors of the tearing that are zero or not finite at these parameter values, by their texts."""
     system = structure.system
-    if not system.pivot_texts:
-        return frozenset()
     values = np.array(ca.Function("pivots", [system.p], [system.pivots])(parameters).full()).ravel()
     return frozenset(t for t, v in zip(system.pivot_texts, values, strict=True) if v == 0 or not np.isfinite(v))
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import casadi as ca
 import numpy as np
 
+from grisaille.model.flat import FlatModel
 from grisaille.numerics.flat_functions import FlatEvaluation, flat_function
 from grisaille.structure.system import System
 
@@ -18,6 +21,24 @@ class StartFunctions:
         self.system = system
         self.arguments = [system.t, ca.vertcat(system.x, system.z), system.u, system.p]
         self._quick: dict[str, FlatEvaluation] = {}
+        self.of_models: WeakKeyDictionary[FlatModel, dict[str, Any]] = WeakKeyDictionary()
+        """What follows from these equations and the declared starts of a model."""
+
+    @cached_property
+    def equal_names(self) -> list[list[tuple[str, float]]]:
+        """For each entry of w the names merged into it or eliminated by it, with their sign; its own comes first."""
+        system = self.system
+        found: dict[int, list[tuple[str, float]]] = {}
+        for name, formula in zip(system.observed_names, ca.vertsplit(system.observed), strict=True):
+            is_negative = formula.n_dep() == 1 and ca.is_equal(formula, -formula.dep(0), 2)
+            symbol = formula.dep(0) if is_negative else formula
+            found.setdefault(symbol.element_hash(), []).append((name, -1.0 if is_negative else 1.0))
+        names = (*system.state_names, *system.implicit_names)
+        symbols = ca.vertsplit(ca.vertcat(system.x, system.z))
+        equal = [found.get(symbol.element_hash(), []) for symbol in symbols] if names else []
+        own = [[pair for pair in pairs if pair[0] == name] for name, pairs in zip(names, equal, strict=True)]
+        others = [[pair for pair in pairs if pair[0] != name] for name, pairs in zip(names, equal, strict=True)]
+        return [first + rest for first, rest in zip(own, others, strict=True)]
 
     def linearized(self, name: str, t: float, w: np.ndarray, u: np.ndarray, p: np.ndarray) -> list[np.ndarray]:
         """Values of one of these, and derivatives in w and p."""

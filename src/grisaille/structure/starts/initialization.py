@@ -14,9 +14,10 @@ where a wish could not be met.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeVar
 
 import casadi as ca
 import numpy as np
@@ -31,6 +32,8 @@ from grisaille.structure.starts.refusal import check_wishes
 from grisaille.structure.starts.roots import LARGEST
 from grisaille.structure.starts.search import solve_start
 from grisaille.structure.starts.sensitivity import differentiate_start, independent_starts
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -63,9 +66,10 @@ class Initializer:
     def __init__(self, structure: Structure) -> None:
         self.structure = structure
         self.system = structure.system
-        model = structure.model
         self.functions = structure.start_functions
-        self.declared: DeclaredStarts = declared_starts(model, structure.equations.parameters)
+        self.declared: DeclaredStarts = self._kept(
+            "declared", lambda: declared_starts(structure.model, structure.equations.parameters)
+        )
         self.observed_position = {n: k for k, n in enumerate(self.system.observed_names)}
         self.optimality: dict[tuple[object, ...], OptimalityConditions] = {}
         """Derivatives of optimality conditions (``sensitivity``), kept by what was wished and demanded."""
@@ -73,6 +77,14 @@ class Initializer:
         """Unless the first search for other roots of the implicit equations has found none beside Newton's."""
         self._has_searched = False
         self._implicit: dict[str, bool] = {}
+
+    def _kept(self, what: str, make: Callable[[], T]) -> T:
+        """What follows from the model and its equations, made once for all initializers of both."""
+        known = self.functions.of_models.setdefault(self.structure.model, {})
+        if what not in known:
+            known[what] = make()
+        found: T = known[what]
+        return found
 
     def parameters_of_starts(self, named: Collection[str], *, steady: bool) -> NDArray[np.int64]:
         """Places of the parameters that a start depends on, where these names are declared or demanded."""
@@ -97,6 +109,9 @@ class Initializer:
     @cached_property
     def nominal(self) -> np.ndarray:
         """Scale of each entry of w: its own, of a variable merged with it (``v == der(x)``), or of x for der(x)."""
+        return self._kept("nominal", self._nominal)
+
+    def _nominal(self) -> np.ndarray:
         variables = self.structure.model.variables
         declared = {n: nominal_of(v) for n, v in variables.items() if v.nominal}
         entries = (*self.system.state_names, *self.system.implicit_names)
@@ -106,21 +121,10 @@ class Initializer:
         ]
         return np.array([next((declared[n] for n in names if n in declared), 1.0) for names in named])
 
-    @cached_property
+    @property
     def equal_names(self) -> list[list[tuple[str, float]]]:
         """For each entry of w the names merged into it or eliminated by it, with their sign; its own comes first."""
-        system = self.system
-        found: dict[int, list[tuple[str, float]]] = {}
-        for name, formula in zip(system.observed_names, ca.vertsplit(system.observed), strict=True):
-            is_negative = formula.n_dep() == 1 and ca.is_equal(formula, -formula.dep(0), 2)
-            symbol = formula.dep(0) if is_negative else formula
-            found.setdefault(symbol.element_hash(), []).append((name, -1.0 if is_negative else 1.0))
-        names = (*system.state_names, *system.implicit_names)
-        symbols = ca.vertsplit(ca.vertcat(system.x, system.z))
-        equal = [found.get(symbol.element_hash(), []) for symbol in symbols] if names else []
-        own = [[pair for pair in pairs if pair[0] == name] for name, pairs in zip(names, equal, strict=True)]
-        others = [[pair for pair in pairs if pair[0] != name] for name, pairs in zip(names, equal, strict=True)]
-        return [first + rest for first, rest in zip(own, others, strict=True)]
+        return self.functions.equal_names
 
     def undeclared_states(self, demands: Mapping[str, float]) -> list[str]:
         """States that no demand and no declared start names, under any of their names."""
@@ -137,6 +141,9 @@ class Initializer:
 
     @cached_property
     def start_values(self) -> ca.Function:
+        return self._kept("start values", self._start_values)
+
+    def _start_values(self) -> ca.Function:
         declared = self.declared
         arguments = [self.system.p, declared.is_given, declared.given]
         slopes = [ca.densify(ca.jacobian(declared.formulas, by)) for by in (self.system.p, declared.given)]
@@ -144,7 +151,7 @@ class Initializer:
 
     @cached_property
     def declared_values(self) -> FlatEvaluation:
-        return flat_function(self.start_values)
+        return self._kept("declared values", lambda: flat_function(self.start_values))
 
     def solve(
         self,
