@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import casadi as ca
 import numpy as np
@@ -47,7 +48,7 @@ class NoiseLevel:
 
 def noise_levels(model: FlatModel, outputs: Sequence[str]) -> dict[str, NoiseLevel]:
     """The noise of each measured output."""
-    return {name: _level(model, name) for name in outputs}
+    return {name: model.kept(("noise", name), partial(_level, model, name)) for name in outputs}
 
 
 def refuse_estimated_noise(model: FlatModel, levels: Mapping[str, NoiseLevel], unknowns: Sequence[Unknown]) -> None:

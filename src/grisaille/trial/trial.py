@@ -199,8 +199,9 @@ class Trial:
         key = p[form.timing].tobytes()
         if form.kept is None or form.kept[0] != key:
             system = form.structure.system
-            switches = find_switches(system, p, self.times)
-            refuse_jumps(system, switches, p)
+            switches = find_switches(system, p, self.times) if system.switches.numel() else {}
+            if switches:
+                refuse_jumps(system, switches, p)
             defaults = {n: i.default for n, i in self.flat.inputs.items()}
             later = self._delayed(form, p) if system.delays else None
             table = make_table(

@@ -27,7 +27,7 @@ from grisaille.trial.unknown import Unknown
 def linear_unknowns(problem: Problem) -> np.ndarray:
     """True for unbounded unknowns without a prior that enter every measured output linearly, jointly."""
     linear = np.array([_may_be_linear(u) for u in problem.unknowns])
-    for case in problem.cases:
+    for case in problem.cases if linear.any() else ():
         linear &= _linear_in(case, problem.unknowns, linear)
     return linear
 
