@@ -114,10 +114,10 @@ def _halved(spline: Spline, cells: Floats) -> Spline:
 def _filled(times: Floats, span: tuple[float, float]) -> Floats:
     """Instants with equal parts between those that are more than a ``FEWEST``-th of the record apart."""
     ends = np.union1d(times, span)
-    parts = np.ceil(np.diff(ends) * FEWEST / (span[1] - span[0]) - 1e-9).astype(int)
-    pieces = zip(ends[:-1], ends[1:], np.maximum(parts, 1), strict=True)
-    inside = [np.linspace(a, b, n + 1)[:-1] for a, b, n in pieces]
-    return np.append(np.concatenate(inside), ends[-1])
+    parts = np.maximum(np.ceil(np.diff(ends) * FEWEST / (span[1] - span[0]) - 1e-9).astype(int), 1)
+    begin = np.repeat(np.cumsum(parts) - parts, parts)
+    inside = (np.arange(len(begin)) - begin) * np.repeat(np.diff(ends) / parts, parts) + np.repeat(ends[:-1], parts)
+    return np.append(inside, ends[-1])
 
 
 def _graded(breaks: Floats) -> Floats:

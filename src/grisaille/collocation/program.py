@@ -64,8 +64,7 @@ class SplineProgram:
         self.cells = Points(t.ravel(), u.reshape(t.size, -1), mesh.local(inside, t.ravel()), len(rule.fractions))
         seen = np.flatnonzero(np.isfinite(record.y).any(axis=1))
         at = record.times[seen]
-        signals = np.array([table.at(float(s)) for s in at]).reshape(len(at), record.structure.system.nu)
-        self.samples, self.seen = Points(at, signals, mesh.at(at), 1), seen
+        self.samples, self.seen = Points(at, table.along(at), mesh.at(at), 1), seen
         widths = [np.ptp(p.local.index, axis=1).max(initial=0) for p in (self.cells, self.samples)]
         self.width = int(max(*widths, np.ptp(mesh.first)))
         self._roots: dict[str, tuple[bytes, Floats]] = {}

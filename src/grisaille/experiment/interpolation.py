@@ -87,6 +87,12 @@ class SignalTable:
         powers = (t - self.breaks[s]) ** np.arange(self.coef.shape[2])
         return np.asarray(self.coef[s] @ powers)
 
+    def along(self, times: np.ndarray) -> np.ndarray:
+        """Every signal at many times, (times, signals)."""
+        s = np.clip(np.searchsorted(self.breaks, times, side="right") - 1, 0, len(self.breaks) - 2)
+        powers = (times - self.breaks[s])[:, None] ** np.arange(self.coef.shape[2])
+        return np.asarray((self.coef[s] @ powers[:, :, None])[:, :, 0])
+
 
 def make_table(
     signals: Sequence[Signal],

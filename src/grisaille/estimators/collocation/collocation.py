@@ -28,12 +28,7 @@ from grisaille.estimation.question import Question
 from grisaille.estimation.subject import STATIC, UNASKED, Subject
 from grisaille.estimators.collocation.criteria import solve
 from grisaille.estimators.collocation.jumps import caution, refuse_jump
-from grisaille.estimators.collocation.posing import (
-    dead_time_obstacle,
-    pose_splines,
-    refuse_without_slope,
-    spline_obstacle,
-)
+from grisaille.estimators.collocation.posing import dead_time_obstacle, pose_splines, spline_obstacle, with_slope
 from grisaille.estimators.collocation.posing_elements import direct_options, pose_elements
 from grisaille.estimators.collocation.problem import CollocationProblem
 from grisaille.estimators.output_error.output_error import OutputError
@@ -224,14 +219,14 @@ class Collocation(Estimator):
         """The problem of a model and its data."""
         question = question.scheduled("collocation")
         structure, data, unknowns = question.structure, question.data, question.unknowns
-        refuse_without_slope(structure, data, unknowns)
+        model = with_slope(structure, data, unknowns)
         scales = [u.name for u in unknowns if u.kind == "scale"]
         if scales and self.levels_told["scale"] == "no":
             raise EstimationError(
                 f"criterion={self.criterion!r} takes '{scales[0]}' as given and does not estimate it: use "
                 f"gr.Collocation(criterion='laplace')."
             )
-        obstacle = dead_time_obstacle(question) or spline_obstacle(structure, data, unknowns, self.criterion)
+        obstacle = dead_time_obstacle(question) or spline_obstacle(structure, model, data, unknowns, self.criterion)
         guessed = question.with_unknowns([level_guess(structure, data, u, unknowns) for u in unknowns])
         if self.transcription == "direct" or (self.transcription == "auto" and obstacle):
             return pose_elements(guessed, direct_options(self, obstacle), self.criterion, obstacle)

@@ -35,17 +35,24 @@ from grisaille.trial.refusals import refuse_few_instants, refuse_static
 from grisaille.trial.unknown import Unknown
 
 
-def spline_obstacle(structure: Structure, data: Sequence[Any], unknowns: Sequence[Unknown], criterion: str) -> str:
-    """Why splines do not apply, in words that can follow "because"; empty where they do."""
+def spline_obstacle(
+    structure: Structure,
+    model: StochasticModel | None,
+    data: Sequence[Any],
+    unknowns: Sequence[Unknown],
+    criterion: str,
+) -> str:
+    """Why splines do not apply, in words that can follow "because"; empty where they do.
+
+    model : with disturbances, as ``with_slope`` gives it
+    """
     system, flat = structure.system, structure.model
     if system.nz:
         names = system.implicit_names
         return f"{', '.join(names)} of {flat.name} {'is' if len(names) == 1 else 'are'} defined implicitly"
     if system.nc:
         return f"{flat.name} has hidden constraints ({system.constraint_texts[0]})"
-    numbers = _numbers(structure, unknowns)
-    measured = [o for e in data for o in e.outputs if flat.outputs[o].noise is not None]
-    model = build_stochastic_model(structure, list(dict.fromkeys(measured)), values=numbers)
+    model = model or _stochastic(structure, data, unknowns)
     for i in range(model.n):
         if ca.depends_on(ca.densify(model.noise[i, :]), model.X):
             return f"the noise in the equation of der({model.names[i]}) depends on the states of {flat.name}"
@@ -83,22 +90,24 @@ def _unknown_gain(
     return f"the unknown {name} decides how strongly a disturbance acts"
 
 
-def refuse_without_slope(structure: Structure, data: Sequence[Any], unknowns: Sequence[Unknown]) -> None:
-    """Disturbances without a linear effect where they are zero, which is where every search for a path begins."""
+def with_slope(structure: Structure, data: Sequence[Any], unknowns: Sequence[Unknown]) -> StochasticModel | None:
+    """The model with disturbances, where it has any.
+
+    Those without a linear effect where they are zero are refused: every search for a path begins there.
+    """
     if not structure.model.disturbances:
-        return
-    numbers = _numbers(structure, unknowns)
-    outputs = list(dict.fromkeys(o for e in data for o in e.outputs))
-    refuse_hidden_disturbances(
-        build_stochastic_model(structure, outputs, noises=outputs, values=numbers),
-        "a path of it has no slope to start from",
-    )
+        return None
+    model = _stochastic(structure, data, unknowns)
+    refuse_hidden_disturbances(model, "a path of it has no slope to start from")
+    return model
 
 
-def _numbers(structure: Structure, unknowns: Sequence[Unknown]) -> dict[str, float]:
+def _stochastic(structure: Structure, data: Sequence[Any], unknowns: Sequence[Unknown]) -> StochasticModel:
     given = {u.target: u.guess for u in unknowns if u.kind == "parameter" and np.isfinite(u.guess)}
     values = evaluate_parameters(structure.model, given)
-    return dict(zip(values.names, values.values.tolist(), strict=True))
+    outputs = list(dict.fromkeys(o for e in data for o in e.outputs))
+    numbers = dict(zip(values.names, values.values.tolist(), strict=True))
+    return build_stochastic_model(structure, outputs, noises=outputs, values=numbers)
 
 
 def _undisturbed(model: StochasticModel, state: int) -> str:

@@ -121,7 +121,7 @@ class SplineSolution(Solution):
         times = program.record.times
         quantities = Quantities(program.record.stochastic, names)
         X, P, unknowns = moments(quadratic, k, times, covariance)
-        u = np.array([program.record.table.at(float(t)) for t in times]).reshape(len(times), -1)
+        u = program.record.table.along(times)
         block = quantities.statistics(times, X, P, np.zeros((len(times), 0)), u, given.q, width, unknowns=unknowns)
         return program.record.name, times, list(quantities.rows), block
 
