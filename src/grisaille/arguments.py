@@ -65,7 +65,6 @@ RUNS = listed("the numbers of runs, such as left_out=[3, 17]", lambda value: is_
 COLUMNS = NAMES | DICT
 CONFIDENCE = number("a number between 0 and 1, such as 0.95", lambda value: True)
 WHOLE = whole(-LARGEST, "a whole number")
-NUMBER_OR_TEXT = number("a number", lambda value: True) | TEXT
 LISTED = listed("a list of names", is_name, generated=False)
 HORIZON = (
     number("a number above zero", lambda value: value > 0)

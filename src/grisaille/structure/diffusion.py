@@ -140,16 +140,6 @@ class Diffusion:
         )
 
     @cached_property
-    def is_diagonal(self) -> bool:
-        """Whether every noise drives one state of its own, with a factor that depends on that state only."""
-        rows, columns = self.gain.sparsity().get_triplet()
-        alone = len(set(rows)) == len(rows) and len(set(columns)) == len(columns)
-        uncorrelated = not np.any(self.mask & ~np.eye(self.nw, dtype=bool))
-        return (
-            alone and uncorrelated and all(self._depends_on_own_state(i, k) for i, k in zip(rows, columns, strict=True))
-        )
-
-    @cached_property
     def is_commutative(self) -> bool:
         """Whether ∂G_l/∂x·G_k = ∂G_k/∂x·G_l: then iterated integrals are products of increments."""
         G = self.gain

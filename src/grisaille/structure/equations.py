@@ -59,9 +59,6 @@ class Equations:
     initial: tuple[str, ...] = ()
     """Texts of the equations of the first instant; their residuals stand in ``observed``, too."""
 
-    def with_rows(self, rows: tuple[Row, ...]) -> Equations:
-        return replace(self, rows=rows)
-
 
 def lower_equations(model: FlatModel) -> Equations:
     """The rows of a flat model."""
