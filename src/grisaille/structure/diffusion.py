@@ -167,10 +167,6 @@ class Diffusion:
         value, terms = function(others[0], states, *others[1:], random.uniform(low, high, self.system.nz))
         return float(np.abs(value.full()).max()), float(np.abs(terms.full()).max())
 
-    def _depends_on_own_state(self, i: int, k: int) -> bool:
-        others = ca.vertcat(*(self.system.x[j] for j in range(self.system.nx) if j != i), self.system.z)
-        return not ca.depends_on(self.gain[i, k], others)
-
     @property
     def masked_root(self) -> ca.SX:
         """D with its known zeros."""

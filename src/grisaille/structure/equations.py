@@ -7,7 +7,7 @@ that the index reduction also finds *their* derivatives.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import casadi as ca
