@@ -199,3 +199,18 @@ def test_whole_numbers_at_their_switch_follow_others() -> None:
     y = if index > 0 then 4 else 2;
     """
     np.testing.assert_array_equal(run(body, [0.1, 1.0, 2.1, 3.0, 4.1])["y"], [4, 2, 4, 2, 4])
+
+
+def test_parameters_that_follow_from_found_ones() -> None:
+    body = """
+    parameter Real length(fixed = false);
+    parameter Real half = length / 2.0;
+    Real x(start = 1.0, fixed = true);
+    initial equation
+    length = 3.0 * x;
+    equation
+    der(x) = -half * x;
+    """
+    result = run(body, [0.0, 1.0])
+    np.testing.assert_allclose(result["x"], [1.0, np.exp(-1.5)], rtol=1e-6)
+    np.testing.assert_allclose(result["half"], 1.5)

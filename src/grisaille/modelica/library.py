@@ -196,9 +196,11 @@ class Library:
                 at, f"the external function '{external.function or name}' is not supported: it would run foreign code"
             )
         if external.result is None or not external.arguments:
-            value = function(*(local[c.name] for c in made.components if "input" in c.prefixes))
+            values = [local[c.name] for c in made.components if "input" in c.prefixes]
         else:
-            value = function(*(self.evaluator.value(a, local) for a in external.arguments))
+            values = [self.evaluator.value(a, local) for a in external.arguments]
+        # the entries of a table are settled when it is made
+        value = function(*(elementwise(self.evaluator.settled, v) if isinstance(v, np.ndarray) else v for v in values))
         if not outputs:
             return
         local[outputs[0]] = value

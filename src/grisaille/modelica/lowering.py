@@ -239,6 +239,8 @@ class _Lowering:
         for single in singles:
             self._try(single.node.at, lambda s=single: self._initial_equation(s))
         self.events.settle_starts()
+        for name, (value, at) in self.names.found.items():
+            self.initial.append(Law(Name(name), value, self.source.place(at)))
 
     def _initial_derivatives(self) -> None:
         """``der(x)`` in initial equations only, of an x that is no state: an unknown of its own, which index reduction

@@ -59,6 +59,8 @@ class ModelNames:
         """Structural parameters and constants, with their values."""
         self.unknown_parameters: list[str] = []
         """Parameters that initial equations determine (``fixed = false``)."""
+        self.found: dict[str, tuple[Expression, int]] = {}
+        """Parameters that follow from those, with their formulas and places."""
         self.discrete: dict[str, Scalar] = {}
         """Variables that change at events only: Boolean, Integer, enumerations, texts, ``discrete Real``."""
         self.formulas: dict[str, Any] = {}
@@ -271,6 +273,11 @@ class ModelNames:
             return Name(name)
         value = scalar.value if scalar.value is not None else attributes.get("start")
         expression = None if value is None else formula(value)
+        if expression is not None and self._is_found(expression):
+            self.unknown_parameters.append(name)
+            self.found[name] = (expression, scalar.declared.at)
+            self.variables[name] = self._flat_variable(scalar, fixed=False, start=None)
+            return Name(name)
         if expression is not None and any(
             isinstance(leaf, Name) and leaf.path not in self.parameters for leaf in postorder((expression,))
         ):
@@ -279,6 +286,12 @@ class ModelNames:
             name, expression, self._text(attributes.get("unit")), scalar.declared.words, self._bounds(scalar, value)
         )
         return Name(name)
+
+    def _is_found(self, expression: Expression) -> bool:
+        """Whether a formula contains a parameter that initial equations determine, and parameters only."""
+        names = [leaf.path for leaf in postorder((expression,)) if isinstance(leaf, Name)]
+        unknown = set(self.unknown_parameters)
+        return bool(unknown & set(names)) and all(n in unknown or n in self.parameters for n in names)
 
     def _variable_leaf(self, scalar: Scalar) -> Any:
         name = scalar.name
