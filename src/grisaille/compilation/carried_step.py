@@ -11,10 +11,14 @@ Where g is linear in z one Newton step solves it, and nothing is left to be look
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import casadi as ca
 
 from grisaille.compilation.carried import LINEAR, LOST, Carried, Effort
-from grisaille.compilation.step import StepFormula, project
+from grisaille.compilation.step import Slopes, StepFormula, project
+from grisaille.compilation.step_tangent import Moved, moved_function, project_moved, runge_kutta_moved
 from grisaille.structure.system import System
 
 
@@ -46,7 +50,46 @@ def formulate_carried_step(system: System, effort: Effort) -> tuple[StepFormula,
         rho = ca.fmax(rho, correction)
     turned = carried.orientation(t, x, first, ua, p) * carried.orientation(t + h, after, found, ub, p) < 0
     ended = ca.vertcat(after, found, ca.if_else(turned, LOST, rho), ca.fmax(zeta, ca.fabs(found)))
-    return StepFormula(t, h, X, (ua, um, ub), p, nominal, ca.densify(ca.cse(ended))), carried
+    formula = StepFormula(t, h, X, (ua, um, ub), p, nominal, ca.densify(ca.cse(ended)))
+    return replace(formula, slopes=_slopes(formula, carried) if carried.effort is LINEAR else None), carried
+
+
+def _slopes(step: StepFormula, carried: Carried) -> Slopes:
+    """Of x and z; ρ and ζ are looked at only."""
+    s, (ua, _, ub) = carried.original, step.signals
+    x, z, _, _ = carried.split(step.x)
+    arguments = [s.t, s.x, s.z, s.u, s.p]
+    slope, by = ca.jacobian(s.residual, s.z), ca.vertcat(s.x, s.u, s.p)
+
+    def slopes(sX: ca.SX, dp: ca.SX, du: Sequence[ca.SX]) -> ca.SX:
+        ns, p = sX.size2(), Moved(step.p, dp)
+        rhs, moving = moved_function(s.rhs, arguments, ns), ca.SX.sym("d", by.numel(), ns)
+        turned = ca.jtimes(s.residual, by, moving)
+        solved = ca.Function("solved", [*arguments, moving], [-ca.solve(slope, ca.densify(turned))])
+
+        def with_unknowns(found: ca.SX, t: ca.SX, x: Moved, u: Moved) -> Moved:
+            moving = ca.vertcat(x.slopes, u.slopes, p.slopes)
+            return Moved(found, solved(t, x.value, found, u.value, p.value, moving))
+
+        def rates(found: Moved, t: ca.SX, x: Moved, u: Moved) -> Moved:
+            moving = ca.vertcat(x.slopes, found.slopes, u.slopes, p.slopes)
+            return Moved(*rhs(t, x.value, found.value, u.value, p.value, moving))
+
+        first_x, signals = Moved(x, sX[: s.nx, :]), [Moved(*pair) for pair in zip(step.signals, du, strict=True)]
+        first = with_unknowns(carried.begin(step.t, x, z, ua, step.p)[0], step.t, first_x, signals[0])
+
+        def at_stage(t: ca.SX, x: Moved, u: Moved) -> Moved:
+            if x is first_x:
+                return rates(first, t, x, u)
+            return rates(with_unknowns(carried.solve(t, x.value, first.value, u.value, p.value)[0], t, x, u), t, x, u)
+
+        end, ended = step.t + step.h, runge_kutta_moved(at_stage, step.t, step.h, first_x, signals)
+        ended = project_moved(s, end, ended, signals[2], p, step.nominal[: s.nx])
+        found = carried.solve(end, ended.value, first.value, ub, p.value)[0]
+        dz = with_unknowns(found, end, ended, signals[2]).slopes
+        return ca.vertcat(ended.slopes, dz, ca.SX(2 * s.nz, ns))
+
+    return slopes
 
 
 def is_linear(system: System) -> bool:

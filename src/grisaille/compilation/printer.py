@@ -32,9 +32,9 @@ PRELUDE = """\
 #include <math.h>
 
 #if defined(__GNUC__)
-#define GR_APART __attribute__((noinline))
+#define GR_ALONE __attribute__((noinline))
 #else
-#define GR_APART
+#define GR_ALONE
 #endif
 
 GR_FN double gr_sign(double a) { return a < 0 ? -1.0 : a > 0 ? 1.0 : a; }
@@ -85,7 +85,7 @@ def print_function(
         body = [f"  const {dialect.number} {s.target} = {s.text};" for s in lines]
         stores = _stores(results, {}, dialect.literal(0.0))
         return _definition(name, f"{signature.declaration}{also}", [*body, *stores])
-    return _in_parts(name, signature, lines, results, dialect.literal(0.0))
+    return _in_parts(name, signature, _soon(lines, results, outputs[0]), results, dialect.literal(0.0))
 
 
 @dataclass(frozen=True)
@@ -218,11 +218,34 @@ def _in_parts(name: str, signature: _Signature, lines: list[_Statement], results
         body = [f"  const {number} {o} = w[{slots[o]}];" for o in needed]
         body += [f"  const {number} {s.target} = {s.text};" for s in mine]
         body += [f"  w[{slots[s.target]}] = {s.target};" for s in mine if s.target in slots]
-        texts.append(_definition(f"{name}_{part}", f"{signature.declaration}, {number} *w", body, "GR_FN GR_APART"))
+        texts.append(_definition(f"{name}_{part}", f"{signature.declaration}, {number} *w", body, "GR_FN GR_ALONE"))
     calls = [f"  {signature.number} w[{n_slots}];"]
     calls += [f"  {name}_{part}({signature.call}, w);" for part in range(n_parts)]
     calls += _stores(results, slots, zero)
     return "\n".join([*texts, _definition(name, signature.declaration, calls)])
+
+
+def _soon(lines: list[_Statement], results: list[_Result], first: str) -> list[_Statement]:
+    """The same statements; what the ``first`` output does not need follows what it is made of at once.
+
+    Derivatives come after all values otherwise, which then wait for them: of a robot's step with one direction, 1 340
+    numbers at a time instead of 640.
+    """
+    needed = {r.value for r in results if r.output == first}
+    for s in reversed(lines):
+        if s.target in needed:
+            needed.update(s.operands)
+    rank: dict[str, int] = {}
+    for k, s in enumerate(lines):
+        rank[s.target] = k if s.target in needed else max((rank.get(o, -1) for o in s.operands), default=-1)
+    known = {s.target: s for s in lines}
+    ordered: dict[str, _Statement] = {}
+    for s in sorted(lines, key=lambda s: rank[s.target]):
+        if s.operands:
+            # what is read from an argument is read where it is first used
+            ordered.update({o: known[o] for o in s.operands if o in known and not known[o].operands})
+            ordered[s.target] = s
+    return list((ordered | {s.target: s for s in lines if s.target not in ordered}).values())
 
 
 def _last_uses(

@@ -18,8 +18,9 @@ For systems without implicit unknowns (``nz == 0``).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import casadi as ca
 
@@ -29,6 +30,10 @@ from grisaille.structure.system import System
 REDUNDANCY = 1e-13
 """Relative lift of the Gram matrix's diagonal: constraints that repeat one another then share a correction instead of
 dividing by zero; a correction is wrong by 1e-13 of itself."""
+
+
+Slopes = Callable[[ca.SX, ca.SX, Sequence[ca.SX]], ca.SX]
+"""∂x⁺ from the derivatives of x, of p and of the signals at t, t + h/2 and t + h; directions are columns"""
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,8 @@ class StepFormula:
     nominal: ca.SX
     after: ca.SX
     noise: ca.SX = field(default_factory=lambda: ca.SX(0, 1))
+    slopes: Slopes | None = None
+    """Its derivative in fewer operations than that of ``after`` (``step_tangent``)."""
 
     @property
     def arguments(self) -> list[ca.SX]:
@@ -69,8 +76,18 @@ def step_sensitivity(
 ) -> ca.SX:
     """∂x⁺/∂x·sx + ∂x⁺/∂p·dp + Σ ∂x⁺/∂u·du for directions as columns; ``du`` at t, t + h/2, t + h, of the signals at
     ``places``."""
+    if step.slopes is not None:
+        return ca.densify(step.slopes(sx, dp, [_placed(d, places, step, sx.size2()) for d in du or 3 * [ca.SX(0, 0)]]))
     moving = [ca.vertcat(*(u[i] for i in places)) for u in step.signals] if du else []
     return ca.densify(ca.jtimes(step.after, ca.vertcat(step.x, step.p, *moving), ca.vertcat(sx, dp, *du)))
+
+
+def _placed(du: ca.SX, places: Sequence[int], step: StepFormula, directions: int) -> ca.SX:
+    """Derivatives of all signals from those of some."""
+    placed = ca.SX(step.signals[0].numel(), directions)
+    for row, place in enumerate(places):
+        placed[place, :] = du[row, :]
+    return placed
 
 
 def runge_kutta(system: System, t: ca.SX, h: ca.SX, x: ca.SX, ua: ca.SX, um: ca.SX, ub: ca.SX, p: ca.SX) -> ca.SX:
@@ -86,19 +103,45 @@ def runge_kutta(system: System, t: ca.SX, h: ca.SX, x: ca.SX, ua: ca.SX, um: ca.
 
 def project(system: System, t: ca.SX, x: ca.SX, u: ca.SX, p: ca.SX, nominal: ca.SX) -> ca.SX:
     """One Gauss–Newton correction per level, in the metric of ``nominal``."""
-    weight = nominal**2
     for rows, columns in correction_plan(system):
-        hidden = ca.vertcat(*(system.constraints[i] for i in rows))
-        slopes = ca.jacobian(hidden, ca.vertcat(*(system.x[j] for j in columns)))
-        evaluate = ca.Function("c", [system.t, system.x, system.u, system.p], [hidden, slopes])
-        value, C = evaluate(t, x, u, p)
-        W = ca.vertcat(*(weight[j] for j in columns))
-        change = W * ca.mtimes(C.T, solve_gram(C, W, value))
-        moved = ca.SX(x)
-        for j, column in enumerate(columns):
-            moved[column] -= change[j]
-        x = moved
+        x = moved_by(correct(system, rows, columns, t, x, u, p, nominal).change, columns, x)
     return x
+
+
+class Correction(NamedTuple):
+    """v = W Cᵀ λ with (C W Cᵀ) λ = c."""
+
+    change: ca.SX
+    slopes: ca.SX
+    """C"""
+    multipliers: ca.SX
+    """λ"""
+    weight: ca.SX
+    """W"""
+
+
+def correct(
+    system: System, rows: list[int], columns: list[int], t: ca.SX, x: ca.SX, u: ca.SX, p: ca.SX, nominal: ca.SX
+) -> Correction:
+    """By what the states ``columns`` are to be moved back so that the constraints ``rows`` hold."""
+    hidden = constraints_in(system, rows)
+    slopes = ca.jacobian(hidden, ca.vertcat(*(system.x[j] for j in columns)))
+    value, C = ca.Function("c", [system.t, system.x, system.u, system.p], [hidden, slopes])(t, x, u, p)
+    W = ca.vertcat(*(nominal[j] ** 2 for j in columns))
+    multipliers = solve_gram(C, W, value)
+    return Correction(W * ca.mtimes(C.T, multipliers), C, multipliers, W)
+
+
+def constraints_in(system: System, rows: list[int]) -> ca.SX:
+    return ca.vertcat(*(system.constraints[i] for i in rows))
+
+
+def moved_by(change: ca.SX, columns: list[int], x: ca.SX) -> ca.SX:
+    """x with ``change`` taken off the rows ``columns``."""
+    moved = ca.SX(x)
+    for j, column in enumerate(columns):
+        moved[column, :] -= change[j, :]
+    return moved
 
 
 def correction_plan(system: System) -> list[tuple[list[int], list[int]]]:
