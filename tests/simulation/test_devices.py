@@ -6,6 +6,8 @@ every number must be equal. Random numbers and quotients of a real device are co
 
 from __future__ import annotations
 
+import ctypes
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -21,8 +23,9 @@ from grisaille.cli import main
 from grisaille.compilation.compiler import find_compiler
 from grisaille.compilation.cuda import batch_cuda, device, launch
 from grisaille.compilation.cuda.source import one_text
+from grisaille.compilation.cuda.tasks import task_source
 from grisaille.compilation.library import build_library
-from grisaille.simulation.ensembles import devices, graphics_engine
+from grisaille.simulation.ensembles import devices, graphics_engine, graphics_tasks
 
 pytestmark = pytest.mark.skipif(find_compiler() is None, reason="no C compiler")
 
@@ -67,6 +70,29 @@ TIMES = np.linspace(0.0, 2.0, 21)
 FORCE = {"u": (TIMES, np.sin(3 * TIMES))}
 
 
+class HostTasks:
+    """The kernel as a loop over its threads: slow, for comparison."""
+
+    name = "emulated"
+
+    def __init__(self, source: str) -> None:
+        library = build_library(source, 1000)
+        assert library is not None
+        self.kernel = ctypes.CDLL(str(library.path)).gr_cuda_tasks_kernel
+
+    def put(self, array: np.ndarray) -> np.ndarray:
+        return np.ascontiguousarray(array).copy()
+
+    def fetch(self, array: np.ndarray) -> np.ndarray:
+        return array.copy()
+
+    def address(self, array: np.ndarray) -> int:
+        return int(array.ctypes.data)
+
+    def run(self, tasks: np.ndarray, count: int, is_implicit: bool) -> None:
+        self.kernel(ctypes.c_void_p(self.address(tasks)), ctypes.c_long(count), ctypes.c_long(is_implicit))
+
+
 @pytest.fixture
 def emulated(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[launch.Job]]:
     """A device that runs its threads one after the other; the jobs it was given."""
@@ -79,6 +105,9 @@ def emulated(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[launch.Job]]:
         return launch.Host(str(library.path))
 
     monkeypatch.setattr(batch_cuda, "machine_for", machine)
+    monkeypatch.setattr(
+        graphics_tasks, "machine_for_tasks", lambda system, sensitive: HostTasks(task_source(system, sensitive))
+    )
     here = device.Availability("emulated", "")
     monkeypatch.setattr(devices, "look", lambda: here)
     monkeypatch.setattr(devices, "require", lambda: here.name)
@@ -149,6 +178,7 @@ def test_a_fit_and_its_grid_are_those_of_the_processor(emulated) -> None:
 
 
 def test_without_a_device_it_is_refused_or_said(monkeypatch) -> None:
+    had = "cupy" in sys.modules
     monkeypatch.setattr(device.importlib.util, "find_spec", lambda name: None)
     device.look.cache_clear()
     try:
@@ -157,22 +187,67 @@ def test_without_a_device_it_is_refused_or_said(monkeypatch) -> None:
         run = gr.simulate(Tank(), TIMES, FORCE, realizations=3, device="auto")
     finally:
         device.look.cache_clear()
-    assert run.attrs["device"].startswith("cpu: CuPy is not installed") and "cupy" not in sys.modules
+    assert run.attrs["device"].startswith("cpu: CuPy is not installed") and ("cupy" in sys.modules) == had
     assert equal(run, gr.simulate(Tank(), TIMES, FORCE, realizations=3))
 
 
 def test_what_does_not_fit_is_refused_with_a_reason_and_runs_here_under_auto(emulated) -> None:
-    for model, options, reason in (
-        (Implicit(), {"method": "frozen-implicit"}, "z stay implicit"),
-        (Tank(), {"between": "spline", "inputs": FORCE}, "between='spline' needs disturbances that are sampled"),
+    class Bell(gr.Model):
+        h = gr.Variable(1.0)
+        rings = gr.Variable(0.0, discrete=True)
+        w = gr.Disturbance(gr.spectra.lowpass(2.0), scale=0.3)
+        equations = [gr.der(h) == w - h, gr.when(h < 0.5, gr.reset(rings, gr.pre(rings) + 1))]
+
+    reason = r"gr\.when\(.*\) is followed on processors only"
+    with pytest.raises(gr.SimulationError, match=reason):
+        gr.simulate(Bell(), TIMES, realizations=3, device="cuda")
+    assert re.search(reason, gr.simulate(Bell(), TIMES, realizations=3, device="auto").attrs["device"])
+    with pytest.raises(gr.SimulationError, match="double precision only"):
+        gr.simulate(Implicit(), TIMES, realizations=3, method="frozen-implicit", device="cuda-single")
+    for model, options in (
+        (Implicit(), {"method": "frozen-implicit"}),
+        (Tank(), {"between": "spline", "inputs": FORCE}),
     ):
-        with pytest.raises(gr.SimulationError, match=reason):
-            gr.simulate(model, TIMES, realizations=3, device="cuda", **options)
-        assert reason in gr.simulate(model, TIMES, realizations=3, device="auto", **options).attrs["device"]
+        run = gr.simulate(model, TIMES, realizations=3, device="auto", **options)
+        assert "sampled on the processor" in run.attrs["device"]
     with pytest.raises(gr.DataError, match="give realizations="):
         gr.simulate(Tank(), TIMES, FORCE, device="cuda")
     with pytest.raises(gr.GrisailleError, match="device is 'gpu'"):
         gr.simulate(Tank(), TIMES, FORCE, realizations=3, device="gpu")
+
+
+class Stiff(gr.Model):
+    """Index 1, a fast mode and a slow one; the disturbance moves with a parameter."""
+
+    k = gr.Parameter(2.0)
+    fast, slow, z = gr.Variable(1.0), gr.Variable(0.2), gr.Variable(0.1)
+    w = gr.Disturbance(gr.spectra.lowpass(2.0), scale=0.3)
+    equations = [
+        gr.der(fast) == -2000 * (fast - gr.cos(slow)), gr.der(slow) == w - k * z, z + 0.1 * z**3 == slow * fast
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("model", "options"),
+    [
+        (Implicit(), {"method": "frozen-implicit"}),
+        (Implicit(), {"method": "frozen-explicit"}),
+        (Stiff(), {"method": "frozen-implicit", "sensitivities": ["k", "scale(w)"]}),
+        (Tank(), {"between": "spline", "inputs": FORCE}),
+        (Tank(), {"between": "exact", "inputs": FORCE, "sensitivities": ["k", "q"]}),
+        (White(), {"between": "exact"}),
+    ],
+    ids=["implicit", "explicit integrator", "stiff", "spline", "exact", "white and exact"],
+)
+def test_what_is_sampled_beforehand_has_the_processors_digits(emulated, monkeypatch, model, options) -> None:
+    # two runs of the device for 70 realizations
+    monkeypatch.setattr(graphics_engine, "SAMPLED", 1)
+    monkeypatch.setattr(graphics_tasks, "HELD", 1)
+    shared = {"realizations": 70, "reduce": ["mean", "variance"], "seed": 3, "times": TIMES[:6]}
+    here, there = (gr.simulate(model, **shared, **options, device=d) for d in ("cpu", "cuda"))
+    assert equal(here, there) and there.attrs["device"] == "cuda: emulated" and "on cuda" in there.attrs["solver"]
+    if "implicit" in options.get("method", "") and "sensitivities" not in options:
+        assert equal(*(gr.simulate(model, TIMES[:6], realizations=3, **options, device=d) for d in ("cpu", "cuda")))
 
 
 def test_implicit_unknowns_are_solved_inside_the_steps_there(emulated) -> None:

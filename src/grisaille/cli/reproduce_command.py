@@ -12,6 +12,7 @@ import click
 
 from grisaille.cli.output import Output, answering
 from grisaille.cli.parsing import assignments, number_or_list
+from grisaille.compilation.cuda.device import DEVICES
 from grisaille.errors import DataError
 from grisaille.model.names import suggestion
 
@@ -46,7 +47,7 @@ def _complete(context: Any, parameter: Any, incomplete: str) -> list[str]:
     metavar="NAME=VALUE",
     help="A number instead of that of the size: data_sets=50, lengths=1000,5000.",
 )
-@click.option("--device", type=click.Choice(["cpu", "cuda", "cuda-single", "auto"]),
+@click.option("--device", type=click.Choice(list(DEVICES)),
               help="Where ensembles run, for reproductions that are made of them: fig1 of abdalmoaty.")  # fmt: skip
 @click.option("--output", "folder", type=click.Path(path_type=Path), metavar="FOLDER", help="Where figures go.")
 @answering

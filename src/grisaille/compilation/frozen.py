@@ -30,6 +30,9 @@ from grisaille.compilation.step import StepFormula, formulate_step, step_sensiti
 from grisaille.structure.system import System
 
 PLAIN = FilterLayout()
+WHOLE = 20_000
+"""Instructions of a step up to which a graphics processor gets it as one function: values that parts would hand on in
+memory stay in registers, which halves the time of a robot's step and makes its compilation twice as long."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,6 +209,7 @@ def c_source(
         [
             *(f"#define GR_{name} {size}" for name, size in sizes.items()),
             *([] if _is_short(step) else ["#ifndef GR_STEP_PLAIN\n#define GR_STEP_PLAIN\n#endif"]),
+            *(["#define GR_WHOLE"] if step.n_instructions() <= WHOLE else []),
             '#include "gr_task.h"',
             '#include "gr_wide.h"',
             PRELUDE,

@@ -31,7 +31,13 @@ RUN_OF_ZEROS = 8
 PRELUDE = """\
 #include <math.h>
 
-#if defined(__GNUC__)
+#if defined(__CUDACC__)
+#ifdef GR_WHOLE
+#define GR_ALONE __forceinline__
+#else
+#define GR_ALONE __noinline__
+#endif
+#elif defined(__GNUC__)
 #define GR_ALONE __attribute__((noinline))
 #else
 #define GR_ALONE

@@ -87,7 +87,7 @@ class _Text:
         """Ends a function that has become long."""
         if len(self.body) < least:
             return
-        head = f"GR_FN GR_APART void {self.part}({self._declaration}, double *w) {{"
+        head = f"GR_FN GR_ALONE void {self.part}({self._declaration}, double *w) {{"
         self._done += [*self.tables, head, *self.body, "}", ""]
         self.tables, self.body = [], []
         self._parts += 1

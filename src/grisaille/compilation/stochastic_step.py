@@ -158,7 +158,11 @@ def white_step(
 
 def fused_step(structure: Structure, effort: Effort) -> tuple[StepFormula, WhiteNoiseInfo]:
     """The Runge–Kutta step of a model without white noise that solves its implicit unknowns inside."""
-    _refuse_pieces(structure.system)
+    _refuse_pieces(
+        structure.system,
+        "which steps that solve it inside cannot follow",
+        "take method='auto' on the processor, which does",
+    )
     key = id(structure.system), effort
     formula, carried, _ = _FUSED.get(key, lambda: (*formulate_carried_step(structure.system, effort), structure))
     choice = Choice("fused", 4.0, "implicit unknowns are solved inside each step")
@@ -181,22 +185,24 @@ class _Split:
         system = self.structure.system
         if not system.nz:
             return None
-        _refuse_pieces(system)
+        _refuse_pieces(
+            system, "and under white noise it jumps without end",
+            "give the noise a colour, such as gr.spectra.lowpass(bandwidth=…)",
+        )  # fmt: skip
         return self._carried.setdefault(effort, Carried(system, effort))
 
 
 _SPLIT: Memo[_Split] = Memo(16)
 
 
-def _refuse_pieces(system: System) -> None:
+def _refuse_pieces(system: System, why: str, remedy: str) -> None:
     if not system.pieces:
         return
     relation, equation = system.pieces[0]
     raise CompilationError(
         f"'{relation}' jumps inside '{equation}', which is solved for "
-        f"{{{', '.join(system.implicit_names[: -len(system.pieces)])}}} in every step, and under white noise "
-        f"it jumps without end. Smooth it, as with 0.5*(1 + gr.tanh(…/width)), or give the noise a colour, "
-        f"such as gr.spectra.lowpass(bandwidth=…)."
+        f"{{{', '.join(system.implicit_names[: -len(system.pieces)])}}} in every step, {why}. "
+        f"Smooth it, as with 0.5*(1 + gr.tanh(…/width)), or {remedy}."
     )
 
 

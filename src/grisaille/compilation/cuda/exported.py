@@ -52,11 +52,13 @@ def graphics(folder: str, job: Job, single: bool = False, contracted: bool = Fal
 
 def emulated(folder: str) -> Host:
     """The same kernels as loops on the processor."""
-    place = os.path.join(tempfile.mkdtemp(prefix="grisaille-"), "kernel.so")
     flags = ["-O2", "-shared", "-fPIC", "-std=c99", "-ffp-contract=off", "-w", "-x", "c"]
-    command = [os.environ.get("CC", "cc"), *flags, os.path.join(folder, "kernel.cu"), "-o", place, "-lm"]
-    subprocess.run(command, check=True)
-    return Host(place)
+    with tempfile.TemporaryDirectory(prefix="grisaille-", ignore_cleanup_errors=True) as place:
+        library = os.path.join(place, "kernel.so")
+        command = [os.environ.get("CC", "cc"), *flags, os.path.join(folder, "kernel.cu"), "-o", library, "-lm"]
+        subprocess.run(command, check=True)
+        # once loaded, a library is no longer looked for in its folder
+        return Host(library)
 
 
 def answer(job: Job, told: dict[str, Any], found: Found) -> dict[str, np.ndarray]:

@@ -93,6 +93,9 @@ class Machine(Protocol):
 
     def address(self, array: Any) -> int: ...
     def launch(self, kernel: str, threads: int, given: ctypes.Structure) -> None: ...
+    def finish(self) -> None:
+        """Waits for what was launched."""
+
     def plain(self) -> Machine | None:
         """The same with plain quotients, where its own are others."""
 
@@ -129,6 +132,9 @@ class Host:
         assert self.library.gr_device_size() == ctypes.sizeof(given)
         getattr(self.library, f"{kernel}_kernel")(ctypes.byref(given), ctypes.c_long(threads))
 
+    def finish(self) -> None:
+        return None
+
     def plain(self) -> None:
         return None
 
@@ -143,6 +149,9 @@ _LOCKS: dict[tuple[str, ...], Any] = {}
 class Graphics:
     """A device, through CuPy; ``source`` is one text with all headers in it (``fixed`` says what may precede it)."""
 
+    has_given = True
+    """Whether kernels have a place of their own for what they are given."""
+
     def __init__(self, source: str, *, single: bool = False, contracted: bool = False, queue: Any = None) -> None:
         import cupy
 
@@ -152,7 +161,7 @@ class Graphics:
         options = ["-w", "--std=c++14", f"--fmad={'true' if contracted else 'false'}"]
         options += ["-DGR_SINGLE"] if single else []
         self.module = cupy.RawModule(code=source, options=tuple(options))
-        self.given = self.module.get_global("gr_given")
+        self.given = self.module.get_global("gr_given") if self.has_given else None
         self.lock = _LOCKS.setdefault((source, *options), threading.RLock())
         self.kernels: dict[str, Any] = {}
         self._plain: Graphics | None = None
@@ -185,10 +194,14 @@ class Graphics:
     def launch(self, kernel: str, threads: int, given: ctypes.Structure) -> None:
         # kernels before this one read what is overwritten now
         self.queue.synchronize()
+        assert self.given is not None
         self.given.copy_from_host_async(ctypes.addressof(given), ctypes.sizeof(given), self.queue)
         self.queue.synchronize()
         with self.queue:
             self.kernel(kernel)((-(-threads // THREADS),), (THREADS,), (LONG.type(threads),))
+
+    def finish(self) -> None:
+        self.queue.synchronize()
 
     def kernel(self, name: str) -> Any:
         if name not in self.kernels:
@@ -286,11 +299,12 @@ def run(
     ends : whether the states at the end are wanted
     most : bytes of what is observed that are held on the machine at a time
     """
-    try:
-        with machine.lock:
+    with machine.lock:
+        try:
             return _Run(job, machine, batch, moments, rows, most, fetched).go(progress, ends)
-    except OutOfDeviceMemory as error:
-        raise OutOfDeviceMemory(_too_large(job, machine, moments)) from error
+        except OutOfDeviceMemory:
+            pass  # what the run held is free again when this is left
+    raise OutOfDeviceMemory(_too_large(job, machine, moments))
 
 
 def _too_large(job: Job, machine: Machine, moments: bool) -> str:
@@ -496,12 +510,14 @@ def load(folder: str) -> tuple[Job, dict[str, Any]]:
 
 def normals(machine: Machine, batch: type[ctypes.Structure], key: tuple[int, int], shape: tuple[int, int]) -> Any:
     """Standard normals (realizations, steps) of a stream, left on the machine."""
-    stream, held = machine.put(np.array([*key, 0], dtype=np.uint32)), machine.empty(shape, np.float64)
-    given = structures(batch)(
-        batch=batch(stream=machine.address(stream)), n_rows=shape[1], mean=machine.address(held)
-    )  # fmt: skip
+    # the stream is read until the kernel has ended
     with machine.lock:
+        stream, held = machine.put(np.array([*key, 0], dtype=np.uint32)), machine.empty(shape, np.float64)
+        given = structures(batch)(
+            batch=batch(stream=machine.address(stream)), n_rows=shape[1], mean=machine.address(held)
+        )  # fmt: skip
         machine.launch("gr_cuda_normals", shape[0] * shape[1], given)
+        machine.finish()
     return held
 
 

@@ -35,7 +35,9 @@
 #define GR_TASK_H
 
 #ifdef __CUDACC__
+#ifndef GR_FN
 #define GR_FN static __device__
+#endif
 #define GR_API extern "C" __device__
 #define GR_ARRAY static __device__ const
 #else

@@ -7,14 +7,15 @@ the kernel takes to compile.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from grisaille.compilation.batch_native import processors
 from grisaille.compilation.cuda.device import DEVICES, look, require
 from grisaille.errors import SimulationError
 from grisaille.simulation.ensembles.engines import Engine, FusedEngine, SampledEngine, Setting
 from grisaille.simulation.ensembles.graphics_engine import device_step
+from grisaille.simulation.ensembles.task_engine import EngineMaker
 from grisaille.structure.pasts import past_places
 
 ABREAST = 16
@@ -26,6 +27,8 @@ PER_INSTRUCTION = 0.25e-9
 """Seconds of a core for one instruction of a step of one realization."""
 LONGEST = 100_000
 """Instructions of a step that a run-time compiler is given, at most."""
+LARGEST = 32
+"""Unknowns of implicit steps: a thread factors their matrices, which grow with the square."""
 
 
 @dataclass(frozen=True)
@@ -47,40 +50,48 @@ def choose_device(wanted: str, engine: Callable[[Setting], Engine], setting: Set
     """Where an ensemble of ``values`` parameter values runs; raises where it cannot run where it is wanted."""
     if wanted == "cpu":
         return CPU
-    why = unfit(engine, setting)
+    why = unfit(engine, setting, wanted)
     if wanted != "auto":
         if why:
             raise SimulationError(f"device={wanted!r}: {why}. Use device='cpu', or 'auto', which does so by itself.")
         return Device(wanted, f"{wanted}: {require()}")
     if not why:
-        why = look().why or _too_small(engine, setting, values)
+        why = look().why or _sampled(engine, setting) or _too_small(setting, values)
     return Device("cpu", f"cpu: {why}") if why else Device("cuda", f"cuda: {look().name}")
 
 
-def unfit(engine: Callable[[Setting], Engine], setting: Setting) -> str:
+def unfit(engine: Callable[[Setting], Engine], setting: Setting, wanted: str = "cuda") -> str:
     """Why a graphics processor cannot run it, in words; empty where it can."""
     if past_places(setting.system):
         return f"{setting.system.signals[past_places(setting.system)[0]].name} is kept on processors only"
-    if engine is SampledEngine:
-        return (
-            f"between={setting.between!r} needs disturbances that are sampled beforehand, and graphics processors draw "
-            f"them on the way: between='linear' with a smaller step= comes as close as one wants"
-        )
     if setting.system.reactions is not None:
         return f"gr.when({setting.system.reactions.texts[0]}) is followed on processors only"
-    if engine is not FusedEngine:
-        unknowns = ", ".join(setting.system.implicit_names[:3])
-        reason = f"{unknowns} stay implicit" if setting.system.nz else "the model is stiff"
-        return f"{reason}, and implicit integrators run on processors only; method='frozen-explicit' may do"
+    if isinstance(engine, EngineMaker):
+        return _unfit_for_integrators(setting, wanted)
     instructions = _instructions(setting)
     if instructions > LONGEST:
         return f"a step has {instructions} instructions, and kernels are compiled up to {LONGEST}"
     return ""
 
 
-def _too_small(engine: Callable[[Setting], Engine], setting: Setting, values: int) -> str:
+def _unfit_for_integrators(setting: Setting, wanted: str) -> str:
+    system, single = setting.system, wanted == "cuda-single"
+    if system.nx + system.nz > LARGEST:
+        return f"{system.nx + system.nz} unknowns are too many for implicit steps there, {LARGEST} would do"
+    return "implicit steps are made in double precision only, device='cuda' makes them" if single else ""
+
+
+def _sampled(engine: Callable[[Setting], Engine], setting: Setting) -> str:
+    """Why the processor is as quick: it has most of the work in any case."""
+    if engine is FusedEngine:
+        return ""
+    kind = f"between={setting.between!r}" if engine is SampledEngine else "an implicit integrator"
+    return f"disturbances for {kind} are sampled on the processor, which takes most of the time; device='cuda' insists"
+
+
+def _too_small(setting: Setting, values: int) -> str:
     """Why the processor is quicker; empty where it is not."""
-    cores = setting.threads or os.cpu_count() or 1
+    cores = setting.threads or processors()
     abreast = values * setting.count
     if abreast < ABREAST * cores:
         return f"{abreast} realizations are too few to gain by a graphics processor here, {ABREAST * cores} would do"

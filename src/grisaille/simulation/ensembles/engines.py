@@ -149,10 +149,12 @@ class FusedEngine:
 
 class SampledEngine:
     name = "fused"
+    abreast = BLOCK
+    """Realizations of one run of the step."""
 
     def __init__(self, setting: Setting) -> None:
         self.setting, self.ends = setting, np.zeros((0, setting.system.nx))
-        self.step = _build(setting, FilterLayout(white=layout_of(setting).white, paired=layout_of(setting).paired))
+        self.step = _build(setting, layout_of_white(setting))
         self.signals, self.hold = known_signals(setting)
         self.white = setting.disturbances.filters(setting.values, setting.grid.points, setting.draw).white
 
@@ -161,8 +163,8 @@ class SampledEngine:
     ) -> Iterator[Answer]:
         for slab in slabs:
             parts, ends = [], []
-            for first in range(0, self.setting.count, BLOCK):
-                members = np.arange(first, min(first + BLOCK, self.setting.count))
+            for first in range(0, self.setting.count, self.abreast):
+                members = np.arange(first, min(first + self.abreast, self.setting.count))
                 part, end = self._block(members, slab, skip, moments, rows)
                 parts.append(part)
                 ends.append(end)
@@ -180,12 +182,13 @@ class SampledEngine:
         pairs = zip(self.signals, self.hold, strict=True)
         signals = [t[: end * width + 1] if h == "stages" else t[: end + 1] for t, h in pairs]
         hold = list(self.hold)
-        for place, values in sample_stages(s, members, end).items():
-            signals[place], hold[place] = values, "stages"
+        blocks = [sample_stages(s, members[k : k + BLOCK], end) for k in range(0, members.size, BLOCK)]
+        for place in blocks[0]:
+            signals[place], hold[place] = np.concatenate([block[place] for block in blocks]), "stages"
         first = int(members[0]) + s.draw.first
         filters = Filters(np.zeros(end, dtype=np.int64), (), self.white, first_realization=first)
         own = [i - members[0] for i in skip if i in members]
-        found = self.step.run(
+        batch = self._sized().batch(
             s.starts.x[members] if s.starts.x.ndim == 2 else s.starts.x,
             s.grid.points[: end + 1],
             signals,
@@ -194,12 +197,16 @@ class SampledEngine:
             keep=kept,
             skip=own,
             filters=filters,
-            reduce=moments,
-            rows=rows,
-            threads=s.threads,
             **(_options(s, hold) | {"realizations": members.size}),
         )
+        found = self.execute(batch, moments, rows)
         return Answer(found.y, found.sy, found.moments, found.failed), found.x
+
+    def execute(self, batch: Batch, moments: bool, rows: bool) -> Frozen:
+        return self.step.execute(batch, moments, rows, self.setting.threads, None)
+
+    def _sized(self) -> FusedStep:
+        return self.step
 
 
 def known_signals(s: Setting) -> tuple[list[Floats], list[str]]:
@@ -238,6 +245,11 @@ def join_answers(parts: Sequence[Answer]) -> Answer:
 
 def layout_of(s: Setting) -> FilterLayout:
     return s.disturbances.layout(s.values, s.white.normals_per_noise if s.white is not None else 1)
+
+
+def layout_of_white(s: Setting) -> FilterLayout:
+    """Where filters are sampled beforehand."""
+    return FilterLayout(white=layout_of(s).white, paired=layout_of(s).paired)
 
 
 def make_white_step(

@@ -40,7 +40,7 @@ from grisaille.simulation.ensembles.engines import (
     WhiteStep,
     make_white_step,
 )
-from grisaille.simulation.ensembles.graphics_engine import GraphicsEngine, run_together
+from grisaille.simulation.ensembles.graphics_engine import GraphicsEngine, on_graphics, run_together
 from grisaille.simulation.ensembles.grid import Grid, make_grid
 from grisaille.simulation.ensembles.past_engine import PastEngine
 from grisaille.simulation.ensembles.pilot import Pilot, choose_substeps, nominal_of
@@ -212,7 +212,7 @@ def _run(
     engine_of, pilot = _choose(posed, options, setting, noise)
     setting = replace(setting, substeps=pilot.substeps)
     device = choose_device(options.device, engine_of, setting)
-    engine = GraphicsEngine(setting, device.name) if device.is_graphics else engine_of(setting)
+    engine = on_graphics(engine_of, setting, device.name) if device.is_graphics else engine_of(setting)
     y = sy = None
     statistics: dict[str, Statistic] = {}
     if options.reduce is None:
@@ -232,6 +232,7 @@ def run_ensembles(points: Sequence[Point], options: EnsembleOptions, disturbance
     points : of one model and record at several parameter values; the grid and its steps are fixed by the options
     """
     _check(options)
+    options = _for_device(points[0], options)
     points = [without_rough_signals(p) for p in points]
     together = _together(points, options, disturbances)
     return [
@@ -252,7 +253,8 @@ def prepare(
 
 
 def _together(points: Sequence[Point], options: EnsembleOptions, disturbances: Disturbances) -> list[Ensemble | None]:
-    """None where one has to be made by itself: on the processor, or again without realizations that failed."""
+    """None where one has to be made by itself: on the processor, or again without realizations that failed, or with
+    more iterations for implicit unknowns."""
     nothing: list[Ensemble | None] = [None] * len(points)
     if options.device == "cpu" or options.substeps is None or options.reduce is None:
         return nothing
@@ -262,13 +264,14 @@ def _together(points: Sequence[Point], options: EnsembleOptions, disturbances: D
     settings, noise = [replace(s, substeps=options.substeps) for s, _ in made], made[0][1]
     engine_of, pilot = _choose(points[0], options, settings[0], noise)
     device = choose_device(options.device, engine_of, settings[0], len(points))
-    if not device.is_graphics or (noise and noise.carried is not None):
+    if not device.is_graphics or engine_of is not FusedEngine:
         return nothing
     engines = [GraphicsEngine(s, device.name, len(points)) for s in settings]
     answers = run_together(engines, slice(0, points[0].times.size))
-    found = nothing
+    found, carried = nothing, noise.carried if noise else None
     for k, answer in enumerate(answers or ()):
-        if not (answer.failed >= 0).any():
+        is_solved = carried is None or not carried.unsolved(engines[k].ends)
+        if is_solved and not (answer.failed >= 0).any():
             statistics = _statistics(options.reduce, answer.moments, slice(0, points[k].times.size))
             found[k] = _ensemble(
                 points[k], options, settings[k], noise, pilot, engines[k], device, statistics, answer.failed

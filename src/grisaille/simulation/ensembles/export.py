@@ -30,6 +30,7 @@ from grisaille.compilation.frozen import FusedStep
 from grisaille.errors import DataError, SimulationError
 from grisaille.simulation.ensembles.devices import unfit
 from grisaille.simulation.ensembles.disturbances import Disturbances
+from grisaille.simulation.ensembles.engines import FusedEngine
 from grisaille.simulation.ensembles.ensemble import EnsembleOptions, prepare
 from grisaille.simulation.ensembles.graphics_engine import GraphicsEngine
 from grisaille.simulation.ensembles.reducers import make_reducers
@@ -100,6 +101,8 @@ def _batches(points: Sequence[Point], options: EnsembleOptions) -> tuple[FusedSt
     options = replace(options, device="cuda")
     engine_of, setting, carried = prepare(points[0], options, disturbances)
     why = unfit(engine_of, setting)
+    if not why and engine_of is not FusedEngine:
+        why = "its disturbances are sampled beforehand: between='linear' and method='frozen-explicit' draw them on the way"
     if why:
         raise SimulationError(f"This ensemble does not run on a graphics processor: {why}.")
     if carried is not None and carried.effort is not LINEAR:

@@ -6,16 +6,34 @@ the realization itself along.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+
+import numpy as np
 
 from grisaille.compilation.batch import Batch, Frozen
 from grisaille.compilation.cuda.batch_cuda import are_alike, run_batches
+from grisaille.compilation.filters import FilterLayout
 from grisaille.compilation.frozen import FusedStep, build_step
-from grisaille.simulation.ensembles.engines import Answer, FusedEngine, Progress, Setting, known_signals, layout_of
+from grisaille.simulation.ensembles.engines import (
+    Answer,
+    Engine,
+    FusedEngine,
+    Progress,
+    SampledEngine,
+    Setting,
+    known_signals,
+    layout_of,
+    layout_of_white,
+)
+from grisaille.simulation.ensembles.graphics_tasks import GraphicsTaskEngine
+from grisaille.simulation.ensembles.reducers import BLOCK
+from grisaille.simulation.ensembles.task_engine import EngineMaker
 
 FULL = 32_768
 """Threads that fill a large device."""
+SAMPLED = 1 << 30
+"""Bytes of sampled disturbances of one run."""
 
 
 class GraphicsEngine(FusedEngine):
@@ -37,6 +55,33 @@ class GraphicsEngine(FusedEngine):
         return replace(self.step, ns=len(self.setting.dp))
 
 
+class GraphicsSampledEngine(SampledEngine):
+    """Steps on a device, disturbances sampled on the processor."""
+
+    def __init__(self, setting: Setting, device: str) -> None:
+        self.setting, self.ends, self.device = setting, np.zeros((0, setting.system.nx)), device
+        self.name = f"fused on {device}"
+        each = directions_of_a_thread(len(setting.dp), setting.count)
+        self.step = device_step(setting, each, layout_of_white(setting))
+        self.signals, self.hold = known_signals(setting)
+        self.white = setting.disturbances.filters(setting.values, setting.grid.points, setting.draw).white
+        row = 8 * setting.system.nu * (setting.grid.cells * (2 * setting.substeps + 1) + 1)
+        self.abreast = max(BLOCK, SAMPLED // row // BLOCK * BLOCK)
+
+    def execute(self, batch: Batch, moments: bool, rows: bool) -> Frozen:
+        return run_batches(self.step.source, self.step, [batch], moments, rows, self.device == "cuda-single")[0]
+
+    def _sized(self) -> FusedStep:
+        return replace(self.step, ns=len(self.setting.dp))
+
+
+def on_graphics(engine: Callable[[Setting], Engine], setting: Setting, device: str) -> Engine:
+    """The engine that does on a device what ``engine`` does on the processor."""
+    if isinstance(engine, EngineMaker):
+        return GraphicsTaskEngine(setting, engine.solver, device)
+    return GraphicsSampledEngine(setting, device) if engine is SampledEngine else GraphicsEngine(setting, device)
+
+
 def directions_of_a_thread(count: int, realizations: int) -> int:
     """The smallest divisor of the number of directions with which a device is not more than full, or all of them."""
     if not count:
@@ -45,12 +90,12 @@ def directions_of_a_thread(count: int, realizations: int) -> int:
     return next((d for d in divisors if realizations * (count // d) <= FULL), count)
 
 
-def device_step(setting: Setting, directions: int) -> FusedStep:
+def device_step(setting: Setting, directions: int, layout: FilterLayout | None = None) -> FusedStep:
     """A step that is not compiled for the processor."""
     formula = None if setting.white is None else setting.white.formula
     return build_step(
-        setting.system, observed=setting.observed, directions=directions, filters=layout_of(setting), formula=formula,
-        compiled=False,
+        setting.system, observed=setting.observed, directions=directions, filters=layout or layout_of(setting),
+        formula=formula, compiled=False,
     )  # fmt: skip
 
 

@@ -97,7 +97,9 @@ class EnsembleRunner:
             found = self._run(self._at(theta, sensitive), ["mean", "variance"])
         except GrisailleError as error:
             return self._failed(str(error), sensitive)
-        answer = self._prediction(found, sensitive)
+        return self._checked(self._prediction(found, sensitive), sensitive)
+
+    def _checked(self, answer: EnsemblePrediction, sensitive: bool) -> EnsemblePrediction:
         if not (np.isfinite(answer.mean).all() and np.isfinite(answer.variance).all()):
             return self._failed("the mean over the realizations is not finite", sensitive)
         return answer
@@ -111,8 +113,9 @@ class EnsembleRunner:
             options = replace(self.options, reduce=["mean", "variance"])
             found = run_ensembles(points, options, self._disturbances_of(points[0]))
         except GrisailleError:
+            # some point cannot be simulated: each says for itself whether it can
             return [self.predict(theta, sensitive=False) for theta in thetas]
-        return [self._prediction(f, False) for f in found]
+        return [self._checked(self._prediction(f, False), False) for f in found]
 
     def projections(
         self,

@@ -7,8 +7,7 @@ direction that moves a disturbance is carried by the signals (``moving_signals``
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -16,6 +15,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
+from grisaille.compilation.batch_native import processors
 from grisaille.compilation.kernel import Kernel, build_kernel
 from grisaille.compilation.moments import Moments
 from grisaille.compilation.task import Status, Task
@@ -33,6 +33,8 @@ from grisaille.structure.events import hold_events
 from grisaille.trial import Point
 
 Floats = NDArray[np.float64]
+Signals = tuple[Floats, Floats]
+Made = Callable[[int], Task | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,28 +102,40 @@ class TaskEngine:
     ) -> Iterator[Answer]:
         for slab in slabs:
             parts = []
-            for first in range(0, self.setting.count, BLOCK):
-                members = np.arange(first, min(first + BLOCK, self.setting.count))
-                parts.append(self._block(members, slab, set(skip), moments, rows))
+            for members, made in self._blocks(slab, set(skip)):
+                parts.append(self._block(members, slab, made, moments, rows))
                 if progress is not None:
                     progress(int(members[-1]) + 1, self.setting.count)
             yield join_answers(parts)
 
-    def _block(self, members: NDArray[np.int64], slab: slice, skip: set[int], moments: bool, rows: bool) -> Answer:
+    def _blocks(self, slab: slice, skip: set[int]) -> Iterator[tuple[NDArray[np.int64], Made]]:
+        """Realizations that moments take up together, and what integrates one of them, named by its place."""
+        for members in blocks_of(self.setting.count):
+            signals = self._signals(members)
+
+            def made(i: int, members: NDArray[np.int64] = members, signals: Signals = signals) -> Task | None:
+                if int(members[i]) in skip:
+                    return None
+                task = self._task(signals, i, int(members[i]), slab.stop)
+                integrate(self.kernel, task, self.solver.method)
+                return task
+
+            yield members, made
+
+    def _block(self, members: NDArray[np.int64], slab: slice, made: Made, moments: bool, rows: bool) -> Answer:
         s, n = self.setting, len(range(*slab.indices(self.setting.grid.kept.size)))
         y = np.full((members.size, n, len(self.columns)), np.nan)
         sy = np.full((members.size, n, len(s.dp), len(self.columns)), np.nan)
         failed = np.full(members.size, -1, dtype=np.int64)
-        signals = self._signals(members)
+        left_out = set()
         # outputs that differ by rounding share an instant of the task
         instants = np.unique(s.grid.kept, return_inverse=True)[1][slab]
 
         def one(i: int) -> None:
-            if int(members[i]) in skip:
+            task = made(i)
+            if task is None:
+                left_out.add(i)
                 return
-            task = self._task(signals, i, int(members[i]), slab.stop)
-            task.fixed_step = self.solver.step
-            integrate(self.kernel, task, self.solver.method)
             if task.status != Status.DONE:
                 self.reasons[int(members[i])] = describe(task, self.form.system, self.name)
                 failed[i] = np.clip(np.searchsorted(s.grid.points, task.t), 0, s.grid.cells)
@@ -130,14 +144,14 @@ class TaskEngine:
             sy[i, : done.size] = task.sy[done][:, :, self.columns]
 
         # the interpreted integrators hold the interpreter's lock anyway
-        workers = (s.threads or os.cpu_count() or 1) if self.kernel.is_compiled else 1
+        workers = (s.threads or processors()) if self.kernel.is_compiled else 1
         with ThreadPoolExecutor(max_workers=workers) as pool:
             list(pool.map(one, range(members.size)))
-        good = [i for i in range(members.size) if failed[i] < 0 and int(members[i]) not in skip]
+        good = [i for i in range(members.size) if failed[i] < 0 and i not in left_out]
         part = Moments.of(y[good], sy[good]) if moments and good else None
         return Answer(y if rows else None, sy if rows else None, part, failed)
 
-    def _signals(self, members: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    def _signals(self, members: NDArray[np.int64]) -> Signals:
         """Breaks, and polynomials (realizations, segments, nu, degree + 1) of every signal of the extended system."""
         s, ns = self.setting, len(self.setting.dp)
         own, pieces = sample_pieces(s, members)
@@ -158,7 +172,7 @@ class TaskEngine:
             coef[:, :, s.system.nu + k, : piece.shape[-1]] = np.moveaxis(shifted, 0, 1)
         return breaks, coef
 
-    def _task(self, signals: tuple[Floats, Floats], i: int, m: int, end: int | None = None) -> Task:
+    def _task(self, signals: Signals, i: int, m: int, end: int | None = None) -> Task:
         s, ns = self.setting, len(self.setting.dp)
         shapes = ((s.starts.x, 1), (s.starts.z, 1), (s.starts.sx, 2), (s.starts.sz, 2))
         x, z, sx, sz = (a[m] if a.ndim > d else a for a, d in shapes)
@@ -173,8 +187,13 @@ class TaskEngine:
             dp=form.parameters(np.column_stack([s.dp, extended])) if ns else None, sx=sx if ns else None,
             sz=form.implicit(sz) if ns else None, breaks=table.breaks, coef=table.coef, kink=table.kink, times=times,
             rtol=self.solver.rtol, atol=form.tolerances(self.solver.atol, self.solver.rtol), nominal=s.nominal,
-            max_steps=2_000_000_000,
+            max_steps=2_000_000_000, fixed_step=self.solver.step,
         )  # fmt: skip
+
+
+def blocks_of(count: int) -> Iterator[NDArray[np.int64]]:
+    for first in range(0, count, BLOCK):
+        yield np.arange(first, min(first + BLOCK, count))
 
 
 @dataclass(frozen=True, eq=False)
