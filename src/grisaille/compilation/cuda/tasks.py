@@ -89,8 +89,8 @@ def run_tasks(machine: TaskMachine, kernel: Kernel, tasks: Sequence[Task], metho
     free, each = getattr(machine, "free", lambda: 0)() or 0, bytes_of(kernel, tasks[0], method)
     raise SimulationError(
         f"{len(tasks)} realizations at a time do not fit into the {free / 2**30:.3g} GiB that are free on "
-        f"{machine.name}: each takes {each / 2**20:.3g} MiB, and {int(SPARE * free / each)} would fit. Nothing has been "
-        f"changed: give fewer realizations or output times, or device='cpu'."
+        f"{machine.name}: each takes {each / 2**20:.3g} MiB, and {int(SPARE * free / each)} would fit. Nothing has "
+        f"been changed: give fewer realizations or output times, or device='cpu'."
     )
 
 
@@ -116,7 +116,8 @@ def _run(machine: TaskMachine, tasks: Sequence[Task], method: str, size: int) ->
     for i, task in enumerate(tasks):
         task.unpack(packed[i])
         for name, found in answers.items():
-            getattr(task, name)[...] = found[i].reshape(getattr(task, name).shape)
+            mine = getattr(task, name)
+            mine[...] = found[i].ravel()[: mine.size].reshape(mine.shape)
 
 
 def _put(machine: TaskMachine, name: str, tasks: Sequence[Task]) -> tuple[Any, int]:

@@ -25,6 +25,8 @@ COMPILES = 4.0
 """Seconds that a run must take on the processor, at least: kernels take that long to compile."""
 PER_INSTRUCTION = 0.25e-9
 """Seconds of a core for one instruction of a step of one realization."""
+PER_CELL, PER_NUMBER = 50e-9, 6e-9
+"""The same for the draw and the filters of a cell, and for a number that is kept or averaged."""
 LONGEST = 100_000
 """Instructions of a step that a run-time compiler is given, at most."""
 LARGEST = 32
@@ -96,7 +98,9 @@ def _too_small(setting: Setting, values: int) -> str:
     if abreast < ABREAST * cores:
         return f"{abreast} realizations are too few to gain by a graphics processor here, {ABREAST * cores} would do"
     instructions = _instructions(setting) * max(1, len(setting.dp))
-    seconds = abreast * setting.grid.cells * setting.substeps * instructions * PER_INSTRUCTION / cores
+    cells, numbers = setting.grid.cells, setting.grid.kept.size * len(setting.observed) * (1 + len(setting.dp))
+    each = cells * (PER_CELL + setting.substeps * instructions * PER_INSTRUCTION) + numbers * PER_NUMBER
+    seconds = abreast * each / cores
     if seconds < COMPILES:
         return f"it takes about {seconds:.1g} s, and a kernel for a graphics processor some seconds to compile"
     return ""

@@ -102,7 +102,7 @@ def _batches(points: Sequence[Point], options: EnsembleOptions) -> tuple[FusedSt
     engine_of, setting, carried = prepare(points[0], options, disturbances)
     why = unfit(engine_of, setting)
     if not why and engine_of is not FusedEngine:
-        why = "its disturbances are sampled beforehand: between='linear' and method='frozen-explicit' draw them on the way"
+        why = "only what draws its disturbances on the way is exported: between='linear', and models that are not stiff"
     if why:
         raise SimulationError(f"This ensemble does not run on a graphics processor: {why}.")
     if carried is not None and carried.effort is not LINEAR:
