@@ -68,7 +68,7 @@ def native():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(printer, "PART", 50)
         cut = print_function(FUNCTIONS["deep_slope"], "gr_cut", ["x"])
-    assert cut.count("GR_APART") > 5
+    assert cut.count("GR_ALONE") > 5
     wide = [print_function(f, f"gr_wide_{name}", ["x"], dialect=WIDE) for name, f in FUNCTIONS.items()]
     exports = [
         f"GR_API long call_{name}(const double *x, double *out) {{ gr_{name}(x, out); return 0; }}"

@@ -28,7 +28,7 @@ class Printed(Exception):
 
 def build(parts):
     text = "".join(parts)
-    print(len(text), text.count("GR_FN GR_APART"), hashlib.sha256(text.encode()).hexdigest())
+    print(len(text), text.count("GR_FN GR_ALONE"), hashlib.sha256(text.encode()).hexdigest())
     raise Printed
 
 swung = swing()
