@@ -158,8 +158,11 @@ class Bench:
         return time.perf_counter() - began, found
 
     def sized(self, job: Any, count: int, values: Any = None, cells: int | None = None) -> Any:
-        """A part of a job, or more of it."""
+        """A part of a job, or more of it; starts of its realizations come again."""
         sizes, arrays, signals = {**job.sizes, "count": count}, {**job.arrays, "member": np.arange(count)}, job.signals
+        for name, dimensions in (("x0", 3), ("sx0", 4)):
+            if arrays[name].ndim == dimensions:
+                arrays[name] = np.take(arrays[name], np.arange(count) % job.count, axis=1)
         if values is not None:
             sizes["values"] = len(values)
             arrays |= {n: job.arrays[n][values] for n in self.launch.EACH}
@@ -308,10 +311,9 @@ def robot(bench: Bench) -> None:
         return
     job, _ = bench.launch.load(str(folder))
     known, machine = np.load(folder / "expected.npz"), bench.machine("robot", job)
-    few = bench.launch.Job({**job.sizes, "count": 8}, {**job.arrays, "member": np.arange(8)}, job.signals)
-    check("mean of the robot", bench.run(few, machine)[1].moments["mean"][0], known["mean"], 1e-4)
+    check("mean of the robot", bench.run(bench.sized(job, 8), machine)[1].moments["mean"][0], known["mean"], 1e-4)
     for count in (500, 2000, 8000):
-        more = bench.launch.Job({**job.sizes, "count": count}, {**job.arrays, "member": np.arange(count)}, job.signals)
+        more = bench.sized(job, count)
         seconds = min(bench.run(more, machine)[0] for _ in range(2))
         print(f"robot, M = {count}: {seconds:.3f} s, {count * float(known['seconds']) / seconds:.0f} times two cores")
 

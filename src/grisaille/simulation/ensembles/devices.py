@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from grisaille.compilation.batch_native import processors
+from grisaille.compilation.compiler import is_switched_off
 from grisaille.compilation.cuda.device import DEVICES, look, require
 from grisaille.errors import SimulationError
 from grisaille.simulation.ensembles.engines import Engine, FusedEngine, SampledEngine, Setting
@@ -78,6 +79,10 @@ def unfit(engine: Callable[[Setting], Engine], setting: Setting, wanted: str = "
 
 def _unfit_for_integrators(setting: Setting, wanted: str) -> str:
     system, single = setting.system, wanted == "cuda-single"
+    if setting.compiled is False or is_switched_off():
+        return (
+            "integrators run there where they are compiled for the processor as well, and compiled code is switched off"
+        )
     if system.nx + system.nz > LARGEST:
         return f"{system.nx + system.nz} unknowns are too many for implicit steps there, {LARGEST} would do"
     return "implicit steps are made in double precision only, device='cuda' makes them" if single else ""
