@@ -89,6 +89,9 @@ class HostTasks:
     def address(self, array: np.ndarray) -> int:
         return int(array.ctypes.data)
 
+    def free(self) -> None:
+        return None
+
     def run(self, tasks: np.ndarray, count: int, is_implicit: bool) -> None:
         self.kernel(ctypes.c_void_p(self.address(tasks)), ctypes.c_long(count), ctypes.c_long(is_implicit))
 

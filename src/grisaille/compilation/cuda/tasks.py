@@ -40,6 +40,8 @@ class TaskMachine(Protocol):
     def fetch(self, array: Any) -> np.ndarray: ...
     def address(self, array: Any) -> int: ...
     def run(self, tasks: Any, count: int, is_implicit: bool) -> None: ...
+    def free(self) -> int | None:
+        """Bytes of memory that are left, where they are few."""
 
 
 class GraphicsTasks(Graphics):
@@ -86,7 +88,7 @@ def run_tasks(machine: TaskMachine, kernel: Kernel, tasks: Sequence[Task], metho
         return
     except OutOfDeviceMemory:
         pass  # what was held is free again when this is left
-    free, each = getattr(machine, "free", lambda: 0)() or 0, bytes_of(kernel, tasks[0], method)
+    free, each = machine.free() or 0, bytes_of(kernel, tasks[0], method)
     raise SimulationError(
         f"{len(tasks)} realizations at a time do not fit into the {free / 2**30:.3g} GiB that are free on "
         f"{machine.name}: each takes {each / 2**20:.3g} MiB, and {int(SPARE * free / each)} would fit. Nothing has "

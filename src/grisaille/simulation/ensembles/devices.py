@@ -80,9 +80,7 @@ def unfit(engine: Callable[[Setting], Engine], setting: Setting, wanted: str = "
 def _unfit_for_integrators(setting: Setting, wanted: str) -> str:
     system, single = setting.system, wanted == "cuda-single"
     if setting.compiled is False or is_switched_off():
-        return (
-            "integrators run there where they are compiled for the processor as well, and compiled code is switched off"
-        )
+        return "integrators run there where they are compiled for the processor too, and compiled code is switched off"
     if system.nx + system.nz > LARGEST:
         return f"{system.nx + system.nz} unknowns are too many for implicit steps there, {LARGEST} would do"
     return "implicit steps are made in double precision only, device='cuda' makes them" if single else ""

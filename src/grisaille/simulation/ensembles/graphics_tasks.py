@@ -40,6 +40,8 @@ class GraphicsTaskEngine(TaskEngine):
         super().__init__(setting, solver)
         self.device = device
         self.machine = machine_for_tasks(self.form.system, bool(len(setting.dp)))
+        free = self.machine.free()
+        self.held = HELD if free is None else min(HELD, free // 2)
 
     @property
     def name(self) -> str:
@@ -63,4 +65,4 @@ class GraphicsTaskEngine(TaskEngine):
     def _most(self, tasks: dict[int, Task]) -> int:
         """How many are run together."""
         one = next(iter(tasks.values()), None)
-        return HELD if one is None else HELD // bytes_of(self.kernel, one, self.solver.method)
+        return self.held if one is None else self.held // bytes_of(self.kernel, one, self.solver.method)
