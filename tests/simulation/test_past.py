@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import factorial
 
 import numpy as np
@@ -97,6 +98,53 @@ def test_output_error_finds_the_dead_time_of_a_state() -> None:
         assert abs(fit.parameters.loc[name, "estimate"] - truth) < 3.5 * fit.parameters.loc[name, "std_error"]
 
 
+class Relay(gr.Model):
+    """x = 1 − k t until x(t − 1) falls below 0.1, then up again: at t = 1 + 0.9/k."""
+
+    k = gr.Parameter(1.0)
+    x = gr.Variable(start=1.0)
+    equations = [gr.der(x) == -k * gr.sign(gr.delay(x, 1.0) - 0.1)]
+
+
+class Bent(gr.Model):
+    """A delayed unknown that bends with the state it is made of."""
+
+    k = gr.Parameter(1.0)
+    x = gr.Variable(start=1.0)
+    z = gr.Variable()
+    equations = [gr.der(x) == -k * gr.delay(z, 1.0), z == gr.maximum(x, 0.2)]
+
+
+class Jumping(Bent):
+    equations = [
+        gr.der(Bent.x) == -Bent.k * gr.delay(Bent.z, 1.0),
+        Bent.z == gr.where(Bent.x > 0.5, 2 * Bent.x, Bent.x),
+    ]
+
+
+def test_relations_of_what_is_delayed_have_instants_and_derivatives() -> None:
+    t = np.array([0.0, 1.5, 1.85, 1.95, 2.5, 3.2, 3.5])
+    run = gr.simulate(Relay(), t, rtol=1e-9, sensitivities=["k"])
+    assert run["x"].values == pytest.approx(np.where(t < 1.9, 1 - t, t - 2.8), abs=1e-10)
+    assert run["d(x)"].values[:, 0] == pytest.approx(np.where(t < 1.9, -t, t - 2.0), abs=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("model", "formula"), [(Bent, lambda x: max(x, 0.2)), (Jumping, lambda x: x * (1 + (x > 0.5)))]
+)
+def test_what_bends_or_jumps_with_states_comes_back(model: type[gr.Model], formula: Callable[[float], float]) -> None:
+    """Against lines between the instants of a fine grid, on which a jump is known to half a step."""
+    h, n = 2e-4, 5000
+    x = np.ones(3 * n + 1)
+    for i in range(3 * n):
+        ends = [formula(x[max(j - n, 0)]) for j in (i, i + 1)]
+        x[i + 1] = x[i] - h * 0.5 * sum(ends)
+    t = np.linspace(0.0, 3.0, 31)
+    for method in ("explicit", "frozen-explicit"):
+        run = gr.simulate(model(), t, rtol=1e-8, method=method)
+        assert run["x"].values == pytest.approx(x[:: n // 10], abs=1e-7 if model is Bent else 2 * h)
+
+
 class Disturbed(gr.Model):
     tau = gr.Parameter(1.0, bounds=(0.2, 3))
     k = gr.Parameter(1.0)
@@ -124,8 +172,9 @@ class Rough(gr.Model):
 def test_derivatives_through_unknowns_that_jump_are_refused() -> None:
     u = {"u": np.sin(ROWS)}
     assert gr.simulate(Rough(), ROWS, inputs=u)["x"].values[0] == 1.0
-    with pytest.raises(gr.EstimationError, match="may jump, and its jumps come back"):
-        gr.simulate(Rough(), ROWS, inputs=u, sensitivities=["k"])
+    for model, given in ((Rough(), {"inputs": u}), (Jumping(), {})):
+        with pytest.raises(gr.EstimationError, match="may jump, and its jumps come back"):
+            gr.simulate(model, ROWS, **given, sensitivities=["k"])
 
 
 def test_derivatives_of_a_start_that_is_solved_from_the_past_are_refused() -> None:

@@ -204,7 +204,7 @@ class Stiff(gr.Model):
     [
         (White(), {}, r"delay\(x, 0.5\).*white noise in its equations: give it a bandwidth"),
         (Implicit(), {}, r"stay implicit, z: write them as formulas"),
-        (Rough(), {}, r"delays z, which is no formula of the states and may jump.*let a state follow it"),
+        (Rough(), {}, r"delays z, which is no smooth formula of states and may jump.*let a state follow it"),
         (Stiff(), {}, r"decays too fast"),
         (Disturbed(), {"method": "frozen-implicit"}, "are explicit steps"),
         (Disturbed(), {"device": "cuda"}, r"delay\(x, tau\) is kept on processors only"),

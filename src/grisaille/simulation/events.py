@@ -30,6 +30,11 @@ class Form:
         self.events, self.plain = events, system
         self.system = system if events is None else events.system
 
+    @property
+    def slopes(self) -> tuple[int, ...]:
+        """Places in u of signals whose derivatives ``table`` appends."""
+        return () if self.events is None else tuple(self.events.slopes)
+
     def is_exact(self, jumps: Jumps) -> bool:
         """Whether derivatives contain the share of every jump: all relations of states that jump are held."""
         if self.events is None:

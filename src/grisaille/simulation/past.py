@@ -16,6 +16,7 @@ from itertools import pairwise
 from math import comb
 from typing import TypeAlias
 
+import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
@@ -38,6 +39,17 @@ MOST_HALVINGS = 8
 MOST_STRETCHES = 200_000
 FALLS = 0.5
 """Last coefficients must fall to this part by a halving of the pieces, or halving them is given up."""
+ROUGH = {
+    ca.OP_FMIN, ca.OP_FMAX, ca.OP_FABS, ca.OP_SIGN, ca.OP_COPYSIGN, ca.OP_FLOOR, ca.OP_CEIL, ca.OP_FMOD, ca.OP_LT,
+    ca.OP_LE, ca.OP_EQ, ca.OP_NE, ca.OP_NOT, ca.OP_AND, ca.OP_OR, ca.OP_IF_ELSE_ZERO,
+}  # fmt: skip
+"""Operations that bend or jump."""
+NOISY = 0.3
+"""Both halves of a piece are rougher than this part of the whole: noise."""
+LOCATED = 5
+"""Halvings from which on the place of a bend is known well enough to end steps there when it comes back."""
+SHORTEST = 1e-10
+"""Part of the run: pieces that short hold a jump."""
 SPARE = 1e-3
 """Part of the tolerance below which pieces become longer again."""
 
@@ -72,6 +84,10 @@ class Past:
     dtaus: Floats
     first: Floats
     """Values of the sources at the start, and their derivatives: (sources, 1 + ns)."""
+    is_rough: bool = False
+    """Whether sources may bend or jump between breaks: with relations in the equations."""
+    slopes: tuple[int, ...] = ()
+    """Places in u of signals whose derivatives are the last entries of u: those in relations that are held."""
 
 
 def past_of(point: Point, system: System, ns: int) -> Past | None:
@@ -102,7 +118,14 @@ def past_of(point: Point, system: System, ns: int) -> Past | None:
         tuple(hats),
         slopes,
         _first(point, sources, ns),
+        _is_rough(plain, sources),
     )
+
+
+def _is_rough(system: System, sources: Sequence[str]) -> bool:
+    rows = [system.observed[system.observed_names.index(n)] for n in sources]
+    f = ca.Function("f", [system.t, system.x, system.z, system.u, system.p], [system.rhs, system.residual, *rows])
+    return any(f.instruction_id(k) in ROUGH for k in range(f.n_instructions()))
 
 
 def _first(point: Point, sources: Sequence[str], ns: int) -> Floats:
@@ -129,9 +152,13 @@ class Arguments:
     past: Past | None
 
 
-def arguments_of(point: Point, system: System, ns: int) -> Arguments:
-    """Signals and parameters of a point, with what is to be filled in on the way."""
+def arguments_of(point: Point, system: System, ns: int, slopes: tuple[int, ...] = ()) -> Arguments:
+    """Signals and parameters of a point, with what is to be filled in on the way.
+
+    slopes : places in u of signals whose derivatives follow behind all others
+    """
     past = past_of(point, system, ns)
+    past = None if past is None else replace(past, slopes=slopes)
     if past is None or not ns:
         return Arguments(point.table, point.p, point.dp, past)
     table, count = point.table, len(past.places) * ns
@@ -214,11 +241,17 @@ class _Run:
             if sub.status != Status.DONE:
                 self._take(sub, t, end)
                 return False
-            pieces, tail = self._pieces(sub, nodes, edges, table)
-            # what does not fall is the noise of the dense output
+            pieces, tails = self._pieces(sub, nodes, edges, table)
+            tail = float(tails.max(initial=0.0))
+            # what does not fall is the noise of the dense output, or a bend
             if task.fixed_step > 0 or tail <= 1.0 or end == t or tail > FALLS * last:
                 break
             self.parts, last = 2 * self.parts, tail
+        if tail > 1.0 and self.past.is_rough and end > t:
+            found = self._split(t, end, table, edges, corners, tails, method, kept)
+            if found is None:
+                return False
+            sub, edges, corners, pieces = found
         if tail < SPARE and self.parts > 1:
             self.parts //= 2
         self._take(sub, t, end)
@@ -226,6 +259,41 @@ class _Run:
         self.history.corners += corners[1:]
         self.history.pieces += pieces
         return True
+
+    def _split(
+        self, t: float, end: float, table: Stretch, edges: list[float], corners: list[int], tails: Floats, method: str,
+        kept: list[Floats],
+    ) -> tuple[Task, list[float], list[int], list[Floats]] | None:  # fmt: skip
+        """Pieces halved where sources bend or jump, until nothing is left of it; None where the run stops.
+
+        Around a bend one half is smooth; where both halves are as rough as the whole, it is noise.
+        """
+        rough = [(a, b, x) for a, b, x in zip(edges[:-1], edges[1:], tails.tolist(), strict=True) if x > 1.0]
+        level, depth = dict(zip(edges, corners, strict=True)), 0
+        shortest = SHORTEST * (self.task.t1 - self.task.t0) + 64 * np.spacing(max(abs(t), abs(end)))
+        while True:
+            rough = [(a, b, x) for a, b, x in rough if b - a > shortest]
+            level |= {0.5 * (a + b): -1 for a, b, _ in rough}
+            edges = sorted(level)
+            nodes = _gauss_points(edges)
+            sub = self._sub(t, end, table, nodes, kept)
+            self.used = self.integrate(self.kernel, sub, method)
+            if sub.status != Status.DONE:
+                self._take(sub, t, end)
+                return None
+            pieces, tails = self._pieces(sub, nodes, edges, table)
+            if not rough:
+                break
+            now, depth = dict(zip(edges, tails.tolist(), strict=False)), depth + 1
+            halves = [(a, 0.5 * (a + b), b, x) for a, b, x in rough]
+            bent = [(a, m, b) for a, m, b, x in halves if min(now[a], now[m]) <= NOISY * x]
+            if depth >= LOCATED:
+                level |= {e: max(level[e], 0) for a, m, b in bent for e in (a, m, b)}
+            rough = [(*h, now[h[0]]) for a, m, b in bent for h in ((a, m), (m, b)) if now[h[0]] > 1.0]
+        for k, length in enumerate(np.diff(edges)):
+            if length <= shortest and tails[k] > 1.0:  # a jump: a line between its ends
+                pieces[k] = _line(pieces[k], float(length))
+        return sub, edges, [level[e] for e in edges], pieces
 
     def _table(self, t: float, end: float) -> Stretch:
         """Breaks, polynomials and kinks of all signals on a stretch; and how often each kink has come back."""
@@ -279,6 +347,8 @@ class _Run:
                 coef[:, rate, :NODES] = _derived(c, 1)[:, 0]
             if moves >= 0 and ns:
                 coef[:, moves : moves + ns, :NODES] = c[:, 1:]
+        for i, place in enumerate(past.slopes):
+            coef[:, self.kernel.nu - len(past.slopes) + i] = _derived(coef[:, place], 1)
         return coef
 
     def _nodes(self, table: Stretch, t: float, end: float) -> tuple[Floats, list[float], list[int]]:
@@ -298,8 +368,7 @@ class _Run:
             corners += [level, *([-1] * (parts - 1))]
         edges.append(end)
         corners.append(0)
-        lengths = np.diff(edges)
-        return (np.array(edges[:-1])[:, None] + lengths[:, None] * _AT).ravel(), edges, corners
+        return _gauss_points(edges), edges, corners
 
     def _sub(self, t: float, end: float, table: Stretch, nodes: Floats, kept: list[Floats]) -> Task:
         task = self.task
@@ -335,17 +404,17 @@ class _Run:
         task.error_estimate = max(task.error_estimate, sub.error_estimate)
         task.worst_constraint = max(task.worst_constraint, sub.worst_constraint)
 
-    def _pieces(self, sub: Task, nodes: Floats, edges: Sequence[float], table: Stretch) -> tuple[list[Floats], float]:
-        """Polynomials on all pieces, and the largest last coefficient of a series in tolerances."""
+    def _pieces(self, sub: Task, nodes: Floats, edges: Sequence[float], table: Stretch) -> tuple[list[Floats], Floats]:
+        """Polynomials on all pieces, and the largest last coefficient of the series of each in tolerances."""
         past, ns = self.past, self.task.ns
         if edges[-1] == edges[0]:
-            return [], 0.0
+            return [], np.zeros(0)
         rows = np.searchsorted(sub.times, nodes)
         lengths = np.diff(edges)
         y = sub.y[rows][:, past.sources].reshape(len(lengths), NODES, -1)
         sizes = np.maximum(np.abs(y).max(axis=(0, 1)), 1e-300)
         series = np.abs(np.einsum("jn,knc->kjc", _SERIES, y))[:, -2:]
-        tail = float((series / (self.task.rtol * sizes + 1e-300)).max(initial=0.0))
+        tails = (series / (self.task.rtol * sizes + 1e-300)).max(axis=(1, 2), initial=0.0)
         values = np.zeros((len(lengths), NODES, y.shape[2], 1 + ns))
         values[..., 0] = y
         scale = lengths[:, None] ** -np.arange(float(NODES))
@@ -355,7 +424,7 @@ class _Run:
             rate = np.einsum("kpc,np->knc", slope, np.vander(_AT, NODES - 1, increasing=True)) / lengths[:, None, None]
             values[..., 1:] = sy - rate[..., None] * self._clock(nodes, table).reshape(len(lengths), NODES, 1, ns)
         found = np.einsum("pn,kncs->kcsp", _POWERS, values) * scale[:, None, None, :]
-        return list(found), tail
+        return list(found), np.asarray(tails)
 
     def _clock(self, t: Floats, table: Stretch) -> Floats:
         """How real time moves at instants of a moving clock: (len(t), ns)."""
@@ -366,6 +435,19 @@ class _Run:
         hat = coef[segment][:, list(past.hats), :2]
         w = hat[..., 0] + hat[..., 1] * (t - breaks[segment])[:, None]
         return np.asarray(w @ past.dtaus)
+
+
+def _gauss_points(edges: Sequence[float]) -> Floats:
+    """Points of Gauss's rule on all pieces, one after the other."""
+    return np.asarray((np.array(edges[:-1])[:, None] + np.diff(edges)[:, None] * _AT).ravel())
+
+
+def _line(piece: Floats, length: float) -> Floats:
+    """The line between the ends of a piece."""
+    made = np.zeros_like(piece)
+    end = (piece * length ** np.arange(float(NODES))).sum(axis=-1)
+    made[..., 0], made[..., 1] = piece[..., 0], (end - piece[..., 0]) / length
+    return made
 
 
 def _shifted(c: Floats, by: Floats) -> Floats:

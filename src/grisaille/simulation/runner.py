@@ -196,7 +196,7 @@ class Runner:
     def _task(self, point: Point, rtol: float) -> Task:
         point = point.with_past()
         form, kernel = self._kernel(point)
-        past = arguments_of(point, form.plain, len(self.trial.moves))
+        past = arguments_of(point, form.plain, len(self.trial.moves), form.slopes)
         table = form.table(with_leeway(past.table, point.structure.system, self.rtol))
         moved, nominal = bool(len(point.dq)), point.initializer.nominal
         return Task.create(

@@ -145,14 +145,15 @@ class Runs:
         task = self._task(posed, form, kernel)
         if posed.names:
             task.sx[:], task.sz[:] = posed.dstart.sx, form.implicit(posed.dstart.sz)
-        return Prepared(posed, self._table(posed, form, posed.table), form, kernel, form.listing(task))
+        table = SignalTable(task.breaks, task.coef, task.kink)
+        return Prepared(posed, table, form, kernel, form.listing(task))
 
     def _table(self, posed: Point, form: Form, table: SignalTable) -> SignalTable:
         return form.table(with_leeway(table, posed.structure.system, self.solver.rtol))
 
     def _task(self, posed: Point, form: Form, kernel: Kernel | AdjointKernel) -> Task:
         solver, structure, at = self.solver, posed.structure, posed.times
-        given = arguments_of(posed, form.plain, len(posed.names))
+        given = arguments_of(posed, form.plain, len(posed.names), form.slopes)
         system, found, table = structure.system, posed.start, self._table(posed, form, given.table)
         atol = absolute_tolerances(structure, self.setting.model, posed.initializer, solver.rtol, solver.atol)
         return Task.create(

@@ -16,6 +16,7 @@ from dataclasses import replace
 
 import casadi as ca
 
+from grisaille.structure.pieces import is_affine, relations_of
 from grisaille.structure.system import MovingBreaks, System
 
 
@@ -25,8 +26,11 @@ def bent_signals(system: System, jumping: Sequence[int]) -> list[int]:
         return []
     v = ca.vertcat(*(system.u[k] for k in jumping))
     slopes = ca.jacobian(system.rhs, v)
-    by = [ca.jacobian(ca.vec(slopes[:, i]), v) for i in range(len(jumping))]
-    return [k for i, k in enumerate(jumping) if by[i].nnz()]
+    return [
+        k
+        for i, k in enumerate(jumping)
+        if ca.depends_on(slopes[:, i], v) or not is_affine(system.rhs, system.u[k])
+    ]  # fmt: skip
 
 
 def refused_jumps(system: System, jumping: Sequence[int], groups: Mapping[str, Sequence[int]]) -> str:
@@ -35,8 +39,7 @@ def refused_jumps(system: System, jumping: Sequence[int], groups: Mapping[str, S
     seen = [k for k in jumping if system.nz and ca.depends_on(system.residual, system.u[k])]
     if seen:
         w = ca.vertcat(system.z, *(system.u[k] for k in seen))
-        slopes = ca.vec(ca.jacobian(ca.vertcat(system.rhs, system.residual), w))
-        if ca.jacobian(slopes, w).nnz():
+        if not is_affine(ca.vertcat(system.rhs, system.residual), w):
             return (
                 f"{system.signals[seen[0]].name} jumps at instants that move, and decides {system.implicit_names[0]}, "
                 f"which stays implicit, other than linearly; ensembles and elements do not follow it. {remedy}."
@@ -45,7 +48,8 @@ def refused_jumps(system: System, jumping: Sequence[int], groups: Mapping[str, S
     for i, one in enumerate(texts):
         for other in texts[i + 1 :]:
             a, b = (ca.vertcat(*(system.u[k] for k in groups[text])) for text in (one, other))
-            if ca.jacobian(ca.vec(ca.jacobian(system.rhs, a)), b).nnz():
+            compared = [r.gap for r in relations_of(system.rhs, a)]
+            if ca.depends_on(ca.vertcat(ca.vec(ca.jacobian(system.rhs, a)), *compared), b):
                 names = [system.signals[groups[text][0]].name for text in (one, other)]
                 return (
                     f"{names[0]} and {names[1]} jump at instants that move apart, and rates depend on them together "

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import casadi as ca
 
 from grisaille.errors import EstimationError
+from grisaille.structure.pieces import jumps_of
 from grisaille.structure.system import System
 
 if TYPE_CHECKING:
@@ -76,10 +77,10 @@ def refuse_rough_past(point: Point) -> None:
             continue
         formula = plain.observed[plain.observed_names.index(delay.source)]
         rough = [plain.u[k] for k, s in enumerate(plain.signals) if not _is_continuous(point, s.name, s.kind)]
-        if ca.depends_on(formula, ca.vertcat(plain.z, *rough)):
+        if ca.depends_on(formula, ca.vertcat(plain.z, *rough)) or jumps_of(formula, plain.x):
             raise EstimationError(
-                f"There are no derivatives where {delay.name} is in the equations: {delay.source} is no formula of the "
-                f"states and may jump, and its jumps come back. Delay the states that it is made of, or let a state "
+                f"There are no derivatives where {delay.name} is in the equations: {delay.source} is no smooth formula "
+                f"of states and may jump, and its jumps come back. Delay the states that it is made of, or let a state "
                 f"follow it, der(f) == ({delay.source} - f) / T, and delay that."
             )
 

@@ -29,6 +29,7 @@ from grisaille.simulation.remembered import Same
 from grisaille.structure.delays import Delay
 from grisaille.structure.moving_breaks import RATE
 from grisaille.structure.pasts import past_places
+from grisaille.structure.pieces import jumps_of
 from grisaille.structure.system import System
 
 Floats = NDArray[np.float64]
@@ -263,11 +264,11 @@ def _delayed(s: Setting) -> tuple[list[int], list[_Delayed]]:
 def _refuse(system: System, delay: Delay, order: int) -> None:
     """Refuse what is no formula of states, and what index reduction differentiates twice."""
     formula = system.observed[system.observed_names.index(delay.source)]
-    if ca.depends_on(formula, ca.vertcat(system.z, system.u)):
+    if ca.depends_on(formula, ca.vertcat(system.z, system.u)) or jumps_of(formula, system.x):
         raise ModelError(
-            f"Realizations are made where states are delayed; {delay.name} delays {delay.source}, which is no formula "
-            f"of the states and may jump. Delay the states that it is made of, or let a state follow it, der(f) == "
-            f"({delay.source} - f) / T, and delay that."
+            f"Realizations are made where states are delayed; {delay.name} delays {delay.source}, which is no smooth "
+            f"formula of states and may jump. Delay the states that it is made of, or let a state follow it, der(f) "
+            f"== ({delay.source} - f) / T, and delay that."
         )
     if order > 1:
         raise ModelError(
