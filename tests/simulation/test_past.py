@@ -130,7 +130,7 @@ def test_relations_of_what_is_delayed_have_instants_and_derivatives() -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "formula"), [(Bent, lambda x: max(x, 0.2)), (Jumping, lambda x: x * (1 + (x > 0.5)))]
+    ("model", "formula"), [(Bent, lambda x: max(x, 0.2)), (Jumping, lambda x: x * (1 + (x > 0.43)))]
 )
 def test_what_bends_or_jumps_with_states_comes_back(model: type[gr.Model], formula: Callable[[float], float]) -> None:
     """Against lines between the instants of a fine grid, on which a jump is known to half a step."""

@@ -287,13 +287,16 @@ class _Run:
             now, depth = dict(zip(edges, tails.tolist(), strict=False)), depth + 1
             halves = [(a, 0.5 * (a + b), b, x) for a, b, x in rough]
             bent = [(a, m, b) for a, m, b, x in halves if min(now[a], now[m]) <= NOISY * x]
-            if depth >= LOCATED:
-                level |= {e: max(level[e], 0) for a, m, b in bent for e in (a, m, b)}
+            for a, m, b in bent:
+                if max(now[a], now[m]) <= 1.0:  # it was in the middle, or no longer matters
+                    level[m] = max(level[m], 0)
+                elif depth >= LOCATED:
+                    level |= {e: max(level[e], 0) for e in (a, m, b)}
             rough = [(*h, now[h[0]]) for a, m, b in bent for h in ((a, m), (m, b)) if now[h[0]] > 1.0]
-        for k, length in enumerate(np.diff(edges)):
-            if length <= shortest and tails[k] > 1.0:  # a jump: a line between its ends
-                pieces[k] = _line(pieces[k], float(length))
-        return sub, edges, [level[e] for e in edges], pieces
+        # over a jump the piece before it goes on
+        gone = {k for k, length in enumerate(np.diff(edges)) if k and length <= shortest and tails[k] > 1.0}
+        edges = [e for k, e in enumerate(edges) if k not in gone]
+        return sub, edges, [level[e] for e in edges], [p for k, p in enumerate(pieces) if k not in gone]
 
     def _table(self, t: float, end: float) -> Stretch:
         """Breaks, polynomials and kinks of all signals on a stretch; and how often each kink has come back."""
@@ -440,14 +443,6 @@ class _Run:
 def _gauss_points(edges: Sequence[float]) -> Floats:
     """Points of Gauss's rule on all pieces, one after the other."""
     return np.asarray((np.array(edges[:-1])[:, None] + np.diff(edges)[:, None] * _AT).ravel())
-
-
-def _line(piece: Floats, length: float) -> Floats:
-    """The line between the ends of a piece."""
-    made = np.zeros_like(piece)
-    end = (piece * length ** np.arange(float(NODES))).sum(axis=-1)
-    made[..., 0], made[..., 1] = piece[..., 0], (end - piece[..., 0]) / length
-    return made
 
 
 def _shifted(c: Floats, by: Floats) -> Floats:
