@@ -118,7 +118,7 @@ class Bent(gr.Model):
 class Jumping(Bent):
     equations = [
         gr.der(Bent.x) == -Bent.k * gr.delay(Bent.z, 1.0),
-        Bent.z == gr.where(Bent.x > 0.5, 2 * Bent.x, Bent.x),
+        Bent.z == gr.where(Bent.x > 0.43, 2 * Bent.x, Bent.x),
     ]
 
 
