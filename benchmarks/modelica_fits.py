@@ -57,8 +57,8 @@ EXAMPLES = (
             {"inertia3.w": 0.2}, 1.0),
     Example(ROTATIONAL + "EddyCurrentBrake", ("inertia.phi", "heatCapacitor.T"),
             ("eddyCurrentTorque.tau_nominal", "heatCapacitor.C"), {"heatCapacitor.T": 295.0}, 1.0),
-    Example(TRANSLATIONAL + "Oscillator", ("mass1.s", "mass2.s"), ("spring1.spring.c", "damper1.d"), {"mass2.v": 0.1},
-            0.5, 401),
+    Example(TRANSLATIONAL + "Oscillator", ("mass1.s", "mass2.s"), ("spring1.c", "damper1.d"), {"mass2.v": 0.1},
+            0.5, 401, disturbance=("spring1.f", gr.spectra.lowpass(50.0), 0.3)),
     Example(TRANSLATIONAL + "InitialConditions", ("m1.s", "sd1.s_rel"), ("s1.c", "sd1.c", "sd1.d"),
             {"m1.v": 1.0}, 2.0, 401),
     Example(ANALOG + "CauerLowPassAnalog", ("C1.v", "C5.v"), ("l1", "c3", "R2.R"), {"L1.i": 0.05}, 60.0,
@@ -72,8 +72,7 @@ EXAMPLES = (
     Example(MULTIBODY + "Elementary.PendulumWithSpringDamper", ("revolute.phi", "prismatic.s"),
             ("spring1.spring.c", "damper1.d"),
             {"prismatic.s": 0.3}, 5.0),
-    Example(MULTIBODY + "Elementary.Pendulum", ("rev.phi",), ("damper.d", "body.r_CM[1]"), {"rev.w": 0.5}, 3.0,
-            disturbance=("damper.tau", gr.spectra.lowpass(4.0), 0.3)),
+    Example(MULTIBODY + "Elementary.Pendulum", ("rev.phi",), ("damper.d", "body.r_CM[1]"), {"rev.w": 0.5}, 3.0),
 )  # fmt: skip
 
 
