@@ -199,11 +199,18 @@ class Library:
             values = [local[c.name] for c in made.components if "input" in c.prefixes]
         else:
             values = [self.evaluator.value(a, local) for a in external.arguments]
-        # the entries of a table are settled when it is made
-        value = function(*(elementwise(self.evaluator.settled, v) if isinstance(v, np.ndarray) else v for v in values))
+        value = function(*map(self._with_abscissas, values))
         if not outputs:
             return
         local[outputs[0]] = value
+
+    def _with_abscissas(self, value: Any) -> Any:
+        """A matrix whose first column is settled, as tables need it; other columns may hold parameters."""
+        if not isinstance(value, np.ndarray) or value.ndim != 2 or not value.size:
+            return value
+        table = value.copy()
+        table[:, 0] = [self.evaluator.settled(x) for x in value[:, 0]]
+        return table
 
     def _blank(self, component: tree.Declared, local: Local) -> Any:
         """A variable of a function before its first assignment."""
