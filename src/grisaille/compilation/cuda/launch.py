@@ -329,6 +329,9 @@ class _Run:
         self, job: Job, machine: Machine, batch: type[ctypes.Structure], moments: bool, rows: bool, most: int,
         fetched: bool,
     ) -> None:  # fmt: skip
+        for name, dimensions in (("x0", 3), ("sx0", 4)):
+            if job.arrays[name].ndim == dimensions and job.arrays[name].shape[1] != job.count:
+                raise ValueError(f"{name} has {job.arrays[name].shape[1]} starts for {job.count} realizations.")
         self.job, self.machine, self.moments, self.rows = job, machine, moments, rows
         self.fetched = fetched
         self.Batch, self.Device = batch, structures(batch)
