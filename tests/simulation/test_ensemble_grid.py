@@ -78,3 +78,8 @@ def test_variances_do_not_depend_on_how_outputs_lie():
 def test_a_grid_that_no_machine_holds_is_refused():
     with pytest.raises(DataError, match=r"sampled at 3.6e\+09 points from t = 0 to 3600.*shorter span"):
         gr.simulate(Slow(), HOUR, realizations=1, step=1e-6, compiled=False)
+
+
+def test_one_instant_is_no_span():
+    with pytest.raises(DataError, match=r"only time is 0\. Give a later one too"):
+        gr.simulate(Slow(), [0.0], realizations=2, compiled=False)

@@ -75,7 +75,7 @@ def first_singular(P: np.ndarray) -> int:
     L = np.zeros_like(P)
     for j in range(len(P)):
         pivot = P[j, j] - L[j, :j] @ L[j, :j]
-        if pivot <= NO_VARIANCE * P[j, j]:
+        if pivot <= NO_VARIANCE * min(P[j, j], LARGEST):
             return j
         L[j:, j] = (P[j:, j] - L[j:, :j] @ L[j, :j]) / np.sqrt(pivot)
     return -1

@@ -42,6 +42,11 @@ def make_grid(times: Floats, kinks: Floats, step: float, *, has_lattice: bool = 
     """``times`` increase; kinks outside their span are ignored. Instants that differ by rounding are one."""
     rounding = SAME_TIME * np.ptp(times) + 4 * np.spacing(np.abs(times).max())
     cells = np.ptp(times) / step
+    if not cells > 0.0:
+        raise DataError(
+            f"Realizations are simulated over a span; the only time is {times[0]:g}. Give a later one too, or leave "
+            f"realizations= out."
+        )
     if not cells < MOST_CELLS:
         raise DataError(
             f"Disturbances would be sampled at {cells:.3g} points from t = {times[0]:g} to {times[-1]:g}, one every "

@@ -103,8 +103,9 @@ class PastEngine:
         self, slabs: Sequence[slice], skip: Sequence[int], moments: bool, rows: bool, progress: Progress | None
     ) -> Iterator[Answer]:
         s = self.setting
-        each = NUMBERS // (2 * s.grid.cells * max(1, s.disturbances.layout(s.values).nd) * (1 + len(s.dp)) + 1)
-        size = int(np.clip(each, 32, 4096))
+        drawn = 2 * s.grid.cells * max(1, s.disturbances.layout(s.values).nd)
+        kept = len(self.points) * (len(s.observed) + KEPT * len(self.sources) // 2 + 1)
+        size = int(np.clip(NUMBERS // ((drawn + kept) * (1 + len(s.dp))), 1, 4096))
         for slab in slabs:
             parts, ends = [], []
             for begin in range(0, s.count, size):
@@ -156,7 +157,7 @@ class _Run:
 
     def _weights(self, tau: float, order: int) -> csr_array:
         s, points = self.engine.setting, self.engine.points
-        key = (Same(s.grid), len(points), tau)
+        key = (points.tobytes(), tau)
         return s.disturbances.remembered.get(("past", tau, order), key, lambda: delayed_weights(points, tau, order))
 
     def go(self) -> None:
