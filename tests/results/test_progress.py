@@ -166,6 +166,22 @@ def test_every_estimator_says_what_makes_it_long(name, monkeypatch):
         assert "64 realizations" in words[0] and "gr.SimulatedPEM(realizations=50)" in words[1]
 
 
+@pytest.mark.parametrize(("count", "said"), [(59, False), (60, True)])
+def test_filters_say_how_many_states_are_many(count, said):
+    class Chain(gr.Model):
+        a = gr.Parameter(1.0)
+        w = gr.Disturbance(gr.spectra.lowpass(2.0))
+        x = gr.Variable((0.0,) * count, size=count)
+        y = gr.Output(x[0], noise=0.1)
+        equations = [der(x[0]) == w - a * x[0], der(x[1:]) == x[:-1] - x[1:]]
+
+    method = gr.KalmanML()
+    data = gr.Experiment([0.0, 1.0, 2.0], {}, {"y": np.ones(3)})
+    cost = method.cost(build_problem(Chain(), data, ["a"], method))
+    assert (f"the covariance of {count} states" in ", ".join(cost.causes)) == said
+    assert ("gr.SimulatedPEM()" in "; ".join(cost.faster)) == said
+
+
 def test_a_fit_on_a_terminal_that_takes_long(monkeypatch):
     """Through gr.fit, with a clock that runs ten seconds at a time."""
     clock, stream = Clock(), Terminal()

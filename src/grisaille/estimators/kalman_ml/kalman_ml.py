@@ -76,6 +76,9 @@ OFTEN = 1.5
 """Steps between samples, on average, that are worth a word."""
 STIFF = 9
 """Doublings of a matrix exponential from which on a state settles a hundred times faster than samples come."""
+MANY_STATES = 60
+"""States from which on their covariance is worth a word: a gradient over 50 samples takes a tenth of a second, or most
+of one where the model is not linear, and eight times as long with twice as many."""
 HARDLY = 2e-3
 """The same of steps that were refined in other cells."""
 
@@ -317,6 +320,10 @@ class KalmanML(Estimator):
         causes, faster = interpreted(self.compiled, "KalmanML") if steps else ([], [])
         if counts.mean() > OFTEN:
             causes.append(f"{counts.mean():.2g} steps between samples on average, {counts.max()} at most")
+        states = max(c.trial.structure.system.nx for c in problem.cases)
+        if states >= MANY_STATES:
+            causes.append(f"the covariance of {states} states, whose cost grows with the cube of their number")
+            faster.append("gr.SimulatedPEM() or gr.OutputError(), whose cost grows with the number of states")
         if self.filter == "unscented":
             faster.append("the extended filter, gr.KalmanML(filter='extended'), where the model is smooth")
         if any(s.doublings > STIFF for s in steps):
