@@ -323,7 +323,7 @@ class KalmanML(Estimator):
         states = max(c.trial.structure.system.nx for c in problem.cases)
         if states >= MANY_STATES:
             causes.append(f"the covariance of {states} states, whose cost grows with the cube of their number")
-            faster.append("gr.SimulatedPEM() or gr.OutputError(), whose cost grows with the number of states")
+            faster.append("gr.SimulatedPEM() or gr.OutputError(), which carry no covariance of states")
         if self.filter == "unscented":
             faster.append("the extended filter, gr.KalmanML(filter='extended'), where the model is smooth")
         if any(s.doublings > STIFF for s in steps):
