@@ -450,11 +450,36 @@ typedef struct {
   double factor, error, proposal;
 } gr_radau_retake;
 
+#if GR_NC > 0
+/* A frozen step ends where its end has been moved onto the constraints: an event is a root of what is computed. A point
+ * beyond the event that cannot be moved serves as it is; where the step ends it is asked for again. No row is under way. */
+GR_COLD void gr_radau_stand_on_constraints(gr_radau_retake *a) {
+  gr_task *k = a->k;
+  const gr_radau_room *r = a->r;
+  gr_projection projection = gr_projection_in(r->projection);
+  const gr_anchor end = {a->s.t, r->end, r->end + GR_NX, r->s->segment};
+  const double amount = k->amount;
+  const long where = k->where;
+  gr_radau_copy(r->row_x, r->end, GR_NX);
+  gr_radau_copy(r->row_z, r->end + GR_NX, GR_NZ);
+  if (!gr_project(k, &projection, a->s.t, r->row_x, r->row_z, a->s.u) &&
+      !gr_solve_implicit(k, a->s.newton, &end, a->s.t, r->row_x, r->row_z, a->s.u)) {
+    a->s.x = r->row_x;
+    a->s.z = r->row_z;
+  }
+  k->where = where;
+  k->amount = amount;
+}
+#endif
+
 GR_FN void gr_radau_stand(gr_radau_retake *a, double h) {
   a->s.t = a->k->t + h;
   a->s.x = a->r->end;
   a->s.z = a->r->end + GR_NX;
   gr_radau_copy(a->s.u, a->r->u + 3 * GR_NU, GR_NU);
+#if GR_NC > 0
+  if (a->k->fixed_step > 0.0) gr_radau_stand_on_constraints(a);
+#endif
 }
 
 GR_COLD long gr_radau_retry(void *run, double h) {
