@@ -5,13 +5,16 @@ from __future__ import annotations
 import ctypes
 import shutil
 import subprocess
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import casadi as ca
 import numpy as np
 import pytest
 
-from grisaille.compilation.printer import PRELUDE
+from grisaille.compilation import printer
+from grisaille.compilation.printer import PRELUDE, print_function
 from grisaille.compilation.rolled import print_rolled
 
 INPUTS = ("t", "x", "p")
@@ -66,13 +69,16 @@ SPARSE = ca.jacobian(rod(), x)
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if compiler is None:
-        pytest.skip("no C compiler was found")
-    folder: Path = tmp_path_factory.mktemp("rolled")
     texts = [print_rolled(function(f()), f"gr_{f.__name__}", INPUTS) for f in FORMULAS]
     texts += [print_rolled(function(SPARSE), f"gr_{name}", INPUTS, name == "entries") for name in ("entries", "spread")]
     names = [*(f.__name__ for f in FORMULAS), "entries", "spread"]
+    return compiled(texts, names, tmp_path_factory.mktemp("rolled"))
+
+
+def compiled(texts: list[str], names: list[str], folder: Path) -> ctypes.CDLL:
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        pytest.skip("no C compiler was found")
     calls = [f"void {n}(double t, double *x, double *p, double *out) {{ gr_{n}(t, x, p, out); }}" for n in names]
     (folder / "rolled.c").write_text("\n".join(["#define GR_FN static inline", PRELUDE, *texts, *calls]))
     flags = [
@@ -123,3 +129,45 @@ def test_what_repeats_is_one_line() -> None:
     text = print_rolled(function(rod()), "f", INPUTS)
     assert text.count("\n") < 20
     assert "x[0 + 1 * k]" in text
+
+
+def many(n: int) -> ca.SX:
+    """n values that two others use, each in another's cell."""
+    each = ca.sin(p[0] * ca.repmat(x, n // 60, 1) + ca.DM(range(n)))
+    return ca.vertcat(each * p[1], each[::-1] - t)
+
+
+def test_many_values_are_no_burden_on_the_stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More values than the stack of a thread has room for, in several threads at once."""
+    owns = {"rolled": function(many(13_200)), "lines": function(many(120))}
+    texts = [print_rolled(owns["rolled"], "gr_rolled", INPUTS)]
+    monkeypatch.setattr(printer, "ON_STACK", 20)
+    monkeypatch.setattr(printer, "PART", 60)
+    texts.append(print_function(owns["lines"], "gr_lines", INPUTS))
+    assert all(text.count("GR_KEPT double w[") == 1 and "  double w[" not in text for text in texts)
+    library = compiled(texts, list(owns), tmp_path)
+
+    def right(seed: int) -> bool:
+        rng = np.random.default_rng(seed)
+        at, state, parameters = 0.1 * seed, rng.normal(size=60), rng.normal(size=4)
+        same = True
+        for name, own in owns.items():
+            expected = own(at, state, parameters).full().ravel()
+            for _ in range(10):
+                out = np.full(expected.size, np.nan)
+                pointers = (ctypes.c_void_p(v.ctypes.data) for v in (state, parameters, out))
+                getattr(library, name)(ctypes.c_double(at), *pointers)
+                same = same and np.array_equal(out, expected)
+        return same
+
+    before = threading.stack_size(96 * 1024)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            assert all(pool.map(right, range(4)))
+    finally:
+        threading.stack_size(before)
+
+
+def test_few_values_stay_on_the_stack() -> None:
+    assert printer.between_parts("double", printer.ON_STACK) == f"  double w[{printer.ON_STACK}];"
+    assert printer.between_parts("gr_wide", printer.ON_STACK + 1) == f"  GR_KEPT gr_wide w[{printer.ON_STACK + 1}];"

@@ -14,6 +14,7 @@ from grisaille.compilation.kernel import ARGUMENTS, c_source
 from grisaille.compilation.library import Library, build_library, no_compiler
 from grisaille.compilation.printer import print_function
 from grisaille.compilation.sparse import source as sparse_source
+from grisaille.compilation.sparse.room import with_room
 from grisaille.compilation.task import Task, TaskStructure
 from grisaille.structure.system import System
 
@@ -54,52 +55,32 @@ class AdjointKernel:
         size = int(self.library.function(f"gr_{'implicit' if implicit else 'explicit'}_work", ctypes.c_long)(0))
         if task.work.size < size:
             task.work = np.zeros(size)
-        self._make_room(task)
-        nothing, before = np.zeros(1), task.copy()
-        packed, adjoint = self._pack(task, implicit, path, 0, nothing, nothing, nothing)
-        self._entry("gr_adjoint_forward")(ctypes.byref(adjoint))
-        task.unpack(packed)
-        if task.wanted > task.room:
-            # factors of sparse matrices outgrew their room on the way
-            before.room, before.factors = task.wanted, np.zeros(0)
-            task.take_over(before)
-            return self.forward(task, implicit, path)
-        return int(adjoint.taken)
+        nothing = 3 * [np.zeros(1)]
+        return with_room(self.library, task, lambda: self._run("gr_adjoint_forward", task, implicit, path, 0, *nothing))
 
     def back(
         self, task: Task, implicit: bool, path: Floats, taken: int, weights: Floats, by_state: Floats, gradient: Floats
     ) -> None:
         """Adds to ``gradient`` and moves ``by_state`` from the end of the task to its start."""
-        self._make_room(task)
-        state, slopes = by_state.copy(), gradient.copy()
-        packed, adjoint = self._pack(task, implicit, path, taken, weights, state, slopes)
-        self._entry("gr_adjoint_back")(ctypes.byref(adjoint))
-        task.unpack(packed)
-        if task.wanted > task.room:
-            task.room, task.factors = task.wanted, np.zeros(0)
-            self.back(task, implicit, path, taken, weights, by_state, gradient)
-            return
-        by_state[:], gradient[:] = state, slopes
 
-    def _make_room(self, task: Task) -> None:
-        size = int(self.library.function("gr_factors_work", ctypes.c_long)(task.room))
-        if task.factors.size < size:
-            task.factors = np.zeros(size)
+        def run() -> tuple[Floats, Floats]:
+            state, slopes = by_state.copy(), gradient.copy()
+            self._run("gr_adjoint_back", task, implicit, path, taken, weights, state, slopes)
+            return state, slopes
 
-    def _entry(self, name: str) -> ctypes._NamedFuncPointer:
-        return self.library.function(name, ctypes.POINTER(AdjointStructure))
+        by_state[:], gradient[:] = with_room(self.library, task, run)
 
-    def _pack(
-        self, task: Task, implicit: bool, path: Floats, taken: int, weights: Floats, by_state: Floats, gradient: Floats
-    ) -> tuple[TaskStructure, AdjointStructure]:
+    def _run(self, entry: str, task: Task, implicit: bool, path: Floats, taken: int, *vectors: Floats) -> int:
+        """How many points the path has then; ``vectors``: weights, derivatives by the state, gradient."""
         packed = task.pack()
         work = np.zeros(int(self.library.function("gr_adjoint_work")()))
         adjoint = AdjointStructure(
             ctypes.pointer(packed), int(implicit), len(path) // self.point_size(implicit), taken, path.ctypes.data,
-            weights.ctypes.data, by_state.ctypes.data, gradient.ctypes.data, work.ctypes.data,
+            *(vector.ctypes.data for vector in vectors), work.ctypes.data,
         )  # fmt: skip
-        adjoint.alive = work
-        return packed, adjoint
+        self.library.function(entry, ctypes.POINTER(AdjointStructure))(ctypes.byref(adjoint))
+        task.unpack(packed)
+        return int(adjoint.taken)
 
 
 def build_adjoint(system: System, sparse: bool | None = None) -> AdjointKernel:

@@ -24,6 +24,7 @@ from grisaille.compilation.memo import Memo
 from grisaille.compilation.printer import PART, PRELUDE, print_function
 from grisaille.compilation.rolled import print_rolled
 from grisaille.compilation.sparse import source as sparse_source
+from grisaille.compilation.sparse.room import with_room
 from grisaille.compilation.task import Task, TaskStructure
 from grisaille.errors import CompilationError
 from grisaille.structure.system import System
@@ -82,20 +83,10 @@ class Kernel:
         size = self.work_size(entry, task.ns)
         if task.work.size < size:
             task.work = np.zeros(size)
-        if not self.sparse:
+        if self.sparse and self.library is not None:
+            with_room(self.library, task, lambda: self._run(entry, task))
+        else:
             self._run(entry, task)
-            return
-        while True:
-            before = task.copy()
-            factors = int(self._entry("gr_factors_work", ctypes.c_long)(task.room))
-            if task.factors.size < factors:
-                task.factors = np.zeros(factors)
-            self._run(entry, task)
-            if task.wanted <= task.room:
-                return
-            # factors outgrew their room on the way
-            before.room, before.factors = task.wanted, np.zeros(0)
-            task.take_over(before)
 
     def _run(self, entry: str, task: Task) -> None:
         packed = task.pack()

@@ -28,6 +28,10 @@ PART = 2000
 RUN_OF_ZEROS = 8
 """Zeros in a row from which on a loop writes them."""
 
+ON_STACK = 2048
+"""Numbers between parts of a function that lie on the stack (half a megabyte in threads of some systems); more lie in
+memory of the thread's own."""
+
 PRELUDE = """\
 #include <math.h>
 
@@ -41,6 +45,11 @@ PRELUDE = """\
 #define GR_ALONE __attribute__((noinline))
 #else
 #define GR_ALONE
+#endif
+#if defined(__CUDACC__)
+#define GR_KEPT
+#else
+#define GR_KEPT static __thread
 #endif
 
 GR_FN double gr_sign(double a) { return a < 0 ? -1.0 : a > 0 ? 1.0 : a; }
@@ -137,7 +146,7 @@ def _statements(
     current: dict[int, str] = {}
     loaded: dict[tuple[int, int], str] = {}
     lines: list[_Statement] = []
-    positions = [_dense_positions(function.sparsity_in(i)) for i in range(function.n_in())]
+    positions = [dense_positions(function.sparsity_in(i)) for i in range(function.n_in())]
     written: dict[tuple[int, int], str] = {}
     for k in range(function.n_instructions()):
         operation = function.instruction_id(k)
@@ -167,7 +176,8 @@ def _statements(
     return lines, (_sparse_results if sparse else _dense_results)(function, outputs, written, dialect.literal(0.0))
 
 
-def _dense_positions(pattern: ca.Sparsity) -> list[int]:
+def dense_positions(pattern: ca.Sparsity) -> list[int]:
+    """Where each entry of a pattern is in the full matrix, column after column."""
     rows, columns = pattern.get_triplet()
     height = pattern.size1()
     return [r + height * c for r, c in zip(rows, columns, strict=True)]
@@ -188,11 +198,16 @@ def _dense_results(
 ) -> list[_Result]:
     results = []
     for o, name in enumerate(outputs):
-        where = {position: entry for entry, position in enumerate(_dense_positions(function.sparsity_out(o)))}
+        where = {position: entry for entry, position in enumerate(dense_positions(function.sparsity_out(o)))}
         for position in range(function.numel_out(o)):
             value = written.get((o, where[position]), zero) if position in where else zero
             results.append(_Result(name, position, value))
     return results
+
+
+def between_parts(number: str, count: int) -> str:
+    """The array ``w`` in which parts of a function hand values on; printed functions do not call each other."""
+    return f"  {'GR_KEPT ' if count > ON_STACK else ''}{number} w[{count}];"
 
 
 def _stores(results: list[_Result], slots: dict[str, int], zero: str) -> list[str]:
@@ -225,7 +240,7 @@ def _in_parts(name: str, signature: _Signature, lines: list[_Statement], results
         body += [f"  const {number} {s.target} = {s.text};" for s in mine]
         body += [f"  w[{slots[s.target]}] = {s.target};" for s in mine if s.target in slots]
         texts.append(_definition(f"{name}_{part}", f"{signature.declaration}, {number} *w", body, "GR_FN GR_ALONE"))
-    calls = [f"  {signature.number} w[{n_slots}];"]
+    calls = [between_parts(signature.number, n_slots)]
     calls += [f"  {name}_{part}({signature.call}, w);" for part in range(n_parts)]
     calls += _stores(results, slots, zero)
     return "\n".join([*texts, _definition(name, signature.declaration, calls)])

@@ -22,6 +22,7 @@ from typing import Any
 import casadi as ca
 
 from grisaille.compilation.dialect import SINGLE, literal
+from grisaille.compilation.printer import between_parts, dense_positions
 from grisaille.errors import CompilationError
 
 LARGEST = 40
@@ -95,7 +96,7 @@ class _Text:
     def whole(self, count: int) -> str:
         self.cut(1)
         calls = [f"  {self._name}_{k}({self._given}, out, w);" for k in range(self._parts)]
-        memory = f"  double w[{max(count, 1)}];"
+        memory = between_parts("double", max(count, 1))
         return "\n".join([*self._done, f"GR_FN void {self._name}({self._declaration}) {{", memory, *calls, "}", ""])
 
 
@@ -112,7 +113,7 @@ def _read(function: ca.Function, inputs: Sequence[str]) -> tuple[list[_Node], di
     nodes: list[_Node] = []
     written: dict[int, object] = {}
     current: dict[int, object] = {}
-    positions = [_positions(function.sparsity_in(i)) for i in range(function.n_in())]
+    positions = [dense_positions(function.sparsity_in(i)) for i in range(function.n_in())]
     for k in range(function.n_instructions()):
         operation = function.instruction_id(k)
         if operation == ca.OP_OUTPUT:
@@ -138,18 +139,12 @@ def _read(function: ca.Function, inputs: Sequence[str]) -> tuple[list[_Node], di
     return nodes, written
 
 
-def _positions(pattern: ca.Sparsity) -> list[int]:
-    rows, columns = pattern.get_triplet()
-    height = pattern.size1()
-    return [r + height * c for r, c in zip(rows, columns, strict=True)]
-
-
 def _entries(function: ca.Function, sparse: bool) -> list[int | None]:
     """For each number that is written, the entry of the function's output, None for zeros."""
     if sparse or function.sparsity_out(0).is_dense():
         return list(range(function.nnz_out(0)))
     entries: list[int | None] = [None] * function.numel_out(0)
-    for entry, position in enumerate(_positions(function.sparsity_out(0))):
+    for entry, position in enumerate(dense_positions(function.sparsity_out(0))):
         entries[position] = entry
     return entries
 

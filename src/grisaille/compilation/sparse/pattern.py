@@ -16,6 +16,8 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
+from grisaille.structure.matching import strong_components
+
 Ints = NDArray[np.int64]
 
 SPARE = 4
@@ -82,7 +84,9 @@ def eliminate(pattern: Pattern) -> Elimination | None:
     owner = np.empty(n, np.int64)
     owner[matched] = np.arange(n)
     position = owner[pattern.row]
-    blocks = _components(n, pattern, position)
+    # a column leads to those whose matched rows it has entries in: what comes later is upper triangular
+    begin, targets = pattern.begin.tolist(), position.tolist()
+    blocks = strong_components([targets[begin[c] : begin[c + 1]] for c in range(n)])
     order: list[int] = []
     block: list[int] = []
     number, label = np.empty(n, np.int64), np.empty(n, np.int64)
@@ -109,58 +113,6 @@ def _match(pattern: Pattern) -> Ints | None:
     graph = coo_array((np.ones(pattern.size), (pattern.row, pattern.column)), shape=(n, n)).tocsr()
     found = maximum_bipartite_matching(graph, perm_type="row").astype(np.int64)
     return None if (found < 0).any() else found
-
-
-def _components(n: int, pattern: Pattern, position: Ints) -> list[list[int]]:
-    """Strong components of the graph column → columns whose matched rows it has entries in, each after those it
-    reaches: the matrix is then block upper triangular."""
-    begin, targets = pattern.begin.tolist(), position.tolist()
-    index = [-1] * n
-    low = [0] * n
-    on_stack = [False] * n
-    stack: list[int] = []
-    found: list[list[int]] = []
-    count = 0
-    for root in range(n):
-        if index[root] >= 0:
-            continue
-        path = [(root, begin[root])]
-        index[root] = low[root] = count
-        count += 1
-        stack.append(root)
-        on_stack[root] = True
-        while path:
-            node, at = path.pop()
-            deeper = False
-            while at < begin[node + 1]:
-                other = targets[at]
-                at += 1
-                if index[other] < 0:
-                    path.append((node, at))
-                    path.append((other, begin[other]))
-                    index[other] = low[other] = count
-                    count += 1
-                    stack.append(other)
-                    on_stack[other] = True
-                    deeper = True
-                    break
-                if on_stack[other]:
-                    low[node] = min(low[node], index[other])
-            if deeper:
-                continue
-            if path:
-                parent = path[-1][0]
-                low[parent] = min(low[parent], low[node])
-            if low[node] == index[node]:
-                members = []
-                while True:
-                    member = stack.pop()
-                    on_stack[member] = False
-                    members.append(member)
-                    if member == node:
-                        break
-                found.append(sorted(members))
-    return found
 
 
 def _minimum_degree(members: Sequence[int], pattern: Pattern, position: Ints, number: Ints, label: Ints) -> list[int]:
