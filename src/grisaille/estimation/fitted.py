@@ -29,6 +29,7 @@ from grisaille.experiment.experiment import Experiment
 from grisaille.model.classes import Model, restored
 from grisaille.model.expression import as_expression
 from grisaille.model.names import nearest, suggestion
+from grisaille.simulation.assertions import unchecked
 from grisaille.simulation.options import SimulationOptions
 from grisaille.simulation.simulate import simulate
 from grisaille.structure.prepared import structure_of
@@ -411,7 +412,7 @@ class Fitted:
         values.update(options.pop("parameters", {}))
         known, is_own = known_starts(experiment), any(experiment is e for e in self.experiments)
         return simulate(
-            self.initial_model, experiment.grid(), inputs=signals, hold=hold,
+            unchecked(self.initial_model), experiment.grid(), inputs=signals, hold=hold,
             parameters={**experiment.constants, **values},
             start={**known, **starts} if is_own else {**starts, **known}, sensitivities=sensitivities, **options,
         )  # fmt: skip

@@ -56,6 +56,17 @@ class Occasion:
 
 
 @dataclass(frozen=True, eq=False)
+class Check:
+    """A condition that trajectories shall fulfil; ``severe`` where a run that breaks it is an error."""
+
+    condition: Expression
+    message: str
+    severe: bool
+    source: str
+    owner: str = ""
+
+
+@dataclass(frozen=True, eq=False)
 class Joint:
     """``connect(...)`` written in the component ``owner``: full names of connectors, or of one signal and its sinks."""
 
@@ -112,6 +123,8 @@ class Content:
     """Equations that hold at the first instant only."""
     settled: dict[str, str] = field(default_factory=dict)
     """Names that decided the shape of the model while it was read, with their values: they cannot be changed."""
+    checks: tuple[Check, ...] = ()
+    """Conditions on trajectories."""
 
     def copy(self) -> Content:
         """A copy whose tables can be changed."""
@@ -182,6 +195,9 @@ class _Mapping:
             initial=tuple(
                 replace(law, left=self.change(law.left), right=self.change(law.right), owner=self._owner(law.owner))
                 for law in old.initial
+            ),
+            checks=tuple(
+                replace(c, condition=self.change(c.condition), owner=self._owner(c.owner)) for c in old.checks
             ),
             settled=table(old.settled, lambda value, n: value),
             joints=tuple(

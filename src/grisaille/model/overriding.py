@@ -185,6 +185,7 @@ def _change_component(content: Content, name: str, value: Any) -> None:
     content.equations = tuple(law for law in content.equations if not below(law.owner, name))
     content.whens = tuple(when for when in content.whens if not below(when.owner, name))
     content.initial = tuple(law for law in content.initial if not below(law.owner, name))
+    content.checks = tuple(check for check in content.checks if not below(check.owner, name))
     content.joints = tuple(joint for joint in content.joints if not below(joint.owner, name))
     insert_component(content, name, part, _prefixing(name))
 

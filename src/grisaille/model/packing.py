@@ -21,7 +21,7 @@ from grisaille.model.expression import Call, Condition, Constant, Expression, Na
 _CLASSES: dict[str, type] = {
     cls.__name__: cls
     for cls in (
-        Content, _content.Law, _content.Action, _content.Branch, _content.Occasion, _content.Joint,
+        Content, _content.Law, _content.Action, _content.Branch, _content.Occasion, _content.Check, _content.Joint,
         _content.ConnectorContent, _content.Component, flat.FlatParameter,
         flat.FlatVariable, flat.FlatDiscrete, flat.FlatInput, flat.FlatDisturbance, flat.FlatOutput,
         spectra.Spectrum, priors.Normal,
@@ -95,6 +95,7 @@ def _without_remarks(content: Content) -> Content:
         initial=tuple(replace(law, source="") for law in content.initial),
         joints=tuple(replace(joint, source="") for joint in content.joints),
         hints=(),
+        checks=(),
     )
 
 

@@ -140,6 +140,8 @@ class Events:
             if not isinstance(target, Name):
                 raise Refused(call.at, f"reinit needs a variable, got {describe(target)}")
             return [Action("reinit", target, formula(self.evaluator.value(call.arguments[1], local)))]
+        if call.name == "terminate":
+            self.names.remarks.add(call.at, "'terminate' does not end a run: give the times that are wanted")
         if call.name in ("assert", "terminate", "Modelica.Utilities.Streams.print"):
             return []
         raise Refused(call.at, f"'{call.name}' inside 'when' is not supported")
@@ -151,7 +153,7 @@ class Events:
             t: self.names.filled(t, lambda n: typed(Call("pre", (Name(n),)), self.bases.get(n, "Real")))
             for t in targets
         }
-        reinits = [s for s in body if isinstance(s, tree.Do) and s.call.name == "reinit"]
+        reinits = [s for s in body if isinstance(s, tree.Do) and s.call.name in ("reinit", "terminate")]
         Algorithm(self.evaluator).run([s for s in body if s not in reinits], local)
         actions = []
         for target in targets:

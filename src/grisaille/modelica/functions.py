@@ -80,7 +80,7 @@ class Algorithm:
         if call.name != "assert":
             self.evaluator.value(call, local)
             return
-        if self.evaluator.truth(call.arguments[0], local) is False and not _is_warning(call):
+        if self.evaluator.truth(call.arguments[0], local) is False and not is_warning(call):
             raise Unfit(f"an assertion fails: {message_of(self.evaluator, call, local)}")
 
     def _assign(self, statement: tree.Assign, local: Local) -> None:
@@ -308,17 +308,24 @@ def _fitted(old: Any, value: Any) -> Any:
     return value
 
 
-def _is_warning(call: tree.Calling) -> bool:
+def is_warning(call: tree.Calling) -> bool:
+    """Whether an assertion has the level of a warning."""
     level = call.arguments[2] if len(call.arguments) > 2 else call.named.get("level")
     return isinstance(level, tree.Reference) and level.path.endswith("warning")
 
 
 def message_of(evaluator: Evaluator, call: tree.Calling, local: Local) -> str:
-    """The message of an assertion, as far as it is known while the text is read."""
+    """The message of an assertion, with … for what is only known during a simulation."""
+    text = call.arguments[1] if len(call.arguments) > 1 else call.named.get("message")
+    parts = [text.first, *(part for _, part in text.rest)] if isinstance(text, tree.Chain) else [text]
+    return "".join(_worded(evaluator, part, local) for part in parts if part is not None).strip()
+
+
+def _worded(evaluator: Evaluator, part: tree.Node, local: Local) -> str:
     try:
-        return str(evaluator.value(call.arguments[1], local)).strip()
-    except (Unfit, Refused, IndexError):
-        return "(its message is only known during a simulation)"
+        return str(evaluator.value(part, local))
+    except (Unfit, Refused):
+        return "…"
 
 
 def blank(sizes: tuple[int, ...], inner: Any) -> Any:

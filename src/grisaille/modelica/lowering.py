@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from grisaille.model.content import Content, Law
+from grisaille.model.content import Check, Content, Law
 from grisaille.model.expression import Call, Condition, Constant, Expression, Name, postorder, same
 from grisaille.model.flat import FlatOutput, FlatVariable
 from grisaille.model.rewriting import Rewriter
+from grisaille.model.whens import OF_EVENTS
 from grisaille.modelica import discrete, events, tree
 from grisaille.modelica.discrete import Definition
 from grisaille.modelica.events import Events, is_momentary, outside_pre
-from grisaille.modelica.functions import kept_in, looped, message_of, results_for, targets_of
+from grisaille.modelica.functions import is_warning, kept_in, looped, message_of, results_for, targets_of
 from grisaille.modelica.library import Library
 from grisaille.modelica.model import ModelNames
 from grisaille.modelica.refusals import Refusals, Refused, Source
@@ -40,6 +41,7 @@ class _Lowering:
         self.set_at_events: set[str] = set()
         self.laws: list[Law] = []
         self.initial: list[Law] = []
+        self.checks: list[Check] = []
 
     def _package_constants(self, classes: list[tree.Class]) -> None:
         for package in (c for c in classes if c.kind == "package"):
@@ -228,8 +230,14 @@ class _Lowering:
         call = node.call
         if call.name != "assert":
             raise Refused(node.at, f"'{call.name}' among the equations is not supported")
-        if self.evaluator.truth(call.arguments[0], single.local) is False and not _is_warning(call):
-            raise Refused(node.at, f"an assertion fails: {message_of(self.evaluator, call, single.local)}")
+        holds = self.evaluator.truth(call.arguments[0], single.local)
+        message, severe = message_of(self.evaluator, call, single.local), not is_warning(call)
+        if holds is False and severe:
+            raise Refused(node.at, f"an assertion fails: {message}")
+        if self.names.number(holds) is False:
+            self.names.remarks.add(node.at, f"an assertion fails: {message}")
+        if isinstance(holds, Expression) and not _is_beyond_rows(holds):
+            self.checks.append(Check(holds, message, severe, self.source.place(node.at)))
 
     # --- starts ---
 
@@ -320,8 +328,10 @@ class _Lowering:
             settled=self._settled(),
             discretes=self.events.discretes,
             whens=whens,
+            checks=tuple(self.checks),
         )
         self.refusals.check()
+        names.remarks.tell(self.source)
         return content.mapped(self._inserting()) if names.settled_reals else content
 
     def _settled(self) -> dict[str, str]:
@@ -395,6 +405,7 @@ def _names(expression: Expression) -> list[Name]:
     return [node for node in postorder((expression,)) if isinstance(node, Name)]
 
 
-def _is_warning(call: tree.Calling) -> bool:
-    level = call.arguments[2] if len(call.arguments) > 2 else call.named.get("level")
-    return isinstance(level, tree.Reference) and level.path.endswith("warning")
+def _is_beyond_rows(condition: Expression) -> bool:
+    """Whether a condition asks for more than the values at one instant."""
+    beyond = {*OF_EVENTS, "der", "delay"}
+    return any(isinstance(node, Call) and node.operation in beyond for node in postorder((condition,)))

@@ -22,6 +22,7 @@ from grisaille.modelica.functions import Algorithm, kept_in, targets_of
 from grisaille.modelica.library import Library
 from grisaille.modelica.naming import check_name
 from grisaille.modelica.refusals import Refusals, Refused
+from grisaille.modelica.remarks import Remarks
 from grisaille.modelica.settling import in_order, number_of
 from grisaille.modelica.values import UNSET, Unfit, Unset, before, describe, formula, is_number, is_plain
 
@@ -67,6 +68,7 @@ class ModelNames:
         """Values of discrete variables, once they are known."""
         self.settled_reals: set[str] = set()
         self.bindings: list[tree.Equal] = []
+        self.remarks = Remarks()
         self.uses_first = False
         """Whether ``initial()`` was asked for."""
         self._outcomes: dict[int, dict[str, Any]] = {}
@@ -337,8 +339,11 @@ class ModelNames:
         low = float(low) if is_number(low) and low > -_LARGE else -float("inf")
         high = float(high) if is_number(high) and high < _LARGE else float("inf")
         number = self.number(value)
-        inside = not is_number(number) or low <= number <= high
-        return (low, high) if inside and low < high and (low, high) != (-float("inf"), float("inf")) else None
+        if is_number(number) and not low <= number <= high:
+            words = f"'{scalar.name}' = {number:g} lies outside its bounds, {low:g} to {high:g}, which are left out"
+            self.remarks.add(scalar.declared.at, words)
+            return None
+        return (low, high) if low < high and (low, high) != (-float("inf"), float("inf")) else None
 
     @staticmethod
     def _text(value: Any) -> str:

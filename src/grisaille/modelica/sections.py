@@ -87,10 +87,24 @@ def joined(at: int, branches: list[tuple[tree.Node, list[Single]]], otherwise: l
         counts = ", ".join(str(len(p)) for p in plain)
         raise Refused(at, f"the branches of an if-equation have different numbers of equations ({counts})")
     conditions = [condition for condition, _ in branches]
+    yield from _checks_of(conditions, bodies)
     for row in zip(*(_sorted(p, plain[0]) for p in plain), strict=True):
         if any(s.local != row[0].local for s in row):
             raise Refused(at, "loops in branches of an if-equation run over other indices; write the equations out")
         yield Single(_combined(at, conditions, row), row[0].local)
+
+
+def _checks_of(conditions: list[tree.Node], bodies: list[list[Single]]) -> Iterator[Single]:
+    """Assertions of branches: each holds where its branch is not the one that is taken."""
+    for k, body in enumerate(bodies):
+        for single in body:
+            if isinstance(single.node, tree.Do):
+                call, at = single.node.call, single.node.at
+                own = [tree.Unary(at, "not", conditions[k])] if k < len(conditions) else []
+                elsewhere = [("or", node) for node in (*conditions[:k], *own)]
+                holds = tree.Chain(at, call.arguments[0], elsewhere)
+                changed = tree.Calling(call.at, call.name, [holds, *call.arguments[1:]], call.named)
+                yield Single(tree.Do(at, changed), single.local)
 
 
 def _sorted(body: list[Single], first: list[Single]) -> list[Single]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from grisaille.calling import checked
 from grisaille.errors import DataError
+from grisaille.simulation.assertions import check_rows
 from grisaille.simulation.ensembles.ensemble import EnsembleOptions, simulate_ensemble
 from grisaille.simulation.measurement_noise import with_noise
 from grisaille.simulation.posing import pose
@@ -77,7 +78,8 @@ def simulate(
         whichever is longer, so that short events are seen.
     max_steps : a run that needs more stops with a status; 5 000 000 compiled, 200 000 interpreted.
     compiled : None compiles, unless GRISAILLE_COMPILER=none; True insists; False interprets (for a single run).
-    strict : raise ``SimulationError`` (with ``.partial``) when a run cannot be completed; False returns what there is.
+    strict : raise ``SimulationError`` (with ``.partial``) when a run cannot be completed, or breaks an assertion of a
+        Modelica text; False returns what there is.
     progress : show a progress bar.
     realizations : how many paths of the disturbances to draw; None holds them at zero. Steps are frozen; methods are
         ``"auto"``, ``"frozen"``, ``"frozen-explicit"``, ``"frozen-implicit"`` and ``"fused"`` (implicit unknowns solved
@@ -125,4 +127,5 @@ def simulate(
     finished = runs.run(parameters, start, progress=progress)
     result = runs.labelled(finished, strict=strict)
     point = finished.prepared.point
+    check_rows(model, result, point.known, rtol, strict=strict)
     return with_noise(result, point.structure.model, point.known, seed) if noise else result

@@ -27,6 +27,7 @@ from grisaille.estimators.collocation.problem import CollocationProblem
 from grisaille.estimators.collocation.refusals import behind, level_parameters, refuse_levels, refuse_open_noise
 from grisaille.estimators.collocation.splines import Splines
 from grisaille.filtering.hidden import refuse_hidden_disturbances
+from grisaille.simulation.assertions import unchecked
 from grisaille.simulation.simulate import simulate
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.reduction import Structure
@@ -164,8 +165,9 @@ def _simulated(record: Record, given: Given, compiled: bool | None) -> np.ndarra
     constant = np.repeat(np.nan_to_num(known)[None], len(record.times), axis=0)
     try:
         found = simulate(
-            record.trial.model, record.times, inputs=record.trial.inputs, hold=record.trial.hold, parameters=p,
-            start={**{n: known_p[n] for n in discretes}, **record.trial.demands, **start}, compiled=compiled,
+            unchecked(record.trial.model), record.times, inputs=record.trial.inputs, hold=record.trial.hold,
+            parameters=p, start={**{n: known_p[n] for n in discretes}, **record.trial.demands, **start},
+            compiled=compiled,
         )  # fmt: skip
     except GrisailleError:
         return constant

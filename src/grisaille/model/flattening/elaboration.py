@@ -113,6 +113,7 @@ def insert_component(content: Content, name: str, part: Content, change: Any) ->
     content.whens += moved.whens
     content.joints += moved.joints
     content.initial += moved.initial
+    content.checks += moved.checks
     content.settled.update(moved.settled)
     content.hints += moved.hints
 

@@ -1,0 +1,26 @@
+"""What is read otherwise than it is written, told once with its lines."""
+
+from __future__ import annotations
+
+import warnings
+
+from grisaille.modelica.refusals import SHOWN, Source
+
+
+class Remarks:
+    """Everything that there is to tell of one text."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, list[int]] = {}
+
+    def add(self, at: int, words: str) -> None:
+        """Notes one; the same words in several lines are told once."""
+        self._found.setdefault(words, []).append(at)
+
+    def tell(self, source: Source) -> None:
+        """One warning with all of them."""
+        entries = [([source.line(at) for at in places], words) for words, places in self._found.items()]
+        shown = [f"  {source.line_text(lines)}: {words}" for lines, words in entries[:SHOWN]]
+        more = [f"  … and {len(entries) - SHOWN} more"] if len(entries) > SHOWN else []
+        if entries:
+            warnings.warn("\n".join([f"{source.label} was read, but:", *shown, *more]), UserWarning, stacklevel=9)
