@@ -1,7 +1,7 @@
 """Conditions that a model demands of its trajectories (Modelica's ``assert``), checked on the rows of a run.
 
 Numbers are known to the tolerance of a run only, so a relation counts as broken where its sides differ by more than
-that, relative to the largest values they take; whole numbers are taken exactly.
+that, relative to the largest values they take; whole numbers that it tells apart are taken exactly.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ def check_rows(model: Model, result: xr.Dataset, known: Mapping[str, float], rto
     checks = model._content.checks
     if not checks or not result.sizes["time"]:
         return
-    errors, remarks = [], []
+    errors: list[str] = []
+    remarks: list[str] = []
     for formulas in cast("list[_Formulas]", model._cached("checks", lambda: [_Formulas(c) for c in checks])):
         broken = formulas.broken(result, known, rtol)
         if broken.any():
@@ -140,6 +141,5 @@ def _relation(gap: Floats, slack: float, *, strict: bool) -> tuple[Bools, Bools]
 def _slack(left: Floats, right: Floats, rtol: float) -> float:
     sides = np.concatenate([left, right])
     finite = sides[np.isfinite(sides)]
-    if not finite.size or bool(np.all(finite == np.round(finite))):
-        return 0.0
-    return rtol * float(np.abs(finite).max())
+    slack = rtol * float(np.abs(finite).max(initial=0.0))
+    return 0.0 if slack < 0.5 and bool(np.all(finite == np.round(finite))) else slack
