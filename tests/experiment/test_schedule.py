@@ -9,7 +9,7 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
-from grisaille.model.whens import change, edge, initial
+from grisaille.model.whens import change, edge, initial, whenever
 from grisaille.structure.prepared import structure_of
 from grisaille.structure.schedule import why_not_scheduled
 from grisaille.trial import Trial
@@ -64,13 +64,23 @@ class Crooked(Scheduled):
         yield gr.when(self.a > 0.3, self.m == gr.pre(self.m) + 1)
 
 
+class Beside(Scheduled):
+    """A relation with an offset, whose gap is zero on both sides of its root, computed; one that a tick meets."""
+
+    def equations(self) -> Any:
+        yield from super().equations()
+        yield gr.when(gr.time + 1000 > 1000.3, self.n == 1).otherwise(gr.time / 86400 + 200 > 200.00001, self.n == 4)
+        yield gr.when(gr.time > 0.7, self.m == 1).otherwise(gr.clock(0.1), self.m == gr.pre(self.m) + 0.25)
+
+
 TIMES = np.array([round(0.05 * k, 2) for k in range(61)])
 
 
-@pytest.mark.parametrize("model", [Chained, Either, Remembered, Crooked])
-@pytest.mark.parametrize("begin", [0.0, 0.35])
+@pytest.mark.parametrize("model", [Chained, Either, Remembered, Crooked, Beside])
+@pytest.mark.parametrize("begin", [0.0, 0.35, -0.4])
 def test_signals_are_what_a_run_shows(model: type[gr.Model], begin: float) -> None:
-    times = TIMES[TIMES >= begin] + 0.003 * (TIMES[TIMES >= begin] > begin)  # beside located instants
+    every = TIMES + min(begin, 0.0)
+    times = every[every >= begin] + 0.003 * (every[every >= begin] > begin)  # beside located instants
     run = gr.simulate(model(), times, rtol=1e-10)
     point = Trial(model(), times).scheduled().at()
     for name in ("n", "m"):
@@ -124,6 +134,35 @@ class OfInput(Scheduled):
         yield gr.when(self.u > 0.1, self.n == 1, self.m == 1)
 
 
+class Moved(Scheduled):
+    def equations(self) -> Any:
+        yield der(self.x) == gr.where(gr.time > self.m, 1, self.n)
+        yield gr.when(gr.clock(1.0), self.m == gr.time + 0.25, self.n == 0)
+
+
+class Lasting(Scheduled):
+    def equations(self) -> Any:
+        yield from super().equations()
+        yield gr.when(gr.clock(0.5), self.n == gr.pre(self.n) + 3)
+        yield gr.when(whenever(self.m < self.n), self.m == self.m + 1)
+
+
+class Tied(Scheduled):
+    """The start follows from a fixed sum with a discrete variable that ticks at the start."""
+
+    a = gr.Variable(1.0, fixed=True)
+
+    def equations(self) -> Any:
+        yield der(self.x) == -self.x
+        yield self.a == self.x + self.n
+        yield gr.when(gr.clock(1.0), self.n == 1, self.m == 1)
+
+
+def test_a_start_that_an_event_at_the_start_would_move_is_refused() -> None:
+    with pytest.raises(gr.EstimationError, match=r"start of 'x' .*before it 1, after it 0"):
+        Trial(Tied(), TIMES).scheduled().at().start  # noqa: B018
+
+
 @pytest.mark.parametrize(
     "model, words",
     [
@@ -131,6 +170,8 @@ class OfInput(Scheduled):
         (Reset, r"gr.when(clock(0.1, 0)) sets the state 'x'"),
         (Crossed, "gr.when(x > 0.1) fires with 'x'"),
         (OfInput, "gr.when(u > 0.1) fires with 'u'"),
+        (Moved, "'m' moves the instant at which a relation of time in the equations switches"),
+        (Lasting, "gr.when(whenever(m < n)) fires in every pass in which it holds"),
         (Chained, ""),
     ],
 )

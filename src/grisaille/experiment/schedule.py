@@ -3,12 +3,13 @@
 An instant is a tick of a clock, or one at which a relation of time in a condition switches: the root of a gap that is
 affine in time, or a change that is bracketed on a grid and bisected. There, as in compiled runs (gr_when.h), clauses
 whose condition is true and was not fire, of one ``when`` the first, and passes follow each other until nothing fires.
-Relations are decided as they hold just after the instant.
+Relations are decided as they hold just after the instant, straight ones by whether their root has passed: computed, a
+gap may be zero on both sides of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import casadi as ca
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from grisaille.compilation.evaluation import numpy_vector
 from grisaille.errors import ModelError
 from grisaille.experiment.interpolation import Polynomials
-from grisaille.structure.pieces import is_affine, separate, written_out
+from grisaille.structure.pieces import Relation, is_affine, separate, written_out
 from grisaille.structure.system import Schedule, System, Tick
 
 Floats = NDArray[np.float64]
@@ -37,20 +38,22 @@ def follow_schedule(
     clocks : how often each has ticked, by the name of its signal
     """
     span = float(times[0]), float(times[-1])
-    automaton = _Automaton(system, schedule, p, clocks)
+    near = _Rounding(span[1] - span[0])
+    automaton = _Automaton(system, schedule, p, clocks, near)
     instants, rows = [span[0]], [automaton.begin(span[0])]
     search = _Search(automaton, times)
     ticks = np.unique(np.concatenate([np.zeros(0), *(c.kinks for c in clocks.values())]))
-    ticks = ticks[(ticks > span[0] + _rounding(span[0])) & (ticks <= span[1])]
-    apart = np.diff(ticks, prepend=-np.inf) > _rounding(ticks)
+    ticks = ticks[(ticks > span[0] + near(span[0])) & (ticks <= span[1])]
+    apart = np.diff(ticks, prepend=-np.inf) > near(ticks)
     upcoming = np.concatenate([ticks[apart], [np.inf]])
     t, next_tick = span[0], 0
     while True:
         after = search.next_change(t, min(float(upcoming[next_tick]), span[1]))
-        t = min(after, float(upcoming[next_tick]))
+        tick = float(upcoming[next_tick])
+        is_tick = tick <= span[1] and tick <= after + near(tick)
+        t = tick if is_tick else after
         if not t <= span[1]:
             break
-        is_tick = t == upcoming[next_tick]
         next_tick += int(is_tick)
         row = automaton.happen(t, is_tick)
         if (row != rows[-1]).any():
@@ -66,16 +69,23 @@ def follow_schedule(
     return found
 
 
-def _rounding(t: Any) -> Any:
+class _Rounding:
     """Instants that are closer to each other are one (gr_smallest_step in gr_signal.h)."""
-    return JUST_AFTER * np.abs(t)
+
+    def __init__(self, length: float) -> None:
+        self.least = max(1e-24 * length, np.finfo(float).tiny)
+
+    def __call__(self, t: Any) -> Any:
+        return JUST_AFTER * np.abs(t) + self.least
 
 
 class _Automaton:
     """Where the discrete variables stand."""
 
-    def __init__(self, system: System, schedule: Schedule, p: Floats, clocks: Mapping[str, Polynomials]) -> None:
-        r = schedule.reactions
+    def __init__(
+        self, system: System, schedule: Schedule, p: Floats, clocks: Mapping[str, Polynomials], near: _Rounding
+    ) -> None:
+        r, self.near = schedule.reactions, near
         self.texts, self.group, self.clocks, self.ticks = r.texts, r.group, clocks, r.ticks
         self.p, self.places = np.array(p), list(schedule.places)
         self.count = len(r.texts)
@@ -83,7 +93,8 @@ class _Automaton:
         self.arguments = [system.t, system.p, r.was, pulses]
         self.formula = ca.densify(ca.vertcat(r.conditions, r.memory))
         looked_at = [*self.arguments, r.fired]
-        self._now = numpy_vector(ca.Function("conditions", looked_at, [self.formula]))
+        self.straight = _Straight(self.formula, self.arguments)
+        self._now = numpy_vector(ca.Function("conditions", [*looked_at, self.straight.held], [self.straight.formula]))
         self._values = numpy_vector(ca.Function("values", looked_at, [ca.densify(r.values)]))
         self.was, self.pulse = np.zeros(r.was.numel()), np.zeros(len(r.ticks))
         self.seen, self.fired = np.zeros(self.count, dtype=bool), np.zeros(self.count)
@@ -91,8 +102,8 @@ class _Automaton:
 
     def now(self, t: float) -> Floats:
         """Conditions, then what is remembered, just after t."""
-        after = np.array([t + _rounding(t) + np.finfo(float).tiny])
-        return self._now(after, self.p, self.was, self.pulse, self.fired)
+        held = self.straight.decide(t + self.near(t), self.p, self.was, self.pulse)
+        return self._now(np.array([t + self.near(t)]), self.p, self.was, self.pulse, self.fired, held)
 
     def begin(self, t: float) -> Floats:
         """What holds at the start fires nothing, what ticks there does."""
@@ -110,15 +121,15 @@ class _Automaton:
     def _ticks(self, tick: Tick, t: float) -> bool:
         """Whether a clock ticks at t or within rounding of it."""
         kinks = self.clocks[tick.signal].kinks
-        low, high = np.searchsorted(kinks, [t - _rounding(t), t + _rounding(t)])
-        return bool(high > low)
+        low = np.searchsorted(kinks, t - self.near(t), side="left")
+        return bool(np.searchsorted(kinks, t + self.near(t), side="right") > low)
 
     def _stands(self, tick: Tick, t: float) -> bool:
         """Whether the last tick of a clock, before a run, is at t."""
         count = float(self.clocks[tick.signal].coefficients[0, 0])
         numbers = ca.Function("clock", [self.arguments[1]], [ca.vertcat(tick.start, tick.period)])(self.p).full()
         start, period = (float(v) for v in numbers.ravel())
-        return count >= 0 and abs(start + count * period - t) <= 4 * _rounding(max(abs(t), abs(start)))
+        return count >= 0 and abs(start + count * period - t) <= 4 * self.near(max(abs(t), abs(start)))
 
     def _react(self, t: float) -> Floats:
         for pass_ in range(MOST_PASSES + 1):
@@ -160,19 +171,52 @@ class _Automaton:
         self.seen = self.now(t)[: self.count] != 0
 
 
+class _Straight:
+    """The relations of a formula whose gaps are affine in time, as symbols; their roots decide them."""
+
+    def __init__(self, formula: ca.SX, arguments: list[ca.SX]) -> None:
+        t = arguments[0]
+        (formula,), pieces = separate([formula], t)
+        found: list[tuple[ca.SX, Relation]] = []
+        back: list[tuple[ca.SX, Relation]] = []
+        for piece, full in zip(pieces, written_out(pieces), strict=True):
+            is_line = full.relation.kind not in ("floor", "ceil") and is_affine(full.relation.gap, t)
+            (found if is_line else back).append((piece.symbol, full.relation if is_line else piece.relation))
+        for symbol, relation in reversed(back):
+            formula = ca.substitute(formula, symbol, relation.value)
+        self.formula = formula
+        self.held = ca.vertcat(ca.SX(0, 1), *(symbol for symbol, _ in found))
+        self.kinds = [relation.kind for _, relation in found]
+        self.is_whole = not back
+        gaps = ca.vertcat(ca.SX(0, 1), *(relation.gap for _, relation in found))
+        lines = ca.vertcat(ca.substitute(gaps, t, ca.SX(0)), ca.jacobian(gaps, t)) if found else ca.SX(0, 1)
+        self._lines = numpy_vector(ca.Function("lines", arguments, [ca.densify(lines)]))
+
+    def lines(self, p: Floats, was: Floats, pulse: Floats) -> tuple[Floats, Floats]:
+        """(level, slope): gap = level + slope t."""
+        level, slope = np.reshape(self._lines(np.zeros(1), p, was, pulse), (2, -1))
+        return level, slope
+
+    def decide(self, t: float, p: Floats, was: Floats, pulse: Floats) -> Floats:
+        """The relations at a time that is no root but for rounding."""
+        level, slope = self.lines(p, was, pulse)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            side = np.where(slope == 0.0, np.sign(level), np.where(t >= -level / slope, 1.0, -1.0) * np.sign(slope))
+        return np.array([_DECIDED[kind](s) for kind, s in zip(self.kinds, side.tolist(), strict=True)])
+
+
+_DECIDED: dict[str, Callable[[float], float]] = {
+    "lt": lambda side: float(side < 0), "le": lambda side: float(side <= 0), "eq": lambda side: float(side == 0),
+    "ne": lambda side: float(side != 0), "sign": float,
+}  # fmt: skip
+
+
 class _Search:
     """The next instant at which a condition may change by itself."""
 
     def __init__(self, automaton: _Automaton, times: Floats) -> None:
-        self.automaton, self.times = automaton, times
-        t = automaton.arguments[0]
-        _, pieces = separate([automaton.formula], t)
-        gaps = [p.relation for p in written_out(pieces)]
-        straight = [g.gap for g in gaps if g.kind not in ("floor", "ceil") and is_affine(g.gap, t)]
-        self.is_crooked = len(straight) < len(gaps)
-        column = ca.vertcat(ca.SX(0, 1), *straight)
-        lines = ca.vertcat(ca.substitute(column, t, ca.SX(0)), ca.jacobian(column, t)) if straight else ca.SX(0, 1)
-        self.lines = numpy_vector(ca.Function("lines", automaton.arguments, [ca.densify(lines)]))
+        self.automaton, self.times, self.near = automaton, times, automaton.near
+        self.is_crooked = not automaton.straight.is_whole
         self.function = ca.Function("conditions", automaton.arguments, [automaton.formula])
         if self.is_crooked:
             self.grid = np.unique(np.concatenate([np.linspace(times[0], times[-1], CELLS + 1), times]))
@@ -180,14 +224,14 @@ class _Search:
     def next_change(self, t: float, end: float) -> float:
         """After t, and not after ``end``; infinite where there is none."""
         a = self.automaton
-        level, slope = np.reshape(self.lines(np.array([t]), a.p, a.was, a.pulse), (2, -1))
+        level, slope = a.straight.lines(a.p, a.was, a.pulse)
         roots = -level[slope != 0] / slope[slope != 0]
-        later = roots[(roots > t + _rounding(t)) & (roots <= end)]
+        later = roots[(roots > t + self.near(t)) & (roots <= end + self.near(end))]
         first = float(later.min(initial=np.inf))
         return self._bracketed(t, min(first, end), first) if self.is_crooked else first
 
     def _bracketed(self, t: float, end: float, otherwise: float) -> float:
-        before, low = self._at(np.array([t + _rounding(t)]))[:, 0], t
+        before, low = self._at(np.array([t + self.near(t)]))[:, 0], t
         points = np.concatenate([self.grid[(self.grid > t) & (self.grid < end)], [end]])
         for first in range(0, len(points), CHUNK):
             chunk = points[first : first + CHUNK]

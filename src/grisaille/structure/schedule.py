@@ -15,8 +15,11 @@ from dataclasses import replace
 import casadi as ca
 
 from grisaille.structure.moving_breaks import with_system
+from grisaille.structure.pieces import relations_of
 from grisaille.structure.reduction import Structure
 from grisaille.structure.system import Reactions, Schedule, Signal, System
+
+FORMULAS = ("rhs", "residual", "constraints", "observed")
 
 
 def why_not_scheduled(structure: Structure) -> str:
@@ -36,8 +39,7 @@ def with_schedule(structure: Structure) -> Structure:
     places = tuple(system.parameter_names.index(n) for n in names)
     starts = ca.vertcat(*(system.p[k] for k in places))
     levels = ca.SX.sym("n", len(names))
-    fields = ("rhs", "residual", "constraints", "observed")
-    formulas = ca.substitute([getattr(system, f) for f in fields], [starts], [levels])
+    formulas = ca.substitute([getattr(system, f) for f in FORMULAS], [starts], [levels])
     known = _switches(system)
     conditions, memory, values = (_in_time(f, known) for f in (r.conditions, r.memory, r.values))
     order = [r.targets.index(system.nx + k) for k in places]
@@ -48,7 +50,7 @@ def with_schedule(structure: Structure) -> Structure:
         structure,
         replace(
             system,
-            **dict(zip(fields, map(ca.densify, formulas), strict=True)),
+            **dict(zip(FORMULAS, map(ca.densify, formulas), strict=True)),
             u=ca.vertcat(system.u, levels),
             signals=(*system.signals, *(Signal(n, 0, "switch") for n in names)),
             switches=ca.vertcat(system.switches, starts),
@@ -59,6 +61,8 @@ def with_schedule(structure: Structure) -> Structure:
 
 
 def _reasons(system: System, r: Reactions, discretes: tuple[str, ...]) -> Iterator[str]:
+    if True in r.lasting:
+        yield f"gr.when({r.texts[r.lasting.index(True)]}) fires in every pass in which it holds"
     for text, places in zip(r.texts, r.resets, strict=True):
         if places:
             yield f"gr.when({text}) sets the state '{system.state_names[places[0]]}'"
@@ -74,6 +78,11 @@ def _reasons(system: System, r: Reactions, discretes: tuple[str, ...]) -> Iterat
     for name in discretes:
         if ca.depends_on(system.constraints, system.p[system.parameter_names.index(name)]):
             yield f"'{name}' makes a constraint between states jump"
+    formulas = ca.vertcat(*(ca.vec(getattr(system, field)) for field in FORMULAS))
+    for relation in relations_of(formulas, system.t):
+        for name in discretes:
+            if ca.depends_on(relation.gap, system.p[system.parameter_names.index(name)]):
+                yield f"'{name}' moves the instant at which a relation of time in the equations switches"
 
 
 def _switches(system: System) -> tuple[ca.SX, ca.SX]:

@@ -19,6 +19,8 @@ from grisaille.structure.system import System
 from grisaille.trial.movement import Movement
 from grisaille.trial.read_start import ReadStart, Symbols, can_be_read
 
+KEPT_READERS = 16
+
 
 class Encoding:
     """Formulas of θ and of the numbers that are given: constants, then demanded starts."""
@@ -57,13 +59,17 @@ class Encoding:
     def reader(self, initializer: Initializer) -> ReadStart | None:
         """The quick way to a start, where there is one."""
         system = initializer.system
-        if id(system) not in self._readers:
+        known = self._readers.get(id(system))
+        if known is None:
             moves = self.moves
             places = zip(moves.targets("start"), moves.places("start"), strict=True)
             demands = {**self.symbols.demands, **{n: self.symbols.theta[k] for n, k in places}}
             free = can_be_read(initializer, frozenset(demands))
-            self._readers[id(system)] = system, ReadStart(initializer, self.symbols, demands) if free else None
-        return self._readers[id(system)][1]
+            known = system, ReadStart(initializer, self.symbols, demands) if free else None
+            if len(self._readers) >= KEPT_READERS:
+                self._readers = {}
+            self._readers[id(system)] = known
+        return known[1]
 
 
 def encoding_of(model: FlatModel, moves: Movement, constants: tuple[str, ...], demands: tuple[str, ...]) -> Encoding:

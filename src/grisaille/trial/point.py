@@ -15,7 +15,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from grisaille.errors import StructureError
+from grisaille.errors import EstimationError, StructureError
 from grisaille.experiment.interpolation import SignalTable
 from grisaille.experiment.switching import refuse_held_conditions, refuse_moving_jumps
 from grisaille.structure.reduction import Structure
@@ -138,7 +138,30 @@ class Point:
         return self.form.start_parameters(self.demands, self.trial.steady)
 
     def _solve(self) -> Start:
-        return self.initializer.solve(self.t0, self.u, self.p, self.demands, steady=self.trial.steady)
+        found = self.initializer.solve(self.t0, self.u, self.p, self.demands, steady=self.trial.steady)
+        if self.structure.system.schedule is not None:
+            self._refuse_moved_start(found)
+        return found
+
+    def _refuse_moved_start(self, found: Start) -> None:
+        """A run begins with discrete variables at their starts; signals have them after the ticks of the start."""
+        schedule, u = self.structure.system.schedule, np.array(self.u)
+        assert schedule is not None
+        kinds = [(s.name, s.kind) for s in self.structure.system.signals]
+        for name, place in zip(schedule.names, schedule.places, strict=True):
+            u[kinds.index((name, "switch"))] = self.p[place]
+        if np.array_equal(u, self.u):
+            return
+        before = self.initializer.solve(self.t0, u, self.p, self.demands, steady=self.trial.steady)
+        size = np.maximum(np.abs(found.x), np.abs(before.x))
+        off = np.abs(found.x - before.x) > 1e-6 * size + 1e-10 * size.max(initial=0.0)
+        if off.any():
+            name = self.structure.system.state_names[int(np.argmax(off))]
+            raise EstimationError(
+                f"The start of '{name}' follows from equations with discrete variables that an event at the start, "
+                f"t = {self.t0:g}, changes: before it {before.x[off][0]:.6g}, after it {found.x[off][0]:.6g}. Let "
+                f"clocks begin later, gr.clock(period, start), or give '{name}' a start of its own."
+            )
 
     @cached_property
     def dstart(self) -> StartSensitivity:
