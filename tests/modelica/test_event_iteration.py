@@ -214,3 +214,69 @@ def test_parameters_that_follow_from_found_ones() -> None:
     result = run(body, [0.0, 1.0])
     np.testing.assert_allclose(result["x"], [1.0, np.exp(-1.5)], rtol=1e-6)
     np.testing.assert_allclose(result["half"], 1.5)
+
+
+TIMES = [0.0, 0.5, 1.5, 2.5, 3.5, 4.5]
+
+
+@pytest.mark.parametrize(
+    "declared, body, counted",
+    [
+        ("Boolean b(start=false, fixed=true);", "b = x > 1; when b and not pre(b) then n = pre(n) + 1; end when;",
+         [0, 0, 1, 1, 1, 1]),
+        ("Integer k(start=0, fixed=true);",
+         "k = if x > 3 then 2 elseif x > 1 then 1 else 0; when k <> pre(k) then n = pre(n) + 1; end when;",
+         [0, 0, 1, 1, 2, 2]),
+        ("discrete Integer k(start=0, fixed=true);",
+         "when sample(1, 1) then k = pre(k) + 1; end when; when k > pre(k) then n = pre(n) + 1; end when;",
+         [0, 0, 1, 2, 3, 4]),
+        ("", "algorithm when sample(0, 1) then n := 1; end when; when sample(0, 2) then n := 2; end when;",
+         [2, 2, 1, 2, 1, 2]),
+        ("discrete Integer m;", "initial equation m = 7; algorithm when initial() then n := 5; m := 3; "
+         "elsewhen sample(1, 1) then n := 1; m := 0; end when;", [5, 5, 1, 1, 1, 1]),
+    ],
+)  # fmt: skip
+def test_conditions_compare_with_what_was_and_later_statements_count(
+    declared: str, body: str, counted: list[int]
+) -> None:
+    text = f"""model M
+  Real x(start=0, fixed=true); discrete Integer n(start=0, fixed=true); {declared}
+equation
+  der(x) = 1;
+  {body}
+end M;"""
+    np.testing.assert_array_equal(gr.simulate(gr.read_modelica(text), TIMES)["n"], counted)
+
+
+@pytest.mark.parametrize(
+    "body, words",
+    [
+        ("a := x; when sample(1, 1) then k := a; end when; a := a + 100;", "'a' is assigned after this 'when'"),
+        ("when sample(0, 1) then k := pre(k) + 1; a := 1; end when; when sample(0, 2) then k := 0; end when;",
+         "'k' is set by another 'when'"),
+        ("when sample(0, 1) then k := pre(k) + 1; end when; when sample(0, 2) then k := k + 10; end when; a := 1;",
+         "'k' is set by another 'when'"),
+        ("when sample(1, 1) then reinit(x, 0); k := 1; end when; a := 1;", "'reinit' in an algorithm"),
+    ],
+)  # fmt: skip
+def test_orders_of_statements_that_are_not_followed_are_refused(body: str, words: str) -> None:
+    text = "model M\n Real x(start=0, fixed=true); Real a; discrete Real k(start=0);\nequation\n der(x) = 1;\n"
+    with pytest.raises(gr.ModelError, match=words):
+        gr.read_modelica(f"{text}algorithm\n {body}\nend M;")
+
+
+def test_loops_written_out_one_after_the_other_are_two() -> None:
+    names = ["u1[1]", "u1[2]", "u2[1]", "u2[2]"]
+    declared = " ".join(f"Boolean '{n}';" for n in names)
+    given = " ".join(f"'{n}' = x > {v};" for n, v in zip(names, (1, 2, 0.2, 3), strict=True))
+    loops = " ".join(f"if '{n}' then y{n[1]} := {n[3]}; break; end if;" for n in names)
+    text = f"""model M
+  Real x(start=0, fixed=true); Real y1; Real y2; {declared}
+equation
+  der(x) = 1; {given}
+algorithm
+  y1 := 0; y2 := 0; {loops}
+end M;"""
+    run = gr.simulate(gr.read_modelica(text), TIMES)
+    np.testing.assert_array_equal(run["y1"], [0, 0, 1, 1, 1, 1])
+    np.testing.assert_array_equal(run["y2"], [0, 1, 1, 1, 1, 1])

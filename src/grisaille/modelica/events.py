@@ -176,12 +176,13 @@ class Events:
         self.branches.append(([(whenever(differs), [Action("assign", now, formula(value))])], at))
 
     def _now(self, condition: Expression) -> Expression:
-        """The condition of a ``when`` between events: there the value before is the value."""
+        """The condition of a ``when`` between events: there the value before is the value, unless both are compared."""
+        plain = replaced(condition, lambda node: Constant(0.0) if _value_before(node) is not None else None)
+        beside = {n.path for n in postorder((plain,)) if isinstance(n, Name)}
 
         def change(node: Expression) -> Expression | None:
-            is_pre = isinstance(node, Call) and node.operation == "pre"
-            inner = node.arguments[0] if isinstance(node, Call) and is_pre else None
-            return inner if isinstance(inner, Name) and inner.path in self.discretes else None
+            inner = _value_before(node)
+            return inner if inner is not None and inner.path in self.discretes and inner.path not in beside else None
 
         return replaced(replaced(condition, change), self._without_floor)
 
@@ -245,9 +246,22 @@ class Events:
             begun = [(n, e) for n, (e, _) in self.firsts.items() if n in targets]
             if begun:
                 first = [Action("assign", Name(n), e) for n, e in begun]
+                own: list[Action] = next((actions for condition, actions in branches if _is_of_start(condition)), [])
+                names = {n for n, _ in begun}
+                first += [a for a in own if not isinstance(a.target, Name) or a.target.path not in names]
                 branches = [(Condition("initial", ()), first), *branches]
             found.append(Occasion(tuple(Branch(c, tuple(actions)) for c, actions in branches), place(at)))
         return tuple(found)
+
+
+def _value_before(node: Expression) -> Name | None:
+    """The variable of ``pre(variable)``."""
+    inner = node.arguments[0] if isinstance(node, Call) and node.operation == "pre" else None
+    return inner if isinstance(inner, Name) else None
+
+
+def _is_of_start(condition: Expression) -> bool:
+    return any(isinstance(n, Condition) and n.operation == "initial" for n in postorder((condition,)))
 
 
 def _joined(groups: list[tuple[list[Any], int]]) -> list[tuple[list[Any], int]]:

@@ -223,14 +223,15 @@ def targets_of(statements: list[tree.Node]) -> list[str]:
 def looped(section: list[tree.Node]) -> list[tree.Node]:
     """A section in which ``break`` stands where no loop is any more: the exporter has written the loop out.
 
-    Statements of one shape that follow each other and hold such a ``break`` are the loop's; elsewhere it is refused.
+    Statements that follow each other, hold such a ``break`` and differ in numbers and subscripts that count up are the
+    loop's; elsewhere it is refused.
     """
     found: list[tree.Node] = []
-    shape = ""
+    shape, last = "", [0.0]
     for statement in section:
         stray = _stray_break(statement)
-        same = re.sub(r"\d+", "#", repr(statement)) if stray else ""
-        if stray and same == shape:
+        same, numbers = _shape(statement) if stray else ("", [0.0])
+        if stray and same == shape and numbers > last:
             loop = found[-1]
             assert isinstance(loop, tree.For)
             loop.body.append(statement)
@@ -239,11 +240,21 @@ def looped(section: list[tree.Node]) -> list[tree.Node]:
             found.append(tree.For(statement.at, [(" once", once)], [statement]))
         else:
             found.append(statement)
-        shape = same
+        shape, last = same, numbers
     for loop in found:
         if isinstance(loop, tree.For) and loop.iterators[0][0] == " once" and len(loop.body) == 1:
             raise Refused(loop.at, "'break' stands outside a loop")
     return found
+
+
+_NUMBERS = re.compile(r"value=(-?[\d.]+(?:e[-+]?\d+)?)(?=[,)])|\[([\d, ]+)\](?=[.'\[])")
+
+
+def _shape(statement: tree.Node) -> tuple[str, list[float]]:
+    """A statement without its numbers and subscripts, and these."""
+    text = re.sub(r"\bat=\d+", "", repr(statement))
+    numbers = [float(n) for value, inside in _NUMBERS.findall(text) for n in (value or inside).split(",") if n.strip()]
+    return _NUMBERS.sub("#", text), numbers
 
 
 def _stray_break(statement: tree.Node) -> bool:

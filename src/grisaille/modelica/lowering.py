@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -59,7 +60,7 @@ class _Lowering:
         statements: list[tree.When] = []
         for written in self.made.algorithms:
             section = self._try(written[0].at if written else 0, lambda s=written: looped(s)) or []
-            statements += [s for s in section if isinstance(s, tree.When)]
+            statements += self._whens_of(section)
             plain_statements = [s for s in section if not isinstance(s, tree.When)]
             for node in tree.walk(*plain_statements):
                 if isinstance(node, tree.Do) and node.call.name != "assert":
@@ -85,6 +86,37 @@ class _Lowering:
         self._initial_derivatives()
         self.refusals.check()
         return self._finished()
+
+    def _whens_of(self, section: list[tree.Node]) -> list[tree.When]:
+        """Those of an algorithm, the last first: of two that set one variable at one instant the later one counts.
+
+        Each is lowered by itself; refused where the statements around it would see or show something else.
+        """
+        found: list[tree.When] = []
+        for k, when in enumerate(section):
+            if not isinstance(when, tree.When):
+                continue
+            later, own = (
+                set(targets_of([s for s in section[k + 1 :] if not isinstance(s, tree.When)])),
+                assigned_in(when),
+            )
+            read = set(_read_now(when))
+            if again := next((n for n in read if n in later), None):
+                self.refusals.add(
+                    Refused(
+                        when.at, f"'{again}' is assigned after this 'when', which asks for it: write its last value"
+                    )
+                )
+            for before in found:
+                shared = [n for n in assigned_in(before) if n in own]
+                if shared and (not set(assigned_in(before)) <= set(own) or not read.isdisjoint(shared)):
+                    told = f"'{shared[0]}' is set by another 'when' of this algorithm, too, which may happen at once"
+                    self.refusals.add(Refused(when.at, told))
+            for node in tree.walk(when):
+                if isinstance(node, tree.Do) and node.call.name == "reinit":
+                    self.refusals.add(Refused(node.at, "'reinit' in an algorithm section is not supported"))
+            found.append(when)
+        return found[::-1]
 
     def _outcomes(self, section: list[tree.Node]) -> list[Single]:
         """An algorithm section as one equation for each variable that it assigns."""
@@ -344,6 +376,17 @@ class _Lowering:
         """Puts the numbers of parameters that were fixed in their places."""
         numbers = {n: Constant(float(self.names._number(n))) for n in self.names.settled_reals}
         return Rewriter(lambda node: numbers.get(node.path) if isinstance(node, Name) else None)
+
+
+def _read_now(node: tree.Node) -> Iterator[str]:
+    """Names whose present value is asked for: not those of ``pre``, nor what is assigned."""
+    assigned = {id(n.target) for n in tree.walk(node) if isinstance(n, tree.Assign)}
+    before = [n for n in tree.walk(node) if isinstance(n, tree.Calling) and n.name == "pre"]
+    left_out = {id(inner) for call in before for inner in tree.walk(*call.arguments)} | assigned
+    yield from (
+        path for n in tree.walk(node) if isinstance(n, tree.Reference) and id(n) not in left_out
+        for path in tree.references(n)
+    )  # fmt: skip
 
 
 def assigned_in(when: tree.Node) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,11 @@ def _is_full(text: str, file: Path | None, path: Any) -> bool:
 
 
 def _folders(path: Any) -> list[Path]:
-    return [_folder(root) for root in ([path] if isinstance(path, str | Path) else path)]
+    if isinstance(path, str | Path):
+        return [_folder(path)]
+    if not isinstance(path, Sequence) or isinstance(path, bytes):
+        raise ModelError(f"path takes a folder of libraries or a list of them, got {path!r} ({type(path).__name__}).")
+    return [_folder(root) for root in path]
 
 
 def _folder(root: Any) -> Path:
