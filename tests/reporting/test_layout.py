@@ -72,7 +72,12 @@ def test_large_correlations_begin_with_the_strongest(visit: Any, wide_page: Path
     assert phone.locator("table.correlation.dense tbody td").first.bounding_box()["width"] < 24
 
 
+DRAWN = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+"""Plots that come into sight are drawn again at their width before the next picture."""
+
+
 def ticks(page: Any, title: str) -> list[str]:
+    page.evaluate(DRAWN)
     figure = page.locator("figure", has=page.get_by_text(title, exact=True)).locator("visible=true").first
     return figure.locator("text[text-anchor=middle]:not(.name)").all_text_contents()
 

@@ -439,7 +439,7 @@ def _join(signals: Sequence[Polynomials], times: np.ndarray, bends: np.ndarray, 
     span = (float(times[0]), float(times[-1]))
     distinct = {id(s.breaks): s.breaks for s in signals}
     breaks = np.unique(np.concatenate([np.array(span), bends, *distinct.values()]))
-    if (np.diff(breaks) <= _rounding(breaks[1:], span)).any():
+    if (np.diff(breaks) <= rounding(breaks[1:], span)).any():
         signals, bends, moving = _at_once(breaks, signals, times, bends, moving)
         breaks = np.unique(np.concatenate([np.array(span), bends, *(s.breaks for s in signals)]))
     breaks = breaks[breaks >= span[0]]
@@ -456,9 +456,9 @@ def _join(signals: Sequence[Polynomials], times: np.ndarray, bends: np.ndarray, 
     return SignalTable(breaks, np.ascontiguousarray(coef), kink)
 
 
-def _rounding(t: np.ndarray, span: tuple[float, float]) -> np.ndarray:
-    """Steps that are not taken: gr_smallest_step in gr_signal.h, of which 16 eps |t| is part."""
-    return np.asarray(16 * np.finfo(float).eps * np.abs(t) + 1e-24 * (span[1] - span[0]))
+def rounding(t: Any, span: tuple[float, float]) -> Any:
+    """Instants that are closer to each other are one: steps that are not taken, gr_smallest_step in gr_signal.h."""
+    return 16 * np.finfo(float).eps * np.abs(t) + 1e-24 * (span[1] - span[0])
 
 
 def _at_once(
@@ -469,7 +469,7 @@ def _at_once(
     Of a group it is the requested time in it, or else the first break.
     """
     every = np.unique(np.concatenate([breaks, times]))
-    group = np.cumsum(np.diff(every, prepend=every[0]) > _rounding(every, (float(times[0]), float(times[-1]))))
+    group = np.cumsum(np.diff(every, prepend=every[0]) > rounding(every, (float(times[0]), float(times[-1]))))
     asked = np.isin(every, times)
     best = np.lexsort((np.arange(len(every)), ~asked, group))
     chosen = every[best[np.searchsorted(group[best], np.arange(group[-1] + 1))]]

@@ -10,6 +10,7 @@ gap may be zero on both sides of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import casadi as ca
@@ -18,16 +19,17 @@ from numpy.typing import NDArray
 
 from grisaille.compilation.evaluation import numpy_vector
 from grisaille.errors import ModelError
-from grisaille.experiment.interpolation import Polynomials
+from grisaille.experiment.interpolation import Polynomials, rounding
 from grisaille.structure.pieces import Relation, is_affine, separate, written_out
 from grisaille.structure.system import Schedule, System, Tick
 
 Floats = NDArray[np.float64]
+Near = Callable[[Any], Any]
+"""Of an instant: how close to it others are the same."""
 CELLS = 20_000
 CHUNK = 512
 MOST_PASSES = 100
 MOST_EVENTS = 500_000
-JUST_AFTER = 16 * np.finfo(float).eps
 
 
 def follow_schedule(
@@ -38,7 +40,7 @@ def follow_schedule(
     clocks : how often each has ticked, by the name of its signal
     """
     span = float(times[0]), float(times[-1])
-    near = _Rounding(span[1] - span[0])
+    near: Near = partial(rounding, span=span)
     automaton = _Automaton(system, schedule, p, clocks, near)
     instants, rows = [span[0]], [automaton.begin(span[0])]
     search = _Search(automaton, times)
@@ -69,21 +71,11 @@ def follow_schedule(
     return found
 
 
-class _Rounding:
-    """Instants that are closer to each other are one (gr_smallest_step in gr_signal.h)."""
-
-    def __init__(self, length: float) -> None:
-        self.least = max(1e-24 * length, np.finfo(float).tiny)
-
-    def __call__(self, t: Any) -> Any:
-        return JUST_AFTER * np.abs(t) + self.least
-
-
 class _Automaton:
     """Where the discrete variables stand."""
 
     def __init__(
-        self, system: System, schedule: Schedule, p: Floats, clocks: Mapping[str, Polynomials], near: _Rounding
+        self, system: System, schedule: Schedule, p: Floats, clocks: Mapping[str, Polynomials], near: Near
     ) -> None:
         r, self.near = schedule.reactions, near
         self.texts, self.group, self.clocks, self.ticks = r.texts, r.group, clocks, r.ticks

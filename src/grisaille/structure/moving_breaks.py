@@ -27,10 +27,8 @@ import casadi as ca
 
 from grisaille.errors import EstimationError
 from grisaille.structure.bent_jumps import bent_signals, blended_rates, refused_jumps
-from grisaille.structure.jumps import Jumps
-from grisaille.structure.reduction import Structure
-from grisaille.structure.starts.functions import StartFunctions
-from grisaille.structure.system import MovingBreaks, Signal, System
+from grisaille.structure.reduction import Structure, with_system
+from grisaille.structure.system import FORMULAS, MovingBreaks, Signal, System
 
 NOW, HAT, RATE = "now", "hat", "rate"
 COUNT, LEFT, RIGHT = "count", "left", "right"
@@ -102,22 +100,10 @@ def on_standing_steps(structure: Structure) -> Structure:
 
 
 def _formulas(moving: MovingBreaks) -> dict[str, ca.SX]:
-    names = ("rhs", "residual", "constraints", "observed")
-    found = dict(zip(names, moving.put([getattr(moving.plain, n) for n in names]), strict=True))
+    found = dict(zip(FORMULAS, moving.put([getattr(moving.plain, n) for n in FORMULAS]), strict=True))
     if moving.plain.nx and moving.follows:
         found["rhs"] = ca.densify(moving.stretch * found["rhs"])
     return found
-
-
-def with_system(structure: Structure, system: System) -> Structure:
-    """The structure with another system in place of its own."""
-    equations = structure.equations
-    return replace(
-        structure,
-        system=system,
-        start_functions=StartFunctions(system),
-        jumps=Jumps(system, equations.jets, equations.parameters),
-    )
 
 
 def _varies(system: System, signal: Signal, held: Collection[str]) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import casadi as ca
@@ -300,6 +300,17 @@ def _collect(
     )
     _refuse_leftovers(jets, system)
     return system, tuple(states)
+
+
+def with_system(structure: Structure, system: System) -> Structure:
+    """The structure with another system in place of its own."""
+    equations = structure.equations
+    return replace(
+        structure,
+        system=system,
+        start_functions=StartFunctions(system),
+        jumps=Jumps(system, equations.jets, equations.parameters),
+    )
 
 
 def _hidden(

@@ -14,12 +14,9 @@ from dataclasses import replace
 
 import casadi as ca
 
-from grisaille.structure.moving_breaks import with_system
 from grisaille.structure.pieces import relations_of
-from grisaille.structure.reduction import Structure
-from grisaille.structure.system import Reactions, Schedule, Signal, System
-
-FORMULAS = ("rhs", "residual", "constraints", "observed")
+from grisaille.structure.reduction import Structure, with_system
+from grisaille.structure.system import FORMULAS, Reactions, Schedule, Signal, System
 
 
 def why_not_scheduled(structure: Structure) -> str:

@@ -21,6 +21,9 @@ import casadi as ca
 
 from grisaille.structure.delays import Delay
 
+FORMULAS = ("rhs", "residual", "constraints", "observed")
+"""Fields of a system that are formulas of (t, x, z, u, p)."""
+
 
 @dataclass(frozen=True)
 class Signal:

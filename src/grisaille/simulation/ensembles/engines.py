@@ -8,7 +8,7 @@ realizations at a time, and begins each slab from the start.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -162,16 +162,9 @@ class SampledEngine:
         self, slabs: Sequence[slice], skip: Sequence[int], moments: bool, rows: bool, progress: Progress | None
     ) -> Iterator[Answer]:
         for slab in slabs:
-            parts, ends = [], []
-            for first in range(0, self.setting.count, self.abreast):
-                members = np.arange(first, min(first + self.abreast, self.setting.count))
-                part, end = self._block(members, slab, skip, moments, rows)
-                parts.append(part)
-                ends.append(end)
-                if progress is not None:
-                    progress(int(members[-1]) + 1, self.setting.count)
-            self.ends = np.concatenate(ends)
-            yield join_answers(parts)
+            blocks = in_blocks(self.setting.count, self.abreast, progress)
+            answer, self.ends = joined(self._block(members, slab, skip, moments, rows) for members in blocks)
+            yield answer
 
     def _block(
         self, members: NDArray[np.int64], slab: slice, skip: Sequence[int], moments: bool, rows: bool
@@ -228,6 +221,21 @@ def fixed_table(s: Setting) -> SignalTable:
 def extended_parameters(s: Setting) -> Floats:
     """p, followed by the gains of white noise where there is any."""
     return np.concatenate([s.p, s.louder * s.disturbances.white_gains(s.values)])
+
+
+def in_blocks(count: int, size: int, progress: Progress | None) -> Iterator[NDArray[np.int64]]:
+    """Numbers of realizations, ``size`` at a time; tells how many are done when it goes on."""
+    for first in range(0, count, size):
+        members = np.arange(first, min(first + size, count))
+        yield members
+        if progress is not None:
+            progress(int(members[-1]) + 1, count)
+
+
+def joined(blocks: Iterable[tuple[Answer, Floats]]) -> tuple[Answer, Floats]:
+    """The answers of blocks one after the other, and the states at their ends."""
+    parts, ends = zip(*blocks, strict=True)
+    return join_answers(parts), np.concatenate(ends)
 
 
 def join_answers(parts: Sequence[Answer]) -> Answer:

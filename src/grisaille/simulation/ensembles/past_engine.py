@@ -20,14 +20,15 @@ from scipy.sparse import csr_array
 from grisaille.compilation.frozen import FusedStep, build_step
 from grisaille.compilation.moments import Moments
 from grisaille.errors import ModelError, SimulationError
-from grisaille.simulation.ensembles.engines import Answer, Progress, Setting, fixed_table, join_answers, layout_of
+from grisaille.simulation.ensembles.engines import Answer, Progress, Setting, fixed_table, in_blocks, joined, layout_of
 from grisaille.simulation.ensembles.grid import Grid, stage_table
-from grisaille.simulation.ensembles.moving_signals import moved_disturbances, with_moving_signals
+from grisaille.simulation.ensembles.moving_signals import moved_disturbances
 from grisaille.simulation.ensembles.past_weights import KEPT, delayed_weights
 from grisaille.simulation.ensembles.sampled import sample_pieces
 from grisaille.simulation.remembered import Same
 from grisaille.structure.delays import Delay
 from grisaille.structure.moving_breaks import RATE
+from grisaille.structure.moving_signals import with_moving_signals
 from grisaille.structure.pasts import past_places
 from grisaille.structure.pieces import jumps_of
 from grisaille.structure.system import System
@@ -92,7 +93,7 @@ class PastEngine:
         key = (Same(s.system), s.observed, ns, self.moving, tuple(self.sources), s.compiled)
 
         def make() -> FusedStep:
-            system = with_moving_signals(s.system, self.moving, ns)
+            system = with_moving_signals(s.system, self.moving, ns, "disturbance")
             system = _with_rates(system, self.sources)
             rows = (*s.observed, *self.sources, *range(s.system.ny, system.ny))
             return build_step(system, observed=rows, directions=ns, compiled=s.compiled)
@@ -107,16 +108,9 @@ class PastEngine:
         kept = len(self.points) * (len(s.observed) + KEPT * len(self.sources) // 2 + 1)
         size = int(np.clip(NUMBERS // ((drawn + kept) * (1 + len(s.dp))), 1, 4096))
         for slab in slabs:
-            parts, ends = [], []
-            for begin in range(0, s.count, size):
-                members = np.arange(begin, min(begin + size, s.count))
-                part, end = self._block(members, slab, skip, moments, rows)
-                parts.append(part)
-                ends.append(end)
-                if progress is not None:
-                    progress(int(members[-1]) + 1, s.count)
-            self.ends = np.concatenate(ends)
-            yield join_answers(parts)
+            blocks = in_blocks(s.count, size, progress)
+            answer, self.ends = joined(self._block(members, slab, skip, moments, rows) for members in blocks)
+            yield answer
 
     def _block(
         self, members: NDArray[np.int64], slab: slice, skip: Sequence[int], moments: bool, rows: bool

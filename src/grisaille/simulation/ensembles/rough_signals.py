@@ -19,7 +19,7 @@ from grisaille.errors import ModelError
 from grisaille.structure.reduction import Structure
 from grisaille.structure.starts.functions import StartFunctions
 from grisaille.structure.starts.initialization import Initializer
-from grisaille.structure.system import System
+from grisaille.structure.system import FORMULAS, System
 from grisaille.trial import Point
 
 
@@ -64,12 +64,11 @@ def _shifted(structure: Structure, place: int) -> Structure:
         _refuse(structure, place)
     assert lower is not None
     position = system.x + gain * system.u[lower]
-    names = ("rhs", "residual", "constraints", "observed")
     # affine in the derivative, because the gain does not depend on it
     smooth = ca.substitute(system.rhs, system.u[place], ca.SX(0))
     formulas = [smooth, system.residual, system.constraints, system.observed]
     moved = ca.substitute(formulas, [system.x], [position])
-    changed: System = replace(system, **{n: ca.simplify(f) for n, f in zip(names, moved, strict=True)})
+    changed: System = replace(system, **{n: ca.simplify(f) for n, f in zip(FORMULAS, moved, strict=True)})
     return replace(structure, system=changed, start_functions=StartFunctions(changed))
 
 

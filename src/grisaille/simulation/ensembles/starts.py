@@ -21,6 +21,7 @@ from grisaille.structure.pasts import past_places
 from grisaille.structure.reduction import Structure
 from grisaille.structure.starts.functions import StartFunctions
 from grisaille.structure.starts.initialization import Initializer
+from grisaille.structure.system import FORMULAS
 from grisaille.trial import Point
 
 Floats = NDArray[np.float64]
@@ -82,9 +83,8 @@ def with_disturbances_as_parameters(structure: Structure, places: Sequence[int])
     """The structure with those entries of u appended to p."""
     system = structure.system
     old, new = ca.vertcat(*(system.u[i] for i in places)), ca.SX.sym("w", len(places))
-    names = ("rhs", "residual", "constraints", "observed")
-    moved = ca.substitute([getattr(system, n) for n in names], [old], [new])
-    changed = replace(system, p=ca.vertcat(system.p, new), **dict(zip(names, moved, strict=True)))
+    moved = ca.substitute([getattr(system, n) for n in FORMULAS], [old], [new])
+    changed = replace(system, p=ca.vertcat(system.p, new), **dict(zip(FORMULAS, moved, strict=True)))
     return replace(structure, system=changed, start_functions=StartFunctions(changed))
 
 

@@ -21,7 +21,7 @@ from grisaille.compilation.moments import Moments
 from grisaille.compilation.task import Status, Task
 from grisaille.experiment.interpolation import SignalTable, shifted_coefficients
 from grisaille.simulation.ensembles.engines import Answer, Progress, Setting, fixed_table, join_answers, layout_of
-from grisaille.simulation.ensembles.moving_signals import moved_disturbances, with_moving_signals
+from grisaille.simulation.ensembles.moving_signals import moved_disturbances
 from grisaille.simulation.ensembles.reducers import BLOCK
 from grisaille.simulation.ensembles.sampled import sample_pieces
 from grisaille.simulation.events import Form, refuse_interpreted
@@ -30,6 +30,7 @@ from grisaille.simulation.integration import integrate
 from grisaille.simulation.outcome import describe
 from grisaille.simulation.remembered import Same
 from grisaille.structure.events import hold_events
+from grisaille.structure.moving_signals import with_moving_signals
 from grisaille.trial import Point
 
 Floats = NDArray[np.float64]
@@ -53,7 +54,7 @@ class TaskEngine:
         self.setting, self.solver = setting, solver
         self.error_estimate = solver.error_estimate
         self.moving = layout_of(setting).places if layout_of(setting).sensitive else ()
-        self.system = with_moving_signals(setting.system, self.moving, len(setting.dp))
+        self.system = with_moving_signals(setting.system, self.moving, len(setting.dp), "disturbance")
         self.form = self._form()
         self.kernel: Kernel = build_kernel(self.form.system, sensitive=bool(len(setting.dp)), compiled=setting.compiled)
         self.columns = list(setting.observed)
