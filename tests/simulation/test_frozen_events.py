@@ -78,6 +78,35 @@ class Implicit(gr.Model):
     ]
 
 
+class Ticking(gr.Model):
+    """Ticks that move, one of them at the start, between events of a state."""
+
+    T, s, at = gr.Parameter(0.37), gr.Parameter(0.11), gr.Parameter(0.35)
+    x, y = gr.Variable(0.2), gr.Variable(0.1)
+    u, n = gr.Discrete(0.0), gr.Discrete(1.0)
+    equations = [
+        der(x) == -1.3 * x**2 + 3 * u * n,
+        der(y) == gr.sin(3 * gr.time) * x - y,
+        gr.when(gr.clock(T, s), u == 1 - x + 0.3 * y, gr.reinit(y, 0.9 * gr.pre(y) + 0.05 * x)),
+        gr.when(x > at, n == -0.5).otherwise(x < 0.3 * at, n == 1),
+    ]
+
+
+class Sticking(gr.Model):
+    """Friction that sticks and lets go between ticks that move; the end of sticking sets something."""
+
+    T, c = gr.Parameter(0.43), gr.Parameter(0.8)
+    x, y, v = gr.Variable(0.2), gr.Variable(0.0), gr.Variable(0.3)
+    u, n = gr.Discrete(0.0), gr.Discrete(0.0)
+    equations = [
+        der(x) == v,
+        der(v) == -2 * x + 2 * gr.sin(1.7 * gr.time) - c * gr.sign(v) + u,
+        der(y) == x * v * gr.cos(gr.time) - y + n,
+        gr.when(gr.clock(T), u == 0.3 * gr.sin(5 * gr.time)),
+        gr.when(gr.sign(v) < -0.999999, n == x),
+    ]
+
+
 @pytest.mark.parametrize(
     "model, names, times, step",
     [
@@ -86,6 +115,8 @@ class Implicit(gr.Model):
         (Wall, ("L", "at"), np.linspace(0, 1.7, 8), 0.1),
         (Track, ("k", "at"), np.linspace(0, 2, 6), 0.1),
         (Implicit, ("at",), np.linspace(1000, 1004, 9), 0.25),
+        (Ticking, ("T", "s", "at"), np.linspace(0, 2, 6), 0.17),
+        (Sticking, ("T", "c"), np.linspace(0, 5, 6), 0.2),
     ],
 )
 @pytest.mark.parametrize("method", ["frozen-explicit", "frozen-implicit"])
@@ -106,3 +137,17 @@ def test_derivatives_are_those_of_coarse_steps(
         slope = (8 * near - far) / (12 * h)
         found = np.column_stack([exact[f"d({n})"].sel(parameter=name).values for n in "xy"])
         np.testing.assert_allclose(found, slope, rtol=0, atol=3e-8 * np.abs(slope).max())
+
+
+@pytest.mark.parametrize("method, given", [("frozen-explicit", {"step": 0.15}), ("implicit", {"rtol": 1e-10})])
+def test_a_tick_at_the_start_moves_to_later_times(method: str, given: dict[str, Any]) -> None:
+    times, h = np.array([0.0, 0.2, 0.5, 1.0, 1.3]), 1e-4
+
+    def run(at: float, **more: Any) -> Any:
+        return gr.simulate(Ticking(), times, parameters={"s": at}, method=method, **given, **more)
+
+    exact, runs = run(0.0, sensitivities=["s"]), [run(k * h) for k in range(4)]
+    for name in "xy":
+        one_sided = sum(w * r[name].values for w, r in zip((-11 / 6, 3, -1.5, 1 / 3), runs, strict=True)) / h
+        found = exact[f"d({name})"].sel(parameter="s").values
+        np.testing.assert_allclose(found[1:], one_sided[1:], rtol=0, atol=1e-6)

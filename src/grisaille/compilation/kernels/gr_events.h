@@ -59,6 +59,7 @@ typedef struct {
 typedef struct {
   long mode, up;
   double bend; /* how fast the rate of its gap changed in this step */
+  double length; /* of the step in which it was looked for */
 } gr_event;
 
 /* one step of a given length from where a run stands: its end and the signals there, and what lies in between */
@@ -292,6 +293,7 @@ GR_COLD long gr_locate(gr_task *k, gr_stepper *s, const gr_gauge *start, const g
   gr_gauge at_a = *start, at_b = *end, now = *end;
   double noise[GR_NE], a = 0.0, b = h, next = h, least = gr_smallest_step(k, k->t);
   gr_gauge_noise(k, k->t, k->x, k->z, s->u_start, start, noise);
+  event->length = h;
   for (long i = 0; i < GR_NE; i++) {
     if (!(gr_outside(k, i, end->q[i]) > 0.0)) continue;
     const long up = gr_is_upper(k, i, end->q[i]);
@@ -363,6 +365,7 @@ GR_COLD long gr_is_blocked(const gr_task *k, const double *u, double h, double *
     event->mode = i;
     event->up = g.rate[i] > 0.0;
     event->bend = 0.0;
+    event->length = h;
   }
   if (event->mode < 0) return 0;
   if (way <= 64.0 * noise[event->mode]) return 1;
@@ -540,6 +543,13 @@ GR_COLD void gr_saltate(gr_task *k, const double *before, const double *after) {
 }
 #endif
 
+/* 1 where the instant whose derivative is dt moves */
+GR_FN long gr_is_moving(const gr_task *k, const double *dt) {
+  for (long d = 0; d < k->ns; d++)
+    if (dt[d] != 0.0) return 1;
+  return 0;
+}
+
 /* 1 where F jumps by more than rounding */
 GR_FN long gr_is_jump(const double *before, const double *after) {
   for (long j = 0; j < GR_NX; j++)
@@ -558,6 +568,7 @@ GR_COLD long gr_first_modes(gr_task *k, gr_newton *n, double *x, double *z, cons
   for (long i = 0; i < 4 * GR_NE; i++) gr_held(k)[i] = 0.0;
   for (long i = 0; i < GR_NE; i++) z[GR_SHARES + i] = 0.0;
   for (long i = 0; i < GR_NX; i++) gr_slip(k)[i] = 0.0;
+  for (long d = 0; d < k->ns; d++) k->dt[d] = 0.0;
   for (long pass = 0; pass <= GR_NE; pass++) { /* gaps may contain relations before them */
     gr_G(k->t, x, z, u, k->p, gap);
     for (long i = 0; i < GR_NE; i++) gr_held(k)[i] = gr_relation(gr_kind_of(i), gap[i]);
@@ -613,7 +624,27 @@ GR_COLD long gr_modes_at_kink(gr_task *k, gr_newton *n, double *x, double *z, co
   return status ? status : gr_react(k, n, x, z, u, near, dated, 0, scratch);
 #else
   (void)scratch;
+  for (long d = 0; d < k->ns; d++) k->dt[d] = 0.0;
   return gr_agree(k, n, x, z, u, near);
+#endif
+}
+
+/* 1 where the end of the stretch of frozen steps between two instants is the tick of a clock that moves, by `dt` */
+GR_COLD long gr_ends_moving(gr_task *k, double from, double to, long hint, double *dt) {
+#if GR_NW > 0 && GR_SENSITIVE
+  double before[GR_LEN(GR_NU)], after[GR_LEN(GR_NU)];
+  long ticks[GR_NQ + 1];
+  if (k->ns == 0 || GR_NQ == 0) return 0;
+  const long segment = gr_segment(k, 0.5 * (from + to), hint), next = gr_segment(k, to, segment);
+  if (next == segment) return 0;
+  gr_signals_from(k, segment, to, before);
+  gr_signals_from(k, next, to, after);
+  gr_ticking(before, after, ticks);
+  gr_moving_ticks(k, k->x, k->z, after, ticks, dt);
+  return gr_is_moving(k, dt);
+#else
+  (void)k; (void)from; (void)to; (void)hint; (void)dt;
+  return 0;
 #endif
 }
 
@@ -636,10 +667,37 @@ GR_COLD double gr_slip_rate(gr_task *k, gr_newton *n, const double *slope, long 
   return rate;
 }
 
+/* The rate of the share of mode i, which slides, along the motion: no equation says it, so those of z are looked at beside
+ * this point. The factors of dF/dz are those of this point; n->f is F. */
+GR_COLD double gr_share_rate(gr_task *k, gr_newton *n, long i, double length, const double *x, const double *z) {
+  const double by = GR_DISPLACEMENT * (k->fixed_step > 0.0 ? k->fixed_step : fmax(length, GR_GRAZING * (k->t1 - k->t0)));
+  const long segment = gr_segment(k, k->t, 0);
+  double beside[GR_LEN(GR_NX)], u[GR_LEN(GR_NU)], f[GR_LEN(GR_N)], rate[GR_LEN(GR_NZ)], ends[2];
+  for (long side = 0; side < 2; side++) {
+    ends[side] = k->t + (side ? by : -by);
+    for (long j = 0; j < GR_NX; j++) beside[j] = x[j] + (ends[side] - k->t) * n->f[j];
+    gr_signals_from(k, segment, ends[side], u);
+    gr_F(ends[side], beside, z, u, k->p, f);
+    for (long j = 0; j < GR_NZ; j++) rate[j] = side ? (rate[j] - f[GR_NX + j]) / (ends[1] - ends[0]) : f[GR_NX + j];
+  }
+  gr_solve_z(k, n, rate);
+  return gr_not_finite(GR_NZ, rate) >= 0 ? 0.0 : rate[GR_SHARES + i];
+}
+
+/* Gap i, as it stands in `slope`, and its rate are those of the share where the mode slides; 0 where it touches the end of
+ * its range only. */
+GR_COLD long gr_leaves_sliding(gr_task *k, gr_newton *n, const gr_event *e, const double *x, const double *z, double *slope,
+                               double *rate) {
+  const long i = e->mode;
+  for (long j = 0; j < GR_N; j++) slope[i + GR_NE * j] = j == GR_NX + GR_SHARES + i;
+  *rate = gr_share_rate(k, n, i, e->length, x, z);
+  return fabs(*rate) * e->length > GR_SHARE_SLACK;
+}
+
 /* k->dt: d(instant) in every direction */
 GR_COLD long gr_moving_instants(gr_task *k, gr_newton *n, const gr_event *e, const double *x, const double *z,
                                 const double *u, double *scratch) {
-  const long i = e->mode;
+  const long i = e->mode, slides = gr_sliding(k)[i] != 0.0;
   double *slope = gr_gap_slope(k), *by_p = gr_by_p(k);
   gr_gauge g;
   gr_gauge_at(k, k->t, x, z, u, &g);
@@ -647,12 +705,14 @@ GR_COLD long gr_moving_instants(gr_task *k, gr_newton *n, const gr_event *e, con
   if (status) return status;
   gr_GJ(k->t, x, z, u, k->p, slope);
   for (long d = 0; d < k->ns; d++) k->dt[d] = 0.0;
-  if (!(fabs(g.rate[i]) > GR_GRAZING * (k->t1 - k->t0) * fabs(e->bend))) return gr_fail(k, GR_GRAZES, i, g.rate[i]);
+  const long crosses = slides ? gr_leaves_sliding(k, n, e, x, z, slope, &g.rate[i])
+                              : fabs(g.rate[i]) > GR_GRAZING * (k->t1 - k->t0) * fabs(e->bend);
+  if (!crosses) return gr_fail(k, GR_GRAZES, i, g.rate[i]);
   const double rate = g.rate[i] + gr_slip_rate(k, n, slope, i, scratch);
   gr_GP(k->t, x, z, u, k->p, by_p);
   for (long d = 0; d < k->ns; d++) {
     double moved = 0.0;
-    for (long j = 0; j < GR_NP; j++) moved += by_p[i + GR_NE * j] * k->dp[j + GR_NP * d];
+    for (long j = 0; !slides && j < GR_NP; j++) moved += by_p[i + GR_NE * j] * k->dp[j + GR_NP * d];
     for (long j = 0; j < GR_NX; j++) moved += slope[i + GR_NE * j] * k->sx[j + GR_NX * d];
     for (long j = 0; j < GR_NZ; j++) moved += slope[i + GR_NE * (GR_NX + j)] * k->sz[j + GR_NZ * d];
     k->dt[d] = -moved / rate;
@@ -712,7 +772,7 @@ GR_COLD long gr_join(gr_task *k, gr_newton *n, const double *x, double *z, const
 }
 
 /* The event that ended the last step, at the point where the run stands: modes, z, sensitivities of x. n->f must be F
- * before it; it is F after it. Where a share leaves its range F is continuous, and so are sensitivities.
+ * before it; it is F after it.
  *
  * gr_slip is by what the end of that step moves with its length more than F says: nothing where error control has chosen
  * it, the discretisation error of a frozen one, whose derivative is that of the steps. */
@@ -729,7 +789,7 @@ GR_COLD long gr_happen(gr_task *k, gr_newton *n, const gr_event *e, double *x, d
   double before[GR_LEN(GR_NX)];
   for (long j = 0; j < GR_NX; j++) before[j] = n->f[j];
   for (long d = 0; d < k->ns; d++) k->dt[d] = 0.0;
-  if (k->ns > 0 && !slides) status = gr_moving_instants(k, n, e, x, z, u, scratch);
+  if (k->ns > 0) status = gr_moving_instants(k, n, e, x, z, u, scratch);
   const long grazes = status == GR_GRAZES; /* which matters where anything changes there */
   const double rate = k->amount;
   if (status && !grazes) return status;
@@ -741,11 +801,11 @@ GR_COLD long gr_happen(gr_task *k, gr_newton *n, const gr_event *e, double *x, d
   if ((status == GR_ACCUMULATES || status == GR_UNSETTLED) && gr_join(k, n, x, z, u)) status = GR_DONE;
 #if GR_SENSITIVE
   if (!status && grazes && gr_is_jump(before, n->f)) return gr_fail(k, GR_GRAZES, i, rate);
-  if (!status && !slides) gr_saltate(k, before, n->f);
+  if (!status) gr_saltate(k, before, n->f);
 #endif
 #if GR_NW > 0
 #if GR_SENSITIVE
-  if (!status) status = gr_react(k, n, x, z, u, near, !slides && !grazes, stuck, scratch);
+  if (!status) status = gr_react(k, n, x, z, u, near, !grazes, stuck, scratch);
   if (status == GR_NO_INSTANT && grazes) return gr_fail(k, GR_GRAZES, i, rate);
 #else
   if (!status) status = gr_react(k, n, x, z, u, near, 1, stuck, scratch);

@@ -235,6 +235,7 @@ GR_COLD long gr_radau_modes_at_kink(gr_task *k, gr_radau_room *r, long before) {
   double u_before[GR_LEN(GR_NU)];
   gr_signals_from(k, before, k->t, u_before);
   const long status = gr_modes_at_kink(k, &newton, k->x, k->z, u_before, r->u, r->emit);
+  r->s->happened = (double)gr_is_moving(k, k->dt);
   return status ? status : gr_radau_changed(k, r, &newton);
 }
 #endif
@@ -593,7 +594,7 @@ GR_FN long gr_radau_adaptive_step(gr_task *k, gr_radau_room *r) {
     if (!s->jacobian_here && s->theta > GR_RADAU_KEEP_JACOBIAN) gr_radau_jacobian_here(k, r);
     status = gr_radau_attempt(k, r, h, &factor, &error, &proposal);
 #if GR_NE > 0
-    gr_event event = {-1, 0, 0.0};
+    gr_event event = {-1, 0, 0.0, 0.0};
     gr_radau_retake a = {k, r, {&a, gr_radau_retry, gr_radau_inside, 0, 0, r->u, 0.0, {0.0}, 0}, factor, error, proposal};
     const double whole = h;
     if (!status) {
@@ -649,7 +650,8 @@ GR_FN long gr_radau_adaptive_step(gr_task *k, gr_radau_room *r) {
 
 /* ---- frozen steps ---- */
 
-GR_FN void gr_radau_next_stretch(gr_task *k, gr_radau *s) {
+GR_FN void gr_radau_next_stretch(gr_task *k, gr_radau_room *r) {
+  gr_radau *s = r->s;
   s->moves = s->happened;
   s->happened = 0.0;
   s->from = k->t;
@@ -657,6 +659,9 @@ GR_FN void gr_radau_next_stretch(gr_task *k, gr_radau *s) {
   s->parts = (long)ceil(gr_frozen_length(k, s->from, s->to, s->segment) / k->fixed_step * (1.0 - 1e-12));
   if (s->parts < 1) s->parts = 1;
   s->part = 0;
+#if GR_NE > 0
+  s->ends = (double)gr_ends_moving(k, s->from, s->to, s->segment, r->ahead);
+#endif
 }
 
 /* GR_NEWTON where z at the end of the step is not the root that continues the one at its start */
@@ -755,17 +760,22 @@ GR_COLD void gr_radau_excess(gr_task *k, gr_radau_room *r, double h, double firs
   k->where = where;
   k->amount = amount;
 }
+
+GR_FN void gr_radau_scale(const gr_task *k, gr_radau_room *r, const double *excess, const double *dt) {
+  for (long d = 0; d < k->ns; d++)
+    for (long i = 0; i < GR_NX; i++) r->V[i + 2 * GR_N + d * 3 * GR_N] += excess[i] * dt[d];
+}
 #endif
 
 GR_FN long gr_radau_frozen_step(gr_task *k, gr_radau_room *r) {
   gr_radau *s = r->s;
   if (k->steps >= k->max_steps) return gr_fail(k, GR_TOO_MANY_STEPS, -1, 0.0);
-  if (s->part == s->parts) gr_radau_next_stretch(k, s);
+  if (s->part == s->parts) gr_radau_next_stretch(k, r);
   double h = (s->to - s->from) / (double)s->parts;
   if (!s->jacobian_here) gr_radau_jacobian_here(k, r);
   long status = gr_radau_exact(k, r, h);
 #if GR_NE > 0
-  gr_event event = {-1, 0, 0.0};
+  gr_event event = {-1, 0, 0.0, 0.0};
   const double planned = h;
   for (long n = 0; status && n < GR_MOST_RETAKES; n++) { /* what is held may end at its switch */
     double next = 0.5 * h;
@@ -783,12 +793,14 @@ GR_FN long gr_radau_frozen_step(gr_task *k, gr_radau_room *r) {
   if (status) return status;
   if (h == 0.0) return gr_radau_happen(k, r, &event);
 #if GR_SENSITIVE
-  double excess[GR_LEN(GR_NX)]; /* the stretch begins at an event, and its steps scale with it */
+  double begun[GR_LEN(GR_NX)], ended[GR_LEN(GR_NX)]; /* steps scale with a stretch whose ends move */
   const double from = (double)s->part / (double)s->parts, to = (double)(s->part + 1) / (double)s->parts;
-  const long scales = k->ns > 0 && s->moves != 0.0, slips = k->ns > 0 && event.mode >= 0;
-  if (scales) gr_radau_excess(k, r, h, 1.0 - from, h < planned ? 0.0 : 1.0 - to, excess);
+  const long moves = k->ns > 0 && s->moves != 0.0, ends = k->ns > 0 && s->ends != 0.0;
+  const long slips = k->ns > 0 && event.mode >= 0;
+  if (moves) gr_radau_excess(k, r, h, 1.0 - from, h < planned ? 0.0 : 1.0 - to, begun);
+  if (ends) gr_radau_excess(k, r, h, from, h < planned ? 0.0 : to, ended);
   if (slips) gr_radau_excess(k, r, h, 0.0, 1.0, gr_slip(k));
-  if (scales || slips) status = gr_radau_exact(k, r, h);
+  if (moves || ends || slips) status = gr_radau_exact(k, r, h);
   if (status) return status;
   gr_radau_exact_end(r);
 #endif
@@ -796,8 +808,8 @@ GR_FN long gr_radau_frozen_step(gr_task *k, gr_radau_room *r) {
   status = gr_radau_complete(k, r, h, 1e-15, 8);
   if (status) return status;
 #if GR_NE > 0 && GR_SENSITIVE
-  for (long d = 0; scales && d < k->ns; d++)
-    for (long i = 0; i < GR_NX; i++) r->V[i + 2 * GR_N + d * 3 * GR_N] += excess[i] * k->dt[d];
+  if (moves) gr_radau_scale(k, r, begun, k->dt);
+  if (ends) gr_radau_scale(k, r, ended, r->ahead);
 #endif
   gr_radau_scales(k, r, r->end);
   const double error = gr_radau_error(k, r, k->t, h, 0);
@@ -822,7 +834,7 @@ GR_FN long gr_radau_start(gr_task *k, gr_radau_room *r) {
   s->switched_at = -HUGE_VAL;
   s->h_switched = 0.0;
   s->from = s->to = k->t;
-  s->happened = s->moves = 0.0;
+  s->happened = s->moves = s->ends = 0.0;
   s->part = s->parts = s->rejected = s->jacobian_here = s->segment = s->gaps_known = s->z_valid = 0;
   s->first = 1;
   s->kink = gr_next_kink(k, k->t);
@@ -833,6 +845,7 @@ GR_FN long gr_radau_start(gr_task *k, gr_radau_room *r) {
     gr_newton newton = gr_newton_in(r->newton);
     gr_signals(k, k->t, k->t, r->u);
     const long unsettled = gr_first_modes(k, &newton, k->x, k->z, r->u, r->emit);
+    s->happened = (double)gr_is_moving(k, k->dt);
     if (unsettled) return unsettled;
   }
 #endif

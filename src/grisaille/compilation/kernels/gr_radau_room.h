@@ -22,7 +22,7 @@ typedef struct {
   double switch_at;                  /* where a switch is expected, or infinity */
   double switched_at, h_switched;    /* where one was passed last, by a step of what length */
   double from, to;                   /* frozen: stretch between mandatory points */
-  double happened, moves;            /* frozen: 1, an event was the last point; the stretch begins at one */
+  double happened, moves, ends;      /* frozen: 1, an event was the last point; the stretch begins at one, ends at a moving tick */
   long part, parts;                  /* frozen: equal steps of the stretch done, in all */
   long first, rejected;              /* no accepted step yet on this piece; the last attempt failed */
   long jacobian_here;                /* jac belongs to (t, y), not to an earlier point */
@@ -55,6 +55,7 @@ typedef struct {
   double *previous_S, *previous_SF;        /* and of the step before */
   double *fp;                              /* n x np */
   double *row_x, *row_z, *row_sx, *row_sz; /* interpolated row */
+  double *ahead;                           /* ns: derivative of the instant at which a frozen stretch ends */
   double *newton, *projection, *emit;      /* scratch of the shared helpers */
 } gr_radau_room;
 
@@ -115,6 +116,7 @@ GR_FN long gr_radau_lay_out(double *base, long ns, gr_radau_room *r) {
   r->row_z = gr_radau_take(base, &at, GR_NZ);
   r->row_sx = gr_radau_take(base, &at, GR_NX * ns);
   r->row_sz = gr_radau_take(base, &at, GR_NZ * ns);
+  r->ahead = gr_radau_take(base, &at, ns);
   r->newton = gr_radau_take(base, &at, GR_NEWTON_WORK);
   r->projection = gr_radau_take(base, &at, GR_PROJECT_WORK);
   r->emit = gr_radau_take(base, &at, GR_OUTPUT_WORK);

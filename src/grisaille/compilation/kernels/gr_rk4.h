@@ -20,7 +20,7 @@
 /* what must survive between slices; doubles only, because it lives in task->work */
 typedef struct {
   double kink, from, to, step, steps, segment, ready, valid, seen;
-  double happened, moves; /* 1: an event was the last point; the stretch begins at one */
+  double happened, moves, ends; /* 1: an event was the last point; the stretch begins at one, ends at a moving tick */
 } gr_rk4_memory;
 
 #define GR_RK4_MEMORY ((long)(sizeof(gr_rk4_memory) / sizeof(double)))
@@ -34,6 +34,7 @@ typedef struct {
   double *fp;            /* N x NP, then dO/d[x; z] and dO/dp */
   double *ks, *s, *sum;  /* NX x ns each: derivative, argument and weighted sum of the stages' sensitivities */
   double *sz;            /* NZ x ns */
+  double *ahead;         /* ns: derivative of the instant at which the stretch ends */
   long segment;
 #if GR_NE > 0
   gr_event event;        /* that ended the last step */
@@ -52,7 +53,8 @@ GR_FN gr_rk4_run gr_rk4_in(gr_task *k) {
   r.ks = w += GR_OUTPUT_WORK;
   r.s = w += GR_NX * k->ns;
   r.sum = w += GR_NX * k->ns;
-  r.sz = w + GR_NX * k->ns;
+  r.sz = w += GR_NX * k->ns;
+  r.ahead = w + GR_NZ * k->ns;
 #if GR_NE > 0
   r.event.mode = -1;
 #endif
@@ -61,7 +63,7 @@ GR_FN gr_rk4_run gr_rk4_in(gr_task *k) {
 
 GR_FN long gr_rk4_work(long ns) {
   return GR_EVENT_ROOM + GR_RK4_MEMORY + GR_NEWTON_WORK + GR_PROJECT_WORK + GR_N + GR_OUTPUT_WORK +
-         (3 * GR_NX + GR_NZ) * ns;
+         (3 * GR_NX + GR_NZ + 1) * ns;
 }
 
 /* f = F at (t, x), z solved as it continues `from`; u is left for whoever needs it at the same point */
@@ -289,6 +291,17 @@ GR_COLD void gr_rk4_excess(gr_rk4_run *r, double end, double first, double last,
   k->where = where;
   k->amount = amount;
 }
+
+/* sensitivities at the end of a step that scales with its stretch, one of whose ends moves by dt; `first` and `last` are the
+ * shares of that which the ends of the step take */
+GR_COLD void gr_rk4_scale(gr_rk4_run *r, double end, double first, double last, const double *x, const double *z,
+                          const double *dt) {
+  gr_task *k = r->k;
+  double excess[GR_LEN(GR_NX)];
+  gr_rk4_excess(r, end, first, last, x, z, excess);
+  for (long d = 0; d < k->ns; d++)
+    for (long i = 0; i < GR_NX; i++) k->sx[i + GR_NX * d] += excess[i] * dt[d];
+}
 #endif
 
 /* the event at the current point, after which the rest of the stretch is planned anew */
@@ -357,12 +370,8 @@ GR_FN long gr_rk4_step(gr_rk4_run *r, double end) {
     for (long i = 0; i < GR_NX * k->ns; i++) k->sx[i] += h / 6.0 * r->sum[i];
     gr_project_sensitivity(k, &r->projection, end, x, z, u, k->sx);
 #if GR_NE > 0
-    if (r->m->moves != 0.0) { /* the stretch begins at an event, and its steps scale with it */
-      double excess[GR_LEN(GR_NX)];
-      gr_rk4_excess(r, end, 1.0 - from, end != whole ? 0.0 : 1.0 - to, x, z, excess);
-      for (long d = 0; d < k->ns; d++)
-        for (long i = 0; i < GR_NX; i++) k->sx[i + GR_NX * d] += excess[i] * k->dt[d];
-    }
+    if (r->m->moves != 0.0) gr_rk4_scale(r, end, 1.0 - from, end != whole ? 0.0 : 1.0 - to, x, z, k->dt);
+    if (r->m->ends != 0.0) gr_rk4_scale(r, end, from, end != whole ? 0.0 : to, x, z, r->ahead);
     if (r->event.mode >= 0) gr_rk4_excess(r, end, 0.0, 1.0, x, z, gr_slip(k));
 #endif
     long bad = gr_not_finite(GR_NX * k->ns, k->sx);
@@ -389,6 +398,9 @@ GR_FN void gr_rk4_plan(gr_rk4_run *r) {
   m->step = 0.0;
   m->steps = ceil(gr_frozen_length(k, m->from, m->to, r->segment) / k->fixed_step - 1e-9);
   if (m->steps < 1.0) m->steps = 1.0;
+#if GR_NE > 0
+  m->ends = (double)gr_ends_moving(k, m->from, m->to, r->segment, r->ahead);
+#endif
 }
 
 GR_FN double gr_rk4_time(const gr_rk4_memory *m, double step) {
@@ -411,6 +423,7 @@ GR_FN long gr_rk4_arrive(gr_rk4_run *r, long done) {
       double u_before[GR_LEN(GR_NU)];
       gr_signals_from(k, segment, k->t, u_before);
       status = gr_modes_at_kink(k, &r->newton, k->x, k->z, u_before, u, r->fp);
+      r->m->moves = (double)gr_is_moving(k, k->dt);
     }
 #endif
     if (status) return status;
@@ -455,7 +468,7 @@ GR_FN long gr_rk4_loop(gr_rk4_run *r) {
 GR_FN long gr_rk4(gr_task *k) {
   gr_rk4_run r = gr_rk4_in(k);
   if (!k->resumed) {
-    const gr_rk4_memory fresh = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    const gr_rk4_memory fresh = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
     *r.m = fresh;
     r.m->kink = gr_next_kink(k, k->t);
     r.m->segment = (double)gr_segment(k, k->t, 0);
@@ -468,6 +481,7 @@ GR_FN long gr_rk4(gr_task *k) {
     double u[GR_LEN(GR_NU)];
     gr_signals_from(k, r.segment, k->t, u);
     status = gr_first_modes(k, &r.newton, k->x, k->z, u, r.fp);
+    r.m->happened = (double)gr_is_moving(k, k->dt);
   }
 #endif
   k->resumed = 1;

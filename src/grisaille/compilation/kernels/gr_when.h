@@ -334,49 +334,62 @@ GR_COLD long gr_react(gr_task *k, gr_newton *n, double *x, double *z, const doub
   return GR_DONE;
 }
 
-/* the start of a run: what holds there fires nothing, what ticks there does */
-GR_COLD long gr_react_at_start(gr_task *k, gr_newton *n, double *x, double *z, const double *u, long *near,
-                               double *scratch) {
-  double instant[GR_NQ + 1];
-  for (long i = 0; i < GR_SLOTS; i++) gr_seen(k)[i] = 0.0;
-  for (long w = 0; w < GR_NW; w++) gr_last(k)[w] = -HUGE_VAL;
-  for (long d = 0; d < k->ns; d++) k->dt[d] = 0.0;
-  gr_remember(k, x, z, u);
-  gr_T(k->t, x, z, u, k->p, instant);
-  for (long q = 0; q < GR_NQ; q++) {
-    const long at = gr_counter[q];
-    gr_pulse(k)[q] = at < 0 || (u[at] >= 0.0 && fabs(instant[q] - k->t) <= 4.0 * gr_smallest_step(k, k->t));
-  }
-  return gr_react(k, n, x, z, u, near, 1, 0, scratch);
-}
-
-/* Clocks that tick where signals go from u_before to u, and how that instant moves; answers 0 where clocks that tick at
- * once move apart. */
-GR_COLD long gr_ticks(gr_task *k, const double *x, const double *z, const double *u_before, const double *u) {
-  long known = 0, dated = 1;
-  for (long d = 0; d < k->ns; d++) k->dt[d] = 0.0;
+/* The derivative dt of the instant at which clocks tick; answers 0 where clocks that tick at once move apart. u: signals
+ * from there on. */
+GR_COLD long gr_moving_ticks(gr_task *k, const double *x, const double *z, const double *u, const long *ticks, double *dt) {
+  long dated = 1;
+  for (long d = 0; d < k->ns; d++) dt[d] = 0.0;
 #if GR_SENSITIVE
   double *slope = gr_by_p(k);
+  long known = 0;
   if (k->ns > 0) gr_TP(k->t, x, z, u, k->p, slope);
-#else
-  (void)x; (void)z;
-#endif
-  for (long q = 0; q < GR_NQ; q++) {
-    const long at = gr_counter[q];
-    if (at < 0 || u[at] == u_before[at]) continue;
-    gr_pulse(k)[q] = 1.0;
-#if GR_SENSITIVE
+  for (long q = 0; k->ns > 0 && q < GR_NQ; q++) {
+    if (!ticks[q]) continue;
     for (long d = 0; d < k->ns; d++) {
       double moved = 0.0;
       for (long j = 0; j < GR_NP; j++)
         if (k->dp[j + GR_NP * d] != 0.0) moved += slope[q + GR_NQ * j] * k->dp[j + GR_NP * d];
-      if (known && fabs(moved - k->dt[d]) > 1e-9 * (fabs(moved) + fabs(k->dt[d]))) dated = 0;
-      k->dt[d] = moved;
+      if (known && fabs(moved - dt[d]) > 1e-9 * (fabs(moved) + fabs(dt[d]))) dated = 0;
+      dt[d] = moved;
     }
-#endif
     known = 1;
   }
+#else
+  (void)x; (void)z; (void)u; (void)ticks;
+#endif
   return dated;
+}
+
+/* the clocks that tick where signals go from u_before to u */
+GR_FN void gr_ticking(const double *u_before, const double *u, long *ticks) {
+  for (long q = 0; q < GR_NQ; q++) ticks[q] = gr_counter[q] >= 0 && u[gr_counter[q]] != u_before[gr_counter[q]];
+}
+
+/* pulses where signals go from u_before to u; answers as gr_moving_ticks does */
+GR_COLD long gr_ticks(gr_task *k, const double *x, const double *z, const double *u_before, const double *u) {
+  long ticks[GR_NQ + 1];
+  gr_ticking(u_before, u, ticks);
+  for (long q = 0; q < GR_NQ; q++)
+    if (ticks[q]) gr_pulse(k)[q] = 1.0;
+  return gr_moving_ticks(k, x, z, u, ticks, k->dt);
+}
+
+/* The start of a run: what holds there fires nothing, what ticks there does. A tick that moves is one that comes later:
+ * before the start there is none. */
+GR_COLD long gr_react_at_start(gr_task *k, gr_newton *n, double *x, double *z, const double *u, long *near,
+                               double *scratch) {
+  double instant[GR_NQ + 1];
+  long ticks[GR_NQ + 1];
+  for (long i = 0; i < GR_SLOTS; i++) gr_seen(k)[i] = 0.0;
+  for (long w = 0; w < GR_NW; w++) gr_last(k)[w] = -HUGE_VAL;
+  gr_remember(k, x, z, u);
+  gr_T(k->t, x, z, u, k->p, instant);
+  for (long q = 0; q < GR_NQ; q++) {
+    const long at = gr_counter[q];
+    ticks[q] = at >= 0 && u[at] >= 0.0 && fabs(instant[q] - k->t) <= 4.0 * gr_smallest_step(k, k->t);
+    gr_pulse(k)[q] = at < 0 || ticks[q];
+  }
+  return gr_react(k, n, x, z, u, near, gr_moving_ticks(k, x, z, u, ticks, k->dt), 0, scratch);
 }
 
 #endif
