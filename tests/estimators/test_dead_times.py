@@ -120,12 +120,14 @@ class Decided(Bent):
 
 
 @cache
-def bent() -> gr.Experiment:
-    rng, t = np.random.default_rng(2), TIMES[:80]
+def bent(apart: float = 1.0) -> gr.Experiment:
+    """Rows are missing, so that between two of them inputs jump several times."""
+    rng, t = np.random.default_rng(2), np.delete(TIMES[:80], [20, 21, 22, 50])
     u = np.arange(0.0, 80.0, 0.5), np.repeat(rng.choice([-1.0, 0.0, 1.5], size=80), 2)
-    v = t, np.repeat(rng.choice([-1.0, 0.5], size=40), 2)
+    u[0][[81, 82]] = u[0][80] + apart * np.array([0.5, 1.0])
+    v = TIMES[:80], np.repeat(rng.choice([-1.0, 0.5], size=40), 2)
     run = gr.simulate(Bent(), t, inputs={"u": u, "v": v}, parameters={"a": 2.4, "b": 1.7, "T": 4.0, "k": 2.0})
-    return gr.Experiment(t, outputs={"y": run["y"].values + 0.05 * rng.normal(size=80)}, inputs={"u": u, "v": v})
+    return gr.Experiment(t, outputs={"y": run["y"].values + 0.05 * rng.normal(size=len(t))}, inputs={"u": u, "v": v})
 
 
 def test_jumps_that_enter_other_than_linearly() -> None:
@@ -151,6 +153,11 @@ def test_jumps_that_enter_other_than_linearly() -> None:
 def test_jumps_that_steps_cannot_pass_are_refused(method: gr.Collocation, model: type[gr.Model], words: str) -> None:
     with pytest.raises(gr.EstimationError, match=words):
         gr.fit(model(), bent(), estimate=["a", "b"][: 2 if model is Together else 1], method=method)
+
+
+def test_jumps_too_close_for_elements_are_refused() -> None:
+    with pytest.raises(gr.EstimationError, match=r"two of its jumps are .*e-08 apart, and elements .*take out one"):
+        gr.fit(Bent(), bent(1e-7), estimate=["a"], method=gr.Collocation())
 
 
 def test_splines_whose_knots_would_move_are_refused() -> None:

@@ -34,6 +34,7 @@ from grisaille.collocation.direct.summary import inside_bounds, theta_covariance
 from grisaille.collocation.direct.transcription import Functions, Point, Transcription
 from grisaille.collocation.newton import Ended
 from grisaille.errors import EstimationError
+from grisaille.experiment.projected import longest_step
 from grisaille.trial import Trial
 from grisaille.trial.dead_times import moving_dead_times
 from grisaille.trial.unknown import Unknown
@@ -120,13 +121,14 @@ class DirectProgram:
         )
         self._places = tuple(map(list, places))
         self.dead_times = self._dead_times()
+        self.bounds = (np.array([u.lower for u in unknowns]), np.array([u.upper for u in unknowns]))
+        self.records = tuple(replace(r, longest=self._longest(k)) for k, r in enumerate(self.records))
         self.slots = slots = make_slots(points, unknowns)
         values = points[0].known | dict(zip(slots.names, slots.values(self.guess)[0].tolist(), strict=True))
         self.model = build_direct_model(points[0].structure, outputs, slots.levels, values)
         self.starts = [p.start for p in points]
         jumps = any(algebraic_jumps(self.model, r) for r in self.records)
         self.functions = Functions(self.model, slots, choose_conditions(self.model, points), jumps)
-        self.bounds = (np.array([u.lower for u in unknowns]), np.array([u.upper for u in unknowns]))
         self.information = _information(information, len(unknowns))
         self._simulated: dict[bytes, tuple[int, Point]] = {}
         self._transcribed: dict[RadauElements, Transcription] = {}
@@ -164,6 +166,18 @@ class DirectProgram:
             if record.moving is not None:
                 found |= {mine[k] for k in moving_dead_times(record.trial)}
         return np.array(sorted(found), dtype=np.int64)
+
+    def _longest(self, number: int) -> float:
+        """Elements in which what jumps jumps once only, at all dead times: which jumps a record has depends on them."""
+        record = self.records[number]
+        if record.moving is None or not self.dead_times.size:
+            return np.inf
+        gaps = []
+        for limits in (self.guess, *self.bounds):
+            theta = self.guess.copy()
+            theta[self.dead_times] = limits[self.dead_times]
+            gaps.append(longest_step(record.trial.at(theta[self._places[number]]).table, record.moving))
+        return min(gaps)
 
     def at(self, theta: Floats) -> DirectProgram:
         """The program whose signals are those of θ; itself where no dead time moves.

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from grisaille.errors import EstimationError
 from grisaille.experiment.cells import Cells, cut_into_cells
-from grisaille.experiment.interpolation import SignalTable
-from grisaille.experiment.projected import longest_step, projected_table
+from grisaille.experiment.interpolation import MOVING, SignalTable
+from grisaille.experiment.projected import projected_table
 from grisaille.structure.system import System
 from grisaille.trial import Trial
 from grisaille.trial.discretisation import Discretisation
@@ -32,6 +32,9 @@ MATRIX: Floats = np.array([
     [(16 - _R6) / 36, (16 + _R6) / 36, 1 / 9],
 ])  # fmt: skip
 """Nodes c and matrix A of Radau IIA with three points; the weights are A's last row."""
+
+MOST_FOR_JUMPS = 20_000
+"""Elements that jumps of a signal may ask for."""
 
 
 @dataclass(frozen=True)
@@ -58,12 +61,14 @@ class DirectRecord:
     signals : the table of u
     moving : the system, where breaks of signals move with unknowns; elements stay, and such a signal is replaced on
         each by the parabola with the same moments (``experiment/projected.py``)
+    longest : elements up to which that can be done, wherever these breaks are
     """
 
     trial: Trial
     outputs: tuple[str, ...]
     signals: SignalTable
     moving: System | None = None
+    longest: float = np.inf
 
     @property
     def name(self) -> str:
@@ -87,12 +92,59 @@ class DirectRecord:
     def measured(self) -> NDArray[np.bool_]:
         return np.asarray(np.isfinite(self.y) & (self.weights > 0))
 
-    def cells(self, bounds: Floats | None = None) -> Cells:
-        """Between samples and breaks that stay; or between given ``bounds``, which are among them."""
+    @cached_property
+    def standing(self) -> Cells:
+        """Between samples and breaks that stay; without signals where others move."""
+        table = self.signals
         if self.moving is None:
-            return cut_into_cells(self.times, self.signals)
-        table = projected_table(self.signals, self.moving, self.times if bounds is None else bounds)
-        return cut_into_cells(self.times, table)
+            return cut_into_cells(self.times, table)
+        breaks = np.union1d(table.breaks[table.kink != MOVING], self.times[[0, -1]])
+        none = np.zeros((len(breaks) - 1, 0, 1))
+        return cut_into_cells(self.times, SignalTable(breaks, none, np.zeros(len(breaks), dtype=np.uint8)))
+
+    def cells(self) -> Cells:
+        """Between samples and breaks that stay, cut where signals that move ask for it."""
+        if self.moving is None:
+            return self.standing
+        return self.cells_between(Cut.of(self.standing, self.parts(1, np.inf)).bounds)
+
+    def cells_between(self, bounds: Floats) -> Cells:
+        """The same with further ``bounds``, all of which elements have."""
+        assert self.moving is not None
+        return cut_into_cells(self.times, projected_table(self.signals, self.moving, bounds))
+
+    def parts(self, least: int, longest: float) -> NDArray[np.int64]:
+        """Into how many each cell between what stays is cut."""
+        lengths = self.standing.lengths
+
+        def count(most: float) -> NDArray[np.int64]:
+            return np.maximum(least, np.ceil(np.minimum(lengths / most * (1 - 1e-9), 1e9)).astype(np.int64))
+
+        plain, parts = count(longest), count(min(longest, self.longest))
+        if parts.sum() > max(MOST_FOR_JUMPS, 2 * plain.sum()):
+            raise EstimationError(
+                f"Experiment '{self.name}': a held input is delayed by an estimated dead time and enters other than "
+                f"linearly; two of its jumps are {self.longest:.3g} apart, and elements as short as that would be "
+                f"{parts.sum():.2g}, more than {MOST_FOR_JUMPS}. gr.KalmanML() and gr.OutputError() end their steps on "
+                f"the jumps; or take out one of the two samples of the input, or join them by lines, hold='foh'."
+            )
+        return parts
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """Cells in equal parts: the cell of each part, the share of the cell at which it begins, and all ends."""
+
+    cell: NDArray[np.int64]
+    share: Floats
+    bounds: Floats
+
+    @classmethod
+    def of(cls, cells: Cells, parts: NDArray[np.int64]) -> Cut:
+        cell = np.repeat(np.arange(len(parts)), parts)
+        share = (np.arange(len(cell)) - np.repeat(np.cumsum(parts) - parts, parts)) / parts[cell]
+        left = cells.bounds[cell] + share * cells.lengths[cell]
+        return cls(cell, share, np.append(left, cells.bounds[-1]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,21 +176,17 @@ def make_mesh(record: DirectRecord, grid: RadauElements) -> Mesh:
     """Cells cut into equal parts."""
     if len(record.times) < 2:
         raise EstimationError(f"Experiment '{record.name}' has {len(record.times)} instant; collocation needs two.")
-    cells = record.cells()
     longest = grid.longest * float(record.times[-1] - record.times[0]) / grid.pieces
-    if record.moving is not None:
-        longest = min(longest, longest_step(record.signals, record.moving))
-    parts = np.maximum(grid.pieces, np.ceil(cells.lengths / longest * (1 - 1e-9)).astype(int))
-    cell = np.repeat(np.arange(len(parts)), parts)
-    within = np.concatenate([np.arange(n) / n for n in parts])
-    left = cells.bounds[cell] + within * cells.lengths[cell]
-    bounds = np.append(left, cells.bounds[-1])
+    standing, parts = record.standing, record.parts(grid.pieces, longest)
+    cut = Cut.of(standing, parts)
+    bounds, left = cut.bounds, cut.bounds[:-1]
     sample_at = np.full(len(bounds), -1, dtype=np.int64)
-    sample_at[np.append(np.cumsum(parts) - parts, len(left))] = cells.sample_at
-    s = within[:, None] + NODES / parts[cell][:, None]
-    powers = s[:, :, None] ** np.arange(cells.coefficients.shape[2])
-    u = np.einsum("eud,esd->esu", cells.coefficients[cell], powers)
-    if record.moving is not None:
-        u = record.cells(bounds).at(NODES)[1]
+    sample_at[np.append(np.cumsum(parts) - parts, len(left))] = standing.sample_at
+    if record.moving is None:
+        s = cut.share[:, None] + NODES / parts[cut.cell][:, None]
+        powers = s[:, :, None] ** np.arange(standing.coefficients.shape[2])
+        u = np.einsum("eud,esd->esu", standing.coefficients[cut.cell], powers)
+    else:
+        u = record.cells_between(bounds).at(NODES)[1]
     at_ends = np.stack([record.signals.at(float(t)) for t in bounds])
     return Mesh(bounds, sample_at, left[:, None] + NODES * np.diff(bounds)[:, None], u, at_ends)
