@@ -179,6 +179,17 @@ class DirectProgram:
             gaps.append(longest_step(record.trial.at(theta[self._places[number]]).table, record.moving))
         return min(gaps)
 
+    def reach(self, theta: Floats) -> Floats:
+        """By how much each entry of θ that moves dead times may move them by a sampling interval."""
+        slopes = np.zeros(len(theta))
+        for record, mine in zip(self.records, self._places, strict=True):
+            if record.moving is not None:
+                point = record.trial.at(theta[mine])
+                by_p = np.reshape(point.form.tau_slopes(point.p), (len(point.p), -1))
+                moved = np.abs(point.dp @ by_p).max(axis=1) / float(np.median(np.diff(record.times)))
+                slopes[mine] = np.maximum(slopes[mine], moved)
+        return 1 / np.maximum(slopes[self.dead_times], 1e-300)
+
     def at(self, theta: Floats) -> DirectProgram:
         """The program whose signals are those of θ; itself where no dead time moves.
 

@@ -30,6 +30,7 @@ from grisaille.collocation.direct.summary import inside_bounds
 from grisaille.collocation.direct.transcription import Point, Transcription
 from grisaille.errors import GrisailleError
 from grisaille.estimators.collocation.element_solution import ElementSolution
+from grisaille.estimators.collocation.strides import Strides
 from grisaille.estimators.collocation.trajectories import Judged, Trajectories
 from grisaille.optimization.journal import Journal, Progress
 from grisaille.trial.discretisation import Discretisation
@@ -54,8 +55,6 @@ PATH = 1e-10
 """Decrement at which paths count as solved for."""
 RENEWALS = 40
 """How often signals are made again at the dead times that a descent has found, at most."""
-STILL = 1e-6
-"""Sampling intervals: dead times that move less have settled."""
 DRIFT = 1e-3
 """Change of hidden constraints along a path, relative to their terms, from which on a fit says so."""
 
@@ -138,25 +137,21 @@ class Elements(Trajectories):
     ) -> DirectSolution:
         """Solved again with the signals of the dead times it has found, until these stay.
 
-        Between, signals are linear in dead times, which therefore move by a sampling interval at most, and by less
-        where they turn back.
+        Between, signals are linear in dead times, which therefore move by a sampling interval at most (``Strides``).
         """
         moving = self.program.dead_times
-        reach = min(float(np.median(np.diff(r.times))) for r in self.program.records)
-        within, last = np.full(len(moving), reach), np.zeros(len(moving))
+        strides = Strides.first(self.program.reach(theta))
         lower, upper = bounds
         for _ in range(RENEWALS):
             low, high = lower.copy(), upper.copy()
-            low[moving] = np.maximum(lower[moving], theta[moving] - within)
-            high[moving] = np.minimum(upper[moving], theta[moving] + within)
+            low[moving] = np.maximum(lower[moving], theta[moving] - strides.within)
+            high[moving] = np.minimum(upper[moving], theta[moving] + strides.within)
             found = self._solved(self.program.at(theta), theta, (low, high), journal)
-            step = found.theta[moving] - theta[moving]
-            is_still = np.abs(step) <= STILL * reach
-            if not found.converged or is_still.all():
+            strides = strides.after(found.theta[moving] - theta[moving])
+            if not found.converged or strides.have_settled:
                 inside = inside_bounds(found.theta, bounds, found.program.slots.sizes)
                 return replace(found, inside=inside)
-            within = np.where(step * last < 0, 0.5 * np.minimum(within, np.abs(step)), within)
-            theta, last, self.last = found.theta, step, found.at
+            theta, self.last = found.theta, found.at
         return replace(found, converged=False, reason="a dead time does not settle")
 
     def rounds(self, refine: int | str) -> int:

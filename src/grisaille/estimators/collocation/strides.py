@@ -1,0 +1,57 @@
+"""How far dead times may move at once, where a criterion is renewed after each move.
+
+A stride that turns back has passed a minimum, or a corner of the criterion, and the next is at most half as long. Where
+several unknowns move, one may turn back because another one moved: strides that go on in one direction, cut each time,
+are made longer again. Between two strides that turned the minimum is at most three cut ones away.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+STILL = 1e-6
+"""Of the longest stride: what moves less has settled."""
+SHORTEST = 4 * STILL
+CUT = 1 - 1e-6
+PATIENCE = 3
+LONGER = 8.0
+
+
+@dataclass(frozen=True)
+class Strides:
+    """One for each unknown."""
+
+    reach: Floats
+    """The longest."""
+    within: Floats
+    """What the next may be."""
+    last: Floats
+    cut: NDArray[np.int64]
+    """How many in a row went in one direction as far as they might."""
+    settled: NDArray[np.bool_]
+
+    @classmethod
+    def first(cls, reach: Floats) -> Self:
+        count = len(reach)
+        return cls(reach, reach.copy(), np.zeros(count), np.zeros(count, np.int64), np.zeros(count, np.bool_))
+
+    @property
+    def have_settled(self) -> bool:
+        """A stride that was cut has not settled, unless it is as short as can be and turns back: a corner."""
+        return bool(self.settled.all())
+
+    def after(self, step: Floats) -> Self:
+        """Another stride has been made."""
+        size, turned = np.abs(step), step * self.last < 0
+        is_cut = size >= CUT * self.within
+        cut = np.where(is_cut, np.where(turned, 1, self.cut + 1), 0)
+        within = np.where(turned, 0.5 * np.minimum(self.within, size), self.within)
+        within = np.where(cut > PATIENCE, LONGER * within, within)
+        settled = (size <= STILL * self.reach) | (turned & (size <= 1.5 * SHORTEST * self.reach))
+        within = np.clip(within, SHORTEST * self.reach, self.reach)
+        return replace(self, within=within, last=step, cut=cut, settled=settled)
