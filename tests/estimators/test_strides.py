@@ -22,10 +22,10 @@ def search(wish: Callable[[np.ndarray], np.ndarray], at: list[float], most: int 
 
 
 def test_one_that_turned_back_while_another_moved_goes_on() -> None:
-    """The first wavers by less than what counts as still until the second comes near its place, then must move by 0.1."""
+    """The first wavers by less than what counts as still until the second is near its place; then it must move."""
 
     def wish(theta: np.ndarray) -> np.ndarray:
-        a, b = theta
+        b = theta[1]
         waver = 1e-7 * np.cos(np.pi * b)
         return np.array([0.1 * max(0.0, b - 6.0) + (waver if b < 6 else 0.0), 7.0])
 
