@@ -247,6 +247,8 @@ class _Run:
             if task.fixed_step > 0 or tail <= 1.0 or end == t or tail > FALLS * last:
                 break
             self.parts, last = 2 * self.parts, tail
+        # with given steps, too: on pieces of that length a bend would cost more than the steps do (4e-4 for 5e-9), and the
+        # derivative by a dead time is that of the pieces
         if tail > 1.0 and self.past.is_rough and end > t:
             found = self._split(t, end, table, edges, corners, tails, method, kept)
             if found is None:
@@ -293,7 +295,7 @@ class _Run:
                 elif depth >= LOCATED:
                     level |= {e: max(level[e], 0) for e in (a, m, b)}
             rough = [(*h, now[h[0]]) for a, m, b in bent for h in ((a, m), (m, b)) if now[h[0]] > 1.0]
-        # over a jump the piece before it goes on
+        # over a jump the piece before it goes on; the first has none, and is too short to be felt
         gone = {k for k, length in enumerate(np.diff(edges)) if k and length <= shortest and tails[k] > 1.0}
         edges = [e for k, e in enumerate(edges) if k not in gone]
         return sub, edges, [level[e] for e in edges], [p for k, p in enumerate(pieces) if k not in gone]
