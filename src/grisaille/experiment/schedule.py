@@ -27,7 +27,8 @@ Floats = NDArray[np.float64]
 Near = Callable[[Any], Any]
 """Of an instant: how close to it others are the same."""
 CELLS = 20_000
-CHUNK = 512
+FIRST_CHUNK, CHUNK = 8, 512
+"""Points of the grid that are looked at together."""
 MOST_PASSES = 100
 MOST_EVENTS = 500_000
 
@@ -224,9 +225,11 @@ class _Search:
 
     def _bracketed(self, t: float, end: float, otherwise: float) -> float:
         before, low = self._at(np.array([t + self.near(t)]))[:, 0], t
-        points = np.concatenate([self.grid[(self.grid > t) & (self.grid < end)], [end]])
-        for first in range(0, len(points), CHUNK):
-            chunk = points[first : first + CHUNK]
+        first, last = np.searchsorted(self.grid, t, side="right"), np.searchsorted(self.grid, end, side="left")
+        points, size = np.append(self.grid[first:last], end), FIRST_CHUNK
+        while points.size:
+            chunk, points = points[:size], points[size:]
+            size = min(2 * size, CHUNK)  # so that many changes cost no more than few do
             changed = (self._at(chunk) != before[:, None]).any(axis=0)
             if changed.any():
                 k = int(np.argmax(changed))

@@ -247,7 +247,7 @@ class _Run:
             if task.fixed_step > 0 or tail <= 1.0 or end == t or tail > FALLS * last:
                 break
             self.parts, last = 2 * self.parts, tail
-        # with given steps, too: on pieces of that length a bend would cost more than the steps do (4e-4 for 5e-9), and the
+        # with given steps, too: on pieces of their length a bend would cost more than they do (4e-4 for 5e-9), and the
         # derivative by a dead time is that of the pieces
         if tail > 1.0 and self.past.is_rough and end > t:
             found = self._split(t, end, table, edges, corners, tails, method, kept)
