@@ -30,7 +30,7 @@ from grisaille.disturbance.free_levels import (
 )
 from grisaille.disturbance.model_jumps import Jump, Part, find_jumps
 from grisaille.errors import EstimationError
-from grisaille.structure.delays import refuse_past_of_unknowns
+from grisaille.structure.delays.delay import refuse_past_of_unknowns
 from grisaille.structure.diffusion import find_diffusion
 from grisaille.structure.pieces import relations_of
 from grisaille.structure.reduction import Structure
@@ -221,7 +221,7 @@ def build_stochastic_model(
 
 
 def _on_moving_clock(model: StochasticModel, structure: Structure) -> StochasticModel:
-    """The same where breaks move (``structure/moving_breaks.py``): drift and intensity are stretched as time is."""
+    """The same where breaks move (``moving_breaks.py``): drift and intensity are stretched as time is."""
     system = structure.system
     assert system.moving is not None
     names = ("drift", "measured", "variance", "observed", "constraints", "residual")

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from grisaille.errors import DataError
 from grisaille.experiment.interpolation import Pieces, Polynomials, constant
-from grisaille.structure.delays import Delay
-from grisaille.structure.moving_breaks import COUNT, HAT, NOW, RATE
+from grisaille.structure.delays.delay import Delay
+from grisaille.structure.delays.moving_breaks import COUNT, HAT, NOW, RATE
 from grisaille.structure.system import Signal, System
 
 Floats = NDArray[np.float64]

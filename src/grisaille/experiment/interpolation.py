@@ -22,7 +22,7 @@ import numpy as np
 
 from grisaille.errors import DataError, ModelError
 from grisaille.model.expression import Expression
-from grisaille.structure.moving_breaks import OF_OTHERS
+from grisaille.structure.delays.moving_breaks import OF_OTHERS
 from grisaille.structure.system import Signal
 
 Hold = Literal["zoh", "foh", "spline"]

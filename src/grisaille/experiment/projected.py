@@ -9,7 +9,7 @@ which has the same integrals of v, t v and t² v over the step; the effect on a 
 step's length where v enters linearly. As a break moves through a step c_j is a polynomial of its place: criteria are
 smooth, and the derivative by the dead time is that of v̄. Breaks at the end of a step count as behind it. Of a signal
 that jumps and does not enter linearly, the share of the step behind the jump is projected, and its values before and
-behind it are kept (``structure/bent_jumps.py``).
+behind it are kept (``structure/delays/bent_jumps.py``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from grisaille.errors import SimulationError
 from grisaille.experiment.interpolation import MOVING, SignalTable, shifted_coefficients
-from grisaille.structure.moving_breaks import COUNT, HAT, LEFT, RATE, RIGHT
+from grisaille.structure.delays.moving_breaks import COUNT, HAT, LEFT, RATE, RIGHT
 from grisaille.structure.system import System
 
 Floats = NDArray[np.float64]

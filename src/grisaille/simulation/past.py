@@ -24,8 +24,8 @@ from grisaille.compilation.kernel import Kernel
 from grisaille.compilation.task import Status, Task
 from grisaille.errors import SimulationError
 from grisaille.experiment.interpolation import MOVING, SignalTable
-from grisaille.structure.moving_breaks import HAT, RATE
-from grisaille.structure.pasts import past_places
+from grisaille.structure.delays.moving_breaks import HAT, RATE
+from grisaille.structure.delays.pasts import past_places
 from grisaille.structure.system import System
 from grisaille.trial import Point
 

@@ -27,7 +27,7 @@ from grisaille.simulation.integration import integrate
 from grisaille.simulation.integrators.leeway import with_leeway
 from grisaille.simulation.outcome import describe
 from grisaille.simulation.past import arguments_of
-from grisaille.structure.pasts import with_moving_past
+from grisaille.structure.delays.pasts import with_moving_past
 from grisaille.structure.reduction import Structure
 from grisaille.trial import Point, Trial
 

@@ -26,7 +26,7 @@ from grisaille.simulation.past import arguments_of
 from grisaille.simulation.posing import Setting
 from grisaille.simulation.progress import progress_of
 from grisaille.simulation.static import solve_static
-from grisaille.structure.pasts import past_places, with_moving_past
+from grisaille.structure.delays.pasts import past_places, with_moving_past
 from grisaille.structure.reduction import Structure
 from grisaille.structure.system import System
 from grisaille.trial import Point

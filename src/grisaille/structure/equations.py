@@ -16,7 +16,7 @@ from grisaille.errors import ModelError
 from grisaille.model.expression import Call, Expression, postorder
 from grisaille.model.flat import FlatModel
 from grisaille.model.lowering.lowering import lower
-from grisaille.structure.delays import Delays
+from grisaille.structure.delays.delay import Delays
 from grisaille.structure.differentiability import differentiate
 from grisaille.structure.jets import Jets
 from grisaille.structure.switching import Switches

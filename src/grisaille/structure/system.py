@@ -19,7 +19,7 @@ from functools import cached_property
 
 import casadi as ca
 
-from grisaille.structure.delays import Delay
+from grisaille.structure.delays.delay import Delay
 
 FORMULAS = ("rhs", "residual", "constraints", "observed")
 """Fields of a system that are formulas of (t, x, z, u, p)."""
@@ -33,8 +33,8 @@ class Signal:
     order: int
     kind: str
     """``"input"``, ``"disturbance"``, ``"switch"`` for a formula of time that is constant between jumps, ``"delayed"``
-    for what repeats another signal or an unknown (``structure/delays.py``); ``"now"``, ``"hat"`` and ``"rate"`` for
-    what tells where breaks move (``structure/moving_breaks.py``)."""
+    for what repeats another signal or an unknown (``delays/delay.py``); ``"now"``, ``"hat"`` and ``"rate"`` for what
+    tells where breaks move (``delays/moving_breaks.py``)."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class Schedule:
 
 @dataclass(frozen=True, eq=False)
 class MovingBreaks:
-    """A clock that moves with dead times (``structure/moving_breaks.py``): formulas of (t, u, p) of the new system."""
+    """A clock that moves with dead times (``delays/moving_breaks.py``): formulas of (t, u, p) of the new system."""
 
     plain: System
     """The system on the usual clock; its u are the first of the new ones."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from grisaille.compilation.evaluation import Evaluation, numpy_vector
 from grisaille.experiment.interpolation import Polynomials, SignalTable
-from grisaille.structure.moving_breaks import on_standing_steps
+from grisaille.structure.delays.moving_breaks import on_standing_steps
 from grisaille.structure.reduction import Structure
 from grisaille.structure.starts.initialization import Initializer, Start, StartSensitivity
 

@@ -16,8 +16,8 @@ from grisaille.experiment.experiment import Experiment
 from grisaille.experiment.interpolation import constant, hold_of, make_table, refuse_derivative, smoothness_of
 from grisaille.experiment.switching import find_switches, refuse_jumps
 from grisaille.model.classes import Model
+from grisaille.structure.delays.moving_breaks import with_moving_breaks
 from grisaille.structure.descriptor.operating_point import Conditions
-from grisaille.structure.moving_breaks import with_moving_breaks
 from grisaille.structure.prepared import structure_of
 from grisaille.structure.reduction import Structure
 from grisaille.structure.schedule import with_schedule

@@ -17,7 +17,7 @@ from grisaille.errors import SimulationError
 from grisaille.simulation.ensembles.engines import Engine, FusedEngine, SampledEngine, Setting
 from grisaille.simulation.ensembles.graphics_engine import device_step
 from grisaille.simulation.ensembles.task_engine import EngineMaker
-from grisaille.structure.pasts import past_places
+from grisaille.structure.delays.pasts import past_places
 
 ABREAST = 16
 """Realizations for each core of the processor from which on a graphics processor is faster: a step takes one of its

@@ -53,7 +53,7 @@ from grisaille.simulation.measurement_noise import with_noise
 from grisaille.simulation.progress import progress_over
 from grisaille.simulation.remembered import Same
 from grisaille.structure import lamperti
-from grisaille.structure.pasts import past_places
+from grisaille.structure.delays.pasts import past_places
 from grisaille.trial import Point
 
 if TYPE_CHECKING:

@@ -26,10 +26,10 @@ from grisaille.simulation.ensembles.moving_signals import moved_disturbances
 from grisaille.simulation.ensembles.past_weights import KEPT, delayed_weights
 from grisaille.simulation.ensembles.sampled import sample_pieces
 from grisaille.simulation.remembered import Same
-from grisaille.structure.delays import Delay
-from grisaille.structure.moving_breaks import RATE
-from grisaille.structure.moving_signals import with_moving_signals
-from grisaille.structure.pasts import past_places
+from grisaille.structure.delays.delay import Delay
+from grisaille.structure.delays.moving_breaks import RATE
+from grisaille.structure.delays.moving_signals import with_moving_signals
+from grisaille.structure.delays.pasts import past_places
 from grisaille.structure.pieces import jumps_of
 from grisaille.structure.system import System
 

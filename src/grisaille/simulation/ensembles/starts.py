@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from grisaille.compilation.kalman.twin import FilterStates
 from grisaille.errors import ModelError
 from grisaille.simulation.remembered import Remembered, Same
-from grisaille.structure.pasts import past_places
+from grisaille.structure.delays.pasts import past_places
 from grisaille.structure.reduction import Structure
 from grisaille.structure.starts.functions import StartFunctions
 from grisaille.structure.starts.initialization import Initializer

@@ -29,8 +29,8 @@ from grisaille.simulation.frozen import choose_step
 from grisaille.simulation.integration import integrate
 from grisaille.simulation.outcome import describe
 from grisaille.simulation.remembered import Same
+from grisaille.structure.delays.moving_signals import with_moving_signals
 from grisaille.structure.events import hold_events
-from grisaille.structure.moving_signals import with_moving_signals
 from grisaille.trial import Point
 
 Floats = NDArray[np.float64]

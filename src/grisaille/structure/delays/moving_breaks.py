@@ -26,7 +26,7 @@ from dataclasses import replace
 import casadi as ca
 
 from grisaille.errors import EstimationError
-from grisaille.structure.bent_jumps import bent_signals, blended_rates, refused_jumps
+from grisaille.structure.delays.bent_jumps import bent_signals, blended_rates, refused_jumps
 from grisaille.structure.reduction import Structure, with_system
 from grisaille.structure.system import FORMULAS, MovingBreaks, Signal, System
 

@@ -6,7 +6,7 @@ that integrators, which know derivatives by parameters only, give the whole deri
 
 from __future__ import annotations
 
-from grisaille.structure.moving_signals import with_moving_signals
+from grisaille.structure.delays.moving_signals import with_moving_signals
 from grisaille.structure.reduction import Structure, with_system
 from grisaille.structure.system import System
 
