@@ -10,7 +10,8 @@ from compilation.systems import HANGING, PENDULUM, implicit_decay, pendulum
 
 from grisaille.compilation import kernel
 from grisaille.compilation.derivatives import differentiate
-from grisaille.compilation.kernel import build_kernel, c_source
+from grisaille.compilation.kernel import build_kernel
+from grisaille.compilation.kernel_source import c_source
 from grisaille.compilation.memo import Memo
 from grisaille.compilation.task import Status, Task
 from grisaille.errors import CompilationError

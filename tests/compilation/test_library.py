@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from grisaille.compilation import compiler, library
-from grisaille.compilation.library import build_library, headers_of
+from grisaille.compilation.library import Source, build_library, build_linked, headers_of
 from grisaille.errors import CompilationError
 
 TEXT = '#include "gr_task.h"\nGR_API long answer(void) { return 42; }\n'
@@ -69,6 +69,24 @@ def test_a_truncated_library_is_built_again(place):
     path.write_bytes(content[: len(content) // 2])
     again = build_library(TEXT + "/* truncated */", 0)
     assert again.function("answer")() == 42 and again.path.stat().st_size == len(content)
+
+
+@pytest.mark.compiled
+def test_what_two_libraries_share_is_compiled_once(place, monkeypatch):
+    compiled = []
+    once = compiler.Compiler.compile
+    monkeypatch.setattr(
+        compiler.Compiler, "compile", lambda c, s, *more: compiled.append(s["model.c"]) or once(c, s, *more)
+    )
+    shared = Source('#include "gr_task.h"\nextern const long of_it; GR_API long answer(void) { return of_it; }\n', 0)
+    parts = [Source(f"const long of_it = {number};\n", 0) for number in (1, 2)]
+    for number, part in enumerate(parts, 1):
+        assert build_linked([shared, part]).function("answer")() == number
+    assert sorted(compiled) == sorted(s.text for s in (shared, *parts))
+    next(place.glob("*.o")).write_bytes(b"damaged")
+    next(place.glob("*.o")).write_bytes(b"damaged")
+    again = build_linked([shared, parts[0], Source("const long more = 3;\n", 0)])
+    assert again.function("answer")() == 1 and library.cache.inspect().files == 3
 
 
 @pytest.mark.compiled

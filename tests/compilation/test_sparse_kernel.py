@@ -10,7 +10,9 @@ import pytest
 from scipy.linalg import expm
 
 from grisaille.compilation.compiler import find_compiler
+from grisaille.compilation.derivatives import differentiate
 from grisaille.compilation.kernel import Kernel, build_kernel
+from grisaille.compilation.kernel_source import linked_sources
 from grisaille.compilation.sparse import source as sparse_source
 from grisaille.compilation.sparse.pattern import Elimination
 from grisaille.compilation.task import Status, Task
@@ -52,10 +54,10 @@ def kernel(sparse: bool) -> Kernel:
     return build_kernel(network(), sensitive=True, compiled=True, sparse=sparse)
 
 
-def run(which: Kernel, entry: str = "gr_implicit", n: int = CELLS, **options: float) -> Task:
+def run(which: Kernel, entry: str = "gr_implicit", n: int = CELLS, directions: int = 2, **options: float) -> Task:
     T = np.zeros(n)
     T[0] = 2.0
-    dp = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.5]])
+    dp = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.5]])[:directions]
     p = (50.0, 0.4, 0.3)
     q = np.zeros(n - 1)
     q[2] = next(r.real for r in np.roots([0.4, 0.0, 1.0, -2.0]) if abs(r.imag) < 1e-9)
@@ -80,6 +82,24 @@ def test_runs_and_their_derivatives_are_those_of_dense_kernels(entry: str, optio
     assert (dense.steps, dense.newton_iterations) == (sparse.steps, sparse.newton_iterations)
     assert np.abs(dense.y - sparse.y).max() < 1e-10
     assert np.abs(dense.sy - sparse.sy).max() < 1e-8 * np.abs(dense.sy).max()
+
+
+def test_kernels_share_integrators_and_those_of_one_model_its_functions_too() -> None:
+    texts = []
+    for n, sensitive in ((CELLS, True), (CELLS + 1, True), (CELLS + 1, False)):
+        functions = differentiate(network(n), sensitive=sensitive, sparse=True)
+        texts.append([source.text for source in linked_sources(network(n), functions)])
+    assert len({integrators for integrators, _, _ in texts}) == 1
+    assert texts[0][1] != texts[1][1] == texts[2][1] and len({slopes for _, _, slopes in texts}) == 3
+
+
+def test_a_kernel_with_derivatives_serves_plain_runs() -> None:
+    one, other = network(CELLS + 1), network(CELLS + 1)
+    plain = build_kernel(one, compiled=True, sparse=True)
+    sensitive = build_kernel(other, sensitive=True, compiled=True, sparse=True)
+    assert build_kernel(one, compiled=True, sparse=True) is sensitive
+    alone, both = (run(which, n=CELLS + 1, directions=0) for which in (plain, sensitive))
+    assert alone.status == Status.DONE and np.array_equal(alone.y, both.y) and alone.steps == both.steps
 
 
 def test_factors_that_outgrow_their_room_are_made_again_with_more(monkeypatch: pytest.MonkeyPatch) -> None:

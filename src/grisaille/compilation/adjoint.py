@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grisaille.compilation.derivatives import differentiate
-from grisaille.compilation.kernel import ARGUMENTS, c_source
+from grisaille.compilation.kernel_source import ARGUMENTS, c_source
 from grisaille.compilation.library import Library, build_library, no_compiler
 from grisaille.compilation.printer import print_function
 from grisaille.compilation.sparse import source as sparse_source

@@ -1,4 +1,4 @@
-"""Built libraries kept on disk.
+"""Built libraries, and objects that several of them are linked from, kept on disk.
 
 A library is filed under ``<what>-<with>-<content>``: the key of everything that determines it except the compiler, the
 key of the compiler, and the SHA-256 of the file itself. One file, one atomic rename, so processes may build the same
@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from grisaille.compilation.compiler import SUFFIX
+from grisaille.compilation.compiler import OBJECT, SUFFIX
 from grisaille.errors import CompilationError
 
 LIMIT = 512 * 1024 * 1024
@@ -50,12 +50,13 @@ class Contents:
 
 def inspect() -> Contents:
     """Where the cache is and how much it holds."""
-    sizes = [entry.stat().st_size for entry in _entries(_location())]
-    return Contents(_location(), len(sizes), sum(sizes), LIMIT)
+    entries = list(_entries(_location()))
+    libraries = sum(entry.suffix == SUFFIX for entry in entries)
+    return Contents(_location(), libraries, sum(entry.stat().st_size for entry in entries), LIMIT)
 
 
 def clear() -> Contents:
-    """Removes every compiled library; returns what was there."""
+    """Removes every compiled library and object; returns what was there."""
     before = inspect()
     for entry in [*_entries(before.folder), *_unfinished(before.folder)]:
         _remove(entry)
@@ -72,12 +73,12 @@ def digest(parts: Iterable[str]) -> str:
     return sha.hexdigest()
 
 
-def find(what: str, made_with: str | None) -> Path | None:
-    """An intact library for the key ``what``, built by the compiler ``made_with`` (``None``: by any).
+def find(what: str, made_with: str | None, suffix: str = SUFFIX) -> Path | None:
+    """An intact library for the key ``what``, built by the compiler ``made_with`` (``None``: by any); or an object.
 
     Damaged ones are removed on the way.
     """
-    pattern = f"{what[:40]}-{made_with[:16] if made_with else '*'}-*{SUFFIX}"
+    pattern = f"{what[:40]}-{made_with[:16] if made_with else '*'}-*{suffix}"
     found = sorted(folder().glob(pattern), key=_last_use, reverse=True)
     for entry in found:
         if _is_intact(entry):
@@ -88,11 +89,11 @@ def find(what: str, made_with: str | None) -> Path | None:
     return None
 
 
-def install(what: str, made_with: str, library: bytes, limit: int | None = None) -> Path:
-    """Files a library under its key, then makes room if need be."""
+def install(what: str, made_with: str, library: bytes, limit: int | None = None, suffix: str = SUFFIX) -> Path:
+    """Files a library, or an object, under its key, then makes room if need be."""
     place = folder()
     content = hashlib.sha256(library).hexdigest()[:32]
-    target = place / f"{what[:40]}-{made_with[:16]}-{content}{SUFFIX}"
+    target = place / f"{what[:40]}-{made_with[:16]}-{content}{suffix}"
     handle, temporary = tempfile.mkstemp(prefix=".unfinished-", dir=place)
     with os.fdopen(handle, "wb") as file:
         file.write(library)
@@ -166,7 +167,8 @@ def _is_intact(entry: Path) -> bool:
 
 
 def _entries(place: Path) -> Iterator[Path]:
-    yield from place.glob(f"*-*-*{SUFFIX}")
+    for suffix in (SUFFIX, OBJECT):
+        yield from place.glob(f"*-*-*{suffix}")
 
 
 def _unfinished(place: Path) -> Iterator[Path]:

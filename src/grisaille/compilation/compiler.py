@@ -3,7 +3,7 @@
 Looked for in this order: the command in the environment variable ``CC``, ``cc``, ``gcc``, ``clang``, and the compiler
 that the ``ziglang`` wheel brings. One of them must be there; ``GRISAILLE_COMPILER=none`` asks for interpreted models
 instead, with the same results and 10 to 100 times slower. The compiler runs without a shell, in a fresh private
-directory, on one file that holds nothing a user named.
+directory, on files that hold nothing a user named.
 
 No ``-march=native`` (a cache may be shared by unlike machines), no fast-math and no contraction of a·b + c: the same
 source gives the same digits everywhere, up to the C library's elementary functions.
@@ -19,7 +19,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -30,6 +30,9 @@ TIME_LIMIT = 900.0
 """Seconds after which a compiler is given up."""
 
 SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
+
+OBJECT = ".o"
+SHARED = "-shared"
 
 REMEDY = 'Install one with: pip install "grisaille[compiler]" (or set CC to the command of a C compiler).'
 
@@ -46,12 +49,24 @@ class Compiler:
 
         Raises ``CompilationError`` with the compiler's words when it fails.
         """
+        return self._made({f: t.encode() for f, t in sources.items()}, [*flags, SHARED, main], *_libraries())
+
+    def compile(self, sources: Mapping[str, str], main: str, flags: tuple[str, ...]) -> bytes:
+        """The object made from ``sources[main]``, to be linked with others."""
+        return self._made({f: t.encode() for f, t in sources.items()}, [*flags, "-c", main])
+
+    def link(self, objects: Sequence[bytes], flags: tuple[str, ...]) -> bytes:
+        """The shared library made of objects."""
+        files = {f"part{k}{OBJECT}": content for k, content in enumerate(objects)}
+        return self._made(files, [*flags, SHARED, *files], *_libraries())
+
+    def _made(self, files: Mapping[str, bytes], words: list[str], *libraries: str) -> bytes:
         with tempfile.TemporaryDirectory(prefix="grisaille-") as name:
             folder = Path(name)
-            for file, text in sources.items():
-                (folder / file).write_text(text, encoding="utf-8")
+            for file, content in files.items():
+                (folder / file).write_bytes(content)
             target = folder / f"built{SUFFIX}"
-            self._run([*self.command, *flags, main, "-o", target.name, *_libraries()], folder)
+            self._run([*self.command, *words, "-o", target.name, *libraries], folder)
             try:
                 return target.read_bytes()
             except OSError as error:
@@ -77,7 +92,7 @@ class Compiler:
 
 def flags(optimization: str = "-O2") -> tuple[str, ...]:
     """The options of every build."""
-    common = (optimization, "-shared", "-std=c99", "-ffp-contract=off", "-fvisibility=hidden", "-w")
+    common = (optimization, "-std=c99", "-ffp-contract=off", "-fvisibility=hidden", "-w")
     return common if sys.platform == "win32" else (*common, "-fPIC")
 
 

@@ -25,7 +25,8 @@ from grisaille.structure.system import System
 PLAIN = ("F", "J", "C", "CJ", "O", "S")
 PARAMETRIC = ("FP", "CP", "OJ", "OP")
 EVENTS = ("G", "GD", "GJ")
-
+SENSITIVE = (*PARAMETRIC, "GP", "RD", "RJ", "RP", "TP")
+"""What only sensitivities need."""
 
 SPARSE = ("J", "FP", "OJ", "OP")
 """Matrices of which sparse kernels know the nonzeros only."""

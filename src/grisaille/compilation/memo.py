@@ -27,6 +27,11 @@ class Memo(Generic[Built]):
                 self._known.popitem(last=False)
             return self._known[key]
 
+    def peek(self, key: Hashable) -> Built | None:
+        """What was built for the key, if it was."""
+        with self._lock:
+            return self._known.get(key)
+
     def clear(self) -> None:
         with self._lock:
             self._known.clear()

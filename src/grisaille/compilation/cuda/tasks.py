@@ -15,7 +15,8 @@ import numpy as np
 from grisaille.compilation.cuda.launch import SPARE, Graphics, OutOfDeviceMemory
 from grisaille.compilation.cuda.source import TASKS, one_text
 from grisaille.compilation.derivatives import differentiate
-from grisaille.compilation.kernel import Kernel, c_source
+from grisaille.compilation.kernel import Kernel
+from grisaille.compilation.kernel_source import c_source
 from grisaille.compilation.memo import Memo
 from grisaille.compilation.task import FIELDS, Status, Task, TaskStructure
 from grisaille.errors import SimulationError

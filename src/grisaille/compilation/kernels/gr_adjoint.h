@@ -142,7 +142,7 @@ GR_FN void gr_add_gradient(gr_adjoint *a, const double *v) {
   for (long i = 0; i < GR_NP; i++) a->gradient[i] += v[i];
 }
 
-#if GR_NZ > 0
+#if GR_HAS_Z
 /* w: NZ, becomes the solution of (res_z)'w = w */
 GR_FN long gr_pull_z(gr_backward *b, double t, const double *x, const double *z, const double *u, double *w) {
   gr_task *k = b->a->task;
@@ -158,7 +158,7 @@ GR_FN long gr_pull(gr_backward *b, double t, const double *x, const double *z, c
   gr_adjoint *a = b->a;
   double full[GR_LEN(GR_N)], v[GR_LEN(GR_N)], q[GR_LEN(GR_NP)];
   for (long i = 0; i < GR_N; i++) full[i] = i < GR_NX ? l[i] : 0.0;
-#if GR_NZ > 0
+#if GR_HAS_Z
   gr_FV(t, x, z, u, a->task->p, full, v);
   const long status = gr_pull_z(b, t, x, z, u, v + GR_NX);
   if (status) return status;
@@ -181,7 +181,7 @@ GR_FN long gr_pull_rows(gr_backward *b, double t, const double *x, const double 
     gr_OQ(t, x, z, u, a->task->p, weights, q);
     gr_add_gradient(a, q);
     for (long i = 0; i < GR_NX; i++) a->lambda[i] += v[i];
-#if GR_NZ > 0
+#if GR_HAS_Z
     double full[GR_LEN(GR_N)], seen = 0.0;
     for (long i = 0; i < GR_NZ; i++) seen += fabs(v[GR_NX + i]);
     if (seen == 0.0) continue;
@@ -197,7 +197,7 @@ GR_FN long gr_pull_rows(gr_backward *b, double t, const double *x, const double 
   return GR_DONE;
 }
 
-#if GR_NC > 0
+#if GR_HAS_C
 /* (d/dx, d/dp) of l' Cx v at the base of the projection: Cx'l and Cp'l differentiated along v, by central differences;
  * exact to rounding for what it is, since l is of the size of the error of one step */
 GR_FN void gr_pull_reaction(gr_backward *b, double t, const double *z, const double *u, const double *l,
@@ -226,7 +226,7 @@ GR_FN void gr_pull_reaction(gr_backward *b, double t, const double *z, const dou
 
 /* lambda at a projected point -> lambda at x before it; x is projected here once more */
 GR_FN long gr_pull_projection(gr_backward *b, double t, double *x, const double *z, const double *u) {
-#if GR_NC > 0
+#if GR_HAS_C
   gr_adjoint *a = b->a;
   gr_task *k = a->task;
   gr_projection *c = &b->projection;

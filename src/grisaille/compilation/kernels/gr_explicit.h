@@ -297,7 +297,7 @@ GR_FN long gr_rk_follow(gr_rk *r, long i, double t, const double *x, const doubl
   gr_J(t, x, z, u, k->p, r->newton.jac);
   k->jacobians++;
   gr_FP(t, x, z, u, k->p, r->fp);
-#if GR_NZ > 0
+#if GR_HAS_Z
   gr_note_sides(k, &r->newton, t, x, z, u);
   long status = gr_factor_z(k, &r->newton);
   if (status) return status;
@@ -689,7 +689,7 @@ GR_FN void gr_rk_finish(gr_rk *r) {
   k->h = r->m->h;
   r->m->segment = (double)r->segment;
   r->m->valid = (double)r->newton.valid;
-#if GR_SENSITIVE && GR_NZ > 0
+#if GR_SENSITIVE && GR_HAS_Z
   if (k->ns > 0 && k->status != GR_MORE) {
     double u[GR_LEN(GR_NU)], amount = k->amount;
     long where = k->where;

@@ -53,7 +53,7 @@ GR_FN void gr_radau_store(gr_task *k, const gr_radau_room *r) {
 GR_FN void gr_radau_new_jacobian(const gr_task *k, gr_radau_room *r) {
   r->s->jacobian_here = 1;
   r->s->h_factored = 0.0;
-#if GR_SIDES > 0
+#if GR_HAS_SIDES
   gr_S(k->t, r->y, r->y + GR_NX, r->u, k->p, r->gaps);
   r->s->gaps_known = 1;
 #else
@@ -325,7 +325,7 @@ GR_FN double gr_radau_retreat(gr_task *k, gr_radau_room *r, double h, double fac
 /* 1 when Newton's Jacobian is that of all stages: beyond a bend corrections with it say nothing. Where it failed with
  * the Jacobian of the start, a bend is likely, on whichever side the last iterate is. */
 GR_FN long gr_radau_is_of_one_piece(const gr_task *k, const gr_radau_room *r, double h, long outcome) {
-#if GR_SIDES > 0 && GR_NZ > 0
+#if GR_HAS_SIDES && GR_HAS_Z
   double gaps[3 * GR_SIDES];
   if (outcome != GR_RADAU_CONVERGED) return !r->s->jacobian_here;
   gr_radau_stage_gaps(k, r, k->t, h, r->Z, gaps);
@@ -379,7 +379,7 @@ GR_FN long gr_radau_attempt(gr_task *k, gr_radau_room *r, double h, double *fact
   return GR_DONE;
 }
 
-#if GR_SIDES > 0
+#if GR_HAS_SIDES
 /* the collocation polynomial of a step from k->t */
 typedef struct {
   const gr_task *k;
@@ -405,7 +405,7 @@ GR_COLD void gr_line_step_gaps(const void *line, double share, double *gaps) {
  * switch. Where a step passed one just before, the run may slide along it, and steps are judged as all others. */
 GR_FN long gr_radau_passes_a_switch(const gr_task *k, gr_radau_room *r, double h, double error, double *shorter) {
   *shorter = 0.0;
-#if GR_SIDES > 0
+#if GR_HAS_SIDES
   gr_radau *s = r->s;
   double here[GR_SIDES], there[GR_SIDES];
   const long strict = error * gr_radau_leeway(k) < 1.0;
@@ -451,7 +451,7 @@ typedef struct {
   double factor, error, proposal;
 } gr_radau_retake;
 
-#if GR_NC > 0
+#if GR_HAS_C
 /* A frozen step ends where its end has been moved onto the constraints: an event is a root of what is computed. A point
  * beyond the event that cannot be moved serves as it is; where the step ends it is asked for again. No row is under way. */
 GR_COLD void gr_radau_stand_on_constraints(gr_radau_retake *a) {
@@ -478,7 +478,7 @@ GR_FN void gr_radau_stand(gr_radau_retake *a, double h) {
   a->s.x = a->r->end;
   a->s.z = a->r->end + GR_NX;
   gr_radau_copy(a->s.u, a->r->u + 3 * GR_NU, GR_NU);
-#if GR_NC > 0
+#if GR_HAS_C
   if (a->k->fixed_step > 0.0) gr_radau_stand_on_constraints(a);
 #endif
 }
@@ -552,23 +552,17 @@ GR_FN double gr_radau_end_of(const gr_task *k, const gr_radau *s, double end) {
 
 /* a step that cannot be solved at any length, named as the end of a branch where z cannot be followed on */
 GR_COLD long gr_radau_named(gr_task *k, gr_radau_room *r, long status) {
-#if GR_NZ > 0
+#if GR_HAS_Z
   const double h = r->s->h;
   const gr_anchor start = {k->t, r->y, r->y + GR_NX, r->s->segment};
-  double x[GR_LEN(GR_NX)], z[GR_LEN(GR_NZ)], u[GR_LEN(GR_NU)], share;
+  double x[GR_LEN(GR_NX)], z[GR_LEN(GR_NZ)], u[GR_LEN(GR_NU)], u_from[GR_LEN(GR_NU)], share;
   gr_newton newton = gr_newton_in(r->newton);
-  gr_way w;
   if ((status != GR_NEWTON && status != GR_SINGULAR && status != GR_STEP_TOO_SMALL) || GR_NM > 0) return status;
   const long where = k->where;
   const double amount = k->amount;
   for (long i = 0; i < GR_NX; i++) x[i] = r->y[i] + h * r->f[i];
   gr_signals_from(k, start.segment, k->t + h, u);
-  w.from = &start;
-  w.t = k->t + h;
-  w.x = x;
-  w.u = u;
-  w.fades = 0;
-  gr_signals_from(k, start.segment, start.t, w.u_from);
+  const gr_way w = gr_way_from(k, &start, k->t + h, x, u, u_from);
   r->s->z_valid = 0;
   if (gr_rescue_along(k, &newton, &w, z, GR_STRIDES, &share) && share < 1.0) return GR_BRANCH_ENDS;
   return gr_fail(k, status, where, amount);
@@ -666,19 +660,13 @@ GR_FN void gr_radau_next_stretch(gr_task *k, gr_radau_room *r) {
 
 /* GR_NEWTON where z at the end of the step is not the root that continues the one at its start */
 GR_COLD long gr_radau_verify(gr_task *k, gr_radau_room *r, double h) {
-#if GR_NZ > 0
+#if GR_HAS_Z
   gr_newton newton = gr_newton_in(r->newton);
   const gr_anchor start = {k->t, r->y, r->y + GR_NX, r->s->segment};
   const double *end = r->Z + 2 * GR_N;
-  double x[GR_LEN(GR_NX)], z[GR_LEN(GR_NZ)], apart[GR_LEN(GR_NZ)], share;
-  gr_way w;
+  double x[GR_LEN(GR_NX)], z[GR_LEN(GR_NZ)], apart[GR_LEN(GR_NZ)], u_from[GR_LEN(GR_NU)], share;
   for (long i = 0; i < GR_NX; i++) x[i] = r->y[i] + end[i];
-  w.from = &start;
-  w.t = k->t + h;
-  w.x = x;
-  w.u = r->u + 3 * GR_NU;
-  w.fades = 0;
-  gr_signals_from(k, start.segment, start.t, w.u_from);
+  const gr_way w = gr_way_from(k, &start, k->t + h, x, r->u + 3 * GR_NU, u_from);
   r->s->z_valid = 0;
   if (!gr_follow(k, &newton, &w, z, GR_STRIDES, &share)) return GR_DONE;
   if (gr_newton_iterate(k, &newton, w.t, x, z, w.u)) return GR_DONE;

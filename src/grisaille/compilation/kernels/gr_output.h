@@ -21,7 +21,7 @@
 /* sz at a point where z solves its equations */
 GR_FN long gr_complete_sensitivity(gr_task *k, gr_newton *n, double t, const double *x, const double *z,
                                    const double *u, const double *sx, double *sz, double *fp) {
-#if GR_NZ > 0
+#if GR_HAS_Z
   long status = gr_linearise_z(k, n, t, x, z, u);
   if (status) return status;
   gr_FP(t, x, z, u, k->p, fp);
@@ -69,7 +69,7 @@ GR_FN long gr_emit(gr_task *k, gr_newton *n, gr_projection *c, const gr_anchor *
   gr_signals(k, t, inside, u);
   long status = gr_project(k, c, t, x, z, u);
   if (status) return status;
-#if GR_NZ > 0
+#if GR_HAS_Z
   status = gr_solve_implicit(k, n, from, t, x, z, u);
   if (status) return status;
 #else

@@ -127,7 +127,7 @@ GR_FN double gr_distance(const gr_projection *c, const double *gradient, const d
 
 /* moves x onto C = 0; keeps in c what the sensitivities need */
 GR_FN long gr_project(gr_task *k, gr_projection *c, double t, double *x, const double *z, const double *u) {
-#if GR_NC > 0
+#if GR_HAS_C
   double residual[GR_NC], gradient[GR_NC], g[GR_NC];
   double enough = 1e-3 * k->rtol, floor, before = 0.0;
   long worst = 0;
@@ -161,7 +161,7 @@ GR_FN long gr_project(gr_task *k, gr_projection *c, double t, double *x, const d
 #endif
 }
 
-#if GR_SENSITIVE && GR_NC > 0
+#if GR_SENSITIVE && GR_HAS_C
 /* Cx'(base + e s, p + e dp) lambda by rows, into out */
 GR_FN void gr_reaction(const gr_task *k, gr_projection *c, double t, const double *z, const double *u, double e,
                        const double *s, const double *dp, const double *lambda, double *out) {
@@ -192,7 +192,7 @@ GR_FN void gr_turn(const gr_task *k, gr_projection *c, double t, const double *z
 }
 #endif
 
-#if GR_SENSITIVE && GR_NC > 0
+#if GR_SENSITIVE && GR_HAS_C
 /* 1 when the projection moved x by more than rounding */
 GR_FN long gr_has_moved(const gr_task *k, const gr_projection *c, const double *x) {
   for (long i = 0; i < GR_NX; i++)
@@ -206,7 +206,7 @@ GR_FN long gr_has_moved(const gr_task *k, const gr_projection *c, const double *
  * derivative of an instant, sx comes in as the total derivative along it, and f is F at the projected point. */
 GR_FN void gr_project_moving(const gr_task *k, gr_projection *c, double t, const double *x, const double *z,
                              const double *u, double *sx, const double *f, const double *dt) {
-#if GR_NC > 0
+#if GR_HAS_C
   double residual[GR_NC], g[GR_NC], lambda[GR_NC];
   if (k->ns == 0) return;
   for (long j = GR_NC - 1; j >= 0; j--) { /* R lambda = -sum g gives the multipliers of the constraints themselves */
@@ -250,7 +250,7 @@ GR_FN void gr_project_moving(const gr_task *k, gr_projection *c, double t, const
 
 GR_FN void gr_project_sensitivity(const gr_task *k, gr_projection *c, double t, const double *x, const double *z,
                                   const double *u, double *sx) {
-#if GR_NC > 0
+#if GR_HAS_C
   gr_project_moving(k, c, t, x, z, u, sx, 0, 0);
 #else
   (void)k; (void)c; (void)t; (void)x; (void)z; (void)u; (void)sx;

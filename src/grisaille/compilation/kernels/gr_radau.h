@@ -228,7 +228,7 @@ GR_FN double gr_radau_correction(gr_task *k, gr_radau_room *r, double t, double 
   return gr_radau_rms(r->G, r->scale, 3);
 }
 
-#if GR_SIDES > 0
+#if GR_HAS_SIDES
 /* gaps of all switches at the stages, one after the other */
 GR_APART void gr_radau_stage_gaps(const gr_task *k, const gr_radau_room *r, double t, double h, const double *Z,
                                   double *gaps) {
@@ -267,7 +267,7 @@ GR_COLD long gr_radau_iterate_whole(gr_task *k, gr_radau_room *r, double t, doub
     if (!(size <= DBL_MAX)) return GR_RADAU_DIVERGED;
     for (long i = 0; i < 3 * GR_N; i++) r->W[i] = r->G[i];
     for (long i = 0; i < 3 * GR_N; i++) r->base[i] = r->Z[i];
-#if GR_SIDES > 0
+#if GR_HAS_SIDES
     const gr_line_stages line = {k, r, t, h};
     reach = gr_reach(&line, gr_line_stages_gaps, 3 * GR_SIDES);
 #endif
@@ -338,7 +338,7 @@ GR_FN double gr_radau_error(gr_task *k, gr_radau_room *r, double t, double h, lo
   double size = gr_radau_rms(r->error, r->scale, 1);
   if (again && size >= 1.0) {
     for (long i = 0; i < GR_N; i++) r->stage[i] = r->y[i] + r->error[i];
-#if GR_SIDES > 0
+#if GR_HAS_SIDES
     /* beyond a switch F of the other side would make a jump look like the stiffness that is filtered */
     double here[GR_SIDES], there[GR_SIDES];
     gr_S(t, r->y, r->y + GR_NX, r->u, k->p, here);

@@ -39,17 +39,25 @@ typedef struct {
   long segment;
 } gr_anchor;
 
-#if GR_NZ > 0
+#if GR_HAS_Z
 
 /* from a known root to where one is wanted */
 typedef struct {
   const gr_anchor *from;
   double t;
   const double *x, *u;
-  double u_from[GR_LEN(GR_NU)];
-  double lift[GR_LEN(GR_NZ)]; /* residual of the known root at the goal */
-  long fades;                 /* 0: t, x, u move in a straight line; 1: the residual `lift` fades */
+  const double *u_from;
+  double *lift; /* residual of the known root at the goal */
+  long fades;   /* 0: t, x, u move in a straight line; 1: the residual `lift` fades */
 } gr_way;
+
+/* the straight one; u_from: memory for GR_NU signals */
+GR_COLD gr_way gr_way_from(const gr_task *k, const gr_anchor *from, double t, const double *x, const double *u,
+                           double *u_from) {
+  const gr_way w = {from, t, x, u, u_from, 0, 0};
+  gr_signals_from(k, from->segment, from->t, u_from);
+  return w;
+}
 
 GR_COLD void gr_way_point(const gr_way *w, double s, double *t, double *x, double *u) {
   const double kept = w->fades ? 0.0 : 1.0 - s, taken = 1.0 - kept;
@@ -159,7 +167,7 @@ GR_COLD long gr_follow(gr_task *k, gr_newton *n, const gr_way *w, double *z, lon
   return 1;
 }
 
-#if GR_SIDES > 0
+#if GR_HAS_SIDES
 /* z + share dz at a fixed point */
 typedef struct {
   const gr_task *k;
@@ -178,7 +186,7 @@ GR_COLD void gr_line_z_gaps(const void *line, double share, double *gaps) {
 /* the share of dz that ends just beyond the first switch on its way */
 GR_FN double gr_reach_z(const gr_task *k, double t, const double *x, const double *z, const double *u,
                         const double *dz) {
-#if GR_SIDES > 0
+#if GR_HAS_SIDES
   const gr_line_z line = {k, t, x, z, dz, u};
   return gr_reach(&line, gr_line_z_gaps, GR_SIDES);
 #else
@@ -234,7 +242,7 @@ GR_COLD long gr_rescue_afresh(gr_task *k, gr_newton *n, const gr_way *w, double 
   return !status && gr_orientation(n) != orientation ? GR_NEWTON : status;
 }
 
-#if GR_SIDES > 0
+#if GR_HAS_SIDES
 GR_COLD long gr_rescue_across_bends(gr_task *k, gr_newton *n, const gr_way *w, double *z) {
   double first[GR_SIDES], guessed[GR_SIDES], last[GR_SIDES];
   if (!gr_way_linearise(k, n, w, 0.0, w->from->z)) return GR_SINGULAR;
@@ -288,16 +296,12 @@ GR_COLD long gr_rescue_damped(gr_task *k, gr_newton *n, const gr_way *w, double 
 GR_COLD long gr_rescue(gr_task *k, gr_newton *n, const gr_anchor *from, double t, const double *x, double *z,
                      const double *u) {
   double guess[GR_LEN(GR_NZ)], ended[GR_LEN(GR_NZ)], share = 0.0;
-  gr_way w;
+  double u_from[GR_LEN(GR_NU)], lift[GR_LEN(GR_NZ)];
+  gr_way w = gr_way_from(k, from, t, x, u, u_from);
+  w.lift = lift;
   for (long i = 0; i < GR_NZ; i++) guess[i] = z[i];
-  w.from = from;
-  w.t = t;
-  w.x = x;
-  w.u = u;
-  w.fades = 0;
-  gr_signals_from(k, from->segment, from->t, w.u_from);
   if (!gr_rescue_afresh(k, n, &w, z)) return GR_DONE;
-#if GR_SIDES > 0
+#if GR_HAS_SIDES
   for (long i = 0; i < GR_NZ; i++) z[i] = guess[i];
   if (!gr_rescue_across_bends(k, n, &w, z)) return GR_DONE;
 #endif
@@ -347,7 +351,7 @@ GR_COLD long gr_search_pieces(gr_task *k, gr_newton *n, double t, const double *
 /* z and n->f = F(t, x, z, u, p) at the root that continues `from`; z comes in as its prediction */
 GR_FN long gr_solve_implicit(gr_task *k, gr_newton *n, const gr_anchor *from, double t, const double *x, double *z,
                              const double *u) {
-#if GR_NZ > 0
+#if GR_HAS_Z
   double guess[GR_LEN(GR_NZ)];
   for (long i = 0; i < GR_NZ; i++) guess[i] = z[i];
   const long plain = gr_newton_iterate(k, n, t, x, z, u);

@@ -83,7 +83,7 @@ GR_FN long gr_rk4_sensitivity(gr_rk4_run *r, double t, const double *x, const do
   gr_J(t, x, z, u, k->p, r->newton.jac);
   k->jacobians++;
   gr_FP(t, x, z, u, k->p, r->fp);
-#if GR_NZ > 0
+#if GR_HAS_Z
   gr_note_sides(k, &r->newton, t, x, z, u);
   long status = gr_factor_z(k, &r->newton);
   if (status) return status;
@@ -358,7 +358,7 @@ GR_FN long gr_rk4_step(gr_rk4_run *r, double end) {
     r->m->seen = indicator;
     gr_rk4_compare(r, k->t, end, x);
   }
-#if GR_NC > 0
+#if GR_HAS_C
   gr_signals_from(k, r->segment, end, u);
   status = gr_project(k, &r->projection, end, x, z, u);
   if (status) return status;

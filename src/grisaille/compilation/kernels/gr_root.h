@@ -83,7 +83,7 @@ GR_FN long gr_end(gr_task *k, long status) {
   return k->status = status;
 }
 
-#if GR_SPARSE && GR_NZ > 0
+#if GR_SPARSE && GR_HAS_Z
 GR_FN gr_pattern gr_pattern_of_z(void) {
   const gr_pattern m = {GR_NZ, gr_Z_begin, gr_Z_row, gr_Z_order, gr_Z_wanted, gr_Z_block};
   return m;
@@ -92,7 +92,7 @@ GR_FN gr_pattern gr_pattern_of_z(void) {
 
 /* jac's part dF/dz into factors; answers 0 or the refused column + 1 */
 GR_FN long gr_lu_of_z(gr_task *k, gr_newton *n) {
-#if GR_SPARSE && GR_NZ > 0
+#if GR_SPARSE && GR_HAS_Z
   const gr_pattern m = gr_pattern_of_z();
   const gr_all_factors f = gr_all_factors_of(k);
   for (long e = 0; e < GR_Z_SIZE; e++) f.z.a[e] = n->jac[gr_Z_from[e]];
@@ -112,7 +112,7 @@ GR_FN long gr_lu_of_z(gr_task *k, gr_newton *n) {
 
 /* 1 where a run goes on with more room for factors and without those it had */
 GR_FN long gr_are_lost(const gr_task *k) {
-#if GR_SPARSE && GR_NZ > 0
+#if GR_SPARSE && GR_HAS_Z
   const gr_all_factors f = gr_all_factors_of(k);
   return !f.z.ready[0];
 #else
@@ -123,7 +123,7 @@ GR_FN long gr_are_lost(const gr_task *k) {
 
 /* b becomes the solution of dF/dz dz = b */
 GR_FN void gr_solve_z(const gr_task *k, const gr_newton *n, double *b) {
-#if GR_SPARSE && GR_NZ > 0
+#if GR_SPARSE && GR_HAS_Z
   const gr_pattern m = gr_pattern_of_z();
   const gr_all_factors f = gr_all_factors_of(k);
   (void)n;
@@ -145,7 +145,7 @@ GR_FN long gr_factor_z(gr_task *k, gr_newton *n) {
 
 /* the sides on which jac was taken */
 GR_FN void gr_note_sides(const gr_task *k, gr_newton *n, double t, const double *x, const double *z, const double *u) {
-#if GR_SIDES > 0 && GR_NZ > 0
+#if GR_HAS_SIDES && GR_HAS_Z
   gr_S(t, x, z, u, k->p, n->gaps);
 #else
   (void)k; (void)n; (void)t; (void)x; (void)z; (void)u;
@@ -155,7 +155,7 @@ GR_FN void gr_note_sides(const gr_task *k, gr_newton *n, double t, const double 
 /* 1 when the factors belong to the other side of a switch: corrections with them say nothing about the error here */
 GR_FN long gr_left_its_piece(const gr_task *k, const gr_newton *n, double t, const double *x, const double *z,
                              const double *u) {
-#if GR_SIDES > 0 && GR_NZ > 0
+#if GR_HAS_SIDES && GR_HAS_Z
   double gaps[GR_SIDES];
   gr_S(t, x, z, u, k->p, gaps);
   return gr_have_changed(GR_SIDES, n->gaps, gaps);
@@ -252,7 +252,7 @@ GR_FN long gr_changes_pieces(const double *dz) {
   return 0;
 }
 
-#if GR_NZ > 0
+#if GR_HAS_Z
 /* n->f = F(t, x, z, u, p) with z moved until its residual vanishes. Adaptive runs stop where the next correction is
  * below 1e-4 of the tolerance (1e-2 where corrections no longer shrink), frozen ones at rounding. Corrections about the
  * tolerance decide nothing about roots: there only divergence ends the iteration. Nor do those that change a piece. */
@@ -327,7 +327,7 @@ GR_APART long gr_newton_iterate(gr_task *k, gr_newton *n, double t, const double
 /* sz from dF/dz sz + dF/dx sx + dF/dp dp = 0; n->jac and its factors must belong to this very point.
  * fp: dF/dp there. */
 GR_FN void gr_sensitivity_z(const gr_task *k, const gr_newton *n, const double *fp, const double *sx, double *sz) {
-#if GR_NZ > 0
+#if GR_HAS_Z
   for (long s = 0; s < k->ns; s++, sx += GR_NX, sz += GR_NZ) {
     GR_ALONG_P(FP, GR_N, fp, GR_NX, GR_NZ, k->dp + GR_NP * s, sz);
     GR_ADD_TIMES(J, GR_N, n->jac, GR_NX, GR_NZ, 0, GR_NX, sx, sz);

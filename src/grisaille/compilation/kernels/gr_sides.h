@@ -25,7 +25,7 @@ GR_FN long gr_have_changed(long n, const double *before, const double *after) {
   return 0;
 }
 
-#if GR_SIDES > 0
+#if GR_HAS_SIDES
 /* n gaps at a share of a line */
 typedef void (*gr_line_gaps)(const void *line, double share, double *gaps);
 

@@ -43,7 +43,7 @@ GR_FN long gr_segment(const gr_task *k, double inside, long hint) {
 
 /* u(t) for a step whose midpoint lies in segment s. */
 GR_FN void gr_signals_from(const gr_task *k, long s, double t, double *u) {
-#if GR_NU > 0
+#if GR_HAS_U
   const double *b = k->breaks, *c;
   long last = k->n_breaks - 2, degree = k->degree, i, j;
   double d;
@@ -67,7 +67,7 @@ GR_FN void gr_signals(const gr_task *k, double t, double inside, double *u) {
 
 /* 1 when some signal jumps at t from segment s to segment `next` by more than the rounding of its values and of t */
 GR_FN long gr_signals_jump(const gr_task *k, long s, long next, double t) {
-#if GR_NU > 0
+#if GR_HAS_U
   double before[GR_NU], after[GR_NU];
   long degree = k->degree;
   gr_signals_from(k, s, t, before);

@@ -184,7 +184,7 @@ typedef struct {
 GR_FN long gr_all_factors_in(double *base, long room, gr_all_factors *f) {
   long at = 0;
 #define GR_HERE (base ? base + at : 0)
-#if GR_NZ > 0
+#if GR_HAS_Z
   at += gr_factors_in(GR_HERE, GR_NZ, GR_Z_SIZE, room * GR_Z_ROOM, 1, &f->z);
 #endif
   at += gr_factors_in(GR_HERE, GR_N, GR_J_SIZE, room * GR_J_ROOM, 1, &f->real);

@@ -74,6 +74,13 @@
 #ifndef GR_NW
 #define GR_NW 0
 #endif
+/* whether there are any; sizes need not be known to the preprocessor (gr_linked.h) */
+#ifndef GR_LINKED
+#define GR_HAS_Z (GR_NZ > 0)
+#define GR_HAS_U (GR_NU > 0)
+#define GR_HAS_C (GR_NC > 0)
+#define GR_HAS_SIDES (GR_SIDES > 0)
+#endif
 #define GR_N (GR_NX + GR_NZ)
 /* array lengths must not be zero in C */
 #define GR_LEN(n) ((n) > 0 ? (n) : 1)

@@ -18,7 +18,7 @@
 #undef GR_PER
 #undef GR_OF
 
-#if GR_NZ > 0
+#if GR_HAS_Z
 GR_FN void gr_solve_z_transposed(const gr_task *k, const gr_newton *n, double *b) {
   const gr_pattern m = gr_pattern_of_z();
   const gr_all_factors f = gr_all_factors_of(k);
@@ -84,7 +84,7 @@ GR_FN void gr_zlu_solve_transposed(long n, const double *ar, const double *ai, c
   }
 }
 
-#if GR_NZ > 0
+#if GR_HAS_Z
 GR_FN void gr_solve_z_transposed(const gr_task *k, const gr_newton *n, double *b) {
   (void)k;
   gr_lu_solve_transposed(GR_NZ, n->lu, n->pivot, b);

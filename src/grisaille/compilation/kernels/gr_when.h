@@ -129,7 +129,7 @@ GR_COLD void gr_weigh_states(const gr_task *k, double *weight) {
  * does not follow a velocity. */
 GR_COLD long gr_follow_reset(gr_task *k, gr_projection *c, double *x, const double *z, const double *u,
                              const double *nominal) {
-#if GR_NC > 0
+#if GR_HAS_C
   double wished[GR_LEN(GR_NX)];
   long lowest = GR_NX, first = -1;
   for (long i = 0; i < GR_NX; i++) wished[i] = x[i];

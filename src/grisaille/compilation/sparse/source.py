@@ -5,6 +5,7 @@ eliminated; and from which size on a kernel is sparse.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
@@ -35,19 +36,45 @@ def is_worth_it(system: System) -> bool:
     return order is not None and 2 * order.fill - n <= WORTH * n * n
 
 
-def declare(functions: Mapping[str, ca.Function], nx: int, nz: int) -> list[str]:
-    """Sizes, patterns and orders as C, for gr_matrix.h and gr_sparse.h."""
-    lines = []
+@dataclass(frozen=True)
+class Tables:
+    """Numbers and arrays of matrices by their names in C: ``J_SIZE``, ``gr_J_begin``."""
+
+    numbers: dict[str, int]
+    arrays: dict[str, Ints]
+
+    def as_macros(self) -> list[str]:
+        """For a file of its own."""
+        lines = [f"#define GR_{name} {number}L" for name, number in self.numbers.items()]
+        return [*lines, *(f"static {line}" for line in self._arrays())]
+
+    def as_objects(self) -> list[str]:
+        """For others to be linked with (gr_linked.h)."""
+        lines = [f"const long {_variable(name)} = {number};" for name, number in self.numbers.items()]
+        return [*lines, *self._arrays()]
+
+    def _arrays(self) -> list[str]:
+        return [_ints(name, values) for name, values in self.arrays.items()]
+
+
+def matrices(functions: Mapping[str, ca.Function], nx: int, nz: int) -> Tables:
+    """Sizes, patterns and orders for gr_matrix.h and gr_sparse.h: of ``J`` and its part dF/dz, where there is a J, and
+    sizes and patterns of the other matrices among the functions."""
+    tables = Tables({}, {})
     for name in SPARSE:
         if name in functions:
-            lines += _pattern(name, _of(functions[name]))
+            _pattern(tables, name, _of(functions[name]))
+    if "J" not in functions:
+        return tables
     J = _of(functions["J"])
-    diagonal = np.flatnonzero((J.row == J.column) & (J.column < nx))
-    lines += [_ints("gr_J_diagonal", diagonal), *_order("J", J)]
+    tables.arrays["gr_J_diagonal"] = np.flatnonzero((J.row == J.column) & (J.column < nx))
+    _order(tables, "J", J)
     if nz:
         z, places = lower_right(J, nx)
-        lines += [*_pattern("Z", z), _ints("gr_Z_from", places), *_order("Z", z)]
-    return lines
+        _pattern(tables, "Z", z)
+        tables.arrays["gr_Z_from"] = places
+        _order(tables, "Z", z)
+    return tables
 
 
 def _of(function: ca.Function) -> Pattern:
@@ -56,22 +83,18 @@ def _of(function: ca.Function) -> Pattern:
     return Pattern(shape, np.array(sparsity.colind()), np.array(sparsity.row(), dtype=np.int64))
 
 
-def _pattern(name: str, pattern: Pattern) -> list[str]:
-    return [
-        f"#define GR_{name}_SIZE {pattern.size}",
-        _ints(f"gr_{name}_begin", pattern.begin),
-        _ints(f"gr_{name}_row", pattern.row),
-    ]
+def _pattern(tables: Tables, name: str, pattern: Pattern) -> None:
+    tables.numbers[f"{name}_SIZE"] = pattern.size
+    tables.arrays[f"gr_{name}_begin"] = pattern.begin
+    tables.arrays[f"gr_{name}_row"] = pattern.row
 
 
-def _order(name: str, pattern: Pattern) -> list[str]:
+def _order(tables: Tables, name: str, pattern: Pattern) -> None:
     found = eliminate(pattern) or _as_given(pattern.shape[0])
-    return [
-        f"#define GR_{name}_ROOM {found.room}L",
-        _ints(f"gr_{name}_order", found.order),
-        _ints(f"gr_{name}_wanted", found.wanted),
-        _ints(f"gr_{name}_block", found.block),
-    ]
+    tables.numbers[f"{name}_ROOM"] = found.room
+    tables.arrays[f"gr_{name}_order"] = found.order
+    tables.arrays[f"gr_{name}_wanted"] = found.wanted
+    tables.arrays[f"gr_{name}_block"] = found.block
 
 
 def _as_given(n: int) -> Elimination:
@@ -79,6 +102,11 @@ def _as_given(n: int) -> Elimination:
     return Elimination(np.arange(n), np.arange(n), np.zeros(n, np.int64), n * (n + 1) // 2)
 
 
+def _variable(name: str) -> str:
+    matrix, what = name.split("_")
+    return f"gr_{matrix}_{what.lower()}"
+
+
 def _ints(name: str, values: Ints) -> str:
     text = ",".join(map(str, values.tolist())) or "0"
-    return f"static const int {name}[{max(values.size, 1)}] = {{{text}}};"
+    return f"const int {name}[{max(values.size, 1)}] = {{{text}}};"

@@ -1,0 +1,135 @@
+"""The C text of a model: sizes, functions and integrators in one file, or, of sparse kernels, in three that are linked.
+
+Most of a compiler's time goes into the integrators. Those of small models know all sizes and have the functions inside;
+those of sparse ones read sizes from the model's object, so that one object serves nearly all models, and a run and a
+fit of one model share its functions too (gr_linked.h). No name of the user's is in any of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import casadi as ca
+
+from grisaille.compilation.derivatives import SENSITIVE, SPARSE
+from grisaille.compilation.library import Source
+from grisaille.compilation.printer import PRELUDE, print_function
+from grisaille.compilation.rolled import print_rolled
+from grisaille.compilation.sparse import source as sparse_source
+from grisaille.structure.system import System
+
+ARGUMENTS = ("t", "x", "z", "u", "p")
+ENTRIES = ("gr_explicit", "gr_implicit")
+INTEGRATORS = (
+    *(f'#include "{entry}.h"' for entry in ENTRIES),
+    "GR_API long gr_task_size(void) { return (long)sizeof(gr_task); }",
+    "",
+)
+ROLLED = 300
+"""Instructions of a sparse kernel's function above which what repeats is printed as loops, which compilers read sooner
+(derivatives of 1 000 cells by parameters, gcc 12: 0.1 s instead of 0.7 s) and which take as long to run."""
+KINDS = ("lt", "le", "sign", "floor", "ceil")
+
+_NO_SLOPES = [
+    *(f"const long gr_{name}_size = 0;" for name in ("FP", "OJ", "OP")),
+    *(f"const int gr_{name}_{what}[1] = {{0}};" for name in ("FP", "OJ", "OP") for what in ("begin", "row")),
+    *(f"void gr_{name}(void) {{}}" for name in SENSITIVE),
+]
+"""What stands for derivatives by parameters in a kernel without them, where nothing calls them."""
+
+
+def c_source(system: System, sensitive: bool, functions: Mapping[str, ca.Function], sparse: bool = False) -> str:
+    """The C file of a model: sizes, functions, integrators. No name of the user's is in it."""
+    macros = sparse_source.matrices(functions, system.nx, system.nz).as_macros() if sparse else []
+    return "\n".join(
+        [
+            *_macros(_sizes(system, functions) | _features(system)),
+            f"#define GR_SENSITIVE {int(sensitive)}",
+            *(["#define GR_SPARSE 1", *macros] if sparse else []),
+            '#include "gr_task.h"',
+            *_modes(system),
+            PRELUDE,
+            *(_printed(name, function, sparse) for name, function in functions.items()),
+            *INTEGRATORS,
+        ]
+    )
+
+
+def linked_sources(system: System, functions: Mapping[str, ca.Function]) -> list[Source]:
+    """C files of a sparse kernel: its functions, their derivatives by parameters, and the integrators, which are those
+    of other models too (gr_linked.h)."""
+    plain = {name: f for name, f in functions.items() if name not in SENSITIVE}
+    slopes = {name: f for name, f in functions.items() if name in SENSITIVE}
+    sizes = _sizes(system, functions)
+    numbers = [f"const long gr_{name.lower()} = {size};" for name, size in sizes.items()]
+    has = {f"HAS_{name.removeprefix('N')}": int(sizes[name] > 0) for name in ("NZ", "NU", "NC", "SIDES")}
+    # with events sizes of a model's own are in the text anyway
+    known = sizes if system.modes else {}
+    integrators = [*_macros(has | known | _features(system)), '#include "gr_linked.h"', '#include "gr_task.h"']
+    return [
+        Source("\n".join([*integrators, *_modes(system), *INTEGRATORS]), 0, shared=True),
+        _object_source(system, plain, numbers),
+        _object_source(system, slopes, [] if slopes else _NO_SLOPES),
+    ]
+
+
+def kinds(system: System) -> tuple[int, ...]:
+    """Numbers of gr_events.h, below zero where a relation cannot slide."""
+    return tuple(KINDS.index(m.kind) + 1 if m.can_slide else -KINDS.index(m.kind) - 1 for m in system.modes)
+
+
+def when_tables(system: System) -> tuple[tuple[int, ...], ...]:
+    """Numbers of gr_when.h: the ``when`` of each clause, whether it lasts, counting signals, targets, which clause sets
+    which state, how soon states yield, and which clauses must not fire at once (pairs, -1 at the end), ranks of
+    clauses, and places of what is remembered."""
+    r = system.reactions
+    if r is None or not system.modes:
+        return ()
+    resets = tuple(int(k in places) for places in r.resets for k in range(system.nx))
+    clashes = (*(number for clash in r.clashes for number in clash[:2]), -1)
+    lasting = tuple(map(int, r.lasting))
+    return r.group, lasting, r.counters, r.targets, resets, r.yields, clashes, r.ranks, (*r.remembered, -1)
+
+
+def _object_source(system: System, functions: Mapping[str, ca.Function], lines: list[str]) -> Source:
+    tables = sparse_source.matrices(functions, system.nx, system.nz).as_objects()
+    printed = [_printed(name, function, True) for name, function in functions.items()]
+    head = ["#define GR_FN static inline", PRELUDE, "#undef GR_FN", "#define GR_FN"]
+    text = "\n".join([*head, *lines, *tables, *printed, ""])
+    return Source(text, text.count("\n"))
+
+
+def _printed(name: str, function: ca.Function, sparse: bool) -> str:
+    compressed = sparse and name in SPARSE
+    if sparse and function.n_instructions() > ROLLED:
+        return print_rolled(function, f"gr_{name}", ARGUMENTS, compressed)
+    return print_function(function, f"gr_{name}", ARGUMENTS, sparse=compressed)
+
+
+def _sizes(system: System, functions: Mapping[str, ca.Function]) -> dict[str, int]:
+    return {
+        "NX": system.nx, "NZ": system.nz, "NU": system.nu, "NP": system.np, "NC": system.nc, "NY": system.ny,
+        "SIDES": functions["S"].numel_out(0),
+    }  # fmt: skip
+
+
+def _features(system: System) -> dict[str, int]:
+    """Numbers of pieces and of what belongs to events."""
+    numbers = {"NM": len(system.pieces), "NE": len(system.modes)}
+    if system.modes and (r := system.reactions) is not None:
+        numbers |= {"NW": len(r.texts), "NR": len(r.targets), "NB": int(r.was.numel()), "NQ": len(r.ticks)}
+    return numbers
+
+
+def _macros(numbers: Mapping[str, int]) -> list[str]:
+    return [f"#define GR_{name} {number}" for name, number in numbers.items()]
+
+
+def _modes(system: System) -> list[str]:
+    signs = ", ".join(map(str, kinds(system)))
+    tables = [f"static const long gr_kind[GR_NE] = {{{signs}}};"] if system.modes else []
+    names = ("gr_group", "gr_lasting", "gr_counter", "gr_target", "gr_resets", "gr_yields", "gr_clash", "gr_rank",
+             "gr_remembered")  # fmt: skip
+    for name, entries in zip(names, when_tables(system), strict=False):
+        tables.append(f"static const long {name}[] = {{{', '.join(map(str, entries or (0,)))}}};")
+    return tables

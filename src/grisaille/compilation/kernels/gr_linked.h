@@ -1,0 +1,71 @@
+/* The integrators of sparse models, compiled apart from the model: sizes, patterns and functions are in other objects.
+ *
+ * Their text says only which kinds of things a model has (GR_HAS_Z implicit unknowns, GR_HAS_U signals, GR_HAS_C hidden
+ * constraints, GR_HAS_SIDES switches, GR_NM, GR_NE and what belongs to events), so that most models share one object.
+ * Those with events have sizes of their own: GR_NX is then defined before this. The objects they are linked with hold
+ * what is declared here (gr_task.h and gr_matrix.h say what it is); where nothing is differentiated by parameters, the
+ * functions of the last paragraph are empty and never called.
+ */
+#ifndef GR_LINKED_H
+#define GR_LINKED_H
+
+#define GR_LINKED 1
+#define GR_SENSITIVE 1
+#define GR_SPARSE 1
+
+#if defined(_WIN32)
+#define GR_ELSEWHERE extern
+#else
+#define GR_ELSEWHERE extern __attribute__((visibility("hidden")))
+#endif
+
+#ifndef GR_NX
+GR_ELSEWHERE const long gr_nx, gr_nz, gr_nu, gr_np, gr_nc, gr_ny, gr_sides;
+#define GR_NX gr_nx
+#define GR_NZ gr_nz
+#define GR_NU gr_nu
+#define GR_NP gr_np
+#define GR_NC gr_nc
+#define GR_NY gr_ny
+#define GR_SIDES gr_sides
+#endif
+
+GR_ELSEWHERE const long gr_J_size, gr_J_room, gr_Z_size, gr_Z_room, gr_FP_size, gr_OJ_size, gr_OP_size;
+#define GR_J_SIZE gr_J_size
+#define GR_J_ROOM gr_J_room
+#define GR_Z_SIZE gr_Z_size
+#define GR_Z_ROOM gr_Z_room
+#define GR_FP_SIZE gr_FP_size
+#define GR_OJ_SIZE gr_OJ_size
+#define GR_OP_SIZE gr_OP_size
+
+GR_ELSEWHERE const int gr_J_begin[], gr_J_row[], gr_J_diagonal[], gr_J_order[], gr_J_wanted[], gr_J_block[];
+GR_ELSEWHERE const int gr_Z_begin[], gr_Z_row[], gr_Z_from[], gr_Z_order[], gr_Z_wanted[], gr_Z_block[];
+GR_ELSEWHERE const int gr_FP_begin[], gr_FP_row[], gr_OJ_begin[], gr_OJ_row[], gr_OP_begin[], gr_OP_row[];
+
+#define GR_FUNCTION(name) \
+  GR_ELSEWHERE void name(double t, const double *x, const double *z, const double *u, const double *p, double *out)
+GR_FUNCTION(gr_F);
+GR_FUNCTION(gr_J);
+GR_FUNCTION(gr_C);
+GR_FUNCTION(gr_CJ);
+GR_FUNCTION(gr_O);
+GR_FUNCTION(gr_S);
+GR_FUNCTION(gr_G);
+GR_FUNCTION(gr_GD);
+GR_FUNCTION(gr_GJ);
+GR_FUNCTION(gr_W);
+GR_FUNCTION(gr_R);
+GR_FUNCTION(gr_T);
+
+GR_FUNCTION(gr_FP);
+GR_FUNCTION(gr_CP);
+GR_FUNCTION(gr_OJ);
+GR_FUNCTION(gr_OP);
+GR_FUNCTION(gr_GP);
+GR_FUNCTION(gr_RD);
+GR_FUNCTION(gr_RJ);
+GR_FUNCTION(gr_RP);
+GR_FUNCTION(gr_TP);
+
+#endif
