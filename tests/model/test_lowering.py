@@ -96,6 +96,43 @@ def test_second_derivatives_behind_where_are_finite():
     assert float(hessian(4.0)) == pytest.approx(0.375)
 
 
+def chain(depth):
+    """Branches inside branches that share everything: each step asks for the one before in its condition and twice."""
+    formula, plain = x, lambda v: v
+    for k in range(depth):
+        bound = 0.1 * (k % 5) + 0.05
+        formula = gr.where(formula > bound, gr.sqrt(formula - bound) + 0.3, gr.log(bound - formula + 1) / (2 + formula))
+
+        def plain(v, inner=plain, bound=bound):
+            u = inner(v)
+            return np.sqrt(u - bound) + 0.3 if u > bound else np.log(bound - u + 1) / (2 + u)
+
+    return formula, plain
+
+
+@pytest.mark.parametrize("depth", [3, 40])
+def test_branches_inside_branches_grow_with_their_number_and_not_with_its_power(depth):
+    formula, plain = chain(depth)
+    value, gradient = function(formula, "x")
+    assert value.n_nodes() < 120 * depth
+    for at in (-0.4, 0.0, 0.2, 0.7, 3.0):
+        assert float(value(at)) == pytest.approx(plain(at), rel=1e-12)
+        difference = (plain(at + 1e-7) - plain(at - 1e-7)) / 2e-7
+        assert float(gradient(at)) == pytest.approx(difference, rel=1e-4, abs=1e-7)
+
+
+def test_what_no_branch_needs_does_no_harm_where_branches_share_it():
+    shared = gr.sqrt(x)  # needed for x > 0 only, by two roots under two conditions
+    formula, _ = chain(30)
+    big = gr.where(formula > 10, formula, 0)  # large enough that one guard has to serve all
+    roots = [gr.where(x > 0, shared, 0) + big, gr.where(x > 1, shared * 2, 0)]
+    a = ca.SX.sym("a")
+    values = ca.vertcat(*lower(roots, lambda _: a))
+    slopes = ca.Function("g", [a], [values, ca.jacobian(values, a)])
+    np.testing.assert_array_equal(np.hstack([m.full() for m in slopes(-0.5)]), 0.0)
+    np.testing.assert_allclose(slopes(4.0)[1], [[0.25], [0.5]])
+
+
 KNOTS, HEIGHTS = [0.0, 1.0, 2.5, 3.0, 7.0], [1.0, -1.0, 2.0, 2.5, 0.0]
 
 

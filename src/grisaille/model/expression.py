@@ -211,6 +211,10 @@ class Call(Expression):
         return type(self)(self.operation, arguments, self.data)
 
 
+BENDS = "bends"
+"""``data`` of a comparison that chooses between formulas which meet: nothing jumps where it changes."""
+
+
 class Condition(Call):
     """A comparison of formulas, or a combination of them by ``& | ~``."""
 

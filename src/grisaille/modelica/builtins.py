@@ -17,6 +17,7 @@ from grisaille.model.expression import Call, Expression, postorder
 from grisaille.modelica.values import (
     Enumerated,
     Unfit,
+    Vague,
     add,
     array,
     choose,
@@ -250,14 +251,16 @@ def derivative(value: Any) -> Any:
 
 
 def text_of(value: Any, *_format: Any, **_options: Any) -> str:
-    """``String(value)``; only of what is settled."""
+    """``String(value)``."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Enumerated):
         return value.name
     if is_number(value) or isinstance(value, str):
         return f"{value:g}" if isinstance(value, float) else str(value)
-    raise Unfit("String of what is only known during a simulation cannot be written")
+    if isinstance(value, Expression):
+        return Vague("…")
+    raise Unfit(f"{describe(value)} cannot be written as a text")
 
 
 def _index(value: Any) -> Any:
@@ -308,7 +311,6 @@ BUILTINS: dict[str, Function] = {
     "cat": _cat,
     "promote": _promoted,
     "noEvent": lambda x: x,
-    "smooth": lambda _order, x: x,
     "homotopy": lambda actual, simplified=None: actual,
     "semiLinear": _semi_linear,
     "String": text_of,

@@ -25,6 +25,7 @@ from grisaille.modelica.values import (
     Unset,
     add,
     array,
+    bending,
     both,
     choose,
     describe,
@@ -91,9 +92,16 @@ class Evaluator:
     def __init__(self, names: Names) -> None:
         self.names = names
         self._ends: list[int] = []
+        self._smooth = False
+        """Whether the expression that is evaluated stands in ``smooth``."""
 
     def value(self, node: tree.Node, local: Local) -> Any:
-        """The value of ``node``; local variables come first."""
+        """The value of ``node``; local variables come first. Of a call with several results it is the first."""
+        value = _METHODS[type(node)](self, node, local)
+        return value[0] if isinstance(value, tuple) and value else value
+
+    def results(self, node: tree.Node, local: Local) -> Any:
+        """The value of ``node``, or all results of a call that has several."""
         return _METHODS[type(node)](self, node, local)
 
     def truth(self, node: tree.Node, local: Local) -> Any:
@@ -152,6 +160,7 @@ class Evaluator:
                 value = _OPERATIONS[operator](value, self.value(operand, local))
             else:
                 value = relation(operator, value, self.value(operand, local))
+                value = bending(value) if self._smooth and isinstance(value, Expression) else value
         return value
 
     def settled_truth(self, value: Any) -> Any:
@@ -223,14 +232,27 @@ class Evaluator:
 
     def _subscripted(self, node: tree.Subscripted, local: Local) -> Any:
         value = self.value(node.base, local)
-        if isinstance(value, tuple):
-            value = value[0]
         for part in node.parts:
             value = field(value, part.name) if part.name else value
             value = self.subscript(value, part.subscripts, local)
         return value
 
+    def smooth(self, node: tree.Calling, local: Local) -> Any:
+        """``smooth(p, e)``: the conditions that are written in ``e`` choose between formulas that meet."""
+        outer, self._smooth = self._smooth, True
+        try:
+            return self.value(node.arguments[-1], local)
+        finally:
+            self._smooth = outer
+
     def _reference(self, node: tree.Reference, local: Local) -> Any:
+        outer, self._smooth = self._smooth, False  # what a name stands for is written elsewhere
+        try:
+            return self._referred(node, local)
+        finally:
+            self._smooth = outer
+
+    def _referred(self, node: tree.Reference, local: Local) -> Any:
         value, parts = self._base(node, local)
         for part in parts:
             value = field(value, part.name) if part.name else value
@@ -371,7 +393,7 @@ def outcome(evaluator: Evaluator, node: tree.Outcome, _local: Local) -> Any:
     return evaluator.names.outcome(node)
 
 
-LAZY: dict[str, Callable[[Evaluator, tree.Calling, Local], Any]] = {}
+LAZY: dict[str, Callable[[Evaluator, tree.Calling, Local], Any]] = {"smooth": Evaluator.smooth}
 """Functions that look at how their arguments are written; ``events`` enters its own."""
 
 _METHODS: dict[type, Callable[..., Any]] = {

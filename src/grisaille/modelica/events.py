@@ -116,12 +116,12 @@ class Events:
         for single in self.sections.unroll(body, local):
             node = single.node
             if isinstance(node, tree.Equal):
-                value = self.evaluator.value(node.right, single.local)
                 if isinstance(node.left, tree.Several):
+                    value = self.evaluator.results(node.right, single.local)
                     for side, result in zip(node.left.items, results_for(node.left, value), strict=False):
                         actions += [] if side is None else self._set(side, result, single.local)
                 else:
-                    actions += self._set(node.left, value[0] if isinstance(value, tuple) else value, single.local)
+                    actions += self._set(node.left, self.evaluator.value(node.right, single.local), single.local)
             elif isinstance(node, tree.Do):
                 actions += self._done(node.call, single.local)
             else:

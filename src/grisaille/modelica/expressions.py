@@ -6,7 +6,8 @@ from typing import NoReturn
 
 from grisaille.modelica import tree
 from grisaille.modelica.refusals import Refused
-from grisaille.modelica.tokens import END, Tokens
+from grisaille.modelica.tokens import END, NOTHING, Tokens
+from grisaille.modelica.values import UNSET
 
 DEEPEST = 100
 """Parentheses, braces and calls inside each other."""
@@ -151,6 +152,8 @@ class ExpressionParser:
             return tree.Literal(at, kind == "true")
         if kind == "text":
             return tree.Literal(at, self.values[self.here - 1])
+        if kind == NOTHING:
+            return tree.Literal(at, UNSET)
         if kind == "end":
             return tree.Last(at)
         if kind in ("der", "initial", "pure") and self.kind == "(":

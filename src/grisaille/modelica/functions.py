@@ -7,7 +7,8 @@ by ``where``, and what follows a conditional ``return`` or ``break`` takes effec
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,8 @@ from grisaille.modelica.values import UNSET, Record, Unfit, choose, describe, ei
 
 STATEMENTS = 300_000
 """Statements that one call may run, loops unrolled."""
+SILENT = ("Modelica.Utilities.Streams.print",)
+"""Functions that only tell something."""
 _RETURNED, _BROKEN = " returned", " broken"
 
 
@@ -34,6 +37,8 @@ class Algorithm:
     def __init__(self, evaluator: Evaluator, *, remembers: bool = False) -> None:
         self.evaluator, self.remembers = evaluator, remembers
         self._steps = 0
+        self._doubts = 0
+        """Conditions around the statement that only a simulation decides."""
 
     def run(self, statements: list[tree.Node], local: Local) -> None:
         """Changes ``local`` as the statements say."""
@@ -54,8 +59,17 @@ class Algorithm:
             self._statement(statement, local)
             return
         taken = dict(local)
-        self._statement(statement, taken)
+        with self._doubting():
+            self._statement(statement, taken)
         self._join(local, active, taken, dict(local))
+
+    @contextmanager
+    def _doubting(self) -> Iterator[None]:
+        self._doubts += 1
+        try:
+            yield
+        finally:
+            self._doubts -= 1
 
     def _statement(self, statement: tree.Node, local: Local) -> None:
         if isinstance(statement, tree.Assign):
@@ -77,21 +91,27 @@ class Algorithm:
 
     def _do(self, statement: tree.Do, local: Local) -> None:
         call = statement.call
+        if call.name in SILENT:
+            return
+        if call.name == "Modelica.Utilities.Streams.error":
+            if not self._doubts:
+                raise Unfit(f"the text gives up: {message_of(self.evaluator, call, local, 0)}")
+            return
         if call.name != "assert":
             self.evaluator.value(call, local)
             return
-        if self.evaluator.truth(call.arguments[0], local) is False and not is_warning(call):
+        failed = self.evaluator.truth(call.arguments[0], local) is False and not self._doubts
+        if failed and not is_warning(call):
             raise Unfit(f"an assertion fails: {message_of(self.evaluator, call, local)}")
 
     def _assign(self, statement: tree.Assign, local: Local) -> None:
-        value = self.evaluator.value(statement.value, local)
         if isinstance(statement.target, tree.Several):
-            results = results_for(statement.target, value)
+            results = results_for(statement.target, self.evaluator.results(statement.value, local))
             for target, result in zip(statement.target.items, results, strict=False):
                 if target is not None:
                     self.set(target, result, local)
             return
-        self.set(statement.target, value[0] if isinstance(value, tuple) else value, local)
+        self.set(statement.target, self.evaluator.value(statement.value, local), local)
 
     def set(self, target: tree.Node, value: Any, local: Local) -> None:
         """``target := value``."""
@@ -157,7 +177,11 @@ class Algorithm:
             if decided is False:
                 continue
             taken = dict(local)
-            self.run(body, taken)
+            if decided is True and not outcomes:
+                self.run(body, taken)
+            else:
+                with self._doubting():
+                    self.run(body, taken)
             if decided is True:
                 last = taken
                 break
@@ -325,9 +349,9 @@ def is_warning(call: tree.Calling) -> bool:
     return isinstance(level, tree.Reference) and level.path.endswith("warning")
 
 
-def message_of(evaluator: Evaluator, call: tree.Calling, local: Local) -> str:
-    """The message of an assertion, with … for what is only known during a simulation."""
-    text = call.arguments[1] if len(call.arguments) > 1 else call.named.get("message")
+def message_of(evaluator: Evaluator, call: tree.Calling, local: Local, place: int = 1) -> str:
+    """The message of an assertion, with … for what is only known during a simulation; it stands at ``place``."""
+    text = call.arguments[place] if len(call.arguments) > place else call.named.get("message")
     parts = [text.first, *(part for _, part in text.rest)] if isinstance(text, tree.Chain) else [text]
     return "".join(_worded(evaluator, part, local) for part in parts if part is not None).strip()
 

@@ -13,6 +13,8 @@ from grisaille.modelica.evaluation import Evaluator, Local
 from grisaille.modelica.functions import Algorithm, blank
 from grisaille.modelica.prelude import standard_functions
 from grisaille.modelica.refusals import Refused
+from grisaille.modelica.smoothness import bent, is_smooth
+from grisaille.modelica.standard import supplied
 from grisaille.modelica.tables import NATIVE
 from grisaille.modelica.values import UNSET, Enumerated, Record, Unfit, elementwise
 
@@ -105,7 +107,7 @@ class Library:
         if node.name.startswith("function "):
             raise Refused(node.at, "a function as an argument of another one is not supported")
         if made is None:
-            raise Refused(node.at, f"the function '{node.name}' is not defined in this text")
+            return self._supplied(node, arguments, named)
         if made.kind == "record":
             return self._record(made, arguments, named, node.at)
         if "ExternalObject" in made.extends:
@@ -119,6 +121,19 @@ class Library:
         if key not in self._known:
             self._known[key] = (self._run(made, node.name, arguments, named, node.at), (arguments, named))
         return self._known[key][0]
+
+    def _supplied(self, node: tree.Calling, arguments: list[Any], named: dict[str, Any]) -> Any:
+        """A call of a function that the text does not bring."""
+        found = supplied(node.name, self.classes)
+        if found is None:
+            raise Refused(node.at, f"the function '{node.name}' is not defined in this text")
+        meant, classes = found
+        for made in classes:
+            self.classes.setdefault(made.name, made)
+        try:
+            return self.call(tree.Calling(node.at, meant, node.arguments, node.named), arguments, named)
+        except (Refused, Unfit) as refused:
+            raise Refused(node.at, f"in '{node.name}', which is supplied: {refused}") from None
 
     def _record(self, made: tree.Class, arguments: list[Any], named: dict[str, Any], at: int) -> Record:
         names = [c.name for c in made.components]
@@ -178,6 +193,8 @@ class Library:
         elif outputs and all(local[n] is UNSET for n in outputs):
             raise Refused(at, f"the function '{name}' has no algorithm")
         results = tuple(local[n] for n in outputs)
+        if is_smooth(made):
+            results = bent(results, given.values())
         return results[0] if len(results) == 1 else results
 
     def _bound(self, component: tree.Declared, local: Local) -> Any:

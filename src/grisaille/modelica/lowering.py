@@ -15,8 +15,9 @@ from grisaille.model.rewriting import Rewriter
 from grisaille.model.whens import OF_EVENTS
 from grisaille.modelica import discrete, events, tree
 from grisaille.modelica.discrete import Definition
+from grisaille.modelica.evaluation import array_of
 from grisaille.modelica.events import Events, is_momentary, outside_pre
-from grisaille.modelica.functions import is_warning, kept_in, looped, message_of, results_for, targets_of
+from grisaille.modelica.functions import SILENT, is_warning, kept_in, looped, message_of, results_for, targets_of
 from grisaille.modelica.library import Library
 from grisaille.modelica.model import ModelNames
 from grisaille.modelica.refusals import Refusals, Refused, Source
@@ -59,7 +60,7 @@ class _Lowering:
         singles = [*self.sections.unroll([*self.names.bindings, *self.made.equations], {})]
         statements: list[tree.When] = []
         for written in self.made.algorithms:
-            section = self._try(written[0].at if written else 0, lambda s=written: looped(s)) or []
+            section = self._try(written[0].at if written else 0, lambda s=written: looped(self._by_fields(s))) or []
             statements += self._whens_of(section)
             plain_statements = [s for s in section if not isinstance(s, tree.When)]
             for node in tree.walk(*plain_statements):
@@ -117,6 +118,20 @@ class _Lowering:
                     self.refusals.add(Refused(node.at, "'reinit' in an algorithm section is not supported"))
             found.append(when)
         return found[::-1]
+
+    def _by_fields(self, section: list[tree.Node]) -> list[tree.Node]:
+        """A section in which ``r := …`` of a record whose fields are declared one by one sets each of them."""
+        found: list[tree.Node] = []
+        for node in section:
+            target = node.target if isinstance(node, tree.Assign) else None
+            fields = self.names.entries(target.path) if isinstance(target, tree.Reference) else []
+            if isinstance(node, tree.Assign) and len(fields) > 1 and not any(map(array_of, fields)):
+                for name in fields:
+                    value = tree.Subscripted(node.at, node.value, (tree.Part(name.rpartition(".")[2]),))
+                    found.append(tree.Assign(node.at, tree.Reference(node.at, (tree.Part(name),)), value))
+            else:
+                found.append(node)
+        return found
 
     def _outcomes(self, section: list[tree.Node]) -> list[Single]:
         """An algorithm section as one equation for each variable that it assigns."""
@@ -221,7 +236,7 @@ class _Lowering:
         ]  # fmt: skip
 
     def _define(self, definition: Definition) -> None:
-        value = _first(self.evaluator.value(definition.node, definition.local))
+        value = self.evaluator.value(definition.node, definition.local)
         if definition.name in self.events.discretes:
             self.events.watch(definition.name, value, definition.at)
         else:
@@ -238,10 +253,11 @@ class _Lowering:
 
     def _sides(self, node: tree.Equal, single: Single) -> list[tuple[Any, Any]]:
         """The scalar equations that an equation of arrays, records or several results stands for."""
-        right = self.evaluator.value(node.right, single.local)
         if not isinstance(node.left, tree.Several):
-            return _pairs(_first(self.evaluator.value(node.left, single.local)), _first(right))
+            right = self.evaluator.value(node.right, single.local)
+            return _pairs(self.evaluator.value(node.left, single.local), right)
         found = []
+        right = self.evaluator.results(node.right, single.local)
         for target, result in zip(node.left.items, results_for(node.left, right), strict=False):
             if target is not None:
                 found += _pairs(self.evaluator.value(target, single.local), result)
@@ -261,7 +277,8 @@ class _Lowering:
         assert isinstance(node, tree.Do)
         call = node.call
         if call.name != "assert":
-            raise Refused(node.at, f"'{call.name}' among the equations is not supported")
+            self._told(node, single)
+            return
         holds = self.evaluator.truth(call.arguments[0], single.local)
         message, severe = message_of(self.evaluator, call, single.local), not is_warning(call)
         if holds is False and severe:
@@ -270,6 +287,17 @@ class _Lowering:
             self.names.remarks.add(node.at, f"an assertion fails: {message}")
         if isinstance(holds, Expression) and not _is_beyond_rows(holds):
             self.checks.append(Check(holds, message, severe, self.source.place(node.at)))
+
+    def _told(self, node: tree.Do, single: Single) -> None:
+        """A function without results among the equations: it can only check its arguments or print."""
+        call = node.call
+        made = self.library.classes.get(call.name)
+        if call.name in SILENT:
+            self.names.remarks.add(node.at, f"'{call.name}' prints nothing")
+        elif made is not None and made.external is None and not any("output" in c.prefixes for c in made.components):
+            self.evaluator.value(call, single.local)
+        else:
+            raise Refused(node.at, f"'{call.name}' among the equations is not supported")
 
     # --- starts ---
 
@@ -427,10 +455,6 @@ def _shown(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return value.name if isinstance(value, Enumerated) else f"{value:g}" if is_number(value) else str(value)[:60]
-
-
-def _first(value: Any) -> Any:
-    return value[0] if isinstance(value, tuple) else value
 
 
 def _pairs(left: Any, right: Any) -> list[tuple[Any, Any]]:

@@ -20,6 +20,7 @@ _TOKEN = re.compile(
     (?P<space>[\s\ufeff]+ | //[^\n]* | /\*.*?\*/)
     | (?P<number>\d+(?:\.\d*)?(?:[eE][+-]?\d+)?)
     | (?P<word>[^\W\d]\w*)
+    | (?P<nothing>\#EMPTY\#)
     | (?P<quoted>'(?:[^'\\\n]|\\.)*')
     | (?P<text>"(?:[^"\\]|\\.)*")
     | (?P<open>/\*)
@@ -28,6 +29,8 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 
+NOTHING = "#EMPTY#"
+"""What OpenModelica writes for the value of a parameter that it has not found."""
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 END = "end of the text"
 
@@ -67,7 +70,7 @@ class Tokens:
 def _kind(kind: str | None, word: str) -> str:
     if kind == "word":
         return word if word in KEYWORDS else "name"
-    if kind == "symbol":
+    if kind in ("symbol", "nothing"):
         return word
     return "name" if kind == "quoted" else str(kind)
 

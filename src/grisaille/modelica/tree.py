@@ -16,7 +16,7 @@ class Node:
 
 @dataclass(slots=True)
 class Literal(Node):
-    """A number, a truth value or a text."""
+    """A number, a truth value, a text, or no value."""
 
     value: Any
 

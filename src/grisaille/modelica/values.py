@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from grisaille.model.expression import Call, Condition, Constant, Expression, Name
+from grisaille.model.expression import BENDS, Call, Condition, Constant, Expression, Name
 
 LARGEST_WHOLE = 2**63
 """Whole numbers beyond are no Integers of any Modelica tool, and would grow without end in products."""
@@ -49,6 +49,10 @@ class Unset:
 
 
 UNSET = Unset()
+
+
+class Vague(str):
+    """A text that tells something which is only known during a simulation; good for messages alone."""
 
 
 def is_number(value: Any) -> bool:
@@ -180,7 +184,7 @@ def negate(value: Any) -> Any:
 def sum_of(a: Any, b: Any) -> Any:
     """``a + b``: numbers, arrays of one shape, texts."""
     if isinstance(a, str) and isinstance(b, str):
-        return a + b
+        return Vague(a + b) if isinstance(a, Vague) or isinstance(b, Vague) else a + b
     if isinstance(a, np.ndarray) is not isinstance(b, np.ndarray):
         raise Unfit(f"{describe(a)} and {describe(b)} cannot be added")
     return elementwise(add, a, b)
@@ -242,7 +246,7 @@ def identity(n: int) -> np.ndarray[Any, Any]:
 
 # --- relations and logic ---
 
-_COMPARED = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
+COMPARED = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 _NUMERIC: dict[str, Callable[[Any, Any], bool]] = {
     "<": lambda a, b: a < b,
     "<=": lambda a, b: a <= b,
@@ -257,6 +261,8 @@ def relation(operator: str, a: Any, b: Any) -> Any:
     """A comparison: a truth value where both sides are settled, a condition otherwise."""
     if isinstance(a, Enumerated) and isinstance(b, Enumerated):
         return _NUMERIC[operator](a.index, b.index)
+    if isinstance(a, Vague) or isinstance(b, Vague):
+        raise Unfit("a text that is only known during a simulation cannot be compared")
     if (isinstance(a, str) and isinstance(b, str)) or (isinstance(a, bool) and isinstance(b, bool)):
         return _NUMERIC[operator](a, b)
     if is_number(a) and is_number(b):
@@ -269,12 +275,21 @@ def relation(operator: str, a: Any, b: Any) -> Any:
     if isinstance(a, np.ndarray | Record | str) or isinstance(b, np.ndarray | Record | str):
         raise Unfit(f"{describe(a)} and {describe(b)} cannot be compared")
     left, right = formula(a), formula(b)
-    if operator in _COMPARED:
-        return Condition(_COMPARED[operator], (left, right))
+    if operator in COMPARED:
+        return Condition(COMPARED[operator], (left, right))
     same = Condition("and", (Condition("ge", (left, right)), Condition("le", (left, right))))
     return (
         same if operator == "==" else Condition("or", (Condition("gt", (left, right)), Condition("lt", (left, right))))
     )
+
+
+def bending(value: Expression) -> Expression:
+    """A condition that chooses between formulas which meet."""
+    if not isinstance(value, Condition):
+        return value
+    if value.operation in COMPARED.values():
+        return Condition(value.operation, value.arguments, BENDS)
+    return Condition(value.operation, tuple(map(bending, value.arguments)))
 
 
 def both(a: Any, b: Any) -> Any:

