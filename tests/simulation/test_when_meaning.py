@@ -181,3 +181,21 @@ def test_ensembles_tell_why_and_in_the_names_of_the_model(monkeypatch: pytest.Mo
     with pytest.raises(gr.SimulationError, match=r"2 of 2 realizations failed: .*when\(height < 0\) fires faster"):
         gr.simulate(Dropped(), np.linspace(0, 2, 5), realizations=2, seed=1)
     assert texts == ["height<0"]
+
+
+class Late(gr.Model):
+    u = gr.Input()
+    x = gr.Variable(0.0)
+    n, m = gr.Discrete(0.0), gr.Discrete(0.0)
+    equations = [
+        der(x) == n,
+        gr.when(gr.delay(u, 0.5) > 1, n == 1 + gr.delay(u, 0.25)),
+        gr.when(gr.clock(2.0, 2.0), m == gr.delay(u, 0.5)),
+    ]
+
+
+def test_delayed_inputs_in_conditions_and_actions_are_delayed() -> None:
+    run = gr.simulate(Late(), [0.0, 1.4, 1.6, 2.5], inputs={"u": ([0.0, 3.0], [0.0, 3.0])}, hold="foh")
+    np.testing.assert_allclose(run.n, [0, 0, 2.25, 2.25], atol=1e-9)
+    np.testing.assert_allclose(run.m, [0, 0, 0, 1.5], atol=1e-9)
+    np.testing.assert_allclose(run.x, [0, 0, 0.225, 2.25], atol=1e-9)

@@ -110,7 +110,7 @@ def lower_equations(model: FlatModel, *, idle: bool = False) -> Equations:
     rows += [Row(jets.symbol(n, 1) - 1, f"der({n}) == 1", "events need something that goes on") for n in idle_states]
     seen = (*model.variables, *model.discretes, *formulas, *model.inputs, *model.disturbances)
     observed = {name: leaf(name) for name in seen}
-    whens, hidden = lower_whens(model, parameters, leaf, der, switches)
+    whens, hidden = lower_whens(model, parameters, leaf, der, switches, delays)
     first = [lower([side], leaf, der, inspect)[0] for e in model.initial for side in (e.left, e.right)]
     initial = {f"{e.text} (at the start)": first[2 * k] - first[2 * k + 1] for k, e in enumerate(model.initial)}
     return Equations(

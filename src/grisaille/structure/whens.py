@@ -29,6 +29,7 @@ from grisaille.model.flat import FlatModel
 from grisaille.model.lowering.lowering import Differentiate, Leaf, lower
 from grisaille.model.notation.text import render
 from grisaille.structure.carried import Solved, carried_in
+from grisaille.structure.delays import Delays
 from grisaille.structure.matching import strong_components
 from grisaille.structure.pieces import is_affine
 from grisaille.structure.switching import Switches
@@ -68,19 +69,22 @@ class Whens:
 
 
 def lower_whens(
-    model: FlatModel, parameters: Mapping[str, ca.SX], leaf: Leaf, der: Differentiate, switches: Switches
-) -> tuple[Whens | None, dict[str, ca.SX]]:
+    model: FlatModel, parameters: Mapping[str, ca.SX], leaf: Leaf, der: Differentiate, switches: Switches,
+    delays: Delays,
+) -> tuple[Whens | None, dict[str, ca.SX]]:  # fmt: skip
     """The events, and their hidden formulas; nothing where a model has none."""
     if not model.whens:
         return None, {}
-    return _Lowering(model, parameters, leaf, der, switches).run()
+    return _Lowering(model, parameters, leaf, der, switches, delays).run()
 
 
 class _Lowering:
     def __init__(
-        self, model: FlatModel, parameters: Mapping[str, ca.SX], leaf: Leaf, der: Differentiate, switches: Switches
-    ) -> None:
-        self.model, self.parameters, self.leaf, self.der, self.switches = model, parameters, leaf, der, switches
+        self, model: FlatModel, parameters: Mapping[str, ca.SX], leaf: Leaf, der: Differentiate, switches: Switches,
+        delays: Delays,
+    ) -> None:  # fmt: skip
+        self.model, self.parameters, self.leaf, self.der = model, parameters, leaf, der
+        self.switches, self.delays = switches, delays
         self.hidden: dict[str, ca.SX] = {}
         self.was = {n: ca.SX.sym("was") for n in model.discretes}
         self.memory = [(s, self._hide(f"memory {n}", parameters[n])) for n, s in self.was.items()]
@@ -148,6 +152,8 @@ class _Lowering:
             return ca.logic_and(arguments[0], ca.logic_not(was))
         if node.operation in ("clock", "initial"):
             return self._pulse(node, arguments)
+        if node.operation == "delay":
+            return self.delays.lowered(node, *arguments)
         return value
 
     def _pulse(self, node: Call, arguments: list[ca.SX]) -> ca.SX:
