@@ -29,7 +29,7 @@ from grisaille.model.flat import FlatModel
 from grisaille.model.lowering.lowering import Differentiate, Leaf, lower
 from grisaille.model.notation.text import render
 from grisaille.structure.carried import Solved, carried_in
-from grisaille.structure.delays import Delays
+from grisaille.structure.delays.delay import Delays
 from grisaille.structure.matching import strong_components
 from grisaille.structure.pieces import is_affine
 from grisaille.structure.switching import Switches
