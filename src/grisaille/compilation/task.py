@@ -73,7 +73,8 @@ FIELDS: tuple[tuple[str, Any], ...] = (
     ("max_steps", _L), ("slice", _L), ("work", _DP),
     ("t", _D), ("steps", _L), ("rejected", _L), ("evaluations", _L), ("jacobians", _L), ("factorizations", _L),
     ("newton_iterations", _L), ("status", _L), ("where", _L),
-    ("amount", _D), ("error_estimate", _D), ("worst_constraint", _D), ("resumed", _L), ("rescues", _L),
+    ("amount", _D), ("error_estimate", _D), ("worst_constraint", _D), ("resumed", _L), ("rescues", _L), ("snaps", _L),
+    ("branch", _L), ("branch_at", _D), ("snapped_at", _D),
     ("n_events", _L), ("most_events", _L), ("events", _DP), ("event_at", _D), ("joined_at", _D),
     ("at_once", _L), ("factors", _DP), ("room", _L), ("wanted", _L), ("dt", _DP),
 )  # fmt: skip
@@ -136,6 +137,10 @@ class Task:
     worst_constraint: float = 0.0
     resumed: int = 0
     rescues: int = 0
+    snaps: int = 0
+    branch: int = 0
+    branch_at: float = 0.0
+    snapped_at: float = 0.0
     n_events: int = 0
     most_events: int = 0
     events: Floats = field(default_factory=lambda: np.zeros((0, 3)))

@@ -152,6 +152,7 @@ def _statistics(structure: Structure, task: Task, start: Start, solver: str, sen
         "jacobians": task.jacobians,
         "factorizations": task.factorizations,
         "newton_iterations": task.newton_iterations,
+        "solution_jumps": task.snaps,
         "worst_constraint": task.worst_constraint,
         "frozen_step": task.fixed_step,
         "error_estimate": task.error_estimate,

@@ -17,9 +17,16 @@ def describe(task: Task, system: System, solver: str) -> str:
     status = Status(task.status)
     at = f"at t = {task.t:.6g}"
     if status is Status.DONE:
-        return f"completed by the {solver} method in {task.steps} steps{_undefined(task, system)}"
+        return f"completed by the {solver} method in {task.steps} steps{_snaps(task)}{_undefined(task, system)}"
     done = f"{task.written} of {task.n_times} requested times were reached and are kept"
     return f"{_SENTENCES[status](task, system, at)} ({done})."
+
+
+def _snaps(task: Task) -> str:
+    """Algebraic solutions that came to an end."""
+    if not task.snaps:
+        return ""
+    return f", with {task.snaps} jump{'s' if task.snaps > 1 else ''} to another solution of the algebraic equations"
 
 
 def _undefined(task: Task, system: System) -> str:
@@ -108,10 +115,14 @@ def _branch_ends(task: Task, system: System, at: str) -> str:
     return (
         f"{name} could not be followed {at}: the solution of its equations that goes on from {name}{value} comes to an "
         f"end{where}, where it meets another solution, or jumps ({_point(task, system)}). Beyond, there is no "
-        f"solution, or there are others and nothing says which one is meant. Check the equations of {name} for such "
-        f"inputs; where it is meant to snap to another solution, give it dynamics of its own, such as "
-        f"tau*der({name}) == <left side> - <right side>"
+        f"solution, or there are others and nothing says which one is meant{_why_not_snapped(task)}. Check the "
+        f"equations of {name} for such inputs; where it is meant to snap to another solution, give it dynamics "
+        f"of its own, such as tau*der({name}) == <left side> - <right side>"
     )
+
+
+def _why_not_snapped(task: Task) -> str:
+    return "; derivatives of the instant at which it jumps are not known" if task.ns else ""
 
 
 def _singular(task: Task, system: System, at: str) -> str:

@@ -604,6 +604,42 @@ GR_FN long gr_rk_reject(gr_rk *r, long failure, double err) {
   return m->h > gr_smallest_step(k, k->t) ? GR_DONE : failure;
 }
 
+#if GR_HAS_Z
+/* z jumps where its branch ends: a step of length `length` leads beyond, and none that is shorter can be taken */
+GR_COLD long gr_rk_snap(gr_rk *r, double length) {
+  gr_task *k = r->k;
+  gr_rk_memory *m = r->m;
+  double x[GR_LEN(GR_NX)], z[GR_LEN(GR_NZ)], u[GR_LEN(GR_NU)];
+  for (long i = 0; i < GR_NX; i++) x[i] = k->x[i] + length * r->f[i];
+  for (long i = 0; i < GR_NZ; i++) z[i] = k->z[i];
+  gr_signals_from(k, r->segment, k->t + length, u);
+  long status = gr_snap(k, &r->newton, k->t + length, x, z, u);
+  if (status) return status;
+  for (long i = 0; i < GR_NZ; i++) k->z[i] = z[i];
+  status = gr_rk_open(r);
+#if GR_NE > 0
+  if (!status) status = gr_rk_modes_at_kink(r, r->segment);
+#endif
+  m->stiff = m->calm = 0.0;
+  m->err_old = 1e-4;
+  if (!status) m->h = gr_rk_first_step(r);
+  return status;
+}
+#endif
+
+/* what could not be taken, at no length */
+GR_FN long gr_rk_give_up(gr_rk *r, long status) {
+#if GR_HAS_Z
+  if (status == GR_BRANCH_ENDS) {
+    const long where = r->k->where;
+    const double amount = r->k->amount;
+    return gr_rk_snap(r, gr_beyond(r->k, r->h)) ? gr_fail(r->k, status, where, amount) : GR_DONE;
+  }
+#endif
+  (void)r;
+  return status;
+}
+
 /* GR_DONE to go on; else how the run ends */
 GR_FN long gr_rk_step(gr_rk *r) {
   gr_task *k = r->k;
@@ -621,14 +657,17 @@ GR_FN long gr_rk_step(gr_rk *r) {
   if (!status) status = gr_rk_rows(r);
   if (status) {
     k->written = written;
+    double u[GR_LEN(GR_NU)];
+    gr_signals_from(k, r->segment, k->t, u);
+#if GR_HAS_Z
+    if (status == GR_BRANCH_ENDS) gr_note_branch(k, &r->newton, k->x, k->z, u);
+#endif
 #if GR_NE > 0
     const long failed = gr_rk_reject(r, status, err);
     if (status == GR_ERROR_LARGE) return failed;
-    double u[GR_LEN(GR_NU)];
-    gr_signals_from(k, r->segment, k->t, u);
-    return gr_is_blocked(k, u, r->h, &r->m->h, &event) ? gr_rk_happen(r, &event) : failed;
+    return gr_is_blocked(k, u, r->h, &r->m->h, &event) ? gr_rk_happen(r, &event) : gr_rk_give_up(r, failed);
 #else
-    return gr_rk_reject(r, status, err);
+    return gr_rk_give_up(r, gr_rk_reject(r, status, err));
 #endif
   }
   long stiff = gr_rk_looks_stiff(r);

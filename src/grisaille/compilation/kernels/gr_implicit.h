@@ -19,6 +19,7 @@
 #include "gr_radau_tangent.h"
 
 #define GR_RADAU_SINGULAR_TRIES 6
+#define GR_RADAU_CRAWLS 1e-11 /* of the run: steps so short look whether the branch of z ends */
 
 GR_API long gr_implicit_work(long ns) {
   gr_radau_room r;
@@ -551,9 +552,8 @@ GR_FN double gr_radau_end_of(const gr_task *k, const gr_radau *s, double end) {
 }
 
 /* a step that cannot be solved at any length, named as the end of a branch where z cannot be followed on */
-GR_COLD long gr_radau_named(gr_task *k, gr_radau_room *r, long status) {
+GR_COLD long gr_radau_named(gr_task *k, gr_radau_room *r, double h, long status) {
 #if GR_HAS_Z
-  const double h = r->s->h;
   const gr_anchor start = {k->t, r->y, r->y + GR_NX, r->s->segment};
   double x[GR_LEN(GR_NX)], z[GR_LEN(GR_NZ)], u[GR_LEN(GR_NU)], u_from[GR_LEN(GR_NU)], share;
   gr_newton newton = gr_newton_in(r->newton);
@@ -567,9 +567,56 @@ GR_COLD long gr_radau_named(gr_task *k, gr_radau_room *r, long status) {
   if (gr_rescue_along(k, &newton, &w, z, GR_STRIDES, &share) && share < 1.0) return GR_BRANCH_ENDS;
   return gr_fail(k, status, where, amount);
 #else
-  (void)k; (void)r;
+  (void)k; (void)r; (void)h;
   return status;
 #endif
+}
+
+/* what cannot be taken at any length: z jumps where its branch ends */
+GR_COLD long gr_radau_give_up(gr_task *k, gr_radau_room *r, double h, long status) {
+  status = gr_radau_named(k, r, h, status);
+#if GR_HAS_Z
+  const double length = gr_beyond(k, h), amount = k->amount;
+  const long where = k->where;
+  double x[GR_LEN(GR_NX)], z[GR_LEN(GR_NZ)], u[GR_LEN(GR_NU)];
+  gr_newton newton = gr_newton_in(r->newton);
+  if (status != GR_BRANCH_ENDS) return status;
+  for (long i = 0; i < GR_NX; i++) x[i] = r->y[i] + length * r->f[i];
+  for (long i = 0; i < GR_NZ; i++) z[i] = r->y[GR_NX + i];
+  gr_signals_from(k, r->s->segment, k->t + length, u);
+  if (gr_snap(k, &newton, k->t + length, x, z, u)) return gr_fail(k, status, where, amount);
+  for (long i = 0; i < GR_NZ; i++) k->z[i] = z[i];
+  r->s->z_valid = 0;
+  status = gr_radau_settle(k, r, 0);
+#if GR_NE > 0
+  if (!status) status = gr_radau_modes_at_kink(k, r, r->s->segment);
+#endif
+  if (status) return status;
+  gr_radau_leave_switch(k, r->s, 0.0);
+  r->s->h_factored = 0.0;
+  r->s->jacobian_here = r->s->gaps_known = r->s->rejected = 0;
+  r->s->h = gr_radau_first_step(k, r);
+#endif
+  return status;
+}
+
+/* A short step of length h whose equations could not be solved: 1 where z had come to the end of its branch, and has
+ * jumped. A step that hardly moves meets the tolerance of its equations beyond that end, too. */
+GR_COLD long gr_radau_has_snapped(gr_task *k, gr_radau_room *r, double h) {
+#if GR_HAS_Z
+  gr_newton newton = gr_newton_in(r->newton);
+  const double amount = k->amount;
+  const long where = k->where;
+  if (k->ns > 0 || h > 10.0 * GR_FOLD_NEAR * (k->t1 - k->t0)) return 0;
+  r->s->z_valid = 0;
+  gr_note_branch(k, &newton, r->y, r->y + GR_NX, r->u);
+  if (h <= GR_RADAU_CRAWLS * (k->t1 - k->t0) && !gr_radau_give_up(k, r, h, GR_NEWTON)) return 1;
+  k->where = where;
+  k->amount = amount;
+#else
+  (void)k; (void)r; (void)h;
+#endif
+  return 0;
 }
 
 /* one accepted step */
@@ -583,7 +630,7 @@ GR_FN long gr_radau_adaptive_step(gr_task *k, gr_radau_room *r) {
     if (!(try_h > gr_smallest_step(k, k->t)) && k->t - k->event_at <= GR_TOGETHER * (k->t1 - k->t0))
       return gr_radau_accumulate(k, r);
 #endif
-    if (!(try_h > gr_smallest_step(k, k->t))) return gr_radau_named(k, r, status);
+    if (!(try_h > gr_smallest_step(k, k->t))) return gr_radau_give_up(k, r, s->h, status);
     double h = gr_radau_cut(k, s, try_h, land);
     if (!s->jacobian_here && s->theta > GR_RADAU_KEEP_JACOBIAN) gr_radau_jacobian_here(k, r);
     status = gr_radau_attempt(k, r, h, &factor, &error, &proposal);
@@ -609,6 +656,7 @@ GR_FN long gr_radau_adaptive_step(gr_task *k, gr_radau_room *r) {
       factor = 0.25;
     }
     if (status) {
+      if (status == GR_NEWTON && gr_radau_has_snapped(k, r, h)) return GR_DONE;
       try_h = gr_radau_retreat(k, r, h, factor, status);
       wish = try_h;
       land = 0;

@@ -2,19 +2,23 @@
  *
  * 0. pieces: where relations of z are entries of z, a search for pieces that agree with their solution;
  * 1. afresh: Newton from the prediction with its own factors, if dF/dz is oriented there as where the root is known;
- * 2. across bends: where F has switches of z, damped Newton from the prediction, from piece to piece, if dF/dz is oriented
- *    the same in all of them and there is more than one;
+ *    and the root lies on the same sides of all switches of z: beyond one, several roots may have that orientation;
+ * 2. across bends: where F has switches of z, damped Newton from the known root, from piece to piece, if dF/dz is oriented
+ *    the same in all of them. What plain Newton finds beyond a switch is looked at in the same way;
  * 3. along the way: from the known root z_a at (t_a, x_a, u_a) in a straight line to (t, x, u), with strides short enough
  *    that dF/dz of one end contracts at the other (by 1/2), so that the root stays the only one near; what jumps with
  *    time or an input is thus followed through the jump;
  * 4. along the residual: F(z) = (1 - s) F(z_a) at (t, x, u), where the equations themselves change at once;
- * 5. damped: Newton with steps halved until the next correction would be smaller (Deuflhard's natural monotonicity),
+ * 5. around folds: a curve on which all equations but one hold, through its folds, to where that one does, with the
+ *    orientation it had (gr_fold);
+ * 6. damped: Newton with steps halved until the next correction would be smaller (Deuflhard's natural monotonicity),
  *    from the prediction, from where the way ended and from beyond; two of these must lead to a root, and none to
  *    another one.
  *
  * On a branch of solutions the sign of det dF/dz does not change: a root with the other sign belongs to another branch.
  * Where the way ends before its goal, at a fold, the branch ends too. Adaptive steps then try a shorter one; stages 4
- * and 5 are left to jumps and frozen steps, which cannot.
+ * to 6 are left to jumps and frozen steps, which cannot. Where an adaptive step cannot be shortened any more, z jumps as
+ * stage 5 says: as it would if its equations held at once, but in the limit only (hysteresis).
  *
  * Reference: Deuflhard, Newton Methods for Nonlinear Problems, sections 3.3 and 5.1.
  */
@@ -231,6 +235,159 @@ GR_COLD long gr_newton_damped(gr_task *k, gr_newton *n, double t, const double *
   return gr_unsolved(k, n);
 }
 
+/* ---- around folds ---- */
+
+#define GR_FOLD_STEPS 400
+#define GR_FOLD_TRIALS 20
+#define GR_FOLD_STRIDE 0.1  /* of the size of z: the first step along the curve */
+#define GR_FOLD_LONGEST 0.25
+#define GR_FOLD_BEYOND 1e-8 /* of the run */
+#define GR_FOLD_NEAR 1e-6   /* of the run */
+
+/* a curve of roots of F(z) = sigma lift at a fixed point */
+typedef struct {
+  double t;
+  const double *x, *u;
+  double *lift, *size; /* size: of z */
+} gr_curve;
+
+/* the largest entry in parts of the size of z */
+GR_FN double gr_curve_norm(const gr_curve *c, const double *dz) {
+  double most = 0.0;
+  for (long i = 0; i < GR_NZ; i++)
+    if (!(fabs(dz[i]) <= most * c->size[i])) most = fabs(dz[i]) / c->size[i];
+  return most;
+}
+
+/* z and sigma back onto the curve, in the plane across its tangent (slope, 1), with factors of the step's start; 1 when
+ * corrections contract */
+GR_COLD long gr_curve_correct(gr_task *k, gr_newton *n, const gr_curve *c, const double *slope, double *z, double *sigma) {
+  double dz[GR_LEN(GR_NZ)], before = HUGE_VAL;
+  for (long it = 0; it < 8; it++) {
+    double along = 0.0, length = 0.0;
+    gr_F(c->t, c->x, z, c->u, k->p, n->f);
+    k->evaluations++;
+    gr_hold(n);
+    for (long i = 0; i < GR_NZ; i++) n->f[GR_NX + i] -= *sigma * c->lift[i];
+    if (gr_not_finite(GR_NZ, n->f + GR_NX) >= 0) return 0;
+    gr_correction_z(k, n, dz);
+    for (long i = 0; i < GR_NZ; i++) {
+      along += dz[i] * slope[i] / (c->size[i] * c->size[i]);
+      length += slope[i] * slope[i] / (c->size[i] * c->size[i]);
+    }
+    if (!(length > 0.0)) return 0;
+    for (long i = 0; i < GR_NZ; i++) z[i] += dz[i] -= along / length * slope[i];
+    *sigma -= along / length;
+    const double size = gr_curve_norm(c, dz);
+    if (size <= 1e-9) return 1;
+    if (!(size <= 0.5 * before)) return size <= 1e-7;
+    before = size;
+  }
+  return 0;
+}
+
+/* one step along the curve, which ends just beyond the first switch on it; 0 where none is short enough */
+GR_COLD long gr_curve_step(gr_task *k, gr_newton *n, gr_curve *c, long back, double *z, double *sigma,
+                           double *stride) {
+  double slope[GR_LEN(GR_NZ)], dz[GR_LEN(GR_NZ)], next[GR_LEN(GR_NZ)];
+  for (long i = 0; i < GR_NZ; i++) slope[i] = c->lift[i];
+  gr_solve_z(k, n, slope);
+  for (long i = 0; i < GR_NZ; i++) c->size[i] = fmax(c->size[i], fabs(z[i]));
+  const double norm = gr_curve_norm(c, slope);
+  if (!(norm > 0.0 && norm <= DBL_MAX)) return 0;
+  for (*stride = fmin(2.0 * *stride, GR_FOLD_LONGEST); *stride > 1e-12; *stride *= 0.25) {
+    double ahead = (back ? *stride : -*stride) / norm, there;
+    if (!back && *sigma + ahead < 0.0) ahead = -*sigma;
+    for (long i = 0; i < GR_NZ; i++) dz[i] = ahead * slope[i];
+    const double whole = gr_reach_z(k, c->t, c->x, z, c->u, dz);
+    for (long i = 0; i < GR_NZ; i++) next[i] = z[i] + whole * dz[i];
+    there = *sigma + whole * ahead;
+    if (!gr_curve_correct(k, n, c, slope, next, &there)) continue;
+    for (long i = 0; i < GR_NZ; i++) z[i] = next[i];
+    *sigma = there;
+    return 1;
+  }
+  return 0;
+}
+
+/* From z, which meets all equations but number `row`, to the root at the other end of the curve on which that one fails by
+ * sigma c->lift, from sigma = 1 to 0 and through the folds at which sigma turns: there the sign of det dF/dz changes, which
+ * tells the way. */
+GR_COLD long gr_trace(gr_task *k, gr_newton *n, gr_curve *c, double *z, long orientation) {
+  double sigma = 1.0, stride = 0.5 * GR_FOLD_STRIDE, before[GR_LEN(GR_NZ)], moved[GR_LEN(GR_NZ)];
+  for (long i = 0; i < GR_NZ; i++) before[i] = z[i];
+  for (long step = 0;; step++) {
+    if (step == GR_FOLD_STEPS || gr_linearise_z(k, n, c->t, c->x, z, c->u)) return GR_NEWTON;
+    const long back = gr_orientation(n) != orientation;
+    if (!back && sigma <= 0.0) break;
+    for (long i = 0; i < GR_NZ; i++) before[i] = z[i];
+    if (!gr_curve_step(k, n, c, back, z, &sigma, &stride)) return GR_NEWTON;
+  }
+  /* the root lies within the last step */
+  for (long i = 0; i < GR_NZ; i++) moved[i] = z[i] - before[i];
+  const double last = gr_curve_norm(c, moved);
+  for (long i = 0; i < GR_NZ; i++) before[i] = z[i];
+  if (gr_newton_damped(k, n, c->t, c->x, z, c->u, orientation) || gr_orientation(n) != orientation) return GR_NEWTON;
+  for (long i = 0; i < GR_NZ; i++) moved[i] = z[i] - before[i];
+  return gr_curve_norm(c, moved) <= 2.0 * last + 1e-6 ? GR_DONE : GR_NEWTON;
+}
+
+/* how much z moves when an equation is off by one: most for those that have no solution */
+GR_COLD void gr_weigh_rows(gr_task *k, gr_newton *n, const gr_curve *c, double *weight) {
+  double dz[GR_LEN(GR_NZ)];
+  for (long row = 0; row < GR_NZ; row++) {
+    for (long i = 0; i < GR_NZ; i++) dz[i] = i == row ? 1.0 : 0.0;
+    gr_solve_z(k, n, dz);
+    weight[row] = gr_curve_norm(c, dz);
+  }
+}
+
+/* From z at the end of a branch to the root at which it goes on: all equations but one hold on a curve through z, on which
+ * that one is brought back to zero. Which one says how far all others are left alone: those that have lost their
+ * solution, else the curve leads nowhere, and the next one is tried. The root has the sign of det dF/dz that the branch
+ * had, `orientation`, 0: that of the start. What a small inertia of z would do is the same wherever the curve is the only
+ * one. */
+GR_COLD long gr_fold(gr_task *k, gr_newton *n, double t, const double *x, double *z, const double *u,
+                     long orientation) {
+  double start[GR_LEN(GR_NZ)], weight[GR_LEN(GR_NZ)], slope[GR_LEN(GR_NZ)], lift[GR_LEN(GR_NZ)], size[GR_LEN(GR_NZ)];
+  gr_curve c = {t, x, u, lift, size};
+  for (long i = 0; i < GR_NZ; i++) start[i] = z[i];
+  for (long i = 0; i < GR_NZ; i++) c.size[i] = fabs(z[i]) + k->atol[GR_NX + i] / k->rtol;
+  for (long trial = 0; trial < GR_FOLD_TRIALS && trial < GR_NZ; trial++) {
+    long row = 0;
+    for (long i = 0; i < GR_NZ; i++) z[i] = start[i];
+    if (gr_linearise_z(k, n, t, x, z, u)) return GR_NEWTON;
+    if (orientation == 0) orientation = gr_orientation(n);
+    if (trial == 0) gr_weigh_rows(k, n, &c, weight);
+    for (long i = 1; i < GR_NZ; i++)
+      if (weight[i] > weight[row]) row = i;
+    weight[row] = 0.0;
+    gr_F(t, x, z, u, k->p, n->f);
+    k->evaluations++;
+    if (gr_not_finite(GR_NZ, n->f + GR_NX) >= 0) return GR_NEWTON;
+    for (long i = 0; i < GR_NZ; i++) slope[i] = c.lift[i] = i == row ? 1.0 : 0.0;
+    double off = n->f[GR_NX + row];
+    gr_solve_z(k, n, slope);
+    if (!gr_curve_correct(k, n, &c, slope, z, &off) || off == 0.0) continue;
+    c.lift[row] = off;
+    if (!gr_trace(k, n, &c, z, orientation)) return GR_DONE;
+  }
+  return GR_NEWTON;
+}
+
+/* 1 where z at the goal lies on another side of a switch than the known root */
+GR_FN long gr_is_beyond(const gr_task *k, const gr_way *w, const double *z) {
+#if GR_HAS_SIDES
+  double known[GR_SIDES], found[GR_SIDES];
+  gr_S(w->from->t, w->from->x, w->from->z, w->u_from, k->p, known);
+  gr_S(w->t, w->x, z, w->u, k->p, found);
+  return gr_have_changed(GR_SIDES, known, found);
+#else
+  (void)k; (void)w; (void)z;
+  return 0;
+#endif
+}
+
 /* ---- the stages; each answers GR_DONE with z at its root, or why not ---- */
 
 GR_COLD long gr_rescue_afresh(gr_task *k, gr_newton *n, const gr_way *w, double *z) {
@@ -239,21 +396,18 @@ GR_COLD long gr_rescue_afresh(gr_task *k, gr_newton *n, const gr_way *w, double 
   long status = gr_linearise_z(k, n, w->t, w->x, z, w->u);
   if (!status && gr_orientation(n) != orientation) status = GR_NEWTON;
   if (!status) status = gr_newton_iterate(k, n, w->t, w->x, z, w->u);
-  return !status && gr_orientation(n) != orientation ? GR_NEWTON : status;
+  return !status && (gr_orientation(n) != orientation || gr_is_beyond(k, w, z)) ? GR_NEWTON : status;
 }
 
 #if GR_HAS_SIDES
+/* from the known root, in pieces that are oriented as its own */
 GR_COLD long gr_rescue_across_bends(gr_task *k, gr_newton *n, const gr_way *w, double *z) {
-  double first[GR_SIDES], guessed[GR_SIDES], last[GR_SIDES];
   if (!gr_way_linearise(k, n, w, 0.0, w->from->z)) return GR_SINGULAR;
   const long orientation = gr_orientation(n);
-  gr_S(w->t, w->x, w->from->z, w->u, k->p, first);
-  gr_S(w->t, w->x, z, w->u, k->p, guessed);
+  for (long i = 0; i < GR_NZ; i++) z[i] = w->from->z[i];
   const long status = gr_newton_damped(k, n, w->t, w->x, z, w->u, orientation);
   if (status) return status;
-  gr_S(w->t, w->x, z, w->u, k->p, last);
-  const long passes = gr_have_changed(GR_SIDES, first, last) || gr_have_changed(GR_SIDES, guessed, last);
-  return passes && gr_orientation(n) == orientation ? GR_DONE : GR_NEWTON;
+  return gr_orientation(n) == orientation ? GR_DONE : GR_NEWTON;
 }
 #endif
 
@@ -294,7 +448,7 @@ GR_COLD long gr_rescue_damped(gr_task *k, gr_newton *n, const gr_way *w, double 
 }
 
 GR_COLD long gr_rescue(gr_task *k, gr_newton *n, const gr_anchor *from, double t, const double *x, double *z,
-                     const double *u) {
+                       const double *u) {
   double guess[GR_LEN(GR_NZ)], ended[GR_LEN(GR_NZ)], share = 0.0;
   double u_from[GR_LEN(GR_NU)], lift[GR_LEN(GR_NZ)];
   gr_way w = gr_way_from(k, from, t, x, u, u_from);
@@ -317,6 +471,8 @@ GR_COLD long gr_rescue(gr_task *k, gr_newton *n, const gr_anchor *from, double t
     double faded;
     for (long i = 0; i < GR_NZ; i++) w.lift[i] = n->f[GR_NX + i];
     if (!gr_rescue_along(k, n, &w, z, GR_STRIDES, &faded)) return GR_DONE;
+    for (long i = 0; i < GR_NZ; i++) z[i] = from->z[i];
+    if (!gr_fold(k, n, t, x, z, u, 0)) return GR_DONE;
   }
   for (long i = 0; i < GR_NZ; i++) z[i] = guess[i];
   if (!gr_rescue_damped(k, n, &w, z, ended)) return GR_DONE;
@@ -346,6 +502,56 @@ GR_COLD long gr_search_pieces(gr_task *k, gr_newton *n, double t, const double *
   return gr_unsolved(k, n);
 }
 
+/* 1 where z is a root that continues `from`: found beyond a switch, it is the one to which the walk over pieces leads; n->f is
+ * F there */
+GR_FN long gr_is_continued(gr_task *k, gr_newton *n, const gr_anchor *from, double t, const double *x, double *z,
+                           const double *u) {
+#if GR_HAS_SIDES
+  double walked[GR_LEN(GR_NZ)], u_from[GR_LEN(GR_NU)];
+  if (!from || GR_NM > 0) return 1;
+  const gr_way w = gr_way_from(k, from, t, x, u, u_from);
+  if (!gr_is_beyond(k, &w, z)) return 1;
+  if (gr_rescue_across_bends(k, n, &w, walked)) return 0;
+  for (long i = 0; i < GR_NZ; i++) z[i] = walked[i];
+  return 1;
+#else
+  (void)k; (void)n; (void)from; (void)t; (void)x; (void)z; (void)u;
+  return 1;
+#endif
+}
+
+#endif
+
+#if GR_HAS_Z
+/* how far beyond the end of a branch the equations are looked at: so far that rounding does not decide what is missing */
+GR_FN double gr_beyond(const gr_task *k, double h) { return fmax(h, GR_FOLD_BEYOND * (k->t1 - k->t0)); }
+
+/* A step from here could not be taken, perhaps because the branch of z ends: how it is oriented, as long as z is not so
+ * close to the end that rounding decides on which side of a bend it is. */
+GR_COLD void gr_note_branch(gr_task *k, gr_newton *n, const double *x, const double *z, const double *u) {
+  if (k->branch != 0 && k->t - k->branch_at <= GR_FOLD_NEAR * (k->t1 - k->t0)) return;
+  const long where = k->where;
+  const double amount = k->amount;
+  k->branch = gr_linearise_z(k, n, k->t, x, z, u) ? 0 : gr_orientation(n);
+  k->branch_at = k->t;
+  k->jacobians--;
+  k->factorizations--;
+  k->where = where;
+  k->amount = amount;
+}
+
+/* Where the branch of z ends just before this point: the root at which it goes on. Derivatives of that instant are not
+ * known, and pieces have no curve. */
+GR_COLD long gr_snap(gr_task *k, gr_newton *n, double t, const double *x, double *z, const double *u) {
+  if (k->ns > 0 || GR_NM > 0) return GR_BRANCH_ENDS;
+  if (k->snaps > 0 && k->t - k->snapped_at <= 1e-12 * (k->t1 - k->t0)) return GR_BRANCH_ENDS; /* no way leads on */
+  const long status = gr_fold(k, n, t, x, z, u, k->branch);
+  n->valid = 0;
+  k->branch = 0;
+  k->snapped_at = k->t;
+  if (!status) k->snaps++;
+  return status;
+}
 #endif
 
 /* z and n->f = F(t, x, z, u, p) at the root that continues `from`; z comes in as its prediction */
@@ -355,7 +561,7 @@ GR_FN long gr_solve_implicit(gr_task *k, gr_newton *n, const gr_anchor *from, do
   double guess[GR_LEN(GR_NZ)];
   for (long i = 0; i < GR_NZ; i++) guess[i] = z[i];
   const long plain = gr_newton_iterate(k, n, t, x, z, u);
-  if (!plain) return GR_DONE;
+  if (!plain && gr_is_continued(k, n, from, t, x, z, u)) return GR_DONE;
   const long where = k->where;
   const double amount = k->amount;
   for (long i = 0; i < GR_NZ; i++) z[i] = guess[i];
@@ -366,7 +572,7 @@ GR_FN long gr_solve_implicit(gr_task *k, gr_newton *n, const gr_anchor *from, do
   }
   const long status = from ? gr_rescue(k, n, from, t, x, z, u) : gr_newton_damped(k, n, t, x, z, u, 0);
   if (status) n->valid = 0;
-  return !status || (plain == GR_NEWTON && GR_NM == 0) ? status : gr_fail(k, plain, where, amount);
+  return !status || ((!plain || plain == GR_NEWTON) && GR_NM == 0) ? status : gr_fail(k, plain, where, amount);
 #else
   (void)z; (void)from;
   gr_F(t, x, z, u, k->p, n->f);

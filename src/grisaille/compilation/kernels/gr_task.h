@@ -149,6 +149,10 @@ typedef struct {
   double worst_constraint;/* largest |C| seen at an accepted point or output */
   long resumed;           /* 0 at the first call, set by the integrator */
   long rescues;           /* solutions for z that plain Newton did not find (gr_rescue.h) */
+  long snaps;             /* jumps of z from the end of its branch to another one */
+  long branch;            /* the sign of det dF/dz on the branch of z, where one may end; 0: not known */
+  double branch_at;       /* since when */
+  double snapped_at;      /* the last jump */
 
   /* events, with GR_NE > 0; cumulative over calls */
   long n_events;          /* how many there were */

@@ -1,9 +1,9 @@
 """``z`` where plain Newton does not find it, or may have found another root; the twin of gr_rescue.h.
 
 Stages, tried in turn: a search for pieces, where relations of z are entries of z; Newton afresh from the prediction;
-along the way from a known root to where one is wanted, in strides so short that the root stays the only one near; along
-the residual, where the equations themselves change at once; damped, from the prediction and from where the way ended,
-if both lead to the same root. The header explains them.
+across bends from the known root; along the way from there to where one is wanted, in strides so short that the root
+stays the only one near; along the residual, where the equations themselves change at once; around folds; damped, from
+the prediction and from where the way ended, if both lead to the same root. The header explains them.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from grisaille.compilation.task import Status
+from grisaille.simulation.integrators.damping import damped
+from grisaille.simulation.integrators.folds import beyond_folds
 from grisaille.simulation.integrators.sides import have_changed
 from grisaille.simulation.integrators.steps import Floats, StepFailure
 
@@ -26,12 +28,9 @@ LEAP_BELOW = 1e-6
 STRIDES_IN_STEP = 50
 STRIDES = 1000
 PIECE_TRIALS = 40
-MOST_PIECES = 200
 ALL_AT_ONCE = 6
 MOST_ITERATIONS = 15
 CONTRACTION = 0.5
-DECIDES_NOTHING = 3.0
-"""Corrections below this, in units of the tolerance, say nothing about roots."""
 
 
 def rescue(newton: Newton, start: Anchor, t: float, x: Floats, z: Floats, u: Floats) -> tuple[Floats, Floats]:
@@ -42,7 +41,7 @@ def rescue(newton: Newton, start: Anchor, t: float, x: Floats, z: Floats, u: Flo
     except StepFailure:
         pass
     with suppress(StepFailure):
-        return _across_bends(way, z)
+        return across_bends(way)
     may_shorten = not newton.task.fixed_step > 0 and t != start.t
     try:
         return _along(way, STRIDES_IN_STEP if may_shorten else STRIDES)
@@ -54,6 +53,8 @@ def rescue(newton: Newton, start: Anchor, t: float, x: Floats, z: Floats, u: Flo
         return _along(way.faded(), STRIDES)
     except StepFailure:
         pass
+    with suppress(StepFailure):
+        return beyond_folds(newton, t, x, start.z, u)
     try:
         return _damped(way, z, ended.z)
     except StepFailure:
@@ -78,49 +79,6 @@ def search_pieces(newton: Newton, t: float, x: Floats, z: Floats, u: Floats) -> 
         z = z.copy()
         z[chosen] -= f[nx + chosen]
     raise StepFailure(Status.NEWTON, nx + int(np.argmax(np.abs(f[nx:]))), float(np.max(np.abs(f[nx:]))))
-
-
-def damped(
-    newton: Newton, t: float, x: Floats, z: Floats, u: Floats, orientation: int | None = None
-) -> tuple[Floats, Floats]:
-    """Newton with corrections halved until the next one would be smaller; near the root the plain one takes over.
-
-    A correction ends just beyond the first switch on its way, so that each belongs to one piece. With ``orientation``,
-    a piece whose det dF/dz has another sign ends the search.
-    """
-    kernel, task, nx, share = newton.kernel, newton.task, newton.kernel.nx, 1.0
-    floor = 1e-9 / task.rtol if task.fixed_step > 0 else 1e-2
-    for _ in range(MOST_PIECES):
-        f = newton.hold(kernel.F(t, x, z, u, task.p))
-        task.evaluations += 1
-        if not np.all(np.isfinite(f[nx:])):
-            bad = nx + int(np.argmin(np.isfinite(f[nx:])))
-            raise StepFailure(Status.NOT_FINITE, bad, f[bad])
-        newton.linearise(t, x, z, u)
-        if orientation is not None and newton.orientation != orientation:
-            break
-        dz = newton.correction(f)
-        size = newton.size(dz, z)
-        if not np.isfinite(size):
-            break
-        whole = newton.reach(t, x, z, u, dz)
-        if size <= DECIDES_NOTHING and (whole == 1.0 or size <= floor):
-            return newton.iterate(t, x, z, u)
-        share = min(1.0, 4.0 * share)
-        while not _is_closer(newton, t, x, z, u, share * whole * dz, (1.0 - 0.25 * share * whole) * size):
-            share *= 0.5
-            if share < 1e-12:
-                raise StepFailure(Status.NEWTON, nx + int(np.argmax(np.abs(f[nx:]))), float(np.max(np.abs(f[nx:]))))
-        z = z + share * whole * dz
-    raise StepFailure(Status.NEWTON, nx + int(np.argmax(np.abs(f[nx:]))), float(np.max(np.abs(f[nx:]))))
-
-
-def _is_closer(newton: Newton, t: float, x: Floats, z: Floats, u: Floats, step: Floats, limit: float) -> bool:
-    """Deuflhard's natural monotonicity: would the next correction with the same matrix be small enough?"""
-    f = newton.hold(newton.kernel.F(t, x, z + step, u, newton.task.p))
-    newton.task.evaluations += 1
-    finite = bool(np.all(np.isfinite(f[newton.kernel.nx :])))
-    return finite and newton.size(newton.correction(f), z) <= limit * (1.0 + 1e-9)
 
 
 class _Ended(StepFailure):
@@ -152,6 +110,14 @@ class Way:
         if not np.all(np.isfinite(lift)):
             raise StepFailure(Status.NOT_FINITE, nx)
         return Way(self.newton, self.start, self.t, self.x, self.u, lift)
+
+    def is_beyond(self, z: Floats) -> bool:
+        """Whether ``z`` at the goal lies on another side of a switch than the known root."""
+        kernel = self.newton.kernel
+        if kernel.sides == 0:
+            return False
+        known = kernel.S(self.start.t, self.start.x, self.start.z, self.u_start, self.point(0.0)[3])
+        return have_changed(known, kernel.S(self.t, self.x, z, self.u, self.newton.task.p))
 
     def point(self, s: float) -> tuple[float, Floats, Floats, Floats]:
         """t, x, u, p at share ``s``."""
@@ -244,20 +210,19 @@ def _afresh(way: Way, z: Floats) -> tuple[Floats, Floats]:
     newton.linearise(way.t, way.x, z, way.u)
     if newton.orientation == orientation:
         z, f = newton.iterate(way.t, way.x, z, way.u)
-        if newton.orientation == orientation:
+        if newton.orientation == orientation and not way.is_beyond(z):
             return z, f
     raise StepFailure(Status.NEWTON)
 
 
-def _across_bends(way: Way, z: Floats) -> tuple[Floats, Floats]:
-    """From the prediction over more than one piece, in all of which det dF/dz has the same sign."""
-    newton, kernel = way.newton, way.newton.kernel
-    if kernel.sides > 0 and way.linearise(0.0, way.start.z):
+def across_bends(way: Way) -> tuple[Floats, Floats]:
+    """From the known root over pieces in all of which det dF/dz has the same sign."""
+    newton = way.newton
+    if newton.kernel.sides > 0 and way.linearise(0.0, way.start.z):
         orientation = newton.orientation
-        found, f = damped(newton, way.t, way.x, z, way.u, orientation)
-        gaps = [kernel.S(way.t, way.x, at, way.u, newton.task.p) for at in (way.start.z, z, found)]
-        if newton.orientation == orientation and (have_changed(*gaps[::2]) or have_changed(*gaps[1:])):
-            return found, f
+        found = damped(newton, way.t, way.x, way.start.z, way.u, orientation)
+        if newton.orientation == orientation:
+            return found
     raise StepFailure(Status.NEWTON)
 
 

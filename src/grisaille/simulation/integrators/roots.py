@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from grisaille.compilation.task import Status, Task
-from grisaille.simulation.integrators.rescue import DECIDES_NOTHING, damped, rescue, search_pieces
+from grisaille.simulation.integrators.damping import DECIDES_NOTHING, damped
+from grisaille.simulation.integrators.rescue import Way, across_bends, rescue, search_pieces
 from grisaille.simulation.integrators.sides import have_changed, reach
 from grisaille.simulation.integrators.steps import EPS, Equations, Floats, StepFailure, lu, lu_solve, signals
 
@@ -78,7 +79,7 @@ class Newton:
         if self.kernel.nz == 0:
             return z, self.evaluate(t, x, z, u)
         try:
-            return self.iterate(t, x, z, u)
+            return self._continued(start, t, x, u, *self.iterate(t, x, z, u))
         except StepFailure as failure:
             plain = failure
         self.task.rescues += 1
@@ -92,6 +93,15 @@ class Newton:
             if plain.status == Status.NEWTON and self.kernel.nm == 0:
                 raise failure from None
             raise plain from None
+
+    def _continued(
+        self, start: Anchor | None, t: float, x: Floats, u: Floats, z: Floats, f: Floats
+    ) -> tuple[Floats, Floats]:
+        """The root ``z``; of one beyond a switch the walk over pieces tells whether it continues ``start``."""
+        if start is None or self.kernel.nm > 0 or self.kernel.sides == 0:
+            return z, f
+        way = Way(self, start, t, x, u)
+        return across_bends(way) if way.is_beyond(z) else (z, f)
 
     def iterate(self, t: float, x: Floats, z: Floats, u: Floats) -> tuple[Floats, Floats]:
         """Newton from ``z``; raises ``StepFailure`` where it leaves the neighbourhood of one root."""
