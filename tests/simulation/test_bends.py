@@ -22,7 +22,7 @@ from grisaille.compilation.kernel import Kernel
 from grisaille.compilation.task import Status, Task
 from grisaille.simulation.integration import integrate
 from grisaille.simulation.integrators.roots import Anchor, Newton
-from grisaille.simulation.integrators.sides import reach
+from grisaille.numerics.sides import reach
 
 Floats = np.ndarray
 

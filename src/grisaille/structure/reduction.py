@@ -19,6 +19,7 @@ from grisaille.model.flat import FlatModel
 from grisaille.structure.aliases import eliminate_aliases
 from grisaille.structure.blocks import Block, Leading, SolvedBlocks, Unknown, solve_blocks, substitute_sequence
 from grisaille.structure.carried import Solved
+from grisaille.structure.constants import insert_constants
 from grisaille.structure.diagnosis import explain_singular, refuse_wrong_count
 from grisaille.structure.differentiability import differentiate, in_names
 from grisaille.structure.elimination import Definition, eliminate_explicit
@@ -150,7 +151,7 @@ def reduce_model(model: FlatModel, refused_pivots: frozenset[str] = frozenset())
 def _merged(model: FlatModel, *, idle: bool = False) -> Equations:
     equations = lower_equations(model, idle=idle)
     refuse_wrong_count(equations)
-    return eliminate_aliases(equations)
+    return insert_constants(eliminate_aliases(equations))
 
 
 def _written_offsets(model: FlatModel) -> tuple[Equations, Offsets]:

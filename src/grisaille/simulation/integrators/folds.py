@@ -2,8 +2,8 @@
 
 From z, where a branch ends, a curve is followed on which all equations hold but one: that fails by σ times what it does
 at first, and σ goes from 1 to 0. At a fold σ turns, and the sign of det dF/dz changes, which tells the way; the root
-that is looked for has the sign that the branch had. This is where z goes when its branch ends and its equations hold but in
-the limit: an output with hysteresis jumps to its other level.
+has the sign that the branch had. This is where z goes when its branch ends and its equations hold but in the limit: an
+output with hysteresis jumps to its other level.
 """
 
 from __future__ import annotations

@@ -19,13 +19,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from grisaille.compilation.task import Status, Task
+from grisaille.numerics.sides import have_changed, reach
 from grisaille.simulation.integrators import steps
 from grisaille.simulation.integrators.radau import Outcome, Polynomial, Step, collocation_weights, refuse_not_finite
 from grisaille.simulation.integrators.radau_dense import Previous, doubt, mix, quintic_weights, third_derivative
 from grisaille.simulation.integrators.radau_tangent import stage_sensitivities
 from grisaille.simulation.integrators.rescue import STRIDES, Way, branch_end, follow
 from grisaille.simulation.integrators.roots import Anchor, Newton
-from grisaille.simulation.integrators.sides import have_changed, reach
 from grisaille.simulation.integrators.steps import EPS, Equations, Floats, StepFailure
 
 MOST_ITERATIONS = 7

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from scipy.linalg import lu_factor, lu_solve
 
 from grisaille.compilation.task import Status, Task
-from grisaille.simulation.integrators import sides, steps
+from grisaille.numerics import sides
+from grisaille.simulation.integrators import steps
 from grisaille.simulation.integrators.steps import EPS, Equations, Floats, StepFailure
 
 C = np.array([0.15505102572168219018, 0.64494897427831780982, 1.0])

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from grisaille.compilation.task import Status
+from grisaille.numerics.sides import have_changed
 from grisaille.simulation.integrators.damping import damped
 from grisaille.simulation.integrators.folds import beyond_folds
-from grisaille.simulation.integrators.sides import have_changed
 from grisaille.simulation.integrators.steps import Floats, StepFailure
 
 if TYPE_CHECKING:

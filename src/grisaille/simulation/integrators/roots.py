@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from grisaille.compilation.task import Status, Task
+from grisaille.numerics.sides import have_changed, reach
 from grisaille.simulation.integrators.damping import DECIDES_NOTHING, damped
 from grisaille.simulation.integrators.rescue import Way, across_bends, rescue, search_pieces
-from grisaille.simulation.integrators.sides import have_changed, reach
 from grisaille.simulation.integrators.steps import EPS, Equations, Floats, StepFailure, lu, lu_solve, signals
 
 MOST_ITERATIONS = 15

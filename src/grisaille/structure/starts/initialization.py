@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from grisaille.numerics.flat_functions import FlatEvaluation, flat_function
 from grisaille.structure.reduction import Structure
+from grisaille.structure.sides import sides_of
 from grisaille.structure.starts.declared import DeclaredStarts, declared_starts
 from grisaille.structure.starts.optimality import OptimalityConditions
 from grisaille.structure.starts.problem import StartProblem, base_name, nominal_of
@@ -125,6 +126,16 @@ class Initializer:
     def equal_names(self) -> list[list[tuple[str, float]]]:
         """For each entry of w the names merged into it or eliminated by it, with their sign; its own comes first."""
         return self.functions.equal_names
+
+    @cached_property
+    def sides(self) -> ca.Function:
+        """(t, x, z, u, p) → the gaps of all switches of z in the implicit equations."""
+        return self._kept("sides", self._sides)
+
+    def _sides(self) -> ca.Function:
+        s = self.system
+        gaps = sides_of(s.residual, s.z)
+        return ca.Function("sides", [s.t, s.x, s.z, s.u, s.p], [ca.densify(gaps)])
 
     def undeclared_states(self, demands: Mapping[str, float]) -> list[str]:
         """States that no demand and no declared start names, under any of their names."""

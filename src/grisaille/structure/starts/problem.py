@@ -98,6 +98,10 @@ class StartProblem:
         index = [self.owner.observed_position[n] for n in names]
         return [a[index] for a in observed]
 
+    def residual(self, w: np.ndarray) -> np.ndarray:
+        """The residuals alone."""
+        return self.hard(w)[0]
+
     def hard(self, w: np.ndarray) -> Hard:
         """Residuals, ∂/∂w, ∂/∂p and names of everything that must hold; the last point's are kept."""
         if self._last is None or not np.array_equal(self._last[0], w, equal_nan=True):

@@ -27,6 +27,7 @@ from grisaille.structure.starts.pieces import search_pieces
 from grisaille.structure.starts.problem import NOTABLE, StartProblem, is_nearer, row_sizes
 from grisaille.structure.starts.refusal import refuse_start, refuse_undefined
 from grisaille.structure.starts.roots import nearest_root
+from grisaille.structure.starts.walk import walk
 
 MAXIMUM_ITERATIONS = 60
 TOLERANCE = 1e-11
@@ -139,6 +140,9 @@ def first_root(problem: StartProblem, guess: np.ndarray, part: Part) -> Ended | 
         found = newton(problem, start, start, part)
         if found.holds:
             return found
+        near = walk(problem, start, part) if part.square else None
+        if near is not None and (found := newton(problem, near, near, part)).holds:
+            return found
         pieces = search_pieces(newton, problem, start, part)
         if pieces is not None and pieces.holds:
             return pieces
@@ -157,6 +161,9 @@ def _together(problem: StartProblem, guess: np.ndarray) -> Ended:
         problem.zero = start[: len(problem.zero)].copy()
     for trial in chain([start], _all_moved(problem, start, part)):
         found = newton(problem, trial, trial, part)
+        if not found.holds and len(part.rows) == len(part.columns):
+            near = walk(problem, trial, part)
+            found = found if near is None else newton(problem, near, near, part)
         if found.holds:
             return found
     found = _homotopy(problem, start, part)

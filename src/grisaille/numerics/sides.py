@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
-from grisaille.simulation.integrators.steps import Floats
+Floats = NDArray[np.float64]
 
 MOST_CUTS = 100
 NUDGE = 1e-13

@@ -1,0 +1,73 @@
+"""Implicit unknowns of a start from piece to piece: Newton's corrections, cut where they leave their piece.
+
+Residuals of many ideal diodes do not fall along a correction that passes several of their switches, however much it is
+damped. Here a correction ends just beyond its first switch (``numerics/sides.py``), and what has to shrink is the next
+correction with the same matrix (Deuflhard's natural monotonicity), not the residual.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.linalg import lu_factor, lu_solve
+
+from grisaille.numerics.sides import reach
+from grisaille.structure.starts.problem import StartProblem
+
+if TYPE_CHECKING:
+    from grisaille.structure.starts.search import Part
+
+MOST_PIECES = 400
+SHORTEST = 1e-10
+NEAR = 1e-9
+"""Corrections in parts of their unknowns from which on plain Newton's method takes over."""
+
+
+def walk(problem: StartProblem, guess: np.ndarray, part: Part) -> np.ndarray | None:
+    """A point close to a root of a square part; None where the way ends."""
+    system, w = problem.owner.system, guess.copy()
+    sides = problem.owner.sides
+    dz, share = np.zeros(len(w)), 1.0
+
+    def gaps(taken: float) -> np.ndarray:
+        at = w + taken * dz
+        return np.array(sides(problem.t, at[: system.nx], at[system.nx :], problem.u, problem.p).full()).ravel()
+
+    for _ in range(MOST_PIECES):
+        value, jw, _, _ = problem.hard(w)
+        matrix = jw[np.ix_(part.rows, part.columns)]
+        if not (np.isfinite(value[part.rows]).all() and np.isfinite(matrix).all()):
+            return None
+        with np.errstate(all="ignore"):
+            factors = lu_factor(matrix, check_finite=False)
+            dz[part.columns] = lu_solve(factors, -value[part.rows], check_finite=False)
+        size = _size(problem, w, dz)
+        if not np.isfinite(size):
+            return None
+        if size <= NEAR:
+            return w
+        whole = reach(gaps, gaps(0.0)) if sides.numel_out(0) else 1.0
+        share = min(1.0, 4.0 * share)
+        while not _is_closer(problem, w, share * whole * dz, part, factors, (1.0 - 0.25 * share * whole) * size):
+            share *= 0.5
+            if share < SHORTEST:
+                return None
+        w = w + share * whole * dz
+    return None
+
+
+def _size(problem: StartProblem, w: np.ndarray, dz: np.ndarray) -> float:
+    return float(np.max(np.abs(dz) / (problem.owner.nominal + np.abs(w)), initial=0.0))
+
+
+def _is_closer(
+    problem: StartProblem, w: np.ndarray, step: np.ndarray, part: Part, factors: object, limit: float
+) -> bool:
+    """Whether the next correction with the same matrix would be small enough."""
+    value = problem.residual(w + step)[part.rows]
+    if not np.isfinite(value).all():
+        return False
+    following = np.zeros(len(w))
+    following[part.columns] = lu_solve(factors, -value, check_finite=False)
+    return _size(problem, w, following) <= limit * (1.0 + 1e-9)
