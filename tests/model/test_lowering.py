@@ -45,6 +45,16 @@ def test_other_operations():
         assert evaluate([formula], values)[0] == pytest.approx(expected, rel=1e-14), formula
 
 
+@pytest.mark.parametrize("at", [-2000.0, -300.0, -1.0, 0.5, 300.0, 2000.0])
+def test_logistic_functions_have_slopes_everywhere(at):
+    """1 / (1 + exp(x)): the exponential overflows above 710, its square above 355."""
+    for formula, sign in ((2 / (1 + gr.exp(x)), 1), (2 / (gr.exp(-x) + 1), -1)):
+        value, gradient = function(formula, "x")
+        e = np.exp(-abs(at))
+        assert float(value(at)) == pytest.approx(2 * (e if sign * at > 0 else 1) / (1 + e), rel=1e-14, abs=1e-150)
+        assert float(gradient(at)) == pytest.approx(-sign * 2 * e / (1 + e) ** 2, rel=1e-13, abs=1e-150)
+
+
 def test_der_needs_a_meaning():
     with pytest.raises(ModelError, match=r"der.* has no meaning"):
         evaluate([gr.der(x)], {"x": 1.0})

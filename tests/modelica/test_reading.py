@@ -36,6 +36,19 @@ def test_names_values_units_and_words_are_modelicas() -> None:
     assert drive.start == {"load.phi": 1.0, "load.w": 0.0}
 
 
+def test_an_array_may_be_named_before_its_entries_are_declared() -> None:
+    body = """
+      parameter Real 'length' = 'joint.size' * 2.0;
+      parameter Real 'joint.size' = sum('joint.n');
+      parameter Real 'joint.n[1]' = 'joint.n[2]' + 1.0;
+      parameter Real 'joint.n[2]' = 3.0;
+      Real 'x';
+    equation
+      'x' = 'length';
+    """
+    assert values(body, "x") == 14.0
+
+
 def test_a_damped_oscillator_moves_as_it_must() -> None:
     result = run(DRIVE)
     rate, frequency = 0.5 / (2 * 2.0), np.sqrt(8.0 / 2.0 - (0.5 / 4.0) ** 2)

@@ -92,7 +92,7 @@ class ModelNames:
     def _assembled(self, name: str) -> Any:
         """An array or a record whose scalars are declared one by one."""
         if self._parts is None:
-            self._parts = parts_of(self.values)
+            self._parts = parts_of([*self.values, *(c.name for c in self.made.components)])
         if name not in self._parts:
             raise KeyError(name)
         return assembled(name, self._parts[name], self.value_of)
@@ -142,7 +142,7 @@ class ModelNames:
         """The scalars of an array that are declared one by one; a declared name itself."""
         if name not in self.values:
             if self._parts is None:
-                self._parts = parts_of(self.values)
+                self._parts = parts_of([*self.values, *(c.name for c in self.made.components)])
             if name in self._parts:
                 return self._parts[name]
         return [name]

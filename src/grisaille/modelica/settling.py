@@ -55,8 +55,16 @@ def number_of(expression: Expression, values: Callable[[str], Any]) -> Any:
 def in_order(declared: Mapping[str, tree.Declared]) -> list[str]:
     """Names of declarations, each after those that its value, sizes and attributes refer to."""
 
+    entries: dict[str, list[str]] = {}
+    for entry in declared:
+        array, bracket, _ = entry.partition("[")
+        if bracket:
+            entries.setdefault(array, []).append(entry)
+
     def uses(name: str) -> list[str]:
-        return [n for n in _referred(declared[name]) if n in declared and n != name]
+        referred = _referred(declared[name])
+        arrays = [n for array in referred if array not in declared for n in entries.get(array, ())]
+        return [n for n in [*referred, *arrays] if n in declared and n != name]
 
     def circle(name: str, other: str) -> Refused:
         return Refused(declared[name].at, f"'{name}' and '{other}' are defined by each other")

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import casadi as ca
+import numpy as np
 
 from grisaille.errors import ModelError
 from grisaille.model.expression import BENDS, Call, Constant, Expression, Name, postorder
@@ -73,6 +74,21 @@ def _power(_data: Any, base: ca.SX, exponent: ca.SX) -> ca.SX:
     return base**exponent
 
 
+LARGEST_EXPONENT = 350.0
+"""exp(350)² is still a number, exp(350) + 1 is exp(350) to rounding by far."""
+
+
+def _quotient(_data: Any, above: ca.SX, below: ca.SX) -> ca.SX:
+    """a / b; in 1 + exp(x) below, the exponent is kept from overflow: the quotient is zero there, its slope inf / inf."""
+    if below.is_scalar() and below.op() == ca.OP_ADD:
+        first, second = below.dep(0), below.dep(1)
+        if second.is_constant():
+            first, second = second, first
+        if first.is_constant() and 0 < float(first) < np.inf and second.op() == ca.OP_EXP:
+            below = first + ca.exp(ca.fmin(second.dep(0), LARGEST_EXPONENT))
+    return above / below
+
+
 def _where(_data: Any, condition: ca.SX, yes: ca.SX, no: ca.SX) -> ca.SX:
     # if_else evaluates both branches and multiplies the derivative of the untaken one by 0; guard() has made that
     # branch finite, so no 0·inf arises.
@@ -100,7 +116,7 @@ OPERATIONS: dict[str, Callable[..., ca.SX]] = {
     "add": _plain(lambda a, b: a + b),
     "sub": _plain(lambda a, b: a - b),
     "mul": _plain(lambda a, b: a * b),
-    "div": _plain(lambda a, b: a / b),
+    "div": _quotient,
     "neg": _plain(lambda a: -a),
     "pow": _power,
     "abs": _plain(ca.fabs),

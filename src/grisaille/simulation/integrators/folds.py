@@ -72,7 +72,7 @@ class Curve:
             if not np.all(np.isfinite(residual)):
                 return None
             dz = lu_solve(self.newton.factors, -residual)
-            share = (across @ dz) / (across @ slope)
+            share = float((across @ dz) / (across @ slope))
             dz = dz - share * slope
             z, sigma, length = z + dz, sigma - share, self.norm(dz)
             if length <= 1e-9 or not length <= 0.5 * before:

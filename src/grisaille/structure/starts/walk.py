@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.linalg import lu_factor, lu_solve
+from scipy.linalg.lapack import dgetrf, dgetrs
 
 from grisaille.numerics.sides import reach
 from grisaille.structure.starts.problem import StartProblem
@@ -39,9 +39,10 @@ def walk(problem: StartProblem, guess: np.ndarray, part: Part) -> np.ndarray | N
         matrix = jw[np.ix_(part.rows, part.columns)]
         if not (np.isfinite(value[part.rows]).all() and np.isfinite(matrix).all()):
             return None
-        with np.errstate(all="ignore"):
-            factors = lu_factor(matrix, check_finite=False)
-            dz[part.columns] = lu_solve(factors, -value[part.rows], check_finite=False)
+        lu, pivots, refused = dgetrf(matrix)
+        if refused:
+            return None
+        dz[part.columns] = dgetrs(lu, pivots, -value[part.rows])[0]
         size = _size(problem, w, dz)
         if not np.isfinite(size):
             return None
@@ -49,7 +50,7 @@ def walk(problem: StartProblem, guess: np.ndarray, part: Part) -> np.ndarray | N
             return w
         whole = reach(gaps, gaps(0.0)) if sides.numel_out(0) else 1.0
         share = min(1.0, 4.0 * share)
-        while not _is_closer(problem, w, share * whole * dz, part, factors, (1.0 - 0.25 * share * whole) * size):
+        while not _is_closer(problem, w, share * whole * dz, part, (lu, pivots), (1.0 - 0.25 * share * whole) * size):
             share *= 0.5
             if share < SHORTEST:
                 return None
@@ -62,12 +63,17 @@ def _size(problem: StartProblem, w: np.ndarray, dz: np.ndarray) -> float:
 
 
 def _is_closer(
-    problem: StartProblem, w: np.ndarray, step: np.ndarray, part: Part, factors: object, limit: float
+    problem: StartProblem,
+    w: np.ndarray,
+    step: np.ndarray,
+    part: Part,
+    factors: tuple[np.ndarray, np.ndarray],
+    limit: float,
 ) -> bool:
     """Whether the next correction with the same matrix would be small enough."""
     value = problem.residual(w + step)[part.rows]
     if not np.isfinite(value).all():
         return False
     following = np.zeros(len(w))
-    following[part.columns] = lu_solve(factors, -value, check_finite=False)
+    following[part.columns] = dgetrs(*factors, -value)[0]
     return _size(problem, w, following) <= limit * (1.0 + 1e-9)
