@@ -79,7 +79,7 @@ LARGEST_EXPONENT = 350.0
 
 
 def _quotient(_data: Any, above: ca.SX, below: ca.SX) -> ca.SX:
-    """a / b; in 1 + exp(x) below, the exponent is kept from overflow: the quotient is zero there, its slope inf / inf."""
+    """a / b; in 1 + exp(x) the exponent is kept from overflow: the quotient is zero there, its slope inf / inf."""
     if below.is_scalar() and below.op() == ca.OP_ADD:
         first, second = below.dep(0), below.dep(1)
         if second.is_constant():
