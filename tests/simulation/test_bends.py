@@ -20,9 +20,9 @@ import grisaille as gr
 from grisaille import der
 from grisaille.compilation.kernel import Kernel
 from grisaille.compilation.task import Status, Task
+from grisaille.numerics.sides import reach
 from grisaille.simulation.integration import integrate
 from grisaille.simulation.integrators.roots import Anchor, Newton
-from grisaille.numerics.sides import reach
 
 Floats = np.ndarray
 
