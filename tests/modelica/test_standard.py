@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 from modelica.texts import model
 
+from scipy.special import ndtri
+
 import grisaille as gr
 from grisaille.errors import ModelError
+from grisaille.model.expression import Name
+from grisaille.model.lowering.lowering import evaluate
 from grisaille.modelica import tree
 from grisaille.modelica.library import Library
 from grisaille.modelica.parsing import parse
@@ -223,3 +227,46 @@ def test_functions_without_results_check_among_the_equations() -> None:
         gr.read_modelica(model(body.format("-1.0", "x"), function))
     with pytest.raises(ModelError, match="gives up: b is 2"):
         gr.read_modelica(model(body.format("1.0", "2.0"), function))
+
+
+# --- random numbers ---
+
+
+def drawn(words: list[int], plus: bool) -> tuple[float, list[int]]:
+    """One step of the generators on Python's own whole numbers."""
+    most = 2**64 - 1
+    if plus:
+        first, second = words
+        first ^= (first << 23) & most
+        words = [second, ((first ^ second ^ (first >> 17) ^ (second >> 26)) + second) & most]
+    else:
+        (x,) = words
+        x ^= x >> 12
+        x ^= (x << 25) & most
+        words = [((x ^ (x >> 27)) * 2685821657736338717) & most]
+    signed = words[-1] - 2**64 if words[-1] >> 63 else words[-1]
+    return signed * 2.0**-64 + 0.5, words
+
+
+@pytest.mark.parametrize(("name", "length"), [("Xorshift64star", 1), ("Xorshift128plus", 2)])
+def test_generators_are_exact_settled_and_as_formulas(name: str, length: int) -> None:
+    words = [0x9E3779B97F4A7C15, 0xD1B54A32D192ED03][:length]
+    halves = [h - 2**32 if h >> 31 else h for w in words for h in (w & 0xFFFFFFFF, w >> 32)]
+    state = np.array(halves, dtype=object)
+    names = np.array([Name(f"s{k}") for k in range(2 * length)], dtype=object)
+    number, following = call(f"Modelica.Math.Random.Generators.{name}.random", names)
+    for _ in range(3):
+        values = {f"s{k}": float(v) for k, v in enumerate(state)}
+        found = evaluate([number, *following], values)
+        expected, words = drawn(words, length == 2)
+        settled, state = call(f"Modelica.Math.Random.Generators.{name}.random", state)
+        assert found[0] == settled == expected
+        assert [int(v) for v in found[1:]] == list(state)
+        assert [(state[k] % 2**32) | (state[k + 1] % 2**32) << 32 for k in range(0, 2 * length, 2)] == words
+
+
+def test_quantiles_of_the_normal_distribution() -> None:
+    for u in (1e-12, 1e-3, 0.2, 0.5, 0.93, 1 - 1e-9):
+        assert call("Modelica.Math.Distributions.Normal.quantile", u, 1.0, 2.0) == pytest.approx(
+            1 + 2 * ndtri(u), rel=1e-12, abs=1e-12
+        )

@@ -132,6 +132,9 @@ class Events:
         path = target.path if isinstance(target, tree.Reference) else ""
         if path in self.discretes:
             return [Action("assign", Name(path), formula(value))]
+        entries = self.names.entries(path)
+        if isinstance(value, np.ndarray) and value.size == len(entries) and all(n in self.discretes for n in entries):
+            return [Action("assign", Name(n), formula(v)) for n, v in zip(entries, value.flat, strict=True)]
         raise Refused(target.at, "an equation inside 'when' gives one variable its value: write it alone on the left")
 
     def _done(self, call: tree.Calling, local: Local) -> list[Action]:

@@ -14,6 +14,7 @@ from grisaille.modelica.functions import Algorithm, blank
 from grisaille.modelica.prelude import standard_functions
 from grisaille.modelica.refusals import Refused
 from grisaille.modelica.smoothness import bent, is_smooth
+from grisaille.modelica.standard import NATIVE as SUPPLIED
 from grisaille.modelica.standard import supplied
 from grisaille.modelica.tables import NATIVE
 from grisaille.modelica.values import UNSET, Enumerated, Record, Unfit, elementwise
@@ -124,6 +125,8 @@ class Library:
 
     def _supplied(self, node: tree.Calling, arguments: list[Any], named: dict[str, Any]) -> Any:
         """A call of a function that the text does not bring."""
+        if node.name in SUPPLIED:
+            return SUPPLIED[node.name](*arguments, **named)
         found = supplied(node.name, self.classes)
         if found is None:
             raise Refused(node.at, f"the function '{node.name}' is not defined in this text")
@@ -207,6 +210,10 @@ class Library:
     def _external(self, made: tree.Class, outputs: list[str], local: Local, name: str, at: int) -> None:
         external = made.external
         assert external is not None
+        if external.function in SUPPLIED:
+            results = SUPPLIED[external.function](*(local[c.name] for c in made.components if "input" in c.prefixes))
+            local.update(zip(outputs, results, strict=True))
+            return
         function = NATIVE.get(external.function, BUILTINS.get(external.function))
         if function is None:
             raise Refused(

@@ -5,6 +5,7 @@ set of formulas stands in texts beside this file, in Modelica, with the argument
 its sources. Everything else stays refused by name.
 """
 
+from grisaille.modelica.standard.native import NATIVE
 from grisaille.modelica.standard.supplying import supplied
 
-__all__ = ["supplied"]
+__all__ = ["NATIVE", "supplied"]

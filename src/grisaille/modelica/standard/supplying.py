@@ -13,6 +13,7 @@ _TEXTS = {
     "Modelica.Fluid.": "fluid.bmo",
     "WallFriction.": "fluid.bmo",
     "Modelica.Electrical.Spice3.": "spice3.bmo",
+    "Modelica.Math.": "special.bmo",
 }
 """Where functions stand, by how their name begins."""
 _INTERPOLATIONS = {
