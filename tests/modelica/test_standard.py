@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from modelica.texts import model
-
 from scipy.special import ndtri
 
 import grisaille as gr

@@ -1,8 +1,8 @@
 """The generators of ``Modelica.Math.Random``: whole numbers of 64 bits, settled or as formulas of bits.
 
 S. Vigna, "An experimental exploration of Marsaglia's xorshift generators, scrambled", ACM Trans. Math. Software 42
-(2016). In the library's variant the state is what comes out, product or sum included. A state is given as Integers of 32
-bits with sign, the lower half of a word first; a word w with sign becomes the number w/2⁶⁴ + ½.
+(2016). In the library's variant the state is what comes out, product or sum included. A state is given as Integers of
+32 bits with sign, the lower half of a word first; a word w with sign becomes the number w/2⁶⁴ + ½.
 
 During a run whole numbers are doubles, in which halves of 32 bits are exact: a half is taken apart into bits by floors,
 the exclusive or of bits is (a − b)², and sums carry.
