@@ -201,3 +201,34 @@ def test_a_fit_on_a_terminal_that_takes_long(monkeypatch):
     stream.truncate(0)
     gr.fit(Tank(), data, ["k"], gr.OutputError(compiled=False), progress=False)
     assert stream.getvalue().strip("\0") == ""
+
+
+def test_many_states_are_said_before_a_filter_begins(monkeypatch):
+    class Rod(gr.Model):
+        a = gr.Parameter(1.0, bounds=(0.1, 9.0))
+        T = gr.Variable(start=0.0, size=80)
+        left = gr.Disturbance(gr.spectra.lowpass(1.0), scale=0.2)
+        y = gr.Output(T[79], noise=0.05)
+
+        def equations(self):
+            ends = [self.left, *(self.T[k] for k in range(80)), self.T[79]]
+            return [der(self.T[k]) == self.a * (ends[k] - 2 * self.T[k] + ends[k + 2]) for k in range(80)]
+
+    class Begun(Exception):
+        pass
+
+    def begin(*_given, **_named):
+        raise Begun
+
+    monkeypatch.setattr("grisaille.results.fitting.build_problem", begin)
+    monkeypatch.setattr(sys, "stderr", stream := Terminal())
+    long, short = (gr.Experiment(np.arange(n) * 0.1, {}, {"y": np.zeros(n)}) for n in (400, 40))
+    for data in (short, long):
+        with pytest.raises(Begun):
+            gr.fit(Rod(), data, ["a"], gr.KalmanML())
+    told = stream.getvalue()
+    assert told.count("\n") == 1 and "covariance of all 80 states of Rod through 400 samples" in told
+    assert "gr.SimulatedPEM() or gr.OutputError() carry no covariance" in told
+    with pytest.raises(Begun):
+        gr.fit(Rod(), long, ["a"], gr.KalmanML(), progress=False)
+    assert stream.getvalue() == told

@@ -194,7 +194,7 @@ def test_without_a_device_it_is_refused_or_said(monkeypatch) -> None:
     assert equal(run, gr.simulate(Tank(), TIMES, FORCE, realizations=3))
 
 
-def test_what_does_not_fit_is_refused_with_a_reason_and_runs_here_under_auto(emulated) -> None:
+def test_what_does_not_fit_is_refused_with_a_reason_and_runs_here_under_auto(emulated, monkeypatch) -> None:
     class Bell(gr.Model):
         h = gr.Variable(1.0)
         w = gr.Disturbance(gr.spectra.lowpass(2.0), scale=0.3)
@@ -212,6 +212,12 @@ def test_what_does_not_fit_is_refused_with_a_reason_and_runs_here_under_auto(emu
     ):
         run = gr.simulate(model, TIMES, realizations=3, device="auto", **options)
         assert "sampled on the processor" in run.attrs["device"]
+    monkeypatch.setattr(devices, "LONGEST", 20)
+    reason = r"the equations and their derivatives have \d+ instructions, and kernels are compiled up to 20"
+    implicit = {"realizations": 3, "method": "frozen-implicit"}
+    with pytest.raises(gr.SimulationError, match=reason):
+        gr.simulate(Implicit(), TIMES, device="cuda", **implicit)
+    assert re.search(reason, gr.simulate(Implicit(), TIMES, device="auto", **implicit).attrs["device"])
     with pytest.raises(gr.DataError, match="give realizations="):
         gr.simulate(Tank(), TIMES, FORCE, device="cuda")
     with pytest.raises(gr.GrisailleError, match="device is 'gpu'"):

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from grisaille.estimation.question import Question
     from grisaille.estimation.subject import Subject
     from grisaille.experiment.experiment import Experiment
+    from grisaille.model.classes import Model
     from grisaille.model.expression import Expression
 
     Wanted = str | Iterable[str | Expression] | Mapping[str, str | Expression] | None
@@ -167,6 +168,10 @@ class Estimator(metaclass=EstimatorType):
     def cost(self, problem: Problem) -> Cost:
         """How many evaluations a search usually takes, why they take long, and what would be faster."""
         return usual_cost(problem, EVALUATIONS)
+
+    def beforehand(self, model: Model, experiments: Sequence[Experiment]) -> str:
+        """What is said before anything is computed, where the size of the model alone makes a fit long; else empty."""
+        return ""
 
     def remarks(self, flat: FlatModel) -> list[str]:
         """What a user must know about any fit of this model by this method."""

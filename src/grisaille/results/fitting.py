@@ -14,7 +14,7 @@ from grisaille.model.classes import Model
 from grisaille.model.priors import MultivariateNormal, Prior
 from grisaille.optimization.journal import Journal
 from grisaille.results.fit import Fit
-from grisaille.results.progress import shown
+from grisaille.results.progress import say_beforehand, shown
 
 
 @checked
@@ -45,7 +45,8 @@ def fit(
         ``gr.MultivariateNormal``
     local : parameters that each experiment has for itself
     progress : whether a line on the terminal tells how far the search is; None: on terminals, where it takes more than
-        two seconds. A fit that will take long says so then, and what would be faster, in notebooks too
+        two seconds. A fit that will take long says so then, and what would be faster, in notebooks too; where the
+        number of states alone makes it long, before it begins
 
     Returns
     -------
@@ -78,6 +79,7 @@ def fit(
     estimate = list(estimate) if estimate is not None and not isinstance(estimate, str) else estimate
     data = checked_experiments(model, experiments)
     chosen, why = choose_method(method, model, data, estimate)
+    say_beforehand(lambda: chosen.beforehand(model, data), progress)
     problem = build_problem(model, data, estimate, chosen, guess=guess, bounds=bounds, priors=priors, local=local)
     watched = shown(lambda: chosen.cost(problem), progress)
     if watched is None:

@@ -128,11 +128,24 @@ def duration(seconds: float) -> str:
 
 def shown(cost: Callable[[], Cost], wanted: bool | None) -> Shown | None:
     """As ``progress`` says: lines, nothing, or (None) lines on a terminal and a long fit's sentence in a notebook."""
-    stream = sys.stderr
-    is_terminal = bool(getattr(stream, "isatty", lambda: False)())
-    if wanted is False or (wanted is None and not is_terminal and not _in_notebook()):
+    if not _is_read(wanted):
         return None
-    return Shown(cost, stream, live=is_terminal, lines=bool(wanted) or is_terminal)
+    return Shown(cost, sys.stderr, live=_is_terminal(), lines=bool(wanted) or _is_terminal())
+
+
+def say_beforehand(sentence: Callable[[], str], wanted: bool | None) -> None:
+    """What is known to make a fit long before it begins, where ``shown`` would show anything."""
+    if _is_read(wanted) and (text := sentence()):
+        sys.stderr.write(text + "\n")
+        sys.stderr.flush()
+
+
+def _is_read(wanted: bool | None) -> bool:
+    return wanted is not False and (bool(wanted) or _is_terminal() or _in_notebook())
+
+
+def _is_terminal() -> bool:
+    return bool(getattr(sys.stderr, "isatty", lambda: False)())
 
 
 def _in_notebook() -> bool:

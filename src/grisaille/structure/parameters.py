@@ -7,7 +7,7 @@ vector p of the reduced system holds every parameter, so kernels do not depend o
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -26,10 +26,19 @@ class ParameterValues:
 
     names: tuple[str, ...]
     values: np.ndarray
-    jacobian: np.ndarray
+    slopes: Callable[[], np.ndarray]
+
+    @cached_property
+    def jacobian(self) -> np.ndarray:
+        """Full: thousands of parameters have it only where it is asked for."""
+        return self.slopes()
 
     def __getitem__(self, name: str) -> float:
-        return float(self.values[self.names.index(name)])
+        return float(self.values[self._places[name]])
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: k for k, name in enumerate(self.names)}
 
 
 class ParameterFormulas:
@@ -57,7 +66,7 @@ class ParameterFormulas:
     def differentiate(self, given: Mapping[str, float]) -> ParameterValues:
         """The same with their derivatives."""
         arguments = self._arguments(given)
-        return ParameterValues(self.names, self._values(arguments), np.array(self._slopes(arguments).full()))
+        return ParameterValues(self.names, self._values(arguments), lambda: np.array(self._slopes(arguments).full()))
 
     @cached_property
     def _slopes(self) -> ca.Function:

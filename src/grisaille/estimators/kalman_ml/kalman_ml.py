@@ -48,6 +48,7 @@ from grisaille.estimators.kalman_ml.report import (
 )
 from grisaille.estimators.kalman_ml.score_sandwich import score_sandwich
 from grisaille.experiment.dating import clock_of
+from grisaille.experiment.experiment import Experiment
 from grisaille.filtering.horizon import HorizonRunner
 from grisaille.filtering.runner import FilterOptions, FilterRunner
 from grisaille.filtering.sigma_points import SigmaPoints
@@ -58,6 +59,7 @@ from grisaille.optimization import scoring
 from grisaille.optimization.convergence import NEAR
 from grisaille.optimization.journal import Journal, Progress
 from grisaille.optimization.search import Outcome, Search
+from grisaille.structure.prepared import structure_of
 from grisaille.structure.reduction import Structure
 from grisaille.trial import Trial
 from grisaille.trial.movement import KINDS, Kind
@@ -79,6 +81,13 @@ STIFF = 9
 MANY_STATES = 60
 """States from which on their covariance is worth a word: a gradient over 50 samples takes a tenth of a second, or most
 of one where the model is not linear, and eight times as long with twice as many."""
+WITHOUT = "gr.SimulatedPEM() or gr.OutputError()"
+PER_STATE = 1e-8
+"""Seconds of a gradient for each sample and cube of the number of states, at least: where the model is not linear it
+takes some seven times as long."""
+MINUTES = 30.0
+"""Seconds of a search of ``FEWEST`` gradients from which on that is said beforehand."""
+FEWEST = 40
 HARDLY = 2e-3
 """The same of steps that were refined in other cells."""
 
@@ -313,6 +322,20 @@ class KalmanML(Estimator):
         theta = scan(Search(problem), problem.cases, problem.open_levels)
         return {u.name: float(v) for u, v in zip(problem.unknowns, theta, strict=True) if u.kind in ("scale", "noise")}
 
+    def beforehand(self, model: Model, experiments: Sequence[Experiment]) -> str:
+        """That the covariance of many states makes every evaluation long."""
+        structure, samples = structure_of(model), sum(np.size(e.time) for e in experiments)
+        states = structure.system.nx
+        each = PER_STATE * samples * states**3
+        if states < MANY_STATES or FEWEST * each < MINUTES:
+            return ""
+        return (
+            f"gr.KalmanML carries the covariance of all {states} states of {structure.model.name} through {samples} "
+            "samples, whose cost grows with the cube of their number: one evaluation with derivatives takes about "
+            f"{each:.1g} s where the model is linear and several times that where it is not, and a fit takes {FEWEST} "
+            f"of them or more. {WITHOUT} carry no covariance of states."
+        )
+
     def cost(self, problem: Problem) -> Cost:
         """Hessians by differences of gradients, twice, take most evaluations; steps make each of them long."""
         steps = [s for c in problem.begun.cases if isinstance(s := c.discretisation, FilterSteps)]
@@ -323,7 +346,7 @@ class KalmanML(Estimator):
         states = max(c.trial.structure.system.nx for c in problem.cases)
         if states >= MANY_STATES:
             causes.append(f"the covariance of {states} states, whose cost grows with the cube of their number")
-            faster.append("gr.SimulatedPEM() or gr.OutputError(), which carry no covariance of states")
+            faster.append(f"{WITHOUT}, which carry no covariance of states")
         if self.filter == "unscented":
             faster.append("the extended filter, gr.KalmanML(filter='extended'), where the model is smooth")
         if any(s.doublings > STIFF for s in steps):

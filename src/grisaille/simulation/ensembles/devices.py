@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from grisaille.compilation.batch_native import processors
 from grisaille.compilation.compiler import is_switched_off
 from grisaille.compilation.cuda.device import DEVICES, look, require
+from grisaille.compilation.derivatives import differentiate
 from grisaille.errors import SimulationError
 from grisaille.simulation.ensembles.engines import Engine, FusedEngine, SampledEngine, Setting
 from grisaille.simulation.ensembles.graphics_engine import device_step
@@ -29,7 +30,7 @@ PER_INSTRUCTION = 0.25e-9
 PER_CELL, PER_NUMBER = 50e-9, 6e-9
 """The same for the draw and the filters of a cell, and for a number that is kept or averaged."""
 LONGEST = 100_000
-"""Instructions of a step that a run-time compiler is given, at most."""
+"""Instructions of a step, or of what an integrator calls, that a run-time compiler is given, at most."""
 LARGEST = 32
 """Unknowns of implicit steps: a thread factors their matrices, which grow with the square."""
 
@@ -83,7 +84,16 @@ def _unfit_for_integrators(setting: Setting, wanted: str) -> str:
         return "integrators run there where they are compiled for the processor too, and compiled code is switched off"
     if system.nx + system.nz > LARGEST:
         return f"{system.nx + system.nz} unknowns are too many for implicit steps there, {LARGEST} would do"
-    return "implicit steps are made in double precision only, device='cuda' makes them" if single else ""
+    if single:
+        return "implicit steps are made in double precision only, device='cuda' makes them"
+    functions = differentiate(system, sensitive=bool(len(setting.dp)))
+    instructions = sum(f.n_instructions() for f in functions.values())
+    if instructions > LONGEST:
+        return (
+            f"the equations and their derivatives have {instructions} instructions, and kernels are compiled up to "
+            f"{LONGEST}"
+        )
+    return ""
 
 
 def _sampled(engine: Callable[[Setting], Engine], setting: Setting) -> str:
