@@ -324,7 +324,7 @@ class KalmanML(Estimator):
 
     def beforehand(self, model: Model, experiments: Sequence[Experiment]) -> str:
         """That the covariance of many states makes every evaluation long."""
-        structure, samples = structure_of(model), sum(np.size(e.time) for e in experiments)
+        structure, samples = structure_of(model), sum(len(e.time) for e in experiments if e.time is not None)
         states = structure.system.nx
         each = PER_STATE * samples * states**3
         if states < MANY_STATES or FEWEST * each < MINUTES:
