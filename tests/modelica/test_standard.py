@@ -269,3 +269,35 @@ def test_quantiles_of_the_normal_distribution() -> None:
         assert call("Modelica.Math.Distributions.Normal.quantile", u, 1.0, 2.0) == pytest.approx(
             1 + 2 * ndtri(u), rel=1e-12, abs=1e-12
         )
+
+
+# --- flows, subscripts, tables ---
+
+
+def test_without_a_flow_semi_linear_gives_the_mean_and_with_one_what_flows_in() -> None:
+    """Two vessels and a node between them, at which enthalpies mix."""
+    body = """
+    Real m; Real h; Real H1; Real H2; Real s1(start = 1.0, fixed = true); Real s2(start = 3.0, fixed = true);
+    equation
+    m = if time < 1.0 then 0.0 elseif time < 2.0 then 1.0 else -1.0;
+    H1 = semiLinear(-m, h, s1); H2 = semiLinear(m, h, s2); H1 + H2 = 0.0;
+    der(s1) = 0.0; der(s2) = 0.0;
+    """
+    result = gr.simulate(gr.read_modelica(model(body)), np.array([0.5, 1.5, 2.5]))
+    np.testing.assert_allclose(result["h"], [2.0, 1.0, 3.0], rtol=1e-9)
+    np.testing.assert_allclose(result["H2"], [0.0, 1.0, -3.0], atol=1e-11)
+
+
+def test_places_that_only_a_run_knows_are_assigned_to() -> None:
+    function = """
+    function 'f' input Integer i; output Real y;
+    protected Real a[3, 2] = {{1.0, 2.0}, {3.0, 4.0}, {5.0, 6.0}};
+    algorithm
+      a[i, :] := {10.0, 20.0}; a[1, i - 1] := 100.0; y := a[1, 1] + 2 * a[1, 2] + 3 * a[2, 1] + 5 * a[3, 2];
+    end 'f';
+    """
+    body = """
+    Real y; Integer i; equation i = if time < 1.0 then 2 else 3; y = 'f'(i);
+    """
+    result = gr.simulate(gr.read_modelica(model(body, function)), np.array([0.5, 1.5]))
+    np.testing.assert_allclose(result["y"], [100 + 4 + 30 + 30, 1 + 200 + 9 + 100])

@@ -18,7 +18,7 @@ from grisaille.modelica import tree
 from grisaille.modelica.builtins import filled
 from grisaille.modelica.evaluation import Evaluator, Local, array_of, placed_in, unquoted
 from grisaille.modelica.refusals import Refused
-from grisaille.modelica.values import UNSET, Record, Unfit, choose, describe, either, negated
+from grisaille.modelica.values import UNSET, Record, Unfit, both, choose, describe, either, negated
 
 STATEMENTS = 300_000
 """Statements that one call may run, loops unrolled."""
@@ -162,11 +162,22 @@ class Algorithm:
         """An entry whose place is only known during a simulation: every one may be meant."""
         from grisaille.modelica.values import relation  # only here
 
-        if len(positions) != 1 or not isinstance(positions[0], Expression):
-            raise Unfit("several subscripts that are only known during a simulation cannot be assigned to")
+        ranges = [p for p in positions if isinstance(p, list)]
+        if ranges and (not isinstance(value, np.ndarray) or value.shape[: len(ranges)] != tuple(map(len, ranges))):
+            raise Unfit(f"{describe(value)} is assigned to {' x '.join(str(len(p)) for p in ranges)} entries")
         new = old.copy()
-        for k in range(len(old)):
-            new[k] = choose(relation("==", positions[0], k + 1), self._placed(old[k], rest, value, local), old[k])
+        for index in np.ndindex(*old.shape[: len(positions)]):
+            meant: Any = True
+            given = value
+            for p, k in zip(positions, index, strict=True):
+                if isinstance(p, Expression):
+                    meant = both(meant, relation("==", p, k + 1))
+                elif isinstance(p, list) and k in p:
+                    given = given[p.index(k)]
+                elif p != k:
+                    meant = False
+            if meant is not False:
+                new[index] = choose(meant, self._placed(old[index], rest, given, local), old[index])
         return new
 
     def _if(self, branches: list[tuple[tree.Node | None, list[tree.Node]]], local: Local) -> None:

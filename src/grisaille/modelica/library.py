@@ -16,7 +16,7 @@ from grisaille.modelica.refusals import Refused
 from grisaille.modelica.smoothness import bent, is_smooth
 from grisaille.modelica.standard import NATIVE as SUPPLIED
 from grisaille.modelica.standard import supplied
-from grisaille.modelica.tables import NATIVE
+from grisaille.modelica.tables import CURVED, NATIVE
 from grisaille.modelica.values import UNSET, Enumerated, Record, Unfit, elementwise
 
 CALLS_DEEP = 25
@@ -223,17 +223,19 @@ class Library:
             values = [local[c.name] for c in made.components if "input" in c.prefixes]
         else:
             values = [self.evaluator.value(a, local) for a in external.arguments]
-        value = function(*map(self._with_abscissas, values))
+        curved = any(isinstance(v, Enumerated) and v.type.endswith("Smoothness") and v.index in CURVED for v in values)
+        value = function(*(self._with_abscissas(v, curved) for v in values))
         if not outputs:
             return
         local[outputs[0]] = value
 
-    def _with_abscissas(self, value: Any) -> Any:
-        """A matrix whose first column is settled, as tables need it; other columns may hold parameters."""
+    def _with_abscissas(self, value: Any, curved: bool) -> Any:
+        """A matrix whose first column is settled, as tables need it, and all of it where slopes are made of it."""
         if not isinstance(value, np.ndarray) or value.ndim != 2 or not value.size:
             return value
         table = value.copy()
-        table[:, 0] = [self.evaluator.settled(x) for x in value[:, 0]]
+        for k in range(value.shape[1] if curved else 1):
+            table[:, k] = [self.evaluator.settled(x) for x in value[:, k]]
         return table
 
     def _blank(self, component: tree.Declared, local: Local) -> Any:

@@ -23,6 +23,7 @@ from grisaille.modelica.builtins import floor
 from grisaille.modelica.values import Unfit, add, choose, describe, divide, formula, is_number, multiply, subtract
 
 LINEAR, AKIMA, CONSTANT, FRITSCH, STEFFEN, MODIFIED = 1, 2, 3, 4, 5, 6
+CURVED = (AKIMA, FRITSCH, STEFFEN, MODIFIED)
 HOLD, EXTEND, REPEAT = 1, 2, 3
 MOST_ROWS = 5_000
 
