@@ -222,3 +222,15 @@ def test_stick_and_slip() -> None:
     assert abs(slip[0] - 5.0) < 1e-9
     assert np.abs(np.array(slip[1:]) - stick[: len(slip) - 1] - sticking).max() < 1e-7
     assert np.abs(np.array(stick) - slip[: len(stick)] - slipping).max() < 1e-7
+
+
+class Shaken(gr.Model):
+    x, n = gr.Variable(0.0), gr.Discrete(0.0)
+    w = gr.Disturbance(gr.spectra.lowpass(bandwidth=2.0), scale=1.0)
+    equations = [der(x) == w - x, gr.when(gr.clock(0.73, 0.2), n == gr.pre(n) + 1)]
+
+
+def test_realizations_keep_ticks_that_only_rounding_keeps_from_rows() -> None:
+    t = np.linspace(0.0, 6.0, 601)
+    run = gr.simulate(Shaken(), t, realizations=2, seed=1)
+    np.testing.assert_array_equal(run.n.values, np.tile(np.floor((t - 0.2) / 0.73 + 1 + 1e-9), (2, 1)))

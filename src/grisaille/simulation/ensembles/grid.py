@@ -85,6 +85,20 @@ def _snapped(lattice: Floats, points: Floats, tolerance: float) -> Floats:
     return np.append(lattice[:-1], max(lattice[-1], points[-1]))
 
 
+def on_grid(table: SignalTable, grid: Grid) -> SignalTable:
+    """Breaks that differ by rounding from a point of the grid are there: steps end at one of the two only."""
+    points = grid.points
+    near = max(MERGED * np.diff(points).max(), SAME_TIME * np.ptp(points) + 4 * np.spacing(np.abs(points).max()))
+    right = np.clip(np.searchsorted(points, table.breaks), 1, points.size - 1)
+    closest = np.where(
+        table.breaks - points[right - 1] < points[right] - table.breaks, points[right - 1], points[right]
+    )
+    breaks = np.where(np.abs(closest - table.breaks) <= near, closest, table.breaks)
+    lasts = np.diff(breaks, append=np.inf) > 0
+    kinks = breaks[table.kink == 1]
+    return SignalTable(breaks[lasts], table.coef[lasts[:-1]], np.isin(breaks[lasts], kinks).astype(np.uint8))
+
+
 def stage_table(table: SignalTable, grid: Grid, substeps: int, place: int) -> tuple[Floats, str]:
     """One signal at every half step of every cell (``"stages"``), or as one number (``"zoh"``) when it is constant."""
     coef = table.coef[:, place]

@@ -21,6 +21,7 @@ from grisaille.compilation.moments import Moments
 from grisaille.compilation.task import Status, Task
 from grisaille.experiment.interpolation import SignalTable, shifted_coefficients
 from grisaille.simulation.ensembles.engines import Answer, Progress, Setting, fixed_table, join_answers, layout_of
+from grisaille.simulation.ensembles.grid import on_grid
 from grisaille.simulation.ensembles.moving_signals import moved_disturbances
 from grisaille.simulation.ensembles.reducers import BLOCK
 from grisaille.simulation.ensembles.sampled import sample_pieces
@@ -56,6 +57,7 @@ class TaskEngine:
         self.moving = layout_of(setting).places if layout_of(setting).sensitive else ()
         self.system = with_moving_signals(setting.system, self.moving, len(setting.dp), "disturbance")
         self.form = self._form()
+        self.table = on_grid(fixed_table(setting), setting.grid)
         self.kernel: Kernel = build_kernel(self.form.system, sensitive=bool(len(setting.dp)), compiled=setting.compiled)
         self.columns = list(setting.observed)
         self.ends = np.zeros((0, setting.system.nx))
@@ -156,7 +158,7 @@ class TaskEngine:
         """Breaks, and polynomials (realizations, segments, nu, degree + 1) of every signal of the extended system."""
         s, ns = self.setting, len(self.setting.dp)
         own, pieces = sample_pieces(s, members)
-        table = fixed_table(s)
+        table = self.table
         inner = table.breaks[(table.breaks > own[0]) & (table.breaks < own[-1])]
         # one piece beyond the end, so that the last instant sees what holds from there on
         breaks = np.unique(np.concatenate([own, inner, [own[-1] + max(1.0, abs(own[-1]))]]))
@@ -180,7 +182,8 @@ class TaskEngine:
         breaks, coef = signals
         times = s.grid.points[np.unique(s.grid.kept[:end])]
         extended = np.eye(ns) if self.moving else np.zeros((ns, 0))
-        form, kink = self.form, np.isin(breaks, s.grid.points).astype(np.uint8)
+        kinks = np.concatenate([s.grid.points, self.table.breaks[self.table.kink == 1]])
+        form, kink = self.form, np.isin(breaks, kinks).astype(np.uint8)
         table = form.table(SignalTable(breaks, coef[i], kink))
         return Task.create(
             self.kernel, float(s.grid.points[0]), float(times[-1]),
