@@ -301,3 +301,48 @@ def test_places_that_only_a_run_knows_are_assigned_to() -> None:
     """
     result = gr.simulate(gr.read_modelica(model(body, function)), np.array([0.5, 1.5]))
     np.testing.assert_allclose(result["y"], [100 + 4 + 30 + 30, 1 + 200 + 9 + 100])
+
+
+# --- functions as arguments, ideal gases ---
+
+SOLVE = "Modelica.Math.Nonlinear.solveOneNonlinearEquation"
+CUBE = "function 'cube' input Real u; input Real c; output Real y; algorithm y := u ^ 3 - c; end 'cube';"
+TWICE = """
+function 'twice' input Real f; input Real x; output Real y; algorithm y := f(f(x)); end 'twice';
+"""
+
+
+def test_functions_are_arguments_of_functions() -> None:
+    body = "Real y; equation y = 'twice'(function 'cube'(c = 1.0), 2.0) + 0.0 * time;"
+    result = gr.simulate(gr.read_modelica(model(body, CUBE + TWICE)), np.array([0.0, 1.0]))
+    np.testing.assert_allclose(result["y"], 7.0**3 - 1)
+
+
+def test_roots_that_move_are_unknowns_of_the_model() -> None:
+    body = f"""
+    Real c; Real y; Real z; equation c = 1.0 + 7.0 * time;
+    y = '{SOLVE}'(function 'cube'(c = c), 0.0, 3.0, 1e-12); z = 2.0 * '{SOLVE}'(function 'cube'(c = c), 0.0, 3.0, 1e-12);
+    """
+    plant = gr.read_modelica(model(body, CUBE))
+    result = gr.simulate(plant, np.array([0.0, 0.5, 1.0]))
+    assert [n for n in result.data_vars if n.startswith("root")] == ["root 1"]  # one for both
+    np.testing.assert_allclose(result["y"], np.cbrt([1.0, 4.5, 8.0]), rtol=1e-9)
+    np.testing.assert_allclose(result["z"], 2 * result["y"])
+
+
+def test_ideal_gases_have_the_capacity_and_the_enthalpy_of_their_tables() -> None:
+    text = "record 'Nothing' Real x; end 'Nothing';"
+    low = np.array([1e4, -200.0, 5.0, -5e-3, 1e-5, -8e-9, 2e-12], dtype=object)
+    data = call("Modelica.Media.IdealGases.Common.DataRecord", "G", 0.029, -4e3, 3e5, 1000.0, low,
+                np.array([-177.0, -3.9], dtype=object), low, np.array([-177.0, -3.9], dtype=object), 287.0, text=text)  # fmt: skip
+
+    def of(name: str, T: float) -> float:
+        return call(f"Modelica.Media.IdealGases.Common.Functions.{name}", data, T)
+
+    def enthalpy(T: float) -> float:
+        return call("M.Medium.T_h.f_nonlinear", T, data, 0.0)
+
+    for T in (250.0, 600.0, 1400.0):
+        assert of("cp_T", T) == pytest.approx((enthalpy(T + 0.01) - enthalpy(T - 0.01)) / 0.02, rel=1e-6)
+        assert of("cp_T", T) / T == pytest.approx((of("s0_T", T + 0.01) - of("s0_T", T - 0.01)) / 0.02, rel=1e-6)
+    assert call("M.Medium.T_ps.f_nonlinear", 300.0, data, 101325.0, of("s0_T", 300.0)) == pytest.approx(0.0, abs=1e-9)

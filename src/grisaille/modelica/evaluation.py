@@ -20,6 +20,7 @@ from grisaille.modelica.refusals import Refused
 from grisaille.modelica.tokens import Tokens
 from grisaille.modelica.values import (
     Enumerated,
+    Given,
     Record,
     Unfit,
     Unset,
@@ -325,6 +326,10 @@ class Evaluator:
         lazy = LAZY.get(node.name)
         if lazy is not None:
             return lazy(self, node, local)
+        if isinstance(given := local.get(node.name), Given):
+            node = tree.Calling(node.at, given.name, node.arguments, node.named)
+            inner = [self.value(argument, local) for argument in node.arguments]
+            return self.names.call(node, inner, given.arguments)
         wanted = len(node.arguments) - self.names.skipped(node.name)
         arguments = [self.value(argument, local) for argument in node.arguments[:wanted]]
         arguments += [0.0] * (len(node.arguments) - wanted)

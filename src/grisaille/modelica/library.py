@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from grisaille.modelica.smoothness import bent, is_smooth
 from grisaille.modelica.standard import NATIVE as SUPPLIED
 from grisaille.modelica.standard import supplied
 from grisaille.modelica.tables import CURVED, NATIVE
-from grisaille.modelica.values import UNSET, Enumerated, Record, Unfit, elementwise
+from grisaille.modelica.values import UNSET, Enumerated, Given, Record, Unfit, elementwise, is_plain
 
 CALLS_DEEP = 25
 """Calls of functions inside each other."""
@@ -25,6 +26,7 @@ _ENUMERATIONS = {
     "StateSelect": ("never", "avoid", "default", "prefer", "always"),
     "AssertionLevel": ("warning", "error"),
 }
+SOLVING = "Modelica.Math.Nonlinear.solveOneNonlinearEquation"
 SIMPLE = ("Real", "Integer", "Boolean", "String")
 
 
@@ -42,6 +44,8 @@ class Library:
         self._open: list[str] = []
         self._known: dict[Any, tuple[Any, Any]] = {}
         self.evaluator = Evaluator(self)
+        self.solver: Callable[[Callable[[Any], Any], Any, Any, int], Any] | None = None
+        """Makes an unknown of f(u) = 0 in the model that is read: f, bounds of u, place."""
 
     def _enter(self, made: tree.Class, prefix: str) -> None:
         name = f"{prefix}.{made.name}" if prefix else made.name
@@ -106,7 +110,11 @@ class Library:
         """A record, an external object, or the results of a function."""
         made = self.classes.get(node.name)
         if node.name.startswith("function "):
-            raise Refused(node.at, "a function as an argument of another one is not supported")
+            if arguments:
+                raise Refused(node.at, "a function as an argument gets its own arguments by name")
+            return Given(node.name.removeprefix("function "), named)
+        if node.name == SOLVING and len(arguments) >= 3 and not all(map(is_settled, arguments)):
+            return self._solved(node, *arguments[:3])
         if made is None:
             return self._supplied(node, arguments, named)
         if made.kind == "record":
@@ -121,6 +129,17 @@ class Library:
         key = (node.name, *map(_key, arguments), *((n, _key(v)) for n, v in named.items()))
         if key not in self._known:
             self._known[key] = (self._run(made, node.name, arguments, named, node.at), (arguments, named))
+        return self._known[key][0]
+
+    def _solved(self, node: tree.Calling, function: Any, low: Any, high: Any) -> Any:
+        """The root of a function with one argument, as an unknown with an equation."""
+        if self.solver is None or not isinstance(function, Given):
+            raise Refused(node.at, f"'{node.name}' of what is only known during a simulation stands outside a model")
+        key = (SOLVING, _key(function), _key(low), _key(high))
+        if key not in self._known:
+            inner = tree.Calling(node.at, function.name, [], {})
+            root = self.solver(lambda u: self.call(inner, [u], function.arguments), low, high, node.at)
+            self._known[key] = (root, function)
         return self._known[key][0]
 
     def _supplied(self, node: tree.Calling, arguments: list[Any], named: dict[str, Any]) -> Any:
@@ -259,8 +278,15 @@ def _is_longer(value: Any, component: tree.Declared) -> bool:
     return isinstance(value, np.ndarray) and not component.sizes and component.type in SIMPLE
 
 
+def is_settled(value: Any) -> bool:
+    """Whether a value, or all arguments of a function, are known before a run."""
+    return all(map(is_plain, value.arguments.values())) if isinstance(value, Given) else is_plain(value)
+
+
 def _key(value: Any) -> Any:
     """Equal for arguments that give the same result."""
+    if isinstance(value, Given):
+        return ("function", value.name, *((n, _key(v)) for n, v in value.arguments.items()))
     if isinstance(value, np.ndarray):
         return ("array", value.shape, *map(_key, value.flat))
     if isinstance(value, Record):

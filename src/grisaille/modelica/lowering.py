@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -44,6 +44,7 @@ class _Lowering:
         self.laws: list[Law] = []
         self.initial: list[Law] = []
         self.checks: list[Check] = []
+        self.library.solver = self._root
 
     def _package_constants(self, classes: list[tree.Class]) -> None:
         for package in (c for c in classes if c.kind == "package"):
@@ -287,6 +288,14 @@ class _Lowering:
             self.names.remarks.add(node.at, f"an assertion fails: {message}")
         if isinstance(holds, Expression) and not _is_beyond_rows(holds):
             self.checks.append(Check(holds, message, severe, self.source.place(node.at)))
+
+    def _root(self, function: Callable[[Any], Any], low: Any, high: Any, at: int) -> Name:
+        """An unknown between two bounds at which a function is zero."""
+        name = f"root {sum(n.startswith('root ') for n in self.names.variables) + 1}"
+        start = Constant((low + high) / 2) if is_number(low) and is_number(high) else None
+        self.names.variables[name] = FlatVariable(name, start, "", f"the root that {self.source.place(at)} asks for")
+        self.laws.append(Law(formula(function(Name(name))), Constant(0.0), self.source.place(at)))
+        return Name(name)
 
     def _told(self, node: tree.Do, single: Single) -> None:
         """A function without results among the equations: it can only check its arguments or print."""

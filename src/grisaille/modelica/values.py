@@ -51,6 +51,16 @@ class Unset:
 UNSET = Unset()
 
 
+class Given:
+    """A function as an argument of another one, with some of its own arguments."""
+
+    def __init__(self, name: str, arguments: dict[str, Any]) -> None:
+        self.name, self.arguments = name, arguments
+
+    def __str__(self) -> str:
+        return f"the function {self.name}"
+
+
 class Vague(str):
     """A text that tells something which is only known during a simulation; good for messages alone."""
 

@@ -14,6 +14,8 @@ _TEXTS = {
     "WallFriction.": "fluid.bmo",
     "Modelica.Electrical.Spice3.": "spice3.bmo",
     "Modelica.Math.": "special.bmo",
+    "Modelica.Media.IdealGases.": "ideal_gases.bmo",
+    "Medium.T_": "ideal_gases.bmo",
 }
 """Where functions stand, by how their name begins."""
 _INTERPOLATIONS = {
@@ -27,7 +29,11 @@ def supplied(name: str, classes: Mapping[str, tree.Class]) -> tuple[str, tuple[t
 
     classes : of the text that calls it
     """
-    meant = _wall_friction(name, classes) if ".WallFriction." in name else name
+    meant = name
+    if ".WallFriction." in name:
+        meant = _wall_friction(name, classes)
+    elif "Medium.T_" in name and name.endswith(".f_nonlinear"):
+        meant = name[name.index("Medium.T_") :]
     text = next((text for start, text in _TEXTS.items() if meant.startswith(start)), None)
     if text is None:
         return None
