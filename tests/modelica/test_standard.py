@@ -321,7 +321,8 @@ def test_functions_are_arguments_of_functions() -> None:
 def test_roots_that_move_are_unknowns_of_the_model() -> None:
     body = f"""
     Real c; Real y; Real z; equation c = 1.0 + 7.0 * time;
-    y = '{SOLVE}'(function 'cube'(c = c), 0.0, 3.0, 1e-12); z = 2.0 * '{SOLVE}'(function 'cube'(c = c), 0.0, 3.0, 1e-12);
+    y = '{SOLVE}'(function 'cube'(c = c), 0.0, 3.0, 1e-12);
+    z = 2.0 * '{SOLVE}'(function 'cube'(c = c), 0.0, 3.0, 1e-12);
     """
     plant = gr.read_modelica(model(body, CUBE))
     result = gr.simulate(plant, np.array([0.0, 0.5, 1.0]))
@@ -331,10 +332,8 @@ def test_roots_that_move_are_unknowns_of_the_model() -> None:
 
 
 def test_ideal_gases_have_the_capacity_and_the_enthalpy_of_their_tables() -> None:
-    text = "record 'Nothing' Real x; end 'Nothing';"
-    low = np.array([1e4, -200.0, 5.0, -5e-3, 1e-5, -8e-9, 2e-12], dtype=object)
-    data = call("Modelica.Media.IdealGases.Common.DataRecord", "G", 0.029, -4e3, 3e5, 1000.0, low,
-                np.array([-177.0, -3.9], dtype=object), low, np.array([-177.0, -3.9], dtype=object), 287.0, text=text)  # fmt: skip
+    a, b = np.array([1e4, -200.0, 5.0, -5e-3, 1e-5, -8e-9, 2e-12], dtype=object), np.array([-177.0, -3.9], dtype=object)
+    data = call("Modelica.Media.IdealGases.Common.DataRecord", "G", 0.029, -4e3, 3e5, 1000.0, a, b, a, b, 287.0)
 
     def of(name: str, T: float) -> float:
         return call(f"Modelica.Media.IdealGases.Common.Functions.{name}", data, T)
