@@ -353,3 +353,11 @@ def test_ideal_gases_have_the_capacity_and_the_enthalpy_of_their_tables() -> Non
         assert of("cp_T", T) == pytest.approx((enthalpy(T + 0.01) - enthalpy(T - 0.01)) / 0.02, rel=1e-6)
         assert of("cp_T", T) / T == pytest.approx((of("s0_T", T + 0.01) - of("s0_T", T - 0.01)) / 0.02, rel=1e-6)
     assert call("M.Medium.T_ps.f_nonlinear", 300.0, data, 101325.0, of("s0_T", 300.0)) == pytest.approx(0.0, abs=1e-9)
+
+
+def test_assertions_of_the_first_instant_are_told_where_parameters_decide_them() -> None:
+    body = 'parameter Real a = {}; Real x(start = 1.0); initial equation x = 1.0; assert({} > 0.0, "too small"); equation der(x) = -a * x;'
+    with pytest.warns(UserWarning, match="an assertion of the first instant fails: too small"):
+        gr.read_modelica(model(body.format("-1.0", "a")))
+    with pytest.warns(UserWarning, match="not checked"):
+        gr.read_modelica(model(body.format("1.0", "x")))

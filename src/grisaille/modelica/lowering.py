@@ -297,6 +297,15 @@ class _Lowering:
         self.laws.append(Law(formula(function(Name(name))), Constant(0.0), self.source.place(at)))
         return Name(name)
 
+    def _first_check(self, node: tree.Do, single: Single) -> None:
+        """An assertion of the first instant: of parameters alone it is told at once, else it is not checked."""
+        holds = self.names.number(self.evaluator.truth(node.call.arguments[0], single.local))
+        if holds is False:
+            message = message_of(self.evaluator, node.call, single.local)
+            self.names.remarks.add(node.at, f"an assertion of the first instant fails: {message}")
+        elif isinstance(holds, Expression):
+            self.names.remarks.add(node.at, "an assertion of the first instant is not checked")
+
     def _told(self, node: tree.Do, single: Single) -> None:
         """A function without results among the equations: it can only check its arguments or print."""
         call = node.call
@@ -339,6 +348,9 @@ class _Lowering:
 
     def _initial_equation(self, single: Single) -> None:
         node = single.node
+        if isinstance(node, tree.Do) and node.call.name == "assert":
+            self._first_check(node, single)
+            return
         if not isinstance(node, tree.Equal):
             raise Refused(node.at, "this initial equation is not supported")
         if isinstance(node.left, tree.Reference) and node.left.path in self.names.fixed:
