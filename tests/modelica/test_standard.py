@@ -356,7 +356,11 @@ def test_ideal_gases_have_the_capacity_and_the_enthalpy_of_their_tables() -> Non
 
 
 def test_assertions_of_the_first_instant_are_told_where_parameters_decide_them() -> None:
-    body = 'parameter Real a = {}; Real x(start = 1.0); initial equation x = 1.0; assert({} > 0.0, "too small"); equation der(x) = -a * x;'
+    body = """
+    parameter Real a = {}; Real x(start = 1.0);
+    initial equation x = 1.0; assert({} > 0.0, "too small");
+    equation der(x) = -a * x;
+    """
     with pytest.warns(UserWarning, match="an assertion of the first instant fails: too small"):
         gr.read_modelica(model(body.format("-1.0", "a")))
     with pytest.warns(UserWarning, match="not checked"):
