@@ -18,6 +18,7 @@ x, y, p = ca.SX.sym("x"), ca.SX.sym("y"), ca.SX.sym("p")
         ca.if_else(x > 0, 10 * x, 1e-3 * x),
         ca.if_else(x >= 0, 10 * x, 1e-3 * x),
         ca.if_else(x < 0, 10 * x, 1e-3 * x),
+        x * (3 + ca.copysign(1, x)),
         ca.fmin(2 * x, 0),
         ca.fmax(0, 3 * x),
         ca.fmin(x, 3 * x),

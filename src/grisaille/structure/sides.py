@@ -4,7 +4,7 @@ Relations, ``sign``, ``abs``, ``minimum`` and ``maximum`` cut space into pieces 
 The gap of each cut is below zero exactly where CasADi's derivative is that of this side. On the cut itself a relation
 has the derivative of its own side, ``abs``, ``minimum`` and ``maximum`` have the mean of both:
 
-    a < b: a − b,    a ≤ b: b − a,    sign a, |a|: a,    min(a, b): b − a,    max(a, b): a − b.
+    a < b: a − b,    a ≤ b: b − a,    sign a, |a|, copysign(b, a): a,    min(a, b): b − a,    max(a, b): a − b.
 
 ``floor`` and ``ceil`` change at every integer: their gap is ±1, in turns.
 """
@@ -17,7 +17,7 @@ STEPS = (ca.OP_FLOOR, ca.OP_CEIL)
 FORWARD = (ca.OP_LT, ca.OP_EQ, ca.OP_NE, ca.OP_FMAX)
 BACKWARD = (ca.OP_LE, ca.OP_FMIN)
 ALONE = (ca.OP_SIGN, ca.OP_FABS)
-CUTTING = frozenset((*STEPS, *FORWARD, *BACKWARD, *ALONE))
+CUTTING = frozenset((*STEPS, *FORWARD, *BACKWARD, *ALONE, ca.OP_COPYSIGN))
 
 
 def sides_of(formula: ca.SX, symbols: ca.SX) -> ca.SX:
@@ -59,5 +59,7 @@ def _gap(operation: int, values: list[ca.SX]) -> ca.SX:
         return values[1] - values[0]
     if operation in ALONE:
         return values[0]
+    if operation == ca.OP_COPYSIGN:
+        return values[1]
     level = ca.floor(values[0]) if operation == ca.OP_FLOOR else ca.ceil(values[0])
     return 1 - 2 * ca.fmod(ca.fabs(level), 2)

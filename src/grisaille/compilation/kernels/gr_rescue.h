@@ -241,6 +241,7 @@ GR_COLD long gr_newton_damped(gr_task *k, gr_newton *n, double t, const double *
 #define GR_FOLD_TRIALS 20
 #define GR_FOLD_STRIDE 0.1  /* of the size of z: the first step along the curve */
 #define GR_FOLD_LONGEST 0.25
+#define GR_FOLD_END 1e-6     /* of sigma: rounding leaves no zero */
 #define GR_FOLD_BEYOND 1e-8 /* of the run */
 #define GR_FOLD_NEAR 1e-6   /* of the run */
 
@@ -319,7 +320,7 @@ GR_COLD long gr_trace(gr_task *k, gr_newton *n, gr_curve *c, double *z, long ori
   for (long step = 0;; step++) {
     if (step == GR_FOLD_STEPS || gr_linearise_z(k, n, c->t, c->x, z, c->u)) return GR_NEWTON;
     const long back = gr_orientation(n) != orientation;
-    if (!back && sigma <= 0.0) break;
+    if (!back && sigma <= GR_FOLD_END) break;
     for (long i = 0; i < GR_NZ; i++) before[i] = z[i];
     if (!gr_curve_step(k, n, c, back, z, &sigma, &stride)) return GR_NEWTON;
   }

@@ -25,6 +25,8 @@ STEPS, TRIALS = 400, 20
 STRIDE = 0.1
 """Of the size of z: the first step along the curve."""
 LONGEST = 0.25
+END = 1e-6
+"""Of σ: rounding leaves no zero."""
 CORRECTIONS = 8
 
 
@@ -107,7 +109,7 @@ def _traced(curve: Curve, z: Floats, orientation: int) -> tuple[Floats, Floats]:
     for _ in range(STEPS):
         newton.linearise(curve.t, curve.x, z, curve.u)
         back = newton.orientation != orientation
-        if not back and sigma <= 0.0:
+        if not back and sigma <= END:
             break
         before = z
         z, sigma, stride = curve.step(z, sigma, stride, back)
