@@ -234,3 +234,21 @@ def test_realizations_keep_ticks_that_only_rounding_keeps_from_rows() -> None:
     t = np.linspace(0.0, 6.0, 601)
     run = gr.simulate(Shaken(), t, realizations=2, seed=1)
     np.testing.assert_array_equal(run.n.values, np.tile(np.floor((t - 0.2) / 0.73 + 1 + 1e-9), (2, 1)))
+
+
+class Regulated(gr.Model):
+    T = gr.Parameter(0.7313)
+    x, u = gr.Variable(0.5), gr.Discrete(0.0)
+    w = gr.Disturbance(gr.spectra.lowpass(bandwidth=2.0), scale=0.5)
+    equations = [der(x) == w - x + u, gr.when(gr.clock(T, 0.2), u == 1 - x)]
+
+
+def test_realizations_stay_while_the_period_of_a_clock_moves() -> None:
+    t, h = np.arange(0.03, 6.0, 0.25), 1e-5
+
+    def run(at: float, **more: Any) -> xr.Dataset:
+        return gr.simulate(Regulated(), t, parameters={"T": at}, realizations=2, seed=1, **more)
+
+    slope = (run(0.7313 + h).x.values - run(0.7313 - h).x.values) / (2 * h)
+    exact = run(0.7313, sensitivities=["T"])["d(x)"].sel(parameter="T").values
+    np.testing.assert_allclose(exact, slope, rtol=0, atol=1e-6 * np.abs(slope).max())

@@ -41,7 +41,7 @@ from grisaille.simulation.ensembles.engines import (
     make_white_step,
 )
 from grisaille.simulation.ensembles.graphics_engine import GraphicsEngine, on_graphics, run_together
-from grisaille.simulation.ensembles.grid import Grid, make_grid
+from grisaille.simulation.ensembles.grid import Grid, make_grid, ticks_of
 from grisaille.simulation.ensembles.past_engine import PastEngine
 from grisaille.simulation.ensembles.pilot import Pilot, choose_substeps, nominal_of
 from grisaille.simulation.ensembles.reducers import BLOCK, Block, Statistic, make_reducers
@@ -389,7 +389,8 @@ def _grid(posed: Point, cell: float, has_lattice: bool, disturbances: Disturbanc
 
     def make() -> Grid:
         kinks = posed.table.breaks[posed.table.kink == 1]  # steps do not follow those that move
-        return make_grid(posed.times, kinks, cell, has_lattice=has_lattice)
+        ticks = ticks_of(posed.table, posed.structure.system)
+        return make_grid(posed.times, np.setdiff1d(kinks, ticks), cell, has_lattice=has_lattice)
 
     return disturbances.remembered.get("grid", (Same(posed.table), cell, has_lattice), make)
 

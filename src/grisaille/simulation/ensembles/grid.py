@@ -9,12 +9,14 @@ neither: other output times see the same paths.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
 
 from grisaille.errors import DataError
 from grisaille.experiment.interpolation import SignalTable
+from grisaille.structure.system import System
 
 Floats = NDArray[np.float64]
 MERGED = 1e-9
@@ -83,6 +85,25 @@ def _snapped(lattice: Floats, points: Floats, tolerance: float) -> Floats:
     for nearest in (points[right], points[np.maximum(right - 1, 0)]):
         lattice = np.where(np.abs(nearest - lattice) <= tolerance, nearest, lattice)
     return np.append(lattice[:-1], max(lattice[-1], points[-1]))
+
+
+def ticks_of(table: SignalTable, system: System) -> Floats:
+    """Breaks at which clocks tick and nothing else jumps or bends.
+
+    Steps end there, cells do not: with another period of a clock realizations would be others.
+    """
+    counters = [] if system.reactions is None else [c for c in system.reactions.counters if c >= 0]
+    if not counters or len(table.coef) < 2:
+        return np.zeros(0)
+    length, degree = np.diff(table.breaks)[:-1, None], table.coef.shape[2]
+    same = np.ones((len(table.coef) - 1, table.coef.shape[1]), dtype=bool)
+    for order in range(min(2, degree)):
+        before = sum(comb(j, order) * table.coef[:-1, :, j] * length ** (j - order) for j in range(order, degree))
+        after = table.coef[1:, :, order]
+        same &= np.abs(after - before) <= 1e-9 * (np.abs(after) + np.abs(before))
+    ticks = ~same[:, counters].all(axis=1)
+    same[:, counters] = True
+    return np.asarray(table.breaks[1:-1][ticks & same.all(axis=1)])
 
 
 def on_grid(table: SignalTable, grid: Grid) -> SignalTable:
