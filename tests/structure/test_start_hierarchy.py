@@ -11,6 +11,7 @@ import grisaille.components.electrical as el
 from grisaille import der, exp
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.prepared import structure_of
+from grisaille.structure.starts import problem, search
 from grisaille.structure.starts.initialization import Initializer
 
 
@@ -239,3 +240,34 @@ def test_scales_of_the_implicit_part_do_not_matter(scale: float) -> None:
     values, _ = start_of(Scaled(k=scale))
     assert values["v"] == 0.0
     assert values["z"] / scale == pytest.approx(brentq(lambda z: z + 0.1 * z**3 - 4, 0, 9), rel=1e-8)
+
+
+def flows(n: int, bend: float, order: int = 1) -> gr.Model:
+    """Cells in a row; the flows between them are implicit."""
+
+    class Flows(gr.Model):
+        T, q = gr.Variable(start=0.0, size=n), gr.Variable(size=n)
+
+        def equations(self):
+            ends = [1.0, *(self.T[k] for k in range(n))]
+            for i in range(n):
+                after = self.q[i + 1] if i + 1 < n else 0.0
+                yield self.q[i] ** order + bend * self.q[i] ** 3 == n * (ends[i] - ends[i + 1]) + 0.1 * after
+                yield der(self.T[i]) == self.q[i] - after
+
+    return Flows()
+
+
+@pytest.mark.parametrize(("order", "bend"), [(1, 0.4), (3, 0.0)])
+def test_many_implicit_unknowns_are_solved_with_the_entries_of_their_equations(monkeypatch, order, bend) -> None:
+    """The same root as with full matrices; with q³ slopes vanish at the root, which is left to those."""
+    monkeypatch.setattr(problem, "LARGE", 10)
+    solved = []
+    once = search.solve_sparse
+    monkeypatch.setattr(search, "solve_sparse", lambda *a: solved.append(once(*a)) or solved[-1])
+    _, sparse = start_of(flows(12, bend, order))
+    assert len(sparse.z) == 12 and sparse.residual < 1e-12
+    assert solved and all((step is None) == (order == 3) for step in solved)
+    monkeypatch.setattr(problem, "LARGE", 10**9)
+    _, full = start_of(flows(12, bend, order))
+    assert sparse.z == pytest.approx(full.z, rel=1e-9, abs=1e-9) and np.array_equal(sparse.x, full.x)

@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 
 import casadi as ca
 import numpy as np
+from scipy.sparse import csc_array
 
 from grisaille.model.flat import FlatModel
 from grisaille.numerics.flat_functions import FlatEvaluation, flat_function
@@ -53,6 +54,16 @@ class StartFunctions:
     def entries(self, t: float, w: np.ndarray, u: np.ndarray, p: np.ndarray) -> list[np.ndarray]:
         """The hard equations, and the entries of their derivatives in w that may differ from zero."""
         return self._called("hard_entries")(t, w, u, p)
+
+    def slopes(self, entries: np.ndarray) -> csc_array:
+        """The derivatives of the hard equations in w, from their entries."""
+        pattern = self.hard_entries.sparsity_out(1)
+        return csc_array((entries, self._pattern[0], self._pattern[1]), shape=pattern.shape)
+
+    @cached_property
+    def _pattern(self) -> tuple[np.ndarray, np.ndarray]:
+        pattern = self.hard_entries.sparsity_out(1)
+        return np.array(pattern.row(), dtype=np.int32), np.array(pattern.colind(), dtype=np.int32)
 
     def _called(self, name: str) -> FlatEvaluation:
         if name not in self._quick:

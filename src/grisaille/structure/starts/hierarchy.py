@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
+from scipy.sparse import csc_array, diags_array
+from scipy.sparse.linalg import splu
 
+SMALLEST_PIVOT = 1e-8
 RANK_TOLERANCE = 1e-11
 
 
@@ -40,3 +43,22 @@ def solve_levels(levels: Iterable[tuple[np.ndarray, np.ndarray]], n: int) -> np.
         if free.shape[1] == 0:
             break
     return delta
+
+
+def solve_sparse(matrix: csc_array, right: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
+    """Δ where a large square first level leaves no freedom: A Δ = b, whose rows have the sizes ``rows``.
+
+    None where that cannot be told: pivots so small beside the largest one that a rank might be missing, in which case
+    ``solve_levels`` decides.
+    """
+    scaled = diags_array(1.0 / rows) @ matrix
+    try:
+        factors = splu(csc_array(scaled))
+    except RuntimeError:  # "Factor is exactly singular"
+        return None
+    pivots = np.abs(factors.U.diagonal())
+    if not pivots.min() > SMALLEST_PIVOT * pivots.max():
+        return None
+    found = factors.solve(right / rows)
+    found += factors.solve(right / rows - scaled @ found)
+    return np.asarray(found) if np.isfinite(found).all() else None

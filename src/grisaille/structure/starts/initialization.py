@@ -77,7 +77,6 @@ class Initializer:
         self.may_have_several_roots = 0 < self.system.nz <= LARGEST
         """Unless the first search for other roots of the implicit equations has found none beside Newton's."""
         self._has_searched = False
-        self._implicit: dict[str, bool] = {}
 
     def _kept(self, what: str, make: Callable[[], T]) -> T:
         """What follows from the model and its equations, made once for all initializers of both."""
@@ -145,10 +144,15 @@ class Initializer:
 
     def is_implicit(self, name: str) -> bool:
         """Whether the formula of an observed name contains an implicit unknown."""
-        if name not in self._implicit:
-            formula = self.system.observed[self.observed_position[name]]
-            self._implicit[name] = bool(self.system.nz) and bool(ca.depends_on(formula, self.system.z))
-        return self._implicit[name]
+        return self.observed_position[name] in self._implicit
+
+    @cached_property
+    def _implicit(self) -> frozenset[int]:
+        """Observed formulas with implicit unknowns: all at once, each by itself would look at all unknowns."""
+        observed, z = self.system.observed, self.system.z
+        return (
+            frozenset(ca.jacobian_sparsity(observed, z).row()) if self.system.nz and observed.numel() else frozenset()
+        )
 
     @cached_property
     def start_values(self) -> ca.Function:

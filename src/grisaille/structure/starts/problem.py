@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
+from scipy.sparse import csc_array
 
 from grisaille.errors import StructureError
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from grisaille.structure.starts.initialization import Initializer
 
 Hard = tuple[np.ndarray, np.ndarray, np.ndarray, list[str]]
+LARGE = 100
+"""States and implicit unknowns from which on a start is solved with the entries of its matrices."""
 NOTABLE = 1e-7
 """A wish that is missed by less, in nominal values, is met."""
 
@@ -100,7 +103,27 @@ class StartProblem:
 
     def residual(self, w: np.ndarray) -> np.ndarray:
         """The residuals alone."""
-        return self.hard(w)[0]
+        return self.owner.functions.entries(self.t, w, self.u, self.p)[0] if self.is_large else self.hard(w)[0]
+
+    @cached_property
+    def is_large(self) -> bool:
+        """Whether only entries of derivatives that differ from zero are made, and no full matrices."""
+        plain = not (self.steady or self.demands or self.initial_rows)
+        return plain and self.owner.system.nx + self.owner.system.nz >= LARGE
+
+    def sparse_slopes(self, w: np.ndarray) -> tuple[np.ndarray, csc_array]:
+        """Residuals and their derivatives by scaled unknowns, of a large start."""
+        value, entries = self.owner.functions.entries(self.t, w, self.u, self.p)
+        slopes = self.owner.functions.slopes(entries)
+        slopes.data *= np.repeat(self.owner.nominal, np.diff(slopes.indptr))
+        return value, slopes
+
+    def _scaled(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray | csc_array]:
+        """The same, full where it is not large."""
+        if self.is_large:
+            return self.sparse_slopes(w)
+        value, jw, _, _ = self.hard(w)
+        return value, jw * self.owner.nominal
 
     def hard(self, w: np.ndarray) -> Hard:
         """Residuals, ∂/∂w, ∂/∂p and names of everything that must hold; the last point's are kept."""
@@ -208,12 +231,10 @@ class StartProblem:
                 return False
             if not there.any():
                 return self._wishes_hold(w)
-        value, jw, _, _ = self.hard(w)
-        if not (np.isfinite(value).all() and np.isfinite(jw).all()):
+        value, slopes = self._scaled(w)
+        if not (np.isfinite(value).all() and are_finite(slopes)):
             return False
-        if value.any() and np.abs(value / row_sizes(jw * self.owner.nominal)).max() > (
-            0.0 if self.owner.system.nz else 1e-14
-        ):
+        if value.any() and np.abs(value / row_sizes(slopes)).max() > (0.0 if self.owner.system.nz else 1e-14):
             return False
         return self._wishes_hold(w)
 
@@ -237,10 +258,10 @@ class StartProblem:
         return not any(self.owner.is_implicit(n) for n in (*self.demands, *self.wishes[0]))
 
     def worst(self, w: np.ndarray) -> tuple[float, int]:
-        value, jw, _, _ = self.hard(w)
+        value, slopes = self._scaled(w)
         if value.size == 0:
             return 0.0, -1
-        scaled = np.abs(value) / row_sizes(jw * self.owner.nominal)
+        scaled = np.abs(value) / row_sizes(slopes)
         k = int(np.argmax(scaled))
         return float(scaled[k]), k
 
@@ -284,10 +305,19 @@ def is_nearer(now: list[float], before: list[float]) -> bool:
     return False
 
 
-def row_sizes(matrix: np.ndarray) -> np.ndarray:
+def row_sizes(matrix: np.ndarray | csc_array) -> np.ndarray:
     """The largest entry of each row; 1 for a row without any, whose residual then counts as it is."""
-    largest = np.abs(matrix).max(axis=1, initial=0.0)
+    if isinstance(matrix, np.ndarray):
+        largest = np.abs(matrix).max(axis=1, initial=0.0)
+    else:
+        largest = np.zeros(matrix.shape[0])
+        np.maximum.at(largest, matrix.indices, np.abs(matrix.data))
     return np.where(largest > 0, largest, 1.0)
+
+
+def are_finite(matrix: np.ndarray | csc_array) -> bool:
+    """Whether all entries are."""
+    return bool(np.isfinite(matrix if isinstance(matrix, np.ndarray) else matrix.data).all())
 
 
 def base_name(text: str) -> str:

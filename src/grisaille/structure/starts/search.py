@@ -20,11 +20,12 @@ from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import csc_array
 
-from grisaille.structure.starts.hierarchy import solve_levels
+from grisaille.structure.starts.hierarchy import solve_levels, solve_sparse
 from grisaille.structure.starts.optimality import polish
 from grisaille.structure.starts.pieces import search_pieces
-from grisaille.structure.starts.problem import NOTABLE, StartProblem, is_nearer, row_sizes
+from grisaille.structure.starts.problem import NOTABLE, StartProblem, are_finite, is_nearer, row_sizes
 from grisaille.structure.starts.refusal import refuse_start, refuse_undefined
 from grisaille.structure.starts.roots import nearest_root
 from grisaille.structure.starts.walk import walk
@@ -152,7 +153,7 @@ def first_root(problem: StartProblem, guess: np.ndarray, part: Part) -> Ended | 
 
 def _together(problem: StartProblem, guess: np.ndarray) -> Ended:
     """States and implicit unknowns at once."""
-    part = Part(np.arange(len(problem.hard(guess)[0])), np.arange(len(guess)))
+    part = Part(np.arange(len(problem.residual(guess))), np.arange(len(guess)))
     start = _finite(problem, guess, part)
     if start is None:
         refuse_undefined(problem, guess)
@@ -174,13 +175,13 @@ def _together(problem: StartProblem, guess: np.ndarray) -> Ended:
 
 def _finite(problem: StartProblem, guess: np.ndarray, part: Part) -> np.ndarray | None:
     """A point near the guess where the part's equations have values: its undeclared entries are moved off zero."""
-    if np.isfinite(problem.hard(guess)[0][part.rows]).all():
+    if np.isfinite(problem.residual(guess)[part.rows]).all():
         return guess
     free = np.zeros(len(guess))
     free[part.columns] = problem.undeclared()[part.columns]
     for shift in (1.0, 1e-3, -1.0, 10.0):
         trial = guess + shift * problem.owner.nominal * free
-        if np.isfinite(problem.hard(trial)[0][part.rows]).all():
+        if np.isfinite(problem.residual(trial)[part.rows]).all():
             return np.asarray(trial)
     return None
 
@@ -213,18 +214,15 @@ def newton(
     scale, columns = problem.owner.nominal, part.columns
     rows, floor, last = np.ones(len(part.rows)), 0.0, np.inf
     for _ in range(MAXIMUM_ITERATIONS):
-        value, jw, _, _ = problem.hard(w)
-        target, slope = value[part.rows] - lift, (jw * scale)[np.ix_(part.rows, columns)]
-        if not (np.isfinite(target).all() and np.isfinite(slope).all()):
+        target, slope = _linearised(problem, w, part, lift)
+        if not (np.isfinite(target).all() and are_finite(slope)):
             return Ended(w, False, False)
         rows = row_sizes(slope)
         merit = float(np.linalg.norm(target / rows))
         # unknowns far below their nominal value: rounding is what is small beside the first residual
         floor = floor or (1e-9 * min(1.0, merit) if part.square else 1e-9)
-        soft = ((a[:, columns], b) for a, b in problem.soft(w, guess))
-        try:
-            step = solve_levels(chain([(slope / rows[:, None], -target / rows)], soft), len(columns))
-        except np.linalg.LinAlgError:
+        step = _step(problem, (slope, target), rows, (w, guess), columns)
+        if step is None:
             return Ended(w, False, False)
         full = np.zeros(len(w))
         full[columns] = step * scale[columns]
@@ -238,6 +236,38 @@ def newton(
     return Ended(w, _size(problem, w, rows, part, lift) < 1e-9, False)
 
 
+def _linearised(
+    problem: StartProblem, w: np.ndarray, part: Part, lift: np.ndarray | float
+) -> tuple[np.ndarray, np.ndarray | csc_array]:
+    """Residuals of a part and their derivatives by scaled unknowns; those of large square parts sparse."""
+    if part.square and problem.is_large:
+        value, slopes = problem.sparse_slopes(w)
+        return value[part.rows] - lift, csc_array(slopes[part.rows][:, part.columns])
+    value, jw, _, _ = problem.hard(w)
+    return value[part.rows] - lift, (jw * problem.owner.nominal)[np.ix_(part.rows, part.columns)]
+
+
+def _step(
+    problem: StartProblem,
+    equations: tuple[np.ndarray | csc_array, np.ndarray],
+    rows: np.ndarray,
+    points: tuple[np.ndarray, np.ndarray],
+    columns: np.ndarray,
+) -> np.ndarray | None:
+    """The correction at the point and with the guess ``points``; None where there is none."""
+    slope, target = equations
+    if not isinstance(slope, np.ndarray):
+        step = solve_sparse(slope, -target, rows)
+        if step is not None:
+            return step
+        slope = slope.toarray()
+    soft = ((a[:, columns], b) for a, b in problem.soft(*points))
+    try:
+        return solve_levels(chain([(slope / rows[:, None], -target / rows)], soft), len(columns))
+    except np.linalg.LinAlgError:
+        return None
+
+
 def _is_small(step: float, before: float, w: np.ndarray, part: Part) -> bool:
     """Whether a step is the last; for a square part once steps no longer shrink as Newton's do, so that unknowns far
     below their nominal value are right to the last digit, too."""
@@ -247,7 +277,7 @@ def _is_small(step: float, before: float, w: np.ndarray, part: Part) -> bool:
 
 
 def _size(problem: StartProblem, w: np.ndarray, rows: np.ndarray, part: Part, lift: np.ndarray | float) -> float:
-    return float(np.abs((problem.hard(w)[0][part.rows] - lift) / rows).max(initial=0.0))
+    return float(np.abs((problem.residual(w)[part.rows] - lift) / rows).max(initial=0.0))
 
 
 def _damped(
@@ -259,7 +289,7 @@ def _damped(
     fraction = 1.0
     while fraction > 1e-4:
         trial = w + fraction * step
-        value = problem.hard(trial)[0][part.rows] - lift
+        value = problem.residual(trial)[part.rows] - lift
         if np.isfinite(value).all():
             with np.errstate(over="ignore"):  # an exponential far from its root: infinite is worse, and that is all
                 size = float(np.linalg.norm(value / rows))
@@ -270,7 +300,7 @@ def _damped(
 
 
 def _homotopy(problem: StartProblem, guess: np.ndarray, part: Part) -> Ended:
-    base = problem.hard(guess)[0][part.rows]
+    base = problem.residual(guess)[part.rows]
     found, done, stride = Ended(guess, False, False), 0.0, 0.25
     while done < 1.0 and stride > 1e-4:
         goal = min(1.0, done + stride)
