@@ -365,3 +365,14 @@ def test_assertions_of_the_first_instant_are_told_where_parameters_decide_them()
         gr.read_modelica(model(body.format("-1.0", "a")))
     with pytest.warns(UserWarning, match="not checked"):
         gr.read_modelica(model(body.format("1.0", "x")))
+
+
+def test_nobody_asks_what_the_end_of_a_run_would_do() -> None:
+    body = """
+    Real x(start = 1.0, fixed = true); discrete Real y(start = 0.0, fixed = true);
+    equation der(x) = -x;
+    algorithm when terminal() then y := 'Modelica.Nowhere.f'(x); end when;
+    """
+    gr.read_modelica(model(body))
+    with pytest.raises(ModelError, match=r"'Modelica.Nowhere.f' is not defined"):
+        gr.read_modelica(model(body.replace("terminal()", "time > 1.0")))

@@ -99,8 +99,11 @@ class Events:
     def _whens(self, node: tree.When, act: Any, local: Local) -> None:
         branches = []
         for condition, body in node.branches:
+            conditions = self._conditions(condition, local)
+            if all(decided is False for decided in conditions):
+                continue  # such as ``when terminal()``: nobody asks what it would do
             actions = act(body)
-            for decided in self._conditions(condition, local):
+            for decided in conditions:
                 if not isinstance(decided, bool) and actions:
                     branches.append((decided, actions))
         if branches:
