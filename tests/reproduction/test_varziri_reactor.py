@@ -91,7 +91,7 @@ def test_larger_steps_of_the_coolant_ignite_some_runs() -> None:
     assert study.summary(left_out=hot).table.loc["k_ref", "intervals"] == len(calm)
     assert not nonlinear.find_ignited(
         gr.monte_carlo(
-            model, nonlinear.plan(), ["k_ref"], method, runs=4, seed=1, executor="serial", step=0.1, progress=False
+            model, nonlinear.plan(), ["k_ref"], method, runs=2, seed=1, executor="serial", step=0.1, progress=False
         )
     )
 

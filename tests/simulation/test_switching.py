@@ -170,6 +170,7 @@ def test_derivative_by_what_moves_the_corners_of_a_ramp(method: str) -> None:
 # the implicit method at switches of states
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("rtol", [1e-5, 1e-8])
 @pytest.mark.parametrize(
     ("rate", "crossings"),
@@ -180,14 +181,26 @@ def test_derivative_by_what_moves_the_corners_of_a_ramp(method: str) -> None:
         (lambda x: 2.0 - 5 * gr.maximum(x - 1.0, 0.0), "bend"),
     ],
 )
-def test_an_implicit_run_over_a_switch_is_within_fifty_tolerances(rate: Any, crossings: str, rtol: float) -> None:
+def test_an_implicit_run_over_a_switch_keeps_the_tolerance(rate: Any, crossings: str, rtol: float) -> None:
     class Switched(gr.Model):
         x, y = gr.Variable(0.2), gr.Variable(0.0)
         equations = [der(x) == rate(x), der(y) == x - 3 * y]
 
     times = np.linspace(0, 2, 9)
-    got = gr.simulate(Switched(), times, rtol=rtol, method="implicit", compiled=False)
+    got = gr.simulate(Switched(), times, rtol=rtol, method="implicit")
     exact = gr.simulate(Switched(), times, rtol=1e-12, method="explicit", compiled=False)
     for name in "xy":
         size = np.abs(exact[name].values).max()
-        assert np.abs(got[name].values - exact[name].values).max() < 50 * rtol * size, crossings
+        assert np.abs(got[name].values - exact[name].values).max() < 2 * rtol * size, crossings
+
+
+def test_interpreted_implicit_steps_over_jumps_stay_near_the_tolerance() -> None:
+    class Stairs(gr.Model):
+        x = gr.Variable(0.2)
+        equations = [der(x) == 2.0 - gr.floor(3 * x) / 4]
+
+    times = np.linspace(0, 2, 9)
+    got = gr.simulate(Stairs(), times, rtol=1e-8, method="implicit", compiled=False)
+    exact = gr.simulate(Stairs(), times, rtol=1e-12, method="explicit", compiled=False)
+    # without events rounding decides how much of a jump a step takes: 13 to 140 tolerances over starts around 0.2
+    np.testing.assert_allclose(got.x, exact.x, rtol=1e-5)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from grisaille.collocation.native import native
 
 Floats = NDArray[np.float64]
+ROUNDED = 64 * float(np.finfo(float).eps)
 
 
 class NotPositiveDefinite(Exception):
@@ -35,6 +36,8 @@ class BandedFactor:
         if failed or not np.isfinite(self.factor[0]).all():
             raise NotPositiveDefinite
         self.width = band.shape[0] - 1
+        self.singular = bool((self.factor[0] ** 2 < ROUNDED * band[0]).any())
+        """Whether what elimination left of a diagonal entry is rounding: then it may come out positive or not."""
 
     def solve(self, right: Floats) -> Floats:
         """A⁻¹ right; one or several columns."""

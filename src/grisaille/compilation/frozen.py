@@ -163,7 +163,7 @@ def _build(
     library = None
     if compiled is not False:
         instructions = sum(f.n_instructions() for f in (once, step, observe))
-        library = build_library(c_source(formula, once, step, observe, ns, layout), instructions)
+        library = build_library(c_source(formula, once, step, observe, ns, layout), instructions, often=True)
     if library is None and compiled:
         raise no_compiler()
     if library is not None:

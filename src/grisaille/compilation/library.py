@@ -66,14 +66,14 @@ class Library:
             )
 
 
-def build_library(text: str, instructions: int) -> Library | None:
+def build_library(text: str, instructions: int, *, often: bool = False) -> Library | None:
     """The library of one generated C file, from the cache if it was built before; ``None`` where nothing is compiled.
 
     Raises ``CompilationError`` where it was not built before and there is no compiler.
     """
     if is_switched_off():
         return None
-    source = Source(text, instructions)
+    source = Source(text, instructions, often=often)
     found = _found([source])
     return found or Library(_install(find_compiler(), [source], lambda c: c.build(source.files, MAIN, source.flags)))
 
@@ -88,11 +88,14 @@ def build_linked(parts: Sequence[Source]) -> Library | None:
 
 @dataclass(frozen=True)
 class Source:
-    """A C file and about how many instructions it has; ``shared``: for many models, so that time is taken for it."""
+    """A C file and about how many instructions it has, none where it belongs to no model."""
 
     text: str
     instructions: int
     shared: bool = False
+    """For many models, so that time is taken for it."""
+    often: bool = False
+    """Run so many times that it is optimized even where what is built quickly is asked for."""
 
     @cached_property
     def files(self) -> Mapping[str, str]:
@@ -101,7 +104,13 @@ class Source:
 
     @property
     def flags(self) -> tuple[str, ...]:
-        return flags(_optimization(SHARED if self.shared else "-O2" if self.instructions <= LONG else "-O1"))
+        ours = SHARED if self.shared else "-O2" if self.instructions <= LONG else "-O1"
+        return flags(ours if self.once else _optimization(ours, self.often))
+
+    @property
+    def once(self) -> bool:
+        """Whether it is built once for all models."""
+        return self.instructions == 0 and not self.shared
 
     @property
     def content(self) -> list[str]:
@@ -145,9 +154,13 @@ def _object(compiler: Compiler, source: Source) -> bytes:
     return built
 
 
-def _optimization(ours: str) -> str:
-    """Ours, or what the environment asks for: ``GRISAILLE_OPTIMIZATION=-O0`` builds quickly what runs a few times."""
-    return os.environ.get("GRISAILLE_OPTIMIZATION", "").strip() or ours
+def _optimization(ours: str, often: bool) -> str:
+    """Ours, or what the environment asks for: ``GRISAILLE_OPTIMIZATION=-O0`` builds quickly what runs a few times;
+    ``quick`` does so for integrators alone, of which thousands of lines of ours are a part."""
+    asked = os.environ.get("GRISAILLE_OPTIMIZATION", "").strip()
+    if asked == "quick":
+        return "-O1" if often else "-O0"
+    return asked or ours
 
 
 def headers_of(text: str) -> Mapping[str, str]:

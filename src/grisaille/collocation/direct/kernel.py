@@ -33,7 +33,7 @@ def build_kernel(function: ca.Function) -> Kernel | None:
     outputs = [f"found{k}" for k in range(function.n_out())]
     sizes = [function.numel_in(k) for k in range(function.n_in())]
     results = [function.numel_out(k) for k in range(function.n_out())]
-    library = build_library(_text(function, inputs, outputs, sizes, results), function.n_instructions())
+    library = build_library(_text(function, inputs, outputs, sizes, results), function.n_instructions(), often=True)
     if library is None:
         return None
     entry = library.function("gr_all", *[ctypes.c_void_p] * (1 + len(sizes) + len(results)))

@@ -111,7 +111,7 @@ class FilterProgram:
         f = self.formulas
         if self.wanted is None and (f.instructions > LONGEST or f.n > MOST_STATES):
             return None
-        library = build_library(source(), 5 * f.instructions)
+        library = build_library(source(), 5 * f.instructions, often=True)
         if library is None and self.wanted:
             raise no_compiler()
         return library

@@ -152,12 +152,14 @@ class Splines(Trajectories):
                 f"values nearer to the data."
             )
         try:
-            found.quadratic.factors()
+            free = any(f.singular for f in found.quadratic.factors())
         except banded.NotPositiveDefinite:
+            free = True
+        if free:
             raise EstimationError(
                 "The trajectories are not determined: the data and the model leave some of their coefficients free. "
                 "Take more quadrature points (quadrature='gauss'), fewer knots, or fix a start."
-            ) from None
+            )
         return found
 
     def _joint(
