@@ -23,7 +23,9 @@ import casadi as ca
 import numpy as np
 
 import grisaille as gr
-from grisaille.simulation.simulate import Prepared, prepare
+from grisaille.simulation import runs as simulated
+from grisaille.simulation.posing import Setting
+from grisaille.simulation.runs import Prepared
 from grisaille.structure.equations import lower_equations
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
@@ -85,10 +87,8 @@ class Case:
         return {n: v * factor for n, v in given.items()} if isinstance(given, dict) else given * factor
 
     def prepare(self, rtol: float = RTOL) -> Prepared:
-        return prepare(
-            self.model, [0.0, self.problem.end], None, None, None, hold=None, sensitivities=(), rtol=rtol,
-            atol=self.atol(rtol), method="auto", max_step=None, max_steps=10_000_000, compiled=True,
-        )  # fmt: skip
+        solver = simulated.Solver(rtol, self.atol(rtol), max_steps=10_000_000, compiled=True)
+        return simulated.Runs(Setting(self.model, [0.0, self.problem.end], None, hold=None), solver).prepare(None, None)
 
     @cached_property
     def prepared(self) -> Prepared:
@@ -112,7 +112,7 @@ class Case:
         equations = lower_equations(self.prepared.structure.model)
         y = ca.vertcat(*(equations.jets.symbol(n) for n in equations.unknowns))
         rates = ca.vertcat(*(equations.jets.symbol(n, 1) for n in equations.unknowns))
-        numbers = ca.DM(self.prepared.values.values)
+        numbers = ca.DM(self.prepared.point.p)
         rows = ca.substitute(
             ca.vertcat(*(row.residual for row in equations.rows)), ca.vertcat(*equations.parameters.values()), numbers
         )

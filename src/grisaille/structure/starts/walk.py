@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from grisaille.structure.starts.search import Part
 
 MOST_PIECES = 400
+MOST_GAPS = 2_000
+"""Evaluations of the switches of one walk; straight ones, those of ideal diodes, need three for a piece."""
 SHORTEST = 1e-10
 NEAR = 1e-9
 """Corrections in parts of their unknowns from which on plain Newton's method takes over."""
@@ -28,9 +30,11 @@ def walk(problem: StartProblem, guess: np.ndarray, part: Part) -> np.ndarray | N
     """A point close to a root of a square part; None where the way ends."""
     system, w = problem.owner.system, guess.copy()
     sides = problem.owner.sides
-    dz, share = np.zeros(len(w)), 1.0
+    dz, share, looked = np.zeros(len(w)), 1.0, 0
 
     def gaps(taken: float) -> np.ndarray:
+        nonlocal looked
+        looked += 1
         at = w + taken * dz
         return np.array(sides(problem.t, at[: system.nx], at[system.nx :], problem.u, problem.p).full()).ravel()
 
@@ -48,6 +52,8 @@ def walk(problem: StartProblem, guess: np.ndarray, part: Part) -> np.ndarray | N
             return None
         if size <= NEAR:
             return w
+        if looked > MOST_GAPS:
+            return None
         whole = reach(gaps, gaps(0.0)) if sides.numel_out(0) else 1.0
         share = min(1.0, 4.0 * share)
         while not _is_closer(problem, w, share * whole * dz, part, (lu, pivots), (1.0 - 0.25 * share * whole) * size):
