@@ -339,9 +339,13 @@ def test_roots_that_move_are_unknowns_of_the_model() -> None:
     np.testing.assert_allclose(result["z"], 2 * result["y"])
 
 
+DATA = (
+    np.array([1e4, -200.0, 5.0, -5e-3, 1e-5, -8e-9, 2e-12], dtype=object), np.array([-177.0, -3.9], dtype=object),
+)  # fmt: skip
+
+
 def test_ideal_gases_have_the_capacity_and_the_enthalpy_of_their_tables() -> None:
-    a, b = np.array([1e4, -200.0, 5.0, -5e-3, 1e-5, -8e-9, 2e-12], dtype=object), np.array([-177.0, -3.9], dtype=object)
-    data = call("Modelica.Media.IdealGases.Common.DataRecord", "G", 0.029, -4e3, 3e5, 1000.0, a, b, a, b, 287.0)
+    data = call("Modelica.Media.IdealGases.Common.DataRecord", "G", 0.029, -4e3, 3e5, 1000.0, *DATA, *DATA, 287.0)
 
     def of(name: str, T: float) -> float:
         return call(f"Modelica.Media.IdealGases.Common.Functions.{name}", data, T)
@@ -353,6 +357,14 @@ def test_ideal_gases_have_the_capacity_and_the_enthalpy_of_their_tables() -> Non
         assert of("cp_T", T) == pytest.approx((enthalpy(T + 0.01) - enthalpy(T - 0.01)) / 0.02, rel=1e-6)
         assert of("cp_T", T) / T == pytest.approx((of("s0_T", T + 0.01) - of("s0_T", T - 0.01)) / 0.02, rel=1e-6)
     assert call("M.Medium.T_ps.f_nonlinear", 300.0, data, 101325.0, of("s0_T", 300.0)) == pytest.approx(0.0, abs=1e-9)
+
+
+def test_the_reference_of_enthalpies_that_no_text_brings_is_told() -> None:
+    library, told = Library([]), []
+    library.remark = lambda at, words: told.append(words)
+    data = call("Modelica.Media.IdealGases.Common.DataRecord", "G", 0.029, -4e3, 3e5, 1000.0, *DATA, *DATA, 287.0)
+    library.call(tree.Calling(0, "M.Medium.T_h.f_nonlinear", [], {}), [300.0, data, 0.0], {})
+    assert told == ["'M.Medium.T_h.f_nonlinear' is not brought: enthalpies are taken as zero at 0 K, without formation"]
 
 
 def test_assertions_of_the_first_instant_are_told_where_parameters_decide_them() -> None:

@@ -46,6 +46,8 @@ class Library:
         self.evaluator = Evaluator(self)
         self.solver: Callable[[Callable[[Any], Any], Any, Any, int], Any] | None = None
         """Makes an unknown of f(u) = 0 in the model that is read: f, bounds of u, place."""
+        self.remark: Callable[[int, str], None] = lambda at, words: None
+        """Tells what is assumed, with its place."""
 
     def _enter(self, made: tree.Class, prefix: str) -> None:
         name = f"{prefix}.{made.name}" if prefix else made.name
@@ -150,6 +152,10 @@ class Library:
         if found is None:
             raise Refused(node.at, f"the function '{node.name}' is not defined in this text")
         meant, classes = found
+        if meant.startswith("Medium.T_h."):
+            self.remark(
+                node.at, f"'{node.name}' is not brought: enthalpies are taken as zero at 0 K, without formation"
+            )
         for made in classes:
             self.classes.setdefault(made.name, made)
         try:

@@ -44,7 +44,7 @@ class _Lowering:
         self.laws: list[Law] = []
         self.initial: list[Law] = []
         self.checks: list[Check] = []
-        self.library.solver = self._root
+        self.library.solver, self.library.remark = self._root, self.names.remarks.add
 
     def _package_constants(self, classes: list[tree.Class]) -> None:
         for package in (c for c in classes if c.kind == "package"):
