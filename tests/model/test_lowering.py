@@ -55,6 +55,13 @@ def test_logistic_functions_have_slopes_everywhere(at):
         assert float(gradient(at)) == pytest.approx(-sign * 2 * e / (1 + e) ** 2, rel=1e-13, abs=1e-150)
 
 
+@pytest.mark.parametrize("at", [-800.0, 0.5, 400.0, 700.0])
+def test_quotients_of_exponentials_keep_their_value(at):
+    value, gradient = function(gr.exp(x) / (1 + gr.exp(x)), "x")
+    assert float(value(at)) == pytest.approx(1 / (1 + np.exp(-at)) if at > -700 else 0.0, rel=1e-13)
+    assert float(gradient(at)) == pytest.approx(np.exp(-abs(at)) / (1 + np.exp(-abs(at))) ** 2, abs=1e-15)
+
+
 def test_der_needs_a_meaning():
     with pytest.raises(ModelError, match=r"der.* has no meaning"):
         evaluate([gr.der(x)], {"x": 1.0})

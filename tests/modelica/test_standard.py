@@ -388,3 +388,62 @@ def test_nobody_asks_what_the_end_of_a_run_would_do() -> None:
     gr.read_modelica(model(body))
     with pytest.raises(ModelError, match=r"'Modelica.Nowhere.f' is not defined"):
         gr.read_modelica(model(body.replace("terminal()", "time > 1.0")))
+
+
+G = """
+function 'g' input Real u; output Real y; algorithm y := if u > 0.0 then 1.0 else 0.0; end 'g';
+function 'h' input Real u; output Real y; algorithm y := smooth(0, u * 'g'(u)) + 'g'(u); end 'h';
+"""
+RUNNING = "parameter Real p = 0.7; Real x(start = 0.0, fixed = true); Real w(start = 0.0, fixed = true);"
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize(
+    ("body", "functions", "slope"),
+    [
+        # what is differentiated jumps, though the formula itself only bends
+        (
+            "Real y; equation der(x) = 1.0; y = smooth(0, if x > p then 2 * (x - p) else 0.0); der(w) = der(y);",
+            "",
+            -2.0,
+        ),
+        # a function that is called inside of smooth() and outside of it
+        ("equation der(x) = 1.0; der(w) = 'h'(x - p);", G, -1.3),
+        # a name does not promise that there are no jumps
+        (
+            "equation der(x) = 1.0; der(w) = 'tank.Medium.f'(x, p);",
+            "function 'tank.Medium.f' input Real x; input Real p; output Real y; "
+            "algorithm y := if x > p then 1.0 else 0.0; end 'tank.Medium.f';",
+            -1.0,
+        ),
+    ],
+)
+def test_smooth_hides_no_jump(body: str, functions: str, slope: float) -> None:
+    plant = gr.read_modelica(model(f"{RUNNING} {body}", functions))
+    run = gr.simulate(plant, np.array([0.0, 0.5, 1.0]), sensitivities=["p"])
+    assert float(run["d(w)"][-1, 0]) == pytest.approx(slope, abs=1e-5)
+
+
+def test_comparisons_in_smooth_at_equality() -> None:
+    plant = gr.read_modelica(
+        model("Real x; Real y; Real z; equation x = time - 0.5; y = smooth(0, if x > 0 then 1 / x else 0.0);"
+              "z = smooth(0, if x <= 0 then 2.0 else 1.0);")
+    )  # fmt: skip
+    run = gr.simulate(plant, np.array([0.0, 0.5, 1.0]), compiled=False)
+    assert list(run.y.values) == [0.0, 0.0, 2.0] and list(run.z.values) == [2.0, 2.0, 1.0]
+
+
+def test_slopes_of_parameters_are_carried_by_no_flow() -> None:
+    body = (
+        "parameter Real a = 1e-5; parameter Real b = 1e12; Real i; Real y; equation i = time; y = semiLinear(i, a, b);"
+    )
+    run = gr.simulate(gr.read_modelica(model(body)), np.array([0.0, 1.0]), compiled=False)
+    assert float(run.y[0]) == 0.0
+
+
+def test_records_that_are_set_from_their_own_fields_are_refused() -> None:
+    before = """record 'R' Real 'a'; Real 'b'; end 'R';
+    function 'f' input 'R' r; output 'R' s; algorithm s.a := 3.0 - r.a; s.b := r.a; end 'f';"""
+    body = "Real 'r.a'; Real 'r.b'; Real x; equation x = time; algorithm 'r.a' := x; 'r.b' := 0.0; 'r' := 'f'('r');"
+    with pytest.raises(gr.ModelError, match="'r' is set from its own fields"):
+        gr.read_modelica(model(body, before))

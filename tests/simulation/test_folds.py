@@ -77,3 +77,26 @@ def test_what_cannot_be_told_is_refused() -> None:
         gr.simulate(Switches(), TIMES, inputs={"u": drive}, sensitivities=["start(x)"])
     with pytest.raises(gr.SimulationError, match="could not be followed"):
         gr.simulate(Switches(), TIMES, inputs={"u": drive}, compiled=False)
+
+
+class Snapping(gr.Model):
+    """Its algebraic solution ends once."""
+
+    a, x, v, s = gr.Parameter(2.5), gr.Variable(0.0), gr.Variable(0.0), gr.Variable(start=-1.0)
+    equations = [der(x) == s - x, der(v) == a, s**3 - s == v]
+
+
+@pytest.mark.parametrize("compiled", [pytest.param(True, marks=pytest.mark.compiled), False])
+def test_frozen_steps_across_a_jump_have_no_derivatives(compiled: bool) -> None:
+    """The instant of the jump moves with a, and no equal step ends there."""
+    with pytest.raises(gr.SimulationError, match="s could not be followed"):
+        gr.simulate(Snapping(), [0.0, 1.0], method="frozen-explicit", step=0.01, sensitivities=["a"], compiled=compiled)
+
+
+@pytest.mark.compiled
+def test_frozen_steps_count_jumps_and_do_not_become_shorter_without_end() -> None:
+    frozen = gr.simulate(Snapping(), [0.0, 0.5, 1.0], method="frozen-explicit")
+    exact = gr.simulate(Snapping(), [0.0, 0.5, 1.0], rtol=1e-9)
+    assert frozen.attrs["solution_jumps"] == exact.attrs["solution_jumps"] == 1
+    assert frozen.attrs["steps"] < 50_000
+    np.testing.assert_allclose(frozen.x, exact.x, atol=2e-3)

@@ -211,7 +211,7 @@ class Task:
 
     def copy(self) -> Task:
         """The run as it stands: what integrators change is copied, but for rows already asked for and factors."""
-        changed = {name: getattr(self, name).copy() for name in ("p", "dp", "x", "z", "sx", "sz", "events")}
+        changed = {name: getattr(self, name).copy() for name in ("p", "dp", "x", "z", "sx", "sz", "dt", "events")}
         return replace(self, work=self.work.copy() if self.resumed else np.zeros_like(self.work), **changed)
 
     def take_over(self, other: Task) -> None:

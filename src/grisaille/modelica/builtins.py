@@ -238,14 +238,14 @@ STANDSTILL = 1e-12
 """Flows below are none: what they carry spreads instead, with this strength."""
 
 
-def _semi_linear(x: Any, above: Any, below: Any) -> Any:
+def semi_linear(x: Any, above: Any, below: Any, spreads: bool = True) -> Any:
     """``if x >= 0 then above * x else below * x``.
 
     Without a flow x it says nothing of what would be carried, and Modelica leaves open what is taken then. Here a
     spreading δ (above − below) with δ = max(STANDSTILL − |x|, 0) makes it the mean of what is around.
     """
     carried = choose(relation(">=", x, 0), multiply(above, x), multiply(below, x))
-    if is_number(x) and abs(x) >= STANDSTILL:
+    if not spreads or (is_number(x) and abs(x) >= STANDSTILL):
         return carried
     spread = BUILTINS["max"](subtract(STANDSTILL, _absolute(x)), 0.0)
     return add(carried, multiply(spread, subtract(above, below)))
@@ -325,7 +325,7 @@ BUILTINS: dict[str, Function] = {
     "promote": _promoted,
     "noEvent": lambda x: x,
     "homotopy": lambda actual, simplified=None: actual,
-    "semiLinear": _semi_linear,
+    "semiLinear": semi_linear,
     "String": text_of,
     "der": derivative,
     "terminal": lambda: False,

@@ -6,15 +6,16 @@ sums and products of any length are loops.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 import numpy as np
 
-from grisaille.model.expression import Expression
+from grisaille.model.expression import Expression, Name, postorder
 from grisaille.modelica import tree
 from grisaille.modelica.assembling import ELEMENT, assembled
-from grisaille.modelica.builtins import BUILTINS, MOST
+from grisaille.modelica.builtins import BUILTINS, MOST, semi_linear
 from grisaille.modelica.expressions import ExpressionParser
 from grisaille.modelica.refusals import Refused
 from grisaille.modelica.tokens import Tokens
@@ -246,12 +247,18 @@ class Evaluator:
         finally:
             self._smooth = outer
 
-    def _reference(self, node: tree.Reference, local: Local) -> Any:
-        outer, self._smooth = self._smooth, False  # what a name stands for is written elsewhere
+    @contextmanager
+    def plainly(self) -> Iterator[None]:
+        """For what is written elsewhere: names and functions."""
+        outer, self._smooth = self._smooth, False
         try:
-            return self._referred(node, local)
+            yield
         finally:
             self._smooth = outer
+
+    def _reference(self, node: tree.Reference, local: Local) -> Any:
+        with self.plainly():
+            return self._referred(node, local)
 
     def _referred(self, node: tree.Reference, local: Local) -> Any:
         value, parts = self._base(node, local)
@@ -398,7 +405,18 @@ def outcome(evaluator: Evaluator, node: tree.Outcome, _local: Local) -> Any:
     return evaluator.names.outcome(node)
 
 
-LAZY: dict[str, Callable[[Evaluator, tree.Calling, Local], Any]] = {"smooth": Evaluator.smooth}
+def _semi_linear(evaluator: Evaluator, node: tree.Calling, local: Local) -> Any:
+    """Only what a variable holds can be carried; slopes of numbers and parameters leave nothing open without a flow."""
+    x, above, below = (evaluator.value(argument, local) for argument in node.arguments)
+    formulas = [v for v in (above, below) if isinstance(v, Expression)]
+    names = (n.path for n in postorder(formulas) if isinstance(n, Name))
+    return semi_linear(x, above, below, any(n not in getattr(evaluator.names, "parameters", ()) for n in names))
+
+
+LAZY: dict[str, Callable[[Evaluator, tree.Calling, Local], Any]] = {
+    "smooth": Evaluator.smooth,
+    "semiLinear": _semi_linear,
+}
 """Functions that look at how their arguments are written; ``events`` enters its own."""
 
 _METHODS: dict[type, Callable[..., Any]] = {

@@ -130,7 +130,8 @@ class Library:
             raise Refused(node.at, f"'{node.name}' is a {made.kind}, not a function")
         key = (node.name, *map(_key, arguments), *((n, _key(v)) for n, v in named.items()))
         if key not in self._known:
-            self._known[key] = (self._run(made, node.name, arguments, named, node.at), (arguments, named))
+            with self.evaluator.plainly():  # the result is kept for calls that do not stand in smooth()
+                self._known[key] = (self._run(made, node.name, arguments, named, node.at), (arguments, named))
         return self._known[key][0]
 
     def _solved(self, node: tree.Calling, function: Any, low: Any, high: Any) -> Any:
@@ -141,7 +142,7 @@ class Library:
         if key not in self._known:
             inner = tree.Calling(node.at, function.name, [], {})
             root = self.solver(lambda u: self.call(inner, [u], function.arguments), low, high, node.at)
-            self._known[key] = (root, function)
+            self._known[key] = (root, (function, low, high))
         return self._known[key][0]
 
     def _supplied(self, node: tree.Calling, arguments: list[Any], named: dict[str, Any]) -> Any:

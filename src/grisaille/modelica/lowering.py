@@ -125,13 +125,17 @@ class _Lowering:
         found: list[tree.Node] = []
         for node in section:
             target = node.target if isinstance(node, tree.Assign) else None
-            fields = self.names.entries(target.path) if isinstance(target, tree.Reference) else []
-            if isinstance(node, tree.Assign) and len(fields) > 1 and not any(map(array_of, fields)):
-                for name in fields:
-                    value = tree.Subscripted(node.at, node.value, (tree.Part(name.rpartition(".")[2]),))
-                    found.append(tree.Assign(node.at, tree.Reference(node.at, (tree.Part(name),)), value))
-            else:
+            whole = target.path if isinstance(target, tree.Reference) else ""
+            fields = self.names.entries(whole) if whole else []
+            if not isinstance(node, tree.Assign) or fields in ([], [whole]) or any(map(array_of, fields)):
                 found.append(node)
+                continue
+            if any(n == whole or n.startswith(f"{whole}.") for n in tree.references(node.value)):
+                raise Refused(node.at, f"'{whole}' is set from its own fields: write them one by one")
+            for name in fields:
+                value = tree.Subscripted(node.at, node.value, (tree.Part(name.rpartition(".")[2]),))
+                target = tree.Reference(node.at, (tree.Part(name),))
+                found += self._by_fields([tree.Assign(node.at, target, value)])
         return found
 
     def _outcomes(self, section: list[tree.Node]) -> list[Single]:

@@ -15,7 +15,7 @@ from grisaille.model.expression import Call, Condition, Expression
 from grisaille.modelica import tree
 from grisaille.modelica.values import COMPARED, Record, bending
 
-_CONTINUOUS = ("Modelica.Electrical.Spice3.Internal.", "Modelica.Media.", ".Medium.")
+_CONTINUOUS = ("Modelica.Electrical.Spice3.Internal.", "Modelica.Media.")
 """In the names of functions of the Standard Library that do not promise it: devices of SPICE, properties of media."""
 
 

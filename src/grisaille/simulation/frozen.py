@@ -17,6 +17,8 @@ from grisaille.compilation.task import Status, Task
 from grisaille.simulation.integration import first_choice, integrate
 
 HALVINGS = 20
+WITH_JUMPS = 1e-3
+"""Steps, of the run, that are short enough where a solution jumps inside one."""
 
 
 def choose_step(
@@ -40,6 +42,8 @@ def choose_step(
             break
         if not done and reference is not None and reference.status != Status.DONE:
             break
+        if done and task.snaps and task.fixed_step <= WITH_JUMPS * (task.t1 - task.t0):
+            break  # no equal step ends at a jump of the solution, however short it is
         # the estimate is of fourth order or higher: jump close to the step that is needed
         large = done and task.error_estimate > 1.0
         factor = float(np.clip(0.9 * task.error_estimate**-0.25, 0.1, 0.5)) if large else 0.5
@@ -79,4 +83,5 @@ class _Snapshot:
             getattr(task, name)[...] = value
         task.t, task.written, task.steps, task.rejected, task.resumed = task.t0, 0, 0, 0, 0
         task.error_estimate = task.worst_constraint = 0.0
+        task.snaps = task.branch = 0
         task.h, task.memory, task.work, task.fixed_step = 0.0, None, np.zeros(0), step

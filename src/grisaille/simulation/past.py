@@ -32,6 +32,10 @@ from grisaille.trial import Point
 Floats = NDArray[np.float64]
 Stretch: TypeAlias = tuple[Floats, Floats, NDArray[np.uint8], list[int]]
 """Breaks, polynomials and kinks of all signals on a stretch; and how often each kink has come back."""
+COUNTED = (
+    "steps", "rejected", "evaluations", "jacobians", "factorizations", "newton_iterations", "rescues", "snaps",
+)  # fmt: skip
+"""What stretches add up to."""
 NODES = 8
 LEVELS = 5
 """How often a kink comes back before it is too smooth to matter."""
@@ -400,7 +404,7 @@ class _Run:
         task.written += len(at)
         for name in ("p", "x", "z", "sx", "sz"):
             getattr(task, name)[...] = getattr(sub, name)
-        for name in ("steps", "rejected", "evaluations", "jacobians", "factorizations", "newton_iterations", "rescues"):
+        for name in COUNTED:
             setattr(task, name, getattr(task, name) + getattr(sub, name))
         listed = min(sub.n_events, max(task.most_events - task.n_events, 0))
         task.events[task.n_events : task.n_events + listed] = sub.events[:listed]

@@ -20,7 +20,36 @@ def differentiate(jets: Jets, parameters: Mapping[str, ca.SX], formula: ca.SX, t
     """The total time derivative of a formula; ``text`` is the equation that index reduction differentiates."""
     if not formula.is_symbolic():
         refuse_jump(jets, parameters, formula, f"'{text}'" if text else "")
-    return jets.differentiate(formula)
+    return jets.differentiate(_with_relations(formula))
+
+
+def _with_relations(formula: ca.SX) -> ca.SX:
+    """A formula whose bends without events are relations: the slope jumps where the formula only bends."""
+    symbols = ca.symvar(formula)
+    if not symbols:
+        return formula
+    function = ca.Function("formula", [ca.vertcat(*symbols)], [formula])
+    steps = range(function.n_instructions())
+    if not any(function.instruction_id(k) == ca.OP_COPYSIGN for k in steps):
+        return formula
+    work: dict[int, ca.SX] = {}
+    for k in steps:
+        operation, inputs, outputs = (
+            function.instruction_id(k), function.instruction_input(k), function.instruction_output(k)
+        )  # fmt: skip
+        if operation == ca.OP_OUTPUT:
+            return work[inputs[0]]
+        if operation == ca.OP_INPUT:
+            work[outputs[0]] = symbols[inputs[1]]
+        elif operation == ca.OP_CONST:
+            work[outputs[0]] = ca.SX(function.instruction_constant(k))
+        elif operation == ca.OP_COPYSIGN:
+            work[outputs[0]] = work[inputs[0]] * (2 * (work[inputs[1]] >= 0) - 1)
+        elif len(inputs) == 1:
+            work[outputs[0]] = ca.SX.unary(operation, work[inputs[0]])
+        else:
+            work[outputs[0]] = ca.SX.binary(operation, work[inputs[0]], work[inputs[1]])
+    return formula
 
 
 def refuse_jump(jets: Jets, parameters: Mapping[str, ca.SX], formula: ca.SX, text: str = "") -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import casadi as ca
 import numpy as np
 
-from grisaille.model.expression import BENDS, Call
+from grisaille.model.expression import Call
 from grisaille.model.lowering.interpolation import Held, lower_table, lower_table2
 from grisaille.model.notation.text import render
 from grisaille.structure.jets import Jets
@@ -37,7 +37,7 @@ class Switches:
 
     def inspect(self, node: Call, arguments: list[ca.SX], value: ca.SX) -> ca.SX:
         """Called for every operation; replaces what jumps with time by a signal."""
-        if node.operation in CONSTANT_BETWEEN and node.data != BENDS:
+        if node.operation in CONSTANT_BETWEEN:
             formula = self._of_time(value)
             return value if formula is None else self._signal(node, formula)
         if node.operation == "abs":

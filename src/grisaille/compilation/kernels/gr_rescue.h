@@ -454,7 +454,7 @@ GR_COLD long gr_rescue(gr_task *k, gr_newton *n, const gr_anchor *from, double t
   double u_from[GR_LEN(GR_NU)], lift[GR_LEN(GR_NZ)];
   gr_way w = gr_way_from(k, from, t, x, u, u_from);
   w.lift = lift;
-  for (long i = 0; i < GR_NZ; i++) guess[i] = z[i];
+  for (long i = 0; i < GR_NZ; i++) guess[i] = z[i], lift[i] = 0.0;
   if (!gr_rescue_afresh(k, n, &w, z)) return GR_DONE;
 #if GR_HAS_SIDES
   for (long i = 0; i < GR_NZ; i++) z[i] = guess[i];
@@ -464,7 +464,7 @@ GR_COLD long gr_rescue(gr_task *k, gr_newton *n, const gr_anchor *from, double t
   const long may_shorten = !(k->fixed_step > 0.0) && t != from->t;
   long status = gr_rescue_along(k, n, &w, z, may_shorten ? GR_STRIDES_IN_STEP : GR_STRIDES, &share);
   if (!status || may_shorten) return status;
-  const long where = k->where;
+  const long where = k->where, moves = t != from->t;
   for (long i = 0; i < GR_NZ; i++) ended[i] = z[i];
 
   w.fades = 1;
@@ -473,7 +473,12 @@ GR_COLD long gr_rescue(gr_task *k, gr_newton *n, const gr_anchor *from, double t
     for (long i = 0; i < GR_NZ; i++) w.lift[i] = n->f[GR_NX + i];
     if (!gr_rescue_along(k, n, &w, z, GR_STRIDES, &faded)) return GR_DONE;
     for (long i = 0; i < GR_NZ; i++) z[i] = from->z[i];
-    if (!gr_fold(k, n, t, x, z, u, 0)) return GR_DONE;
+    if (moves && k->ns > 0) return gr_fail(k, GR_BRANCH_ENDS, where, share); /* the instant of the jump moves */
+    if (!gr_fold(k, n, t, x, z, u, 0)) {
+      if (moves && (k->snaps == 0 || k->snapped_at != k->t)) k->snaps++; /* several stages of one step see it */
+      if (moves) k->snapped_at = k->t;
+      return GR_DONE;
+    }
   }
   for (long i = 0; i < GR_NZ; i++) z[i] = guess[i];
   if (!gr_rescue_damped(k, n, &w, z, ended)) return GR_DONE;

@@ -76,6 +76,7 @@ def _power(_data: Any, base: ca.SX, exponent: ca.SX) -> ca.SX:
 
 LARGEST_EXPONENT = 350.0
 """exp(350)² is still a number, exp(350) + 1 is exp(350) to rounding by far."""
+GROWING = frozenset((ca.OP_EXP, ca.OP_POW, ca.OP_CONSTPOW, ca.OP_SINH, ca.OP_COSH))
 
 
 def _quotient(_data: Any, above: ca.SX, below: ca.SX) -> ca.SX:
@@ -84,9 +85,15 @@ def _quotient(_data: Any, above: ca.SX, below: ca.SX) -> ca.SX:
         first, second = below.dep(0), below.dep(1)
         if second.is_constant():
             first, second = second, first
-        if first.is_constant() and 0 < float(first) < np.inf and second.op() == ca.OP_EXP:
+        if first.is_constant() and 0 < float(first) < np.inf and second.op() == ca.OP_EXP and not _may_grow(above):
             below = first + ca.exp(ca.fmin(second.dep(0), LARGEST_EXPONENT))
     return above / below
+
+
+def _may_grow(formula: ca.SX) -> bool:
+    """Whether what is divided may be as large as an exponential: exp(x) / (1 + exp(x)) is one, not zero."""
+    function = ca.Function("divided", [ca.vertcat(*ca.symvar(formula))], [formula])
+    return any(function.instruction_id(k) in GROWING for k in range(function.n_instructions()))
 
 
 def _where(_data: Any, condition: ca.SX, yes: ca.SX, no: ca.SX) -> ca.SX:
@@ -105,7 +112,8 @@ def _smooth_sign(_data: Any, x: ca.SX, width: ca.SX) -> ca.SX:
 
 def _reaches(a: ca.SX, b: ca.SX) -> ca.SX:
     """``a >= b`` as 1 or 0, not to be taken for a switch: the passes that look for jumps see no relation in it."""
-    return (1 + ca.SX.binary(ca.OP_COPYSIGN, ca.SX(1), a - b)) / 2
+    # 0 - a is -0 at a = 0, which copysign takes for negative: what is added makes every zero positive
+    return (1 + ca.SX.binary(ca.OP_COPYSIGN, ca.SX(1), a - b + 1e-300)) / 2
 
 
 def _comparison(relation: Callable[..., ca.SX], bending: Callable[..., ca.SX]) -> Callable[..., ca.SX]:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grisaille.compilation.cuda.tasks import bytes_of, machine_for_tasks, run_tasks
+from grisaille.compilation.kernel import build_kernel
 from grisaille.compilation.task import Task
 from grisaille.simulation.ensembles.engines import Setting
 from grisaille.simulation.ensembles.reducers import BLOCK
@@ -39,6 +40,10 @@ class GraphicsTaskEngine(TaskEngine):
     def __init__(self, setting: Setting, solver: Solver, device: str) -> None:
         super().__init__(setting, solver)
         self.device = device
+        # the device's text is dense, and so is the room of its tasks
+        self.kernel = build_kernel(
+            self.form.system, sensitive=bool(len(setting.dp)), compiled=setting.compiled, sparse=False
+        )
         self.machine = machine_for_tasks(self.form.system, bool(len(setting.dp)))
         free = self.machine.free()
         self.held = HELD if free is None else min(HELD, free // 2)

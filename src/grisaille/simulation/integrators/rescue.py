@@ -53,6 +53,8 @@ def rescue(newton: Newton, start: Anchor, t: float, x: Floats, z: Floats, u: Flo
         return _along(way.faded(), STRIDES)
     except StepFailure:
         pass
+    if newton.task.ns > 0 and t != start.t:
+        raise ended  # the instant of the jump moves with what is differentiated by
     with suppress(StepFailure):
         return beyond_folds(newton, t, x, start.z, u)
     try:
