@@ -2,8 +2,9 @@
 
 Each is flattened by rumoca with its parameters kept, simulated and compared with the signals of another tool where a
 reference is given; then two or three parameters and a start are recovered by output error from data that were simulated
-with noise, from guesses that are 20 % off. Four, one of them a mechanism, are fitted again with a disturbance, by KalmanML and SimulatedPEM. The
-program ends with status 1 if a fit does not converge or lies more than four of its standard errors off.
+with noise, from guesses that are 20 % off. Four, one of them a mechanism, are fitted again with a disturbance, by
+KalmanML and SimulatedPEM. The program ends with status 1 if a fit does not converge or lies more than four of its
+standard errors off.
 
     python benchmarks/modelica_fits.py LIBRARY [--references FOLDER] [--only First] [--keep FOLDER] [--output FILE]
 
