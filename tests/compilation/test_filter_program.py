@@ -37,7 +37,7 @@ def pair(model, data, values, **options):
     for compiled in (False, True):
         method = gr.KalmanML(compiled=compiled, **options)
         problem = build_problem(model, data, list(values), method, guess=values)
-        runners.append(problem.runner_of(problem.cases[0]))
+        runners.append(problem.cases[0].runner)
         named = problem.cases[0].own(problem.guess)
     return *runners, runners[1].discretise(named), named
 

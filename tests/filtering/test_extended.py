@@ -52,7 +52,7 @@ def test_gradient_with_gaps_and_huber(options):
 def test_constraints_hold_at_all_times(options):
     """Predicted, filtered and smoothed means, and their covariances, at every sample."""
     problem = posed(Pendulum(), VALUES, substeps=2, compiled=False, **options)
-    runner = problem.runner_of(problem.cases[0])
+    runner = problem.cases[0].runner
     values = problem.cases[0].own(problem.guess)
     found = runner.states(values, problem.cases[0].discretisation)
     filter, kept, smoothed = found.filter, found.filtered, found.smoothed

@@ -61,7 +61,7 @@ def test_equals_the_model_solved_by_hand(options):
 @pytest.mark.parametrize("options", WAYS)
 def test_the_equations_hold_after_every_update(options):
     problem = posed(Implicit(), **options)
-    runner = problem.runner_of(problem.cases[0])
+    runner = problem.cases[0].runner
     found = runner.states(problem.cases[0].own(problem.guess), problem.cases[0].discretisation)
     m, q, kept = found.filter.model, found.q, found.filtered
     residual = ca.Function("g", [m.t, m.X, m.z, m.u, m.q], [m.residual])

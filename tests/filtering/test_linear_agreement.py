@@ -60,7 +60,7 @@ def test_derivatives_and_smoothed_states(options, start):
     assert found.log_likelihood == pytest.approx(wanted.log_likelihood, rel=1e-10)
     assert np.allclose(found.slope, wanted.slope, rtol=1e-9, atol=1e-9)
     assert np.allclose(found.curvature, wanted.curvature, rtol=1e-9, atol=1e-9)
-    moments = [p.runner_of(p.cases[0]).states(p.guess, p.cases[0].discretisation) for p in (other, exact)]
+    moments = [p.cases[0].runner.states(p.guess, p.cases[0].discretisation) for p in (other, exact)]
     for name in ("x_pred", "P_pred", "x_filt", "P_filt"):
         assert np.allclose(getattr(moments[0].filtered, name), getattr(moments[1].filtered, name), atol=1e-11), name
     for found, wanted in zip(moments[0].smoothed, moments[1].smoothed, strict=True):

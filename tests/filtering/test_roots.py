@@ -119,7 +119,7 @@ def test_compiled_passes_restart_too():
     values = []
     for compiled in (True, False):
         problem = build_problem(implicit(symbolic), data, ["a"], gr.KalmanML(compiled=compiled, substeps=2))
-        runner = problem.runner_of(problem.cases[0])
+        runner = problem.cases[0].runner
         given = problem.cases[0].own(problem.guess)
         steps = problem.cases[0].discretisation
         whole = runner.likelihood(given, steps, sensitive=True).likelihood

@@ -48,7 +48,7 @@ def data(times=TIMES):
 
 def problem_of(**options):
     problem = build_problem(Pulse(), data(), ["m"], gr.KalmanML(**({"compiled": True} | options)))
-    runner = problem.runner_of(problem.cases[0])
+    runner = problem.cases[0].runner
     q, dq, start = runner.posed(problem.cases[0].own(problem.guess), True)
     filter = runner.filter_on(problem.cases[0].discretisation, problem.guess)
     return problem, filter, q, dq, start

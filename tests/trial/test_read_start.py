@@ -49,7 +49,7 @@ def test_read_off_equals_solved(model, moves, values, demands) -> None:
     trial = Trial(model, TIMES, moves=Movement.named(moves), demands=demands)
     point = trial.at(values)
     initializer = point.initializer
-    assert trial.reader(point.form) is not None
+    assert trial.encoding.reader(point.initializer) is not None
     solved = initializer.solve(0.0, point.u, point.p, point.demands)
     slopes = initializer.sensitivity(0.0, point.u, point.p, solved, point.dp, point.demands, point.ddemands)
     np.testing.assert_allclose(point.start.x, solved.x, rtol=1e-12, atol=1e-12)

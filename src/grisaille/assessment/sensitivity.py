@@ -187,7 +187,7 @@ def _valued(structure: Structure, unknowns: tuple[Unknown, ...], case: Case) -> 
     """Unknowns at the values of the model and of the consistent start."""
     values = evaluate_parameters(structure.model, case.experiment.constants)
     known = [replace(u, guess=values[u.target]) if u.kind == "parameter" else u for u in unknowns]
-    return start_guesses(known, [case])
+    return start_guesses(known, [(case.trial, case.unknowns)])
 
 
 def _output_scale(

@@ -28,6 +28,7 @@ from grisaille.disturbance.free_levels import (
     noise_root,
     symbolic_process,
 )
+from grisaille.disturbance.hidden import hidden_disturbance
 from grisaille.disturbance.model_jumps import Jump, Part, find_jumps
 from grisaille.errors import EstimationError
 from grisaille.structure.delays.delay import refuse_past_of_unknowns
@@ -72,9 +73,22 @@ class StochasticModel:
     residual: ca.SX = field(default_factory=lambda: ca.SX(0, 1))
     """g(t, X, z, u, q) = 0"""
 
-    @property
+    @cached_property
     def n(self) -> int:
         return len(self.names)
+
+    @cached_property
+    def hidden(self) -> str:
+        """A disturbance without a linear effect where it is zero; empty where there is none."""
+        return hidden_disturbance(self)
+
+    @cached_property
+    def levels(self) -> frozenset[str]:
+        """Parameters that enter noise and nothing else."""
+        noise = ca.vertcat(ca.vec(ca.densify(self.noise)), ca.vec(ca.densify(self.variance)))
+        rest = ca.vertcat(self.drift, self.measured, self.constraints)
+        driven = set(ca.jacobian_sparsity(noise, self.q).get_col())
+        return frozenset(self.quantities[k] for k in driven - set(ca.jacobian_sparsity(rest, self.q).get_col()))
 
     @property
     def arguments(self) -> list[ca.SX]:
@@ -159,18 +173,28 @@ def build_stochastic_model(
     noises: Sequence[str] = (),
     values: Mapping[str, float] | None = None,
 ) -> StochasticModel:
-    """The stochastic model of a structure.
+    """The stochastic model of a structure, made once.
 
     outputs : those that are measured
     scales, noises : disturbances and outputs whose levels are entries of q instead of the declared formulas
-    values : of all parameters; they decide the rank of correlations only
+    values : of all parameters; they decide the rank of correlations only, and such models are made for each of them
     """
+    asked = tuple(outputs), tuple(scales), tuple(noises)
+    if any(d.correlation for d in structure.model.disturbances.values()):
+        return _built(structure, *asked, values or {})
+    return structure.kept(("stochastic", *asked), lambda: _built(structure, *asked, values or {}))
+
+
+def _built(
+    structure: Structure, outputs: Sequence[str], scales: Sequence[str], noises: Sequence[str],
+    values: Mapping[str, float],
+) -> StochasticModel:  # fmt: skip
     if structure.system.moving is not None:
         plain = replace(structure, system=structure.system.moving.plain)
-        made = build_stochastic_model(plain, outputs, scales=scales, noises=noises, values=values)
-        return _on_moving_clock(made, structure)
+        return _on_moving_clock(_built(plain, outputs, scales, noises, values), structure)
     system, flat = structure.system, structure.model
-    refuse_past_of_unknowns(system.delays, "filters and collocation follow states")
+    if system.has.pasts:
+        refuse_past_of_unknowns(system.delays, "filters and collocation follow states")
     if system.pieces:
         relation, text = system.pieces[0]
         raise EstimationError(
@@ -182,7 +206,7 @@ def build_stochastic_model(
     q = ca.vertcat(system.p, extra)
     quantities = (*system.parameter_names, *free)
     place = {name: k for k, name in enumerate(quantities)}
-    known = {**dict(values or {}), **{name: 1.0 for name in free}}
+    known = {**values, **{name: 1.0 for name in free}}
     processes = [
         symbolic_process(g, free, lambda path: q[place[path]], known) for g in group_correlated(flat.disturbances)
     ]

@@ -303,7 +303,7 @@ def estimate_starts(fit: Fitted, head: Experiment, names: Sequence[str]) -> dict
     model, method = fit.settled_model, fit.method.validator
     structure = structure_of(model)
     unknowns = parameter_guesses(structure.model, resolve_unknowns(structure, [head], [f"start({n})" for n in names]))
-    found = method.estimate(method.pose(Question(model, structure, [head], unknowns)))
+    found = method.estimate(method.pose(Question(model, structure, [head], unknowns).with_starts()))
     if not found.converged:
         raise EstimationError(f"no minimum was found ({found.status}).")
     errors = np.sqrt(np.clip(np.diag(found.covariance), 0.0, None))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self
 
 import numpy as np
@@ -74,24 +74,20 @@ class Case(Generic[R]):
     """Indices into the problem's unknowns, in the order of the trial's θ."""
     discretisation: Discretisation | None = None
     """How finely it is represented; None as long as that has not been chosen."""
+    name: str = field(init=False, repr=False, compare=False)
+    grid: np.ndarray = field(init=False, repr=False, compare=False)
+    samples: tuple[Samples, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Of the trial: its name, its instants, what was measured."""
+        trial = self.trial
+        vars(self).update(name=trial.name, grid=trial.times, samples=trial.data.samples)
 
     @property
     def runner(self) -> R:
         """What an estimator has made of the trial; of a loaded fit it is made when first asked for."""
         assert self.prepare is not None
         return self.prepare()
-
-    @property
-    def name(self) -> str:
-        return self.trial.name
-
-    @property
-    def grid(self) -> np.ndarray:
-        return self.trial.times
-
-    @property
-    def samples(self) -> tuple[Samples, ...]:
-        return self.trial.data.samples
 
     @property
     def count(self) -> int:
@@ -171,16 +167,19 @@ def unknown_starts(experiment: Any) -> dict[str, Any]:
     return {n: v for n, v in experiment.start.items() if not isinstance(v, int | float | np.number)}
 
 
-def start_guesses(unknowns: Sequence[Unknown], cases: Sequence[Any]) -> tuple[Unknown, ...]:
-    """Starts begin at the consistent start of their experiment at the guess."""
+def start_guesses(unknowns: Sequence[Unknown], trials: Iterable[tuple[Trial, tuple[int, ...]]]) -> tuple[Unknown, ...]:
+    """Starts begin at the consistent start of their experiment at the guess.
+
+    trials : with those of the unknowns that move them
+    """
     done = list(unknowns)
-    for case in cases:
-        wanted = [k for k in case.unknowns if done[k].kind == "start" and not np.isfinite(done[k].guess)]
+    for trial, mine in trials:
+        wanted = [k for k in mine if done[k].kind == "start" and not np.isfinite(done[k].guess)]
         if not wanted:
             continue
-        still = [k for k in case.unknowns if k not in wanted]
-        trial = case.trial.moving(movement_of([done[k] for k in still]))
-        start = trial.at([done[k].guess for k in still]).observed()
+        still = [k for k in mine if k not in wanted]
+        moving = trial.moving(movement_of([done[k] for k in still]))
+        start = moving.at([done[k].guess for k in still]).observed()
         for k in wanted:
             done[k] = replace(done[k], guess=start[done[k].target])
     return tuple(done)

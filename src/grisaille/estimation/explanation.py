@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from grisaille.estimation.estimate import Estimate
+from grisaille.estimation.estimator import Estimator
 
 UNEXPLAINED = ("not an explanation:", "large residuals:")
 """How the notes begin that say so."""
@@ -19,10 +20,10 @@ LARGE, FAR = 3.0, 10.0
 """Root mean squares, in units of the declared noise, from which on a note says so, and the status too."""
 
 
-def with_explanation(estimate: Estimate, remedy: str) -> Estimate:
+def with_explanation(estimate: Estimate, method: Estimator, *, disturbed: bool) -> Estimate:
     """The estimate with a first note, and another status, where its residuals are far larger than the noise.
 
-    remedy : what may help, for this estimator
+    disturbed : whether the model is, which decides what may help
     """
     worst = _sizes(estimate)
     if not worst or max(worst.values()) <= LARGE:
@@ -32,9 +33,11 @@ def with_explanation(estimate: Estimate, remedy: str) -> Estimate:
     if worst[output] <= FAR:
         note = f"large residuals: {told}: the noise is larger than declared, or the model is not complete."
         return replace(estimate, notes=(note, *estimate.notes))
+    ways = ", ".join(["gr.multistart(…)", "another guess=", *method.ways_out(disturbed)])
     note = (
         f"not an explanation: {told}: a local minimum far from the data, a wrong model, or a noise that is declared "
-        f"too small; estimates and standard errors mean nothing then. {remedy}"
+        f"too small; estimates and standard errors mean nothing then. Try {ways}, or leave the noise open "
+        f"(noise=None)."
     )
     status = estimate.status
     if estimate.converged:

@@ -18,10 +18,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import casadi as ca
 import numpy as np
 
-from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.errors import EstimationError
 from grisaille.estimation.cases import Case
 from grisaille.estimation.likelihood import LikelihoodEvaluation
@@ -82,14 +80,6 @@ def _scatter(data: Sequence[Any], output: str) -> float:
     every = np.concatenate(steps) if steps else np.zeros(0)
     size = float(np.std(every)) if every.size else 0.0
     return 0.5 * size if size > 0 else 1.0
-
-
-def level_parameters(model: StochasticModel) -> set[str]:
-    """Parameters that enter noise and nothing else."""
-    noise = ca.vertcat(ca.vec(ca.densify(model.noise)), ca.vec(ca.densify(model.variance)))
-    rest = ca.vertcat(model.drift, model.measured, model.constraints)
-    driven = set(ca.jacobian_sparsity(noise, model.q).get_col())
-    return {model.quantities[k] for k in driven - set(ca.jacobian_sparsity(rest, model.q).get_col())}
 
 
 def scan(search: Search[LikelihoodEvaluation], cases: Sequence[Case], open_levels: Sequence[int]) -> np.ndarray:

@@ -86,7 +86,7 @@ class LikelihoodProblem(Problem):
         total, slope, curvature = 0.0, np.zeros(n), np.zeros((n, n))
         parts: list[tuple[Case, Likelihood]] = []
         for case in self.begun.cases:
-            found = self.runner_of(case).likelihood(*chosen(case, theta), sensitive=sensitive)
+            found = case.runner.likelihood(*chosen(case, theta), sensitive=sensitive)
             if found.failure or found.likelihood is None:
                 return self._broken(theta, f"experiment '{case.name}': {found.failure}")
             likelihood, mine = found.likelihood, list(case.unknowns)
@@ -115,7 +115,7 @@ class LikelihoodProblem(Problem):
         """The objective and its gradient only: nonlinear filters run in reverse, without the expected information."""
         total, slope = 0.0, np.zeros(len(self.unknowns))
         for case in self.begun.cases:
-            found = self.runner_of(case).gradient(*chosen(case, theta))
+            found = case.runner.gradient(*chosen(case, theta))
             if found.failure or found.likelihood is None:
                 return np.inf, np.full(len(slope), np.nan)
             total += found.likelihood.value
@@ -127,14 +127,10 @@ class LikelihoodProblem(Problem):
     def refusal(self, theta: np.ndarray) -> str:
         """Why the likelihood at θ must not be believed, in words; empty where it may."""
         for case in self.begun.cases:
-            reason = self.runner_of(case).refusal(*chosen(case, theta))
+            reason = case.runner.refusal(*chosen(case, theta))
             if reason:
                 return f"Experiment '{case.name}': {reason}"
         return ""
-
-    def runner_of(self, case: Filtered) -> FilterRunner:
-        """Its filter."""
-        return case.runner
 
     def renewed(self, values: Sequence[np.ndarray] | None = None, guess: np.ndarray | None = None) -> LikelihoodProblem:
         """An independent problem with other measurements (an array for each ``samples``, in order) or another guess.

@@ -30,6 +30,8 @@ class NoiseLevel:
     """Observed names in the formula."""
     function: ca.Function | None
     """Of (p, observed values, t)."""
+    parameters: tuple[str, ...] = ()
+    """In the formula, through formulas of other parameters too."""
 
     def at(self, p: np.ndarray, observed: np.ndarray, t: np.ndarray) -> np.ndarray:
         """One value per sample; ``observed`` is (samples, needs)."""
@@ -51,12 +53,11 @@ def noise_levels(model: FlatModel, outputs: Sequence[str]) -> dict[str, NoiseLev
     return {name: model.kept(("noise", name), partial(_level, model, name)) for name in outputs}
 
 
-def refuse_estimated_noise(model: FlatModel, levels: Mapping[str, NoiseLevel], unknowns: Sequence[Unknown]) -> None:
+def refuse_estimated_noise(levels: Mapping[str, NoiseLevel], unknowns: Sequence[Unknown]) -> None:
     """Least squares cannot estimate what stands in a noise formula: it would only make the noise large."""
     estimated = {u.target for u in unknowns if u.kind == "parameter"}
-    for output in levels:
-        inside = _parameters_in(model, model.outputs[output].noise)
-        both = [n for n in inside if n in estimated]
+    for output, level in levels.items():
+        both = [n for n in level.parameters if n in estimated]
         if both:
             raise EstimationError(
                 f"The noise of output '{output}' contains '{both[0]}', which is estimated: least squares would make "
@@ -65,16 +66,15 @@ def refuse_estimated_noise(model: FlatModel, levels: Mapping[str, NoiseLevel], u
             )
 
 
-def _parameters_in(model: FlatModel, formula: Expression | None) -> list[str]:
-    """Parameters that a formula contains, through formulas of other parameters too."""
+def _parameters_in(model: FlatModel, formula: Expression) -> tuple[str, ...]:
     found: dict[str, None] = {}
-    waiting = [formula] if formula is not None else []
+    waiting = [formula]
     while waiting:
         names = [node.path for node in postorder(waiting) if isinstance(node, Name) and node.path in model.parameters]
         fresh = [n for n in dict.fromkeys(names) if n not in found]
         found.update(dict.fromkeys(fresh))
         waiting = [v for n in fresh if (v := model.parameters[n].value) is not None]
-    return list(found)
+    return tuple(found)
 
 
 def _level(model: FlatModel, output: str) -> NoiseLevel:
@@ -89,4 +89,4 @@ def _level(model: FlatModel, output: str) -> NoiseLevel:
     leaves: Mapping[str, ca.SX] = {**p, **y, "time": t}
     sigma = lower([formula], leaves.__getitem__)[0]
     columns = [ca.vertcat(*p.values()) if p else ca.SX(0, 1), ca.vertcat(*y.values()) if y else ca.SX(0, 1), t]
-    return NoiseLevel(output, True, needs, ca.Function("sigma", columns, [sigma]))
+    return NoiseLevel(output, True, needs, ca.Function("sigma", columns, [sigma]), _parameters_in(model, formula))

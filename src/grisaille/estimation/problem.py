@@ -109,7 +109,8 @@ class Problem(Scaled):
         )
         self.weights = np.concatenate([s.weights for c in cases for s in c.samples])
         self._begun: Self | None = None
-        self.sigma = {name: 1.0 for name in self.outputs if noise and not noise[name].known}
+        self.sigma: Mapping[str, float] = {n: 1.0 for n in self.outputs if noise and not noise[n].known}
+        """The noise levels that are unknown, as they are taken."""
         self.frozen: Mapping[tuple[str, str], np.ndarray] = {}
         """σ of each sample by (case, output), where it is a formula."""
         self.courses: dict[str, Course] = {}
@@ -130,15 +131,6 @@ class Problem(Scaled):
         if not isinstance(self, kind):
             raise TypeError(f"a {kind.__name__} is expected, not a {type(self).__name__}: another method has posed it")
         return self
-
-    @property
-    def sigma(self) -> Mapping[str, float]:
-        """The noise levels that are unknown, as they are taken."""
-        return self._sigma
-
-    @sigma.setter
-    def sigma(self, levels: Mapping[str, float]) -> None:
-        self._sigma, self._begun = dict(levels), None
 
     @property
     def begun(self) -> Self:
@@ -300,6 +292,8 @@ class Problem(Scaled):
 
     def prior_residuals(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """One residual per prior (several for a joint one) and their derivatives."""
+        if all(u.prior is None for u in self.unknowns):
+            return np.zeros(0), np.zeros((0, len(theta)))
         residuals, slopes = [], []
         for k, (unknown, value) in enumerate(zip(self.unknowns, theta, strict=True)):
             found = prior_residual(unknown, float(value))

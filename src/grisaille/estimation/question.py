@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from grisaille.estimation.cases import Case, start_guesses, trial_of
+import numpy as np
+
+from grisaille.estimation.cases import start_guesses, trial_of
 from grisaille.experiment.experiment import Experiment
 from grisaille.model.classes import Model
 from grisaille.structure.prepared import structure_of
@@ -41,7 +43,7 @@ class Question:
     @classmethod
     def of(cls, model: Model, data: Sequence[Experiment], unknowns: Sequence[Unknown]) -> Question:
         """With the model's own structure."""
-        return cls(model, structure_of(model), data, unknowns)
+        return cls(model, structure_of(model), data, unknowns).with_starts()
 
     @cached_property
     def outputs(self) -> tuple[str, ...]:
@@ -68,14 +70,11 @@ class Question:
         return other
 
     def with_starts(self) -> Question:
-        """The same with unknown starts guessed where their experiments begin."""
-        cases = [Case(e, *self._apart(k)) for k, e in enumerate(self.data)]
-        return self.with_unknowns(start_guesses(self.unknowns, cases))
+        """The same with unknown starts guessed where their experiments begin, as estimators take it."""
+        if all(u.kind != "start" or np.isfinite(u.guess) for u in self.unknowns):
+            return self
+        return self.with_unknowns(start_guesses(self.unknowns, self.trials))
 
     def points(self) -> list[Point]:
         """The trials at the guess."""
         return [trial.at([self.unknowns[k].guess for k in mine]) for trial, mine in self.trials]
-
-    def _apart(self, k: int) -> tuple[Trial, None, tuple[str, ...], tuple[int, ...]]:
-        trial, mine = self.trials[k]
-        return trial, None, (), mine

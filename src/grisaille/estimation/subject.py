@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any
 
 from grisaille.disturbance.stochastic_model import StochasticModel, build_stochastic_model
-from grisaille.filtering.hidden import hidden_disturbance
 from grisaille.model.classes import Model
 from grisaille.model.flat import FlatModel
 from grisaille.structure.parameters import evaluate_parameters
@@ -58,9 +57,9 @@ class Subject:
     @cached_property
     def hidden(self) -> str:
         """A disturbance without a linear effect where it is zero; empty where there is none."""
-        return hidden_disturbance(self.stochastic) or ""
+        return self.stochastic.hidden
 
     def refuse_infinite_variance(self) -> None:
         """Refuse what no estimator can do about white noise, in the words that all have for it."""
-        for experiment in self.data:
+        for experiment in self.data if self.disturbances else ():
             refuse_infinite_variance(Trial.of(self.model, experiment).at())

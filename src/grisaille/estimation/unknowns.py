@@ -10,7 +10,7 @@ the unknown divided by its size.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -21,9 +21,9 @@ from grisaille.estimation.curves.smoothness import with_smoothness
 from grisaille.estimation.curves.vectors import deal_out, elements_of, names_to_estimate
 from grisaille.model.flat import FlatModel
 from grisaille.model.names import matching
-from grisaille.model.priors import LogNormal, MultivariateNormal, Normal, SmoothCurve, Uniform
+from grisaille.model.priors import LogNormal, MultivariateNormal, Normal, SmoothCurve, Smoothness, Uniform
 from grisaille.structure.descriptor.operating_point import Conditions, start_point
-from grisaille.structure.parameters import evaluate_parameters
+from grisaille.structure.parameters import evaluate_parameters, formulas_of
 from grisaille.structure.reduction import Structure
 from grisaille.structure.starts.initialization import Initializer, Start
 from grisaille.trial.conditions import conditions_of
@@ -46,16 +46,18 @@ def resolve_unknowns(
 ) -> tuple[Unknown, ...]:
     """The unknowns of a problem, in the order of their ``names`` (``wanted_names``)."""
     runs = [e.name for e in experiments]
-    own, targets = _local_names(structure.model, local), []
+    flat, pool = structure.model, dict.fromkeys(names_to_estimate(structure.model))
+    own, targets = _local_names(flat, local), []
     found: dict[str, Unknown] = {}
-    flat = structure.model
-    bounds, guess = deal_out(flat, bounds, "bounds"), deal_out(flat, guess, "guess")
-    known = _Declared(structure, experiments, bounds, deal_out(flat, _prior_table(priors), "priors"))
+    bounds = deal_out(flat, bounds, "bounds") if bounds else {}
+    guess = deal_out(flat, guess, "guess") if guess else {}
+    believed = {} if priors is None else deal_out(flat, _prior_table(priors), "priors")
+    known = _Declared(structure, experiments, bounds, believed)
     for wanted in names:
         base, _, where = wanted.partition("@")
         if where and where not in runs:
             raise EstimationError(f"'{wanted}' names the experiment '{where}'; there are {', '.join(runs)}.")
-        for target in _expand(structure, experiments, base):
+        for target in [base] if base in pool else _expand(structure, experiments, base, pool):
             targets.append(target)
             for unknown in known.spread(target, where, runs, own):
                 if unknown.name in found and base == "start(*)":
@@ -66,17 +68,22 @@ def resolve_unknowns(
     for name in own:
         if name not in targets:
             raise EstimationError(f"local= names '{name}', which is not estimated; there are {', '.join(targets)}.")
-    refuse_strangers(found.values(), bounds, "bounds")
-    refuse_strangers(found.values(), known.priors, "priors")
-    _refuse_constants(found, experiments)
-    smooth = with_smoothness(flat, list(found.values()), experiments)
-    return tuple(_with_guess(u, guess, searched) for u in smooth)
+    unknowns: Sequence[Unknown] = tuple(found.values())
+    for given, what in ((bounds, "bounds"), (believed, "priors")):
+        if given:
+            refuse_strangers(unknowns, given, what)
+    if any(e.constants for e in experiments):
+        _refuse_constants(unknowns, experiments)
+    if any(isinstance(u.prior, Smoothness) for u in unknowns):
+        unknowns = with_smoothness(flat, unknowns, experiments)
+    return tuple(_with_guess(u, guess, searched) if guess else u for u in unknowns)
 
 
 def _local_names(flat: FlatModel, local: Iterable[object]) -> tuple[str, ...]:
     if isinstance(local, str):
         raise EstimationError(f"local= takes a list of names: [{local!r}].")
-    return tuple(deal_out(flat, {str(getattr(e, "path", e)): None for e in local}, "local"))
+    listed = {str(getattr(e, "path", e)): None for e in local}
+    return tuple(deal_out(flat, listed, "local")) if listed else ()
 
 
 def wanted_names(structure: Structure, estimate: Iterable[object] | None, may_be_empty: bool = False) -> list[str]:
@@ -102,18 +109,17 @@ def marked_names(structure: Structure) -> list[str]:
     return [n for n, p in structure.model.parameters.items() if p.bounds is not None or p.prior is not None]
 
 
-def _expand(structure: Structure, experiments: Sequence[Any], name: str) -> list[str]:
+def _expand(structure: Structure, experiments: Sequence[Any], name: str, pool: Collection[str]) -> list[str]:
     if name == "start(*)":
         return [f"start({s})" for s in _free_states(structure, experiments)]
     flat = structure.model
-    pool = names_to_estimate(flat)
     hits = [n for n in matching(name, pool) if n in pool] or elements_of(name, pool)
     if not hits:
         raise EstimationError(f"{flat.name} has no parameter or start called '{name}'.{_meant(flat, name, pool)}")
     return hits
 
 
-def _meant(flat: FlatModel, name: str, pool: Sequence[str]) -> str:
+def _meant(flat: FlatModel, name: str, pool: Iterable[str]) -> str:
     """What somebody who wrote a wrong name may have had in mind."""
     if name in flat.variables:
         return f" It is a variable: its value at the first instant is 'start({name})'."
@@ -219,9 +225,7 @@ def _is_logarithmic(transform: str | None, lower: float, upper: float, prior: An
     return isinstance(prior, LogNormal) or (lower > 0 and upper / lower >= LOG_RATIO)
 
 
-def _prior_table(priors: Mapping[str, Any] | Sequence[Any] | MultivariateNormal | None) -> dict[str, Any]:
-    if priors is None:
-        return {}
+def _prior_table(priors: Mapping[str, Any] | Sequence[Any] | MultivariateNormal) -> dict[str, Any]:
     if isinstance(priors, Mapping):
         return dict(priors)
     table: dict[str, Any] = {}
@@ -258,9 +262,9 @@ def _number(name: str, value: Any) -> float:
         raise EstimationError(f"The guess of '{name}' is {value!r}; give a number.") from None
 
 
-def _refuse_constants(found: Mapping[str, Unknown], experiments: Sequence[Any]) -> None:
+def _refuse_constants(unknowns: Sequence[Unknown], experiments: Sequence[Any]) -> None:
     """An experiment that knows a parameter does not let it be estimated."""
-    for unknown in found.values():
+    for unknown in unknowns:
         for e in experiments:
             if unknown.kind == "parameter" and unknown.applies_to(e.name) and unknown.target in e.constants:
                 raise EstimationError(
@@ -317,7 +321,8 @@ def joint_priors(unknowns: Sequence[Unknown]) -> tuple[np.ndarray, np.ndarray]:
 def parameter_guesses(flat: FlatModel, unknowns: Sequence[Unknown]) -> tuple[Unknown, ...]:
     """Values of the model where no guess was given."""
     given = {u.target: u.guess for u in unknowns if u.kind == "parameter" and np.isfinite(u.guess)}
-    values = evaluate_parameters(flat, given)
+    formulas = formulas_of(flat, given)
+    values = dict(zip(formulas.names, formulas.evaluate(given).tolist(), strict=True))
     done = []
     for u in unknowns:
         if u.kind == "parameter" and not np.isfinite(u.guess):

@@ -82,10 +82,10 @@ def dead_times(problem: Problem) -> list[int]:
     ]
 
 
-def begin_at_dead_times(problem: Problem) -> list[str]:
+def begin_at_dead_times(problem: Problem, places: Sequence[int]) -> list[str]:
     """Moves the guess of a problem to where dead times leave least; what was done, in words."""
     notes = []
-    for k in dead_times(problem):
+    for k in places:
         u, theta = problem.unknowns[k], np.array(problem.guess, dtype=float)
         scan = _Scan(problem, k)
         values = np.unique(np.append(np.linspace(u.lower, u.upper, scan.count), theta[k]))
@@ -142,13 +142,15 @@ class _Scan:
         return float(r @ r)
 
 
-def settled_at_corner(problem: Problem, method: Estimator, found: Estimate, journal: Journal) -> Estimate:
+def settled_at_corner(
+    problem: Problem, places: Sequence[int], method: Estimator, found: Estimate, journal: Journal
+) -> Estimate:
     """What a search found that ended where jumps pass samples: the criterion has a corner there, and a minimum in it.
 
     The search is repeated on both sides of the corner. Where one leads away from it, that is the answer; where both
     stay, the corner is the minimum, with the curvature of its right side.
     """
-    for k in dead_times(problem):
+    for k in places:
         if not _is_at_corner(problem, found.theta, k):
             continue
         sides = [_beside(problem, method, found, k, side, journal) for side in (1, -1)]

@@ -25,7 +25,7 @@ from grisaille.estimation.unknowns import (
     wanted_names,
 )
 from grisaille.estimators.choice import choose_method
-from grisaille.estimators.dead_times import begin_at_dead_times, refuse_open_dead_times, settled_at_corner
+from grisaille.estimators.dead_times import begin_at_dead_times, dead_times, refuse_open_dead_times, settled_at_corner
 from grisaille.experiment.experiment import Experiment
 from grisaille.model.classes import Model
 from grisaille.optimization.journal import Journal, Progress
@@ -42,30 +42,25 @@ def fit_problem(
     model: Model, problem: Problem, method: Estimator, why: Mapping[str, str], report: Progress | None = None
 ) -> Fitted:
     """Solve a problem that is already posed."""
-    asked, journal = problem.unknowns, Journal.of(report)
-    begun = begin_at_dead_times(problem)
+    asked, journal, flat = problem.unknowns, Journal.of(report), structure_of(model).model
+    delayed = dead_times(problem) if any(c.trial.structure.system.delays for c in problem.cases) else []
+    begun = begin_at_dead_times(problem, delayed) if delayed else []
     try:
-        found = settled_at_corner(problem, method, method.estimate(problem, journal), journal)
-        found = replace(found, unknowns=asked)
+        found = method.estimate(problem, journal)
+        found = settled_at_corner(problem, delayed, method, found, journal) if delayed else found
     except KeyboardInterrupt:
         reached = method.interrupted(problem, journal)
         if reached is None:
             raise
-        found = replace(reached, unknowns=asked)
-    disturbances = structure_of(model).model.disturbances
-    found = with_explanation(found, _remedy(method, bool(disturbances)))
-    gaps = _remarks([c.experiment for c in problem.cases])
-    found = replace(found, notes=(*found.notes, *begun, *method.remarks(structure_of(model).model), *gaps))
+        found = reached
+    found = with_explanation(replace(found, unknowns=asked), method, disturbed=bool(flat.disturbances))
+    data = [c.experiment for c in problem.cases]
+    gaps = [f"{e.name}: {note}" if len(data) > 1 else note for e in data for note in e._remarks]
+    found = replace(found, notes=(*found.notes, *begun, *method.remarks(flat), *gaps))
     if problem.transcription:
         name = type(method).__name__
         why = {**why, name: f"{why.get(name, 'given')}: {problem.transcription}"}
-    return Fitted(model, [c.experiment for c in problem.cases], method, found, why)
-
-
-def _remarks(experiments: Sequence[Experiment]) -> list[str]:
-    """Remarks on records in steps, and on inputs that were not recorded for long."""
-    several = len(experiments) > 1
-    return [f"{e.name}: {note}" if several else note for e in experiments for note in e._remarks]
+    return Fitted(model, data, method, found, why)
 
 
 @checked
@@ -137,12 +132,6 @@ def _given_values(parameters: Any) -> dict[str, float]:
     return dict(parameters or {})
 
 
-def _remedy(method: Estimator, disturbed: bool) -> str:
-    """What leads out of a minimum that explains nothing."""
-    ways = ["gr.multistart(…)", "another guess=", *method.ways_out(disturbed)]
-    return f"Try {', '.join(ways)}, or leave the noise open (noise=None)."
-
-
 def build_problem(
     model: Model,
     experiments: Any,
@@ -159,51 +148,50 @@ def build_problem(
 
     searched : whether its minimum is; a criterion that is only evaluated need not have unknowns, and levels may be zero
     """
-    structure = structure_of(model)
-    data = checked_experiments(model, experiments)
-    given = dict(guess.estimates) if isinstance(guess, Fitted) else deal_out(structure.model, guess, "guess")
-    unknowns = find_unknowns(
-        model,
-        data,
-        estimate,
-        guess=given,
-        bounds=bounds,
-        priors=priors,
-        local=local,
-        method=method,
-        searched=searched,
-    )
-    if not isinstance(guess, Fitted):
+    return pose(model, checked_experiments(model, experiments), estimate, method, guess, searched=searched,
+                bounds=bounds, priors=priors, local=local)  # fmt: skip
+
+
+def pose(
+    model: Model,
+    data: Sequence[Experiment],
+    estimate: Iterable[object] | None,
+    method: Estimator,
+    guess: Mapping[str, float] | Fitted | None = None,
+    *,
+    searched: bool = True,
+    **options: Any,
+) -> Problem:
+    """The problem of experiments that have been checked; ``options`` as in ``gr.fit``."""
+    structure, given, before = structure_of(model), {}, guess if isinstance(guess, Fitted) else None
+    if before is not None:
+        given = dict(before.estimates)
+    elif guess:
+        given = deal_out(structure.model, guess, "guess")
+    unknowns = find_unknowns(model, data, estimate, guess=given, method=method, searched=searched, **options)
+    if given and before is None:
         refuse_strangers(unknowns, given, "guess")
     unknowns = parameter_guesses(structure.model, unknowns)
-    guessed = {**data[0].constants, **{u.target: u.guess for u in unknowns if u.kind == "parameter"}}
-    structure = structure_of(model, evaluate_parameters(structure.model, guessed).values)
-    question = Question(model, structure, data, unknowns, guess if isinstance(guess, Fitted) else None).with_starts()
+    if structure.system.has.divisors:
+        guessed = {**data[0].constants, **{u.target: u.guess for u in unknowns if u.kind == "parameter"}}
+        structure = structure_of(model, evaluate_parameters(structure.model, guessed).values)
+    question = Question(model, structure, data, unknowns, before).with_starts()
     points = question.points()
-    if searched:
+    if searched and structure.system.delays:
         refuse_open_dead_times([p.trial for p in points], unknowns)
     refuse_always(points)
-    if not method.estimates_levels:
-        _refuse_levels(unknowns, method)
-    return _checked(method.pose(question))
-
-
-def _checked(problem: Problem) -> Problem:
+    levels = [u.name for u in unknowns if u.kind in ("scale", "noise")]
+    if levels and not method.estimates_levels:
+        raise EstimationError(
+            f"gr.{type(method).__name__} does not estimate '{levels[0]}': use gr.KalmanML(). Open measurement noise "
+            f"(noise=None) is estimated without being named."
+        )
+    problem = method.pose(question)
     if problem.unknowns and problem.count <= len(problem.unknowns):
         raise EstimationError(
             f"{problem.count} measurements cannot determine {len(problem.unknowns)} unknowns; give more data or fewer."
         )
     return problem
-
-
-def _refuse_levels(unknowns: Sequence[Unknown], method: Estimator) -> None:
-    """Levels of noise are estimated by likelihoods only."""
-    levels = [u.name for u in unknowns if u.kind in ("scale", "noise")]
-    if levels:
-        raise EstimationError(
-            f"gr.{type(method).__name__} does not estimate '{levels[0]}': use gr.KalmanML(). Open measurement noise "
-            f"(noise=None) is estimated without being named."
-        )
 
 
 def find_unknowns(
@@ -217,12 +205,13 @@ def find_unknowns(
     **options: Any,
 ) -> tuple[Unknown, ...]:
     """What is estimated, in order, with what the method adds; guesses are NaN where none was given."""
-    wanted, beliefs = _with_unknown_starts(data, estimate, priors)
+    if any(e.start for e in data):
+        estimate, priors = _with_unknown_starts(data, estimate, priors)
     structure = structure_of(model)
-    names = wanted_names(structure, wanted, may_be_empty=not searched)
+    names = wanted_names(structure, estimate, may_be_empty=not searched)
     if isinstance(method, Estimator):  # "auto" is chosen later, and adds what the one chosen does
         names = method.further_unknowns(structure, data, names)
-    return resolve_unknowns(structure, data, names, priors=beliefs, searched=searched, **options)
+    return resolve_unknowns(structure, data, names, priors=priors, searched=searched, **options)
 
 
 def _with_unknown_starts(

@@ -110,9 +110,9 @@ def make_table(
     further : makes signals out of those of inputs and switches, such as delayed ones
     """
     span = (float(times[0]), float(times[-1]))
-    _refuse_unknown(inputs, defaults, "inputs")
-    if isinstance(hold, Mapping):
-        _refuse_unknown(hold, defaults, "hold")
+    for given, what in ((inputs, "inputs"), (hold, "hold")):
+        if given and isinstance(given, Mapping):
+            _refuse_unknown(given, defaults, what)
     pieces: dict[tuple[str, int], Polynomials] = {}
     for name in defaults:
         how = hold_of(hold, name)

@@ -25,7 +25,8 @@ RUNAWAY = 1e9
 
 def freeze_doublings(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None = None) -> None:
     """Doublings of the matrix exponential that are enough all along the record, with a margin."""
-    filter.measure_roots(q, x0, z0)
+    if filter.roots is not None:
+        filter.measure_roots(q, x0, z0)
     if filter.kind.propagation != "linearize":
         return
     longest = float((filter.cells(q).lengths / filter.steps(q)).max())

@@ -31,11 +31,11 @@ from grisaille.compilation.kalman.program import (
     with_directions,
 )
 from grisaille.disturbance.duals import Floats
+from grisaille.disturbance.hidden import refuse_hidden_disturbances
 from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.errors import EstimationError
 from grisaille.experiment.cells import Cells, Record, cut_into_cells
 from grisaille.filtering.formulation import FilterKind, formulate
-from grisaille.filtering.hidden import refuse_hidden_disturbances
 from grisaille.filtering.implicit import Closed, packing_of
 from grisaille.filtering.kalman import States, Sums
 from grisaille.filtering.measurement import settle_function
@@ -81,7 +81,8 @@ class ExtendedFilter:
                 f"initial_covariance={initial_covariance!r} needs {need} give finite variances, {{state: variance}}."
             )
         self.kind = kind or FilterKind()
-        refuse_hidden_disturbances(model, HIDDEN.get(self.kind.update, LINEARISED))
+        if model.hidden:
+            refuse_hidden_disturbances(model, HIDDEN.get(self.kind.update, LINEARISED))
         self.model, self.record, self.initial_covariance, self.substeps = model, record, initial_covariance, substeps
         self.doublings = 2
         self.nominal = np.concatenate([nominal, np.ones(model.n - model.nx)])
@@ -178,7 +179,7 @@ class ExtendedFilter:
     def cells(self, q: Floats) -> Cells:
         """Made once, unless formulas of time switch at instants that depend on parameters."""
         system = self.model.structure.system
-        if self._cells is None or system.has_instants:
+        if self._cells is None or system.has.instants:
             self._cells = cut_into_cells(self.record.times, self.record.signals(q[: system.np]))
             self._passes = {}
         return self._cells
@@ -194,7 +195,8 @@ class ExtendedFilter:
         with np.errstate(all="ignore"):  # a model that runs away is a failure, not a warning
             given = self.prepared(q, robust, condition)
             s = self.start(given, q, dq, x0, z0)
-            self._require_uncertainty(s[0])
+            if self.kind.propagation == "square-root":
+                self._require_uncertainty(s[0])
             found = self.carry(given, q, s, dq, keep=states is not None)
             if not self._is_solved(found):
                 again = self._restarted(q, s[0])
@@ -219,7 +221,8 @@ class ExtendedFilter:
         with np.errstate(all="ignore"):
             given = self.prepared(q, robust, condition)
             s = self.start(given, q, dq, x0, z0)
-            self._require_uncertainty(s[0])
+            if self.kind.propagation == "square-root":
+                self._require_uncertainty(s[0])
             found = run_reverse(library, given, q, s[0])
             if not self._is_solved(found):
                 again = self._restarted(q, s[0])
@@ -284,7 +287,7 @@ class ExtendedFilter:
 
     def _require_uncertainty(self, s: Floats) -> None:
         """Where the root of the covariance is moved, none may vanish at the start."""
-        at = first_singular(self.packing.split(s)[1]) if self.kind.propagation == "square-root" else -1
+        at = first_singular(self.packing.split(s)[1])
         if at >= 0:
             raise EstimationError(
                 f"propagation='square-root' divides by the square root of the covariance, which vanishes at the start: "
@@ -311,8 +314,7 @@ class ExtendedFilter:
 
     def measure_roots(self, q: Floats, x0: Floats, z0: Floats | None) -> None:
         """Solve algebraic unknowns after jumps of the inputs, and see how large they are along the record."""
-        if self.roots is None:
-            return
+        assert self.roots is not None
         nothing = np.zeros((0, len(q)))
         with np.errstate(all="ignore"):
             s = self.start(self.prepared(q), q, nothing, x0, z0)

@@ -93,7 +93,7 @@ class FilterRunner:
     """The log-likelihood of one trial."""
 
     def __init__(self, trial: Trial, options: FilterOptions) -> None:
-        self.trial, self.options = scheduled_trial(trial, "a filter"), options
+        self.trial, self.options = scheduled_trial(trial, "a filter") if trial.flat.whens else trial, options
         self.record = self._record()
         self.filter: LinearFilter | ExtendedFilter | None = None
         """As it was prepared; ``filter_on`` gives one with steps."""
@@ -215,7 +215,8 @@ class FilterRunner:
             point.structure, self.trial.data.outputs, scales=moves.targets("scale"), noises=moves.targets("noise"),
             values=point.known,
         )  # fmt: skip
-        refuse_moving_switches(self.trial, point.form, "a filter")
+        if point.structure.system.has.moving_instants:
+            refuse_moving_switches(self.trial, point.form, "a filter")
         self.form = point.form
         self.filter = self._choose(model, point)
         return model
@@ -243,12 +244,14 @@ class FilterRunner:
         """Why the likelihood at these values must not be believed, in words; empty where it may."""
         q, _, start = self.posed(theta, False)
         filter = self.filter_on(steps, theta)
-        return near_switch(filter, q, start.x, start.z) if isinstance(filter, ExtendedFilter) else ""
+        if isinstance(filter, LinearFilter) or not filter.model.jumps:
+            return ""
+        return near_switch(filter, q, start.x, start.z)
 
     def with_trial(self, trial: Trial) -> FilterRunner:
         """A runner of the same experiment with other measurements."""
         other = copy.copy(self)
-        other.trial, other._stepping = scheduled_trial(trial, "a filter"), ()
+        other.trial, other._stepping = scheduled_trial(trial, "a filter") if trial.flat.whens else trial, ()
         other.record = other._record()
         if isinstance(self.filter, LinearFilter):
             other.filter = copy.copy(self.filter)

@@ -58,16 +58,17 @@ class Journal:
     def step(self, theta: np.ndarray) -> None:
         """One more iteration, to a better point."""
         self.add()
-        self.reach(theta)
+        self.reached = theta
 
     def accept(self, unknowns: Sequence[Unknown], theta: np.ndarray, objective: float, **more: float) -> None:
         """A better point."""
-        self.reach(theta)
+        self.reached = theta
         row = {"evaluation": float(self.evaluations), "objective": objective, **more}
         row.update({u.name: float(v) for u, v in zip(unknowns, theta, strict=True)})
         row["seconds"] = self.seconds
         self.trace.append(row)
-        self(self.evaluations, objective)
+        if self.report is not None:
+            self.report(self.evaluations, objective)
 
     @property
     def seconds(self) -> float:

@@ -8,13 +8,13 @@ from grisaille.calling import checked
 from grisaille.estimation.estimator import Estimator
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimators.choice import choose_method
-from grisaille.estimators.fitting import build_problem, checked_experiments, fit_problem
+from grisaille.estimators.fitting import checked_experiments, fit_problem, pose
 from grisaille.experiment.experiment import Experiment
 from grisaille.model.classes import Model
 from grisaille.model.priors import MultivariateNormal, Prior
 from grisaille.optimization.journal import Journal
 from grisaille.results.fit import Fit
-from grisaille.results.progress import say_beforehand, shown
+from grisaille.results.progress import is_read, say_beforehand, shown
 
 
 @checked
@@ -79,11 +79,13 @@ def fit(
     estimate = list(estimate) if estimate is not None and not isinstance(estimate, str) else estimate
     data = checked_experiments(model, experiments)
     chosen, why = choose_method(method, model, data, estimate)
-    say_beforehand(lambda: chosen.beforehand(model, data), progress)
-    problem = build_problem(model, data, estimate, chosen, guess=guess, bounds=bounds, priors=priors, local=local)
-    watched = shown(lambda: chosen.cost(problem), progress)
-    if watched is None:
+    is_watched = is_read(progress)
+    if is_watched:
+        say_beforehand(chosen.beforehand(model, data))
+    problem = pose(model, data, estimate, chosen, guess, bounds=bounds, priors=priors, local=local)
+    if not is_watched:
         return Fit.of(fit_problem(model, problem, chosen, why))
+    watched = shown(lambda: chosen.cost(problem), progress)
     try:
         return Fit.of(fit_problem(model, problem, chosen, why, Journal(watched, watched.counted)))
     finally:

@@ -126,21 +126,20 @@ def duration(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1g} s"
 
 
-def shown(cost: Callable[[], Cost], wanted: bool | None) -> Shown | None:
-    """As ``progress`` says: lines, nothing, or (None) lines on a terminal and a long fit's sentence in a notebook."""
-    if not _is_read(wanted):
-        return None
+def shown(cost: Callable[[], Cost], wanted: bool | None) -> Shown:
+    """As ``progress`` says: lines, or (None) lines on a terminal and a long fit's sentence in a notebook."""
     return Shown(cost, sys.stderr, live=_is_terminal(), lines=bool(wanted) or _is_terminal())
 
 
-def say_beforehand(sentence: Callable[[], str], wanted: bool | None) -> None:
-    """What is known to make a fit long before it begins, where ``shown`` would show anything."""
-    if _is_read(wanted) and (text := sentence()):
+def say_beforehand(text: str) -> None:
+    """What is known to make a fit long before it begins."""
+    if text:
         sys.stderr.write(text + "\n")
         sys.stderr.flush()
 
 
-def _is_read(wanted: bool | None) -> bool:
+def is_read(wanted: bool | None) -> bool:
+    """Whether anything is shown at all."""
     return wanted is not False and (bool(wanted) or _is_terminal() or _in_notebook())
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from math import comb
 from typing import TypeAlias
@@ -23,9 +23,8 @@ from numpy.typing import NDArray
 from grisaille.compilation.kernel import Kernel
 from grisaille.compilation.task import Status, Task
 from grisaille.errors import SimulationError
-from grisaille.experiment.interpolation import MOVING, SignalTable
+from grisaille.experiment.interpolation import MOVING
 from grisaille.structure.delays.moving_breaks import HAT, RATE
-from grisaille.structure.delays.pasts import past_places
 from grisaille.structure.system import System
 from grisaille.trial import Point
 
@@ -94,11 +93,9 @@ class Past:
     """Places in u of signals whose derivatives are the last entries of u: those in relations that are held."""
 
 
-def past_of(point: Point, system: System, ns: int) -> Past | None:
-    """The past of a point whose system was prepared by ``with_moving_past``; None where it has none."""
-    places = past_places(point.structure.system)
-    if not places:
-        return None
+def past_of(point: Point, system: System, ns: int) -> Past:
+    """The past of a point whose system was prepared by ``with_moving_past``."""
+    places = point.structure.system.has.pasts
     plain, delays = point.structure.system, {d.name: d for d in point.structure.system.delays}
     names = [delays[plain.signals[k].name].source for k in places]
     sources = list(dict.fromkeys(names))
@@ -144,32 +141,6 @@ def _first(point: Point, sources: Sequence[str], ns: int) -> Floats:
         moved = np.concatenate([point.dstart.sx, point.dstart.sz], axis=1)
         found[:, 1:] = by_w[rows] @ moved.T + by_p[rows] @ point.dp.T
     return found
-
-
-@dataclass(frozen=True, eq=False)
-class Arguments:
-    """Of the system that was prepared by ``with_moving_past``."""
-
-    table: SignalTable
-    p: Floats
-    dp: Floats
-    past: Past | None
-
-
-def arguments_of(point: Point, system: System, ns: int, slopes: tuple[int, ...] = ()) -> Arguments:
-    """Signals and parameters of a point, with what is to be filled in on the way.
-
-    slopes : places in u of signals whose derivatives follow behind all others
-    """
-    past = past_of(point, system, ns)
-    past = None if past is None else replace(past, slopes=slopes)
-    if past is None or not ns:
-        return Arguments(point.table, point.p, point.dp, past)
-    table, count = point.table, len(past.places) * ns
-    more = np.zeros((len(table.coef), count, table.coef.shape[2]))
-    table = replace(table, coef=np.concatenate([table.coef, more], axis=1))
-    dp = np.concatenate([point.dp, np.eye(ns)[: len(point.dp)]], axis=1)
-    return Arguments(table, np.concatenate([point.p, np.zeros(ns)]), dp, past)
 
 
 @dataclass

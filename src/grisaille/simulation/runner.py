@@ -21,13 +21,11 @@ from grisaille.compilation.task import Status, Task
 from grisaille.errors import GrisailleError, SimulationError
 from grisaille.simulation.crossings import Crossing, find_crossings
 from grisaille.simulation.discretisation import Steps
-from grisaille.simulation.events import Form, fired, form_of
+from grisaille.simulation.events import fired
 from grisaille.simulation.frozen import choose_step
+from grisaille.simulation.integrated import Integrated, arguments_of, integrated
 from grisaille.simulation.integration import integrate
-from grisaille.simulation.integrators.leeway import with_leeway
 from grisaille.simulation.outcome import describe
-from grisaille.simulation.past import arguments_of
-from grisaille.structure.delays.pasts import with_moving_past
 from grisaille.structure.reduction import Structure
 from grisaille.trial import Point, Trial
 
@@ -81,7 +79,7 @@ class Runner:
         self.trial, self.rtol, self.compiled = trial, rtol, compiled
         names = trial.structure.system.observed_names
         self.columns = np.array([names.index(o) for o in outputs], dtype=int)
-        self._kernels: dict[int, tuple[Form, Kernel]] = {}
+        self._kernels: dict[int, tuple[Integrated, Kernel]] = {}
 
     @property
     def structure(self) -> Structure:
@@ -141,7 +139,7 @@ class Runner:
     @property
     def is_exact(self) -> bool:
         """Whether derivatives contain the share of the jumps that a trajectory crosses."""
-        return form_of(self.structure.system, self.structure.jumps, self.compiled).is_exact(self.structure.jumps)
+        return integrated(self.structure, 0, self.compiled).is_exact(self.structure.jumps)
 
     def with_trial(self, trial: Trial) -> Runner:
         """A runner of the same experiment with other measurements."""
@@ -170,7 +168,7 @@ class Runner:
         )
 
     def _run(self, point: Point, steps: Steps, sensitive: bool, share: float, most: int | None = None) -> Prediction:
-        if sensitive:
+        if sensitive and point.has_moving_jumps:
             point.refuse_moving_jumps()
         form, kernel = self._kernel(point)
         task = self._task(point, self._tolerance(steps))
@@ -185,27 +183,24 @@ class Runner:
         """Of the integrator; tighter where the steps have been left adaptive."""
         return self.rtol if steps.step else max(TIGHTER * self.rtol, 1e-12)
 
-    def _kernel(self, point: Point) -> tuple[Form, Kernel]:
+    def _kernel(self, point: Point) -> tuple[Integrated, Kernel]:
         key = id(point.form)
         if key not in self._kernels:
-            structure = with_moving_past(point.structure, len(self.trial.moves))
-            form = form_of(structure.system, structure.jumps, self.compiled)
+            form = integrated(point.structure, len(self.trial.moves), self.compiled)
             self._kernels[key] = form, build_kernel(form.system, sensitive=True, compiled=self.compiled)
         return self._kernels[key]
 
     def _task(self, point: Point, rtol: float) -> Task:
-        point = point.with_past()
+        point = point.with_past() if point.structure.system.has.pasts else point
         form, kernel = self._kernel(point)
-        past = arguments_of(point, form.plain, len(self.trial.moves), form.slopes)
-        table = form.table(with_leeway(past.table, point.structure.system, self.rtol))
         moved, nominal = bool(len(point.dq)), point.initializer.nominal
+        given = arguments_of(point, form, len(self.trial.moves), 1e-3 * rtol * nominal, rtol, self.rtol)
+        table = given.table
         return Task.create(
-            kernel, point.t0, float(point.times[-1]), p=form.parameters(past.p), x=point.start.x,
-            z=form.implicit(point.start.z), times=point.times, breaks=table.breaks, coef=table.coef, kink=table.kink,
-            dp=form.parameters(past.dp) if moved else None, sx=point.dstart.sx if moved else None,
-            sz=form.implicit(point.dstart.sz) if moved else None, rtol=rtol,
-            atol=form.tolerances(1e-3 * rtol * nominal, rtol), nominal=nominal[: point.structure.system.nx],
-            max_steps=20_000_000, past=past.past,
+            kernel, point.t0, float(point.times[-1]), p=given.p, x=point.start.x, z=given.z, times=point.times,
+            breaks=table.breaks, coef=table.coef, kink=table.kink, dp=given.dp if moved else None,
+            sx=point.dstart.sx if moved else None, sz=given.sz, rtol=rtol, atol=given.atol,
+            nominal=nominal[: point.structure.system.nx], max_steps=20_000_000, past=given.past,
         )  # fmt: skip
 
     def failed(self, reason: str, sensitive: bool) -> Prediction:

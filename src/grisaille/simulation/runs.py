@@ -17,16 +17,13 @@ from grisaille.simulation.adjoint import gradient
 from grisaille.simulation.arguments import absolute_tolerances, as_positive, longest_step, most_steps
 from grisaille.simulation.crossings import find_crossings, refuse_crossings
 from grisaille.simulation.dataset import Labels
-from grisaille.simulation.events import Form, form_of
 from grisaille.simulation.frozen import choose_step
+from grisaille.simulation.integrated import Integrated, arguments_of, integrated
 from grisaille.simulation.integration import integrate
-from grisaille.simulation.integrators.leeway import with_leeway
 from grisaille.simulation.outcome import describe
-from grisaille.simulation.past import arguments_of
 from grisaille.simulation.posing import Setting
 from grisaille.simulation.progress import progress_of
 from grisaille.simulation.static import solve_static
-from grisaille.structure.delays.pasts import past_places, with_moving_past
 from grisaille.structure.reduction import Structure
 from grisaille.structure.system import System
 from grisaille.trial import Point
@@ -66,7 +63,7 @@ class Prepared:
 
     point: Point
     table: SignalTable
-    form: Form
+    form: Integrated
     kernel: Kernel
     task: Task
 
@@ -99,7 +96,7 @@ def refuse_gradient(posed: Point, solver: Solver) -> None:
         raise DataError("Gradients exist in compiled runs only: leave compiled=False out.")
     if posed.structure.system.nx == 0:
         raise DataError(f"{name} has no states: take its derivatives with sensitivities=.")
-    if past_places(posed.structure.system):
+    if posed.structure.system.has.pasts:
         raise DataError(
             f"{name} contains the past of its unknowns, and the way back through it does not exist: take derivatives "
             f"forwards, with sensitivities=."
@@ -117,7 +114,7 @@ class Runs:
 
     def __init__(self, setting: Setting, solver: Solver, sensitivities: Sequence[object] = ()) -> None:
         self.setting, self.solver, self.sensitivities = setting, solver, sensitivities
-        self._kernels: dict[tuple[int, bool], tuple[object, Form, Kernel]] = {}
+        self._kernels: dict[tuple[int, bool], tuple[object, Integrated, Kernel]] = {}
         self._adjoints: dict[int, tuple[System, AdjointKernel]] = {}
         self._frozen: tuple[str, float] | None = None
         """Method and step of gradients."""
@@ -140,26 +137,22 @@ class Runs:
 
     def prepare(self, parameters: Mapping[str, float] | None, start: Mapping[str, float] | str | None) -> Prepared:
         """Structure, kernel, consistent start and task of one run."""
-        posed = self.setting.pose(parameters, start, self.sensitivities).with_past()
+        posed = self.setting.pose(parameters, start, self.sensitivities)
+        posed = posed.with_past() if posed.structure.system.has.pasts else posed
         form, kernel = self._kernel(posed)
         task = self._task(posed, form, kernel)
-        if posed.names:
-            task.sx[:], task.sz[:] = posed.dstart.sx, form.implicit(posed.dstart.sz)
         table = SignalTable(task.breaks, task.coef, task.kink)
         return Prepared(posed, table, form, kernel, form.listing(task))
 
-    def _table(self, posed: Point, form: Form, table: SignalTable) -> SignalTable:
-        return form.table(with_leeway(table, posed.structure.system, self.solver.rtol))
-
-    def _task(self, posed: Point, form: Form, kernel: Kernel | AdjointKernel) -> Task:
+    def _task(self, posed: Point, form: Integrated, kernel: Kernel | AdjointKernel) -> Task:
         solver, structure, at = self.solver, posed.structure, posed.times
-        given = arguments_of(posed, form.plain, len(posed.names), form.slopes)
-        system, found, table = structure.system, posed.start, self._table(posed, form, given.table)
         atol = absolute_tolerances(structure, self.setting.model, posed.initializer, solver.rtol, solver.atol)
+        given = arguments_of(posed, form, len(posed.names), atol, solver.rtol, solver.rtol)
+        system, table = structure.system, given.table
         return Task.create(
-            kernel, posed.t0, float(at[-1]), p=form.parameters(given.p), x=found.x, z=form.implicit(found.z), times=at,
-            breaks=table.breaks, coef=table.coef, kink=table.kink, dp=form.parameters(given.dp), rtol=solver.rtol,
-            atol=form.tolerances(atol, solver.rtol), nominal=posed.initializer.nominal[: system.nx],
+            kernel, posed.t0, float(at[-1]), p=given.p, x=posed.start.x, z=given.z, times=at, breaks=table.breaks,
+            coef=table.coef, kink=table.kink, dp=given.dp, sx=posed.dstart.sx if posed.names else None, sz=given.sz,
+            rtol=solver.rtol, atol=given.atol, nominal=posed.initializer.nominal[: system.nx],
             max_steps=most_steps(kernel.is_compiled, solver.max_steps), hmax=longest_step(at, solver.max_step),
             past=given.past,
         )  # fmt: skip
@@ -179,7 +172,7 @@ class Runs:
         system = posed.structure.system
         method, step = self._frozen
         kernel = self._adjoint(system)
-        task = self._task(posed.still(), Form(system, None), kernel)
+        task = self._task(posed.still(), Integrated(system, system), kernel)
         task.fixed_step = step
         found = gradient(kernel, task, method, weigh)
         if found.failed is not None:
@@ -212,11 +205,10 @@ class Runs:
             name = finished.prepared.structure.model.name
             raise SimulationError(f"The simulation of {name} stopped: {finished.sentence}", result)
 
-    def _kernel(self, posed: Point) -> tuple[Form, Kernel]:
+    def _kernel(self, posed: Point) -> tuple[Integrated, Kernel]:
         system, key = posed.structure.system, (id(posed.structure.system), bool(posed.names))
         if key not in self._kernels:
-            structure = with_moving_past(posed.structure, len(posed.names))
-            form = form_of(structure.system, structure.jumps, self.solver.compiled)
+            form = integrated(posed.structure, len(posed.names), self.solver.compiled)
             kernel = build_kernel(form.system, sensitive=bool(posed.names), compiled=self.solver.compiled)
             # the system is kept with them: its identity is the key
             self._kernels[key] = system, form, kernel

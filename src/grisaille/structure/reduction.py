@@ -7,10 +7,11 @@ collect the reduced system. All hidden constraints are kept; no choice of coordi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import Any, TypeVar
 
 import casadi as ca
 
@@ -37,6 +38,7 @@ from grisaille.structure.starts.written_check import WrittenCheck, check_of
 from grisaille.structure.system import Signal, System
 from grisaille.structure.whens import HIDDEN, collect_reactions
 
+T = TypeVar("T")
 LARGE = 400
 """Equations beyond which those that follow from each other are looked for only after equal variables are merged."""
 READABLE = 60
@@ -101,6 +103,17 @@ class Structure:
     def order_of(self, unknown: str) -> int:
         """How often the differentiated system contains the derivative of an unknown; −1 for other names."""
         return self._orders.get(unknown, -1)
+
+    @cached_property
+    def _made(self) -> dict[Hashable, Any]:
+        return {}
+
+    def kept(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What follows from the structure and the key alone, made once."""
+        if key not in self._made:
+            self._made[key] = make()
+        found: T = self._made[key]
+        return found
 
     @property
     def degrees_of_freedom(self) -> int:

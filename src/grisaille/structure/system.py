@@ -20,6 +20,7 @@ from functools import cached_property
 import casadi as ca
 
 from grisaille.structure.delays.delay import Delay
+from grisaille.structure.held import LEEWAY
 
 FORMULAS = ("rhs", "residual", "constraints", "observed")
 """Fields of a system that are formulas of (t, x, z, u, p)."""
@@ -145,6 +146,31 @@ class MovingBreaks:
 
 
 @dataclass(frozen=True)
+class Features:
+    """What a system has beside equations and given signals: looked at before what it takes is entered."""
+
+    delays: bool
+    pasts: tuple[int, ...]
+    """Places in u of delayed unknowns and their derivatives."""
+    leeway: int | None
+    """Place in u of what relations held as unknowns leave to a switch (``structure/held.py``)."""
+    switches: bool
+    """Formulas of time that jump."""
+    instants: bool
+    """Breaks of signals at instants that may depend on parameters: switches or delays."""
+    divisors: bool
+    """Formulas of p that must not vanish."""
+    moving_instants: tuple[str, ...]
+    """Parameters that instants at which formulas of time switch or bend depend on."""
+    dead_times: tuple[str, ...]
+    """Parameters that dead times depend on."""
+    timing: tuple[int, ...]
+    """Places in p of both."""
+    stepped_around: bool
+    """Derivatives of disturbances, or breaks that move: what the steps of ensembles cannot pass as it is."""
+
+
+@dataclass(frozen=True)
 class System:
     t: ca.SX
     x: ca.SX
@@ -192,10 +218,33 @@ class System:
     schedule: Schedule | None = None
     """How discrete variables that are signals change."""
 
-    @property
-    def has_instants(self) -> bool:
-        """Whether signals have breaks at instants that may depend on parameters."""
-        return bool(self.switches.numel()) or bool(self.delays)
+    @cached_property
+    def has(self) -> Features:
+        """Found once."""
+        switches, scheduled = bool(self.switches.numel()), []
+        if switches and self.schedule is not None:
+            r = self.schedule.reactions
+            scheduled = [r.conditions, r.memory, r.values]
+        instants = self._parameters_in([self.switches, *scheduled]) if switches else ()
+        dead_times = self._parameters_in([d.tau for d in self.delays]) if self.delays else ()
+        unknown = {d.name for d in self.delays if d.kind == "unknown"}
+        return Features(
+            delays=bool(self.delays),
+            pasts=tuple(k for k, s in enumerate(self.signals) if s.kind == "delayed" and s.name in unknown),
+            leeway=next((k for k, s in enumerate(self.signals) if s.name == LEEWAY), None),
+            switches=switches,
+            instants=switches or bool(self.delays),
+            divisors=bool(self.pivot_texts),
+            moving_instants=instants,
+            dead_times=dead_times,
+            timing=tuple(self.parameter_names.index(n) for n in dict.fromkeys((*instants, *dead_times))),
+            stepped_around=self.moving is not None or any(s.kind == "disturbance" and s.order for s in self.signals),
+        )
+
+    def _parameters_in(self, formulas: Sequence[ca.SX]) -> tuple[str, ...]:
+        inside = {s.element_hash() for f in formulas for s in ca.symvar(f)}
+        symbols = zip(self.parameter_names, ca.vertsplit(self.p) if self.np else (), strict=True)
+        return tuple(n for n, s in symbols if s.element_hash() in inside)
 
     @cached_property
     def nx(self) -> int:

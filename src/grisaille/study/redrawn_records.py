@@ -18,7 +18,6 @@ from grisaille.assessment.criterion import Criterion
 from grisaille.disturbance import Purpose, Stream
 from grisaille.errors import EstimationError
 from grisaille.estimation.fitted import Fitted
-from grisaille.estimation.likelihood import LikelihoodProblem
 from grisaille.filtering.exact.linear import LinearFilter
 from grisaille.filtering.kalman import DiscreteModel
 from grisaille.study.data_sets import kept_rows
@@ -35,11 +34,10 @@ def draw_records(fit: Fitted, theta: np.ndarray, count: int, seed: int) -> Itera
     if not fit.method.filters:
         yield from _with_noise(fit, theta, count, seed)
         return
-    problem = LikelihoodProblem(fit.estimate.unknowns, cases)
-    if all(isinstance(problem.runner_of(case).filter, LinearFilter) for case in cases):
+    if all(isinstance(case.runner.filter, LinearFilter) for case in cases):
         drawn = []
         for k, case in enumerate(cases):
-            runner = problem.runner_of(case)
+            runner = case.runner
             q, dq, start = runner.posed(case.own(theta), False)
             assert isinstance(runner.filter, LinearFilter)
             y = _paths(runner.filter.discretise(q, dq, start.x), count, run_seed(seed, k))

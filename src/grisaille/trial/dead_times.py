@@ -29,7 +29,7 @@ def moved_taus(trial: Trial, system: System) -> dict[str, str]:
 
 def moving_dead_times(trial: Trial) -> list[int]:
     """Entries of θ that move a dead time."""
-    inside = [trial.formulas.names.index(n) for n in trial.form().dead_times]
+    inside = [trial.formulas.names.index(n) for n in trial.structure.system.has.dead_times]
     return [k for k in trial.moves.places("parameter") if trial.reach[k, inside].any()]
 
 

@@ -35,16 +35,16 @@ class Signals:
 T = TypeVar("T")
 
 
+@dataclass(eq=False)
 class Last(Generic[T]):
     """The last answer, until another question is asked."""
 
-    def __init__(self) -> None:
-        self._known: tuple[tuple[object, ...], T] | None = None
+    known: tuple[tuple[object, ...], T] | None = None
 
     def get(self, question: tuple[object, ...], answer: Callable[[], T]) -> T:
-        known = self._known
+        known = self.known
         if known is None or known[0] != question:
-            self._known = known = (question, answer())
+            self.known = known = (question, answer())
         return known[1]
 
 
@@ -82,40 +82,9 @@ class Form:
         return numpy_vector(ca.Function("pivots", [system.p], [ca.densify(system.pivots)]))
 
     def holds(self, p: Floats) -> bool:
-        """Whether no divisor vanishes at these parameter values."""
-        if not self.structure.system.pivot_texts:
-            return True
+        """Whether no divisor vanishes at these parameter values; not asked where there are none."""
         values = self._pivots(p)
         return bool(np.isfinite(values).all() and values.all())
-
-    @cached_property
-    def _rates(self) -> Evaluation:
-        s = self.structure.system
-        return numpy_vector(ca.Function("rates", [s.t, s.x, s.z, s.u, s.p], [ca.densify(s.rhs)]))
-
-    def has_rates(self, t: float, x: Floats, z: Floats, u: Floats, p: Floats) -> bool:
-        """Whether x' is finite there: the equations divide by nothing that vanishes."""
-        return bool(np.isfinite(self._rates(np.array([t]), x, z, u, p)).all())
-
-    @cached_property
-    def moving_instants(self) -> tuple[str, ...]:
-        """Parameters that instants at which formulas of time switch or bend depend on."""
-        system = self.structure.system
-        formulas = system.switches
-        if not formulas.numel() or not system.np:
-            return ()
-        if system.schedule is not None:
-            r = system.schedule.reactions
-            formulas = ca.vertcat(formulas, r.conditions, r.memory, r.values)
-        inside = {s.element_hash() for s in ca.symvar(formulas)}
-        symbols = zip(system.parameter_names, ca.vertsplit(system.p), strict=True)
-        return tuple(n for n, s in symbols if s.element_hash() in inside)
-
-    @cached_property
-    def timing(self) -> list[int]:
-        """Places of the parameters that signals depend on: instants of switches, dead times."""
-        names = self.structure.system.parameter_names
-        return [names.index(n) for n in dict.fromkeys((*self.moving_instants, *self.dead_times))]
 
     @cached_property
     def standing(self) -> Form:
@@ -125,14 +94,6 @@ class Form:
             return self
         structure = on_standing_steps(self.structure)
         return self.with_structure(structure, Initializer(structure))
-
-    @cached_property
-    def dead_times(self) -> tuple[str, ...]:
-        """Parameters that dead times depend on."""
-        system = self.structure.system
-        inside = {s.element_hash() for d in system.delays for s in ca.symvar(d.tau)}
-        symbols = zip(system.parameter_names, ca.vertsplit(system.p), strict=True) if system.np else ()
-        return tuple(n for n, s in symbols if s.element_hash() in inside)
 
     @cached_property
     def tau_slopes(self) -> Evaluation:

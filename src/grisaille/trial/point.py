@@ -39,38 +39,20 @@ class Point:
     form: Form
     structure: Structure
     """The form's, or one with more outputs or other coordinates (``with_structure``)."""
+    initializer: Initializer
+    names: tuple[str, ...]
+    """Of θ; none where there are no derivatives."""
+    times: Floats
+    t0: float
     q: Floats
     """All parameters, then the moved scales, then the moved noises."""
     dq: Floats
     """(len(θ), len(q))"""
+    p: Floats
+    """The parameters among q."""
+    dp: Floats
     demands: dict[str, float]
     """Starts that are given, known or moved."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Of θ."""
-        return self.trial.moves.names if len(self.dq) else ()
-
-    @property
-    def times(self) -> Floats:
-        return self.trial.times
-
-    @property
-    def t0(self) -> float:
-        return float(self.trial.times[0])
-
-    @property
-    def initializer(self) -> Initializer:
-        return self.form.initializer
-
-    @property
-    def p(self) -> Floats:
-        """All parameters."""
-        return self.q[: self.trial.np]
-
-    @property
-    def dp(self) -> Floats:
-        return self.dq[:, : self.trial.np]
 
     @cached_property
     def known(self) -> dict[str, float]:
@@ -115,10 +97,11 @@ class Point:
 
     @cached_property
     def _read(self) -> tuple[Floats, Floats] | None:
-        reader = self.trial.reader(self.form)
+        trial = self.trial
+        reader = trial.encoding.reader(self.initializer) if len(trial.moves) and not trial.steady else None
         if reader is None:
             return None
-        x, slopes = reader.at(self.theta, self.trial.given)
+        x, slopes = reader.at(self.theta, trial.given)
         return (x, slopes) if np.isfinite(x).all() else None
 
     @cached_property
@@ -180,6 +163,12 @@ class Point:
         """Every name the user knows, at the start."""
         return self.initializer.observe(self.t0, self.start, self.u, self.p)
 
+    @property
+    def has_moving_jumps(self) -> bool:
+        """Whether anything jumps at an instant that may move with θ."""
+        structure = self.structure
+        return bool(len(self.dq) and (structure.system.has.switches or structure.jumps.conditions_of_inputs))
+
     def refuse_moving_jumps(self) -> None:
         """Refuse derivatives by what moves the instant of a jump."""
         refuse_held_conditions(self.structure, self.table, self.dp, self.names)
@@ -191,7 +180,7 @@ class Point:
 
     def still(self) -> Point:
         """The same without derivatives."""
-        return self._changed(dq=self.dq[:0], _drop=("dstart", "ddemands", "dscales"))
+        return self._changed(names=(), dq=self.dq[:0], dp=self.dp[:0], _drop=("dstart", "ddemands", "dscales"))
 
     def holding(self, values: Mapping[str, float]) -> Point:
         """The same where disturbances are held at given values; its start is looked for again."""
@@ -241,14 +230,16 @@ class Point:
     def on_standing_steps(self) -> Point:
         """The same for steps that do not follow breaks that move; its table must be projected on them."""
         form = self.form.standing
-        return self if form is self.form else self._changed(structure=form.structure, form=form)
+        if form is self.form:
+            return self
+        return self._changed(structure=form.structure, form=form, initializer=form.initializer)
 
     def with_structure(self, structure: Structure, initializer: Initializer | None = None) -> Point:
         """The same point of other equations with the same states and signals."""
         form = self.form
         if initializer is not None:
             form = form.with_structure(structure, initializer)
-        return self._changed(structure=structure, form=form)
+        return self._changed(structure=structure, form=form, initializer=form.initializer)
 
     def _changed(self, _drop: tuple[str, ...] = (), **changes: Any) -> Point:
         """A copy that keeps what was solved."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from grisaille.compilation.memo import Memo
 from grisaille.errors import EstimationError, GrisailleError
 from grisaille.experiment.switching import refuse_moving_thresholds
@@ -73,9 +75,10 @@ def refuse_moving_switches(trial: Trial, form: Form, who: str) -> None:
 
     Between jumps nothing shows the derivative that such an instant has.
     """
-    if not form.moving_instants:
+    instants = form.structure.system.has.moving_instants
+    if not instants:
         return
-    inside = [trial.formulas.names.index(n) for n in form.moving_instants]
+    inside = [trial.formulas.names.index(n) for n in instants]
     moving = [trial.moves.names[k] for k in trial.moves.places("parameter") if trial.reach[k, inside].any()]
     if moving and form.structure.system.schedule is not None:
         raise EstimationError(
@@ -93,14 +96,19 @@ def refuse_always(points: Sequence[Point]) -> None:
     """What no estimator can do with the experiments: thresholds and jumps that move with an unknown, jumps that would
     be differentiated, measured outputs of infinite variance."""
     for point in points:
-        moves = point.trial.moves
-        refuse_moving_thresholds(point.structure, point.dp[moves.places("parameter")], moves.targets("parameter"))
-        refuse_dead_times(point)
-        refuse_rough_past(point)
+        structure, moves = point.structure, point.trial.moves
+        if structure.jumps.of_inputs:
+            refuse_moving_thresholds(structure, point.dp[moves.places("parameter")], moves.targets("parameter"))
+        if structure.system.delays:
+            refuse_dead_times(point)
+            refuse_rough_past(point)
         if not point.trial.is_static:
-            point.refuse_moving_jumps()  # makes signals, where jumps that index reduction differentiates are refused
+            _ = point.signals  # where jumps that index reduction differentiates are refused
+            if point.has_moving_jumps:
+                point.refuse_moving_jumps()
     for point in points[:EXAMINED]:
-        refuse_infinite_variance(point)
+        if point.trial.flat.disturbances:
+            refuse_infinite_variance(point)
 
 
 def refuse_infinite_variance(point: Point) -> None:
@@ -110,8 +118,6 @@ def refuse_infinite_variance(point: Point) -> None:
     what they show to be finite is. Otherwise the equations are linearised where the record is.
     """
     trial = point.trial
-    if not trial.flat.disturbances:
-        return
     excess = {n: d.spectrum.pole_excess for n, d in trial.flat.disturbances.items()}
     key = (trial.model.structure_key, point.structure.system.pivot_texts, tuple(excess.values()))
     count = _counted.get(key, lambda: count_differentiations(point.structure, excess))
@@ -123,10 +129,12 @@ def refuse_infinite_variance(point: Point) -> None:
 
 
 def _has_rates(point: Point) -> bool:
+    """Whether x' is finite at the start: the equations divide by nothing that vanishes."""
     if point.trial.is_static:
         return True
     try:
         start = point.start
     except GrisailleError:
         return True  # each estimator says for itself what it needs of a start
-    return point.form.has_rates(point.t0, start.x, start.z, point.u, point.p)
+    (rates,) = point.initializer.rates(point.t0, start.x, start.z, point.u, point.p)
+    return bool(np.isfinite(rates).all())

@@ -28,7 +28,6 @@ from grisaille.trial.encoding import encoding_of
 from grisaille.trial.form import Form, Signals
 from grisaille.trial.movement import Movement
 from grisaille.trial.point import Point
-from grisaille.trial.read_start import ReadStart
 from grisaille.trial.unknown import Unknown
 
 Floats = NDArray[np.float64]
@@ -73,9 +72,12 @@ class Trial:
         self.inputs, self.hold, self.breaks = dict(inputs or {}), hold, breaks
         self.scales = dict(scales or {})
         self.steady, self.data = steady, data or DataMatrix()
-        self.origin = float(self.times[0]) if origin is None and len(self.times) else float(origin or 0.0)
+        self.t0 = float(self.times[0]) if len(self.times) else 0.0
+        self.origin = self.t0 if origin is None else float(origin)
         self.flat = structure_of(model).model
-        self.constants, self.demands = self._sorted(constants or {}, demands or {})
+        self.constants, self.demands = dict(constants or {}), dict(demands or {})
+        if self.flat.discretes:
+            self.constants, self.demands = self._sorted(self.constants, self.demands)
         self.encoding = encoding_of(self.flat, moves, tuple(self.constants), tuple(self.demands))
         self.formulas = self.encoding.formulas
         self.np = len(self.formulas.names)
@@ -154,12 +156,15 @@ class Trial:
         q, dq = self._quantities(values)
         if form is None:
             form = self.form(q[: self.np])
-        elif not form.holds(q[: self.np]):
+        elif form.structure.system.has.divisors and not form.holds(q[: self.np]):
             raise ModelError(f"{self.flat.name} is solved by dividing by something that vanishes at these values.")
         demands = dict(self.demands)
         for name, place in zip(self.moves.targets("start"), self.moves.places("start"), strict=True):
             demands[name] = float(values[place])
-        return Point(self, values, form, form.structure, q, dq, demands)
+        return Point(
+            self, values, form, form.structure, form.initializer, self.moves.names if len(dq) else (), self.times,
+            self.t0, q, dq, q[: self.np], dq[:, : self.np], demands,
+        )  # fmt: skip
 
     def named(self, values: Mapping[str, float]) -> Floats:
         """θ from its entries by name: ``"k"``, ``"scale(w)"``, ``"noise(y)"``, ``"start(x)"``."""
@@ -168,18 +173,16 @@ class Trial:
     def form(self, p: Floats | None = None) -> Form:
         """The equations, such that they divide by nothing that vanishes at these parameter values."""
         for known in self._forms:
-            if p is None or known.holds(p):
+            if p is None or not known.structure.system.has.divisors or known.holds(p):
                 return known
         structure = structure_of(self.model, p)
-        self._forms.append(Form(self._on_moving_clock(with_schedule(structure) if self.is_scheduled else structure)))
+        if self.is_scheduled:
+            structure = with_schedule(structure)
+        if structure.system.delays and len(self.moves):  # breaks move with dead times that do
+            held = {n for n in self.flat.inputs if self.is_held(n)}
+            structure = with_moving_breaks(structure, moved_taus(self, structure.system), held)
+        self._forms.append(Form(structure))
         return self._forms[-1]
-
-    def _on_moving_clock(self, structure: Structure) -> Structure:
-        """With breaks that move with dead times, where these are moved."""
-        if not structure.system.delays or not len(self.moves):
-            return structure
-        held = {n for n in self.flat.inputs if self.is_held(n)}
-        return with_moving_breaks(structure, moved_taus(self, structure.system), held)
 
     def is_held(self, name: str) -> bool:
         """Whether an input is constant between its samples."""
@@ -196,10 +199,10 @@ class Trial:
 
     def signals(self, form: Form, p: Floats) -> Signals:
         """The table of u; made once, unless formulas of time switch at instants that depend on parameters."""
-        key = p[form.timing].tobytes()
+        system = form.structure.system
+        key = p[list(system.has.timing)].tobytes()
         if form.kept is None or form.kept[0] != key:
-            system = form.structure.system
-            switches = find_switches(system, p, self.times) if system.switches.numel() else {}
+            switches = find_switches(system, p, self.times) if system.has.switches else {}
             if switches:
                 refuse_jumps(system, switches, p)
             defaults = {n: i.default for n, i in self.flat.inputs.items()}
@@ -221,10 +224,6 @@ class Trial:
         span = float(self.times[0]), float(self.times[-1])
         past = {d.name: constant(0.0, span) for d in system.delays if d.kind == "unknown"}
         return DelayedSignals(system, form.taus(p).tolist(), self.origin, past)
-
-    def reader(self, form: Form) -> ReadStart | None:
-        """The quick way to a start, where there is one and anything moves."""
-        return self.encoding.reader(form.initializer) if len(self.moves) and not self.steady else None
 
     @cached_property
     def conditions(self) -> list[Conditions]:

@@ -33,8 +33,6 @@ from grisaille.trial.unknown import Unknown
 def with_smoothness(flat: FlatModel, unknowns: Sequence[Unknown], experiments: Sequence[Any]) -> tuple[Unknown, ...]:
     """The unknowns with every ``gr.Smoothness`` written out as a joint prior of the table it belongs to."""
     believed = [u for u in unknowns if isinstance(u.prior, Smoothness)]
-    if not believed:
-        return tuple(unknowns)
     curves = find_curves(flat)
     made: list[tuple[CurveTable, SmoothCurve]] = []
     joint: dict[str, SmoothCurve] = {}

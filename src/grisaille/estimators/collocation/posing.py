@@ -19,6 +19,7 @@ from grisaille.collocation.mesh import Knots
 from grisaille.collocation.program import SplineProgram
 from grisaille.collocation.record import Given, Record
 from grisaille.collocation.starting import measured_states, starting_coefficients
+from grisaille.disturbance.hidden import refuse_hidden_disturbances
 from grisaille.disturbance.stochastic_model import StochasticModel, build_stochastic_model
 from grisaille.errors import GrisailleError
 from grisaille.estimation.cases import Case, start_guesses
@@ -26,7 +27,6 @@ from grisaille.estimation.question import Question
 from grisaille.estimators.collocation.problem import CollocationProblem
 from grisaille.estimators.collocation.refusals import behind, level_parameters, refuse_levels, refuse_open_noise
 from grisaille.estimators.collocation.splines import Splines
-from grisaille.filtering.hidden import refuse_hidden_disturbances
 from grisaille.simulation.assertions import unchecked
 from grisaille.simulation.simulate import simulate
 from grisaille.structure.parameters import evaluate_parameters
@@ -202,4 +202,4 @@ def _start_guesses(unknowns: Sequence[Unknown], cases: Sequence[Case], records: 
                 y = record.y[:, seen[state]]
                 value = float(y[np.flatnonzero(np.isfinite(y))[0]])
                 done[k] = replace(done[k], guess=float(np.clip(value, done[k].lower, done[k].upper)))
-    return list(start_guesses(done, cases))
+    return list(start_guesses(done, [(c.trial, c.unknowns) for c in cases]))

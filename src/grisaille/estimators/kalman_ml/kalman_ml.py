@@ -19,7 +19,7 @@ import numpy as np
 from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.errors import EstimationError
 from grisaille.estimation.bound_penalty import BoundPenalty, transformed
-from grisaille.estimation.cases import Case, Ready, start_guesses, trial_of
+from grisaille.estimation.cases import Case, Ready, trial_of
 from grisaille.estimation.cost import Cost, interpreted, usual_cost
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator, Verdict
@@ -28,7 +28,6 @@ from grisaille.estimation.levels import (
     begin_near,
     find_zeros,
     level_guess,
-    level_parameters,
     scan,
 )
 from grisaille.estimation.likelihood import Filtered, LikelihoodEvaluation, LikelihoodProblem, chosen
@@ -271,12 +270,13 @@ class KalmanML(Estimator):
         """The problem of a model and its data."""
         structure, data, unknowns = question.structure, question.data, question.unknowns
         open_levels = [k for k, u in enumerate(unknowns) if u.kind in ("scale", "noise") and not np.isfinite(u.guess)]
-        guessed = [level_guess(structure, data, u, unknowns) for u in unknowns]
+        guessed = [level_guess(structure, data, u, unknowns) if k in open_levels else u for k, u in enumerate(unknowns)]
         cases = [self._case(e, *trial) for e, trial in zip(data, question.trials, strict=True)]
-        problem = LikelihoodProblem(start_guesses(guessed, cases), cases, self.bound_penalty, open_levels)
-        prepared = [problem.runner_of(c).prepare(c.own(problem.guess)) for c in cases]
+        problem = LikelihoodProblem(guessed, cases, self.bound_penalty, open_levels)
+        prepared = [c.runner.prepare(c.own(problem.guess)) for c in cases]
         problem = problem.but(cases=tuple(_discretised(problem, c, problem.guess) for c in cases))
-        problem.unknowns = tuple(_searched_by_logarithm(prepared[0], problem.unknowns))
+        if prepared[0].levels:
+            problem.unknowns = tuple(_searched_by_logarithm(prepared[0], problem.unknowns))
         if self.bounds == "transform":
             problem.unknowns = tuple(transformed(problem.unknowns))
         return problem
@@ -289,7 +289,7 @@ class KalmanML(Estimator):
 
     def _case(self, experiment: Any, trial: Trial, mine: tuple[int, ...]) -> Filtered:
         refuse_static(trial, "a filter")
-        trial = scheduled_trial(trial, "a filter")
+        trial = scheduled_trial(trial, "a filter") if trial.flat.whens else trial
         refuse_few_instants(trial, "a filter")
         runner: FilterRunner = (
             FilterRunner(trial, self._filter_options())
@@ -433,7 +433,7 @@ class KalmanML(Estimator):
         }
         covariance, journal = covariance_of(search, polished), search.journal
         if not self.is_likelihood:
-            reach = max(problem.runner_of(c).reach for c in problem.cases)
+            reach = max(c.runner.reach for c in problem.cases)
             covariance = score_sandwich(problem, evaluation.theta, covariance, reach)
         notes = describe(search, evaluation, covariance, free, zeros) + edge_notes(problem, polished)
         if not polished.is_minimum:
@@ -489,7 +489,7 @@ class KalmanML(Estimator):
 def _discretised(problem: LikelihoodProblem, case: Case, theta: np.ndarray) -> Case:
     """With steps that suit these values; raises where there are none."""
     known, own = case.discretisation, case.own(theta)
-    return replace(case, discretisation=problem.runner_of(case).discretise(own, known))
+    return replace(case, discretisation=case.runner.discretise(own, known))
 
 
 def _rediscretised(problem: LikelihoodProblem, case: Case, theta: np.ndarray) -> Case:
@@ -520,10 +520,9 @@ def _where(unknowns: Sequence[Unknown], theta: np.ndarray) -> str:
 
 def _searched_by_logarithm(model: StochasticModel, unknowns: Sequence[Unknown]) -> list[Unknown]:
     """Parameters that are nothing but noise levels (``scale=sigma``) are searched on a log scale too."""
-    levels = level_parameters(model)
     return [
         replace(u, logarithmic=True)
-        if u.kind == "parameter" and u.target in levels and u.lower == 0 and u.guess > 0 and not u.logarithmic
+        if u.kind == "parameter" and u.target in model.levels and u.lower == 0 and u.guess > 0 and not u.logarithmic
         else u
         for u in unknowns
     ]

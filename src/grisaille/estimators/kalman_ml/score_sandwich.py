@@ -63,7 +63,7 @@ def _scores(problem: LikelihoodProblem, theta: np.ndarray, parts: int) -> Iterat
             if not any(np.isfinite(values).any() for values in known):
                 sums.append(sums[-1])
                 continue
-            found = problem.runner_of(case.with_values(iter(known))).gradient(*chosen(case, theta))
+            found = case.with_values(iter(known)).runner.gradient(*chosen(case, theta))
             sums.append(sums[-1] if found.likelihood is None or found.failure else found.likelihood.gradient)
         scores = np.zeros((len(ends), len(theta)))
         scores[:, list(case.unknowns)] = np.diff(np.array(sums), axis=0)

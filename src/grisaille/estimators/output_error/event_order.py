@@ -18,8 +18,6 @@ def order_notes(problem: Problem, evaluation: Evaluation, covariance: np.ndarray
     errors = np.sqrt(np.clip(np.diag(covariance), 0.0, None))
     notes = []
     for case in problem.cases:
-        if not case.trial.flat.whens:
-            continue
         mine = list(case.unknowns)
         theta = evaluation.theta[mine]
         here = case.runner.happenings(theta, case.discretisation)

@@ -54,8 +54,6 @@ def shifted_means(problem: Problem, evaluation: Evaluation, covariance: np.ndarr
 
 def _curved_of(key: str, structure: Structure, outputs: Sequence[str]) -> dict[str, float]:
     """Disturbances that move the mean, with h."""
-    if not structure.model.disturbances:
-        return {}
     entry = (key, structure.system.pivot_texts, tuple(outputs))
     return _curved.get(entry, lambda: _entering_nonlinearly(structure, _symbols(structure), _seen(structure, outputs)))
 

@@ -18,7 +18,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from grisaille.errors import EstimationError
-from grisaille.estimation.cases import Case, build_case, start_guesses
+from grisaille.estimation.cases import Case, build_case
 from grisaille.estimation.cost import Cost, interpreted, usual_cost
 from grisaille.estimation.determination.words import describe_determination
 from grisaille.estimation.estimate import Estimate
@@ -152,7 +152,7 @@ class OutputError(Estimator):
             build_case(e, *trial, noise, self.rtol, self.compiled)
             for e, trial in zip(question.data, question.trials, strict=True)
         ]
-        problem = Problem(start_guesses(question.unknowns, cases), cases, noise)
+        problem = Problem(question.unknowns, cases, noise)
         if question.guess is not None and self.shooting == "multiple":
             problem.courses = state_courses(question.guess, question.data)
         return problem
@@ -230,7 +230,7 @@ class OutputError(Estimator):
     def estimate(self, problem: Problem, progress: Progress | None = None) -> Estimate:
         """Solve a problem."""
         begin = time.perf_counter()
-        refuse_estimated_noise(problem.cases[0].trial.flat, problem.noise, problem.unknowns)
+        refuse_estimated_noise(problem.noise, problem.unknowns)
         problem = problem if self.shooting == "multiple" else problem.begun
         search = Search(problem, Journal.of(progress), self.max_evaluations)
         found = self._solve(problem, search)
@@ -241,9 +241,10 @@ class OutputError(Estimator):
             finer = found.problem.refined(found.evaluation)
             search.restart(found.evaluation.theta, finer)
             found = self._solve(finer, search)
-        found = self._across_jumps(found, search)
-        if self.shooting == "single" and self.loss == "linear" and has_edges(found):
-            found = go_beside(search, found, _free, self._solve)
+        if any(c.trial.structure.jumps.of_states or c.trial.flat.whens for c in problem.cases):
+            found = self._across_jumps(found, search)
+            if self.shooting == "single" and self.loss == "linear" and has_edges(found):
+                found = go_beside(search, found, _free, self._solve)
         return self._conclude(found.problem, search, found.outcome, found.evaluation, time.perf_counter() - begin)
 
     def _across_jumps(self, found: Solved, search: Squares) -> Solved:
@@ -266,6 +267,9 @@ class OutputError(Estimator):
             search.restart(search.guess, problem)
         problem, outcome = self._minimize(problem, search)
         evaluation = self._polished(search, outcome)
+        if not problem.sigma and not any(level.needs for level in problem.noise.values()):
+            search.criterion = search.journal.kept = problem
+            return Solved(problem, outcome, evaluation)
         has_priors = len(evaluation.residuals) > problem.count
         alone = len(problem.outputs) == 1 and not has_priors and not robust
         for _ in range(NOISE_ROUNDS):
@@ -290,9 +294,6 @@ class OutputError(Estimator):
             joined = multiple_shooting.solve(shooting, search, self.tolerance)
             search.best = joined.evaluation
             return shooting.problem, joined
-        return problem, self._minimize_single(problem, search)
-
-    def _minimize_single(self, problem: Problem, search: Squares) -> Ending:
         linear = linear_unknowns(problem) if self.projection and self.loss == "linear" else np.zeros(0, dtype=bool)
         if linear.any() and not linear.all() and self.optimizer != "nelder-mead":
             apart = ProjectedSearch(problem, search.journal, search.most, linear=linear)
@@ -301,10 +302,10 @@ class OutputError(Estimator):
             search.unknowns = apart.unknowns
             is_minimum = relative_offset(search, polish(search, projected.evaluation)) < OFFSET
             if is_minimum and not _ran_away(projected, first, search.unknowns):
-                return projected
+                return problem, projected
             plain = self._optimize(search)
-            return min(projected, plain, key=lambda o: o.evaluation.objective)
-        return self._optimize(search)
+            return problem, min(projected, plain, key=lambda o: o.evaluation.objective)
+        return problem, self._optimize(search)
 
     def _optimize(self, search: Squares) -> Ending:
         if self.optimizer == "nelder-mead":
@@ -340,10 +341,12 @@ class OutputError(Estimator):
             search.unknowns, evaluation.theta, evaluation.jacobian, curved, free, _same_as(search, evaluation),
             ~seen,
         )  # fmt: skip
-        notes += runaway + _correlation_notes(problem)
-        careful = next(iter(shifted := shifted_means(problem, evaluation, curved)), "")
-        notes += shifted[1:]
-        if self.shooting == "single":
+        flat, careful = problem.cases[0].trial.flat, ""
+        notes += runaway + (_correlation_notes(problem) if flat.noise_covariance else [])
+        if flat.disturbances:
+            careful = next(iter(shifted := shifted_means(problem, evaluation, curved)), "")
+            notes += shifted[1:]
+        if self.shooting == "single" and flat.whens:
             notes += order_notes(problem, evaluation, covariance)
         if problem.differences is not None or (self.shooting == "multiple" and has_jumps(problem)):
             crossed = crossings_at(problem, evaluation.theta)

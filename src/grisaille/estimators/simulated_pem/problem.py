@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from grisaille.errors import EstimationError
-from grisaille.estimation.cases import Case, Ready, start_guesses, trial_of
+from grisaille.estimation.cases import Case, Ready, trial_of
 from grisaille.estimation.levels import level_guess
 from grisaille.estimation.likelihood import LikelihoodEvaluation
 from grisaille.estimation.noise import NoiseLevel, noise_levels, refuse_estimated_noise
@@ -95,11 +95,11 @@ def pose_mean_problem(question: Question, options: EnsembleOptions, matching: Ma
         )
     _refuse_noise(unknowns, matching)
     noise = noise_levels(structure.model, question.outputs)
-    guessed = [level_guess(structure, data, u, unknowns) for u in unknowns]
+    guessed = [level_guess(structure, data, u, unknowns) if u.kind in ("scale", "noise") else u for u in unknowns]
     if matching.with_variance:
-        refuse_estimated_noise(structure.model, noise, guessed)
+        refuse_estimated_noise(noise, guessed)
     cases = [_case(question, k, noise, options) for k in range(len(data))]
-    problem = MeanProblem(start_guesses(guessed, cases), cases, noise, matching)
+    problem = MeanProblem(guessed, cases, noise, matching)
     difference_across_jumps(problem, [c.runner for c in cases])
     return problem
 

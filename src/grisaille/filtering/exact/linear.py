@@ -62,7 +62,7 @@ class LinearFilter:
     def cells(self, q: Floats) -> Cells:
         """Made once, unless formulas of time switch at instants that depend on parameters."""
         system = self.model.structure.system
-        if self._cells is None or system.has_instants:
+        if self._cells is None or system.has.instants:
             table = self.record.signals(q[: system.np])
             self._cells = cut_into_cells(self.record.times, table)
             if self.A.degree(self._cells):

@@ -46,8 +46,6 @@ class _Course:
 def near_switch(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None) -> str:
     """Why a filter must not be believed at q, in words; empty where it may."""
     model = filter.model
-    if not model.jumps:
-        return ""
     given, kept = _every_step(filter, q, x0, z0)
     for jump in model.jumps:
         course = _course(filter, jump, given, kept, q)

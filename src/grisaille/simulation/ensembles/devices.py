@@ -18,7 +18,6 @@ from grisaille.errors import SimulationError
 from grisaille.simulation.ensembles.engines import Engine, FusedEngine, SampledEngine, Setting
 from grisaille.simulation.ensembles.graphics_engine import device_step
 from grisaille.simulation.ensembles.task_engine import EngineMaker
-from grisaille.structure.delays.pasts import past_places
 
 ABREAST = 16
 """Realizations for each core of the processor from which on a graphics processor is faster: a step takes one of its
@@ -66,8 +65,8 @@ def choose_device(wanted: str, engine: Callable[[Setting], Engine], setting: Set
 
 def unfit(engine: Callable[[Setting], Engine], setting: Setting, wanted: str = "cuda") -> str:
     """Why a graphics processor cannot run it, in words; empty where it can."""
-    if past_places(setting.system):
-        return f"{setting.system.signals[past_places(setting.system)[0]].name} is kept on processors only"
+    if setting.system.has.pasts:
+        return f"{setting.system.signals[setting.system.has.pasts[0]].name} is kept on processors only"
     if setting.system.reactions is not None:
         return f"gr.when({setting.system.reactions.texts[0]}) is followed on processors only"
     if isinstance(engine, EngineMaker):

@@ -28,7 +28,7 @@ from grisaille.errors import DataError, ModelError, SimulationError
 from grisaille.experiment.projected import longest_step
 from grisaille.simulation.arguments import as_positive
 from grisaille.simulation.dataset import as_ensemble
-from grisaille.simulation.ensembles.devices import Device, check_device, choose_device
+from grisaille.simulation.ensembles.devices import CPU, Device, check_device, choose_device
 from grisaille.simulation.ensembles.discretisation import EnsembleGrid
 from grisaille.simulation.ensembles.disturbances import RESOLUTION, Disturbances, Draw, Values
 from grisaille.simulation.ensembles.engines import (
@@ -53,7 +53,6 @@ from grisaille.simulation.measurement_noise import with_noise
 from grisaille.simulation.progress import progress_over
 from grisaille.simulation.remembered import Same
 from grisaille.structure import lamperti
-from grisaille.structure.delays.pasts import past_places
 from grisaille.trial import Point
 
 if TYPE_CHECKING:
@@ -185,8 +184,8 @@ def run_ensemble(
 ) -> Ensemble:
     """Pilot, then all realizations; ``disturbances`` of the same model spare a caller who comes again some work."""
     _check(options)
-    options = _for_device(posed, options)
-    posed = without_rough_signals(posed)
+    options = _for_device(posed, options) if options.device != "cpu" else options
+    posed = without_rough_signals(posed) if posed.structure.system.has.stepped_around else posed
     disturbances = disturbances or Disturbances(posed.structure.model, posed.structure.system)
     for effort in range(options.effort, len(EFFORTS)):
         found, unsolved = _run(posed, replace(options, effort=effort), progress, disturbances)
@@ -211,7 +210,7 @@ def _run(
     setting, noise = _setting(posed, options, disturbances)
     engine_of, pilot = _choose(posed, options, setting, noise)
     setting = replace(setting, substeps=pilot.substeps)
-    device = choose_device(options.device, engine_of, setting)
+    device = choose_device(options.device, engine_of, setting) if options.device != "cpu" else CPU
     engine = on_graphics(engine_of, setting, device.name) if device.is_graphics else engine_of(setting)
     y = sy = None
     statistics: dict[str, Statistic] = {}
@@ -233,7 +232,6 @@ def run_ensembles(points: Sequence[Point], options: EnsembleOptions, disturbance
     """
     _check(options)
     options = _for_device(points[0], options)
-    points = [without_rough_signals(p) for p in points]
     together = _together(points, options, disturbances)
     return [
         run_ensemble(p, options, None, disturbances) if found is None else found
@@ -316,8 +314,7 @@ def discretise(posed: Point, options: EnsembleOptions, disturbances: Disturbance
     """Grid and steps that suit a point, as far as the options leave them open; a pilot of two realizations decides."""
     options = replace(options, realizations=min(2, options.realizations))
     _check(options)
-    options = _for_device(posed, options)
-    posed = without_rough_signals(posed)
+    options = _for_device(posed, options) if options.device != "cpu" else options
     setting, noise = _setting(posed, options, disturbances)
     engine, pilot = _choose(posed, options, setting, noise)
     longest = float(np.diff(setting.grid.roots).max(initial=0.0)) * (1 + 1e-9)
@@ -369,7 +366,10 @@ def _setting(
         return FilterStates(filters, layout, np.arange(options.realizations), len(values.dp))
 
     nominal = posed.initializer.nominal[: system.nx]
-    starts = _spread(solve_starts(posed.with_past(), layout.places, first, disturbances.remembered), options)
+    began = posed.with_past() if system.has.pasts else posed
+    starts = solve_starts(began, layout.places, first, disturbances.remembered)
+    if options.start_covariance is not None:
+        starts = _spread(starts, options, options.start_covariance)
     carried = noise.carried if noise else None
     if carried is not None:
         system, nominal = carried.system, carried.nominal(nominal)
@@ -395,10 +395,9 @@ def _grid(posed: Point, cell: float, has_lattice: bool, disturbances: Disturbanc
     return disturbances.remembered.get("grid", (Same(posed.table), cell, has_lattice), make)
 
 
-def _spread(starts: Starts, options: EnsembleOptions) -> Starts:
+def _spread(starts: Starts, options: EnsembleOptions, P: Floats) -> Starts:
     """Starts that differ between realizations by the given covariance; each is a function of its number."""
-    P = options.start_covariance
-    if P is None or not P.any():
+    if not P.any():
         return starts
     members = options.first + np.arange(options.realizations)[:, None]
     stream = Stream.of(options.seed, options.purpose, "start", options.antithetic)
@@ -515,7 +514,7 @@ def _choose(
             f"noise in its equations, between whose kicks no instant can be located: give the disturbance a bandwidth, "
             f"gr.spectra.lowpass(…), which is fast beside the model's own motion."
         )
-    if past_places(system):
+    if system.has.pasts:
         return _choose_past(posed, options, setting)
     if (system.nz and setting.white is None) or system.reactions is not None or options.method == "frozen-implicit":
         engine = TaskEngine.prepared(setting, posed, options.rtol, options.method, options.inner_step)
@@ -560,7 +559,7 @@ def _choose_past(posed: Point, options: EnsembleOptions, setting: Setting) -> tu
 def _refuse_past(posed: Point, why: str) -> NoReturn:
     system = posed.structure.system
     raise ModelError(
-        f"{posed.structure.model.name} contains {system.signals[past_places(system)[0]].name}, the past of an unknown; "
+        f"{posed.structure.model.name} contains {system.signals[system.has.pasts[0]].name}, the past of an unknown; "
         f"its realizations are made with explicit steps, and it has {why}. Or simulate it without disturbances, as "
         f"gr.OutputError() does."
     )

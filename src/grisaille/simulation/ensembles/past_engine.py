@@ -29,7 +29,6 @@ from grisaille.simulation.remembered import Same
 from grisaille.structure.delays.delay import Delay
 from grisaille.structure.delays.moving_breaks import RATE
 from grisaille.structure.delays.moving_signals import with_moving_signals
-from grisaille.structure.delays.pasts import past_places
 from grisaille.structure.pieces import jumps_of
 from grisaille.structure.system import System
 
@@ -241,7 +240,7 @@ class _Run:
 
 def _delayed(s: Setting) -> tuple[list[int], list[_Delayed]]:
     """Rows of ``observed`` that are delayed, and every signal that repeats one."""
-    system, places = s.system, past_places(s.system)
+    system, places = s.system, s.system.has.pasts
     delays = {d.name: d for d in system.delays}
     used = [delays[system.signals[k].name] for k in places]
     taus = ca.Function("taus", [system.p], [ca.vertcat(*(d.tau for d in used))])(s.p).full().ravel()

@@ -109,7 +109,7 @@ class EnsembleRunner:
         if self.options.device == "cpu" or self.options.substeps is None:
             return [self.predict(theta, sensitive=False) for theta in thetas]
         try:
-            points = [without_rough_signals(self._at(theta, False)) for theta in thetas]
+            points = [self._at(theta, False) for theta in thetas]
             options = replace(self.options, reduce=["mean", "variance"])
             found = run_ensembles(points, options, self._disturbances_of(points[0]))
         except GrisailleError:
@@ -156,7 +156,7 @@ class EnsembleRunner:
 
     def discretise(self, theta: np.ndarray) -> EnsembleGrid:
         """Grid, steps and scheme that suit these values, as far as they are not fixed yet."""
-        posed = without_rough_signals(self._at(theta, False))
+        posed = self._at(theta, False)
         return discretise(posed, self.options, self._disturbances_of(posed))
 
     def on(self, grid: EnsembleGrid) -> EnsembleRunner:
@@ -221,21 +221,22 @@ class EnsembleRunner:
         return replace(here, mean_slopes=slopes[0], variance_slopes=slopes[1], covariance_slopes=slopes[2])
 
     def _at(self, theta: np.ndarray, sensitive: bool) -> Point:
-        """The point of θ, with sums of outputs where covariances are wanted."""
-        point = self.trial.at(theta).on_standing_steps()
-        if sensitive:
-            point.refuse_moving_jumps()
-        else:
+        """The point of θ on steps that ensembles make, with sums of outputs where covariances are wanted."""
+        point = self.trial.at(theta)
+        if point.structure.system.moving is not None:
+            point = point.on_standing_steps()
+        if not sensitive:
             point = point.still()
-        if len(self.paired) < 2:
-            return point
-        if self._extended is None or self._extended[0] is not point.structure.system:
-            extended = with_sums(point.structure, tuple(self.paired), self.paired)
-            self._extended = point.structure.system, extended
-        return point.with_structure(replace(self._extended[1], model=point.structure.model))
+        elif point.has_moving_jumps:
+            point.refuse_moving_jumps()
+        if len(self.paired) > 1:
+            if self._extended is None or self._extended[0] is not point.structure.system:
+                extended = with_sums(point.structure, tuple(self.paired), self.paired)
+                self._extended = point.structure.system, extended
+            point = point.with_structure(replace(self._extended[1], model=point.structure.model))
+        return without_rough_signals(point) if point.structure.system.has.stepped_around else point
 
     def _run(self, posed: Point, reduce: list[Any]) -> Ensemble:
-        posed = without_rough_signals(posed)
         return run_ensemble(posed, replace(self.options, reduce=reduce), None, self._disturbances_of(posed))
 
     def _disturbances_of(self, posed: Point) -> Disturbances:

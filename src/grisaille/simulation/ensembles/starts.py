@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from grisaille.compilation.kalman.twin import FilterStates
 from grisaille.errors import ModelError
 from grisaille.simulation.remembered import Remembered, Same
-from grisaille.structure.delays.pasts import past_places
 from grisaille.structure.reduction import Structure
 from grisaille.structure.starts.functions import StartFunctions
 from grisaille.structure.starts.initialization import Initializer
@@ -42,7 +41,7 @@ def solve_starts(
 ) -> Starts:
     """Starts for the disturbances at the first instant, at ``places`` of u."""
     key = (Same(point.structure.system), tuple(places), *sorted(point.demands))
-    if not places or not remembered.get("starts", key, lambda: depends_on_disturbances(point, places)):
+    if not places or not remembered.get("starts", key, lambda: _depends(point, places)):
         return Starts(point.start.x, point.start.z, point.dstart.sx, point.dstart.sz)
     _refuse_past(point)
     structure = remembered.get("structure", key, lambda: with_disturbances_as_parameters(point.structure, places))
@@ -52,11 +51,6 @@ def solve_starts(
     w, dw = disturbed.signals, disturbed.dsignals
     found = [_one(initializer, point, w[m], dw[m], guess) for m in range(len(w))]
     return Starts(*(np.array(part) for part in zip(*found, strict=True)))
-
-
-def depends_on_disturbances(point: Point, places: Sequence[int]) -> bool:
-    """Whether a consistent start moves with the disturbances."""
-    return _depends(point, places)
 
 
 def _depends(point: Point, places: Sequence[int]) -> bool:
@@ -70,7 +64,7 @@ def _depends(point: Point, places: Sequence[int]) -> bool:
 
 def _refuse_past(point: Point) -> None:
     """Refuse starts that move with a disturbance and with what is delayed, which begins with the start."""
-    system, places = point.structure.system, past_places(point.structure.system)
+    system, places = point.structure.system, point.structure.system.has.pasts
     if places and _depends(point, places):
         raise ModelError(
             f"{point.structure.model.name}: each realization has a start of its own, which is solved from "

@@ -25,8 +25,8 @@ from grisaille.simulation.ensembles.grid import on_grid
 from grisaille.simulation.ensembles.moving_signals import moved_disturbances
 from grisaille.simulation.ensembles.reducers import BLOCK
 from grisaille.simulation.ensembles.sampled import sample_pieces
-from grisaille.simulation.events import Form, refuse_interpreted
 from grisaille.simulation.frozen import choose_step
+from grisaille.simulation.integrated import Arguments, Integrated, held, refuse_interpreted
 from grisaille.simulation.integration import integrate
 from grisaille.simulation.outcome import describe
 from grisaille.simulation.remembered import Same
@@ -68,15 +68,17 @@ class TaskEngine:
     def name(self) -> str:
         return self.solver.method
 
-    def _form(self) -> Form:
+    def _form(self) -> Integrated:
         """With events where a model has its own; relations that only make it jump are stepped across."""
         s = self.setting
         if s.system.reactions is None:
-            return Form(self.system, None)
+            return Integrated(self.system, self.system)
         refuse_interpreted(s.system, s.compiled)
         question = (Same(s.system), tuple(self.moving), len(s.dp))
         events = s.disturbances.remembered.get("events", question, lambda: hold_events(self.system, self._named))
-        return Form(self.system if events is None else events.before, events)
+        if events is None:
+            return Integrated(self.system, self.system)
+        return Integrated(events.before, events.system, events)
 
     def _named(self, formula: ca.SX) -> str:
         """In the user's names, without what carries directions."""
@@ -184,14 +186,14 @@ class TaskEngine:
         extended = np.eye(ns) if self.moving else np.zeros((ns, 0))
         kinks = np.concatenate([s.grid.points, self.table.breaks[self.table.kink == 1]])
         form, kink = self.form, np.isin(breaks, kinks).astype(np.uint8)
-        table = form.table(SignalTable(breaks, coef[i], kink))
+        p, dp = np.concatenate([s.p, np.zeros(extended.shape[1])]), np.column_stack([s.dp, extended])
+        given = Arguments(SignalTable(breaks, coef[i], kink), p, dp, z, sz if ns else None, self.solver.atol)
+        given = given if form.events is None else held(given, form.events, self.solver.rtol)
         return Task.create(
-            self.kernel, float(s.grid.points[0]), float(times[-1]),
-            p=form.parameters(np.concatenate([s.p, np.zeros(extended.shape[1])])), x=x, z=form.implicit(z),
-            dp=form.parameters(np.column_stack([s.dp, extended])) if ns else None, sx=sx if ns else None,
-            sz=form.implicit(sz) if ns else None, breaks=table.breaks, coef=table.coef, kink=table.kink, times=times,
-            rtol=self.solver.rtol, atol=form.tolerances(self.solver.atol, self.solver.rtol), nominal=s.nominal,
-            max_steps=2_000_000_000, fixed_step=self.solver.step,
+            self.kernel, float(s.grid.points[0]), float(times[-1]), p=given.p, x=x, z=given.z,
+            dp=given.dp if ns else None, sx=sx if ns else None, sz=given.sz, breaks=given.table.breaks,
+            coef=given.table.coef, kink=given.table.kink, times=times, rtol=self.solver.rtol, atol=given.atol,
+            nominal=s.nominal, max_steps=2_000_000_000, fixed_step=self.solver.step,
         )  # fmt: skip
 
 

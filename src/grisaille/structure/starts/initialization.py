@@ -131,6 +131,15 @@ class Initializer:
         """(t, x, z, u, p) → the gaps of all switches of z in the implicit equations."""
         return self._kept("sides", self._sides)
 
+    @property
+    def rates(self) -> FlatEvaluation:
+        """(t, x, z, u, p) → x'."""
+        return self._kept("rates", self._rates)
+
+    def _rates(self) -> FlatEvaluation:
+        s = self.system
+        return flat_function(ca.Function("rates", [s.t, s.x, s.z, s.u, s.p], [ca.densify(s.rhs)]))
+
     def _sides(self) -> ca.Function:
         s = self.system
         gaps = sides_of(s.residual, s.z)

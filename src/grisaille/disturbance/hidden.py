@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import casadi as ca
 import numpy as np
 
-from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.errors import EstimationError
+
+if TYPE_CHECKING:
+    from grisaille.disturbance.stochastic_model import StochasticModel
 
 NOTHING = 1e-12
 """Of the gain where the disturbance is not zero: rounding."""
@@ -32,11 +36,10 @@ def hidden_disturbance(model: StochasticModel) -> str:
 
 def refuse_hidden_disturbances(model: StochasticModel, so: str = "an extended Kalman filter cannot see it") -> None:
     """For whatever linearises where disturbances are zero; ``so`` says what follows."""
-    name = hidden_disturbance(model)
-    if name:
+    if model.hidden:
         raise EstimationError(
-            f"The disturbance {name} has no linear effect where it is zero (it enters as {name}**2 or alike), so {so}. "
-            f"Use gr.SimulatedPEM(), which simulates it."
+            f"The disturbance {model.hidden} has no linear effect where it is zero (it enters as {model.hidden}**2 or "
+            f"alike), so {so}. Use gr.SimulatedPEM(), which simulates it."
         )
 
 
