@@ -28,7 +28,7 @@ EVENTS = ("G", "GD", "GJ")
 SENSITIVE = (*PARAMETRIC, "GP", "RD", "RJ", "RP", "TP")
 """What only sensitivities need."""
 
-SPARSE = ("J", "FP", "OJ", "OP")
+SPARSE = ("J", "CJ", "FP", "CP", "OJ", "OP")
 """Matrices of which sparse kernels know the nonzeros only."""
 
 

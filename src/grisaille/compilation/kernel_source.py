@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import casadi as ca
 
-from grisaille.compilation.derivatives import SENSITIVE, SPARSE
+from grisaille.compilation.derivatives import PARAMETRIC, SENSITIVE, SPARSE
 from grisaille.compilation.library import Source
 from grisaille.compilation.printer import PRELUDE, print_function
 from grisaille.compilation.rolled import print_rolled
@@ -31,8 +31,8 @@ ROLLED = 300
 KINDS = ("lt", "le", "sign", "floor", "ceil")
 
 _NO_SLOPES = [
-    *(f"const long gr_{name}_size = 0;" for name in ("FP", "OJ", "OP")),
-    *(f"const int gr_{name}_{what}[1] = {{0}};" for name in ("FP", "OJ", "OP") for what in ("begin", "row")),
+    *(f"const long gr_{name}_size = 0;" for name in PARAMETRIC),
+    *(f"const int gr_{name}_{what}[1] = {{0}};" for name in PARAMETRIC for what in ("begin", "row")),
     *(f"void gr_{name}(void) {{}}" for name in SENSITIVE),
 ]
 """What stands for derivatives by parameters in a kernel without them, where nothing calls them."""

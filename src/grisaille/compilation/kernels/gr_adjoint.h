@@ -43,8 +43,14 @@ typedef struct {
 #define GR_POINT_HEAD 4
 GR_FN long gr_point_size(long implicit) { return GR_POINT_HEAD + (implicit ? 4 : 1) * GR_N; }
 
+#if GR_SPARSE
+#define GR_SQUARE_WORK 0
+#else
+#define GR_SQUARE_WORK (GR_NC * (GR_NC + 1))
+#endif
+
 GR_API long gr_adjoint_point(long implicit) { return gr_point_size(implicit); }
-GR_API long gr_adjoint_work(void) { return GR_NEWTON_WORK + GR_PROJECT_WORK + GR_NC * (GR_NC + 1) + 1; }
+GR_API long gr_adjoint_work(void) { return GR_NEWTON_WORK + GR_PROJECT_WORK + GR_SQUARE_WORK + 1; }
 GR_API long gr_adjoint_size(void) { return (long)sizeof(gr_adjoint); }
 
 GR_FN double *gr_point(const gr_adjoint *a, long n) { return a->path + n * gr_point_size(a->implicit); }
@@ -123,7 +129,7 @@ typedef struct {
   gr_adjoint *a;
   gr_newton newton;
   gr_projection projection;
-  double *square; /* NC x NC */
+  double *square; /* NC x NC, of dense kernels */
   long *pivot;    /* NC */
 } gr_backward;
 
@@ -224,23 +230,39 @@ GR_FN void gr_pull_reaction(gr_backward *b, double t, const double *z, const dou
 }
 #endif
 
-/* lambda at a projected point -> lambda at x before it; x is projected here once more */
-GR_FN long gr_pull_projection(gr_backward *b, double t, double *x, const double *z, const double *u) {
 #if GR_HAS_C
-  gr_adjoint *a = b->a;
-  gr_task *k = a->task;
+/* lambda with Q'(A lambda + b) = 0, b = N (lambda at the point), N = diag(nominal), A = N Cx' at the projected point and Q
+ * that of the base of the projection; 0 for constraints that were left out */
+GR_FN long gr_pull_multipliers(gr_backward *b, double *lambda) {
+  const gr_task *k = b->a->task;
   gr_projection *c = &b->projection;
-  double g[GR_NC], lambda[GR_NC], v[GR_LEN(GR_NX)], q[GR_LEN(GR_NP)], moved[GR_LEN(GR_NX)];
+#if GR_SPARSE
+  double rest[GR_LEN(GR_NX)], g[GR_NC], before = HUGE_VAL;
+  for (long j = 0; j < GR_NC; j++) lambda[j] = 0.0;
+  for (long pass = 0; pass <= 30; pass++) { /* with R for Q'A: contracts like the distance of the projection */
+    double size = 0.0, change = 0.0;
+    if (pass == 30) return 1;
+    gr_constraint_pull(c->cj, lambda, rest);
+    for (long i = 0; i < GR_NX; i++) rest[i] = -k->nominal[i] * (b->a->lambda[i] + rest[i]);
+    gr_sparse_collect(&c->q, rest, g);
+    gr_sparse_back(&c->q, g, g);
+    for (long j = 0; j < GR_NC; j++) {
+      lambda[j] += g[j];
+      change = fmax(change, fabs(g[j]) * sqrt(c->gradient[j]));
+      size = fmax(size, fabs(lambda[j]) * sqrt(c->gradient[j]));
+    }
+    if (!(change > 1e-13 * size) || (change > 0.5 * before && change < 1e-8 * size)) break;
+    before = change;
+  }
+#else
+  double g[GR_NC];
   long chosen[GR_NC], m = 0;
-  const long status = gr_project(k, c, t, x, z, u);
-  if (status) return status;
-  gr_CJ(t, x, z, u, k->p, c->cj);
   for (long j = 0; j < GR_NC; j++)
     if (c->d[j] != 0.0) chosen[m++] = j;
   /* (Cx N V)'g = V' N lambda, N = diag(nominal), for the constraints that were kept */
   for (long r = 0; r < m; r++) {
     g[r] = 0.0;
-    for (long i = 0; i < GR_NX; i++) g[r] += c->v[i + GR_NX * chosen[r]] * k->nominal[i] * a->lambda[i];
+    for (long i = 0; i < GR_NX; i++) g[r] += c->v[i + GR_NX * chosen[r]] * k->nominal[i] * b->a->lambda[i];
     for (long s = 0; s < m; s++) {
       double sum = 0.0;
       for (long i = 0; i < GR_NX; i++)
@@ -248,19 +270,33 @@ GR_FN long gr_pull_projection(gr_backward *b, double t, double *x, const double 
       b->square[r + m * s] = sum;
     }
   }
-  if (gr_lu(m, b->square, b->pivot)) return gr_fail(k, GR_SINGULAR, -1, 0.0);
+  if (gr_lu(m, b->square, b->pivot)) return 1;
   gr_lu_solve(m, b->square, b->pivot, g);
   for (long j = 0; j < GR_NC; j++) lambda[j] = 0.0;
   for (long r = 0; r < m; r++) lambda[chosen[r]] = -g[r];
+#endif
+  return 0;
+}
+
+#endif
+
+/* lambda at a projected point -> lambda at x before it; x is projected here once more */
+GR_FN long gr_pull_projection(gr_backward *b, double t, double *x, const double *z, const double *u) {
+#if GR_HAS_C
+  gr_adjoint *a = b->a;
+  gr_task *k = a->task;
+  gr_projection *c = &b->projection;
+  double lambda[GR_NC], v[GR_LEN(GR_NX)], q[GR_LEN(GR_NP)], moved[GR_LEN(GR_NX)];
+  const long status = gr_project(k, c, t, x, z, u);
+  if (status) return status;
+  gr_factored(k, c);
+  gr_CJ(t, x, z, u, k->p, c->cj);
+  if (gr_pull_multipliers(b, lambda)) return gr_fail(k, GR_SINGULAR, -1, 0.0);
   gr_CV(t, x, z, u, k->p, lambda, v);
   gr_CQ(t, x, z, u, k->p, lambda, q);
   gr_add_gradient(a, q);
   for (long i = 0; i < GR_NX; i++) a->lambda[i] += v[i];
-  for (long j = GR_NC - 1; j >= 0; j--) { /* multipliers of the constraints themselves, as in gr_project_sensitivity */
-    lambda[j] = c->d[j] == 0.0 ? 0.0 : c->lambda[j];
-    for (long n = j + 1; n < GR_NC; n++)
-      if (c->d[j] != 0.0 && c->d[n] != 0.0) lambda[j] -= c->r[j + GR_NC * n] * lambda[n];
-  }
+  gr_own_multipliers(c, lambda);
   for (long i = 0; i < GR_NX; i++) moved[i] = k->nominal[i] * k->nominal[i] * a->lambda[i];
   gr_pull_reaction(b, t, z, u, lambda, moved, a->lambda);
 #else

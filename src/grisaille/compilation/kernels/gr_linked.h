@@ -43,6 +43,20 @@ GR_ELSEWHERE const int gr_J_begin[], gr_J_row[], gr_J_diagonal[], gr_J_order[], 
 GR_ELSEWHERE const int gr_Z_begin[], gr_Z_row[], gr_Z_from[], gr_Z_order[], gr_Z_wanted[], gr_Z_block[];
 GR_ELSEWHERE const int gr_FP_begin[], gr_FP_row[], gr_OJ_begin[], gr_OJ_row[], gr_OP_begin[], gr_OP_row[];
 
+#if GR_HAS_C
+GR_ELSEWHERE const long gr_CJ_size, gr_CP_size, gr_Q_fronts, gr_Q_size, gr_Q_columns, gr_Q_tallest;
+#define GR_CJ_SIZE gr_CJ_size
+#define GR_CP_SIZE gr_CP_size
+#define GR_Q_FRONTS gr_Q_fronts
+#define GR_Q_SIZE gr_Q_size
+#define GR_Q_COLUMNS gr_Q_columns
+#define GR_Q_TALLEST gr_Q_tallest
+
+GR_ELSEWHERE const int gr_CJ_begin[], gr_CJ_row[], gr_CP_begin[], gr_CP_row[];
+GR_ELSEWHERE const int gr_Q_column_begin[], gr_Q_column[], gr_Q_own[], gr_Q_up[], gr_Q_state_begin[], gr_Q_state[];
+GR_ELSEWHERE const int gr_Q_child_begin[], gr_Q_child[], gr_Q_height[], gr_Q_at[], gr_Q_place[];
+#endif
+
 #define GR_FUNCTION(name) \
   GR_ELSEWHERE void name(double t, const double *x, const double *z, const double *u, const double *p, double *out)
 GR_FUNCTION(gr_F);

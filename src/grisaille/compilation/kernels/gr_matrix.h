@@ -1,7 +1,7 @@
 /* The derivatives of a model as matrices: dense and column by column, or, with GR_SPARSE, their structural nonzeros
  * only.
  *
- * The generated file then defines for each X of J, FP, OJ and OP the number GR_X_SIZE of entries and the arrays
+ * The generated file then defines for each X of J, CJ, FP, CP, OJ and OP the number GR_X_SIZE of entries and the arrays
  * gr_X_begin (first entry of each column, and their number) and gr_X_row (the row of each entry, rising in a column);
  * gr_X() writes the entries in that order. J holds the diagonal of the states in any case, gr_J_diagonal says where.
  */

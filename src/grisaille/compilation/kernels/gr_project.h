@@ -1,12 +1,9 @@
 /* Back onto the hidden constraints: x from C(t, x, u, p) = 0, and its sensitivities.
  *
  * x: the point x0 + W Cx(x0)' lambda with C = 0, W = diag(nominal^2): the nearest one in units of `nominal`, up to
- * second order in the distance. With A = W^(1/2) Cx(x0)' = V R (V orthogonal, R unit upper triangular) each correction is
- *
- *   dx = -W^(1/2) V D^-1 R^-T c,   D = V'V,
- *
- * and the same factorization serves all corrections, which contract like the distance itself. A constraint whose
- * gradient depends on those before it (redundant loops) is left out of V; its residual is checked all the same.
+ * second order in the distance. A factorization of W^(1/2) Cx(x0)' = V R (gr_project_dense.h, gr_project_sparse.h) serves
+ * all corrections, which contract like the distance itself. A constraint whose gradient depends on those before it
+ * (redundant loops) is left out of V; its residual is checked all the same.
  *
  * S: the derivative of exactly this map in the direction (S, dp),
  *
@@ -24,98 +21,31 @@
 
 #define GR_DEPENDENT 1e-20 /* squared sine of the angle to the span of the constraints before */
 
-/* one projection: where it started and its factors, kept for the sensitivities */
-typedef struct {
-  double *base;    /* NX: x0 */
-  double *lambda;  /* NC */
-  double *v;       /* NX x NC */
-  double *d;       /* NC: V'V, 0 where a constraint depends on those before it */
-  double *r;       /* NC x NC, unit upper triangular */
-  double *cj;      /* NC x NX: at the last linearisation or at the projected point */
-  double *cj_near; /* NC x NX */
-  double *cp;      /* NC x NP */
-  double *x, *p;   /* NX, NP: displaced point */
-} gr_projection;
-
-#define GR_PROJECT_WORK (2 * GR_NX + 2 * GR_NC + GR_NC * (3 * GR_NX + GR_NC + GR_NP) + GR_NP + 1)
-
-GR_FN gr_projection gr_projection_in(double *work) {
-  gr_projection c;
-  c.base = work;
-  c.x = c.base + GR_NX;
-  c.lambda = c.x + GR_NX;
-  c.d = c.lambda + GR_NC;
-  c.v = c.d + GR_NC;
-  c.cj = c.v + GR_NX * GR_NC;
-  c.cj_near = c.cj + GR_NX * GR_NC;
-  c.r = c.cj_near + GR_NX * GR_NC;
-  c.cp = c.r + GR_NC * GR_NC;
-  c.p = c.cp + GR_NC * GR_NP;
-  return c;
-}
+#if GR_SPARSE && GR_HAS_C
+#include "gr_project_sparse.h"
+#else
+#include "gr_project_dense.h"
+#endif
 
 /* ---- hidden constraints ---- */
 
-/* V, D and R of A = W^(1/2) Cx' by Gram and Schmidt, repeated where it cancels; column by column, in the given order */
-GR_FN void gr_orthogonalise(const gr_task *k, gr_projection *c, double *gradient) {
-  for (long j = 0; j < GR_NC; j++) {
-    double *v = c->v + GR_NX * j, size = 0.0, left;
-    for (long i = 0; i < GR_NX; i++) {
-      v[i] = k->nominal[i] * c->cj[j + GR_NC * i];
-      size += v[i] * v[i];
-    }
-    gradient[j] = left = size;
-    for (long m = 0; m < j; m++) c->r[m + GR_NC * j] = 0.0;
-    for (long pass = 0; pass < 2; pass++) {
-      double start = left;
-      for (long m = 0; m < j; m++) {
-        const double *q = c->v + GR_NX * m;
-        double along = 0.0;
-        if (c->d[m] == 0.0) continue;
-        for (long i = 0; i < GR_NX; i++) along += q[i] * v[i];
-        along /= c->d[m];
-        c->r[m + GR_NC * j] += along;
-        for (long i = 0; i < GR_NX; i++) v[i] -= along * q[i];
-      }
-      left = 0.0;
-      for (long i = 0; i < GR_NX; i++) left += v[i] * v[i];
-      if (left > 0.25 * start) break;
-    }
-    c->d[j] = left > GR_DEPENDENT * size ? left : 0.0;
-  }
-}
-
-/* g = D^-1 R^-T residual, 0 for dependent constraints */
-GR_FN void gr_multipliers(const gr_projection *c, const double *residual, double *g) {
-  double y[GR_LEN(GR_NC)];
-  for (long j = 0; j < GR_NC; j++) {
-    y[j] = residual[j];
-    g[j] = 0.0;
-    if (c->d[j] == 0.0) continue;
-    for (long m = 0; m < j; m++)
-      if (c->d[m] != 0.0) y[j] -= c->r[m + GR_NC * j] * y[m];
-    g[j] = y[j] / c->d[j];
-  }
-}
-
 /* x -= W^(1/2) V g */
 GR_FN void gr_move(const gr_task *k, const gr_projection *c, const double *g, double *x) {
-  for (long i = 0; i < GR_NX; i++) {
-    double dx = 0.0;
-    for (long j = 0; j < GR_NC; j++) dx += c->v[i + GR_NX * j] * g[j];
-    x[i] -= k->nominal[i] * dx;
-  }
+  double dx[GR_LEN(GR_NX)];
+  gr_shift(c, g, dx);
+  for (long i = 0; i < GR_NX; i++) x[i] -= k->nominal[i] * dx[i];
 }
 
 /* worst squared distance to the constraints in units of nominal among those above rounding; 0 when all are met */
 GR_FN double gr_distance(const gr_projection *c, const double *gradient, const double *x,
                          const double *residual, double enough, long *worst) {
   double most = 0.0;
+  long weighed = 0;
   for (long j = 0; j < GR_NC; j++) {
-    double square = residual[j] * residual[j], noise = 0.0;
+    double square = residual[j] * residual[j];
     if (square <= enough * enough * gradient[j]) continue;
-    for (long i = 0; i < GR_NX; i++) noise += fabs(c->cj[j + GR_NC * i] * x[i]);
-    if (fabs(residual[j]) <= 4.0 * GR_EPS * noise) continue;
+    if (!weighed++) gr_weigh_constraints(c, x);
+    if (fabs(residual[j]) <= 4.0 * GR_EPS * gr_constraint_noise(c, j, x)) continue;
     square = gradient[j] > 0.0 ? square / gradient[j] : square * 1e300;
     if (!(square <= most)) {
       most = square;
@@ -148,7 +78,7 @@ GR_FN long gr_project(gr_task *k, gr_projection *c, double t, double *x, const d
       }
       if (!gr_finite(distance)) return gr_fail(k, GR_PROJECTION, worst, residual[worst]);
       if (inner > 0 && distance > 0.25 * before) break; /* linearise anew */
-      gr_multipliers(c, residual, g);
+      gr_multipliers(k, c, residual, g);
       gr_move(k, c, g, x);
       for (long j = 0; j < GR_NC; j++) c->lambda[j] -= g[j];
       before = distance;
@@ -168,10 +98,7 @@ GR_FN void gr_reaction(const gr_task *k, gr_projection *c, double t, const doubl
   for (long i = 0; i < GR_NX; i++) c->x[i] = c->base[i] + e * s[i];
   for (long i = 0; i < GR_NP; i++) c->p[i] = k->p[i] + e * dp[i];
   gr_CJ(t, c->x, z, u, c->p, c->cj_near);
-  for (long i = 0; i < GR_NX; i++) {
-    out[i] = 0.0;
-    for (long j = 0; j < GR_NC; j++) out[i] += c->cj_near[j + GR_NC * i] * lambda[j];
-  }
+  gr_constraint_pull(c->cj_near, lambda, out);
 }
 
 /* S += W d(Cx0')[S, dp] lambda */
@@ -207,13 +134,10 @@ GR_FN long gr_has_moved(const gr_task *k, const gr_projection *c, const double *
 GR_FN void gr_project_moving(const gr_task *k, gr_projection *c, double t, const double *x, const double *z,
                              const double *u, double *sx, const double *f, const double *dt) {
 #if GR_HAS_C
-  double residual[GR_NC], g[GR_NC], lambda[GR_NC];
+  double residual[GR_NC], g[GR_NC], lambda[GR_NC], ds[GR_LEN(GR_NX)];
   if (k->ns == 0) return;
-  for (long j = GR_NC - 1; j >= 0; j--) { /* R lambda = -sum g gives the multipliers of the constraints themselves */
-    lambda[j] = c->d[j] == 0.0 ? 0.0 : c->lambda[j];
-    for (long m = j + 1; m < GR_NC; m++)
-      if (c->d[j] != 0.0 && c->d[m] != 0.0) lambda[j] -= c->r[j + GR_NC * m] * lambda[m];
-  }
+  gr_factored(k, c);
+  gr_own_multipliers(c, lambda);
   const long moved = gr_has_moved(k, c, x);
   gr_CJ(t, x, z, u, k->p, c->cj);
   gr_CP(t, x, z, u, k->p, c->cp);
@@ -221,22 +145,14 @@ GR_FN void gr_project_moving(const gr_task *k, gr_projection *c, double t, const
     if (moved) gr_turn(k, c, t, z, u, lambda, k->dp + GR_NP * d, sx);
     for (long i = 0; dt && i < GR_NX; i++) sx[i] -= f[i] * dt[d];
     for (long pass = 0; pass < 8; pass++) {
-      double size = 0.0;
-      for (long j = 0; j < GR_NC; j++) residual[j] = 0.0;
-      for (long i = 0; i < GR_NP; i++)
-        if (k->dp[i + GR_NP * d] != 0.0)
-          for (long j = 0; j < GR_NC; j++) residual[j] += c->cp[j + GR_NC * i] * k->dp[i + GR_NP * d];
+      double size = 0.0, change = 0.0;
+      gr_constraint_push(c, sx, k->dp + GR_NP * d, residual);
+      for (long i = 0; i < GR_NX; i++) size = fmax(size, fabs(sx[i]) / k->nominal[i]);
+      gr_multipliers(k, c, residual, g);
+      gr_shift(c, g, ds);
       for (long i = 0; i < GR_NX; i++) {
-        for (long j = 0; j < GR_NC; j++) residual[j] += c->cj[j + GR_NC * i] * sx[i];
-        size = fmax(size, fabs(sx[i]) / k->nominal[i]);
-      }
-      gr_multipliers(c, residual, g);
-      double change = 0.0;
-      for (long i = 0; i < GR_NX; i++) {
-        double ds = 0.0;
-        for (long j = 0; j < GR_NC; j++) ds += c->v[i + GR_NX * j] * g[j];
-        sx[i] -= k->nominal[i] * ds;
-        change = fmax(change, fabs(ds));
+        sx[i] -= k->nominal[i] * ds[i];
+        change = fmax(change, fabs(ds[i]));
       }
       if (!(change > 1e-13 * size)) break;
     }

@@ -9,7 +9,7 @@
  *   GR_NE                      relations held between events: modes, the last 4 GR_NE entries of p (gr_events.h), with
  *                              their shares in z, before the pieces, and their kinds in gr_kind[GR_NE]
  *   GR_SENSITIVE               1 when the parameter derivatives below are present, else 0
- *   GR_SPARSE                  1 when J, FP, OJ and OP are written as their nonzeros only (gr_matrix.h), else 0
+ *   GR_SPARSE                  1 when J, CJ, FP, CP, OJ and OP are written as their nonzeros only (gr_matrix.h), else 0
  *
  * and these static functions, argument order (t, x, z, u, p), matrices dense and column-major, every entry written:
  *

@@ -11,6 +11,7 @@ import casadi as ca
 import numpy as np
 
 from grisaille.compilation.derivatives import SPARSE
+from grisaille.compilation.sparse.fronts import fronts
 from grisaille.compilation.sparse.pattern import Elimination, Ints, Pattern, eliminate, lower_right
 from grisaille.structure.system import System
 
@@ -20,6 +21,20 @@ with either at 12, and half as long with sparse ones at 30."""
 
 WORTH = 0.25
 """Nonzeros of the factors, as a part of all entries, up to which they are worth it."""
+
+FRONTS = (
+    "column_begin",
+    "column",
+    "own",
+    "up",
+    "state_begin",
+    "state",
+    "child_begin",
+    "child",
+    "height",
+    "at",
+    "place",
+)
 
 
 def is_worth_it(system: System) -> bool:
@@ -64,6 +79,8 @@ def matrices(functions: Mapping[str, ca.Function], nx: int, nz: int) -> Tables:
     for name in SPARSE:
         if name in functions:
             _pattern(tables, name, _of(functions[name]))
+    if "CJ" in functions:
+        _fronts(tables, _of(functions["CJ"]))
     if "J" not in functions:
         return tables
     J = _of(functions["J"])
@@ -87,6 +104,19 @@ def _pattern(tables: Tables, name: str, pattern: Pattern) -> None:
     tables.numbers[f"{name}_SIZE"] = pattern.size
     tables.arrays[f"gr_{name}_begin"] = pattern.begin
     tables.arrays[f"gr_{name}_row"] = pattern.row
+
+
+def _fronts(tables: Tables, slopes: Pattern) -> None:
+    """For gr_sparse_qr.h, where there are hidden constraints."""
+    if not slopes.shape[0]:
+        return
+    found = fronts(slopes)
+    tables.numbers["Q_FRONTS"] = found.own.size
+    tables.numbers["Q_SIZE"] = found.size
+    tables.numbers["Q_COLUMNS"] = found.column.size
+    tables.numbers["Q_TALLEST"] = int(found.height.max())
+    for name in FRONTS:
+        tables.arrays[f"gr_Q_{name}"] = getattr(found, name)
 
 
 def _order(tables: Tables, name: str, pattern: Pattern) -> None:
