@@ -439,11 +439,3 @@ def test_slopes_of_parameters_are_carried_by_no_flow() -> None:
     )
     run = gr.simulate(gr.read_modelica(model(body)), np.array([0.0, 1.0]), compiled=False)
     assert float(run.y[0]) == 0.0
-
-
-def test_records_that_are_set_from_their_own_fields_are_refused() -> None:
-    before = """record 'R' Real 'a'; Real 'b'; end 'R';
-    function 'f' input 'R' r; output 'R' s; algorithm s.a := 3.0 - r.a; s.b := r.a; end 'f';"""
-    body = "Real 'r.a'; Real 'r.b'; Real x; equation x = time; algorithm 'r.a' := x; 'r.b' := 0.0; 'r' := 'f'('r');"
-    with pytest.raises(gr.ModelError, match="'r' is set from its own fields"):
-        gr.read_modelica(model(body, before))

@@ -31,6 +31,43 @@ def parts_of(names: Iterable[str]) -> dict[str, list[str]]:
     return {name: sorted(below, key=_order) for name, below in found.items()}
 
 
+_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+(?:,\d+)*)\]")
+
+
+def steps_below(whole: str, name: str) -> list[str | tuple[int, ...]]:
+    """The fields and indices that lead from ``a`` to ``a[1,2].b``; empty where they cannot be told apart."""
+    rest, at = name[len(whole) :], 0
+    found: list[str | tuple[int, ...]] = []
+    while step := _STEP.match(rest, at):
+        found.append(step[1] or tuple(map(int, step[2].split(","))))
+        at = step.end()
+    return found if at == len(rest) else []
+
+
+def entry_of(value: Any, steps: list[str | tuple[int, ...]]) -> Any:
+    """What fields and indices, which count from one, lead to; None where there is nothing."""
+    for step in steps:
+        if isinstance(step, str):
+            value = value.get(step) if isinstance(value, Record) else None
+        else:
+            shape = value.shape if isinstance(value, np.ndarray) else ()
+            inside = len(step) <= len(shape) and all(1 <= i <= n for i, n in zip(step, shape, strict=False))
+            value = value[tuple(i - 1 for i in step)] if inside else None
+    return value
+
+
+def mapped(name: str, value: Any, change: Callable[[str, Any], Any]) -> Any:
+    """An array or a record with its scalars changed: ``change(name, value)``."""
+    if isinstance(value, Record):
+        return Record(value.kind, {n: mapped(f"{name}.{n}", v, change) for n, v in value.items()})
+    if not isinstance(value, np.ndarray):
+        return change(name, value)
+    made = filled(None, *value.shape)
+    for index in np.ndindex(*value.shape):
+        made[index] = mapped(f"{name}[{','.join(str(i + 1) for i in index)}]", value[index], change)
+    return made
+
+
 def _order(name: str) -> tuple[Any, ...]:
     element = ELEMENT.fullmatch(name)
     return (element[1], *map(int, element[2].split(","))) if element else (name,)

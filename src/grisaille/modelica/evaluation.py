@@ -14,7 +14,7 @@ import numpy as np
 
 from grisaille.model.expression import Expression, Name, postorder
 from grisaille.modelica import tree
-from grisaille.modelica.assembling import ELEMENT, assembled
+from grisaille.modelica.assembling import ELEMENT, assembled, steps_below
 from grisaille.modelica.builtins import BUILTINS, MOST, semi_linear
 from grisaille.modelica.expressions import ExpressionParser
 from grisaille.modelica.refusals import Refused
@@ -370,14 +370,26 @@ def array_of(name: str) -> str:
 
 
 def placed_in(node: tree.Reference, local: Local) -> tree.Reference:
-    """``'x[1]'``, a declared entry, as ``x[1]`` where the array ``x`` is local."""
+    """``'x[1].y'``, declared as a scalar, as ``x[1].y`` where ``x`` is local."""
     first = node.parts[0]
-    if first.name in local or array_of(first.name) not in local:
+    if first.name in local:
         return node
-    element = ELEMENT.fullmatch(first.name)
-    assert element is not None
-    places = tuple(tree.Literal(node.at, int(i)) for i in element[2].split(","))
-    return tree.Reference(node.at, (tree.Part(element[1], places), *node.parts[1:]))
+    whole = first.name
+    while whole and whole not in local:
+        whole = array_of(whole) or whole.rpartition(".")[0]
+    steps = steps_below(whole, first.name) if whole else []
+    if not steps:
+        return node
+    parts = [tree.Part(whole)]
+    for step in [*steps, *([first.subscripts] if first.subscripts else [])]:
+        if isinstance(step, str):
+            parts.append(tree.Part(step))
+        elif parts[-1].subscripts:
+            return node  # entries of entries have no such names
+        else:
+            places = tuple(i if isinstance(i, tree.Node) else tree.Literal(node.at, i) for i in step)
+            parts[-1] = tree.Part(parts[-1].name, places)
+    return tree.Reference(node.at, (*parts, *node.parts[1:]))
 
 
 class Pending:

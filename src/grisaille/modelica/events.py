@@ -25,8 +25,9 @@ from grisaille.model.expression import Call, Condition, Constant, Expression, Na
 from grisaille.model.flat import FlatDiscrete
 from grisaille.model.whens import OF_EVENTS, whenever
 from grisaille.modelica import tree
+from grisaille.modelica.algorithms.assigned import Assigned
 from grisaille.modelica.evaluation import LAZY, Evaluator, Local, unquoted
-from grisaille.modelica.functions import Algorithm, results_for, targets_of
+from grisaille.modelica.functions import Algorithm, results_for
 from grisaille.modelica.model import FIRST as IS_FIRST
 from grisaille.modelica.model import ModelNames
 from grisaille.modelica.refusals import Refused
@@ -154,18 +155,11 @@ class Events:
 
     def _assigned(self, body: list[tree.Node]) -> list[Action]:
         """Statements of a ``when``: run on the values before the event."""
-        targets = targets_of(body)
-        local: Local = {
-            t: self.names.filled(t, lambda n: typed(Call("pre", (Name(n),)), self.bases.get(n, "Real")))
-            for t in targets
-        }
+        assigned = Assigned(self.names, body)
+        local = assigned.entered(lambda n: typed(Call("pre", (Name(n),)), self.bases.get(n, "Real")))
         reinits = [s for s in body if isinstance(s, tree.Do) and s.call.name in ("reinit", "terminate")]
         Algorithm(self.evaluator).run([s for s in body if s not in reinits], local)
-        actions = []
-        for target in targets:
-            entries = self.names.entries(target)
-            values = [local[target]] if entries == [target] else local[target].flat
-            actions += [Action("assign", Name(n), formula(v)) for n, v in zip(entries, values, strict=True)]
+        actions = [Action("assign", Name(n), formula(v)) for n, v in assigned.left(local).items()]
         return actions + [a for s in reinits for a in self._done(s.call, local)]
 
     def watch(self, name: str, value: Any, at: int) -> None:

@@ -6,8 +6,7 @@ by ``where``, and what follows a conditional ``return`` or ``break`` takes effec
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,7 +15,7 @@ import numpy as np
 from grisaille.model.expression import Expression
 from grisaille.modelica import tree
 from grisaille.modelica.builtins import filled
-from grisaille.modelica.evaluation import Evaluator, Local, array_of, placed_in, unquoted
+from grisaille.modelica.evaluation import Evaluator, Local, placed_in, unquoted
 from grisaille.modelica.refusals import Refused
 from grisaille.modelica.values import UNSET, Record, Unfit, both, choose, describe, either, negated
 
@@ -205,7 +204,7 @@ class Algorithm:
         for name in {**yes, **no}:
             a = yes.get(name, False if name[0] == " " else UNSET)
             b = no.get(name, False if name[0] == " " else UNSET)
-            if self.remembers and (a is UNSET) != (b is UNSET):
+            if self.remembers and _is_half_set(a, b):
                 raise Unfit(
                     f"'{name}' gets a value in some branches of an algorithm only, and keeps its old one elsewhere"
                 )
@@ -245,99 +244,13 @@ class Algorithm:
                 raise Refused(statement.at, "'while' does not end")
 
 
-def targets_of(statements: list[tree.Node]) -> list[str]:
-    """The variables that statements assign, in order; an array whose entries are assigned in loops as a whole."""
-    found: dict[str, None] = {}
-    for node in tree.walk(*reversed(statements)):
-        if isinstance(node, tree.Assign):
-            sides = node.target.items if isinstance(node.target, tree.Several) else [node.target]
-            found |= {unquoted(side).parts[0].name: None for side in sides if isinstance(side, tree.Reference)}
-    return [name for name in found if array_of(name) not in found]
-
-
-def looped(section: list[tree.Node]) -> list[tree.Node]:
-    """A section in which ``break`` stands where no loop is any more: the exporter has written the loop out.
-
-    Statements that follow each other, hold such a ``break`` and differ in numbers and subscripts that count up are the
-    loop's; elsewhere it is refused.
-    """
-    found: list[tree.Node] = []
-    shape, last = "", [0.0]
-    for statement in section:
-        stray = _stray_break(statement)
-        same, numbers = _shape(statement) if stray else ("", [0.0])
-        if stray and same == shape and numbers > last:
-            loop = found[-1]
-            assert isinstance(loop, tree.For)
-            loop.body.append(statement)
-        elif stray:
-            once = tree.Braces(statement.at, [tree.Literal(statement.at, 1)])
-            found.append(tree.For(statement.at, [(" once", once)], [statement]))
-        else:
-            found.append(statement)
-        shape, last = same, numbers
-    for loop in found:
-        if isinstance(loop, tree.For) and loop.iterators[0][0] == " once" and len(loop.body) == 1:
-            raise Refused(loop.at, "'break' stands outside a loop")
-    return found
-
-
-_NUMBERS = re.compile(r"value=(-?[\d.]+(?:e[-+]?\d+)?)(?=[,)])|\[([\d, ]+)\](?=[.'\[])")
-
-
-def _shape(statement: tree.Node) -> tuple[str, list[float]]:
-    """A statement without its numbers and subscripts, and these."""
-    text = re.sub(r"\bat=\d+", "", repr(statement))
-    numbers = [float(n) for value, inside in _NUMBERS.findall(text) for n in (value or inside).split(",") if n.strip()]
-    return _NUMBERS.sub("#", text), numbers
-
-
-def _stray_break(statement: tree.Node) -> bool:
-    """Whether a ``break`` leaves more than this statement."""
-    waiting = [statement]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, tree.Leave) and node.word == "break":
-            return True
-        if isinstance(node, tree.If | tree.When):
-            waiting.extend(n for _, body in node.branches for n in body)
-    return False
-
-
-def kept_in(section: list[tree.Node]) -> set[str]:
-    """Variables that statements read, or leave as they are, before they have given them a value on every path."""
-    wanted, kept = set(targets_of(section)), set[str]()
-
-    def meant(name: str) -> str:
-        whole = array_of(name) or unquoted(tree.Reference(0, (tree.Part(name),))).parts[0].name
-        return whole if whole in wanted else name
-
-    def read(nodes: Iterable[tree.Node], given: set[str]) -> None:
-        kept.update(n for n in map(meant, tree.references(*nodes)) if n in wanted and n not in given)
-
-    def follow(statements: Iterable[tree.Node], given: set[str]) -> set[str]:
-        for node in statements:
-            if isinstance(node, tree.Assign):
-                sides = node.target.items if isinstance(node.target, tree.Several) else [node.target]
-                plain = [s for s in sides if isinstance(s, tree.Reference)]
-                read([node.value, *(i for s in plain for p in s.parts for i in p.subscripts)], given)
-                given = given | {meant(s.path) for s in plain}
-            elif isinstance(node, tree.If):
-                ends = []
-                for condition, body in node.branches:
-                    read([] if condition is None else [condition], given)
-                    ends.append(follow(body, given))
-                if node.branches[-1][0] is not None:
-                    ends.append(given)
-                given = set.intersection(*ends)
-            elif isinstance(node, tree.For | tree.While):
-                read([o for _, o in node.iterators] if isinstance(node, tree.For) else [node.condition], given)
-                given = follow(node.body, given)
-            elif isinstance(node, tree.Do):
-                read([node.call], given)
-        return given
-
-    return kept | (wanted - follow(section, set()))
+def _is_half_set(a: Any, b: Any) -> bool:
+    """Whether one of two values has a scalar where the other has none."""
+    if isinstance(a, Record) and isinstance(b, Record):
+        return any(_is_half_set(a[name], b.get(name)) for name in a)
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.shape == b.shape:
+        return any(_is_half_set(x, y) for x, y in zip(a.flat, b.flat, strict=True))
+    return (a is UNSET) != (b is UNSET)
 
 
 def results_for(targets: tree.Several, value: Any) -> tuple[Any, ...]:

@@ -14,10 +14,11 @@ from grisaille.model.flat import FlatOutput, FlatVariable
 from grisaille.model.rewriting import Rewriter
 from grisaille.model.whens import OF_EVENTS
 from grisaille.modelica import discrete, events, tree
+from grisaille.modelica.algorithms.assigned import kept_in, scalars_meant, targets_of
+from grisaille.modelica.algorithms.loops import looped
 from grisaille.modelica.discrete import Definition
-from grisaille.modelica.evaluation import array_of
 from grisaille.modelica.events import Events, is_momentary, outside_pre
-from grisaille.modelica.functions import SILENT, is_warning, kept_in, looped, message_of, results_for, targets_of
+from grisaille.modelica.functions import SILENT, is_warning, message_of, results_for
 from grisaille.modelica.library import Library
 from grisaille.modelica.model import ModelNames
 from grisaille.modelica.refusals import Refusals, Refused, Source
@@ -61,7 +62,7 @@ class _Lowering:
         singles = [*self.sections.unroll([*self.names.bindings, *self.made.equations], {})]
         statements: list[tree.When] = []
         for written in self.made.algorithms:
-            section = self._try(written[0].at if written else 0, lambda s=written: looped(self._by_fields(s))) or []
+            section = self._try(written[0].at if written else 0, lambda s=written: looped(s)) or []
             statements += self._whens_of(section)
             plain_statements = [s for s in section if not isinstance(s, tree.When)]
             for node in tree.walk(*plain_statements):
@@ -98,11 +99,9 @@ class _Lowering:
         for k, when in enumerate(section):
             if not isinstance(when, tree.When):
                 continue
-            later, own = (
-                set(targets_of([s for s in section[k + 1 :] if not isinstance(s, tree.When)])),
-                assigned_in(when),
-            )
-            read = set(_read_now(when))
+            after = [s for s in section[k + 1 :] if not isinstance(s, tree.When)]
+            later, own = set(targets_of(self.names, after)), self._assigned_in(when)
+            read = {n for node in _read_now(when) for n in scalars_meant(self.names, node)}
             if again := next((n for n in read if n in later), None):
                 self.refusals.add(
                     Refused(
@@ -110,8 +109,8 @@ class _Lowering:
                     )
                 )
             for before in found:
-                shared = [n for n in assigned_in(before) if n in own]
-                if shared and (not set(assigned_in(before)) <= set(own) or not read.isdisjoint(shared)):
+                shared = [n for n in self._assigned_in(before) if n in own]
+                if shared and (not set(self._assigned_in(before)) <= set(own) or not read.isdisjoint(shared)):
                     told = f"'{shared[0]}' is set by another 'when' of this algorithm, too, which may happen at once"
                     self.refusals.add(Refused(when.at, told))
             for node in tree.walk(when):
@@ -120,28 +119,21 @@ class _Lowering:
             found.append(when)
         return found[::-1]
 
-    def _by_fields(self, section: list[tree.Node]) -> list[tree.Node]:
-        """A section in which ``r := …`` of a record whose fields are declared one by one sets each of them."""
-        found: list[tree.Node] = []
-        for node in section:
-            target = node.target if isinstance(node, tree.Assign) else None
-            whole = target.path if isinstance(target, tree.Reference) else ""
-            fields = self.names.entries(whole) if whole else []
-            if not isinstance(node, tree.Assign) or fields in ([], [whole]) or any(map(array_of, fields)):
-                found.append(node)
-                continue
-            if any(n == whole or n.startswith(f"{whole}.") for n in tree.references(node.value)):
-                raise Refused(node.at, f"'{whole}' is set from its own fields: write them one by one")
-            for name in fields:
-                value = tree.Subscripted(node.at, node.value, (tree.Part(name.rpartition(".")[2]),))
-                target = tree.Reference(node.at, (tree.Part(name),))
-                found += self._by_fields([tree.Assign(node.at, target, value)])
-        return found
+    def _assigned_in(self, when: tree.Node) -> list[str]:
+        """Scalars that a ``when`` gives values, by equations or by statements."""
+        assert isinstance(when, tree.When)
+        inside = [n for _, body in when.branches for n in body]
+        found: list[str] = []
+        for node in tree.walk(*inside):
+            if isinstance(node, tree.Equal):
+                sides = node.left.items if isinstance(node.left, tree.Several) else [node.left]
+                found += [n for s in sides if isinstance(s, tree.Reference) for n in self.names.scalars(s.path)]
+        return [*found, *targets_of(self.names, inside)]
 
     def _outcomes(self, section: list[tree.Node]) -> list[Single]:
         """An algorithm section as one equation for each variable that it assigns."""
         found: list[Single] = []
-        for target in (n for t in targets_of(section) for n in self.names.entries(t)):
+        for target in targets_of(self.names, section):
             at = section[0].at
             reference = tree.Reference(at, (tree.Part(target),))
             found.append(Single(tree.Equal(at, reference, tree.Outcome(at, section, target)), {}))
@@ -150,12 +142,12 @@ class _Lowering:
     def _declare_events(self, whens: list[tree.Node], everything: list[tree.Node]) -> None:
         """Variables that events set or remember are no formulas and no unknowns."""
         for when in whens:
-            targets = [n for t in assigned_in(when) for n in self.names.entries(t)]
+            targets = self._assigned_in(when)
             self.set_at_events.update(targets)
             self._try(when.at, lambda w=when, t=targets: self.events.declare(t, w.at))
         more = [*self.made.initial_equations, *(s for section in self.made.initial_algorithms for s in section)]
         kept = [n for node in everything if isinstance(node, tree.Equal) and isinstance(node.right, tree.Outcome)
-                for t in kept_in(node.right.section) for n in self.names.entries(t) if n in self.names.discrete
+                for n in kept_in(self.names, node.right.section) if n in self.names.discrete
         ]  # fmt: skip
         asked = [*self.events.remembered([*everything, *more]), *kept]
         remembered = [n for n in dict.fromkeys(asked) if n not in self.events.discretes]
@@ -217,12 +209,10 @@ class _Lowering:
 
     def _discrete_uses(self, node: tree.Node) -> list[str]:
         known = self.events.discretes
-        targets = targets_of(node.section) if isinstance(node, tree.Outcome) else []
-        own = {n for t in targets for n in (t, *self.names.entries(t))}
+        own = set(targets_of(self.names, node.section)) if isinstance(node, tree.Outcome) else set()
         found: list[str] = []
         for path in dict.fromkeys(outside_pre(node)):
-            entries = [n for n in self.names.entries(path) if n in self.names.discrete]
-            found += entries or self.names.discrete_entries(path)
+            found += [n for n in self.names.scalars(path) if n in self.names.discrete]
         return [path for path in dict.fromkeys(found) if path not in known and path not in own]
 
     def _choices(self, single: Single) -> list[Definition]:
@@ -431,26 +421,12 @@ class _Lowering:
         return Rewriter(lambda node: numbers.get(node.path) if isinstance(node, Name) else None)
 
 
-def _read_now(node: tree.Node) -> Iterator[str]:
-    """Names whose present value is asked for: not those of ``pre``, nor what is assigned."""
+def _read_now(node: tree.Node) -> Iterator[tree.Reference]:
+    """References whose present value is asked for: not those of ``pre``, nor what is assigned."""
     assigned = {id(n.target) for n in tree.walk(node) if isinstance(n, tree.Assign)}
     before = [n for n in tree.walk(node) if isinstance(n, tree.Calling) and n.name == "pre"]
     left_out = {id(inner) for call in before for inner in tree.walk(*call.arguments)} | assigned
-    yield from (
-        path for n in tree.walk(node) if isinstance(n, tree.Reference) and id(n) not in left_out
-        for path in tree.references(n)
-    )  # fmt: skip
-
-
-def assigned_in(when: tree.Node) -> list[str]:
-    """Variables that a ``when`` gives values, by equations or by statements."""
-    assert isinstance(when, tree.When)
-    found: list[str] = []
-    for node in tree.walk(*(n for _, body in when.branches for n in body)):
-        if isinstance(node, tree.Equal):
-            sides = node.left.items if isinstance(node.left, tree.Several) else [node.left]
-            found += [side.path for side in sides if isinstance(side, tree.Reference)]
-    return [*found, *targets_of([n for _, body in when.branches for n in body])]
+    yield from (n for n in tree.walk(node) if isinstance(n, tree.Reference) and id(n) not in left_out)
 
 
 def derived(node: Expression) -> str:

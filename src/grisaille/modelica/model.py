@@ -6,7 +6,6 @@ fixed at the values they have in the text. So is a Real parameter on which a siz
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,10 +14,11 @@ from grisaille.model.expression import Call, Condition, Constant, Expression, Na
 from grisaille.model.flat import FlatInput, FlatParameter, FlatVariable
 from grisaille.model.rewriting import Rewriter
 from grisaille.modelica import tree
-from grisaille.modelica.assembling import assembled, parts_of
+from grisaille.modelica.algorithms.assigned import Assigned, kept_in, targets_of
+from grisaille.modelica.assembling import assembled, entry_of, mapped, parts_of, steps_below
 from grisaille.modelica.components import Expansion, Scalar
 from grisaille.modelica.evaluation import Evaluator, Pending, array_of
-from grisaille.modelica.functions import Algorithm, kept_in, targets_of
+from grisaille.modelica.functions import Algorithm
 from grisaille.modelica.library import Library
 from grisaille.modelica.naming import check_name
 from grisaille.modelica.refusals import Refusals, Refused
@@ -90,12 +90,11 @@ class ModelNames:
             return self._assembled(name)
 
     def _assembled(self, name: str) -> Any:
-        """An array or a record whose scalars are declared one by one."""
-        if self._parts is None:
-            self._parts = parts_of([*self.values, *(c.name for c in self.made.components)])
-        if name not in self._parts:
+        """An array or a record whose scalars are declared one by one, or an entry of one declared as a whole."""
+        parts, entry = self._below(name), self._declared_value(name)
+        if entry is None and not parts:
             raise KeyError(name)
-        return assembled(name, self._parts[name], self.value_of)
+        return assembled(name, parts, self.value_of) if entry is None else entry
 
     def discrete_entries(self, name: str) -> dict[str, tuple[int, ...]]:
         """Names and subscripts of an array of discrete variables; empty for anything else."""
@@ -123,34 +122,48 @@ class ModelNames:
     def outcome(self, node: tree.Outcome) -> Any:
         key = id(node.section)
         if key not in self._outcomes:
-            kept = kept_in(node.section)
-            local: dict[str, Any] = {
-                t: self.filled(t, self._kept if t in kept else lambda _: UNSET) for t in targets_of(node.section)
-            }
+            kept, assigned = kept_in(self, node.section), Assigned(self, node.section)
+            local = assigned.entered(lambda name: self._kept(name) if name in kept else UNSET)
             Algorithm(self.evaluator, remembers=True).run(node.section, local)
-            self._outcomes[key] = local
-        outcome = self._outcomes[key]
-        if node.target in outcome:
-            value = outcome[node.target]
-        else:
-            value = outcome[array_of(node.target)].flat[self.entries(array_of(node.target)).index(node.target)]
+            self._outcomes[key] = assigned.left(local)
+        value = self._outcomes[key][node.target]
         if isinstance(value, Unset):
             raise Refused(node.at, f"the algorithm does not always give '{node.target}' a value")
         return value
 
     def entries(self, name: str) -> list[str]:
         """The scalars of an array that are declared one by one; a declared name itself."""
-        if name not in self.values:
-            if self._parts is None:
-                self._parts = parts_of([*self.values, *(c.name for c in self.made.components)])
-            if name in self._parts:
-                return self._parts[name]
-        return [name]
+        parts = self._below(name)
+        return parts if name not in self.values and parts else [name]
 
-    def filled(self, name: str, value: Callable[[str], Any]) -> Any:
-        """A value for a name, or an array of values for an array whose scalars are declared one by one."""
-        entries = self.entries(name)
-        return value(name) if entries == [name] else assembled(name, entries, value)
+    def is_known(self, name: str) -> bool:
+        return self._declared_value(name) is not None or bool(self._below(name))
+
+    def scalars(self, name: str) -> list[str]:
+        """Every scalar of an array or a record; a scalar itself."""
+        found: list[str] = []
+        value, parts = self._declared_value(name), self._below(name)
+        if value is None and parts:
+            return [scalar for part in parts for scalar in self.scalars(part)]
+        mapped(name, value, lambda scalar, _: found.append(scalar))
+        return found
+
+    def structure(self, name: str) -> Any:
+        """The value of a name, its scalars not yet looked up."""
+        value, parts = self._declared_value(name), self._below(name)
+        return assembled(name, parts, self.structure) if value is None and parts else value
+
+    def _declared_value(self, name: str) -> Any:
+        """The value of what is declared under this name, or of an entry of it; None where it is not."""
+        whole = name
+        while whole and whole not in self.values:
+            whole = array_of(whole) or whole.rpartition(".")[0]
+        return entry_of(self.values[whole], steps_below(whole, name)) if whole else None
+
+    def _below(self, name: str) -> list[str]:
+        if self._parts is None:
+            self._parts = parts_of([*self.values, *(c.name for c in self.made.components)])
+        return self._parts.get(name, [])
 
     def _kept(self, name: str) -> Any:
         """What a variable is before an algorithm gives it a value: what it was before the event, or its start."""
@@ -254,7 +267,7 @@ class ModelNames:
             if isinstance(node, tree.Equal) and isinstance(node.left, tree.Reference) and node.left.path == name:
                 found = self.evaluator.value(node.right, {})
         for section in self.made.initial_algorithms:
-            if name in targets_of(section):
+            if name in targets_of(self, section):
                 found = self.outcome(tree.Outcome(section[0].at, section, name))
         if found is None:
             raise Refused(scalar.declared.at, f"'{name}' is found by initial equations, but none gives its value alone")
