@@ -7,7 +7,7 @@ import numpy as np
 import grisaille as gr
 from grisaille import atan2, der
 from grisaille.collocation.direct.direct import DirectOptions, DirectProgram
-from grisaille.collocation.direct.summary import curvature_at, seen
+from grisaille.collocation.direct.summary import curvature_at, inside_bounds, seen, theta_covariance
 from grisaille.estimation.question import Question
 from grisaille.estimation.unknowns import parameter_guesses, resolve_unknowns
 from grisaille.structure.prepared import structure_of
@@ -85,7 +85,19 @@ def data(model, times, output, *, u=None, seed=1, noise=True, **options):
 def program(model, experiments, estimate, guess=None, **options):
     data = experiments if isinstance(experiments, list) else [experiments]
     question = posed(model, data, estimate, guess)
-    return DirectProgram(question.points(), question.unknowns, DirectOptions(**options))
+    return Program(question.points(), question.unknowns, DirectOptions(**options))
+
+
+class Program(DirectProgram):
+    """Paths at given unknowns, too, and covariances of those that no bound decided."""
+
+    def solve(self, theta=None, *, free=True, **options):
+        theta = self.guess if theta is None else theta
+        found = super().solve(theta, bounds=self.bounds if free else (theta, theta), **options)
+        found.point, found.program = found.at.point, found.at.program
+        inside = inside_bounds(found.theta, self.bounds, self.slots.sizes)
+        found.covariance = theta_covariance(found.at, inside) if free else np.zeros((len(inside), len(inside)))
+        return found
 
 
 def posed(model, data, estimate, guess=None):

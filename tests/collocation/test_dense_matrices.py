@@ -16,7 +16,6 @@ from scipy.linalg import expm
 
 import grisaille as gr
 from grisaille import der
-from grisaille.collocation.intensity import misfit_of
 
 TIMES = np.linspace(0.0, 6.0, 13)
 STEP = {"u": (np.array([0.0, 3.0]), np.array([0.0, 1.0]))}
@@ -122,7 +121,7 @@ def test_misfit_with_its_trace_is_that_of_the_dense_inverse(data, unknowns) -> N
     covariance = np.linalg.inv(found.jacobian.T @ found.jacobian)
     taken = np.einsum("ki,ij,kj->k", found.data_jacobian, covariance, found.data_jacobian)
     expected = (found.data.ravel() ** 2 + taken).reshape(2, -1).mean(axis=1)
-    ratios = misfit_of(fit.estimate.evaluation.solution.quadratic, ["y1", "y2"]).ratios
+    ratios = fit.estimate.evaluation.solution.misfit(fit.estimate.cases, ["y1", "y2"]).ratios
     np.testing.assert_allclose(ratios, expected, rtol=1e-8)
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from collocation.direct_problems import Buffer, Oscillator, Pendulum, buffered, data, followed, posed, program
+from collocation.direct_problems import Buffer, Oscillator, Pendulum, Program, buffered, data, followed, posed, program
 
 import grisaille as gr
 from grisaille import der
-from grisaille.collocation.direct.direct import DirectProgram
 from grisaille.collocation.direct.mesh import RadauElements
 from grisaille.errors import EstimationError
 
@@ -157,8 +156,8 @@ def test_what_is_known_of_parameters_counts() -> None:
     record = data(Oscillator(), TIMES, "y", u=PUSH, seed=3)[0]
     question = posed(Oscillator(), [record], ["a"])
     points, unknowns = question.points(), question.unknowns
-    plain = DirectProgram(points, unknowns).solve()
-    told = DirectProgram(points, unknowns, information=lambda t: (t[0] - 5.0) ** 2 / (2 * 1e-6)).solve()
+    plain = Program(points, unknowns).solve()
+    told = Program(points, unknowns, information=lambda t: (t[0] - 5.0) ** 2 / (2 * 1e-6)).solve()
     assert told.theta[0] == pytest.approx(5.0, abs=1e-2)
     assert abs(plain.theta[0] - 1.0) < 0.5
     assert told.covariance[0, 0] == pytest.approx(1e-6, rel=1e-2)

@@ -65,7 +65,7 @@ class CollocationCriterion(LikelihoodCriterion):
             return Point(theta, np.inf, str(error))
         if not found.converged:
             return Point(theta, np.inf, f"trajectories were not found: {found.reason}")
-        return Point(found.theta, 2 * (found.found.at.cost - self._best))
+        return Point(found.theta, 2 * (found.at.cost - self._best))
 
 
 class Following(CollocationProblem):
@@ -77,4 +77,4 @@ class Following(CollocationProblem):
         found = super().evaluate(theta, sensitive=sensitive)
         if found.solution is None or self.criterion == "laplace":
             return found
-        return replace(found, value=found.solution.found.at.cost)
+        return replace(found, value=found.solution.at.cost)

@@ -6,8 +6,7 @@
  *   A += [B T]' [B T] + [phi 0; 0 d]' H [phi 0; 0 d],      g += [B T]' rho
  *
  * size = {points, r, n, m, p, moved, count, exact, has slopes}. Arrays are row by row; the band is stored by distance
- * from the diagonal, band[d * count + j] being the entry (j + d, j). Returns the length of work needed where work is
- * null, else 0.
+ * from the diagonal, band[d * count + j] being the entry (j + d, j). Work holds (2r + k + n + moved) k numbers, k = m + p.
  */
 #include <string.h>
 
@@ -25,7 +24,6 @@ GR_EXPORT long gr_spline_sums(const long long *size, const double *phi, const do
   const long long exact = size[7], moving = size[8], k = m + p, z = n + q;
   double *J, *D, *C, *HT;
   long long s, a, b, i, j;
-  if (!work) return (long)(r * k + r * k + k * k + z * k);
   J = work;
   D = J + r * k;
   C = D + r * k;

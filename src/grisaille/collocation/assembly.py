@@ -139,16 +139,7 @@ def _add_compiled(
     part = Part(np.zeros((P, rows)), U, np.zeros((P, rows, m)), np.zeros((P, rows, p)), X)
     given = [local.phi, local.slope, local.index, by_state, by_theta, U, r, H, dq]
     arrays = [np.ascontiguousarray(a) for a in given]
-    filled = [
-        part.residuals,
-        part.by_beta,
-        part.by_theta,
-        sums.band,
-        sums.border,
-        sums.corner,
-        sums.gradient,
-        sums.slope,
-    ]
-    work = np.empty(run(size, *arrays, *filled, None))
-    run(size, *arrays, *filled, work)
+    filled = [part.residuals, part.by_beta, part.by_theta]
+    filled += [sums.band, sums.border, sums.corner, sums.gradient, sums.slope]
+    run(size, *arrays, *filled, np.empty((2 * rows + m + p + n + dq.shape[1]) * (m + p)))
     return part

@@ -97,3 +97,10 @@ def without(band: Floats, held: NDArray[np.bool_]) -> Floats:
         kept[d, : n - d][held[d:]] = 0.0
     kept[0, held] = 1.0
     return kept
+
+
+def masked(band: Floats, held: NDArray[np.bool_]) -> Floats:
+    """An inverse with nothing in rows and columns of what is held."""
+    kept = without(band, held)
+    kept[0, held] = 0.0
+    return kept

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from grisaille.collocation import banded
 from grisaille.collocation.banded import BandedFactor, NotPositiveDefinite
 from grisaille.collocation.newton import ENOUGH, GOOD, Ended, Steps, descend
-from grisaille.collocation.program import Linearised, SplineProgram
+from grisaille.collocation.program import Linearised, Share, SplineProgram
 from grisaille.collocation.record import Given
 from grisaille.numerics.quadratic import UNITS, Curved, bounded_step, is_definite
 
@@ -61,8 +61,6 @@ class Task:
     floors: Sequence[Floats] = ()
     ceilings: Sequence[Floats] = ()
     """Bounds of the coefficients, one array per program; empty: none."""
-    holds: bool = False
-    """Trajectories stay as they are."""
     evaluations: int = 0
 
     def given(self, theta: Floats) -> list[Given]:
@@ -75,45 +73,60 @@ class Task:
         """The quadratic model at a point."""
         theta = self.outer(xi)
         given = self.given(theta)
-        parts = [
-            program.linearised(beta, g, exact=exact)
-            for program, beta, g in zip(self.programs, betas, given, strict=True)
-        ]
+        parts = [p.linearised(b, g, exact=exact) for p, b, g in zip(self.programs, betas, given, strict=True)]
         self.evaluations += 1
         with np.errstate(all="ignore"):  # a trial may be so far off that its derivatives overflow: it is refused
             return Quadratic(self, xi, theta, given, parts, exact)
 
+    def on_trajectories(self, xi: Floats, betas: Sequence[Floats]) -> ByUnknowns:
+        """The same by the unknowns alone, at trajectories that stay."""
+        theta = self.outer(xi)
+        zipped = zip(self.programs, betas, self.given(theta), strict=True)
+        return ByUnknowns(self, xi, theta, [p.on_trajectory(b, g) for p, b, g in zipped])
 
-class Quadratic:
-    """J at one point and its derivatives by ξ and β."""
+
+class ByUnknowns:
+    """J at one point and its derivatives by ξ."""
 
     away = residual = 0.0
 
-    def __init__(
-        self,
-        task: Task,
-        xi: Floats,
-        theta: Floats,
-        given: Sequence[Given],
-        parts: Sequence[Linearised],
-        exact: bool = False,
-    ) -> None:
-        self.exact = exact
-        self.task, self.xi, self.theta, self.given, self.parts = task, xi, theta, given, parts
+    def __init__(self, task: Task, xi: Floats, theta: Floats, parts: Sequence[Share]) -> None:
+        self.task, self.xi, self.theta = task, xi, theta
         extra, by = task.priors(theta)
-        n, scale = len(xi), task.slopes(theta)
+        scale = task.slopes(theta)
         self.cost = 0.5 * float(extra @ extra) + sum(p.objective for p in parts)
         self.slope, self.corner = by.T @ extra * scale, by.T @ by * np.outer(scale, scale)
-        self.borders = []
         for part, mine in zip(parts, map(list, task.moved), strict=True):
-            s = scale[mine]
-            self.slope[mine] += part.slope * s
-            self.corner[np.ix_(mine, mine)] += part.corner * np.outer(s, s)
-            border = np.zeros((len(part.beta), n))
-            border[:, mine] = part.border * s
+            self.slope[mine] += part.slope * scale[mine]
+            self.corner[np.ix_(mine, mine)] += part.corner * np.outer(scale[mine], scale[mine])
+
+    @property
+    def objective(self) -> float:
+        return self.cost
+
+    def free(self, wanted: Mask) -> Mask:
+        """Unknowns that may move: those wanted which no bound holds."""
+        t = self.task
+        out = ((self.xi <= t.lower) & (self.slope > 0)) | ((self.xi >= t.upper) & (self.slope < 0))
+        # what moves nothing has no curvature and stays
+        return np.asarray(wanted & ~out & (np.diag(self.corner) > 0))
+
+
+class Quadratic(ByUnknowns):
+    """J at one point and its derivatives by ξ and β."""
+
+    def __init__(
+        self, task: Task, xi: Floats, theta: Floats, given: Sequence[Given], parts: Sequence[Linearised], exact: bool
+    ) -> None:
+        super().__init__(task, xi, theta, parts)
+        self.given, self.parts, self.exact = given, parts, exact
+        self.borders, scale = [], task.slopes(theta)
+        for part, mine in zip(parts, map(list, task.moved), strict=True):
+            border = np.zeros((len(part.beta), len(xi)))
+            border[:, mine] = part.border * scale[mine]
             self.borders.append(border)
         self.held = [
-            p.held(g) | self._on_bounds(k, part) | task.holds
+            p.held(g) | self._on_bounds(k, part)
             for k, (p, g, part) in enumerate(zip(task.programs, given, parts, strict=True))
         ]
         self.gradients = [np.where(h, 0.0, p.gradient) for h, p in zip(self.held, parts, strict=True)]
@@ -122,10 +135,6 @@ class Quadratic:
     def by_gauss(self) -> Quadratic:
         """The same with Gauss and Newton's curvature."""
         return self.task.linearised(self.xi, self.betas) if self.exact else self
-
-    @property
-    def objective(self) -> float:
-        return self.cost
 
     @property
     def betas(self) -> list[Floats]:
@@ -138,13 +147,6 @@ class Quadratic:
         return np.asarray(
             ((part.beta <= low) & (part.gradient > 0)) | ((part.beta >= high) & (part.gradient < 0)), dtype=bool
         )
-
-    def free(self, wanted: Mask) -> Mask:
-        """Unknowns that may move: those wanted which no bound holds."""
-        t = self.task
-        out = ((self.xi <= t.lower) & (self.slope > 0)) | ((self.xi >= t.upper) & (self.slope < 0))
-        # what moves nothing has no curvature and stays
-        return np.asarray(wanted & ~out & (np.diag(self.corner) > 0))
 
     def factors(self, damping: float = 0.0) -> list[BandedFactor]:
         """Cholesky factors of the bands without what is held."""
@@ -201,8 +203,8 @@ class Descent(Steps[Quadratic, Step]):
 
     def tried(self, now: Quadratic, step: Step, share: float, small: bool) -> Quadratic:
         closing = step.predicted < EXACT_FROM * (1 + now.cost)
-        trial = self.task.linearised(step.xi, step.betas, closing and not small and not self.task.holds)
-        if self.wanted.any() and not (small or self.task.holds) and step.predicted < CORRECTED * (1 + now.cost):
+        trial = self.task.linearised(step.xi, step.betas, closing and not small)
+        if self.wanted.any() and not small and step.predicted < CORRECTED * (1 + now.cost):
             return _corrected(self.task, step, trial, now.cost)
         return trial
 
@@ -257,23 +259,29 @@ def _propose(now: Quadratic, wanted: Mask, damping: float) -> Step | None:
     try:
         free = now.free(wanted)
         S, right, carried, own = now.reduced(now.factors(damping), free)
-        dxi, predicted, task = np.zeros_like(now.xi), 0.0, now.task
-        if free.any():
-            part = S[np.ix_(free, free)].copy()
-            part[np.diag_indices(len(part))] += damping * np.diag(now.corner)[free]
-            low, high = task.lower[free] - now.xi[free], task.upper[free] - now.xi[free]
-            if not is_definite(part):
-                return None
-            model = Curved(right[free], part, UNITS)
-            dxi[free] = inside = bounded_step(model, low, high, 0.0)
-            predicted = -float(right[free] @ inside + 0.5 * model.bend(inside))
+        dxi, predicted = unknowns_step(now, S, right, free, damping)
     except (NotPositiveDefinite, np.linalg.LinAlgError):
         return None
     betas = []
     for part_now, held, g, V, v in zip(now.parts, now.held, now.gradients, carried, own, strict=True):
         betas.append(part_now.beta + np.where(held, 0.0, -v - V @ dxi))
         predicted += 0.5 * float(g @ np.where(held, 0.0, v))
-    return Step(now.xi + dxi, _inside(task, betas), predicted) if np.isfinite(predicted) else None
+    return Step(now.xi + dxi, _inside(now.task, betas), predicted) if np.isfinite(predicted) else None
+
+
+def unknowns_step(now: ByUnknowns, S: Floats, right: Floats, free: Mask, damping: float) -> tuple[Floats, float]:
+    """dξ between bounds and its gain; raises ``NotPositiveDefinite``, or ``LinAlgError``."""
+    dxi = np.zeros_like(now.xi)
+    if not free.any():
+        return dxi, 0.0
+    part = S[np.ix_(free, free)].copy()
+    part[np.diag_indices(len(part))] += damping * np.diag(now.corner)[free]
+    if not is_definite(part):
+        raise NotPositiveDefinite
+    model = Curved(right[free], part, UNITS)
+    low, high = now.task.lower[free] - now.xi[free], now.task.upper[free] - now.xi[free]
+    dxi[free] = inside = bounded_step(model, low, high, 0.0)
+    return dxi, -float(right[free] @ inside + 0.5 * model.bend(inside))
 
 
 def _inside(task: Task, betas: Sequence[Floats]) -> list[Floats]:

@@ -42,7 +42,7 @@ class PointFormula:
         found = self._evaluated(count, [a.reshape(count, -1) if i != 3 else a for i, a in enumerate(arguments)])
         # columns follow each other in memory: (P, columns, rows), turned to (P, rows, columns)
         return [
-            v.reshape(count, columns, rows).swapaxes(1, 2) if columns > 1 else v.reshape(count, rows)
+            v.reshape(count, columns, rows).swapaxes(1, 2) if columns != 1 else v.reshape(count, rows)
             for v, (rows, columns) in zip(found, self.shapes, strict=True)
         ]
 
@@ -80,8 +80,8 @@ class Formulas:
         return self._formula("bend", what)(*arguments)[0]
 
     def covariance(self, what: str, *arguments: Any) -> Floats:
-        """``"intensity"`` W = B Bᵀ or ``"variance"`` R, (P, size, size)."""
-        size = self.model.n if what == "intensity" else len(self.model.outputs)
+        """Of what disturbs the ``"drift"``, W = B Bᵀ, or of noise that is ``"measured"``, R, (P, size, size)."""
+        size = self.model.n if what == "drift" else len(self.model.outputs)
         return self._formula("covariance", what)(*arguments)[0].reshape(-1, size, size)
 
     def levels(self, what: str) -> list[int]:
@@ -104,7 +104,7 @@ class Formulas:
 
     def _matrix(self, what: str) -> ca.SX:
         m = self.model
-        return ca.densify(ca.mtimes(m.noise, m.noise.T) if what == "intensity" else m.variance)
+        return ca.densify(ca.mtimes(m.noise, m.noise.T) if what == "drift" else m.variance)
 
     def _build_values(self, what: str) -> PointFormula:
         v = self._vector(what)

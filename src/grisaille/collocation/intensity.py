@@ -26,9 +26,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from grisaille.collocation import banded
-from grisaille.collocation.descent import Quadratic
-
 Floats = NDArray[np.float64]
 LOWEST, HIGHEST = -10.0, 10.0
 """Natural logarithms of the scale, relative to the guess, between which a root is looked for."""
@@ -70,42 +67,6 @@ def errors_of_roots(misfit: Misfit, slopes: Floats, paired: Sequence[int]) -> Fl
     scatter = 2 * np.maximum(misfit.count - 2 * misfit.explained + explained_twice, 0.0)[list(paired)]
     inverse = np.linalg.pinv(slopes[list(paired)])
     return np.asarray(np.sqrt(np.einsum("kj,j,kj->k", inverse, scatter, inverse)))
-
-
-def misfit_of(quadratic: Quadratic, outputs: Sequence[str]) -> Misfit:
-    """At a solution."""
-    squares, explained, counts = (np.zeros(len(outputs)) for _ in range(3))
-    factors = quadratic.factors()
-    S, _, carried, _ = quadratic.reduced(factors)
-    free = quadratic.free(np.ones(len(S), dtype=bool))
-    inverse = np.linalg.pinv(S[np.ix_(free, free)], hermitian=True)
-    for k, program in enumerate(quadratic.task.programs):
-        part, factor, held, V = quadratic.parts[k], factors[k], quadratic.held[k], carried[k]
-        band = banded.without(factor.inverse_band, held)
-        band[0, held] = 0.0
-        index, B = program.samples.local.index, part.data.by_beta
-        total = (B @ banded.gathered(band, index) * B).sum(axis=2)
-        # the unknowns' share: the samples move by (∂η/∂θ − B V) with them
-        along = _own(quadratic, k)[:, :, free] - (B @ V[index])[:, :, free]
-        total += np.einsum("krp,pq,krq->kr", along, inverse, along)
-        seen = np.isfinite(program.record.y[program.seen])
-        for column, name in enumerate(program.record.outputs):
-            j = list(outputs).index(name)
-            rows = seen[:, column]
-            squares[j] += float((part.data.residuals[rows, column] ** 2).sum())
-            explained[j] += float(total[rows, column].sum())
-            counts[j] += int(rows.sum())
-    return Misfit(squares, explained, counts)
-
-
-def _own(quadratic: Quadratic, k: int) -> Floats:
-    """∂η/∂ξ of experiment k at fixed coefficients, save those that are starts; (samples, outputs, unknowns)."""
-    mine = list(quadratic.task.moved[k])
-    data = quadratic.parts[k].data
-    found = np.zeros((*data.residuals.shape, len(quadratic.xi)))
-    own = data.by_theta + quadratic.task.programs[k].start_share(quadratic.parts[k], quadratic.given[k])
-    found[:, :, mine] = own * quadratic.task.slopes(quadratic.theta)[mine]
-    return found
 
 
 def first_root(

@@ -71,8 +71,8 @@ def _criterion(program: SplineProgram, theta: Sequence[ca.MX], given: Given, bet
     slopes = _matrix(program.cells.local.slope, program.cells.local, program.mesh.count)
     w = ca.reshape(slopes @ beta, program.n, len(program.cells.t)) - model
     data = np.nan_to_num(record.y[program.seen]).T - _formula(program, "measured", program.samples, beta, q)
-    rho = _blocks(program._root("intensity", given)) @ ca.vec(w)
-    eta = _blocks(program._root("variance", given)) @ ca.vec(data)
+    rho = _blocks(program._root("drift", given)) @ ca.vec(w)
+    eta = _blocks(program._root("measured", given)) @ ca.vec(data)
     states, precision = program.start_states(), program._start_prior(np.zeros(program.mesh.count), given)[1]
     start = beta[[int(k) for k in program.mesh.first[states]]] if len(states) else ca.MX(0, 1)
     return 0.5 * (ca.sumsqr(rho) + ca.sumsqr(eta) + ca.bilin(ca.DM(precision), start, start))

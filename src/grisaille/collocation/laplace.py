@@ -45,7 +45,7 @@ def _slope(
 ) -> tuple[Floats, Floats]:
     cells, samples, dq = program.cells, program.samples, given.dq[:, list(program.formulas.moved)]
     held = program.held(given)
-    inside = _masked(H.inverse_band, held), _masked(G.inverse_band, held)
+    inside = banded.masked(H.inverse_band, held), banded.masked(G.inverse_band, held)
     every = banded.gathered(inside[0], cells.local.index[:: cells.group])
     every = every - banded.gathered(inside[1], cells.local.index[:: cells.group])
     difference = np.repeat(every, cells.group, axis=0)
@@ -101,13 +101,9 @@ def _levels(
     V = lin.data.root / program.record.weights[program.seen][:, None, :]
     R = _sandwich(lin.data, V, _middle(program.samples, lin.data, at_samples, v)) + 0.5 * np.swapaxes(V, 1, 2) @ V
     total = np.zeros(len(formulas.moved))
-    zero = np.zeros((len(program.cells.t), program.n))
-    for what, points, X, Z in (
-        ("intensity", program.cells, zero, W), ("variance", program.samples, program.noise_states, R),
-    ):  # fmt: skip
-        Z = (Z + np.swapaxes(Z, 1, 2)) / 2
-        slopes = formulas.covariance_slope(what, points.t, X, points.u, given.q, Z.reshape(len(points.t), -1))
-        total += slopes.sum(axis=0)
+    for what, points, Z in (("drift", program.cells, W), ("measured", program.samples, R)):
+        Z, X = ((Z + np.swapaxes(Z, 1, 2)) / 2).reshape(len(points.t), -1), program.covariance_states(what)
+        total += formulas.covariance_slope(what, points.t, X, points.u, given.q, Z).sum(axis=0)
     return total
 
 
@@ -123,10 +119,3 @@ def _middle(points: Points, part: Part, sigma: Floats, v: Floats | None) -> Floa
 
 def _sandwich(part: Part, U: Floats, middle: Floats) -> Floats:
     return np.asarray(np.swapaxes(U, 1, 2) @ middle @ U)
-
-
-def _masked(band: Floats, held: NDArray[np.bool_]) -> Floats:
-    """The inverse with nothing in rows and columns of what is held."""
-    kept = banded.without(band, held)
-    kept[0, held] = 0.0
-    return kept

@@ -97,7 +97,6 @@ class Steps(ABC, Generic[P, S]):
         """What gains are compared with."""
         return 1.0
 
-    @abstractmethod
     def tell(self, now: P) -> None:
         """A point that is gone on from."""
 

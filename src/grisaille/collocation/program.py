@@ -31,18 +31,22 @@ Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Linearised:
-    """The criterion at one point and its quadratic model; held coefficients are still among the rows."""
+class Share:
+    """The criterion at one point, its slope and curvature by θ at fixed β (starts that are held moving along)."""
+
+    objective: float
+    slope: Floats
+    corner: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Linearised(Share):
+    """With derivatives by β; held coefficients are still among the rows."""
 
     beta: Floats
-    objective: float
     gradient: Floats
-    """By β."""
-    slope: Floats
-    """By θ at fixed β (starts that are held moving along)."""
     band: Floats
     border: Floats
-    corner: Floats
     data: Part
     model: Part
     errors: Floats
@@ -89,7 +93,7 @@ class SplineProgram:
         other = self.frozen(self.placed(beta, given))
         if other is self:
             return self, 0.0
-        before, size = (np.abs(np.diagonal(p._root("variance", given), axis1=1, axis2=2)) for p in (self, other))
+        before, size = (np.abs(np.diagonal(p._root("measured", given), axis1=1, axis2=2)) for p in (self, other))
         return other, float(np.abs((before - size) / np.maximum(size, 1e-300))[size > 0].max(initial=0.0))
 
     def with_trial(self, trial: Trial) -> SplineProgram:
@@ -114,22 +118,23 @@ class SplineProgram:
         placed[self.mesh.first[known]] = given.start[known]
         return placed
 
+    def start_slopes(self, given: Given) -> Floats:
+        """∂β/∂θ of the known values at the first instant, (coefficients, p)."""
+        known, S = np.isfinite(given.start), np.zeros((self.mesh.count, len(given.dstart)))
+        S[self.mesh.first[known]] = given.dstart[:, known].T
+        return S
+
     def start_share(self, lin: Linearised, given: Given) -> Floats:
         """Derivatives of standardised data residuals by θ through known values at the first instant, (samples, outputs,
         p)."""
-        known = np.isfinite(given.start)
-        S = np.zeros((self.mesh.count, len(given.dstart)))
-        S[self.mesh.first[known]] = given.dstart[:, known].T
-        return np.asarray(lin.data.by_beta @ S[self.samples.local.index])
+        return np.asarray(lin.data.by_beta @ self.start_slopes(given)[self.samples.local.index])
 
     def linearised(self, beta: Floats, given: Given, *, exact: bool = False) -> Linearised:
         """J with its gradient and curvature; not finite where a trial is so far off that something overflows."""
         beta, sums = self.placed(beta, given), Sums(self.mesh.count, self.width, len(given.dq))
         with np.errstate(all="ignore"):
-            X, r, slopes = self._model_residuals(beta, given)
-            model = self._added(sums, "drift", given, X, r, slopes, exact)
-            Y, misfit, slopes = self._data_residuals(beta, given)
-            data = self._added(sums, "measured", given, Y, np.nan_to_num(misfit), slopes, exact)
+            model, _ = self._added(sums, "drift", beta, given, exact)
+            data, misfit = self._added(sums, "measured", beta, given, exact)
             x, precision = self._start_prior(beta, given)
             if len(x):
                 places = self.mesh.first[self.start_states()]
@@ -139,46 +144,61 @@ class SplineProgram:
             errors = np.full(self.record.y.shape, np.nan)
             errors[self.seen] = misfit
             slope, border, corner = self._with_starts(given, sums)
-        return Linearised(beta, objective, sums.gradient, slope, sums.band, border, corner, data, model, errors)
+        return Linearised(objective, slope, corner, beta, sums.gradient, sums.band, border, data, model, errors)
 
-    def _model_residuals(self, beta: Floats, given: Given) -> tuple[Floats, Floats, tuple[Floats, Floats]]:
-        p = self.cells
+    def on_trajectory(self, beta: Floats, given: Given) -> Share:
+        """The same by θ alone, of Gauss–Newton, at a trajectory that stays."""
+        beta, p = self.placed(beta, given), len(given.dq)
+        x, precision = self._start_prior(beta, given)
+        objective, slope, corner = 0.5 * float(x @ precision @ x), np.zeros(p), np.zeros((p, p))
+        with np.errstate(all="ignore"):
+            for what in ("drift", "measured"):
+                local, U = self._points(what).local, self._root(what, given)
+                _, r, by_state, by_theta = self._residuals(what, beta, given)
+                if given.dstart.any():
+                    by_beta = by_state @ local.phi - (local.slope if what == "drift" else 0.0)
+                    by_theta = by_theta + by_beta @ self.start_slopes(given)[local.index]
+                rho, J = _applied(U, np.nan_to_num(r)).ravel(), -(U @ by_theta).reshape(-1, p)
+                objective, slope, corner = objective + 0.5 * float(rho @ rho), slope + rho @ J, corner + J.T @ J
+        return Share(objective, slope, corner)
+
+    def _points(self, what: str) -> Points:
+        return self.cells if what == "drift" else self.samples
+
+    def _residuals(self, what: str, beta: Floats, given: Given) -> tuple[Floats, Floats, Floats, Floats]:
+        """X at the points, ẋ − f or y − h there (NaN where not measured), and ∂/∂X and ∂/∂θ of f or h."""
+        p = self._points(what)
         X = p.local.values(beta)
-        f, fX, fq = self.formulas.values("drift", p.t, X, p.u, given.q)
-        return X, p.local.slopes(beta) - f, (fX, fq)
+        value, by_state, by_q = self.formulas.values(what, p.t, X, p.u, given.q)
+        target = p.local.slopes(beta) if what == "drift" else self.record.y[self.seen]
+        return X, target - value, by_state, by_q @ given.dq[:, list(self.formulas.moved)].T
 
-    def _data_residuals(self, beta: Floats, given: Given) -> tuple[Floats, Floats, tuple[Floats, Floats]]:
-        p = self.samples
-        X = p.local.values(beta)
-        h, hX, hq = self.formulas.values("measured", p.t, X, p.u, given.q)
-        return X, self.record.y[self.seen] - h, (hX, hq)
-
-    def _added(
-        self, sums: Sums, what: str, given: Given, X: Floats, r: Floats, slopes: tuple[Floats, Floats], exact: bool
-    ) -> Part:
-        points = self.cells if what == "drift" else self.samples
-        U, dq = (
-            self._root("intensity" if what == "drift" else "variance", given),
-            given.dq[:, list(self.formulas.moved)],
-        )
-        curved = None
+    def _added(self, sums: Sums, what: str, beta: Floats, given: Given, exact: bool) -> tuple[Part, Floats]:
+        """The share of the model or of the data, and its residuals as they are."""
+        points, U = self._points(what), self._root(what, given)
+        X, r, by_state, by_theta = self._residuals(what, beta, given)
+        there, curved = np.nan_to_num(r) if what == "measured" else r, None
         if exact:
-            weight = -(_applied(U, r)[:, None, :] @ U)[:, 0]
-            curved = (self.formulas.second(what, points.t, X, points.u, given.q, weight), dq)
-        return sums.add(points, U, r, slopes[0], slopes[1] @ dq.T, X, moving=what == "drift", curved=curved)
+            weight = -(_applied(U, there)[:, None, :] @ U)[:, 0]
+            H = self.formulas.second(what, points.t, X, points.u, given.q, weight)
+            curved = (H, given.dq[:, list(self.formulas.moved)])
+        return sums.add(points, U, there, by_state, by_theta, X, moving=what == "drift", curved=curved), r
 
     def _root(self, what: str, given: Given) -> Floats:
         """U with UᵀU = weight · W⁻¹ (of the quadrature), or R⁻¹ of what was measured; kept while q stays."""
         key = given.q[self.formulas.levels(what)].tobytes()
         if what not in self._roots or self._roots[what][0] != key:
-            points = self.cells if what == "intensity" else self.samples
-            states = np.zeros((len(points.t), self.n)) if what == "intensity" else self.noise_states
-            W = self.formulas.covariance(what, points.t, states, points.u, given.q)
+            points = self._points(what)
+            W = self.formulas.covariance(what, points.t, self.covariance_states(what), points.u, given.q)
             self._roots[what] = (key, self._whitened(what, W))
         return self._roots[what][1]
 
+    def covariance_states(self, what: str) -> Floats:
+        """States at the points that formulas of noise see: none in the intensity of disturbances."""
+        return np.zeros((len(self.cells.t), self.n)) if what == "drift" else self.noise_states
+
     def _whitened(self, what: str, W: Floats) -> Floats:
-        if what == "intensity":
+        if what == "drift":
             return _inverse_root(W, self.record) * np.sqrt(self.weights)[:, None, None]
         missing = ~np.isfinite(self.record.y[self.seen])
         W = np.where(missing[:, :, None] | missing[:, None, :], np.eye(W.shape[1]), W)
@@ -206,7 +226,7 @@ class SplineProgram:
         t, u = self.cells.t[:1], self.cells.u[:1]
         zero = np.zeros((1, self.n))
         _, A, _ = self.formulas.values("drift", t, zero, u, given.q)
-        W = self.formulas.covariance("intensity", t, zero, u, given.q)
+        W = self.formulas.covariance("drift", t, zero, u, given.q)
         inside = np.ix_(np.array([0]), states, states)
         return np.asarray(stationary(A[inside], W[inside], np.zeros((1, 0, len(states))), "The disturbance")[0])
 
@@ -237,8 +257,7 @@ class SplineProgram:
         known = np.isfinite(given.start)
         if not given.dstart[:, known].any():
             return sums.slope, sums.border, sums.corner
-        S, AS = np.zeros((self.mesh.count, len(given.dstart))), np.zeros((self.mesh.count, len(given.dstart)))
-        S[self.mesh.first[known]] = given.dstart[:, known].T
+        S, AS = self.start_slopes(given), np.zeros((self.mesh.count, len(given.dstart)))
         reach = int(self.mesh.first.max()) + self.width + 1  # known starts are the first coefficients
         AS[:reach] = banded.times(sums.band[:, :reach], S[:reach])
         corner = sums.corner + S.T @ sums.border + sums.border.T @ S + S.T @ AS

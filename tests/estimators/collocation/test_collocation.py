@@ -269,9 +269,7 @@ def test_intensities_from_known_noise_lie_near_the_truth(reactor) -> None:
     assert 0.5 < fit["scale(w_C)"] ** 2 / 4e-3 < 2.0
     assert 0.5 < fit["scale(w_T)"] ** 2 / 4.0 < 2.0
     # what defines them: residuals and the share that the trajectories took are as large as the noise
-    from grisaille.collocation.intensity import misfit_of
-
-    ratios = misfit_of(fit.estimate.evaluation.solution.quadratic, ["y_C", "y_T"]).ratios
+    ratios = fit.estimate.evaluation.solution.misfit(fit.estimate.cases, ["y_C", "y_T"]).ratios
     np.testing.assert_allclose(ratios, 1.0, atol=5e-3)
 
 

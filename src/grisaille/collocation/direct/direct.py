@@ -16,7 +16,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Literal
 
 import casadi as ca
@@ -25,12 +25,12 @@ from numpy.typing import NDArray
 
 from grisaille import trial
 from grisaille.collocation.direct.conditions import choose_conditions
+from grisaille.collocation.direct.limits import state_limits, violated
 from grisaille.collocation.direct.mesh import DirectRecord, Floats, RadauElements, make_mesh
 from grisaille.collocation.direct.model import DirectModel, build_direct_model
 from grisaille.collocation.direct.newton import Better, Place, place, solve_newton
 from grisaille.collocation.direct.slots import make_slots
 from grisaille.collocation.direct.start import first_points, simulated_point
-from grisaille.collocation.direct.summary import inside_bounds, theta_covariance
 from grisaille.collocation.direct.transcription import Functions, Point, Transcription
 from grisaille.collocation.newton import Ended
 from grisaille.errors import EstimationError
@@ -38,8 +38,6 @@ from grisaille.experiment.projected import longest_step
 from grisaille.trial import Trial
 from grisaille.trial.dead_times import moving_dead_times
 from grisaille.trial.unknown import Unknown
-
-__all__ = ["DirectOptions", "DirectProgram", "DirectRecord", "DirectSolution"]
 
 FIRST = RadauElements()
 FOLLOWED = 1e-12
@@ -65,37 +63,6 @@ class DirectOptions:
     state_bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     tolerance: float = 1e-9
     max_iterations: int = 100
-
-
-@dataclass(kw_only=True, eq=False)
-class DirectSolution(Ended[Place]):
-    """Estimates and paths."""
-
-    inside: NDArray[np.bool_]
-    """Which entries of θ no bound decided."""
-    is_free: bool
-    """Whether θ was sought, too."""
-
-    @property
-    def point(self) -> Point:
-        """All unknowns: what another solve may start from."""
-        return self.at.point
-
-    @property
-    def program(self) -> Transcription:
-        return self.at.program
-
-    @property
-    def status(self) -> str:
-        word = "converged" if self.converged else "did not converge"
-        return f"{word} after {self.iterations} iterations: {self.reason}"
-
-    @cached_property
-    def covariance(self) -> Floats:
-        """Of θ, from the reduced Hessian; NaN for entries at a bound, or where there is none."""
-        if not self.is_free:
-            return np.zeros((len(self.inside), len(self.inside)))
-        return theta_covariance(self.at, self.inside)
 
 
 class DirectProgram:
@@ -225,12 +192,17 @@ class DirectProgram:
             self._simulated[key] = size, simulated_point(program, theta, self.starts)
         return self._simulated[key][1]
 
+    @cached_property
+    def limits(self) -> tuple[Floats, Floats]:
+        """Bounds of states and algebraic unknowns, at every Radau point."""
+        return state_limits(self.model, self.options.state_bounds)
+
     def solve(
-        self, theta0: Floats | Sequence[float] | None = None, start: Place | None = None, *, free: bool = True,
+        self, theta0: Floats | Sequence[float] | None = None, start: Place | None = None, *,
         bounds: tuple[Floats, Floats] | None = None, grid: RadauElements = FIRST, bounded: bool = True,
         better: Better = None,
-    ) -> DirectSolution:  # fmt: skip
-        """Minimise; ``free=False`` finds the path at θ₀ only.
+    ) -> Ended[Place]:  # fmt: skip
+        """Minimise over θ and the path.
 
         bounds : of θ, equal for what is held; by default those of the unknowns
         start : a path on the elements of the grid
@@ -239,27 +211,24 @@ class DirectProgram:
         bounds = self.bounds if bounds is None else bounds
         theta = np.clip(self.guess if theta0 is None else np.asarray(theta0, dtype=float), *bounds)
         self._refuse(theta)
-        if free:
-            self._refuse_open_scales(bounds)
+        self._refuse_open_scales(bounds)
         program = self.transcribe(grid)
         points = [start.point] if start else first_points(program, self.simulated(program, theta))
         places = [place(program, replace(p, theta=theta), start.multipliers if start else None) for p in points]
-        limits = self.options.state_bounds if bounded else {}
-        results = [self._minimise(p, bounds if free else (theta, theta), limits, better) for p in places]
-        found = min(results, key=lambda r: r.at.cost if r.converged else np.inf)
-        inside = inside_bounds(found.at.theta, bounds, program.slots.sizes)
-        return DirectSolution(found.at, found.converged, found.reason, found.iterations, inside=inside, is_free=free)
+        results = [self._minimise(p, bounds, bounded, better) for p in places]
+        return min(results, key=lambda r: r.at.cost if r.converged else np.inf)
 
-    def _minimise(
-        self, start: Place, bounds: tuple[Floats, Floats], limits: Mapping[str, tuple[float, float]], better: Better
-    ) -> Ended[Place]:
-        """From one place; with equal bounds, θ stays."""
-        from grisaille.collocation.direct.ipopt import solve_ipopt, violates
+    def _minimise(self, start: Place, bounds: tuple[Floats, Floats], bounded: bool, better: Better) -> Ended[Place]:
+        """From one place."""
+        from grisaille.collocation.direct.ipopt import solve_ipopt
 
         o, free = self.options, bool(np.any(bounds[0] < bounds[1]))
-        ipopt = partial(solve_ipopt, bounds=bounds, state_bounds=limits, better=better)
+
+        def ipopt(point: Point) -> Ended[Place]:
+            return solve_ipopt(start.program, point, bounds, limits=self.limits if bounded else None, better=better)
+
         if o.solver == "ipopt":
-            return ipopt(start.program, start.point)
+            return ipopt(start.point)
         result = solve_newton(
             start, bounds, tolerance=o.tolerance if free else min(o.tolerance, FOLLOWED),
             max_iterations=o.max_iterations, better=better,
@@ -268,12 +237,12 @@ class DirectProgram:
             return result
         if not result.converged:
             # no slope leads across a jump, whoever follows it
-            return result if self.model.structure.jumps.of_states else ipopt(start.program, start.point)
-        if violates(start.program, result.at.point, limits):
-            return ipopt(start.program, result.at.point)
+            return result if self.model.structure.jumps.of_states else ipopt(start.point)
+        if bounded and violated(result.at, self.limits).any():
+            return ipopt(result.at.point)
         if not result.lost:
             return result
-        other = ipopt(start.program, start.point)
+        other = ipopt(start.point)
         return other if other.converged and other.at.cost < result.at.cost - SAME else result
 
 

@@ -20,11 +20,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import casadi as ca
-import numpy as np
 
 from grisaille.collocation.direct.kernel import Kernel, build_kernel
 from grisaille.collocation.direct.mesh import MATRIX, NODES, POINTS, Floats
 from grisaille.collocation.direct.model import DirectModel
+from grisaille.numerics.flat_functions import FlatEvaluation, flat_function
 
 WORTH = 150_000
 """Elements after which a function is compiled: interpreting these took about as long as a build does, whatever its
@@ -73,7 +73,7 @@ class ElementFunctions:
         self.sizes, self.a, self.data = sizes, a, data
         self._costs, self._c, self._gauss = costs, c, gauss
         self.multiplier = ca.SX.sym("lam", c.numel())
-        self._maps: dict[tuple[str, int], ca.Function] = {}
+        self._maps: dict[tuple[str, int], FlatEvaluation] = {}
         self._kernels: dict[str, Kernel | None] = {}
         self._interpreted: dict[str, int] = {}
 
@@ -115,20 +115,11 @@ class ElementFunctions:
         return self._interpret(kind, *arguments)
 
     def _interpret(self, kind: str, *arguments: Floats) -> list[Floats]:
-        """By CasADi's virtual machine; its columns are rows here, so that nothing is copied twice."""
+        """By CasADi's virtual machine; its columns are rows here."""
         E = len(arguments[0])
         if (kind, E) not in self._maps:
-            self._maps[kind, E] = self._functions(kind).map(E)
-        function = self._maps[kind, E]
-        buffer, trigger = function.buffer()
-        given = [np.ascontiguousarray(x, dtype=float) for x in arguments]
-        found = [np.empty((E, function.size1_out(k))) for k in range(function.n_out())]
-        for k, x in enumerate(given):
-            buffer.set_arg(k, x.reshape(-1).data)
-        for k, x in enumerate(found):
-            buffer.set_res(k, x.reshape(-1).data)
-        trigger()
-        return found
+            self._maps[kind, E] = flat_function(self._functions(kind).map(E))
+        return [found.reshape(E, -1) for found in self._maps[kind, E](*arguments)]
 
     def _functions(self, kind: str) -> ca.Function:
         return {

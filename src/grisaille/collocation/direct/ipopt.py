@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
+from grisaille.collocation.direct.limits import Limits
 from grisaille.collocation.direct.mesh import POINTS, Floats
-from grisaille.collocation.direct.model import DirectModel
 from grisaille.collocation.direct.newton import Better, Place, place
 from grisaille.collocation.direct.transcription import Point, Transcription
 from grisaille.collocation.newton import Ended
 from grisaille.collocation.nlp import Ipopt
-from grisaille.errors import EstimationError
 
 
 def solve_ipopt(
-    program: Transcription, point: Point, bounds: tuple[Floats, Floats], *,
-    state_bounds: Mapping[str, tuple[float, float]] | None = None, tolerance: float = 1e-10, max_iterations: int = 500,
-    better: Better = None,
+    program: Transcription, point: Point, bounds: tuple[Floats, Floats], *, limits: Limits | None = None,
+    tolerance: float = 1e-10, max_iterations: int = 500, better: Better = None,
 ) -> Ended[Place]:  # fmt: skip
     """Minimise from a point; ``better`` is called with θ of every iteration."""
     options = {"tol": tolerance, "max_iter": max_iterations, "bound_relax_factor": 0.0}
-    solver = build_solver(program, point, options, better)
-    return run_solver(program, solver, point, bounds, state_bounds or {})
+    return run_solver(program, build_solver(program, point, options, better), point, bounds, limits)
 
 
 def build_solver(program: Transcription, point: Point, options: Mapping[str, Any], better: Better = None) -> Ipopt:
@@ -35,60 +33,16 @@ def build_solver(program: Transcription, point: Point, options: Mapping[str, Any
 
 
 def run_solver(
-    program: Transcription, solver: Ipopt, point: Point, bounds: tuple[Floats, Floats],
-    state_bounds: Mapping[str, tuple[float, float]],
-) -> Ended[Place]:  # fmt: skip
+    program: Transcription, solver: Ipopt, point: Point, bounds: tuple[Floats, Floats], limits: Limits | None = None
+) -> Ended[Place]:
     """Minimise from a point with θ between bounds."""
-    lower, upper = _limits(program, point, bounds, state_bounds)
-    parts = [point.theta, *(getattr(point, n).ravel() for n in ("first", "zeta", "inner", "noise"))]
-    found = solver.run(np.concatenate(parts), lower, upper)
-    parts = np.split(found.x, np.cumsum([len(p) for p in parts])[:-1])
-    end = Point(
-        parts[0],
-        *(
-            p.reshape(getattr(point, n).shape)
-            for p, n in zip(parts[1:], ("first", "zeta", "inner", "noise"), strict=True)
-        ),
-    )
+    parts = [getattr(point, f.name) for f in fields(Point)]
+    found = solver.run(np.concatenate([p.ravel() for p in parts]), *_bounds(program, point, bounds, limits))
+    ends = np.split(found.x, np.cumsum([p.size for p in parts])[:-1])
+    end = Point(*(e.reshape(p.shape) for e, p in zip(ends, parts, strict=True)))
     lam = np.split(found.multipliers, [point.first.shape[0] * program.functions.start.m])
     multipliers = (lam[0].reshape(len(point.first), -1), lam[1].reshape(len(point.inner), -1))
     return Ended(place(program, end, multipliers), found.converged, found.message, found.iterations)
-
-
-def violates(program: Transcription, point: Point, state_bounds: Mapping[str, tuple[float, float]]) -> bool:
-    """Whether a bound of a state is broken at some Radau point."""
-    states = np.vstack([point.first, program.nodes(point.inner), *_after_jumps(program, point)])
-    return any(
-        bool(np.any((states[:, k] < low) | (states[:, k] > high)))
-        for k, (low, high) in _places(program.model, state_bounds)
-    )
-
-
-def _after_jumps(program: Transcription, point: Point) -> list[Floats]:
-    return [program.seen_points(point, r) for r in range(len(program.records))] if program.functions.after else []
-
-
-def _places(
-    model: DirectModel, state_bounds: Mapping[str, tuple[float, float]]
-) -> list[tuple[int, tuple[float, float]]]:
-    system = model.structure.system
-    entries = {s.element_hash(): k for k, s in enumerate(ca.vertsplit(model.X))}
-    entries |= {s.element_hash(): model.n + k for k, s in enumerate(ca.vertsplit(model.Z))} if model.nz else {}
-    named = {
-        n: entries.get(f.element_hash())
-        for n, f in zip(system.observed_names, ca.vertsplit(model.observed), strict=True)
-    }
-    named |= {n: k for k, n in enumerate((*model.state_names, *system.implicit_names))}
-    found = []
-    for name, limits in state_bounds.items():
-        place = named.get(name)
-        if place is None:
-            raise EstimationError(
-                f"Bounds are given for '{name}', which is not a state of {model.structure.model.name} after index "
-                f"reduction; there are {', '.join(n for n, k in named.items() if k is not None)}."
-            )
-        found.append((place, limits))
-    return found
 
 
 def _expressions(program: Transcription, point: Point) -> tuple[ca.MX, ca.MX, ca.MX]:
@@ -119,31 +73,22 @@ def _expressions(program: Transcription, point: Point) -> tuple[ca.MX, ca.MX, ca
 
 
 def _slot_values(program: Transcription, theta: ca.MX) -> ca.MX:
-    slots = program.slots
-    columns = []
-    for r in range(len(program.records)):
-        rows = [
-            theta[int(i)] if i >= 0 else ca.MX(float(v)) for i, v in zip(slots.index[r], slots.known[r], strict=True)
-        ]
+    """(slots, records)"""
+    slots, columns = program.slots, []
+    for index, known in zip(slots.index, slots.known, strict=True):
+        rows = [theta[int(i)] if i >= 0 else ca.MX(float(v)) for i, v in zip(index, known, strict=True)]
         columns.append(ca.vertcat(*rows) if rows else ca.MX(0, 1))
     return ca.horzcat(*columns)
 
 
-def _limits(
-    program: Transcription, point: Point, bounds: tuple[Floats, Floats], state_bounds: Mapping[str, tuple[float, float]]
+def _bounds(
+    program: Transcription, point: Point, bounds: tuple[Floats, Floats], limits: Limits | None
 ) -> tuple[Floats, Floats]:
-    width = program.model.n + program.model.nz
+    """Of all unknowns; limits of (X, Z) hold at every point."""
+    free, after, n = np.full(program.model.n + program.model.nz, np.inf), program.functions.after, program.model.n
     sides = []
-    for side in (0, 1):
-        wide = np.full(width, -np.inf if side == 0 else np.inf)
-        for k, limits in _places(program.model, state_bounds):
-            wide[k] = limits[side]
-        free = -np.inf if side == 0 else np.inf
-        first, element = np.tile(wide, len(point.first)), np.tile(wide, POINTS)
-        inner = np.tile(np.concatenate([wide[program.model.n :][: program.functions.after], element]), len(point.inner))
-        sides.append(
-            np.concatenate(
-                [bounds[side], first, np.full(point.zeta.size, free), inner, np.full(point.noise.size, free)]
-            )
-        )
+    for theta, wide, nothing in zip(bounds, limits or (-free, free), (-np.inf, np.inf), strict=True):
+        first, inner = np.tile(wide, len(point.first)), np.concatenate([wide[n:][:after], np.tile(wide, POINTS)])
+        zeta, noise = np.full(point.zeta.size, nothing), np.full(point.noise.size, nothing)
+        sides.append(np.concatenate([theta, first, zeta, np.tile(inner, len(point.inner)), noise]))
     return sides[0], sides[1]

@@ -61,16 +61,15 @@ def theta_covariance(at: Place, inside: NDArray[np.bool_]) -> Floats:
     return or_nan(*pseudo_inverse(model.curvature, inside & seen)[:2])
 
 
-def output_slopes(at: Place, model: Linearized, r: int) -> tuple[Floats, Floats, Floats]:
-    """Of one record: ŷ and σ, (E + 1, ny), and dŷ/dθ along the optimal path, (E + 1, ny, nθ)."""
+def output_slopes(at: Place, model: Linearized | None, r: int) -> tuple[Floats, Floats]:
+    """Of one record: ŷ, (E + 1, ny), and dŷ/dθ along the optimal path, (E + 1, ny, nθ); zero without a curvature."""
     program = at.program
     y, by_w, by_slots = program.look("measured", at.point, r)
-    sigma = program.look("deviation", at.point, r)[0]
-    path, own = point_slopes(program, model, r)
     total = np.zeros((*y.shape, len(at.theta)))
-    for k, slot in enumerate(own):
-        total[:, :, program.slots.index[r, slot]] += (by_w @ path[:, :, [k]])[:, :, 0] + by_slots[:, :, slot]
-    return y, sigma, total
+    if model is not None:
+        path, own = point_slopes(program, model, r)
+        total[:, :, program.slots.index[r, own]] = by_w @ path + by_slots[:, :, own]
+    return y, total
 
 
 def point_slopes(program: Transcription, model: Linearized, r: int) -> tuple[Floats, np.ndarray]:

@@ -18,6 +18,7 @@ from grisaille.collocation.direct.element import ElementFunctions, Parts, elemen
 from grisaille.collocation.direct.mesh import MATRIX, POINTS, DirectRecord, Floats, Mesh
 from grisaille.collocation.direct.model import DirectModel
 from grisaille.collocation.direct.slots import Slots
+from grisaille.collocation.formulas import PointFormula
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +75,8 @@ class Functions:
         parts = Parts(symbols, constants, slots.quantities(symbols, constants))
         self.element: ElementFunctions = element_functions(model, parts, jumps)
         self.start: ElementFunctions = start_functions(model, parts, conditions.formulas, conditions.wanted)
-        self._symbols = [model.t, ca.vertcat(model.X, model.Z), model.u, symbols, constants]
-        self._q, self._looks = parts.q, dict[str, ca.Function]()
+        self._symbols = [model.t, ca.vertcat(model.X, model.Z), model.u, ca.vertcat(symbols, constants)]
+        self._parts, self._looks = parts, dict[str, PointFormula]()
         self.level_slots = frozenset(
             ca.jacobian_sparsity(ca.substitute(model.levels, model.q, parts.q), symbols).get_col()
         )
@@ -85,21 +86,22 @@ class Functions:
         self.gain_slots = frozenset(ca.jacobian_sparsity(gains, symbols).get_col()) - self.level_slots
         """Slots of other unknowns that decide how strongly white noise acts: C in C ẋ = f + w."""
 
-    def look(self, what: str) -> ca.Function:
-        """``"measured"``, ``"deviation"`` (σ) or ``"observed"`` at (t, (X, Z), u, slots, constants), with slopes."""
-        if what not in self._looks:
-            model = self.model
-            formulas = {"measured": model.measured, "deviation": ca.sqrt(ca.diag(model.variance))}
-            self._looks[what] = self.look_at(formulas.get(what, model.observed))
-        return self._looks[what]
+    def look(self, what: str | ca.SX) -> PointFormula:
+        """``"measured"``, ``"deviation"`` (σ), ``"observed"`` or a column of formulas of the model without white noise.
 
-    def look_at(self, formula: ca.SX) -> ca.Function:
-        """The same for a column of formulas of the model, without white noise."""
-        model, (_, w, _, slots, _) = self.model, self._symbols
-        at_rest = ca.vertcat(self._q, ca.SX.zeros(model.nv))
-        put = ca.densify(ca.substitute(formula, ca.vertcat(model.q, model.v), at_rest))
-        slopes = [ca.densify(ca.vec(ca.jacobian(put, by))) for by in (w, slots)]
-        return ca.Function("look", self._symbols, [put, *slopes])
+        At (t, (X, Z), u, (slots, constants)), with slopes by (X, Z) and by the slots.
+        """
+        if isinstance(what, str) and what in self._looks:
+            return self._looks[what]
+        model, parts = self.model, self._parts
+        named = {"measured": model.measured, "deviation": ca.sqrt(ca.diag(model.variance)), "observed": model.observed}
+        at_rest = ca.vertcat(parts.q, ca.SX.zeros(model.nv))
+        formula = ca.substitute(named[what] if isinstance(what, str) else what, ca.vertcat(model.q, model.v), at_rest)
+        slopes = [ca.jacobian(formula, by) for by in (self._symbols[1], parts.slots)]
+        found = PointFormula(self._symbols, [formula, *slopes])
+        if isinstance(what, str):
+            self._looks[what] = found
+        return found
 
 
 class Transcription:
@@ -200,15 +202,12 @@ class Transcription:
         return Costs(float(noise), float(residuals), float(levels), known, c0, c)
 
     def look(self, what: str | ca.SX, point: Point, r: int) -> tuple[Floats, Floats, Floats]:
-        """``Functions.look``, or that of a column of formulas, at the first instant and all ends of a record.
+        """``Functions.look`` at the first instant and all ends of a record.
 
         Values (N, rows), derivatives by (X, Z), (N, rows, n + nz), and by the slots, (N, rows, slots).
         """
         mesh, w = self.meshes[r], self.seen_points(point, r)
-        N, slots, constants = len(w), self.slots.values(point.theta)[r], self.slots.constant_values[r]
-        repeated = [np.repeat(x[:, None], N, axis=1) for x in (slots, constants)]
-        look = self.functions.look(what) if isinstance(what, str) else self.functions.look_at(what)
-        found = look.map(N)(mesh.bounds[None], w.T, mesh.u_end.T, *repeated)
-        value, *slopes = (np.array(x.full()).reshape(-1, N).T for x in found)
-        by_w, by_slots = (s.reshape(N, -1, value.shape[1]).swapaxes(1, 2) for s in slopes)
+        q = np.concatenate([self.slots.values(point.theta)[r], self.slots.constant_values[r]])
+        value, *slopes = self.functions.look(what)(mesh.bounds, w, mesh.u_end, q)
+        by_w, by_slots = (s.reshape(*value.shape, -1) for s in slopes)
         return value, by_w, by_slots

@@ -2,107 +2,83 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import casadi as ca
 import numpy as np
 
 from grisaille.collocation.banded import NotPositiveDefinite
-from grisaille.collocation.direct.direct import DirectSolution
 from grisaille.collocation.direct.marginal import exact_model, marginal_of
 from grisaille.collocation.direct.model import DirectModel
-from grisaille.collocation.direct.newton import Linearized
+from grisaille.collocation.direct.newton import Linearized, Place
 from grisaille.collocation.direct.summary import curvature_at, output_slopes, seen, theta_covariance
-from grisaille.collocation.intensity import Misfit
 from grisaille.collocation.marginal import Marginal
 from grisaille.estimation.quantities import Observed, Quantities
-from grisaille.estimators.collocation.trajectories import Solution, Statistics, Told
-from grisaille.simulation.runner import Prediction
-
-if TYPE_CHECKING:
-    from grisaille.estimation.cases import Case
+from grisaille.estimators.collocation.trajectories import Seen, Solution, Statistics
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, kw_only=True)
 class ElementSolution(Solution):
-    """A path with its unknowns."""
+    """A path with its unknowns; ``inside``: those that no bound decided, ``levels``: intensities and noise levels."""
 
-    found: DirectSolution
+    at: Place
+    inside: np.ndarray
     levels: np.ndarray
 
     def free(self) -> np.ndarray:
-        return self.found.inside.copy()
+        return self.inside.copy()
 
     @cached_property
     def _exact(self) -> Linearized | None:
-        return exact_model(self.found.at)
+        return exact_model(self.at)
 
     @cached_property
     def _model(self) -> Linearized | None:
         """With Gauss–Newton's curvature where the exact one has no minimum."""
-        free = self.found.inside & ~self.levels
-        return curvature_at(self.found.at, free, self._exact)
+        return curvature_at(self.at, self.inside & ~self.levels, self._exact)
 
-    def told(self, cases: Sequence[Case], implicit: bool) -> Told:
-        found, program, n, model = self.found, self.found.program, len(self.theta), self._model
-        errors, residuals, rows, predictions = [], [], [], []
-        for r, case in enumerate(cases):
-            if model is None:
-                y, sigma = (program.look(what, found.point, r)[0] for what in ("measured", "deviation"))
-                slopes = np.zeros((*y.shape, n))
-            else:
-                y, sigma, slopes = output_slopes(found.at, model, r)
-            ends = program.meshes[r].ends_of_samples
-            predictions.append(Prediction(y[ends], np.zeros((0, 0, 0))))
-            for s in case.samples:
-                column, at = program.model.outputs.index(s.output), ends[s.rows]
-                e = s.values - y[at, column]
-                errors.append(e)
-                residuals.append(e * s.weights / sigma[at, column])
-                rows.append(-slopes[at, column] * (s.weights / sigma[at, column])[:, None])
-        return Told(
-            np.zeros(n) if model is None else model.gradient, np.zeros((n, n)) if model is None else model.curvature,
-            np.concatenate(residuals), np.concatenate(errors), np.concatenate(rows), tuple(predictions),
-        )  # fmt: skip
+    def least(self) -> tuple[np.ndarray, np.ndarray]:
+        if self._model is None:
+            return np.zeros(len(self.theta)), np.zeros((len(self.theta), len(self.theta)))
+        return self._model.gradient, self._model.curvature
+
+    def seen(self, k: int, implicit: bool) -> Seen:
+        record, at = self.at.program.records[k], self.at.program.meshes[k].ends_of_samples
+        found, slopes = output_slopes(self.at, self._model, k)
+        y, errors, weights = found[at], record.y - found[at], self._weights(k)
+        return Seen(record.outputs, y, errors, errors * weights, -slopes[at] * weights[:, :, None])
+
+    def _weights(self, k: int) -> np.ndarray:
+        """Of the samples: reciprocal standard deviations."""
+        program = self.at.program
+        sigma = program.look("deviation", self.at.point, k)[0]
+        return np.asarray(program.records[k].weights / sigma[program.meshes[k].ends_of_samples])
+
+    def explained(self, k: int) -> np.ndarray:
+        """Of the band of the output, parameters included: the trace in ``collocation.intensity``."""
+        covariance = np.nan_to_num(theta_covariance(self.at, self.inside & ~self.levels))
+        deviation = seen(self.at, self._model, k, covariance, "measured")[1]
+        return (self._weights(k) * deviation[self.at.program.meshes[k].ends_of_samples]) ** 2
 
     def marginal(self, sensitive: bool) -> Marginal:
         if self._exact is None:
             raise NotPositiveDefinite
-        return marginal_of(self.found.at, self._exact)
-
-    def misfit(self, cases: Sequence[Case], outputs: Sequence[str]) -> Misfit:
-        """Var ŷ is that of the band of the output, parameters included: the trace in ``collocation.intensity``."""
-        found, program = self.found, self.found.program
-        squares, explained, counts = (np.zeros(len(outputs)) for _ in range(3))
-        covariance = np.nan_to_num(theta_covariance(found.at, found.inside & ~self.levels))
-        model = self._model
-        for r, case in enumerate(cases):
-            y, deviation = seen(found.at, model, r, covariance, "measured")
-            sigma = program.look("deviation", found.point, r)[0]
-            ends = program.meshes[r].ends_of_samples
-            for s in case.samples:
-                j, column, at = list(outputs).index(s.output), program.model.outputs.index(s.output), ends[s.rows]
-                scaled = (s.weights / sigma[at, column]) ** 2
-                squares[j] += float((scaled * (s.values - y[at, column]) ** 2).sum())
-                explained[j] += float((scaled * deviation[at, column] ** 2).sum())
-                counts[j] += len(s.values)
-        return Misfit(squares, explained, counts)
+        return marginal_of(self.at, self._exact)
 
     def statistics(self, k: int, names: Any, covariance: np.ndarray, width: float) -> Statistics:
-        program = self.found.program
+        program = self.at.program
         quantities = Quantities(_observed(program.model), names)
-        curvature = curvature_at(self.found.at, np.diag(covariance) > 0)
-        mean, std = seen(self.found.at, curvature, k, covariance, ca.vertcat(*quantities.rows.values()))
+        curvature = curvature_at(self.at, np.diag(covariance) > 0)
+        mean, std = seen(self.at, curvature, k, covariance, ca.vertcat(*quantities.rows.values()))
         record, there = program.records[k], program.meshes[k].sample_at >= 0
         mean, std = mean[there], std[there]
         block = np.stack([mean, std, mean - width * std, mean + width * std])
         return record.name, record.times, list(quantities.rows), block
 
     def arrays(self) -> dict[str, np.ndarray]:
-        point = self.found.point
+        point = self.at.point
         return {f"path_{f.name}": getattr(point, f.name) for f in fields(point)}
 
 

@@ -18,16 +18,17 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from grisaille.collocation.direct.direct import FIRST, DirectProgram, DirectSolution
+from grisaille.collocation.direct.direct import FIRST, DirectProgram
 from grisaille.collocation.direct.elimination import IndefiniteError
-from grisaille.collocation.direct.ipopt import violates
+from grisaille.collocation.direct.limits import state_limits, violated
 from grisaille.collocation.direct.marginal import marginal
 from grisaille.collocation.direct.mesh import RadauElements
 from grisaille.collocation.direct.newton import Place, linearize, place
 from grisaille.collocation.direct.refinement import interpolated
 from grisaille.collocation.direct.step_error import step_errors
 from grisaille.collocation.direct.summary import inside_bounds
-from grisaille.collocation.direct.transcription import Point, Transcription
+from grisaille.collocation.direct.transcription import Point
+from grisaille.collocation.newton import Ended
 from grisaille.errors import GrisailleError
 from grisaille.estimators.collocation.element_solution import ElementSolution
 from grisaille.estimators.collocation.strides import Strides
@@ -55,6 +56,7 @@ PATH = 1e-10
 """Decrement at which paths count as solved for."""
 RENEWALS = 40
 """How often signals are made again at the dead times that a descent has found, at most."""
+Bounds = tuple[np.ndarray, np.ndarray]
 DRIFT = 1e-3
 """Change of hidden constraints along a path, relative to their terms, from which on a fit says so."""
 
@@ -89,20 +91,24 @@ class Elements(Trajectories):
 
     def follow(self, problem: CollocationProblem, theta: np.ndarray) -> ElementSolution | str:
         """The marginal likelihood integrates over all paths, so that the best one may leave the bounds of states."""
-        bounded = problem.criterion != "laplace"
+        program, bounded = self.program.at(theta), problem.criterion != "laplace"
         for start in (self.last, None) if self.last is not None else (None,):
             try:
-                found = self.program.at(theta).solve(theta, start, free=False, grid=self.grid, bounded=bounded)
+                found = program.solve(theta, start, bounds=(theta, theta), grid=self.grid, bounded=bounded)
             except GrisailleError as error:
                 return str(error)
             if found.converged:
-                solution = ElementSolution(found, self.levels(self.program.unknowns))
-                self.keep(solution, True)
-                return solution
-        return f"the path {found.status}"
+                return self._kept(found, self.program.bounds)
+        return f"the path did not converge after {found.iterations} iterations: {found.reason}"
 
     def keep(self, solution: ElementSolution, solved: bool) -> None:
-        self.last = solution.found.at if solved else None
+        self.last = solution.at if solved else None
+
+    def _kept(self, found: Ended[Place], bounds: Bounds) -> ElementSolution:
+        inside = inside_bounds(found.theta, bounds, self.program.slots.sizes)
+        solution = ElementSolution.of(found, inside=inside, levels=self.levels(self.program.unknowns))
+        self.keep(solution, found.converged)
+        return solution
 
     def minimize(
         self, problem: CollocationProblem, theta: np.ndarray, wanted: np.ndarray, progress: Progress | None = None,
@@ -110,21 +116,14 @@ class Elements(Trajectories):
     ) -> ElementSolution:  # fmt: skip
         """From the last path where one is remembered."""
         lower, upper = problem.bounds
-        bounds = np.where(wanted, lower, theta), np.where(wanted, upper, theta)
-        journal = Journal.of(progress)
-        if self.program.dead_times.size:
-            found = self._with_dead_times(theta, bounds, journal)
-        else:
-            found = self._solved(self.program, theta, bounds, journal)
+        bounds, journal = (np.where(wanted, lower, theta), np.where(wanted, upper, theta)), Journal.of(progress)
+        solved = self._with_dead_times if self.program.dead_times.size else self._solved
+        found = solved(self.program, theta, bounds, journal)
         if found.converged:
             journal.accept(problem.unknowns, found.theta, found.objective)
-        solution = ElementSolution(found, self.levels(self.program.unknowns))
-        self.keep(solution, found.converged)
-        return solution
+        return self._kept(found, bounds)
 
-    def _solved(
-        self, program: DirectProgram, theta: np.ndarray, bounds: tuple[np.ndarray, np.ndarray], journal: Journal
-    ) -> DirectSolution:
+    def _solved(self, program: DirectProgram, theta: np.ndarray, bounds: Bounds, journal: Journal) -> Ended[Place]:
         before = journal.evaluations
         found = program.solve(theta, self.last, bounds=bounds, grid=self.grid, better=journal.step)
         if not found.converged and self.last is not None:
@@ -133,24 +132,22 @@ class Elements(Trajectories):
         return found
 
     def _with_dead_times(
-        self, theta: np.ndarray, bounds: tuple[np.ndarray, np.ndarray], journal: Journal
-    ) -> DirectSolution:
+        self, program: DirectProgram, theta: np.ndarray, bounds: Bounds, journal: Journal
+    ) -> Ended[Place]:
         """Solved again with the signals of the dead times it has found, until these stay.
 
         Between, signals are linear in dead times, which therefore move by a sampling interval at most (``Strides``).
         """
-        moving = self.program.dead_times
-        strides = Strides.first(self.program.reach(theta))
+        moving, strides = program.dead_times, Strides.first(program.reach(theta))
         lower, upper = bounds
         for _ in range(RENEWALS):
             low, high = lower.copy(), upper.copy()
             low[moving] = np.maximum(lower[moving], theta[moving] - strides.within)
             high[moving] = np.minimum(upper[moving], theta[moving] + strides.within)
-            found = self._solved(self.program.at(theta), theta, (low, high), journal)
+            found = self._solved(program.at(theta), theta, (low, high), journal)
             strides = strides.after(found.theta[moving] - theta[moving])
             if not found.converged or strides.have_settled:
-                inside = inside_bounds(found.theta, bounds, found.program.slots.sizes)
-                return replace(found, inside=inside)
+                return found
             theta, self.last = found.theta, found.at
         return replace(found, converged=False, reason="a dead time does not settle")
 
@@ -190,28 +187,29 @@ class Elements(Trajectories):
         if problem.criterion != "laplace":
             known = np.where(problem.levels[:, None] | problem.levels, 0.0, known)
         errors = np.sqrt(np.clip(np.diag(known), 0.0, None))
-        if not solution.converged or not errors.any() or self._is_bounded(solution.found):
+        if not solution.converged or not errors.any() or self._is_bounded(solution):
             return np.zeros(len(errors))
         finer = self.program.at(solution.theta).transcribe(self.grid.halved())
-        point = interpolated(solution.found.program, finer, solution.found.point)
+        start = place(finer, interpolated(solution.at.program, finer, solution.at.point))
         gradients = _of_likelihood if problem.criterion == "laplace" else _of_criterion
-        change = gradients(solution.found, finer, point)
+        change = gradients(solution.at, start)
         if change is None:
             return np.where(errors > 0, np.inf, 0.0)
         moved = np.abs(known @ change)
         return np.asarray(np.where(errors > 0, moved / np.where(errors > 0, errors, 1.0), 0.0))
 
-    def _is_bounded(self, found: DirectSolution) -> bool:
+    def _is_bounded(self, solution: ElementSolution) -> bool:
         """Whether bounds of states decide the path, which then does not follow θ as the gradients say."""
-        limits = self.program.options.state_bounds
-        if not found.reason.startswith("IPOPT"):
+        if not solution.reason.startswith("IPOPT"):
             return False
-        inner = {n: (a + TOUCHING * max(1.0, abs(a)), b - TOUCHING * max(1.0, abs(b))) for n, (a, b) in limits.items()}
-        return violates(found.program, found.point, inner)
+        low, high = self.program.limits
+        with np.errstate(invalid="ignore"):  # no bound is touched that is infinite
+            inner = [b + side * TOUCHING * np.maximum(1.0, np.abs(b)) for b, side in ((low, 1), (high, -1))]
+        return bool(violated(solution.at, (inner[0], inner[1])).any())
 
     def finer(self, solution: ElementSolution) -> Elements:
         fine = self.program.at(solution.theta).transcribe(self.grid.halved())
-        start = interpolated(solution.found.program, fine, solution.found.point)
+        start = interpolated(solution.at.program, fine, solution.at.point)
         return Elements(self.program, self.grid.halved(), self.reason, place(fine, start))
 
     def distances(self, problem: CollocationProblem, scales: Sequence[int]) -> None:
@@ -230,14 +228,14 @@ class Elements(Trajectories):
         return Elements(self.program, grid, self.reason, last)
 
     def notes(self, solution: ElementSolution) -> list[str]:
-        return [*self._drift(solution.found), *self._beyond_bounds(solution.found)]
+        return [*self._drift(solution.at), *self._beyond_bounds(solution.at)]
 
-    def _drift(self, found: DirectSolution) -> list[str]:
+    def _drift(self, at: Place) -> list[str]:
         """Whether hidden constraints, posed at the first point only, still hold at the end."""
         model, worst = self.program.model, 0.0
-        for r in range(len(found.program.records) if model.structure.system.nc else 0):
-            values = found.program.look(model.constraints, found.point, r)[0]
-            states = found.program.seen_points(found.point, r)[:, : model.n]
+        for r in range(len(at.program.records) if model.structure.system.nc else 0):
+            values = at.program.look(model.constraints, at.point, r)[0]
+            states = at.program.seen_points(at.point, r)[:, : model.n]
             worst = max(worst, float(np.abs(values).max(initial=0.0)) / (1.0 + np.abs(states).max(initial=0.0)))
         if worst < DRIFT:
             return []
@@ -245,10 +243,12 @@ class Elements(Trajectories):
             f"elements: hidden constraints drift by {worst:.1e} along the path; shorter elements are needed (refine=2)."
         ]
 
-    def _beyond_bounds(self, found: DirectSolution) -> list[str]:
+    def _beyond_bounds(self, at: Place) -> list[str]:
         model, limits = self.program.model, self.program.options.state_bounds
-        named = {*model.state_names, *model.structure.system.implicit_names}
-        broken = [n for n, b in limits.items() if n in named and violates(found.program, found.point, {n: b})]
+        named = [*model.state_names, *model.structure.system.implicit_names]
+        known = {n: b for n, b in limits.items() if n in named}
+        beyond = violated(at, state_limits(model, known))
+        broken = [n for n in known if beyond[named.index(n)]]
         if not broken:
             return []
         return [
@@ -257,20 +257,19 @@ class Elements(Trajectories):
         ]
 
     def sizes(self, solution: ElementSolution) -> dict[str, float]:
-        elements = sum(len(m.lengths) for m in solution.found.program.meshes)
+        elements = sum(len(m.lengths) for m in solution.at.program.meshes)
         return {"elements": float(elements), "pieces": float(self.grid.pieces)}
 
 
-def _of_criterion(solution: DirectSolution, finer: Transcription, point: Point) -> np.ndarray | None:
+def _of_criterion(at: Place, finer: Place) -> np.ndarray | None:
     """g′ − g, paths and θ together."""
     try:
-        g = linearize(solution.at, exact=False).gradient
-        return np.asarray(linearize(place(finer, point), exact=False).gradient - g)
+        return np.asarray(linearize(finer, exact=False).gradient - linearize(at, exact=False).gradient)
     except (IndefiniteError, np.linalg.LinAlgError):
         return None
 
 
-def _of_likelihood(solution: DirectSolution, finer: Transcription, point: Point) -> np.ndarray | None:
+def _of_likelihood(at: Place, finer: Place) -> np.ndarray | None:
     """g′ of −log L, whose g is zero where no bound decides."""
-    found = marginal(place(finer, point), PATH)
+    found = marginal(finer, PATH)
     return None if found is None else found.slope

@@ -55,7 +55,7 @@ class Conditions:
         found = problem.trajectories.minimize(problem, theta, ~problem.levels, self.journal)
         if not found.converged and problem.trajectories.distances(problem, self.scales) is None:
             raise EstimationError(
-                f"The path did not converge after {found.found.iterations} iterations: {found.reason}, while "
+                f"The path did not converge after {found.iterations} iterations: {found.reason}, while "
                 f"intensities were looked for: give another guess=, or bounds, or use criterion='laplace'."
             )
         return found.misfit(problem.cases, problem.outputs), found.theta

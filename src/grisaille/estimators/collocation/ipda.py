@@ -11,8 +11,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from grisaille.collocation.descent import Descent, Quadratic
-from grisaille.collocation.newton import Ended, descend
+from grisaille.collocation.banded import NotPositiveDefinite
+from grisaille.collocation.descent import ByUnknowns, Quadratic, Step, unknowns_step
+from grisaille.collocation.newton import Steps, descend
 from grisaille.errors import EstimationError
 from grisaille.estimators.collocation.answer import Answer, answer_of
 from grisaille.estimators.collocation.problem import CollocationProblem
@@ -38,7 +39,7 @@ def minimize_in_turn(problem: CollocationProblem, journal: Journal, near: bool, 
             reason, settled = "neither step moves the unknowns any more", True
             break
     final = _followed(problem, theta, k)
-    return answer_of(problem, replace(final, found=Ended(final.quadratic, settled, reason, k)))
+    return answer_of(problem, replace(final, converged=settled, reason=reason, iterations=k))
 
 
 def _followed(problem: CollocationProblem, theta: np.ndarray, k: int) -> SplineSolution:
@@ -51,7 +52,25 @@ def _followed(problem: CollocationProblem, theta: np.ndarray, k: int) -> SplineS
 
 def _second_step(found: Quadratic) -> np.ndarray:
     """The unknowns that suit the trajectories best."""
-    task = replace(found.task, holds=True)
-    now = Quadratic(task, found.xi, found.theta, found.given, found.parts)
-    every = np.ones(len(found.xi), dtype=bool)
-    return descend(Descent(task, every, None, None), now, damping=0.0, tolerance=1e-11, most=60).theta
+    return descend(AtTrajectories(found), found, damping=0.0, tolerance=1e-11, most=60).theta
+
+
+class AtTrajectories(Steps[ByUnknowns, Step]):
+    """Steps of the unknowns alone."""
+
+    def __init__(self, found: Quadratic) -> None:
+        self.task, self.betas = found.task, found.betas
+        self.wanted = np.ones(len(found.xi), dtype=bool)
+
+    def propose(self, now: ByUnknowns, damping: float) -> Step | None:
+        try:
+            dxi, predicted = unknowns_step(now, now.corner, now.slope, now.free(self.wanted), damping)
+        except (NotPositiveDefinite, np.linalg.LinAlgError):
+            return None
+        return Step(now.xi + dxi, self.betas, predicted)
+
+    def tried(self, now: ByUnknowns, step: Step, share: float, small: bool) -> ByUnknowns:
+        return self.task.on_trajectories(step.xi, self.betas)
+
+    def worth(self, now: ByUnknowns) -> float:
+        return 1 + now.cost

@@ -75,11 +75,11 @@ class CollocationProblem(Problem):
     def at(self, found: Solution, *, sensitive: bool = True) -> CollocationEvaluation:
         """The evaluation of trajectories that are solved for."""
         theta, told = found.theta, found.told(self.cases, self.criterion == "smoothing")
+        slope, information = found.least()
         extra, extra_slopes = self.prior_residuals(theta)
         residuals = np.concatenate([told.residuals, extra])
         jacobian = np.concatenate([told.jacobian, extra_slopes])
-        value, slope, information = found.objective, told.slope, told.information
-        log_likelihood = -value
+        value, log_likelihood = found.objective, -found.objective
         if self.criterion == "smoothing":
             value = 0.5 * float(residuals @ residuals)
             slope, information = jacobian.T @ residuals, jacobian.T @ jacobian

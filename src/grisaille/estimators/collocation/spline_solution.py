@@ -12,87 +12,96 @@ own before a band is drawn there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from grisaille.collocation import banded, descent, laplace
 from grisaille.collocation.banded import BandedFactor
 from grisaille.collocation.descent import Quadratic
-from grisaille.collocation.intensity import Misfit, misfit_of
 from grisaille.collocation.knots import folded_at
 from grisaille.collocation.marginal import Marginal
-from grisaille.collocation.newton import Ended
 from grisaille.estimation.quantities import Quantities, Uncertain
 from grisaille.estimators.collocation.spline_meshes import limits, on_mesh
-from grisaille.estimators.collocation.trajectories import Solution, Statistics, Told
-from grisaille.simulation.runner import Prediction
-
-if TYPE_CHECKING:
-    from grisaille.estimation.cases import Case
+from grisaille.estimators.collocation.trajectories import Seen, Solution, Statistics
 
 INNER = 1e-13
 """Predicted gain, relative to 1 + J, at which trajectories count as solved for given unknowns."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, kw_only=True)
 class SplineSolution(Solution):
     """Where a descent stopped."""
 
-    found: Ended[Quadratic]
-    placed: bool = True
+    at: Quadratic
+    placed: bool
     """Whether knots were placed automatically."""
 
     @property
     def quadratic(self) -> Quadratic:
-        return self.found.at
+        return self.at
 
     def free(self) -> np.ndarray:
         every = np.ones(len(self.theta), dtype=bool)
-        return np.asarray(self.quadratic.free(every) | (np.diag(self.quadratic.corner) <= 0))
+        return np.asarray(self.at.free(every) | (np.diag(self.at.corner) <= 0))
 
-    def told(self, cases: Sequence[Case], implicit: bool) -> Told:
-        q, slopes, S = self.quadratic, self.quadratic.task.slopes(self.theta), self._reduced[0]
+    def least(self) -> tuple[np.ndarray, np.ndarray]:
+        slopes = self.at.task.slopes(self.theta)
+        return self.at.slope / slopes, self._reduced[0] / np.outer(slopes, slopes)
+
+    def seen(self, k: int, implicit: bool) -> Seen:
+        program, part = self.at.task.programs[k], self.at.parts[k]
         moved = self.implicit_responses if implicit else self.responses
-        residuals, errors, rows = [], [], []
-        for case, program, part, given, V in zip(cases, q.task.programs, q.parts, q.given, moved, strict=True):
-            data, mine = part.data, list(case.unknowns)
-            total = -(data.by_beta @ V[program.samples.local.index])
-            total[:, :, mine] += data.by_theta + program.start_share(part, given)
-            place = np.full(len(case.grid), -1)
-            place[program.seen] = np.arange(len(program.seen))
-            for s in case.samples:
-                column, at = program.record.outputs.index(s.output), place[s.rows]
-                residuals.append(data.residuals[at, column])
-                errors.append(part.errors[s.rows, column])
-                rows.append(total[at, column])
-        predictions = tuple(
-            Prediction(p.record.y - part.errors, np.zeros((0, 0, 0)))
-            for p, part in zip(q.task.programs, q.parts, strict=True)
-        )
-        return Told(
-            q.slope / slopes, S / np.outer(slopes, slopes), np.concatenate(residuals), np.concatenate(errors),
-            np.concatenate(rows), predictions,
-        )  # fmt: skip
+        jacobian = self._own_slopes(k) - part.data.by_beta @ moved[k][program.samples.local.index]
+        y, outputs = program.record.y, program.record.outputs
+        residuals, rows = np.zeros(y.shape), np.zeros((*y.shape, len(self.theta)))
+        residuals[program.seen], rows[program.seen] = part.data.residuals, jacobian
+        return Seen(outputs, y - part.errors, part.errors, residuals, rows)
+
+    def _own_slopes(self, k: int) -> np.ndarray:
+        """Of standardised data residuals by θ at fixed coefficients, save those that are starts."""
+        q, data, mine = self.at, self.at.parts[k].data, list(self.at.task.moved[k])
+        found = np.zeros((*data.residuals.shape, len(self.theta)))
+        found[:, :, mine] = data.by_theta + q.task.programs[k].start_share(q.parts[k], q.given[k])
+        return found
+
+    def explained(self, k: int) -> np.ndarray:
+        q, program, B = self.at, self.at.task.programs[k], self.at.parts[k].data.by_beta
+        free, slopes = q.free(np.ones(len(q.xi), dtype=bool)), q.task.slopes(self.theta)
+        total = (B @ banded.gathered(self._scatter(k), program.samples.local.index) * B).sum(axis=2)
+        # the unknowns' share: the samples move by (∂η/∂θ − B V) with them
+        inverse = np.linalg.pinv(self._reduced[0][np.ix_(free, free)], hermitian=True)
+        along = (self.seen(k, False).jacobian[program.seen] * slopes)[:, :, free]
+        total += np.einsum("krp,pq,krq->kr", along, inverse, along)
+        found = np.zeros(program.record.y.shape)
+        found[program.seen] = total
+        return found
+
+    def _scatter(self, k: int) -> np.ndarray:
+        """The inverse of the curvature of experiment k by its coefficients, inside the band."""
+        return banded.masked(self._factors[k].inverse_band, self.at.held[k])
+
+    @cached_property
+    def _factors(self) -> list[BandedFactor]:
+        return self.at.factors()
 
     @cached_property
     def _reduced(self) -> tuple[np.ndarray, list[np.ndarray]]:
-        S, _, carried, _ = self.quadratic.reduced(self.quadratic.factors())
+        S, _, carried, _ = self.at.reduced(self._factors)
         return S, carried
 
     @property
     def responses(self) -> list[np.ndarray]:
         """−dβ̂/dθ of every experiment, by Gauss–Newton's curvature."""
-        slopes = self.quadratic.task.slopes(self.theta)
+        slopes = self.at.task.slopes(self.theta)
         return [V / slopes for V in self._reduced[1]]
 
     @cached_property
     def implicit_responses(self) -> list[np.ndarray]:
         """The same by the exact curvature."""
-        q, slopes = self.quadratic, self.quadratic.task.slopes(self.theta)
+        q, slopes = self.at, self.at.task.slopes(self.theta)
         at = q.task.linearised(q.xi, q.betas, exact=True)
         return [
             BandedFactor(banded.without(part.band, held)).solve(np.where(held[:, None], 0.0, border)) / slopes
@@ -100,7 +109,7 @@ class SplineSolution(Solution):
         ]
 
     def marginal(self, sensitive: bool) -> Marginal:
-        q = self.quadratic
+        q = self.at
         extra, by = q.task.priors(self.theta)
         value, slope, freedom = 0.5 * float(extra @ extra), by.T @ extra, np.zeros(len(self.theta))
         for program, part, given, held, moved in zip(
@@ -112,53 +121,40 @@ class SplineSolution(Solution):
             freedom[mine] += at.freedom
         return Marginal(value, slope, freedom)
 
-    def misfit(self, cases: Sequence[Case], outputs: Sequence[str]) -> Misfit:
-        return misfit_of(self.quadratic, outputs)
-
     def statistics(self, k: int, names: Any, covariance: np.ndarray, width: float) -> Statistics:
-        quadratic = self._with_knots_at_samples(k)
-        program, given = quadratic.task.programs[k], quadratic.given[k]
+        found = self._with_knots_at_samples(k)
+        program, given = found.at.task.programs[k], found.at.given[k]
         times = program.record.times
         quantities = Quantities(program.record.stochastic, names)
-        X, P, unknowns = moments(quadratic, k, times, covariance)
+        X, P, unknowns = found.moments(k, times, covariance)
         u = program.record.table.along(times)
         block = quantities.statistics(times, X, P, np.zeros((len(times), 0)), u, given.q, width, unknowns=unknowns)
         return program.record.name, times, list(quantities.rows), block
 
-    def _with_knots_at_samples(self, k: int) -> Quadratic:
+    def _with_knots_at_samples(self, k: int) -> SplineSolution:
         """With knots at every instant of an experiment, where those of the fit were placed by itself."""
-        found = self.quadratic
-        task, program, betas = found.task, found.task.programs[k], found.betas
+        at, task, program, betas = self.at, self.at.task, self.at.task.programs[k], self.at.betas
         mesh = folded_at(program.mesh, program.record.times)
         if not self.placed or mesh is program.mesh:
-            return found
+            return self
         programs = list(task.programs)
         programs[k], betas[k] = on_mesh(program, mesh, betas[k])
         floors, ceilings = limits(programs) if len(task.floors) else ((), ())
         finer = replace(task, programs=programs, floors=floors, ceilings=ceilings)
-        nothing = np.zeros(len(found.xi), dtype=bool)
-        again = descent.minimize(finer, found.xi, betas, wanted=nothing, near=True, tolerance=INNER)
-        return again.at if again.converged else found
+        nothing = np.zeros(len(at.xi), dtype=bool)
+        again = descent.minimize(finer, at.xi, betas, wanted=nothing, near=True, tolerance=INNER)
+        return SplineSolution.of(again, placed=True) if again.converged else self
+
+    def moments(self, k: int, times: np.ndarray, covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray, Uncertain]:
+        """Of the states of experiment k: means (T, n), covariances (T, n, n) at fixed unknowns, how these move them."""
+        task, given = self.at.task, self.at.given[k]
+        program, mine = task.programs[k], list(task.moved[k])
+        local = program.mesh.at(times)
+        P = local.phi @ banded.gathered(self._scatter(k), local.index) @ np.swapaxes(local.phi, 1, 2)
+        moved, dq = -self.responses[k], np.zeros((len(self.theta), given.dq.shape[1]))
+        moved[:, mine] += program.start_slopes(given)
+        dq[mine] = given.dq
+        return local.values(self.at.parts[k].beta), P, Uncertain(local.phi @ moved[local.index], dq, covariance)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        return {f"coefficients_{k}": beta for k, beta in enumerate(self.quadratic.betas)}
-
-
-def moments(
-    quadratic: Quadratic, k: int, times: np.ndarray, covariance: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, Uncertain]:
-    """Of the states of experiment k: means (T, n), covariances (T, n, n) at fixed unknowns, how these move them."""
-    program, part, given = quadratic.task.programs[k], quadratic.parts[k], quadratic.given[k]
-    factors = quadratic.factors()
-    carried = quadratic.reduced(factors)[2]
-    held = quadratic.held[k]
-    band = banded.without(factors[k].inverse_band, held)
-    band[0, held] = 0.0
-    local = program.mesh.at(times)
-    P = local.phi @ banded.gathered(band, local.index) @ np.swapaxes(local.phi, 1, 2)
-    slopes, mine = quadratic.task.slopes(quadratic.theta), np.array(quadratic.task.moved[k], dtype=int)
-    moved, known = -carried[k] / slopes, np.isfinite(given.start)
-    moved[np.ix_(program.mesh.first[known], mine)] += given.dstart[:, known].T
-    dq = np.zeros((len(slopes), given.dq.shape[1]))
-    dq[mine] = given.dq
-    return local.values(part.beta), P, Uncertain(local.phi @ moved[local.index], dq, covariance)
+        return {f"coefficients_{k}": beta for k, beta in enumerate(self.at.betas)}

@@ -108,7 +108,7 @@ class Splines(Trajectories):
             except GrisailleError as error:
                 return str(error)
             if found.converged:
-                solution = SplineSolution(found, self.placed)
+                solution = SplineSolution.of(found, placed=self.placed)
                 self.keep(solution, True)
                 self._last = solution
                 return solution
@@ -179,7 +179,7 @@ class Splines(Trajectories):
                 task, xi, self.betas, wanted=wanted, near=near or self.solved_before,
                 tolerance=self.method.tolerance, most=min(JOINT, most), progress=journal, better=journal.step,
             )  # fmt: skip
-        found = SplineSolution(solved, self.placed)
+        found = SplineSolution.of(solved, placed=self.placed)
         journal.evaluations = before + solved.iterations
         journal.trace += solved.trace
         self.keep(found, found.converged)
@@ -202,7 +202,7 @@ class Splines(Trajectories):
             at: Any = outcome.evaluation
             if outcome.stopped_well and at.objective <= best.objective:
                 ended = Ended(at.solution.quadratic, True, outcome.reason, 0)
-                best = self._polished(problem, wanted, SplineSolution(ended, self.placed))
+                best = self._polished(problem, wanted, SplineSolution.of(ended, placed=self.placed))
                 break
         self.keep(best, best.converged)
         return best
@@ -214,7 +214,7 @@ class Splines(Trajectories):
             self.task(problem), problem.inner(q.theta), q.betas, wanted=wanted, near=True,
             tolerance=self.method.tolerance, most=20,
         )  # fmt: skip
-        return SplineSolution(last, self.placed) if last.converged and last.at.cost <= q.cost else found
+        return SplineSolution.of(last, placed=self.placed) if last.converged and last.at.cost <= q.cost else found
 
     def rounds(self, refine: int | str) -> int:
         if not isinstance(refine, str):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -33,55 +33,56 @@ Statistics = tuple[str, np.ndarray, list[str], np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
-    """What trajectories say of the unknowns and of the samples, in the order of these."""
+class Seen:
+    """What an experiment's trajectory says of its samples, (times, outputs); NaN or zero where none is."""
 
-    slope: np.ndarray
-    """∂J*/∂θ of the least criterion over trajectories, priors included."""
-    information: np.ndarray
-    """Its curvature."""
+    outputs: tuple[str, ...]
+    predictions: np.ndarray
+    errors: np.ndarray
+    residuals: np.ndarray
+    """Standardised."""
+    jacobian: np.ndarray
+    """Of these, by all unknowns."""
+
+
+@dataclass(frozen=True, eq=False)
+class Told:
+    """What trajectories say of the samples, in the order of these."""
+
     residuals: np.ndarray
     errors: np.ndarray
     jacobian: np.ndarray
     predictions: tuple[Prediction, ...]
 
 
-class Solution(ABC):
+@dataclass(eq=False)
+class Solution(Ended[Any], ABC):
     """Trajectories that were solved for, with or without unknowns."""
 
-    found: Ended[Any]
-
-    @property
-    def converged(self) -> bool:
-        return self.found.converged
-
-    @property
-    def reason(self) -> str:
-        return self.found.reason
-
-    @property
-    def theta(self) -> np.ndarray:
-        return self.found.theta
-
-    @property
-    def objective(self) -> float:
-        return self.found.objective
+    @classmethod
+    def of(cls, found: Ended[Any], **more: Any) -> Self:
+        """Where steps ended, with what belongs to the basis."""
+        return cls(**vars(found), **more)
 
     @abstractmethod
     def free(self) -> np.ndarray:
         """Which unknowns no bound decides."""
 
     @abstractmethod
-    def told(self, cases: Sequence[Case], implicit: bool) -> Told:
+    def least(self) -> tuple[np.ndarray, np.ndarray]:
+        """Slope and curvature by θ of the least criterion over trajectories, priors included."""
+
+    @abstractmethod
+    def seen(self, k: int, implicit: bool) -> Seen:
         """``implicit``: with the exact response of trajectories to unknowns; raises where nothing determines them."""
+
+    @abstractmethod
+    def explained(self, k: int) -> np.ndarray:
+        """Variances of predictions of experiment k in units of the noise, (times, outputs)."""
 
     @abstractmethod
     def marginal(self, sensitive: bool) -> Marginal:
         """Raises ``NotPositiveDefinite`` where there is no curvature to integrate with."""
-
-    @abstractmethod
-    def misfit(self, cases: Sequence[Case], outputs: Sequence[str]) -> Misfit:
-        """Of every output."""
 
     @abstractmethod
     def statistics(self, k: int, names: Any, covariance: np.ndarray, width: float) -> Statistics:
@@ -90,6 +91,33 @@ class Solution(ABC):
     @abstractmethod
     def arrays(self) -> dict[str, np.ndarray]:
         """As a file keeps them."""
+
+    def told(self, cases: Sequence[Case], implicit: bool) -> Told:
+        """Of all experiments; ``implicit`` as in ``seen``."""
+        every = [self.seen(k, implicit) for k in range(len(cases))]
+        places = [
+            (seen, (s.rows, seen.outputs.index(s.output)))
+            for case, seen in zip(cases, every, strict=True)
+            for s in case.samples
+        ]
+        residuals, errors, jacobian = (
+            np.concatenate([getattr(seen, name)[at] for seen, at in places])
+            for name in ("residuals", "errors", "jacobian")
+        )
+        nothing = np.zeros((0, 0, 0))
+        return Told(residuals, errors, jacobian, tuple(Prediction(seen.predictions, nothing) for seen in every))
+
+    def misfit(self, cases: Sequence[Case], outputs: Sequence[str]) -> Misfit:
+        """Of every output."""
+        found = Misfit(*np.zeros((3, len(outputs))))
+        for k, case in enumerate(cases):
+            seen, explained = self.seen(k, False), self.explained(k)
+            for s in case.samples:
+                j, at = list(outputs).index(s.output), (s.rows, seen.outputs.index(s.output))
+                found.squares[j] += float((seen.residuals[at] ** 2).sum())
+                found.explained[j] += float(explained[at].sum())
+                found.count[j] += len(s.rows)
+        return found
 
 
 @dataclass(frozen=True, eq=False)
