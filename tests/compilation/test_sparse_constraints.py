@@ -1,4 +1,4 @@
-"""Hidden constraints of sparse kernels: projected on as those of dense kernels, in time that grows with their number."""
+"""Hidden constraints of sparse kernels: projected on as those of dense ones, in time that grows with their number."""
 
 from __future__ import annotations
 

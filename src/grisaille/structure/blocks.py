@@ -15,8 +15,9 @@ checked before each run, and a block whose pivot vanishes is not torn there.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 from typing import Literal
 
 import casadi as ca
@@ -220,34 +221,61 @@ class _Solver:
         inside = set(columns)
         open_rows = {i: self.incidence[i] & inside for i in rows}
         divisible = {i: {j for j in open_rows[i] if self._may_divide(i, j)} for i in rows}
-        known: set[int] = set()
-        order: list[tuple[int, int]] = []
-        torn: list[int] = []
-        while len(known) < len(inside):
-            ready = next(
-                (
-                    (i, next(iter(left)))
-                    for i, entries in open_rows.items()
-                    if len(left := entries - known) == 1 and left <= divisible[i]
-                ),
-                None,
-            )
-            if ready is not None:
-                order.append(ready)
-                known.add(ready[1])
-                del open_rows[ready[0]]
-                continue
-            chosen = self._busiest(open_rows, divisible, inside - known)
-            torn.append(chosen)
-            known.add(chosen)
-        return order, sorted(torn), sorted(open_rows)
+        torn, order = tear(open_rows, divisible)
+        taken = {i for i, _ in order}
+        return order, sorted(torn), sorted(set(rows) - taken)
 
-    @staticmethod
-    def _busiest(open_rows: dict[int, set[int]], divisible: dict[int, set[int]], left: set[int]) -> int:
-        """Tear what occurs most often, and least often as something that could be solved for."""
-        uses = Counter(j for entries in open_rows.values() for j in entries)
-        solvable = Counter(j for i in open_rows for j in divisible[i])
-        return min(left, key=lambda j: (solvable[j], -uses[j], j))
+
+def tear(rows: Mapping[int, set[int]], divisible: Mapping[int, set[int]]) -> tuple[list[int], list[tuple[int, int]]]:
+    """The unknowns to tear and the others with the equations that give them, in an order in which they can be found:
+    that of the first equation with one unknown left; where there is none, what occurs most often, and least often as
+    something that could be solved for, is torn.
+    """
+    place = {i: k for k, i in enumerate(rows)}
+    equations = list(rows)
+    left = {i: set(entries) for i, entries in rows.items()}
+    users: dict[int, list[int]] = {}
+    for i, entries in rows.items():
+        for j in entries:
+            users.setdefault(j, []).append(i)
+    solvable = Counter(j for entries in divisible.values() for j in entries)
+    uses = Counter({j: len(found) for j, found in users.items()})
+    ready = [place[i] for i in rows if len(left[i]) == 1 and left[i] <= divisible[i]]
+    busiest = [(solvable[j], -uses[j], j) for j in users]
+    heapify(ready)
+    heapify(busiest)
+    torn: list[int] = []
+    order: list[tuple[int, int]] = []
+    known: set[int] = set()
+    closed: set[int] = set()
+
+    def know(j: int) -> None:
+        known.add(j)
+        for i in users[j]:
+            left[i].discard(j)
+            if i not in closed and len(left[i]) == 1 and left[i] <= divisible[i]:
+                heappush(ready, place[i])
+
+    while len(known) < len(users):
+        while ready and not left[equations[ready[0]]]:
+            heappop(ready)
+        if ready:
+            i = equations[heappop(ready)]
+            (j,) = left[i]
+            order.append((i, j))
+            closed.add(i)
+            for other in rows[i]:
+                uses[other] -= 1
+                solvable[other] -= other in divisible[i]
+                if other not in known:
+                    heappush(busiest, (solvable[other], -uses[other], other))
+            know(j)
+            continue
+        while busiest[0][2] in known or busiest[0] != (solvable[busiest[0][2]], -uses[busiest[0][2]], busiest[0][2]):
+            heappop(busiest)
+        torn.append(busiest[0][2])
+        know(torn[-1])
+    return torn, order
 
 
 def _is_free_of(slope: ca.SX, symbol: ca.SX) -> bool:

@@ -1,5 +1,5 @@
-"""How the gradients of hidden constraints are orthogonalised front by front, A = W^(1/2) Cxᵀ = Q R, with the entries that
-can differ from zero (``kernels/gr_sparse_qr.h``).
+"""How the gradients of hidden constraints are orthogonalised front by front, A = W^(1/2) Cxᵀ = Q R, with the entries of
+Cx (``kernels/gr_sparse_qr.h``).
 
 Rows of A are states, columns constraints. Columns are eliminated in an order of minimum degree of AᵀA, along its
 elimination tree; columns with about the same entries below them are one *front*, a small full matrix of the states that
@@ -121,7 +121,7 @@ def _eliminated(pattern: Pattern, order: Ints) -> tuple[Ints, list[Ints]]:
 def _postorder(parent: Ints) -> Ints:
     """Positions with the children of each right before it."""
     children: list[list[int]] = [[] for _ in parent]
-    roots = []
+    roots: list[int] = []
     for k, p in enumerate(parent.tolist()):
         (roots if p < 0 else children[p]).append(k)
     found: list[int] = []

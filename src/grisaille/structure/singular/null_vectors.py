@@ -17,12 +17,13 @@ from functools import cached_property
 
 import casadi as ca
 import numpy as np
+from scipy.sparse import csc_array, csr_array
 
 from grisaille.structure.equations import Equations
 from grisaille.structure.pieces import Piece, separate
 from grisaille.structure.singular.cancellation import MAGNITUDES, random_point
 from grisaille.structure.singular.closer_look import Look, look_closer
-from grisaille.structure.singular.scaling import balanced, is_regular, rank
+from grisaille.structure.singular.scaling import balanced, is_clearly_regular, is_regular, rank
 
 SAMPLES = len(MAGNITUDES)
 EPS = float(np.finfo(float).eps)
@@ -36,6 +37,8 @@ LARGEST_MEANT = 1e3
 """Factors above are products of units; a fraction lies near to any of them."""
 TIME_SCALES = (1e-3, 1e3, 1e-6, 1e6, 1e-9, 1e9)
 """Derivatives are tried at these times their variables' sizes, and its powers for higher ones."""
+LARGE = 100
+"""Rows of a block from which on sparse factors are asked before its singular values are."""
 BY_DETERMINANTS = 5
 """Largest system of formulas that is solved by determinants, whose size grows with its factorial."""
 
@@ -80,6 +83,14 @@ class SampledJacobian:
                     part[k, position[j]] = value[entry]
         return part
 
+    def _entries(self, value: np.ndarray, rows: Sequence[int], columns: Sequence[int]) -> csc_array:
+        """The same by its entries."""
+        pattern = self.matrix.sparsity()
+        whole = csc_array((value, pattern.row(), pattern.colind()), shape=self.matrix.shape)
+        part = csc_array(csr_array(whole[:, list(columns)])[list(rows)])
+        part.eliminate_zeros()
+        return part
+
     def block(self, sample: int, rows: Sequence[int], columns: Sequence[int]) -> np.ndarray:
         """Some rows and columns at one of the points."""
         return self._part(self.values[sample], rows, columns)
@@ -112,6 +123,8 @@ class SampledJacobian:
     def is_singular(self, rows: Sequence[int], columns: Sequence[int]) -> bool:
         """Whether a block is, wherever it is looked at; derivatives that are far from their variables' sizes, as they
         are in a model whose time scale is far from one, must not hide its other terms."""
+        if len(rows) > LARGE and any(is_clearly_regular(self._entries(v, rows, columns)) for v in self.values):
+            return False
         if any(is_regular(value) for value in self.blocks(rows, columns)):
             return False
         if any(np.isfinite(value).all() and is_regular(value) for value in self._switched(rows, columns)):

@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 
 import casadi as ca
 import numpy as np
-from scipy.sparse import csc_array
+from scipy.sparse import csc_array, csr_array
 
 from grisaille.model.flat import FlatModel
 from grisaille.numerics.flat_functions import FlatEvaluation, flat_function
@@ -22,6 +22,7 @@ class StartFunctions:
         self.system = system
         self.arguments = [system.t, ca.vertcat(system.x, system.z), system.u, system.p]
         self._quick: dict[str, FlatEvaluation] = {}
+        self._patterns: dict[str, ca.Sparsity] = {}
         self.of_models: WeakKeyDictionary[FlatModel, dict[str, Any]] = WeakKeyDictionary()
         """What follows from these equations and the declared starts of a model."""
 
@@ -50,6 +51,35 @@ class StartFunctions:
     def values(self, t: float, w: np.ndarray, u: np.ndarray, p: np.ndarray) -> np.ndarray:
         """Of everything that is observed; large models have them quickly."""
         return self._called("observed_values")(t, w, u, p)[0]
+
+    def sparse(self, name: str, t: float, w: np.ndarray, u: np.ndarray, p: np.ndarray) -> tuple[np.ndarray, csr_array]:
+        """Values of one of these, and their derivatives in w by those entries that may differ from zero."""
+        value, entries = self._sparse(name, 1)(t, w, u, p)
+        return value, self._matrix(name, 1, entries)
+
+    def sparse_by_p(self, name: str, t: float, w: np.ndarray, u: np.ndarray, p: np.ndarray) -> csr_array:
+        """Derivatives in p by those entries that may differ from zero."""
+        return self._matrix(name, 3, self._sparse(name, 3)(t, w, u, p)[1])
+
+    def _sparse(self, name: str, by: int) -> FlatEvaluation:
+        key = f"{name} by {by}"
+        if key not in self._quick:
+            formula = self._formulas[name]
+            slopes = ca.jacobian(formula, self.arguments[by])
+            self._patterns[key] = slopes.sparsity()
+            self._quick[key] = flat_function(ca.Function("s", self.arguments, [ca.densify(formula), slopes]))
+        return self._quick[key]
+
+    def _matrix(self, name: str, by: int, entries: np.ndarray) -> csr_array:
+        pattern = self._patterns[f"{name} by {by}"]
+        places = np.array(pattern.row(), dtype=np.int32), np.array(pattern.colind(), dtype=np.int32)
+        return csr_array(csc_array((entries, *places), shape=pattern.shape))
+
+    @cached_property
+    def _formulas(self) -> dict[str, ca.SX]:
+        system = self.system
+        hard = ca.vertcat(system.constraints, system.residual)
+        return {"hard": hard, "initial": system.initial, "rates": system.rhs, "observed": system.observed}
 
     def entries(self, t: float, w: np.ndarray, u: np.ndarray, p: np.ndarray) -> list[np.ndarray]:
         """The hard equations, and the entries of their derivatives in w that may differ from zero."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-from scipy.sparse import csc_array, diags_array
+from scipy.sparse import csc_array
 from scipy.sparse.linalg import splu
 
 SMALLEST_PIVOT = 1e-8
@@ -51,9 +51,10 @@ def solve_sparse(matrix: csc_array, right: np.ndarray, rows: np.ndarray) -> np.n
     None where that cannot be told: pivots so small beside the largest one that a rank might be missing, in which case
     ``solve_levels`` decides.
     """
-    scaled = diags_array(1.0 / rows) @ matrix
+    scaled = csc_array(matrix, copy=True)
+    scaled.data /= rows[scaled.indices]  # rows of subnormal size have no finite inverse
     try:
-        factors = splu(csc_array(scaled))
+        factors = splu(scaled)
     except RuntimeError:  # "Factor is exactly singular"
         return None
     pivots = np.abs(factors.U.diagonal())

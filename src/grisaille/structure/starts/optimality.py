@@ -15,10 +15,14 @@ from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
+from scipy.sparse import csc_array, csr_array
 
+from grisaille.structure.starts.large_hierarchy import least_squares
 from grisaille.structure.starts.problem import StartProblem, WishLevel, is_nearer
 
 POLISHING_STEPS = 12
+
+Matrix = np.ndarray | csr_array
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,17 +34,17 @@ class OptimalityConditions:
 
     def linearize(
         self, problem: StartProblem, w: np.ndarray, levels: Sequence[WishLevel]
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    ) -> tuple[np.ndarray, np.ndarray, Matrix, Matrix]:
         """v = (w, μ₁, …) at w, with the conditions and their derivatives there."""
         targets = np.concatenate([level.targets for level in levels])
         outer = (problem.u, problem.p, targets, np.array(list(problem.demands.values())))
         v = w
         for stage in self.stages:
-            slope, gradient = (np.array(part.full()) for part in stage(problem.t, v, *outer))
-            multipliers = np.linalg.lstsq(slope.T, -gradient.ravel(), rcond=1e-10)[0]
+            slope, gradient = stage(problem.t, v, *outer)
+            multipliers = least_squares(_numbers(slope).T, -np.array(gradient.full()).ravel())
             v = np.concatenate([v, multipliers])
-        F, slope, moved = (np.array(part.full()) for part in self.last(problem.t, v, *outer))
-        return v, F.ravel(), slope, moved
+        F, slope, moved = self.last(problem.t, v, *outer)
+        return v, np.array(F.full()).ravel(), _numbers(slope), _numbers(moved)
 
 
 def polish(problem: StartProblem, w: np.ndarray) -> np.ndarray:
@@ -56,7 +60,7 @@ def polish(problem: StartProblem, w: np.ndarray) -> np.ndarray:
     for _ in range(POLISHING_STEPS):
         try:
             _, F, slope, _ = conditions.linearize(problem, trial, levels)
-            step = np.linalg.lstsq(slope, -F, rcond=1e-10)[0][: len(w)]
+            step = least_squares(slope, -F)[: len(w)]
         except np.linalg.LinAlgError:
             return w
         size = float(np.abs(step / scale).max(initial=0.0))
@@ -90,6 +94,7 @@ def optimality_conditions(problem: StartProblem, levels: Sequence[WishLevel]) ->
 def _build(problem: StartProblem, levels: Sequence[WishLevel]) -> OptimalityConditions:
     owner, system = problem.owner, problem.owner.system
     t, w, u, p = owner.functions.arguments
+    made = ca.Function if problem.is_large else _function
     targets = ca.SX.sym("targets", sum(len(level.names) for level in levels))
     demanded = ca.SX.sym("demanded", len(problem.demands))
     parts = [system.constraints, system.residual, *([system.initial] if problem.initial_rows else [])]
@@ -103,13 +108,22 @@ def _build(problem: StartProblem, levels: Sequence[WishLevel]) -> OptimalityCond
         r = (values - targets[done : done + len(level.names)]) / ca.DM(level.sizes)
         done += len(level.names)
         gradient = ca.gradient(0.5 * ca.sumsqr(r), v)
-        stages.append(_function("stage", [t, v, u, p, targets, demanded], [ca.jacobian(F, v), gradient]))
+        stages.append(made("stage", [t, v, u, p, targets, demanded], [ca.jacobian(F, v), gradient]))
         mu = ca.SX.sym("mu", F.numel())
         F = ca.vertcat(ca.gradient(0.5 * ca.sumsqr(r) + ca.dot(mu, F), v), F)
         v = ca.vertcat(v, mu)
     outer = ca.vertcat(p, targets, demanded)
-    last = _function("last", [t, v, u, p, targets, demanded], [F, ca.jacobian(F, v), ca.jacobian(F, outer)])
+    last = made("last", [t, v, u, p, targets, demanded], [F, ca.jacobian(F, v), ca.jacobian(F, outer)])
     return OptimalityConditions(tuple(stages), last)
+
+
+def _numbers(matrix: ca.DM) -> Matrix:
+    """Full, or sparse as the matrix is."""
+    if matrix.is_dense():
+        return np.array(matrix.full())
+    pattern = matrix.sparsity()
+    places = np.array(pattern.row(), dtype=np.int32), np.array(pattern.colind(), dtype=np.int32)
+    return csr_array(csc_array((np.array(matrix.nonzeros()), *places), shape=matrix.shape))
 
 
 def _function(name: str, arguments: list[ca.SX], results: list[ca.SX]) -> ca.Function:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
-from scipy.sparse import csc_array
+from scipy.sparse import csc_array, csr_array, diags_array, eye_array, vstack
 
 from grisaille.errors import StructureError
 
@@ -73,6 +73,7 @@ class StartProblem:
         """What states without a declared start wish to be."""
         self.note = ""
         """What the search has to say about a start that nothing declared decides."""
+        self._last_entries: tuple[np.ndarray, tuple[np.ndarray, csc_array]] | None = None
         self._last: tuple[np.ndarray, Hard] | None = None
         self.names = list(owner.system.constraint_texts) + list(owner.system.residual_texts)
 
@@ -103,20 +104,68 @@ class StartProblem:
 
     def residual(self, w: np.ndarray) -> np.ndarray:
         """The residuals alone."""
-        return self.owner.functions.entries(self.t, w, self.u, self.p)[0] if self.is_large else self.hard(w)[0]
+        return self._entries(w)[0] if self.is_large else self.hard(w)[0]
 
     @cached_property
     def is_large(self) -> bool:
         """Whether only entries of derivatives that differ from zero are made, and no full matrices."""
-        plain = not (self.steady or self.demands or self.initial_rows)
-        return plain and self.owner.system.nx + self.owner.system.nz >= LARGE
+        return self.owner.system.nx + self.owner.system.nz >= LARGE
 
     def sparse_slopes(self, w: np.ndarray) -> tuple[np.ndarray, csc_array]:
         """Residuals and their derivatives by scaled unknowns, of a large start."""
-        value, entries = self.owner.functions.entries(self.t, w, self.u, self.p)
-        slopes = self.owner.functions.slopes(entries)
-        slopes.data *= np.repeat(self.owner.nominal, np.diff(slopes.indptr))
-        return value, slopes
+        value, slopes = self._entries(w)
+        scaled = csc_array(slopes, copy=True)
+        scaled.data *= np.repeat(self.owner.nominal, np.diff(scaled.indptr))
+        return value, scaled
+
+    def _entries(self, w: np.ndarray) -> tuple[np.ndarray, csc_array]:
+        """Residuals and their derivatives of a large start; the last point's are kept."""
+        if self._last_entries is None or not np.array_equal(self._last_entries[0], w, equal_nan=True):
+            at, functions = (self.t, w, self.u, self.p), self.owner.functions
+            value, entries = functions.entries(*at)
+            parts = [(value, functions.slopes(entries)), *(functions.sparse(n, *at) for n in self._more)]
+            if self.demands:
+                observed, slopes = functions.sparse("observed", *at)
+                parts.append((observed[self._demanded] - np.array(list(self.demands.values())), slopes[self._demanded]))
+            whole = parts[0] if len(parts) == 1 else (
+                np.concatenate([value for value, _ in parts]), csc_array(vstack([slopes for _, slopes in parts]))
+            )  # fmt: skip
+            self._last_entries = (w.copy(), whole)
+        return self._last_entries[1]
+
+    @property
+    def _more(self) -> list[str]:
+        """What must hold besides the equations that always do."""
+        return ["initial"] * bool(self.initial_rows) + ["rates"] * self.steady
+
+    @property
+    def _demanded(self) -> list[int]:
+        return [self.owner.observed_position[n] for n in self.demands]
+
+    def sparse_by_p(self, w: np.ndarray) -> csr_array:
+        """Derivatives of residuals by parameters, of a large start."""
+        at, functions = (self.t, w, self.u, self.p), self.owner.functions
+        parts = [functions.sparse_by_p(name, *at) for name in ("hard", *self._more)]
+        if self.demands:
+            parts.append(functions.sparse_by_p("observed", *at)[self._demanded])
+        return csr_array(vstack(parts))
+
+    def sparse_wishes(self, w: np.ndarray) -> Iterator[tuple[WishLevel, np.ndarray, csr_array]]:
+        """Each level with its values and ∂/∂w, of a large start."""
+        observed: tuple[np.ndarray, csr_array] | None = None
+        for level in self.levels:
+            if level.of_unknowns:
+                yield level, w[level.rows], csr_array(eye_array(len(w)))[level.rows]
+                continue
+            observed = observed or self.owner.functions.sparse("observed", self.t, w, self.u, self.p)
+            yield level, observed[0][level.rows], observed[1][level.rows]
+
+    def sparse_soft(self, w: np.ndarray, guess: np.ndarray) -> Iterator[tuple[csr_array, np.ndarray]]:
+        """What ``soft`` gives, of a large start."""
+        scale = self.owner.nominal
+        for level, value, slopes in self.sparse_wishes(w):
+            yield diags_array(1.0 / level.sizes) @ slopes @ diags_array(scale), (level.targets - value) / level.sizes
+        yield csr_array(eye_array(len(w))), (guess - w) / scale
 
     def _scaled(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray | csc_array]:
         """The same, full where it is not large."""

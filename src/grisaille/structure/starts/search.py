@@ -20,9 +20,10 @@ from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import csc_array
+from scipy.sparse import csc_array, csr_array
 
 from grisaille.structure.starts.hierarchy import solve_levels, solve_sparse
+from grisaille.structure.starts.large_hierarchy import solve_large_levels
 from grisaille.structure.starts.optimality import polish
 from grisaille.structure.starts.pieces import search_pieces
 from grisaille.structure.starts.problem import NOTABLE, StartProblem, are_finite, is_nearer, row_sizes
@@ -239,8 +240,8 @@ def newton(
 def _linearised(
     problem: StartProblem, w: np.ndarray, part: Part, lift: np.ndarray | float
 ) -> tuple[np.ndarray, np.ndarray | csc_array]:
-    """Residuals of a part and their derivatives by scaled unknowns; those of large square parts sparse."""
-    if part.square and problem.is_large:
+    """Residuals of a part and their derivatives by scaled unknowns; those of large starts sparse."""
+    if problem.is_large:
         value, slopes = problem.sparse_slopes(w)
         return value[part.rows] - lift, csc_array(slopes[part.rows][:, part.columns])
     value, jw, _, _ = problem.hard(w)
@@ -257,13 +258,30 @@ def _step(
     """The correction at the point and with the guess ``points``; None where there is none."""
     slope, target = equations
     if not isinstance(slope, np.ndarray):
-        step = solve_sparse(slope, -target, rows)
-        if step is not None:
-            return step
-        slope = slope.toarray()
+        return _large_step(problem, (slope, target), rows, points, columns)
     soft = ((a[:, columns], b) for a, b in problem.soft(*points))
     try:
         return solve_levels(chain([(slope / rows[:, None], -target / rows)], soft), len(columns))
+    except np.linalg.LinAlgError:
+        return None
+
+
+def _large_step(
+    problem: StartProblem,
+    equations: tuple[csc_array, np.ndarray],
+    rows: np.ndarray,
+    points: tuple[np.ndarray, np.ndarray],
+    columns: np.ndarray,
+) -> np.ndarray | None:
+    slope, target = equations
+    step = solve_sparse(slope, -target, rows) if slope.shape[0] == slope.shape[1] else None
+    if step is not None:
+        return step
+    hard = csc_array(slope, copy=True)
+    hard.data /= rows[hard.indices]
+    soft = ((csr_array(a[:, columns]), b) for a, b in problem.sparse_soft(*points))
+    try:
+        return solve_large_levels([(csr_array(hard), -target / rows), *soft], len(columns))
     except np.linalg.LinAlgError:
         return None
 

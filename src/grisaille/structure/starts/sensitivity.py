@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.sparse import csr_array, diags_array, eye_array
 
 from grisaille.errors import StructureError
 from grisaille.structure.starts.hierarchy import solve_levels
+from grisaille.structure.starts.large_hierarchy import least_squares, solve_large_levels
 from grisaille.structure.starts.optimality import conflicting_levels, optimality_conditions
 from grisaille.structure.starts.problem import StartProblem, WishLevel, row_sizes
 
@@ -17,6 +19,8 @@ def differentiate_start(
     problem: StartProblem, w: np.ndarray, directions: np.ndarray, demand_directions: dict[str, np.ndarray]
 ) -> np.ndarray:
     ns = directions.shape[0]
+    if problem.is_large:
+        return _differentiate_large(problem, w, directions, demand_directions)
     scale = problem.owner.nominal
     value, jw, jp, _ = problem.hard(w)
     right = -jp @ directions.T
@@ -30,6 +34,36 @@ def differentiate_start(
         levels.append((ow * scale / level.sizes[:, None], (moved - op @ directions.T) / level.sizes[:, None]))
     first = solve_levels(levels, len(w)) * scale[:, None] if len(w) else np.zeros((0, ns))
     _refuse_tied(problem, demand_directions, (jw @ first - right) / rows[:, None])
+    if problem.missed(w) or problem.lifted(w):
+        return _with_curvature(problem, w, directions, demand_directions, first)
+    return first
+
+
+def _differentiate_large(
+    problem: StartProblem, w: np.ndarray, directions: np.ndarray, demand_directions: dict[str, np.ndarray]
+) -> np.ndarray:
+    """The same with the entries of all matrices."""
+    scale = problem.owner.nominal
+    value, scaled = problem.sparse_slopes(w)
+    right = -(problem.sparse_by_p(w) @ directions.T)
+    offset = len(value) - len(problem.demands)
+    for k, name in enumerate(problem.demands):
+        right[offset + k] += problem.start_direction(name, directions, demand_directions)
+    rows = row_sizes(scaled)
+    by_size = scaled.copy()
+    by_size.data /= rows[by_size.indices]
+    levels = [(csr_array(by_size), right / rows[:, None])]
+    observed_by_p = problem.owner.functions.sparse_by_p("observed", problem.t, w, problem.u, problem.p)
+    for level, _, slopes in problem.sparse_wishes(w):
+        moved = _level_directions(problem, level, directions, demand_directions)
+        if not level.of_unknowns:
+            moved = moved - observed_by_p[level.rows] @ directions.T
+        by_w = csr_array(diags_array(1.0 / level.sizes) @ slopes @ diags_array(scale))
+        levels.append((by_w, moved / level.sizes[:, None]))
+    levels.append((csr_array(eye_array(len(w))), np.zeros((len(w), directions.shape[0]))))
+    first = solve_large_levels(levels, len(w))
+    _refuse_tied(problem, demand_directions, (scaled @ first - right) / rows[:, None])
+    first *= scale[:, None]
     if problem.missed(w) or problem.lifted(w):
         return _with_curvature(problem, w, directions, demand_directions, first)
     return first
@@ -98,6 +132,6 @@ def _with_curvature(
     )
     v, _, F, outer = conditions.linearize(problem, w, levels)
     guess = np.vstack([first, np.zeros((len(v) - len(w), first.shape[1]))])
-    right = -outer @ moved
-    correction = np.linalg.lstsq(F, right - F @ guess, rcond=1e-10)[0]
+    right = -(outer @ moved)
+    correction = least_squares(F, right - F @ guess)
     return np.asarray((guess + correction)[: len(w)])
