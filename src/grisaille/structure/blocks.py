@@ -29,6 +29,12 @@ from grisaille.structure.pieces import is_affine
 from grisaille.structure.slopes import slopes_of, with_relations
 
 CRAMER_LIMIT = 3
+LARGE = 100
+"""Equations of a block from which on formulas are kept short, for the sake of sparse matrices,"""
+MANY_UNKNOWNS = 20
+"""where they would speak of more unknowns than these on average:"""
+MOST_UNKNOWNS = 8
+"""then of no more than these."""
 
 
 @dataclass(frozen=True)
@@ -222,14 +228,32 @@ class _Solver:
         open_rows = {i: self.incidence[i] & inside for i in rows}
         divisible = {i: {j for j in open_rows[i] if self._may_divide(i, j)} for i in rows}
         torn, order = tear(open_rows, divisible)
+        if len(torn) > CRAMER_LIMIT and len(rows) >= LARGE and _grows(open_rows, order):
+            torn, order = tear(open_rows, divisible, MOST_UNKNOWNS)
         taken = {i for i, _ in order}
         return order, sorted(torn), sorted(set(rows) - taken)
 
 
-def tear(rows: Mapping[int, set[int]], divisible: Mapping[int, set[int]]) -> tuple[list[int], list[tuple[int, int]]]:
+def _grows(rows: Mapping[int, set[int]], order: Sequence[tuple[int, int]]) -> bool:
+    """Whether formulas that are put into each other speak of more and more unknowns, as in a net of pipes."""
+    within: dict[int, set[int]] = {}
+    total = 0
+    for i, j in order:
+        within[j] = set().union(*(within.get(u, set()) | {u} for u in rows[i] - {j}))
+        total += len(within[j])
+        if total > MANY_UNKNOWNS * len(rows):
+            return True
+    return False
+
+
+def tear(
+    rows: Mapping[int, set[int]], divisible: Mapping[int, set[int]], most: int | None = None
+) -> tuple[list[int], list[tuple[int, int]]]:
     """The unknowns to tear and the others with the equations that give them, in an order in which they can be found:
     that of the first equation with one unknown left; where there is none, what occurs most often, and least often as
     something that could be solved for, is torn.
+
+    most : unknowns that a formula may speak of, those put into it included; unlimited without
     """
     place = {i: k for k, i in enumerate(rows)}
     equations = list(rows)
@@ -248,6 +272,16 @@ def tear(rows: Mapping[int, set[int]], divisible: Mapping[int, set[int]]) -> tup
     order: list[tuple[int, int]] = []
     known: set[int] = set()
     closed: set[int] = set()
+    within: dict[int, set[int]] = {}
+    """What the formula of each unknown that is not torn speaks of, where that is limited."""
+
+    def is_short(i: int, j: int) -> bool:
+        if most is None:
+            return True
+        found = set().union(*(within.get(u, set()) | {u} for u in rows[i] - {j}))
+        if len(found) <= most:
+            within[j] = found
+        return len(found) <= most
 
     def know(j: int) -> None:
         known.add(j)
@@ -262,6 +296,8 @@ def tear(rows: Mapping[int, set[int]], divisible: Mapping[int, set[int]]) -> tup
         if ready:
             i = equations[heappop(ready)]
             (j,) = left[i]
+            if not is_short(i, j):
+                continue
             order.append((i, j))
             closed.add(i)
             for other in rows[i]:

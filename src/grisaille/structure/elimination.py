@@ -17,6 +17,13 @@ from grisaille.structure.equations import Equations
 from grisaille.structure.pieces import is_affine
 from grisaille.structure.signature import Offsets
 
+LARGE = 100
+"""Differentiated equations from which on formulas are kept short, for the sake of sparse matrices,"""
+MANY_UNKNOWNS = 5
+"""where they would speak of more unknowns than these on average:"""
+MOST_UNKNOWNS = 8
+"""then of no more than these."""
+
 
 @dataclass(frozen=True)
 class Definition:
@@ -58,17 +65,57 @@ def solve_linear(residual: ca.SX, symbol: ca.SX) -> ca.SX:
 
 def _choose_pairs(equations: Equations, offsets: Offsets) -> dict[int, int]:
     position = {name: j for j, name in enumerate(equations.unknowns)}
-    pairs: dict[int, int] = {}
-    taken: set[int] = set()
     # constraints first: a velocity can be eliminated by its own equation, a position only by the constraint
     order = sorted((i for i, c in enumerate(offsets.equations) if c > 0), key=lambda i: -offsets.equations[i])
-    for i in order:
-        for j in _candidates(equations, offsets, i, position):
-            if j not in taken and not _closes_cycle(pairs, i, j, equations, offsets, position):
+    leading = {i: _leading(equations, offsets, i, position) for i in order}
+    candidates = {i: _candidates(equations, offsets, i, position) for i in order}
+    growth = _Growth(None)
+    pairs = _paired(candidates, leading, growth)
+    if len(order) >= LARGE and growth.is_large:
+        return _paired(candidates, leading, _Growth(MOST_UNKNOWNS))
+    return pairs
+
+
+def _paired(candidates: dict[int, list[int]], leading: dict[int, set[int]], growth: _Growth) -> dict[int, int]:
+    pairs: dict[int, int] = {}
+    taken: set[int] = set()
+    for i, found in candidates.items():
+        for j in found:
+            if j not in taken and not _closes_cycle(pairs, i, j, leading) and growth.admits(j, leading[i] - {j}):
                 pairs[i] = j
                 taken.add(j)
                 break
     return pairs
+
+
+class _Growth:
+    """How many unknowns a formula speaks of once all others are put in: flows of a large network, each eliminated at
+    one of its nodes, would become sums of all flows. Beyond ``most`` a constraint stays, to be projected on; without,
+    it is only told that they are many."""
+
+    def __init__(self, most: int | None) -> None:
+        self.most = most
+        self.unknowns: dict[int, set[int]] = {}
+        self.used: dict[int, set[int]] = {}
+        self.total = 0
+        self.is_large = False
+
+    def admits(self, j: int, others: set[int]) -> bool:
+        """Whether j may be given by a formula of the others; noted if it may."""
+        if self.is_large:
+            return True
+        whole = set().union(*(self.unknowns.get(u, {u}) for u in others))
+        changed = {k: (self.unknowns[k] - {j}) | whole for k in self.used.get(j, ())} | {j: whole}
+        if self.most is not None and any(len(found) > self.most for found in changed.values()):
+            return False
+        for k, found in changed.items():
+            self.total += len(found) - len(self.unknowns.get(k, ()))
+            self.unknowns[k] = found
+            for u in found:
+                self.used.setdefault(u, set()).add(k)
+        self.used.pop(j, None)
+        self.is_large = self.most is None and self.total > MANY_UNKNOWNS * max(len(self.unknowns), LARGE)
+        return True
 
 
 def _candidates(equations: Equations, offsets: Offsets, i: int, position: dict[str, int]) -> list[int]:
@@ -96,14 +143,12 @@ def _leading(equations: Equations, offsets: Offsets, i: int, position: dict[str,
     }
 
 
-def _closes_cycle(
-    pairs: dict[int, int], i: int, j: int, equations: Equations, offsets: Offsets, position: dict[str, int]
-) -> bool:
+def _closes_cycle(pairs: dict[int, int], i: int, j: int, leading: dict[int, set[int]]) -> bool:
     solver = {unknown: equation for equation, unknown in pairs.items()}
     queue, seen = [i], {i}
     for equation in queue:
         own = j if equation == i else pairs[equation]
-        for unknown in _leading(equations, offsets, equation, position) - {own}:
+        for unknown in leading[equation] - {own}:
             if unknown == j:
                 return True
             next_equation = solver.get(unknown)
