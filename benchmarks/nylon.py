@@ -36,7 +36,7 @@ from grisaille.collocation.direct import ipopt as direct_ipopt
 from grisaille.collocation.direct.mesh import RadauElements
 from grisaille.collocation.direct.newton import place, solve_newton
 from grisaille.collocation.direct.start import first_points
-from grisaille.collocation.knots import SplineOptions
+from grisaille.collocation.options import SplineOptions
 from grisaille.estimators.collocation.posing import build_spline_program
 from grisaille.estimators.collocation.splines import Splines
 from grisaille.estimators.fitting import build_problem
@@ -80,7 +80,7 @@ def posed_splines(names: list[str], start: Mapping[str, float]) -> Any:
     for case, program in zip(problem.cases, problem.trajectories.programs, strict=True):
         given = program.record.at([problem.unknowns[k].guess for k in case.unknowns])
         options = SplineOptions(knots=document_knots(case.name))
-        made = build_spline_program(program.record, given, program.formulas, options, "gauss", None)
+        made = build_spline_program(program.record, given, program.formulas, options)
         programs.append(made[0])
         betas.append(made[1])
     return problem.on(Splines(programs, betas, problem.trajectories.method))

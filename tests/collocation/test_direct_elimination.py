@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from grisaille.collocation.direct import compiled as direct_compiled
+from grisaille.collocation.direct import elimination
 from grisaille.collocation.direct.element import Derivatives, Sizes
 from grisaille.collocation.direct.elimination import IndefiniteError, condense, multipliers, scatter, substitute, sweep
 
@@ -63,13 +63,13 @@ def dense(first: Derivatives, inner: Derivatives) -> tuple[np.ndarray, np.ndarra
 @pytest.fixture(params=["numpy", pytest.param("compiled", marks=pytest.mark.compiled)])
 def problem(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch):
     if request.param == "numpy":
-        monkeypatch.setattr(direct_compiled, "is_there", lambda: False)
+        monkeypatch.setattr(elimination, "is_compiled", lambda: False)
     else:
-        assert direct_compiled.is_there()
+        assert elimination.is_compiled()
     rng = np.random.default_rng(3)
     first, inner = random_derivatives(FIRST, 1, rng), random_derivatives(INNER, COUNT, rng)
     start, elements = condense(first, FIRST, N, NZ), condense(inner, INNER, N, NZ)
-    return first, inner, start, elements, sweep(start, 0, elements, 0, COUNT)
+    return first, inner, start, elements, sweep(start, elements)
 
 
 def test_step_and_multipliers_are_those_of_the_whole_system(problem) -> None:
@@ -79,7 +79,7 @@ def test_step_and_multipliers_are_those_of_the_whole_system(problem) -> None:
     whole = np.linalg.solve(np.block([[H, J.T], [J, np.zeros((m, m))]]), -np.concatenate([g, c]))
     dtheta = -np.linalg.solve(swept.first[1:, 1:], swept.first[0, 1:])
     np.testing.assert_allclose(dtheta, whole[n - SLOTS : n], rtol=1e-9)
-    steps = substitute(swept, start, 0, elements, 0, COUNT, np.concatenate([[1.0], dtheta])[:, None])
+    steps = substitute(swept, np.concatenate([[1.0], dtheta])[:, None])
     at, _ = places()
     np.testing.assert_allclose(steps.start[:, 0], whole[at[0]], rtol=1e-8)
     for e in range(COUNT):
@@ -90,7 +90,7 @@ def test_step_and_multipliers_are_those_of_the_whole_system(problem) -> None:
 
 
 def test_determinant_and_covariances_are_those_of_the_reduced_hessian(problem) -> None:
-    first, inner, start, elements, swept = problem
+    first, inner, _, _, swept = problem
     H, _, J, _ = dense(first, inner)
     n = len(H) - SLOTS
     H, J = H[:n, :n], J[:, :n]
@@ -105,7 +105,7 @@ def test_determinant_and_covariances_are_those_of_the_reduced_hessian(problem) -
     reduced = basis.T @ H @ basis
     assert swept.log_determinant == pytest.approx(np.linalg.slogdet(reduced)[1], rel=1e-10)
     covariance = basis @ np.linalg.inv(reduced) @ basis.T
-    found = scatter(swept, start, 0, elements, 0, COUNT)[0]
+    found = scatter(swept)[0]
     np.testing.assert_allclose(found[0], covariance[:N, :N], rtol=1e-8)
     ends = dependent[-(N + NZ) : -NZ]
     np.testing.assert_allclose(found[-1], covariance[np.ix_(ends, ends)], rtol=1e-8)
@@ -115,7 +115,7 @@ def test_wrong_curvature_is_noticed(problem) -> None:
     _, inner, start, _, _ = problem
     bent = Derivatives(inner.cost, inner.c, inner.gradient, inner.jacobian, inner.hessian - 200.0 * np.eye(INNER.total))
     with pytest.raises(IndefiniteError):
-        sweep(start, 0, condense(bent, INNER, N, NZ), 0, COUNT)
+        sweep(start, condense(bent, INNER, N, NZ))
 
 
 @pytest.mark.compiled
@@ -127,12 +127,12 @@ def test_compiled_elimination_is_that_of_numpy(monkeypatch: pytest.MonkeyPatch) 
     head = rng.normal(size=(1 + SLOTS, 4))
     found = []
     for is_there in (True, False):
-        monkeypatch.setattr(direct_compiled, "is_there", lambda is_there=is_there: is_there)
+        monkeypatch.setattr(elimination, "is_compiled", lambda is_there=is_there: is_there)
         start = condense(first, FIRST, N, NZ, 0.1 * np.ones((1, FIRST.noise)))
         elements = condense(inner, INNER, N, NZ, 0.1 * np.ones((COUNT, INNER.noise)))
-        swept = sweep(start, 0, elements, 0, COUNT)
-        steps = substitute(swept, start, 0, elements, 0, COUNT, head)
-        ends, joint = scatter(swept, start, 0, elements, 0, COUNT)
+        swept = sweep(start, elements)
+        steps = substitute(swept, head)
+        ends, joint = scatter(swept)
         made = (elements.M, elements.S, elements.onto, swept.P, swept.K, swept.root, swept.first)
         found.append((*made, steps.elements, ends, *joint))
     for compiled, plain in zip(*found, strict=True):

@@ -19,8 +19,8 @@ from grisaille.assessment.likelihood_criterion import LikelihoodCriterion, at_es
 from grisaille.assessment.points import Point
 from grisaille.errors import EstimationError
 from grisaille.estimation.fitted import Fitted
-from grisaille.estimators.collocation.again import solved_again
 from grisaille.estimators.collocation.problem import CollocationEvaluation, CollocationProblem
+from grisaille.estimators.collocation.states import solved_again
 
 
 def collocation_criterion(fit: Fitted, held: tuple[str, ...] = ()) -> LikelihoodCriterion:

@@ -11,13 +11,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from grisaille.collocation.arrays import Floats, Integers, Mask
 from grisaille.collocation.mesh import Local
 from grisaille.collocation.native import native
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +32,7 @@ class Points:
         return self.local.index[:: self.group]
 
     @cached_property
-    def lower(self) -> NDArray[np.bool_]:
+    def lower(self) -> Mask:
         """(groups, m, m): entries on and below the diagonal of the whole matrix."""
         return np.asarray(self.index[:, :, None] >= self.index[:, None, :])
 

@@ -13,11 +13,10 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from grisaille.collocation.arrays import Floats, Integers, Mask
 from grisaille.collocation.native import native
 
-Floats = NDArray[np.float64]
 ROUNDED = 64 * float(np.finfo(float).eps)
 
 
@@ -26,11 +25,12 @@ class NotPositiveDefinite(Exception):
 
 
 class BandedFactor:
-    """L with L Lᵀ = A."""
+    """L with L Lᵀ = A; rows and columns of what is held are those of the identity."""
 
-    def __init__(self, band: Floats) -> None:
+    def __init__(self, band: Floats, held: Mask | None = None) -> None:
         from scipy.linalg import lapack
 
+        band = band if held is None else without(band, held)
         self._solver = lapack.dpbtrs
         self.factor, failed = lapack.dpbtrf(band, lower=1)
         if failed or not np.isfinite(self.factor[0]).all():
@@ -70,7 +70,7 @@ def _inverse_band(L: Floats) -> Floats:
     return found
 
 
-def gathered(band: Floats, places: NDArray[np.int64]) -> Floats:
+def gathered(band: Floats, places: Integers) -> Floats:
     """Dense symmetric blocks (N, m, m) of a band matrix at index sets (N, m); entries beyond the band are zero."""
     i, j = places[:, :, None], places[:, None, :]
     distance, column = np.abs(i - j), np.minimum(i, j)
@@ -88,7 +88,7 @@ def times(band: Floats, x: Floats) -> Floats:
     return np.asarray(found)
 
 
-def without(band: Floats, held: NDArray[np.bool_]) -> Floats:
+def without(band: Floats, held: Mask) -> Floats:
     """The matrix with rows and columns of held unknowns replaced by those of the identity."""
     kept = band.copy()
     n = band.shape[1]
@@ -99,7 +99,7 @@ def without(band: Floats, held: NDArray[np.bool_]) -> Floats:
     return kept
 
 
-def masked(band: Floats, held: NDArray[np.bool_]) -> Floats:
+def masked(band: Floats, held: Mask) -> Floats:
     """An inverse with nothing in rows and columns of what is held."""
     kept = without(band, held)
     kept[0, held] = 0.0

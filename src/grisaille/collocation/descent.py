@@ -19,24 +19,21 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from grisaille.collocation import banded
+from grisaille.collocation.arrays import Better, Floats, Mask
 from grisaille.collocation.banded import BandedFactor, NotPositiveDefinite
 from grisaille.collocation.newton import ENOUGH, GOOD, Ended, Steps, descend
 from grisaille.collocation.program import Linearised, Share, SplineProgram
 from grisaille.collocation.record import Given
 from grisaille.numerics.quadratic import UNITS, Curved, bounded_step, is_definite
 
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 EXACT_FROM = 1e-2
 """Predicted gain, relative to 1 + J, below which the exact Hessian is tried."""
 FIRST = 1e-3
 """Damping to begin with."""
 CORRECTED = 0.1
 """Predicted gain, relative to 1 + J, below which a step that fails may be corrected."""
-Better = Callable[[Floats], None] | None
 
 
 @dataclass
@@ -58,9 +55,8 @@ class Task:
     """Residuals at θ and their derivatives by θ."""
     free_starts: bool = False
     """Estimated starts belong to the trajectories."""
-    floors: Sequence[Floats] = ()
-    ceilings: Sequence[Floats] = ()
-    """Bounds of the coefficients, one array per program; empty: none."""
+    limits: Sequence[tuple[Floats, Floats]] = ()
+    """Bounds of the coefficients of every program; empty: none."""
     evaluations: int = 0
 
     def given(self, theta: Floats) -> list[Given]:
@@ -141,9 +137,9 @@ class Quadratic(ByUnknowns):
         return [p.beta for p in self.parts]
 
     def _on_bounds(self, k: int, part: Linearised) -> Mask:
-        if not len(self.task.floors):
+        if not self.task.limits:
             return np.zeros(len(part.beta), dtype=bool)
-        low, high = self.task.floors[k], self.task.ceilings[k]
+        low, high = self.task.limits[k]
         return np.asarray(
             ((part.beta <= low) & (part.gradient > 0)) | ((part.beta >= high) & (part.gradient < 0)), dtype=bool
         )
@@ -285,6 +281,6 @@ def unknowns_step(now: ByUnknowns, S: Floats, right: Floats, free: Mask, damping
 
 
 def _inside(task: Task, betas: Sequence[Floats]) -> list[Floats]:
-    if not len(task.floors):
+    if not task.limits:
         return list(betas)
-    return [np.clip(b, low, high) for b, low, high in zip(betas, task.floors, task.ceilings, strict=True)]
+    return [np.clip(b, *limits) for b, limits in zip(betas, task.limits, strict=True)]

@@ -15,13 +15,12 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-from numpy.typing import NDArray
 
+from grisaille.collocation.arrays import Floats
 from grisaille.collocation.vectorised import Vectorised
 from grisaille.compilation.evaluation import flat_function
 from grisaille.disturbance.stochastic_model import StochasticModel
 
-Floats = NDArray[np.float64]
 MANY = 100
 """Points from which on NumPy is faster than CasADi's virtual machine."""
 
@@ -96,37 +95,27 @@ class Formulas:
 
     def _formula(self, kind: str, what: str) -> PointFormula:
         if kind + what not in self._built:
-            self._built[kind + what] = getattr(self, f"_build_{kind}")(what)
+            more, outputs = self._symbols(kind, what)
+            self._built[kind + what] = PointFormula([*self.model.arguments, *more], outputs)
         return self._built[kind + what]
-
-    def _vector(self, what: str) -> ca.SX:
-        return self.model.drift if what == "drift" else self.model.measured
 
     def _matrix(self, what: str) -> ca.SX:
         m = self.model
         return ca.densify(ca.mtimes(m.noise, m.noise.T) if what == "drift" else m.variance)
 
-    def _build_values(self, what: str) -> PointFormula:
-        v = self._vector(what)
-        return PointFormula(self.model.arguments, [v, ca.jacobian(v, self.by)])
-
-    def _build_second(self, what: str) -> PointFormula:
-        v = self._vector(what)
-        weight = ca.SX.sym("l", v.numel())
-        return PointFormula([*self.model.arguments, weight], [ca.hessian(ca.dot(weight, v), self.by)[0]])
-
-    def _build_bend(self, what: str) -> PointFormula:
-        v = self._vector(what)
-        K = ca.SX.sym("K", v.numel() * self.model.n)
-        total = ca.dot(K, ca.vec(ca.densify(ca.jacobian(v, self.model.X)).T))
-        return PointFormula([*self.model.arguments, K], [ca.gradient(total, self.by)])
-
-    def _build_covariance(self, what: str) -> PointFormula:
-        return PointFormula(self.model.arguments, [ca.vec(self._matrix(what))])
-
-    def _build_covariance_slope(self, what: str) -> PointFormula:
-        W = self._matrix(what)
+    def _symbols(self, kind: str, what: str) -> tuple[list[ca.SX], list[ca.SX]]:
+        """Arguments beside those of the model, and results."""
+        v, X, by = self.model.drift if what == "drift" else self.model.measured, self.model.X, self.by
+        if kind == "values":
+            return [], [v, ca.jacobian(v, by)]
+        if kind == "second":
+            weight = ca.SX.sym("l", v.numel())
+            return [weight], [ca.hessian(ca.dot(weight, v), by)[0]]
+        if kind == "bend":
+            K = ca.SX.sym("K", v.numel() * X.numel())
+            return [K], [ca.gradient(ca.dot(K, ca.vec(ca.densify(ca.jacobian(v, X)).T)), by)]
+        W, moved = self._matrix(what), by[X.numel() :]
+        if kind == "covariance":
+            return [], [ca.vec(W)]
         Z = ca.SX.sym("Z", W.numel())
-        by = self.by[self.model.n :]
-        gradient = ca.gradient(ca.dot(Z, ca.vec(W)), by) if by.numel() else ca.SX(0, 1)
-        return PointFormula([*self.model.arguments, Z], [gradient])
+        return [Z], [ca.gradient(ca.dot(Z, ca.vec(W)), moved) if moved.numel() else ca.SX(0, 1)]

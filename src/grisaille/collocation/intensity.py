@@ -24,9 +24,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from grisaille.collocation.arrays import Floats
+
 LOWEST, HIGHEST = -10.0, 10.0
 """Natural logarithms of the scale, relative to the guess, between which a root is looked for."""
 STRIDE = 0.7

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 import casadi as ca
 import numpy as np
-from numpy.typing import NDArray
 
+from grisaille.collocation.arrays import Better, Floats, Mask
 from grisaille.collocation.assembly import Points
-from grisaille.collocation.descent import Better, Quadratic, Task
+from grisaille.collocation.descent import Quadratic, Task
 from grisaille.collocation.mesh import Local
 from grisaille.collocation.newton import Ended
 from grisaille.collocation.nlp import Ipopt
@@ -22,11 +22,9 @@ from grisaille.collocation.record import Given
 from grisaille.collocation.vectorised import with_vectors
 from grisaille.errors import EstimationError
 
-Floats = NDArray[np.float64]
-
 
 def minimize(
-    task: Task, xi: Floats, betas: Sequence[Floats], *, wanted: NDArray[np.bool_], tolerance: float, most: int,
+    task: Task, xi: Floats, betas: Sequence[Floats], *, wanted: Mask, tolerance: float, most: int,
     better: Better = None,
 ) -> Ended[Quadratic]:  # fmt: skip
     """Minimise J from a point; unknowns that are not wanted stay; ``better`` is called with θ of every iteration."""
@@ -133,15 +131,14 @@ def _refuse_moving_starts(program: SplineProgram, given: Given) -> None:
 
 
 def _bounds(
-    task: Task, theta: Floats, scale: Floats, given: Sequence[Given], betas: Sequence[Floats], wanted: NDArray[np.bool_]
+    task: Task, theta: Floats, scale: Floats, given: Sequence[Given], betas: Sequence[Floats], wanted: Mask
 ) -> tuple[Floats, Floats]:
     lower, upper = _natural_bounds(task)
     low, high = np.where(wanted, lower, theta) / scale, np.where(wanted, upper, theta) / scale
     lows, highs = [low], [high]
     for k, (program, g, beta) in enumerate(zip(task.programs, given, betas, strict=True)):
         held, placed = program.held(g), program.placed(beta, g)
-        floor = task.floors[k] if len(task.floors) else np.full(len(beta), -np.inf)
-        ceiling = task.ceilings[k] if len(task.ceilings) else np.full(len(beta), np.inf)
+        floor, ceiling = task.limits[k] if task.limits else (-np.inf, np.inf)
         lows.append(np.where(held, placed, floor))
         highs.append(np.where(held, placed, ceiling))
     return np.concatenate(lows), np.concatenate(highs)

@@ -9,39 +9,23 @@ too; coincident knots there make splines converge with their full order.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from grisaille.collocation.arrays import Floats, Integers
 from grisaille.collocation.mesh import Mesh
+from grisaille.collocation.options import SplineOptions, by_state
 from grisaille.collocation.record import Record
 from grisaille.collocation.splines import Spline, make_spline
-from grisaille.collocation.state_names import by_state
 from grisaille.errors import EstimationError
 
-Floats = NDArray[np.float64]
 SAME = 1e-9
 """Knots closer than this part of the record are one."""
 FEWEST = 50
 """Intervals that a record has at least, however few its observations."""
 GRADED = 4
 """Halvings of the first interval."""
-
-
-@dataclass(frozen=True)
-class SplineOptions:
-    """See ``gr.Collocation``."""
-
-    order: Any = 4
-    knots: Any = "auto"
-    around: int = 1
-    """How often the intervals beside an input step are halved."""
-    trajectories: Any = None
-    """Where states start: ``{state: number | (times, values)}``."""
-    kinks: str = "inputs"
-    """Where slopes may jump: where inputs step, or at ``"observations"`` too."""
 
 
 def place_knots(record: Record, options: SplineOptions) -> Mesh:
@@ -59,9 +43,7 @@ def place_knots(record: Record, options: SplineOptions) -> Mesh:
     for order, wanted in zip(orders, knots, strict=True):
         breaks = merged(np.concatenate([span, folded]), _base(record, wanted, span), span)
         if isinstance(wanted, str):
-            for _ in range(options.around):
-                breaks = _closer(breaks, steps)
-            breaks = _graded(breaks)
+            breaks = _graded(_closer(breaks, steps))
         splines.append(make_spline(order, breaks, folded))
     return Mesh(tuple(splines))
 
@@ -88,7 +70,7 @@ def _folded_at(spline: Spline, times: Floats) -> Spline:
     return make_spline(spline.order, breaks, np.union1d(folds, times))
 
 
-def _nearest(breaks: Floats, times: Floats) -> NDArray[np.int64]:
+def _nearest(breaks: Floats, times: Floats) -> Integers:
     after = np.clip(np.searchsorted(breaks, times), 1, len(breaks) - 1)
     return np.asarray(np.where(times - breaks[after - 1] < breaks[after] - times, after - 1, after), dtype=np.int64)
 

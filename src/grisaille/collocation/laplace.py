@@ -1,36 +1,57 @@
-"""The marginal likelihood of splines: determinants of bands, with their gradient.
+"""The marginal likelihood of the data by Laplace's method, one formula for both bases.
 
-H is Gauss–Newton's curvature of J by β; with G there belongs the term ½ ∫ div f dt of symmetric discretisations. The
-gradient follows the trajectory by the implicit function theorem; derivatives of log-determinants need only the entries
-of H⁻¹ and G⁻¹ that lie in their bands.
+    −log L ≈ J* + ½ log|H| − ½ log|G| + ½ Σ log|2π R_k|
+
+J* is the least criterion over trajectories at given unknowns, H its curvature there and G that of the disturbances
+alone, the normaliser of the path's density: for a state with constant drift Π (2π Q Δt)^{-1/2} over its increments.
+Exact for linear models on fine meshes. A basis gives the determinants and how they move with θ, at a given trajectory
+and along the best one (elements: ``direct.marginal``).
+
+References: J. Heald, J. Stark, Physical Review Letters 84 (2000) 2366; M. Onsager, S. Machlup, Physical Review 91
+(1953) 1505.
+
+Of splines, here, H is Gauss–Newton's curvature of J by β, a band; with G there belongs the term ½ ∫ div f dt of
+symmetric discretisations. The gradient follows the trajectory by the implicit function theorem; derivatives of
+log-determinants need only the entries of H⁻¹ and G⁻¹ that lie in their bands.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
-from numpy.typing import NDArray
 
 from grisaille.collocation import banded
+from grisaille.collocation.arrays import Floats, Mask
 from grisaille.collocation.assembly import Part, Points
 from grisaille.collocation.banded import BandedFactor, NotPositiveDefinite
-from grisaille.collocation.marginal import Marginal, minus_log_likelihood
 from grisaille.collocation.program import Linearised, SplineProgram
 from grisaille.collocation.record import Given
 
-Floats = NDArray[np.float64]
+
+@dataclass(frozen=True, eq=False)
+class Marginal:
+    """−log L, its gradient by θ, and what levels' information rests on: the slope of the determinants alone."""
+
+    value: float
+    slope: Floats
+    freedom: Floats
 
 
-def marginal(
-    program: SplineProgram, lin: Linearised, given: Given, fixed: NDArray[np.bool_], *, sensitive: bool = True
-) -> Marginal:
+def minus_log_likelihood(least: float, curvature: float, prior: float, spread: float) -> float:
+    """Of J*, log|H|, log|G| and ½ Σ log|2πR|."""
+    return least + 0.5 * (curvature - prior) + spread
+
+
+def marginal(program: SplineProgram, lin: Linearised, given: Given, fixed: Mask, *, sensitive: bool = True) -> Marginal:
     """At a trajectory that minimises J; ``lin`` is Gauss–Newton's there.
 
     fixed : coefficients that do not move with θ of themselves, as they are starts or lie on a state's bound. Bounds do
         not enter the determinants, which would jump as coefficients come to lie on them.
     """
     held = program.held(given)
-    H = BandedFactor(banded.without(lin.band, held))
-    G = BandedFactor(banded.without(program.prior_band(lin, given), held))
+    H = BandedFactor(lin.band, held)
+    G = BandedFactor(program.prior_band(lin, given), held)
     missing = ~np.isfinite(program.record.y[program.seen])
     diagonal = np.diagonal(lin.data.root, axis1=1, axis2=2)[~missing]
     spread = float(0.5 * len(diagonal) * np.log(2 * np.pi) - np.log(diagonal).sum())
@@ -41,7 +62,7 @@ def marginal(
 
 
 def _slope(
-    program: SplineProgram, lin: Linearised, given: Given, fixed: NDArray[np.bool_], H: BandedFactor, G: BandedFactor
+    program: SplineProgram, lin: Linearised, given: Given, fixed: Mask, H: BandedFactor, G: BandedFactor
 ) -> tuple[Floats, Floats]:
     cells, samples, dq = program.cells, program.samples, given.dq[:, list(program.formulas.moved)]
     held = program.held(given)
@@ -81,10 +102,10 @@ def _start_slope(
     return np.asarray(np.einsum("pij,ij->p", program.stationary_slopes(given), inverse @ middle @ inverse))
 
 
-def _adjoint(exact: Linearised, lin: Linearised, held: NDArray[np.bool_], right: Floats) -> Floats:
+def _adjoint(exact: Linearised, lin: Linearised, held: Mask, right: Floats) -> Floats:
     for part in (exact, lin):
         try:
-            return BandedFactor(banded.without(part.band, held)).solve(right)
+            return BandedFactor(part.band, held).solve(right)
         except NotPositiveDefinite:
             continue
     raise NotPositiveDefinite

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from grisaille.collocation.arrays import Floats
+
 ENOUGH, GOOD = 1e-4, 0.25
 """Parts of the predicted gain: with more a step is taken, with more damping is lowered."""
 GROWTH, LARGEST = 4.0, 1e12

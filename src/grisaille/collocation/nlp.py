@@ -15,9 +15,9 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from grisaille.collocation.arrays import Floats
+
 QUIET = {
     "print_time": False, "ipopt.print_level": 0, "ipopt.sb": "yes", "error_on_fail": False, "show_eval_warnings": False,
 }  # fmt: skip

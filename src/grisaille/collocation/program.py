@@ -12,22 +12,20 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from grisaille.collocation import banded
+from grisaille.collocation.arrays import Floats, Integers, Mask
 from grisaille.collocation.assembly import Part, Points, Sums
 from grisaille.collocation.formulas import Formulas
-from grisaille.collocation.mesh import Knots
+from grisaille.collocation.mesh import Knots, Mesh
 from grisaille.collocation.quadrature import make_quadrature
 from grisaille.collocation.record import Given, Record
 from grisaille.errors import EstimationError
 from grisaille.experiment.cells import cut_into_cells
 from grisaille.trial import Trial
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +80,24 @@ class SplineProgram:
         """The same experiment on other knots."""
         return SplineProgram(self.record, knots, self.formulas)
 
+    def moved_to(self, mesh: Mesh, beta: Floats) -> tuple[SplineProgram, Floats]:
+        """The same experiment and trajectory on a mesh that contains the knots of its own."""
+        frozen = self.noise_states if self.record.noise_follows else None
+        return self.on(Knots.on(mesh, self.knots.quadrature, frozen)), self.mesh.moved_to(mesh, beta)
+
+    @cached_property
+    def limits(self) -> tuple[Floats, Floats]:
+        """Declared bounds of states as bounds of their coefficients, between which a spline stays."""
+        low, high = np.full(self.mesh.count, -np.inf), np.full(self.mesh.count, np.inf)
+        model = self.record.stochastic
+        for name, place in zip(model.names[: model.nx], self.mesh.places, strict=False):
+            variable = model.structure.model.variables.get(name)
+            if variable is not None and variable.bounds is not None:
+                lower, upper = variable.bounds
+                low[place] = -np.inf if lower is None else lower
+                high[place] = np.inf if upper is None else upper
+        return low, high
+
     def frozen(self, beta: Floats) -> SplineProgram:
         """With noise formulas on another trajectory."""
         if not self.record.noise_follows:
@@ -105,7 +121,7 @@ class SplineProgram:
         other.__dict__.update(changes, _roots={})
         return other
 
-    def held(self, given: Given) -> NDArray[np.bool_]:
+    def held(self, given: Given) -> Mask:
         """Coefficients that are known values at the first instant."""
         held = np.zeros(self.mesh.count, dtype=bool)
         held[self.mesh.first[np.isfinite(given.start)]] = True
@@ -123,11 +139,6 @@ class SplineProgram:
         known, S = np.isfinite(given.start), np.zeros((self.mesh.count, len(given.dstart)))
         S[self.mesh.first[known]] = given.dstart[:, known].T
         return S
-
-    def start_share(self, lin: Linearised, given: Given) -> Floats:
-        """Derivatives of standardised data residuals by θ through known values at the first instant, (samples, outputs,
-        p)."""
-        return np.asarray(lin.data.by_beta @ self.start_slopes(given)[self.samples.local.index])
 
     def linearised(self, beta: Floats, given: Given, *, exact: bool = False) -> Linearised:
         """J with its gradient and curvature; not finite where a trial is so far off that something overflows."""
@@ -251,6 +262,24 @@ class SplineProgram:
         if len(precision):
             _add_start(band, self.mesh.first[self.start_states()], precision)
         return band
+
+    def cell_errors(self, lin: Linearised) -> Floats:
+        """For every cell, the share of the criterion that bends inside it.
+
+        What is left of the model, w = ẋ − f, is smooth between observations at the exact minimum. On too few knots it
+        bends inside the cells instead: the part of ½ ∫ |w|²/Q that a straight line through a cell's points does not
+        explain.
+        """
+        group = self.cells.group
+        if group < 3:
+            # two points always lie on a line: nothing can be said
+            return np.zeros(len(lin.model.residuals) // group)
+        weights, t = np.sqrt(self.weights).reshape(-1, group), self.cells.t.reshape(-1, group)
+        rho = lin.model.residuals.reshape(-1, group, self.n)
+        line = np.stack([weights, weights * (t - t.mean(axis=1, keepdims=True))], axis=2)
+        Q, _ = np.linalg.qr(line)
+        left = rho - Q @ (np.swapaxes(Q, 1, 2) @ rho)
+        return np.asarray(0.5 * (left**2).sum(axis=(1, 2)))
 
     def _with_starts(self, given: Given, sums: Sums) -> tuple[Floats, Floats, Floats]:
         """Derivatives by θ with known starts moving along: β_held = x₀(θ)."""

@@ -12,12 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from grisaille.collocation.arrays import Floats
 from grisaille.errors import EstimationError
 
-Floats = NDArray[np.float64]
 KINDS = ("gauss", "simpson", "ends+midpoints")
+MOST = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,10 +37,16 @@ def make_quadrature(kind: str | int, bounds: Floats, order: int) -> Quadrature:
         weights = np.zeros((len(lengths), 3))
         weights[:, 1] = weights[0, 0] = weights[-1, 2] = lengths.sum() / (len(lengths) + 2)
         return Quadrature(np.array([0.0, 0.5, 1.0]), weights)
-    count = order if kind == "gauss" else kind
-    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= 20:
-        raise EstimationError(
-            f"quadrature is {kind!r}; it must be one of {', '.join(map(repr, KINDS))}, or a number of Gauss points."
-        )
-    nodes, shares = np.polynomial.legendre.leggauss(count)
+    refuse_quadrature(kind)
+    nodes, shares = np.polynomial.legendre.leggauss(order if kind == "gauss" else int(kind))
     return Quadrature((1 + nodes) / 2, lengths[:, None] * (shares / 2))
+
+
+def refuse_quadrature(kind: object) -> None:
+    """A name that is known, or a number of Gauss points."""
+    whole = isinstance(kind, int) and not isinstance(kind, bool) and 1 <= kind <= MOST
+    if not (kind in KINDS if isinstance(kind, str) else whole):
+        raise EstimationError(
+            f"quadrature is {kind!r}; it must be one of {', '.join(map(repr, KINDS))}, or a number of Gauss points "
+            f"from 1 to {MOST}."
+        )

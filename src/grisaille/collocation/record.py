@@ -13,14 +13,12 @@ from functools import cached_property
 
 import casadi as ca
 import numpy as np
-from numpy.typing import NDArray
 
+from grisaille.collocation.arrays import Floats
 from grisaille.disturbance.stochastic_model import build_stochastic_model, plant_states
 from grisaille.errors import EstimationError
 from grisaille.trial import Trial
 from grisaille.trial.refusals import refuse_moving_instants, scheduled_trial
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +34,21 @@ class Given:
     """(p, n)"""
 
 
-class Record:
+class OfTrial:
+    """What both bases read of a trial."""
+
+    trial: Trial
+
+    @property
+    def name(self) -> str:
+        return self.trial.name
+
+    @property
+    def times(self) -> Floats:
+        return self.trial.times
+
+
+class Record(OfTrial):
     """A trial, and how its unknowns enter; ``known`` is θ where the form of the equations is decided."""
 
     def __init__(self, trial: Trial, known: Floats) -> None:
@@ -49,14 +61,6 @@ class Record:
         )  # fmt: skip
         refuse_moving_instants(trial, point.form, "a trajectory between knots")
         self.start_of = self._start_states()
-
-    @property
-    def name(self) -> str:
-        return self.trial.name
-
-    @property
-    def times(self) -> Floats:
-        return self.trial.times
 
     @property
     def outputs(self) -> tuple[str, ...]:

@@ -14,12 +14,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from grisaille.collocation.arrays import Floats, Integers
 from grisaille.errors import EstimationError
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 MOST = 12
 """Highest order."""
 
@@ -46,8 +44,6 @@ class Spline:
     @cached_property
     def averages(self) -> Floats:
         """Where each coefficient acts: the mean of the knots inside its support (Greville's abscissae)."""
-        if self.order == 1:
-            return (self.knots[:-1] + self.knots[1:]) / 2
         windows = np.lib.stride_tricks.sliding_window_view(self.knots[1:-1], self.order - 1)
         return np.asarray(windows.mean(axis=1))
 
@@ -68,7 +64,7 @@ class Spline:
             lower, values = values, self._raised(spans, t, values, k)
         slopes = np.zeros_like(values)
         k = self.order
-        for a in range(k) if k > 1 else ():
+        for a in range(k):
             j = spans - k + 1 + a
             if a > 0:
                 slopes[:, a] += (k - 1) * lower[:, a - 1] / (self.knots[j + k - 1] - self.knots[j])
@@ -91,7 +87,7 @@ def make_spline(order: int, breaks: Floats, folded: Floats) -> Spline:
     refuse_order(order)
     if len(breaks) < 2 or not np.all(np.diff(breaks) > 0):
         raise EstimationError("Knots must increase from the first to the last instant; give at least these two.")
-    multiplicity = np.where(np.isin(breaks, folded), max(order - 1, 1), 1)
+    multiplicity = np.where(np.isin(breaks, folded), order - 1, 1)
     multiplicity[[0, -1]] = order
     return Spline(order, np.asarray(breaks, dtype=float), np.asarray(multiplicity, dtype=np.int64))
 

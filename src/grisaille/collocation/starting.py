@@ -12,15 +12,13 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-from numpy.typing import NDArray
 
+from grisaille.collocation.arrays import Floats
 from grisaille.collocation.mesh import Mesh
+from grisaille.collocation.options import states_named
 from grisaille.collocation.record import Record
-from grisaille.collocation.state_names import states_named
 from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.errors import EstimationError
-
-Floats = NDArray[np.float64]
 
 
 def measured_states(record: Record) -> dict[int, int]:
@@ -88,25 +86,3 @@ def _refuse_outside(record: Record, wished: Mapping[str, Any]) -> None:
 
 def _scaled(value: Any, share: float) -> Any:
     return share * float(value) if np.ndim(value) == 0 else (value[0], share * np.asarray(value[1], dtype=float))
-
-
-def refuse_path(name: str, value: Any) -> None:
-    """A trajectory is a finite number, or increasing times with as many values."""
-    problem = _fault(value)
-    if problem:
-        raise EstimationError(
-            f"trajectories['{name}'] {problem}; give a number, or (times, values) with one value for every time."
-        )
-
-
-def _fault(value: Any) -> str:
-    paired = isinstance(value, tuple | list) and len(value) == 2
-    try:
-        t, x = (np.atleast_1d(np.asarray(part, dtype=float)) for part in (value if paired else (0.0, value)))
-    except (TypeError, ValueError):
-        return f"is {value!r}, which are not numbers" if paired else f"is {value!r}, which is not a number"
-    if t.ndim != 1 or t.shape != x.shape:
-        return f"has {t.size} times for {x.size} values" if paired else f"has {x.size} values and no times"
-    if not (np.isfinite(t).all() and np.isfinite(x).all()):
-        return "holds something that is not a finite number"
-    return "" if (np.diff(t) > 0).all() else "has times that do not increase"

@@ -7,14 +7,17 @@ formula of vectors, whose derivatives CasADi finds quickly.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import casadi as ca
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from grisaille.collocation.arrays import Floats
+
+Program = list[tuple[Any, Any, int]]
+"""Operations with the places of their operands; without one: an entry of an argument, or (−1) a number."""
 
 
 def _erf(x: Any) -> Any:
@@ -54,7 +57,7 @@ class Vectorised:
     def __init__(self, function: ca.Function, common: tuple[int, ...]) -> None:
         self.function, self.common = function, common
         self.sizes = [function.numel_out(o) for o in range(function.n_out())]
-        self._program, self._results = _translated(function)
+        self._program, self._results = _translated(function, _UNARY.get, _BINARY.get)
 
     @staticmethod
     def can_do(function: ca.Function) -> bool:
@@ -65,15 +68,8 @@ class Vectorised:
     def __call__(self, *arguments: Floats) -> list[Floats]:
         columns = [a if i in self.common else np.ascontiguousarray(a.T) for i, a in enumerate(arguments)]
         count = len(next(a for i, a in enumerate(arguments) if i not in self.common))
-        slots: dict[int, Any] = {}
         with np.errstate(all="ignore"):
-            for act, target, first, second in self._program:
-                if act is None:
-                    slots[target] = columns[first][second] if second >= 0 else first
-                elif second < 0:
-                    slots[target] = act(slots[first])
-                else:
-                    slots[target] = act(slots[first], slots[second])
+            slots = _run(self._program, columns)
         outputs = [np.zeros((size, count)) for size in self.sizes]
         for output, position, slot in self._results:
             outputs[output][position] = slots[slot]
@@ -82,29 +78,32 @@ class Vectorised:
 
 def with_vectors(function: ca.Function, columns: list[list[ca.MX]]) -> list[ca.MX]:
     """The first output, entry by entry, with every input entry replaced by a vector over points (or a scalar)."""
-    slots: dict[int, ca.MX] = {}
-    entries = [ca.MX(0.0)] * function.numel_out(0)
-    inputs, output = [_dense(function.sparsity_in(i)) for i in range(function.n_in())], _dense(function.sparsity_out(0))
-    for k in range(function.n_instructions()):
-        code, operands = function.instruction_id(k), function.instruction_input(k)
-        target = function.instruction_output(k)
-        if code == ca.OP_OUTPUT:
-            entries[output[target[1]]] = slots[operands[0]]
-        elif code == ca.OP_CONST:
-            slots[target[0]] = ca.MX(function.instruction_constant(k))
-        elif code == ca.OP_INPUT:
-            slots[target[0]] = columns[operands[0]][inputs[operands[0]][operands[1]]]
-        elif len(operands) == 1:
-            slots[target[0]] = ca.MX.unary(code, slots[operands[0]])
-        else:
-            slots[target[0]] = ca.MX.binary(code, slots[operands[0]], slots[operands[1]])
+    program, results = _translated(
+        function, lambda code: partial(ca.MX.unary, code), lambda code: partial(ca.MX.binary, code)
+    )
+    slots, entries = _run(program, columns), [ca.MX(0.0)] * function.numel_out(0)
+    for _, position, slot in results:
+        entries[position] = ca.MX(slots[slot])
     return entries
 
 
-def _translated(function: ca.Function) -> tuple[list[tuple[Any, ...]], list[tuple[int, int, int]]]:
-    """Instructions (operation, target, operands) with every value in a place of its own, and where results stand."""
+def _run(program: Program, columns: Sequence[Any]) -> list[Any]:
+    """The value of every instruction."""
+    slots: list[Any] = []
+    for act, first, second in program:
+        if act is None:
+            slots.append(columns[first][second] if second >= 0 else first)
+        else:
+            slots.append(act(slots[first]) if second < 0 else act(slots[first], slots[second]))
+    return slots
+
+
+def _translated(
+    function: ca.Function, unary: Callable[[int], Any], binary: Callable[[int], Any]
+) -> tuple[Program, list[tuple[int, int, int]]]:
+    """Instructions (operation, operands) with every value in a place of its own, and where results stand."""
     current: dict[int, int] = {}
-    program: list[tuple[Any, ...]] = []
+    program: Program = []
     results: list[tuple[int, int, int]] = []
     inputs = [_dense(function.sparsity_in(i)) for i in range(function.n_in())]
     outputs = [_dense(function.sparsity_out(o)) for o in range(function.n_out())]
@@ -114,16 +113,15 @@ def _translated(function: ca.Function) -> tuple[list[tuple[Any, ...]], list[tupl
         if code == ca.OP_OUTPUT:
             results.append((target[0], outputs[target[0]][target[1]], current[operands[0]]))
             continue
-        place = len(program)
         if code == ca.OP_CONST:
-            program.append((None, place, float(function.instruction_constant(k)), -1))
+            program.append((None, float(function.instruction_constant(k)), -1))
         elif code == ca.OP_INPUT:
-            program.append((None, place, operands[0], inputs[operands[0]][operands[1]]))
-        elif code in _UNARY:
-            program.append((_UNARY[code], place, current[operands[0]], -1))
+            program.append((None, operands[0], inputs[operands[0]][operands[1]]))
+        elif len(operands) == 1:
+            program.append((unary(code), current[operands[0]], -1))
         else:
-            program.append((_BINARY[code], place, current[operands[0]], current[operands[1]]))
-        current[target[0]] = place
+            program.append((binary(code), current[operands[0]], current[operands[1]]))
+        current[target[0]] = len(program) - 1
     return program, results
 
 

@@ -11,7 +11,7 @@ from grisaille.errors import EstimationError
 from grisaille.estimation.question import Question
 from grisaille.estimation.unknowns import resolve_unknowns
 from grisaille.estimators.collocation.criteria import solve
-from grisaille.estimators.collocation.posing_elements import pose_elements
+from grisaille.estimators.collocation.posing import pose_elements
 from grisaille.structure.prepared import structure_of
 
 TIMES = np.linspace(0.0, 4.0, 31)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
-from grisaille.collocation.direct.mesh import Floats
+from grisaille.collocation.arrays import Floats
 from grisaille.collocation.direct.model import DirectModel
 from grisaille.errors import EstimationError
 from grisaille.trial import Point

@@ -21,14 +21,14 @@ from typing import Literal
 
 import casadi as ca
 import numpy as np
-from numpy.typing import NDArray
 
 from grisaille import trial
+from grisaille.collocation.arrays import Better, Floats, Integers
 from grisaille.collocation.direct.conditions import choose_conditions
 from grisaille.collocation.direct.limits import state_limits, violated
-from grisaille.collocation.direct.mesh import DirectRecord, Floats, RadauElements, make_mesh
+from grisaille.collocation.direct.mesh import DirectRecord, RadauElements, make_mesh
 from grisaille.collocation.direct.model import DirectModel, build_direct_model
-from grisaille.collocation.direct.newton import Better, Place, place, solve_newton
+from grisaille.collocation.direct.newton import Place, place, solve_newton
 from grisaille.collocation.direct.slots import make_slots
 from grisaille.collocation.direct.start import first_points, simulated_point
 from grisaille.collocation.direct.transcription import Functions, Point, Transcription
@@ -80,7 +80,7 @@ class DirectProgram:
         points = [p.on_standing_steps() for p in points]
         self.options, self.unknowns = options or DirectOptions(), tuple(unknowns)
         self.guess = np.array([u.guess for u in unknowns])
-        self._refuse(self.guess)
+        self._refuse(self.guess, (self.guess, self.guess))
         outputs = tuple(dict.fromkeys(o for p in points for o in p.trial.data.outputs))
         moving = [p.structure.system if p.structure.system.moving is not None else None for p in points]
         self.records = tuple(
@@ -101,14 +101,13 @@ class DirectProgram:
         self._transcribed: dict[RadauElements, Transcription] = {}
         self._at: dict[bytes, DirectProgram] = {}
 
-    def _refuse(self, theta: Floats) -> None:
+    def _refuse(self, theta: Floats, bounds: tuple[Floats, Floats]) -> None:
+        """Unknowns without a finite value, and scales that would be estimated together with the path."""
         for unknown, value in zip(self.unknowns, theta, strict=True):
             if not np.isfinite(value):
                 raise EstimationError(
                     f"'{unknown.name}' starts from {value}; give a finite number: guess={{'{unknown.name}': …}}."
                 )
-
-    def _refuse_open_scales(self, bounds: tuple[Floats, Floats]) -> None:
         is_open = bounds[0] < bounds[1]
         scales = [u.name for u, k in zip(self.unknowns, is_open, strict=True) if u.kind == "scale" and k]
         if scales:
@@ -126,7 +125,7 @@ class DirectProgram:
             other.records = tuple(replace(r, trial=t) for r, t in zip(self.records, trials, strict=True))
         return other
 
-    def _dead_times(self) -> NDArray[np.int64]:
+    def _dead_times(self) -> Integers:
         """Entries of θ that move dead times."""
         found: set[int] = set()
         for record, mine in zip(self.records, self._places, strict=False):
@@ -210,8 +209,7 @@ class DirectProgram:
         """
         bounds = self.bounds if bounds is None else bounds
         theta = np.clip(self.guess if theta0 is None else np.asarray(theta0, dtype=float), *bounds)
-        self._refuse(theta)
-        self._refuse_open_scales(bounds)
+        self._refuse(theta, bounds)
         program = self.transcribe(grid)
         points = [start.point] if start else first_points(program, self.simulated(program, theta))
         places = [place(program, replace(p, theta=theta), start.multipliers if start else None) for p in points]
@@ -225,7 +223,9 @@ class DirectProgram:
         o, free = self.options, bool(np.any(bounds[0] < bounds[1]))
 
         def ipopt(point: Point) -> Ended[Place]:
-            return solve_ipopt(start.program, point, bounds, limits=self.limits if bounded else None, better=better)
+            return solve_ipopt(
+                start.program, point, bounds, limits=self.limits if bounded and o.state_bounds else None, better=better
+            )
 
         if o.solver == "ipopt":
             return ipopt(start.point)
@@ -238,7 +238,7 @@ class DirectProgram:
         if not result.converged:
             # no slope leads across a jump, whoever follows it
             return result if self.model.structure.jumps.of_states else ipopt(start.point)
-        if bounded and violated(result.at, self.limits).any():
+        if bounded and o.state_bounds and violated(result.at, self.limits).any():
             return ipopt(result.at.point)
         if not result.lost:
             return result

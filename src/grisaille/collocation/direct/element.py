@@ -17,12 +17,12 @@ hold whatever is estimated, with its value for the record at hand. Curvature is 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import casadi as ca
 
+from grisaille.collocation.arrays import Floats
 from grisaille.collocation.direct.kernel import Kernel, build_kernel
-from grisaille.collocation.direct.mesh import MATRIX, NODES, POINTS, Floats
+from grisaille.collocation.direct.mesh import MATRIX, NODES, POINTS
 from grisaille.collocation.direct.model import DirectModel
 from grisaille.numerics.flat_functions import FlatEvaluation, flat_function
 
@@ -76,10 +76,7 @@ class ElementFunctions:
         self._maps: dict[tuple[str, int], FlatEvaluation] = {}
         self._kernels: dict[str, Kernel | None] = {}
         self._interpreted: dict[str, int] = {}
-
-    @property
-    def m(self) -> int:
-        return self.sizes.inner
+        self._built: dict[str, ca.Function] = {}
 
     def values(self, a: Floats, data: Floats) -> tuple[Floats, Floats]:
         """Costs (E, 3) and c (E, m)."""
@@ -88,13 +85,13 @@ class ElementFunctions:
 
     def derivatives(self, a: Floats, data: Floats, multiplier: Floats, *, exact: bool) -> Derivatives:
         """Everything a Newton step needs."""
-        E, N, m = len(a), self.sizes.total, self.m
+        E, N, m = len(a), self.sizes.total, self.sizes.inner
         cost, c, g, J, H = self._call("exact" if exact else "gauss", a, data, multiplier)
         return Derivatives(cost, c, g, J.reshape(E, N, m).swapaxes(1, 2), H.reshape(E, N, N))
 
     def slopes(self, a: Floats, data: Floats, multiplier: Floats) -> tuple[Floats, Floats, Floats]:
         """c, ∂c/∂a and the gradient of the Lagrangian."""
-        E, N, m = len(a), self.sizes.total, self.m
+        E, N, m = len(a), self.sizes.total, self.sizes.inner
         c, J, g = self._call("slopes", a, data, multiplier)
         return c, J.reshape(E, N, m).swapaxes(1, 2), g
 
@@ -111,59 +108,38 @@ class ElementFunctions:
             return kernel(*arguments)
         done = self._interpreted[kind] = self._interpreted.get(kind, 0) + len(arguments[0])
         if done > WORTH and kind not in self._kernels:
-            self._kernels[kind] = build_kernel(self._functions(kind))
+            self._kernels[kind] = build_kernel(self.function(kind))
         return self._interpret(kind, *arguments)
 
     def _interpret(self, kind: str, *arguments: Floats) -> list[Floats]:
         """By CasADi's virtual machine; its columns are rows here."""
         E = len(arguments[0])
         if (kind, E) not in self._maps:
-            self._maps[kind, E] = flat_function(self._functions(kind).map(E))
+            self._maps[kind, E] = flat_function(self.function(kind).map(E))
         return [found.reshape(E, -1) for found in self._maps[kind, E](*arguments)]
 
-    def _functions(self, kind: str) -> ca.Function:
-        return {
-            "values": self.evaluated, "exact": self._exact, "gauss": self._by_gauss, "slopes": self._slopes,
-            "traced": self._traced,
-        }[kind]  # fmt: skip
+    def function(self, kind: str) -> ca.Function:
+        """``"values"``: (a, data) → (costs, c); others with derivatives, of (a, data, λ, …)."""
+        if kind not in self._built:
+            self._built[kind] = self._build(kind)
+        return self._built[kind]
 
-    @cached_property
-    def lagrangian(self) -> ca.SX:
-        return ca.sum1(self._costs) + ca.dot(self.multiplier, self._c)
-
-    @cached_property
-    def evaluated(self) -> ca.Function:
-        """(a, data) → (costs, c)."""
-        return ca.Function("values", [self.a, self.data], [ca.densify(self._costs), ca.densify(self._c)])
-
-    @cached_property
-    def _exact(self) -> ca.Function:
-        return self._with(ca.hessian(self.lagrangian, self.a)[0])
-
-    @cached_property
-    def _by_gauss(self) -> ca.Function:
-        return self._with(self._gauss)
-
-    @cached_property
-    def _slopes(self) -> ca.Function:
-        J, g = ca.jacobian(self._c, self.a), ca.gradient(self.lagrangian, self.a)
-        return self._function("slopes", [self._c, ca.vec(J), g])
-
-    @cached_property
-    def _traced(self) -> ca.Function:
-        N, m = self.sizes.total, self.m
-        S, G = ca.SX.sym("S", N * N), ca.SX.sym("G", m * N)
-        H, J = ca.hessian(self.lagrangian, self.a)[0], ca.jacobian(self._c, self.a)
-        total = 0.5 * ca.dot(S, ca.vec(ca.densify(H))) + ca.dot(G, ca.vec(ca.densify(J)))
-        found = ca.gradient(total, ca.vertcat(self.a, self.multiplier))
-        return ca.Function("traced", [self.a, self.data, self.multiplier, S, G], [ca.densify(found)])
-
-    def _with(self, hessian: ca.SX) -> ca.Function:
-        g, J = ca.gradient(ca.sum1(self._costs), self.a), ca.jacobian(self._c, self.a)
-        return self._function("derivatives", [self._costs, self._c, g, ca.vec(J), ca.vec(hessian)])
-
-    def _function(self, name: str, outputs: list[ca.SX]) -> ca.Function:
-        return ca.Function(name, [self.a, self.data, self.multiplier], [ca.densify(o) for o in outputs], {"cse": True})
+    def _build(self, kind: str) -> ca.Function:
+        a, lam, cost, c = self.a, self.multiplier, ca.sum1(self._costs), self._c
+        if kind == "values":
+            return ca.Function(kind, [a, self.data], [ca.densify(self._costs), ca.densify(c)])
+        lagrangian, J = cost + ca.dot(lam, c), ca.jacobian(c, a)
+        given = [a, self.data, lam]
+        if kind == "traced":
+            H, S, G = ca.hessian(lagrangian, a)[0], ca.SX.sym("S", a.numel() ** 2), ca.SX.sym("G", J.numel())
+            total = 0.5 * ca.dot(S, ca.vec(ca.densify(H))) + ca.dot(G, ca.vec(ca.densify(J)))
+            return ca.Function(kind, [*given, S, G], [ca.densify(ca.gradient(total, ca.vertcat(a, lam)))])
+        if kind == "slopes":
+            outputs = [c, ca.vec(J), ca.gradient(lagrangian, a)]
+        else:
+            H = ca.hessian(lagrangian, a)[0] if kind == "exact" else self._gauss
+            outputs = [self._costs, c, ca.gradient(cost, a), ca.vec(J), ca.vec(H)]
+        return ca.Function(kind, given, [ca.densify(o) for o in outputs], {"cse": True})
 
 
 @dataclass(frozen=True, eq=False)

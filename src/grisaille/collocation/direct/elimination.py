@@ -16,22 +16,25 @@ C. V. Rao, S. J. Wright, J. B. Rawlings, J. Optim. Theory Appl. 99 (1998) 723.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from grisaille.collocation.direct import compiled as direct_compiled
+from grisaille.collocation.arrays import Floats, Integers
 from grisaille.collocation.direct.element import Derivatives, Sizes
-from grisaille.collocation.direct.mesh import Floats
+from grisaille.collocation.native import native
+
+ARRAYS = {"gr_condense": 10, "gr_sweep": 7, "gr_substitute": 6, "gr_scatter": 7}
+"""Functions in C and how many arrays each takes."""
 
 
 @dataclass(frozen=True, eq=False)
-class Condensed:
-    """A batch of elements after elimination of their inner unknowns."""
+class Chain:
+    """Elements after elimination of their inner unknowns."""
 
     sizes: Sizes
-    derivatives: Derivatives
     M: Floats
     """(E, N, 1 + slots + past + noise): a-step of s."""
     S: Floats
@@ -44,11 +47,24 @@ class Condensed:
         """(E, n, …): s → dX at the end."""
         return self.onto[:, 1 + self.sizes.slots :]
 
+    def part(self, first: int, last: int) -> Chain:
+        """Some of them."""
+        return Chain(self.sizes, self.M[first:last], self.S[first:last], self.onto[first:last])
+
+
+@dataclass(frozen=True, eq=False)
+class Condensed(Chain):
+    """With the derivatives that it comes from."""
+
+    derivatives: Derivatives
+
 
 @dataclass(frozen=True, eq=False)
 class Swept:
     """What the sweep from the end to the start leaves, for one record: of its first point and of its elements."""
 
+    start: Chain
+    elements: Chain
     P: Floats
     """(E + 1, 1 + slots + n, …): cost to go from each end, zero at the last."""
     first: Floats
@@ -71,8 +87,8 @@ def condense(d: Derivatives, sizes: Sizes, n: int, nz: int, damping: Floats | No
 
     damping : (E, noise) added to the curvature in v
     """
-    how = direct_compiled.condensed if direct_compiled.is_there() else _condensed
-    return Condensed(sizes, d, *how(d, sizes, n, nz, damping))
+    how = _condensed_in_c if is_compiled() else _condensed
+    return Condensed(sizes, *how(d, sizes, n, nz, damping), d)
 
 
 def _condensed(d: Derivatives, sizes: Sizes, n: int, nz: int, damping: Floats | None) -> tuple[Floats, Floats, Floats]:
@@ -102,17 +118,16 @@ def _condensed(d: Derivatives, sizes: Sizes, n: int, nz: int, damping: Floats | 
     return M, S, onto
 
 
-def sweep(start: Condensed, r: int, elements: Condensed, first: int, last: int) -> Swept:
-    """The backward sweep over elements first … last − 1 of a record whose first point is start[r]."""
-    own = slice(first, last)
-    how = direct_compiled.swept if direct_compiled.is_there() else _swept
+def sweep(start: Chain, elements: Chain) -> Swept:
+    """The backward sweep over the elements of a record, which begins at one first point."""
+    how = _swept_in_c if is_compiled() else _swept
     try:
-        P, K, roots = how(elements.S[own], elements.onto[own], elements.sizes)
+        P, K, roots = how(elements.S, elements.onto, elements.sizes)
     except np.linalg.LinAlgError:
         raise IndefiniteError from None
-    whole, K0, root0 = _back(start.S[r], start.onto[r], P[0], 1 + elements.sizes.slots)
+    whole, K0, root0 = _back(start.S[0], start.onto[0], P[0], 1 + elements.sizes.slots)
     pivots = np.concatenate([root0.diagonal(), roots.diagonal(axis1=1, axis2=2).ravel()])
-    return Swept(P, whole, K0, K, root0, roots, 2.0 * float(np.log(pivots).sum()))
+    return Swept(start, elements, P, whole, K0, K, root0, roots, 2.0 * float(np.log(pivots).sum()))
 
 
 def _swept(S: Floats, onto: Floats, sizes: Sizes) -> tuple[Floats, Floats, Floats]:
@@ -146,17 +161,15 @@ class Steps:
     """(E + 1, n, D): ∂(cost to go)/∂X at each end."""
 
 
-def substitute(
-    swept: Swept, start: Condensed, r: int, elements: Condensed, first: int, last: int, head: Floats
-) -> Steps:
+def substitute(swept: Swept, head: Floats) -> Steps:
     """The forward sweep at (1, dθ), or at several of them side by side: head is (1 + slots, D)."""
-    own, h = slice(first, last), 1 + elements.sizes.slots
+    start, elements, h = swept.start, swept.elements, len(head)
     s0 = np.concatenate([head, swept.first_K @ head])
-    how = direct_compiled.substituted if direct_compiled.is_there() else _substituted
-    path = how(elements.onto[own], swept.K, start.end[r] @ s0, head, elements.sizes)
-    costates = np.zeros((last - first + 1, elements.end.shape[1], head.shape[1]))
+    how = _substituted_in_c if is_compiled() else _substituted
+    path = how(elements.onto, swept.K, start.end[0] @ s0, head, elements.sizes)
+    costates = np.zeros((len(path) + 1, elements.end.shape[1], head.shape[1]))
     costates[:-1] = swept.P[:-1, h:] @ path[:, : swept.P.shape[1]]
-    return Steps(start.M[r] @ s0, elements.M[own] @ path, costates)
+    return Steps(start.M[0] @ s0, elements.M @ path, costates)
 
 
 def _substituted(onto: Floats, K: Floats, X: Floats, head: Floats, sizes: Sizes) -> Floats:
@@ -182,14 +195,12 @@ def multipliers(condensed: Condensed, steps: Floats, costates: Floats, nz: int) 
     return cast(Floats, solved[:, :, 0])
 
 
-def scatter(
-    swept: Swept, start: Condensed, r: int, elements: Condensed, first: int, last: int
-) -> tuple[Floats, list[Floats]]:
+def scatter(swept: Swept) -> tuple[Floats, list[Floats]]:
     """Covariances at fixed θ: of X at every end, (E + 1, n, n), and of (X_prev, v) of the first point and elements."""
-    own, end = slice(first, last), start.end[r][:, 1 + elements.sizes.slots :]
+    elements, end = swept.elements, swept.start.end[0][:, 1 + swept.elements.sizes.slots :]
     joint0 = _inverse(swept.first_root)
-    how = direct_compiled.scattered if direct_compiled.is_there() else _scattered
-    ends, joint = how(elements.onto[own], swept.K, swept.root, end @ joint0 @ end.T, elements.sizes)
+    how = _scattered_in_c if is_compiled() else _scattered
+    ends, joint = how(elements.onto, swept.K, swept.root, end @ joint0 @ end.T, elements.sizes)
     return ends, [joint0, *joint]
 
 
@@ -209,3 +220,60 @@ def _scattered(onto: Floats, K: Floats, root: Floats, X: Floats, sizes: Sizes) -
 def _inverse(root: Floats) -> Floats:
     """(L Lᵀ)⁻¹"""
     return root if not len(root) else cast(Floats, dpotrs(root, np.eye(len(root)), lower=1)[0])
+
+
+def is_compiled() -> bool:
+    """Whether loops along time run in C, which is built once per machine; those of NumPy are eight times slower."""
+    return native("direct_elimination.c", "gr_sweep", ARRAYS["gr_sweep"]) is not None
+
+
+def _condensed_in_c(
+    d: Derivatives, sizes: Sizes, n: int, nz: int, damping: Floats | None
+) -> tuple[Floats, Floats, Floats]:
+    """M, S and onto of every element; raises ``LinAlgError`` where the equations of one are singular."""
+    E, N, w = len(d.c), sizes.total, 1 + sizes.slots + sizes.past + sizes.noise
+    M, S, onto = np.empty((E, N, w)), np.empty((E, w, w)), np.empty((E, 1 + sizes.slots + n, w))
+    given = [np.ascontiguousarray(x) for x in (d.jacobian.swapaxes(1, 2), d.hessian, d.gradient, d.c)]
+    given.append(np.zeros((E, sizes.noise)) if damping is None else np.ascontiguousarray(damping))
+    work = np.empty(sizes.inner**2 + N * w)
+    if _call("gr_condense", _size(E, sizes, n, nz), *given, M, S, onto, work):
+        raise np.linalg.LinAlgError("Singular matrix")
+    return M, S, onto
+
+
+def _swept_in_c(S: Floats, onto: Floats, sizes: Sizes) -> tuple[Floats, Floats, Floats]:
+    """P, K and the Cholesky factors of M for the elements of a record; raises ``LinAlgError`` where one has none."""
+    E, q, w = onto.shape
+    P, K, root = np.zeros((E + 1, q, q)), np.empty((E, w - q, q)), np.empty((E, w - q, w - q))
+    if _call("gr_sweep", _size(E, sizes, sizes.past, 0), S, onto, P, K, root, np.empty((q + w) * w)):
+        raise np.linalg.LinAlgError("Matrix is not positive definite")
+    return P, K, root
+
+
+def _substituted_in_c(onto: Floats, K: Floats, X: Floats, head: Floats, sizes: Sizes) -> Floats:
+    """s of every element, (E, w, D), for (1, dθ) = head, (1 + slots, D), from X, (n, D), at the first one's start."""
+    path = np.empty((len(onto), onto.shape[2], head.shape[1]))
+    path[:, : len(head)] = head
+    columns = np.array([head.shape[1]], dtype=np.int64)
+    _call("gr_substitute", _size(len(onto), sizes, sizes.past, 0), columns, onto, K, np.array(X, order="C"), path)
+    return path
+
+
+def _scattered_in_c(onto: Floats, K: Floats, root: Floats, X: Floats, sizes: Sizes) -> tuple[Floats, Floats]:
+    """Covariances of X at every end, (E + 1, n, n), from that at the first one's start, and of (X_prev, v)."""
+    n, noise = sizes.past, sizes.noise
+    ends, joint = np.empty((len(onto) + 1, n, n)), np.empty((len(onto), n + noise, n + noise))
+    ends[0] = X
+    work = np.empty(2 * noise**2 + n * (n + noise))
+    _call("gr_scatter", _size(len(onto), sizes, n, 0), onto, K, root, ends, joint, work)
+    return ends, joint
+
+
+def _size(E: int, sizes: Sizes, n: int, nz: int) -> Integers:
+    return np.array([E, sizes.past, sizes.inner, sizes.noise, sizes.slots, n, nz], dtype=np.int64)
+
+
+def _call(name: str, *arrays: NDArray[Any]) -> int:
+    run = native("direct_elimination.c", name, ARRAYS[name])
+    assert run is not None
+    return run(*arrays)

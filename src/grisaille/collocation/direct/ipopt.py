@@ -9,9 +9,10 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from grisaille.collocation.arrays import Better, Floats
 from grisaille.collocation.direct.limits import Limits
-from grisaille.collocation.direct.mesh import POINTS, Floats
-from grisaille.collocation.direct.newton import Better, Place, place
+from grisaille.collocation.direct.mesh import POINTS
+from grisaille.collocation.direct.newton import Place, place
 from grisaille.collocation.direct.transcription import Point, Transcription
 from grisaille.collocation.newton import Ended
 from grisaille.collocation.nlp import Ipopt
@@ -40,7 +41,7 @@ def run_solver(
     found = solver.run(np.concatenate([p.ravel() for p in parts]), *_bounds(program, point, bounds, limits))
     ends = np.split(found.x, np.cumsum([p.size for p in parts])[:-1])
     end = Point(*(e.reshape(p.shape) for e, p in zip(ends, parts, strict=True)))
-    lam = np.split(found.multipliers, [point.first.shape[0] * program.functions.start.m])
+    lam = np.split(found.multipliers, [point.first.shape[0] * program.functions.start.sizes.inner])
     multipliers = (lam[0].reshape(len(point.first), -1), lam[1].reshape(len(point.inner), -1))
     return Ended(place(program, end, multipliers), found.converged, found.message, found.iterations)
 
@@ -64,8 +65,8 @@ def _expressions(program: Transcription, point: Point) -> tuple[ca.MX, ca.MX, ca
     spread = ca.horzcat(*(ca.repmat(slots[:, r], 1, program.span(r)[1] - program.span(r)[0]) for r in range(R)))
     a0 = ca.vertcat(first, zeta, slots)
     a = ca.vertcat(ca.horzcat(*previous), inner, noise, spread)
-    cost0, c0 = f.start.evaluated.map(R)(a0, ca.DM(program.start_data.T))
-    cost, c = f.element.evaluated.map(E)(a, ca.DM(program.element_data.T))
+    cost0, c0 = f.start.function("values").map(R)(a0, ca.DM(program.start_data.T))
+    cost, c = f.element.function("values").map(E)(a, ca.DM(program.element_data.T))
     total = ca.sum2(ca.sum1(cost0)) + ca.sum2(ca.sum1(cost))
     if program.information is not None:
         total += program.information(theta)[0]

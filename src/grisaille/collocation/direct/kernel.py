@@ -12,7 +12,7 @@ from collections.abc import Callable
 import casadi as ca
 import numpy as np
 
-from grisaille.collocation.direct.mesh import Floats
+from grisaille.collocation.arrays import Floats
 from grisaille.compilation.library import build_library
 from grisaille.compilation.printer import PRELUDE, print_function
 

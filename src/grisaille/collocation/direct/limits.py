@@ -6,9 +6,8 @@ from collections.abc import Mapping
 
 import casadi as ca
 import numpy as np
-from numpy.typing import NDArray
 
-from grisaille.collocation.direct.mesh import Floats
+from grisaille.collocation.arrays import Floats, Mask
 from grisaille.collocation.direct.model import DirectModel
 from grisaille.collocation.direct.newton import Place
 from grisaille.errors import EstimationError
@@ -40,7 +39,7 @@ def _places(model: DirectModel) -> dict[str, int]:
     return named | {n: k for k, n in enumerate((*model.state_names, *system.implicit_names))}
 
 
-def violated(at: Place, limits: Limits) -> NDArray[np.bool_]:
+def violated(at: Place, limits: Limits) -> Mask:
     """Which of (X, Z) leave their bounds at some Radau point."""
     program, point = at.program, at.point
     jumped = [program.seen_points(point, r) for r in range(len(program.records))] if program.functions.after else []

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from grisaille.collocation.arrays import Floats
 from grisaille.collocation.direct.element import Derivatives, ElementFunctions
 from grisaille.collocation.direct.elimination import Condensed, IndefiniteError, condense, scatter, sweep
-from grisaille.collocation.direct.mesh import Floats
 from grisaille.collocation.direct.newton import Linearized, Place, linearize, solve_newton
 from grisaille.collocation.direct.transcription import Transcription
-from grisaille.collocation.marginal import Marginal, minus_log_likelihood
+from grisaille.collocation.laplace import Marginal, minus_log_likelihood
 
 
 def marginal(start: Place, tolerance: float) -> Marginal | None:
@@ -41,7 +41,8 @@ def exact_model(at: Place) -> Linearized | None:
 def marginal_of(at: Place, model: Linearized) -> Marginal:
     """At a path that is solved for."""
     prior = float(np.log(at.program.noise_weights).sum())
-    value = minus_log_likelihood(at.costs.objective, model.log_determinant, prior, at.costs.levels)
+    curvature = sum(s.log_determinant for s in model.swept)
+    value = minus_log_likelihood(at.costs.objective, curvature, prior, at.costs.levels)
     moved = _determinant_gradient(at, model)
     return Marginal(value, model.gradient + moved, moved + _spread_slope(at))
 
@@ -51,9 +52,9 @@ def _spread_slope(at: Place) -> Floats:
     program, total = at.program, np.zeros(len(at.theta))
     for r, record in enumerate(program.records):
         sigma, _, by_slots = program.look("deviation", at.point, r)
-        ends, index = program.meshes[r].ends_of_samples, program.slots.index[r]
+        ends = program.meshes[r].ends_of_samples
         share = np.einsum("ij,ijk->k", np.where(record.measured, 1 / sigma[ends], 0.0), by_slots[ends])
-        np.add.at(total, index[index >= 0], share[index >= 0])
+        program.slots.add_to(total, r, share)
     return total
 
 
@@ -77,10 +78,8 @@ def _determinant_gradient(at: Place, model: Linearized) -> Floats:
     direct = [slopes[0][:, own[0]], slopes[1][:, own[1]]]
     for r in range(len(program.records)):
         first, last = program.span(r)
-        through = sweep(moved[0], r, moved[1], first, last).first[0, 1:]
-        here = direct[0][r] + direct[1][first:last].sum(axis=0) - through
-        index = program.slots.index[r]
-        np.add.at(total, index[index >= 0], here[index >= 0])
+        through = sweep(moved[0].part(r, r + 1), moved[1].part(first, last)).first[0, 1:]
+        program.slots.add_to(total, r, direct[0][r] + direct[1][first:last].sum(axis=0) - through)
     return total
 
 
@@ -88,8 +87,8 @@ def _blocks(program: Transcription, model: Linearized) -> tuple[Floats, Floats, 
     """Covariances of (X_prev, v) and the costs to go at the ends, for first points and elements."""
     slots = len(program.slots.names)
     first_joint, joint, first_P, P = [], [], [], []
-    for r, swept in enumerate(model.swept):
-        found = scatter(swept, model.start, r, model.elements, *program.span(r))[1]
+    for swept in model.swept:
+        found = scatter(swept)[1]
         first_joint.append(found[0])
         joint += found[1:]
         first_P.append(swept.P[0][1 + slots :, 1 + slots :])

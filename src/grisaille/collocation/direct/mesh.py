@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from grisaille.collocation.arrays import Floats, Integers, Mask
+from grisaille.collocation.record import OfTrial
 from grisaille.errors import EstimationError
 from grisaille.experiment.cells import Cells, cut_into_cells
 from grisaille.experiment.interpolation import MOVING, SignalTable
@@ -20,8 +21,6 @@ from grisaille.experiment.projected import projected_table
 from grisaille.structure.system import System
 from grisaille.trial import Trial
 from grisaille.trial.discretisation import Discretisation
-
-Floats = NDArray[np.float64]
 
 _R6 = 6**0.5
 POINTS = 3
@@ -54,7 +53,7 @@ class RadauElements(Discretisation):
 
 
 @dataclass(frozen=True, eq=False)
-class DirectRecord:
+class DirectRecord(OfTrial):
     """A trial as direct collocation reads it.
 
     outputs : the columns of ``y``, those of all records
@@ -70,14 +69,6 @@ class DirectRecord:
     moving: System | None = None
     longest: float = np.inf
 
-    @property
-    def name(self) -> str:
-        return self.trial.name
-
-    @property
-    def times(self) -> Floats:
-        return self.trial.times
-
     @cached_property
     def y(self) -> Floats:
         """(N, ny), NaN where not measured."""
@@ -89,7 +80,7 @@ class DirectRecord:
         return self.trial.data.columns(self.outputs)[1]
 
     @property
-    def measured(self) -> NDArray[np.bool_]:
+    def measured(self) -> Mask:
         return np.asarray(np.isfinite(self.y) & (self.weights > 0))
 
     @cached_property
@@ -113,11 +104,11 @@ class DirectRecord:
         assert self.moving is not None
         return cut_into_cells(self.times, projected_table(self.signals, self.moving, bounds))
 
-    def parts(self, least: int, longest: float) -> NDArray[np.int64]:
+    def parts(self, least: int, longest: float) -> Integers:
         """Into how many each cell between what stays is cut."""
         lengths = self.standing.lengths
 
-        def count(most: float) -> NDArray[np.int64]:
+        def count(most: float) -> Integers:
             return np.maximum(least, np.ceil(np.minimum(lengths / most * (1 - 1e-9), 1e9)).astype(np.int64))
 
         plain, parts = count(longest), count(min(longest, self.longest))
@@ -135,12 +126,12 @@ class DirectRecord:
 class Cut:
     """Cells in equal parts: the cell of each part, the share of the cell at which it begins, and all ends."""
 
-    cell: NDArray[np.int64]
+    cell: Integers
     share: Floats
     bounds: Floats
 
     @classmethod
-    def of(cls, cells: Cells, parts: NDArray[np.int64]) -> Cut:
+    def of(cls, cells: Cells, parts: Integers) -> Cut:
         cell = np.repeat(np.arange(len(parts)), parts)
         share = (np.arange(len(cell)) - np.repeat(np.cumsum(parts) - parts, parts)) / parts[cell]
         left = cells.bounds[cell] + share * cells.lengths[cell]
@@ -153,7 +144,7 @@ class Mesh:
 
     bounds: Floats
     """(E + 1,) ends of elements."""
-    sample_at: NDArray[np.int64]
+    sample_at: Integers
     """(E + 1,) the sample at each end, −1 for none."""
     nodes: Floats
     """(E, s) times of the Radau points."""
@@ -167,7 +158,7 @@ class Mesh:
         return np.diff(self.bounds)
 
     @property
-    def ends_of_samples(self) -> NDArray[np.int64]:
+    def ends_of_samples(self) -> Integers:
         """The end at which each sample lies: they come in the order of time."""
         return np.flatnonzero(self.sample_at >= 0)
 

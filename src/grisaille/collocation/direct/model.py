@@ -43,8 +43,11 @@ class DirectModel:
     structure: Structure
     state_names: tuple[str, ...]
     """Of X: the plant's, then ``w[0]``, ``w[1]``, … of a disturbance w."""
+    n: int
     nx: int
     """How many of them belong to the plant."""
+    nz: int
+    nv: int
     quantities: tuple[str, ...]
     outputs: tuple[str, ...]
     white: tuple[str, ...]
@@ -67,18 +70,6 @@ class DirectModel:
     """L, (n_w, n_w); zero columns for what starts at zero."""
     levels: ca.SX
     """Everything that says how strong noise is, and how disturbances move, as a column."""
-
-    @property
-    def n(self) -> int:
-        return len(self.state_names)
-
-    @property
-    def nz(self) -> int:
-        return int(self.Z.numel())
-
-    @property
-    def nv(self) -> int:
-        return len(self.white)
 
     @property
     def arguments(self) -> list[ca.SX]:
@@ -118,7 +109,7 @@ def build_direct_model(
     return DirectModel(
         structure=structure,
         state_names=(*system.state_names, *filter_state_names(coloured)),
-        nx=system.nx,
+        n=system.nx + xw.numel(), nx=system.nx, nz=system.nz, nv=v.numel(),
         quantities=quantities,
         outputs=tuple(outputs),
         white=tuple(n for p in processes for n in p.names),

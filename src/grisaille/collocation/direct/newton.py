@@ -6,14 +6,13 @@ last, small problem of every step, a quadratic one in dθ alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from grisaille.collocation.arrays import Better, Floats, Mask
 from grisaille.collocation.direct.elimination import (
     Condensed,
     IndefiniteError,
@@ -23,7 +22,6 @@ from grisaille.collocation.direct.elimination import (
     substitute,
     sweep,
 )
-from grisaille.collocation.direct.mesh import Floats
 from grisaille.collocation.direct.transcription import Costs, Point, Transcription
 from grisaille.collocation.newton import Ended, Steps, descend
 from grisaille.numerics.quadratic import UNITS, Curved, bounded_step, is_definite
@@ -34,8 +32,6 @@ SHIFT = 1e-9
 """Damping of Gauss–Newton's curvature, which unknowns that hardly anything moves with leave singular."""
 VOID = 1e-20
 """Curvature of an unknown, relative to the largest it had in a solve: below, nothing moves with it any more."""
-Mask = NDArray[np.bool_]
-Better = Callable[[Floats], None] | None
 Multipliers = tuple[Floats, Floats]
 """Of first points and of elements."""
 
@@ -91,7 +87,7 @@ class Place:
 
 def place(program: Transcription, point: Point, multipliers: Multipliers | None = None) -> Place:
     """A point with its criterion; multipliers of zero where none are known."""
-    zero = np.zeros((len(point.first), program.functions.start.m)), np.zeros_like(point.inner)
+    zero = np.zeros((len(point.first), program.functions.start.sizes.inner)), np.zeros_like(point.inner)
     return Place(program, point, multipliers or zero, program.evaluate(point))
 
 
@@ -111,10 +107,6 @@ class Linearized:
     information: Floats | None = None
     """Gradient of what is known of θ beside the records."""
 
-    @property
-    def log_determinant(self) -> float:
-        return sum(s.log_determinant for s in self.swept)
-
 
 def linearize(at: Place, *, exact: bool, damping: float = 0.0) -> Linearized:
     """Derivatives, elimination and the sum over records; raises ``IndefiniteError``, or ``LinAlgError``."""
@@ -132,12 +124,10 @@ def linearize(at: Place, *, exact: bool, damping: float = 0.0) -> Linearized:
     g, H, constant = np.zeros(nt), np.zeros((nt, nt)), 0.0
     swept = []
     for r in range(len(program.records)):
-        swept.append(sweep(start, r, elements, *program.span(r)))
-        index = program.slots.index[r]
-        own = index >= 0
+        swept.append(sweep(start.part(r, r + 1), elements.part(*program.span(r))))
         whole = swept[-1].first
-        np.add.at(g, index[own], whole[0, 1:][own])
-        np.add.at(H, (index[own][:, None], index[own][None, :]), whole[1:, 1:][np.ix_(own, own)])
+        program.slots.add_to(g, r, whole[0, 1:])
+        program.slots.add_to(H, r, whole[1:, 1:])
         constant += whole[0, 0]
     if program.information is not None:
         _, slope, bend = (np.array(x.full()) for x in program.information(point.theta))
@@ -151,26 +141,15 @@ class Step:
     """Of all unknowns, the multipliers after it, and the gain: how far the cost is above that of the quadratic model's
     minimum, the part of the residuals taken out."""
 
-    model: Linearized
     point: Point
     multipliers: Multipliers
     predicted: float
+    slope: float
+    exact: bool
 
     @property
     def is_last(self) -> bool:
-        return self.predicted < FULL_STEP and self.model.exact
-
-    @cached_property
-    def slope(self) -> float:
-        """Directional derivative of the cost."""
-        program = self.model.program
-        zero = Point(*(np.zeros_like(getattr(self.point, f)) for f in self.point.__dataclass_fields__))
-        origin, moved = program.arguments(zero), program.arguments(self.point)
-        known = self.model.information
-        total = 0.0 if known is None else float(known @ self.point.theta)
-        for condensed, before, after in zip((self.model.start, self.model.elements), origin, moved, strict=True):
-            total += float((condensed.derivatives.gradient * (after - before)).sum())
-        return total
+        return self.predicted < FULL_STEP and self.exact
 
 
 class ElementSteps(Steps[Place, Step]):
@@ -250,11 +229,15 @@ def _step(now: Place, model: Linearized, dtheta: Floats) -> Step:
     steps = []
     for r, swept in enumerate(model.swept):
         head = np.append(1.0, padded[program.slots.index[r]])[:, None]
-        steps.append(substitute(swept, model.start, r, model.elements, *program.span(r), head))
+        steps.append(substitute(swept, head))
     start = np.stack([s.start[:, 0] for s in steps])
     elements = np.vstack([s.elements[:, :, 0] for s in steps])
     first = multipliers(model.start, start, np.stack([s.costates[0, :, 0] for s in steps]), nz)
     rest = multipliers(model.elements, elements, np.vstack([s.costates[1:, :, 0] for s in steps]), nz)
     value = 0.5 * model.constant + model.gradient @ dtheta + 0.5 * dtheta @ model.curvature @ dtheta
     linear = float((first * now.costs.first).sum() + (rest * now.costs.inner).sum())
-    return Step(model, program.as_point(dtheta, start, elements), (first, rest), abs(float(value) - linear))
+    slope = 0.0 if model.information is None else float(model.information @ dtheta)
+    for condensed, moved in ((model.start, start), (model.elements, elements)):
+        slope += float((condensed.derivatives.gradient * moved).sum())
+    point = program.as_point(dtheta, start, elements)
+    return Step(point, (first, rest), abs(float(value) - linear), slope, model.exact)

@@ -12,9 +12,8 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-from numpy.typing import NDArray
 
-from grisaille.collocation.direct.mesh import Floats
+from grisaille.collocation.arrays import Floats, Integers, Mask
 from grisaille.errors import EstimationError
 from grisaille.model.lowering.lowering import evaluate
 from grisaille.structure.parameters import ParameterFormulas, formulas_of
@@ -27,7 +26,7 @@ class Slots:
     """Names of slots, and where each record finds their values."""
 
     names: tuple[str, ...]
-    index: NDArray[np.int64]
+    index: Integers
     """(R, slots) into θ, −1 where the value is known."""
     known: Floats
     """(R, slots) those values."""
@@ -49,7 +48,12 @@ class Slots:
         padded = np.append(theta, 0.0)
         return np.asarray(np.where(self.index >= 0, padded[self.index], self.known))
 
-    def local_names(self, which: NDArray[np.bool_]) -> tuple[str, ...]:
+    def add_to(self, total: Floats, r: int, values: Floats) -> None:
+        """Adds what belongs to the slots of a record to θ: a vector, or a matrix."""
+        own = self.index[r] >= 0
+        np.add.at(total, np.ix_(*[self.index[r][own]] * total.ndim), values[np.ix_(*[own] * total.ndim)])
+
+    def local_names(self, which: Mask) -> tuple[str, ...]:
         """Slots that hold one of some entries of θ."""
         used = np.append(which, False)[self.index]
         return tuple(n for n, k in zip(self.names, used.T, strict=True) if k.any())

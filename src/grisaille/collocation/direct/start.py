@@ -10,13 +10,12 @@ from dataclasses import replace
 
 import casadi as ca
 import numpy as np
-from numpy.typing import NDArray
 
-from grisaille.collocation.direct.mesh import POINTS, Floats
+from grisaille.collocation.arrays import Floats, Mask
+from grisaille.collocation.direct.mesh import POINTS
 from grisaille.collocation.direct.transcription import Point, Transcription
 from grisaille.structure.starts.initialization import Start
 
-Mask = NDArray[np.bool_]
 FAR = 12.5
 """Half the squared residual of a sample, in standard deviations, from which on a trajectory is far from the data."""
 ITERATIONS = 12
@@ -91,7 +90,7 @@ def solve_elements(
     """Inner unknowns of elements by Newton's method without disturbances, and where it converged."""
     element, found = program.functions.element, guess.copy()
     own = element.sizes.parts[1]
-    v, nothing = np.zeros((len(past), element.sizes.noise)), np.zeros((len(past), element.m))
+    v, nothing = np.zeros((len(past), element.sizes.noise)), np.zeros((len(past), element.sizes.inner))
     last, moving = np.where(moving, np.inf, np.nan), moving.copy()
     with np.errstate(all="ignore"):
         for _ in range(ITERATIONS):

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import casadi as ca
 import numpy as np
-from numpy.typing import NDArray
 
+from grisaille.collocation.arrays import Floats, Mask
 from grisaille.collocation.direct.elimination import IndefiniteError, scatter, substitute
-from grisaille.collocation.direct.mesh import Floats
 from grisaille.collocation.direct.newton import Linearized, Place, linearize
 from grisaille.collocation.direct.transcription import Transcription
 from grisaille.numerics.flat_directions import or_nan, pseudo_inverse
@@ -21,9 +20,7 @@ BENT_DOWN = -1e-7
 """Least eigenvalue of a curvature with unit diagonal: below it there is no minimum."""
 
 
-def curvature_at(
-    at: Place, inside: NDArray[np.bool_] | None = None, known: Linearized | None = None
-) -> Linearized | None:
+def curvature_at(at: Place, inside: Mask | None = None, known: Linearized | None = None) -> Linearized | None:
     """The eliminated quadratic model at the solution: exact, or Gauss–Newton's where that is not positive.
 
     known : the exact one, where it was formed before
@@ -40,19 +37,19 @@ def curvature_at(
     return None
 
 
-def seen_unknowns(curvature: Floats, theta: Floats, sizes: Floats) -> NDArray[np.bool_]:
+def seen_unknowns(curvature: Floats, theta: Floats, sizes: Floats) -> Mask:
     """Entries of θ whose change by their own size moves the criterion; by any change where no size is known."""
     size, bend = np.maximum(np.abs(theta), sizes), np.abs(np.diag(curvature))
     return np.asarray(np.where(size > 0, bend * size**2 > DEAD, bend > 0))
 
 
-def inside_bounds(theta: Floats, bounds: tuple[Floats, Floats], sizes: Floats) -> NDArray[np.bool_]:
+def inside_bounds(theta: Floats, bounds: tuple[Floats, Floats], sizes: Floats) -> Mask:
     """Which entries no bound decided."""
     size = 1e-7 * np.maximum(1e-3 * sizes, np.abs(theta))
     return np.asarray((theta > bounds[0] + size) & (theta < bounds[1] - size))
 
 
-def theta_covariance(at: Place, inside: NDArray[np.bool_]) -> Floats:
+def theta_covariance(at: Place, inside: Mask) -> Floats:
     """(nθ, nθ), NaN for entries at a bound or not determined, and everywhere where there is no positive curvature."""
     model = curvature_at(at, inside)
     if model is None:
@@ -78,7 +75,7 @@ def point_slopes(program: Transcription, model: Linearized, r: int) -> tuple[Flo
     own = np.flatnonzero(index >= 0)
     head = np.zeros((1 + len(index), len(own)))
     head[1 + own, np.arange(len(own))] = 1.0
-    steps = substitute(model.swept[r], model.start, r, model.elements, *program.span(r), head)
+    steps = substitute(model.swept[r], head)
     width = program.model.n + program.model.nz
     ends = steps.elements[:, program.functions.element.sizes.parts[1]][:, program.seen_columns]
     return np.concatenate([steps.start[None, :width], ends]), own
@@ -104,11 +101,10 @@ def seen(at: Place, model: Linearized | None, r: int, covariance: Floats, what: 
 
 def _covariances(program: Transcription, model: Linearized, r: int) -> Floats:
     """Of (X, Z) at fixed θ, (E + 1, n + nz, n + nz)."""
-    first, last = program.span(r)
-    joint = scatter(model.swept[r], model.start, r, model.elements, first, last)[1]
+    swept, joint = model.swept[r], scatter(model.swept[r])[1]
     width, slots = program.model.n + program.model.nz, len(program.slots.names)
     sizes = program.functions.element.sizes
-    rows = model.elements.M[first:last, sizes.past + program.seen_columns, 1 + slots :]
-    at_start = model.start.M[r, :width, 1 + slots :]
+    rows = swept.elements.M[:, sizes.past + program.seen_columns, 1 + slots :]
+    at_start = swept.start.M[0, :width, 1 + slots :]
     inner = rows @ np.stack(joint[1:]) @ rows.swapaxes(1, 2)
     return np.concatenate([(at_start @ joint[0] @ at_start.T)[None], inner])

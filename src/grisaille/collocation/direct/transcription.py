@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
-from numpy.typing import NDArray
 
+from grisaille.collocation.arrays import Floats
 from grisaille.collocation.direct.conditions import StartConditions
 from grisaille.collocation.direct.element import ElementFunctions, Parts, element_functions, start_functions
-from grisaille.collocation.direct.mesh import MATRIX, POINTS, DirectRecord, Floats, Mesh
+from grisaille.collocation.direct.mesh import MATRIX, POINTS, DirectRecord, Mesh
 from grisaille.collocation.direct.model import DirectModel
 from grisaille.collocation.direct.slots import Slots
 from grisaille.collocation.formulas import PointFormula
@@ -118,12 +118,13 @@ class Transcription:
         self.record_of = np.repeat(np.arange(len(meshes)), counts)
         self.element_data = np.vstack([self._elements(r) for r in range(len(meshes))])
         self.start_data = np.vstack([self._start(r) for r in range(len(meshes))])
-        self.noise_weights = np.repeat(self.lengths[:, None] * MATRIX[-1], self.model.nv, axis=1)
+        lengths = np.concatenate([m.lengths for m in meshes])
+        self.noise_weights = np.repeat(lengths[:, None] * MATRIX[-1], self.model.nv, axis=1)
         """(E, s nv): the curvature h b_j of the cost in v."""
-
-    @property
-    def lengths(self) -> Floats:
-        return np.concatenate([m.lengths for m in self.meshes])
+        n, nz, size = self.model.n, self.model.nz, functions.element.sizes.inner
+        Z = np.arange(nz) if functions.after else np.arange(size - nz, size)
+        self.seen_columns = np.concatenate([np.arange(size - n - nz, size - nz), Z])
+        """Where (X, Z) at the right end stand among the inner unknowns, Z after a jump there."""
 
     def span(self, r: int) -> tuple[int, int]:
         return int(self.edges[r]), int(self.edges[r + 1])
@@ -160,13 +161,6 @@ class Transcription:
         """(E s, n + nz): (X, Z) at all Radau points, or what belongs to them."""
         width = self.model.n + self.model.nz
         return inner[:, self.functions.after :].reshape(len(inner) * POINTS, width)
-
-    @property
-    def seen_columns(self) -> NDArray[np.int64]:
-        """Where (X, Z) at the right end stand among the inner unknowns, Z after a jump there."""
-        n, nz, size = self.model.n, self.model.nz, self.functions.element.sizes.inner
-        Z = np.arange(nz) if self.functions.after else np.arange(size - nz, size)
-        return np.concatenate([np.arange(size - n - nz, size - nz), Z])
 
     def seen_points(self, point: Point, r: int) -> Floats:
         """(E + 1, n + nz): (X, Z) at the first instant and at the ends of a record, after jumps of inputs."""

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from grisaille.collocation.knots import SplineOptions
-from grisaille.collocation.option_checks import refuse_limits, refuse_spline_options
+from grisaille.collocation.options import SplineOptions, refuse_limits, refuse_spline_options
 from grisaille.errors import EstimationError
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator, Verdict
@@ -27,10 +26,15 @@ from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.estimation.question import Question
 from grisaille.estimation.subject import STATIC, UNASKED, Subject
 from grisaille.estimators.collocation.criteria import solve
-from grisaille.estimators.collocation.jumps import caution, refuse_jump
-from grisaille.estimators.collocation.posing import dead_time_obstacle, pose_splines, spline_obstacle, with_slope
-from grisaille.estimators.collocation.posing_elements import direct_options, pose_elements
+from grisaille.estimators.collocation.posing import direct_options, pose_elements, pose_splines
 from grisaille.estimators.collocation.problem import CollocationProblem
+from grisaille.estimators.collocation.refusals import (
+    caution,
+    dead_time_obstacle,
+    refuse_jump,
+    spline_obstacle,
+    with_slope,
+)
 from grisaille.estimators.output_error.output_error import OutputError
 from grisaille.optimization.journal import Journal, Progress
 from grisaille.structure.reduction import Structure
@@ -197,7 +201,7 @@ class Collocation(Estimator):
     def _spline_options(self) -> SplineOptions:
         own = "observations" if isinstance(self.knots, str) or self.criterion == "laplace" else "inputs"
         kinks = own if self.kinks == "auto" else self.kinks
-        return SplineOptions(self.order, self.knots, trajectories=self.trajectories, kinks=kinks)
+        return SplineOptions(self.order, self.knots, kinks, self.quadrature, self.trajectories, self.compiled)
 
     def further_unknowns(self, structure: Structure, data: Sequence[Any], wanted: Sequence[str]) -> list[str]:
         """Scales when intensities are estimated; measurement noise that is left open, for the marginal likelihood."""
@@ -277,7 +281,7 @@ class Collocation(Estimator):
 
     def kept(self, fit: Fitted) -> dict[str, np.ndarray]:
         """The trajectories."""
-        from grisaille.estimators.collocation.again import kept_arrays
+        from grisaille.estimators.collocation.states import kept_arrays
 
         return kept_arrays(fit)
 

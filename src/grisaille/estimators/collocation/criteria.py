@@ -19,8 +19,7 @@ from grisaille.collocation.banded import NotPositiveDefinite
 from grisaille.estimation.determination.words import describe_determination
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.uncertainty import root_of
-from grisaille.estimators.collocation.answer import Answer, answer_of
-from grisaille.estimators.collocation.bias import describe_lean, lean
+from grisaille.estimators.collocation.answer import Answer, answer_of, describe_lean
 from grisaille.estimators.collocation.intensities import find_intensities
 from grisaille.estimators.collocation.ipda import minimize_in_turn
 from grisaille.estimators.collocation.likelihood import approach_likelihood, debiased, maximize_likelihood
@@ -88,7 +87,7 @@ def _finished(
         slope = problem.marginal_at(answer.solution, at.curvature)[1] - at.slope
     except NotPositiveDefinite:  # nothing is known about the scatter of trajectories
         return answer
-    leaning = lean(known, np.where(problem.levels, 0.0, slope))
+    leaning = np.asarray(known @ np.where(problem.levels, 0.0, slope))
     answer.notes += describe_lean(problem.unknowns, leaning, known, False)
     return answer
 

@@ -14,7 +14,7 @@ from grisaille.collocation.direct.marginal import exact_model, marginal_of
 from grisaille.collocation.direct.model import DirectModel
 from grisaille.collocation.direct.newton import Linearized, Place
 from grisaille.collocation.direct.summary import curvature_at, output_slopes, seen, theta_covariance
-from grisaille.collocation.marginal import Marginal
+from grisaille.collocation.laplace import Marginal
 from grisaille.estimation.quantities import Observed, Quantities
 from grisaille.estimators.collocation.trajectories import Seen, Solution, Statistics
 

@@ -24,15 +24,14 @@ from grisaille.collocation.direct.limits import state_limits, violated
 from grisaille.collocation.direct.marginal import marginal
 from grisaille.collocation.direct.mesh import RadauElements
 from grisaille.collocation.direct.newton import Place, linearize, place
-from grisaille.collocation.direct.refinement import interpolated
-from grisaille.collocation.direct.step_error import step_errors
+from grisaille.collocation.direct.refinement import interpolated, step_errors
 from grisaille.collocation.direct.summary import inside_bounds
 from grisaille.collocation.direct.transcription import Point
 from grisaille.collocation.newton import Ended
 from grisaille.errors import GrisailleError
 from grisaille.estimators.collocation.element_solution import ElementSolution
 from grisaille.estimators.collocation.strides import Strides
-from grisaille.estimators.collocation.trajectories import Judged, Trajectories
+from grisaille.estimators.collocation.trajectories import SETTLED, Judged, Trajectories
 from grisaille.optimization.journal import Journal, Progress
 from grisaille.trial.discretisation import Discretisation
 from grisaille.trial.unknown import Unknown
@@ -42,8 +41,6 @@ if TYPE_CHECKING:
     from grisaille.estimation.fitted import Fitted
     from grisaille.estimators.collocation.problem import CollocationProblem
 
-SETTLED = 0.05
-"""Standard errors: estimates that move less with shorter elements have stopped moving."""
 ROUNDS = 4
 """Halvings, at most."""
 BEFORE = 3
@@ -212,9 +209,6 @@ class Elements(Trajectories):
         start = interpolated(solution.at.program, fine, solution.at.point)
         return Elements(self.program, self.grid.halved(), self.reason, place(fine, start))
 
-    def distances(self, problem: CollocationProblem, scales: Sequence[int]) -> None:
-        return None
-
     def renewed(self, cases: Sequence[Case]) -> Elements:
         return Elements(self.program.with_trials([c.trial for c in cases]), self.grid, self.reason)
 
@@ -247,7 +241,7 @@ class Elements(Trajectories):
         model, limits = self.program.model, self.program.options.state_bounds
         named = [*model.state_names, *model.structure.system.implicit_names]
         known = {n: b for n, b in limits.items() if n in named}
-        beyond = violated(at, state_limits(model, known))
+        beyond = violated(at, state_limits(model, known)) if known else ()
         broken = [n for n in known if beyond[named.index(n)]]
         if not broken:
             return []

@@ -15,6 +15,7 @@ import numpy as np
 from grisaille.collocation.intensity import HIGHEST, STRIDE, Misfit, errors_of_roots, first_root, joint_root
 from grisaille.errors import EstimationError
 from grisaille.estimators.collocation.problem import CollocationProblem
+from grisaille.estimators.collocation.trajectories import UNSEEN
 from grisaille.optimization.journal import Journal
 
 SWEEPS = 12
@@ -25,8 +26,6 @@ NEXT = 0.1
 """Step of the bracketing in later rounds."""
 REACH = 2.1
 """How far from the guess, in the logarithm, the first round looks: a factor of eight."""
-UNSEEN = 100.0
-"""Distance of an output that never sees a disturbance."""
 PROBE, TRIAL = 0.1, 0.2
 """Steps of the logarithm of a scale: of differences by which errors of roots are found, and outputs paired."""
 BLIND = 1e-6

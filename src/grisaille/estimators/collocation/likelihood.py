@@ -11,8 +11,7 @@ from grisaille.errors import EstimationError
 from grisaille.estimation.determination.words import DEAD
 from grisaille.estimation.levels import ONE_SIDED
 from grisaille.estimation.uncertainty import inverse_information, without_undetermined
-from grisaille.estimators.collocation.answer import Answer, answer_of
-from grisaille.estimators.collocation.bias import describe_lean
+from grisaille.estimators.collocation.answer import Answer, answer_of, describe_lean
 from grisaille.estimators.collocation.problem import CollocationEvaluation, CollocationProblem
 from grisaille.optimization import scoring
 from grisaille.optimization.journal import Journal

@@ -1,182 +1,98 @@
-"""From a model and data to a collocation problem: whether splines apply, records, meshes, starting trajectories.
-
-Splines need an ordinary differential equation in every state whose every equation is disturbed by white noise that does
-not depend on the states: otherwise the penalty |ẋ − f|²/Q has an infinite weight somewhere.
-"""
+"""From a model and data to a collocation problem: records or points, meshes, starting trajectories, priors."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
+from grisaille.collocation.direct.direct import DirectOptions, DirectProgram
 from grisaille.collocation.formulas import Formulas
-from grisaille.collocation.knots import SplineOptions, place_knots, refuse_knots_outside
+from grisaille.collocation.knots import place_knots, refuse_knots_outside
 from grisaille.collocation.mesh import Knots
+from grisaille.collocation.options import SplineOptions
 from grisaille.collocation.program import SplineProgram
 from grisaille.collocation.record import Given, Record
 from grisaille.collocation.starting import measured_states, starting_coefficients
-from grisaille.disturbance.hidden import refuse_hidden_disturbances
-from grisaille.disturbance.stochastic_model import StochasticModel, build_stochastic_model
-from grisaille.errors import GrisailleError
+from grisaille.errors import EstimationError, GrisailleError
 from grisaille.estimation.cases import Case, start_guesses
 from grisaille.estimation.question import Question
+from grisaille.estimation.unknowns import joint_priors
+from grisaille.estimators.collocation.elements import Elements
 from grisaille.estimators.collocation.problem import CollocationProblem
-from grisaille.estimators.collocation.refusals import behind, level_parameters, refuse_levels, refuse_open_noise
+from grisaille.estimators.collocation.refusals import (
+    level_parameters,
+    refuse_levels,
+    refuse_open_noise,
+    refuse_zero_noise,
+)
 from grisaille.estimators.collocation.splines import Splines
+from grisaille.model.priors import LogNormal, Normal
 from grisaille.simulation.assertions import unchecked
 from grisaille.simulation.simulate import simulate
-from grisaille.structure.parameters import evaluate_parameters
-from grisaille.structure.reduction import Structure
-from grisaille.trial.dead_times import moving_dead_times
-from grisaille.trial.refusals import refuse_few_instants, refuse_static
+from grisaille.trial.refusals import refuse_few_instants, refuse_moving_switches, refuse_static
 from grisaille.trial.unknown import Unknown
 
-
-def spline_obstacle(
-    structure: Structure,
-    model: StochasticModel | None,
-    data: Sequence[Any],
-    unknowns: Sequence[Unknown],
-    criterion: str,
-) -> str:
-    """Why splines do not apply, in words that can follow "because"; empty where they do.
-
-    model : with disturbances, as ``with_slope`` gives it
-    """
-    system, flat = structure.system, structure.model
-    if system.nz:
-        names = system.implicit_names
-        return f"{', '.join(names)} of {flat.name} {'is' if len(names) == 1 else 'are'} defined implicitly"
-    if system.nc:
-        return f"{flat.name} has hidden constraints ({system.constraint_texts[0]})"
-    model = model or _stochastic(structure, data, unknowns)
-    for i in range(model.n):
-        if ca.depends_on(ca.densify(model.noise[i, :]), model.X):
-            return f"the noise in the equation of der({model.names[i]}) depends on the states of {flat.name}"
-    pattern = ca.mtimes(model.noise, model.noise.T)
-    for i in range(model.n):
-        if not pattern[i, :].nnz():
-            return _undisturbed(model, i)
-    if ca.sprank(model.noise) < model.n:
-        return f"the {model.n} states {', '.join(model.names)} share {ca.sprank(model.noise)} white noise"
-    return "" if criterion == "laplace" else _unknown_gain(structure, model, data, unknowns)
-
-
-def dead_time_obstacle(question: Question) -> str:
-    """Why splines do not apply where a dead time is estimated; empty where none is."""
-    for trial, _ in question.trials:
-        moved = moving_dead_times(trial)
-        if moved:
-            return f"the dead time {trial.moves.names[moved[0]]} is estimated, and knots of splines lie on jumps"
-    return ""
-
-
-def _unknown_gain(
-    structure: Structure, model: StochasticModel, data: Sequence[Any], unknowns: Sequence[Unknown]
-) -> str:
-    """Whether a parameter that is no level of noise stands between a disturbance and a state: C in C ẋ = f + w.
-
-    The penalty |ẋ − f/C|²/(Q/C²) would be made small by a small C; direct collocation weighs w itself.
-    """
-    inside = {model.quantities[k] for k in ca.jacobian_sparsity(ca.vec(ca.densify(model.noise)), model.q).get_col()}
-    outputs = list(dict.fromkeys(o for e in data for o in e.outputs))
-    gains = behind(structure, unknowns, inside) - level_parameters(structure, unknowns, outputs)
-    if not gains:
-        return ""
-    name = min(gains, key=[u.target for u in unknowns].index)
-    return f"the unknown {name} decides how strongly a disturbance acts"
-
-
-def with_slope(structure: Structure, data: Sequence[Any], unknowns: Sequence[Unknown]) -> StochasticModel | None:
-    """The model with disturbances, where it has any.
-
-    Those without a linear effect where they are zero are refused: every search for a path begins there.
-    """
-    if not structure.model.disturbances:
-        return None
-    model = _stochastic(structure, data, unknowns)
-    refuse_hidden_disturbances(model, "a path of it has no slope to start from")
-    return model
-
-
-def _stochastic(structure: Structure, data: Sequence[Any], unknowns: Sequence[Unknown]) -> StochasticModel:
-    given = {u.target: u.guess for u in unknowns if u.kind == "parameter" and np.isfinite(u.guess)}
-    values = evaluate_parameters(structure.model, given)
-    outputs = list(dict.fromkeys(o for e in data for o in e.outputs))
-    numbers = dict(zip(values.names, values.values.tolist(), strict=True))
-    return build_stochastic_model(structure, outputs, noises=outputs, values=numbers)
-
-
-def _undisturbed(model: StochasticModel, state: int) -> str:
-    if state < model.nx:
-        return f"nothing disturbs the equation of der({model.names[state]})"
-    owner = model.names[state].rpartition("[")[0]
-    count = sum(n.rpartition("[")[0] == owner for n in model.names[model.nx :])
-    return f"the spectrum of {owner} is a filter with {count} states, not all of which its noise drives"
+SPLINES_ONLY = {"order": 4, "knots": "auto", "kinks": "auto", "quadrature": "gauss", "trajectories": None}
+"""Options that direct collocation does not read, and what they are when not given."""
 
 
 def pose_splines(question: Question, options: SplineOptions, method: Any) -> CollocationProblem:
     """The problem with its starting trajectories; ``method`` is the options of ``gr.Collocation``."""
-    criterion, guessed, cases = method.criterion, question.unknowns, cases_of(question)
-    if criterion != "laplace":
+    guessed, cases = question.unknowns, _cases(question)
+    if method.criterion != "laplace":
         refuse_open_noise(question.structure, question.data)
     records = [_record(c, guessed) for c in cases]
-    if criterion != "laplace":
+    if method.criterion != "laplace":
         refuse_levels(guessed, set().union(*(r.level_names for r in records)))
     refuse_knots_outside(records, options.knots)
     guessed = _start_guesses(guessed, cases, records)
-    programs, betas = [], []
-    formulas = Formulas(records[0].stochastic, records[0].moved)
+    formulas, posed = Formulas(records[0].stochastic, records[0].moved), []
     for case, record in zip(cases, records, strict=True):
         if record.trial.moves != records[0].trial.moves or record.outputs != records[0].outputs:
             formulas = Formulas(record.stochastic, record.moved)
         given = record.at(np.array([guessed[k].guess for k in case.unknowns]))
-        program, beta = build_spline_program(record, given, formulas, options, method.quadrature, method.compiled)
-        programs.append(program)
-        betas.append(beta)
-    return CollocationProblem(guessed, cases, Splines(programs, betas, method), criterion)
+        posed.append(build_spline_program(record, given, formulas, options))
+    programs, betas = zip(*posed, strict=True)
+    return CollocationProblem(guessed, cases, Splines(programs, betas, method), method.criterion)
 
 
 def build_spline_program(
-    record: Record, given: Given, formulas: Formulas, options: SplineOptions, quadrature: Any, compiled: bool | None
+    record: Record, given: Given, formulas: Formulas, options: SplineOptions
 ) -> tuple[SplineProgram, np.ndarray]:
     """The program of a record at the values of a guess, and its starting trajectories."""
     mesh = place_knots(record, options)
-    program = SplineProgram(record, Knots.on(mesh, quadrature), formulas)
+    program = SplineProgram(record, Knots.on(mesh, options.quadrature), formulas)
     beta = starting_coefficients(
-        record, mesh, given.q, lambda: _simulated(record, given, compiled), options.trajectories
+        record, mesh, given.q, lambda: _simulated(record, given, options.compiled), options.trajectories
     )
     return program.frozen(beta), beta
 
 
 def _simulated(record: Record, given: Given, compiled: bool | None) -> np.ndarray:
     """States (times, nx) without disturbances; constant where the simulation fails."""
-    system, names = record.structure.system, record.stochastic.names
-    known_p = dict(zip(system.parameter_names, given.q[: system.np].tolist(), strict=True))
-    discretes = record.structure.model.discretes
-    p = {n: v for n, v in known_p.items() if n not in discretes}
-    plain = [n for n in names[: record.stochastic.nx] if n in record.structure.model.variables]
-    start = {n: float(given.start[names.index(n)]) for n in plain if np.isfinite(given.start[names.index(n)])}
-    known = given.start[: record.stochastic.nx]
-    constant = np.repeat(np.nan_to_num(known)[None], len(record.times), axis=0)
+    system, flat, trial = record.structure.system, record.structure.model, record.trial
+    names = record.stochastic.names[: record.stochastic.nx]
+    known = dict(zip(system.parameter_names, given.q[: system.np].tolist(), strict=True))
+    parameters = {n: v for n, v in known.items() if n not in flat.discretes}
+    first = dict(zip(names, given.start.tolist(), strict=False))
+    start = {n: v for n, v in first.items() if n in flat.variables and np.isfinite(v)}
+    constant = np.repeat(np.nan_to_num(given.start[: len(names)])[None], len(record.times), axis=0)
     try:
         found = simulate(
-            unchecked(record.trial.model), record.times, inputs=record.trial.inputs, hold=record.trial.hold,
-            parameters=p, start={**{n: known_p[n] for n in discretes}, **record.trial.demands, **start},
-            compiled=compiled,
+            unchecked(trial.model), record.times, inputs=trial.inputs, hold=trial.hold, parameters=parameters,
+            start={**{n: known[n] for n in flat.discretes}, **trial.demands, **start}, compiled=compiled,
         )  # fmt: skip
     except GrisailleError:
         return constant
-    columns = [found[n].values if n in found else constant[:, i] for i, n in enumerate(names[: record.stochastic.nx])]
-    values = np.column_stack(columns)
+    values = np.column_stack([found[n].values if n in found else constant[:, i] for i, n in enumerate(names)])
     return values if np.isfinite(values).all() else constant
 
 
-def cases_of(question: Question) -> list[Case]:
+def _cases(question: Question) -> list[Case]:
     """Experiments with those of the unknowns that move them."""
     for trial, _ in question.trials:
         refuse_static(trial, "collocation")
@@ -202,4 +118,60 @@ def _start_guesses(unknowns: Sequence[Unknown], cases: Sequence[Case], records: 
                 y = record.y[:, seen[state]]
                 value = float(y[np.flatnonzero(np.isfinite(y))[0]])
                 done[k] = replace(done[k], guess=float(np.clip(value, done[k].lower, done[k].upper)))
-    return list(start_guesses(done, [(c.trial, c.unknowns) for c in cases]))
+    return list(start_guesses(done, cases))
+
+
+def direct_options(method: Any, reason: str) -> DirectOptions:
+    """What the options of ``gr.Collocation`` mean here; ``reason`` says why splines are not taken."""
+    why = f"{reason[0].upper()}{reason[1:]}" if reason else "Direct collocation was asked for"
+    if method.criterion not in ("amle", "laplace"):
+        raise EstimationError(
+            f"{why}, and direct collocation has no criterion={method.criterion!r}: use 'amle' or 'laplace'."
+        )
+    unread = [n for n, usual in SPLINES_ONLY.items() if getattr(method, n) != usual]
+    if unread:
+        raise EstimationError(
+            f"{why}: {unread[0]}={getattr(method, unread[0])!r} belongs to splines and says nothing here. Leave it "
+            f"out: elements are halved until the estimates stop moving."
+        )
+    solver: Any = "ipopt" if method.optimizer == "ipopt" else "auto"
+    return DirectOptions(solver=solver, max_iterations=method.max_iterations)
+
+
+def pose_elements(
+    question: Question, options: DirectOptions, criterion: str = "amle", reason: str = ""
+) -> CollocationProblem:
+    """The problem of a model and its data; ``reason`` says why splines are not taken."""
+    structure, data, unknowns = question.structure, question.data, question.unknowns
+    bounds = {n: v.bounds for n, v in structure.model.variables.items() if v.bounds is not None}
+    limits = {n: (-np.inf if a is None else a, np.inf if b is None else b) for n, (a, b) in bounds.items()}
+    chosen = replace(options, state_bounds={**limits, **dict(options.state_bounds)})
+    if criterion == "amle":
+        refuse_open_noise(structure, data)
+        refuse_levels(unknowns, level_parameters(structure, unknowns, question.outputs))
+    cases, posed = _cases(question), question.with_starts()
+    points = posed.points()
+    for point in points:
+        refuse_moving_switches(point.trial, point.form, "collocation")
+    places = [mine for _, mine in posed.trials]
+    program = DirectProgram(points, posed.unknowns, chosen, _priors(posed.unknowns), places)
+    refuse_zero_noise(program, points)
+    return CollocationProblem(posed.unknowns, cases, Elements(program, reason=reason), criterion)
+
+
+def _priors(unknowns: Sequence[Unknown]) -> Callable[[ca.SX], ca.SX] | None:
+    """−log prior up to a constant, as a formula of θ."""
+    if all(u.prior is None for u in unknowns):
+        return None
+    rows, offset = joint_priors(unknowns)
+
+    def formula(theta: ca.SX) -> ca.SX:
+        total = ca.SX(0)
+        for k, u in enumerate(unknowns):
+            if isinstance(u.prior, Normal):
+                total += ((theta[k] - u.prior.mean) / u.prior.std) ** 2 / 2
+            elif isinstance(u.prior, LogNormal):
+                total += (ca.log(theta[k] / u.prior.median) / u.prior.log_std) ** 2 / 2
+        return total + ca.sumsqr(ca.DM(rows) @ theta + ca.DM(offset)) / 2
+
+    return formula

@@ -1,7 +1,14 @@
-"""What collocation cannot estimate together with trajectories: levels of noise, unless they are integrated out.
+"""What collocation cannot do: levels of noise together with trajectories, what splines cannot follow, and jumps.
 
 A level that is minimised with what it divides would only be made large (scales, and the motion of spectra), or small
-while trajectories run through the data (measurement noise).
+while trajectories run through the data (measurement noise), unless trajectories are integrated out.
+
+Splines need an ordinary differential equation in every state whose every equation is disturbed by white noise that does
+not depend on the states: otherwise the penalty |ẋ − f|²/Q has an infinite weight somewhere.
+
+As a trajectory moves across a switch its equations, and with them every criterion of collocation, change by a jump that
+no slope shows. Small jumps (beside what disturbances do between two samples) leave a minimum that a search finds, and
+standard errors that are approximate; larger ones do not, and are refused by their name.
 """
 
 from __future__ import annotations
@@ -15,12 +22,23 @@ import numpy as np
 from grisaille.collocation.direct.direct import DirectProgram
 from grisaille.disturbance import group_correlated
 from grisaille.disturbance.free_levels import symbolic_process
-from grisaille.errors import EstimationError
+from grisaille.disturbance.hidden import refuse_hidden_disturbances
+from grisaille.disturbance.stochastic_model import StochasticModel, build_stochastic_model
+from grisaille.errors import EstimationError, GrisailleError
+from grisaille.estimation.problem import Problem
+from grisaille.estimation.question import Question
 from grisaille.model.expression import Name, postorder
+from grisaille.simulation.crossings import Crossing
+from grisaille.simulation.runner import Runner
 from grisaille.structure.parameters import evaluate_parameters, formulas_of
 from grisaille.structure.reduction import Structure
 from grisaille.trial import Point
+from grisaille.trial.dead_times import moving_dead_times
 from grisaille.trial.unknown import Unknown
+
+REMEDY = (
+    "use gr.KalmanML(filter='unscented'), which averages over both sides, or gr.SimulatedPEM(), which simulates them"
+)
 
 
 def refuse_open_noise(structure: Structure, data: Sequence[Any]) -> None:
@@ -99,3 +117,121 @@ def _in_noise(structure: Structure, outputs: Sequence[str]) -> set[str]:
     formulas += [f for (a, b), f in flat.noise_covariance.items() if a in outputs and b in outputs]
     nodes = postorder(f for f in formulas if f is not None)
     return {node.path for node in nodes if isinstance(node, Name) and node.path in flat.parameters}
+
+
+def spline_obstacle(
+    structure: Structure,
+    model: StochasticModel | None,
+    data: Sequence[Any],
+    unknowns: Sequence[Unknown],
+    criterion: str,
+) -> str:
+    """Why splines do not apply, in words that can follow "because"; empty where they do.
+
+    model : with disturbances, as ``with_slope`` gives it
+    """
+    system, flat = structure.system, structure.model
+    if system.nz:
+        names = system.implicit_names
+        return f"{', '.join(names)} of {flat.name} {'is' if len(names) == 1 else 'are'} defined implicitly"
+    if system.nc:
+        return f"{flat.name} has hidden constraints ({system.constraint_texts[0]})"
+    model = model or _stochastic(structure, data, unknowns)
+    for i in range(model.n):
+        if ca.depends_on(ca.densify(model.noise[i, :]), model.X):
+            return f"the noise in the equation of der({model.names[i]}) depends on the states of {flat.name}"
+    pattern = ca.mtimes(model.noise, model.noise.T)
+    for i in range(model.n):
+        if not pattern[i, :].nnz():
+            return _undisturbed(model, i)
+    if ca.sprank(model.noise) < model.n:
+        return f"the {model.n} states {', '.join(model.names)} share {ca.sprank(model.noise)} white noise"
+    return "" if criterion == "laplace" else _unknown_gain(structure, model, data, unknowns)
+
+
+def dead_time_obstacle(question: Question) -> str:
+    """Why splines do not apply where a dead time is estimated; empty where none is."""
+    for trial, _ in question.trials:
+        moved = moving_dead_times(trial)
+        if moved:
+            return f"the dead time {trial.moves.names[moved[0]]} is estimated, and knots of splines lie on jumps"
+    return ""
+
+
+def _unknown_gain(
+    structure: Structure, model: StochasticModel, data: Sequence[Any], unknowns: Sequence[Unknown]
+) -> str:
+    """Whether a parameter that is no level of noise stands between a disturbance and a state: C in C ẋ = f + w.
+
+    The penalty |ẋ − f/C|²/(Q/C²) would be made small by a small C; direct collocation weighs w itself.
+    """
+    inside = {model.quantities[k] for k in ca.jacobian_sparsity(ca.vec(ca.densify(model.noise)), model.q).get_col()}
+    outputs = list(dict.fromkeys(o for e in data for o in e.outputs))
+    gains = behind(structure, unknowns, inside) - level_parameters(structure, unknowns, outputs)
+    if not gains:
+        return ""
+    name = min(gains, key=[u.target for u in unknowns].index)
+    return f"the unknown {name} decides how strongly a disturbance acts"
+
+
+def with_slope(structure: Structure, data: Sequence[Any], unknowns: Sequence[Unknown]) -> StochasticModel | None:
+    """The model with disturbances, where it has any.
+
+    Those without a linear effect where they are zero are refused: every search for a path begins there.
+    """
+    if not structure.model.disturbances:
+        return None
+    model = _stochastic(structure, data, unknowns)
+    refuse_hidden_disturbances(model, "a path of it has no slope to start from")
+    return model
+
+
+def _stochastic(structure: Structure, data: Sequence[Any], unknowns: Sequence[Unknown]) -> StochasticModel:
+    given = {u.target: u.guess for u in unknowns if u.kind == "parameter" and np.isfinite(u.guess)}
+    values = evaluate_parameters(structure.model, given)
+    outputs = list(dict.fromkeys(o for e in data for o in e.outputs))
+    numbers = dict(zip(values.names, values.values.tolist(), strict=True))
+    return build_stochastic_model(structure, outputs, noises=outputs, values=numbers)
+
+
+def _undisturbed(model: StochasticModel, state: int) -> str:
+    if state < model.nx:
+        return f"nothing disturbs the equation of der({model.names[state]})"
+    owner = model.names[state].rpartition("[")[0]
+    count = sum(n.rpartition("[")[0] == owner for n in model.names[model.nx :])
+    return f"the spectrum of {owner} is a filter with {count} states, not all of which its noise drives"
+
+
+def caution(problem: Problem) -> str:
+    """The sentence under the table of a fit whose equations jump with states."""
+    jumps = [jump for case in problem.cases for jump in case.trial.structure.jumps.of_states]
+    if not jumps:
+        return ""
+    return (
+        f"jumps: the equations jump with '{jumps[0].text}', which the slopes that trajectories are fitted by do not "
+        f"see: standard errors and intervals are approximate; gr.KalmanML(filter='unscented') or gr.SimulatedPEM() do"
+    )
+
+
+def refuse_jump(problem: Problem, theta: np.ndarray) -> None:
+    """Refuse the switch that a simulation at θ crosses, after a search has failed; nothing where it crosses none."""
+    found = _first_crossing(problem, theta)
+    if found is not None:
+        name, crossing = found
+        raise EstimationError(
+            f"The equations jump with {crossing} in '{name}', and no minimum was found: collocation fits trajectories "
+            f"by slopes, which do not show what lies on the other side of a jump; {REMEDY}."
+        )
+
+
+def _first_crossing(problem: Problem, theta: np.ndarray) -> tuple[str, Crossing] | None:
+    for case in problem.cases:
+        if not case.trial.structure.jumps.of_states:
+            continue
+        try:
+            crossings = Runner(case.trial, case.trial.data.outputs).crossings(case.own(theta))
+        except GrisailleError:
+            continue
+        if crossings:
+            return case.name, crossings[0]
+    return None

@@ -22,9 +22,8 @@ from grisaille.collocation import banded, descent, laplace
 from grisaille.collocation.banded import BandedFactor
 from grisaille.collocation.descent import Quadratic
 from grisaille.collocation.knots import folded_at
-from grisaille.collocation.marginal import Marginal
+from grisaille.collocation.laplace import Marginal
 from grisaille.estimation.quantities import Quantities, Uncertain
-from grisaille.estimators.collocation.spline_meshes import limits, on_mesh
 from grisaille.estimators.collocation.trajectories import Seen, Solution, Statistics
 
 INNER = 1e-13
@@ -53,25 +52,25 @@ class SplineSolution(Solution):
 
     def seen(self, k: int, implicit: bool) -> Seen:
         program, part = self.at.task.programs[k], self.at.parts[k]
-        moved = self.implicit_responses if implicit else self.responses
-        jacobian = self._own_slopes(k) - part.data.by_beta @ moved[k][program.samples.local.index]
+        moved = self._moved(k, self.implicit_responses if implicit else self.responses)
+        jacobian = part.data.by_beta @ moved[program.samples.local.index]
+        jacobian[:, :, list(self.at.task.moved[k])] += part.data.by_theta
         y, outputs = program.record.y, program.record.outputs
         residuals, rows = np.zeros(y.shape), np.zeros((*y.shape, len(self.theta)))
         residuals[program.seen], rows[program.seen] = part.data.residuals, jacobian
         return Seen(outputs, y - part.errors, part.errors, residuals, rows)
 
-    def _own_slopes(self, k: int) -> np.ndarray:
-        """Of standardised data residuals by θ at fixed coefficients, save those that are starts."""
-        q, data, mine = self.at, self.at.parts[k].data, list(self.at.task.moved[k])
-        found = np.zeros((*data.residuals.shape, len(self.theta)))
-        found[:, :, mine] = data.by_theta + q.task.programs[k].start_share(q.parts[k], q.given[k])
-        return found
+    def _moved(self, k: int, responses: list[np.ndarray]) -> np.ndarray:
+        """∂β/∂θ of experiment k, known values at the first instant moving along."""
+        moved = -responses[k]
+        moved[:, list(self.at.task.moved[k])] += self.at.task.programs[k].start_slopes(self.at.given[k])
+        return moved
 
     def explained(self, k: int) -> np.ndarray:
         q, program, B = self.at, self.at.task.programs[k], self.at.parts[k].data.by_beta
         free, slopes = q.free(np.ones(len(q.xi), dtype=bool)), q.task.slopes(self.theta)
         total = (B @ banded.gathered(self._scatter(k), program.samples.local.index) * B).sum(axis=2)
-        # the unknowns' share: the samples move by (∂η/∂θ − B V) with them
+        # the unknowns' share: the samples move with them
         inverse = np.linalg.pinv(self._reduced[0][np.ix_(free, free)], hermitian=True)
         along = (self.seen(k, False).jacobian[program.seen] * slopes)[:, :, free]
         total += np.einsum("krp,pq,krq->kr", along, inverse, along)
@@ -104,7 +103,7 @@ class SplineSolution(Solution):
         q, slopes = self.at, self.at.task.slopes(self.theta)
         at = q.task.linearised(q.xi, q.betas, exact=True)
         return [
-            BandedFactor(banded.without(part.band, held)).solve(np.where(held[:, None], 0.0, border)) / slopes
+            BandedFactor(part.band, held).solve(np.where(held[:, None], 0.0, border)) / slopes
             for part, held, border in zip(at.parts, q.held, at.borders, strict=True)
         ]
 
@@ -138,9 +137,8 @@ class SplineSolution(Solution):
         if not self.placed or mesh is program.mesh:
             return self
         programs = list(task.programs)
-        programs[k], betas[k] = on_mesh(program, mesh, betas[k])
-        floors, ceilings = limits(programs) if len(task.floors) else ((), ())
-        finer = replace(task, programs=programs, floors=floors, ceilings=ceilings)
+        programs[k], betas[k] = program.moved_to(mesh, betas[k])
+        finer = replace(task, programs=programs, limits=[p.limits for p in programs] if task.limits else [])
         nothing = np.zeros(len(at.xi), dtype=bool)
         again = descent.minimize(finer, at.xi, betas, wanted=nothing, near=True, tolerance=INNER)
         return SplineSolution.of(again, placed=True) if again.converged else self
@@ -151,8 +149,7 @@ class SplineSolution(Solution):
         program, mine = task.programs[k], list(task.moved[k])
         local = program.mesh.at(times)
         P = local.phi @ banded.gathered(self._scatter(k), local.index) @ np.swapaxes(local.phi, 1, 2)
-        moved, dq = -self.responses[k], np.zeros((len(self.theta), given.dq.shape[1]))
-        moved[:, mine] += program.start_slopes(given)
+        moved, dq = self._moved(k, self.responses), np.zeros((len(self.theta), given.dq.shape[1]))
         dq[mine] = given.dq
         return local.values(self.at.parts[k].beta), P, Uncertain(local.phi @ moved[local.index], dq, covariance)
 

@@ -14,16 +14,16 @@ import casadi as ca
 import numpy as np
 
 from grisaille.collocation import banded, descent
-from grisaille.collocation.descent import Task
+from grisaille.collocation.descent import Quadratic, Task
+from grisaille.collocation.knots import halved
 from grisaille.collocation.mesh import Knots, Mesh
 from grisaille.collocation.newton import Ended
 from grisaille.collocation.program import SplineProgram
 from grisaille.collocation.splines import spline_of
 from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.errors import EstimationError, GrisailleError
-from grisaille.estimators.collocation.spline_meshes import left_over, limits, refined
 from grisaille.estimators.collocation.spline_solution import INNER, SplineSolution
-from grisaille.estimators.collocation.trajectories import Judged, Trajectories
+from grisaille.estimators.collocation.trajectories import SETTLED, UNSEEN, Judged, Trajectories
 from grisaille.optimization import scoring
 from grisaille.optimization.journal import Journal, Progress
 from grisaille.optimization.search import Search
@@ -48,10 +48,8 @@ ROUGHLY = 0.05
 """Of the criterion, relative, at the guess: a mesh that is good enough to search on."""
 BEFORE, AFTER = 6, 10
 """Rounds of refinement at the guess and at the estimates, at most."""
-SETTLED = 0.05
-"""Standard errors: estimates that move less with more knots have stopped moving."""
-UNSEEN = 100.0
-"""Integrations between a disturbance and an output that never sees it."""
+SHARE = 0.9
+"""Of what bends inside cells: the cells that hold so much of it are halved."""
 
 
 class Splines(Trajectories):
@@ -89,13 +87,13 @@ class Splines(Trajectories):
     def task(self, problem: CollocationProblem) -> Task:
         """Unknowns and trajectories as the descent sees them."""
         lower, upper = problem.inner_bounds()
-        floors, ceilings = limits(self.programs)
-        bounded = any(np.isfinite(b).any() for b in (*floors, *ceilings))
+        limits = [p.limits for p in self.programs]
+        limits = limits if np.isfinite(np.concatenate([b for pair in limits for b in pair])).any() else []
         scaled = copy.copy(problem)  # the scale of unknowns follows their guess: a task keeps its own
         return Task(
             self.programs, [c.unknowns for c in problem.cases], scaled.outer, scaled.inner, scaled.slopes, lower,
             upper, scaled.prior_residuals, problem.criterion == "smoothing",
-            floors if bounded else (), ceilings if bounded else (),
+            limits,
         )  # fmt: skip
 
     def follow(self, problem: CollocationProblem, theta: np.ndarray) -> SplineSolution | str:
@@ -225,7 +223,7 @@ class Splines(Trajectories):
         splines = self
         for _ in range(BEFORE if self.placed else 0):
             found = splines.follow(problem, problem.guess)
-            if isinstance(found, str) or left_over(found.quadratic) <= ROUGHLY * (1 + found.objective):
+            if isinstance(found, str) or _left_over(found.at) <= ROUGHLY * (1 + found.objective):
                 break
             splines = splines.finer(found)
         return splines
@@ -234,7 +232,7 @@ class Splines(Trajectories):
         self, problem: CollocationProblem, solution: SplineSolution, covariance: np.ndarray,
         before: np.ndarray | None, most: int,
     ) -> Judged:  # fmt: skip
-        left, is_still = left_over(solution.quadratic), False
+        left, is_still = _left_over(solution.at), False
         if before is not None:
             errors = np.sqrt(np.clip(np.diag(covariance), 0.0, None))
             moved = np.abs(solution.theta - before) / np.where(errors > 0, errors, np.inf)
@@ -249,7 +247,15 @@ class Splines(Trajectories):
         return Judged(False, note, "estimates still move as knots are added" if counts else "")
 
     def finer(self, solution: SplineSolution) -> Splines:
-        programs, betas = zip(*refined(solution.quadratic), strict=True)
+        """With more knots in the cells that hold most of what bends inside cells."""
+        at, errors = solution.at, _errors_of(solution.at)
+        every = np.sort(np.concatenate(errors))[::-1]
+        least = every[int(np.searchsorted(np.cumsum(every), SHARE * every.sum()))]
+        made = []
+        for program, beta, error in zip(at.task.programs, at.betas, errors, strict=True):
+            where = program.cells.t.reshape(len(error), -1).mean(axis=1)[error >= least]
+            made.append(program.moved_to(halved(program.mesh, where), beta))
+        programs, betas = zip(*made, strict=True)
         return Splines(programs, betas, self.method)
 
     def distances(self, problem: CollocationProblem, scales: Sequence[int]) -> np.ndarray:
@@ -268,14 +274,20 @@ class Splines(Trajectories):
                     for k, (p, d) in enumerate(zip(self.programs, meshes, strict=True))]  # fmt: skip
         return Splines(programs, [fit.kept[f"coefficients_{k}"] for k in range(len(programs))], self.method)
 
-    def notes(self, solution: SplineSolution) -> list[str]:
-        return []
-
     def sizes(self, solution: SplineSolution) -> dict[str, float]:
         return {
             "knots": float(sum(len(p.mesh.bounds) for p in self.programs)),
             "coefficients": float(sum(p.mesh.count for p in self.programs)),
         }
+
+
+def _errors_of(q: Quadratic) -> list[np.ndarray]:
+    return [program.cell_errors(part) for program, part in zip(q.task.programs, q.parts, strict=True)]
+
+
+def _left_over(q: Quadratic) -> float:
+    """The part of the criterion that more knots would take away, roughly."""
+    return float(sum(errors.sum() for errors in _errors_of(q)))
 
 
 def _older(program: SplineProgram, k: int, kept: Mapping[str, np.ndarray]) -> Knots:

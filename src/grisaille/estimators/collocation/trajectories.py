@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from grisaille.collocation.intensity import Misfit
-from grisaille.collocation.marginal import Marginal
+from grisaille.collocation.laplace import Marginal
 from grisaille.collocation.newton import Ended
 from grisaille.optimization.journal import Progress
 from grisaille.simulation.runner import Prediction
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from grisaille.estimation.fitted import Fitted
     from grisaille.estimators.collocation.problem import CollocationProblem
 
+UNSEEN = 100.0
+"""Distance of an output that never sees a disturbance."""
+SETTLED = 0.05
+"""Standard errors: estimates that move less on a finer mesh have stopped moving."""
 Statistics = tuple[str, np.ndarray, list[str], np.ndarray]
 """Of one experiment: its name, the times, the quantities, and (4, times, quantities)."""
 
@@ -187,9 +191,9 @@ class Trajectories(ABC):
     def finer(self, solution: Any) -> Trajectories:
         """On a finer mesh, from a solution."""
 
-    @abstractmethod
     def distances(self, problem: CollocationProblem, scales: Sequence[int]) -> np.ndarray | None:
-        """How far each scale's disturbance is from each output, infinite for unseen; None where only trials tell."""
+        """How far each scale's disturbance is from each output, ``UNSEEN`` at most; None where only trials tell."""
+        return None
 
     @abstractmethod
     def renewed(self, cases: Sequence[Case]) -> Trajectories:
@@ -199,9 +203,9 @@ class Trajectories(ABC):
     def restored(self, meshes: Sequence[Discretisation | None], fit: Fitted) -> Trajectories:
         """On the meshes of a file, starting from its trajectories; None in older ones."""
 
-    @abstractmethod
     def notes(self, solution: Any) -> list[str]:
         """What is not as it should be along the trajectories."""
+        return []
 
     @abstractmethod
     def sizes(self, solution: Any) -> dict[str, float]:
