@@ -118,7 +118,7 @@ def _start_guesses(unknowns: Sequence[Unknown], cases: Sequence[Case], records: 
                 y = record.y[:, seen[state]]
                 value = float(y[np.flatnonzero(np.isfinite(y))[0]])
                 done[k] = replace(done[k], guess=float(np.clip(value, done[k].lower, done[k].upper)))
-    return list(start_guesses(done, cases))
+    return list(start_guesses(done, [(c.trial, c.unknowns) for c in cases]))
 
 
 def direct_options(method: Any, reason: str) -> DirectOptions:
