@@ -30,42 +30,60 @@ GR_API long needs(long n, long entries, long room, long lanes) {
   return gr_factors_in(0, n, entries, room, lanes, &f);
 }
 GR_API long real_lu(long n, int *begin, int *row, int *order, int *wanted, int *block, long room, double *memory,
-                    double *a, double *b, long *orientation) {
+                    double *a, long transposed, double *b, long *told) {
   const gr_pattern m = {n, begin, row, order, wanted, block};
   gr_factors f;
   gr_factors_in(memory, n, begin[n], room, 1, &f);
   for (long e = 0; e < begin[n]; e++) f.a[e] = a[e];
   const long bad = gr_real_factor(&m, &f);
-  if (!bad) gr_real_solve(&m, &f, b);
-  if (!bad) *orientation = gr_sparse_orientation(&m, &f);
-  return bad;
+  if (bad) return bad;
+  if (transposed)
+    gr_real_solve_transposed(&m, &f, b);
+  else
+    gr_real_solve(&m, &f, b);
+  told[0] = gr_sparse_orientation(&m, &f);
+  told[1] = f.ready[0] == GR_BY_PANELS;
+  for (long k = 0; k < n; k++) told[2 + k] = f.row_at[k];
+  return 0;
 }
 GR_API long complex_lu(long n, int *begin, int *row, int *order, int *wanted, int *block, long room, double *memory,
-                       double *a, double *br, double *bi) {
+                       double *a, long transposed, double *br, double *bi, long *told) {
   const gr_pattern m = {n, begin, row, order, wanted, block};
   gr_factors f;
   gr_factors_in(memory, n, begin[n], room, 2, &f);
   for (long e = 0; e < 2 * begin[n]; e++) f.a[e] = a[e];
   const long bad = gr_complex_factor(&m, &f);
-  if (!bad) gr_complex_solve(&m, &f, br, bi);
-  return bad;
+  if (bad) return bad;
+  if (transposed)
+    gr_complex_solve_transposed(&m, &f, br, bi);
+  else
+    gr_complex_solve(&m, &f, br, bi);
+  told[1] = f.ready[0] == GR_BY_PANELS;
+  for (long k = 0; k < n; k++) told[2 + k] = f.row_at[k];
+  return 0;
 }
 """
 
 
-@pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+WAYS = {"columns": (), "panels": ("-DGR_PANELS_ALWAYS",), "narrow": ("-DGR_PANELS_ALWAYS", "-DGR_NARROW_ONLY")}
+"""As large and small matrices are factored by themselves, and all of them by panels, in registers of either width."""
+
+
+@pytest.fixture(scope="module", params=WAYS)
+def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         pytest.skip("no C compiler was found")
     folder: Path = tmp_path_factory.mktemp("sparse")
     (folder / "sparse.c").write_text(CODE)
     headers = str(resources.files("grisaille.compilation") / "kernels")
-    flags = ["-O1", "-std=c99", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", f"-I{headers}"]
-    subprocess.run([compiler, *flags, "sparse.c", "-o", "sparse.so", "-lm"], cwd=folder, check=True)
+    flags = ["-O1", "-std=c99", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", f"-I{headers}"]
+    given = [compiler, *flags, *WAYS[request.param], "sparse.c", "-o", "sparse.so", "-lm"]
+    subprocess.run(given, cwd=folder, check=True)
     library = ctypes.CDLL(str(folder / "sparse.so"))
     for name in ("needs", "real_lu", "complex_lu"):
         getattr(library, name).restype = ctypes.c_long
+    library.by_panels = request.param != "columns"
     return library
 
 
@@ -84,22 +102,37 @@ class Equations:
         found = eliminate(Pattern(a.shape, begin, rows))
         assert found is not None
         self.blocks = len(set(found.block.tolist()))
-        self.room = room or found.room
+        self.wanted = found.wanted.tolist()
+        self.room = room or (self.n**2 + 8 if library.by_panels else found.room)
         arrays = (begin, rows, found.order, found.wanted, found.block)
         self.pattern = [np.asarray(v, np.int32) for v in arrays]
         size = library.needs(*map(ctypes.c_long, (self.n, rows.size, self.room, lanes)))
         self.memory = np.zeros(size)
-        self.orientation = np.zeros(1, ctypes.c_long)
+        self.told = np.zeros(2 + self.n, ctypes.c_long)
 
-    def solve(self, a: np.ndarray, b: np.ndarray) -> tuple[int, np.ndarray]:
+    @property
+    def orientation(self) -> int:
+        return int(self.told[0])
+
+    @property
+    def has_panels(self) -> bool:
+        return bool(self.told[1])
+
+    @property
+    def pivots(self) -> list[int]:
+        return self.told[2:].tolist()
+
+    def solve(self, a: np.ndarray, b: np.ndarray, transposed: bool = False) -> tuple[int, np.ndarray]:
         values = np.ascontiguousarray(a[self.at])
         given = [ctypes.c_long(self.n), *map(pointer, self.pattern), ctypes.c_long(self.room), pointer(self.memory)]
+        turned = ctypes.c_long(transposed)
         if self.lanes == 2:
             re, im = b.real.copy(), b.imag.copy()
-            bad = self.library.complex_lu(*given, *map(pointer, (values.view(float), re, im)))
-            return bad, re + 1j * im
+            told = map(pointer, (re, im, self.told))
+            return self.library.complex_lu(*given, pointer(values.view(float)), turned, *told), re + 1j * im
         right = b.copy()
-        return self.library.real_lu(*given, *map(pointer, (values, right, self.orientation))), right
+        told = map(pointer, (right, self.told))
+        return self.library.real_lu(*given, pointer(values), turned, *told), right
 
 
 def random_matrix(rng: np.random.Generator, n: int, kind: type = float, each: int = 3) -> np.ndarray:
@@ -125,7 +158,8 @@ def test_solves_like_numpy_and_again_with_other_numbers(library: ctypes.CDLL, n:
         assert bad == 0
         assert np.abs(a @ x - b).max() < 1e-9 * np.abs(a).max() * max(1.0, np.abs(x).max())
         if kind is float:
-            assert equations.orientation[0] == np.linalg.slogdet(a)[0]
+            assert equations.orientation == np.linalg.slogdet(a)[0]
+        assert equations.has_panels == library.by_panels or equations.pivots != equations.wanted
         a = np.where(a != 0, a * (1 + 0.3 * rng.normal(size=a.shape)), 0)
 
 
@@ -187,3 +221,139 @@ def test_dependent_rows_are_singular_up_to_rounding(library: ctypes.CDLL) -> Non
 def test_factors_that_outgrow_their_room_are_refused(library: ctypes.CDLL) -> None:
     a = random_matrix(np.random.default_rng(2), 30, each=5)
     assert Equations(library, a, room=20).solve(a, np.ones(30))[0] == -1
+
+
+def symmetric_pattern(rng: np.random.Generator, n: int, kind: type = float) -> np.ndarray:
+    """Entries on both sides of the diagonal, which dominates."""
+    a = np.zeros((n, n), kind)
+    rows, columns = rng.integers(0, n, 2 * n), rng.integers(0, n, 2 * n)
+    a[rows, columns] = rng.normal(size=2 * n) + (1j * rng.normal(size=2 * n) if kind is complex else 0)
+    a[columns, rows] += rng.normal(size=2 * n)
+    a[np.arange(n), np.arange(n)] = 4.0 + np.abs(a).sum(1)
+    return a
+
+
+def without_diagonal(rng: np.random.Generator, n: int, kind: type = float) -> np.ndarray:
+    """States and unknowns of constraints: [[K, Bᵀ], [B, 0]]."""
+    a = symmetric_pattern(rng, n, kind)
+    k = n // 3
+    a[:k, :k] = 0.0
+    a[:k, k : 2 * k] += np.eye(k)
+    a[k : 2 * k, :k] += np.eye(k)
+    return a
+
+
+def cascade(rng: np.random.Generator, n: int, kind: type = float) -> np.ndarray:
+    """Blocks of a block-triangular form in disorder."""
+    a = np.zeros((n, n), kind)
+    for begin in range(0, n, 7):
+        end = min(n, begin + 7)
+        a[begin:end, begin:end] = symmetric_pattern(rng, end - begin, kind)
+        a[begin:end, : begin // 2] = rng.normal(size=(end - begin, begin // 2)) * (rng.random(begin // 2) < 0.2)
+    return a[rng.permutation(n)][:, rng.permutation(n)]
+
+
+def in_units(rng: np.random.Generator, n: int, kind: type = float) -> np.ndarray:
+    rows, columns = 10.0 ** rng.integers(-9, 10, n), 10.0 ** rng.integers(-9, 10, n)
+    return symmetric_pattern(rng, n, kind) * rows[:, None] * columns
+
+
+@pytest.mark.parametrize("make", [random_matrix, symmetric_pattern, without_diagonal, cascade, in_units])
+@pytest.mark.parametrize("kind", [float, complex])
+def test_every_kind_of_matrix_and_its_transpose(library: ctypes.CDLL, make: object, kind: type) -> None:
+    rng, by_panels = np.random.default_rng(17), 0
+    for n in (2, 3, 4, 7, 12, 25, 33, 60):
+        a = make(rng, n, kind)  # type: ignore[operator]
+        equations = Equations(library, a, lanes=2 if kind is complex else 1)
+        for again in range(4):
+            b = rng.normal(size=n).astype(kind)
+            for matrix, transposed in ((a, False), (a.T, True)):
+                bad, x = equations.solve(a, b, transposed)
+                assert bad == 0
+                # the backward error, row by row: |A x - b| <= c eps (|A| |x| + |b|)
+                assert (np.abs(matrix @ x - b) / (np.abs(matrix) @ np.abs(x) + np.abs(b))).max() < 1e-10
+            if kind is float:
+                assert equations.orientation == np.linalg.slogdet(a)[0]
+            by_panels += equations.has_panels
+            a = a * (1 + 0.3 * rng.normal(size=a.shape))
+            if again == 2:
+                a = a * 10.0 ** rng.integers(-4, 5, n)[:, None]
+    assert by_panels > 20 if library.by_panels else by_panels == 0
+
+
+def plate(m: int) -> np.ndarray:
+    """A square plate of m x m cells, weakly held."""
+    line = np.diag(np.full(m, 2.0)) - np.eye(m, k=1) - np.eye(m, k=-1)
+    return np.kron(line, np.eye(m)) + np.kron(np.eye(m), line) + 0.01 * np.eye(m * m)
+
+
+@pytest.mark.parametrize("kind", [float, complex])
+def test_a_plate_has_panels_and_keeps_them(library: ctypes.CDLL, kind: type) -> None:
+    rng, a = np.random.default_rng(5), plate(24).astype(kind)
+    equations = Equations(library, a, lanes=2 if kind is complex else 1)
+    for shift in (0.0, 3.0, 0.1) if kind is float else (0.0, 3.0 + 4.0j, 0.1j):
+        other = a + shift * np.eye(len(a))
+        b = rng.normal(size=len(a)).astype(kind)
+        bad, x = equations.solve(other, b)
+        assert bad == 0
+        assert equations.has_panels
+        assert equations.pivots == equations.wanted
+        assert np.abs(x - np.linalg.solve(other, b)).max() < 1e-10 * np.abs(x).max()
+        bad, x = equations.solve(other, b, transposed=True)
+        assert np.abs(x - np.linalg.solve(other.T, b)).max() < 1e-10 * np.abs(x).max()
+
+
+@pytest.mark.parametrize(("small", "is_taken"), [(0.05, True), (0.01, False)])
+def test_wanted_pivots_are_taken_by_panels_as_by_columns(library: ctypes.CDLL, small: float, is_taken: bool) -> None:
+    a = plate(24)
+    first = Equations(library, a)
+    assert first.solve(a, np.ones(576))[0] == 0
+    column = first.pattern[2][
+        0
+    ]  # nothing is eliminated from the first one; the others' entries are a fourth of their rows'
+    a[column, column] = small
+    equations = Equations(library, a)
+    bad, x = equations.solve(a, np.ones(576))
+    assert bad == 0
+    assert (equations.pivots == equations.wanted) == is_taken
+    assert np.abs(a @ x - 1).max() < 1e-10 * np.abs(x).max()
+
+
+@pytest.mark.parametrize(("small", "is_kept"), [(0.0005, True), (0.0001, False)])
+def test_pivots_are_kept_by_panels_as_by_columns(library: ctypes.CDLL, small: float, is_kept: bool) -> None:
+    a = plate(24)
+    equations = Equations(library, a)
+    assert equations.solve(a, np.ones(576))[0] == 0
+    column = equations.pattern[2][0]
+    a[column, column] = small
+    for _ in range(3):
+        bad, x = equations.solve(a, np.ones(576))
+        assert bad == 0
+        assert (equations.pivots == equations.wanted) == is_kept
+        assert np.abs(a @ x - 1).max() < 1e-9 * np.abs(x).max()
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_plate_with_dependent_rows_is_singular_up_to_rounding(library: ctypes.CDLL, again: bool) -> None:
+    a = plate(24)
+    a[300:302] = 0.0
+    a[300, 300:302] = 0.1, 0.3
+    a[301, 300:302] = 0.7 * 0.1, 1.0
+    equations = Equations(library, a)
+    if again:
+        assert equations.solve(a, np.ones(576))[0] == 0
+        assert equations.has_panels
+    a[301, 301] = 0.7 * 0.3
+    assert equations.solve(a, np.ones(576))[0] in (301, 302)
+
+
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("value", [0.0, np.nan])
+def test_a_plate_with_a_column_without_pivot_is_refused(library: ctypes.CDLL, value: float, again: bool) -> None:
+    a = plate(24)
+    equations = Equations(library, a)
+    if again:
+        assert equations.solve(a, np.ones(576))[0] == 0
+    a[:, 300] *= value
+    refused = equations.solve(a, np.ones(576))[0]
+    assert refused == 301 if value == 0.0 else refused > 0

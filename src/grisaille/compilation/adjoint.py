@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grisaille.compilation.derivatives import differentiate
-from grisaille.compilation.kernel_source import ARGUMENTS, c_source
-from grisaille.compilation.library import Library, build_library, no_compiler
+from grisaille.compilation.kernel_source import ARGUMENTS, c_source, solvers
+from grisaille.compilation.library import Library, Source, build_library, build_linked, no_compiler
 from grisaille.compilation.printer import print_function
 from grisaille.compilation.sparse import source as sparse_source
 from grisaille.compilation.sparse.room import with_room
@@ -93,7 +93,8 @@ def build_adjoint(system: System, sparse: bool | None = None) -> AdjointKernel:
     text = c_source(system, False, functions, sparse)
     printed = "\n".join(print_function(f, f"gr_{name}", (*ARGUMENTS, "l")) for name, f in pulled.items())
     count = sum(f.n_instructions() for f in pulled.values())
-    library = build_library(f'{text}\n{printed}\n#include "gr_adjoint.h"\n', count)
+    text = f'{text}\n{printed}\n#include "gr_adjoint.h"\n'
+    library = build_linked([Source(text, count), solvers()]) if sparse else build_library(text, count)
     if library is None:
         raise no_compiler()
     library.check_size("gr_adjoint_size", AdjointStructure)

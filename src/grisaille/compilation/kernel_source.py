@@ -1,8 +1,9 @@
-"""The C text of a model: sizes, functions and integrators in one file, or, of sparse kernels, in three that are linked.
+"""The C text of a model: sizes, functions and integrators in one file, or, of sparse kernels, in four that are linked.
 
 Most of a compiler's time goes into the integrators. Those of small models know all sizes and have the functions inside;
 those of sparse ones read sizes from the model's object, so that one object serves nearly all models, and a run and a
-fit of one model share its functions too (gr_linked.h). No name of the user's is in any of it.
+fit of one model share its functions too (gr_linked.h). Sparse equations are solved in an object for all models. No name
+of the user's is in any of it.
 """
 
 from __future__ import annotations
@@ -39,13 +40,14 @@ _NO_SLOPES = [
 
 
 def c_source(system: System, sensitive: bool, functions: Mapping[str, ca.Function], sparse: bool = False) -> str:
-    """The C file of a model: sizes, functions, integrators. No name of the user's is in it."""
+    """The C file of a model: sizes, functions, integrators. No name of the user's is in it. A sparse one is to be
+    linked with ``solvers``."""
     macros = sparse_source.matrices(functions, system.nx, system.nz).as_macros() if sparse else []
     return "\n".join(
         [
             *_macros(_sizes(system, functions) | _features(system)),
             f"#define GR_SENSITIVE {int(sensitive)}",
-            *(["#define GR_SPARSE 1", *macros] if sparse else []),
+            *(["#define GR_SPARSE 1", "#define GR_SOLVERS_ELSEWHERE 1", *macros] if sparse else []),
             '#include "gr_task.h"',
             *_modes(system),
             PRELUDE,
@@ -56,8 +58,8 @@ def c_source(system: System, sensitive: bool, functions: Mapping[str, ca.Functio
 
 
 def linked_sources(system: System, functions: Mapping[str, ca.Function]) -> list[Source]:
-    """C files of a sparse kernel: its functions, their derivatives by parameters, and the integrators, which are those
-    of other models too (gr_linked.h)."""
+    """C files of a sparse kernel: the integrators, which are those of other models too (gr_linked.h), its functions,
+    their derivatives by parameters, and how equations are solved."""
     plain = {name: f for name, f in functions.items() if name not in SENSITIVE}
     slopes = {name: f for name, f in functions.items() if name in SENSITIVE}
     sizes = _sizes(system, functions)
@@ -70,7 +72,14 @@ def linked_sources(system: System, functions: Mapping[str, ca.Function]) -> list
         Source("\n".join([*integrators, *_modes(system), *INTEGRATORS]), 0, shared=True),
         _object_source(system, plain, numbers),
         _object_source(system, slopes, [] if slopes else _NO_SLOPES),
+        solvers(),
     ]
+
+
+def solvers() -> Source:
+    """The C file of sparse equations, the same for all models (gr_sparse_factors.h)."""
+    sizes = _macros({"NX": 1, "NZ": 0, "NU": 0, "NP": 0, "NC": 0, "NY": 0, "SPARSE": 1, "SOLVERS_HERE": 1})
+    return Source("\n".join([*sizes, '#include "gr_sparse_factors.h"', ""]), 0)
 
 
 def kinds(system: System) -> tuple[int, ...]:

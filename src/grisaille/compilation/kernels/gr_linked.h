@@ -12,6 +12,7 @@
 #define GR_LINKED 1
 #define GR_SENSITIVE 1
 #define GR_SPARSE 1
+#define GR_SOLVERS_ELSEWHERE 1
 
 #if defined(_WIN32)
 #define GR_ELSEWHERE extern

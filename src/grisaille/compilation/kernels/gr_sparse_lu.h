@@ -175,11 +175,6 @@ GR_APART long GR_OF(factor_again)(const gr_pattern *m, const gr_factors *f) {
   return 1;
 }
 
-/* f->a factored; answers 0, the refused column + 1, or GR_NO_ROOM */
-GR_FN long GR_OF(factor)(const gr_pattern *m, const gr_factors *f) {
-  return f->ready[0] && GR_OF(factor_again)(m, f) ? 0 : GR_OF(factor_anew)(m, f);
-}
-
 /* f->y, by positions: the right-hand side becomes the solution */
 GR_FN void GR_OF(substitute)(const gr_pattern *m, const gr_factors *f) {
   double *GR_RESTRICT y = f->y;
@@ -197,25 +192,3 @@ GR_FN void GR_OF(substitute)(const gr_pattern *m, const gr_factors *f) {
     }
   }
 }
-
-#if GR_PER == 1
-/* b becomes the solution of A x = b */
-GR_FN void gr_real_solve(const gr_pattern *m, const gr_factors *f, double *b) {
-  for (long k = 0; k < m->n; k++) f->y[k] = b[f->row_at[k]];
-  gr_real_substitute(m, f);
-  for (long k = 0; k < m->n; k++) b[m->order[k]] = f->y[k];
-}
-#else
-/* br + i bi becomes the solution */
-GR_FN void gr_complex_solve(const gr_pattern *m, const gr_factors *f, double *br, double *bi) {
-  for (long k = 0; k < m->n; k++) {
-    f->y[2 * k] = br[f->row_at[k]];
-    f->y[2 * k + 1] = bi[f->row_at[k]];
-  }
-  gr_complex_substitute(m, f);
-  for (long k = 0; k < m->n; k++) {
-    br[m->order[k]] = f->y[2 * k];
-    bi[m->order[k]] = f->y[2 * k + 1];
-  }
-}
-#endif

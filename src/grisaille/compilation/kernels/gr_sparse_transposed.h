@@ -20,23 +20,37 @@ GR_FN void GR_OF(substitute_transposed)(const gr_pattern *m, const gr_factors *f
   }
 }
 
-#if GR_PER == 1
-/* b becomes the solution of A'x = b */
-GR_FN void gr_real_solve_transposed(const gr_pattern *m, const gr_factors *f, double *b) {
-  for (long k = 0; k < m->n; k++) f->y[k] = b[m->order[k]];
-  gr_real_substitute_transposed(m, f);
-  for (long k = 0; k < m->n; k++) b[f->row_at[k]] = f->y[k];
+/* y[k] less what the entries of other blocks in column k, those of A, make of it */
+GR_FN void GR_OF(panel_between_transposed)(const gr_pattern *m, const gr_factors *f, long k, double *y) {
+  const int c = m->order[k];
+  for (int e = m->begin[c]; e < m->begin[c + 1]; e++)
+    if (f->place[e] < m->block[k]) GR_OF(less)(y, m->n, k, f->place[e], f->a + GR_PER * (long)e, 1);
 }
-#else
-GR_FN void gr_complex_solve_transposed(const gr_pattern *m, const gr_factors *f, double *br, double *bi) {
-  for (long k = 0; k < m->n; k++) {
-    f->y[2 * k] = br[m->order[k]];
-    f->y[2 * k + 1] = bi[m->order[k]];
-  }
-  gr_complex_substitute_transposed(m, f);
-  for (long k = 0; k < m->n; k++) {
-    br[f->row_at[k]] = f->y[2 * k];
-    bi[f->row_at[k]] = f->y[2 * k + 1];
+
+/* the same by panels */
+GR_APART void GR_OF(panels_substitute_transposed)(const gr_pattern *m, const gr_factors *f) {
+  const gr_panels p = gr_panels_in(f->panels, m->n, m->begin[m->n]);
+  const long n = m->n;
+  double *y = f->y;
+  for (long begin = 0, end; begin < n; begin = end) {
+    for (end = begin + 1; end < n && m->block[end] == begin;) end++;
+    const long from = p.of[begin], to = p.of[end - 1];
+    for (long k = begin; begin > 0 && k < end; k++) GR_OF(panel_between_transposed)(m, f, k, y);
+    for (long s = from; s <= to; s++) {
+      const gr_panel q = gr_panel_of(f, &p, s, GR_PER);
+      double *v = y + q.first;
+      for (long c = 0; c < q.w; c++) {
+        for (long i = 0; i < c; i++) GR_OF(less)(v, n, c, i, q.l + i + c * q.ld, q.lim);
+        GR_OF(scale)(v, n, c, f->inverse + GR_PER * (q.first + c));
+      }
+      GR_BY_WIDTH(spread)(q.m, q.w, q.u, q.m, q.uim, q.rows, v, y, n, f->x);
+    }
+    for (long s = to; s >= from; s--) {
+      const gr_panel q = gr_panel_of(f, &p, s, GR_PER);
+      double *v = y + q.first;
+      GR_BY_WIDTH(collect)(q.m, q.w, q.l + q.w, q.ld, q.lim, q.rows, v, y, n, f->x);
+      for (long c = q.w - 1; c >= 0; c--)
+        for (long i = c + 1; i < q.w; i++) GR_OF(less)(v, n, c, i, q.l + i + c * q.ld, q.lim);
+    }
   }
 }
-#endif

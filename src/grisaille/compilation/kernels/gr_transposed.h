@@ -7,17 +7,6 @@
 
 #if GR_SPARSE
 
-#define GR_PER 1
-#define GR_OF(name) gr_real_##name
-#include "gr_sparse_transposed.h"
-#undef GR_PER
-#undef GR_OF
-#define GR_PER 2
-#define GR_OF(name) gr_complex_##name
-#include "gr_sparse_transposed.h"
-#undef GR_PER
-#undef GR_OF
-
 #if GR_HAS_Z
 GR_FN void gr_solve_z_transposed(const gr_task *k, const gr_newton *n, double *b) {
   const gr_pattern m = gr_pattern_of_z();

@@ -2,7 +2,8 @@
 
 For a square matrix with a perfect matching of its columns with rows, columns and rows are put into block-triangular
 form (Tarjan's strong components of the matched graph), and inside each block into an order of minimum degree of
-A + Aᵀ. What a pivot is, is decided by numbers at run time (``kernels/gr_sparse.h``); the matching says which is wanted.
+A + Aᵀ; where much fills in, columns with the same rows next to each other. What a pivot is, is decided by numbers at
+run time (``kernels/gr_sparse_factors.h``); the matching says which is wanted.
 
 Reference: Duff, Erisman, Reid: Direct Methods for Sparse Matrices, 2nd edition, chapters 6, 7 and 11.
 """
@@ -22,6 +23,11 @@ Ints = NDArray[np.int64]
 
 SPARE = 4
 """There is room for so many times the entries that the wanted pivots give; untouched memory costs nothing."""
+
+PANELS = 100
+"""Products a column from which on columns are eliminated several at a time (``GR_PANEL_WORK`` in
+``kernels/gr_sparse_panels.h``), so that those with the same rows should be neighbours. Elsewhere they should not:
+eliminations that wait for one another take 1.3 times as long along a rod."""
 
 SMALL = 3
 """Columns of a block whose order does not matter."""
@@ -96,7 +102,11 @@ def eliminate(pattern: Pattern) -> Elimination | None:
         block += [len(order)] * len(members)
         order += members if len(members) <= SMALL else _minimum_degree(members, pattern, position, number, label)
     places, begins = np.array(order, np.int64), np.array(block, np.int64)
-    return Elimination(places, matched[places], begins, _fill(pattern, position, places, begins))
+    tree = _tree(pattern, position, places, begins)
+    counts = _counts(tree)
+    if sum(count**2 for count in counts) >= PANELS * n:
+        places = places[_postorder(tree, counts)]
+    return Elimination(places, matched[places], begins, sum(counts) + tree.between + n)
 
 
 def _match(pattern: Pattern) -> Ints | None:
@@ -133,14 +143,24 @@ def _minimum_degree(members: Sequence[int], pattern: Pattern, position: Ints, nu
     return [members[i] for i in np.argsort(factors.perm_c)]
 
 
-def _fill(pattern: Pattern, position: Ints, order: Ints, block: Ints) -> int:
-    """Entries of U, by the elimination tree of A + Aᵀ inside the blocks (row counts), plus those between blocks."""
+@dataclass(frozen=True)
+class _Tree:
+    """The elimination tree of A + Aᵀ inside the blocks: column k needs ``below[starts[k] : starts[k + 1]]`` and what
+    leads there, and is needed first by ``parent[k]``, or by none (-1)."""
+
+    starts: list[int]
+    below: list[int]
+    parent: list[int]
+    between: int
+    """Entries between blocks, which nothing fills."""
+
+
+def _tree(pattern: Pattern, position: Ints, order: Ints, block: Ints) -> _Tree:
     n = order.size
     at = np.empty(n, np.int64)
     at[order] = np.arange(n)
     rows, columns = at[position], at[pattern.column]
     same = block[rows] == block[columns]
-    between = int((~same).sum())
     low, high = np.minimum(rows, columns)[same], np.maximum(rows, columns)[same]
     sort = np.lexsort((low, high))
     low, high = low[sort], high[sort]
@@ -157,14 +177,42 @@ def _fill(pattern: Pattern, position: Ints, order: Ints, block: Ints) -> int:
                 if following == -1:
                     parent[i] = k
                 i = following
-    mark = [-1] * n
-    count = 0
+    return _Tree(starts, below, parent, int((~same).sum()))
+
+
+def _counts(tree: _Tree) -> list[int]:
+    """Entries of each column of L below the diagonal: a row of L is made of paths in the tree."""
+    n = len(tree.parent)
+    starts, below, parent = tree.starts, tree.below, tree.parent
+    mark, counts = [-1] * n, [0] * n
     for k in range(n):
         mark[k] = k
         for e in range(starts[k], starts[k + 1]):
             i = below[e]
             while mark[i] != k:
                 mark[i] = k
-                count += 1
+                counts[i] += 1
                 i = parent[i]
-    return count + between + n
+    return counts
+
+
+def _postorder(tree: _Tree, counts: list[int]) -> list[int]:
+    """The same elimination with every column right after those that lead to it, the fullest of these last: neighbours
+    then have the same rows (``kernels/gr_sparse_panels.h``)."""
+    n = len(counts)
+    children: list[list[int]] = [[] for _ in range(n)]
+    for k, above in enumerate(tree.parent):
+        if above >= 0:
+            children[above].append(k)
+    found: list[int] = []
+    for root in range(n):
+        if tree.parent[root] >= 0:
+            continue
+        # parents before children, then turned around
+        begin, stack = len(found), [root]
+        while stack:
+            k = stack.pop()
+            found.append(k)
+            stack += sorted(children[k], key=counts.__getitem__)
+        found[begin:] = found[begin:][::-1]
+    return found
