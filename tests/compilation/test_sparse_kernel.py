@@ -88,7 +88,7 @@ def test_kernels_share_integrators_and_those_of_one_model_its_functions_too() ->
     texts = []
     for n, sensitive in ((CELLS, True), (CELLS + 1, True), (CELLS + 1, False)):
         functions = differentiate(network(n), sensitive=sensitive, sparse=True)
-        texts.append([source.text for source in linked_sources(network(n), functions)])
+        texts.append([source.text for source in linked_sources(network(n), functions)["gr_implicit"]])
     assert len({integrators for integrators, _, _, _ in texts}) == len({solvers for _, _, _, solvers in texts}) == 1
     assert texts[0][1] != texts[1][1] == texts[2][1] and len({slopes for _, _, slopes, _ in texts}) == 3
 

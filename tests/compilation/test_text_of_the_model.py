@@ -41,7 +41,8 @@ def printed(function, *arguments, **options):
         pass
 
 for model in (Robot, FlexibleCrank):
-    printed(build_kernel, structure_of(model()).system, sensitive=model is FlexibleCrank)
+    kernel = build_kernel(structure_of(model()).system, sensitive=model is FlexibleCrank)
+    printed(kernel.work_size, "gr_implicit", 0)
 printed(build_step, structure_of(Robot()).system)
 printed(gr.fit, Tanks(), tank_record(), ["a", "b"], gr.KalmanML())
 printed(gr.fit, Pendulum(), swung, ["k", "scale(w)"], gr.KalmanML())

@@ -25,9 +25,9 @@ class AdjointStructure(ctypes.Structure):
     """The memory layout of ``gr_adjoint``."""
 
     _fields_ = (
-        ("task", ctypes.POINTER(TaskStructure)), ("implicit", ctypes.c_long), ("room", ctypes.c_long),
-        ("taken", ctypes.c_long), ("path", ctypes.c_void_p), ("weights", ctypes.c_void_p),
-        ("lambda_", ctypes.c_void_p), ("gradient", ctypes.c_void_p), ("work", ctypes.c_void_p),
+        ("task", ctypes.POINTER(TaskStructure)), ("room", ctypes.c_long), ("taken", ctypes.c_long),
+        ("path", ctypes.c_void_p), ("weights", ctypes.c_void_p), ("lambda_", ctypes.c_void_p),
+        ("gradient", ctypes.c_void_p), ("work", ctypes.c_void_p),
     )  # fmt: skip
 
 
@@ -46,36 +46,35 @@ class AdjointKernel:
     def is_compiled(self) -> bool:
         return True
 
-    def point_size(self, implicit: bool) -> int:
+    @property
+    def point_size(self) -> int:
         """Numbers kept for each step."""
-        return int(self.library.function("gr_adjoint_point", ctypes.c_long)(int(implicit)))
+        return int(self.library.function("gr_adjoint_point")())
 
-    def forward(self, task: Task, implicit: bool, path: Floats) -> int:
+    def forward(self, task: Task, path: Floats) -> int:
         """Runs the task to its end, or to ``Status.MORE`` where the path is full; answers how many points it has."""
-        size = int(self.library.function(f"gr_{'implicit' if implicit else 'explicit'}_work", ctypes.c_long)(0))
+        size = int(self.library.function("gr_forward_work")())
         if task.work.size < size:
             task.work = np.zeros(size)
         nothing = 3 * [np.zeros(1)]
-        return with_room(self.library, task, lambda: self._run("gr_adjoint_forward", task, implicit, path, 0, *nothing))
+        return with_room(self.library, task, lambda: self._run("gr_adjoint_forward", task, path, 0, *nothing))
 
-    def back(
-        self, task: Task, implicit: bool, path: Floats, taken: int, weights: Floats, by_state: Floats, gradient: Floats
-    ) -> None:
+    def back(self, task: Task, path: Floats, taken: int, weights: Floats, by_state: Floats, gradient: Floats) -> None:
         """Adds to ``gradient`` and moves ``by_state`` from the end of the task to its start."""
 
         def run() -> tuple[Floats, Floats]:
             state, slopes = by_state.copy(), gradient.copy()
-            self._run("gr_adjoint_back", task, implicit, path, taken, weights, state, slopes)
+            self._run("gr_adjoint_back", task, path, taken, weights, state, slopes)
             return state, slopes
 
         by_state[:], gradient[:] = with_room(self.library, task, run)
 
-    def _run(self, entry: str, task: Task, implicit: bool, path: Floats, taken: int, *vectors: Floats) -> int:
+    def _run(self, entry: str, task: Task, path: Floats, taken: int, *vectors: Floats) -> int:
         """How many points the path has then; ``vectors``: weights, derivatives by the state, gradient."""
         packed = task.pack()
         work = np.zeros(int(self.library.function("gr_adjoint_work")()))
         adjoint = AdjointStructure(
-            ctypes.pointer(packed), int(implicit), len(path) // self.point_size(implicit), taken, path.ctypes.data,
+            ctypes.pointer(packed), len(path) // self.point_size, taken, path.ctypes.data,
             *(vector.ctypes.data for vector in vectors), work.ctypes.data,
         )  # fmt: skip
         self.library.function(entry, ctypes.POINTER(AdjointStructure))(ctypes.byref(adjoint))
@@ -83,8 +82,8 @@ class AdjointKernel:
         return int(adjoint.taken)
 
 
-def build_adjoint(system: System, sparse: bool | None = None) -> AdjointKernel:
-    """The adjoint of a reduced system without modes; raises where there is no compiler.
+def build_adjoint(system: System, implicit: bool, sparse: bool | None = None) -> AdjointKernel:
+    """The adjoint of implicit or explicit steps of a reduced system without modes; raises where there is no compiler.
 
     sparse : keep the nonzeros of matrices only; None decides by size, as ``build_kernel`` does
     """
@@ -93,7 +92,7 @@ def build_adjoint(system: System, sparse: bool | None = None) -> AdjointKernel:
     text = c_source(system, False, functions, sparse)
     printed = "\n".join(print_function(f, f"gr_{name}", (*ARGUMENTS, "l")) for name, f in pulled.items())
     count = sum(f.n_instructions() for f in pulled.values())
-    text = f'{text}\n{printed}\n#include "gr_adjoint.h"\n'
+    text = f'{text}\n{printed}\n#define GR_IMPLICIT_STEPS {int(implicit)}\n#include "gr_adjoint.h"\n'
     library = build_linked([Source(text, count), solvers()]) if sparse else build_library(text, count)
     if library is None:
         raise no_compiler()

@@ -1,7 +1,7 @@
-"""The kernel of a model: its functions as NumPy callables and, with a compiler, as a library with the integrators.
+"""The kernel of a model: its functions as NumPy callables and, with a compiler, as libraries with the integrators.
 
-Argument order ``(t, x, z, u, p)`` throughout. The callables always run in CasADi's virtual machine; the library holds
-the same functions printed as C together with gr_explicit.h and gr_implicit.h, which run whole trajectories at once.
+Argument order ``(t, x, z, u, p)`` throughout. The callables always run in CasADi's virtual machine; a library holds
+the same functions printed as C together with an integrator, which runs whole trajectories at once (``integrators``).
 Kernels depend on equations only, never on values, and are kept for the life of the process.
 """
 
@@ -19,17 +19,22 @@ from numpy.typing import NDArray
 from grisaille.compilation.compiler import find_compiler, is_switched_off
 from grisaille.compilation.derivatives import PARAMETRIC, PLAIN, differentiate
 from grisaille.compilation.evaluation import Evaluation, numpy_matrix, numpy_vector, sparse_matrix
-from grisaille.compilation.kernel_source import c_source, kinds, linked_sources, when_tables
-from grisaille.compilation.library import Library, build_library, build_linked, no_compiler
+from grisaille.compilation.integrators import Integrator, Integrators
+from grisaille.compilation.kernel_source import kinds, linked_sources, when_tables, whole_sources
+from grisaille.compilation.library import no_compiler
 from grisaille.compilation.memo import Memo
 from grisaille.compilation.sparse import source as sparse_source
 from grisaille.compilation.sparse.room import with_room
-from grisaille.compilation.task import Task, TaskStructure
+from grisaille.compilation.task import Task
 from grisaille.errors import CompilationError
 from grisaille.structure.system import System
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
+
+FEW = 3000
+"""Instructions of a model's functions up to which it is compiled with derivatives by parameters before they are asked
+for, if these have not many more: a fit then finds everything compiled, and the first run waits 0.1 s longer."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +56,7 @@ class Kernel:
     sensitive: bool
     sparse: bool
     """Compiled with the nonzeros of its matrices only (``kernels/gr_sparse.h``)."""
-    library: Library | None
+    integrators: Integrators | None
     jacobian: Callable[..., csc_array]
     """What ``J`` gives, as its entries."""
     F: Evaluation
@@ -67,31 +72,43 @@ class Kernel:
 
     @property
     def is_compiled(self) -> bool:
-        return self.library is not None
+        return self.integrators is not None
+
+    def build(self, *entries: str) -> None:
+        """Integrators that will be called, at the same time."""
+        if self.integrators is not None:
+            self.integrators.build(*entries)
 
     def work_size(self, entry: str, ns: int) -> int:
         """Doubles of scratch memory that a compiled entry needs for ``ns`` sensitivity directions."""
-        return int(self._entry(f"{entry}_work", ctypes.c_long)(ns))
+        return int(self._entry(entry).work(ns))
 
     def call(self, entry: str, task: Task) -> None:
         """Runs ``"gr_explicit"`` or ``"gr_implicit"`` on the task, which holds the answer; allocates ``task.work``."""
-        size = self.work_size(entry, task.ns)
+        integrator = self._entry(entry_of(entry, task))
+        size = int(integrator.work(task.ns))
         if task.work.size < size:
             task.work = np.zeros(size)
-        if self.sparse and self.library is not None:
-            with_room(self.library, task, lambda: self._run(entry, task))
+        if self.sparse:
+            with_room(integrator.library, task, lambda: _run(integrator, task))
         else:
-            self._run(entry, task)
+            _run(integrator, task)
 
-    def _run(self, entry: str, task: Task) -> None:
-        packed = task.pack()
-        self._entry(entry, ctypes.POINTER(TaskStructure))(ctypes.byref(packed))
-        task.unpack(packed)
-
-    def _entry(self, name: str, argument: object) -> ctypes._NamedFuncPointer:
-        if self.library is None:
+    def _entry(self, name: str) -> Integrator:
+        if self.integrators is None:
             raise CompilationError(f"This kernel is interpreted, it has no {name} in C; use the Python integrator.")
-        return self.library.function(name, argument)
+        return self.integrators.entry(name)
+
+
+def entry_of(entry: str, task: Task) -> str:
+    """What runs the task: frozen explicit steps are an integrator of their own."""
+    return "gr_rk4" if entry == "gr_explicit" and task.fixed_step > 0.0 else entry
+
+
+def _run(integrator: Integrator, task: Task) -> None:
+    packed = task.pack()
+    integrator.run(ctypes.byref(packed))
+    task.unpack(packed)
 
 
 def build_kernel(
@@ -100,12 +117,12 @@ def build_kernel(
     """The kernel of a reduced system.
 
     ``compiled=None`` compiles, or takes an earlier build from the cache, unless GRISAILLE_COMPILER=none; ``True``
-    insists; ``False`` interprets. ``sparse=None`` keeps the nonzeros of large compiled models only. A compiled one with
-    derivatives by parameters also serves where none are asked for: same digits, 1.00 to 1.05 times the time per step.
+    insists; ``False`` interprets. ``sparse=None`` keeps the nonzeros of large compiled models only. A compiled one may
+    have derivatives by parameters that were not asked for: same digits, and a run and a fit share it.
     """
     own = (_content(system), len(system.pieces), kinds(system), *when_tables(system), sparse, *_mode(compiled))
-    other = None if sensitive else _known.peek((*own, True))
-    if other is not None and other.is_compiled:
+    other = _known.peek((*own, not sensitive))
+    if other is not None and other.is_compiled and other.sensitive:
         return other
     return _known.get((*own, sensitive), lambda: _build(system, sensitive, compiled, sparse))
 
@@ -129,20 +146,29 @@ def _mode(compiled: bool | None) -> tuple[object, ...]:
 
 
 def _build(system: System, sensitive: bool, compiled: bool | None, sparse: bool | None) -> Kernel:
-    if compiled is False or is_switched_off():
+    interpreted = compiled is False or is_switched_off()
+    if interpreted and compiled:
+        raise no_compiler()
+    if interpreted:
         sparse = False
     elif sparse is None:
         sparse = sparse_source.is_worth_it(system)
     functions = differentiate(system, sensitive=sensitive, sparse=sparse)
-    library = None if compiled is False else _load(system, sensitive, sparse, functions)
-    if library is None and compiled:
-        raise no_compiler()
+    if not (interpreted or sparse or sensitive) and _instructions(functions) <= FEW:
+        more = differentiate(system, sensitive=True)
+        sensitive = _instructions(more) <= 2 * FEW
+        functions = more if sensitive else functions
+    integrators = None if interpreted else _integrators(system, sensitive, sparse, functions)
     calls = {name: _callable(name, functions) for name in (*PLAIN, *PARAMETRIC)}
     return Kernel(
         nx=system.nx, nz=system.nz, nu=system.nu, np=system.np, nc=system.nc, ny=system.ny,
         nm=len(system.pieces), sides=functions["S"].numel_out(0), ne=len(system.modes), sensitive=sensitive,
-        sparse=sparse, library=library, jacobian=sparse_matrix(functions["J"]), **calls,
+        sparse=sparse, integrators=integrators, jacobian=sparse_matrix(functions["J"]), **calls,
     )  # fmt: skip
+
+
+def _instructions(functions: Mapping[str, ca.Function]) -> int:
+    return sum(f.n_instructions() for f in functions.values())
 
 
 def _callable(name: str, functions: Mapping[str, ca.Function]) -> Evaluation:
@@ -155,12 +181,10 @@ def _callable(name: str, functions: Mapping[str, ca.Function]) -> Evaluation:
     return absent
 
 
-def _load(system: System, sensitive: bool, sparse: bool, functions: Mapping[str, ca.Function]) -> Library | None:
-    if sparse:
-        library = build_linked(linked_sources(system, functions))
-    else:
-        count = sum(f.n_instructions() for f in functions.values())
-        library = build_library(c_source(system, sensitive, functions), count)
-    if library is not None:
-        library.check_size("gr_task_size")
-    return library
+def _integrators(
+    system: System, sensitive: bool, sparse: bool, functions: Mapping[str, ca.Function]
+) -> Integrators:  # fmt: skip
+    sources = linked_sources(system, functions) if sparse else whole_sources(system, sensitive, functions)
+    integrators = Integrators(sources)
+    integrators.demand()
+    return integrators

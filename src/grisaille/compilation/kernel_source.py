@@ -1,4 +1,5 @@
-"""The C text of a model: sizes, functions and integrators in one file, or, of sparse kernels, in four that are linked.
+"""The C text of a model's integrators, one for each: sizes, functions and integrator in one file, or, of sparse
+kernels, in four that are linked.
 
 Most of a compiler's time goes into the integrators. Those of small models know all sizes and have the functions inside;
 those of sparse ones read sizes from the model's object, so that one object serves nearly all models, and a run and a
@@ -20,12 +21,8 @@ from grisaille.compilation.sparse import source as sparse_source
 from grisaille.structure.system import System
 
 ARGUMENTS = ("t", "x", "z", "u", "p")
-ENTRIES = ("gr_explicit", "gr_implicit")
-INTEGRATORS = (
-    *(f'#include "{entry}.h"' for entry in ENTRIES),
-    "GR_API long gr_task_size(void) { return (long)sizeof(gr_task); }",
-    "",
-)
+ENTRIES = ("gr_explicit", "gr_rk4", "gr_implicit")
+"""Integrators: explicit steps under error control, frozen explicit steps, implicit steps of both kinds."""
 ROLLED = 300
 """Instructions of a sparse kernel's function above which what repeats is printed as loops, which compilers read sooner
 (derivatives of 1 000 cells by parameters, gcc 12: 0.1 s instead of 0.7 s) and which take as long to run."""
@@ -40,8 +37,8 @@ _NO_SLOPES = [
 
 
 def c_source(system: System, sensitive: bool, functions: Mapping[str, ca.Function], sparse: bool = False) -> str:
-    """The C file of a model: sizes, functions, integrators. No name of the user's is in it. A sparse one is to be
-    linked with ``solvers``."""
+    """Sizes and functions of a model, to be followed by the headers of what calls them. A sparse one is to be linked
+    with ``solvers``."""
     macros = sparse_source.matrices(functions, system.nx, system.nz).as_macros() if sparse else []
     return "\n".join(
         [
@@ -52,14 +49,21 @@ def c_source(system: System, sensitive: bool, functions: Mapping[str, ca.Functio
             *_modes(system),
             PRELUDE,
             *(_printed(name, function, sparse) for name, function in functions.items()),
-            *INTEGRATORS,
+            "",
         ]
     )
 
 
-def linked_sources(system: System, functions: Mapping[str, ca.Function]) -> list[Source]:
-    """C files of a sparse kernel: the integrators, which are those of other models too (gr_linked.h), its functions,
-    their derivatives by parameters, and how equations are solved."""
+def whole_sources(system: System, sensitive: bool, functions: Mapping[str, ca.Function]) -> dict[str, list[Source]]:
+    """The C file of each integrator."""
+    count = sum(f.n_instructions() for f in functions.values())
+    common = c_source(system, sensitive, functions)
+    return {entry: [Source(common + _included(entry), count)] for entry in ENTRIES}
+
+
+def linked_sources(system: System, functions: Mapping[str, ca.Function]) -> dict[str, list[Source]]:
+    """C files of each integrator of a sparse kernel: the integrator, which is that of other models too, the model's
+    functions, their derivatives by parameters (gr_linked.h), and how equations are solved."""
     plain = {name: f for name, f in functions.items() if name not in SENSITIVE}
     slopes = {name: f for name, f in functions.items() if name in SENSITIVE}
     sizes = _sizes(system, functions)
@@ -67,13 +71,15 @@ def linked_sources(system: System, functions: Mapping[str, ca.Function]) -> list
     has = {f"HAS_{name.removeprefix('N')}": int(sizes[name] > 0) for name in ("NZ", "NU", "NC", "SIDES")}
     # with events sizes of a model's own are in the text anyway
     known = sizes if system.modes else {}
-    integrators = [*_macros(has | known | _features(system)), '#include "gr_linked.h"', '#include "gr_task.h"']
-    return [
-        Source("\n".join([*integrators, *_modes(system), *INTEGRATORS]), 0, shared=True),
-        _object_source(system, plain, numbers),
-        _object_source(system, slopes, [] if slopes else _NO_SLOPES),
-        solvers(),
-    ]
+    head = [*_macros(has | known | _features(system)), '#include "gr_linked.h"', '#include "gr_task.h"']
+    common = "\n".join([*head, *_modes(system), ""])
+    slopes_source = _object_source(system, slopes, [] if slopes else _NO_SLOPES)
+    parts = [_object_source(system, plain, numbers), slopes_source, solvers()]
+    return {entry: [Source(common + _included(entry), 0, shared=True), *parts] for entry in ENTRIES}
+
+
+def _included(entry: str) -> str:
+    return f'#include "{entry}.h"\nGR_API long gr_task_size(void) {{ return (long)sizeof(gr_task); }}\n'
 
 
 def solvers() -> Source:

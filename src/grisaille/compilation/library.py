@@ -71,19 +71,20 @@ def build_library(text: str, instructions: int, *, often: bool = False) -> Libra
 
     Raises ``CompilationError`` where it was not built before and there is no compiler.
     """
-    if is_switched_off():
-        return None
-    source = Source(text, instructions, often=often)
-    found = _found([source])
-    return found or Library(_install(find_compiler(), [source], lambda c: c.build(source.files, MAIN, source.flags)))
+    return build_linked([Source(text, instructions, often=often)])
 
 
 def build_linked(parts: Sequence[Source]) -> Library | None:
-    """One library of several C files, as ``build_library``; files that were compiled for another one are not compiled
-    again."""
+    """One library of C files, as ``build_library``; where they are several, those that were compiled for another one
+    are not compiled again."""
     if is_switched_off():
         return None
     return _found(parts) or Library(_install(find_compiler(), parts, lambda c: _linked(c, parts)))
+
+
+def can_build(parts: Sequence[Source]) -> bool:
+    """Whether there is a compiler for ``build_linked``, or none is needed."""
+    return find_compiler() is not None or cache.find(_what(parts), None) is not None
 
 
 @dataclass(frozen=True)
@@ -139,6 +140,8 @@ def _install(compiler: Compiler | None, parts: Sequence[Source], build: Callable
 
 
 def _linked(compiler: Compiler, parts: Sequence[Source]) -> bytes:
+    if len(parts) == 1:
+        return compiler.build(parts[0].files, MAIN, parts[0].flags)
     with ThreadPoolExecutor(len(parts)) as threads:
         return compiler.link(list(threads.map(lambda part: _object(compiler, part), parts)), parts[0].flags)
 

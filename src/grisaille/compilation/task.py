@@ -16,6 +16,7 @@ from __future__ import annotations
 import ctypes
 from dataclasses import dataclass, field, fields, replace
 from enum import IntEnum
+from operator import attrgetter, itemgetter
 from typing import Any, Protocol
 
 import numpy as np
@@ -89,6 +90,9 @@ class TaskStructure(ctypes.Structure):
 _DOUBLE, _BYTE = np.dtype(np.float64), np.dtype(np.uint8)
 _ARRAYS = tuple(name for name, kind in FIELDS if kind is ctypes.c_void_p)
 _NUMBERS = tuple(name for name, kind in FIELDS if kind is not ctypes.c_void_p)
+# one call for all of them: a call with a small model is packed and unpacked in a tenth of its time
+_numbers_of, _arrays_of = attrgetter(*_NUMBERS), attrgetter(*_ARRAYS)
+_in_order = itemgetter(*((*_NUMBERS, *_ARRAYS).index(name) for name, _ in FIELDS))
 
 
 @dataclass(eq=False)
@@ -221,17 +225,12 @@ class Task:
 
     def pack(self) -> TaskStructure:
         """The C structure; it borrows the arrays, so the task must outlive it."""
-        packed = TaskStructure()
-        for name in _NUMBERS:
-            setattr(packed, name, getattr(self, name))
-        for name in _ARRAYS:
-            setattr(packed, name, _address(name, getattr(self, name)))
-        return packed
+        addresses = map(_address, _ARRAYS, _arrays_of(self))
+        return TaskStructure(*_in_order((*_numbers_of(self), *addresses)))
 
     def unpack(self, packed: TaskStructure) -> None:
         """Takes back what the C side changed (the arrays were shared all along)."""
-        for name in _NUMBERS:
-            setattr(self, name, getattr(packed, name))
+        self.__dict__.update(zip(_NUMBERS, _numbers_of(packed), strict=True))
 
 
 def _signals(

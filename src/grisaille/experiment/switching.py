@@ -148,9 +148,10 @@ def refuse_moving_thresholds(structure: Structure, dp: np.ndarray, names: Sequen
     ``where(u > th, a, b)`` with a held u does not change with th until th reaches a value of u: the derivative is zero
     almost everywhere and says nothing.
     """
-    system = structure.system
-    known = {s.element_hash(): k for k, s in enumerate(ca.vertsplit(system.p))}
-    for jump in structure.jumps.of_inputs if len(names) else ():
+    if not len(names) or not structure.jumps.of_inputs:
+        return
+    known = {s.element_hash(): k for k, s in enumerate(ca.vertsplit(structure.system.p))}
+    for jump in structure.jumps.of_inputs:
         inside = [known[s.element_hash()] for s in ca.symvar(jump.gap) if s.element_hash() in known]
         moving = [n for n, row in zip(names, dp, strict=True) if row[inside].any()]
         if moving:

@@ -40,14 +40,12 @@ class Gradient:
     failed: Task | None = None
 
 
-def gradient(
-    kernel: AdjointKernel, task: Task, method: str, weigh: Callable[[Floats], Floats], room: int = ROOM
-) -> Gradient:
+def gradient(kernel: AdjointKernel, task: Task, weigh: Callable[[Floats], Floats], room: int = ROOM) -> Gradient:
     """Of the run that ``task`` describes, with frozen steps of its length.
 
     weigh : rows (times, outputs) → their weights
     """
-    back = _Back(kernel, task, method.endswith("implicit"), room)
+    back = _Back(kernel, task, room)
     rows = back.forward()
     by_state, by_parameters = np.zeros(kernel.nx), np.zeros(kernel.np)
     if rows is None:
@@ -57,7 +55,7 @@ def gradient(
         run = back.again(stretch)
         if run.status == Status.DONE:
             part = np.ascontiguousarray(weights[stretch.first : stretch.last])
-            kernel.back(run, back.implicit, back.path, back.taken, part, by_state, by_parameters)
+            kernel.back(run, back.path, back.taken, part, by_state, by_parameters)
         if run.status != Status.DONE:
             return Gradient(by_state, by_parameters, run)
     return Gradient(by_state, by_parameters)
@@ -66,9 +64,9 @@ def gradient(
 class _Back:
     """Stretches of one run; the path of the last one that was run is there."""
 
-    def __init__(self, kernel: AdjointKernel, task: Task, implicit: bool, room: int) -> None:
-        self.kernel, self.task, self.implicit = kernel, task, implicit
-        size = kernel.point_size(implicit)
+    def __init__(self, kernel: AdjointKernel, task: Task, room: int) -> None:
+        self.kernel, self.task = kernel, task
+        size = kernel.point_size
         points = max(room // size, 16)
         self.path = np.zeros(min(points, self._points()) * size)
         self.stretches: list[Stretch] = []
@@ -116,6 +114,6 @@ class _Back:
             atol=task.atol, nominal=task.nominal, fixed_step=task.fixed_step, max_steps=task.max_steps,
         )  # fmt: skip
         run.work = self.last.work
-        self.taken = self.kernel.forward(run, self.implicit, self.path)
+        self.taken = self.kernel.forward(run, self.path)
         self.last, self._here = run, stretch.first
         return run

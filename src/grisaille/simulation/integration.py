@@ -31,6 +31,8 @@ EXPLICIT_SHARE = 0.1
 stiff ones are damped. Costs a third more steps at order eight and gains a digit."""
 OBVIOUSLY_STIFF = 1e5
 """Fastest decay times time span from which on an explicit method need not be tried."""
+PERHAPS_STIFF = 200.0
+"""From which on an explicit method may turn out too short of breath; both are then compiled at the same time."""
 
 ALL_EIGENVALUES = 150
 """Size up to which all of them are found: 7 ms, and four times that at twice the size; beyond, in a Krylov space."""
@@ -42,7 +44,7 @@ def integrate(kernel: Kernel, task: Task, method: str, on_slice: Callable[[Task]
     if task.past is not None:
         return integrate_with_past(kernel, task, method, partial(integrate, on_slice=on_slice))
     task.slice = COMPILED_SLICE if kernel.is_compiled else INTERPRETED_SLICE
-    used: Method = first_choice(kernel, task) if method == "auto" else _as_method(method)
+    used: Method = _begin(kernel, task) if method == "auto" else _as_method(method)
     while True:
         begin = time.perf_counter()
         _run(kernel, task, used)
@@ -87,8 +89,29 @@ def _restart(task: Task) -> None:
 
 def first_choice(kernel: Kernel, task: Task) -> Method:
     """The method to begin with, from the eigenvalues at the start."""
+    return "implicit" if _stiffness(kernel, task) > OBVIOUSLY_STIFF else "explicit"
+
+
+def build_for_frozen(kernel: Kernel, task: Task) -> None:
+    """What a frozen discretisation is found with, at the same time: steps under error control, and frozen ones."""
+    if kernel.is_compiled and _stiffness(kernel, task) <= PERHAPS_STIFF:
+        kernel.build("gr_explicit", "gr_rk4")
+
+
+def _begin(kernel: Kernel, task: Task) -> Method:
+    """The method to begin with; where another may have to go on, both are built at the same time."""
+    stiffness = _stiffness(kernel, task)
+    if stiffness > OBVIOUSLY_STIFF:
+        return "implicit"
+    if stiffness > PERHAPS_STIFF:
+        kernel.build("gr_explicit", "gr_implicit")
+    return "explicit"
+
+
+def _stiffness(kernel: Kernel, task: Task) -> float:
+    """Fastest decay times time span."""
     rates = decay_rates(kernel, task)
-    return "implicit" if rates.size and rates.max() * (task.t1 - task.t0) > OBVIOUSLY_STIFF else "explicit"
+    return float(rates.max() * (task.t1 - task.t0)) if rates.size else 0.0
 
 
 def decay_rates(kernel: Kernel, task: Task) -> np.ndarray:

@@ -31,10 +31,11 @@ def _snaps(task: Task) -> str:
 
 def _undefined(task: Task, system: System) -> str:
     """Outputs and quantities may be undefined although the states are not."""
-    bad = ~np.isfinite(task.y[: task.written])
-    names = [system.observed_names[k] for k in np.flatnonzero(bad.any(axis=0))]
-    if not names:
+    fine = np.isfinite(task.y[: task.written])
+    if fine.all():
         return ""
+    bad = ~fine
+    names = [system.observed_names[k] for k in np.flatnonzero(bad.any(axis=0))]
     first = task.times[int(np.argmax(bad.any(axis=1)))]
     shown = ", ".join(names[:6]) + (", …" if len(names) > 6 else "")
     return f", but {shown} {'is' if len(names) == 1 else 'are'} infinite or undefined, first at t = {first:.6g}"

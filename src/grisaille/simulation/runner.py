@@ -24,7 +24,7 @@ from grisaille.simulation.discretisation import Steps
 from grisaille.simulation.events import fired
 from grisaille.simulation.frozen import choose_step
 from grisaille.simulation.integrated import Integrated, arguments_of, integrated
-from grisaille.simulation.integration import integrate
+from grisaille.simulation.integration import build_for_frozen, integrate
 from grisaille.simulation.outcome import describe
 from grisaille.structure.reduction import Structure
 from grisaille.trial import Point, Trial
@@ -92,6 +92,7 @@ class Runner:
         task = self._task(point, self.rtol)
         free = _copy(kernel, task)
         free.max_steps = FIRST_STEPS
+        build_for_frozen(kernel, free)
         method = integrate(kernel, free, "auto")
         if free.status != Status.DONE:
             # no fixed step would do what error control cannot

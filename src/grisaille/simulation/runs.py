@@ -115,7 +115,7 @@ class Runs:
     def __init__(self, setting: Setting, solver: Solver, sensitivities: Sequence[object] = ()) -> None:
         self.setting, self.solver, self.sensitivities = setting, solver, sensitivities
         self._kernels: dict[tuple[int, bool], tuple[object, Integrated, Kernel]] = {}
-        self._adjoints: dict[int, tuple[System, AdjointKernel]] = {}
+        self._adjoints: dict[tuple[int, bool], tuple[System, AdjointKernel]] = {}
         self._frozen: tuple[str, float] | None = None
         """Method and step of gradients."""
         self._labels: dict[tuple[int, tuple[str, ...]], Labels] = {}
@@ -171,10 +171,10 @@ class Runs:
             self._frozen = first.method, float(first.prepared.task.fixed_step)
         system = posed.structure.system
         method, step = self._frozen
-        kernel = self._adjoint(system)
+        kernel = self._adjoint(system, method.endswith("implicit"))
         task = self._task(posed.still(), Integrated(system, system), kernel)
         task.fixed_step = step
-        found = gradient(kernel, task, method, weigh)
+        found = gradient(kernel, task, weigh)
         if found.failed is not None:
             name, sentence = posed.structure.model.name, describe(found.failed, system, method)
             raise SimulationError(f"The simulation of {name} stopped: {sentence}", None)
@@ -214,10 +214,10 @@ class Runs:
             self._kernels[key] = system, form, kernel
         return self._kernels[key][1:]
 
-    def _adjoint(self, system: System) -> AdjointKernel:
-        if id(system) not in self._adjoints:
-            self._adjoints[id(system)] = system, build_adjoint(system)
-        return self._adjoints[id(system)][1]
+    def _adjoint(self, system: System, implicit: bool) -> AdjointKernel:
+        if (id(system), implicit) not in self._adjoints:
+            self._adjoints[id(system), implicit] = system, build_adjoint(system, implicit)
+        return self._adjoints[id(system), implicit][1]
 
     def _integrate(self, prepared: Prepared, progress: bool) -> str:
         task, method, step = prepared.task, self.solver.method, self.solver.step

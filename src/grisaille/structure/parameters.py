@@ -18,6 +18,7 @@ from grisaille.errors import ModelError
 from grisaille.model.expression import Constant, Expression
 from grisaille.model.flat import FlatModel
 from grisaille.model.lowering.lowering import lower
+from grisaille.numerics.flat_functions import FlatEvaluation, flat_function
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,7 @@ class ParameterFormulas:
         self.names = tuple(model.parameters)
         symbols = {name: ca.SX.sym(f"p{k}") for k, name in enumerate(self.names)}
         formulas, self._numbers = _split(model, self.given)
+        self._has_formulas = bool(formulas)
         closed = _close(model, formulas, symbols)
         self._p = ca.vertcat(*symbols.values()) if self.names else ca.SX(0, 1)
         self._target = ca.densify(ca.vertcat(*(closed[n] for n in self.names))) if self.names else ca.SX(0, 1)
@@ -72,12 +74,16 @@ class ParameterFormulas:
     def _slopes(self) -> ca.Function:
         return ca.Function("slopes", [self._p], [ca.jacobian(self._target, self._p)])
 
+    @cached_property
+    def _evaluated(self) -> FlatEvaluation:
+        return flat_function(self._function)
+
     def _arguments(self, given: Mapping[str, float]) -> np.ndarray:
         numbers = {**self._numbers, **{name: _as_number(name, value) for name, value in given.items()}}
         return np.array([numbers.get(n, 0.0) for n in self.names])
 
     def _values(self, arguments: np.ndarray) -> np.ndarray:
-        values = np.array(self._function(arguments).full()).ravel()
+        values = self._evaluated(arguments)[0] if self._has_formulas else arguments
         for k in np.flatnonzero(~np.isfinite(values)):
             raise ModelError(
                 f"The formula of parameter '{self.names[k]}' gives {values[k]} at the values of the others."

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 def moved_taus(trial: Trial, system: System) -> dict[str, str]:
     """Texts of the dead times that what moves changes, each with the name of the first that does."""
     found: dict[str, str] = {}
+    if not system.delays:
+        return found
     symbols = {s.element_hash(): k for k, s in enumerate(ca.vertsplit(system.p))} if system.np else {}
     for delay in system.delays:
         inside = [symbols[s.element_hash()] for s in ca.symvar(delay.tau)]

@@ -15,7 +15,7 @@ import numpy as np
 from grisaille.compilation.cuda.launch import SPARE, Graphics, OutOfDeviceMemory
 from grisaille.compilation.cuda.source import TASKS, one_text
 from grisaille.compilation.derivatives import differentiate
-from grisaille.compilation.kernel import Kernel
+from grisaille.compilation.kernel import Kernel, entry_of
 from grisaille.compilation.kernel_source import c_source
 from grisaille.compilation.memo import Memo
 from grisaille.compilation.task import FIELDS, Status, Task, TaskStructure
@@ -76,14 +76,14 @@ def machine_for_tasks(system: System, sensitive: bool) -> TaskMachine:
 def bytes_of(kernel: Kernel, task: Task, method: str) -> int:
     """Of device memory that a task takes, at most."""
     arrays = sum(int(getattr(task, n).nbytes) for n in _ARRAYS if n != "work")
-    return arrays + 8 * kernel.work_size(f"gr_{method}", task.ns) + ctypes.sizeof(TaskStructure)
+    return arrays + 8 * kernel.work_size(entry_of(f"gr_{method}", task), task.ns) + ctypes.sizeof(TaskStructure)
 
 
 def run_tasks(machine: TaskMachine, kernel: Kernel, tasks: Sequence[Task], method: str) -> None:
     """Every task to its end or failure; they hold the answers."""
     if not tasks:
         return
-    size = kernel.work_size(f"gr_{method}", tasks[0].ns)
+    size = kernel.work_size(entry_of(f"gr_{method}", tasks[0]), tasks[0].ns)
     try:
         _run(machine, tasks, method, size)
         return

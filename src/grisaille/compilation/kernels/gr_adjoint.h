@@ -18,18 +18,20 @@
  *   gr_OV (..., l, out)  NX+NZ  (dO/d[x;z])'l      gr_OQ (..., l, out)  NP  (dO/dp)'l
  *   gr_CV (..., l, out)  NX     (dC/dx)'l          gr_CQ (..., l, out)  NP  (dC/dp)'l
  *
- * Only for models without modes (gr_events.h). Mirrored by compilation/adjoint.py.
+ * and defines GR_IMPLICIT_STEPS, 1: steps of Radau IIA, 0: Runge-Kutta. Only for models without modes (gr_events.h).
+ * Mirrored by compilation/adjoint.py.
  */
 #ifndef GR_ADJOINT_H
 #define GR_ADJOINT_H
 
-#include "gr_explicit.h"
+#define GR_ENTRY GR_FN
+
 #include "gr_implicit.h"
+#include "gr_rk4.h"
 #include "gr_transposed.h"
 
 typedef struct {
   gr_task *task;          /* with fixed_step; its rows are answered on the way forward */
-  long implicit;          /* 1: steps of Radau IIA, 0: Runge-Kutta */
   long room, taken;       /* points that path holds; how many it has */
   double *path;
   const double *weights;  /* n_times x NY */
@@ -41,7 +43,7 @@ typedef struct {
 /* one point of the path: t, end of the step that begins here, segment of its signals, rows written up to here; x, z;
  * implicit: stages of that step */
 #define GR_POINT_HEAD 4
-GR_FN long gr_point_size(long implicit) { return GR_POINT_HEAD + (implicit ? 4 : 1) * GR_N; }
+#define GR_POINT_SIZE (GR_POINT_HEAD + (GR_IMPLICIT_STEPS ? 4 : 1) * GR_N)
 
 #if GR_SPARSE
 #define GR_SQUARE_WORK 0
@@ -49,11 +51,12 @@ GR_FN long gr_point_size(long implicit) { return GR_POINT_HEAD + (implicit ? 4 :
 #define GR_SQUARE_WORK (GR_NC * (GR_NC + 1))
 #endif
 
-GR_API long gr_adjoint_point(long implicit) { return gr_point_size(implicit); }
+GR_API long gr_adjoint_point(void) { return GR_POINT_SIZE; }
+GR_API long gr_forward_work(void) { return GR_IMPLICIT_STEPS ? gr_implicit_work(0) : gr_rk4_work(0); }
 GR_API long gr_adjoint_work(void) { return GR_NEWTON_WORK + GR_PROJECT_WORK + GR_SQUARE_WORK + 1; }
 GR_API long gr_adjoint_size(void) { return (long)sizeof(gr_adjoint); }
 
-GR_FN double *gr_point(const gr_adjoint *a, long n) { return a->path + n * gr_point_size(a->implicit); }
+GR_FN double *gr_point(const gr_adjoint *a, long n) { return a->path + n * GR_POINT_SIZE; }
 
 /* the current point; answers 0 where the path is full */
 GR_FN long gr_note_point(gr_adjoint *a, long segment) {
@@ -120,7 +123,7 @@ GR_FN long gr_record_implicit(gr_adjoint *a) {
 /* from t0 to t1; GR_MORE where the path is full */
 GR_API long gr_adjoint_forward(gr_adjoint *a) {
   a->taken = 0;
-  return gr_end(a->task, a->implicit ? gr_record_implicit(a) : gr_record_explicit(a));
+  return gr_end(a->task, GR_IMPLICIT_STEPS ? gr_record_implicit(a) : gr_record_explicit(a));
 }
 
 /* ---- pulling back through equations ---- */
@@ -464,16 +467,16 @@ GR_API long gr_adjoint_back(gr_adjoint *a) {
   gr_task *k = a->task;
   gr_backward b = gr_backward_in(a);
   double u[GR_LEN(GR_NU)];
-  if (a->implicit) {
+  if (GR_IMPLICIT_STEPS) {
     gr_radau_room r = gr_room_of(k);
     r.s->h_factored = 0.0;
   }
   for (long n = a->taken - 1; n >= 0; n--) {
     const double *point = gr_point(a, n), *x = point + GR_POINT_HEAD;
     long status = GR_DONE;
-    if (n < a->taken - 1) status = a->implicit ? gr_undo_implicit(&b, point) : gr_undo_explicit(&b, point);
+    if (n < a->taken - 1) status = GR_IMPLICIT_STEPS ? gr_undo_implicit(&b, point) : gr_undo_explicit(&b, point);
     if (status) return gr_end(k, status);
-    if (a->implicit) gr_signals(k, point[0], point[0], u);
+    if (GR_IMPLICIT_STEPS) gr_signals(k, point[0], point[0], u);
     else gr_signals_from(k, (long)point[2], point[0], u);
     status = gr_pull_rows(&b, point[0], x, x + GR_NX, u, n > 0 ? (long)gr_point(a, n - 1)[3] : 0, (long)point[3]);
     if (status) return gr_end(k, status);

@@ -7,11 +7,14 @@
 
 #include "gr_explicit.h"
 #include "gr_implicit.h"
+#include "gr_rk4.h"
 
 GR_FN void gr_cuda_task(gr_task *task, long is_implicit) {
   if (task->resumed && task->status != GR_MORE) return;
   if (is_implicit)
     gr_implicit(task);
+  else if (task->fixed_step > 0.0)
+    gr_rk4(task);
   else
     gr_explicit(task);
 }

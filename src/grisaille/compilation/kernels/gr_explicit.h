@@ -18,7 +18,6 @@
 #include "gr_events.h"
 #include "gr_output.h"
 #include "gr_project.h"
-#include "gr_rk4.h"
 #include "gr_signal.h"
 #include "gr_tableau.h"
 #include "gr_task.h"
@@ -82,10 +81,8 @@ GR_FN gr_rk gr_rk_in(gr_task *k) {
 }
 
 GR_API long gr_explicit_work(long ns) {
-  long adaptive = GR_EVENT_ROOM + GR_RK_MEMORY + GR_NEWTON_WORK + GR_PROJECT_WORK + GR_ROWS * (GR_N + GR_NX + GR_NZ) +
-                  GR_N + GR_OUTPUT_WORK + (GR_ROWS + 2) * GR_NX * ns + 2 * GR_NZ * ns;
-  long frozen = gr_rk4_work(ns);
-  return adaptive > frozen ? adaptive : frozen;
+  return GR_EVENT_ROOM + GR_RK_MEMORY + GR_NEWTON_WORK + GR_PROJECT_WORK + GR_ROWS * (GR_N + GR_NX + GR_NZ) + GR_N +
+         GR_OUTPUT_WORK + (GR_ROWS + 2) * GR_NX * ns + 2 * GR_NZ * ns;
 }
 
 /* ---- stages ---- */
@@ -264,7 +261,7 @@ GR_FN void gr_rk_accepted_step_size(gr_rk *r, double err) {
 }
 
 /* Hairer, Norsett, Wanner I, section II.4: from the sizes of x, F and a difference of F */
-GR_FN double gr_rk_first_step(gr_rk *r) {
+GR_COLD double gr_rk_first_step(gr_rk *r) {
   gr_task *k = r->k;
   double d0 = sqrt(gr_mean_square(k, k->x, k->x)), d1 = sqrt(gr_mean_square(k, k->x, r->f)), d2, h, span = r->m->kink - k->t;
   h = d0 < 1e-5 || d1 < 1e-5 ? 1e-6 : 0.01 * d0 / d1;
@@ -687,7 +684,7 @@ GR_FN long gr_rk_step(gr_rk *r) {
 
 /* ---- the run ---- */
 
-GR_FN long gr_rk_start(gr_rk *r) {
+GR_COLD long gr_rk_start(gr_rk *r) {
   gr_task *k = r->k;
   const gr_rk_memory fresh = {0, 1e-4, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0};
   *r->m = fresh;
@@ -723,7 +720,7 @@ GR_FN long gr_rk_loop(gr_rk *r) {
 }
 
 /* sz at the point where the run stands, without touching what the next step builds on */
-GR_FN void gr_rk_finish(gr_rk *r) {
+GR_COLD void gr_rk_finish(gr_rk *r) {
   gr_task *k = r->k;
   k->h = r->m->h;
   r->m->segment = (double)r->segment;
@@ -740,8 +737,7 @@ GR_FN void gr_rk_finish(gr_rk *r) {
 #endif
 }
 
-GR_API long gr_explicit(gr_task *k) {
-  if (k->fixed_step > 0.0) return gr_rk4(k);
+GR_ENTRY long gr_explicit(gr_task *k) {
   gr_rk r = gr_rk_in(k);
   k->status = GR_DONE;
   if (!k->resumed) {

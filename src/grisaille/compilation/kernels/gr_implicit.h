@@ -862,7 +862,7 @@ GR_FN long gr_radau_frozen_step(gr_task *k, gr_radau_room *r) {
 
 /* ---- the run ---- */
 
-GR_FN long gr_radau_start(gr_task *k, gr_radau_room *r) {
+GR_COLD long gr_radau_start(gr_task *k, gr_radau_room *r) {
   gr_radau *s = r->s;
   s->h_factored = s->h_poly = s->t_poly = s->h_previous = s->h_accepted = s->error_accepted = s->roughness = 0.0;
   s->theta = s->rate = 1.0;
@@ -902,7 +902,7 @@ GR_FN long gr_radau_run(gr_task *k, gr_radau_room *r) {
   return status;
 }
 
-GR_API long gr_implicit(gr_task *task) {
+GR_ENTRY long gr_implicit(gr_task *task) {
   gr_radau_room r;
   gr_radau_lay_out(task->work, task->ns, &r);
 #if GR_SPARSE

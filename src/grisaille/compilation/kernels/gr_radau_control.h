@@ -41,7 +41,7 @@ GR_FN void gr_radau_sizes(const gr_task *k, gr_radau_room *r) {
 }
 
 /* first step: one hundredth of the time in which x would change by its own size */
-GR_FN double gr_radau_first_step(const gr_task *k, gr_radau_room *r) {
+GR_COLD double gr_radau_first_step(const gr_task *k, gr_radau_room *r) {
   double size = 0.0, speed = 0.0;
   for (long i = 0; i < GR_NX; i++) {
     const double unit = k->atol[i] + k->rtol * fabs(r->y[i]);

@@ -61,7 +61,7 @@ GR_FN gr_rk4_run gr_rk4_in(gr_task *k) {
   return r;
 }
 
-GR_FN long gr_rk4_work(long ns) {
+GR_API long gr_rk4_work(long ns) {
   return GR_EVENT_ROOM + GR_RK4_MEMORY + GR_NEWTON_WORK + GR_PROJECT_WORK + GR_N + GR_OUTPUT_WORK +
          (3 * GR_NX + GR_NZ + 1) * ns;
 }
@@ -139,18 +139,8 @@ GR_FN long gr_rk4_advance(gr_rk4_run *r, double t, double end, const double *x, 
   return GR_DONE;
 }
 
-/* squared mean of v in units of the tolerances at x */
-GR_FN double gr_mean_square(const gr_task *k, const double *x, const double *v) {
-  double sum = 0.0;
-  for (long i = 0; i < GR_NX; i++) {
-    double one = v[i] / (k->atol[i] + k->rtol * fabs(x[i]));
-    sum += one * one;
-  }
-  return sum / GR_LEN(GR_NX);
-}
-
 /* the same step in two halves; their difference goes into error_estimate */
-GR_FN void gr_rk4_compare(gr_rk4_run *r, double t, double end, const double *whole) {
+GR_COLD void gr_rk4_compare(gr_rk4_run *r, double t, double end, const double *whole) {
   gr_task *k = r->k;
   double middle = 0.5 * (t + end), z[GR_LEN(GR_NZ)], u[GR_LEN(GR_NU)];
   double k1[GR_LEN(GR_N)], k2[GR_LEN(GR_N)], k3[GR_LEN(GR_N)], k4[GR_LEN(GR_N)], half[GR_LEN(GR_NX)], x[GR_LEN(GR_NX)];
@@ -465,7 +455,7 @@ GR_FN long gr_rk4_loop(gr_rk4_run *r) {
   }
 }
 
-GR_FN long gr_rk4(gr_task *k) {
+GR_ENTRY long gr_rk4(gr_task *k) {
   gr_rk4_run r = gr_rk4_in(k);
   if (!k->resumed) {
     const gr_rk4_memory fresh = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};

@@ -83,6 +83,16 @@ GR_FN long gr_end(gr_task *k, long status) {
   return k->status = status;
 }
 
+/* squared mean of v in units of the tolerances at x */
+GR_FN double gr_mean_square(const gr_task *k, const double *x, const double *v) {
+  double sum = 0.0;
+  for (long i = 0; i < GR_NX; i++) {
+    double one = v[i] / (k->atol[i] + k->rtol * fabs(x[i]));
+    sum += one * one;
+  }
+  return sum / GR_LEN(GR_NX);
+}
+
 #if GR_SPARSE && GR_HAS_Z
 GR_FN gr_pattern gr_pattern_of_z(void) {
   const gr_pattern m = {GR_NZ, gr_Z_begin, gr_Z_row, gr_Z_order, gr_Z_wanted, gr_Z_block};

@@ -59,6 +59,11 @@
 #define GR_COLD GR_FN
 #endif
 
+/* integrators, which are not entries of a library that only makes use of their steps */
+#ifndef GR_ENTRY
+#define GR_ENTRY GR_API
+#endif
+
 #ifndef GR_NM
 #define GR_NM 0
 #endif

@@ -1,0 +1,98 @@
+"""Integrators are compiled one by one, when they are needed, and once for a run and a fit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from compilation.systems import HANGING, PENDULUM, implicit_decay, pendulum
+
+import grisaille as gr
+from grisaille import der
+from grisaille.compilation import compiler, kernel, library
+from grisaille.compilation.kernel import build_kernel
+from grisaille.compilation.memo import Memo
+from grisaille.compilation.task import Status, Task
+from grisaille.errors import CompilationError
+
+pytestmark = pytest.mark.compiled
+TIMES = np.linspace(0.0, 4.0, 41)
+
+
+class Oscillator(gr.Model):
+    k = gr.Parameter(4.0, bounds=(1.0, 9.0))
+    d = gr.Parameter(0.3, bounds=(0.0, 2.0))
+    x = gr.Variable(1.0)
+    v = gr.Variable(0.0)
+    y = gr.Output(x, noise=0.01)
+    equations = [der(x) == v, der(v) == -k * x - d * v]
+
+
+@pytest.fixture
+def built(monkeypatch, tmp_path):
+    """The headers that compiled texts end with, from an empty cache on."""
+    found: list[str] = []
+    monkeypatch.setattr(kernel, "_known", Memo())
+    monkeypatch.setenv("GRISAILLE_CACHE", str(tmp_path / "cache"))
+    once = compiler.Compiler.build
+
+    def build(self, sources, main, flags):
+        found.append(sources[main].rsplit('#include "', 1)[1].split('"')[0])
+        return once(self, sources, main, flags)
+
+    monkeypatch.setattr(compiler.Compiler, "build", build)
+    return found
+
+
+def test_a_run_and_a_fit_compile_each_integrator_once(built):
+    run = gr.simulate(Oscillator(), TIMES)
+    assert built == ["gr_explicit.h"]
+    record = gr.Experiment(TIMES, {}, {"y": run["y"].values + 0.01 * np.cos(7.0 * TIMES)})
+    gr.fit(Oscillator(), record, ["k", "d"], gr.OutputError(), progress=False)
+    assert built == ["gr_explicit.h", "gr_rk4.h"]
+    gr.simulate(Oscillator(), TIMES, sensitivities=["k"])
+    gr.simulate(Oscillator(), TIMES, method="implicit")
+    assert built == ["gr_explicit.h", "gr_rk4.h", "gr_implicit.h"]
+
+
+def test_what_may_turn_out_stiff_has_both_methods_from_the_start(built):
+    gr.simulate(Oscillator(), 2000.0 * TIMES)
+    assert sorted(built) == ["gr_explicit.h", "gr_implicit.h"]
+
+
+def test_one_text_with_derivatives_gives_the_numbers_of_one_without(monkeypatch):
+    monkeypatch.setattr(kernel, "_known", Memo())
+    both = [build_kernel(pendulum(), compiled=True)]
+    monkeypatch.setattr(kernel, "_known", Memo())
+    monkeypatch.setattr(kernel, "FEW", 0)
+    both.append(build_kernel(pendulum(), compiled=True))
+    assert [k.sensitive for k in both] == [True, False]
+    for entry, step in (("gr_explicit", 0.0), ("gr_explicit", 0.01), ("gr_implicit", 0.0), ("gr_implicit", 0.05)):
+        runs = [
+            Task.create(k, 0.0, 2.0, p=PENDULUM, x=HANGING, times=[1.0, 2.0], rtol=1e-8, fixed_step=step) for k in both
+        ]
+        for k, task in zip(both, runs, strict=True):
+            k.call(entry, task)
+        assert runs[0].status == Status.DONE and runs[0].steps == runs[1].steps > 0
+        assert np.array_equal(runs[0].y, runs[1].y) and np.array_equal(runs[0].x, runs[1].x)
+
+
+def test_many_instructions_are_not_compiled_with_derivatives_unasked(monkeypatch):
+    monkeypatch.setattr(kernel, "_known", Memo())
+    monkeypatch.setattr(kernel, "FEW", 1)
+    plain = build_kernel(implicit_decay(), compiled=True)
+    assert not plain.sensitive
+    assert build_kernel(implicit_decay(), sensitive=True, compiled=True).sensitive
+
+
+def test_a_compiler_that_fails_is_told_where_it_is_needed(monkeypatch, tmp_path):
+    monkeypatch.setattr(kernel, "_known", Memo())
+    monkeypatch.setenv("GRISAILLE_CACHE", str(tmp_path / "cache"))
+    k = build_kernel(pendulum(), compiled=True)
+    found = compiler.find_compiler()
+    with monkeypatch.context() as broken:
+        broken.setattr(library, "find_compiler", lambda: compiler.Compiler((*found.command, "--absent"), "broken"))
+        with pytest.raises(CompilationError, match="Building generated code failed"):
+            k.build("gr_explicit", "gr_rk4")
+        with pytest.raises(CompilationError, match="Building generated code failed"):
+            k.work_size("gr_implicit", 0)
+    assert k.work_size("gr_rk4", 0) > 0
