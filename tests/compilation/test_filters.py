@@ -8,6 +8,7 @@ import casadi as ca
 import numpy as np
 import pytest
 from compilation.systems import constrained
+from zoo.brownian import BrownianPath
 
 from grisaille.compilation.filters import FilterLayout, Filters, Group
 from grisaille.compilation.frozen import build_step
@@ -15,7 +16,6 @@ from grisaille.compilation.kalman.twin import FilterStates
 from grisaille.compilation.step import StepFormula
 from grisaille.disturbance import Stream
 from grisaille.errors import DataError
-from grisaille.simulation.ensembles.brownian import BrownianPath
 
 RNG = np.random.default_rng(8)
 CELLS, M, NS = 40, 37, 2

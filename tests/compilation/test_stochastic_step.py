@@ -12,6 +12,7 @@ import pytest
 from compilation.systems import PENDULUM, implicit_decay, pendulum
 from scipy.linalg import expm
 from scipy.optimize import brentq
+from zoo.brownian import BrownianPath, draw_brownian, noise_root, simulate_sde
 
 import grisaille as gr
 from grisaille import der
@@ -23,7 +24,6 @@ from grisaille.compilation.stochastic_step import (
     white_step,
 )
 from grisaille.errors import CompilationError
-from grisaille.simulation.ensembles.brownian import BrownianPath, draw_brownian, noise_root, simulate_sde
 from grisaille.structure.diffusion import find_diffusion
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.prepared import structure_of

@@ -11,6 +11,7 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
+from grisaille.estimation.fitted import Fitted
 from grisaille.optimization.journal import Journal
 
 TIMES = np.linspace(0.0, 8.0, 33)
@@ -105,7 +106,7 @@ def test_an_interruption_keeps_what_was_reached(name: str) -> None:
 
     model = Driven() if name in COLLOCATION else Pair()
     problem = build_problem(model, record(), ["a", "b"], method)
-    fit = fit_problem(model, problem, method, {}, stop)
+    fit = fit_problem(model, problem, method, {}, stop, kind=Fitted)
     assert not fit.converged and fit.status.startswith("INTERRUPTED")
     values = np.array([float(fit["a"]), float(fit["b"])])
     assert not np.array_equal(values, [0.3, 2.0]) and np.isfinite(values).all()

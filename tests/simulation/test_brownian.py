@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from zoo.brownian import draw_brownian, noise_root
 
 import grisaille as gr
 from grisaille import der
 from grisaille.errors import DataError
-from grisaille.simulation.ensembles.brownian import draw_brownian, noise_root
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.prepared import structure_of
 

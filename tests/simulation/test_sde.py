@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from zoo.brownian import draw_brownian, noise_root, simulate_sde
 
 import grisaille as gr
 from grisaille import der
 from grisaille.compilation.step import formulate_step
 from grisaille.compilation.stochastic_step import Point, WhiteNoiseInfo, white_step
 from grisaille.disturbance import build_process, sample_path
-from grisaille.simulation.ensembles.brownian import draw_brownian, noise_root, simulate_sde
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.prepared import structure_of
 

@@ -15,7 +15,6 @@ from grisaille.components.sampling import IntegratingSampler, Totalizer, presamp
 from grisaille.model.flattening.flatten import flatten
 from grisaille.structure.descriptor.differentiation_count import count_differentiations
 from grisaille.structure.descriptor.finite_variance import DisturbedSystem, decide_variance
-from grisaille.structure.descriptor.free_start import free_start
 from grisaille.structure.descriptor.linearization import Linearizer
 from grisaille.structure.descriptor.noise_filters import noise_filters
 from grisaille.structure.descriptor.pencil import CloseDecisionWarning
@@ -451,19 +450,6 @@ def test_print_reads_well() -> None:
     assert text.splitlines()[0] == "TwoBodies: not well-posed: f of infinite variance (linear model, exact test)"
     assert "  output   y   finite" in text and "  variable f   INFINITE" in text
     assert repr(well_posedness(TwoBodies())) == "<WellPosedness of TwoBodies: well-posed>"
-
-
-class TestFreeStart:
-    def test_two_bodies(self) -> None:
-        found = free_start(TwoBodies())
-        assert found.free == ("v1", "v2") and found.dictated == ("f",)
-        assert found.degrees_of_freedom == 1
-        assert found.can_choose(("v1",)) and not found.can_choose(("v1", "v2")) and not found.can_choose(("f",))
-
-    def test_pendulum(self) -> None:
-        found = free_start(Pendulum(start={"x": 3.0, "y": -5.48}))
-        assert found.degrees_of_freedom == 2
-        assert found.can_choose(("x", "vx")) and not found.can_choose(("x", "y"))
 
 
 def test_an_equation_without_slope_at_zero_inputs_is_named_and_a_point_asked_for() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from grisaille.calling import checked
 from grisaille.errors import EstimationError
@@ -37,11 +37,19 @@ from grisaille.trial.unknown import Unknown
 if TYPE_CHECKING:
     import pandas as pd
 
+F = TypeVar("F", bound=Fitted)
+
 
 def fit_problem(
-    model: Model, problem: Problem, method: Estimator, why: Mapping[str, str], report: Progress | None = None
-) -> Fitted:
-    """Solve a problem that is already posed."""
+    model: Model,
+    problem: Problem,
+    method: Estimator,
+    why: Mapping[str, str],
+    report: Progress | None = None,
+    *,
+    kind: type[F],
+) -> F:
+    """Solve a problem that is already posed; ``kind`` of fit that the answer is."""
     asked, journal, flat = problem.unknowns, Journal.of(report), structure_of(model).model
     delayed = dead_times(problem) if any(c.trial.structure.system.delays for c in problem.cases) else []
     begun = begin_at_dead_times(problem, delayed) if delayed else []
@@ -60,7 +68,7 @@ def fit_problem(
     if problem.transcription:
         name = type(method).__name__
         why = {**why, name: f"{why.get(name, 'given')}: {problem.transcription}"}
-    return Fitted(model, data, method, found, why)
+    return kind(model, data, method, found, why)
 
 
 @checked
@@ -163,9 +171,10 @@ def pose(
     **options: Any,
 ) -> Problem:
     """The problem of experiments that have been checked; ``options`` as in ``gr.fit``."""
-    structure, given, before = structure_of(model), {}, guess if isinstance(guess, Fitted) else None
-    if before is not None:
-        given = dict(before.estimates)
+    structure, before = structure_of(model), None
+    given: dict[str, float] = {}
+    if isinstance(guess, Fitted):
+        given, before = dict(guess.estimates), guess
     elif guess:
         given = deal_out(structure.model, guess, "guess")
     unknowns = find_unknowns(model, data, estimate, guess=given, method=method, searched=searched, **options)

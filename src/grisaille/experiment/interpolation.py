@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import comb
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -25,7 +25,6 @@ from grisaille.model.expression import Expression
 from grisaille.structure.delays.moving_breaks import OF_OTHERS
 from grisaille.structure.system import Signal
 
-Hold = Literal["zoh", "foh", "spline"]
 HOLDS = ("zoh", "foh", "spline")
 DEGREE = 7
 FIRST_PIECES = 16

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import casadi as ca
 import numpy as np
 
 from grisaille.compilation.kalman.native import PreparedPass
 from grisaille.disturbance.duals import Floats
-from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.filtering.extended import ExtendedFilter
-from grisaille.filtering.implicit import Closed
 from grisaille.filtering.kalman import States, Sums
 from grisaille.filtering.smoother import smooth_moments
 
@@ -67,11 +64,3 @@ def projectors(filter: ExtendedFilter, q: Floats, states: States, z: Floats) -> 
         s = np.concatenate([pack.join(states.x_pred[k], states.P_pred[k], z[k])[None], directions])
         found.append(np.asarray(filter.settled(t, u, q, still, s)[1:, :n].T))
     return found
-
-
-def observation(model: StochasticModel, names: list[str]) -> ca.Function:
-    """(t, X, z, u, q) → quantities and their Jacobian by X, with z solved from the z given."""
-    closed = Closed(model)
-    rows = ca.vertcat(*(model.observed[model.observed_names.index(n)] for n in names))
-    value = ca.densify(closed.formula(rows))
-    return ca.Function("seen", closed.plain_symbols, [value, ca.densify(ca.jacobian(value, model.X))])

@@ -84,9 +84,9 @@ def fit(
         say_beforehand(chosen.beforehand(model, data))
     problem = pose(model, data, estimate, chosen, guess, bounds=bounds, priors=priors, local=local)
     if not is_watched:
-        return Fit.of(fit_problem(model, problem, chosen, why))
+        return fit_problem(model, problem, chosen, why, kind=Fit)
     watched = shown(lambda: chosen.cost(problem), progress)
     try:
-        return Fit.of(fit_problem(model, problem, chosen, why, Journal(watched, watched.counted)))
+        return fit_problem(model, problem, chosen, why, Journal(watched, watched.counted), kind=Fit)
     finally:
         watched.finish()

@@ -140,16 +140,6 @@ class Diffusion:
         )
 
     @cached_property
-    def is_diagonal(self) -> bool:
-        """Whether every noise drives one state of its own, with a factor that depends on that state only."""
-        rows, columns = self.gain.sparsity().get_triplet()
-        alone = len(set(rows)) == len(rows) and len(set(columns)) == len(columns)
-        uncorrelated = not np.any(self.mask & ~np.eye(self.nw, dtype=bool))
-        return (
-            alone and uncorrelated and all(self._depends_on_own_state(i, k) for i, k in zip(rows, columns, strict=True))
-        )
-
-    @cached_property
     def is_commutative(self) -> bool:
         """Whether ∂G_l/∂x·G_k = ∂G_k/∂x·G_l: then iterated integrals are products of increments."""
         G = self.gain
@@ -176,10 +166,6 @@ class Diffusion:
         others = [random.uniform(0.5, 1.5, s.shape) for s in (self.system.t, self.system.u, self.system.p, self.root)]
         value, terms = function(others[0], states, *others[1:], random.uniform(low, high, self.system.nz))
         return float(np.abs(value.full()).max()), float(np.abs(terms.full()).max())
-
-    def _depends_on_own_state(self, i: int, k: int) -> bool:
-        others = ca.vertcat(*(self.system.x[j] for j in range(self.system.nx) if j != i), self.system.z)
-        return not ca.depends_on(self.gain[i, k], others)
 
     @property
     def masked_root(self) -> ca.SX:

@@ -159,6 +159,6 @@ class Prepared:
         """The fit of one run, with its measurements; raises what made it fail."""
         seed = self.seed(run)
         problem = self.task.variation.vary(self.problem, run, seed)
-        fitted = fit_problem(self.task.model, problem, self.task.method, self.task.why)
+        fitted = fit_problem(self.task.model, problem, self.task.method, self.task.why, kind=Fitted)
         fitted.experiments = tuple(self.task.variation.experiments(self.problem, run, seed))
         return fitted

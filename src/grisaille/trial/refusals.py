@@ -11,6 +11,7 @@ from grisaille.errors import EstimationError, GrisailleError
 from grisaille.experiment.switching import refuse_moving_thresholds
 from grisaille.structure.descriptor.differentiation_count import DifferentiationCount, count_differentiations
 from grisaille.structure.descriptor.well_posedness import WellPosedness, examine
+from grisaille.structure.reduction import Structure
 from grisaille.structure.schedule import why_not_scheduled
 from grisaille.trial.dead_times import moved_taus, refuse_dead_times, refuse_rough_past
 from grisaille.trial.form import Form
@@ -117,15 +118,20 @@ def refuse_infinite_variance(point: Point) -> None:
     Derivatives that are counted in the equations may be too many, never too few, unless the equations divide by zero:
     what they show to be finite is. Otherwise the equations are linearised where the record is.
     """
-    trial = point.trial
-    excess = {n: d.spectrum.pole_excess for n, d in trial.flat.disturbances.items()}
-    key = (trial.model.structure_key, point.structure.system.pivot_texts, tuple(excess.values()))
-    count = _counted.get(key, lambda: count_differentiations(point.structure, excess))
-    counted = all(count.is_finite(output, excess) for output in trial.data.outputs)
-    if not (counted and _has_rates(point)):
+    trial, structure = point.trial, point.structure
+    finite = structure.kept("counted finite", lambda: _counted_finite(structure, trial.model.structure_key))
+    if not (finite.issuperset(trial.data.outputs) and _has_rates(point)):
         where = (trial.model.fingerprint, point.p.tobytes(), repr(trial.conditions))
         found = _examined.get(where, lambda: examine(trial.model, None, trial.conditions, parameters=point.known))
         found.require("gr.fit", trial.data.outputs)
+
+
+def _counted_finite(structure: Structure, key: str) -> frozenset[str]:
+    """Outputs whose variance is finite by the number of derivatives on the way to them."""
+    excess = {n: d.spectrum.pole_excess for n, d in structure.model.disturbances.items()}
+    entry = (key, structure.system.pivot_texts, tuple(excess.values()))
+    count = _counted.get(entry, lambda: count_differentiations(structure, excess))
+    return frozenset(output for output in structure.model.outputs if count.is_finite(output, excess))
 
 
 def _has_rates(point: Point) -> bool:

@@ -12,14 +12,13 @@ second derivative. Least squares turns a shift s of standardised predictions int
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
 import scipy.linalg
 
-from grisaille.compilation.memo import Memo
 from grisaille.errors import GrisailleError
 from grisaille.estimation.cases import Case
 from grisaille.estimation.problem import Evaluation, Problem
@@ -35,14 +34,11 @@ TOLD = 0.3
 """Standard errors by which an estimate must be off for the shift to be told."""
 
 
-_curved: Memo[dict[str, float]] = Memo(128)
-
-
 def shifted_means(problem: Problem, evaluation: Evaluation, covariance: np.ndarray) -> list[str]:
     """Notes on disturbances that move the mean of the outputs so far that estimates follow."""
     notes = []
-    trial = problem.cases[0].trial
-    for name, h in _curved_of(trial.model.structure_key, trial.structure, problem.outputs).items():
+    structure, outputs = problem.cases[0].trial.structure, problem.outputs
+    for name, h in structure.kept(("curved", *outputs), lambda: _entering_nonlinearly(structure, outputs)).items():
         shifts = [_shift_of(problem, case, name, h, evaluation) for case in problem.cases]
         found = [s for s in shifts if s is not None]
         if len(found) < len(shifts):
@@ -50,12 +46,6 @@ def shifted_means(problem: Problem, evaluation: Evaluation, covariance: np.ndarr
         else:
             notes += _told(problem, _enters(name, h), found, evaluation, covariance)
     return notes
-
-
-def _curved_of(key: str, structure: Structure, outputs: Sequence[str]) -> dict[str, float]:
-    """Disturbances that move the mean, with h."""
-    entry = (key, structure.system.pivot_texts, tuple(outputs))
-    return _curved.get(entry, lambda: _entering_nonlinearly(structure, _symbols(structure), _seen(structure, outputs)))
 
 
 @dataclass(frozen=True)
@@ -129,10 +119,12 @@ def _enters(name: str, h: float) -> str:
     )
 
 
-def _entering_nonlinearly(structure: Structure, symbols: Mapping[str, ca.SX], seen: ca.SX) -> dict[str, float]:
+def _entering_nonlinearly(structure: Structure, outputs: Sequence[str]) -> dict[str, float]:
     """Coloured disturbances of which the equations are no affine function with one gain for all states, with h."""
     system, found = structure.system, {}
-    for name, own in symbols.items():
+    measured = [system.observed[system.observed_names.index(o)] for o in outputs]
+    seen = ca.vertcat(system.rhs, system.residual, *measured)
+    for name, own in _symbols(structure).items():
         if structure.model.disturbances[name].spectrum.is_white:
             continue  # enters linearly, or was refused
         inside = ca.vertcat(own, system.z) if ca.depends_on(system.residual, own) else own
@@ -151,12 +143,6 @@ def _symbols(structure: Structure) -> dict[str, ca.SX]:
         if signal.kind == "disturbance":
             places.setdefault(signal.name, []).append(k)
     return {name: ca.vertcat(*(system.u[k] for k in mine)) for name, mine in places.items()}
-
-
-def _seen(structure: Structure, outputs: Sequence[str]) -> ca.SX:
-    system = structure.system
-    measured = [system.observed[system.observed_names.index(o)] for o in outputs]
-    return ca.vertcat(system.rhs, system.residual, *measured)
 
 
 def _deviation(case: Case, name: str, theta: np.ndarray) -> float | None:

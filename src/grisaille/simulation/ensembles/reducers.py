@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,33 +68,31 @@ class Reducer(Protocol):
     def result(self) -> Statistic: ...
 
 
-class Mean:
-    """The mean over realizations."""
+@dataclass(eq=False)
+class OfMoments:
+    """Statistics that moments are enough for; abstract."""
 
-    suffix, needs_rows = "mean", False
-
-    def __init__(self) -> None:
-        self.parts: list[Moments] = []
+    parts: list[Moments] = field(default_factory=list)
+    needs_rows: ClassVar[bool] = False
 
     def update(self, block: Block) -> None:
         if block.moments is not None:
             self.parts.append(block.moments)
+
+
+class Mean(OfMoments):
+    """The mean over realizations."""
+
+    suffix = "mean"
 
     def result(self) -> Statistic:
         return Statistic((), _over_time(self.parts, "mean"), _over_time(self.parts, "smean"))
 
 
-class Variance:
+class Variance(OfMoments):
     """The variance over realizations, without bias (divided by M − 1)."""
 
-    suffix, needs_rows = "variance", False
-
-    def __init__(self) -> None:
-        self.parts: list[Moments] = []
-
-    def update(self, block: Block) -> None:
-        if block.moments is not None:
-            self.parts.append(block.moments)
+    suffix = "variance"
 
     def result(self) -> Statistic:
         count = self.parts[0].count
