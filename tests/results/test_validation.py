@@ -110,3 +110,23 @@ def test_disturbed(method: object) -> None:
         limit = 0.2 if isinstance(method, gr.KalmanML) else 0.8
         assert found.table.loc["y", "rms"] < limit, str(found)
         assert found.diagnosis.verdicts[0].healthy, str(found)
+
+
+@pytest.mark.parametrize("method", [gr.OutputError(), gr.KalmanML()], ids=["OutputError", "KalmanML"])
+def test_estimates_beyond_the_declared_bounds_can_be_asked_about(method) -> None:
+    class Decay(gr.Model):
+        k = gr.Parameter(0.5, bounds=(0.1, 1.0))
+        x = gr.Variable(0.5, bounds=(0.0, 0.9))
+        y = gr.Output(x, noise=0.01)
+        equations = [der(x) == -k * x]
+
+    t = np.linspace(0.0, 2.0, 30)
+
+    def decay(name: str) -> gr.Experiment:
+        return gr.Experiment(t, outputs={"y": np.exp(-2 * t) + 0.01 * RANDOM.normal(size=30)}, name=name)
+
+    wider = {"k": (0.1, 10.0), "start(x)": (0.0, 5.0)}
+    fit = gr.fit(Decay(), decay("A"), ["k", "start(x)"], method, bounds=wider)
+    assert fit.validate(decay("B")).table.loc["y", "rms"] < 0.02
+    assert fit.model.parameters["k"].bounds == (0.1, 10.0) and Decay().parameters["k"].bounds == (0.1, 1.0)
+    assert gr.bootstrap(fit, 2) is not None

@@ -144,7 +144,7 @@ def diagnose(fit: Fitted, level: float = 0.01) -> Diagnosis:
 def taken_by(estimate: Any) -> np.ndarray:
     """What the unknowns took from the residuals: of a likelihood by all that it tells of them."""
     J, information = estimate.evaluation.jacobian, estimate.evaluation.information
-    if not estimate.free.any():
+    if not estimate.free.any() or not len(J):  # an ensemble without derivatives
         return np.zeros((len(estimate.evaluation.residuals), 0))
     if estimate.evaluation.is_least_squares or not information.size or not np.isfinite(information).all():
         return tests.orthonormal(J[:, estimate.free])

@@ -99,7 +99,8 @@ class Fitted:
         """The model with the shared estimates and levels of noise; per-experiment values stay in ``parameters``."""
         shared = {u.target: float(v) for u, v in self._pairs() if u.kind == "parameter" and u.experiment is None}
         starts = {u.target: float(v) for u, v in self._pairs() if u.kind == "start" and len(self.experiments) == 1}
-        model = self.initial_model.replace(shared, start=starts) if starts else self.initial_model.replace(shared)
+        model = _wide_enough(self.initial_model, self._pairs())
+        model = model.replace(shared, start=starts) if starts else model.replace(shared)
         levels = {
             kind: {u.target: float(v) for u, v in self._pairs() if u.kind == kind and u.experiment is None}
             for kind in ("scale", "noise")
@@ -489,6 +490,19 @@ class Fitted:
 
 def _is_zero(unknown: Unknown, value: float) -> bool:
     return value == 0 and unknown.lower == 0 and unknown.kind != "start"
+
+
+def _wide_enough(model: Model, pairs: Sequence[tuple[Unknown, float]]) -> Model:
+    """The model, with the bounds of the search joined to its own where an estimate lies beyond these."""
+    content = model._content.copy()
+    changed = False
+    for u, value in pairs:
+        table: dict[str, Any] = {"parameter": content.parameters, "start": content.variables}.get(u.kind, {})
+        own = table[u.target].bounds if u.target in table else None
+        if own is not None and not own[0] <= value <= own[1]:
+            both = (min(own[0], u.lower), max(own[1], u.upper))
+            table[u.target], changed = replace(table[u.target], bounds=both), True
+    return restored(content, type(model)) if changed else model
 
 
 def with_levels(model: Model, scales: Mapping[str, float], noises: Mapping[str, float]) -> Model:

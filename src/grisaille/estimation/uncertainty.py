@@ -1,7 +1,8 @@
 """How far to trust estimates: covariance, standard errors, intervals.
 
     Gauss–Newton   C = (JᵀJ)⁻¹                     residuals independent, of unit variance after weighting
-    sandwich       C = (JᵀJ)⁻¹ (Σ rᵢ² JᵢJᵢᵀ) (JᵀJ)⁻¹    right also where the variances are not what was assumed
+    sandwich       C = (JᵀJ)⁻¹ (Σ rᵢ² JᵢJᵢᵀ) (JᵀJ)⁻¹    right also where the variances are not what was assumed;
+                   priors have the variances that they state: their rows are in JᵀJ and, with r² = 1, in the sum
 
 in the unknowns themselves, never through a transform; unknowns on a bound are left out (zero column). Directions
 that the data do not see have infinite variance and are named in the diagnosis.
@@ -19,12 +20,20 @@ def gauss_newton_covariance(jacobian: np.ndarray, free: np.ndarray) -> np.ndarra
     return without_undetermined(*_inverse(jacobian, free))
 
 
-def sandwich_covariance(jacobian: np.ndarray, residuals: np.ndarray, free: np.ndarray) -> np.ndarray:
-    """The sandwich with its small-sample factor N/(N − n)."""
-    bread, undetermined = _inverse(jacobian, free)
-    scored = jacobian * residuals[:, None]
-    N, n = len(residuals), int(free.sum())
-    return without_undetermined(bread @ (scored.T @ scored) @ bread * (N / max(N - n, 1)), undetermined)
+def sandwich_covariance(
+    jacobian: np.ndarray, residuals: np.ndarray, free: np.ndarray, beliefs: np.ndarray
+) -> np.ndarray:
+    """The sandwich with its small-sample factor N/(N − n); ``beliefs``: the rows of priors in the Jacobian."""
+    bread, undetermined = _inverse(np.vstack([jacobian, beliefs]), free)
+    covariance = between(bread, jacobian * residuals[:, None], beliefs, int(free.sum()))
+    return without_undetermined(covariance, undetermined)
+
+
+def between(bread: np.ndarray, scored: np.ndarray, beliefs: np.ndarray, n: int) -> np.ndarray:
+    """The sandwich of an inverse around the scores of samples, of which a fit has taken n; priors are as they say."""
+    N = len(scored)
+    middle = scored.T @ scored * (N / max(N - n, 1)) + beliefs.T @ beliefs
+    return np.asarray(bread @ middle @ bread)
 
 
 def without_undetermined(covariance: np.ndarray, undetermined: np.ndarray) -> np.ndarray:

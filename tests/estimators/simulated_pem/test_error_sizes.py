@@ -112,3 +112,16 @@ def test_levels_fitted_from_variances_say_nothing() -> None:
     assert "open or fitted levels" in open_level.sentence
     (known,) = gr.fit(Wander(), data, ["a", "b"], replace(method, seed=2)).diagnose().verdicts
     assert known.p > 1e-3
+
+
+def test_residuals_are_tested_where_nothing_matters() -> None:
+    class Idle(gr.Model):
+        d = gr.Parameter(1.0, bounds=(0.0, 2.0))
+        x = gr.Variable(0.0)
+        w = gr.Disturbance(gr.spectra.lowpass(bandwidth=1.0), scale=0.05)
+        y = gr.Output(x, noise=0.1)
+        equations = [gr.der(x) == w + 0 * d]
+
+    t = np.linspace(0.0, 1.0, 41)
+    data = gr.Experiment(t, outputs={"y": 0.1 * np.random.default_rng(1).standard_normal(41)})
+    assert "size" in str(gr.fit(Idle(), data, ["d"], gr.SimulatedPEM(realizations=20)).diagnose())

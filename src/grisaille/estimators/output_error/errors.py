@@ -66,11 +66,11 @@ def reckon(left: Residuals, errors: str, *, calibrated: bool = True) -> Reckoned
     e, data = left.evaluation, slice(0, left.count)
     if e.covariance is not None:
         return Reckoned(e.covariance)
-    J, r = e.jacobian[data], e.residuals[data]
+    J, r, beliefs = e.jacobian[data], e.residuals[data], e.jacobian[left.count :]
     if left.loss != "linear":
-        return Reckoned(robust_covariance(J, r, left.told, left.loss, left.loss_scale))
+        return Reckoned(robust_covariance(J, r, left.told, left.loss, left.loss_scale, beliefs))
     if left.covariance == "sandwich":
-        return Reckoned(sandwich_covariance(J, r, left.told))
+        return Reckoned(sandwich_covariance(J, r, left.told, beliefs))
     return Reckoned(gauss_newton_covariance(e.jacobian, left.told))
 
 

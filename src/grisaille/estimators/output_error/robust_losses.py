@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from grisaille.estimation.uncertainty import inverse_information, without_undetermined
+from grisaille.estimation.uncertainty import between, inverse_information, without_undetermined
 
 Formula = Callable[[np.ndarray], np.ndarray]
 NORMAL = 1.482602218505602
@@ -46,15 +46,15 @@ LOSSES = {
 
 
 def robust_covariance(
-    jacobian: np.ndarray, residuals: np.ndarray, free: np.ndarray, loss: str, scale: float
+    jacobian: np.ndarray, residuals: np.ndarray, free: np.ndarray, loss: str, scale: float, beliefs: np.ndarray
 ) -> np.ndarray:
-    """The sandwich of a robust loss, with its small-sample factor N/(N − n)."""
+    """The sandwich of a robust loss, with its small-sample factor N/(N − n); ``beliefs``: the rows of priors."""
     z, form = (residuals / scale) ** 2, LOSSES[loss]
     slope = form.slope(z) + 2 * z * form.bend(z)
-    bread, undetermined = inverse_information((jacobian * slope[:, None]).T @ jacobian, free)
+    information = (jacobian * slope[:, None]).T @ jacobian + beliefs.T @ beliefs
+    bread, undetermined = inverse_information(information, free)
     scored = jacobian * (form.slope(z) * residuals)[:, None]
-    N, n = len(residuals), int(free.sum())
-    return without_undetermined(bread @ (scored.T @ scored) @ bread * (N / max(N - n, 1)), undetermined)
+    return without_undetermined(between(bread, scored, beliefs, int(free.sum())), undetermined)
 
 
 def robust_level(errors: np.ndarray) -> float:

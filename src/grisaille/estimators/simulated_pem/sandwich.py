@@ -1,11 +1,11 @@
 """Covariance of estimates from an ensemble: what the data leave open, and what a finite ensemble adds.
 
-    C = A⁻¹ (B + B_M) A⁻¹,     A = Σ ψᵀWψ (+ ½ Σ tr(W dS W dS)) − Monte Carlo share
+    C = A⁻¹ (B + B_M) A⁻¹,     A = Σ ψᵀWψ (+ ½ Σ tr(W dS W dS)) + priors − Monte Carlo share
 
 A record differs from the mean as one realization does, so the covariance B of the criterion's gradient over records is
 that over realizations, with measurement noise added,
 
-    B = cov_m[ Σ_k ψᵀW d_m (+ ½ d_mᵀ W dS W d_m) ] + noise,         d_m = ŷ_m − ȳ.
+    B = cov_m[ Σ_k ψᵀW d_m (+ ½ d_mᵀ W dS W d_m) ] + noise + priors,         d_m = ŷ_m − ȳ.
 
 B_M is the variance of the gradient over ensembles, from the influence of each realization on it, slopes included and
 summed over experiments, which share their random numbers:
@@ -78,6 +78,8 @@ def ensemble_sandwich(criterion: MeanCriterion, value: MeanValue, free: np.ndarr
         all_pulls.append(pulls)
         # what Σ ψ̂ᵀWψ̂ has from the Monte Carlo error of ψ̂ alone
         floor[np.ix_(case.unknowns, case.unknowns)] += energy / (M * (M - 1))
+    _, beliefs = criterion.problem.prior_residuals(value.theta)
+    middle = middle + beliefs.T @ beliefs
     inner = _of_ensembles(all_pulls) / M
     noise = np.diag(floor) / np.maximum(np.diag(value.curvature), 1e-300)
     cleaned = value.curvature - floor if (noise < REMOVED).all() else value.curvature
