@@ -5,6 +5,8 @@ Reference: M. A. Branch, T. F. Coleman, Y. Li, SIAM J. Sci. Comput. 21 (1999) 1.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from grisaille.optimization.criterion import E
@@ -15,7 +17,11 @@ FAILED = 1e8
 """Factor on the first residuals where a simulation fails: the step is rejected and the region shrinks."""
 
 
-def minimize(search: Search[E], tolerance: float, loss: str = "linear", loss_scale: float = 1.0) -> Outcome[E]:
+Loss = str | Callable[[np.ndarray], np.ndarray]
+"""A name that SciPy knows, or ρ, ρ' and ρ'' of (r / scale)²."""
+
+
+def minimize(search: Search[E], tolerance: float, loss: Loss = "linear", loss_scale: float = 1.0) -> Outcome[E]:
     """Minimise ½ Σ ρ(r²) from the guess."""
     from scipy.optimize import least_squares
 

@@ -311,7 +311,9 @@ class OutputError(Estimator):
         if self.optimizer == "nelder-mead":
             return nelder_mead.minimize(search, tolerance=self.tolerance)
         if self.optimizer == "trust-region":
-            return trust_region.minimize(search, self.tolerance, self.loss, self.loss_scale)
+            has_priors = self.loss != "linear" and len(search.first().residuals) > search.criterion.count
+            loss = robust_losses.of_data(self.loss, search.criterion.count) if has_priors else self.loss
+            return trust_region.minimize(search, self.tolerance, loss, self.loss_scale)
         damping = newton.Shortened() if self.optimizer == "gauss-newton" else newton.Marquardt()
         return newton.minimize(search, damping, tolerance=self.tolerance)
 

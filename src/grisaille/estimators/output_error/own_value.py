@@ -17,7 +17,7 @@ import numpy as np
 from grisaille.estimation.likelihood import LikelihoodEvaluation
 from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.estimators.output_error.differences import has_jumps, steps_across_jumps
-from grisaille.estimators.output_error.robust_losses import LOSSES, robust_level
+from grisaille.estimators.output_error.robust_losses import of_data, robust_level
 
 
 def across_jumps(problem: Problem, evaluation: Evaluation) -> Evaluation:
@@ -45,9 +45,8 @@ def robust(problem: Problem, evaluation: Evaluation, loss: str, scale: float) ->
     """The robust criterion, priors included."""
     levels = {name: robust_level(_weighted(problem, evaluation, name)) for name in problem.sigma}
     residuals, jacobian = _standardised(problem, evaluation, levels)
-    z, form = (residuals / scale) ** 2, LOSSES[loss]
-    value = 0.5 * scale**2 * float(np.sum(form.value(z)))
-    return _as_value(evaluation, residuals, jacobian, value, form.slope(z) * residuals, np.nan)
+    value, slope, _ = of_data(loss, problem.count)((residuals / scale) ** 2)
+    return _as_value(evaluation, residuals, jacobian, 0.5 * scale**2 * float(np.sum(value)), slope * residuals, np.nan)
 
 
 def _weighted(problem: Problem, evaluation: Evaluation, name: str) -> np.ndarray:

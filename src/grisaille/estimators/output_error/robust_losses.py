@@ -1,6 +1,6 @@
 """Robust losses: what they count, how far their estimates can be trusted, and a noise level that outliers do not move.
 
-    criterion   ½ Σ c² ρ(z),   z = (r / c)²,  r standardized, c where the loss sets in
+    criterion   ½ Σ c² ρ(z),   z = (r / c)²,  r standardized, c where the loss sets in; priors count with their squares
     score       ψ = ρ'(z) r,   slope ψ' = ρ'(z) + 2 z ρ''(z)
     covariance  C = (Σ ψ' JJᵀ)⁻¹ (Σ ψ² JJᵀ) (Σ ψ' JJᵀ)⁻¹
     level       σ = 1.4826 median |e|, which for normal errors is the standard deviation
@@ -43,6 +43,18 @@ LOSSES = {
     "cauchy": Loss(np.log1p, lambda z: 1 / (1 + z), lambda z: -1 / (1 + z) ** 2),
     "arctan": Loss(np.arctan, lambda z: 1 / (1 + z**2), lambda z: -2 * z / (1 + z**2) ** 2),
 }
+
+
+def of_data(loss: str, count: int) -> Formula:
+    """ρ, ρ' and ρ'' of so many residuals, as SciPy asks for them; what follows are priors, which are squares."""
+    form, plain = LOSSES[loss], LOSSES["linear"]
+
+    def rho(z: np.ndarray) -> np.ndarray:
+        data, beliefs = z[:count], z[count:]
+        parts = ((form.value, plain.value), (form.slope, plain.slope), (form.bend, plain.bend))
+        return np.array([np.concatenate([of(data), by(beliefs)]) for of, by in parts])
+
+    return rho
 
 
 def robust_covariance(
