@@ -270,3 +270,19 @@ def test_implicit_unknowns_as_exact_as_rounding_allows() -> None:
 
     run = gr.simulate(Difference(), [0.0, 1.0], rtol=1e-12, method="explicit", max_steps=2000, compiled=False)
     assert float(run.x[-1]) == pytest.approx(0.40079950869443, abs=1e-10)
+
+
+def test_states_below_their_tolerance_are_named():
+    def oscillator(size, nominal=None):
+        class VanDerPol(gr.Model):
+            x, v = gr.Variable(2.0 * size, nominal=nominal), gr.Variable(0.0, nominal=nominal)
+            equations = [der(x) == v, der(v) == 100 * (1 - (x / size) ** 2) * v - x]
+
+        return VanDerPol()
+
+    t = np.linspace(0.0, 100.0, 11)
+    assert "x, v are hardly larger than the absolute tolerance" in gr.simulate(oscillator(1e-9), t).attrs["status"]
+    for model in (oscillator(1.0), oscillator(1e-9, nominal=1e-9)):
+        run = gr.simulate(model, t)
+        assert run.attrs["status"].endswith("steps")
+    assert gr.simulate(oscillator(1e-9), t, atol=1e-15).attrs["status"].endswith("steps")

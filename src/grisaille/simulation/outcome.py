@@ -11,13 +11,17 @@ from grisaille.simulation.events import event_text
 from grisaille.structure.pieces import jumps_of
 from grisaille.structure.system import System
 
+SMALL = 100.0
+"""Times its absolute tolerance, a state has at most two digits that steps are chosen by."""
+
 
 def describe(task: Task, system: System, solver: str) -> str:
     """A sentence on the status: what happened, when, to which variable, what to do next."""
     status = Status(task.status)
     at = f"at t = {task.t:.6g}"
     if status is Status.DONE:
-        return f"completed by the {solver} method in {task.steps} steps{_snaps(task)}{_undefined(task, system)}"
+        remarks = f"{_snaps(task)}{_undefined(task, system)}{_uncontrolled(task, system, solver)}"
+        return f"completed by the {solver} method in {task.steps} steps{remarks}"
     done = f"{task.written} of {task.n_times} requested times were reached and are kept"
     return f"{_SENTENCES[status](task, system, at)} ({done})."
 
@@ -39,6 +43,28 @@ def _undefined(task: Task, system: System) -> str:
     first = task.times[int(np.argmax(bad.any(axis=1)))]
     shown = ", ".join(names[:6]) + (", …" if len(names) > 6 else "")
     return f", but {shown} {'is' if len(names) == 1 else 'are'} infinite or undefined, first at t = {first:.6g}"
+
+
+def _uncontrolled(task: Task, system: System, solver: str) -> str:
+    """States so small beside their absolute tolerance that the steps did not look at them."""
+    if "frozen" in solver or not system.nx:
+        return ""
+    places = {name: k for k, name in enumerate(system.observed_names)}
+    own = [(k, places[n]) for k, n in enumerate(system.state_names) if n in places]
+    if not own:
+        return ""
+    states, columns = np.array(own).T
+    largest = np.abs(task.y[: task.written, columns]).max(axis=0, initial=0.0)
+    small = (largest > 0) & (largest < SMALL * task.atol[states])
+    if not small.any():
+        return ""
+    names = [system.state_names[k] for k in states[small]]
+    shown = ", ".join(names[:6]) + (", …" if len(names) > 6 else "")
+    verb, word = ("is", "it") if len(names) == 1 else ("are", "them")
+    return (
+        f", but {shown} {verb} hardly larger than the absolute tolerance, and no step was made small for {word}: if "
+        f"that matters, give nominal= or atol="
+    )
 
 
 def _not_finite(task: Task, system: System, at: str) -> str:
