@@ -41,6 +41,21 @@ def equilibrated(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return scaled, size
 
 
+def equilibrated_entries(matrix: csc_array) -> tuple[csc_array, np.ndarray, np.ndarray]:
+    """A sparse matrix with rows and columns of one size, and the sizes of both, 0 of empty ones."""
+    scaled = csc_array(matrix, copy=True)
+    column = np.repeat(np.arange(scaled.shape[1]), np.diff(scaled.indptr))
+    rows, columns = np.ones(scaled.shape[0]), np.ones(scaled.shape[1])
+    for _ in range(EQUILIBRATIONS):
+        high, wide = np.zeros(scaled.shape[0]), np.zeros(scaled.shape[1])
+        np.maximum.at(high, scaled.indices, np.abs(scaled.data))
+        np.maximum.at(wide, column, np.abs(scaled.data))
+        high, wide = np.sqrt(high), np.sqrt(wide)
+        scaled.data /= np.where(high > 0, high, 1.0)[scaled.indices] * np.where(wide > 0, wide, 1.0)[column]
+        rows, columns = rows * high, columns * wide
+    return scaled, rows, columns
+
+
 def balanced(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The matrix with entries as near to one as rows and columns allow, equilibrated; and the sizes of the rows."""
     present = (matrix != 0) & np.isfinite(matrix)
@@ -76,15 +91,9 @@ def is_clearly_regular(matrix: csc_array) -> bool:
     """
     if not np.isfinite(matrix.data).all():
         return False
-    scaled = csc_array(matrix, copy=True)
-    columns = np.repeat(np.arange(scaled.shape[1]), np.diff(scaled.indptr))
-    for _ in range(EQUILIBRATIONS):
-        rows, across = np.zeros(scaled.shape[0]), np.zeros(scaled.shape[1])
-        np.maximum.at(rows, scaled.indices, np.abs(scaled.data))
-        np.maximum.at(across, columns, np.abs(scaled.data))
-        if not (rows.all() and across.all()):
-            return False
-        scaled.data /= np.sqrt(rows[scaled.indices]) * np.sqrt(across[columns])
+    scaled, rows, columns = equilibrated_entries(matrix)
+    if not (rows.all() and columns.all()):
+        return False
     try:
         factors = splu(scaled)
     except RuntimeError:  # "Factor is exactly singular"

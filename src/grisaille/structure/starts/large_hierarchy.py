@@ -25,6 +25,7 @@ from scipy.sparse import block_array, csc_array, csr_array, diags_array, eye_arr
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import SuperLU, splu
 
+from grisaille.structure.singular.scaling import equilibrated_entries
 from grisaille.structure.starts.hierarchy import RANK_TOLERANCE, SMALLEST_PIVOT, solve_levels
 
 SMALL = 40
@@ -55,7 +56,7 @@ def solve_large_levels(levels: Sequence[Level], n: int) -> np.ndarray:
 def least_squares(matrix: np.ndarray | csr_array, right: np.ndarray) -> np.ndarray:
     """The shortest x with least |A x − b|, b with one column or several; of sparse matrices part by part."""
     if isinstance(matrix, np.ndarray):
-        return np.asarray(np.linalg.lstsq(matrix, right, rcond=SMALLEST_PART)[0])
+        return _full_least_squares(matrix, right)
     matrix = _without_zeros(matrix)
     x = np.zeros((matrix.shape[1], *right.shape[1:]))
     for (rows,), columns in _parts([matrix], matrix.shape[1]):
@@ -65,8 +66,21 @@ def least_squares(matrix: np.ndarray | csr_array, right: np.ndarray) -> np.ndarr
         found = None
         if columns.size > SMALL:
             found = _shortest(own, right[rows]) if rows.size <= columns.size else _nearest(own, right[rows])
-        x[columns] = np.linalg.lstsq(own.toarray(), right[rows], rcond=SMALLEST_PART)[0] if found is None else found
+        x[columns] = _full_least_squares(own.toarray(), right[rows]) if found is None else found
     return x
+
+
+def _full_least_squares(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """In the units given, unless others show a higher rank: those of rows, which must then be met, and of columns."""
+    x, _, rank, _ = np.linalg.lstsq(matrix, right, rcond=SMALLEST_PART)
+    if rank == min(matrix.shape) or matrix.shape[0] < matrix.shape[1] or not np.isfinite(matrix).all():
+        return np.asarray(x)
+    _, rows, columns = equilibrated_entries(csc_array(matrix))
+    if matrix.shape[0] > matrix.shape[1]:
+        rows = np.ones(len(rows))
+    rows, columns = np.where(rows > 0, rows, 1.0), np.where(columns > 0, columns, 1.0)
+    other, _, shown, _ = np.linalg.lstsq(matrix / rows[:, None] / columns, (right.T / rows).T, rcond=SMALLEST_PART)
+    return np.asarray((other.T / columns).T if shown > rank else x)
 
 
 def _without_zeros(matrix: csr_array) -> csr_array:
@@ -293,17 +307,16 @@ def _nearest(matrix: csr_array, right: np.ndarray) -> np.ndarray | None:
 
 def _solved(matrix: csr_array, right: np.ndarray) -> np.ndarray | None:
     """The solution of square equations; None where pivots leave a doubt about their rank."""
-    sizes = np.asarray(abs(matrix).max(axis=1).toarray()).ravel()
-    if not ((sizes > 0).all() and np.isfinite(sizes).all()):
+    if not np.isfinite(matrix.data).all():
         return None
-    scaled = csc_array(diags_array(1.0 / sizes) @ matrix)
-    factors = _factored(scaled)
+    scaled, sizes, units = equilibrated_entries(csc_array(matrix))
+    factors = _factored(scaled) if sizes.all() and units.all() else None
     if factors is None:
         return None
     b = np.asarray((right.T / sizes).T)
     x = factors.solve(b)
     x += factors.solve(b - scaled @ x)
-    return np.asarray(x) if np.isfinite(x).all() else None
+    return np.asarray((x.T / units).T) if np.isfinite(x).all() else None
 
 
 def _factored(matrix: csc_array) -> SuperLU | None:
