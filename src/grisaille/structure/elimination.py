@@ -37,12 +37,13 @@ class Definition:
 
 def eliminate_explicit(
     equations: Equations, offsets: Offsets, levels: Sequence[Sequence[ca.SX]]
-) -> tuple[dict[int, int], list[Definition]]:
-    """Pairs equation → unknown that are solved at all levels, and the definitions in the order of substitution.
+) -> tuple[dict[int, int], list[Definition], frozenset[str]]:
+    """Pairs equation → unknown that are solved at all levels, the definitions in the order of substitution, and
+    unknowns that could be given by a formula but are kept for the sake of sparse matrices.
 
     ``levels[i][k]`` is equation i differentiated k times.
     """
-    pairs = _choose_pairs(equations, offsets)
+    pairs, kept = _choose_pairs(equations, offsets)
     jets = equations.jets
     definitions = []
     for stage in range(-max(offsets.equations, default=0), 1):
@@ -54,7 +55,7 @@ def eliminate_explicit(
             order = offsets.unknowns[pairs[i]] + stage
             symbol = jets.symbol(name, order)
             definitions.append(Definition(name, order, symbol, solve_linear(levels[i][k], symbol)))
-    return pairs, definitions
+    return pairs, definitions, frozenset(equations.unknowns[j] for j in kept)
 
 
 def solve_linear(residual: ca.SX, symbol: ca.SX) -> ca.SX:
@@ -63,7 +64,7 @@ def solve_linear(residual: ca.SX, symbol: ca.SX) -> ca.SX:
     return -ca.substitute(residual, symbol, ca.SX(0)) / slope
 
 
-def _choose_pairs(equations: Equations, offsets: Offsets) -> dict[int, int]:
+def _choose_pairs(equations: Equations, offsets: Offsets) -> tuple[dict[int, int], set[int]]:
     position = {name: j for j, name in enumerate(equations.unknowns)}
     # constraints first: a velocity can be eliminated by its own equation, a position only by the constraint
     order = sorted((i for i, c in enumerate(offsets.equations) if c > 0), key=lambda i: -offsets.equations[i])
@@ -72,8 +73,10 @@ def _choose_pairs(equations: Equations, offsets: Offsets) -> dict[int, int]:
     growth = _Growth(None)
     pairs = _paired(candidates, leading, growth)
     if len(order) >= LARGE and growth.is_large:
-        return _paired(candidates, leading, _Growth(MOST_UNKNOWNS))
-    return pairs
+        growth = _Growth(MOST_UNKNOWNS)
+        short = {i: j for i, j in pairs.items() if growth.admits(j, leading[i] - {j})}
+        return short, set(pairs.values()) - set(short.values())
+    return pairs, set()
 
 
 def _paired(candidates: dict[int, list[int]], leading: dict[int, set[int]], growth: _Growth) -> dict[int, int]:

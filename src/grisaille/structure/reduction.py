@@ -90,6 +90,8 @@ class Structure:
     written_index: WrittenIndex
     jumps: Jumps
     written_check: WrittenCheck
+    given_states: frozenset[str] = frozenset()
+    """Unknowns that equations give by formulas, but that stay states for the sake of sparse matrices."""
 
     @property
     def index(self) -> int:
@@ -129,7 +131,7 @@ def reduce_model(model: FlatModel, refused_pivots: frozenset[str] = frozenset())
         written = _merged(model, idle=True)
         equations, offsets, repairs = _find_offsets(written)
     levels = _differentiate(equations, offsets)
-    pairs, definitions = eliminate_explicit(equations, offsets, levels)
+    pairs, definitions, kept = eliminate_explicit(equations, offsets, levels)
     leading = _leading_system(equations, offsets, levels, pairs, definitions)
     solved = solve_blocks(
         *leading,
@@ -158,6 +160,7 @@ def reduce_model(model: FlatModel, refused_pivots: frozenset[str] = frozenset())
         WrittenIndex(equations, offsets),
         Jumps(system, equations.jets, equations.parameters),
         check_of(written, equations, system, partial(substitute_sequence, sequence)),
+        kept,
     )
 
 

@@ -146,10 +146,14 @@ class Initializer:
         return ca.Function("sides", [s.t, s.x, s.z, s.u, s.p], [ca.densify(gaps)])
 
     def undeclared_states(self, demands: Mapping[str, float]) -> list[str]:
-        """States that no demand and no declared start names, under any of their names."""
+        """States that no demand and no declared start names, under any of their names; without those that equations
+        give, and that are states for the sake of sparse matrices only."""
         wanted = {*demands, *self.declared.names}
         names = zip(self.system.state_names, self.equal_names, strict=False)
-        return [name for name, equal in names if not any(n in wanted for n, _ in equal)]
+        given = self.structure.given_states
+        return [
+            name for name, equal in names if base_name(name) not in given and not any(n in wanted for n, _ in equal)
+        ]
 
     def is_implicit(self, name: str) -> bool:
         """Whether the formula of an observed name contains an implicit unknown."""

@@ -166,12 +166,14 @@ class _Apart:
         """Combinations of hard rows for each level to meet, and those that contain no unknown at all."""
         met: list[csr_array] = []
         passed, left = csr_array(eye_array(hard.shape[0])), hard
+        least = RANK_TOLERANCE * float(abs(hard).sum(axis=1).max(initial=0.0))
         for wish in reversed(wishes):
             own = np.zeros(hard.shape[1])
             own[wish.columns] = 1.0
-            kept, others = _combinations(csr_array(left[:, wish.columns]))
+            kept, others = _combinations(csr_array(left[:, wish.columns]), least)
             met.append(csr_array(kept @ passed))
             left, passed = csr_array(others @ left @ diags_array(1.0 - own)), csr_array(others @ passed)
+            left.data[np.abs(left.data) <= least] = 0.0  # rounding of what drops out
         return met[::-1], passed
 
     @staticmethod
@@ -243,8 +245,8 @@ class _Apart:
         return None if y is None else (columns, target + (y.T / size).T)
 
 
-def _combinations(matrix: csr_array) -> tuple[csr_array, csr_array]:
-    """Combinations of rows that are independent, and of those that vanish."""
+def _combinations(matrix: csr_array, least: float) -> tuple[csr_array, csr_array]:
+    """Combinations of rows that are independent, and of those that vanish, with singular values below ``least``."""
     matrix = _without_zeros(matrix)
     empty = np.flatnonzero(np.diff(matrix.indptr) == 0)
     kept, passed = [], [(np.array([[1.0]]), np.array([k])) for k in empty]
@@ -257,7 +259,7 @@ def _combinations(matrix: csr_array) -> tuple[csr_array, csr_array]:
             continue
         full = own.toarray()
         u, singular, _ = np.linalg.svd(full)
-        rank = int(np.sum(singular > RANK_TOLERANCE * max(np.linalg.norm(full, ord=np.inf), singular[0])))
+        rank = int(np.sum(singular > max(least, RANK_TOLERANCE * singular[0])))
         kept.append((u[:, :rank].T, rows))
         passed.append((u[:, rank:].T, rows))
     return _stacked(kept, matrix.shape[0]), _stacked(passed, matrix.shape[0])
