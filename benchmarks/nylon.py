@@ -94,7 +94,7 @@ def splines(names: list[str], start: Mapping[str, float]) -> Row:
     found = problem.trajectories.minimize(problem, problem.guess, ~problem.levels)
     end = time.process_time()
     assert found.converged, found.reason
-    at = found.quadratic
+    at = found.at
     values = {u.name: float(v) for u, v in zip(problem.unknowns, at.theta, strict=True)}
     return Row("splines, ours", ready - begin, end - ready, found.iterations, at.objective, parameters(values))
 
@@ -229,7 +229,7 @@ def direct_by_ipopt(names: list[str], start: Mapping[str, float], how: str, more
     point = first_points(transcribed, program.simulated(transcribed, program.guess))[0]
     solver = direct_ipopt.build_solver(transcribed, point, {k.removeprefix("ipopt."): v for k, v in more.items()})
     ready = time.process_time()
-    found = direct_ipopt.run_solver(transcribed, solver, point, program.bounds, {})
+    found = direct_ipopt.run_solver(transcribed, solver, point, program.bounds)
     end = time.process_time()
     values = {u.name: float(v) for u, v in zip(program.unknowns, found.at.theta, strict=True)}
     label, objective = f"direct, IPOPT{how}", found.at.costs.objective

@@ -66,7 +66,7 @@ def data() -> gr.Experiment:
 
 
 def dense(fit: gr.Fit, data: gr.Experiment) -> Dense:
-    quadratic = fit.estimate.evaluation.solution.quadratic
+    quadratic = fit.estimate.evaluation.solution.at
     splines, places = quadratic.task.programs[0].mesh.splines, quadratic.task.programs[0].mesh.places
     theta = ca.SX.sym("theta", len(fit.names))
     named = {n: theta[k] for k, n in enumerate(fit.names)}

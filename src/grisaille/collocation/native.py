@@ -14,13 +14,13 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from grisaille.compilation.library import build_library
+from grisaille.compilation.library import Library, build_library
 
 Native = Callable[..., int]
 
 
 def native(file: str, name: str, count: int) -> Native | None:
-    """The function of a C file that takes so many arrays, None for null; None where models are interpreted."""
+    """The function of a C file that takes so many arrays; None where models are interpreted."""
     return _entry(file, name, count, os.environ.get("GRISAILLE_COMPILER", ""))
 
 
@@ -28,17 +28,20 @@ def native(file: str, name: str, count: int) -> Native | None:
 def _entry(file: str, name: str, count: int, compiler: str) -> Native | None:
     """Asked again where another compiler is named."""
     library = _library(file, compiler)
-    if library is None:
-        return None
-    entry = library.function(name, *[ctypes.c_void_p] * count)
-
-    def run(*arrays: NDArray[Any] | None) -> int:
-        return int(entry(*(None if a is None else a.__array_interface__["data"][0] for a in arrays)))
-
-    return run
+    return None if library is None else taking_arrays(library, name, count)
 
 
 @lru_cache(maxsize=8)
-def _library(file: str, compiler: str) -> Any:
+def _library(file: str, compiler: str) -> Library | None:
     text = (resources.files("grisaille.collocation") / file).read_text(encoding="utf-8")
     return build_library(text, 0)
+
+
+def taking_arrays(library: Library, name: str, count: int) -> Native:
+    """A function of a library, called with so many arrays."""
+    entry = library.function(name, *[ctypes.c_void_p] * count)
+
+    def run(*arrays: NDArray[Any]) -> int:
+        return int(entry(*(a.__array_interface__["data"][0] for a in arrays)))
+
+    return run

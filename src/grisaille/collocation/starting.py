@@ -16,19 +16,16 @@ import numpy as np
 from grisaille.collocation.arrays import Floats
 from grisaille.collocation.mesh import Mesh
 from grisaille.collocation.options import states_named
-from grisaille.collocation.record import Record
+from grisaille.collocation.record import Record, outputs_that_are_states
 from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.errors import EstimationError
 
 
 def measured_states(record: Record) -> dict[int, int]:
-    """State → the output that is this state."""
-    model = record.stochastic
-    places = {s.element_hash(): k for k, s in enumerate(ca.vertsplit(model.X))}
+    """State → the first output that is this state and was measured twice or more."""
     found: dict[int, int] = {}
-    for column, formula in enumerate(ca.vertsplit(model.measured)):
-        state = places.get(formula.element_hash())
-        if state is not None and np.isfinite(record.y[:, column]).sum() >= 2:
+    for column, state in outputs_that_are_states(record.stochastic.X, record.stochastic.measured).items():
+        if np.isfinite(record.y[:, column]).sum() >= 2:
             found.setdefault(state, column)
     return found
 

@@ -325,13 +325,13 @@ def test_generalised_profiling_gives_the_published_estimates(reference_data: Pat
         fit.estimate.theta[:3], [0.226787300957118, 0.16462933875439198, 3.003806053317611], rtol=1e-7
     )
     assert 2 * fit.objective == pytest.approx(3.79579047045, rel=1e-9)
-    quadratic = fit.estimate.evaluation.solution.quadratic
+    quadratic = fit.estimate.evaluation.solution.at
     for place, name in zip(quadratic.task.programs[0].mesh.places, ("V", "R"), strict=True):
         np.testing.assert_allclose(quadratic.betas[0][place], published[name], atol=1e-6)
     # from the data themselves the trajectories find a lower minimum of the same inner problem
     free = gr.Collocation(criterion="smoothing", order=3, knots=knots, quadrature="ends+midpoints")
     problem = build_problem(model, experiment, ["a", "b", "c", "start(V)", "start(R)"], free, guess=fit)
-    lower = problem.evaluate(fit.estimate.theta).solution.quadratic
+    lower = problem.evaluate(fit.estimate.theta).solution.at
     assert lower.objective < quadratic.objective - 0.1
 
 

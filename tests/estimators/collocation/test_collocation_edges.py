@@ -39,7 +39,7 @@ def test_gradient_of_the_marginal_likelihood_with_states_on_their_bounds(record:
     problem = build_problem(Bounded(), [record], ["a"], gr.Collocation(criterion="laplace", refine=0))
     at = problem.evaluate(np.array([0.7]))
     assert any((h & ~p.held(g)).any() for h, p, g in zip(
-        at.solution.quadratic.held, problem.trajectories.programs, at.solution.quadratic.given, strict=True
+        at.solution.at.held, problem.trajectories.programs, at.solution.at.given, strict=True
     ))  # fmt: skip
     h = 1e-5
     moved = [problem.evaluate(np.array([0.7 + s * h])).value for s in (1, -1)]

@@ -39,23 +39,14 @@ class StartConditions:
 def choose_conditions(model: DirectModel, points: Sequence[Point]) -> StartConditions:
     """Conditions that are met by the trials at the guess."""
     estimated = [n[6:-1] for n in model.quantities if n.startswith("start(")]
-    system, declared = model.structure.system, points[0].initializer.declared
+    system, declared, initial = model.structure.system, points[0].initializer.declared, _initial(points[0])
     fixed = [n for n, f in zip(declared.names, declared.fixed, strict=True) if f]
-    candidates = [
-        *estimated,
-        *(n for p in points for n in p.trial.demands),
-        *fixed,
-        *declared.names,
-        *system.state_names,
-    ]
-    initial = _initial(points[0])
-    candidates = list(dict.fromkeys(n for n in candidates if n in system.observed_names or n in system.state_names))
-    candidates = [*initial, *candidates]
-    rows = {**dict(zip(system.state_names, ca.vertsplit(system.x), strict=True))} if system.nx else {}
+    given = [n for p in points for n in p.trial.demands]
+    rows = dict(zip(system.state_names, ca.vertsplit(system.x), strict=True)) if system.nx else {}
     rows |= dict(zip(system.observed_names, ca.vertsplit(system.observed), strict=True)) if system.ny else {}
-    rows |= initial
-    chosen = _independent(points[0], [rows[n] for n in candidates])
-    picked = [candidates[k] for k in chosen]
+    named = dict.fromkeys([*estimated, *given, *fixed, *declared.names, *system.state_names])
+    candidates, rows = [*initial, *(n for n in named if n in rows)], rows | initial
+    picked = [candidates[k] for k in _independent(points[0], [rows[n] for n in candidates])]
     lost = [text for text in initial if text not in picked]
     if lost:
         raise EstimationError(
@@ -83,13 +74,12 @@ def _conditions(
     wanted: list[ca.SX] = []
     is_given, given = np.zeros((2, len(points), len(picked)))
     for k, name in enumerate(picked):
-        if name in system.initial_texts:
-            wanted.append(ca.SX(0))
-            continue
         if name in estimated:
             wanted.append(model.q[model.quantities.index(f"start({name})")])
             continue
         wanted.append(formulas[place[name]] if name in place else ca.SX(0))
+        if name in system.initial_texts:
+            continue
         value = ca.Function("start", [system.t, ca.vertcat(system.x, system.z), system.u, system.p], [rows[name]])
         for r, p in enumerate(points):
             met = name in place and name not in p.trial.demands and name not in p.start.wishes_missed

@@ -23,7 +23,7 @@ import casadi as ca
 import numpy as np
 
 from grisaille import trial
-from grisaille.collocation.arrays import Better, Floats, Integers
+from grisaille.collocation.arrays import Better, Floats
 from grisaille.collocation.direct.conditions import choose_conditions
 from grisaille.collocation.direct.limits import state_limits, violated
 from grisaille.collocation.direct.mesh import DirectRecord, RadauElements, make_mesh
@@ -82,14 +82,19 @@ class DirectProgram:
         self.guess = np.array([u.guess for u in unknowns])
         self._refuse(self.guess, (self.guess, self.guess))
         outputs = tuple(dict.fromkeys(o for p in points for o in p.trial.data.outputs))
-        moving = [p.structure.system if p.structure.system.moving is not None else None for p in points]
+        systems = [p.structure.system for p in points]
         self.records = tuple(
-            DirectRecord(p.trial, outputs, p.table, system) for p, system in zip(points, moving, strict=True)
+            DirectRecord(p.trial, outputs, p.table, None if system.moving is None else system)
+            for p, system in zip(points, systems, strict=True)
         )
         self._places = tuple(map(list, places))
-        self.dead_times = self._dead_times()
+        moving = [(r, mine) for r, mine in zip(self.records, self._places, strict=False) if r.moving is not None]
+        moved = {mine[k] for r, mine in moving for k in moving_dead_times(r.trial)}
+        self.dead_times = np.array(sorted(moved), dtype=np.int64)
+        """Entries of θ that move dead times."""
         self.bounds = (np.array([u.lower for u in unknowns]), np.array([u.upper for u in unknowns]))
-        self.records = tuple(replace(r, longest=self._longest(k)) for k, r in enumerate(self.records))
+        if moved:
+            self.records = tuple(replace(r, longest=self._longest(k)) for k, r in enumerate(self.records))
         self.slots = slots = make_slots(points, unknowns)
         values = points[0].known | dict(zip(slots.names, slots.values(self.guess)[0].tolist(), strict=True))
         self.model = build_direct_model(points[0].structure, outputs, slots.levels, values)
@@ -125,18 +130,10 @@ class DirectProgram:
             other.records = tuple(replace(r, trial=t) for r, t in zip(self.records, trials, strict=True))
         return other
 
-    def _dead_times(self) -> Integers:
-        """Entries of θ that move dead times."""
-        found: set[int] = set()
-        for record, mine in zip(self.records, self._places, strict=False):
-            if record.moving is not None:
-                found |= {mine[k] for k in moving_dead_times(record.trial)}
-        return np.array(sorted(found), dtype=np.int64)
-
     def _longest(self, number: int) -> float:
         """Elements in which what jumps jumps once only, at all dead times: which jumps a record has depends on them."""
         record = self.records[number]
-        if record.moving is None or not self.dead_times.size:
+        if record.moving is None:
             return np.inf
         gaps = []
         for limits in (self.guess, *self.bounds):

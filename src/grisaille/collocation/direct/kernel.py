@@ -6,13 +6,13 @@ agree to the last bit. A build is kept on disk: a model and its unknowns are bui
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable
 
 import casadi as ca
 import numpy as np
 
 from grisaille.collocation.arrays import Floats
+from grisaille.collocation.native import taking_arrays
 from grisaille.compilation.library import build_library
 from grisaille.compilation.printer import PRELUDE, print_function
 
@@ -36,13 +36,13 @@ def build_kernel(function: ca.Function) -> Kernel | None:
     library = build_library(_text(function, inputs, outputs, sizes, results), function.n_instructions(), often=True)
     if library is None:
         return None
-    entry = library.function("gr_all", *[ctypes.c_void_p] * (1 + len(sizes) + len(results)))
+    entry = taking_arrays(library, "gr_all", 1 + len(sizes) + len(results))
 
     def run(*arguments: Floats) -> list[Floats]:
         count = np.array([len(arguments[0])], dtype=np.int64)
         given = [np.ascontiguousarray(a, dtype=float) for a in arguments]
         found = [np.empty((len(arguments[0]), size)) for size in results]
-        entry(*(a.__array_interface__["data"][0] for a in (count, *given, *found)))
+        entry(count, *given, *found)
         return found
 
     return run

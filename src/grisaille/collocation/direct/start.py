@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import casadi as ca
 import numpy as np
 
 from grisaille.collocation.arrays import Floats, Mask
 from grisaille.collocation.direct.mesh import POINTS
 from grisaille.collocation.direct.transcription import Point, Transcription
+from grisaille.collocation.record import outputs_that_are_states
 from grisaille.structure.starts.initialization import Start
 
 FAR = 12.5
@@ -36,15 +36,14 @@ def first_points(program: Transcription, simulated: Point) -> list[Point]:
 def measured_point(program: Transcription, point: Point) -> Point | None:
     """The same with measured states on lines through their measurements; None where no output is a state."""
     model = program.model
-    places = {s.element_hash(): k for k, s in enumerate(ca.vertsplit(model.X))}
-    seen = {column: places.get(y.element_hash()) for column, y in enumerate(ca.vertsplit(model.measured))}
+    seen = outputs_that_are_states(model.X, model.measured)
     inner, width, s = point.inner.copy(), model.n + model.nz, POINTS
     found = False
     for r, record in enumerate(program.records):
         first, last = program.span(r)
         for column, state in seen.items():
             there = record.measured[:, column]
-            if state is None or there.sum() < 2:
+            if there.sum() < 2:
                 continue
             found = True
             values = np.interp(program.meshes[r].nodes, record.times[there], record.y[there, column])

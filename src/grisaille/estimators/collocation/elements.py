@@ -81,10 +81,9 @@ class Elements(Trajectories):
         """An unknown that decides how strongly noise acts leans as a level would."""
         return bool(self.program.functions.gain_slots)
 
-    def levels(self, unknowns: Sequence[Unknown]) -> np.ndarray:
+    def inside_levels(self, unknowns: Sequence[Unknown]) -> np.ndarray:
         index = self.program.slots.index[:, sorted(self.program.functions.level_slots)]
-        inside = np.isin(np.arange(len(unknowns)), index[index >= 0])
-        return np.asarray(inside | np.array([u.kind in ("scale", "noise") for u in unknowns], dtype=bool))
+        return np.isin(np.arange(len(unknowns)), index[index >= 0])
 
     def follow(self, problem: CollocationProblem, theta: np.ndarray) -> ElementSolution | str:
         """The marginal likelihood integrates over all paths, so that the best one may leave the bounds of states."""
@@ -95,15 +94,15 @@ class Elements(Trajectories):
             except GrisailleError as error:
                 return str(error)
             if found.converged:
-                return self._kept(found, self.program.bounds)
+                return self._kept(found, self.program.bounds, problem.levels)
         return f"the path did not converge after {found.iterations} iterations: {found.reason}"
 
     def keep(self, solution: ElementSolution, solved: bool) -> None:
         self.last = solution.at if solved else None
 
-    def _kept(self, found: Ended[Place], bounds: Bounds) -> ElementSolution:
+    def _kept(self, found: Ended[Place], bounds: Bounds, levels: np.ndarray) -> ElementSolution:
         inside = inside_bounds(found.theta, bounds, self.program.slots.sizes)
-        solution = ElementSolution.of(found, inside=inside, levels=self.levels(self.program.unknowns))
+        solution = ElementSolution.of(found, inside=inside, levels=levels)
         self.keep(solution, found.converged)
         return solution
 
@@ -118,7 +117,7 @@ class Elements(Trajectories):
         found = solved(self.program, theta, bounds, journal)
         if found.converged:
             journal.accept(problem.unknowns, found.theta, found.objective)
-        return self._kept(found, bounds)
+        return self._kept(found, bounds, problem.levels)
 
     def _solved(self, program: DirectProgram, theta: np.ndarray, bounds: Bounds, journal: Journal) -> Ended[Place]:
         before = journal.evaluations

@@ -31,8 +31,8 @@ def minimize_in_turn(problem: CollocationProblem, journal: Journal, near: bool, 
         found = _followed(problem, theta, k)
         journal.add()
         journal.accept(problem.unknowns, theta, found.objective)
-        after = _second_step(found.quadratic)
-        errors = 1 / np.sqrt(np.maximum(np.diag(found.quadratic.corner), 1e-300))
+        after = _second_step(found.at)
+        errors = 1 / np.sqrt(np.maximum(np.diag(found.at.corner), 1e-300))
         moved = (np.abs(problem.inner(after) - problem.inner(theta)) / errors).max()
         theta = after
         if moved < STILL:

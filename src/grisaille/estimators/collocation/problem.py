@@ -54,7 +54,8 @@ class CollocationProblem(Problem):
     @cached_property
     def levels(self) -> np.ndarray:
         """Unknowns that are intensities or noise levels, or parameters inside them or inside a spectrum."""
-        return self.trajectories.levels(self.unknowns)
+        named = np.array([u.kind in ("scale", "noise") for u in self.unknowns], dtype=bool)
+        return np.asarray(named | self.trajectories.inside_levels(self.unknowns))
 
     def evaluate(self, theta: np.ndarray, *, sensitive: bool = True) -> CollocationEvaluation:
         """The criterion at θ."""

@@ -41,9 +41,9 @@ def _with_own_starts(
     """Starts that belong to the trajectories, read off them, with their variances."""
     solution, theta = evaluation.solution, evaluation.theta.copy()
     assert isinstance(solution, SplineSolution)
-    found, shared = solution.quadratic, covariance.copy()
+    found, shared = solution.at, covariance.copy()
     for case, program, beta, factor, V in zip(
-        problem.cases, found.task.programs, found.betas, found.factors(), solution.implicit_responses, strict=True
+        problem.cases, found.task.programs, found.betas, solution.factors, solution.implicit_responses, strict=True
     ):
         for row, state in program.record.start_of.items():
             k, place = case.unknowns[row], program.mesh.first[state]

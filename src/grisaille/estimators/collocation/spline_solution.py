@@ -38,10 +38,6 @@ class SplineSolution(Solution):
     placed: bool
     """Whether knots were placed automatically."""
 
-    @property
-    def quadratic(self) -> Quadratic:
-        return self.at
-
     def free(self) -> np.ndarray:
         every = np.ones(len(self.theta), dtype=bool)
         return np.asarray(self.at.free(every) | (np.diag(self.at.corner) <= 0))
@@ -80,15 +76,15 @@ class SplineSolution(Solution):
 
     def _scatter(self, k: int) -> np.ndarray:
         """The inverse of the curvature of experiment k by its coefficients, inside the band."""
-        return banded.masked(self._factors[k].inverse_band, self.at.held[k])
+        return banded.masked(self.factors[k].inverse_band, self.at.held[k])
 
     @cached_property
-    def _factors(self) -> list[BandedFactor]:
+    def factors(self) -> list[BandedFactor]:
         return self.at.factors()
 
     @cached_property
     def _reduced(self) -> tuple[np.ndarray, list[np.ndarray]]:
-        S, _, carried, _ = self.at.reduced(self._factors)
+        S, _, carried, _ = self.at.reduced(self.factors)
         return S, carried
 
     @property

@@ -77,12 +77,9 @@ class Splines(Trajectories):
     def meshes(self) -> tuple[Knots, ...]:
         return tuple(p.knots for p in self.programs)
 
-    def levels(self, unknowns: Sequence[Unknown]) -> np.ndarray:
+    def inside_levels(self, unknowns: Sequence[Unknown]) -> np.ndarray:
         inside = set().union(*(p.record.level_names for p in self.programs))
-        return np.array(
-            [u.kind in ("scale", "noise") or (u.kind == "parameter" and u.target in inside) for u in unknowns],
-            dtype=bool,
-        )
+        return np.array([u.kind == "parameter" and u.target in inside for u in unknowns], dtype=bool)
 
     def task(self, problem: CollocationProblem) -> Task:
         """Unknowns and trajectories as the descent sees them."""
@@ -92,8 +89,7 @@ class Splines(Trajectories):
         scaled = copy.copy(problem)  # the scale of unknowns follows their guess: a task keeps its own
         return Task(
             self.programs, [c.unknowns for c in problem.cases], scaled.outer, scaled.inner, scaled.slopes, lower,
-            upper, scaled.prior_residuals, problem.criterion == "smoothing",
-            limits,
+            upper, scaled.prior_residuals, problem.criterion == "smoothing", limits,
         )  # fmt: skip
 
     def follow(self, problem: CollocationProblem, theta: np.ndarray) -> SplineSolution | str:
@@ -113,7 +109,7 @@ class Splines(Trajectories):
         return f"the trajectories could not be solved for: {found.reason}"
 
     def keep(self, solution: SplineSolution, solved: bool) -> None:
-        self.betas, self._last, self.solved_before = solution.quadratic.betas, None, solved
+        self.betas, self._last, self.solved_before = solution.at.betas, None, solved
 
     def _predicted(self, problem: CollocationProblem, theta: np.ndarray) -> list[np.ndarray]:
         """The last trajectories, moved along with the unknowns."""
@@ -134,7 +130,7 @@ class Splines(Trajectories):
         journal = Journal.of(progress)
         found = self._joint(problem, theta, wanted, journal, near)
         for _ in range(0 if near else 30):
-            q = found.quadratic
+            q = found.at
             frozen = [p.refrozen(b, g) for p, b, g in zip(self.programs, q.betas, q.given, strict=True)]
             self.programs = tuple(program for program, _ in frozen)
             if max(change for _, change in frozen) < FROZEN:
@@ -150,7 +146,7 @@ class Splines(Trajectories):
                 f"values nearer to the data."
             )
         try:
-            free = any(f.singular for f in found.quadratic.factors())
+            free = any(f.singular for f in found.factors)
         except banded.NotPositiveDefinite:
             free = True
         if free:
@@ -199,7 +195,7 @@ class Splines(Trajectories):
                 continue
             at: Any = outcome.evaluation
             if outcome.stopped_well and at.objective <= best.objective:
-                ended = Ended(at.solution.quadratic, True, outcome.reason, 0)
+                ended = Ended(at.solution.at, True, outcome.reason, 0)
                 best = self._polished(problem, wanted, SplineSolution.of(ended, placed=self.placed))
                 break
         self.keep(best, best.converged)
@@ -207,7 +203,7 @@ class Splines(Trajectories):
 
     def _polished(self, problem: CollocationProblem, wanted: np.ndarray, found: SplineSolution) -> SplineSolution:
         """The last digits, by Newton's method over everything."""
-        q = found.quadratic
+        q = found.at
         last = descent.minimize(
             self.task(problem), problem.inner(q.theta), q.betas, wanted=wanted, near=True,
             tolerance=self.method.tolerance, most=20,

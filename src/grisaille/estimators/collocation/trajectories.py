@@ -155,8 +155,8 @@ class Trajectories(ABC):
         """Of every experiment."""
 
     @abstractmethod
-    def levels(self, unknowns: Sequence[Unknown]) -> np.ndarray:
-        """Unknowns that are intensities or noise levels, or parameters inside them or inside a spectrum."""
+    def inside_levels(self, unknowns: Sequence[Unknown]) -> np.ndarray:
+        """Unknowns that are parameters inside intensities, noise levels or spectra."""
 
     @abstractmethod
     def follow(self, problem: CollocationProblem, theta: np.ndarray) -> Solution | str:
