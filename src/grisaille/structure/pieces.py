@@ -198,14 +198,36 @@ def which_jump(formula: ca.SX, pieces: Sequence[Piece], symbols: ca.SX, *, every
     movable = {s.element_hash() for s in ca.symvar(ca.vec(symbols))}
     columns = [i for i, s in enumerate(free) if s.element_hash() in movable]
     vector, marks = ca.vertcat(*free), [p.symbol for p in pieces]
+    binary = _truths(ca.vertcat(ca.vec(formula), *(p.relation.gap for p in pieces)), vector, marks)
     now = ca.Function("now", [vector], [ca.vertcat(*(p.relation.value for p in full))])
     column = ca.vec(formula)
     felt = ca.jacobian_sparsity(column, ca.vertcat(*marks))
     return [
         bool(rows := felt.row()[felt.colind(k) : felt.colind(k + 1)])
-        and _Switch(change_across(column[rows], vector, marks, k), now, k, piece, vector, columns).jumps(everywhere)
+        and _Switch(change_across(column[rows], vector, marks, k), now, k, piece, vector, columns, binary).jumps(
+            everywhere
+        )
         for k, piece in enumerate(full)
     ]
+
+
+def _truths(formula: ca.SX, vector: ca.SX, marks: Sequence[ca.SX]) -> list[int]:
+    """Entries of the vector that decide something by themselves: signals that are 0 or 1, such as `time < 0`."""
+    function = ca.Function("value", [vector, ca.vertcat(*marks)], [ca.densify(formula)])
+    holds: dict[int, int] = {}
+    found: set[int] = set()
+    for number in range(function.n_instructions()):
+        operation = function.instruction_id(number)
+        inputs, outputs = function.instruction_input(number), function.instruction_output(number)
+        if operation == ca.OP_OUTPUT:
+            continue
+        deciding = inputs if operation in (ca.OP_NOT, ca.OP_AND, ca.OP_OR) else inputs[:1]
+        if operation in (ca.OP_NOT, ca.OP_AND, ca.OP_OR, ca.OP_IF_ELSE_ZERO):
+            found |= {holds[slot] for slot in deciding if slot in holds}
+        holds.pop(outputs[0], None)
+        if operation == ca.OP_INPUT and inputs[0] == 0:
+            holds[outputs[0]] = inputs[1]
+    return sorted(found)
 
 
 def change_across(formula: ca.SX, vector: ca.SX, marks: Sequence[ca.SX], k: int) -> ca.Function:
@@ -268,10 +290,11 @@ class _Switch:
     """The switch of piece ``k``: random points on it, and the formula on its two sides."""
 
     def __init__(
-        self, change: ca.Function, now: ca.Function, k: int, piece: Piece, vector: ca.SX, columns: list[int]
-    ) -> None:
+        self, change: ca.Function, now: ca.Function, k: int, piece: Piece, vector: ca.SX, columns: list[int],
+        binary: list[int],
+    ) -> None:  # fmt: skip
         self.change, self.now, self.k, self.kind, self.columns = change, now, k, piece.relation.kind, columns
-        self.size = int(vector.numel())
+        self.size, self.binary = int(vector.numel()), binary
         self.gap = ca.Function("gap", [vector], [piece.relation.gap, ca.jacobian(piece.relation.gap, vector)])
 
     def jumps(self, everywhere: bool) -> bool:
@@ -281,6 +304,8 @@ class _Switch:
         beside: list[bool | None] = []
         for sample in range(SAMPLES):
             point = random.uniform(*((0.3, 1.7) if sample % 3 else (-2.0, 2.0)), self.size)
+            if self.binary:  # all off, all on, then mixed: what one hides behind the other is seen
+                point[self.binary] = random.integers(0, 2, len(self.binary)) if sample > 1 else sample
             on = self._on_switch(point)
             (beside if on is None else on_switch).append(self._differs(point, on))
             if sum(d is not None for d in on_switch) == ENOUGH:

@@ -28,6 +28,13 @@
 
 #if GR_NE > 0
 
+#ifndef __CUDACC__
+#include <fenv.h>
+#if defined(FE_UPWARD) && defined(FE_DOWNWARD) && defined(FE_TOWARDZERO)
+#define GR_ROUNDINGS 3
+#endif
+#endif
+
 enum { GR_AWAY = 0, GR_NEAR = 1, GR_LEFT = 2 };
 enum { GR_LT = 1, GR_LE = 2, GR_SIGN = 3, GR_FLOOR = 4, GR_CEIL = 5 };
 
@@ -42,6 +49,10 @@ enum { GR_LT = 1, GR_LE = 2, GR_SIGN = 3, GR_FLOOR = 4, GR_CEIL = 5 };
 #define GR_MOST_RETAKES 60
 #define GR_GRAZING 1e-6     /* of the run: a gap that turns back within this time touches its switch and has no derivative */
 #define GR_TOGETHER 1e-9    /* of the run: gaps that close within this time are at their switches where switches accumulate */
+#define GR_TINY 1e-300
+#define GR_NOUGHT 1e-18     /* of its nominal value: a state that is found as less than that at the start is zero */
+#define GR_KNOWN 0.1       /* of the tolerance of a gap: what rests may be beyond its switch by */
+#define GR_PROBES 4         /* ways in which what gaps are computed from is moved in its last bits */
 #define GR_MOST_AT_ONCE 200 /* events that follow each other within rounding */
 
 GR_FN double *gr_held(const gr_task *k) { return k->p + GR_NP - 4 * GR_NE; }
@@ -131,6 +142,13 @@ GR_FN void gr_gauge_at(const gr_task *k, double t, const double *x, const double
   }
 }
 
+GR_FN double gr_sign_of(unsigned long long *dice) {
+  *dice ^= *dice << 13;
+  *dice ^= *dice >> 7;
+  *dice ^= *dice << 17;
+  return *dice & 1024 ? 1.0 : -1.0;
+}
+
 /* rounding of gaps */
 GR_COLD void gr_gauge_noise(const gr_task *k, double t, const double *x, const double *z, const double *u,
                             const gr_gauge *g, double *noise) {
@@ -142,6 +160,56 @@ GR_COLD void gr_gauge_noise(const gr_task *k, double t, const double *x, const d
     for (long j = 0; j < GR_NZ; j++) noise[i] += 8.0 * GR_EPS * fabs(slope[i + GR_NE * (GR_NX + j)] * z[j]);
     if (gr_sliding(k)[i] != 0.0) noise[i] = GR_SHARE_NOISE;
     if (!(noise[i] < HUGE_VAL)) noise[i] = 0.0;
+  }
+}
+
+/* the gauge computed with another rounding */
+GR_APART void gr_gauge_rounded(const gr_task *k, double t, const double *x, const double *z, const double *u, long probe,
+                               gr_gauge *g) {
+#ifdef GR_ROUNDINGS
+  static const int ways[GR_ROUNDINGS] = {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
+  const int usual = fegetround();
+  fesetround(ways[probe]);
+  gr_gauge_at(k, t, x, z, u, g);
+  fesetround(usual);
+#else
+  (void)probe;
+  gr_gauge_at(k, t, x, z, u, g);
+#endif
+}
+
+GR_FN void gr_widen(const gr_task *k, const gr_gauge *g, const gr_gauge *near, double by, gr_gauge *fuzz) {
+  for (long i = 0; i < GR_NE; i++) {
+    if (gr_sliding(k)[i] != 0.0) continue;
+    const double q = by * fabs(near->q[i] - g->q[i]), rate = by * fabs(near->rate[i] - g->rate[i]);
+    if (q > fuzz->q[i] && q < HUGE_VAL) fuzz->q[i] = q;
+    if (rate > fuzz->rate[i] && rate < HUGE_VAL) fuzz->rate[i] = rate;
+  }
+}
+
+/* Below what gaps and rates say nothing: by what they change when every operation rounds another way, when states, signals
+ * and time change in their last bits, and z by what Newton's method leaves open. Terms that cancel are seen by it.
+ * Parameters stay: equations may ask whether one is equal to a number. */
+GR_COLD void gr_fuzz_at(const gr_task *k, double t, const double *x, const double *z, const double *u, const gr_gauge *g,
+                        gr_gauge *fuzz) {
+  double x_near[GR_LEN(GR_NX)], z_near[GR_LEN(GR_NZ)], u_near[GR_LEN(GR_NU)];
+  const double open = k->fixed_step > 0.0 ? 1e-13 / k->rtol : 1e-4;
+  gr_gauge near;
+  for (long i = 0; i < GR_NE; i++) fuzz->q[i] = fuzz->rate[i] = 0.0;
+#ifdef GR_ROUNDINGS
+  for (long probe = 0; probe < GR_ROUNDINGS; probe++) {
+    gr_gauge_rounded(k, t, x, z, u, probe, &near);
+    gr_widen(k, g, &near, 8.0, fuzz);
+  }
+#endif
+  for (long probe = 0; probe < GR_PROBES; probe++) {
+    unsigned long long dice = 0x9E3779B97F4A7C15ULL * (unsigned long long)(probe + 1);
+    for (long j = 0; j < GR_NX; j++) x_near[j] = x[j] * (1.0 + 8.0 * GR_EPS * gr_sign_of(&dice));
+    for (long j = 0; j < GR_NZ; j++)
+      z_near[j] = z[j] + (8.0 * GR_EPS * fabs(z[j]) + open * (k->atol[GR_NX + j] + k->rtol * fabs(z[j]))) * gr_sign_of(&dice);
+    for (long j = 0; j < GR_NU; j++) u_near[j] = u[j] * (1.0 + 8.0 * GR_EPS * gr_sign_of(&dice));
+    gr_gauge_at(k, t * (1.0 + 8.0 * GR_EPS * gr_sign_of(&dice)), x_near, z_near, u_near, &near);
+    gr_widen(k, g, &near, 1.0, fuzz);
   }
 }
 
@@ -263,10 +331,15 @@ GR_FN long gr_gets_away(const gr_task *k, long i, const gr_gauge *a, const gr_ga
   return s > 0.0 && s < 1.0 && gr_outside(k, i, gr_hermite(s, q0, d0, q1, d1)) < far;
 }
 
-/* slack is forgotten where a gap has left its switch */
-GR_FN void gr_forget_slack(const gr_task *k, const gr_gauge *a, const gr_gauge *b, double h) {
+/* 1 where gap i stands beyond the end of its range when slack is not counted */
+GR_FN long gr_has_passed(const gr_task *k, long i, double q) { return gr_outside(k, i, q) + gr_slack(k)[i] > 0.0; }
+
+/* slack is forgotten where a gap has left its switch: at a point of the motion, not at the end of a step that may be taken
+ * anew */
+GR_FN void gr_forget_slack(const gr_task *k, const double *gap) {
   for (long i = 0; i < GR_NE; i++)
-    if (gr_slack(k)[i] > 0.0 && gr_sliding(k)[i] == 0.0 && gr_gets_away(k, i, a, b, h)) gr_slack(k)[i] = 0.0;
+    if (gr_slack(k)[i] > 0.0 && gr_sliding(k)[i] == 0.0 && gr_outside(k, i, gap[i]) < -2.0 * gr_slack(k)[i])
+      gr_slack(k)[i] = 0.0;
 }
 
 /* where the first mode that is outside at b left, by the rate at the point taken last or by a straight line */
@@ -348,6 +421,28 @@ GR_COLD long gr_locate(gr_task *k, gr_stepper *s, const gr_gauge *start, const g
   return *length > 0.0 ? s->take(s->run, b) : GR_DONE;
 }
 
+/* The first event in a step of length h that was taken, at whose ends the gauges are `start` and `end`: *length is that of
+ * the step that ends there, event->mode is -1 where nothing happens. */
+GR_FN long gr_find(gr_task *k, gr_stepper *s, const gr_gauge *start, const gr_gauge *end, double h, double *length,
+                   gr_event *event) {
+  double noise[GR_NE], kept[GR_NE];
+  long status = GR_DONE;
+  event->mode = -1;
+  gr_forget_slack(k, start->q);
+  for (long i = 0; i < GR_NE; i++) { /* what leaves its switch in this step and comes back is found at it */
+    kept[i] = gr_slack(k)[i];
+    if (kept[i] > 0.0 && gr_sliding(k)[i] == 0.0 && gr_has_passed(k, i, end->q[i]) && gr_gets_away(k, i, start, end, h))
+      gr_slack(k)[i] = 0.0;
+  }
+  if (gr_leaves(k, end, 0)) {
+    gr_gauge_noise(k, s->t, s->x, s->z, s->u, end, noise);
+    if (gr_leaves(k, end, noise)) status = gr_locate(k, s, start, end, h, length, event);
+  }
+  for (long i = 0; i < GR_NE; i++)
+    if (i != event->mode) gr_slack(k)[i] = kept[i];
+  return status;
+}
+
 /* A step of length h could not be taken, perhaps because it leads beyond a switch, where what is held has no value. 1
  * where the run stands at such a switch, u being the signals there; else *next is as far as there is a way to it. */
 GR_COLD long gr_is_blocked(const gr_task *k, const double *u, double h, double *next, gr_event *event) {
@@ -398,16 +493,17 @@ GR_COLD long gr_solve_modes(gr_task *k, gr_newton *n, const double *x, double *z
   return gr_solve_implicit(k, n, 0, k->t, x, z, u);
 }
 
-/* the rate of gap i with its relation held at v */
+/* the rate of gap i with its relation held at v; 0 where it says nothing */
 GR_COLD long gr_rate_with(gr_task *k, gr_newton *n, const double *x, double *z, const double *u, long i, double v,
                           double *rate) {
-  gr_gauge g;
+  gr_gauge g, fuzz;
   gr_held(k)[i] = v;
   gr_sliding(k)[i] = 0.0;
   const long status = gr_solve_modes(k, n, x, z, u);
   if (status) return status;
   gr_gauge_at(k, k->t, x, z, u, &g);
-  *rate = g.rate[i];
+  gr_fuzz_at(k, k->t, x, z, u, &g, &fuzz);
+  *rate = fabs(g.rate[i]) > fuzz.rate[i] ? g.rate[i] : 0.0;
   return GR_DONE;
 }
 
@@ -480,16 +576,60 @@ GR_FN long gr_rests_wrongly(const gr_task *k, long i, const gr_gauge *g, const l
   return gr_held(k)[i] != gr_relation(kind, 0.0);
 }
 
+/* How far rounding takes a gap at rest in the whole run, and no farther than steps know it. The slopes of gaps are those
+ * of this point (gr_gauge_noise). */
+GR_COLD double gr_drift(const gr_task *k, long i, const double *x, const double *z, const gr_gauge *fuzz) {
+  const double *slope = gr_gap_slope(k);
+  double known = 0.0;
+  for (long j = 0; j < GR_NX; j++) known += fabs(slope[i + GR_NE * j]) * (k->atol[j] + k->rtol * fabs(x[j]));
+  for (long j = 0; j < GR_NZ; j++)
+    known += fabs(slope[i + GR_NE * (GR_NX + j)]) * (k->atol[GR_NX + j] + k->rtol * fabs(z[j]));
+  return fmin(fuzz->q[i] + (k->t1 - k->t0) * fuzz->rate[i], GR_KNOWN * known);
+}
+
+/* By how much a gap may be beyond the end of its range from here on. Never nothing for one that rests at its switch and
+ * has been decided there: the next event at this instant must not take it for one that was not. */
+GR_COLD double gr_slack_of(const gr_task *k, long i, const double *x, const double *z, const gr_gauge *g,
+                           const gr_gauge *fuzz, long near) {
+  const double out = gr_outside(k, i, g->q[i]), drift = gr_drift(k, i, x, z, fuzz);
+  const long rests = fabs(g->rate[i]) <= fuzz->rate[i] && out >= -drift;
+  return fmax(1.5 * fmax(0.0, out), !rests ? 0.0 : near == GR_NEAR ? fmax(1.5 * drift, GR_TINY) : 1.5 * drift);
+}
+
+/* 1 where gap i has left its range by rounding: what rests at its switch stays there */
+GR_COLD long gr_stays_at_rest(const gr_task *k, long i, const double *x, const double *z, const double *u) {
+  double noise[GR_NE];
+  gr_gauge g, fuzz;
+  gr_gauge_at(k, k->t, x, z, u, &g);
+  gr_gauge_noise(k, k->t, x, z, u, &g, noise);
+  gr_fuzz_at(k, k->t, x, z, u, &g, &fuzz);
+  const double before = gr_slack(k)[i];
+  gr_slack(k)[i] = 0.0;
+  const double drift = gr_drift(k, i, x, z, &fuzz), out = gr_outside(k, i, g.q[i]);
+  const long rests = fabs(g.rate[i]) <= fuzz.rate[i] && fabs(out) <= drift && before < drift;
+  gr_slack(k)[i] = rests ? 1.5 * drift : before;
+  return rests;
+}
+
+/* 1 where a gap that was at its switch is still there with its relation at the other value, if not to rounding */
+GR_COLD long gr_is_near(const gr_task *k, long i, const double *x, const double *z, const double *u, double noise) {
+  double gap[GR_NE];
+  gr_G(k->t, x, z, u, k->p, gap);
+  return gr_sliding(k)[i] == 0.0 && gr_outside(k, i, gap[i]) <= 64.0 * noise;
+}
+
 /* Modes at the point where the run stands, until all agree with it: x stays, z and F (n->f) follow. `near`: gaps
  * that stand at their switch, whatever is left of them, and those that have just ended to slide: their rates are zero. */
 GR_COLD long gr_agree(gr_task *k, gr_newton *n, const double *x, double *z, const double *u, long *near) {
   double noise[GR_NE];
-  gr_gauge g;
+  gr_gauge g, fuzz;
   long status = gr_solve_modes(k, n, x, z, u), mode = 0;
   for (long pass = 0; !status && pass < 20 + 6 * GR_NE; pass++) {
     long changed = 0;
     gr_gauge_at(k, k->t, x, z, u, &g);
     gr_gauge_noise(k, k->t, x, z, u, &g, noise);
+    gr_fuzz_at(k, k->t, x, z, u, &g, &fuzz);
+    for (long i = 0; i < GR_NE; i++) noise[i] = fmax(noise[i], fuzz.q[i]);
     for (long i = 0; i < GR_NE && !changed && !status; i++) {
       const double out = gr_outside(k, i, g.q[i]);
       const long up = gr_is_upper(k, i, g.q[i]);
@@ -506,9 +646,10 @@ GR_COLD long gr_agree(gr_task *k, gr_newton *n, const double *x, double *z, cons
         gr_held(k)[i] = gr_relation(gr_kind_of(i), g.q[i]);
         status = gr_record(k, i, up ? 1.0 : -1.0);
         if (!status) status = gr_solve_modes(k, n, x, z, u);
-      } else if ((out >= -noise[i] || near[i] == GR_NEAR) && (up ? g.rate[i] > 0.0 : g.rate[i] < 0.0)) {
+      } else if ((out >= -noise[i] || near[i] == GR_NEAR) && (up ? g.rate[i] > fuzz.rate[i] : g.rate[i] < -fuzz.rate[i])) {
         changed = 1;
         status = gr_cross(k, n, x, z, u, i, up);
+        if (!status && near[i] == GR_AWAY && gr_is_near(k, i, x, z, u, noise[i])) near[i] = GR_NEAR;
       } else if (gr_rests_wrongly(k, i, &g, near)) {
         changed = 1;
         gr_held(k)[i] = 1.0 - gr_held(k)[i];
@@ -521,14 +662,15 @@ GR_COLD long gr_agree(gr_task *k, gr_newton *n, const double *x, double *z, cons
     status = gr_go_on(k, n, x, z, u, near);
     if (status) return status;
     for (long i = 0; i < GR_NE; i++)
-      if (gr_sliding(k)[i] == 0.0) gr_slack(k)[i] = 1.5 * fmax(0.0, gr_outside(k, i, g.q[i]));
+      if (gr_sliding(k)[i] == 0.0) gr_slack(k)[i] = gr_slack_of(k, i, x, z, &g, &fuzz, near[i]);
     return GR_DONE;
   }
   return status ? status : gr_fail(k, GR_UNSETTLED, mode, 0.0);
 }
 
 /* gaps that were left beyond their switch when they were decided still stand there */
-GR_COLD void gr_stand_off(const gr_task *k, long *near) {
+GR_COLD void gr_stand_off(const gr_task *k, const double *gap, long *near) {
+  gr_forget_slack(k, gap);
   for (long i = 0; i < GR_NE; i++) {
     near[i] = gr_slack(k)[i] > 0.0 && gr_sliding(k)[i] == 0.0 ? GR_NEAR : GR_AWAY;
     gr_slack(k)[i] = 0.0;
@@ -561,7 +703,8 @@ GR_FN long gr_is_jump(const double *before, const double *after) {
 
 /* modes at the start of a run */
 GR_COLD long gr_first_modes(gr_task *k, gr_newton *n, double *x, double *z, const double *u, double *scratch) {
-  double gap[GR_NE], noise[GR_NE];
+  double noise[GR_NE];
+  long near[GR_NE];
   gr_gauge g;
   k->n_events = k->at_once = 0;
   k->event_at = k->joined_at = -HUGE_VAL;
@@ -570,16 +713,22 @@ GR_COLD long gr_first_modes(gr_task *k, gr_newton *n, double *x, double *z, cons
   for (long i = 0; i < GR_NX; i++) gr_slip(k)[i] = 0.0;
   for (long d = 0; d < k->ns; d++) k->dt[d] = 0.0;
   for (long pass = 0; pass <= GR_NE; pass++) { /* gaps may contain relations before them */
-    gr_G(k->t, x, z, u, k->p, gap);
-    for (long i = 0; i < GR_NE; i++) gr_held(k)[i] = gr_relation(gr_kind_of(i), gap[i]);
+    gr_gauge_at(k, k->t, x, z, u, &g);
+    gr_gauge_noise(k, k->t, x, z, u, &g, noise);
+    for (long i = 0; i < GR_NE; i++) {
+      const double *slope = gr_gap_slope(k);
+      double nought = noise[i];
+      for (long j = 0; j < GR_NX; j++) nought += GR_NOUGHT * k->nominal[j] * fabs(slope[i + GR_NE * j]);
+      near[i] = g.q[i] != 0.0 && fabs(g.q[i]) <= nought ? GR_NEAR : GR_AWAY;
+      gr_held(k)[i] = gr_relation(gr_kind_of(i), near[i] == GR_NEAR ? 0.0 : g.q[i]);
+    }
   }
   long status = gr_solve_modes(k, n, x, z, u);
   if (status) return status;
   gr_gauge_at(k, k->t, x, z, u, &g);
   gr_gauge_noise(k, k->t, x, z, u, &g, noise);
   for (long i = 0; i < GR_NE && !status; i++)
-    if (gr_kind_of(i) == GR_SIGN && fabs(g.q[i]) <= noise[i]) status = gr_decide(k, n, x, z, u, i, -1.0, 1.0, 0.0);
-  long near[GR_NE] = {GR_AWAY};
+    if (gr_kind_of(i) == GR_SIGN && (near[i] == GR_NEAR || fabs(g.q[i]) <= noise[i])) status = gr_decide(k, n, x, z, u, i, -1.0, 1.0, 0.0);
   if (!status) status = gr_agree(k, n, x, z, u, near);
 #if GR_NW > 0
   if (!status) status = gr_react_at_start(k, n, x, z, u, near, scratch);
@@ -606,7 +755,7 @@ GR_COLD long gr_modes_at_kink(gr_task *k, gr_newton *n, double *x, double *z, co
     if (status) return status;
   }
   long near[GR_NE];
-  gr_stand_off(k, near);
+  gr_stand_off(k, after, near);
 #if GR_NW > 0
   const long dated = gr_ticks(k, x, z, u_before, u);
 #if GR_SENSITIVE
@@ -780,10 +929,13 @@ GR_COLD long gr_happen(gr_task *k, gr_newton *n, const gr_event *e, double *x, d
                        double *scratch) {
   const long i = e->mode, slides = gr_sliding(k)[i] != 0.0;
   long near[GR_NE], status = GR_DONE;
+  double gap[GR_NE];
+  if (!slides && gr_stays_at_rest(k, i, x, z, u)) return GR_DONE;
 #if GR_NW > 0
   const long stuck = !slides && gr_slack(k)[i] > 0.0; /* it has not left its switch since it was decided */
 #endif
-  gr_stand_off(k, near);
+  gr_G(k->t, x, z, u, k->p, gap);
+  gr_stand_off(k, gap, near);
   near[i] = slides ? GR_LEFT : GR_NEAR;
 #if GR_SENSITIVE
   double before[GR_LEN(GR_NX)];

@@ -526,13 +526,7 @@ GR_FN long gr_rk_watch(gr_rk *r, double *err, gr_event *event) {
     if (status) return status;
     gr_gauge_at(k, a.s.t, a.s.x, a.s.z, a.s.u, &end);
   }
-  *err = a.err;
-  gr_forget_slack(k, &start, &end, r->h);
-  if (!gr_leaves(k, &end, 0)) return GR_DONE;
-  double noise[GR_NE];
-  gr_gauge_noise(k, a.s.t, a.s.x, a.s.z, a.s.u, &end, noise);
-  if (!gr_leaves(k, &end, noise)) return GR_DONE;
-  status = gr_locate(k, &a.s, &start, &end, r->h, &length, event);
+  status = gr_find(k, &a.s, &start, &end, length, &length, event);
   if (!status && length == 0.0) r->h = 0.0;
   *err = a.err;
   return status;

@@ -507,7 +507,6 @@ GR_FN long gr_radau_watch(gr_radau_retake *a, double *h, gr_event *event) {
   gr_task *k = a->k;
   gr_gauge start, end;
   gr_newton newton = gr_newton_in(a->r->newton);
-  double noise[GR_NE];
   a->s.newton = &newton;
   a->r->s->z_valid = 0;
   gr_radau_stand(a, *h);
@@ -521,10 +520,7 @@ GR_FN long gr_radau_watch(gr_radau_retake *a, double *h, gr_event *event) {
     *h = shorter;
     gr_gauge_at(k, a->s.t, a->s.x, a->s.z, a->s.u, &end);
   }
-  gr_forget_slack(k, &start, &end, *h);
-  if (!gr_leaves(k, &end, 0)) return GR_DONE;
-  gr_gauge_noise(k, a->s.t, a->s.x, a->s.z, a->s.u, &end, noise);
-  return gr_leaves(k, &end, noise) ? gr_locate(k, &a->s, &start, &end, *h, h, event) : GR_DONE;
+  return gr_find(k, &a->s, &start, &end, *h, h, event);
 }
 #endif
 

@@ -235,12 +235,8 @@ GR_FN long gr_rk4_watch(gr_rk4_run *r, double *end, const double *x, const doubl
       length = share * length;
     }
   }
-  gr_forget_slack(k, &from, &to, length);
-  if (!gr_leaves(k, &to, 0)) return GR_DONE;
-  gr_gauge_noise(k, a.s.t, a.s.x, a.s.z, a.s.u, &to, noise);
-  if (!gr_leaves(k, &to, noise)) return GR_DONE;
-  status = gr_locate(k, &a.s, &from, &to, length, &length, event);
-  *end = k->t + length;
+  status = gr_find(k, &a.s, &from, &to, length, &length, event);
+  if (event->mode >= 0) *end = k->t + length;
   return status;
 }
 

@@ -87,13 +87,14 @@ GR_COLD long gr_choose_clauses(gr_task *k, const double *x, const double *z, con
   return count;
 }
 
-/* The same clause again and again within rounding, of time or of the gap that made it fire (`stuck`): its events
- * accumulate. `fresh`: not yet in this event. */
+/* The same clause again and again within rounding, of time or, soon after, of the gap that made it fire (`stuck`): its
+ * events accumulate. `fresh`: not yet in this event. */
 GR_COLD long gr_note_clauses(gr_task *k, long *fresh, long stuck) {
-  const double close = 1e-12 * (k->t1 - k->t0) + 100.0 * gr_smallest_step(k, k->t);
+  const double within = 1e-12 * (k->t1 - k->t0) + 100.0 * gr_smallest_step(k, k->t);
+  const double close = stuck ? fmax(within, GR_GRAZING * (k->t1 - k->t0)) : within;
   for (long w = 0; w < GR_NW; w++) {
     if (gr_fired(k)[w] == 0.0) continue;
-    if (fresh[w]) gr_repeats(k)[w] = stuck || k->t - gr_last(k)[w] <= close ? gr_repeats(k)[w] + 1.0 : 0.0;
+    if (fresh[w]) gr_repeats(k)[w] = k->t - gr_last(k)[w] <= close ? gr_repeats(k)[w] + 1.0 : 0.0;
     fresh[w] = 0;
     gr_last(k)[w] = k->t;
     if (gr_repeats(k)[w] >= 2.0) return gr_fail(k, GR_REPEATS, w, gr_repeats(k)[w] + 1.0);
