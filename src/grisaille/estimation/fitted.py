@@ -497,7 +497,8 @@ def _wide_enough(model: Model, pairs: Sequence[tuple[Unknown, float]]) -> Model:
     content = model._content.copy()
     changed = False
     for u, value in pairs:
-        table: dict[str, Any] = {"parameter": content.parameters, "start": content.variables}.get(u.kind, {})
+        tables: dict[str, dict[str, Any]] = {"parameter": content.parameters, "start": content.variables}
+        table = tables.get(u.kind, {})
         own = table[u.target].bounds if u.target in table else None
         if own is not None and not own[0] <= value <= own[1]:
             both = (min(own[0], u.lower), max(own[1], u.upper))

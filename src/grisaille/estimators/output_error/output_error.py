@@ -298,21 +298,21 @@ class OutputError(Estimator):
         if linear.any() and not linear.all() and self.optimizer != "nelder-mead":
             apart = ProjectedSearch(problem, search.journal, search.most, linear=linear)
             apart.unknowns, first = search.unknowns, search.guess
-            projected = self._optimize(apart)
+            projected = self._optimize(apart, problem.count)
             search.unknowns = apart.unknowns
             is_minimum = relative_offset(search, polish(search, projected.evaluation)) < OFFSET
             if is_minimum and not _ran_away(projected, first, search.unknowns):
                 return problem, projected
-            plain = self._optimize(search)
+            plain = self._optimize(search, problem.count)
             return problem, min(projected, plain, key=lambda o: o.evaluation.objective)
-        return problem, self._optimize(search)
+        return problem, self._optimize(search, problem.count)
 
-    def _optimize(self, search: Squares) -> Ending:
+    def _optimize(self, search: Squares, count: int) -> Ending:
         if self.optimizer == "nelder-mead":
             return nelder_mead.minimize(search, tolerance=self.tolerance)
         if self.optimizer == "trust-region":
-            has_priors = self.loss != "linear" and len(search.first().residuals) > search.criterion.count
-            loss = robust_losses.of_data(self.loss, search.criterion.count) if has_priors else self.loss
+            has_priors = self.loss != "linear" and len(search.first().residuals) > count
+            loss = robust_losses.of_data(self.loss, count) if has_priors else self.loss
             return trust_region.minimize(search, self.tolerance, loss, self.loss_scale)
         damping = newton.Shortened() if self.optimizer == "gauss-newton" else newton.Marquardt()
         return newton.minimize(search, damping, tolerance=self.tolerance)
