@@ -55,7 +55,7 @@ class Kernel:
     """Relations that are held between events; only the compiled integrators change them."""
     sensitive: bool
     sparse: bool
-    """Compiled with the nonzeros of its matrices only (``kernels/gr_sparse.h``)."""
+    """Compiled with the nonzeros of its matrices only (``kernels/gr_sparse_factors.h``)."""
     integrators: Integrators | None
     jacobian: Callable[..., csc_array]
     """What ``J`` gives, as its entries."""

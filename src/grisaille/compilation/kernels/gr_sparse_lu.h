@@ -1,4 +1,4 @@
-/* The factorizations of gr_sparse.h for entries of GR_PER doubles: included once for real and once for complex
+/* The factorizations column by column of gr_sparse_factors.h for entries of GR_PER doubles: included once for real and once for complex
  * numbers, hence no guard. Sizes of complex numbers are |re| + |im|, as in gr_linear.h.
  */
 

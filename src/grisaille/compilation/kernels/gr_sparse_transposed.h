@@ -1,4 +1,4 @@
-/* Solutions with the transposes of factored sparse matrices (gr_sparse.h), for entries of GR_PER doubles: included once for
+/* Solutions with the transposes of factored sparse matrices (gr_sparse_factors.h), for entries of GR_PER doubles: included once for
  * real and once for complex numbers, hence no guard.
  */
 
