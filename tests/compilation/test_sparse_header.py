@@ -336,7 +336,7 @@ def test_pivots_are_kept_by_panels_as_by_columns(library: ctypes.CDLL, small: fl
 
 @pytest.mark.parametrize("again", [False, True])
 def test_a_plate_with_dependent_rows_is_singular_up_to_rounding(library: ctypes.CDLL, again: bool) -> None:
-    for factor in (0.7, 0.6, 1.1, 1.7, 2.3, 1 / 3):
+    for factor in (0.7, 0.77, 1.7, 3.3):
         a = plate(24)
         a[300:302] = 0.0
         a[300, 300:302] = 0.1, 0.3
