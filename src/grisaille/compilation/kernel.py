@@ -21,7 +21,7 @@ from grisaille.compilation.derivatives import PARAMETRIC, PLAIN, differentiate
 from grisaille.compilation.evaluation import Evaluation, numpy_matrix, numpy_vector, sparse_matrix
 from grisaille.compilation.integrators import Integrator, Integrators
 from grisaille.compilation.kernel_source import kinds, linked_sources, when_tables, whole_sources
-from grisaille.compilation.library import no_compiler
+from grisaille.compilation.library import Source, no_compiler
 from grisaille.compilation.memo import Memo
 from grisaille.compilation.sparse import source as sparse_source
 from grisaille.compilation.sparse.room import with_room
@@ -117,12 +117,12 @@ def build_kernel(
     """The kernel of a reduced system.
 
     ``compiled=None`` compiles, or takes an earlier build from the cache, unless GRISAILLE_COMPILER=none; ``True``
-    insists; ``False`` interprets. ``sparse=None`` keeps the nonzeros of large compiled models only. A compiled one may
-    have derivatives by parameters that were not asked for: same digits, and a run and a fit share it.
+    insists; ``False`` interprets. ``sparse=None`` keeps the nonzeros of large compiled models only. A compiled one with
+    derivatives by parameters also serves where none are asked for, with the same digits.
     """
     own = (_content(system), len(system.pieces), kinds(system), *when_tables(system), sparse, *_mode(compiled))
-    other = _known.peek((*own, not sensitive))
-    if other is not None and other.is_compiled and other.sensitive:
+    other = None if sensitive else _known.peek((*own, True))
+    if other is not None and other.is_compiled:
         return other
     return _known.get((*own, sensitive), lambda: _build(system, sensitive, compiled, sparse))
 
@@ -154,10 +154,6 @@ def _build(system: System, sensitive: bool, compiled: bool | None, sparse: bool 
     elif sparse is None:
         sparse = sparse_source.is_worth_it(system)
     functions = differentiate(system, sensitive=sensitive, sparse=sparse)
-    if not (interpreted or sparse or sensitive) and _instructions(functions) <= FEW:
-        more = differentiate(system, sensitive=True)
-        sensitive = _instructions(more) <= 2 * FEW
-        functions = more if sensitive else functions
     integrators = None if interpreted else _integrators(system, sensitive, sparse, functions)
     calls = {name: _callable(name, functions) for name in (*PLAIN, *PARAMETRIC)}
     return Kernel(
@@ -181,10 +177,24 @@ def _callable(name: str, functions: Mapping[str, ca.Function]) -> Evaluation:
     return absent
 
 
-def _integrators(
-    system: System, sensitive: bool, sparse: bool, functions: Mapping[str, ca.Function]
-) -> Integrators:  # fmt: skip
-    sources = linked_sources(system, functions) if sparse else whole_sources(system, sensitive, functions)
+def _integrators(system: System, sensitive: bool, sparse: bool, functions: Mapping[str, ca.Function]) -> Integrators:
+    if sparse:
+        sources = linked_sources(system, functions)
+    else:
+        sources = whole_sources(system, sensitive, functions)
+        if not sensitive:
+            sources |= _shared_sources(system, functions)
     integrators = Integrators(sources)
     integrators.demand()
     return integrators
+
+
+def _shared_sources(system: System, functions: Mapping[str, ca.Function]) -> dict[str, list[Source]]:
+    """Texts of a small model that a fit will have, too. Frozen explicit steps are left out: they are compiled in no
+    time, and those of two states take 1.1 times as long where derivatives could be asked for."""
+    if _instructions(functions) > FEW:
+        return {}
+    more = differentiate(system, sensitive=True)
+    if _instructions(more) > 2 * FEW:
+        return {}
+    return {entry: parts for entry, parts in whole_sources(system, True, more).items() if entry != "gr_rk4"}

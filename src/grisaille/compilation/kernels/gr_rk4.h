@@ -140,7 +140,7 @@ GR_FN long gr_rk4_advance(gr_rk4_run *r, double t, double end, const double *x, 
 }
 
 /* the same step in two halves; their difference goes into error_estimate */
-GR_COLD void gr_rk4_compare(gr_rk4_run *r, double t, double end, const double *whole) {
+GR_FN void gr_rk4_compare(gr_rk4_run *r, double t, double end, const double *whole) {
   gr_task *k = r->k;
   double middle = 0.5 * (t + end), z[GR_LEN(GR_NZ)], u[GR_LEN(GR_NU)];
   double k1[GR_LEN(GR_N)], k2[GR_LEN(GR_N)], k3[GR_LEN(GR_N)], k4[GR_LEN(GR_N)], half[GR_LEN(GR_NX)], x[GR_LEN(GR_NX)];
