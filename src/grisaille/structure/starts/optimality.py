@@ -22,8 +22,6 @@ from grisaille.structure.starts.problem import StartProblem, WishLevel, is_neare
 
 POLISHING_STEPS = 12
 
-Matrix = np.ndarray | csr_array
-
 
 @dataclass(frozen=True, eq=False)
 class OptimalityConditions:
@@ -34,7 +32,7 @@ class OptimalityConditions:
 
     def linearize(
         self, problem: StartProblem, w: np.ndarray, levels: Sequence[WishLevel]
-    ) -> tuple[np.ndarray, np.ndarray, Matrix, Matrix]:
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | csr_array, np.ndarray | csr_array]:
         """v = (w, μ₁, …) at w, with the conditions and their derivatives there."""
         targets = np.concatenate([level.targets for level in levels])
         outer = (problem.u, problem.p, targets, np.array(list(problem.demands.values())))
@@ -117,13 +115,14 @@ def _build(problem: StartProblem, levels: Sequence[WishLevel]) -> OptimalityCond
     return OptimalityConditions(tuple(stages), last)
 
 
-def _numbers(matrix: ca.DM) -> Matrix:
+def _numbers(matrix: ca.DM) -> np.ndarray | csr_array:
     """Full, or sparse as the matrix is."""
     if matrix.is_dense():
         return np.array(matrix.full())
     pattern = matrix.sparsity()
     places = np.array(pattern.row(), dtype=np.int32), np.array(pattern.colind(), dtype=np.int32)
-    return csr_array(csc_array((np.array(matrix.nonzeros()), *places), shape=matrix.shape))
+    found: csr_array = csr_array(csc_array((np.array(matrix.nonzeros()), *places), shape=matrix.shape))
+    return found
 
 
 def _function(name: str, arguments: list[ca.SX], results: list[ca.SX]) -> ca.Function:
