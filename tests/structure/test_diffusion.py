@@ -58,8 +58,8 @@ def test_coloured_disturbances_stay_signals():
     [
         (lambda a, v, w: [der(a) == -a + v + 2 * w], 1, "additive decoupled commutative"),
         (lambda a, b, v, w: [der(a) == b, der(b) == a * v + w], 2, "decoupled commutative"),
-        (lambda a, b, v, w: [der(a) == a * v, der(b) == gr.sqrt(b) * w], 2, "diagonal commutative"),
-        (lambda a, b, v, w: [der(a) == v, der(b) == w], 2, "additive decoupled diagonal commutative"),
+        (lambda a, b, v, w: [der(a) == a * v, der(b) == gr.sqrt(b) * w], 2, "commutative"),
+        (lambda a, b, v, w: [der(a) == v, der(b) == w], 2, "additive decoupled commutative"),
         (lambda a, b, v, w: [der(a) == a * v + a * w, der(b) == 2 * b * v], 2, "commutative"),
         (lambda a, b, v, w: [der(a) == gr.exp(a) * v + (1 + gr.exp(a)) * w, der(b) == -b], 2, ""),
         (lambda a, b, v, w: [der(a) == v, der(b) == a * w], 2, ""),
@@ -67,7 +67,7 @@ def test_coloured_disturbances_stay_signals():
 )
 def test_properties(equations, variables, properties):
     d = diffusion(equations, variables)
-    found = [n for n in ("additive", "decoupled", "diagonal", "commutative") if getattr(d, f"is_{n}")]
+    found = [n for n in ("additive", "decoupled", "commutative") if getattr(d, f"is_{n}")]
     assert " ".join(found) == properties
 
 

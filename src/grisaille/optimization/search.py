@@ -124,8 +124,9 @@ class Search(Scaled, Generic[E]):
         evaluation = self.at(self.start)
         if not evaluation.completed:
             values = ", ".join(f"{u.name} = {u.guess:g}" for u in self.unknowns)
+            failure = evaluation.failure.rstrip(".")
             raise EstimationError(
-                f"The model cannot be simulated at the guess ({values}): {evaluation.failure} {self._what_next()}"
+                f"The model cannot be simulated at the guess ({values}): {failure}. {self._what_next()}"
             )
         self.learn_sizes(evaluation)
         return evaluation
