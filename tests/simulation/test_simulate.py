@@ -286,3 +286,15 @@ def test_states_below_their_tolerance_are_named():
         run = gr.simulate(model, t)
         assert run.attrs["status"].endswith("steps")
     assert gr.simulate(oscillator(1e-9), t, atol=1e-15).attrs["status"].endswith("steps")
+
+
+def test_heat_that_has_not_come_so_far_yet_is_not_named():
+    class Rod(gr.Model):
+        T = gr.Variable(start=0.0, size=20)
+
+        def equations(self):
+            ends = [1.0, *self.T, 0.0]
+            return [der(self.T[k]) == ends[k] - 2 * self.T[k] + ends[k + 2] for k in range(20)]
+
+    run = gr.simulate(Rod(), [0.0, 0.1])
+    assert 0 < float(run["T[19]"][-1]) < 1e-20 and run.attrs["status"].endswith("steps")

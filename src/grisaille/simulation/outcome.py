@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import casadi as ca
 import numpy as np
 
@@ -13,6 +15,9 @@ from grisaille.structure.system import System
 
 SMALL = 100.0
 """Times its absolute tolerance, a state has at most two digits that steps are chosen by."""
+ROUNDING = 1e-7
+"""Times its absolute tolerance, what is not zero is taken for rounding of a state that rests."""
+ELEMENT = re.compile(r"\[\d+\]")
 
 
 def describe(task: Task, system: System, solver: str) -> str:
@@ -46,21 +51,22 @@ def _undefined(task: Task, system: System) -> str:
 
 
 def _uncontrolled(task: Task, system: System, solver: str) -> str:
-    """States so small beside their absolute tolerance that the steps did not look at them."""
-    if "frozen" in solver or not system.nx:
+    """States so small beside their absolute tolerance that the steps did not look at them; not where an element of a
+    vector or a copy of a component is larger: heat that has not come so far yet."""
+    if "frozen" in solver or not system.observed_states:
         return ""
-    places = {name: k for k, name in enumerate(system.observed_names)}
-    own = [(k, places[n]) for k, n in enumerate(system.state_names) if n in places]
-    if not own:
+    states, columns = np.array(system.observed_states).T
+    largest, atol = np.abs(task.y[: task.written, columns]).max(axis=0, initial=0.0), task.atol[states]
+    small, moves = largest < SMALL * atol, largest > ROUNDING * atol
+    if not (small & moves).any():
         return ""
-    states, columns = np.array(own).T
-    largest = np.abs(task.y[: task.written, columns]).max(axis=0, initial=0.0)
-    small = (largest > 0) & (largest < SMALL * task.atol[states])
-    if not small.any():
+    names = [system.state_names[k] for k in states]
+    seen = {ELEMENT.sub("", n) for n, is_small in zip(names, small, strict=True) if not is_small}
+    told = [n for n, does in zip(names, moves, strict=True) if does and ELEMENT.sub("", n) not in seen]
+    if not told:
         return ""
-    names = [system.state_names[k] for k in states[small]]
-    shown = ", ".join(names[:6]) + (", …" if len(names) > 6 else "")
-    verb, word = ("is", "it") if len(names) == 1 else ("are", "them")
+    shown = ", ".join(told[:6]) + (", …" if len(told) > 6 else "")
+    verb, word = ("is", "it") if len(told) == 1 else ("are", "them")
     return (
         f", but {shown} {verb} hardly larger than the absolute tolerance, and no step was made small for {word}: if "
         f"that matters, give nominal= or atol="

@@ -247,6 +247,12 @@ class System:
         return tuple(n for n, s in symbols if s.element_hash() in inside)
 
     @cached_property
+    def observed_states(self) -> tuple[tuple[int, int], ...]:
+        """Places of the states that users know by name, among states and among what is observed."""
+        places = {name: k for k, name in enumerate(self.observed_names)}
+        return tuple((k, places[n]) for k, n in enumerate(self.state_names) if n in places)
+
+    @cached_property
     def nx(self) -> int:
         return int(self.x.numel())
 
