@@ -17,7 +17,9 @@ from rich.console import Console
 from rich.table import Table
 
 import grisaille as gr
-from grisaille.compilation.kernel import Kernel
+from grisaille.compilation import kernel
+from grisaille.compilation.integrators import Integrator
+from grisaille.compilation.task import Task
 
 EPILOG = """
 Times are processor times, each size in a process of its own: 'build' is everything before the first step (structure,
@@ -35,14 +37,14 @@ class Clock:
 
     def __init__(self) -> None:
         self.seconds = 0.0
-        run = Kernel._run
+        run = kernel._run
 
-        def timed(kernel: Kernel, entry: str, task: object) -> None:
+        def timed(integrator: Integrator, task: Task) -> None:
             begin = time.thread_time()
-            run(kernel, entry, task)  # type: ignore[arg-type]
+            run(integrator, task)
             self.seconds += time.thread_time() - begin
 
-        Kernel._run = timed  # type: ignore[method-assign]
+        kernel._run = timed
 
 
 def measure(kind: str, n: int) -> dict[str, float]:
