@@ -24,7 +24,6 @@ from grisaille.structure.system import System
 
 PLAIN = ("F", "J", "C", "CJ", "O", "S")
 PARAMETRIC = ("FP", "CP", "OJ", "OP")
-EVENTS = ("G", "GD", "GJ")
 SENSITIVE = (*PARAMETRIC, "GP", "RD", "RJ", "RP", "TP")
 """What only sensitivities need."""
 
