@@ -54,7 +54,7 @@ def fit() -> gr.Fit:
 
 def test_the_rest_of_the_record(fit: gr.Fit) -> None:
     found = fit.validate(RUN.split(0.6)[1])
-    assert list(found.table.columns) == ["samples", "rms", "fit", "r2"] and list(found.table.index) == ["y"]
+    assert list(found.table.columns) == ["horizon", "samples", "rms", "fit", "r2"] and list(found.table.index) == ["y"]
     row = found.table.loc["y"]
     assert row["samples"] == 80 and 0.08 < row["rms"] < 0.12 and row["r2"] > 0.99 and row["fit"] > 90
     residuals = found.residuals()["residual"].to_numpy()
@@ -108,7 +108,7 @@ def test_disturbed(method: object) -> None:
     for part in (run.split(0.6)[1], other):
         found = fit.validate(part)
         limit = 0.2 if isinstance(method, gr.KalmanML) else 0.8
-        assert found.table.loc["y", "rms"] < limit, str(found)
+        assert found.table["rms"].iloc[-1] < limit, str(found)
         assert found.diagnosis.verdicts[0].healthy, str(found)
 
 
@@ -127,6 +127,70 @@ def test_estimates_beyond_the_declared_bounds_can_be_asked_about(method) -> None
 
     wider = {"k": (0.1, 10.0), "start(x)": (0.0, 5.0)}
     fit = gr.fit(Decay(), decay("A"), ["k", "start(x)"], method, bounds=wider)
-    assert fit.validate(decay("B")).table.loc["y", "rms"] < 0.02
+    assert fit.validate(decay("B")).table["rms"].max() < 0.02
     assert fit.model.parameters["k"].bounds == (0.1, 10.0) and Decay().parameters["k"].bounds == (0.1, 1.0)
     assert gr.bootstrap(fit, 2) is not None
+
+
+# a score is that of a horizon: one sample ahead a filter follows every plant, also one that is not the model's
+
+
+@pytest.fixture(scope="module")
+def fitted() -> gr.Fit:
+    return gr.fit(Gains(), record(15.0, HEAT, 0.3), ["R", "C"], gr.KalmanML(compiled=False))
+
+
+@pytest.fixture(scope="module")
+def other() -> gr.Experiment:
+    """A room that loses twice as much."""
+    x, h = [15.0], T[1] - T[0]
+    for p in HEAT[:-1]:
+        x.append(x[-1] + h / 5.0 * (2 * (5.0 - x[-1]) / 3.0 + p + 0.3 * RANDOM.normal() / np.sqrt(h)))
+    return gr.Experiment(T, {"P": HEAT}, {"y": np.array(x) + 0.1 * RANDOM.normal(size=len(T))}, name="another room")
+
+
+def test_simulation_and_one_sample_ahead_stand_side_by_side(fitted: gr.Fit, other: gr.Experiment) -> None:
+    found = fitted.validate(other)
+    scores = found.table.set_index("horizon")["fit"]
+    assert list(scores.index) == ["simulation", "1 sample ahead"] == list(found.horizons)
+    y = other.outputs["y"].values
+    for horizon, name in ((np.inf, "simulation"), (1, "1 sample ahead")):
+        e = y - fitted.predict(other, horizon=horizon)["y"].sel(statistic="mean").values
+        wanted = 100 * (1 - np.linalg.norm(e) / np.linalg.norm(y - y.mean()))
+        assert scores[name] == pytest.approx(wanted, abs=1e-6)
+        assert found.residuals(name)["residual"].to_numpy() == pytest.approx(e, abs=1e-8)
+    assert scores["simulation"] < 50 < 75 < scores["1 sample ahead"]
+    assert "one sample is 0.5 s" in str(found) and "Tests of the predictions 1 sample ahead" in str(found)
+    lines = found.plot().axes[0].get_legend_handles_labels()[1]
+    assert {"predicted, 1 sample ahead", "simulation"} <= set(lines)
+
+
+def test_a_horizon_that_is_asked_for(fitted: gr.Fit, other: gr.Experiment) -> None:
+    one, ten, length, none = (fitted.validate(other, horizon=h).table for h in (1, 10, "5 s", np.inf))
+    assert [t["horizon"].iloc[0] for t in (one, ten, length, none)] == [
+        "1 sample ahead", "10 samples ahead", "5 s ahead", "simulation",
+    ]  # fmt: skip
+    assert length.loc["y", "rms"] == pytest.approx(ten.loc["y", "rms"])
+    assert one.loc["y", "rms"] < ten.loc["y", "rms"] < none.loc["y", "rms"]
+    with pytest.raises(gr.EstimationError, match="horizon is 1.5; give a whole number"):
+        fitted.validate(other, horizon=1.5)
+    with pytest.raises(gr.EstimationError, match=r"horizon is 'next'; this validation has simulation"):
+        fitted.validate(other).residuals("next")
+
+
+def test_the_page_and_the_table_of_the_fit_name_it(fitted: gr.Fit, other: gr.Experiment, tmp_path: Path) -> None:
+    page = fitted.validate(other).report(tmp_path / "page.html").read_text()
+    assert "simulation" in page and "1 sample ahead" in page and "at given values" in page
+    assert "% (1 sample ahead)" in str(fitted)
+
+
+def test_output_error_simulates_whatever_is_asked(fit: gr.Fit) -> None:
+    found = fit.validate(OTHER, horizon=5)
+    assert list(found.horizons) == ["simulation"] and "by simulation, whatever the horizon" in str(found)
+
+
+def test_collocation_is_simulated_and_refuses_horizons() -> None:
+    fit = gr.fit(Room(), record(15.0, HEAT), ["R"], gr.Collocation(compiled=False))
+    assert fit.validate(OTHER).horizons == ("simulation",) and "% (smoothed)" in str(fit)
+    with pytest.raises(gr.EstimationError, match="predicts nothing from a part of them"):
+        fit.validate(OTHER, horizon=5)

@@ -60,11 +60,15 @@ def command(
     else:
         table.to_csv(file)
         output.written(file)
-    output.say(f"Start: {found.attrs['start']}.")
+    far = _horizon_in_words(fit, horizon)
+    output.say(f"Horizon: {far}. Start: {found.attrs['start']}.")
     columns = {} if file is not None else {str(n): plain(v.to_numpy()) for n, v in table.reset_index().items()}
     output.answer(
-        {"fit": str(path), "file": None if file is None else str(file), "start": found.attrs["start"], **columns}
-    )
+        {
+            "fit": str(path), "file": None if file is None else str(file), "horizon": far,
+            "start": found.attrs["start"], **columns,
+        }
+    )  # fmt: skip
     return 0
 
 
@@ -100,6 +104,16 @@ def _horizon(text: str | None) -> Any:
     except ValueError:
         return text
     return int(value) if value.is_integer() else value
+
+
+def _horizon_in_words(fit: Fit, text: str | None) -> str:
+    """How far ahead was predicted."""
+    from grisaille.estimation.estimator import SIMULATION
+    from grisaille.estimation.predictions.horizons import told
+
+    asked = _horizon(text)
+    is_simulated = asked is None or fit.method.predicts_ahead != "yes" or asked == float("inf")
+    return SIMULATION if is_simulated else told(asked)
 
 
 def _start(texts: tuple[str, ...]) -> Any:

@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
 EVALUATIONS = 25
 """Of a search that does not say otherwise."""
+SIMULATION = "simulation"
+"""What predictions are called that use no data after the start."""
 
 
 @dataclass(frozen=True)
@@ -206,6 +208,11 @@ class Estimator(metaclass=EstimatorType):
     def not_a_likelihood(self) -> str:
         """The option because of which the criterion is not a likelihood, as in ``loss='huber'``."""
         return "its criterion"
+
+    @property
+    def predictions_are(self) -> str:
+        """In words, what its residuals are the errors of: ``"simulation"``, ``"1 sample ahead"``, ``"smoothed"``."""
+        return SIMULATION
 
     @property
     def has_sandwich(self) -> bool:

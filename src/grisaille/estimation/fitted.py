@@ -346,18 +346,7 @@ class Fitted:
     @cached_property
     def quality(self) -> pd.DataFrame:
         """Per output: samples, RMS residual, R², and the fit percentage 100 (1 − |e| / |y − mean|)."""
-        import pandas as pd
-
-        table = {}
-        for output, group in self.residuals().groupby("output", sort=False):
-            e, y = group["residual"].to_numpy(), group["measured"].to_numpy()
-            spread = float(np.sum((y - y.mean()) ** 2))
-            ratio = float(np.sum(e**2)) / spread if spread > 0 else np.nan
-            table[output] = {
-                "samples": len(e), "rms": float(np.sqrt(np.mean(e**2))), "r2": 1 - ratio,
-                "fit_percent": 100 * (1 - np.sqrt(ratio)),
-            }  # fmt: skip
-        return pd.DataFrame.from_dict(table, orient="index")
+        return quality_of(self.residuals())
 
     def predict(
         self,
@@ -486,6 +475,22 @@ class Fitted:
 
     def _repr_html_(self) -> str:
         return summarize_html(self)
+
+
+def quality_of(residuals: pd.DataFrame) -> pd.DataFrame:
+    """Per output of a table of residuals: samples, RMS, R², and the fit percentage."""
+    import pandas as pd
+
+    table = {}
+    for output, group in residuals.groupby("output", sort=False):
+        e, y = group["residual"].to_numpy(), group["measured"].to_numpy()
+        spread = float(np.sum((y - y.mean()) ** 2))
+        ratio = float(np.sum(e**2)) / spread if spread > 0 else np.nan
+        table[output] = {
+            "samples": len(e), "rms": float(np.sqrt(np.mean(e**2))), "r2": 1 - ratio,
+            "fit_percent": 100 * (1 - np.sqrt(ratio)),
+        }  # fmt: skip
+    return pd.DataFrame.from_dict(table, orient="index")
 
 
 def _is_zero(unknown: Unknown, value: float) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from grisaille.estimation.estimator import SIMULATION
 from grisaille.markup import table, tag
 from grisaille.model.notation.mathml import symbol
 
@@ -46,7 +47,9 @@ def summarize(fit: Fitted) -> str:
     lines.append("─" * width)
     for output, row in fit.quality.iterrows():
         samples = _many(int(row.samples), "sample")
-        lines.append(f"{output!s:<{first}}{samples}, rms {_short(row.rms)}, R² {row.r2:.5f}, {row.fit_percent:.2f} %")
+        lines.append(
+            f"{output!s:<{first}}{samples}, rms {_short(row.rms)}, R² {row.r2:.5f}, {row.fit_percent:.2f} %{_how(fit)}"
+        )
     lines.append("─" * width)
     lines.append(e.status)
     marks = {e.caution: "*", **dict.fromkeys(fit.doubts, "!")}
@@ -67,7 +70,7 @@ def summarize_html(fit: Fitted) -> str:
     ]  # fmt: skip
     head = ("", "estimate", _doubtful(fit, "std. error"), _doubtful(fit, "95 % interval"), "unit", "status")
     said = f"{fit.model_name}, fitted by {type(fit.method).__name__} to {_many(fit.estimate.count, 'measurement')}"
-    quality = [f"{o}: {q.fit_percent:.2f} % fit, R² {q.r2:.5f}" for o, q in fit.quality.iterrows()]
+    quality = [f"{o}: {q.fit_percent:.2f} % fit, R² {q.r2:.5f}{_how(fit)}" for o, q in fit.quality.iterrows()]
     way = _transcription(fit)
     notes = [*([way] if way else []), *quality, *(fit.notes or ["every unknown is determined by the data"])]
     notes += [f"intervals: {kinds_of_intervals(fit)}", *fit.limits().notes]
@@ -93,6 +96,11 @@ def kinds_of_intervals(fit: Fitted) -> str:
 def _doubtful(fit: Fitted, heading: str) -> str:
     """A heading with the mark of what speaks against it."""
     return f"{heading}{'*' if fit.estimate.caution else ''}{'!' if fit.doubts else ''}"
+
+
+def _how(fit: Fitted) -> str:
+    """What was predicted from, where that is more than the start and the inputs."""
+    return "" if fit.method.predictions_are == SIMULATION else f" ({fit.method.predictions_are})"
 
 
 def _transcription(fit: Fitted) -> str:

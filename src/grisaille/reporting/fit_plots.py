@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from grisaille.drawing import abscissae, label_time, labelled, panels
 from grisaille.errors import EstimationError
+from grisaille.estimation.estimator import SIMULATION
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.predictions.horizons import Horizon, told
 from grisaille.experiment.clock import Clock
@@ -18,6 +20,7 @@ from grisaille.reporting.labels import experiment_of, output_unit
 from grisaille.reporting.paths import broken, drawn_path
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
     from grisaille.drawing import Canvas
@@ -46,8 +49,12 @@ def plot(
     outputs: str | Iterable[str] | None,
     ax: Canvas | None,
     horizon: Horizon | None = None,
+    beside: Mapping[str, pd.DataFrame] = MappingProxyType({}),
 ) -> Figure:
-    """Measured against predicted for each experiment and output, residuals below with twice the noise as a band."""
+    """Measured against predicted for each experiment and output, residuals below with twice the noise as a band.
+
+    beside : other predictions of the same samples by their name, as tables of residuals; drawn as dashed lines
+    """
     table = fit.residuals()
     runs = _chosen("experiment", experiments, list(dict.fromkeys(table["experiment"])))[:MOST_COLUMNS]
     names = _chosen("output", outputs, list(dict.fromkeys(table["output"])))
@@ -65,8 +72,12 @@ def plot(
         clock = clock_of(experiment_of(fit, run))
         for row, name in enumerate(names):
             above, below, unit = grid[2 * row, column], grid[2 * row + 1, column], output_unit(fit, run, name)
-            _draw_output(above, found[run][name], clock)
+            _draw_output(above, found[run][name], clock, _labelled(fit) if horizon is None else "predicted")
             _draw_residuals(below, found[run][name], clock)
+            for k, (label, other) in enumerate(beside.items()):
+                mine = other[(other["experiment"] == run) & (other["output"] == name)].sort_values("time")
+                at, values = broken(mine["time"].to_numpy(), mine["predicted"].to_numpy())
+                above.plot(abscissae(clock, at), values, "--", color=f"C{2 + k}", linewidth=1.2, label=label)
             above.set_ylabel(labelled(name, unit))
             below.set_ylabel(labelled("residual", unit), fontsize="small")
             for axes in (above, below):
@@ -122,10 +133,15 @@ def _ahead(fit: Fitted, run: str, names: Sequence[str], table: Any, horizon: Hor
     return found
 
 
-def _draw_output(axes: Any, shown: Shown, clock: Clock | None) -> None:
+def _labelled(fit: Fitted) -> str:
+    """Of the predictions that were fitted."""
+    return "predicted" if fit.method.predictions_are == SIMULATION else f"predicted, {fit.method.predictions_are}"
+
+
+def _draw_output(axes: Any, shown: Shown, clock: Clock | None, label: str) -> None:
     times = abscissae(clock, shown.times)
     axes.plot(abscissae(clock, shown.sampled), shown.measured, ".", color="0.5", markersize=4, label="measured")
-    axes.plot(times, shown.predicted, color="C0", linewidth=1.2, label="predicted")
+    axes.plot(times, shown.predicted, color="C0", linewidth=1.2, label=label)
     known = np.isfinite(shown.lower) & np.isfinite(shown.upper)
     if known.any():
         axes.fill_between(

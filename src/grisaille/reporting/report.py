@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import grisaille
 from grisaille.assessment.diagnosis import Diagnosis, diagnose
@@ -28,21 +29,39 @@ from grisaille.reporting.report_states import states
 from grisaille.reporting.report_summary import subtitle, summary
 from grisaille.reporting.report_uncertainty import uncertainty
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 MOST_RUNS = 24
 """Experiments that are drawn; all of them are in the tables of estimates and in the counts of tests."""
 
 
-def report(fit: Fitted, path: str | os.PathLike[str], *, profiles: bool = False, title: str | None = None) -> Path:
-    """Write the page; arguments as in ``Fit.report``."""
-    return write_page(path, fit_page(fit, profiles=profiles, title=title))
+def report(
+    fit: Fitted,
+    path: str | os.PathLike[str],
+    *,
+    profiles: bool = False,
+    title: str | None = None,
+    scores: pd.DataFrame | None = None,
+) -> Path:
+    """Write the page; arguments as in ``Fit.report``.
+
+    scores : of a record that was not fitted: a row per output and horizon, instead of how well outputs were fitted
+    """
+    return write_page(path, fit_page(fit, profiles=profiles, title=title, scores=scores))
 
 
-def fit_page(fit: Fitted, *, profiles: bool = False, title: str | None = None) -> str:
+def fit_page(
+    fit: Fitted, *, profiles: bool = False, title: str | None = None, scores: pd.DataFrame | None = None
+) -> str:
     """The page as text."""
     album = Album()
     runs = list(dict.fromkeys(case.name for case in fit.estimate.cases))[:MOST_RUNS]
     diagnosis = _diagnosis(fit)
-    tabs = [Tab("Summary", joined((summary(fit), curves(fit, album)))), Tab("Outputs", outputs(fit, album, runs))]
+    tabs = [
+        Tab("Summary", joined((summary(fit, scores), curves(fit, album)))),
+        Tab("Outputs", outputs(fit, album, runs)),
+    ]
     seen = states(fit, album, runs)
     if seen is not None:
         tabs.append(Tab("States", seen))

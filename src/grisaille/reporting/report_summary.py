@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from grisaille.model.notation.mathml import symbol
 from grisaille.reporting.labels import as_exact, count, p_text, short, three
 from grisaille.reporting.page import bullets, card, facts, wide
 from grisaille.trial.unknown import Unknown
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 HEAD = (
     "",
@@ -31,13 +34,13 @@ HEAD = (
 FREE = "free"
 
 
-def summary(fit: Fitted) -> Html:
-    """Parameters, outputs, notes."""
+def summary(fit: Fitted, scores: pd.DataFrame | None = None) -> Html:
+    """Parameters, outputs, notes; ``scores`` as in ``report``."""
     verdict = tag("p", tag("strong", fit.status))
     said = fit.notes or ["Every unknown is determined by the data."]
     notes = bullets([*said, f"intervals: {kinds_of_intervals(fit)}", *fit.limits().notes])
     estimates = card(wide(parameters(fit)), verdict, notes, title="Parameters")
-    outputs = card(facts(_criteria(fit)), wide(_quality(fit)), title="How well the outputs are met")
+    outputs = card(facts(_criteria(fit)), wide(_quality(fit, scores)), title="How well the outputs are met")
     return joined((estimates, outputs))
 
 
@@ -108,21 +111,28 @@ def _criteria(fit: Fitted) -> Iterator[tuple[str, str]]:
         yield "BIC", short(fit.bic, 6)
 
 
-def _quality(fit: Fitted) -> Html:
+def _quality(fit: Fitted, scores: pd.DataFrame | None) -> Html:
     units = fit.initial_model._content.outputs
+    if scores is None:
+        scores = fit.quality.rename(columns={"fit_percent": "fit"}).assign(horizon=fit.method.predictions_are)
     rows = [
         (
-            symbol(str(o)), f"{int(q.samples)}", short(q.rms, 4), units[o].unit if o in units else "", f"{q.r2:.5f}",
-            f"{q.fit_percent:.2f} %",
+            symbol(str(o)), str(q.horizon), f"{int(q.samples)}", short(q.rms, 4), units[o].unit if o in units else "",
+            f"{q.r2:.5f}", f"{q.fit:.2f} %",
         )
-        for o, q in fit.quality.iterrows()
+        for o, q in scores.iterrows()
     ]  # fmt: skip
-    return table(("output", "samples", "rms residual", "unit", "R²", "fit"), rows, numbers=(1, 2, 4, 5), stacked=True)
+    head = ("output", "predictions", "samples", "rms residual", "unit", "R²", "fit")
+    return table(head, rows, numbers=(2, 3, 5, 6), stacked=True)
 
 
 def subtitle(fit: Fitted) -> list[str]:
     """The lines below the title."""
     described = fit.initial_model._content.description
+    if not fit.names:
+        measured = count(fit.estimate.count, "measurement")
+        how = f"predicted by {type(fit.method).__name__} at given values, and compared with {measured}"
+        return [*([described.splitlines()[0]] if described else []), how]
     how = (
         f"fitted by {type(fit.method).__name__} to {count(fit.estimate.count, 'measurement')} of "
         f"{count(len(fit.experiments), 'experiment')}, {count(len(fit.names), 'unknown')}"

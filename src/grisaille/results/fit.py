@@ -217,7 +217,12 @@ class Fit(Fitted):
         return diagnose(self, level)
 
     def validate(
-        self, experiment: Experiment, start: str | Mapping[str, float] = "auto", *, level: float = 0.01
+        self,
+        experiment: Experiment,
+        start: str | Mapping[str, float] = "auto",
+        *,
+        horizon: Horizon | None = None,
+        level: float = 0.01,
     ) -> Validation:
         """Predict an experiment that was not fitted, and compare.
 
@@ -227,16 +232,20 @@ class Fit(Fitted):
         start : where it begins. ``"auto"``: one that continues a fitted record takes over its state, of another one
             starts that are unknown, or were estimated, are found from its first samples, which are then not scored;
             ``"declared"``: what it and the model declare; or values by name
+        horizon : how far ahead: np.inf for a simulation, which sees the inputs alone and leaves disturbances at zero;
+            of fits by ``gr.KalmanML`` also samples (1, 10) or a duration such as ``"1 day"``, as in ``predict``. By
+            default, where the method predicts ahead, a simulation and one sample ahead side by side; a simulation
+            elsewhere
         level : of each residual test
 
         Returns
         -------
-        ``table`` has a row per output (samples, rms, fit, r2), ``diagnosis`` the residual tests; ``plot()``,
-        ``report(path)``. True where every test is healthy.
+        ``table`` has a row per output and horizon (horizon, samples, rms, fit, r2), ``diagnosis`` the residual tests,
+        of filters of predictions one sample ahead; ``plot()``, ``report(path)``. True where every test is healthy.
         """
         from grisaille.results.validation import validate
 
-        return validate(self, experiment, start, level)
+        return validate(self, experiment, start, level, horizon)
 
     # what the data say about trajectories
 

@@ -1,8 +1,10 @@
 """``fit.validate(experiment)``: a record that the fit has not seen, predicted at the estimates and compared.
 
 Nothing is estimated but, where nobody knows it, the state in which the record begins; the samples that told it are not
-scored. Predictions are those of the estimator: simulations, means of ensembles, or one sample ahead by a filter.
-Residual tests take the estimates as exact; their errors add a little to the residuals of short fits.
+scored. A score belongs to a horizon: a simulation sees the inputs alone, a prediction one sample ahead corrects itself
+at every sample, so that it follows the data of a wrong plant, too. Methods that predict ahead are scored over both by
+default. Residual tests are of the predictions that the method fits, and take the estimates as exact; their errors add a
+little to the residuals of short fits.
 """
 
 from __future__ import annotations
@@ -19,9 +21,13 @@ import numpy as np
 from grisaille.assessment.diagnosis import Diagnosis, diagnose
 from grisaille.calling import checked_methods
 from grisaille.errors import EstimationError
+from grisaille.estimation.beginnings import Beginning
 from grisaille.estimation.estimate import Estimate
-from grisaille.estimation.fitted import Fitted
+from grisaille.estimation.estimator import SIMULATION
+from grisaille.estimation.fitted import Fitted, quality_of
+from grisaille.estimation.predictions.horizons import Horizon, check_horizon, told
 from grisaille.estimators.fitting import build_problem
+from grisaille.experiment.dating import clock_of
 from grisaille.experiment.experiment import Experiment
 
 if TYPE_CHECKING:
@@ -29,6 +35,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from grisaille.drawing import Canvas
+
+STATIC = "static"
+"""The horizon of models without time."""
 
 
 @dataclass(frozen=True)
@@ -43,16 +52,32 @@ class Validation:
     used: int
     """First samples of each output that told the start and are not scored."""
     level: float
+    predictions: Mapping[str, pd.DataFrame]
+    """By horizon in words, ``"simulation"`` or ``"1 sample ahead"``: a row per sample, as in ``residuals()``."""
+    remark: str = ""
+    """Why these horizons and no others."""
+
+    @property
+    def horizons(self) -> tuple[str, ...]:
+        """How far ahead was predicted, in words."""
+        return tuple(self.predictions)
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """A row per output: samples, rms of the errors, fit (100 (1 − |e| / |y − mean|), in percent) and r2."""
-        quality = self.fitted.quality.rename(columns={"fit_percent": "fit"})
-        return quality[["samples", "rms", "fit", "r2"]].astype({"samples": int})
+        """A row per output and horizon: samples, rms of the errors, fit (100 (1 − |e| / |y − mean|), in percent), r2."""
+        import pandas as pd
+
+        parts = []
+        for horizon, errors in self.predictions.items():
+            part = quality_of(errors).rename(columns={"fit_percent": "fit"})
+            part.insert(0, "horizon", horizon)
+            parts.append(part[["horizon", "samples", "rms", "fit", "r2"]].astype({"samples": int}))
+        order = {output: k for k, output in enumerate(parts[0].index)}
+        return pd.concat(parts).sort_index(key=lambda names: names.map(order), kind="stable")
 
     @cached_property
     def diagnosis(self) -> Diagnosis:
-        """Tests of the residuals, as ``fit.diagnose()`` makes them."""
+        """Tests of the residuals, as ``fit.diagnose()`` makes them: of filters one sample ahead, whatever is scored."""
         return diagnose(self.fitted, self.level)
 
     @property
@@ -60,18 +85,26 @@ class Validation:
         """The record, with the start that it was predicted from."""
         return self.fitted.experiments[0]
 
-    def residuals(self) -> pd.DataFrame:
-        """A row per sample: time, measured, predicted, residual."""
-        return self.fitted.residuals()
+    def residuals(self, horizon: str | None = None) -> pd.DataFrame:
+        """A row per sample: time, measured, predicted, residual.
+
+        horizon : as in ``table``, such as ``"simulation"``; by default what was tested, or the one that was asked for
+        """
+        if horizon is not None and horizon not in self.predictions:
+            raise EstimationError(f"horizon is {horizon!r}; this validation has {' and '.join(self.horizons)}.")
+        tested = self.fitted.method.predictions_are
+        return self.predictions[horizon or (tested if tested in self.predictions else self.horizons[0])].copy()
 
     def plot(self, *, ax: Canvas | None = None) -> Figure:
-        """Measured against predicted, residuals below.
+        """Measured against predicted: what was tested with its residuals below, other horizons as dashed lines.
 
         ax : axes to draw on instead of a new figure, two per output
         """
         from grisaille.reporting.fit_plots import plot
 
-        return plot(self.fitted, None, None, ax)
+        drawn = (self.fitted.method.predictions_are, STATIC)
+        beside = {h: table for h, table in self.predictions.items() if h not in drawn}
+        return plot(self.fitted, None, None, ax, beside=beside)
 
     def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
         """Write the validation as one HTML page.
@@ -81,7 +114,8 @@ class Validation:
         """
         from grisaille.reporting.report import report
 
-        return report(self.fitted, path, profiles=False, title=title or f"{self.fitted.model_name}: validation")
+        title = title or f"{self.fitted.model_name}: validation"
+        return report(self.fitted, path, profiles=False, title=title, scores=self.table)
 
     def __bool__(self) -> bool:
         return bool(self.diagnosis)
@@ -91,13 +125,20 @@ class Validation:
         scored = f", the first {self.used} samples not scored" if self.used else ""
         head = f"{self.fitted.model_name} on {name}, which was not fitted: begins {self.start}{scored}"
         shown = self.table.to_string(float_format="{:.5g}".format)
-        return f"{head}\n\n{shown}\n\n{self.diagnosis}"
+        tested = self.fitted.method.predictions_are
+        words = "" if self.horizons in ((tested,), (STATIC,)) else f"Tests of the predictions {_spelled(tested)}:\n"
+        remark = f"\n{self.remark}" if self.remark else ""
+        return f"{head}\n\n{shown}{remark}\n\n{words}{self.diagnosis}"
 
     __repr__ = __str__
 
 
 def validate(
-    fit: Fitted, experiment: Experiment, start: str | Mapping[str, float] = "auto", level: float = 0.01
+    fit: Fitted,
+    experiment: Experiment,
+    start: str | Mapping[str, float] = "auto",
+    level: float = 0.01,
+    horizon: Horizon | None = None,
 ) -> Validation:
     """Predict a record at the estimates and compare."""
     begun = fit.begun(experiment, start)
@@ -108,6 +149,10 @@ def validate(
         )
     on = begun.following(fit)
     record = on.experiment.replace(skip=max(begun.used, on.experiment.skip))
+    if horizon is not None:
+        check_horizon(horizon, clock_of(record))
+        if fit.method.predicts_ahead == "no":
+            fit.method.predict_ahead(fit, record, horizon)  # refuses what it cannot do
     method, model = on.method.validator, fit.settled_model
     problem = build_problem(model, [record], [], method, searched=False)
     at = problem.evaluate(np.zeros(0))
@@ -118,4 +163,61 @@ def validate(
         problem, at, np.zeros((0, 0)), cases=problem.cases, extra=kept, status="nothing was estimated"
     )
     fitted = type(fit)(model, [c.experiment for c in problem.cases], method, estimate, fit.why)
-    return Validation(fitted, on.how, begun.used, level)
+    found = _predictions(fit, fitted, begun, horizon)
+    return Validation(fitted, on.how, begun.used, level, found, _remark(fit, fitted, horizon))
+
+
+def _predictions(fit: Fitted, fitted: Fitted, begun: Beginning, horizon: Horizon | None) -> dict[str, pd.DataFrame]:
+    """Errors over each horizon, by its name."""
+    own, method = fitted.residuals(), fitted.method
+    if fitted.experiments[0].is_static:
+        return {STATIC: own}
+    if method.predicts_ahead != "yes":
+        return {SIMULATION: own}
+    found = {}
+    for h in (np.inf, 1) if horizon is None else (horizon,):
+        name = SIMULATION if _is_infinite(h) else told(h)
+        if name == method.predictions_are:
+            found[name] = own
+        elif _is_infinite(h):
+            found[name] = _compared(own, fit.simulated(begun.experiment))
+        else:
+            found[name] = _compared(own, fitted.predict(fitted.experiments[0].name, h).sel(statistic="mean"))
+    return found
+
+
+def _compared(own: pd.DataFrame, predicted: object) -> pd.DataFrame:
+    """The samples of a record beside other predictions."""
+    from xarray import Dataset
+
+    assert isinstance(predicted, Dataset)
+    table = own.copy()
+    for output in dict.fromkeys(own["output"]):
+        mine = (own["output"] == output).to_numpy()
+        at = own.loc[mine, "time"].to_numpy()
+        table.loc[mine, "predicted"] = predicted[output].sel(time=at, method="nearest").to_numpy()
+    table["residual"] = table["measured"] - table["predicted"]
+    return table
+
+
+def _remark(fit: Fitted, fitted: Fitted, horizon: Horizon | None) -> str:
+    """What a score over these horizons means, in a sentence."""
+    if fitted.experiments[0].is_static:
+        return ""
+    name = type(fit.method).__name__
+    if fitted.method.predicts_ahead == "yes":
+        times = fitted.experiments[0].output_times
+        usual = f"{np.median(np.diff(times)):.3g} {fitted.experiments[0].clock.unit}" if len(times) > 1 else ""
+        sample = f" (one sample is {usual})" if usual and not _is_infinite(horizon) else ""
+        return f"A simulation sees the inputs alone; a prediction ahead corrects itself at every sample{sample}."
+    if horizon is None or _is_infinite(horizon):
+        return f"{name} predicts by simulation: the inputs alone, no measurement after the start."
+    return f"{name} predicts by simulation, whatever the horizon: the inputs alone, no measurement after the start."
+
+
+def _is_infinite(horizon: object) -> bool:
+    return isinstance(horizon, float) and bool(np.isposinf(horizon))
+
+
+def _spelled(predictions: str) -> str:
+    return "by simulation" if predictions == SIMULATION else predictions

@@ -253,6 +253,10 @@ class Collocation(Estimator):
         return replace(found, caution=caution(problem))
 
     @property
+    def predictions_are(self) -> str:
+        return "smoothed"
+
+    @property
     def validator(self) -> Estimator:
         """Trajectories that follow the data are no test of them: a simulation is."""
         return OutputError(compiled=self.compiled)

@@ -198,6 +198,10 @@ class KalmanML(Estimator):
         return Verdict(True, f"chosen: the extended filter, because {model.nonlinear} is not linear")
 
     @property
+    def predictions_are(self) -> str:
+        return told(self.horizon)
+
+    @property
     def has_sandwich(self) -> bool:
         return not self.is_likelihood
 
