@@ -172,7 +172,7 @@ def test_a_horizon_that_is_asked_for(fitted: gr.Fit, other: gr.Experiment) -> No
     ]  # fmt: skip
     assert length.loc["y", "rms"] == pytest.approx(ten.loc["y", "rms"])
     assert one.loc["y", "rms"] < ten.loc["y", "rms"] < none.loc["y", "rms"]
-    with pytest.raises(gr.EstimationError, match="horizon is 1.5; give a whole number"):
+    with pytest.raises(gr.EstimationError, match=r"horizon is 1\.5; give a whole number"):
         fitted.validate(other, horizon=1.5)
     with pytest.raises(gr.EstimationError, match=r"horizon is 'next'; this validation has simulation"):
         fitted.validate(other).residuals("next")

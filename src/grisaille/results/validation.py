@@ -64,7 +64,7 @@ class Validation:
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """A row per output and horizon: samples, rms of the errors, fit (100 (1 − |e| / |y − mean|), in percent), r2."""
+        """A row per output and horizon: samples, rms of the errors, fit (100 (1 − |e| / |y − mean|) percent) and r2."""
         import pandas as pd
 
         parts = []
