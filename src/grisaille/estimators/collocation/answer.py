@@ -1,4 +1,4 @@
-"""A minimum before it is dressed as an estimate, and how far approximate maximum likelihood leans there.
+"""A minimum before it is dressed as an estimate, and how far a joint minimum (amle, ipda) leans there.
 
 Its criterion J(β, θ) is minimised over trajectories where a likelihood integrates over them:
 
@@ -61,19 +61,24 @@ def answer_of(problem: CollocationProblem, found: Solution, free: np.ndarray | N
 
 
 def describe_lean(
-    unknowns: Sequence[Unknown], leaning: np.ndarray, covariance: np.ndarray, taken_off: bool
+    unknowns: Sequence[Unknown], leaning: np.ndarray, covariance: np.ndarray, criterion: str = ""
 ) -> list[str]:
-    """One sentence, where some estimate leans noticeably; ``covariance`` of the estimates that are told beside it."""
+    """Say in one sentence by how much estimates lean, where that is noticeable.
+
+    covariance : of the estimates that are printed beside it
+    criterion : the one that leans; empty where the lean was taken off
+    """
     errors = np.sqrt(np.clip(np.diag(covariance), 0.0, None))
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.where((errors > 0) & np.isfinite(errors), leaning / errors, 0.0)
-    told = [k for k in np.argsort(-np.abs(share)) if abs(share[k]) > (MOVED if taken_off else NOTICED)]
+    told = [k for k in np.argsort(-np.abs(share)) if abs(share[k]) > (NOTICED if criterion else MOVED)]
     if not told:
         return []
     much = ", ".join(f"{unknowns[k].name} by {share[k]:+.2g}" for k in told).replace("-", "−")
-    if taken_off:
+    if not criterion:
         return [f"bias: the criterion leans, {much} standard errors; this was taken off."]
+    remedy = "debias=True takes it off" if criterion == "amle" else "criterion='amle' with debias=True takes it off"
     return [
         f"bias: the criterion leans, {much} standard errors to first order; criterion='laplace' (the "
-        f"default) does not, debias=True takes it off."
+        f"default) does not, {remedy}."
     ]

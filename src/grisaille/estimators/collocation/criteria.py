@@ -70,6 +70,8 @@ SEARCHES: dict[str, Callable[[CollocationProblem, Journal, bool, int], Answer]] 
     "amle": _amle, "ipda": minimize_in_turn, "smoothing": minimize_misfit, "laplace": approach_likelihood,
 }  # fmt: skip
 """How each criterion is minimised on one mesh, from near by or not, in so many evaluations."""
+LEANING = ("amle", "ipda")
+"""Criteria whose minimum over trajectories and unknowns together is biased, and by the same way."""
 
 
 def _finished(
@@ -78,7 +80,7 @@ def _finished(
     """What is done once, on the last mesh."""
     if method.criterion == "laplace":
         return maximize_likelihood(problem, answer, guessed, journal, method.max_iterations)
-    if method.criterion != "amle" or not answer.converged:
+    if method.criterion not in LEANING or not answer.converged:
         return answer
     if method.debias or problem.trajectories.leans_far:
         return debiased(problem, answer, journal, method.max_iterations)
@@ -88,7 +90,7 @@ def _finished(
     except NotPositiveDefinite:  # nothing is known about the scatter of trajectories
         return answer
     leaning = np.asarray(known @ np.where(problem.levels, 0.0, slope))
-    answer.notes += describe_lean(problem.unknowns, leaning, known, False)
+    answer.notes += describe_lean(problem.unknowns, leaning, known, criterion=method.criterion)
     return answer
 
 

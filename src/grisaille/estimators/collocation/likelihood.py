@@ -109,7 +109,7 @@ def debiased(problem: CollocationProblem, answer: Answer, journal: Journal, most
     kept = np.diag(problem.levels)
     moved.covariance[kept] = answer.covariance[kept]
     leaning = np.where(problem.levels, 0.0, theta - there.theta)
-    moved.notes += [*answer.notes, *describe_lean(problem.unknowns, leaning, moved.covariance, True)]
+    moved.notes += [*answer.notes, *describe_lean(problem.unknowns, leaning, moved.covariance)]
     return replace(moved, converged=outcome.stopped_well, reason=outcome.reason)
 
 
