@@ -104,3 +104,56 @@ def test_estimators_by_name() -> None:
         gr.EstimationError, match=r"method is 'kalman', which is no estimator\. Did you mean 'KalmanML'"
     ):
         choose_method("kalman")
+
+
+class Late(Line):
+    """A state that is measured where it arrives later."""
+
+    late = gr.Output(gr.delay(Line.x, 0.7), noise=0.1)
+
+
+class Returning(Line):
+    """The past of a state in the equations."""
+
+    equations = [der(Line.x) == -Line.k * gr.delay(Line.x, 0.5) + Line.w]
+
+
+@pytest.mark.parametrize(("model", "wanted", "match"), [
+    (Late, ["k"], "mean"), (Late, ["k", "scale(w)"], "mean-variance"), (Returning, ["k"], "mean"),
+    (Returning, ["k", "noise(y)"], "mean-variance"),
+])  # fmt: skip
+def test_what_no_filter_follows_is_simulated(model, wanted, match):
+    method, why = choose_method("auto", model(), data(), wanted)
+    assert method == gr.SimulatedPEM(match=match)
+    assert "the past of an unknown" in why["KalmanML"] and "the past of an unknown" in why["Collocation"]
+
+
+def test_what_the_first_choice_refuses_the_next_one_takes(monkeypatch):
+    def refuse(self, question):
+        raise EstimationError("filters are closed today.")
+
+    monkeypatch.setattr(gr.KalmanML, "pose", refuse)
+    fit = gr.fit(Line(), data(), ["k"])
+    assert type(fit.method) is gr.SimulatedPEM
+    assert fit.why["KalmanML"] == "refused: filters are closed today."
+    assert fit.why["SimulatedPEM"].startswith("chosen: KalmanML would come first, but refuses")
+    study = gr.multistart(Line(), data(), ["k"], starts=1, executor="serial", progress=False)
+    assert type(study.best.method) is gr.SimulatedPEM
+    with pytest.raises(EstimationError, match="filters are closed today"):
+        gr.fit(Line(), data(), ["k"], gr.KalmanML())
+    with pytest.raises(EstimationError, match=r"Nearest: k") as unknown:
+        gr.fit(Line(), data(), estimate=["K"])
+    assert "says" not in str(unknown.value)
+
+
+def test_where_none_takes_it_each_says_why(monkeypatch):
+    def refuse(self, question):
+        raise EstimationError(f"not with {type(self).__name__}.")
+
+    for kind in (gr.KalmanML, gr.SimulatedPEM):
+        monkeypatch.setattr(kind, "pose", refuse)
+    words = (
+        r"No method takes Line with these data\. gr\.KalmanML\(\) says: not with KalmanML\. gr\.SimulatedPEM\(\) says"
+    )
+    with pytest.raises(EstimationError, match=words):
+        gr.fit(Line(), data(), ["k"])

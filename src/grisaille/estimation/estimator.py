@@ -56,6 +56,8 @@ class Verdict:
 
     is_choice: bool
     reason: str
+    may_serve: bool = False
+    """Whether it may be taken where the one that is the choice refuses the model or its data."""
 
 
 class EstimatorType(ABCMeta):
@@ -137,6 +139,11 @@ class Estimator(metaclass=EstimatorType):
     def verdict(cls, subject: Subject) -> Verdict:
         """What ``method="auto"`` is told about this estimator."""
         return Verdict(False, "not taken unasked")
+
+    @classmethod
+    def for_subject(cls, subject: Subject) -> Estimator:
+        """Return the estimator with the options with which ``method="auto"`` takes it."""
+        return cls()
 
     def further_unknowns(self, structure: Structure, data: Sequence[Experiment], wanted: Sequence[str]) -> list[str]:
         """The names asked for, with those of unknowns that the method adds."""

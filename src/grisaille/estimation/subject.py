@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from grisaille.disturbance.stochastic_model import StochasticModel, build_stochastic_model
+from grisaille.errors import GrisailleError
 from grisaille.model.classes import Model
 from grisaille.model.flat import FlatModel
 from grisaille.structure.parameters import evaluate_parameters
@@ -55,9 +56,22 @@ class Subject:
         return why_not_scheduled(structure_of(self.model))
 
     @cached_property
+    def unfiltered(self) -> str:
+        """Why filters and collocation cannot follow the model, in their own words; empty where they can.
+
+        Raises what no estimator can do about white noise, in the words that all have for it.
+        """
+        try:
+            self.stochastic  # noqa: B018
+        except GrisailleError as error:
+            self.refuse_infinite_variance()
+            return str(error)
+        return ""
+
+    @cached_property
     def hidden(self) -> str:
         """A disturbance without a linear effect where it is zero; empty where there is none."""
-        return self.stochastic.hidden
+        return "" if self.unfiltered else self.stochastic.hidden
 
     def refuse_infinite_variance(self) -> None:
         """Refuse what no estimator can do about white noise, in the words that all have for it."""

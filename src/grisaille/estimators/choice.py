@@ -4,18 +4,21 @@
     linear in its states                   → KalmanML          the exact likelihood
     a jump with a state                    → KalmanML          unscented filter: averages over both sides
     a disturbance without a linear effect  → SimulatedPEM      linearisation would not see it
+    what no filter follows                 → SimulatedPEM      the past of a state, events of its own
     otherwise                              → KalmanML          extended filter: the likelihood, linearised on the way
 
-Each estimator says for itself whether it is the one (``Estimator.verdict``). Collocation is never taken unasked: it
-serves models that cannot be simulated from where one begins.
+Each estimator says for itself whether it is the one (``Estimator.verdict``), and whether it may serve where that one
+refuses the model or the data when it poses its problem. Collocation is never taken unasked: it serves models that
+cannot be simulated from where one begins.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from grisaille.errors import EstimationError, GrisailleError
+from grisaille.errors import EstimationError
 from grisaille.estimation.estimator import Estimator, estimator_of
 from grisaille.estimation.subject import Subject
 from grisaille.estimators.collocation.collocation import Collocation
@@ -27,28 +30,52 @@ from grisaille.model.classes import Model
 ORDER: tuple[type[Estimator], ...] = (OutputError, KalmanML, SimulatedPEM, Collocation)
 
 
+@dataclass(frozen=True)
+class Candidate:
+    """An estimator that may be tried, and for each one why it was taken or not."""
+
+    method: Estimator
+    why: dict[str, str]
+
+    def instead_of(self, refused: Mapping[str, str]) -> Candidate:
+        """Say which others were tried before and what they said."""
+        if not refused:
+            return self
+        name = type(self.method).__name__
+        said = {n: f"refused: {text}" for n, text in refused.items()}
+        before = " and ".join(refused)
+        taken = f"chosen: {before} would come first, but {'refuse' if len(refused) > 1 else 'refuses'}"
+        return Candidate(self.method, {**self.why, **said, name: taken})
+
+
 def choose_method(
     method: Any, model: Model | None = None, experiments: Any = None, estimate: Iterable[object] | None = None
 ) -> tuple[Estimator, dict[str, str]]:
-    """The estimator, and for each one why it was taken or not."""
+    """Return the estimator of the first choice, and for each one why it was taken or not."""
+    first = find_candidates(method, model, experiments, estimate)[0]
+    return first.method, first.why
+
+
+def find_candidates(
+    method: Any, model: Model | None = None, experiments: Any = None, estimate: Iterable[object] | None = None
+) -> list[Candidate]:
+    """Return the estimator of the first choice and those that may serve where it refuses, in order."""
     if method != "auto":
         found = estimator_of(method)
-        return found, {type(found).__name__: "given"}
+        return [Candidate(found, {type(found).__name__: "given"})]
     if model is None:
-        return OutputError(), {"OutputError": "chosen: least squares on simulated outputs"}
+        return [Candidate(OutputError(), {"OutputError": "chosen: least squares on simulated outputs"})]
     data = list(experiments) if isinstance(experiments, Sequence) else [experiments]
     names = [] if estimate is None or isinstance(estimate, str) else [str(getattr(e, "path", e)) for e in estimate]
     levels = tuple(n for n in names if n.startswith(("scale(", "noise(")))
-    return _choose(Subject(model, data, levels))
+    return _candidates(Subject(model, data, levels))
 
 
-def _choose(subject: Subject) -> tuple[Estimator, dict[str, str]]:
-    try:
-        verdicts = {kind: kind.verdict(subject) for kind in ORDER}
-    except GrisailleError:
-        subject.refuse_infinite_variance()
-        raise
-    for kind, verdict in verdicts.items():
-        if verdict.is_choice:
-            return kind(), {k.__name__: v.reason for k, v in verdicts.items()}
-    raise EstimationError(f"No estimator suits {subject.flat.name}: give one by method=.")
+def _candidates(subject: Subject) -> list[Candidate]:
+    verdicts = {kind: kind.verdict(subject) for kind in ORDER}
+    why = {kind.__name__: verdict.reason for kind, verdict in verdicts.items()}
+    chosen = [kind for kind, verdict in verdicts.items() if verdict.is_choice][:1]
+    if not chosen:
+        raise EstimationError(f"No estimator suits {subject.flat.name}: give one by method=.")
+    others = [kind for kind, verdict in verdicts.items() if verdict.may_serve and kind not in chosen]
+    return [Candidate(kind.for_subject(subject), why) for kind in (*chosen, *others)]

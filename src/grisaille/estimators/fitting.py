@@ -24,7 +24,7 @@ from grisaille.estimation.unknowns import (
     resolve_unknowns,
     wanted_names,
 )
-from grisaille.estimators.choice import choose_method
+from grisaille.estimators.choice import Candidate, find_candidates
 from grisaille.estimators.dead_times import begin_at_dead_times, dead_times, refuse_open_dead_times, settled_at_corner
 from grisaille.experiment.experiment import Experiment
 from grisaille.model.classes import Model
@@ -106,8 +106,8 @@ def evaluate(
     data = checked_experiments(model, experiments)
     beside = () if estimate is None else estimate
     names: list[object] = list(dict.fromkeys([*given, *beside])) or list(marked_names(structure_of(model)))
-    chosen, _ = choose_method(method, model, data, names)
-    problem = build_problem(model, data, names, chosen, guess=given, bounds={}, searched=False)
+    candidates = find_candidates(method, model, data, names)
+    problem, chosen, _ = pose_first(candidates, model, data, names, given, bounds={}, searched=False)
     point = problem.evaluate(problem.guess)
     if not point.completed:
         raise EstimationError(f"The model cannot be simulated at the given parameters: {point.failure}")
@@ -158,6 +158,45 @@ def build_problem(
     """
     return pose(model, checked_experiments(model, experiments), estimate, method, guess, searched=searched,
                 bounds=bounds, priors=priors, local=local)  # fmt: skip
+
+
+def pose_first(
+    candidates: Sequence[Candidate],
+    model: Model,
+    data: Sequence[Experiment],
+    estimate: Iterable[object] | None,
+    guess: Mapping[str, float] | Fitted | None = None,
+    **options: Any,
+) -> tuple[Problem, Estimator, dict[str, str]]:
+    """Pose the problem by the first estimator that takes it; return it with the estimator, and why it is that one.
+
+    Where none does, the error is that of the first, with what the others said where that is something else.
+    """
+    refused: dict[str, str] = {}
+    first: EstimationError | None = None
+    for candidate in candidates:
+        try:
+            problem = pose(model, data, estimate, candidate.method, guess, **options)
+        except EstimationError as error:
+            first = first or error
+            refused[type(candidate.method).__name__] = str(error)
+        else:
+            taken = candidate.instead_of(refused)
+            return problem, taken.method, taken.why
+    assert first is not None
+    if len(set(refused.values())) == 1:
+        raise first
+    told = " ".join(f"gr.{name}() says: {text}" for name, text in refused.items())
+    raise EstimationError(f"No method takes {structure_of(model).model.name} with these data. {told}") from first
+
+
+def accepting_method(
+    candidates: Sequence[Candidate], model: Model, data: Sequence[Experiment], *asked: Any, **options: Any
+) -> tuple[Estimator, dict[str, str]]:
+    """Return the first estimator that takes the problem, and why it is that one; a single candidate is not tried."""
+    if len(candidates) == 1:
+        return candidates[0].method, candidates[0].why
+    return pose_first(candidates, model, data, *asked, **options)[1:]
 
 
 def pose(

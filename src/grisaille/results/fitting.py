@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from grisaille.calling import checked
 from grisaille.estimation.estimator import Estimator
 from grisaille.estimation.fitted import Fitted
-from grisaille.estimators.choice import choose_method
-from grisaille.estimators.fitting import checked_experiments, fit_problem, pose
+from grisaille.estimators.choice import find_candidates
+from grisaille.estimators.fitting import checked_experiments, fit_problem, pose_first
 from grisaille.experiment.experiment import Experiment
 from grisaille.model.classes import Model
 from grisaille.model.priors import MultivariateNormal, Prior
@@ -78,11 +79,16 @@ def fit(
     """
     estimate = list(estimate) if estimate is not None and not isinstance(estimate, str) else estimate
     data = checked_experiments(model, experiments)
-    chosen, why = choose_method(method, model, data, estimate)
+    candidates = find_candidates(method, model, data, estimate)
     is_watched = is_read(progress)
     if is_watched:
-        say_beforehand(chosen.beforehand(model, data))
-    problem = pose(model, data, estimate, chosen, guess, bounds=bounds, priors=priors, local=local)
+        say_beforehand(candidates[0].method.beforehand(model, data))
+    options: dict[str, Any] = {
+        "bounds": bounds,
+        "priors": priors,
+        "local": local if isinstance(local, str) else tuple(local),
+    }
+    problem, chosen, why = pose_first(candidates, model, data, estimate, guess, **options)
     if not is_watched:
         return fit_problem(model, problem, chosen, why, kind=Fit)
     watched = shown(lambda: chosen.cost(problem), progress)

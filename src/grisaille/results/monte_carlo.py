@@ -10,8 +10,8 @@ from typing import Any
 from grisaille.calling import checked, checked_methods
 from grisaille.estimation.estimator import Estimator
 from grisaille.estimation.fitted import Fitted
-from grisaille.estimators.choice import choose_method
-from grisaille.estimators.fitting import build_problem, named_experiments
+from grisaille.estimators.choice import find_candidates
+from grisaille.estimators.fitting import checked_experiments, named_experiments, pose_first
 from grisaille.experiment.experiment import Experiment
 from grisaille.model.classes import Model
 from grisaille.model.priors import MultivariateNormal, Prior
@@ -73,12 +73,12 @@ def monte_carlo(
     (8, True)
     """
     data = named_experiments(plan)
-    chosen, _ = choose_method(method, model, data)
     options: dict[str, Any] = {
         "estimate": estimate if estimate is None or isinstance(estimate, str) else list(estimate),
         "bounds": bounds, "priors": priors, "local": tuple(local),
     }  # fmt: skip
-    posed = build_problem(model, data, method=chosen, **options)
+    candidates = find_candidates(method, model, data, options["estimate"])
+    posed, chosen, _ = pose_first(candidates, model, checked_experiments(model, data), **options)
     truth = true_values(model, posed.unknowns, posed.guess, dict(noise or {}))
     if isinstance(guess, Fitted):  # which may have estimated more than this study does
         known = guess.estimates

@@ -13,8 +13,8 @@ import numpy as np
 from grisaille.calling import checked, checked_methods
 from grisaille.estimation.curves.vectors import deal_out
 from grisaille.estimation.estimator import Estimator
-from grisaille.estimators.choice import choose_method
-from grisaille.estimators.fitting import checked_experiments, find_unknowns
+from grisaille.estimators.choice import find_candidates
+from grisaille.estimators.fitting import accepting_method, checked_experiments, find_unknowns
 from grisaille.experiment.experiment import Experiment
 from grisaille.model.classes import Model
 from grisaille.model.priors import MultivariateNormal, Prior
@@ -88,12 +88,14 @@ def multistart(
     """
     data = checked_experiments(model, experiments)
     listed = estimate if estimate is None or isinstance(estimate, str) else list(estimate)
-    chosen, _ = choose_method(method, model, data, listed)
-    unknowns = find_unknowns(model, data, listed, bounds=bounds, priors=priors, local=tuple(local), method=chosen)
+    own = tuple(local)
+    candidates = find_candidates(method, model, data, listed)
+    chosen, _ = accepting_method(candidates, model, data, listed, bounds=bounds, priors=priors, local=own)
+    unknowns = find_unknowns(model, data, listed, bounds=bounds, priors=priors, local=own, method=chosen)
     points = make_starts(unknowns, sampling, starts, seed, deal_out(structure_of(model).model, ranges, "bounds"))
     first = {u.name: float(v) for u, v in zip(unknowns, points.points[0], strict=True) if np.isfinite(v)}
     task = make_task(
         "multistart", model, data, method, points, seed, estimate=listed, guess=first, bounds=bounds, priors=priors,
-        local=local,
+        local=own,
     )  # fmt: skip
     return Multistart(*run_task(task, len(points.points), store, executor, progress))

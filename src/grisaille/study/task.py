@@ -20,8 +20,8 @@ import numpy as np
 from grisaille.errors import EstimationError
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.problem import Problem
-from grisaille.estimators.choice import choose_method
-from grisaille.estimators.fitting import build_problem, fit_problem, named_experiments
+from grisaille.estimators.choice import find_candidates
+from grisaille.estimators.fitting import accepting_method, build_problem, fit_problem, named_experiments
 from grisaille.model.classes import Model
 from grisaille.optimization.search import Search
 from grisaille.study.rows import Layout, failed_row, finished_row, layout_of
@@ -99,7 +99,7 @@ def make_task(
     """A task with its options in plain form."""
     if not isinstance(estimate, str) and estimate is not None:
         estimate = list(estimate)
-    chosen, why = choose_method(method, model, experiments, estimate)
+    candidates = find_candidates(method, model, experiments, estimate)
     if isinstance(estimate, str):
         raise EstimationError(f"estimate= takes a list of names: [{estimate!r}].")
     options = {
@@ -109,7 +109,9 @@ def make_task(
         "priors": priors,
         "local": tuple(local),
     }
-    return Task(kind, model, tuple(named_experiments(experiments)), chosen, why, options, variation, seed)
+    data = named_experiments(experiments)
+    chosen, why = accepting_method(candidates, model, data, **options)
+    return Task(kind, model, tuple(data), chosen, why, options, variation, seed)
 
 
 @dataclass(frozen=True)

@@ -99,11 +99,18 @@ def test_it_is_told(data: gr.Experiment) -> None:
     assert not [n for n in fitted(data, criterion="laplace").notes if n.startswith("bias: ")]
 
 
+def test_ipda_leans_as_amle_does_and_says_so(data: gr.Experiment) -> None:
+    """The same minimum, reached in turn, has the same bias."""
+    joint, in_turn = (next(n for n in fitted(data, criterion=c).notes if n[:5] == "bias:") for c in ("amle", "ipda"))
+    assert in_turn.partition(" standard errors")[0] == joint.partition(" standard errors")[0]
+    assert "criterion='amle' with debias=True takes it off" in in_turn
+
+
 def test_little_is_not_told(data: gr.Experiment) -> None:
     unknowns: Any = build_problem(Decay(), data, ["k", "g"], gr.Collocation(criterion="amle")).unknowns
-    assert describe_lean(unknowns, np.array([0.1, -0.2]), np.eye(2), False) == []
+    assert describe_lean(unknowns, np.array([0.1, -0.2]), np.eye(2), "amle") == []
     # no variance: a bound decided
-    assert describe_lean(unknowns, np.array([5.0, 0.0]), np.diag([0.0, 1.0]), False) == []
+    assert describe_lean(unknowns, np.array([5.0, 0.0]), np.diag([0.0, 1.0]), "amle") == []
 
 
 @pytest.mark.parametrize("transcription", ["spline", "direct"])

@@ -122,6 +122,8 @@ class Collocation(Estimator):
             return Verdict(False, STATIC)
         if subject.unscheduled:
             return Verdict(False, f"refused: {subject.unscheduled}, and it follows events of time only")
+        if subject.disturbances and subject.unfiltered:
+            return Verdict(False, f"refused: {subject.unfiltered}")
         if subject.disturbances and subject.hidden:
             return Verdict(False, f"refused: where {subject.hidden} is zero its effect has no slope to start from")
         return Verdict(False, UNASKED)

@@ -179,12 +179,15 @@ class KalmanML(Estimator):
         if subject.is_static:
             return Verdict(False, STATIC)
         if not subject.disturbances and not subject.levels:
-            return Verdict(False, "refused: without disturbances its likelihood is that of output error")
+            same = "refused: without disturbances its likelihood is that of output error"
+            return Verdict(False, same, may_serve=True)
         if not subject.disturbances:
             first = subject.levels[0]
             return Verdict(True, f"chosen: the likelihood, without disturbances, in which '{first}' is an unknown")
         if subject.unscheduled:
             return Verdict(False, f"refused: {subject.unscheduled}, and filters follow events of time only")
+        if subject.unfiltered:
+            return Verdict(False, f"refused: {subject.unfiltered}")
         if subject.hidden:
             why = "has no linear effect where it is zero, so a linearised filter would not see it"
             return Verdict(False, f"refused: {subject.hidden} {why}")

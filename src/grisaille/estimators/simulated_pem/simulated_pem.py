@@ -192,8 +192,16 @@ class SimulatedPEM(Estimator):
             return Verdict(True, f"chosen: it simulates {subject.hidden}, whatever the way it enters")
         if subject.flat.whens:
             return Verdict(True, "chosen: it simulates events, which a filter does not follow")
+        if subject.unfiltered:
+            return Verdict(True, "chosen: it simulates the model with its disturbances, which filters refuse")
         better = "the likelihood uses what the data say about each disturbance"
-        return Verdict(False, f"refused: it compares means only, and {better}")
+        return Verdict(False, f"refused: it compares means only, and {better}", may_serve=True)
+
+    @classmethod
+    def for_subject(cls, subject: Subject) -> SimulatedPEM:
+        """Match variances too, where levels are asked for that no mean moves with."""
+        told_by_variances = [n for n in subject.levels if n.startswith("noise(") or not subject.hidden]
+        return cls(match="mean-variance") if told_by_variances else cls()
 
     def pose(self, question: Question) -> MeanProblem:
         """The problem of a model and its data."""
