@@ -3,8 +3,8 @@
     python benchmarks/simulated_pem_coverage.py [SETS [PROBLEM …]]
 
 Every set is one simulated record, fitted with random numbers of its own. For each problem and unknown: mean and
-standard deviation of the estimates, the median of the standard errors, how many 95 % intervals hold the truth with the exact
-binomial p, how many tables are marked (``std. error*`` or ``std. error!``), and how many of the misses are.
+standard deviation of the estimates, the median of the standard errors, how many 95 % intervals hold the truth with the
+exact binomial p, how many tables are marked (``std. error*`` or ``std. error!``), and how many of the misses are.
 """
 
 from __future__ import annotations
