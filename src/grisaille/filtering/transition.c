@@ -19,6 +19,7 @@ static void add_product(int n, const double *restrict A, const double *restrict 
       const double a = A[i * n + l];
       const double *restrict b = B + l * n;
       double *restrict row = C + i * n;
+      if (a == 0.0) continue;
       for (j = 0; j < n; j++) row[j] += a * b[j];
     }
 }
@@ -46,6 +47,10 @@ static void add_scaled(int size, double factor, const double *restrict A, double
   for (i = 0; i < size; i++) B[i] += factor * A[i];
 }
 
+/* parts of an entry that are left out, and terms of a series that are always taken */
+#define NEGLIGIBLE 1e-18
+#define FEWEST 8
+
 static double choose(int n, int k) {
   double value = 1.0;
   int i;
@@ -60,7 +65,16 @@ static void add_shifted(int degree, int size, int stride, double eta, const doub
     for (i = 0; i <= j; i++) add_scaled(size, choose(j, i) * pow(eta, j - i), in + i * stride, out + j * stride);
 }
 
-/* η^{m+j+1} j!/(m+j+1)! for m = 0; η is a power of two, so that going on to the next m by η/(m+j+2) rounds once */
+/* 1 where no entry of a term adds anything to its sum. Entries far from the diagonal begin late, each one after another
+   that is nearer, so that a term without a new entry is the last that has any. */
+static int is_negligible(int size, const double *term, const double *sum, double weight) {
+  int i;
+  for (i = 0; i < size; i++)
+    if (fabs(weight * term[i]) > NEGLIGIBLE * fabs(sum[i])) return 0;
+  return 1;
+}
+
+/* η^{j+1} m! j!/(m+j+1)! for m = 0: the weight of (Ahη)^m/m!, by which the next m is had by (m+1)/(m+j+2) */
 static void first_weights(int degree, double eta, double *weight) {
   int j;
   for (j = 0; j <= degree; j++) weight[j] = pow(eta, j + 1.0) / (j + 1);
@@ -71,10 +85,11 @@ EXPORT long gr_transition(long n_, long nd_, long degree_, long terms, long doub
                           double *Psi, double *work) {
   const int n = (int)n_, nd = (int)nd_, degree = (int)degree_, size = nd * n * n;
   double *Ah = work, *power = Ah + size, *next = power + size, *E = next + size, *moved = E + size;
-  double eta = ldexp(1.0, (int)-doublings), factorial = 1.0, scale = eta;
+  double eta = ldexp(1.0, (int)-doublings);
   int i, j;
   long m;
-  for (i = 0; i < size; i++) Ah[i] = A[i] * h;
+  /* scaled before it is raised to powers: hundreds of terms of a long chain would overflow */
+  for (i = 0; i < size; i++) Ah[i] = A[i] * (h * eta);
   memset(power, 0, sizeof(double) * size);
   for (i = 0; i < n; i++) power[i * n + i] = 1.0;
   memset(E, 0, sizeof(double) * size);
@@ -83,13 +98,12 @@ EXPORT long gr_transition(long n_, long nd_, long degree_, long terms, long doub
   for (m = 0; m < terms; m++) {
     for (j = 0; j <= degree; j++) {
       add_scaled(size, moved[j], power, Psi + j * size);
-      moved[j] = moved[j] * eta / (m + j + 2);
+      moved[j] = moved[j] * (m + 1) / (m + j + 2);
     }
     dual_product(n, nd, Ah, power, next);
-    memcpy(power, next, sizeof(double) * size);
-    factorial *= m + 1;
-    add_scaled(size, scale / factorial, power, E);
-    scale *= eta;
+    for (i = 0; i < size; i++) power[i] = next[i] / (m + 1);
+    for (i = 0; i < size; i++) E[i] += power[i];
+    if (m > FEWEST && is_negligible(size, power, E, 1.0)) break;
   }
   for (m = 0; m < doublings; m++) {
     for (j = 0; j <= degree; j++) {
@@ -118,19 +132,22 @@ EXPORT long gr_noise(long n_, long nd_, long degree_, long terms, long doublings
   double *moved = now + p * p * size, eta = ldexp(1.0, (int)-doublings);
   int i, j, k;
   long m;
-  for (i = 0; i < size; i++) Ah[i] = A[i] * h;
+  for (i = 0; i < size; i++) Ah[i] = A[i] * (h * eta);
   memset(M, 0, sizeof(double) * p * p * size);
   for (j = 0; j < p; j++) memcpy(now + j * size, W + j * size, sizeof(double) * size);
   first_weights(degree, eta, moved);
   for (m = 0; m < terms; m++) {
+    int is_done = m > FEWEST;
     for (j = 0; j < p; j++) {
-      /* M[k][j] = M_k[W_j] */
+      /* M[k][j] = M_k[W_j]; M_j[W_j] has the smallest weights, and its entries begin as late as those of the others */
       for (k = 0; k <= j; k++) add_scaled(size, moved[k], now + j * size, M + (k * p + j) * size);
+      is_done = is_done && is_negligible(size, now + j * size, M + (j * p + j) * size, moved[j]);
       dual_product(n, nd, Ah, now + j * size, next);
       dual_transpose(n, nd, next, turned);
-      for (i = 0; i < size; i++) now[j * size + i] = next[i] + turned[i];
+      for (i = 0; i < size; i++) now[j * size + i] = (next[i] + turned[i]) / (m + 1);
     }
-    for (k = 0; k < p; k++) moved[k] = moved[k] * eta / (m + k + 2);
+    for (k = 0; k < p; k++) moved[k] = moved[k] * (m + 1) / (m + k + 2);
+    if (is_done) break;
   }
   for (m = 0; m < doublings; m++) {
     dual_transpose(n, nd, F, turned);
