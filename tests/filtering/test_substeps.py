@@ -111,7 +111,7 @@ def test_what_is_hardly_felt_is_taken_at_the_limit_and_more_is_refused(monkeypat
     monkeypatch.setattr(substeps, "USUAL", 4)
     monkeypatch.setattr(substeps, "WORK", 0.0)
     monkeypatch.setattr(substeps, "FELT", 1e-9)
-    with pytest.raises(gr.EstimationError, match=r"needs more than \d+ steps between samples at the guess \(log L"):
+    with pytest.raises(gr.EstimationError, match=r"needs more than \d+ steps between samples at m = 8 \(log L"):
         problem_of(propagation="linearize")
     monkeypatch.setattr(substeps, "FELT", 1e3)
     _, filter, q, _, _ = problem_of(propagation="linearize")

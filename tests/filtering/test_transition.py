@@ -87,3 +87,27 @@ def test_many_intervals_are_what_each_is(compiled):
     for k, step in enumerate(h):
         for found, alone in zip(together, transition_native.both(A, float(step), 1, W, compiled), strict=True):
             np.testing.assert_array_equal(found[k], alone)
+
+
+@pytest.mark.parametrize("compiled", [None, False])
+@pytest.mark.parametrize(("n", "up", "down"), [(120, 1.1, 0.7), (101, 40.0, 0.0), (80, 3.0, -3.0)])
+def test_long_chains_do_not_overflow(n, up, down, compiled):
+    """A pipe, pure advection, and a chain of oscillators, over intervals of many time constants."""
+    A = np.zeros((2, n, n))
+    A[0] = (
+        np.diag(np.full(n, -abs(up) - abs(down))) + np.diag(np.full(n - 1, up), -1) + np.diag(np.full(n - 1, down), 1)
+    )
+    A[1] = np.eye(n, k=-1)
+    W = np.zeros((1, 2, n, n))
+    W[0, 0, 0, 0] = 1.0
+    h = 5.0
+    with np.errstate(all="raise", under="ignore"):
+        F, Psi, Q = transition_native.both(A, h, 0, W, compiled)
+    expected = expm(A[0] * h)
+    np.testing.assert_allclose(F[0], expected, atol=1e-13)
+    np.testing.assert_allclose(Psi[0, 0], np.linalg.solve(A[0], expected - np.eye(n)), atol=1e-12)
+    # the covariance satisfies its Lyapunov equation, and its derivative the differentiated one
+    np.testing.assert_allclose(A[0] @ Q[0] + Q[0] @ A[0].T, expected @ W[0, 0] @ expected.T - W[0, 0], atol=1e-12)
+    moved = A[1] @ Q[0] + A[0] @ Q[1]
+    forced = F[1] @ W[0, 0] @ F[0].T
+    np.testing.assert_allclose(moved + moved.T, forced + forced.T, atol=1e-11)

@@ -47,7 +47,7 @@ def test_failed_starts_are_rows() -> None:
     study = gr.multistart(Rooted(), rooted_data(), ["p"], sampling={"p": [1.0, -2.0]}, **SERIAL)
     assert study.counts["failed"] == study.counts["failed: fit"] == 1
     assert study.failures.index.tolist() == [1]
-    assert "cannot be simulated at the guess" in study.table["status"][1]
+    assert "cannot be simulated at the guess (p = -2)" in study.table["status"][1]
     assert study.table["guess(p)"].tolist() == [1.0, -2.0]
     assert float(study.best["p"]) == pytest.approx(2.0, rel=1e-6)
     assert "1 failed: 1 (fit)" in str(study)

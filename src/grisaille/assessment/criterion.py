@@ -13,7 +13,6 @@ factor its estimate is the minimum of D. Not for robust losses, which are not li
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -59,7 +58,7 @@ class Criterion:
         self.theta = estimate.theta
         outputs = tuple(dict.fromkeys(s.output for c in estimate.cases for s in c.samples))
         noise = noise_levels(structure_of(fit.initial_model).model, outputs)
-        unknowns = [replace(u, guess=float(v)) for u, v in zip(estimate.unknowns, estimate.theta, strict=True)]
+        unknowns = [u.begun_at(v) for u, v in zip(estimate.unknowns, estimate.theta, strict=True)]
         self.problem = Problem(unknowns, estimate.cases, noise)
         self.problem.sigma = dict(estimate.noise)
         self.degrees_of_freedom = estimate.degrees_of_freedom

@@ -40,7 +40,7 @@ class LikelihoodCriterion:
         }
         """Levels that are zero, and what a search begins with: at zero itself log L has no slope in them."""
         self.problem.unknowns = tuple(
-            replace(u, guess=self.zeros[k], logarithmic=True) if k in self.zeros else u
+            replace(u.begun_at(self.zeros[k]), logarithmic=True) if k in self.zeros else u
             for k, u in enumerate(self.problem.unknowns)
         )
         self.degrees_of_freedom = fit.estimate.degrees_of_freedom
@@ -102,5 +102,5 @@ class LikelihoodCriterion:
 
 def at_estimates(unknowns: Sequence[Unknown], theta: np.ndarray) -> list[Unknown]:
     """Unknowns that start from estimates; a level at zero has no logarithm."""
-    moved = [replace(u, guess=float(v)) for u, v in zip(unknowns, theta, strict=True)]
+    moved = [u.begun_at(v) for u, v in zip(unknowns, theta, strict=True)]
     return [replace(u, logarithmic=False) if u.guess <= 0 else u for u in moved]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Self
 
 import numpy as np
@@ -18,7 +17,7 @@ class Restricted(Problem):
         self.full, self.theta = problem, theta
         self.kept = [k for k in range(len(theta)) if k not in held]
         inside = np.clip(theta, *problem.bounds)
-        unknowns = [replace(problem.unknowns[k], guess=float(inside[k])) for k in self.kept]
+        unknowns = [problem.unknowns[k].begun_at(inside[k]) for k in self.kept]
         super().__init__(unknowns, problem.begun.cases, problem.noise)
         self.sigma = problem.sigma
 

@@ -114,11 +114,12 @@ def begin_near(
 
     A scale that grows beyond ``FAR`` makes up for parameters that are far from the data, and a search from there may
     end where noise explains everything. Then the others are brought nearer first, under the levels as they were
-    declared, with which the filter leans on the model; levels are looked for again beside what was found. Gives the
-    unknowns with the levels that were found first.
+    declared, with which the filter leans on the model; levels are looked for again beside what was found. Where the
+    filter has no derivatives there, the search begins as declared. Gives the unknowns with the levels that were found
+    first.
     """
     declared = search.guess
-    search.with_guess(scan(search, cases, open_levels))
+    search.go_on_from(scan(search, cases, open_levels))
     guessed = search.unknowns
     scales = [k for k in open_levels if search.unknowns[k].kind == "scale"]
     others = [k for k in range(len(search.unknowns)) if k not in open_levels]
@@ -127,6 +128,9 @@ def begin_near(
         near = scoring.approach(search, open_levels, tolerance=NEARER)
         search.restart(near.theta)
         search.restart(scan(search, cases, open_levels))
+        if not search.at(search.start).completed:
+            search.restart(declared)
+            return search.unknowns
     return guessed
 
 

@@ -93,7 +93,7 @@ def begin_at_dead_times(problem: Problem, places: Sequence[int]) -> list[str]:
         at_guess, best = left[values == theta[k]][0], int(np.argmin(left))
         if np.isfinite(left[best]) and not left[best] >= BETTER * at_guess:
             theta[k] = values[best]
-            problem.with_guess(theta)
+            problem.go_on_from(theta)
             notes.append(
                 f"the search began at {u.name} = {values[best]:.4g} instead of {u.guess:.4g}: of {len(values)} values "
                 f"between its bounds, simulated beforehand, it left least of the data unexplained."
@@ -197,12 +197,12 @@ def _beside(
     if not u.lower < edge < u.upper:
         return None
     lower, upper = (edge, u.upper) if side > 0 else (u.lower, edge)
-    unknowns = [replace(v, guess=float(t)) for v, t in zip(problem.unknowns, found.theta, strict=True)]
-    unknowns[place] = replace(u, guess=edge, lower=lower, upper=upper, logit=False, logarithmic=u.lower > 0)
+    unknowns = [v.begun_at(t) for v, t in zip(problem.unknowns, found.theta, strict=True)]
+    unknowns[place] = replace(u.begun_at(edge), lower=lower, upper=upper, logit=False, logarithmic=u.lower > 0)
     theta = found.theta.copy()
     theta[place] = edge
     other = problem.but(unknowns=tuple(unknowns))
-    other.with_guess(theta)
+    other.go_on_from(theta)
     try:
         return method.estimate(other, journal)
     except GrisailleError:

@@ -35,6 +35,7 @@ from grisaille.trial import Point, Trial
 from grisaille.trial.discretisation import Discretisation
 from grisaille.trial.form import Form
 from grisaille.trial.refusals import refuse_moving_switches, scheduled_trial
+from grisaille.trial.unknown import describe_values
 
 MOST_KEPT = 3
 """Filters with other steps that are kept beside the last one."""
@@ -125,7 +126,7 @@ class FilterRunner:
             filter.substeps = chosen
             freeze_doublings(filter, q, start.x, start.z)
         else:
-            choose_substeps(filter, q, start.x, start.z)
+            choose_substeps(filter, q, start.x, start.z, describe_values(self.trial.moves.names, theta.tolist()))
         return filter.discretisation
 
     def filter_on(self, steps: Discretisation, theta: Floats) -> LinearFilter | ExtendedFilter:

@@ -49,13 +49,16 @@ TOLERANCE = {"moments": (1e-6, 1e-7), "square-root": (1e-6, 1e-7), "linearize": 
 """Change of log L by a doubling that ends the search: absolute, and relative to |log L|."""
 
 
-def choose_substeps(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None = None) -> None:
-    """Steps of every cell from which on halving them does not move log L, set on a filter of one's own."""
+def choose_substeps(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None = None, values: str = "") -> None:
+    """Steps of every cell from which on halving them does not move log L, set on a filter of one's own.
+
+    values : of the unknowns, in words, for a refusal
+    """
     filter.substeps, filter.finer = 1, None
     freeze_doublings(filter, q, x0, z0)
     while True:
         try:
-            value, change = _choose(filter, q, x0, z0)
+            value, change = _choose(filter, q, x0, z0, values)
             break
         except UnsolvedError:
             if filter.newton >= MOST_NEWTON:
@@ -73,7 +76,7 @@ def tolerance(filter: ExtendedFilter, value: float) -> float:
     return absolute + relative * abs(value)
 
 
-def _choose(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None) -> tuple[float, float]:
+def _choose(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None, values: str) -> tuple[float, float]:
     """log L with the steps that were found, and how far it was without the last doubling."""
     value, best, stalled, before = _value(filter, q, x0, z0), np.inf, 0, np.nan
     while True:
@@ -99,7 +102,7 @@ def _choose(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None) ->
         if is_too_much or stalled == PATIENCE or (stalled and not np.isfinite(finer)):
             if change < FELT:
                 return finer, change
-            raise EstimationError(_too_stiff(filter, q, value, finer))
+            raise EstimationError(_too_stiff(filter, q, value, finer, values))
         best = min(best, change)
         value = _refine(filter, steps, value, finer, q, x0, z0)
 
@@ -142,14 +145,14 @@ def _value(filter: ExtendedFilter, q: Floats, x0: Floats, z0: Floats | None) -> 
         return np.nan
 
 
-def _too_stiff(filter: ExtendedFilter, q: Floats, value: float, finer: float) -> str:
+def _too_stiff(filter: ExtendedFilter, q: Floats, value: float, finer: float, values: str) -> str:
     stiff = (
         "the model is too stiff for explicit steps, or runs away. Try gr.KalmanML(propagation='linearize'), another "
         if filter.kind.propagation != "linearize"
         else "the model changes fast between samples, or runs away. Try another "
     )
-    most = int(filter.steps(q).max())
+    most, at = int(filter.steps(q).max()), f" at {values}" if values else ""
     return (
-        f"The {filter.kind.update} filter needs more than {most} steps between samples at the guess (log L = "
-        f"{finer:.6g} with {most}, {value:.6g} with {most // 2}): {stiff}guess, or set gr.KalmanML(substeps=…)."
+        f"The {filter.kind.update} filter needs more than {most} steps between samples{at} (log L = {finer:.6g} with "
+        f"{most}, {value:.6g} with {most // 2}): {stiff}guess, or set gr.KalmanML(substeps=…)."
     )

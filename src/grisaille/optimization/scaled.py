@@ -51,5 +51,11 @@ class Scaled:
         return np.array([i[0] for i in inner]), np.array([i[1] for i in inner])
 
     def with_guess(self, theta: np.ndarray) -> None:
-        """Start from other values."""
+        """Start from another guess."""
         self.unknowns = tuple(replace(u, guess=float(v)) for u, v in zip(self.unknowns, theta, strict=True))
+
+    def go_on_from(self, theta: np.ndarray) -> None:
+        """Start from values that a search came to, which no refusal calls the guess."""
+        reached = [u.begun_at(v).is_reached for u, v in zip(self.unknowns, theta, strict=True)]
+        self.with_guess(theta)
+        self.unknowns = tuple(replace(u, is_reached=r) for u, r in zip(self.unknowns, reached, strict=True))

@@ -17,7 +17,7 @@ from grisaille.numerics.quadratic import DEAD, Squares
 from grisaille.optimization.criterion import Criterion, E
 from grisaille.optimization.journal import Journal
 from grisaille.optimization.scaled import Scaled
-from grisaille.trial.unknown import Unknown
+from grisaille.trial.unknown import Unknown, describe_start
 
 ELSEWHERE = (0.5, 0.8, 1.25, 2.0)
 """Multiples of a guess at which a refusal is tried again."""
@@ -115,7 +115,7 @@ class Search(Scaled, Generic[E]):
     def restart(self, theta: np.ndarray, criterion: Criterion[E] | None = None) -> None:
         """Go on from a point, with another criterion where one is given."""
         self.criterion = criterion or self.criterion
-        self.with_guess(theta)
+        self.go_on_from(theta)
         self.best = self.last = None
         self.curvatures.clear()
 
@@ -123,16 +123,17 @@ class Search(Scaled, Generic[E]):
         """The evaluation at the guess; a failure there leaves nothing to start from."""
         evaluation = self.at(self.start)
         if not evaluation.completed:
-            values = ", ".join(f"{u.name} = {u.guess:g}" for u in self.unknowns)
             failure = evaluation.failure.rstrip(".")
             raise EstimationError(
-                f"The model cannot be simulated at the guess ({values}): {failure}. {self._what_next()}"
+                f"The model cannot be simulated at {describe_start(self.unknowns)}: {failure}. {self._what_next()}"
             )
         self.learn_sizes(evaluation)
         return evaluation
 
     def _what_next(self) -> str:
         """Another guess is worth trying where the model can be simulated elsewhere, or fails in another way there."""
+        if any(u.is_reached for u in self.unknowns):
+            return "Give bounds= that keep the search away from there, or begin elsewhere, guess=."
         failed = self.last.failure if self.last is not None else ""
         for factor in ELSEWHERE:
             there = self.evaluate(self._elsewhere(factor), sensitive=False)

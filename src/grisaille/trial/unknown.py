@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from grisaille.trial.movement import Kind
 
 FAR = 100.0
 """Standard errors that an unknown without a magnitude may be away from its guess."""
+MOST_NAMED = 12
+"""Unknowns whose values a sentence about a point gives."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,12 @@ class Unknown:
     """Searched by log((θ − lower)/(upper − θ)): a bound is never reached."""
     reach: float = 0.0
     """The standard error that the data at the first guess would leave to it alone; 0 before that is known."""
+    is_reached: bool = False
+    """Whether ``guess`` is a value that a search came to, not the one that the fit began with."""
+
+    def begun_at(self, value: float) -> Unknown:
+        """Return the same unknown for a search from another value."""
+        return replace(self, guess=float(value), is_reached=self.is_reached or float(value) != self.guess)
 
     @property
     def size(self) -> float:
@@ -73,3 +82,16 @@ class Unknown:
 
     def applies_to(self, experiment: str) -> bool:
         return self.experiment is None or self.experiment == experiment
+
+
+def describe_start(unknowns: Sequence[Unknown]) -> str:
+    """Say where a search starts: "the guess (k = 1)" where the fit began, "a point of the search (k = 2)" elsewhere."""
+    place = "a point of the search" if any(u.is_reached for u in unknowns) else "the guess"
+    return f"{place} ({describe_values([u.name for u in unknowns], [u.guess for u in unknowns])})"
+
+
+def describe_values(names: Sequence[str], values: Sequence[float]) -> str:
+    """Write names with their values: "k = 1, scale(w) = 30"."""
+    said = [f"{n} = {v:g}" for n, v in zip(names[:MOST_NAMED], values, strict=False)]
+    more = [f"{len(names) - MOST_NAMED} others"] if len(names) > MOST_NAMED else []
+    return ", ".join([*said, *more])

@@ -42,7 +42,7 @@ def solve(method: Any, problem: CollocationProblem, progress: Progress | None) -
         coarse, before, rounds = problem, answer, rounds + 1
         journal.reach(before.evaluation.theta)
         journal.kept = problem = coarse.on(coarse.trajectories.finer(before.solution))
-        problem.with_guess(before.evaluation.theta)
+        problem.go_on_from(before.evaluation.theta)
         answer = search(problem, journal, True, limit)
         if not answer.converged and judged.note:
             journal.kept, problem, answer = coarse, coarse, before

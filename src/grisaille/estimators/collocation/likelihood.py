@@ -41,7 +41,7 @@ def approach_likelihood(problem: CollocationProblem, journal: Journal, near: boo
         starts.insert(0, np.where(problem.levels, problem.guess, joint.theta))
     found: list[Answer] = []
     for k, start in enumerate(starts):
-        problem.with_guess(start)
+        problem.go_on_from(start)
         search = Search(problem, journal, journal.evaluations + most)
         try:
             outcome = scoring.score(search, tolerance=1e-10)
@@ -65,7 +65,7 @@ def maximize_likelihood(
 ) -> Answer:
     """The maximum itself, and the curvature there."""
     asked = problem.unknowns
-    problem.with_guess(nearly.evaluation.theta)
+    problem.go_on_from(nearly.evaluation.theta)
     search = Search(problem, journal, journal.evaluations + most)
     outcome = scoring.minimize(search, tolerance=1e-10)
     best = outcome.evaluation

@@ -125,7 +125,7 @@ class CollocationProblem(Problem):
     def holding(self, theta: np.ndarray, held: np.ndarray, criterion: str = "amle") -> CollocationProblem:
         """The same with some unknowns held at their values in θ, from which the others start."""
         unknowns = [
-            replace(u, guess=v, lower=v, upper=v, logit=False) if k else replace(u, guess=v)
+            replace(u.begun_at(v), lower=v, upper=v, logit=False) if k else u.begun_at(v)
             for u, v, k in zip(self.unknowns, theta.tolist(), held, strict=True)
         ]
         return self.but(unknowns=tuple(unknowns), criterion=criterion)

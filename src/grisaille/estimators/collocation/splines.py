@@ -28,7 +28,7 @@ from grisaille.optimization import scoring
 from grisaille.optimization.journal import Journal, Progress
 from grisaille.optimization.search import Search
 from grisaille.trial.discretisation import Discretisation
-from grisaille.trial.unknown import Unknown
+from grisaille.trial.unknown import Unknown, describe_start
 
 if TYPE_CHECKING:
     from grisaille.estimation.cases import Case
@@ -136,13 +136,14 @@ class Splines(Trajectories):
             if max(change for _, change in frozen) < FROZEN:
                 break
             found = self._joint(problem, q.theta, wanted, journal, near)
-        return self._refused(found)
+        return self._refused(found, problem, theta)
 
-    def _refused(self, found: SplineSolution) -> SplineSolution:
+    def _refused(self, found: SplineSolution, problem: CollocationProblem, theta: np.ndarray) -> SplineSolution:
         """Trajectories that were not found, or that nothing determines."""
         if not np.isfinite(found.objective):
+            there = describe_start([u.begun_at(v) for u, v in zip(problem.unknowns, theta, strict=True)])
             raise EstimationError(
-                f"The trajectories cannot be solved for at the guess: {found.reason}. Give another guess=, or start "
+                f"The trajectories cannot be solved for at {there}: {found.reason}. Give another guess=, or start "
                 f"values nearer to the data."
             )
         try:

@@ -7,7 +7,6 @@ loaded fit has the trajectories it had), or those of a new experiment.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -152,4 +151,4 @@ def _solved(
 
 def _guessed(unknown: Unknown, value: float) -> Unknown:
     """Starting from the estimate; a level that came out as zero keeps its guess, from which ranks are decided."""
-    return unknown if value == 0 and unknown.kind in ("scale", "noise") else replace(unknown, guess=value)
+    return unknown if value == 0 and unknown.kind in ("scale", "noise") else unknown.begun_at(value)

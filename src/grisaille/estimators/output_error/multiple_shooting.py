@@ -27,6 +27,7 @@ from grisaille.optimization.search import LIMIT, Outcome, Search
 from grisaille.simulation.discretisation import Steps
 from grisaille.simulation.runner import Prediction, Runner
 from grisaille.trial import Movement
+from grisaille.trial.unknown import describe_start
 
 MOST_ITERATIONS = 100
 JOINT = "the step vanished and the pieces join"
@@ -257,7 +258,8 @@ def solve(shooting: MultipleShooting, search: Search[Evaluation], tolerance: flo
     v = np.concatenate([search.guess, shooting.first_nodes(search.guess)])
     now = shooting.shoot(v[:n], v[n:])
     if not now.completed:
-        raise EstimationError(f"The pieces cannot be simulated at the guess: {now.evaluation.failure}")
+        there = describe_start(search.unknowns)
+        raise EstimationError(f"The pieces cannot be simulated at {there}: {now.evaluation.failure}")
     search.learn_sizes(now.evaluation)
     norms = np.linalg.norm(now.jacobian, axis=0)
     errors = 1 / np.where(norms > 0, norms, 1.0)

@@ -16,6 +16,7 @@ from grisaille.numerics.quadratic import Curved, Quadratic, bounded_step
 from grisaille.optimization import nelder_mead as simplex
 from grisaille.optimization.newton import MISSED, STUCK, VANISHED, Model, Shortened, descend
 from grisaille.optimization.search import LIMIT, Search
+from grisaille.trial.unknown import describe_start
 
 LONGEST = 2.0
 """A step of a logarithm, at most."""
@@ -83,12 +84,11 @@ class MeanSearch(Search[MeanValue]):
     def begin(self, theta: np.ndarray, *, sensitive: bool = True) -> None:
         """Start from a point."""
         self.best = self.last = None
-        self.with_guess(theta)
+        self.go_on_from(theta)
         found = self._kept(self.evaluate(theta, sensitive=sensitive))
         if not found.completed:
-            raise EstimationError(
-                f"The model cannot be simulated at the guess: {found.failure} Give another by guess=."
-            )
+            there = describe_start(self.unknowns)
+            raise EstimationError(f"The model cannot be simulated at {there}: {found.failure} Give another by guess=.")
 
 
 class _Averaged(Model[MeanValue]):

@@ -53,6 +53,7 @@ from grisaille.optimization.journal import Journal, Progress
 from grisaille.optimization.search import LIMIT
 from grisaille.simulation.ensembles.ensemble import EnsembleOptions
 from grisaille.structure.reduction import Structure
+from grisaille.trial.unknown import describe_start
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -304,9 +305,8 @@ class SimulatedPEM(Estimator):
             return [], self.search
         plain = criterion.at(start, sensitive=False)
         if not plain.completed:
-            raise EstimationError(
-                f"The model cannot be simulated at the guess: {plain.failure} Give another by guess=."
-            )
+            there = describe_start([u.begun_at(v) for u, v in zip(criterion.unknowns, start, strict=True)])
+            raise EstimationError(f"The model cannot be simulated at {there}: {plain.failure} Give another by guess=.")
         criterion.journal.failures.clear()
         criterion.update_levels(plain)
         for case, runner in zip(criterion.problem.cases, criterion.runners, strict=True):

@@ -26,6 +26,7 @@ from grisaille.estimators.simulated_pem.criterion import MeanCriterion, MeanValu
 from grisaille.estimators.simulated_pem.sandwich import ensemble_sandwich
 from grisaille.estimators.simulated_pem.search import MeanSearch, free_unknowns, seen_unknowns
 from grisaille.optimization.search import LIMIT
+from grisaille.trial.unknown import describe_start
 
 EPOCH, PILOT = 24, 64
 """Batches of the first epoch; realizations from which preconditioner and statistical errors come."""
@@ -154,7 +155,8 @@ def _frame(pilot: MeanCriterion, search: MeanSearch, theta: np.ndarray) -> tuple
     """Preconditioner and statistical errors at a point; Λ of the search is renewed from it."""
     value = pilot.at(theta)
     if not value.completed:
-        raise EstimationError(f"The model cannot be simulated at the guess: {value.failure} Give another by guess=.")
+        there = describe_start([u.begun_at(v) for u, v in zip(pilot.unknowns, theta, strict=True)])
+        raise EstimationError(f"The model cannot be simulated at {there}: {value.failure} Give another by guess=.")
     pilot.update_levels(value)
     search.criterion.level = pilot.level
     value = pilot.renew(value)
