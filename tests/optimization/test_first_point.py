@@ -26,7 +26,8 @@ class Rooted(gr.Model):
 def test_a_point_of_the_search_is_not_called_the_guess(method):
     times = np.arange(5.0)
     data = gr.Experiment(times, outputs={"y": np.exp(-times)})
-    search = Search(build_problem(Rooted(), data, ["p"], method))
+    problem = build_problem(Rooted(), data, ["p"], method)
+    search = Search(problem)
     search.first()
     search.restart(np.array([-2.0]))
     with pytest.raises(EstimationError, match=r"at a point of the search \(p = -2\): .* Give bounds="):
@@ -34,4 +35,4 @@ def test_a_point_of_the_search_is_not_called_the_guess(method):
     search.restart(np.array([1.0]))
     assert search.first().completed
     with pytest.raises(EstimationError, match=r"at the guess \(p = -2\)"):
-        Search(build_problem(Rooted(), data, ["p"], method, guess={"p": -2.0})).first()
+        Search(problem.renewed(guess=np.array([-2.0]))).first()
