@@ -134,10 +134,23 @@ def by_state(model: StochasticModel, given: Any, option: str, default: Any) -> t
     chosen = [default] * model.n
     # what names fewer states is meant more exactly, and comes last
     named = {name: states_named(model, name, option) for name in given}
+    _refuse_contradictions(given, named, option)
     for name in sorted(named, key=lambda n: -len(named[n])):
         for k in named[name]:
             chosen[k] = given[name]
     return tuple(chosen)
+
+
+def _refuse_contradictions(given: Mapping[str, Any], named: Mapping[str, list[int]], option: str) -> None:
+    """Refuse two names of one state, merged because the equations make them equal, with different options."""
+    first: dict[tuple[int, ...], str] = {}
+    for name, places in named.items():
+        other = first.setdefault(tuple(places), name)
+        if repr(given[other]) != repr(given[name]):
+            raise EstimationError(
+                f"{option}= gives '{other}' {given[other]!r} and '{name}' {given[name]!r}, but the equations make them "
+                f"the same state: name one of them."
+            )
 
 
 def known_names(model: StochasticModel) -> list[str]:

@@ -7,7 +7,7 @@ not an exception: optimizers must survive it.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -29,6 +29,7 @@ from grisaille.filtering.kalman import Likelihood, States, Sums, centred, finish
 from grisaille.filtering.native import add_up
 from grisaille.filtering.sigma_points import SigmaPoints
 from grisaille.filtering.smoother import smooth
+from grisaille.filtering.start import variances_by_name
 from grisaille.filtering.steps import Exact, FilterSteps
 from grisaille.filtering.substeps import choose_substeps
 from grisaille.trial import Point, Trial
@@ -225,6 +226,8 @@ class FilterRunner:
     def _choose(self, model: StochasticModel, point: Point) -> LinearFilter | ExtendedFilter:
         """Unless one was asked for: the exact filter where it applies, the unscented one where the model jumps."""
         o = self.options
+        if isinstance(o.initial_covariance, Mapping):
+            variances_by_name(model, o.initial_covariance)  # refuses what contradicts the model
         if o.filter == "linear" or (o.filter == "auto" and not model.nonlinear):
             exact = LinearFilter(model, self.record, o.initial_covariance, o.compiled)
             if o.filter == "linear" or not exact.varies(point.q):

@@ -82,7 +82,7 @@ def start_covariance(
     elif isinstance(kind, str) and kind == "diffuse":
         X0 = _flat_directions(model, C)
     elif isinstance(kind, Mapping):
-        given, flat = _from_names(model, kind)
+        given, flat = variances_by_name(model, kind)
         P[:, x, x] = constant(given, len(A) - 1)
         X0 = np.eye(model.n)[:, : model.nx][:, flat]
     else:
@@ -100,7 +100,8 @@ def is_flat(kind: Any) -> bool:
     return isinstance(kind, str) and kind == "diffuse"
 
 
-def _from_names(model: StochasticModel, given: Mapping[str, float]) -> tuple[Floats, NDArray[np.bool_]]:
+def variances_by_name(model: StochasticModel, given: Mapping[str, float]) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return the covariance of the plant's states from variances by name, and which states have a flat prior."""
     if model.constraints.numel():
         raise EstimationError(
             "initial_covariance={…} needs states that can be chosen freely, but hidden constraints tie those of "
@@ -108,6 +109,7 @@ def _from_names(model: StochasticModel, given: Mapping[str, float]) -> tuple[Flo
         )
     places = plant_states(model)
     P, flat = np.zeros((model.nx, model.nx)), np.zeros(model.nx, dtype=bool)
+    first: dict[int, str] = {}
     for name, variance in given.items():
         if name not in places:
             raise EstimationError(
@@ -115,6 +117,12 @@ def _from_names(model: StochasticModel, given: Mapping[str, float]) -> tuple[Flo
             )
         if not variance >= 0:
             raise EstimationError(f"The variance of '{name}' at the start is {variance!r}; give a number from zero up.")
+        other = first.setdefault(places[name], name)
+        if variance != given[other]:
+            raise EstimationError(
+                f"initial_covariance= gives '{other}' the variance {given[other]:g} and '{name}' {variance:g}, but the "
+                f"equations make them the same state: give one of them, or both the same variance."
+            )
         flat[places[name]] = np.isinf(variance)
         P[places[name], places[name]] = variance if np.isfinite(variance) else 0.0
     return P, flat
