@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from grisaille.estimation.approximation import ApproximationCheck
 from grisaille.estimation.cases import Case
 from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.trial.unknown import Unknown
@@ -44,6 +45,8 @@ class Estimate:
     extra: dict[str, float] = field(default_factory=dict)
     caution: str = ""
     """Why standard errors and intervals are not to be taken at their word; empty where they are."""
+    approximation: ApproximationCheck | None = None
+    """How far another approximation of the likelihood would move it; None where nothing is approximated."""
 
     @classmethod
     def at(cls, problem: Problem, evaluation: Evaluation, covariance: np.ndarray, **known: Any) -> Estimate:

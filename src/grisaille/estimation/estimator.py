@@ -60,6 +60,15 @@ class Verdict:
     """Whether it may be taken where the one that is the choice refuses the model or its data."""
 
 
+@dataclass(frozen=True)
+class Reviewed:
+    """An estimate, the method that it is by, and why it is by another than the one that was asked for."""
+
+    method: Estimator
+    estimate: Estimate
+    reason: str = ""
+
+
 class EstimatorType(ABCMeta):
     """Refuses options that an estimator does not have in our words."""
 
@@ -156,6 +165,15 @@ class Estimator(metaclass=EstimatorType):
     @abstractmethod
     def estimate(self, problem: Problem, progress: Progress | None = None) -> Estimate:
         """Solve a problem that this method posed."""
+
+    def review(
+        self, problem: Problem, estimate: Estimate, progress: Progress | None = None, *, may_change: bool = True
+    ) -> Reviewed:
+        """Check what the method approximates, once its estimate is there; nothing by default.
+
+        may_change : whether another variant of the method may be taken where this one does not suit
+        """
+        return Reviewed(self, estimate)
 
     def about_correlation(self, estimate: Estimate) -> str:
         """What correlated residuals do to its standard errors, and what to do, in words."""

@@ -258,12 +258,14 @@ class Fitted:
         e = self.estimate
         first = tuple(n for n in e.notes if n.startswith(UNEXPLAINED))
         caution = (e.caution,) if e.caution else ()
-        return (*caution, *first, *self.doubts, *(n for n in e.notes if n not in first))
+        checked = e.approximation.notes(self.names) if e.approximation is not None else ()
+        return (*caution, *first, *self.doubts, *checked, *(n for n in e.notes if n not in first))
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """Which assumptions of the standard errors the residuals refute, in words; ``Fit`` tests them."""
-        return ()
+        """What speaks against the standard errors: an approximation that does not hold; ``Fit`` tests residuals too."""
+        check = self.estimate.approximation
+        return () if check is None else check.doubts(self.names)
 
     @property
     def objective(self) -> float:

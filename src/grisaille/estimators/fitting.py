@@ -12,7 +12,8 @@ from grisaille.errors import EstimationError
 from grisaille.estimation.cases import unknown_starts
 from grisaille.estimation.criterion_value import CriterionValue, evaluated
 from grisaille.estimation.curves.vectors import deal_out
-from grisaille.estimation.estimator import Estimator
+from grisaille.estimation.estimate import Estimate
+from grisaille.estimation.estimator import Estimator, Reviewed
 from grisaille.estimation.explanation import with_explanation
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.problem import Problem
@@ -48,8 +49,13 @@ def fit_problem(
     report: Progress | None = None,
     *,
     kind: type[F],
+    may_change: bool = True,
 ) -> F:
-    """Solve a problem that is already posed; ``kind`` of fit that the answer is."""
+    """Solve a problem that is already posed.
+
+    kind : of fit that the answer is
+    may_change : whether the method may take another variant of itself where the one asked for does not suit
+    """
     asked, journal, flat = problem.unknowns, Journal.of(report), structure_of(model).model
     delayed = dead_times(problem) if any(c.trial.structure.system.delays for c in problem.cases) else []
     begun = begin_at_dead_times(problem, delayed) if delayed else []
@@ -61,6 +67,10 @@ def fit_problem(
         if reached is None:
             raise
         found = reached
+    else:
+        reviewed = _reviewed(method, problem, found, journal, may_change)
+        method, found = reviewed.method, reviewed.estimate
+        why = {**why, type(method).__name__: reviewed.reason} if reviewed.reason else why
     found = with_explanation(replace(found, unknowns=asked), method, disturbed=bool(flat.disturbances))
     data = [c.experiment for c in problem.cases]
     gaps = [f"{e.name}: {note}" if len(data) > 1 else note for e in data for note in e._remarks]
@@ -69,6 +79,16 @@ def fit_problem(
         name = type(method).__name__
         why = {**why, name: f"{why.get(name, 'given')}: {problem.transcription}"}
     return kind(model, data, method, found, why)
+
+
+def _reviewed(method: Estimator, problem: Problem, found: Estimate, journal: Journal, may_change: bool) -> Reviewed:
+    """What a method's check of itself says; an estimate that is there is not lost by an interruption."""
+    try:
+        return method.review(problem, found, journal, may_change=may_change)
+    except KeyboardInterrupt:
+        return Reviewed(
+            method, replace(found, notes=(*found.notes, "INTERRUPTED before the approximation was checked."))
+        )
 
 
 @checked

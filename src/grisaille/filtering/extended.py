@@ -378,6 +378,11 @@ class ExtendedFilter:
         A, W, C = (part.reshape(nd, n, -1).transpose(0, 2, 1) for part in parts)
         return A, W, C
 
+    def first_slope(self, q: Floats, dq: Floats, x: Floats, z: Floats) -> Floats:
+        """Return the Jacobian of the drift where the record begins, (n, n)."""
+        given = self.prepared(q).given
+        return np.asarray(self._linearized(float(given.bounds[0]), given.signals[0], q, dq, x, z)[0][0])
+
     def _known(self, name: str, ns: int, build: Callable[[], ca.Function]) -> FlatEvaluation:
         key = name, self.newton, ns
         if key not in self._functions:

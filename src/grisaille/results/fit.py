@@ -96,10 +96,13 @@ class Fit(Fitted):
 
     @cached_property
     def doubts(self) -> tuple[str, ...]:
-        """Which assumptions of the standard errors the residuals refute, and by how much; empty where none."""
+        """Which assumptions of the standard errors do not hold, and by how much; empty where none.
+
+        An approximation of the likelihood that another one contradicts, and what the residuals refute.
+        """
         from grisaille.assessment.error_assumptions import refuted_assumptions
 
-        return refuted_assumptions(self)
+        return (*super().doubts, *refuted_assumptions(self))
 
     def with_errors(self, errors: Literal["plain", "robust"]) -> Fit:
         """The same fit with other standard errors; nothing is fitted again.

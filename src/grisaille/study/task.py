@@ -161,6 +161,6 @@ class Prepared:
         """The fit of one run, with its measurements; raises what made it fail."""
         seed = self.seed(run)
         problem = self.task.variation.vary(self.problem, run, seed)
-        fitted = fit_problem(self.task.model, problem, self.task.method, self.task.why, kind=Fitted)
+        fitted = fit_problem(self.task.model, problem, self.task.method, self.task.why, kind=Fitted, may_change=False)
         fitted.experiments = tuple(self.task.variation.experiments(self.problem, run, seed))
         return fitted

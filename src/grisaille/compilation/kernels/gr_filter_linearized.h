@@ -258,7 +258,7 @@ GR_FN void gr_carry_forward(gr_filter_task *k, double t, double h, const double 
   gr_settle_forward(t + h, r.moved, u + 2 * GR_NU, k->q, k->nominal, dmoved, dq, ds);
 }
 
-#else
+#elif !defined(GR_VALUES)
 
 /* C += A' B */
 GR_FN void gr_transposed_times(int r, int m, int c, const double *A, int wa, const double *B, int wb, double *C, int wc) {

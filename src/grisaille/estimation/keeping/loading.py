@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grisaille.errors import DataError, GrisailleError
+from grisaille.estimation.approximation import ApproximationCheck
 from grisaille.estimation.cases import Case
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator
@@ -195,6 +196,10 @@ def _case(
     return Case(experiment, trial, later, outputs, mine, Discretisation.of(steps))
 
 
+def _approximation(saved: Mapping[str, Any] | None) -> ApproximationCheck | None:
+    return None if saved is None else ApproximationCheck(**{**saved, "moves": tuple(saved["moves"])})
+
+
 def _estimate(
     record: Mapping[str, Any],
     arrays: Mapping[str, np.ndarray],
@@ -218,6 +223,6 @@ def _estimate(
     return Estimate(
         unknowns=unknowns, theta=arrays["theta"], covariance=arrays["covariance"], free=arrays["free"].astype(bool),
         evaluation=evaluation, cases=cases, notes=tuple(record["notes"]), trace=trace,
-        caution=record.get("caution", ""),
+        caution=record.get("caution", ""), approximation=_approximation(record.get("approximation")),
         failures=tuple(record["failures"]), **{key: record[key] for key in plain},
     )  # fmt: skip

@@ -113,6 +113,7 @@ def record(fit: Fitted) -> dict[str, Any]:
         "log_likelihood": e.log_likelihood, "is_likelihood": bool(e.is_likelihood), "count": int(e.count),
         "objective": e.objective, "converged": bool(e.converged), "status": e.status, "notes": list(e.notes),
         "caution": e.caution,
+        "approximation": None if e.approximation is None else asdict(e.approximation),
         "trace_columns": list(dict.fromkeys(c for row in e.trace for c in row)),
         "evaluations": int(e.evaluations), "failures": list(e.failures), "seconds": e.seconds, "offset": e.offset,
         "extra": dict(e.extra),

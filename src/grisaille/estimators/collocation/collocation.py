@@ -20,12 +20,13 @@ import numpy as np
 from grisaille.collocation.options import SplineOptions, refuse_limits, refuse_spline_options
 from grisaille.errors import EstimationError
 from grisaille.estimation.estimate import Estimate
-from grisaille.estimation.estimator import Estimator, Verdict
+from grisaille.estimation.estimator import Estimator, Reviewed, Verdict
 from grisaille.estimation.levels import level_guess
 from grisaille.estimation.problem import Evaluation, Problem
 from grisaille.estimation.question import Question
 from grisaille.estimation.subject import STATIC, UNASKED, Subject
 from grisaille.estimators.collocation.criteria import solve
+from grisaille.estimators.collocation.filter_check import check_laplace
 from grisaille.estimators.collocation.posing import direct_options, pose_elements, pose_splines
 from grisaille.estimators.collocation.problem import CollocationProblem
 from grisaille.estimators.collocation.refusals import (
@@ -253,6 +254,14 @@ class Collocation(Estimator):
         if not found.converged:
             refuse_jump(problem, found.theta)
         return replace(found, caution=caution(problem))
+
+    def review(
+        self, problem: Problem, estimate: Estimate, progress: Progress | None = None, *, may_change: bool = True
+    ) -> Reviewed:
+        """Compare the marginal likelihood with that of a filter."""
+        if self.criterion != "laplace" or not estimate.is_likelihood:
+            return Reviewed(self, estimate)
+        return Reviewed(self, replace(estimate, approximation=check_laplace(problem, estimate, self.compiled)))
 
     @property
     def predictions_are(self) -> str:

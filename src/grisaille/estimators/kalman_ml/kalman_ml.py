@@ -22,7 +22,7 @@ from grisaille.estimation.bound_penalty import BoundPenalty, transformed
 from grisaille.estimation.cases import Case, Ready, trial_of
 from grisaille.estimation.cost import Cost, interpreted, usual_cost
 from grisaille.estimation.estimate import Estimate
-from grisaille.estimation.estimator import Estimator, Verdict
+from grisaille.estimation.estimator import Estimator, Reviewed, Verdict
 from grisaille.estimation.levels import (
     Zeros,
     begin_near,
@@ -36,6 +36,7 @@ from grisaille.estimation.problem import Problem
 from grisaille.estimation.question import Question
 from grisaille.estimation.subject import STATIC, Subject
 from grisaille.estimators.kalman_ml import filter_choices as choices
+from grisaille.estimators.kalman_ml.filter_check import check_filter, fitted_filter
 from grisaille.estimators.kalman_ml.report import (
     covariance_of,
     describe,
@@ -385,6 +386,40 @@ class KalmanML(Estimator):
         polished = _polish(search, zeros.evaluation, free, zeros.zero)
         return self._conclude(problem, search, guessed, outcome, polished, free, zeros, time.perf_counter() - begin)
 
+    def review(
+        self, problem: Problem, estimate: Estimate, progress: Progress | None = None, *, may_change: bool = True
+    ) -> Reviewed:
+        """Compare the filter with another one; ``filter="auto"`` then takes the unscented one where that is felt."""
+        check = check_filter(problem.of(LikelihoodProblem), estimate)
+        if check is None:
+            return Reviewed(self, estimate)
+        if may_change and self.filter == "auto" and check.is_noted and fitted_filter(estimate.cases) == "extended":
+            found = self._by_unscented(problem.of(LikelihoodProblem), estimate, progress)
+            if found is not None:
+                names = [u.name for u in estimate.unknowns]
+                because = f"because {check.described(names)}"
+                note = f"filter: the unscented one was taken, {because}."
+                found = replace(found, estimate=replace(found.estimate, notes=(*found.estimate.notes, note)))
+                return replace(found, reason=f"chosen: the unscented filter, {because}")
+        return Reviewed(self, replace(estimate, approximation=check))
+
+    def _by_unscented(self, problem: LikelihoodProblem, before: Estimate, progress: Progress | None) -> Reviewed | None:
+        """The fit by the unscented filter, from where the extended one ended; None where it has no maximum there."""
+        method, begin = replace(self, filter="unscented"), time.perf_counter()
+        try:
+            cases = [method._case(c.experiment, c.trial, c.unknowns) for c in problem.cases]
+            other = LikelihoodProblem(problem.unknowns, cases, self.bound_penalty)
+            other.with_guess(np.where(before.theta == 0, problem.guess, before.theta))
+            other = other.but(cases=tuple(_discretised(other, c, other.guess) for c in cases))
+            found = method.estimate(other, _journal_after(progress))
+        except EstimationError:
+            return None
+        if before.converged and not found.converged:
+            return None
+        seconds = before.seconds + time.perf_counter() - begin
+        found = replace(found, evaluations=before.evaluations + found.evaluations, seconds=seconds)
+        return Reviewed(method, replace(found, approximation=check_filter(other, found)))
+
     def _gone_on(
         self, problem: LikelihoodProblem, search: Likely, zeros: Zeros, restart: np.ndarray, objective: float
     ) -> LikelihoodProblem | None:
@@ -491,6 +526,12 @@ class KalmanML(Estimator):
                 f"penalty: bounds are kept by a penalty of {evaluation.penalty:.3g}, not in the log-likelihood."
             )
         return notes
+
+
+def _journal_after(progress: Progress | None) -> Journal:
+    """A new journal that reports to whom the one before did."""
+    before = Journal.of(progress)
+    return Journal(before.report, before.watch)
 
 
 def _discretised(problem: LikelihoodProblem, case: Case, theta: np.ndarray) -> Case:
