@@ -197,7 +197,11 @@ def _case(
 
 
 def _approximation(saved: Mapping[str, Any] | None) -> ApproximationCheck | None:
-    return None if saved is None else ApproximationCheck(**{**saved, "moves": tuple(saved["moves"])})
+    return (
+        None
+        if saved is None
+        else ApproximationCheck(**{**saved, "moves": tuple(saved["moves"]), "curvatures": tuple(saved["curvatures"])})
+    )
 
 
 def _estimate(

@@ -14,11 +14,11 @@ from grisaille.estimation.cases import Case
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.likelihood import LikelihoodEvaluation
 from grisaille.estimation.problem import Problem
-from grisaille.estimators.kalman_ml.filter_check import value_of
-from grisaille.filtering.other_filter import ValueRunner
+from grisaille.estimators.kalman_ml.filter_check import prior_value, value_of
 from grisaille.filtering.runner import FilterOptions
 from grisaille.filtering.steps import FilterSteps
-from grisaille.filtering.values_steps import choose_steps_by_values
+from grisaille.filtering.values.runner import ValueRunner
+from grisaille.filtering.values.steps import choose_steps_by_values
 
 FIRST, OTHER = "Laplace's method", "the unscented filter"
 
@@ -30,17 +30,14 @@ def check_laplace(problem: Problem, estimate: Estimate, compiled: bool | None) -
     try:
         runs = [_run(case, estimate.theta, compiled) for case in problem.cases]
     except GrisailleError as error:
-        return ApproximationCheck(FIRST, OTHER, np.nan, (), f"{OTHER} refuses the model: {error}")
+        return ApproximationCheck(FIRST, OTHER, np.nan, obstacle=f"{OTHER} refuses the model: {error}")
     if all(runner.filter is not None and not runner.filter.model.nonlinear for _, runner, _ in runs):
         return None
     evaluation = estimate.evaluation
     assert isinstance(evaluation, LikelihoodEvaluation)
-    extra, extra_slopes = problem.prior_residuals(estimate.theta)
-    at = Optimum(
-        estimate.theta, problem.bounds, evaluation.slope - extra_slopes.T @ extra, estimate.covariance,
-        estimate.covariance, estimate.free,
-    )  # fmt: skip
-    return compare_slopes(at, lambda theta: value_of(runs, theta), FIRST, OTHER)
+    covariance = estimate.covariance
+    at = Optimum(estimate.theta, problem.bounds, evaluation.slope, covariance, covariance, estimate.free)
+    return compare_slopes(at, lambda theta: value_of(runs, theta) + prior_value(problem, theta), FIRST, OTHER)
 
 
 def _run(case: Case, theta: np.ndarray, compiled: bool | None) -> tuple[Case, ValueRunner, FilterSteps]:

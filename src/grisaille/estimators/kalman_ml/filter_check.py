@@ -16,9 +16,10 @@ from grisaille.estimation.approximation import ApproximationCheck, Optimum, comp
 from grisaille.estimation.cases import Case
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.likelihood import LikelihoodEvaluation, LikelihoodProblem
+from grisaille.estimation.problem import Problem
 from grisaille.filtering.extended import ExtendedFilter
 from grisaille.filtering.horizon import HorizonRunner
-from grisaille.filtering.other_filter import ValueRunner
+from grisaille.filtering.values.runner import ValueRunner
 from grisaille.trial.discretisation import Discretisation
 
 Runs = Sequence[tuple[Case, ValueRunner, Discretisation]]
@@ -38,12 +39,17 @@ def check_filter(problem: LikelihoodProblem, estimate: Estimate) -> Approximatio
     kind = "extended" if fitted == "unscented" else "unscented"
     first, other = f"the {fitted} filter", f"the {kind} filter"
     if any(isinstance(c.runner, HorizonRunner) for c in estimate.cases):
-        return ApproximationCheck(first, other, np.nan, (), "predictions over several samples have no check.")
+        return ApproximationCheck(first, other, np.nan, obstacle="predictions over several samples have no check.")
     try:
         runs = [_run(case, kind, estimate.theta) for case in estimate.cases]
     except GrisailleError as error:
-        return ApproximationCheck(first, other, np.nan, (), f"{other} refuses the model: {error}")
-    return compare_slopes(_optimum(problem, estimate), lambda theta: value_of(runs, theta), first, other)
+        return ApproximationCheck(first, other, np.nan, obstacle=f"{other} refuses the model: {error}")
+
+    def value(theta: np.ndarray) -> float:
+        beside = problem.penalty.at(problem.unknowns, theta)[0] + prior_value(problem, theta)
+        return value_of(runs, theta) + beside
+
+    return compare_slopes(_optimum(estimate), value, first, other)
 
 
 def _run(case: Case, kind: str, theta: np.ndarray) -> tuple[Case, ValueRunner, Discretisation]:
@@ -70,14 +76,19 @@ def value_of(runs: Runs, theta: np.ndarray) -> float:
     return total
 
 
-def _optimum(problem: LikelihoodProblem, estimate: Estimate) -> Optimum:
-    evaluation = estimate.evaluation
+def prior_value(problem: Problem, theta: np.ndarray) -> float:
+    """Return minus the log-density of the priors, up to a constant."""
+    residuals, _ = problem.prior_residuals(theta)
+    return 0.5 * float(residuals @ residuals)
+
+
+def _optimum(estimate: Estimate) -> Optimum:
+    evaluation, covariance = estimate.evaluation, estimate.covariance
     assert isinstance(evaluation, LikelihoodEvaluation)
-    extra, extra_slopes = problem.prior_residuals(estimate.theta)
-    gradient = evaluation.slope - extra_slopes.T @ extra - problem.penalty.at(problem.unknowns, estimate.theta)[1]
-    inverse = estimate.covariance
-    if not estimate.is_likelihood:
-        inverse = np.array(estimate.covariance)
-        free = np.flatnonzero(estimate.free & np.isfinite(np.diag(inverse)) & (np.diag(inverse) > 0))
-        inverse[np.ix_(free, free)] = np.linalg.pinv(evaluation.curvature[np.ix_(free, free)])
-    return Optimum(estimate.theta, problem.bounds, gradient, estimate.covariance, inverse, estimate.free)
+    bounds = np.array([u.lower for u in estimate.unknowns]), np.array([u.upper for u in estimate.unknowns])
+    if estimate.is_likelihood:
+        return Optimum(estimate.theta, bounds, evaluation.slope, covariance, covariance, estimate.free)
+    inverse, variances = np.array(covariance), np.diag(covariance)
+    free = np.flatnonzero(estimate.free & np.isfinite(variances) & (variances > 0))
+    inverse[np.ix_(free, free)] = np.linalg.pinv(evaluation.curvature[np.ix_(free, free)])
+    return Optimum(estimate.theta, bounds, evaluation.slope, covariance, inverse, estimate.free, is_hessian=False)

@@ -2,7 +2,7 @@
 
 They serve the question whether a filter's approximation matters: the unscented filter beside a linearising one, and the
 extended one beside the unscented. Where formulas do not jump with a state the unscented one is compiled in a form that
-takes no longer than the first (``sigma_values``).
+takes no longer than the first (``sigma_points``).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from grisaille.filtering.exact.linear import LinearFilter
 from grisaille.filtering.extended import ExtendedFilter
 from grisaille.filtering.formulation import FilterKind
 from grisaille.filtering.runner import FilterRunner
-from grisaille.filtering.sigma_values import MOST_STATES, SigmaPointValues
+from grisaille.filtering.values.sigma_points import MOST_STATES, SigmaPointValues
 from grisaille.trial import Point
 
 MOST_INTERPRETED = 8

@@ -1,0 +1,1 @@
+"""Log-likelihoods of filters without derivatives, for comparisons."""
