@@ -99,7 +99,7 @@ class KalmanML(Estimator):
     filter : ``"linear"``, the exact filter of models that are linear in their states; ``"extended"``, by linearisation
         along the way; ``"iterated"``, which linearises again at the updated state; ``"unscented"``, by sigma points;
         ``"auto"`` takes the exact one where it applies, the unscented one where the model jumps with a state, and the
-        extended one elsewhere
+        extended one elsewhere, unless the unscented one would move the estimates by 0.3 standard errors or more
     propagation : of nonlinear filters between samples: ``"linearize"``, exact for the model linearised on each substep;
         ``"moments"``, integrating the equations of mean and covariance with error control; ``"square-root"``, of the
         unscented filter, integrating the sigma points themselves
