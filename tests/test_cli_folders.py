@@ -314,7 +314,7 @@ def test_predict_writes_a_table(fitted: Path, tmp_path: Path, capsys: Capture) -
     assert main(["predict", str(fitted), "--bands", "all", "--output", str(tmp_path / "p.csv")]) == 0
     table = pd.read_csv(tmp_path / "p.csv", index_col="time")
     expected = fit.predict(bands="all")[output]
-    for column, statistic in ((output, "mean"), (f"{output}_lower", "lower"), (f"{output}_upper", "upper")):
+    for column, statistic in ((output, "mean"), (f"{output}_lower_all", "lower"), (f"{output}_upper_all", "upper")):
         assert table[column].to_numpy() == pytest.approx(expected.sel(statistic=statistic).to_numpy())
     assert table[f"{output}_measured"].notna().any()
     capsys.readouterr()

@@ -163,7 +163,7 @@ ARGUMENTS: dict[str, Kind] = {
     "between": one_of("linear", "spline", "exact"),
     "device": one_of("cpu", "cuda", "cuda-single", "auto"),
     "purpose": TEXT,
-    "bands": one_of("all") | NOTHING,
+    "bands": one_of("noise", "all") | NOTHING,
     "errors": TEXT | NOTHING,
     # yes or no
     "progress": YES_NO,

@@ -156,7 +156,7 @@ def test_smoothed_residuals_are_shown_but_not_judged() -> None:
     assert "residuals not tested" in page and "Nothing was tested." in page
     assert "gr.KalmanML leaves innovations" in str(smoothed.diagnose())
     assert "Residuals of y" in page and "Autocorrelation of y" not in page
-    assert "95 % and contains the uncertainty of parameters" in page
+    assert "the band of 95 % contains the uncertainty of parameters" in page
     assert "Profiles of the criterion" in page
 
 

@@ -117,7 +117,7 @@ def test_states_are_drawn_with_bands_units_and_dates() -> None:
     assert np.isnan(np.asarray(figure.axes[0].lines[0].get_ydata())).sum() == 1
     assert figure.axes[-1].get_xlabel() == "time, Europe/Berlin"
     assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == [
-        "95 % band",
+        "95 % band (noise alone)",
         "smoothed",
         "filtered",
     ]

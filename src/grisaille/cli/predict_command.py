@@ -33,7 +33,8 @@ FILE = click.Path(path_type=Path)
 @click.option("--horizon", metavar="K|DURATION|inf",
               help="From the data up to K samples, or a duration such as '1 h', before; 'inf' or nothing: a "
               "simulation.")  # fmt: skip
-@click.option("--bands", type=click.Choice(["all"]), help="'all': with the uncertainty of the estimates.")
+@click.option("--bands", type=click.Choice(["noise", "all"]),
+              help="'noise': for given estimates; 'all': with their uncertainty. Columns carry the word.")  # fmt: skip
 @click.option("--start", "starts", multiple=True, metavar="NAME=VALUE|declared", help="Where a new record begins.")
 @click.option("--output", "file", type=FILE, metavar="FILE.csv", help="Write the predictions; printed unless given.")
 @answering
@@ -73,19 +74,23 @@ def command(
 
 
 def table_of(found: Any, experiment: Experiment) -> pd.DataFrame:
-    """A row per time; ``y``, ``y_std``, ``y_lower``, ``y_upper``, and ``y_measured`` where it was."""
+    """Return a row per time: ``y``, its band, such as ``y_lower_noise``, and ``y_measured`` where it was.
+
+    Columns of bands end in what these contain, ``_noise`` or ``_all``: a file has no attributes.
+    """
     import numpy as np
     import pandas as pd
 
     times = found["time"].to_numpy()
     columns: dict[str, Any] = {}
+    kind = f"_{found.attrs['bands']}" if "bands" in found.attrs else ""
     for name in found.data_vars:
         values = found[name]
         if values.dims == ("time",):
             columns[str(name)] = values.to_numpy()
         elif values.dims == ("statistic", "time"):
             for statistic, row in zip(values["statistic"].to_numpy(), values.to_numpy(), strict=True):
-                columns[str(name) if statistic == "mean" else f"{name}_{statistic}"] = row
+                columns[str(name) if statistic == "mean" else f"{name}_{statistic}{kind}"] = row
     for name, samples in experiment.outputs.items():
         measured = np.full(len(times), np.nan)
         at = np.searchsorted(times, samples.times)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from grisaille.estimation.bound_penalty import BoundPenalty
     from grisaille.estimation.estimate import Estimate
     from grisaille.estimation.fitted import Fitted
+    from grisaille.estimation.predictions.band_kinds import Bands
     from grisaille.estimation.predictions.horizons import Horizon
     from grisaille.estimation.problem import Evaluation, Problem
     from grisaille.estimation.question import Question
@@ -321,16 +322,25 @@ class Estimator(metaclass=EstimatorType):
         """Predictions from the data up to ``horizon`` before; None where every one is a simulation."""
         return None
 
-    def predict_with_bands(self, fit: Fitted, experiment: Experiment, horizon: Horizon | None) -> xr.Dataset:
-        """A prediction with bands that contain the uncertainty of the estimates."""
+    def predict_with_bands(
+        self, fit: Fitted, experiment: Experiment, horizon: Horizon | None, bands: Bands = "all"
+    ) -> xr.Dataset:
+        """Predict with bands that contain the uncertainty of the estimates, or of the noise alone."""
         from grisaille.estimation.predictions.whole_bands import simulated_with_bands
 
         if horizon is not None:
             self.predict_ahead(fit, experiment, horizon)
-        return simulated_with_bands(fit, experiment)
+        return simulated_with_bands(fit, experiment, bands)
 
-    def states(self, fit: Fitted, experiment: Experiment | str | None, names: Wanted, level: float) -> xr.Dataset:
-        """Trajectories with bands, given the data."""
+    def states(
+        self,
+        fit: Fitted,
+        experiment: Experiment | str | None,
+        names: Wanted,
+        level: float,
+        bands: Bands | None = None,
+    ) -> xr.Dataset:
+        """Return trajectories given the data, with the bands asked for, or those that the method usually has."""
         raise EstimationError(
             f"{type(self).__name__} does not estimate states; use gr.KalmanML(), or simulate by fit.predict()."
         )

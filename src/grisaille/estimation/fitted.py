@@ -356,7 +356,7 @@ class Fitted:
         horizon: Horizon | None = None,
         *,
         start: str | Mapping[str, float] = "auto",
-        bands: Literal["all"] | None = None,
+        bands: Literal["noise", "all"] | None = None,
     ) -> xr.Dataset:
         """What the fitted model says about an experiment.
 
@@ -370,7 +370,7 @@ class Fitted:
             ahead = (
                 on.method.predict_ahead(self, on.experiment, horizon)
                 if bands is None and horizon is not None
-                else on.method.predict_with_bands(self, on.experiment, horizon)
+                else on.method.predict_with_bands(self, on.experiment, horizon, bands or "all")
             )
             if ahead is not None:
                 return with_dates(ahead.assign_attrs(start=on.how), on.experiment)

@@ -13,6 +13,7 @@ from grisaille.drawing import abscissae, label_time, labelled, panels
 from grisaille.errors import EstimationError
 from grisaille.estimation.estimator import SIMULATION
 from grisaille.estimation.fitted import Fitted
+from grisaille.estimation.predictions.band_kinds import band_label
 from grisaille.estimation.predictions.horizons import Horizon, told
 from grisaille.experiment.clock import Clock
 from grisaille.experiment.dating import clock_of
@@ -144,9 +145,8 @@ def _draw_output(axes: Any, shown: Shown, clock: Clock | None, label: str) -> No
     axes.plot(times, shown.predicted, color="C0", linewidth=1.2, label=label)
     known = np.isfinite(shown.lower) & np.isfinite(shown.upper)
     if known.any():
-        axes.fill_between(
-            times, shown.lower, shown.upper, where=known, color="C0", alpha=0.2, linewidth=0, label="95 % band"
-        )
+        band = {"color": "C0", "alpha": 0.2, "linewidth": 0, "label": band_label(0.95, "noise")}
+        axes.fill_between(times, shown.lower, shown.upper, where=known, **band)
     axes.grid(alpha=0.3)
 
 

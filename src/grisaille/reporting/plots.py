@@ -9,6 +9,7 @@ import numpy as np
 
 from grisaille.drawing import abscissae, label_time, labelled, panels
 from grisaille.errors import DataError
+from grisaille.estimation.predictions.band_kinds import band_label
 from grisaille.experiment.clock import Clock
 from grisaille.experiment.dating import clock_in
 from grisaille.reporting.paths import broken
@@ -35,7 +36,8 @@ def trajectories(result: xr.Dataset, variables: str | Iterable[str] | None = Non
     for axes, name in zip(column[:, 0], chosen, strict=True):
         data = result[name]
         if "statistic" in data.dims:
-            _draw_band(axes, clock, data, float(result.attrs.get("level", 0.95)))
+            words = band_label(float(result.attrs.get("level", 0.95)), result.attrs.get("bands"))
+            _draw_band(axes, clock, data, words)
         else:
             for label, line in _lines(data):
                 axes.plot(abscissae(clock, times), line, linewidth=1.2, label=label)
@@ -69,8 +71,10 @@ def _chosen(result: xr.Dataset, variables: str | Iterable[str] | None) -> list[s
     return plain[:MOST_PANELS]
 
 
-def _draw_band(axes: Any, clock: Clock, data: xr.DataArray, level: float) -> None:
-    """The mean with its band; of filtered and smoothed values the band of the smoothed, and both means.
+def _draw_band(axes: Any, clock: Clock, data: xr.DataArray, words: str) -> None:
+    """Draw the mean with its band; of filtered and smoothed values the band of the smoothed, and both means.
+
+    words : what the legend calls the band
 
     Nothing is drawn across gaps between the instants: what lies there was not asked for.
     """
@@ -85,7 +89,7 @@ def _draw_band(axes: Any, clock: Clock, data: xr.DataArray, level: float) -> Non
         if g == best and {"lower", "upper"} <= set(statistics):
             low, high = statistics["lower"], statistics["upper"]
             known = np.isfinite(low) & np.isfinite(high)
-            band = {"color": "C0", "alpha": 0.2, "linewidth": 0, "label": f"{100 * level:g} % band"}
+            band = {"color": "C0", "alpha": 0.2, "linewidth": 0, "label": words}
             axes.fill_between(times, low, high, where=known, **band)
         line = statistics.get("mean", next(iter(statistics.values())))
         axes.plot(times, line, linewidth=width, color=color, label=g or "predicted", zorder=2 if g == best else 1.9)

@@ -11,6 +11,7 @@ from typing import Any
 from grisaille.drawing import labelled
 from grisaille.errors import EstimationError
 from grisaille.estimation.fitted import Fitted
+from grisaille.estimation.predictions.band_kinds import band_label
 from grisaille.markup import Html, joined, tag
 from grisaille.reporting.calendar import calendar_of
 from grisaille.reporting.charts import Album, Chart, Series
@@ -26,22 +27,30 @@ LEVEL = 0.95
 
 def states(fit: Fitted, album: Album, runs: list[str]) -> Html | None:
     """A part per experiment; None where the estimator has no states to show."""
-    parts, remarks = [], []
+    parts, remarks, kinds = [], [], set()
     for k, run in enumerate(runs):
         found = _states(fit, run)
         if found is None:
             return None
+        kinds.add(found.attrs.get("bands"))
         names = _ordered(fit, found)
         charts = [album.place(chart) for chart in _charts(fit, run, found, names[:MOST], f"states{k}")]
         parts.append((run, joined(charts)))
         remarks = _remarks(found, names)
-    holds = "contains" if fit.method.smooths else "does not contain"
     share = f"{100 * LEVEL:g} %"
-    words = f"Given all data of the experiment; the band holds {share} and {holds} the uncertainty of parameters."
+    words = f"Given all data of the experiment; the band of {share} {_contents(kinds)}."
     return card(
         tag("p", words, class_="muted"), choices("Experiment", parts, "states"), bullets(remarks),
         title="Disturbances, states and outputs with bands",
     )  # fmt: skip
+
+
+def _contents(kinds: set[Any]) -> str:
+    """Say what the bands contain."""
+    if kinds == {"all"}:
+        return "contains the uncertainty of parameters"
+    left = "does not contain the uncertainty of parameters, so that it holds less often than it says"
+    return f"{left}: fit.states(bands='all') has bands that do" if kinds == {"noise"} else left
 
 
 def _states(fit: Fitted, run: str) -> Any:
@@ -75,7 +84,8 @@ def _charts(fit: Fitted, run: str, found: Any, names: list[str], link: str) -> I
         part = found[name].sel(given=best)
         rows = [part.sel(statistic=s).to_numpy() for s in ("mean", "lower", "upper")]
         t, mean, lower, upper = broken(found["time"].to_numpy(), *rows)
-        series = [Series("95 % band", "band", t, lower, upper=upper, color=1)]
+        label = band_label(LEVEL, found.attrs.get("bands"))
+        series = [Series(label, "band", t, lower, upper=upper, color=1)]
         if name in experiment.outputs:
             measured = experiment.measurements(name)
             series.append(Series("measured", "points", measured.times, measured.values, color=0))
@@ -84,7 +94,7 @@ def _charts(fit: Fitted, run: str, found: Any, names: list[str], link: str) -> I
             t, filtered = broken(found["time"].to_numpy(), filtered)
             series.append(Series("filtered: from earlier data only", "line", t, filtered, color=2))
         series.append(Series(best, "line", t, mean, color=1))
-        words = f"The estimate of {name} over time with a band that holds it with 95 % probability."
+        words = f"The estimate of {name} over time with a {label}."
         unit, described = (str(found[name].attrs.get(key, "")) for key in ("units", "description"))
         title = f"{name}, {run}" + (f": {described}" if described else "")
         yield Chart(title, words, time_label(experiment), labelled(name, unit), series, 220, link, calendar=calendar)

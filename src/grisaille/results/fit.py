@@ -257,19 +257,25 @@ class Fit(Fitted):
         experiment: Experiment | str | None = None,
         names: str | Iterable[str | Expression] | Mapping[str, str | Expression] | None = None,
         level: float = 0.95,
+        *,
+        bands: Literal["noise", "all"] | None = None,
     ) -> Trajectories:
         """Filtered and smoothed values of variables, named quantities, outputs and disturbances at the sample times.
 
-        The uncertainty of the estimated parameters is not in the bands. Under a diffuse start, variances are infinite
-        until the data determine the states. Fits by ``gr.Collocation`` have smoothed values only, and bands that
-        contain the uncertainty of the parameters.
+        Under a diffuse start, variances are infinite until the data determine the states. Fits by ``gr.Collocation``
+        have smoothed values only.
 
         Parameters
         ----------
         experiment : its name, or an experiment, which may be a new one; the first by default
         names : which quantities: names, expressions of them, or ``{label: expression}``; by default everything the
             model names, except what is known (inputs), constant, or white noise (``attrs["left_out"]`` says which)
-        level : of the two-sided normal band
+        level : of the two-sided band
+        bands : ``"noise"``, those of the states for given parameters: the parameters' own uncertainty is not in them,
+            and they hold the truth less often than ``level`` says; ``"all"``, with the uncertainty of everything that
+            was estimated, levels of noise included, by Student's t where noise was estimated. By default ``"noise"``
+            for fits by ``gr.KalmanML`` and ``"all"`` for those by ``gr.Collocation``; ``attrs["bands"]``, a
+            coordinate of that name and the legend of the plot say which it is
 
         Returns
         -------
@@ -279,7 +285,7 @@ class Fit(Fitted):
         from grisaille.results.trajectories import as_trajectories
 
         on = self.begun(experiment).following(self)
-        return as_trajectories(with_dates(on.method.states(self, on.experiment, names, level), on.experiment))
+        return as_trajectories(with_dates(on.method.states(self, on.experiment, names, level, bands), on.experiment))
 
     def predict(
         self,
@@ -287,7 +293,7 @@ class Fit(Fitted):
         horizon: Horizon | None = None,
         *,
         start: str | Mapping[str, float] = "auto",
-        bands: Literal["all"] | None = None,
+        bands: Literal["noise", "all"] | None = None,
     ) -> Trajectories:
         """What the fitted model says about an experiment.
 
@@ -303,7 +309,8 @@ class Fit(Fitted):
             of another one unknown starts are estimated from its first samples; ``"declared"``: what it and the model
             declare, whatever was estimated; or values by name. ``attrs["start"]`` says what was done.
         bands : ``"all"`` puts the uncertainty of the estimates into 95 % bands, beside measurement noise and, for
-            filters, that of the state; simulations, which have none otherwise, get bands, too. None: as said above.
+            filters, that of the state; ``"noise"`` leaves it out. Simulations, which have none otherwise, get bands,
+            too. None: as said above, and bands of noise alone; ``attrs["bands"]`` says which they are.
 
         Returns
         -------

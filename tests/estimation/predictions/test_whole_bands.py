@@ -145,7 +145,7 @@ def test_bands_are_none_unless_asked_for(wandering: gr.Fit) -> None:
     fit = gr.fit(Drift(), gr.Experiment(t, {}, {"y": 0.5 + t + 0.1 * np.cos(9 * t)}), ["b"], PLAIN)
     assert fit.predict()["y"].dims == ("time",)
     assert fit.predict(bands="all")["y"].dims == ("statistic", "time")
-    with pytest.raises(gr.GrisailleError, match="bands is 'some'; give 'all' or None"):
+    with pytest.raises(gr.GrisailleError, match="bands is 'some'; give 'noise' or 'all' or None"):
         fit.predict(bands="some")  # type: ignore[arg-type]
 
 

@@ -14,9 +14,13 @@ from grisaille.errors import EstimationError
 from grisaille.estimation.cases import Case
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.likelihood import Filtered, chosen
+from grisaille.estimation.predictions.band_kinds import Bands, with_kind
 from grisaille.estimation.predictions.horizons import Horizon, last_used
+from grisaille.estimation.predictions.over_unknowns import variance_over_unknowns
 from grisaille.estimation.predictions.simulated_bands import simulated_bands
+from grisaille.estimation.predictions.whole_bands import refuse_without_covariance
 from grisaille.estimation.quantities import STATISTICS, Quantities, declared, left_out
+from grisaille.estimation.uncertainty import half_width
 from grisaille.experiment.dating import clock_of
 from grisaille.experiment.experiment import Experiment
 from grisaille.filtering.exact.linear import LinearFilter
@@ -38,18 +42,40 @@ CaseOf = Callable[[Model, Experiment, Sequence[Unknown], Sequence[Kind]], Case]
 
 
 def filtered_states(
-    fit: Fitted, experiment: Experiment | str | None, names: Wanted, level: float, case_of: CaseOf
-) -> xr.Dataset:
-    """What a filter and its smoother say."""
-    return states_of_case(_case(fit, experiment, case_of), fit.estimate.theta, names, level)
+    fit: Fitted, experiment: Experiment | str | None, names: Wanted, level: float, case_of: CaseOf,
+    bands: Bands | None = None,
+) -> xr.Dataset:  # fmt: skip
+    """What a filter and its smoother say; ``bands="all"`` puts the uncertainty of the unknowns into the bands."""
+    case = _case(fit, experiment, case_of)
+    if bands != "all":
+        return states_of_case(case, fit.estimate.theta, names, level)
+    refuse_without_covariance(fit)
+    _width(level)
+    steps = chosen(case, fit.estimate.theta)[1]
+
+    def moments(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        block = _states(case, case.own(theta), steps, names, 1.0)[1]
+        return block[:, 0], block[:, 1] ** 2
+
+    labels, block = _states(case, case.own(fit.estimate.theta), steps, names, 1.0)
+    mean, std = block[:, 0], np.sqrt(variance_over_unknowns(fit.estimate, case.unknowns, moments))
+    half = half_width(std, level, np.min(fit.student))
+    known = np.where(np.isinf(std), 0.0, mean)  # nothing is known where a flat prior is all there is
+    whole = np.stack([mean, std, known - half, known + half], axis=1)
+    return _as_dataset(case, labels, whole, names, level, "all")
 
 
 def states_of_case(case: Filtered, theta: np.ndarray, names: Wanted = None, level: float = 0.95) -> xr.Dataset:
     """The same for one experiment at given values of all unknowns."""
-    import xarray as xr
+    labels, block = _states(case, *chosen(case, theta), names, _width(level))
+    return _as_dataset(case, labels, block, names, level, "noise")
 
-    width = _width(level)
-    found = case.runner.states(*chosen(case, theta))
+
+def _states(
+    case: Filtered, own: np.ndarray, steps: Discretisation, names: Wanted, width: float
+) -> tuple[list[str], np.ndarray]:
+    """Labels, and (2, 4, times, labels): statistics of filtered and of smoothed values, for given unknowns."""
+    found = case.runner.states(own, steps)
     filter, q, filtered, smoothed = found.filter, found.q, found.filtered, found.smoothed
     quantities = Quantities(filter.model, names)
     cells = filter.cells(q)
@@ -61,14 +87,22 @@ def states_of_case(case: Filtered, theta: np.ndarray, names: Wanted = None, leve
         (smoothed[0][at], smoothed[1][at], found.open_smoothed[at]),
     )
     block = np.stack([quantities.statistics(case.grid, x, P, z, u, q, width, left=D) for x, P, D in moments])
+    return list(quantities.rows), block
+
+
+def _as_dataset(
+    case: Filtered, labels: Sequence[str], block: np.ndarray, names: Wanted, level: float, bands: Bands
+) -> xr.Dataset:
+    import xarray as xr
+
     coordinates = {"given": ["filtered", "smoothed"], "statistic": list(STATISTICS), "time": case.grid}
-    structure = filter.model.structure
+    structure = case.trial.structure
     data = {
         name: (("given", "statistic", "time"), block[..., k], declared(structure, names, name))
-        for k, name in enumerate(quantities.rows)
+        for k, name in enumerate(labels)
     }
-    told = {"experiment": case.name, "level": level, **left_out(structure, names, data)}
-    return xr.Dataset(data, coordinates, told)
+    about = {"experiment": case.name, "level": level, **left_out(structure, names, data)}
+    return with_kind(xr.Dataset(data, coordinates, about), bands)
 
 
 def predictions(
@@ -116,7 +150,8 @@ def _predicted(
         name: (("statistic", "time"), block[..., k], declared(structure, None, name))
         for k, name in enumerate(quantities.rows)
     }
-    return xr.Dataset(data, coordinates, {"experiment": case.name, "level": level, "horizon": _kept(horizon)})
+    about = {"experiment": case.name, "level": level, "horizon": _kept(horizon)}
+    return with_kind(xr.Dataset(data, coordinates, about), "noise")
 
 
 def _kept(horizon: Horizon) -> float | str:

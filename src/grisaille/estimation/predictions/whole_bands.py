@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grisaille.errors import EstimationError
+from grisaille.estimation.predictions.band_kinds import Bands, with_kind
 from grisaille.estimation.quantities import STATISTICS
 from grisaille.estimation.uncertainty import half_width
 from grisaille.simulation.measurement_noise import evaluate_along
@@ -39,20 +40,25 @@ SHARE = 1e-3
 """Of a standard error: the step of differences."""
 
 
-def simulated_with_bands(fit: Fitted, experiment: Experiment) -> xr.Dataset:
-    """A simulation of every variable and output with the band of noise and parameters."""
+def simulated_with_bands(fit: Fitted, experiment: Experiment, bands: Bands = "all") -> xr.Dataset:
+    """Simulate every variable and output, with the band of noise and parameters, or of measurement noise alone."""
     import xarray as xr
 
-    refuse_without_covariance(fit)
-    path, slopes = sensitive(fit, experiment)
+    if bands == "all":
+        refuse_without_covariance(fit)
+        path, slopes = sensitive(fit, experiment)
+    else:
+        path, slopes = fit.simulated(experiment), {}
     names = [str(n) for n in path.data_vars if path[n].dims == ("time",)]
     noise = _noise_along(fit, experiment, path)
     data = {}
     for name in names:
-        own = _variance(fit, slopes[name]) + noise.get(name, 0.0) ** 2
+        own = np.zeros(path.sizes["time"]) + noise.get(name, 0.0) ** 2
+        if slopes:
+            own += _variance(fit, slopes[name])
         data[name] = _band(path[name].values, np.sqrt(own), fit, path[name].attrs)
     coordinates = {"statistic": list(STATISTICS), "time": path["time"]}
-    return xr.Dataset(data, coordinates, {**path.attrs, "level": LEVEL, "bands": "all"})
+    return with_kind(xr.Dataset(data, coordinates, {**path.attrs, "level": LEVEL}), bands)
 
 
 def ahead_with_bands(fit: Fitted, experiment: Experiment, horizon: Horizon, predicted: Predicted) -> xr.Dataset:
@@ -74,7 +80,7 @@ def ahead_with_bands(fit: Fitted, experiment: Experiment, horizon: Horizon, pred
         block = np.where(std > 0, np.stack([mean, both, *ends]), plain)
         block = np.where(np.isinf(std), given[name].values, block)  # a flat prior that nothing has told yet
         found[name] = (given[name].dims, block, given[name].attrs)
-    return found.assign_attrs(bands="all")
+    return with_kind(found, "all")
 
 
 def refuse_without_covariance(fit: Fitted) -> None:
@@ -83,7 +89,7 @@ def refuse_without_covariance(fit: Fitted) -> None:
     if not np.isfinite(fit.estimate.covariance[np.ix_(free, free)]).all():
         raise EstimationError(
             "bands='all' needs standard errors, and some of this fit are infinite: the data do not determine "
-            "every unknown. fit.parameters shows which; bands=None leaves them out."
+            "every unknown. fit.parameters shows which; bands='noise' leaves them out."
         )
 
 

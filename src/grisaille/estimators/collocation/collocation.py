@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from grisaille.estimation.fitted import Fitted
+    from grisaille.estimation.predictions.band_kinds import Bands
     from grisaille.estimation.predictions.horizons import Horizon
 
 CRITERIA = ("auto", "amle", "ipda", "smoothing", "laplace")
@@ -287,12 +288,15 @@ class Collocation(Estimator):
         from grisaille.estimators.collocation.states import states_along
 
         known, at = np.zeros((len(theta), len(theta))), problem.of(CollocationProblem).evaluate(theta)
-        return {case.name: states_along(at, k, known, case.trial.structure) for k, case in enumerate(problem.cases)}
+        return {
+            case.name: states_along(at, k, known, case.trial.structure, bands="noise")
+            for k, case in enumerate(problem.cases)
+        }
 
-    def states(self, fit: Fitted, experiment: Any, names: Any, level: float) -> xr.Dataset:
+    def states(self, fit: Fitted, experiment: Any, names: Any, level: float, bands: Bands | None = None) -> xr.Dataset:
         from grisaille.estimators.collocation.states import trajectory_states
 
-        return trajectory_states(fit, experiment, names, level)
+        return trajectory_states(fit, experiment, names, level, bands or "all")
 
     def kept(self, fit: Fitted) -> dict[str, np.ndarray]:
         """The trajectories."""

@@ -15,6 +15,7 @@ from grisaille.errors import EstimationError
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.likelihood import LikelihoodEvaluation
+from grisaille.estimation.predictions.band_kinds import Bands, with_kind
 from grisaille.estimation.quantities import STATISTICS, declared, left_out
 from grisaille.estimation.question import Question
 from grisaille.estimators.collocation.problem import CollocationEvaluation, CollocationProblem
@@ -27,16 +28,17 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-def trajectory_states(fit: Fitted, experiment: Any, names: Any, level: float) -> xr.Dataset:
+def trajectory_states(fit: Fitted, experiment: Any, names: Any, level: float, bands: Bands = "all") -> xr.Dataset:
     """Smoothed values of the quantities of one experiment; arguments and dimensions as in ``fit.states``."""
     evaluation, k, covariance = _followed(fit, experiment)
     structure = fit.estimate.cases[k].trial.structure
-    return states_along(evaluation, k, covariance, structure, names, level)
+    known = covariance if bands == "all" else np.zeros_like(covariance)
+    return states_along(evaluation, k, known, structure, names, level, bands)
 
 
 def states_along(
     evaluation: CollocationEvaluation, k: int, covariance: np.ndarray, structure: Structure, names: Any = None,
-    level: float = 0.95,
+    level: float = 0.95, bands: Bands = "all",
 ) -> xr.Dataset:  # fmt: skip
     """The same along trajectories that are solved for, of experiment k; ``covariance`` is that of the unknowns."""
     import xarray as xr
@@ -54,8 +56,8 @@ def states_along(
         name: (("given", "statistic", "time"), block[None, :, :, i], declared(structure, names, name))
         for i, name in enumerate(chosen)
     }
-    told = {"experiment": experiment, "level": level, **left_out(structure, names, chosen)}
-    return xr.Dataset(data, coordinates, told)
+    about = {"experiment": experiment, "level": level, **left_out(structure, names, chosen)}
+    return with_kind(xr.Dataset(data, coordinates, about), bands)
 
 
 def _inside_bounds(block: np.ndarray, chosen: Sequence[str], structure: Structure) -> np.ndarray:

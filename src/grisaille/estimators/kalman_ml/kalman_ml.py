@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from grisaille.estimation.fitted import Fitted
+    from grisaille.estimation.predictions.band_kinds import Bands
 
 Likely = Search[LikelihoodEvaluation]
 SAME = 1e-6
@@ -227,17 +228,21 @@ class KalmanML(Estimator):
 
         return predictions(fit, experiment, horizon, self.case_of)
 
-    def predict_with_bands(self, fit: Fitted, experiment: Any, horizon: Horizon | None) -> xr.Dataset:
+    def predict_with_bands(
+        self, fit: Fitted, experiment: Any, horizon: Horizon | None, bands: Bands = "all"
+    ) -> xr.Dataset:
         from grisaille.estimation.predictions.states import predictor
         from grisaille.estimation.predictions.whole_bands import ahead_with_bands
 
         ahead = np.inf if horizon is None else horizon
+        if bands == "noise":
+            return self.predict_ahead(fit, experiment, ahead)
         return ahead_with_bands(fit, experiment, ahead, predictor(fit, experiment, ahead, self.case_of))
 
-    def states(self, fit: Fitted, experiment: Any, names: Any, level: float) -> xr.Dataset:
+    def states(self, fit: Fitted, experiment: Any, names: Any, level: float, bands: Bands | None = None) -> xr.Dataset:
         from grisaille.estimation.predictions.states import filtered_states
 
-        return filtered_states(fit, experiment, names, level, self.case_of)
+        return filtered_states(fit, experiment, names, level, self.case_of, bands)
 
     def led(self, fit: Fitted, experiment: Any, names: Sequence[str]) -> Mapping[str, xr.DataArray]:
         from grisaille.estimation.predictions.states import states_of_case

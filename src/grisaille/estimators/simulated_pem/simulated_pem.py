@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from grisaille.estimation.fitted import Fitted
+    from grisaille.estimation.predictions.band_kinds import Bands
     from grisaille.estimation.predictions.horizons import Horizon
 
 SEARCHES, MATCHES = ("gauss-newton", "grid", "stochastic", "nelder-mead"), ("mean", "mean-variance")
@@ -233,9 +234,11 @@ class SimulatedPEM(Estimator):
             "parameters": scales, "compiled": self.compiled, "device": self.device,
         }  # fmt: skip
 
-    def predict_with_bands(self, fit: Fitted, experiment: Any, horizon: Horizon | None) -> xr.Dataset:
+    def predict_with_bands(
+        self, fit: Fitted, experiment: Any, horizon: Horizon | None, bands: Bands = "all"
+    ) -> xr.Dataset:
         raise EstimationError(
-            "bands='all' is not available for gr.SimulatedPEM, whose predictions are means of an ensemble: "
+            f"bands={bands!r} is not available for gr.SimulatedPEM, whose predictions are means of an ensemble: "
             "fit.simulate(times, inputs, realizations=1000) shows what disturbances do, gr.bootstrap(fit) what the "
             "uncertainty of the estimates does."
         )
