@@ -13,10 +13,10 @@ import numpy as np
 from grisaille.errors import EstimationError
 from grisaille.estimation.cases import Case
 from grisaille.estimation.fitted import Fitted
-from grisaille.estimation.likelihood import Filtered, chosen
+from grisaille.estimation.likelihood import Filtered, LikelihoodProblem, chosen
 from grisaille.estimation.predictions.band_kinds import Bands, with_kind
 from grisaille.estimation.predictions.horizons import Horizon, last_used
-from grisaille.estimation.predictions.over_unknowns import variance_over_unknowns
+from grisaille.estimation.predictions.over_unknowns import spread_over_unknowns
 from grisaille.estimation.predictions.simulated_bands import simulated_bands
 from grisaille.estimation.predictions.whole_bands import refuse_without_covariance
 from grisaille.estimation.quantities import STATISTICS, Quantities, declared, left_out
@@ -57,12 +57,24 @@ def filtered_states(
         block = _states(case, case.own(theta), steps, names, 1.0)[1]
         return block[:, 0], block[:, 1] ** 2
 
+    problem = LikelihoodProblem(fit.estimate.unknowns, fit.estimate.cases)
     labels, block = _states(case, case.own(fit.estimate.theta), steps, names, 1.0)
-    mean, std = block[:, 0], np.sqrt(variance_over_unknowns(fit.estimate, case.unknowns, moments))
-    half = half_width(std, level, np.min(fit.student))
+    variance, freedom = spread_over_unknowns(
+        fit.estimate, case.unknowns, moments, lambda theta: _information(problem, theta)
+    )
+    mean, std = block[:, 0], np.sqrt(variance)
+    half = half_width(std, level, np.minimum(freedom, np.min(fit.student)))
     known = np.where(np.isinf(std), 0.0, mean)  # nothing is known where a flat prior is all there is
     whole = np.stack([mean, std, known - half, known + half], axis=1)
     return _as_dataset(case, labels, whole, names, level, "all")
+
+
+def _information(problem: LikelihoodProblem, theta: np.ndarray) -> np.ndarray:
+    """Return the expected information at θ; raises where there is none."""
+    found = problem.evaluate(theta)
+    if not found.completed:
+        raise EstimationError(found.failure)
+    return found.curvature
 
 
 def states_of_case(case: Filtered, theta: np.ndarray, names: Wanted = None, level: float = 0.95) -> xr.Dataset:
