@@ -10,7 +10,7 @@ import pytest
 import grisaille as gr
 from grisaille import der
 from grisaille.cli.predict_command import table_of
-from grisaille.estimation.predictions.over_unknowns import variance_over_unknowns
+from grisaille.estimation.predictions.over_unknowns import spread_over_unknowns
 from grisaille.reporting.report_states import states as states_card
 
 
@@ -100,13 +100,15 @@ def test_nonlinear_filters_have_whole_bands() -> None:
     assert (whole >= noise).all() and (whole[:, -1] > 1.02 * noise[:, -1]).all()
 
 
-def test_a_variance_that_bends_is_averaged(small: gr.Fit) -> None:
-    """Over log s ~ N(log ŝ, r²) the variance s² has the mean ŝ² exp(2 r²)."""
+def test_levels_give_degrees_of_freedom(small: gr.Fit) -> None:
+    """A variance s² with var log s² = 4 r² is known as a χ² with 2/4r² degrees of freedom is."""
     e, r = small.estimate, small["scale(leak)"].std_error / float(small["scale(leak)"])
-    found = variance_over_unknowns(e, [1], lambda theta: (np.zeros(1), theta[1:] ** 2))
-    assert found[0] == pytest.approx(e.theta[1] ** 2 * np.exp(2 * r**2), rel=0.02)
-    moved = variance_over_unknowns(e, [0, 1], lambda theta: (theta.copy(), np.zeros(2)))
-    assert np.sqrt(moved[0]) == pytest.approx(small["k"].std_error, rel=1e-3)
+    known = np.nan, np.diag(1 / np.diag(e.covariance))
+    variance, freedom = spread_over_unknowns(e, [1], lambda theta: (np.zeros(1), theta[1:] ** 2), lambda _: known)
+    assert freedom[0] == pytest.approx(0.5 / r**2, rel=1e-6)
+    assert variance[0] == pytest.approx(e.theta[1] ** 2, rel=1e-6)
+    moved, _ = spread_over_unknowns(e, [0, 1], lambda theta: (theta.copy(), np.ones(2)), lambda _: known)
+    assert np.sqrt(moved[0] - 1) == pytest.approx(small["k"].std_error, rel=0.01)
 
 
 def test_what_nothing_is_known_about_stays_unknown() -> None:

@@ -6,14 +6,16 @@ A quantity that has the mean m(θ) and the variance V(θ) for given unknowns is 
 
 rᵢ the columns of a root of the covariance Σ of θ̂ and h = √3, the outer points of the rule of Gauss and Hermite. T is
 itself known as well as the levels of noise are that were estimated: V and Σ grow with them, and a band from levels that
-came out small is too narrow at every instant. As in mixed models, bands are therefore by Student's t with
+came out small is too narrow at every instant. log T is therefore averaged along each rᵢ, T₊ with V and the expected
+information at θ₊, with the weights 1/6, 2/3, 1/6 times what the likelihood, integrated over the other directions, has
+there beyond a normal one; its variance gives, as in mixed models,
 
-    ν = 2/var log T,   var log T ≈ Σᵢ ((log T₊ − log T₋)/2h)²,   T₊ with V and the expected information at θ₊,
+    ν = 2/var log T,   log T̄ = E log T − 1/ν,
 
-degrees of freedom: those of a χ² with the same relative spread (F. E. Satterthwaite, Biometrics Bulletin 2 (1946) 110;
-M. G. Kenward, J. H. Roger, Biometrics 53 (1997) 983). Unknowns move in the coordinates in which they are searched,
-levels in their logarithm. A side that lies outside the bounds, or where the model cannot be followed, is taken nearer
-by, or left out.
+the degrees of freedom and the size of a χ² with the same two moments, and bands by Student's t (F. E. Satterthwaite,
+Biometrics Bulletin 2 (1946) 110; M. G. Kenward, J. H. Roger, Biometrics 53 (1997) 983). Unknowns move in the
+coordinates in which they are searched, levels in their logarithm. A side that lies outside the bounds, or where the
+model cannot be followed, is taken nearer by, or left out.
 """
 
 from __future__ import annotations
@@ -30,55 +32,85 @@ from grisaille.trial.unknown import Unknown
 
 Moments = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 """Mean and variance, arrays of one shape, at values of all unknowns."""
-Information = Callable[[np.ndarray], np.ndarray]
-"""The expected information about all unknowns at values of them."""
+Information = Callable[[np.ndarray], tuple[float, np.ndarray]]
+"""−log L, NaN where the criterion is no likelihood, and the expected information at values of all unknowns."""
 
 REACH = np.sqrt(3.0)
 HALVINGS = 10
 LEAST_FREEDOM = 2.0
+MOST_BEYOND = 2.0
+"""Of the logarithm of weights: a likelihood that is further from normal is not averaged over by three points."""
 
 
 @dataclass(frozen=True)
-class Side:
-    """Mean and variance h standard deviations away, and the covariance of the estimates there."""
+class Place:
+    """What is found h standard deviations away from the estimate."""
 
     h: float
     mean: np.ndarray
     variance: np.ndarray
+    criterion: float
     covariance: np.ndarray
-    """Along the directions, in units of that at the estimate."""
+    """Of estimates there, along the directions, in units of that at the estimate."""
 
 
 def spread_over_unknowns(
     estimate: Estimate, mine: Sequence[int], moments: Moments, information: Information
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the variance T that contains the uncertainty of the unknowns numbered ``mine``, and ν.
+    """Return the variance T̄ that contains the uncertainty of the unknowns numbered ``mine``, and ν.
 
     Not checked: that their standard errors are finite.
     """
-    mean, variance = moments(estimate.theta)
     directions = Directions(estimate, mine, information)
+    here = directions.place(0.0, estimate.theta, moments)
     pairs = [_sides(directions, i, moments) for i in range(len(directions))]
-    spread, slopes = np.zeros_like(variance), np.zeros((len(pairs), *variance.shape))
+    spread, slopes = np.zeros_like(here.variance), np.zeros((len(pairs), *here.variance.shape))
     with np.errstate(invalid="ignore", divide="ignore"):
         for i, sides in enumerate(pairs):
             for side in sides:
-                spread += (side.mean - mean) ** 2 / (len(sides) * side.h**2)
-            ahead, behind = sides[0], sides[-1]
+                spread += (side.mean - here.mean) ** 2 / (len(sides) * side.h**2)
+            slopes[i] = (sides[0].mean - here.mean) / sides[0].h
             if len(sides) == 2:
-                slopes[i] = (ahead.mean - behind.mean) / (ahead.h + behind.h)
-            else:
-                slopes[i] = (ahead.mean - mean) / ahead.h  # of either sign
-        looseness = np.zeros_like(variance)
-        for ahead, behind in (sides for sides in pairs if len(sides) == 2):
-            logs = [
-                np.log(s.variance + np.einsum("i...,ij,j...->...", slopes, s.covariance, slopes))
-                for s in (ahead, behind)
-            ]
-            change = (logs[0] - logs[1]) / (ahead.h + behind.h)
-            looseness += np.where(np.isfinite(change), change, 0.0) ** 2
-        total = np.where(np.isfinite(variance), variance + spread, variance)
-        return total, np.maximum(2 / looseness, LEAST_FREEDOM)
+                slopes[i] = (sides[0].mean - sides[1].mean) / (sides[0].h + sides[1].h)
+        shift, looseness = np.zeros_like(spread), np.zeros_like(spread)
+        for i, sides in enumerate(pairs):
+            if len(sides) == 2:
+                average, square = _averaged(here, sides, slopes, i)
+                shift, looseness = shift + average, looseness + square
+        freedom = np.maximum(2 / looseness, LEAST_FREEDOM)
+        total = (here.variance + spread) * np.exp(np.maximum(shift - 1 / freedom, 0.0))
+        return np.where(np.isfinite(here.variance), total, here.variance), freedom
+
+
+def _averaged(here: Place, sides: list[Place], slopes: np.ndarray, i: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the mean and the variance of log T, less its value at the estimate, along one direction."""
+    base = _log_total(here, slopes)
+    logs = [_log_total(side, slopes) - base for side in sides]
+    ahead, behind = (np.where(np.isfinite(v), v, 0.0) for v in logs)
+    if min(side.h for side in sides) < REACH:
+        return np.zeros_like(base), ((ahead - behind) / (sides[0].h + sides[1].h)) ** 2
+    left, right = (_beyond_normal(here, side, i) for side in sides)
+    whole = 4 + left + right
+    mean = (left * ahead + right * behind) / whole
+    return mean, np.maximum((left * ahead**2 + right * behind**2) / whole - mean**2, 0.0)
+
+
+def _log_total(place: Place, slopes: np.ndarray) -> np.ndarray:
+    return np.asarray(np.log(place.variance + np.einsum("i...,ij,j...->...", slopes, place.covariance, slopes)))
+
+
+def _beyond_normal(here: Place, side: Place, i: int) -> float:
+    """Return the likelihood at a side, integrated over the other directions, by that of a normal one."""
+    fallen = here.criterion - side.criterion
+    height = fallen + side.h**2 / 2 if np.isfinite(fallen) else 0.0
+    others = [_log_volume(place.covariance, i) for place in (side, here)]
+    return float(np.exp(np.clip(height + others[0] - others[1], -MOST_BEYOND, MOST_BEYOND)))
+
+
+def _log_volume(covariance: np.ndarray, i: int) -> float:
+    """Return half the log-determinant of the covariance of the other directions, given this one."""
+    information = np.delete(np.delete(np.linalg.pinv(covariance), i, axis=0), i, axis=1)
+    return float(-0.5 * np.linalg.slogdet(information)[1])
 
 
 class Directions:
@@ -106,12 +138,13 @@ class Directions:
                 return None
         return theta
 
-    def covariance(self, theta: np.ndarray) -> np.ndarray:
-        """Return the covariance that estimates have at θ, along the directions in units of their length."""
-        whole = inverse_information(self.information(theta), self.estimate.free)[0]
+    def place(self, h: float, theta: np.ndarray, moments: Moments) -> Place:
+        """Return what is found at θ; raises where the model cannot be followed."""
+        criterion, information = self.information(theta)
+        whole = inverse_information(information, self.estimate.free)[0]
         slopes = self._slopes(theta)
         own = whole[np.ix_(self.some, self.some)] / np.outer(slopes, slopes)
-        return np.asarray(self.inverse @ own @ self.inverse.T)
+        return Place(h, *moments(theta), criterion, self.inverse @ own @ self.inverse.T)
 
     def _slopes(self, theta: np.ndarray) -> np.ndarray:
         return np.array([self._coordinate(k).slope(float(theta[k])) for k in self.some])
@@ -123,7 +156,7 @@ class Directions:
         return replace(u, logarithmic=True, logit=False) if is_level else u
 
 
-def _sides(directions: Directions, i: int, moments: Moments) -> list[Side]:
+def _sides(directions: Directions, i: int, moments: Moments) -> list[Place]:
     """Return the sides of a direction that can be followed."""
     sides = [s for sign in (1.0, -1.0) if (s := _side(directions, i, sign, moments)) is not None]
     if not sides:
@@ -134,14 +167,14 @@ def _sides(directions: Directions, i: int, moments: Moments) -> list[Side]:
     return sides
 
 
-def _side(directions: Directions, i: int, sign: float, moments: Moments) -> Side | None:
+def _side(directions: Directions, i: int, sign: float, moments: Moments) -> Place | None:
     """Return the side of a direction as far out as it goes, at most ``REACH``."""
     h = float(REACH)
     for _ in range(HALVINGS):
         theta = directions.moved(i, sign * h)
         if theta is not None:
             try:
-                return Side(h, *moments(theta), directions.covariance(theta))
+                return directions.place(h, theta, moments)
             except GrisailleError:
                 pass
         h = h / 2

@@ -60,7 +60,7 @@ def filtered_states(
     problem = LikelihoodProblem(fit.estimate.unknowns, fit.estimate.cases)
     labels, block = _states(case, case.own(fit.estimate.theta), steps, names, 1.0)
     variance, freedom = spread_over_unknowns(
-        fit.estimate, case.unknowns, moments, lambda theta: _information(problem, theta)
+        fit.estimate, case.unknowns, moments, lambda theta: _information(problem, theta, fit.estimate.is_likelihood)
     )
     mean, std = block[:, 0], np.sqrt(variance)
     half = half_width(std, level, np.minimum(freedom, np.min(fit.student)))
@@ -69,12 +69,12 @@ def filtered_states(
     return _as_dataset(case, labels, whole, names, level, "all")
 
 
-def _information(problem: LikelihoodProblem, theta: np.ndarray) -> np.ndarray:
-    """Return the expected information at θ; raises where there is none."""
+def _information(problem: LikelihoodProblem, theta: np.ndarray, is_likelihood: bool) -> tuple[float, np.ndarray]:
+    """Return −log L, priors included, and the expected information at θ; raises where there are none."""
     found = problem.evaluate(theta)
     if not found.completed:
         raise EstimationError(found.failure)
-    return found.curvature
+    return found.objective if is_likelihood else np.nan, found.curvature
 
 
 def states_of_case(case: Filtered, theta: np.ndarray, names: Wanted = None, level: float = 0.95) -> xr.Dataset:
