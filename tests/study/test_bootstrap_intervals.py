@@ -8,7 +8,7 @@ import pytest
 import grisaille as gr
 from grisaille import der
 from grisaille.errors import EstimationError
-from grisaille.study.bootstrap_intervals import Inversion
+from grisaille.study.bootstrap_intervals import Inversion, quantile_error
 from grisaille.study.redrawn_records import draw_records
 
 U = np.linspace(0.1, 2.0, 12)
@@ -62,11 +62,21 @@ def test_a_linear_model_has_students_interval():
     width = exact["upper"] - exact["lower"]
     np.testing.assert_allclose(found.loc["a"], exact, atol=0.12 * width)
     assert found.attrs["kinds"] == {"a": "bootstrap"} and "160 records" in found.attrs["said"]
+    note = found.attrs["notes"][0]
+    assert "bootstrap limits of a have a Monte Carlo error of up to" in note and "samples=640" in note
+    claimed = float(note.split("up to ")[1].split()[0])
+    assert 0.2 < claimed < 1.0 and np.abs(found.loc["a"] - exact).max() < 4.5 * claimed * fit["a"].std_error
+
+
+def test_the_error_of_a_quantile_is_that_over_seeds():
+    draws = np.random.default_rng(0).standard_t(10, size=(400, 300))
+    spread = np.quantile(draws, 0.025, axis=1, method="weibull").std()
+    assert np.median([quantile_error(row, 0.025) for row in draws[:50]]) == pytest.approx(spread, rel=0.3)
 
 
 def test_the_law_of_the_root_is_not_normal_near_a_unit_root():
     """Over records with a T = 1.6 and an estimated mean, estimates are too fast: the signed root lies above zero."""
-    roots = Inversion(wandering_fit(), 0.95, 80, 0).roots(0, 0.2)
+    roots = Inversion(wandering_fit(), 0.95, 80, 0).quantile(0, 0.2, 1, [40]).roots
     assert len(roots) == 40 and roots.mean() > 0.5
 
 

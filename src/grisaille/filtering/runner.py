@@ -210,6 +210,15 @@ class FilterRunner:
         closed = np.zeros((*kept[0].x_filt.shape, 0))
         return Moments(filter, q, kept[0], smooth(matrices, kept[0]), nothing, closed, closed)
 
+    def start_covariance(self, theta: Floats, steps: Discretisation) -> Floats:
+        """Return P₀ of all states before the first sample; zero in directions with a flat prior."""
+        q, dq, start = self.posed(theta, False)
+        filter = self.filter_on(steps, theta)
+        if isinstance(filter, LinearFilter):
+            return np.asarray(filter.discretise(q, dq, start.x).P0[0])
+        s = filter.start(filter.prepared(q), q, dq, start.x, start.z)
+        return np.asarray(filter.packing.split(s[0])[1])
+
     def prepare(self, theta: Floats) -> StochasticModel:
         """The stochastic model and its filter; raises what a user must know before anything is minimised."""
         point, moves = self.trial.at(theta), self.trial.moves

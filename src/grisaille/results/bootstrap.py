@@ -30,10 +30,12 @@ def bootstrap(
     executor: Executor | int | str | None = None,
     progress: bool = False,
 ) -> Bootstrap:
-    """Refit data sets drawn from a fit: its predictions with new noise, or new disturbances too.
+    """Refit data sets drawn from a fit: its predictions with new noise, or new starts and disturbances too.
 
-    Fits by ``gr.OutputError`` get new measurement noise around their predictions, those by ``gr.KalmanML`` records
-    simulated anew with disturbances and noise; others are refused.
+    Fits by ``gr.OutputError`` get new measurement noise around their predictions; those by ``gr.KalmanML`` new starts,
+    disturbances and noise, as the filter has them: starts are drawn from N(start, P₀), P₀ that of
+    ``initial_covariance``, for ``"first-sample"`` what process noise builds up over the first interval. States that
+    start diffuse have no law to be drawn from and begin where the smoother of the fit does. Others are refused.
 
     Parameters
     ----------
@@ -46,8 +48,8 @@ def bootstrap(
 
     Returns
     -------
-    The study: ``intervals()`` and ``covariance`` of the refits, ``table`` with a row per run, ``repeat(7)`` any run
-    again, ``plot()`` and ``report("study.html")``.
+    The study: ``intervals()`` and ``covariance`` of the refits, ``notes`` on where records begin, ``table`` with a row
+    per run, ``repeat(7)`` any run again, ``plot()`` and ``report("study.html")``.
 
     Examples
     --------

@@ -63,7 +63,8 @@ class Fit(Fitted):
             quantile; ``"auto"``, Wald's, but profiles where the two disagree by more than a tenth of the width;
             ``"bootstrap"``, by tests at the law that they have over data drawn from the model, for estimates that
             are biased or not normal (near a unit root, say)
-        samples, seed : of the bootstrap: data sets, and the number that they follow from
+        samples, seed : of the bootstrap: data sets for each limit, by default as many as make its Monte Carlo error
+            0.2 standard errors, at most 999; and the number that they follow from
 
         Returns
         -------

@@ -8,7 +8,7 @@ from grisaille.assessment.profile_intervals import auto_intervals, profile_inter
 from grisaille.errors import EstimationError
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.intervals import Intervals, wald_intervals
-from grisaille.study.bootstrap_intervals import SAMPLES, bootstrap_intervals
+from grisaille.study.bootstrap_intervals import bootstrap_intervals
 
 METHODS: Mapping[str, Callable[[Fitted, float], Intervals]] = {
     "auto": auto_intervals,
@@ -26,7 +26,7 @@ def find_intervals(
         raise EstimationError(f"level is {level!r}; give a number between 0 and 1, such as 0.95.")
     if method == "bootstrap":
         first = fit.limits(float(level), "auto")
-        return bootstrap_intervals(fit, float(level), first, SAMPLES if samples is None else samples, seed or 0)
+        return bootstrap_intervals(fit, float(level), first, samples, seed or 0)
     if method not in METHODS:
         raise EstimationError(
             f"method is {method!r}; give one of {', '.join(map(repr, sorted((*METHODS, 'bootstrap'))))}."

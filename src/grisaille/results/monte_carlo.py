@@ -50,7 +50,9 @@ def monte_carlo(
 
     Parameters
     ----------
-    model : the truth: its parameters, starts, disturbances and noise
+    model : the truth: its parameters, starts, disturbances and noise. Every data set begins at the declared start,
+        also where ``method`` takes it to be uncertain (``gr.KalmanML(initial_covariance=…)``); ``gr.bootstrap(fit)``
+        draws starts
     plan : experiments whose times, inputs, constants, starts, weights and gaps (NaN) are kept; their measured values do
         not matter
     estimate, method, guess, bounds, priors, local : as in ``gr.fit``; the guess is the truth unless given

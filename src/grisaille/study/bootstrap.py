@@ -1,7 +1,7 @@
 """How far estimates would move with other noise, from one fit.
 
     parametric   y* = ŷ + (σ/w) z                      noise as the model has it, z standard normal; for fits by Kalman
-                                                       filters a new simulation of disturbances and noise
+                                                       filters new starts, disturbances and noise
     residual     y* = ŷ + (σ/w) √(N/(N − n)) (r − r̄)*   the fit's own standardised residuals, drawn in blocks
 
 Blocks of consecutive residuals (with the end joined to the beginning) keep the correlation that one residual has with
@@ -24,10 +24,11 @@ from grisaille.errors import EstimationError
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimators.fitting import build_problem
 from grisaille.study.data_sets import DataSet, OtherData, kept_rows
+from grisaille.study.filter_records import filter_records, is_exact
 from grisaille.study.monte_carlo import MonteCarloRuns
 from grisaille.study.seeds import experiment_seed, uniforms
-from grisaille.study.simulated_data import Simulated
 from grisaille.study.task import Task, make_task
+from grisaille.study.uncertain_starts import simulated_records
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,20 +61,13 @@ def _block_of(fit: Fitted, block: int | None) -> int:
     return block if block is not None else int(np.ceil(2 * stretch))
 
 
-def _drawn_again(fit: Fitted, kind: str) -> Simulated:
-    """New disturbances and new noise from the fitted model: the parametric bootstrap of a likelihood fit."""
-    own = [u.name for u in fit.estimate.unknowns if u.experiment is not None and len(fit.experiments) > 1]
-    if kind == "residual" or own:
-        why = "redraws disturbances and noise"
-        if kind != "residual":
-            why = f"has no one model where '{own[0]}' is per experiment"
+def _drawn_again(fit: Fitted, kind: str) -> OtherData:
+    """New starts, disturbances and noise from the fitted model: the parametric bootstrap of a likelihood fit."""
+    if kind == "residual":
         raise EstimationError(
-            f"gr.bootstrap of a fit by gr.KalmanML {why}: use kind='parametric' on a fit of shared unknowns, or "
-            f"gr.monte_carlo."
+            "gr.bootstrap of a fit by gr.KalmanML redraws starts, disturbances and noise: use kind='parametric'."
         )
-    variation = Simulated(fit.model, {}, 1e-7, fit.method.compiled)
-    variation.prepare(list(fit.experiments))
-    return variation
+    return filter_records(fit) if is_exact(fit) else simulated_records(fit, fit.estimate.theta)
 
 
 @checked_methods
@@ -95,6 +89,17 @@ class BootstrapRuns(MonteCarloRuns):
     def covariance(self) -> pd.DataFrame:
         """Of the estimates over the converged runs."""
         return self.estimates[self.table["converged"]].cov()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be known about how the data were drawn: where records of a filter begin."""
+        variation = self._prepared.task.variation
+        return variation.notes if isinstance(variation, OtherData) else ()
+
+    def __str__(self) -> str:
+        return "\n".join([str(self.summary()), *self.notes])
+
+    __repr__ = __str__
 
 
 @dataclass(frozen=True)

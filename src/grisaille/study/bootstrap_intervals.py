@@ -7,13 +7,17 @@ A value v of an unknown stays in the interval if the signed root of the deviance
 lies between the quantiles that it has over records drawn from the model with the unknown at v and the others at their
 best there. Where estimates are biased or not normal (near a unit root, in short records with an estimated mean) these
 quantiles are not ± 1.96, and move with v; that is why they are found where the limits are. From the profile's limit the
-quantile there gives a second value, the quantile at that a third (a secant; both from the same random numbers).
+quantile there gives a second value, the quantile at that the limit, with the slope that the quantiles of the same
+random numbers have between the two. The limit's Monte Carlo error is that of the second quantile: unless a number of
+records is given, they are drawn until it is small. It is told with the intervals.
 Reference: B. E. Hansen, Review of Economics and Statistics 81 (1999) 594 (the grid bootstrap).
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 
 import numpy as np
 
@@ -29,46 +33,96 @@ from grisaille.optimization import scoring
 from grisaille.optimization.search import Search
 from grisaille.study.redrawn_records import draw_records
 
-SAMPLES = 200
+FIRST, BATCH, MOST_SAMPLES = 100, 50, 999
+"""Records for each limit unless a number is given: so many at the first value, then batches at the second one."""
+WANTED = 0.2
+"""Of a standard error: how well limits are known when no more records are drawn."""
 TOLERANCE, MOST = 1e-7, 80
+SLOPES, FLAT = (-1.0, 0.5), 0.02
+"""Slopes of quantiles that are followed, by that of the signed root, and a change of the root that has none."""
 LOST = 0.2
 """Share of records that could not be fitted, above which there is no interval."""
 
 
 def bootstrap_intervals(
-    fit: Fitted, level: float, first: Intervals, samples: int = SAMPLES, seed: int = 0
+    fit: Fitted, level: float, first: Intervals, samples: int | None = None, seed: int = 0
 ) -> Intervals:
     """Inverted tests for all unknowns that no bound holds; others as in the table.
 
     first : those of the table
-    samples : records drawn for each limit, half of them at each of two values
+    samples : records drawn for each limit, half of them at each of two values; as many as are needed, but at most 999,
+        unless given
     """
     # the outermost of half of them must lie beyond the quantile
     least = int(np.ceil(4 / (1 - level) - 1e-9))
-    if isinstance(samples, bool) or not isinstance(samples, int) or samples < least:
+    if samples is not None and (isinstance(samples, bool) or not isinstance(samples, int) or samples < least):
         raise EstimationError(
             f"samples is {samples!r}; limits at {100 * level:g} % need a whole number, at least {least}."
         )
     if fit.method.no_bootstrap:
         raise EstimationError(fit.method.no_bootstrap)
     inversion = Inversion(fit, level, samples, seed)
-    lower, upper, kinds, notes = first.lower.copy(), first.upper.copy(), list(first.kinds), []
+    lower, upper, kinds, notes, done = first.lower.copy(), first.upper.copy(), list(first.kinds), [], []
     for k, name in enumerate(fit.names):
         if not fit.estimate.free[k] or not 0 < fit.std_errors[k] < np.inf:
             continue
         try:
             lower[k], upper[k] = inversion.interval(k)
             kinds[k] = "bootstrap"
+            done.append(name)
         except GrisailleError as error:
             notes.append(f"interval: {kinds[k]} for {name}: {error}")
-    return Intervals(lower, upper, tuple(kinds), f"{samples} records for each limit, seed {seed}", tuple(notes))
+    drawn = f"{inversion.most} records for each limit{'' if samples else ' at most'}, seed {seed}"
+    if done:
+        notes.append(_about_error(done, inversion))
+    return Intervals(lower, upper, tuple(kinds), drawn, tuple(notes))
+
+
+def _about_error(names: list[str], inversion: Inversion) -> str:
+    """Say how well the limits are known, and what more records would do."""
+    error, more = inversion.worst, 4 * inversion.most
+    return (
+        f"interval: bootstrap limits of {', '.join(names)} have a Monte Carlo error of up to {error:.2g} standard "
+        f"errors (one standard deviation over seeds) from {inversion.most} records for each limit; samples={more} "
+        f"would make that {error / 2:.2g}."
+    )
+
+
+@dataclass(frozen=True)
+class Quantile:
+    """Of the signed root over drawn records."""
+
+    probability: float
+    roots: np.ndarray
+    begun: int
+    """Roots among them of the records that were drawn first."""
+    records: int
+
+    @property
+    def value(self) -> float:
+        return self._of(self.roots)
+
+    @property
+    def first(self) -> float:
+        """From the records that were drawn first only."""
+        return self._of(self.roots[: self.begun])
+
+    @property
+    def error(self) -> float:
+        """One standard deviation over seeds."""
+        return quantile_error(self.roots, self.probability)
+
+    def _of(self, roots: np.ndarray) -> float:
+        return float(np.quantile(roots, self.probability, method="weibull"))
 
 
 class Inversion:
     """Tests around one fit."""
 
-    def __init__(self, fit: Fitted, level: float, samples: int, seed: int) -> None:
-        self.fit, self.level, self.half, self.seed = fit, level, samples // 2, seed
+    def __init__(self, fit: Fitted, level: float, samples: int | None, seed: int) -> None:
+        self.fit, self.level, self.samples, self.seed = fit, level, samples, seed
+        self.most, self.worst = 0, 0.0
+        """Records that were drawn for one limit, and its Monte Carlo error in standard errors, at most."""
         self.criterion = criterion_of(fit)
         e = fit.estimate
         zero = np.array([e.extra.get(f"limit({u.name})", np.nan) for u in e.unknowns])
@@ -85,37 +139,51 @@ class Inversion:
         first = self._at_root(k, -side * q)
         if not np.isfinite(first):
             return first
-        here = self.quantile(k, first, side)
+        count = max(FIRST, int(np.ceil(2 / (1 - self.level)))) if self.samples is None else self.samples // 2
+        here = self.quantile(k, first, side, [count])
         root = self.root(k, first)
         # inside even at the bound
-        if first in (u.lower, u.upper) and side * (here - root) < 0:
+        if first in (u.lower, u.upper) and side * (here.value - root) < 0:
+            self._count(count, here.error)
             return first
-        second = self._at_root(k, here)
+        second = self._at_root(k, here.value)
         if not np.isfinite(second) or second == first:
+            self._count(count, here.error)
             return second
-        there = self.quantile(k, second, side)
-        before, after = root - here, here - there
-        share = np.clip(-after / (after - before), -0.5, 1.0) if after != before else 0.0
-        third = second + float(share) * (second - first)
-        return float(np.clip(third, u.lower, u.upper))
+        further = list(range(count, max(MOST_SAMPLES - count, count) + 1, BATCH)) if self.samples is None else [count]
+        there = self.quantile(k, second, side, further)
+        self._count(count + there.records, there.error)
+        grown = here.value - root
+        slope = float(np.clip((there.first - here.value) / grown, *SLOPES)) if abs(grown) > FLAT else 0.0
+        third = self._at_root(k, there.value)
+        if not np.isfinite(third):
+            return third
+        return float(np.clip(second + (third - second) / (1 - slope), u.lower, u.upper))
 
-    def quantile(self, k: int, value: float, side: int) -> float:
-        """Of the signed root over records drawn where the unknown has this value: what a limit on this side needs."""
-        roots = self.roots(k, value)
+    def _count(self, records: int, error: float) -> None:
+        self.most, self.worst = max(self.most, records), max(self.worst, error)
+
+    def quantile(self, k: int, value: float, side: int, counts: Sequence[int]) -> Quantile:
+        """Return the quantile of the signed root that a limit on this side needs.
+
+        Records are drawn where the unknown has this value, up to the first of the counts with which the error is small.
+        """
         probability = 0.5 - side * self.level / 2
-        return float(np.quantile(roots, probability, method="weibull"))
-
-    def roots(self, k: int, value: float) -> np.ndarray:
-        """Signed roots of drawn records, each fitted with and without the unknown held at the value."""
-        at = self._held(k, value)
-        found = []
-        for values in draw_records(self.fit, at, self.half, self.seed):
-            root = self._root_of(values, k, at)
-            if np.isfinite(root):
-                found.append(root)
-        if len(found) < (1 - LOST) * self.half:
-            raise EstimationError(f"{self.half - len(found)} of {self.half} records drawn there could not be fitted.")
-        return np.array(found)
+        at, done, first = self._held(k, value), 0, 0
+        roots: list[float] = []
+        drawing = draw_records(self.fit, at, counts[-1], self.seed)
+        for count in counts:
+            for values in islice(drawing, count - done):
+                root = self._root_of(values, k, at)
+                if np.isfinite(root):
+                    roots.append(root)
+            done = count
+            if len(roots) < (1 - LOST) * count:
+                raise EstimationError(f"{count - len(roots)} of {count} records drawn there could not be fitted.")
+            first = first or len(roots)
+            if quantile_error(np.array(roots), probability) <= WANTED:
+                break
+        return Quantile(probability, np.array(roots), first, done)
 
     def root(self, k: int, value: float) -> float:
         """Of the record itself."""
@@ -168,3 +236,18 @@ def _least(problem: LikelihoodProblem, start: np.ndarray, held: list[int]) -> tu
     restricted = Restricted(problem, start, held)
     outcome = scoring.score(Search(restricted, most=MOST), tolerance=TOLERANCE)
     return outcome.evaluation.objective, restricted.whole(outcome.evaluation.theta)
+
+
+def quantile_error(values: np.ndarray, probability: float) -> float:
+    """Return the standard deviation of an empirical quantile, √(p (1 − p)/n)/f.
+
+    1/f from the values as far to both sides as the quantile is uncertain, or by the density f of a normal law with the
+    spread of the values, whichever is larger: single values in a tail tell little.
+    """
+    from scipy.stats import norm
+
+    n, p = len(values), probability
+    uncertain = np.sqrt(p * (1 - p) / n)
+    normal = np.std(values, ddof=1) * uncertain / norm.pdf(norm.ppf(p)) if n > 1 else np.inf
+    low, high = np.quantile(values, np.clip([p - uncertain, p + uncertain], 0.0, 1.0), method="weibull")
+    return float(max(normal, (high - low) / 2))

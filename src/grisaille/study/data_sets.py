@@ -25,6 +25,11 @@ class OtherData(ABC):
 
     changes_guess = False
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be known about how the data are drawn."""
+        return ()
+
     @abstractmethod
     def data_set(self, plan: Sequence[Any], seed: int) -> DataSet:
         """The measurements under a run's seed."""

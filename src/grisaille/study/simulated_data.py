@@ -20,7 +20,9 @@ from grisaille.errors import EstimationError
 from grisaille.model.classes import Model
 from grisaille.model.expression import as_expression
 from grisaille.model.flat import FlatModel
+from grisaille.simulation.ensembles.ensemble import EnsembleOptions, simulate_ensemble
 from grisaille.simulation.measurement_noise import evaluate_along, with_noise
+from grisaille.simulation.posing import pose
 from grisaille.simulation.simulate import simulate
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.prepared import structure_of
@@ -43,21 +45,29 @@ class Simulated(OtherData):
     compiled: bool | None
     step: float | None = None
     """Largest cell of the grid on which disturbances are drawn, as in ``gr.simulate``."""
+    start_covariances: tuple[np.ndarray, ...] = ()
+    """P₀ of the plant's states for each experiment, where records begin in N(start, P₀)."""
+    about: tuple[str, ...] = ()
     _flat: FlatModel | None = field(default=None, repr=False)
     _clean: list[_Clean] = field(default_factory=list, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_flat": None, "_clean": []}
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self.about
+
     def header(self) -> dict[str, str]:
         fine = {} if self.step is None else {"step": repr(float(self.step))}
-        return {"noise": repr(sorted(self.noise.items())), **fine}
+        starts = {"starts": repr([P.tolist() for P in self.start_covariances])} if self.start_covariances else {}
+        return {"noise": repr(sorted(self.noise.items())), **fine, **starts}
 
     def prepare(self, plan: Sequence[Any]) -> FlatModel:
         """What all runs share; refuses what would make every run fail."""
         if self._flat is None:
             flat = noisy_model(structure_of(self.model).model, self.noise, plan)
-            if not flat.disturbances and not flat.noise_covariance:
+            if not flat.disturbances and not flat.noise_covariance and not self.start_covariances:
                 self._clean = [self._trajectory(flat, e) for e in plan]
             self._flat = flat
         return self._flat
@@ -66,7 +76,7 @@ class Simulated(OtherData):
         flat = self.prepare(plan)
         if self._clean:
             return [c.with_noise(experiment_seed(seed, k)) for k, c in enumerate(self._clean)]
-        return [self._drawn(flat, e, experiment_seed(seed, k)) for k, e in enumerate(plan)]
+        return [self._drawn(flat, e, experiment_seed(seed, k), k) for k, e in enumerate(plan)]
 
     def _trajectory(self, flat: FlatModel, experiment: Any) -> _Clean:
         result = self._simulate(experiment)
@@ -76,9 +86,10 @@ class Simulated(OtherData):
             {n: result[n].values for n in experiment.outputs}, deviations, rows_of(experiment), result.sizes["time"]
         )
 
-    def _drawn(self, flat: FlatModel, experiment: Any, seed: int) -> dict[str, np.ndarray]:
+    def _drawn(self, flat: FlatModel, experiment: Any, seed: int, k: int) -> dict[str, np.ndarray]:
         chosen = {"realizations": 1, "seed": seed, "step": self.step} if flat.disturbances else {}
-        result = with_noise(self._simulate(experiment, **chosen), flat, self._parameters(flat, experiment), seed)
+        path = self._begun(experiment, seed, k) if self.start_covariances else self._simulate(experiment, **chosen)
+        result = with_noise(path, flat, self._parameters(flat, experiment), seed)
         rows = rows_of(experiment)
         return {n: result[n].values.reshape(-1)[rows[n]] for n in experiment.outputs}
 
@@ -88,6 +99,19 @@ class Simulated(OtherData):
             self.model, experiment.grid(), inputs=signals, hold=hold, parameters=dict(experiment.constants),
             start=known_starts(experiment), rtol=self.rtol, compiled=self.compiled, **chosen,
         )  # fmt: skip
+
+    def _begun(self, experiment: Any, seed: int, k: int) -> xr.Dataset:
+        """Simulate one realization from a start of its own."""
+        signals, hold = experiment.input_signals()
+        posed = pose(
+            self.model, experiment.grid(), signals, dict(experiment.constants), known_starts(experiment), hold=hold,
+            sensitivities=(),
+        )  # fmt: skip
+        options = EnsembleOptions(
+            1, seed=seed, step=self.step, rtol=self.rtol, compiled=self.compiled,
+            start_covariance=self.start_covariances[k],
+        )  # fmt: skip
+        return simulate_ensemble(posed, options, noise=False, strict=True, progress=False)
 
     @staticmethod
     def _parameters(flat: FlatModel, experiment: Any) -> dict[str, float]:

@@ -24,9 +24,7 @@ from grisaille.estimation.uncertainty import half_width
 from grisaille.experiment.dating import clock_of
 from grisaille.experiment.experiment import Experiment
 from grisaille.filtering.exact.linear import LinearFilter
-from grisaille.filtering.extended import ExtendedFilter
 from grisaille.filtering.horizon import predict_ahead
-from grisaille.filtering.runner import FilterRunner
 from grisaille.model.classes import Model
 from grisaille.trial.discretisation import Discretisation
 from grisaille.trial.movement import KINDS, Kind
@@ -148,9 +146,9 @@ def _predicted(
     q, filter = runner.posed(theta, False)[0], runner.filter_on(steps, theta)
     quantities = Quantities(filter.model)
     if isinstance(horizon, float) and not isinstance(filter, LinearFilter):
-        block = simulated_bands(
-            fit, case, theta, _start_covariance(runner, theta, filter), list(quantities.rows), level
-        )
+        nx = filter.model.nx  # disturbances begin in their stationary law
+        P0 = runner.start_covariance(theta, steps)[:nx, :nx]
+        block = simulated_bands(fit, case, theta, P0, list(quantities.rows), level)
     else:
         origins = last_used(horizon, case.grid, clock_of(case.experiment))
         known, z = predict_ahead(runner, theta, steps, origins)
@@ -169,14 +167,6 @@ def _predicted(
 def _kept(horizon: Horizon) -> float | str:
     """As an attribute: a number of samples, or a duration as text."""
     return float(horizon) if isinstance(horizon, int | float | np.integer) else str(horizon)
-
-
-def _start_covariance(runner: FilterRunner, theta: np.ndarray, filter: ExtendedFilter) -> np.ndarray:
-    """P₀ of the plant; disturbances begin in their stationary law."""
-    q, dq, start = runner.posed(theta, False)
-    s = filter.start(filter.prepared(q), q, dq, start.x, start.z)
-    nx = filter.model.nx
-    return np.asarray(filter.packing.split(s[0])[1][:nx, :nx])
 
 
 def _width(level: float) -> float:

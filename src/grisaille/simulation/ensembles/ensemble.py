@@ -46,7 +46,7 @@ from grisaille.simulation.ensembles.past_engine import PastEngine
 from grisaille.simulation.ensembles.pilot import Pilot, choose_substeps, nominal_of
 from grisaille.simulation.ensembles.reducers import BLOCK, Block, Statistic, make_reducers
 from grisaille.simulation.ensembles.rough_signals import without_rough_signals
-from grisaille.simulation.ensembles.starts import Starts, solve_starts
+from grisaille.simulation.ensembles.starts import Starts, onto_constraints, solve_starts
 from grisaille.simulation.ensembles.task_engine import EngineMaker, TaskEngine
 from grisaille.simulation.ensembles.white_pilot import INSTANTS, TRUSTED, Scale, WhitePilot, choose_halvings, paths_of
 from grisaille.simulation.measurement_noise import with_noise
@@ -369,7 +369,7 @@ def _setting(
     began = posed.with_past() if system.has.pasts else posed
     starts = solve_starts(began, layout.places, first, disturbances.remembered)
     if options.start_covariance is not None:
-        starts = _spread(starts, options, options.start_covariance)
+        starts = _spread(began, starts, options, options.start_covariance)
     carried = noise.carried if noise else None
     if carried is not None:
         system, nominal = carried.system, carried.nominal(nominal)
@@ -395,14 +395,17 @@ def _grid(posed: Point, cell: float, has_lattice: bool, disturbances: Disturbanc
     return disturbances.remembered.get("grid", (Same(posed.table), cell, has_lattice), make)
 
 
-def _spread(starts: Starts, options: EnsembleOptions, P: Floats) -> Starts:
-    """Starts that differ between realizations by the given covariance; each is a function of its number."""
+def _spread(point: Point, starts: Starts, options: EnsembleOptions, P: Floats) -> Starts:
+    """Starts that differ between realizations by the given covariance; each is a function of its number.
+
+    What lies beside hidden constraints, to which the covariance is tangent, is moved onto them.
+    """
     if not P.any():
         return starts
     members = options.first + np.arange(options.realizations)[:, None]
     stream = Stream.of(options.seed, options.purpose, "start", options.antithetic)
     normals = stream.normals(members, np.zeros(1, dtype=np.int64), len(P)).reshape(len(members), len(P))
-    x = starts.x + normals @ factorize(P).T
+    x = onto_constraints(point, starts.x + normals @ factorize(P).T, starts.z)
     z, sx, sz = (
         np.broadcast_to(part, (len(x), *part.shape[part.ndim - kept :])).copy()
         for part, kept in ((starts.z, 1), (starts.sx, 2), (starts.sz, 2))

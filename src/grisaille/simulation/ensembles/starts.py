@@ -24,6 +24,8 @@ from grisaille.structure.system import FORMULAS
 from grisaille.trial import Point
 
 Floats = NDArray[np.float64]
+PROJECTIONS = 20
+"""Most steps onto hidden constraints."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,3 +95,23 @@ def _one(
     dp = np.column_stack([point.dp, dw if dw.shape[0] else np.zeros((ns, w.size))])
     s = initializer.sensitivity(point.t0, point.u, p, start, dp, point.demands, point.ddemands, steady=steady)
     return start.x, start.z, s.sx, s.sz
+
+
+def onto_constraints(point: Point, x: Floats, z: Floats) -> Floats:
+    """Return states (M, nx) moved onto the hidden constraints, by Gauss and Newton in units of their nominal sizes."""
+    system = point.structure.system
+    if not system.constraints.numel():
+        return x
+    symbols = [system.t, system.x, system.z, system.u, system.p]
+    slopes = ca.densify(ca.jacobian(system.constraints, system.x))
+    function = ca.Function("constraints", symbols, [system.constraints, slopes])
+    nominal, moved = point.initializer.nominal[: system.nx], x.copy()
+    for m, own in enumerate(moved):
+        for _ in range(PROJECTIONS):
+            given = z if z.ndim == 1 else z[m]
+            left, J = (part.full() for part in function(point.t0, own, given, point.u, point.p))
+            step = nominal * np.linalg.lstsq(J * nominal, left[:, 0], rcond=1e-10)[0]
+            own -= step
+            if np.all(np.abs(step) <= 1e-13 * np.maximum(np.abs(own), nominal)):
+                break
+    return moved
