@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from grisaille.estimation.approximation import ApproximationCheck, Optimum, compare_slopes
+from grisaille.estimation.approximation import ApproximationCheck, Optimum, Part
+from grisaille.estimation.approximation import compare_slopes as compare_parts
 
 THETA = np.array([1.0, 2.0])
 HESSIAN = np.array([[40.0, 12.0], [12.0, 9.0]])
@@ -22,6 +23,11 @@ def optimum(**changes):
     return Optimum(**{**usual, **changes})
 
 
+def compare_slopes(at, value, first, other):
+    """With one part that all unknowns move."""
+    return compare_parts(at, [Part((0, 1), value)], first, other)
+
+
 def squares(centre):
     """Minus a log-likelihood with the same curvature and another maximum."""
     return lambda theta: 0.5 * float((theta - centre) @ HESSIAN @ (theta - centre))
@@ -33,6 +39,18 @@ def test_the_distance_is_that_of_the_two_maxima(move):
     assert found.distance == pytest.approx(np.sqrt(move @ HESSIAN @ move), abs=1e-9)
     errors = np.sqrt(np.diag(np.linalg.inv(HESSIAN)))
     assert np.allclose(np.array(found.moves) * errors, move)
+
+
+def test_parts_are_asked_for_their_own_unknowns():
+    """Experiments with unknowns of their own do not make the check quadratic."""
+    asked = []
+
+    def value(theta):
+        asked.append(theta[1] != THETA[1])
+        return 0.5 * (theta[0] - 1.0) ** 2
+
+    compare_parts(optimum(), [Part((0,), value), Part((1,), lambda theta: 0.0)], "this", "that")
+    assert len(asked) == 3 and not any(asked)
 
 
 def test_a_sandwich_measures_moves_by_its_own_errors():

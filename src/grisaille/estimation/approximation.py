@@ -136,10 +136,22 @@ class Optimum:
     is_hessian: bool = True
 
 
-def compare_slopes(at: Optimum, value: Callable[[np.ndarray], float], first: str, other: str) -> ApproximationCheck:
+@dataclass(frozen=True)
+class Part:
+    """A term of the other criterion: an experiment, the priors.
+
+    unknowns : which of them move it
+    value : at values of all unknowns; NaN where it has none
+    """
+
+    unknowns: Sequence[int]
+    value: Callable[[np.ndarray], float]
+
+
+def compare_slopes(at: Optimum, parts: Sequence[Part], first: str, other: str) -> ApproximationCheck:
     """Compare the slopes of two criteria at the optimum of the first.
 
-    value : the criterion with the other one's likelihood, at values of all unknowns; NaN where it has none
+    parts : whose sum is the other criterion
     """
     variances = np.diag(at.covariance)
     known = at.free & np.isfinite(variances) & (variances > 0)
@@ -148,8 +160,8 @@ def compare_slopes(at: Optimum, value: Callable[[np.ndarray], float], first: str
         places = np.flatnonzero(known)
         inverse = at.inverse[np.ix_(places, places)]
         steps = STEP / np.sqrt(np.diag(np.linalg.inv(inverse)))
-        here = value(at.theta)
-        found = [_differences(value, here, at, k, step) for k, step in zip(places.tolist(), steps, strict=True)]
+        here = [part.value(at.theta) for part in parts]
+        found = [_differences(parts, here, at, k, step) for k, step in zip(places.tolist(), steps, strict=True)]
         slopes, bends = np.array(found).T
         if not np.isfinite(slopes).all():
             return ApproximationCheck(first, other, np.nan, obstacle=f"{other} breaks down at the estimates.")
@@ -160,7 +172,7 @@ def compare_slopes(at: Optimum, value: Callable[[np.ndarray], float], first: str
         if at.is_hessian:
             curvatures[places] = bends * (steps / STEP) ** 2
     for k in map(int, np.flatnonzero(at.free & ~np.isfinite(variances))):
-        if _is_seen(value, at, k):
+        if _is_seen(parts, at, k):
             moves[k], distance = np.inf, np.inf
     return ApproximationCheck(first, other, distance, tuple(moves.tolist()), tuple(curvatures.tolist()))
 
@@ -172,23 +184,24 @@ def _root(matrix: np.ndarray) -> np.ndarray:
     return np.asarray(scale[:, None] * (vectors * np.sqrt(np.clip(values, 1e-14, None))) @ vectors.T)
 
 
-def _differences(
-    value: Callable[[np.ndarray], float], here: float, at: Optimum, k: int, step: float
-) -> tuple[float, float]:
+def _differences(parts: Sequence[Part], here: Sequence[float], at: Optimum, k: int, step: float) -> tuple[float, float]:
     """First and second derivative by one unknown from central differences, shorter where a bound is near."""
     room = min(at.theta[k] - at.bounds[0][k], at.bounds[1][k] - at.theta[k])
     step = min(step, 0.5 * room) if room > 0 else step
-    moved = np.zeros(len(at.theta))
+    moved, slope, bend = np.zeros(len(at.theta)), 0.0, 0.0
     moved[k] = step
-    below, above = value(at.theta - moved), value(at.theta + moved)
-    return (above - below) / (2 * step), (above - 2 * here + below) / step**2
+    for part, middle in zip(parts, here, strict=True):
+        if k in part.unknowns:
+            below, above = part.value(at.theta - moved), part.value(at.theta + moved)
+            slope, bend = slope + (above - below) / (2 * step), bend + (above - 2 * middle + below) / step**2
+    return slope, bend
 
 
-def _is_seen(value: Callable[[np.ndarray], float], at: Optimum, k: int) -> bool:
+def _is_seen(parts: Sequence[Part], at: Optimum, k: int) -> bool:
     """Whether the other criterion changes with an unknown that the first leaves open."""
     found = []
     for side in (-0.1, 0.1):
         moved = at.theta.copy()
         moved[k] = np.clip(moved[k] + side * (abs(moved[k]) or 1.0), at.bounds[0][k], at.bounds[1][k])
-        found.append(value(moved))
+        found.append(sum(part.value(moved) for part in parts if k in part.unknowns))
     return bool(np.isfinite(found).all() and abs(found[1] - found[0]) > SEEN)

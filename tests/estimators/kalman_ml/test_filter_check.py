@@ -125,7 +125,10 @@ def test_a_state_that_is_seen_through_its_square():
 
 def test_weakly_nonlinear_fits_say_nothing():
     data = record(Tank(), 0.2, 100)
-    for method in (gr.KalmanML(), gr.KalmanML(filter="unscented"), gr.KalmanML(robust=3.0), gr.Collocation()):
+    for method in (
+        gr.KalmanML(), gr.KalmanML(filter="unscented"), gr.KalmanML(robust=3.0), gr.Collocation(),
+        gr.KalmanML(filter="extended", propagation="moments"),
+    ):  # fmt: skip
         fit = gr.fit(Tank(), data, ["k"], method)
         assert fit.estimate.approximation.distance < 0.1
         assert "approximation" not in str(fit)

@@ -14,7 +14,7 @@ from grisaille.estimation.cases import Case
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.likelihood import LikelihoodEvaluation
 from grisaille.estimation.problem import Problem
-from grisaille.estimators.kalman_ml.filter_check import prior_value, value_of
+from grisaille.estimators.kalman_ml.filter_check import experiment_part, prior_part
 from grisaille.filtering.runner import FilterOptions
 from grisaille.filtering.steps import FilterSteps
 from grisaille.filtering.values.runner import ValueRunner
@@ -28,25 +28,31 @@ def check_laplace(problem: Problem, estimate: Estimate, compiled: bool | None) -
     if not estimate.converged or not problem.cases[0].trial.flat.disturbances:
         return None
     try:
-        runs = [_run(case, estimate.theta, compiled) for case in problem.cases]
+        runners = [_prepared(case, estimate.theta, compiled) for case in problem.cases]
+        if not any(runner.filter is not None and runner.filter.model.nonlinear for runner in runners):
+            return None
+        pairs = zip(problem.cases, runners, strict=True)
+        parts = [experiment_part(case, runner, _steps(case, runner, estimate.theta)) for case, runner in pairs]
     except GrisailleError as error:
         return ApproximationCheck(FIRST, OTHER, np.nan, obstacle=f"{OTHER} refuses the model: {error}")
-    if all(runner.filter is not None and not runner.filter.model.nonlinear for _, runner, _ in runs):
-        return None
     evaluation = estimate.evaluation
     assert isinstance(evaluation, LikelihoodEvaluation)
     covariance = estimate.covariance
     at = Optimum(estimate.theta, problem.bounds, evaluation.slope, covariance, covariance, estimate.free)
-    return compare_slopes(at, lambda theta: value_of(runs, theta) + prior_value(problem, theta), FIRST, OTHER)
+    return compare_slopes(at, [*parts, prior_part(problem)], FIRST, OTHER)
 
 
-def _run(case: Case, theta: np.ndarray, compiled: bool | None) -> tuple[Case, ValueRunner, FilterSteps]:
+def _prepared(case: Case, theta: np.ndarray, compiled: bool | None) -> ValueRunner:
+    """The filter of one experiment whose start is known, as it is for trajectories."""
     nx = case.trial.structure.system.nx
     known = tuple((0.0,) * nx for _ in range(nx))
-    options = FilterOptions(filter="unscented", initial_covariance=known, compiled=compiled)
-    runner, own = ValueRunner(case.trial, options), case.own(theta)
-    model = runner.prepare(own)
-    steps = FilterSteps(1) if not model.nonlinear else choose_steps_by_values(runner, own)
+    runner = ValueRunner(case.trial, FilterOptions("unscented", initial_covariance=known, compiled=compiled))
+    runner.prepare(case.own(theta))
+    return runner
+
+
+def _steps(case: Case, runner: ValueRunner, theta: np.ndarray) -> FilterSteps:
+    steps = choose_steps_by_values(runner, case.own(theta))
     if steps is None:
         raise EstimationError("it breaks down at the estimates.")
-    return case, runner, steps
+    return steps

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from grisaille.errors import GrisailleError
-from grisaille.estimation.approximation import ApproximationCheck, Optimum, compare_slopes
+from grisaille.errors import EstimationError, GrisailleError
+from grisaille.estimation.approximation import ApproximationCheck, Optimum, Part, compare_slopes
 from grisaille.estimation.cases import Case
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.likelihood import LikelihoodEvaluation, LikelihoodProblem
@@ -20,9 +20,10 @@ from grisaille.estimation.problem import Problem
 from grisaille.filtering.extended import ExtendedFilter
 from grisaille.filtering.horizon import HorizonRunner
 from grisaille.filtering.values.runner import ValueRunner
+from grisaille.filtering.values.steps import choose_steps_by_values
 from grisaille.trial.discretisation import Discretisation
 
-Runs = Sequence[tuple[Case, ValueRunner, Discretisation]]
+EULER = "Euler's steps, for comparison with other programs, differ by more than the approximation."
 
 
 def fitted_filter(cases: Sequence[Case]) -> str:
@@ -40,46 +41,55 @@ def check_filter(problem: LikelihoodProblem, estimate: Estimate) -> Approximatio
     first, other = f"the {fitted} filter", f"the {kind} filter"
     if any(isinstance(c.runner, HorizonRunner) for c in estimate.cases):
         return ApproximationCheck(first, other, np.nan, obstacle="predictions over several samples have no check.")
+    if estimate.cases[0].runner.options.solver == "euler":
+        return ApproximationCheck(first, other, np.nan, obstacle=EULER)
     try:
-        runs = [_run(case, kind, estimate.theta) for case in estimate.cases]
+        parts = [_part(case, kind, estimate.theta) for case in estimate.cases]
     except GrisailleError as error:
         return ApproximationCheck(first, other, np.nan, obstacle=f"{other} refuses the model: {error}")
+    return compare_slopes(_optimum(estimate), [*parts, prior_part(problem), _penalty_part(problem)], first, other)
+
+
+def _part(case: Case, kind: str, theta: np.ndarray) -> Part:
+    """An experiment by the other filter, on the steps of the first where both step alike."""
+    o, own = case.runner.options, case.own(theta)
+    runner = ValueRunner(case.trial, replace(o, filter=kind, propagation="linearize"))
+    model = runner.prepare(own)
+    steps = case.discretisation
+    if o.propagation != "linearize" or steps is None:
+        steps = (
+            choose_steps_by_values(runner, own) if kind == "unscented" and not model.jumps else runner.discretise(own)
+        )
+    if steps is None:
+        raise EstimationError("it breaks down at the estimates.")
+    refusal = runner.refusal(own, steps)
+    if refusal:
+        raise EstimationError(refusal)
+    return experiment_part(case, runner, steps)
+
+
+def experiment_part(case: Case, runner: ValueRunner, steps: Discretisation) -> Part:
+    """Return minus the log-likelihood of one experiment as a part of a criterion."""
 
     def value(theta: np.ndarray) -> float:
-        beside = problem.penalty.at(problem.unknowns, theta)[0] + prior_value(problem, theta)
-        return value_of(runs, theta) + beside
-
-    return compare_slopes(_optimum(estimate), value, first, other)
-
-
-def _run(case: Case, kind: str, theta: np.ndarray) -> tuple[Case, ValueRunner, Discretisation]:
-    """The other filter on the steps of the first."""
-    o = case.runner.options
-    moved = "moments" if o.propagation == "square-root" else o.propagation
-    other = ValueRunner(case.trial, replace(o, filter=kind, propagation=moved))
-    other.prepare(case.own(theta))
-    assert case.discretisation is not None
-    refusal = other.refusal(case.own(theta), case.discretisation)
-    if refusal:
-        raise GrisailleError(refusal)
-    return case, other, case.discretisation
-
-
-def value_of(runs: Runs, theta: np.ndarray) -> float:
-    """Return minus the log-likelihood of all experiments; NaN where a filter breaks down."""
-    total = 0.0
-    for case, runner, steps in runs:
         found = runner.likelihood(case.own(theta), steps, sensitive=False)
-        if found.failure or found.likelihood is None:
-            return np.nan
-        total -= found.likelihood.value
-    return total
+        return np.nan if found.failure or found.likelihood is None else -found.likelihood.value
+
+    return Part(case.unknowns, value)
 
 
-def prior_value(problem: Problem, theta: np.ndarray) -> float:
-    """Return minus the log-density of the priors, up to a constant."""
-    residuals, _ = problem.prior_residuals(theta)
-    return 0.5 * float(residuals @ residuals)
+def prior_part(problem: Problem) -> Part:
+    """Return minus the log-density of the priors, up to a constant, as a part of a criterion."""
+
+    def value(theta: np.ndarray) -> float:
+        residuals, _ = problem.prior_residuals(theta)
+        return 0.5 * float(residuals @ residuals)
+
+    return Part(range(len(problem.unknowns)), value)
+
+
+def _penalty_part(problem: LikelihoodProblem) -> Part:
+    return Part(range(len(problem.unknowns)), lambda theta: problem.penalty.at(problem.unknowns, theta)[0])
 
 
 def _optimum(estimate: Estimate) -> Optimum:
