@@ -50,6 +50,15 @@ def test_the_shortcut_changes_nothing(gaps, robust):
     assert short.count == full.count
 
 
+@pytest.mark.parametrize("ny", [3, 4, 7])
+def test_more_outputs_than_states(ny):
+    model = random_model(120, n=1, ny=ny)
+    short, full = finish(add_up(model, compiled=True)), finish(run_filter(model))
+    assert short.value == pytest.approx(full.value, rel=1e-12)
+    assert np.allclose(short.innovations, full.innovations, rtol=1e-10, atol=1e-11)
+    assert np.allclose(short.gradient, full.gradient, rtol=1e-10, atol=1e-9)
+
+
 def test_it_is_a_shortcut():
     from time import process_time
 

@@ -468,7 +468,7 @@ EXPORT long gr_kalman(const whole *size, const double *F, const whole *F_of, con
   char *moves = (char *)work;
   double *w = work + nd / 8 + 1;
 #define TAKE(name, length) f.name = w; w += (length)
-  TAKE(mn, nd * n * nm); TAKE(T, n * n); TAKE(U, n * n); TAKE(Ft, n * n); TAKE(X, n * n); TAKE(J, n * n);
+  TAKE(mn, nd * n * nm); TAKE(T, n * n); TAKE(U, n * n); TAKE(Ft, n * n); TAKE(X, n * (n > ny ? n : ny)); TAKE(J, n * n);
   TAKE(Hs, nd * ny * n); TAKE(Ht, nd * ny * n); TAKE(Rs, nd * ny * ny); TAKE(PH, nd * n * ny); TAKE(S, nd * ny * ny);
   TAKE(e, nd * ny * nm); TAKE(inverse, ny * ny); TAKE(L, ny * ny); TAKE(A, ny * nm); TAKE(B, ny * nm);
   TAKE(D, ny * ny); TAKE(K, n * ny); TAKE(Kt, n * ny); TAKE(Z, n * ny); TAKE(wh, nd * ny * ny); TAKE(ie, nd * ny); TAKE(Gs, nm * nm);
