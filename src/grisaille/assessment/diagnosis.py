@@ -1,23 +1,27 @@
 """``fit.diagnose()``: what the residuals say about the model, per experiment and output, in words.
 
-Residuals of a right model are white, normal, and have nothing to do with the inputs. Each test has a verdict and, where
-it fails, a sentence on what that usually means. The tests themselves are in ``residual_tests.py``. Errors of a
-predicted mean hold the disturbances and are none of that; only their size is compared, with that of the realizations.
+Residuals of a right model are white, normal, and have nothing to do with the inputs nor with those of other outputs.
+Each test has a verdict and, where it fails, a sentence on what that usually means. The tests themselves are in
+``residual_tests.py`` and ``between_outputs.py``. Errors of a predicted mean hold the disturbances and are none of that;
+only their size is compared, with that of the realizations.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from grisaille.assessment import residual_tests as tests
+from grisaille.assessment.between_outputs import LAGS, Between, between_outputs
 from grisaille.assessment.criterion import check_level
 from grisaille.calling import checked_methods
 from grisaille.estimation.cases import Case
+from grisaille.estimation.estimator import SIMULATION
 from grisaille.estimation.fitted import Fitted
+from grisaille.estimation.predictions.horizons import told
 from grisaille.experiment.clock import Clock
 from grisaille.experiment.dating import clock_of
 from grisaille.experiment.signals import evaluate
@@ -31,6 +35,11 @@ if TYPE_CHECKING:
     from grisaille.drawing import Canvas
 
 MOST_NAMED = 5
+BETWEEN = "between outputs"
+LAGGED = 2 * LAGS + 1
+"""Tests of one pair of outputs."""
+SUSPICIOUS = 10
+"""Times the level: p values of a cheap test below which the right one is made."""
 SMOOTHED = (
     "not tested: trajectories that follow the data leave residuals that are correlated and smaller than the noise, "
     "even of a right model; gr.KalmanML leaves innovations, which can be tested."
@@ -106,7 +115,10 @@ class Diagnosis:
             lines.append(
                 f"residuals of {s.output} in {s.experiment} ({len(s.residuals)} sample{'s' * (len(s.residuals) != 1)})"
             )
-            lines += [f"  {_mark(v)} {v.test:<18}{_p(v.p):<12}{v.sentence}" for v in mine]
+            lines += [_line(v) for v in mine]
+        for v in self.verdicts:
+            if v.test == BETWEEN:
+                lines += [f"residuals of {v.output} in {v.experiment}, compared with each other", _line(v)]
         bad = sum(not v.healthy for v in self.verdicts)
         if all(np.isnan(v.p) for v in self.verdicts):
             return "\n".join([*lines, "Nothing was tested."])
@@ -124,21 +136,69 @@ class Diagnosis:
 def diagnose(fit: Fitted, level: float = 0.01) -> Diagnosis:
     """Test the residuals of every output and experiment, each test at this level."""
     check_level(level)
-    estimate = fit.estimate
+    parts = list(_parts(fit, level))
+    verdicts = [v for part in parts for v in part.verdicts()]
+    return Diagnosis((*verdicts, *_between(fit, level)), tuple(part.series() for part in parts), level)
+
+
+def screened_verdicts(fit: Fitted, level: float) -> tuple[Verdict, ...]:
+    """The same verdicts at one level for all tests together (Bonferroni).
+
+    What takes long, laws of short records by drawing, is computed for suspicious series only.
+    """
+    found = [v for part in _parts(fit, level) for v in part.verdicts(screened=SUSPICIOUS * level)]
+    found = [v for v in (*found, *_between(fit, level)) if np.isfinite(v.p)]
+    return tuple(replace(v, healthy=not v.p * len(found) < level) for v in found)
+
+
+def _parts(fit: Fitted, level: float) -> Iterator[_Part]:
+    estimate, at = fit.estimate, 0
     q = taken_by(estimate)
-    verdicts: list[Verdict] = []
-    series: list[Series] = []
-    at = 0
     for case in estimate.cases:
         for samples in case.samples:
             part = slice(at, at + len(samples.values))
             at = part.stop
             known = samples.output not in estimate.noise and not has_open_levels(estimate, case, samples.output)
-            part_series = _Part(case, samples, estimate.evaluation.residuals[part], q[part], known, estimate, level)
-            part_series.smoothed = fit.method.smooths
-            verdicts += part_series.verdicts()
-            series.append(part_series.series())
-    return Diagnosis(tuple(verdicts), tuple(series), level)
+            made = _Part(case, samples, estimate.evaluation.residuals[part], q[part], known, estimate, level)
+            made.smoothed = fit.method.smooths
+            yield made
+
+
+def _between(fit: Fitted, level: float) -> Iterator[Verdict]:
+    """One for each experiment with several outputs that were measured at the same instants."""
+    for found in compared_outputs(fit):
+        healthy, worst = not found.p < level, found.worst
+        paired = {name for pair in found.pairs for name in (pair.first, pair.second)}
+        names = [s.output for s in found.case.samples if s.output in paired]
+        listed = " and ".join(names) if len(names) == 2 else f"{', '.join(names[:-1])} and {names[-1]}"
+        alike = sum(pair.p * LAGGED * len(found.pairs) < level for pair in found.pairs)
+        others = f" (and {alike - 1} of {len(found.pairs) - 1} other pairs)" if alike > 1 else ""
+        yield Verdict(
+            found.case.name, listed, BETWEEN, abs(worst.correlation), np.nan, found.p, healthy,
+            "no output knows of another." if healthy else f"{worst.words}{others}: noise that sensors share, or a "
+            f"disturbance that is missing; standard errors are too small.",
+        )  # fmt: skip
+
+
+def compared_outputs(fit: Fitted) -> list[Between]:
+    """The outputs of each experiment against each other, compared once; none where residuals need not be white."""
+    known: list[Between] | None = vars(fit).get("_compared_outputs")
+    if known is None:
+        known = vars(fit)["_compared_outputs"] = _compared_outputs(fit)
+    return known
+
+
+def _compared_outputs(fit: Fitted) -> list[Between]:
+    estimate = fit.estimate
+    if (
+        fit.method.residual_tests != "all"
+        or "disturbed_residuals" in estimate.extra
+        or fit.method.predictions_are not in (SIMULATION, told(1))
+        or len(estimate.evaluation.residuals) < estimate.count
+        or not any(len(case.samples) > 1 for case in estimate.cases)
+    ):
+        return []
+    return list(between_outputs(fit, taken_by(estimate)))
 
 
 def taken_by(estimate: Any) -> np.ndarray:
@@ -160,6 +220,7 @@ def has_open_levels(estimate: Any, case: Case, output: str) -> bool:
 class _Part:
     """One series under test."""
 
+    screened = 1.0
     smoothed = False
     """Whether the trajectories followed the data that they are compared with."""
 
@@ -179,7 +240,9 @@ class _Part:
         self.own = r * np.sqrt((len(r) - float(np.sum(q**2))) / max(float(r @ r), 1e-300))
         self.scaled = r if known else self.own
 
-    def verdicts(self) -> Iterator[Verdict]:
+    def verdicts(self, screened: float = 1.0) -> Iterator[Verdict]:
+        """One for each test; p values above ``screened`` need not be those of short records."""
+        self.screened = screened
         if self.disturbed is not None:
             yield self._spread(self.disturbed)
             return
@@ -217,7 +280,9 @@ class _Part:
         )  # fmt: skip
 
     def _whiteness(self) -> Verdict:
-        found = tests.ljung_box(self.r, self.q)
+        found = tests.quick_ljung_box(self.r, self.q) if self.screened < 1 else None
+        if found is None or not found.p > self.screened:
+            found = tests.ljung_box(self.r, self.q)
         rho = tests.autocorrelation(self.r, tests.lag_count(len(self.r)))
         k = int(np.argmax(np.abs(rho)))
         order = " in the order of the rows" if self.is_static else ""
@@ -228,7 +293,9 @@ class _Part:
         )  # fmt: skip
 
     def _spectrum(self) -> Verdict:
-        found = tests.cumulated_periodogram(self.r, self.q)
+        found = tests.cumulated_periodogram(self.r, self.q, quick=self.screened < 1)
+        if self.screened < 1 and not found.p > self.screened:
+            found = tests.cumulated_periodogram(self.r, self.q)
         frequency, sign = found.excess
         where = f"every {1 / frequency:.3g} samples" if frequency > 0 else "at no frequency"
         bad = (
@@ -313,6 +380,10 @@ class _Part:
             columns = tests.regressors(u, len(u), is_static=self.is_static)
             if columns.shape[1] and np.isfinite(columns).all():
                 yield name, columns
+
+
+def _line(verdict: Verdict) -> str:
+    return f"  {_mark(verdict)} {verdict.test:<18}{_p(verdict.p):<12}{verdict.sentence}"
 
 
 def _mark(verdict: Verdict) -> str:

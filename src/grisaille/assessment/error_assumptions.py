@@ -2,6 +2,8 @@
 
     correlation   residuals (of filters: innovations) are independent from sample to sample, unless errors are robust
     size          residuals are as large as the declared noise, or as in simulated records
+    outliers      none sticks out, unless the loss is robust
+    outputs       residuals of different outputs are independent of each other, unless errors are robust
 
 The tests are those of ``fit.diagnose()``, at one level for all series together (Bonferroni). Autocorrelations are first
 compared with their law for long records, which is cheap; only what this finds suspicious is tested as short records
@@ -16,18 +18,28 @@ from dataclasses import dataclass
 import numpy as np
 
 from grisaille.assessment import residual_tests as tests
-from grisaille.assessment.diagnosis import has_open_levels, taken_by
+from grisaille.assessment.diagnosis import (
+    LAGGED,
+    MOST_NAMED,
+    SUSPICIOUS,
+    Verdict,
+    compared_outputs,
+    has_open_levels,
+    screened_verdicts,
+    taken_by,
+)
 from grisaille.estimation.cases import Case
 from grisaille.estimation.explanation import UNEXPLAINED
 from grisaille.estimation.fitted import Fitted
 
-LEVEL = 0.01
-SUSPICIOUS = 10
-"""Times the level: p values of the cheap test below which the other one is made."""
+LEVEL, RARE = 0.01, 0.001
+"""Probability of a sentence on residuals of a right model: on correlation, and on size; on outputs, and on outliers."""
 TINY, ROUNDING = 0.1, 1e-9
 """Residuals in units of declared noise, and errors relative to measurements, below which nothing depends on them."""
 NOTABLE = 1.2
 """Ratio of sizes that is worth a sentence."""
+ALIKE = 0.1
+"""Correlation of two outputs that is: it changes standard errors by a twentieth."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +52,8 @@ class _Series:
     """Whether the level of noise was declared."""
     relative: float
     """Largest error, of the largest measurement."""
+
+    times: np.ndarray
 
     @property
     def where(self) -> str:
@@ -77,7 +91,32 @@ def refuted_assumptions(fit: Fitted) -> tuple[str, ...]:
     series = [s for s in _series(fit) if len(s.r) >= tests.FEWEST and s.left > 3 and np.ptp(s.r) > 0 and s.counts]
     found = [] if fit.estimate.student is not None else list(_correlated(series))
     said = [_correlation_sentence(fit, found, len(series))] if found else []
-    return (*said, *(() if said_before else _unlike_declared(series)))
+    return (*said, *_shared(fit), *_outlying(fit, series), *(() if said_before else _unlike_declared(series)))
+
+
+def residual_verdict(fit: Fitted) -> str:
+    """Return in words how many residual tests are unhealthy, and which; empty where residuals are not tested.
+
+    The level holds for all tests together.
+    """
+    if fit.method.residual_tests != "all" or "disturbed_residuals" in fit.estimate.extra or not fit.estimate.cases:
+        return ""
+    found = screened_verdicts(fit, LEVEL)
+    bad = [v for v in found if not v.healthy]
+    if not found:
+        return ""
+    if not bad:
+        return "the one test is healthy" if len(found) == 1 else f"all {len(found)} tests are healthy"
+    several = len(fit.estimate.cases) > 1
+    named = ", ".join(dict.fromkeys(_named(v, several) for v in bad[:MOST_NAMED]))
+    more = ", …" if len(bad) > MOST_NAMED else ""
+    verb = "is" if len(bad) == 1 else "are"
+    return f"{len(bad)} of {len(found)} tests {verb} unhealthy: {named}{more}; fit.diagnose() says more"
+
+
+def _named(verdict: Verdict, several: bool) -> str:
+    where = f" in '{verdict.experiment}'" if several else ""
+    return f"{verdict.test} of {verdict.output}{where}".replace("between outputs of", "correlation between")
 
 
 def _series(fit: Fitted) -> Iterator[_Series]:
@@ -90,7 +129,9 @@ def _series(fit: Fitted) -> Iterator[_Series]:
             known = samples.output not in e.noise and not has_open_levels(e, case, samples.output)
             largest = float(np.abs(samples.values).max(initial=0.0))
             relative = float(np.abs(e.evaluation.errors[part]).max(initial=0.0)) / max(largest, 1e-300)
-            yield _Series(case, samples.output, e.evaluation.residuals[part], q[part], known, relative)
+            yield _Series(
+                case, samples.output, e.evaluation.residuals[part], q[part], known, relative, case.grid[samples.rows]
+            )
 
 
 def _correlated(series: list[_Series]) -> Iterator[_Correlated]:
@@ -113,6 +154,47 @@ def _correlation_sentence(fit: Fitted, found: list[_Correlated], among: int) -> 
         f"{what} of {worst.where}{others} are not white: correlation {worst.correlation:+.2f} at lag {worst.lag}, {p}. "
         f"Standard errors, intervals, AIC and BIC assume that they are. {fit.method.about_correlation(fit.estimate)}"
     )
+
+
+def _shared(fit: Fitted) -> Iterator[str]:
+    """Outputs whose residuals know of each other."""
+    if fit.estimate.student is not None:
+        return
+    compared = compared_outputs(fit)
+    found = [b for b in compared if b.p * len(compared) < RARE and abs(b.worst.correlation) > ALIKE]
+    if not found:
+        return
+    worst = max(found, key=lambda b: abs(b.worst.correlation))
+    pairs = [pair for b in found for pair in b.pairs if pair.p * LAGGED * len(b.pairs) * len(compared) < RARE]
+    total = sum(len(b.pairs) for b in compared)
+    others = f" (as {len(pairs)} of {total} pairs)" if len(pairs) > 1 else ""
+    what = "residuals" if fit.estimate.evaluation.is_least_squares else "innovations"
+    p = "p < 0.001" if worst.p < 0.001 else f"p = {worst.p:.3f}"
+    yield (
+        f"{what} of different outputs hang together: {worst.worst.words} in '{worst.case.name}', {p}{others}, as of a "
+        f"reference or supply that sensors share. Standard errors, intervals, AIC and BIC take outputs as independent. "
+        f"{fit.method.about_shared_noise(fit.estimate, worst.worst.first, worst.worst.second)}"
+    )
+
+
+def _outlying(fit: Fitted, series: list[_Series]) -> Iterator[str]:
+    """Samples that stick out, which a criterion without a robust loss follows."""
+    way = fit.method.robust_way
+    what = "residual" if fit.estimate.evaluation.is_least_squares else "innovation"
+    for s in series if way else ():
+        own = s.r * np.sqrt(s.left / max(float(s.r @ s.r), 1e-300))
+        found, where = tests.outliers(own, s.q, max(round(s.left), 2), RARE / len(series))
+        if not found.p * len(series) < RARE or not len(where):
+            continue
+        times = s.times[where]
+        at = ", ".join(f"{t:g}" for t in times[:MOST_NAMED]) + (", …" if len(times) > MOST_NAMED else "")
+        rows = "row" if s.case.experiment.is_static else "t ="
+        count = f"{len(times)} {what}s of {s.where} stick" if len(times) > 1 else f"1 {what} of {s.where} sticks"
+        yield (
+            f"{count} out, at {rows} {at}: the largest is {found.statistic:.2g} standard deviations of the others. "
+            f"Estimates, levels of noise and standard errors follow such samples. Look at the raw data there, or use "
+            f"{way}."
+        )
 
 
 def _unlike_declared(series: list[_Series]) -> Iterator[str]:

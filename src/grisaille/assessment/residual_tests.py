@@ -184,8 +184,8 @@ class Periodogram:
         return float(self.frequency[k]), float(np.sign(off[k]))
 
 
-def cumulated_periodogram(r: np.ndarray, q: np.ndarray) -> Periodogram:
-    """Bartlett's test of a flat spectrum."""
+def cumulated_periodogram(r: np.ndarray, q: np.ndarray, *, quick: bool = False) -> Periodogram:
+    """Bartlett's test of a flat spectrum; ``quick``: with the law of long records."""
     from scipy.stats import kstwo
 
     frequency, power = _ordinates(r, q)
@@ -194,7 +194,7 @@ def cumulated_periodogram(r: np.ndarray, q: np.ndarray) -> Periodogram:
     cumulated, m = np.cumsum(power) / power.sum(), len(power) - 1
     distance = float(_distances(power[None])[0])
     like = distance
-    if len(r) <= LONG and q.shape[1]:
+    if not quick and len(r) <= LONG and q.shape[1]:
         law = _drawn_law(np.ascontiguousarray(q).tobytes(), len(r))
         (mean, spread), (white_mean, white_spread) = law.distance, law.white_distance
         like = white_mean + (distance - mean) / spread * white_spread

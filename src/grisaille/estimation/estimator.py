@@ -183,6 +183,15 @@ class Estimator(metaclass=EstimatorType):
             "(fit.diagnose() tells which)."
         )
 
+    def about_shared_noise(self, estimate: Estimate, first: str, second: str) -> str:
+        """What residuals of two outputs that hang together do to its standard errors, and what to do, in words."""
+        return self.about_correlation(estimate)
+
+    @property
+    def robust_way(self) -> str:
+        """How it would count outliers less, as a call; empty where it does, or where it cannot."""
+        return ""
+
     def reckoned(self, estimate: Estimate) -> Estimate:
         """An estimate with the standard errors of this method's ``errors=``, where it has such an option."""
         raise EstimationError(

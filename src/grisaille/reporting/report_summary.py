@@ -38,7 +38,8 @@ def summary(fit: Fitted, scores: pd.DataFrame | None = None) -> Html:
     """Parameters, outputs, notes; ``scores`` as in ``report``."""
     verdict = tag("p", tag("strong", fit.status))
     said = fit.notes or ["Every unknown is determined by the data."]
-    notes = bullets([*said, f"intervals: {kinds_of_intervals(fit)}", *fit.limits().notes])
+    tested = [f"residuals: {fit.residual_verdict}"] if fit.residual_verdict else []
+    notes = bullets([*said, *tested, f"intervals: {kinds_of_intervals(fit)}", *fit.limits().notes])
     estimates = card(wide(parameters(fit)), verdict, notes, title="Parameters")
     outputs = card(facts(_criteria(fit)), wide(_quality(fit, scores)), title="How well the outputs are met")
     return joined((estimates, outputs))

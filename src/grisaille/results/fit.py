@@ -105,6 +105,13 @@ class Fit(Fitted):
 
         return (*super().doubts, *refuted_assumptions(self))
 
+    @cached_property
+    def residual_verdict(self) -> str:
+        """Say how many tests of ``diagnose()`` are unhealthy, at 1 % for all together; empty where none is made."""
+        from grisaille.assessment.error_assumptions import residual_verdict
+
+        return residual_verdict(self)
+
     def with_errors(self, errors: Literal["plain", "robust"]) -> Fit:
         """The same fit with other standard errors; nothing is fitted again.
 
@@ -207,6 +214,8 @@ class Fit(Fitted):
 
     def diagnose(self, level: float = 0.01) -> Diagnosis:
         """Test the residuals of every output and experiment: whiteness, spectrum, inputs, normality, outliers, size.
+
+        Outputs that were measured at the same instants are also compared with each other.
 
         Parameters
         ----------

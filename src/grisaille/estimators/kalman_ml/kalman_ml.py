@@ -202,6 +202,17 @@ class KalmanML(Estimator):
             return Verdict(True, f"chosen: the unscented filter, because {jumping}")
         return Verdict(True, f"chosen: the extended filter, because {model.nonlinear} is not linear")
 
+    def about_shared_noise(self, estimate: Estimate, first: str, second: str) -> str:
+        return (
+            f"Declare in the model what they share: a disturbance in both outputs, or the covariance of their noise, "
+            f'def noise_covariance(self): return {{("{first}", "{second}"): …}}. gr.OutputError(errors="robust") has '
+            f"errors that take it into account, where no disturbance acts."
+        )
+
+    @property
+    def robust_way(self) -> str:
+        return "gr.KalmanML(robust=3.0)" if self.robust is None and not is_flat(self.initial_covariance) else ""
+
     @property
     def predictions_are(self) -> str:
         return told(self.horizon)

@@ -393,6 +393,10 @@ class OutputError(Estimator):
         left = Residuals(evaluation, cases, count, told, names, self.loss, self.loss_scale, self.covariance)
         return reckon(left, self.errors)
 
+    @property
+    def robust_way(self) -> str:
+        return 'gr.OutputError(loss="soft_l1")' if self.loss == "linear" else ""
+
     def about_correlation(self, estimate: Estimate) -> str:
         offered = "fit.with_errors('robust'), or gr.OutputError(errors='robust'), takes the correlation into account"
         if self.shooting == "multiple":
@@ -471,7 +475,7 @@ def _correlation_notes(problem: Problem) -> list[str]:
     declared = problem.cases[0].trial.flat.noise_covariance
     return [
         f"correlated noise: output error takes the noise of {a} and {b} to be independent; the declared covariance is "
-        f"not used, and standard errors do not account for it."
+        f"not used, and standard errors do not account for it: fit.with_errors('robust') does."
         for a, b in declared
         if a in problem.outputs and b in problem.outputs
     ]

@@ -1,0 +1,92 @@
+"""How the residuals of several outputs at one instant hang together if the model is right.
+
+    filters            C_ij = S_ij / √(S_ii S_jj),   S = H P Hᵀ + R  of the innovations, P given all samples before
+    least squares      C_ij = R_ij / √(R_ii R_jj),   R the declared covariance of the measurement noise
+
+Outputs that share states have innovations that are correlated through S, whatever the noise is. What is left after
+C^(−1/2) is white between outputs, too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from grisaille.disturbance.stochastic_model import StochasticModel
+from grisaille.errors import GrisailleError
+from grisaille.estimation.cases import Case
+from grisaille.estimation.fitted import Fitted
+from grisaille.estimation.likelihood import chosen
+from grisaille.filtering.exact.linear import LinearFilter
+from grisaille.filtering.horizon import moments_ahead, predict_ahead
+from grisaille.filtering.implicit import Closed
+from grisaille.filtering.runner import FilterRunner
+from grisaille.simulation.measurement_noise import evaluate_along
+
+
+def joint_correlations(fit: Fitted, case: Case) -> np.ndarray | None:
+    """Return C, (times, outputs, outputs) in the order of ``case.trial.data.outputs``.
+
+    None where outputs are independent of each other, or where it cannot be told what C is.
+    """
+    try:
+        covariance = _of_innovations(fit, case) if fit.method.filters else _declared(fit, case)
+    except GrisailleError:
+        return None
+    if covariance is None:
+        return None
+    size = np.sqrt(np.einsum("tii->ti", covariance))
+    size = np.where(size > 0, size, 1.0)
+    return np.asarray(covariance / size[:, :, None] / size[:, None, :])
+
+
+def _of_innovations(fit: Fitted, case: Case) -> np.ndarray | None:
+    runner: FilterRunner = case.runner
+    theta, steps = chosen(case, fit.estimate.theta)
+    q, dq, start = runner.posed(theta, False)
+    filter, before = runner.filter_on(steps, theta), np.arange(len(case.grid)) - 1
+    if isinstance(filter, LinearFilter):
+        model = filter.discretise(q, dq, start.x)
+        P = moments_ahead(model, before)[1][:, 0]
+        H, R = model.H[model.H_of][:, 0], model.R[model.R_of][:, 0]
+        return np.asarray(H @ P @ H.transpose(0, 2, 1) + R)
+    known, z = predict_ahead(runner, theta, steps, before)
+    H, R = _outputs_at(filter.model, case.grid, known.x, z, filter.at_samples(filter.cells(q))[1], q)
+    weights = case.trial.data.weights
+    R = R / weights[:, :, None] / weights[:, None, :]
+    return np.asarray(H @ known.P @ H.transpose(0, 2, 1) + R)
+
+
+def _outputs_at(
+    model: StochasticModel, t: np.ndarray, x: np.ndarray, z: np.ndarray, u: np.ndarray, q: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """H and R at every instant."""
+    closed, N, ny = Closed(model), len(t), len(model.outputs)
+    rows = closed.formula(ca.densify(model.measured))
+    formulas = [ca.densify(ca.jacobian(rows, model.X)), ca.densify(closed.formula(ca.densify(model.variance)))]
+    function = ca.Function("outputs", closed.plain_symbols, formulas)
+    found = function(t[None, :], x.T, z.T, u.T, np.repeat(q[:, None], N, axis=1))
+    H, R = (np.array(f.full()).reshape(ny, N, -1).transpose(1, 0, 2) for f in found)
+    return H, R
+
+
+def _declared(fit: Fitted, case: Case) -> np.ndarray | None:
+    """R of a model that declares covariances between measured outputs; None where it declares none."""
+    flat, outputs = case.trial.flat, case.trial.data.outputs
+    pairs = {(a, b): f for (a, b), f in flat.noise_covariance.items() if a in outputs and b in outputs and a != b}
+    if not pairs or case.experiment.is_static:
+        return None
+    along: Any = fit.simulated(case.experiment).sel(time=case.grid, method="nearest")
+    values = dict(zip(flat.parameters, case.trial.at(case.own(fit.estimate.theta)).p.tolist(), strict=False))
+    covariance = np.zeros((len(case.grid), len(outputs), len(outputs)))
+    for k, name in enumerate(outputs):
+        noise = flat.outputs[name].noise
+        covariance[:, k, k] = (
+            fit.estimate.noise[name] ** 2 if noise is None else evaluate_along(along, noise, values) ** 2
+        )
+    for (a, b), formula in pairs.items():
+        i, j = outputs.index(a), outputs.index(b)
+        covariance[:, i, j] = covariance[:, j, i] = evaluate_along(along, formula, values)
+    return covariance
