@@ -50,13 +50,18 @@ class Outlet(gr.Model):
     equations = [der(h) == q - k * sqrt(h) - leak]
 
 
-PLANTS = {"leak": (Leak, lambda h: 0.5 * h), "outlet": (Outlet, lambda h: 0.5 * np.sqrt(max(h, 0.0)))}
+PLANTS = {
+    "leak": (Leak, lambda h: 0.5 * h, 0.6),
+    "outlet": (Outlet, lambda h: 0.5 * np.sqrt(max(h, 0.0)), 1.2),
+}
+"""Model, outflow and mean inflow."""
 
 
 def drawn(plant: str, seed: int) -> tuple[gr.Experiment, np.ndarray]:
     """A record and the true leak."""
-    rng, step, outflow = np.random.default_rng(seed), STEP / FINE, PLANTS[plant][1]
-    q = 0.6 + 0.2 * np.repeat(rng.choice([-1, 1], SAMPLES // 25), 25)
+    rng, step = np.random.default_rng(seed), STEP / FINE
+    _, outflow, inflow = PLANTS[plant]
+    q = inflow + 0.2 * np.repeat(rng.choice([-1, 1], SAMPLES // 25), 25)
     h, leak, seen = 1.0, 0.0, []
     for k in range(SAMPLES):
         seen.append((h, leak))

@@ -489,3 +489,18 @@ def test_a_linear_model_without_finite_coefficients_names_its_equation() -> None
 
     with pytest.raises(gr.GrisailleError, match=r"'der\(x\) == -x/tau \+ w' has no finite derivatives"):
         gr.well_posedness(Divided(), parameters={"tau": 0.0})
+
+
+@pytest.mark.parametrize("formula", [lambda x: 1 / x, lambda x: gr.exp(x**2), lambda x: gr.sqrt(x)])
+def test_verdicts_speak_of_roughness_and_not_of_moments(formula: Any) -> None:
+    """1/x of a Gaussian x has values and no variance."""
+
+    class Bent(gr.Model):
+        x = gr.Variable(1.0)
+        w = gr.Disturbance(gr.spectra.lowpass(1.0), scale=1.0)
+        z = gr.Output(formula(x))
+        equations = [gr.der(x) == -x + w]
+
+    found = well_posedness(Bent())
+    assert found and str(found.verdicts["z"]).startswith("output z has a value at every instant: w")
+    assert "finite" not in str(found) and "note: this is about roughness" in str(found)

@@ -32,6 +32,11 @@ def collocation_criterion(fit: Fitted, held: tuple[str, ...] = ()) -> Likelihood
             f"'{found[0]}' was found from the misfit of the outputs and does not minimise the criterion, so it has no "
             f"profile: fit with gr.Collocation(criterion='laplace', intensities='estimate')."
         )
+    if method.criterion == "laplace" and not fit.estimate.is_likelihood:
+        raise EstimationError(
+            "Profiles, regions and tests need a likelihood, and declared bounds that hold states leave none "
+            "(fit.notes): fit a model without bounds= of these variables, or use fit.intervals(method='wald')."
+        )
     return CollocationCriterion(fit)
 
 

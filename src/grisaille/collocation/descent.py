@@ -122,7 +122,7 @@ class Quadratic(ByUnknowns):
             border[:, mine] = part.border * scale[mine]
             self.borders.append(border)
         self.held = [
-            p.held(g) | self._on_bounds(k, part)
+            p.held(g) | self.on_bounds(k, part)
             for k, (p, g, part) in enumerate(zip(task.programs, given, parts, strict=True))
         ]
         self.gradients = [np.where(h, 0.0, p.gradient) for h, p in zip(self.held, parts, strict=True)]
@@ -136,7 +136,8 @@ class Quadratic(ByUnknowns):
     def betas(self) -> list[Floats]:
         return [p.beta for p in self.parts]
 
-    def _on_bounds(self, k: int, part: Linearised) -> Mask:
+    def on_bounds(self, k: int, part: Linearised) -> Mask:
+        """Return which coefficients their bounds hold."""
         if not self.task.limits:
             return np.zeros(len(part.beta), dtype=bool)
         low, high = self.task.limits[k]

@@ -259,7 +259,12 @@ class Fitted:
         first = tuple(n for n in e.notes if n.startswith(UNEXPLAINED))
         caution = (e.caution,) if e.caution else ()
         checked = e.approximation.notes(self.names) if e.approximation is not None else ()
-        return (*caution, *first, *self.doubts, *checked, *(n for n in e.notes if n not in first))
+        return (*caution, *first, *self.doubts, *checked, *self.ranges, *(n for n in e.notes if n not in first))
+
+    @property
+    def ranges(self) -> tuple[str, ...]:
+        """Where trajectories touch or leave the bounds that variables declare, in words; ``Fit`` looks."""
+        return ()
 
     @property
     def doubts(self) -> tuple[str, ...]:

@@ -117,7 +117,9 @@ class Variable(Declaration):
     unit, description : for tables and axes; units are labels and never converted
     fixed : whether ``start`` is a demand that consistent initialization must meet
     nominal : its typical size, used to weigh residuals and start values
-    bounds : (low, high) of its start, where that is estimated
+    bounds : (low, high), its physical range. An estimated start stays inside, and so do trajectories of
+        ``gr.Collocation``; simulations and filters do not enforce it. Every fit says where its trajectories touch or
+        leave the range
     size : None for one, n for a vector, (n, m) for a matrix of them; other arguments may then be lists
     """
 

@@ -112,6 +112,13 @@ class Fit(Fitted):
 
         return residual_verdict(self)
 
+    @cached_property
+    def ranges(self) -> tuple[str, ...]:
+        """Where estimated trajectories touch or leave the bounds that variables declare; empty where they do not."""
+        from grisaille.assessment.declared_ranges import range_notes
+
+        return range_notes(self)
+
     def with_errors(self, errors: Literal["plain", "robust"]) -> Fit:
         """The same fit with other standard errors; nothing is fitted again.
 

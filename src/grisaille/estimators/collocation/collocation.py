@@ -28,7 +28,7 @@ from grisaille.estimation.subject import STATIC, UNASKED, Subject
 from grisaille.estimators.collocation.criteria import solve
 from grisaille.estimators.collocation.filter_check import check_laplace
 from grisaille.estimators.collocation.posing import direct_options, pose_elements, pose_splines
-from grisaille.estimators.collocation.problem import CollocationProblem
+from grisaille.estimators.collocation.problem import CollocationEvaluation, CollocationProblem
 from grisaille.estimators.collocation.refusals import (
     caution,
     dead_time_obstacle,
@@ -254,7 +254,7 @@ class Collocation(Estimator):
             raise
         if not found.converged:
             refuse_jump(problem, found.theta)
-        return replace(found, caution=caution(problem))
+        return replace(found, caution=caution(problem) or found.caution)
 
     def review(
         self, problem: Problem, estimate: Estimate, progress: Progress | None = None, *, may_change: bool = True
@@ -282,7 +282,9 @@ class Collocation(Estimator):
             )
 
     def valued(self, problem: Problem, evaluation: Evaluation) -> tuple[Evaluation, float]:
-        return evaluation, evaluation.log_likelihood if self.criterion == "laplace" else np.nan
+        solution = evaluation.solution if isinstance(evaluation, CollocationEvaluation) else None
+        is_free = solution is None or not solution.held_states()
+        return evaluation, evaluation.log_likelihood if self.criterion == "laplace" and is_free else np.nan
 
     def states_at(self, problem: Problem, theta: np.ndarray) -> dict[str, xr.Dataset]:
         from grisaille.estimators.collocation.states import states_along

@@ -109,9 +109,12 @@ def _dressed(
     )
     notes = [n for n in notes if not (dead and n.startswith(dead))]
     notes += [*problem.trajectories.notes(answer.solution), *answer.notes]
+    held = answer.solution.held_states() if method.criterion == "laplace" else []
+    is_likelihood = method.criterion == "laplace" and not held
     return Estimate.at(
         problem.on(problem.trajectories), evaluation, answer.covariance, unknowns=tuple(guessed), free=answer.free,
-        log_likelihood=evaluation.log_likelihood, is_likelihood=method.criterion == "laplace",
+        log_likelihood=np.nan if held else evaluation.log_likelihood, is_likelihood=is_likelihood,
+        caution=about_held_states(held) if held else "",
         converged=answer.converged, status=_sentence(answer, journal), notes=tuple(dict.fromkeys(notes)),
         trace=tuple(journal.trace), evaluations=journal.evaluations, failures=tuple(journal.failures),
         seconds=journal.seconds,
@@ -120,6 +123,16 @@ def _dressed(
             **problem.trajectories.sizes(answer.solution),
         },
     )  # fmt: skip
+
+
+def about_held_states(names: Sequence[str]) -> str:
+    """Say what declared bounds that hold trajectories do to the marginal likelihood."""
+    which = ", ".join(names)
+    return (
+        f"bounds: declared bounds hold {which}, which the model itself does not know: the criterion is no likelihood "
+        f"of the model (no log-likelihood, AIC, test or profile), and standard errors are approximate. Without "
+        f"bounds= of {which} it is one; gr.KalmanML() leaves bounds aside"
+    )
 
 
 def _sentence(answer: Answer, journal: Journal) -> str:

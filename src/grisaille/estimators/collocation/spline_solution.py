@@ -149,5 +149,15 @@ class SplineSolution(Solution):
         dq[mine] = given.dq
         return local.values(self.at.parts[k].beta), P, Uncertain(local.phi @ moved[local.index], dq, covariance)
 
+    def held_states(self) -> list[str]:
+        q, names = self.at, {}
+        for k, (program, part, given) in enumerate(zip(q.task.programs, q.parts, q.given, strict=True)):
+            held = q.on_bounds(k, part) & ~program.held(given)
+            model = program.record.stochastic
+            for name, place in zip(model.names[: model.nx], program.mesh.places, strict=False):
+                if held[place].any():
+                    names[name] = True
+        return list(names)
+
     def arrays(self) -> dict[str, np.ndarray]:
         return {f"coefficients_{k}": beta for k, beta in enumerate(self.at.betas)}

@@ -96,6 +96,10 @@ class Solution(Ended[Any], ABC):
     def arrays(self) -> dict[str, np.ndarray]:
         """As a file keeps them."""
 
+    def held_states(self) -> list[str]:
+        """Return the states that their declared bounds hold somewhere, so that they do not scatter there."""
+        return []
+
     def told(self, cases: Sequence[Case], implicit: bool) -> Told:
         """Of all experiments; ``implicit`` as in ``seen``."""
         every = [self.seen(k, implicit) for k in range(len(cases))]

@@ -1,7 +1,9 @@
-"""``well_posedness``: has what is measured, and what is asked for, finite variance?
+"""``well_posedness``: has what is measured, and what is asked for, a value at every instant?
 
 A disturbance that the equations differentiate more often than its spectrum allows reaches some variable as white noise
-or worse; such a variable cannot be measured at an instant, filtered or estimated. Two views are taken:
+or worse: it has infinite variance at an instant and cannot be measured there, filtered or estimated. This is about
+roughness alone: a nonlinear formula of smooth variables, such as 1/x, may have no mean or variance all the same, which
+is not looked at. Two views are taken:
 
 - *counted*: how often each disturbance is differentiated on its way (``differentiation_count``): all models, all
   parameter values, blind to cancellation;
@@ -40,16 +42,18 @@ if TYPE_CHECKING:
     from grisaille.model.classes import Model
 
 ROWS_OF_TRAJECTORY = 5
+ROUGHNESS_ALONE = "this is about roughness: whether nonlinear formulas have a mean and a variance was not looked at"
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether one variable has finite variance, and why."""
+    """Whether one variable has a value at every instant, free of white noise and its derivatives, and why."""
 
     name: str
     kind: str
     """``"output"``, ``"variable"``, ``"quantity"`` or ``"disturbance"``."""
     is_finite: bool
+    """Whether neither white noise nor a derivative of it arrives; for linear models: whether its variance is finite."""
     arrivals: tuple[Arrival, ...]
     advice: tuple[str, ...]
     note: str = ""
@@ -58,7 +62,7 @@ class Verdict:
         wild = [a for a in self.arrivals if not a.is_finite]
         if self.is_finite:
             reason = "; ".join(map(str, self.arrivals)) or "no disturbance arrives"
-            return f"{self.kind} {self.name} has finite variance: {reason}." + _sentence(self.note)
+            return f"{self.kind} {self.name} has a value at every instant: {reason}." + _sentence(self.note)
         reason = "; ".join(map(str, wild or self.arrivals))
         advice = _sentence("; ".join(self.advice))
         return f"{self.kind} {self.name} has infinite variance: {reason}.{_sentence(self.note)}{advice}"
@@ -67,7 +71,11 @@ class Verdict:
 @dataclass(frozen=True)
 @checked_methods
 class WellPosedness:
-    """Truthy when every output and every listed variable has finite variance; ``print`` it to read why."""
+    """Truthy when every output and every listed variable has a value at every instant; ``print`` it to read why.
+
+    What arrives as white noise, or as a derivative of it, has none: its variance is infinite. Whether a nonlinear
+    formula of smooth variables has a mean and a variance is not looked at.
+    """
 
     model: str
     verdicts: dict[str, Verdict]
@@ -90,7 +98,7 @@ class WellPosedness:
         """Raise ``EstimationError`` when not well-posed.
 
         purpose : what cannot be done then, ``"gr.fit"``
-        names : what must have finite variance, for instance the outputs that were measured; by default ``required``
+        names : what must have values, for instance the outputs that were measured; by default ``required``
         """
         wanted = [names] if isinstance(names, str) else self.required if names is None else list(names)
         for name in wanted:
@@ -120,10 +128,13 @@ def well_posedness(
     inputs: Mapping[str, float] | None = None,
     trajectory: xarray.Dataset | None = None,
 ) -> WellPosedness:
-    """Has every output, and every listed variable, finite variance?
+    """Has every output, and every listed variable, a value at every instant, or does white noise reach it?
+
+    The roughness of disturbances is looked at, exactly for linear models, for others by derivatives that are counted
+    and by linearisation: not whether nonlinear formulas such as 1/x or exp(x**2) of random variables have moments.
 
     model : an instance of a ``gr.Model`` subclass
-    variables : names (or members) that must have finite variance besides the outputs
+    variables : names (or members) that must have values besides the outputs
     parameters : values that replace declared ones
     inputs : values of inputs at which a nonlinear model is tested, instead of their defaults (zero where none is given)
     trajectory : a result of ``gr.simulate`` without realizations; nonlinear models are also tested along it
@@ -383,18 +394,20 @@ def _listed(structure: Structure, variables: Iterable[Any] | None) -> tuple[str,
 
 def _lines(w: WellPosedness) -> list[str]:
     if w:
-        head = "well-posed: every output has finite variance" if w.required else "nothing is measured or asked for"
+        has = "finite variance" if w.is_exact else "a value at every instant"
+        head = f"well-posed: every output has {has}" if w.required else "nothing is measured or asked for"
     else:
         head = f"not well-posed: {', '.join(w.violated)} of infinite variance"
     how = "linear model, exact test" if w.is_exact else "nonlinear model, derivatives counted and linearised at points"
     lines = [f"{w.model}: {head} ({how})"]
-    width = max((len(n) for n in w.verdicts), default=0)
+    width, fine = max((len(n) for n in w.verdicts), default=0), "finite" if w.is_exact else "values"
     for name, v in w.verdicts.items():
         reason = "; ".join(map(str, v.arrivals)) or "no disturbance arrives"
-        lines.append(f"  {v.kind:<8} {name:<{width}}  {'finite' if v.is_finite else 'INFINITE':<8}  {reason}")
+        lines.append(f"  {v.kind:<8} {name:<{width}}  {fine if v.is_finite else 'INFINITE':<8}  {reason}")
         lines += [f"    note: {v.note}"] if v.note else []
         lines += [f"    → {text}" for text in v.advice] if name in w.required else []
-    return [*lines, *(f"  note: {note}" for note in w.notes)]
+    limits = () if w.is_exact else (ROUGHNESS_ALONE,)
+    return [*lines, *(f"  note: {note}" for note in (*w.notes, *limits))]
 
 
 def _sentence(text: str) -> str:
